@@ -112,11 +112,11 @@ static void build_ours(job *j, kelp_runtime *runtime, bool bf16) {
     kelp_net_tensor *input = NULL;
     kelp_layer *layer = NULL;
     kelp_blob *plan = NULL;
-    kelp_conv_window window = {.struct_size = sizeof window,
-                               .stride = {s->stride, s->stride},
-                               .pre_padding = {j->pad[0], j->pad[1]},
-                               .post_padding = {j->pad[0], j->pad[1]},
-                               .groups = s->groups};
+    kelp_window window = {.struct_size = sizeof window,
+                          .stride = {s->stride, s->stride},
+                          .pre_padding = {j->pad[0], j->pad[1]},
+                          .post_padding = {j->pad[0], j->pad[1]},
+                          .groups = s->groups};
     kelp_weights weights = {.dtype = KELP_F32, .data = j->weights, .count = weight_size(j)};
     kelp_weights bias = {.dtype = KELP_F32, .data = j->bias, .count = s->maps};
     kelp_shape dims = {.rank = 4, .d = {1, s->channels, s->height, s->width}};

@@ -85,6 +85,7 @@ complete -c kelp -n '__fish_seen_subcommand_from bench' -l shape -s s -r -d 'sha
 complete -c kelp -n '__fish_seen_subcommand_from bench' -l precision -r -f -a 'f32 bf16' -d 'precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)'
 complete -c kelp -n '__fish_seen_subcommand_from bench' -l plugin -r -d 'plug-in library with operators or providers (kelp/plugin.h)'
 complete -c kelp -n '__fish_seen_subcommand_from bench' -l providers -r -d 'providers in order of priority; each runs the subgraphs that it supports'
+complete -c kelp -n '__fish_seen_subcommand_from bench' -l profile -d 'also print the time of each node and the algorithm chosen for it'
 complete -c kelp -n '__fish_seen_subcommand_from bench' -l json -d 'print JSON'
 complete -c kelp -n __fish_use_subcommand -f -a kernels -d 'list kernel libraries and the signatures of their kernels'
 complete -c kelp -n '__fish_seen_subcommand_from kernels' -l library -s l -r -d 'only this library, by name or file; may be repeated'

@@ -117,6 +117,7 @@ _kelp() {
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
             '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
             '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
+            '--profile[also print the time of each node and the algorithm chosen for it]' \
             '--json[print JSON]' \
             '*:file:_files' ;;
     kernels)

@@ -231,14 +231,5 @@ fi
 [ -n "${KELP_TALLY:-}" ] && cat "$tally" >>"$KELP_TALLY"
 total=$(awk '{ p += $1; f += $2; s += $3 }
     END { printf "%d passed, %d failed, %d skipped", p, f, s }' "$tally")
-# What the last whole run said is kept: see CONTRIBUTING.md.
-if [ "$full" = full ]; then
-    {
-        echo "# SPDX-License-Identifier: Apache-2.0"
-        echo "make check-full, $(date -u +%Y-%m-%d), commit $(git rev-parse --short HEAD)"
-        cat "$summary"
-        echo "$total"
-    } >tests/check-full.txt
-fi
 echo "$total"
 [[ $total == *" 0 failed"* ]]

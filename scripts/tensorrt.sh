@@ -82,7 +82,7 @@ arm64_seconds=${KELP_ARM64_SECONDS:-600}
 arm64() {
     local program=$home/run/smoke-arm64
     aarch64-linux-gnu-gcc -std=c17 -O2 -D_GNU_SOURCE -Iinclude -Isrc -o "$program" tests/providers/tensorrt/smoke.c \
-        src/cuda/cuda.c src/tensorrt/{call,callbacks,library,log,methods}.c src/tensor/*.c src/base/*.c -lm -lpthread -ldl &&
+        src/cuda/cuda.c src/tensorrt/{call,callbacks,library,log,tables/methods}.c src/tensor/*.c src/base/*.c src/base/*/*.c -lm -lpthread -ldl &&
         env -u KELP_TENSORRT_LIBRARY -u KELP_TENSORRT_TABLE KELP_TENSORRT_PATH="$1" \
             timeout "$arm64_seconds" qemu-aarch64 -L /usr/aarch64-linux-gnu "$program" tests/data/models/mlp_f32.onnx
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Generates src/tensorrt/tables_*: how TensorRT's C++ objects are called from C.
+"""Generates src/tensorrt/tables/*: how TensorRT's C++ objects are called from C.
 
     tools/trt_tables.py [--headers DIR] [--check]
 
@@ -10,10 +10,10 @@ takes the headers of each version that Kelp knows (cargo brings them, in the cra
 never committed), has clang print the tables, g++ count them once more and print the values of enumerations and the sizes of structures,
 and writes:
 
-    tables_methods.inc   one line a method: its name in C, its name in C++, its slot in each version (255: that version lacks it)
-    tables_enums.h       enumerations: values that all versions share; tables_values.inc: those that differ
-    tables_calls.h       one inline C function a method, typed
-    tables_slots.h       slots of the interfaces that Kelp implements itself (loggers, allocators…), the same in all versions
+    methods.inc   one line a method: its name in C, its name in C++, its slot in each version (255: that version lacks it)
+    enums.h       enumerations: values that all versions share; values.inc: those that differ
+    calls.h       one inline C function a method, typed
+    slots.h       slots of the interfaces that Kelp implements itself (loggers, allocators…), the same in all versions
 
 --check writes nothing and fails when what is committed differs. Needs cargo, clang++, g++ and clang-format.
 """
@@ -27,7 +27,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-OUT = os.path.join(ROOT, "src", "providers", "tensorrt")
+OUT = os.path.join(ROOT, "src", "tensorrt", "tables")
 CRATE, CRATE_VERSION = "trtx-sys", "=0.9.1"
 TARGET = "x86_64-unknown-linux-gnu"
 
@@ -361,8 +361,8 @@ def write_calls(methods):
                         and not found.startswith(tuple(ENUM_TYPES))})
     text = HEADER.format("A typed C function for each method of TensorRT's objects. A method that the library's version lacks,\n"
                          " * or of no object (NULL), does nothing and gives zeros; trt_has tells.")
-    text += '#ifndef KELP_PROVIDERS_TENSORRT_TABLES_CALLS_H_\n#define KELP_PROVIDERS_TENSORRT_TABLES_CALLS_H_\n\n'
-    text += '#include "providers/tensorrt/methods.h"\n\n/* Objects of the library. A layer of any kind is a trt_layer as well (trt_as_layer). */\n'
+    text += '#ifndef KELP_TENSORRT_TABLES_CALLS_H_\n#define KELP_TENSORRT_TABLES_CALLS_H_\n\n'
+    text += '#include "providers/tensorrt/tables/methods.h"\n\n/* Objects of the library. A layer of any kind is a trt_layer as well (trt_as_layer). */\n'
     text += "".join(f"typedef struct {name} {name};\n" for name in handles) + "\n"
     for name, m in methods.items():
         self_type = f"trt_{short(m.interface)} *"
@@ -395,8 +395,8 @@ def write_enums(versions):
         names += [name for name in versions[column].enums if name not in names]
     ENUM_TYPES.extend(enum_type(name) for name in names)
     shared = HEADER.format("TensorRT's enumerations. An enumerator's value is the same in every version that has it, but for those\n"
-                           " * in tables_values.inc, which trt_value looks up.")
-    shared += "#ifndef KELP_PROVIDERS_TENSORRT_TABLES_ENUMS_H_\n#define KELP_PROVIDERS_TENSORRT_TABLES_ENUMS_H_\n\n#include <stdint.h>\n\n"
+                           " * in values.inc, which trt_value looks up.")
+    shared += "#ifndef KELP_TENSORRT_TABLES_ENUMS_H_\n#define KELP_TENSORRT_TABLES_ENUMS_H_\n\n#include <stdint.h>\n\n"
     differing = HEADER.format("Enumerators whose value, or whose being there, depends on the version (TRT_ABSENT: not there).")
     differing += f"/* TRT_VALUE(name in C, name in C++, {', '.join(VERSIONS)}) */\n"
     for name in names:
@@ -441,7 +441,7 @@ def callback_rows(version, column, name):
 
 def write_slots(versions):
     text = HEADER.format("Slots of the interfaces that Kelp implements and the library calls. Slot 0 is getAPILanguage everywhere.")
-    text += "#ifndef KELP_PROVIDERS_TENSORRT_TABLES_SLOTS_H_\n#define KELP_PROVIDERS_TENSORRT_TABLES_SLOTS_H_\n\nenum {\n"
+    text += "#ifndef KELP_TENSORRT_TABLES_SLOTS_H_\n#define KELP_TENSORRT_TABLES_SLOTS_H_\n\nenum {\n"
     for name in CALLBACKS:
         by_flavour = {}
         for column, version in versions.items():
@@ -491,8 +491,8 @@ def main():
     write_layout(versions)
     shared, differing = write_enums(versions)
     methods = collect(versions)
-    files = {"tables_methods.inc": write_methods(methods), "tables_calls.h": write_calls(methods), "tables_enums.h": shared,
-             "tables_values.inc": differing, "tables_slots.h": write_slots(versions)}
+    files = {"methods.inc": write_methods(methods), "calls.h": write_calls(methods), "enums.h": shared,
+             "values.inc": differing, "slots.h": write_slots(versions)}
     wrong = 0
     for name, text in files.items():
         path = os.path.join(OUT, name)

@@ -46,7 +46,7 @@ static void *system_aligned(void *pointer, size_t old_size_bytes, size_t new_siz
         return NULL;
     if (large)
         advise_huge_pages(fresh, length);
-    if (pointer) {
+    if (pointer != NULL) {
         memcpy(fresh, pointer, KELP_MIN(old_size_bytes, new_size_bytes));
         free(pointer);
     }
@@ -75,7 +75,7 @@ kelp_status *kelp_alloc_aligned(kelp_allocator allocator, size_t size_bytes, siz
     if (size_bytes == 0)
         return NULL;
     void *pointer = allocator.realloc(allocator.userp, NULL, 0, size_bytes, alignment);
-    if (!pointer)
+    if (pointer == NULL)
         return kelp_status_oom();
     *out = pointer;
     return NULL;
@@ -92,14 +92,14 @@ kelp_status *kelp_alloc_zero(kelp_allocator allocator, size_t count, size_t elem
     if (!kelp_size_mul(count, element_bytes, &size_bytes))
         return kelp_status_oom();
     KELP_TRY(kelp_alloc(allocator, size_bytes, out));
-    if (*out)
+    if (*out != NULL)
         memset(*out, 0, size_bytes);
     return NULL;
 }
 
 void kelp_free_aligned(kelp_allocator allocator, void *pointer, size_t size_bytes,
                        size_t alignment) {
-    if (pointer)
+    if (pointer != NULL)
         (void)allocator.realloc(allocator.userp, pointer, size_bytes, 0, alignment);
 }
 
@@ -121,7 +121,7 @@ kelp_status *kelp_grow(kelp_allocator allocator, void **inout_items, size_t *ino
         return kelp_status_oom();
     void *items = allocator.realloc(allocator.userp, *inout_items, *inout_capacity * item_bytes,
                                     new_bytes, KELP_DEFAULT_ALIGNMENT);
-    if (!items)
+    if (items == NULL)
         return kelp_status_oom();
     *inout_items = items;
     *inout_capacity = capacity;
@@ -139,6 +139,6 @@ kelp_status *kelp_strdup(kelp_allocator allocator, const char *text, char **out)
 }
 
 void kelp_free_string(kelp_allocator allocator, char *text) {
-    if (text)
+    if (text != NULL)
         kelp_free(allocator, text, strlen(text) + 1);
 }

@@ -29,9 +29,9 @@ void kelp_arena_init(kelp_arena *arena, kelp_allocator allocator, size_t chunk_b
 
 void kelp_arena_deinit(kelp_arena *arena) {
     kelp_arena_chunk *chunk = arena->first;
-    while (chunk) {
+    while (chunk != NULL) {
         kelp_arena_chunk *next = chunk->next;
-        kelp_free(arena->allocator, chunk, sizeof(*chunk) + chunk->capacity_bytes);
+        kelp_free(arena->allocator, chunk, sizeof *chunk + chunk->capacity_bytes);
         chunk = next;
     }
     arena->first = NULL;
@@ -41,7 +41,7 @@ void kelp_arena_deinit(kelp_arena *arena) {
 }
 
 void kelp_arena_clear(kelp_arena *arena) {
-    for (kelp_arena_chunk *chunk = arena->first; chunk; chunk = chunk->next)
+    for (kelp_arena_chunk *chunk = arena->first; chunk != NULL; chunk = chunk->next)
         chunk->used_bytes = 0;
     arena->current = arena->first;
     arena->used_bytes = 0;
@@ -49,7 +49,8 @@ void kelp_arena_clear(kelp_arena *arena) {
 
 kelp_arena_mark kelp_arena_get_mark(const kelp_arena *arena) {
     const kelp_arena_chunk *chunk = arena->current;
-    return (kelp_arena_mark){arena->current, chunk ? chunk->used_bytes : 0, arena->used_bytes};
+    return (kelp_arena_mark){arena->current, chunk != NULL ? chunk->used_bytes : 0,
+                             arena->used_bytes};
 }
 
 void kelp_arena_go_back(kelp_arena *arena, kelp_arena_mark mark) {
@@ -96,11 +97,11 @@ static kelp_arena_chunk *chunk_add(kelp_arena *arena, size_t need) {
         return NULL;
     kelp_arena_chunk *chunk =
         arena->allocator.realloc(arena->allocator.userp, NULL, 0, block, KELP_DEFAULT_ALIGNMENT);
-    if (!chunk)
+    if (chunk == NULL)
         return NULL;
     chunk->capacity_bytes = capacity;
     chunk->used_bytes = 0;
-    kelp_arena_chunk **link = arena->current ? &arena->current->next : &arena->first;
+    kelp_arena_chunk **link = arena->current != NULL ? &arena->current->next : &arena->first;
     chunk->next = *link;
     *link = chunk;
     arena->total_bytes = total;
@@ -110,17 +111,17 @@ static kelp_arena_chunk *chunk_add(kelp_arena *arena, size_t need) {
 /* Moves on to the chunk after `current`, which is empty. Replaces one that is too small by a
  * larger one, so that an arena whose use varies between clears does not accumulate chunks. */
 static kelp_arena_chunk *chunk_next(kelp_arena *arena, size_t size_bytes, size_t alignment) {
-    kelp_arena_chunk **link = arena->current ? &arena->current->next : &arena->first;
+    kelp_arena_chunk **link = arena->current != NULL ? &arena->current->next : &arena->first;
     kelp_arena_chunk *next = *link;
     size_t need;
     if (!kelp_size_add(size_bytes, alignment - 1, &need))
         return NULL;
-    if (next && need <= next->capacity_bytes)
+    if (next != NULL && need <= next->capacity_bytes)
         return next;
-    if (next) {
+    if (next != NULL) {
         *link = next->next;
-        arena->total_bytes -= sizeof(*next) + next->capacity_bytes;
-        kelp_free(arena->allocator, next, sizeof(*next) + next->capacity_bytes);
+        arena->total_bytes -= sizeof *next + next->capacity_bytes;
+        kelp_free(arena->allocator, next, sizeof *next + next->capacity_bytes);
     }
     return chunk_add(arena, need);
 }
@@ -128,10 +129,10 @@ static kelp_arena_chunk *chunk_next(kelp_arena *arena, size_t size_bytes, size_t
 void *kelp_arena_alloc(kelp_arena *arena, size_t size_bytes, size_t alignment) {
     /* at least one byte, so that every pointer is unique */
     size_t wanted = size_bytes ? size_bytes : 1;
-    void *block = arena->current ? chunk_alloc(arena->current, wanted, alignment) : NULL;
-    if (!block) {
+    void *block = arena->current != NULL ? chunk_alloc(arena->current, wanted, alignment) : NULL;
+    if (block == NULL) {
         kelp_arena_chunk *chunk = chunk_next(arena, wanted, alignment);
-        if (!chunk)
+        if (chunk == NULL)
             return NULL;
         arena->current = chunk;
         block = chunk_alloc(chunk, wanted, alignment);
@@ -145,7 +146,7 @@ void *kelp_arena_array(kelp_arena *arena, size_t count, size_t element_bytes) {
     if (!kelp_size_mul(count, element_bytes, &size_bytes))
         return NULL;
     void *block = kelp_arena_alloc(arena, size_bytes, KELP_DEFAULT_ALIGNMENT);
-    if (block)
+    if (block != NULL)
         memset(block, 0, size_bytes);
     return block;
 }
@@ -155,7 +156,7 @@ char *kelp_arena_strndup(kelp_arena *arena, const char *text, size_t length) {
     if (!kelp_size_add(length, 1, &size_bytes))
         return NULL;
     char *copy = kelp_arena_alloc(arena, size_bytes, 1);
-    if (!copy)
+    if (copy == NULL)
         return NULL;
     if (length)
         memcpy(copy, text, length);
@@ -171,7 +172,7 @@ char *kelp_arena_printf(kelp_arena *arena, const char *format, ...) {
     if (length < 0)
         return NULL;
     char *text = kelp_arena_alloc(arena, (size_t)length + 1, 1);
-    if (!text)
+    if (text == NULL)
         return NULL;
     va_start(args, format);
     (void)vsnprintf(text, (size_t)length + 1, format, args);
@@ -183,10 +184,10 @@ static void *arena_realloc(void *userp, void *pointer, size_t old_size_bytes, si
                            size_t alignment) {
     if (new_size_bytes == 0)
         return NULL;
-    if (pointer && new_size_bytes <= old_size_bytes)
+    if (pointer != NULL && new_size_bytes <= old_size_bytes)
         return pointer;
     void *fresh = kelp_arena_alloc(userp, new_size_bytes, alignment);
-    if (fresh && pointer)
+    if (fresh != NULL && pointer != NULL)
         memcpy(fresh, pointer, old_size_bytes);
     return fresh;
 }

@@ -37,7 +37,7 @@ static bool buf_grow(kelp_buf *buf, size_t total) {
     }
     char *data = buf->allocator.realloc(buf->allocator.userp, buf->data, buf->capacity, capacity,
                                         KELP_DEFAULT_ALIGNMENT);
-    if (!data)
+    if (data == NULL)
         return false;
     buf->data = data;
     buf->capacity = capacity;
@@ -60,7 +60,7 @@ void kelp_buf_append(kelp_buf *buf, const void *data, size_t length) {
     if (length == 0)
         return;
     char *to = kelp_buf_reserve(buf, length);
-    if (!to)
+    if (to == NULL)
         return;
     memcpy(to, data, length);
     buf->length += length;

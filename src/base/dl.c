@@ -7,7 +7,7 @@
 
 kelp_status *kelp_dl_open(const char *path, kelp_dl *out) {
     out->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!out->handle) {
+    if (out->handle == NULL) {
         const char *reason = dlerror();
         return KELP_ERROR(KELP_NOT_FOUND, "cannot load shared library '%s': %s", path,
                           reason ? reason : "the loader gave no reason");
@@ -16,19 +16,19 @@ kelp_status *kelp_dl_open(const char *path, kelp_dl *out) {
 }
 
 void kelp_dl_close(kelp_dl *dl) {
-    if (dl->handle)
+    if (dl->handle != NULL)
         (void)dlclose(dl->handle);
     dl->handle = NULL;
 }
 
 void *kelp_dl_symbol(const kelp_dl *dl, const char *name) {
-    return dl->handle ? dlsym(dl->handle, name) : NULL;
+    return dl->handle != NULL ? dlsym(dl->handle, name) : NULL;
 }
 
 /* Compares the library of the address with the handle, because dlsym also searches dependencies. */
 void *kelp_dl_own_symbol(const kelp_dl *dl, const char *name) {
     void *address = kelp_dl_symbol(dl, name);
-    if (!address)
+    if (address == NULL)
         return NULL;
     struct link_map *own = NULL;
     struct link_map *owner = NULL;

@@ -45,7 +45,7 @@ static kelp_code code_of(int error) {
 
 static kelp_status *system_error(const char *failure, const char *path, int error) {
     char text[128];
-    const char *reason = strerror_r(error, text, sizeof(text));
+    const char *reason = strerror_r(error, text, sizeof text);
     return KELP_ERROR(code_of(error), "%s '%s': %s", failure, path, reason);
 }
 
@@ -93,7 +93,7 @@ kelp_status *kelp_fs_map(const char *path, kelp_mapping *out) {
 }
 
 void kelp_fs_unmap(kelp_mapping *mapping) {
-    if (mapping->data)
+    if (mapping->data != NULL)
         (void)munmap((void *)(uintptr_t)mapping->data, mapping->size_bytes);
     *mapping = (kelp_mapping){NULL, 0};
 }
@@ -119,9 +119,9 @@ static kelp_status *read_all(int fd, const char *path, size_t limit_bytes, size_
     size_t left = expected_bytes;
     for (;;) {
         char *to = left ? kelp_buf_reserve(out, left) : extra;
-        if (!to)
+        if (to == NULL)
             return kelp_buf_status(out);
-        ssize_t got = read(fd, to, left ? left : sizeof(extra));
+        ssize_t got = read(fd, to, left ? left : sizeof extra);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -156,7 +156,7 @@ kelp_status *kelp_fs_read(const char *path, size_t limit_bytes, kelp_buf *out) {
     else
         status = read_all(fd, path, limit_bytes, (size_t)info.st_size, out);
     (void)close(fd);
-    if (status)
+    if (status != NULL)
         out->length = before;
     return status;
 }
@@ -200,7 +200,7 @@ static kelp_status *write_into(const char *path, const void *data, size_t length
     if (fd < 0)
         return system_error("cannot open file", path, errno);
     kelp_status *status = write_all(fd, path, data, length);
-    if (close(fd) != 0 && !status && errno != EINTR)
+    if (close(fd) != 0 && status == NULL && errno != EINTR)
         status = system_error("cannot write file", path, errno);
     return status;
 }
@@ -212,11 +212,11 @@ kelp_status *kelp_fs_write(const char *path, const void *data, size_t length) {
         return write_into(path, data, length);
     KELP_TRY(open_beside(path, name, sizeof(name), &fd));
     kelp_status *status = write_all(fd, name, data, length);
-    if (close(fd) != 0 && !status && errno != EINTR)
+    if (close(fd) != 0 && status == NULL && errno != EINTR)
         status = system_error("cannot write file", name, errno);
-    if (!status && rename(name, path) != 0)
+    if (status == NULL && rename(name, path) != 0)
         status = system_error("cannot replace file", path, errno);
-    if (status)
+    if (status != NULL)
         (void)unlink(name);
     return status;
 }
@@ -252,7 +252,7 @@ static kelp_status *list_into(DIR *dir, const char *path, kelp_fs_names *names) 
     for (;;) {
         errno = 0;
         const struct dirent *entry = readdir(dir);
-        if (!entry)
+        if (entry == NULL)
             return errno ? system_error("cannot list directory", path, errno) : NULL;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
@@ -268,23 +268,23 @@ static kelp_status *list_into(DIR *dir, const char *path, kelp_fs_names *names) 
 kelp_status *kelp_fs_list(kelp_allocator allocator, const char *path, kelp_fs_names *out) {
     *out = (kelp_fs_names){.allocator = allocator};
     DIR *dir = opendir(path);
-    if (!dir)
+    if (dir == NULL)
         return system_error("cannot list directory", path, errno);
     kelp_status *status = list_into(dir, path, out);
     (void)closedir(dir);
-    if (status) {
+    if (status != NULL) {
         kelp_fs_names_deinit(out);
         return status;
     }
     if (out->count > 1)
-        qsort(out->items, out->count, sizeof(*out->items), compare_names);
+        qsort(out->items, out->count, sizeof *out->items, compare_names);
     return NULL;
 }
 
 void kelp_fs_names_deinit(kelp_fs_names *names) {
     for (size_t i = 0; i < names->count; i++)
         kelp_free_string(names->allocator, names->items[i]);
-    kelp_free(names->allocator, names->items, names->capacity * sizeof(*names->items));
+    kelp_free(names->allocator, names->items, names->capacity * sizeof *names->items);
     names->items = NULL;
     names->count = 0;
     names->capacity = 0;

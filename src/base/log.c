@@ -16,24 +16,24 @@
 
 void kelp_log(const kelp_logger *logger, kelp_log_level level, const char *file, int line,
               const char *format, ...) {
-    if (!logger || !logger->fn || level > logger->level)
+    if (logger == NULL || logger->fn == NULL || level > logger->level)
         return;
     char small[STACK_BYTES];
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(small, sizeof(small), format, args);
+    int length = vsnprintf(small, sizeof small, format, args);
     va_end(args);
     if (length < 0) {
         logger->fn(logger->userp, level, file, line, format, strlen(format));
         return;
     }
-    if ((size_t)length < sizeof(small)) {
+    if ((size_t)length < sizeof small) {
         logger->fn(logger->userp, level, file, line, small, (size_t)length);
         return;
     }
     char *large = malloc((size_t)length + 1);
-    if (!large) { /* a truncated message is better than none */
-        logger->fn(logger->userp, level, file, line, small, sizeof(small) - 1);
+    if (large == NULL) { /* a truncated message is better than none */
+        logger->fn(logger->userp, level, file, line, small, sizeof small - 1);
         return;
     }
     va_start(args, format);
@@ -116,8 +116,8 @@ static void put_quoted(writer *out, const char *text, size_t length) {
 }
 
 static const char *base_name(const char *file) {
-    const char *slash = file ? strrchr(file, '/') : NULL;
-    return slash ? slash + 1 : file ? file : "";
+    const char *slash = file != NULL ? strrchr(file, '/') : NULL;
+    return slash != NULL ? slash + 1 : file != NULL ? file : "";
 }
 
 static void put_head(writer *out, kelp_log_format format, char letter, const char *file, int line,
@@ -125,16 +125,16 @@ static void put_head(writer *out, kelp_log_format format, char letter, const cha
     char head[96];
     int used = 0;
     if (format == KELP_LOG_ISO8601)
-        used = snprintf(head, sizeof(head), "%04d-%02d-%02dT%02d:%02d:%02dZ %c %d ",
+        used = snprintf(head, sizeof head, "%04d-%02d-%02dT%02d:%02d:%02dZ %c %d ",
                         utc->tm_year + 1900, utc->tm_mon + 1, utc->tm_mday, utc->tm_hour,
                         utc->tm_min, utc->tm_sec, letter, (int)getpid());
     else
-        used = snprintf(head, sizeof(head), "%c%02d%02d %02d:%02d:%02d.%06d %d ", letter,
+        used = snprintf(head, sizeof head, "%c%02d%02d %02d:%02d:%02d.%06d %d ", letter,
                         utc->tm_mon + 1, utc->tm_mday, utc->tm_hour, utc->tm_min, utc->tm_sec,
                         micros, (int)getpid());
     put_text(out, head, (size_t)used);
     put_text(out, file, strlen(file));
-    used = snprintf(head, sizeof(head), ":%d] ", line);
+    used = snprintf(head, sizeof head, ":%d] ", line);
     put_text(out, head, (size_t)used);
 }
 
@@ -142,13 +142,13 @@ static void put_json_head(writer *out, const char *level, const char *file, int 
                           const struct tm *utc, int micros) {
     char head[160];
     int used =
-        snprintf(head, sizeof(head),
+        snprintf(head, sizeof head,
                  "{\"time\":\"%04d-%02d-%02dT%02d:%02d:%02d.%06dZ\",\"level\":\"%s\",\"file\":",
                  utc->tm_year + 1900, utc->tm_mon + 1, utc->tm_mday, utc->tm_hour, utc->tm_min,
                  utc->tm_sec, micros, level);
     put_text(out, head, (size_t)used);
     put_quoted(out, file, strlen(file));
-    used = snprintf(head, sizeof(head), ",\"line\":%d,\"thread\":%ld,\"message\":", line,
+    used = snprintf(head, sizeof head, ",\"line\":%d,\"thread\":%ld,\"message\":", line,
                     (long)syscall(SYS_gettid));
     put_text(out, head, (size_t)used);
 }

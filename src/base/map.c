@@ -17,14 +17,14 @@ void kelp_map_init(kelp_map *map, kelp_allocator allocator) {
 }
 
 void kelp_map_deinit(kelp_map *map) {
-    kelp_free(map->allocator, map->entries, map->entry_capacity * sizeof(*map->entries));
-    kelp_free(map->allocator, map->slots, map->slot_count * sizeof(*map->slots));
+    kelp_free(map->allocator, map->entries, map->entry_capacity * sizeof *map->entries);
+    kelp_free(map->allocator, map->slots, map->slot_count * sizeof *map->slots);
     kelp_map_init(map, map->allocator);
 }
 
 void kelp_map_clear(kelp_map *map) {
-    if (map->slots)
-        memset(map->slots, 0, map->slot_count * sizeof(*map->slots));
+    if (map->slots != NULL)
+        memset(map->slots, 0, map->slot_count * sizeof *map->slots);
     map->entry_count = 0;
     map->count = 0;
 }
@@ -53,7 +53,7 @@ bool kelp_map_find(const kelp_map *map, kelp_str key, void **out_value) {
     size_t slot = find_slot(map, key, kelp_hash_str(key));
     if (slot == SIZE_MAX)
         return false;
-    if (out_value)
+    if (out_value != NULL)
         *out_value = map->entries[map->slots[slot] - 1].value;
     return true;
 }
@@ -78,7 +78,7 @@ static void rebuild(kelp_map *map) {
             map->entries[kept++] = map->entries[i];
     }
     map->entry_count = kept;
-    memset(map->slots, 0, map->slot_count * sizeof(*map->slots));
+    memset(map->slots, 0, map->slot_count * sizeof *map->slots);
     for (size_t i = 0; i < kept; i++)
         place(map, i);
 }
@@ -98,15 +98,15 @@ static kelp_status *make_room(kelp_map *map) {
     void *slots = NULL;
     void *entries = NULL;
     KELP_TRY(kelp_alloc(map->allocator, slot_count * sizeof(*map->slots), &slots));
-    kelp_status *status = kelp_alloc(map->allocator, capacity * sizeof(*map->entries), &entries);
-    if (status) {
-        kelp_free(map->allocator, slots, slot_count * sizeof(*map->slots));
+    kelp_status *status = kelp_alloc(map->allocator, capacity * sizeof *map->entries, &entries);
+    if (status != NULL) {
+        kelp_free(map->allocator, slots, slot_count * sizeof *map->slots);
         return status;
     }
     if (map->entry_count)
-        memcpy(entries, map->entries, map->entry_count * sizeof(*map->entries));
-    kelp_free(map->allocator, map->entries, map->entry_capacity * sizeof(*map->entries));
-    kelp_free(map->allocator, map->slots, map->slot_count * sizeof(*map->slots));
+        memcpy(entries, map->entries, map->entry_count * sizeof *map->entries);
+    kelp_free(map->allocator, map->entries, map->entry_capacity * sizeof *map->entries);
+    kelp_free(map->allocator, map->slots, map->slot_count * sizeof *map->slots);
     map->entries = entries;
     map->entry_capacity = capacity;
     map->slots = slots;
@@ -147,7 +147,7 @@ void *kelp_map_remove(kelp_map *map, kelp_str key) {
 }
 
 kelp_map_entry *kelp_map_next(const kelp_map *map, const kelp_map_entry *entry) {
-    size_t index = entry ? (size_t)(entry - map->entries) + 1 : 0;
+    size_t index = entry != NULL ? (size_t)(entry - map->entries) + 1 : 0;
     for (; index < map->entry_count; index++) {
         if (map->entries[index].used)
             return &map->entries[index];

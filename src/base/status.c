@@ -38,7 +38,7 @@ kelp_status *kelp_status_oom(void) {
  * returns NULL if memory is exhausted. */
 static kelp_status *block_new(kelp_code code, const char *file, int line, size_t message_length,
                               char **out_message) {
-    if (!file)
+    if (file == NULL)
         file = "";
     size_t file_bytes = strlen(file) + 1;
     size_t size_bytes;
@@ -47,7 +47,7 @@ static kelp_status *block_new(kelp_code code, const char *file, int line, size_t
         !kelp_size_add(size_bytes, 1, &size_bytes))
         return NULL;
     kelp_status *status = malloc(size_bytes);
-    if (!status)
+    if (status == NULL)
         return NULL;
     char *text = (char *)(status + 1);
     memcpy(text, file, file_bytes);
@@ -68,7 +68,7 @@ static KELP_PRINTF(4, 0) kelp_status *status_make(kelp_code code, const char *fi
     size_t message_length = length < 0 ? strlen(format) : (size_t)length;
     char *message = NULL;
     kelp_status *status = block_new(code, file, line, message_length, &message);
-    if (!status)
+    if (status == NULL)
         return NULL;
     if (length < 0)
         memcpy(message, format, message_length + 1);
@@ -81,7 +81,7 @@ KELP_PRINTF(4, 0)
 kelp_status *kelp_status_newv(kelp_code code, const char *file, int line, const char *format,
                               va_list args) {
     kelp_status *status = status_make(code, file, line, format, args);
-    return status ? status : kelp_status_oom();
+    return status != NULL ? status : kelp_status_oom();
 }
 
 kelp_status *kelp_status_new(kelp_code code, const char *file, int line, const char *format, ...) {
@@ -94,13 +94,13 @@ kelp_status *kelp_status_new(kelp_code code, const char *file, int line, const c
 
 kelp_status *kelp_status_annotate(kelp_status *take_cause, const char *file, int line,
                                   const char *format, ...) {
-    if (!take_cause)
+    if (take_cause == NULL)
         return NULL;
     va_list args;
     va_start(args, format);
     kelp_status *status = status_make(take_cause->code, file, line, format, args);
     va_end(args);
-    if (!status)
+    if (status == NULL)
         return take_cause;
     status->cause = take_cause;
     status->domain = take_cause->domain;
@@ -108,7 +108,7 @@ kelp_status *kelp_status_annotate(kelp_status *take_cause, const char *file, int
 }
 
 void kelp_status_free(kelp_status *status) {
-    while (status && !status->is_static) {
+    while (status != NULL && !status->is_static) {
         kelp_status *cause = status->cause;
         free(status);
         status = cause;
@@ -118,7 +118,7 @@ void kelp_status_free(kelp_status *status) {
 kelp_status *kelp_status_clone(const kelp_status *status) {
     kelp_status *first = NULL;
     kelp_status **link = &first;
-    for (; status; status = status->cause) {
+    for (; status != NULL; status = status->cause) {
         if (status->is_static) {
             *link = kelp_status_oom();
             return first;
@@ -126,7 +126,7 @@ kelp_status *kelp_status_clone(const kelp_status *status) {
         size_t length = strlen(status->message);
         char *message = NULL;
         kelp_status *copy = block_new(status->code, status->file, status->line, length, &message);
-        if (!copy) {
+        if (copy == NULL) {
             kelp_status_free(first);
             return kelp_status_oom();
         }
@@ -139,31 +139,31 @@ kelp_status *kelp_status_clone(const kelp_status *status) {
 }
 
 kelp_code kelp_status_code(const kelp_status *status) {
-    return status ? status->code : KELP_OK;
+    return status != NULL ? status->code : KELP_OK;
 }
 
 const char *kelp_status_message(const kelp_status *status) {
-    return status ? status->message : "";
+    return status != NULL ? status->message : "";
 }
 
 const kelp_status *kelp_status_cause(const kelp_status *status) {
-    return status ? status->cause : NULL;
+    return status != NULL ? status->cause : NULL;
 }
 
 const char *kelp_status_file(const kelp_status *status) {
-    return status ? status->file : "";
+    return status != NULL ? status->file : "";
 }
 
 int kelp_status_line(const kelp_status *status) {
-    return status ? status->line : 0;
+    return status != NULL ? status->line : 0;
 }
 
 kelp_domain kelp_status_domain(const kelp_status *status) {
-    return status ? status->domain : KELP_DOMAIN_NONE;
+    return status != NULL ? status->domain : KELP_DOMAIN_NONE;
 }
 
 void kelp_status_set_domain(kelp_status *status, kelp_domain domain) {
-    if (status && !status->is_static)
+    if (status != NULL && !status->is_static)
         status->domain = domain;
 }
 
@@ -206,7 +206,7 @@ static void put_text(const char *text, char *buffer, size_t capacity, size_t *in
 
 size_t kelp_status_format(const kelp_status *status, char *buffer, size_t capacity) {
     size_t length = 0;
-    for (const kelp_status *at = status; at; at = at->cause) {
+    for (const kelp_status *at = status; at != NULL; at = at->cause) {
         if (at != status)
             put_text(": ", buffer, capacity, &length);
         put_text(at->message, buffer, capacity, &length);

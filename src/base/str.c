@@ -170,7 +170,7 @@ static double parse_slowly(const decimal *number) {
         exponent--;
     }
     exponent = KELP_MAX(KELP_MIN(exponent, EXPONENT_LIMIT), -EXPONENT_LIMIT);
-    (void)snprintf(text + length, sizeof(text) - length, "e%d", (int)exponent);
+    (void)snprintf(text + length, sizeof text - length, "e%d", (int)exponent);
     return strtod(text, NULL);
 }
 
@@ -226,13 +226,13 @@ static size_t put_cstr(char *buffer, const char *text) {
 
 size_t kelp_format_u64(uint64_t value, char *buffer) {
     char digits[20];
-    size_t at = sizeof(digits);
+    size_t at = sizeof digits;
     do {
         digits[--at] = (char)('0' + value % 10);
         value /= 10;
     } while (value);
-    memcpy(buffer, digits + at, sizeof(digits) - at);
-    return sizeof(digits) - at;
+    memcpy(buffer, digits + at, sizeof digits - at);
+    return sizeof digits - at;
 }
 
 /* Formats integers that are exact as doubles, the most common case. */
@@ -249,7 +249,7 @@ static size_t format_integer(double value, char *buffer) {
  * power of ten of the first one. */
 static size_t nearest_digits(double value, int precision, char *out_digits, int *out_exponent) {
     char text[40];
-    (void)snprintf(text, sizeof(text), "%.*e", precision - 1, value);
+    (void)snprintf(text, sizeof text, "%.*e", precision - 1, value);
     size_t count = 0;
     const char *at = text;
     for (; *at && *at != 'e'; at++) {

@@ -17,7 +17,7 @@ typedef struct kelp_str {
 #define KELP_STR_ARG(s) (int)((s).length > 65536 ? 65536 : (s).length), ((s).data ? (s).data : "")
 
 static inline kelp_str kelp_str_from(const char *text) {
-    return (kelp_str){text, text ? strlen(text) : 0};
+    return (kelp_str){text, text != NULL ? strlen(text) : 0};
 }
 
 static inline bool kelp_str_equal(kelp_str a, kelp_str b) {

@@ -98,9 +98,9 @@ kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void *data, s
                                       kelp_network **out) {
     kelp_graph *graph = NULL;
     kelp_graph_limits limits = kelp_runtime_graph_limits(builder->runtime);
-    kelp_status *status =
-        kelp_graph_load_bytes(builder->runtime->allocator, data, size_bytes,
-                              label ? label : "model", NULL, release, userp, &limits, &graph);
+    kelp_status *status = kelp_graph_load_bytes(builder->runtime->allocator, data, size_bytes,
+                                                label != NULL ? label : "model", NULL, release,
+                                                userp, &limits, &graph);
     if (status == NULL)
         status = create_parsed(builder, graph, NULL, data, size_bytes, out);
     kelp_graph_release(graph);

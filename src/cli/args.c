@@ -36,7 +36,7 @@ const char *kelp_args_nearest(const char *word, const char *(*next)(const void *
     const char *nearest = NULL;
     for (size_t i = 0;; i++) {
         const char *candidate = next(userp, i);
-        if (!candidate)
+        if (candidate == NULL)
             return nearest;
         /* A word in another case or a prefix is the best match. */
         if (strcasecmp(word, candidate) == 0)
@@ -116,7 +116,7 @@ static kelp_status *set_value(const kelp_arg_spec *spec, const char *text, void 
         return NULL;
     }
     case KELP_OPTION_TEXT:
-        if (spec->choices && spec->choices[0] != '@' && !is_choice(spec->choices, text))
+        if (spec->choices != NULL && spec->choices[0] != '@' && !is_choice(spec->choices, text))
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--%s': expected %s, found '%s'",
                               spec->name, spec->choices, text);
         memcpy(member, &text, sizeof text);
@@ -145,7 +145,7 @@ static kelp_status *unknown_option(const kelp_command *command, kelp_str name) {
             *c = '-';
     }
     const char *nearest = kelp_args_nearest(word, spec_name, command);
-    if (nearest)
+    if (nearest != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown option '--%.*s'; did you mean '--%s'?",
                           KELP_STR_ARG(name), nearest);
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown option '--%.*s'", KELP_STR_ARG(name));
@@ -166,29 +166,29 @@ static kelp_status *parse_option(const kelp_command *command, int argc, char **a
             return NULL;
         }
         spec = find_long(command, name);
-        if (!spec)
+        if (spec == NULL)
             return unknown_option(command, name);
     } else {
         if (!strcmp(word, "-h")) {
             *out_help = true;
             return NULL;
         }
-        for (size_t i = 0; i < command->spec_count && !spec; i++) {
+        for (size_t i = 0; i < command->spec_count && spec == NULL; i++) {
             if (command->specs[i].letter == word[1])
                 spec = &command->specs[i];
         }
-        if (!spec)
+        if (spec == NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown option '%s'", word);
         if (word[2])
             value = word + 2 + (word[2] == '=');
     }
     const char *following = *inout_at + 1 < argc ? argv[*inout_at + 1] : NULL;
-    if (!value && spec->kind == KELP_OPTION_BOOL) {
+    if (value == NULL && spec->kind == KELP_OPTION_BOOL) {
         bool ignored;
-        value = following && parse_bool(following, &ignored) ? following : "true";
+        value = following != NULL && parse_bool(following, &ignored) ? following : "true";
         *inout_at += value == following;
-    } else if (!value) {
-        if (!following)
+    } else if (value == NULL) {
+        if (following == NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--%s' needs a value, %s", spec->name,
                               spec->value);
         value = following;
@@ -263,25 +263,25 @@ static void wrap(kelp_buf *out, size_t column, const char *text) {
 void kelp_args_help(const kelp_command *command, kelp_buf *out) {
     kelp_buf_printf(out, "kelp %s: %s\n\nUsage: kelp %s %s\n", command->name, command->summary,
                     command->name, command->usage);
-    if (command->details)
+    if (command->details != NULL)
         kelp_buf_printf(out, "\n%s\n", command->details);
     for (size_t i = 0; i < command->spec_count; i++) {
         const kelp_arg_spec *spec = &command->specs[i];
-        if (spec->group || i == 0)
-            kelp_buf_printf(out, "\n%s:\n", spec->group ? spec->group : "Options");
+        if (spec->group != NULL || i == 0)
+            kelp_buf_printf(out, "\n%s:\n", spec->group != NULL ? spec->group : "Options");
         size_t before = out->length;
         if (spec->letter)
             kelp_buf_printf(out, "  -%c, --%s", spec->letter, spec->name);
         else
             kelp_buf_printf(out, "  --%s", spec->name);
-        if (spec->value)
+        if (spec->value != NULL)
             kelp_buf_printf(out, " %s", spec->value);
         wrap(out, kelp_cli_columns(out->data + before, out->length - before), spec->help);
     }
     kelp_buf_append_cstr(out, command->spec_count ? "" : "\nOptions:\n");
     kelp_buf_append_cstr(out, "  -h, --help");
     wrap(out, strlen("  -h, --help"), "print this help");
-    if (command->examples)
+    if (command->examples != NULL)
         kelp_buf_printf(out, "\nExamples:\n%s\n", command->examples);
     kelp_buf_append_cstr(
         out, "\nExit codes: 0 success, 1 failure (see the message), 2 invalid command line.\n");

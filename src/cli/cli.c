@@ -17,13 +17,13 @@ static void report(const kelp_status *status) {
     }
     /* A list of unsupported operators may be long; print all of it. */
     fprintf(stderr, "kelp: ");
-    for (const kelp_status *at = status; at; at = kelp_status_cause(at))
+    for (const kelp_status *at = status; at != NULL; at = kelp_status_cause(at))
         fprintf(stderr, "%s%s", at == status ? "" : ": ", kelp_status_message(at));
     fprintf(stderr, "\n");
 }
 
 int kelp_cli_finish(kelp_status *take_status) {
-    if (!take_status)
+    if (take_status == NULL)
         return KELP_EXIT_OK;
     report(take_status);
     kelp_status_free(take_status);
@@ -99,7 +99,7 @@ kelp_status *kelp_cli_model_load(const char *path, int threads, kelp_cli_model *
     kelp_runtime_options options = {
         .struct_size = sizeof options, .threads = threads, .log = log_line, .log_level = 1};
     KELP_TRY(kelp_runtime_create(&options, &inout_model->runtime));
-    if (inout_model->plugin)
+    if (inout_model->plugin != NULL)
         KELP_TRY(kelp_runtime_load_plugin(inout_model->runtime, inout_model->plugin));
     if (is_plan(inout_model->runtime, path)) {
         KELP_TRY(kelp_engine_load_file(inout_model->runtime, path, &inout_model->engine));
@@ -127,10 +127,10 @@ kelp_status *kelp_cli_model_build(kelp_cli_model *inout_model, bool fusion) {
 
 void kelp_cli_model_deinit(kelp_cli_model *model) {
     kelp_context_destroy(model->context);
-    if (model->engine)
+    if (model->engine != NULL)
         kelp_engine_release(model->engine);
     kelp_graph_release(model->graph);
-    if (model->runtime)
+    if (model->runtime != NULL)
         kelp_runtime_release(model->runtime);
     *model = (kelp_cli_model){0};
 }

@@ -26,9 +26,9 @@ static kelp_status *find_input(const kelp_engine *engine, const char *option, co
             *out_rest = word + length + 1;
         }
     }
-    if (*out_rest)
+    if (*out_rest != NULL)
         return NULL;
-    if (!strchr(word, '='))
+    if (strchr(word, '=') == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--%s': expected NAME=…, found '%s'",
                           option, word);
     kelp_buf names;
@@ -232,8 +232,8 @@ static uint64_t next_random(uint64_t *inout_state) {
     return x * 0x2545f4914f6cdd1dull;
 }
 
-static kelp_status *make_up(const kelp_io_info *info, const wanted_shape *wanted, kelp_fill fill,
-                            uint64_t *inout_state, kelp_array *out) {
+static kelp_status *make_up(const kelp_io_info *info, const wanted_shape *wanted,
+                            kelp_input_fill fill, uint64_t *inout_state, kelp_array *out) {
     wanted_shape shape = {0};
     KELP_TRY(settle_shape(info, wanted, &shape));
     KELP_TRY(kelp_array_init(out, info->dtype, shape.rank, shape.extents));
@@ -270,7 +270,7 @@ static kelp_status *refuse_list(const kelp_io_info *info) {
 
 static kelp_status *read_given(const kelp_engine *engine, const kelp_arg_list *values,
                                const wanted_shape *shapes, kelp_inputs *out, bool *given) {
-    for (size_t i = 0; values && i < values->count; i++) {
+    for (size_t i = 0; values != NULL && i < values->count; i++) {
         size_t index = 0;
         const char *rest;
         KELP_TRY(find_input(engine, "input", values->items[i], &index, &rest));
@@ -286,7 +286,7 @@ static kelp_status *read_given(const kelp_engine *engine, const kelp_arg_list *v
             continue;
         }
         kelp_status *status = kelp_npy_load(rest + 1, &out->arrays[index]);
-        if (status)
+        if (status != NULL)
             return KELP_ANNOTATE(status, "cannot read input '%s'", info->name);
         const wanted_shape *shape = &shapes[index];
         int64_t elements = 0;
@@ -305,9 +305,9 @@ static kelp_status *read_given(const kelp_engine *engine, const kelp_arg_list *v
 }
 
 static kelp_status *fill_inputs(const kelp_engine *engine, const kelp_arg_list *values,
-                                const kelp_arg_list *shape_words, kelp_fill fill,
+                                const kelp_arg_list *shape_words, kelp_input_fill fill,
                                 wanted_shape *shapes, bool *given, kelp_inputs *out) {
-    for (size_t i = 0; shape_words && i < shape_words->count; i++) {
+    for (size_t i = 0; shape_words != NULL && i < shape_words->count; i++) {
         size_t index = 0;
         const char *rest;
         KELP_TRY(find_input(engine, "shape", shape_words->items[i], &index, &rest));
@@ -337,28 +337,28 @@ static kelp_status *fill_inputs(const kelp_engine *engine, const kelp_arg_list *
 
 kelp_status *kelp_inputs_init(kelp_inputs *out, const kelp_engine *engine,
                               const kelp_arg_list *values, const kelp_arg_list *shapes,
-                              kelp_fill fill) {
+                              kelp_input_fill fill) {
     kelp_allocator allocator = kelp_allocator_system();
     *out = (kelp_inputs){.count = kelp_engine_input_count(engine)};
     wanted_shape *wanted = NULL;
     bool *given = NULL;
     kelp_status *status =
         kelp_alloc_zero(allocator, out->count, sizeof *out->arrays, (void **)&out->arrays);
-    if (!status)
+    if (status == NULL)
         status = kelp_alloc_zero(allocator, out->count, sizeof *wanted, (void **)&wanted);
-    if (!status)
+    if (status == NULL)
         status = kelp_alloc_zero(allocator, out->count, sizeof *given, (void **)&given);
-    if (!status)
+    if (status == NULL)
         status = fill_inputs(engine, values, shapes, fill, wanted, given, out);
     kelp_free(allocator, wanted, out->count * sizeof *wanted);
     kelp_free(allocator, given, out->count * sizeof *given);
-    if (status)
+    if (status != NULL)
         kelp_inputs_deinit(out);
     return status;
 }
 
 void kelp_inputs_deinit(kelp_inputs *inputs) {
-    for (size_t i = 0; inputs->arrays && i < inputs->count; i++)
+    for (size_t i = 0; inputs->arrays != NULL && i < inputs->count; i++)
         kelp_array_deinit(&inputs->arrays[i]);
     kelp_free(kelp_allocator_system(), inputs->arrays, inputs->count * sizeof *inputs->arrays);
     *inputs = (kelp_inputs){0};

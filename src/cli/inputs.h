@@ -9,11 +9,11 @@
 
 #include <kelp/engine.h>
 
-typedef enum kelp_fill {
+typedef enum kelp_input_fill {
     KELP_FILL_NONE, /* a missing input is an error */
     KELP_FILL_ZERO,
     KELP_FILL_RANDOM /* floats in [0, 1), integers and booleans 0 or 1; the same in every run */
-} kelp_fill;
+} kelp_input_fill;
 
 typedef struct kelp_inputs {
     kelp_array *arrays; /* in the order of the engine */
@@ -24,7 +24,7 @@ typedef struct kelp_inputs {
  * INVALID_ARGUMENT quotes the invalid word, and lists the inputs if the name is unknown. */
 kelp_status *kelp_inputs_init(kelp_inputs *out, const kelp_engine *engine,
                               const kelp_arg_list *values, const kelp_arg_list *shapes,
-                              kelp_fill fill) KELP_MUST_USE;
+                              kelp_input_fill fill) KELP_MUST_USE;
 void kelp_inputs_deinit(kelp_inputs *inputs);
 /* Binds all inputs. The caller keeps ownership. */
 kelp_status *kelp_inputs_bind(const kelp_inputs *inputs, kelp_context *context) KELP_MUST_USE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The `kelp` program: finds the command, parses its command line and runs it. The commands are in
- * cmd_*.c. */
+ * src/cli/commands. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -55,7 +55,7 @@ static void overview(kelp_buf *out) {
 static int print_help(const kelp_command *command) {
     kelp_buf text;
     kelp_buf_init(&text, kelp_allocator_system());
-    if (command)
+    if (command != NULL)
         kelp_args_help(command, &text);
     else
         overview(&text);
@@ -66,7 +66,7 @@ static int print_help(const kelp_command *command) {
 
 static int unknown_command(const char *name) {
     const char *nearest = kelp_args_nearest(name, command_name, NULL);
-    if (nearest)
+    if (nearest != NULL)
         fprintf(stderr, "kelp: unknown command '%s'; did you mean '%s'?\n", name, nearest);
     else
         fprintf(stderr, "kelp: unknown command '%s'\n", name);
@@ -78,14 +78,14 @@ static int run_command(const kelp_command *command, int argc, char **argv) {
     kelp_allocator allocator = kelp_allocator_system();
     void *options = NULL;
     kelp_status *status = kelp_alloc_zero(allocator, 1, command->options_bytes, &options);
-    if (status)
+    if (status != NULL)
         return kelp_cli_finish(status);
-    if (command->defaults)
+    if (command->defaults != NULL)
         command->defaults(options);
     bool help = false;
     int code;
     status = kelp_args_parse(command, argc, argv, options, &help);
-    if (status)
+    if (status != NULL)
         code = kelp_cli_usage(command, status);
     else if (help)
         code = print_help(command);
@@ -100,7 +100,7 @@ static int help_command(int argc, char **argv) {
     if (argc < 1)
         return print_help(NULL);
     const kelp_command *command = find_command(argv[0]);
-    return command ? print_help(command) : unknown_command(argv[0]);
+    return command != NULL ? print_help(command) : unknown_command(argv[0]);
 }
 
 int main(int argc, char **argv) {
@@ -116,5 +116,5 @@ int main(int argc, char **argv) {
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
         return help_command(argc - 2, argv + 2);
     const kelp_command *command = find_command(name);
-    return command ? run_command(command, argc - 2, argv + 2) : unknown_command(name);
+    return command != NULL ? run_command(command, argc - 2, argv + 2) : unknown_command(name);
 }

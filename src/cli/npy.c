@@ -22,11 +22,11 @@ kelp_status *kelp_array_init(kelp_array *out, kelp_dtype dtype, int32_t rank,
     out->data_bytes = kelp_tensor_bytes(&out->tensor);
     kelp_status *status = kelp_alloc_aligned(kelp_allocator_system(), out->data_bytes,
                                              KELP_TENSOR_ALIGNMENT, &out->data);
-    if (status) {
+    if (status != NULL) {
         *out = (kelp_array){0};
         return status;
     }
-    if (out->data)
+    if (out->data != NULL)
         memset(out->data, 0, out->data_bytes);
     out->tensor.data = out->data;
     return NULL;
@@ -85,7 +85,7 @@ static bool take_quoted(header *h, kelp_str *out) {
     if (!quote)
         return false;
     const char *end = memchr(h->rest.data, quote, h->rest.length);
-    if (!end)
+    if (end == NULL)
         return false;
     *out = (kelp_str){h->rest.data, (size_t)(end - h->rest.data)};
     h->rest.length -= out->length + 1;
@@ -340,7 +340,7 @@ kelp_status *kelp_npy_parse(const char *label, const void *data, size_t size_byt
             label, expected, found);
     KELP_TRY(kelp_array_init(out, e.dtype, h.rank, h.shape));
     kelp_status *status = read_elements(&h, &e, bytes + before + length, out);
-    if (status)
+    if (status != NULL)
         kelp_array_deinit(out);
     return status;
 }
@@ -349,7 +349,8 @@ kelp_status *kelp_npy_load(const char *path, kelp_array *out) {
     *out = (kelp_array){0};
     kelp_mapping file = {0};
     KELP_TRY(kelp_fs_map(path, &file));
-    kelp_status *status = kelp_npy_parse(path, file.data ? file.data : "", file.size_bytes, out);
+    kelp_status *status =
+        kelp_npy_parse(path, file.data != NULL ? file.data : "", file.size_bytes, out);
     kelp_fs_unmap(&file);
     return status;
 }
@@ -429,7 +430,7 @@ static kelp_status *put_strings(const char *label, const kelp_tensor *tensor, ke
     if (!kelp_size_mul(width, unicode ? 4 : 1, &bytes) || !kelp_size_mul(bytes, count, &bytes))
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "'%s' is too large for a .npy file", label);
     char *at = kelp_buf_reserve(out, bytes);
-    if (!at)
+    if (at == NULL)
         return kelp_buf_status(out);
     memset(at, 0, bytes);
     for (size_t i = 0; i < count; i++, at += unicode ? 4 * width : width) {
@@ -475,7 +476,7 @@ kelp_status *kelp_npy_save(const char *path, const char *label, const kelp_tenso
     kelp_buf file;
     kelp_buf_init(&file, kelp_allocator_system());
     kelp_status *status = kelp_npy_write(label, tensor, &file);
-    if (!status)
+    if (status == NULL)
         status = kelp_fs_write(path, file.data, file.length);
     kelp_buf_deinit(&file);
     return status;

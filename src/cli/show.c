@@ -156,7 +156,7 @@ static void show_row(shown *s, size_t base) {
         size_t length = s->out->length - before;
         /* Right-align numbers. */
         char *at = length < s->width ? kelp_buf_reserve(s->out, s->width - length) : NULL;
-        if (at) {
+        if (at != NULL) {
             memmove(s->out->data + before + (s->width - length), s->out->data + before, length);
             memset(s->out->data + before, ' ', s->width - length);
             s->out->length += s->width - length;
@@ -270,7 +270,7 @@ void kelp_show_json(const char *name, const kelp_tensor *tensor, kelp_json_write
     kelp_json_key(writer, "name");
     kelp_json_put_cstr(writer, name);
     kelp_json_key(writer, "datatype");
-    kelp_json_put_cstr(writer, triton ? triton : kelp_dtype_name(tensor->dtype));
+    kelp_json_put_cstr(writer, triton != NULL ? triton : kelp_dtype_name(tensor->dtype));
     kelp_json_key(writer, "shape");
     kelp_json_begin_array(writer);
     for (int32_t axis = 0; axis < tensor->rank; axis++)

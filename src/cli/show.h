@@ -3,7 +3,7 @@
 #ifndef KELP_CLI_SHOW_H_
 #define KELP_CLI_SHOW_H_
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include <kelp/tensor.h>
 

@@ -15,7 +15,7 @@ void kelp_table_cell(kelp_table *table, const char *format, ...) {
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
     char *at = length < 0 ? NULL : kelp_buf_reserve(&table->text, (size_t)length + 1);
-    if (at) {
+    if (at != NULL) {
         (void)vsnprintf(at, (size_t)length + 1, format, again);
         for (char *line = at; (line = strpbrk(line, "\r\n")) != NULL;)
             *line = ' '; /* keep a row on one line */

@@ -30,12 +30,12 @@ typedef struct place {
 /* Extracts NAME from "…/libtriton_NAME.so". */
 static kelp_status *find_name(place *p, const char *given) {
     static const char prefix[] = "libtriton_", suffix[] = ".so";
-    if (!realpath(given, p->library))
+    if (realpath(given, p->library) == NULL)
         return KELP_ERROR(KELP_NOT_FOUND, "option '--with-backend': '%s': %s", given,
                           strerror(errno));
     /* A link may have this name although its target does not. */
     const char *slash = strrchr(given, '/');
-    const char *file = slash ? slash + 1 : given;
+    const char *file = slash != NULL ? slash + 1 : given;
     size_t length = strlen(file), around = sizeof prefix - 1 + sizeof suffix - 1;
     if (length <= around || length - around >= sizeof p->name ||
         strncmp(file, prefix, sizeof prefix - 1) || strcmp(file + length - 3, suffix))
@@ -52,7 +52,7 @@ static kelp_status *find_name(place *p, const char *given) {
 /* Removes the last component of a path. */
 static void up(char *path) {
     char *slash = strrchr(path, '/');
-    if (slash)
+    if (slash != NULL)
         *slash = '\0';
 }
 
@@ -76,20 +76,20 @@ static kelp_status *link_versions(place *p) {
     kelp_buf_init(&target, kelp_allocator_system());
     kelp_status *status = NULL;
     size_t linked = 0;
-    for (size_t i = 0; i < names.count && !status; i++) {
+    for (size_t i = 0; i < names.count && status == NULL; i++) {
         const char *name = names.items[i];
         if (strspn(name, "0123456789") != strlen(name))
             continue;
         const char *path = joined(&target, p->folder, name);
         status = kelp_buf_status(&target);
-        if (status || kelp_fs_kind_of(path) != KELP_FS_DIRECTORY)
+        if (status != NULL || kelp_fs_kind_of(path) != KELP_FS_DIRECTORY)
             continue;
         status = link_into(p, path, name);
         linked++;
     }
     kelp_buf_deinit(&target);
     kelp_fs_names_deinit(&names);
-    if (status || linked)
+    if (status != NULL || linked)
         return status;
     const char *path = joined(&p->path, kelp_buf_cstr(&p->model), "1");
     KELP_TRY(kelp_buf_status(&p->path));
@@ -102,9 +102,9 @@ static kelp_status *write_config(place *p) {
     kelp_buf_printf(&text, "backend: \"%s\"\n", p->name);
     kelp_status *status = kelp_buf_status(&text);
     const char *path = joined(&p->path, kelp_buf_cstr(&p->model), "config.pbtxt");
-    if (!status)
+    if (status == NULL)
         status = kelp_buf_status(&p->path);
-    if (!status)
+    if (status == NULL)
         status = kelp_fs_write(path, text.data, text.length);
     kelp_buf_deinit(&text);
     return status;
@@ -122,7 +122,7 @@ static kelp_status *place_config(place *p) {
         KELP_TRY(kelp_strdup(kelp_allocator_system(), path, &target));
         kelp_status *status = link_into(p, target, "config.pbtxt");
         kelp_free_string(kelp_allocator_system(), target);
-        return status ? status : link_versions(p);
+        return status != NULL ? status : link_versions(p);
     }
     fprintf(stderr,
             "kelp: no config.pbtxt in the directory of '%s' or the two above: the backend must "
@@ -155,15 +155,15 @@ kelp_status *kelp_with_backend_make(const kelp_arg_list *libraries, char **out_p
     kelp_buf path;
     place *p = NULL;
     kelp_buf_init(&path, kelp_allocator_system());
-    kelp_buf_printf(&path, "%s/kelp-serve-XXXXXX", base && *base ? base : P_tmpdir);
+    kelp_buf_printf(&path, "%s/kelp-serve-XXXXXX", base != NULL && *base ? base : P_tmpdir);
     const char *template = kelp_buf_cstr(&path);
     kelp_status *status = kelp_buf_status(&path);
-    if (!status)
+    if (status == NULL)
         status = kelp_strdup(kelp_allocator_system(), template, out_path);
     kelp_buf_deinit(&path);
-    if (status)
+    if (status != NULL)
         return status;
-    if (!mkdtemp(*out_path)) {
+    if (mkdtemp(*out_path) == NULL) {
         status = failed("make", *out_path);
         kelp_free_string(kelp_allocator_system(), *out_path);
         *out_path = NULL;
@@ -172,9 +172,9 @@ kelp_status *kelp_with_backend_make(const kelp_arg_list *libraries, char **out_p
     KELP_TRY(KELP_NEW(kelp_allocator_system(), place, &p));
     kelp_buf_init(&p->model, kelp_allocator_system());
     kelp_buf_init(&p->path, kelp_allocator_system());
-    for (size_t i = 0; i < libraries->count && !status; i++) {
+    for (size_t i = 0; i < libraries->count && status == NULL; i++) {
         status = find_name(p, libraries->items[i]);
-        if (!status)
+        if (status == NULL)
             status = place_model(p, *out_path);
     }
     kelp_buf_deinit(&p->model);
@@ -192,7 +192,7 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 }
 
 void kelp_with_backend_remove(char *take_path) {
-    if (!take_path)
+    if (take_path == NULL)
         return;
     nftw(take_path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     kelp_free_string(kelp_allocator_system(), take_path);

@@ -9,7 +9,7 @@
 extern const kelp_provider kelp_cpu_provider;
 
 /* What it offers. */
-extern const kelp_opset_backend kelp_cpu_operators; /* ops/registry.c */
+extern const kelp_opset_backend kelp_cpu_operators; /* operators.c */
 extern const kelp_compute_backend kelp_cpu_models;  /* compute.c */
 extern const kelp_engine_provider kelp_cpu_engines; /* engine_provider.c */
 

@@ -10,7 +10,7 @@ kelp_status *kelp_artifact_load_graph(kelp_runtime *runtime, const kelp_artifact
     kelp_graph_limits limits = kelp_runtime_graph_limits(runtime);
     if (artifact->data != NULL)
         return kelp_graph_load_bytes(allocator, artifact->data, artifact->size_bytes,
-                                     artifact->label ? artifact->label : "(bytes)", NULL,
+                                     artifact->label != NULL ? artifact->label : "(bytes)", NULL,
                                      artifact->release, artifact->userp, &limits, out);
     kelp_status *status = kelp_graph_load_file(allocator, artifact->path, &limits, out);
     if (artifact->release != NULL)

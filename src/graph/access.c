@@ -187,7 +187,7 @@ const char *kelp_node_attr_string(const kelp_node *node, const char *name, const
                                   size_t *out_length) {
     const kelp_attr *attr = find_typed(node, name, KELP_ATTR_STRING);
     if (out_length != NULL)
-        *out_length = attr ? attr->s.length : fallback ? strlen(fallback) : 0;
+        *out_length = attr != NULL ? attr->s.length : fallback != NULL ? strlen(fallback) : 0;
     return attr != NULL ? attr->s.data : fallback;
 }
 

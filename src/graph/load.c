@@ -57,7 +57,7 @@ typedef struct loader {
 } loader;
 
 static const char *copy(loader *l, kelp_str text) {
-    return kelp_arena_strndup(&l->graph->arena, text.data ? text.data : "", text.length);
+    return kelp_arena_strndup(&l->graph->arena, text.data != NULL ? text.data : "", text.length);
 }
 
 /* Imports are compared pairwise, so their number is limited. A handful is usual. */
@@ -168,10 +168,10 @@ static kelp_status *load_attr(loader *l, const scope *s, const kelp_onnx_attr *f
         if (numbers == NULL)
             return kelp_status_oom();
         if (bytes > 0)
-            memcpy(numbers, from->ints ? (const void *)from->ints : from->floats, bytes);
+            memcpy(numbers, from->ints != NULL ? (const void *)from->ints : from->floats, bytes);
     }
-    to->ints = from->ints ? numbers : NULL;
-    to->floats = from->floats ? numbers : NULL;
+    to->ints = from->ints != NULL ? numbers : NULL;
+    to->floats = from->floats != NULL ? numbers : NULL;
     if (from->type == KELP_ATTR_STRINGS)
         KELP_TRY(load_strings(l, from, to));
     if (from->tensors != NULL) {
@@ -672,13 +672,13 @@ kelp_status *kelp_graph_load_file(kelp_allocator allocator, const char *path,
     kelp_str bytes = {mapping.data, mapping.size_bytes};
     KELP_TRY(new_graph(allocator, mapping, NULL, NULL, &graph));
     const char *slash = strrchr(path, '/');
-    kelp_status *status = kelp_strdup(allocator, slash ? path : ".", &directory);
+    kelp_status *status = kelp_strdup(allocator, slash != NULL ? path : ".", &directory);
     if (status == NULL) {
         if (slash != NULL)
             directory[slash == path ? 1 : slash - path] = '\0';
         status = read_model(graph, bytes, path, directory, limits, NULL);
         /* the allocation has the size of the whole path */
-        kelp_free(allocator, directory, strlen(slash ? path : ".") + 1);
+        kelp_free(allocator, directory, strlen(slash != NULL ? path : ".") + 1);
     }
     if (status != NULL) {
         kelp_graph_release(graph);

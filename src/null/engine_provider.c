@@ -7,7 +7,7 @@
  */
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "builder/network.h"
 #include "builder/builder.h"
 #include "null/provider.h"

@@ -13,7 +13,8 @@
 
 /* ---- places and errors ---- */
 kelp_onnx_place kelp_onnx_inside(const kelp_onnx_place *parent, const char *field, int64_t index) {
-    return (kelp_onnx_place){parent, field, index, parent ? parent->depth + 1 : 0, {NULL, 0}};
+    return (kelp_onnx_place){
+        parent, field, index, parent != NULL ? parent->depth + 1 : 0, {NULL, 0}};
 }
 
 static void spell(kelp_buf *out, const kelp_onnx_place *place) {
@@ -42,9 +43,9 @@ kelp_status *kelp_onnx_error(const kelp_onnx_reader *reader, const kelp_onnx_pla
     va_start(args, format);
     kelp_status *what = kelp_status_newv(code, __FILE__, __LINE__, format, args);
     va_end(args);
-    kelp_status *status =
-        kelp_status_new(code, __FILE__, __LINE__, "%s: %s%s%s", reader->label, where ? where : "",
-                        where && *where ? ": " : "", kelp_status_message(what));
+    kelp_status *status = kelp_status_new(
+        code, __FILE__, __LINE__, "%s: %s%s%s", reader->label, where != NULL ? where : "",
+        where != NULL && *where ? ": " : "", kelp_status_message(what));
     kelp_status_free(what);
     kelp_buf_deinit(&text);
     return status;

@@ -146,7 +146,8 @@ kelp_status *kelp_onnx_check_node(const char *label, const char *graph_name,
     }
     for (size_t i = 0; i < schema->attr_count; i++) {
         const kelp_onnx_attr_schema *attr = &kelp_onnx_attrs[schema->attrs + i];
-        if ((attr->flags & KELP_ONNX_REQUIRED) && !find_attr(node, kelp_onnx_text(attr->name)))
+        if ((attr->flags & KELP_ONNX_REQUIRED) &&
+            find_attr(node, kelp_onnx_text(attr->name)) == NULL)
             return NODE_ERROR(&c, "attribute '%s' (%s) is required but missing",
                               kelp_onnx_text(attr->name),
                               kelp_attr_type_name((kelp_attr_type)attr->type));

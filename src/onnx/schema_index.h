@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Indices of the newest schemas. Written by tools/gen_onnx_schemas.py from onnx 1.23.2; not edited by hand. */
+/* Indices of the newest schemas. Written by tools/gen_onnx_schemas.py from onnx 1.23.2; not edited
+ * by hand. */
 #ifndef KELP_ONNX_SCHEMA_INDEX_H_
 #define KELP_ONNX_SCHEMA_INDEX_H_
 

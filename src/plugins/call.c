@@ -2,7 +2,7 @@
 /* Calls of kernels: checked, run, waited for. */
 #include "plugins/internal.h"
 
-#include "base/event.h"
+#include "base/sync/event.h"
 
 static kelp_status *describe(const kelp_kernel_session *session, const kelp_kernel *kernel,
                              kelp_code code) {

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/dl.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 #include "plugins/signature.h"
 
 #include <stdatomic.h>

@@ -6,7 +6,7 @@
 #include "plugins/internal.h"
 
 #include "base/alloc.h"
-#include "base/event.h"
+#include "base/sync/event.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #define KELP_RUNTIME_RUNTIME_H_
 
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include <kelp/engine.h>
 

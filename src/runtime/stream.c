@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 /* ---- tasks ---- */
 static void finish_first(kelp_task_stream *stream, kelp_status *take_status) {

@@ -8,7 +8,7 @@
 #ifndef KELP_RUNTIME_STREAM_H_
 #define KELP_RUNTIME_STREAM_H_
 
-#include "base/event.h"
+#include "base/sync/event.h"
 
 typedef struct kelp_task_stream {
     kelp_allocator allocator;

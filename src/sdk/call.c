@@ -186,16 +186,19 @@ static void call_free(kelp_backend_call *call) {
 static kelp_status *open_call(kelp_backend_call *call, const char *model_name,
                               int64_t model_version) {
     TRITONSERVER_InferenceTrace *trace = NULL;
-    KIT_TRY(TRITONSERVER_ResponseAllocatorNew(&call->allocator, allocate, give_back, NULL));
-    KIT_TRY(TRITONSERVER_InferenceRequestNew(&call->raw, call->server, model_name, model_version));
-    KIT_TRY(TRITONSERVER_InferenceRequestSetReleaseCallback(call->raw, on_release, call));
-    KIT_TRY(TRITONSERVER_InferenceRequestSetResponseCallback(call->raw, call->allocator, call,
-                                                             on_response, call));
+    KELP_TRY(
+        kit_status(TRITONSERVER_ResponseAllocatorNew(&call->allocator, allocate, give_back, NULL)));
+    KELP_TRY(kit_status(
+        TRITONSERVER_InferenceRequestNew(&call->raw, call->server, model_name, model_version)));
+    KELP_TRY(
+        kit_status(TRITONSERVER_InferenceRequestSetReleaseCallback(call->raw, on_release, call)));
+    KELP_TRY(kit_status(TRITONSERVER_InferenceRequestSetResponseCallback(call->raw, call->allocator,
+                                                                         call, on_response, call)));
     if (call->parent == NULL)
         return NULL;
     /* A server without traces says so, and then there is none. */
     if (kit_ok(TRITONBACKEND_RequestTrace(call->parent->raw, &trace)) && trace != NULL)
-        KIT_TRY(TRITONSERVER_InferenceTraceSpawnChildTrace(trace, &call->trace));
+        KELP_TRY(kit_status(TRITONSERVER_InferenceTraceSpawnChildTrace(trace, &call->trace)));
     return NULL;
 }
 
@@ -243,8 +246,8 @@ kelp_status *kelp_backend_call_input(kelp_backend_call *call, const char *name,
         kit_wire_write(tensor, copy);
         data = copy;
     }
-    KIT_TRY(TRITONSERVER_InferenceRequestAddInput(call->raw, name, kit_triton_type(tensor->dtype),
-                                                  tensor->shape, (uint64_t)tensor->rank));
+    KELP_TRY(kit_status(TRITONSERVER_InferenceRequestAddInput(
+        call->raw, name, kit_triton_type(tensor->dtype), tensor->shape, (uint64_t)tensor->rank)));
     return kelp_backend_status(TRITONSERVER_InferenceRequestAppendInputData(
         call->raw, name, data, size_bytes, TRITONSERVER_MEMORY_CPU, 0));
 }
@@ -323,7 +326,7 @@ size_t kelp_backend_call_response_count(const kelp_backend_call *call) {
 static kelp_status *find_output(TRITONSERVER_InferenceResponse *response, const char *name,
                                 uint32_t *out_index) {
     uint32_t count = 0;
-    KIT_TRY(TRITONSERVER_InferenceResponseOutputCount(response, &count));
+    KELP_TRY(kit_status(TRITONSERVER_InferenceResponseOutputCount(response, &count)));
     for (uint32_t i = 0; i < count; i++) {
         const char *found = NULL;
         TRITONSERVER_DataType type;
@@ -334,8 +337,8 @@ static kelp_status *find_output(TRITONSERVER_InferenceResponse *response, const 
         size_t size_bytes;
         int64_t id;
         void *userp;
-        KIT_TRY(TRITONSERVER_InferenceResponseOutput(response, i, &found, &type, &shape, &rank,
-                                                     &base, &size_bytes, &memory, &id, &userp));
+        KELP_TRY(kit_status(TRITONSERVER_InferenceResponseOutput(
+            response, i, &found, &type, &shape, &rank, &base, &size_bytes, &memory, &id, &userp)));
         if (!strcmp(found, name)) {
             *out_index = i;
             return NULL;
@@ -362,8 +365,8 @@ kelp_status *kelp_backend_call_output(kelp_backend_call *call, size_t response_i
                           response_index + 1);
     TRITONSERVER_InferenceResponse *response = call->responses[response_index];
     KELP_TRY(find_output(response, name, &index));
-    KIT_TRY(TRITONSERVER_InferenceResponseOutput(response, index, &found, &type, &shape, &dims,
-                                                 &base, &size_bytes, &memory, &id, &userp));
+    KELP_TRY(kit_status(TRITONSERVER_InferenceResponseOutput(
+        response, index, &found, &type, &shape, &dims, &base, &size_bytes, &memory, &id, &userp)));
     KELP_TRY(kit_check("output", name, kit_dtype(type), (int64_t)dims, dtype, rank));
     return kit_tensor_from_wire(&call->strings, "output", name, kit_dtype(type), (int64_t)dims,
                                 shape, base, size_bytes, out);

@@ -11,7 +11,7 @@
 
 static kelp_status *check_definition(const kelp_backend_definition *definition) {
     uint32_t major = 0, minor = 0;
-    KIT_TRY(TRITONBACKEND_ApiVersion(&major, &minor));
+    KELP_TRY(kit_status(TRITONBACKEND_ApiVersion(&major, &minor)));
     if (major != TRITONBACKEND_API_VERSION_MAJOR || minor < TRITONBACKEND_API_VERSION_MINOR)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "backend '%s' needs version %d.%d of the backend API, the server has "
@@ -40,8 +40,8 @@ static kelp_status *read_settings(kelp_backend_host *host) {
     TRITONBACKEND_ArtifactType type;
     TRITONSERVER_Message *message = NULL;
     const kelp_json *settings = NULL;
-    KIT_TRY(TRITONBACKEND_BackendArtifacts(host->raw, &type, &host->directory));
-    KIT_TRY(TRITONBACKEND_BackendConfig(host->raw, &message));
+    KELP_TRY(kit_status(TRITONBACKEND_BackendArtifacts(host->raw, &type, &host->directory)));
+    KELP_TRY(kit_status(TRITONBACKEND_BackendConfig(host->raw, &message)));
     KELP_TRY(kit_message_parse(message, false, &host->arena, "backend configuration", &settings));
     host->settings = kelp_json_get(settings, "cmdline");
     return NULL;
@@ -51,8 +51,8 @@ static kelp_status *host_open(kelp_backend_host *host) {
     const kelp_backend_definition *definition = host->definition;
     KELP_TRY(read_settings(host));
     if (definition->flags & KELP_BACKEND_DEVICE_BLOCKING)
-        KIT_TRY(TRITONBACKEND_BackendSetExecutionPolicy(host->raw,
-                                                        TRITONBACKEND_EXECUTION_DEVICE_BLOCKING));
+        KELP_TRY(kit_status(TRITONBACKEND_BackendSetExecutionPolicy(
+            host->raw, TRITONBACKEND_EXECUTION_DEVICE_BLOCKING)));
     if (definition->create != NULL)
         KELP_TRY(definition->create(host, &host->state));
     return kelp_backend_status(TRITONBACKEND_BackendSetState(host->raw, host));
@@ -108,15 +108,15 @@ static kelp_status *model_open(kelp_backend_model *model) {
     TRITONBACKEND_Backend *backend = NULL;
     TRITONBACKEND_ArtifactType type;
     void *host = NULL;
-    KIT_TRY(TRITONBACKEND_ModelBackend(model->raw, &backend));
-    KIT_TRY(TRITONBACKEND_BackendState(backend, &host));
+    KELP_TRY(kit_status(TRITONBACKEND_ModelBackend(model->raw, &backend)));
+    KELP_TRY(kit_status(TRITONBACKEND_BackendState(backend, &host)));
     if (host == NULL)
         return KELP_ERROR(KELP_INTERNAL, "the backend was not initialized");
     model->host = host;
-    KIT_TRY(TRITONBACKEND_ModelName(model->raw, &model->name));
-    KIT_TRY(TRITONBACKEND_ModelVersion(model->raw, &model->version));
-    KIT_TRY(TRITONBACKEND_ModelRepository(model->raw, &type, &model->directory));
-    KIT_TRY(TRITONBACKEND_ModelServer(model->raw, &model->server));
+    KELP_TRY(kit_status(TRITONBACKEND_ModelName(model->raw, &model->name)));
+    KELP_TRY(kit_status(TRITONBACKEND_ModelVersion(model->raw, &model->version)));
+    KELP_TRY(kit_status(TRITONBACKEND_ModelRepository(model->raw, &type, &model->directory)));
+    KELP_TRY(kit_status(TRITONBACKEND_ModelServer(model->raw, &model->server)));
     KELP_TRY(kit_model_read_config(model));
     if (model->host->definition->model_create != NULL)
         KELP_TRY(model->host->definition->model_create(model, &model->state));
@@ -163,14 +163,14 @@ static void instance_free(kelp_backend_instance *instance) {
 static kelp_status *instance_open(kelp_backend_instance *instance) {
     TRITONBACKEND_Model *raw_model = NULL;
     void *model = NULL;
-    KIT_TRY(TRITONBACKEND_ModelInstanceModel(instance->raw, &raw_model));
-    KIT_TRY(TRITONBACKEND_ModelState(raw_model, &model));
+    KELP_TRY(kit_status(TRITONBACKEND_ModelInstanceModel(instance->raw, &raw_model)));
+    KELP_TRY(kit_status(TRITONBACKEND_ModelState(raw_model, &model)));
     if (model == NULL)
         return KELP_ERROR(KELP_INTERNAL, "the model was not initialized");
     instance->model = model;
-    KIT_TRY(TRITONBACKEND_ModelInstanceName(instance->raw, &instance->name));
-    KIT_TRY(TRITONBACKEND_ModelInstanceKind(instance->raw, &instance->kind));
-    KIT_TRY(TRITONBACKEND_ModelInstanceDeviceId(instance->raw, &instance->device));
+    KELP_TRY(kit_status(TRITONBACKEND_ModelInstanceName(instance->raw, &instance->name)));
+    KELP_TRY(kit_status(TRITONBACKEND_ModelInstanceKind(instance->raw, &instance->kind)));
+    KELP_TRY(kit_status(TRITONBACKEND_ModelInstanceDeviceId(instance->raw, &instance->device)));
     const kelp_backend_definition *definition = instance->model->host->definition;
     if (definition->instance_create != NULL)
         KELP_TRY(definition->instance_create(instance, &instance->state));

@@ -12,9 +12,10 @@ kelp_status *kelp_backend_pieces_init(kelp_backend_pieces *pieces,
     TRITONSERVER_DataType type = TRITONSERVER_TYPE_INVALID;
     uint32_t rank = 0;
     *pieces = (kelp_backend_pieces){.name = name};
-    KIT_TRY(TRITONBACKEND_RequestInput(request->raw, name, &pieces->raw));
-    KIT_TRY(TRITONBACKEND_InputProperties(pieces->raw, &pieces->name, &type, &pieces->shape, &rank,
-                                          &pieces->size_bytes, &pieces->count));
+    KELP_TRY(kit_status(TRITONBACKEND_RequestInput(request->raw, name, &pieces->raw)));
+    KELP_TRY(
+        kit_status(TRITONBACKEND_InputProperties(pieces->raw, &pieces->name, &type, &pieces->shape,
+                                                 &rank, &pieces->size_bytes, &pieces->count)));
     pieces->dtype = kit_dtype(type);
     return kit_check("input", pieces->name, pieces->dtype, pieces->rank = (int32_t)rank,
                      KELP_DTYPE_INVALID, KELP_ANY_RANK);
@@ -31,8 +32,8 @@ kelp_status *kelp_backend_pieces_next(kelp_backend_pieces *pieces, const void **
     while (pieces->index < pieces->count) {
         type = TRITONSERVER_MEMORY_CPU;
         id = 0;
-        KIT_TRY(
-            TRITONBACKEND_InputBuffer(pieces->raw, pieces->index, &data, &size_bytes, &type, &id));
+        KELP_TRY(kit_status(
+            TRITONBACKEND_InputBuffer(pieces->raw, pieces->index, &data, &size_bytes, &type, &id)));
         if (type == TRITONSERVER_MEMORY_GPU)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
                               "input '%s' lies in GPU memory, which the kit does not read",

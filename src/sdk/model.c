@@ -79,7 +79,7 @@ static kelp_status *read_ios(kelp_arena *arena, const kelp_json *list, kelp_back
 kelp_status *kit_model_read_config(kelp_backend_model *model) {
     TRITONSERVER_Message *message = NULL;
     const kelp_json *config = NULL;
-    KIT_TRY(TRITONBACKEND_ModelConfig(model->raw, 1, &message));
+    KELP_TRY(kit_status(TRITONBACKEND_ModelConfig(model->raw, 1, &message)));
     KELP_TRY(kit_message_parse(message, true, &model->arena, "model configuration", &config));
     model->config = config;
     const kelp_backend_value *root = (const kelp_backend_value *)config;
@@ -215,7 +215,7 @@ kelp_status *kelp_backend_model_wants_config(const kelp_backend_model *model, bo
 kelp_status *kelp_backend_model_set_config(kelp_backend_model *model, const char *json,
                                            size_t length) {
     TRITONSERVER_Message *message = NULL;
-    KIT_TRY(TRITONSERVER_MessageNewFromSerializedJson(&message, json, length));
+    KELP_TRY(kit_status(TRITONSERVER_MessageNewFromSerializedJson(&message, json, length)));
     kelp_status *status = kelp_backend_status(TRITONBACKEND_ModelSetConfig(model->raw, 1, message));
     TRITONSERVER_ErrorDelete(TRITONSERVER_MessageDelete(message));
     return status != NULL ? status : kit_model_read_config(model);

@@ -21,9 +21,10 @@ kelp_status *kelp_backend_respond(kelp_backend_request *request, kelp_backend_re
             response->start_ns = kelp_backend_now_ns();
             response->output_ns = 0;
             if (request->own_factory == NULL)
-                KIT_TRY(TRITONBACKEND_ResponseFactoryNew(&request->own_factory, request->raw));
+                KELP_TRY(kit_status(
+                    TRITONBACKEND_ResponseFactoryNew(&request->own_factory, request->raw)));
         }
-        KIT_TRY(TRITONBACKEND_ResponseNew(&response->raw, request->raw));
+        KELP_TRY(kit_status(TRITONBACKEND_ResponseNew(&response->raw, request->raw)));
     }
     *out = response;
     return NULL;
@@ -46,9 +47,9 @@ static kelp_status *add_output(kelp_backend_response *response, const char *name
     if (kit_triton_type(dtype) == TRITONSERVER_TYPE_INVALID)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "output '%s': Triton has no type '%s'", name,
                           kelp_dtype_name(dtype));
-    KIT_TRY(TRITONBACKEND_ResponseOutput(response->raw, &output, name, kit_triton_type(dtype),
-                                         shape, (uint32_t)rank));
-    KIT_TRY(TRITONBACKEND_OutputBuffer(output, &data, size_bytes, &type, &id));
+    KELP_TRY(kit_status(TRITONBACKEND_ResponseOutput(
+        response->raw, &output, name, kit_triton_type(dtype), shape, (uint32_t)rank)));
+    KELP_TRY(kit_status(TRITONBACKEND_OutputBuffer(output, &data, size_bytes, &type, &id)));
     if (type == TRITONSERVER_MEMORY_GPU)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "output '%s' lies in GPU memory, which the kit does not write", name);
@@ -135,9 +136,10 @@ kelp_status *kelp_backend_put_state(kelp_backend_request *request, const char *n
     kelp_status *status = kit_wire_bytes(tensor, &size_bytes);
     if (status != NULL)
         return KELP_ANNOTATE(status, "state '%s'", name);
-    KIT_TRY(TRITONBACKEND_StateNew(&state, request->raw, name, kit_triton_type(tensor->dtype),
-                                   tensor->shape, (uint32_t)tensor->rank));
-    KIT_TRY(TRITONBACKEND_StateBuffer(state, &data, size_bytes, &type, &id));
+    KELP_TRY(kit_status(TRITONBACKEND_StateNew(&state, request->raw, name,
+                                               kit_triton_type(tensor->dtype), tensor->shape,
+                                               (uint32_t)tensor->rank)));
+    KELP_TRY(kit_status(TRITONBACKEND_StateBuffer(state, &data, size_bytes, &type, &id)));
     if (type == TRITONSERVER_MEMORY_GPU)
         return KELP_ERROR(KELP_UNIMPLEMENTED, "state '%s' lies in GPU memory", name);
     kit_wire_write(tensor, data);
@@ -302,8 +304,8 @@ kelp_status *kelp_backend_factory_finish(kelp_backend_factory *factory) {
     }
     if (!kit_request_claim(request, true))
         return answered(request);
-    KIT_TRY(
-        TRITONBACKEND_ResponseFactorySendFlags(factory->raw, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
+    KELP_TRY(kit_status(TRITONBACKEND_ResponseFactorySendFlags(
+        factory->raw, TRITONSERVER_RESPONSE_COMPLETE_FINAL)));
     kit_report_response(request, factory->raw, start_ns, 0, NULL);
     return NULL;
 }

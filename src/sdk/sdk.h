@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,9 +29,6 @@ static inline bool kit_ok(TRITONSERVER_Error *take_error) {
 static inline kelp_status *kit_status(TRITONSERVER_Error *take_error) {
     return KELP_LIKELY(!take_error) ? NULL : kelp_backend_status(take_error);
 }
-
-/* Returns a failure of Triton's API from the enclosing function. */
-#define KIT_TRY(call) KELP_TRY(kit_status(call))
 
 struct kelp_backend_host {
     const kelp_backend_definition *definition;

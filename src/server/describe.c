@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the server reports of itself and its models, as JSON: metadata, configuration, statistics,
  * index. */
-#include "base/json.h"
+#include "base/text/json.h"
 #include "server/server.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls into TensorRT that can fail, as statuses that carry what the library said; for everything
- * else tables_calls.h has a typed function a method:
+ * else tables/calls.h has a typed function a method:
  *
  *     trt_activation_layer *relu = trt_network_add_activation(m, network, x,
  * TRT_ACTIVATION_TYPE_RELU); trt_tensor *y = trt_layer_get_output(m, trt_as_layer(relu), 0);
@@ -19,7 +19,7 @@
 #include "tensorrt/callbacks.h"
 #include "tensorrt/library.h"
 #include "tensorrt/log.h"
-#include "tensorrt/tables_calls.h"
+#include "tensorrt/tables/calls.h"
 
 #include <kelp/tensor.h>
 

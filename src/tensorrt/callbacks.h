@@ -10,8 +10,8 @@
 #ifndef KELP_TENSORRT_CALLBACKS_H_
 #define KELP_TENSORRT_CALLBACKS_H_
 
-#include "tensorrt/tables_calls.h"
-#include "tensorrt/tables_slots.h"
+#include "tensorrt/tables/calls.h"
+#include "tensorrt/tables/slots.h"
 
 #include <stdatomic.h>
 

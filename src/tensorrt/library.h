@@ -10,7 +10,7 @@
 #define KELP_TENSORRT_LIBRARY_H_
 
 #include "base/dl.h"
-#include "tensorrt/methods.h"
+#include "tensorrt/tables/methods.h"
 
 typedef enum trt_wanted { TRT_WANT_ANY, TRT_WANT_RTX, TRT_WANT_ENTERPRISE } trt_wanted;
 

@@ -12,7 +12,7 @@
 #ifndef KELP_TENSORRT_LOG_H_
 #define KELP_TENSORRT_LOG_H_
 
-#include "tensorrt/tables_calls.h"
+#include "tensorrt/tables/calls.h"
 
 #include <kelp/allocator.h>
 

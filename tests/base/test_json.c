@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON: what clients send is read exactly, what is wrong is named with its place, what is written
  * reads back. */
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include "base/checked.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text format: configurations as people write them, all spellings of values, errors with their
  * place. */
-#include "base/pbtxt.h"
+#include "base/text/pbtxt.h"
 
 #include "base/checked.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The queue: order, exact reports of emptiness, and no wake-up lost between several producers and a
  * consumer. */
-#include "base/queue.h"
+#include "base/sync/queue.h"
 
 #include "base/checked.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

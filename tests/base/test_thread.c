@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pool under one caller, under several, nested, and asleep between. Meant to be run under
  * ThreadSanitizer too. */
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include "base/checked.h"
 #include "support/failing_allocator.h"

@@ -90,7 +90,8 @@ static void tensors_of_another_network_are_refused(void **state) {
     kelp_net_tensor *x = input(&a, "x", KELP_F32, dims(1, 4));
     expect_failure(kelp_network_add_unary(b.network, x, KELP_UNARY_EXP, &layer),
                    KELP_INVALID_ARGUMENT, "belongs to another network");
-    expect_failure(kelp_network_mark_output(b.network, x), KELP_INVALID_ARGUMENT, "does not belong to network");
+    expect_failure(kelp_network_mark_output(b.network, x), KELP_INVALID_ARGUMENT,
+                   "does not belong to network");
     bench_close(&a);
     bench_close(&b);
 }

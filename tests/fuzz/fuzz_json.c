@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes JSON: what is taken must be written and read back to the same tree; what is refused must
  * say where. The reader that skips must judge as the tree does. */
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include <math.h>
 #include <stdlib.h>

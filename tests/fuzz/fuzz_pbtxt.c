@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the text format: every tree is well-formed, every field can be asked for any type, every
  * refusal says where. */
-#include "base/pbtxt.h"
+#include "base/text/pbtxt.h"
 
 #include <stdlib.h>
 

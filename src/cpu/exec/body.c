@@ -41,7 +41,8 @@ static kelp_status *run_body(kelp_body *body, const kelp_tensor *const *inputs,
     bind_inputs(instance, inputs);
     for (size_t i = 0; i < count; i++) {
         instance->outputs[i].user_data = outputs[i].data;
-        instance->outputs[i].user_bytes = outputs[i].data ? kelp_tensor_bytes(&outputs[i]) : 0;
+        instance->outputs[i].user_bytes =
+            outputs[i].data != NULL ? kelp_tensor_bytes(&outputs[i]) : 0;
     }
     KELP_TRY(kelp_cpu_instance_run(instance));
     for (size_t i = 0; i < count; i++)

@@ -125,7 +125,7 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
             KELP_UNIMPLEMENTED,
             "no registered provider covers operator '%s::%s' version %lld of node '%s'",
             node->op->domain, node->op->name, (long long)node->opset_version, node->name);
-    out->kernel = match.op->kernel ? match.op->kernel : &kelp_bridge_kernel;
+    out->kernel = match.op->kernel != NULL ? match.op->kernel : &kelp_bridge_kernel;
     for (size_t i = 0; i < node->input_count; i++) {
         bool any_address = i < 32 && (out->kernel->unaligned_inputs >> i & 1) != 0;
         if (node->inputs[i] != NULL && node->inputs[i]->constant != NULL && !any_address)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inspector: an engine as text or JSON. */
 #include "base/alloc.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "cpu/exec/engine.h"
 
 #include <kelp/engine_provider.h>

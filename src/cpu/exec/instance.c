@@ -444,7 +444,7 @@ static kelp_status *deliver(kelp_cpu_instance *instance, bool *out_keeps) {
             return too_small(instance, i, bytes);
         if (output->user_data == NULL && schedule->copies[i])
             KELP_TRY(own_place(instance, i, bytes));
-        void *to = output->user_data ? output->user_data : output->own_data;
+        void *to = output->user_data != NULL ? output->user_data : output->own_data;
         if (to != from && bytes > 0)
             memcpy(to, from, bytes);
         shown->data = to;

@@ -147,12 +147,13 @@ static kelp_status *init_args(scheduler *p, const kelp_cpu_node *engine_node, ke
         if (memory != NULL)
             memset(memory, 0, engine_node->kernel->plan_bytes);
     }
-    if (inputs == NULL || outputs == NULL || (engine_node->kernel->plan_bytes > 0 && !memory))
+    if (inputs == NULL || outputs == NULL ||
+        (engine_node->kernel->plan_bytes > 0 && memory == NULL))
         return kelp_status_oom();
     for (size_t i = 0; i < node->input_count; i++)
-        inputs[i] = node->inputs[i] ? &value_of(p, node->inputs[i])->tensor : NULL;
+        inputs[i] = node->inputs[i] != NULL ? &value_of(p, node->inputs[i])->tensor : NULL;
     for (size_t i = 0; i < node->output_count; i++)
-        outputs[i] = node->outputs[i] ? &value_of(p, node->outputs[i])->tensor : NULL;
+        outputs[i] = node->outputs[i] != NULL ? &value_of(p, node->outputs[i])->tensor : NULL;
     *args = (kelp_op_args){.node = node,
                            .input_count = (int32_t)node->input_count,
                            .output_count = (int32_t)node->output_count,
@@ -197,7 +198,7 @@ static void note_specializable(scheduler *p, const kelp_cpu_node *engine_node) {
         !is_if)
         return; /* dispatched, whatever is known */
     for (size_t i = 0; i < node->input_count && (i == 0 || !is_if); i++) {
-        const kelp_cpu_value *value = node->inputs[i] ? value_of(p, node->inputs[i]) : NULL;
+        const kelp_cpu_value *value = node->inputs[i] != NULL ? value_of(p, node->inputs[i]) : NULL;
         if (value == NULL || value->tensor.data != NULL)
             continue;
         kelp_dtype dtype = value->tensor.dtype;
@@ -215,7 +216,8 @@ static bool can_evaluate(scheduler *p, const kelp_cpu_node *engine_node) {
         return false;
     size_t bytes = 0;
     for (size_t i = 0; i < node->output_count; i++) {
-        const kelp_cpu_value *value = node->outputs[i] ? value_of(p, node->outputs[i]) : NULL;
+        const kelp_cpu_value *value =
+            node->outputs[i] != NULL ? value_of(p, node->outputs[i]) : NULL;
         if (value != NULL && value->tensor.dtype == KELP_STRING && p->instance->body != NULL)
             return false; /* strings that a body returns may outlive its schedule */
         bytes += value != NULL ? value->bytes : 0;
@@ -360,7 +362,7 @@ static kelp_status *add_bodies(scheduler *p, const kelp_cpu_node *engine_node, k
     if (env == NULL)
         return kelp_status_oom();
     for (size_t i = 0; i < node->input_count && i < KELP_CPU_MASKED_INPUTS; i++) {
-        const kelp_cpu_value *value = node->inputs[i] ? value_of(p, node->inputs[i]) : NULL;
+        const kelp_cpu_value *value = node->inputs[i] != NULL ? value_of(p, node->inputs[i]) : NULL;
         if (value != NULL && !value->dynamic &&
             root_of(p, value)->storage == KELP_CPU_STORAGE_FIXED && may_specialize(&value->tensor))
             specialized |= (uint64_t)1 << i;

@@ -2,7 +2,7 @@
 /* Loading engine images of the cpu. */
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/map.h"
 #include "cpu/image/image.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing engine images of the cpu. */
 #include "base/alloc.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "cpu/image/image.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #define KELP_CPU_OPS_KERNEL_H_
 
 #include "base/checked.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #include <kelp/opset.h>
 #include <string.h>

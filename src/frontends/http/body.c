@@ -36,7 +36,7 @@ bool kelp_http_body_reserve(kelp_http_body *body, size_t needed_bytes) {
     }
     char *grown = body->allocator.realloc(body->allocator.userp, body->base, body->capacity,
                                           capacity, KELP_HTTP_BODY_ALIGNMENT);
-    if (!grown)
+    if (grown == NULL)
         return false;
     body->base = grown;
     body->capacity = capacity;

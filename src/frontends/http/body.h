@@ -30,7 +30,7 @@ void kelp_http_body_clear(kelp_http_body *body, size_t keep_bytes);
 bool kelp_http_body_reserve(kelp_http_body *body, size_t needed_bytes);
 /* Returns the first byte; NULL when nothing was ever reserved. */
 static inline char *kelp_http_body_data(const kelp_http_body *body) {
-    return body->base ? body->base + body->skew : NULL;
+    return body->base != NULL ? body->base + body->skew : NULL;
 }
 
 #endif

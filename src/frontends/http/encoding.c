@@ -47,7 +47,7 @@ kelp_http_coding kelp_http_coding_of(kelp_str value) {
 static double coding_weight(kelp_str item, kelp_str *out_name) {
     const char *semicolon = item.length ? memchr(item.data, ';', item.length) : NULL;
     *out_name = kelp_str_trim(item);
-    if (!semicolon)
+    if (semicolon == NULL)
         return 1.0;
     *out_name = kelp_str_trim((kelp_str){item.data, (size_t)(semicolon - item.data)});
     kelp_str rest = {semicolon + 1, item.length - (size_t)(semicolon - item.data) - 1};

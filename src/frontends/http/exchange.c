@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 #include "frontends/http/thread.h"
 
 #define POOL_MAX 64
@@ -33,22 +33,22 @@ void kelp_http_exchange_destroy(kelp_http_exchange *exchange) {
     kelp_buf_deinit(&exchange->decoded);
     kelp_buf_deinit(&exchange->text);
     kelp_free(exchange->allocator, exchange->pieces,
-              exchange->piece_capacity * sizeof(*exchange->pieces));
+              exchange->piece_capacity * sizeof *exchange->pieces);
     kelp_free(exchange->allocator, exchange, exchange->handler->exchange_bytes);
 }
 
 kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_exchange **out) {
     pthread_mutex_lock(&thread->mutex);
     kelp_http_exchange *exchange = thread->pool;
-    if (exchange) {
+    if (exchange != NULL) {
         thread->pool = exchange->next;
         thread->pool_count--;
     }
     thread->outstanding++;
     pthread_mutex_unlock(&thread->mutex);
-    if (!exchange) {
+    if (exchange == NULL) {
         kelp_status *status = exchange_create(thread, &exchange);
-        if (status) {
+        if (status != NULL) {
             pthread_mutex_lock(&thread->mutex);
             thread->outstanding--;
             pthread_mutex_unlock(&thread->mutex);
@@ -116,9 +116,9 @@ kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_
                                      kelp_str *out) {
     KELP_ASSERT(exchange->request && kelp_http_exchange_on_thread(exchange));
     const kelp_str *value = kelp_http_find(exchange->request, "content-encoding");
-    kelp_http_coding coding = value ? kelp_http_coding_of(*value) : KELP_HTTP_IDENTITY;
+    kelp_http_coding coding = value != NULL ? kelp_http_coding_of(*value) : KELP_HTTP_IDENTITY;
     const char *data = kelp_http_body_data(&exchange->body);
-    *out = (kelp_str){data ? data : "", exchange->body.length};
+    *out = (kelp_str){data != NULL ? data : "", exchange->body.length};
     if (coding == KELP_HTTP_IDENTITY)
         return NULL;
     if (coding == KELP_HTTP_CODING_UNKNOWN) {
@@ -128,8 +128,8 @@ kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_
                           KELP_STR_ARG(*value));
     }
     KELP_TRY(kelp_http_decode(coding, out->data, out->length, max_bytes, &exchange->decoded));
-    *out =
-        (kelp_str){exchange->decoded.data ? exchange->decoded.data : "", exchange->decoded.length};
+    *out = (kelp_str){exchange->decoded.data != NULL ? exchange->decoded.data : "",
+                      exchange->decoded.length};
     return NULL;
 }
 
@@ -175,15 +175,15 @@ kelp_status *kelp_http_exchange_compress(kelp_http_exchange *exchange, kelp_http
     kelp_buf_init(&packed, exchange->allocator);
     kelp_http_encoder *encoder = NULL;
     kelp_status *status = kelp_http_encoder_create(exchange->allocator, coding, &packed, &encoder);
-    if (!status)
+    if (status == NULL)
         status = kelp_http_encoder_put(encoder, exchange->text.data, exchange->text.length);
-    for (size_t i = 0; !status && i < exchange->piece_count; i++)
+    for (size_t i = 0; status == NULL && i < exchange->piece_count; i++)
         status =
             kelp_http_encoder_put(encoder, exchange->pieces[i].data, exchange->pieces[i].length);
-    if (!status)
+    if (status == NULL)
         status = kelp_http_encoder_end(encoder);
     kelp_http_encoder_destroy(encoder);
-    if (status) {
+    if (status != NULL) {
         kelp_buf_deinit(&packed);
         return status;
     }
@@ -197,7 +197,7 @@ kelp_status *kelp_http_exchange_compress(kelp_http_exchange *exchange, kelp_http
 
 void kelp_http_exchange_send(kelp_http_exchange *exchange) {
     KELP_ASSERT(kelp_http_exchange_on_thread(exchange));
-    if (exchange->stream)
+    if (exchange->stream != NULL)
         exchange->stream->send(exchange->stream, true);
     else
         kelp_http_exchange_release(exchange);
@@ -205,7 +205,7 @@ void kelp_http_exchange_send(kelp_http_exchange *exchange) {
 
 void kelp_http_exchange_send_part(kelp_http_exchange *exchange) {
     KELP_ASSERT(kelp_http_exchange_on_thread(exchange) && exchange->handler->on_sent);
-    if (exchange->stream) /* else on_cancel has been called */
+    if (exchange->stream != NULL) /* else on_cancel has been called */
         exchange->stream->send(exchange->stream, false);
 }
 
@@ -215,7 +215,7 @@ bool kelp_http_exchange_on_thread(const kelp_http_exchange *exchange) {
     return kelp_http_current_thread() == exchange->thread;
 }
 
-static void on_posted(kelp_loop_task *task) {
+static void on_posted(kelp_event_loop_task *task) {
     kelp_http_exchange *exchange = (kelp_http_exchange *)task;
     exchange->work(exchange);
 }
@@ -224,7 +224,7 @@ void kelp_http_exchange_post(kelp_http_exchange *exchange,
                              void (*work)(kelp_http_exchange *exchange)) {
     exchange->work = work;
     exchange->task.fn = on_posted;
-    kelp_loop_post(exchange->thread->loop, &exchange->task);
+    kelp_event_loop_post(exchange->thread->loop, &exchange->task);
 }
 
 static void *blocking_main(void *userp) {

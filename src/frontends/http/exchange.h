@@ -19,7 +19,7 @@
 #define KELP_FRONTENDS_HTTP_EXCHANGE_H_
 
 #include "base/buf.h"
-#include "base/loop.h"
+#include "base/sync/loop.h"
 #include "frontends/http/body.h"
 #include "frontends/http/encoding.h"
 #include "frontends/http/message.h"
@@ -83,7 +83,7 @@ struct kelp_http_stream {
 };
 
 struct kelp_http_exchange {
-    kelp_loop_task task; /* first; see kelp_http_exchange_post */
+    kelp_event_loop_task task; /* first; see kelp_http_exchange_post */
     kelp_http_exchange *next;
     kelp_allocator allocator;
     kelp_http_thread *thread;

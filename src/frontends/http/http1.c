@@ -22,7 +22,7 @@
 void kelp_http1_parser_init(kelp_http1_parser *parser, kelp_allocator allocator,
                             const kelp_http1_limits *limits) {
     *parser = (kelp_http1_parser){.allocator = allocator};
-    if (limits)
+    if (limits != NULL)
         parser->limits = *limits;
     if (!parser->limits.head_bytes)
         parser->limits.head_bytes = DEFAULT_HEAD_BYTES;
@@ -39,7 +39,7 @@ void kelp_http1_parser_deinit(kelp_http1_parser *parser) {
     kelp_buf_deinit(&parser->head);
     kelp_http_body_deinit(&parser->body);
     kelp_free(parser->allocator, parser->headers,
-              parser->header_capacity * sizeof(*parser->headers));
+              parser->header_capacity * sizeof *parser->headers);
     parser->headers = NULL;
     parser->header_capacity = 0;
 }
@@ -113,7 +113,7 @@ static bool parse_target(kelp_http_request *request, kelp_str target) {
                                                                     : 0;
     if (scheme) { /* absolute form, RFC 9112 section 3.2.2 */
         const char *slash = memchr(target.data + scheme, '/', target.length - scheme);
-        size_t skip = slash ? (size_t)(slash - target.data) : target.length;
+        size_t skip = slash != NULL ? (size_t)(slash - target.data) : target.length;
         target.data += skip;
         target.length -= skip;
         if (!target.length)
@@ -121,7 +121,7 @@ static bool parse_target(kelp_http_request *request, kelp_str target) {
     }
     const char *question = target.length ? memchr(target.data, '?', target.length) : NULL;
     request->path = target;
-    if (question) {
+    if (question != NULL) {
         request->path.length = (size_t)(question - target.data);
         request->query = (kelp_str){question + 1, target.length - request->path.length - 1};
     }
@@ -133,13 +133,13 @@ static kelp_http1_event parse_request_line(kelp_http1_parser *parser, kelp_str l
     kelp_http_request *request = &parser->request;
     kelp_http1_framing *framing = &parser->framing;
     const char *first = memchr(line.data, ' ', line.length);
-    if (!first)
+    if (first == NULL)
         return fail(parser, KELP_HTTP_BAD_REQUEST,
                     "the request line is not 'METHOD target HTTP/1.1'");
     request->method = (kelp_str){line.data, (size_t)(first - line.data)};
     kelp_str rest = {first + 1, line.length - request->method.length - 1};
     const char *second = rest.length ? memchr(rest.data, ' ', rest.length) : NULL;
-    if (!is_token(request->method) || !second)
+    if (!is_token(request->method) || second == NULL)
         return fail(parser, KELP_HTTP_BAD_REQUEST,
                     "the request line is not 'METHOD target HTTP/1.1'");
     kelp_str target = {rest.data, (size_t)(second - rest.data)};
@@ -164,7 +164,7 @@ static kelp_http1_event add_header(kelp_http1_parser *parser, kelp_str line) {
     if (line.data[0] == ' ' || line.data[0] == '\t')
         return fail(parser, KELP_HTTP_BAD_REQUEST, "a header is folded over several lines");
     const char *colon = memchr(line.data, ':', line.length);
-    if (!colon)
+    if (colon == NULL)
         return fail(parser, KELP_HTTP_BAD_REQUEST, "a header line has no colon");
     kelp_str name = {line.data, (size_t)(colon - line.data)};
     kelp_str value = {colon + 1, line.length - name.length - 1};
@@ -178,8 +178,8 @@ static kelp_http1_event add_header(kelp_http1_parser *parser, kelp_str line) {
         return fail(parser, KELP_HTTP_HEADERS_TOO_LARGE, "the request has too many headers");
     kelp_status *status =
         kelp_grow(parser->allocator, (void **)&parser->headers, &parser->header_capacity,
-                  request->header_count + 1, sizeof(*parser->headers));
-    if (status) {
+                  request->header_count + 1, sizeof *parser->headers);
+    if (status != NULL) {
         kelp_status_free(status);
         return fail(parser, KELP_HTTP_SERVICE_UNAVAILABLE, "out of memory");
     }
@@ -263,13 +263,13 @@ static kelp_http1_event feed_head(kelp_http1_parser *parser, const char *data, s
     bool ended = false;
     while (at < length && !ended) {
         const char *newline = memchr(data + at, '\n', length - at);
-        size_t stop = newline ? (size_t)(newline - data) : length;
+        size_t stop = newline != NULL ? (size_t)(newline - data) : length;
         if (stop > at) {
             parser->line_bytes += stop - at;
             parser->line_cr = data[stop - 1] == '\r';
         }
-        at = newline ? stop + 1 : stop;
-        if (!newline)
+        at = newline != NULL ? stop + 1 : stop;
+        if (newline == NULL)
             break;
         bool blank = parser->line_bytes == 0 || (parser->line_bytes == 1 && parser->line_cr);
         bool nothing = parser->head.length + (at - start) == parser->line_bytes + 1;
@@ -451,7 +451,7 @@ static kelp_http1_event feed_body(kelp_http1_parser *parser, const char *data, s
                                   size_t *inout_used) {
     size_t room;
     char *space = kelp_http1_body_space(parser, &room);
-    if (!space)
+    if (space == NULL)
         return KELP_HTTP1_FAILED;
     size_t n = KELP_MIN(room, length - *inout_used);
     if (n)

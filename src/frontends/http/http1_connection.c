@@ -32,7 +32,7 @@
 typedef struct kelp_http1_connection {
     kelp_http_connection base; /* first */
     kelp_http_stream stream;   /* of the exchange */
-    kelp_loop_timer timer;
+    kelp_event_loop_timer timer;
     kelp_http1_parser parser;
     kelp_buf pending; /* bytes read after the current request */
     size_t pending_at;
@@ -68,7 +68,7 @@ static void connection_free(kelp_http1_connection *c) {
     kelp_http1_parser_deinit(&c->parser);
     kelp_buf_deinit(&c->pending);
     kelp_buf_deinit(&c->head);
-    kelp_free(allocator, c, sizeof(*c));
+    kelp_free(allocator, c, sizeof *c);
 }
 
 static void enter(kelp_http1_connection *c) {
@@ -86,14 +86,14 @@ static void leave(kelp_http1_connection *c) {
 static void connection_close(kelp_http1_connection *c) {
     if (c->closed)
         return;
-    kelp_loop *loop = c->base.thread->loop;
+    kelp_event_loop *loop = c->base.thread->loop;
     c->closed = true;
-    kelp_loop_timer_cancel(loop, &c->timer);
+    kelp_event_loop_timer_cancel(loop, &c->timer);
     if (c->registered)
-        kelp_loop_remove(loop, &c->base.io);
+        kelp_event_loop_remove(loop, &c->base.io);
     close(c->base.io.fd);
     kelp_http_exchange *exchange = c->exchange;
-    if (exchange) {
+    if (exchange != NULL) {
         c->exchange = NULL;
         exchange->stream = NULL;
         if (c->responding && c->last_part)
@@ -108,7 +108,7 @@ static void connection_close(kelp_http1_connection *c) {
 
 /* ---- time ---- */
 
-static void on_timer(kelp_loop_timer *timer);
+static void on_timer(kelp_event_loop_timer *timer);
 
 /* Ends the connection through the events that follow, so that callers need not handle a closed
  * connection. */
@@ -118,8 +118,8 @@ static void give_up(kelp_http1_connection *c, kelp_status *take_status) {
 }
 
 static void set_deadline(kelp_http1_connection *c, uint64_t after_ns) {
-    kelp_loop *loop = c->base.thread->loop;
-    c->deadline_ns = after_ns ? kelp_loop_now_ns(loop) + after_ns : UINT64_MAX;
+    kelp_event_loop *loop = c->base.thread->loop;
+    c->deadline_ns = after_ns ? kelp_event_loop_now_ns(loop) + after_ns : UINT64_MAX;
     if (c->closed || !after_ns)
         return;
     /* A timer that fires early is set again; only an earlier deadline needs it set now. */
@@ -127,23 +127,23 @@ static void set_deadline(kelp_http1_connection *c, uint64_t after_ns) {
         return;
     c->timer.fn = on_timer;
     c->timer.userp = c;
-    kelp_status *status = kelp_loop_timer_set(loop, &c->timer, c->deadline_ns);
-    if (status) /* without a timer there is no protection against slow clients */
+    kelp_status *status = kelp_event_loop_timer_set(loop, &c->timer, c->deadline_ns);
+    if (status != NULL) /* without a timer there is no protection against slow clients */
         give_up(c, status);
 }
 
 static void set_events(kelp_http1_connection *c, uint32_t events) {
     if (c->closed || c->base.io.events == events)
         return;
-    kelp_status *status = kelp_loop_modify(c->base.thread->loop, &c->base.io, events);
-    if (status)
+    kelp_status *status = kelp_event_loop_modify(c->base.thread->loop, &c->base.io, events);
+    if (status != NULL)
         give_up(c, status);
 }
 
 /* Polls for the events that the connection waits for. */
 static void update_events(kelp_http1_connection *c) {
     uint32_t events = 0;
-    bool full = c->exchange && c->pending.length - c->pending_at >= PENDING_MAX_BYTES;
+    bool full = c->exchange != NULL && c->pending.length - c->pending_at >= PENDING_MAX_BYTES;
     if (!c->peer_closed && !full)
         events |= KELP_LOOP_READ;
     if (c->responding)
@@ -316,7 +316,7 @@ static void on_send(kelp_http_stream *stream, bool last) {
     } else if (!c->in_on_sent) { /* else send_parts continues */
         set_deadline(c, c->base.thread->options->idle_timeout_ns);
         send_parts(c);
-        if (!c->closed && !c->exchange) /* pipelined requests may be waiting */
+        if (!c->closed && c->exchange == NULL) /* pipelined requests may be waiting */
             run(c);
     }
     leave(c);
@@ -328,7 +328,7 @@ static bool begin_exchange(kelp_http1_connection *c) {
     KELP_ASSERT(!c->exchange && !c->responding);
     kelp_http_exchange *exchange;
     kelp_status *status = kelp_http_exchange_acquire(c->base.thread, &exchange);
-    if (status) {
+    if (status != NULL) {
         kelp_status_free(status);
         connection_close(c);
         return false;
@@ -361,12 +361,12 @@ static void reject(kelp_http1_connection *c) {
     const char *text = parser->error_text;
     char message[MAX_MESSAGE];
     if (parser->error_status == KELP_HTTP_CONTENT_TOO_LARGE && parser->framing.chunked) {
-        snprintf(message, sizeof(message),
+        snprintf(message, sizeof message,
                  "the chunked request body is larger than the limit of %llu bytes",
                  (unsigned long long)parser->body_limit_bytes);
         text = message;
     } else if (parser->error_status == KELP_HTTP_CONTENT_TOO_LARGE) {
-        snprintf(message, sizeof(message),
+        snprintf(message, sizeof message,
                  "the request body is larger than the limit of %llu bytes (Content-Length %llu)",
                  (unsigned long long)parser->body_limit_bytes,
                  (unsigned long long)parser->framing.content_length);
@@ -393,8 +393,7 @@ static void on_head(kelp_http1_connection *c) {
         (framing->chunked || framing->content_length <= parser->body_limit_bytes)) {
         static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
         /* No response is being sent, so the socket has room for these few bytes. */
-        if (send(c->base.io.fd, go_on, sizeof(go_on) - 1, MSG_NOSIGNAL) !=
-            (ssize_t)sizeof(go_on) - 1)
+        if (send(c->base.io.fd, go_on, sizeof go_on - 1, MSG_NOSIGNAL) != (ssize_t)sizeof go_on - 1)
             connection_close(c);
     }
 }
@@ -445,7 +444,8 @@ static void run(kelp_http1_connection *c) {
     if (c->running) /* called from inside the loop below, which continues by itself */
         return;
     c->running = true;
-    while (!c->closed && !c->lingering && !c->exchange && c->pending_at < c->pending.length) {
+    while (!c->closed && !c->lingering && c->exchange == NULL &&
+           c->pending_at < c->pending.length) {
         size_t used = feed(c, c->pending.data + c->pending_at, c->pending.length - c->pending_at);
         c->pending_at += used;
     }
@@ -458,7 +458,7 @@ static void run(kelp_http1_connection *c) {
         kelp_buf_clear(&c->pending);
         c->pending_at = 0;
     }
-    if (!c->exchange && c->peer_closed)
+    if (c->exchange == NULL && c->peer_closed)
         connection_close(c); /* no further request can arrive */
     else
         update_events(c);
@@ -482,7 +482,7 @@ static void on_bytes(kelp_http1_connection *c, const char *data, size_t length) 
     if (c->lingering || length == 0)
         return;
     size_t used = 0;
-    if (!c->exchange && c->pending_at == c->pending.length)
+    if (c->exchange == NULL && c->pending_at == c->pending.length)
         used = feed(c, data, length);
     if (c->closed || used == length)
         return;
@@ -493,7 +493,7 @@ static void on_bytes(kelp_http1_connection *c, const char *data, size_t length) 
 
 static void on_end(kelp_http1_connection *c) {
     c->peer_closed = true;
-    if (!c->exchange || c->lingering) {
+    if (c->exchange == NULL || c->lingering) {
         connection_close(c);
         return;
     }
@@ -506,13 +506,14 @@ static void on_end(kelp_http1_connection *c) {
 /* Reads once. Returns false when there is nothing more to read. */
 static bool read_once(kelp_http1_connection *c) {
     size_t room = 0;
-    char *space = c->exchange || c->lingering ? NULL : kelp_http1_body_space(&c->parser, &room);
+    char *space =
+        c->exchange != NULL || c->lingering ? NULL : kelp_http1_body_space(&c->parser, &room);
     size_t limit = KELP_HTTP_SCRATCH_BYTES;
-    if (c->exchange)
+    if (c->exchange != NULL)
         limit -= KELP_MIN(limit, c->pending.length - c->pending_at);
     if (limit == 0)
         return false;
-    bool direct = space && room >= DIRECT_MIN_BYTES;
+    bool direct = space != NULL && room >= DIRECT_MIN_BYTES;
     struct iovec iov[2] = {{space, room}, {c->base.thread->scratch, limit}};
     ssize_t n =
         direct ? readv(c->base.io.fd, iov, 2) : read(c->base.io.fd, c->base.thread->scratch, limit);
@@ -539,12 +540,12 @@ static bool read_once(kelp_http1_connection *c) {
     return !c->closed && got == (direct ? room : 0) + limit;
 }
 
-static void on_io(kelp_loop_io *io, uint32_t events) {
+static void on_io(kelp_event_loop_io *io, uint32_t events) {
     kelp_http1_connection *c = io->userp;
     enter(c);
     if ((events & KELP_LOOP_WRITE) && c->responding) {
         send_parts(c);
-        if (!c->closed && !c->exchange)
+        if (!c->closed && c->exchange == NULL)
             run(c);
     }
     if (!c->closed && (events & KELP_LOOP_READ) && !c->peer_closed) {
@@ -559,15 +560,15 @@ static void on_io(kelp_loop_io *io, uint32_t events) {
     leave(c);
 }
 
-static void on_timer(kelp_loop_timer *timer) {
+static void on_timer(kelp_event_loop_timer *timer) {
     kelp_http1_connection *c = timer->userp;
-    uint64_t now = kelp_loop_now_ns(c->base.thread->loop);
+    uint64_t now = kelp_event_loop_now_ns(c->base.thread->loop);
     enter(c);
     if (c->deadline_ns == UINT64_MAX) {
         /* a request is being processed; set_deadline arms the timer again */
     } else if (now < c->deadline_ns) {
         set_deadline(c, c->deadline_ns - now);
-    } else if (c->exchange || c->lingering || kelp_http1_parser_idle(&c->parser)) {
+    } else if (c->exchange != NULL || c->lingering || kelp_http1_parser_idle(&c->parser)) {
         connection_close(c);
     } else {
         c->parser.error_status = KELP_HTTP_REQUEST_TIMEOUT;
@@ -585,13 +586,13 @@ static void connection_start(kelp_http_connection *base) {
     KELP_ASSERT(thread == kelp_http_current_thread());
     int on = 1;
     /* Fails on unix sockets, which need no such option. */
-    setsockopt(base->io.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(base->io.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     base->io.fn = on_io;
     base->io.userp = c;
     enter(c);
     kelp_status *status =
-        thread->stopping ? NULL : kelp_loop_add(thread->loop, &base->io, KELP_LOOP_READ);
-    c->registered = !status && !thread->stopping;
+        thread->stopping ? NULL : kelp_event_loop_add(thread->loop, &base->io, KELP_LOOP_READ);
+    c->registered = status == NULL && !thread->stopping;
     kelp_status_free(status);
     if (!c->registered)
         connection_close(c);
@@ -603,7 +604,7 @@ static void connection_start(kelp_http_connection *base) {
 static void connection_drain(kelp_http_connection *base) {
     kelp_http1_connection *c = (kelp_http1_connection *)base;
     c->keep_alive = false;
-    if (!c->exchange && kelp_http1_parser_idle(&c->parser))
+    if (c->exchange == NULL && kelp_http1_parser_idle(&c->parser))
         connection_close(c);
 }
 
@@ -618,7 +619,7 @@ kelp_status *kelp_http1_connection_create(kelp_http_thread *thread, int take_fd,
     kelp_allocator allocator = thread->allocator;
     kelp_http1_connection *c;
     kelp_status *status = KELP_NEW(allocator, kelp_http1_connection, &c);
-    if (status) {
+    if (status != NULL) {
         close(take_fd);
         return status;
     }

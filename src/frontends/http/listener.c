@@ -20,12 +20,12 @@
 
 static kelp_status *listen_unix(kelp_http_listener *listener, const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof(address.sun_path))
+    if (strlen(path) >= sizeof address.sun_path)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "unix socket path '%s' is longer than %zu bytes",
                           path, sizeof(address.sun_path) - 1);
     memcpy(address.sun_path, path, strlen(path) + 1);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
         listen(fd, BACKLOG) != 0) {
         int error = errno;
         if (fd >= 0)
@@ -44,9 +44,9 @@ static int bind_one(const struct addrinfo *info, bool reuse_port) {
         return -1;
     int on = 1;
     /* Allows binding over connections in TIME_WAIT; a listening socket still conflicts. */
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (reuse_port)
-        setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+        setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
     if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
         return fd;
     int error = errno;
@@ -58,7 +58,7 @@ static int bind_one(const struct addrinfo *info, bool reuse_port) {
 static kelp_status *listen_tcp(kelp_http_listener *listener, const char *address, uint16_t port,
                                bool reuse_port) {
     char service[8];
-    snprintf(service, sizeof(service), "%u", (unsigned)port);
+    snprintf(service, sizeof service, "%u", (unsigned)port);
     struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
                              .ai_family = AF_UNSPEC,
                              .ai_socktype = SOCK_STREAM};
@@ -68,7 +68,8 @@ static kelp_status *listen_tcp(kelp_http_listener *listener, const char *address
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown HTTP address '%s': %s", address,
                           gai_strerror(failure));
     int error = 0;
-    for (const struct addrinfo *info = list; info && listener->fd < 0; info = info->ai_next) {
+    for (const struct addrinfo *info = list; info != NULL && listener->fd < 0;
+         info = info->ai_next) {
         listener->fd = bind_one(info, reuse_port);
         if (listener->fd < 0)
             error = errno;
@@ -78,7 +79,7 @@ static kelp_status *listen_tcp(kelp_http_listener *listener, const char *address
         return KELP_ERROR(KELP_UNAVAILABLE, "cannot listen for HTTP on %s port %u: %s", address,
                           (unsigned)port, strerror(error));
     struct sockaddr_storage bound;
-    socklen_t length = sizeof(bound);
+    socklen_t length = sizeof bound;
     if (getsockname(listener->fd, (struct sockaddr *)&bound, &length) != 0)
         return KELP_ERROR(KELP_INTERNAL, "cannot read the HTTP port of the socket: %s",
                           strerror(errno));
@@ -93,18 +94,18 @@ kelp_status *kelp_http_listener_open(kelp_http_listener *listener, kelp_allocato
                                      bool reuse_port) {
     static const char scheme[] = "unix:";
     *listener = (kelp_http_listener){.allocator = allocator, .logger = logger, .fd = -1};
-    if (strncmp(address, scheme, sizeof(scheme) - 1) != 0)
+    if (strncmp(address, scheme, sizeof scheme - 1) != 0)
         return listen_tcp(listener, address, port, reuse_port);
-    const char *path = address + sizeof(scheme) - 1;
+    const char *path = address + sizeof scheme - 1;
     return listen_unix(listener, path[0] == '/' && path[1] == '/' ? path + 2 : path);
 }
 
 /* ---- accepting ---- */
 
-static void on_timer(kelp_loop_timer *timer) {
+static void on_timer(kelp_event_loop_timer *timer) {
     kelp_http_listener *listener = timer->userp;
     if (listener->fd >= 0)
-        kelp_status_free(kelp_loop_modify(listener->loop, &listener->io, KELP_LOOP_READ));
+        kelp_status_free(kelp_event_loop_modify(listener->loop, &listener->io, KELP_LOOP_READ));
 }
 
 /* Stops polling for a moment, since the pending connection would wake the loop again at once. */
@@ -113,14 +114,14 @@ static void pause_accepting(kelp_http_listener *listener, int error) {
               strerror(error));
     listener->timer.fn = on_timer;
     listener->timer.userp = listener;
-    kelp_status *status = kelp_loop_timer_set(listener->loop, &listener->timer,
-                                              kelp_loop_now_ns(listener->loop) + ACCEPT_PAUSE_NS);
-    if (!status)
-        status = kelp_loop_modify(listener->loop, &listener->io, 0);
+    kelp_status *status = kelp_event_loop_timer_set(
+        listener->loop, &listener->timer, kelp_event_loop_now_ns(listener->loop) + ACCEPT_PAUSE_NS);
+    if (status == NULL)
+        status = kelp_event_loop_modify(listener->loop, &listener->io, 0);
     kelp_status_free(status);
 }
 
-static void on_readable(kelp_loop_io *io, uint32_t events) {
+static void on_readable(kelp_event_loop_io *io, uint32_t events) {
     (void)events;
     kelp_http_listener *listener = io->userp;
     for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
@@ -136,19 +137,19 @@ static void on_readable(kelp_loop_io *io, uint32_t events) {
     }
 }
 
-kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_loop *loop,
+kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_loop *loop,
                                       void (*on_accept)(void *userp, int take_fd), void *userp) {
     listener->on_accept = on_accept;
     listener->userp = userp;
-    listener->io = (kelp_loop_io){.fd = listener->fd, .fn = on_readable, .userp = listener};
-    KELP_TRY(kelp_loop_add(loop, &listener->io, KELP_LOOP_READ));
+    listener->io = (kelp_event_loop_io){.fd = listener->fd, .fn = on_readable, .userp = listener};
+    KELP_TRY(kelp_event_loop_add(loop, &listener->io, KELP_LOOP_READ));
     listener->loop = loop;
     return NULL;
 }
 
 void kelp_http_listener_stop(kelp_http_listener *listener) {
-    kelp_loop_timer_cancel(listener->loop, &listener->timer);
-    kelp_loop_remove(listener->loop, &listener->io);
+    kelp_event_loop_timer_cancel(listener->loop, &listener->timer);
+    kelp_event_loop_remove(listener->loop, &listener->io);
     close(listener->fd);
     listener->fd = -1;
 }
@@ -157,7 +158,7 @@ void kelp_http_listener_close(kelp_http_listener *listener) {
     if (listener->fd >= 0)
         close(listener->fd);
     listener->fd = -1;
-    if (!listener->unix_path)
+    if (listener->unix_path == NULL)
         return;
     unlink(listener->unix_path);
     kelp_free_string(listener->allocator, listener->unix_path);

@@ -4,7 +4,7 @@
 #define KELP_FRONTENDS_HTTP_LISTENER_H_
 
 #include "base/log.h"
-#include "base/loop.h"
+#include "base/sync/loop.h"
 
 typedef struct kelp_http_listener kelp_http_listener;
 struct kelp_http_listener {
@@ -12,10 +12,10 @@ struct kelp_http_listener {
     const kelp_logger *logger;
     int fd; /* -1 when closed */
     uint16_t port;
-    char *unix_path; /* removed on close */
-    kelp_loop *loop; /* NULL until started */
-    kelp_loop_io io;
-    kelp_loop_timer timer; /* armed while file descriptors or memory are exhausted */
+    char *unix_path;       /* removed on close */
+    kelp_event_loop *loop; /* NULL until started */
+    kelp_event_loop_io io;
+    kelp_event_loop_timer timer; /* armed while file descriptors or memory are exhausted */
     /* Takes an accepted, non-blocking socket. Loop's thread. */
     void (*on_accept)(void *userp, int take_fd);
     void *userp;
@@ -28,7 +28,7 @@ kelp_status *kelp_http_listener_open(kelp_http_listener *listener, kelp_allocato
                                      const kelp_logger *logger, const char *address, uint16_t port,
                                      bool reuse_port) KELP_MUST_USE;
 /* Accepts connections from now on. */
-kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_loop *loop,
+kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_loop *loop,
                                       void (*on_accept)(void *userp, int take_fd),
                                       void *userp) KELP_MUST_USE;
 /* Stops accepting and closes the socket. Loop's thread, if started and the loop runs. */

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 #include "frontends/http/http1_connection.h"
 #include "frontends/http/listener.h"
 #include "frontends/http/thread.h"
@@ -22,7 +22,7 @@ struct kelp_http_server {
     kelp_http_handler *handler;
     kelp_http_server_options options;
     kelp_http_listener listener;
-    kelp_loop_task stop_task;
+    kelp_event_loop_task stop_task;
     uint32_t next_thread; /* that gets a connection; accepting thread only */
     uint32_t thread_count;
     kelp_http_thread *threads; /* the first one accepts */
@@ -50,7 +50,7 @@ static void on_accept(void *userp, int take_fd) {
     server->next_thread = (server->next_thread + 1) % server->thread_count;
     kelp_http_connection *connection;
     kelp_status *status = kelp_http1_connection_create(thread, take_fd, &connection);
-    if (status) {
+    if (status != NULL) {
         atomic_fetch_sub(&server->connection_count, 1);
         kelp_status_free(status);
     } else {
@@ -61,7 +61,7 @@ static void on_accept(void *userp, int take_fd) {
 /* ---- life ---- */
 
 static void fill_defaults(kelp_http_server_options *options) {
-    if (!options->address || !*options->address)
+    if (options->address == NULL || !*options->address)
         options->address = "0.0.0.0";
     if (!options->threads)
         options->threads = (uint32_t)KELP_MIN(KELP_MAX(kelp_cpu_count(), 1), DEFAULT_MAX_THREADS);
@@ -71,7 +71,7 @@ static void fill_defaults(kelp_http_server_options *options) {
         options->idle_timeout_ns = DEFAULT_IDLE_TIMEOUT_NS;
     if (!options->header_timeout_ns)
         options->header_timeout_ns = DEFAULT_HEADER_TIMEOUT_NS;
-    if (!options->allocator.realloc)
+    if (options->allocator.realloc == NULL)
         options->allocator = kelp_allocator_system();
 }
 
@@ -91,12 +91,12 @@ static kelp_status *server_init(kelp_http_server *server, const char *address) {
 kelp_status *kelp_http_server_create(kelp_http_handler *take_handler,
                                      const kelp_http_server_options *options,
                                      kelp_http_server **out) {
-    kelp_http_server_options filled = options ? *options : (kelp_http_server_options){0};
+    kelp_http_server_options filled = options != NULL ? *options : (kelp_http_server_options){0};
     fill_defaults(&filled);
     *out = NULL;
     kelp_http_server *server;
     kelp_status *status = KELP_NEW(filled.allocator, kelp_http_server, &server);
-    if (status) {
+    if (status != NULL) {
         take_handler->destroy(take_handler);
         return status;
     }
@@ -107,7 +107,7 @@ kelp_status *kelp_http_server_create(kelp_http_handler *take_handler,
     server->listener.fd = -1;
     server->stopped = true;
     status = server_init(server, filled.address);
-    if (status) {
+    if (status != NULL) {
         kelp_http_server_destroy(server);
         return status;
     }
@@ -135,7 +135,7 @@ static void drain_threads(kelp_http_server *server) {
 
 /* On the accepting thread. Connections that it has handed over precede the drain in the queues of
  * the other threads. */
-static void on_stop(kelp_loop_task *task) {
+static void on_stop(kelp_event_loop_task *task) {
     kelp_http_server *server =
         (kelp_http_server *)((char *)task - offsetof(kelp_http_server, stop_task));
     kelp_http_listener_stop(&server->listener);
@@ -149,7 +149,7 @@ kelp_status *kelp_http_server_stop(kelp_http_server *server, uint64_t timeout_ns
     server->drain_timeout_ns = timeout_ns;
     server->stop_task.fn = on_stop;
     if (server->threads[0].started)
-        kelp_loop_post(server->threads[0].loop, &server->stop_task);
+        kelp_event_loop_post(server->threads[0].loop, &server->stop_task);
     else /* kelp_http_server_start failed, and no thread accepts */
         drain_threads(server);
     for (uint32_t i = 0; i < server->thread_count; i++) {
@@ -171,10 +171,10 @@ kelp_status *kelp_http_server_stop(kelp_http_server *server, uint64_t timeout_ns
 }
 
 void kelp_http_server_destroy(kelp_http_server *server) {
-    if (!server)
+    if (server == NULL)
         return;
     kelp_status *status = kelp_http_server_stop(server, 0);
-    if (status) {
+    if (status != NULL) {
         KELP_LOGF(&server->options.logger, KELP_LOG_WARNING, "%s", kelp_status_message(status));
         kelp_status_free(status);
     }
@@ -184,7 +184,7 @@ void kelp_http_server_destroy(kelp_http_server *server) {
     for (uint32_t i = 0; i < server->thread_count; i++)
         kelp_http_thread_deinit(&server->threads[i]);
     kelp_free(server->allocator, server->threads,
-              server->options.threads * sizeof(*server->threads));
+              server->options.threads * sizeof *server->threads);
     server->handler->destroy(server->handler);
-    kelp_free(server->allocator, server, sizeof(*server));
+    kelp_free(server->allocator, server, sizeof *server);
 }

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,13 +36,13 @@ kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *
     pthread_cond_init(&thread->all_recycled, &attributes);
     pthread_condattr_destroy(&attributes);
     KELP_TRY(kelp_alloc(thread->allocator, KELP_HTTP_SCRATCH_BYTES, (void **)&thread->scratch));
-    return kelp_loop_create(thread->allocator, &thread->loop);
+    return kelp_event_loop_create(thread->allocator, &thread->loop);
 }
 
 void kelp_http_thread_deinit(kelp_http_thread *thread) {
-    kelp_loop_destroy(thread->loop);
+    kelp_event_loop_destroy(thread->loop);
     kelp_free(thread->allocator, thread->scratch, KELP_HTTP_SCRATCH_BYTES);
-    while (thread->pool) {
+    while (thread->pool != NULL) {
         kelp_http_exchange *exchange = thread->pool;
         thread->pool = exchange->next;
         kelp_http_exchange_destroy(exchange);
@@ -54,8 +54,8 @@ void kelp_http_thread_deinit(kelp_http_thread *thread) {
 static void *thread_main(void *userp) {
     kelp_http_thread *thread = userp;
     current_thread = thread;
-    kelp_status *status = kelp_loop_run(thread->loop);
-    if (status) {
+    kelp_status *status = kelp_event_loop_run(thread->loop);
+    if (status != NULL) {
         KELP_LOGF(&thread->options->logger, KELP_LOG_ERROR, "an HTTP thread failed: %s",
                   kelp_status_message(status));
         kelp_status_free(status);
@@ -66,7 +66,7 @@ static void *thread_main(void *userp) {
 
 kelp_status *kelp_http_thread_start(kelp_http_thread *thread, unsigned index) {
     char name[16];
-    snprintf(name, sizeof(name), "kelp-http-%u", index % 1000);
+    snprintf(name, sizeof name, "kelp-http-%u", index % 1000);
     KELP_TRY(kelp_thread_start(&thread->id, name, thread_main, thread));
     thread->started = true;
     return NULL;
@@ -74,15 +74,16 @@ kelp_status *kelp_http_thread_start(kelp_http_thread *thread, unsigned index) {
 
 /* ---- stopping ---- */
 
-static void on_drain_timer(kelp_loop_timer *timer);
+static void on_drain_timer(kelp_event_loop_timer *timer);
 
 static void set_drain_timer(kelp_http_thread *thread, uint64_t deadline_ns) {
     thread->drain_timer.fn = on_drain_timer;
     thread->drain_timer.userp = thread;
-    kelp_status *status = kelp_loop_timer_set(thread->loop, &thread->drain_timer, deadline_ns);
-    if (status) {
+    kelp_status *status =
+        kelp_event_loop_timer_set(thread->loop, &thread->drain_timer, deadline_ns);
+    if (status != NULL) {
         kelp_status_free(status);
-        kelp_loop_stop(thread->loop);
+        kelp_event_loop_stop(thread->loop);
     }
 }
 
@@ -90,29 +91,29 @@ static void set_drain_timer(kelp_http_thread *thread, uint64_t deadline_ns) {
  * their callbacks post to this loop: it runs until they have done so, or until the time is up. */
 static void stop_if_empty(kelp_http_thread *thread) {
     KELP_ASSERT(thread == current_thread);
-    if (!thread->stopping || thread->connections)
+    if (!thread->stopping || thread->connections != NULL)
         return;
     pthread_mutex_lock(&thread->mutex);
     size_t left = thread->outstanding;
     pthread_mutex_unlock(&thread->mutex);
     uint64_t now = kelp_now_ns();
     if (left == 0 || now >= thread->give_up_ns)
-        kelp_loop_stop(thread->loop);
+        kelp_event_loop_stop(thread->loop);
     else
         set_drain_timer(thread, now + DRAIN_POLL_NS);
 }
 
-static void on_drain_timer(kelp_loop_timer *timer) {
+static void on_drain_timer(kelp_event_loop_timer *timer) {
     kelp_http_thread *thread = timer->userp;
-    if (thread->connections)
+    if (thread->connections != NULL)
         KELP_LOGF(&thread->options->logger, KELP_LOG_WARNING,
                   "closing HTTP connections whose requests did not finish in time");
-    while (thread->connections)
+    while (thread->connections != NULL)
         thread->connections->ops->close(thread->connections);
     stop_if_empty(thread);
 }
 
-static void on_drain(kelp_loop_task *task) {
+static void on_drain(kelp_event_loop_task *task) {
     kelp_http_thread *thread =
         (kelp_http_thread *)((char *)task - offsetof(kelp_http_thread, drain_task));
     uint64_t deadline;
@@ -121,20 +122,20 @@ static void on_drain(kelp_loop_task *task) {
         deadline = thread->give_up_ns = UINT64_MAX;
     thread->stopping = true;
     kelp_http_connection *connection = thread->connections;
-    while (connection) {
+    while (connection != NULL) {
         kelp_http_connection *next = connection->next;
         connection->ops->drain(connection);
         connection = next;
     }
     stop_if_empty(thread);
-    if (thread->connections)
+    if (thread->connections != NULL)
         set_drain_timer(thread, deadline);
 }
 
 void kelp_http_thread_drain(kelp_http_thread *thread, uint64_t timeout_ns) {
     thread->drain_timeout_ns = timeout_ns;
     thread->drain_task.fn = on_drain;
-    kelp_loop_post(thread->loop, &thread->drain_task);
+    kelp_event_loop_post(thread->loop, &thread->drain_task);
 }
 
 size_t kelp_http_thread_wait(kelp_http_thread *thread, uint64_t deadline_ns) {
@@ -151,12 +152,12 @@ size_t kelp_http_thread_wait(kelp_http_thread *thread, uint64_t deadline_ns) {
 
 /* ---- connections ---- */
 
-static void on_join(kelp_loop_task *task) {
+static void on_join(kelp_event_loop_task *task) {
     kelp_http_connection *connection = (kelp_http_connection *)task;
     kelp_http_thread *thread = connection->thread;
     KELP_ASSERT(thread == current_thread && !connection->next && !connection->previous);
     connection->next = thread->connections;
-    if (connection->next)
+    if (connection->next != NULL)
         connection->next->previous = connection;
     thread->connections = connection;
     connection->ops->start(connection);
@@ -167,17 +168,17 @@ void kelp_http_connection_join(kelp_http_connection *connection) {
     if (connection->thread == current_thread)
         on_join(&connection->join_task);
     else
-        kelp_loop_post(connection->thread->loop, &connection->join_task);
+        kelp_event_loop_post(connection->thread->loop, &connection->join_task);
 }
 
 void kelp_http_connection_leave(kelp_http_connection *connection) {
     kelp_http_thread *thread = connection->thread;
     KELP_ASSERT(thread == current_thread && *thread->connection_count > 0);
-    if (connection->previous)
+    if (connection->previous != NULL)
         connection->previous->next = connection->next;
     else if (thread->connections == connection)
         thread->connections = connection->next;
-    if (connection->next)
+    if (connection->next != NULL)
         connection->next->previous = connection->previous;
     connection->previous = connection->next = NULL;
     atomic_fetch_sub(thread->connection_count, 1);

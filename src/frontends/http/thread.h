@@ -28,8 +28,8 @@ typedef struct kelp_http_connection_ops {
 
 /* The first member of every connection. */
 struct kelp_http_connection {
-    kelp_loop_task join_task; /* first; carries it from the accepting thread to its own */
-    kelp_loop_io io;
+    kelp_event_loop_task join_task; /* first; carries it from the accepting thread to its own */
+    kelp_event_loop_io io;
     const kelp_http_connection_ops *ops;
     kelp_http_thread *thread;
     kelp_http_connection *previous;
@@ -41,14 +41,14 @@ struct kelp_http_thread {
     kelp_http_handler *handler;
     const kelp_http_server_options *options;
     atomic_uint *connection_count; /* of the server */
-    kelp_loop *loop;
+    kelp_event_loop *loop;
     pthread_t id;
     bool started;
     bool stopping;
     kelp_http_connection *connections;
     char *scratch; /* KELP_HTTP_SCRATCH_BYTES, for reads */
-    kelp_loop_task drain_task;
-    kelp_loop_timer drain_timer;
+    kelp_event_loop_task drain_task;
+    kelp_event_loop_timer drain_timer;
     uint64_t drain_timeout_ns;
     uint64_t give_up_ns; /* when stopping: exchanges still open at that time are abandoned */
     /* the pool of exchanges, which other threads return to */

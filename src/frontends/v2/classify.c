@@ -75,7 +75,7 @@ static void select_top(kelp_v2_element element, const unsigned char *row, size_t
             sift_down(kept, keep, 0);
         }
     }
-    qsort(kept, keep, sizeof(*kept), compare);
+    qsort(kept, keep, sizeof *kept, compare);
 }
 
 static void append_class(kelp_buf *out, TRITONSERVER_InferenceResponse *response, uint32_t output,
@@ -84,10 +84,10 @@ static void append_class(kelp_buf *out, TRITONSERVER_InferenceResponse *response
     static const char no_length[LENGTH_BYTES];
     size_t start = out->length, size = element.size_bytes;
     const unsigned char *at = row + chosen->index * size;
-    kelp_buf_append(out, no_length, sizeof(no_length)); /* written at the end */
+    kelp_buf_append(out, no_length, sizeof no_length); /* written at the end */
     if (kelp_v2_is_float(element)) {
         char score[SCORE_CHARACTERS];
-        snprintf(score, sizeof(score), "%f", chosen->score);
+        snprintf(score, sizeof score, "%f", chosen->score);
         kelp_plain_radix(score);
         kelp_buf_append_cstr(out, score);
     } else if (element.kind == KELP_V2_SIGNED) {
@@ -100,9 +100,9 @@ static void append_class(kelp_buf *out, TRITONSERVER_InferenceResponse *response
     const char *label = NULL;
     TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseOutputClassificationLabel(
         response, output, chosen->index, &label);
-    if (error) /* a class without a label is still a class */
+    if (error != NULL) /* a class without a label is still a class */
         TRITONSERVER_ErrorDelete(error);
-    else if (label && *label) {
+    else if (label != NULL && *label) {
         kelp_buf_append_char(out, ':');
         kelp_buf_append_cstr(out, label);
     }
@@ -125,7 +125,7 @@ kelp_status *kelp_v2_classify(kelp_arena *arena, TRITONSERVER_InferenceResponse 
     size_t n = size_bytes / element.size_bytes / rows;
     size_t keep = KELP_MIN((size_t)count, n);
     candidate *kept = KELP_ARENA_ARRAY(arena, keep, candidate);
-    if (!kept)
+    if (kept == NULL)
         return kelp_status_oom();
     kelp_buf text;
     kelp_buf_init(&text, kelp_arena_allocator(arena));

@@ -3,7 +3,7 @@
  * repository, metrics. */
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "frontends/v2/base64.h"
 #include "frontends/v2/exchange.h"
 
@@ -11,7 +11,7 @@
 
 static void respond_health(kelp_v2_exchange *exchange, TRITONSERVER_Error *take_error,
                            const char *name, bool good) {
-    if (take_error) {
+    if (take_error != NULL) {
         kelp_v2_fail(exchange, kelp_v2_status(take_error));
         return;
     }
@@ -38,7 +38,7 @@ void kelp_v2_model_ready(kelp_v2_exchange *exchange) {
     bool ready = false;
     kelp_status *status = kelp_v2_status(TRITONSERVER_ServerModelIsReady(
         kelp_v2_service_of(exchange)->core, exchange->model, exchange->version, &ready));
-    if (status)
+    if (status != NULL)
         kelp_v2_respond_failure(exchange, status);
     else if (ready)
         kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
@@ -97,11 +97,11 @@ void kelp_v2_metrics(kelp_v2_exchange *exchange) {
     TRITONSERVER_Metrics *metrics = NULL;
     kelp_status *status =
         kelp_v2_status(TRITONSERVER_ServerMetrics(kelp_v2_service_of(exchange)->core, &metrics));
-    if (!status) {
+    if (status == NULL) {
         status = respond_metrics(exchange, metrics);
         kelp_status_free(kelp_v2_status(TRITONSERVER_MetricsDelete(metrics)));
     }
-    if (status)
+    if (status != NULL)
         kelp_v2_respond_failure(exchange, status);
     kelp_v2_send(exchange);
 }
@@ -126,29 +126,29 @@ static kelp_status *parse_body(kelp_v2_exchange *exchange, kelp_json **out) {
 void kelp_v2_repository_index(kelp_v2_exchange *exchange) {
     kelp_json *body;
     kelp_status *status = parse_body(exchange, &body);
-    const kelp_json *ready = status ? NULL : kelp_json_get(body, "ready");
-    if (ready && ready->type != KELP_JSON_BOOL)
+    const kelp_json *ready = status != NULL ? NULL : kelp_json_get(body, "ready");
+    if (ready != NULL && ready->type != KELP_JSON_BOOL)
         status = KELP_ERROR(KELP_INVALID_ARGUMENT, "'ready': expected true or false, found %s",
                             kelp_json_type_name(ready->type));
-    if (status) {
+    if (status != NULL) {
         kelp_v2_fail(exchange, status);
         return;
     }
     TRITONSERVER_Message *message = NULL;
     TRITONSERVER_Error *error = TRITONSERVER_ServerModelIndex(
         kelp_v2_service_of(exchange)->core,
-        ready && ready->boolean ? (uint32_t)TRITONSERVER_INDEX_FLAG_READY : 0, &message);
+        ready != NULL && ready->boolean ? (uint32_t)TRITONSERVER_INDEX_FLAG_READY : 0, &message);
     kelp_v2_respond_message(exchange, error, message);
     kelp_v2_send(exchange);
 }
 
 static kelp_status *text_of(kelp_v2_exchange *exchange, const char *name, kelp_str s,
                             const char **out) {
-    if (s.length && memchr(s.data, 0, s.length))
+    if (s.length && memchr(s.data, 0, s.length) != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s': a NUL character is not allowed",
                           name);
-    *out = kelp_arena_strndup(&exchange->arena, s.data ? s.data : "", s.length);
-    return *out ? NULL : kelp_status_oom();
+    *out = kelp_arena_strndup(&exchange->arena, s.data != NULL ? s.data : "", s.length);
+    return *out != NULL ? NULL : kelp_status_oom();
 }
 
 /* Creates a parameter of the server from a member of "parameters". The bytes of a file stay in the
@@ -158,14 +158,14 @@ static kelp_status *make_parameter(kelp_v2_exchange *exchange, const kelp_json *
     static const char file_prefix[] = "file:";
     const char *name, *text;
     KELP_TRY(text_of(exchange, "name", member->key, &name));
-    if (strncmp(name, file_prefix, sizeof(file_prefix) - 1) == 0) {
+    if (strncmp(name, file_prefix, sizeof file_prefix - 1) == 0) {
         if (member->type != KELP_JSON_STRING)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "parameter '%s': expected base64 text, found %s", name,
                               kelp_json_type_name(member->type));
         size_t length;
         char *bytes = kelp_arena_alloc(&exchange->arena, member->string.length, 16);
-        if (!bytes)
+        if (bytes == NULL)
             return kelp_status_oom();
         if (!kelp_v2_base64_decode(member->string, bytes, &length))
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s': invalid base64", name);
@@ -182,29 +182,29 @@ static kelp_status *make_parameter(kelp_v2_exchange *exchange, const kelp_json *
                           "parameter '%s': expected a string, an integer or a boolean, found %s",
                           name, kelp_json_type_name(member->type));
     }
-    return *out ? NULL : kelp_status_oom();
+    return *out != NULL ? NULL : kelp_status_oom();
 }
 
 static kelp_status *load(kelp_v2_exchange *exchange) {
     const kelp_json *members = kelp_json_get(exchange->document, "parameters");
-    size_t count = members ? members->count : 0;
+    size_t count = members != NULL ? members->count : 0;
     TRITONSERVER_Server *core = kelp_v2_service_of(exchange)->core;
-    if (members && members->type != KELP_JSON_OBJECT)
+    if (members != NULL && members->type != KELP_JSON_OBJECT)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "'parameters': expected an object, found %s",
                           kelp_json_type_name(members->type));
     if (count == 0)
         return kelp_v2_status(TRITONSERVER_ServerLoadModel(core, exchange->model));
     TRITONSERVER_Parameter **parameters =
         KELP_ARENA_ARRAY(&exchange->arena, count, TRITONSERVER_Parameter *);
-    if (!parameters)
+    if (parameters == NULL)
         return kelp_status_oom();
     kelp_status *status = NULL;
     size_t made = 0;
-    for (const kelp_json *m = members->child; m && !status; m = m->next) {
+    for (const kelp_json *m = members->child; m != NULL && status == NULL; m = m->next) {
         status = make_parameter(exchange, m, &parameters[made]);
-        made += status ? 0 : 1;
+        made += status != NULL ? 0 : 1;
     }
-    if (!status)
+    if (status == NULL)
         status = kelp_v2_status(TRITONSERVER_ServerLoadModelWithParameters(
             core, exchange->model, (const TRITONSERVER_Parameter **)parameters, made));
     for (size_t i = 0; i < made; i++)
@@ -215,12 +215,12 @@ static kelp_status *load(kelp_v2_exchange *exchange) {
 static kelp_status *unload(kelp_v2_exchange *exchange) {
     const kelp_json *dependents =
         kelp_json_get(kelp_json_get(exchange->document, "parameters"), "unload_dependents");
-    if (dependents && dependents->type != KELP_JSON_BOOL)
+    if (dependents != NULL && dependents->type != KELP_JSON_BOOL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "'unload_dependents': expected true or false, found %s",
                           kelp_json_type_name(dependents->type));
     TRITONSERVER_Server *core = kelp_v2_service_of(exchange)->core;
-    if (dependents && dependents->boolean)
+    if (dependents != NULL && dependents->boolean)
         return kelp_v2_status(TRITONSERVER_ServerUnloadModelAndDependents(core, exchange->model));
     return kelp_v2_status(TRITONSERVER_ServerUnloadModel(core, exchange->model));
 }
@@ -228,7 +228,7 @@ static kelp_status *unload(kelp_v2_exchange *exchange) {
 static void load_blocking(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
     kelp_status *status = load(exchange);
-    if (status)
+    if (status != NULL)
         kelp_v2_respond_failure(exchange, status);
     else
         kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
@@ -237,7 +237,7 @@ static void load_blocking(kelp_http_exchange *base) {
 static void unload_blocking(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
     kelp_status *status = unload(exchange);
-    if (status)
+    if (status != NULL)
         kelp_v2_respond_failure(exchange, status);
     else
         kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
@@ -247,9 +247,9 @@ static void unload_blocking(kelp_http_exchange *base) {
  * a thread of its own. */
 static void parse_and_run(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base)) {
     kelp_status *status = parse_body(exchange, &exchange->document);
-    if (!status)
+    if (status == NULL)
         status = kelp_http_exchange_run_blocking(&exchange->base, work);
-    if (status)
+    if (status != NULL)
         kelp_v2_fail(exchange, status);
 }
 

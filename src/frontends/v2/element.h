@@ -45,7 +45,7 @@ static inline void kelp_v2_store(void *at, size_t size_bytes, uint64_t value) {
         memcpy(at, &(uint32_t){(uint32_t)value}, sizeof(uint32_t));
         break;
     default:
-        memcpy(at, &value, sizeof(value));
+        memcpy(at, &value, sizeof value);
         break;
     }
 }
@@ -56,17 +56,17 @@ static inline uint64_t kelp_v2_load_unsigned(const void *at, size_t size_bytes) 
     uint32_t u32;
     uint64_t u64;
     switch (size_bytes) {
-    case sizeof(u8):
-        memcpy(&u8, at, sizeof(u8));
+    case sizeof u8:
+        memcpy(&u8, at, sizeof u8);
         return u8;
-    case sizeof(u16):
-        memcpy(&u16, at, sizeof(u16));
+    case sizeof u16:
+        memcpy(&u16, at, sizeof u16);
         return u16;
-    case sizeof(u32):
-        memcpy(&u32, at, sizeof(u32));
+    case sizeof u32:
+        memcpy(&u32, at, sizeof u32);
         return u32;
     default:
-        memcpy(&u64, at, sizeof(u64));
+        memcpy(&u64, at, sizeof u64);
         return u64;
     }
 }
@@ -86,7 +86,7 @@ static inline double kelp_v2_load_float(const void *at, kelp_v2_element element)
         return (double)kelp_bf16_to_f32((uint16_t)bits);
     if (element.size_bytes == sizeof(float))
         return (double)kelp_f32_from_bits((uint32_t)bits);
-    memcpy(&value, &bits, sizeof(value));
+    memcpy(&value, &bits, sizeof value);
     return value;
 }
 

@@ -58,7 +58,7 @@ typedef struct exact {
 
 static exact decompose(float magnitude) {
     uint32_t bits;
-    memcpy(&bits, &magnitude, sizeof(bits));
+    memcpy(&bits, &magnitude, sizeof bits);
     uint32_t leading = UINT32_C(1) << MANTISSA_BITS;
     exact e = {(bits & (leading - 1)) | leading,
                EXPONENT_BIAS + MANTISSA_BITS - (int)(bits >> MANTISSA_BITS), MANTISSA_BITS};
@@ -143,7 +143,7 @@ void kelp_v2_append_float(kelp_buf *out, float value) {
         return;
     }
     char *text = kelp_buf_reserve(out, MAX_TEXT);
-    if (!text)
+    if (text == NULL)
         return;
     size_t n = 0;
     if (value < 0)

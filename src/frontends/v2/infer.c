@@ -8,7 +8,7 @@
 #include "frontends/v2/exchange.h"
 
 static kelp_status *encode(kelp_v2_exchange *exchange) {
-    if (!exchange->response)
+    if (exchange->response == NULL)
         return KELP_ERROR(KELP_INTERNAL, "model '%s' sent no response", exchange->model);
     if (exchange->several_responses)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
@@ -23,9 +23,9 @@ static void complete(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
     KELP_ASSERT(exchange->in_flight && !exchange->submitting);
     exchange->in_flight = false;
-    if (base->stream) { /* the client is still there */
+    if (base->stream != NULL) { /* the client is still there */
         kelp_status *status = encode(exchange);
-        if (status)
+        if (status != NULL)
             kelp_v2_respond_failure(exchange, status);
     }
     kelp_v2_send(exchange);
@@ -33,7 +33,7 @@ static void complete(kelp_http_exchange *base) {
 
 /* Keeps the first response. A model that sends more is decoupled, and its work is of no use. */
 static void take_response(kelp_v2_exchange *exchange, TRITONSERVER_InferenceResponse *response) {
-    if (!exchange->response) {
+    if (exchange->response == NULL) {
         exchange->response = response;
         return;
     }
@@ -48,7 +48,7 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
                         void *userp) {
     kelp_v2_exchange *exchange = userp;
     KELP_ASSERT(!exchange->done_inline);
-    if (response)
+    if (response != NULL)
         take_response(exchange, response);
     if (!(flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL))
         return;
@@ -73,7 +73,7 @@ static kelp_status *decode(kelp_v2_exchange *exchange) {
     const kelp_str *value =
         kelp_http_find(exchange->base.request, "inference-header-content-length");
     uint64_t json_length = body.length;
-    if (value && !kelp_parse_u64(*value, &json_length))
+    if (value != NULL && !kelp_parse_u64(*value, &json_length))
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
             "invalid Inference-Header-Content-Length: expected a number of bytes, found '%.*s'",
@@ -84,7 +84,7 @@ static kelp_status *decode(kelp_v2_exchange *exchange) {
             "invalid Inference-Header-Content-Length: expected at most %zu, the length of the "
             "body, found %llu",
             body.length, (unsigned long long)json_length);
-    if (value && json_length == 0)
+    if (value != NULL && json_length == 0)
         return kelp_v2_decode_raw(exchange, body);
     kelp_str json = {body.data, (size_t)json_length};
     kelp_str binary = {body.data + json.length, body.length - json.length};
@@ -95,7 +95,7 @@ static kelp_status *submit(kelp_v2_exchange *exchange) {
     KELP_ASSERT(!exchange->request && !exchange->response && exchange->model);
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
     const kelp_str *accepted = kelp_http_find(exchange->base.request, "accept-encoding");
-    if (accepted)
+    if (accepted != NULL)
         exchange->response_coding = kelp_http_coding_accepted(*accepted);
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&exchange->request, service->core,
                                                              exchange->model, exchange->version)));
@@ -110,7 +110,7 @@ static kelp_status *submit(kelp_v2_exchange *exchange) {
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerInferAsync(service->core, exchange->request, NULL);
     exchange->submitting = false;
-    if (error) { /* no callback runs, so the reference for on_release is dropped here */
+    if (error != NULL) { /* no callback runs, so the reference for on_release is dropped here */
         exchange->in_flight = false;
         kelp_http_exchange_release(&exchange->base);
     }
@@ -119,7 +119,7 @@ static kelp_status *submit(kelp_v2_exchange *exchange) {
 
 void kelp_v2_infer(kelp_v2_exchange *exchange) {
     kelp_status *status = submit(exchange);
-    if (status)
+    if (status != NULL)
         kelp_v2_fail(exchange, status);
     else if (exchange->done_inline)
         complete(&exchange->base);

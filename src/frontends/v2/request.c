@@ -9,7 +9,7 @@
  */
 #include "base/assert.h"
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "frontends/v2/exchange.h"
 #include "frontends/v2/tensor.h"
 
@@ -45,10 +45,10 @@ static kelp_status *expect(decoder *d, kelp_json_type type, const char *what, co
 
 /* Copies text and terminates it. Text that contains NUL cannot be a name. */
 static kelp_status *copy_text(decoder *d, kelp_str s, const char *what, const char **out) {
-    if (s.length && memchr(s.data, 0, s.length))
+    if (s.length && memchr(s.data, 0, s.length) != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: a NUL character is not allowed", what);
-    *out = kelp_arena_strndup(&d->exchange->arena, s.data ? s.data : "", s.length);
-    return *out ? NULL : kelp_status_oom();
+    *out = kelp_arena_strndup(&d->exchange->arena, s.data != NULL ? s.data : "", s.length);
+    return *out != NULL ? NULL : kelp_status_oom();
 }
 
 static kelp_status *read_text(decoder *d, const char *what, const char **out) {
@@ -170,7 +170,7 @@ static kelp_status *read_data_member(decoder *d, input *in) {
                           in->name ? in->name : "");
     in->have_data = true;
     in->data_position = kelp_json_value_offset(&d->json);
-    if (!in->name || !in->have_type || !in->have_shape) /* members may have any order */
+    if (in->name == NULL || !in->have_type || !in->have_shape) /* members may have any order */
         return kelp_json_skip(&d->json);
     size_t position = in->data_position;
     KELP_TRY(read_input_data(d, in, &position));
@@ -253,7 +253,7 @@ static kelp_status *take_binary(decoder *d, input *in) {
         /* Backends read elements in place, which C requires to be aligned. Only tensors after one
          * of odd size are copied. */
         void *copy = kelp_arena_alloc(&d->exchange->arena, size, TENSOR_ALIGNMENT);
-        if (!copy)
+        if (copy == NULL)
             return kelp_status_oom();
         memcpy(copy, in->data.bytes, size);
         in->data.bytes = copy;
@@ -262,7 +262,7 @@ static kelp_status *take_binary(decoder *d, input *in) {
 }
 
 static kelp_status *add_input(decoder *d, input *in) {
-    if (!in->name)
+    if (in->name == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "an input has no 'name'");
     if (!in->have_type || !in->have_shape)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has no '%s'", in->name,
@@ -334,17 +334,17 @@ static kelp_status *read_output_member(decoder *d, void *target, kelp_str key) {
 
 static kelp_status *add_requested(decoder *d, const output *out) {
     kelp_v2_exchange *exchange = d->exchange;
-    if (!out->name)
+    if (out->name == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "an output has no 'name'");
     if (exchange->requested_count == d->requested_capacity) {
         size_t capacity =
             d->requested_capacity ? d->requested_capacity * 2 : FIRST_REQUESTED_CAPACITY;
         kelp_v2_requested_output *requested =
             KELP_ARENA_ARRAY(&exchange->arena, capacity, kelp_v2_requested_output);
-        if (!requested)
+        if (requested == NULL)
             return kelp_status_oom();
         if (exchange->requested_count)
-            memcpy(requested, d->requested, exchange->requested_count * sizeof(*requested));
+            memcpy(requested, d->requested, exchange->requested_count * sizeof *requested);
         d->requested = requested;
         exchange->requested = requested;
         d->requested_capacity = capacity;

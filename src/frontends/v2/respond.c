@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Responses that all handlers share. */
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "frontends/v2/exchange.h"
 
 #define MAX_MESSAGE_BYTES 2048
@@ -24,7 +24,7 @@ void kelp_v2_respond_error(kelp_v2_exchange *exchange, kelp_http_status status, 
 
 void kelp_v2_respond_failure(kelp_v2_exchange *exchange, kelp_status *take_status) {
     char text[MAX_MESSAGE_BYTES];
-    size_t length = kelp_status_format(take_status, text, sizeof(text));
+    size_t length = kelp_status_format(take_status, text, sizeof text);
     kelp_v2_respond_error(exchange, kelp_v2_http_status(take_status),
                           (kelp_str){text, KELP_MIN(length, sizeof(text) - 1)});
     kelp_status_free(take_status);
@@ -42,11 +42,11 @@ static kelp_status *respond_text(kelp_v2_exchange *exchange, TRITONSERVER_Messag
 void kelp_v2_respond_message(kelp_v2_exchange *exchange, TRITONSERVER_Error *take_error,
                              TRITONSERVER_Message *take_message) {
     kelp_status *status = kelp_v2_status(take_error);
-    if (!status) {
+    if (status == NULL) {
         status = respond_text(exchange, take_message);
         kelp_status_free(kelp_v2_status(TRITONSERVER_MessageDelete(take_message)));
     }
-    if (status)
+    if (status != NULL)
         kelp_v2_respond_failure(exchange, status);
 }
 

@@ -5,7 +5,7 @@
  */
 #include "base/assert.h"
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "frontends/v2/exchange.h"
 #include "frontends/v2/classify.h"
 #include "frontends/v2/tensor.h"
@@ -117,9 +117,9 @@ static kelp_status *write_output(kelp_v2_exchange *exchange, kelp_json_writer *j
                           t.name);
     const kelp_v2_requested_output *requested = find_requested(exchange, t.name);
     bool binary =
-        requested && requested->have_binary ? requested->binary : exchange->binary_default;
+        requested != NULL && requested->have_binary ? requested->binary : exchange->binary_default;
     kelp_v2_classes classes;
-    if (requested && requested->classes) {
+    if (requested != NULL && requested->classes) {
         bool batched;
         KELP_TRY(model_batches(exchange, &batched));
         KELP_TRY(kelp_v2_classify(&exchange->arena, exchange->response, index, t.name, t.type,
@@ -137,7 +137,7 @@ static kelp_status *write_output(kelp_v2_exchange *exchange, kelp_json_writer *j
 static kelp_status *write_model(kelp_v2_exchange *exchange, kelp_json_writer *json) {
     const char *id = NULL;
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceResponseId(exchange->response, &id)));
-    if (id && *id) {
+    if (id != NULL && *id) {
         kelp_json_key(json, "id");
         kelp_json_put_cstr(json, id);
     }

@@ -62,7 +62,7 @@ static kelp_status *take_parts(kelp_v2_exchange *exchange, kelp_str model, kelp_
     if (model.length) {
         char *name = kelp_arena_alloc(&exchange->arena, model.length + 1, 1);
         size_t length;
-        if (!name)
+        if (name == NULL)
             return kelp_status_oom();
         if (!kelp_http_percent_decode(model, name, &length))
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -81,7 +81,7 @@ static kelp_status *take_parts(kelp_v2_exchange *exchange, kelp_str model, kelp_
 void kelp_v2_route(kelp_v2_exchange *exchange) {
     const char *allowed = NULL;
     kelp_status *status = NULL;
-    for (size_t i = 0; i < KELP_COUNT(routes) && !status; i++) {
+    for (size_t i = 0; i < KELP_COUNT(routes) && status == NULL; i++) {
         kelp_str model, version;
         if (!match(routes[i].pattern, exchange->base.request->path, &model, &version))
             continue;
@@ -90,14 +90,14 @@ void kelp_v2_route(kelp_v2_exchange *exchange) {
             continue;
         }
         status = take_parts(exchange, model, version);
-        if (!status) {
+        if (status == NULL) {
             routes[i].handler(exchange);
             return;
         }
     }
-    if (status) {
+    if (status != NULL) {
         kelp_v2_respond_failure(exchange, status);
-    } else if (allowed) {
+    } else if (allowed != NULL) {
         kelp_v2_respond_error(exchange, KELP_HTTP_METHOD_NOT_ALLOWED,
                               KELP_STR("Method Not Allowed"));
         kelp_http_exchange_add_header(&exchange->base, KELP_STR("Allow"), kelp_str_from(allowed));

@@ -27,10 +27,10 @@ allocate_output(TRITONSERVER_ResponseAllocator *allocator, const char *tensor_na
     if (byte_size == 0)
         return NULL;
     *buffer = kelp_arena_alloc(&exchange->outputs, byte_size, KELP_TENSOR_ALIGNMENT);
-    if (*buffer)
+    if (*buffer != NULL)
         return NULL;
     char text[256];
-    snprintf(text, sizeof(text), "out of memory for output '%.128s' of %zu bytes", tensor_name,
+    snprintf(text, sizeof text, "out of memory for output '%.128s' of %zu bytes", tensor_name,
              byte_size);
     return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, text);
 }
@@ -72,9 +72,9 @@ static void trim_arena(kelp_arena *arena) {
 
 static void on_clear(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
-    if (exchange->response)
+    if (exchange->response != NULL)
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceResponseDelete(exchange->response)));
-    if (exchange->request)
+    if (exchange->request != NULL)
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(exchange->request)));
     trim_arena(&exchange->arena);
     trim_arena(&exchange->outputs);
@@ -100,9 +100,9 @@ static void on_head(kelp_http_handler *handler, const kelp_http_request *request
     const kelp_str *header = kelp_http_find(request, "inference-header-content-length");
     uint64_t json_length;
     inout_rules->max_bytes = service->max_input_size_bytes;
-    if (header && kelp_parse_u64(*header, &json_length) && json_length > 0 &&
+    if (header != NULL && kelp_parse_u64(*header, &json_length) && json_length > 0 &&
         json_length <= service->max_input_size_bytes &&
-        !kelp_http_find(request, "content-encoding")) {
+        kelp_http_find(request, "content-encoding") == NULL) {
         inout_rules->max_bytes = service->max_body_size_bytes;
         inout_rules->aligned_offset = (size_t)json_length;
     }
@@ -126,13 +126,13 @@ static void on_destroy(kelp_http_handler *handler) {
     kelp_v2_service *service = (kelp_v2_service *)handler;
     kelp_status_free(
         kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->response_allocator)));
-    kelp_free(service->allocator, service, sizeof(*service));
+    kelp_free(service->allocator, service, sizeof *service);
 }
 
 kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *options,
                             kelp_http_handler **out) {
     kelp_allocator allocator =
-        options->allocator.realloc ? options->allocator : kelp_allocator_system();
+        options->allocator.realloc != NULL ? options->allocator : kelp_allocator_system();
     kelp_v2_service *service;
     KELP_TRY(KELP_NEW(allocator, kelp_v2_service, &service));
     service->allocator = allocator;
@@ -156,8 +156,8 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
     };
     kelp_status *status = kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(
         &service->response_allocator, allocate_output, release_output, NULL));
-    if (status) {
-        kelp_free(allocator, service, sizeof(*service));
+    if (status != NULL) {
+        kelp_free(allocator, service, sizeof *service);
         return status;
     }
     *out = &service->handler;

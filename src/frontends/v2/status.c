@@ -4,7 +4,7 @@
 #include "base/checked.h"
 
 kelp_status *kelp_v2_status(TRITONSERVER_Error *take_error) {
-    if (!take_error)
+    if (take_error == NULL)
         return NULL;
     static const kelp_code codes[] = {
         [TRITONSERVER_ERROR_UNKNOWN] = KELP_UNKNOWN,

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "frontends/v2/element.h"
 #include "frontends/v2/float_text.h"
 
@@ -37,12 +37,12 @@ const char *kelp_v2_shape_text(kelp_arena *arena, const int64_t *shape, size_t r
     char text[256];
     size_t n = 0;
     text[n++] = '[';
-    for (size_t i = 0; i < rank && n < sizeof(text) - LONGEST_DIMENSION; i++)
-        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%lld", i ? "," : "",
+    for (size_t i = 0; i < rank && n < sizeof text - LONGEST_DIMENSION; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", i ? "," : "",
                               (long long)shape[i]);
     text[n++] = ']';
     const char *copy = kelp_arena_strndup(arena, text, n);
-    return copy ? copy : "";
+    return copy != NULL ? copy : "";
 }
 
 /* ---- reading ---- */
@@ -197,9 +197,9 @@ static void store_float(reader *r, double value) {
     else if (r->element.kind == KELP_V2_BFLOAT16)
         store_bits(r, kelp_f32_to_bf16(single));
     else if (r->element.size_bytes == sizeof(float))
-        memcpy(r->bytes + r->found * sizeof(single), &single, sizeof(single));
+        memcpy(r->bytes + r->found * sizeof single, &single, sizeof single);
     else
-        memcpy(r->bytes + r->found * sizeof(value), &value, sizeof(value));
+        memcpy(r->bytes + r->found * sizeof value, &value, sizeof value);
 }
 
 static kelp_status *store_integer(reader *r, const number *n) {
@@ -271,15 +271,15 @@ static kelp_status *read_string(reader *r) {
     kelp_json_token token;
     kelp_json_reader_init(&json, r->arena, r->text + r->position, end + 1 - r->position);
     kelp_status *status = kelp_json_next(&json, &token);
-    if (status) {
+    if (status != NULL) {
         kelp_status_free(status);
         return wrong(r, "is not a valid JSON string");
     }
     if (token.string.length > UINT32_MAX)
         return wrong(r, "is longer than 4 GiB");
     unsigned char prefix[STRING_LENGTH_BYTES];
-    kelp_v2_store(prefix, sizeof(prefix), token.string.length);
-    kelp_buf_append(&r->strings, prefix, sizeof(prefix));
+    kelp_v2_store(prefix, sizeof prefix, token.string.length);
+    kelp_buf_append(&r->strings, prefix, sizeof prefix);
     kelp_buf_append_str(&r->strings, token.string);
     r->position = end + 1;
     return NULL;
@@ -289,7 +289,7 @@ static kelp_status *read_element(reader *r) {
     kelp_status *status = r->element.kind == KELP_V2_BYTES  ? read_string(r)
                           : r->element.kind == KELP_V2_BOOL ? read_bool(r)
                                                             : read_numeric(r);
-    if (!status)
+    if (status == NULL)
         r->found++;
     return status;
 }
@@ -348,24 +348,24 @@ kelp_status *kelp_v2_read_data(kelp_arena *arena, const char *input, TRITONSERVE
         if (!kelp_size_mul((size_t)r.capacity, element_bytes, &size))
             return kelp_status_oom();
         r.bytes = kelp_arena_alloc(arena, size, DATA_ALIGNMENT);
-        if (!r.bytes)
+        if (r.bytes == NULL)
             return kelp_status_oom();
     }
     kelp_status *status = read_arrays(&r);
-    if (!status && r.found != count)
+    if (status == NULL && r.found != count)
         status =
             KELP_ERROR(KELP_INVALID_ARGUMENT,
                        "input '%s': expected %llu data elements for shape %s, found %llu", input,
                        (unsigned long long)count, shape_text, (unsigned long long)r.found);
-    if (!status && r.element.kind == KELP_V2_BYTES) {
+    if (status == NULL && r.element.kind == KELP_V2_BYTES) {
         status = kelp_buf_status(&r.strings);
         out->size_bytes = r.strings.length;
-        out->bytes = status ? NULL : kelp_arena_alloc(arena, r.strings.length, 8);
-        if (!status && !out->bytes)
+        out->bytes = status != NULL ? NULL : kelp_arena_alloc(arena, r.strings.length, 8);
+        if (status == NULL && out->bytes == NULL)
             status = kelp_status_oom();
-        if (!status && r.strings.length)
+        if (status == NULL && r.strings.length)
             memcpy(out->bytes, r.strings.data, r.strings.length);
-    } else if (!status) {
+    } else if (status == NULL) {
         out->bytes = r.bytes;
         out->size_bytes = (size_t)count * element_bytes;
     }

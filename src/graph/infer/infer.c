@@ -117,7 +117,8 @@ static kelp_status *infer_if(const kelp_node *node) {
         kelp_value *value = node->outputs[i];
         kelp_dims dims = {.rank = -1};
         bool first = true;
-        for (const kelp_attr *attr = node->attributes; value && attr; attr = attr->next) {
+        for (const kelp_attr *attr = node->attributes; value != NULL && attr != NULL;
+             attr = attr->next) {
             if (attr->blocks == NULL || attr->count != 1)
                 continue;
             const kelp_block *branch = attr->blocks[0];

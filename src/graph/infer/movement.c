@@ -434,9 +434,9 @@ static bool pad(kelp_infer_call *call, kelp_dims *out) {
             ? call->node->inputs[1]->constant
             : NULL;
     bool known = given_count > 0 || constant != NULL || input_content(call, 1, &pads);
-    size_t count = given_count > 0 ? given_count
-                   : constant      ? (size_t)kelp_tensor_elements(constant)
-                                   : pads.count;
+    size_t count = given_count > 0    ? given_count
+                   : constant != NULL ? (size_t)kelp_tensor_elements(constant)
+                                      : pads.count;
     if (!known || (constant != NULL && constant->dtype != KELP_I64))
         return dynamic_dims(out->rank, out);
     if (count != 2 * axis_count)

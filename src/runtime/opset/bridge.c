@@ -103,7 +103,7 @@ static kelp_status *run_kernel(const kelp_op_kernel *kernel, const kelp_op_env *
     if (plan != NULL)
         memset(plan, 0, kernel->plan_bytes);
     for (size_t i = 0; i < output_count; i++)
-        wanted[i] = kelp_node_output(node, i) ? &outputs[i] : NULL;
+        wanted[i] = kelp_node_output(node, i) != NULL ? &outputs[i] : NULL;
     kelp_op_args args = {.node = node,
                          .input_count = (int32_t)kelp_node_input_count(node),
                          .output_count = (int32_t)output_count,
@@ -242,7 +242,7 @@ static kelp_status *bridge_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     const bridge_plan *plan = args->plan;
     for (int32_t i = 0; i < args->output_count; i++) {
-        size_t bytes = args->outputs[i] ? kelp_tensor_bytes(args->outputs[i]) : 0;
+        size_t bytes = args->outputs[i] != NULL ? kelp_tensor_bytes(args->outputs[i]) : 0;
         if (bytes > 0)
             memcpy(args->outputs[i]->data, plan->results[i].data, bytes);
     }

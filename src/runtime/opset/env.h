@@ -4,7 +4,7 @@
 #define KELP_RUNTIME_OPSET_ENV_H_
 
 #include "base/arena.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include <kelp/opset.h>
 

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "server/core/error.h"
 #include "server/core/heap.h"
 #include "server/core/message.h"

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/map.h"
 #include "server/cache/cache.h"
 #include "server/core/error.h"

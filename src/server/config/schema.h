@@ -6,8 +6,8 @@
 #ifndef KELP_SERVER_CONFIG_SCHEMA_H_
 #define KELP_SERVER_CONFIG_SCHEMA_H_
 
-#include "base/json.h"
-#include "base/pbtxt.h"
+#include "base/text/json.h"
+#include "base/text/pbtxt.h"
 
 typedef enum kelp_config_kind {
     KELP_CONFIG_STRING,

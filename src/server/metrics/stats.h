@@ -7,7 +7,7 @@
 #ifndef KELP_SERVER_METRICS_STATS_H_
 #define KELP_SERVER_METRICS_STATS_H_
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include <pthread.h>
 #include <triton/core/tritonserver.h>

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/fs.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "server/core/error.h"
 #include "server/core/heap.h"
 #include "server/core/library.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creation, initialization and destruction of instances. Threads: those that load the model. */
 #include "base/assert.h"
-#include "base/json.h"
-#include "base/thread.h"
+#include "base/text/json.h"
+#include "base/sync/thread.h"
 #include "server/core/error.h"
 #include "server/core/log.h"
 #include "server/model/model.h"

@@ -2,7 +2,7 @@
 /* Loading and unloading by name, at startup and by polling. Threads: any; one at a time for each
  * entry (its busy flag). */
 #include "base/assert.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 #include "server/config/model_files.h"
 #include "server/core/log.h"
 #include "server/repository/repository.h"

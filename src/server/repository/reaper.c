@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The retirement of models, and the thread that finalizes them. */
 #include "base/assert.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 #include "server/core/log.h"
 #include "server/repository/agents.h"
 #include "server/repository/repository.h"

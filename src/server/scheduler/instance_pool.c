@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include <time.h>
 

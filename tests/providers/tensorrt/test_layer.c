@@ -4,7 +4,7 @@
 #include "tensorrt/call.h"
 
 #include "base/alloc.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

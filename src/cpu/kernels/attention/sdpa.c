@@ -2,7 +2,7 @@
 /* Attention: selection of the algorithm, scratch memory, blocks of queries. */
 #include "cpu/kernels/attention/sdpa_internal.h"
 
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 /* The first applicable algorithm runs. */
 static const kelp_sdpa_algorithm *const algorithms[] = {

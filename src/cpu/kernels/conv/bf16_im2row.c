@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv_bf16.h"
 #include "cpu/kernels/gemm/gemm_bf16.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #define LEAST_OUT_CHANNELS 16
 

@@ -7,7 +7,7 @@
  */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv_bf16.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #define PANEL KELP_BF16_COLUMNS
 /* Pixels and pairs of channels that are transposed at a time. */

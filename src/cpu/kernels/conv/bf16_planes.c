@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv_bf16.h"
 #include "cpu/kernels/gemm/gemm_bf16.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #define TILE KELP_BF16_COLUMNS
 #define VECTOR 16

@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
 #include "cpu/kernels/sliding/padded.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #define MOST_OUT_CHANNELS 4 /* of a group: for more, a GEMM of the windows is faster */
 

@@ -7,7 +7,7 @@
  */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #define LANES 16          /* floats of the widest vector */
 #define TILE_ROWS 12      /* rows of the highest register tile */

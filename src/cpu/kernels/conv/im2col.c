@@ -8,7 +8,7 @@
 #include "cpu/kernels/conv/conv.h"
 #include "cpu/kernels/conv/unroll.h"
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 static bool is_applicable(const kelp_conv *conv) {
     return !conv->is_f64;

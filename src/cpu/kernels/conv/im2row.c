@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #define PACK_TAPS 128 /* transposed at a time */
 #define BLOCK KELP_IM2ROW_BLOCK

@@ -2,7 +2,7 @@
 /* int8 convolutions over NHWC images. Source: ONNX operator specification, QLinearConv. */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv_int8.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #include <string.h>
 

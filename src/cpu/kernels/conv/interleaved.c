@@ -3,7 +3,7 @@
  * outside the image cost nothing. */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #define MOST_PIXELS 64
 #define MOST_TAPS 25

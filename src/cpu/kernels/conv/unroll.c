@@ -7,7 +7,7 @@
 #include "cpu/kernels/conv/unroll.h"
 
 #include "base/checked.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #define POINTS 6       /* along an axis */
 #define SMALL_POINTS 4 /* of tiles of 2 x 2 */

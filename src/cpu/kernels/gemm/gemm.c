@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "cpu/kernels/gemm/skinny.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "cpu/kernels/gemm/gemm_bf16.h"
 
 #include "base/assert.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "cpu/kernels/gemm/gemm_int8.h"
 
 #include "base/assert.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include "cpu/kernels/gemm/skinny.h"
 
 #include "base/assert.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "cpu/kernels/sliding/padded.h"
 
 #include "base/checked.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 
 bool kelp_padded_fits(const kelp_conv_window *w) {
     return w->kernel[0] == 1 && w->in[0] == 1 && w->out[0] == 1 && w->before[0] == 0;

@@ -33,9 +33,9 @@ typedef struct loop {
     stack *stacks;
 } loop;
 
-#define LOOP_FAIL(l, format, ...)                                         \
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (Loop): " format, \
-                      kelp_node_name((l)->args->node), __VA_ARGS__)
+#define LOOP_ERROR(l, format, ...)                                 \
+    KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (Loop): " format, \
+               kelp_node_name((l)->args->node), __VA_ARGS__)
 
 /* ---- what there is to run ---- */
 static kelp_status *read_limits(loop *l) {
@@ -45,8 +45,8 @@ static kelp_status *read_limits(loop *l) {
     l->limit = INT64_MAX;
     l->condition = l->condition_known = true;
     if (limit != NULL && (limit->dtype != KELP_I64 || kelp_tensor_elements(limit) != 1))
-        LOOP_FAIL(l, "its trip count must be one int64, found %lld of %s",
-                  (long long)kelp_tensor_elements(limit), kelp_dtype_name(limit->dtype));
+        return LOOP_ERROR(l, "its trip count must be one int64, found %lld of %s",
+                          (long long)kelp_tensor_elements(limit), kelp_dtype_name(limit->dtype));
     if (limit != NULL && limit->data == NULL)
         l->limit = -1;
     else if (limit != NULL)
@@ -93,12 +93,12 @@ static kelp_status *open_loop(loop *l, kelp_op_args *args) {
     if (kelp_block_input_count(l->body->block) != 2 + l->carried + captures ||
         kelp_block_output_count(l->body->block) < 1 + l->carried ||
         kelp_block_output_count(l->body->block) < (size_t)args->output_count + 1)
-        LOOP_FAIL(l, "its body must take %zu inputs and give at least %zu outputs", 2 + l->carried,
-                  1 + KELP_MAX(l->carried, (size_t)args->output_count));
+        return LOOP_ERROR(l, "its body must take %zu inputs and give at least %zu outputs",
+                          2 + l->carried, 1 + KELP_MAX(l->carried, (size_t)args->output_count));
     l->scans = kelp_block_output_count(l->body->block) - 1 - l->carried;
     for (size_t i = 0; i < l->carried; i++)
         if (args->inputs[2 + i] == NULL)
-            LOOP_FAIL(l, "input %zu is missing", 2 + i);
+            return LOOP_ERROR(l, "input %zu is missing", 2 + i);
     l->body->carried = l->carried;
     l->body->first_output = 1;
     l->body->first_input = 2;
@@ -117,7 +117,7 @@ static kelp_status *set_stacked(loop *l, size_t scan, const kelp_tensor *item, i
                                 kelp_tensor *out) {
     int64_t shape[KELP_MAX_RANK] = {count};
     if (item->rank + 1 > KELP_MAX_RANK)
-        LOOP_FAIL(l, "output %zu has too many axes", l->carried + scan);
+        return LOOP_ERROR(l, "output %zu has too many axes", l->carried + scan);
     if (item->rank > 0)
         memcpy(shape + 1, item->shape, (size_t)item->rank * sizeof *shape);
     return kelp_tensor_init(out, item->dtype, item->rank + 1, shape, NULL);
@@ -231,8 +231,8 @@ static kelp_status *push(loop *l, size_t scan, int64_t n) {
         s->each = kelp_tensor_bytes(item);
     }
     if (!same_type(item, &s->item))
-        LOOP_FAIL(l, "output %zu changes its shape in iteration %lld", l->carried + scan,
-                  (long long)n);
+        return LOOP_ERROR(l, "output %zu changes its shape in iteration %lld", l->carried + scan,
+                          (long long)n);
     int64_t elements = kelp_tensor_elements(item);
     bool shares = shares_bytes(item);
     size_t used = (size_t)n * s->each; /* the most it may be, where they share bytes */

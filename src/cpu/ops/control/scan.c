@@ -7,9 +7,9 @@
 #include "runtime/opset/body.h"
 #include "cpu/ops/control/control.h"
 
-#define SCAN_FAIL(s, format, ...)                                         \
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (Scan): " format, \
-                      kelp_node_name((s)->args->node), __VA_ARGS__)
+#define SCAN_ERROR(s, format, ...)                                 \
+    KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (Scan): " format, \
+               kelp_node_name((s)->args->node), __VA_ARGS__)
 
 typedef struct scan {
     kelp_op_args *args;
@@ -71,7 +71,7 @@ static kelp_status *read_list(const scan *s, const char *name, size_t count, int
     const int64_t *given = NULL;
     size_t length = kelp_node_attr_i64s(s->args->node, name, &given);
     if (length != 0 && length != count)
-        SCAN_FAIL(s, "attribute '%s' has %zu values, expected %zu", name, length, count);
+        return SCAN_ERROR(s, "attribute '%s' has %zu values, expected %zu", name, length, count);
     for (size_t i = 0; i < count; i++)
         out[i] = length ? given[i] : fallback;
     return NULL;
@@ -81,8 +81,8 @@ static kelp_status *read_directions(const scan *s, const char *name, size_t coun
     KELP_TRY(read_list(s, name, count, 0, out));
     for (size_t i = 0; i < count; i++)
         if (out[i] != 0 && out[i] != 1)
-            SCAN_FAIL(s, "attribute '%s': a direction is 0 or 1, found %lld", name,
-                      (long long)out[i]);
+            return SCAN_ERROR(s, "attribute '%s': a direction is 0 or 1, found %lld", name,
+                              (long long)out[i]);
     return NULL;
 }
 
@@ -94,21 +94,23 @@ static kelp_status *open_scan(scan *s, kelp_op_args *args) {
     int64_t scans = kelp_node_attr_i64(args->node, "num_scan_inputs", 0);
     size_t most = s->own - KELP_MIN(s->own, s->first);
     if (scans < 1 || (size_t)scans > most)
-        SCAN_FAIL(s, "num_scan_inputs: expected 1 to %zu, found %lld", most, (long long)scans);
+        return SCAN_ERROR(s, "num_scan_inputs: expected 1 to %zu, found %lld", most,
+                          (long long)scans);
     s->scans = (size_t)scans;
     s->states = s->own - s->first - s->scans;
     size_t captures = (size_t)args->input_count - s->own;
     size_t outputs = kelp_block_output_count(s->body->block);
     if (kelp_block_input_count(s->body->block) != s->states + s->scans + captures ||
         outputs < s->states)
-        SCAN_FAIL(s, "its body must take %zu inputs and give at least %zu outputs",
-                  s->states + s->scans, s->states);
+        return SCAN_ERROR(s, "its body must take %zu inputs and give at least %zu outputs",
+                          s->states + s->scans, s->states);
     s->results = outputs - s->states;
     if ((size_t)args->output_count > outputs)
-        SCAN_FAIL(s, "its body gives %zu outputs, the node has %d", outputs, args->output_count);
+        return SCAN_ERROR(s, "its body gives %zu outputs, the node has %d", outputs,
+                          args->output_count);
     for (size_t i = s->first; i < s->own; i++)
         if (args->inputs[i] == NULL || args->inputs[i]->dtype == KELP_LIST)
-            SCAN_FAIL(s, "input %zu is missing, or no tensor", i);
+            return SCAN_ERROR(s, "input %zu is missing, or no tensor", i);
     s->body->carried = s->states;
     s->body->first_output = s->body->first_input = 0;
     return NULL;
@@ -131,13 +133,14 @@ static kelp_status *read_axes(scan *s) {
         int32_t rank = scanned[i]->rank;
         int64_t given = s->in_axes[i], axis = given < 0 ? given + rank : given;
         if (axis < 0 || axis >= rank || scanned[i]->dtype == KELP_DTYPE_INVALID)
-            SCAN_FAIL(s, "scan input %zu has %d axes, and is scanned along axis %lld", i, rank,
-                      (long long)given);
+            return SCAN_ERROR(s, "scan input %zu has %d axes, and is scanned along axis %lld", i,
+                              rank, (long long)given);
         if (s->steps >= 0 && scanned[i]->shape[axis] != s->steps)
-            SCAN_FAIL(s, "scan input %zu has %lld slices, input 0 has %lld", i,
-                      (long long)scanned[i]->shape[axis], (long long)s->steps);
+            return SCAN_ERROR(s, "scan input %zu has %lld slices, input 0 has %lld", i,
+                              (long long)scanned[i]->shape[axis], (long long)s->steps);
         if (!may_slice(s, scanned[i]->dtype))
-            SCAN_FAIL(s, "elements of %s cannot be sliced", kelp_dtype_name(scanned[i]->dtype));
+            return SCAN_ERROR(s, "elements of %s cannot be sliced",
+                              kelp_dtype_name(scanned[i]->dtype));
         s->steps = scanned[i]->shape[axis];
         s->in_axes[i] = s->batched ? 0 : axis; /* of a batch's part */
     }
@@ -148,13 +151,14 @@ static kelp_status *read_axes(scan *s) {
     s->batches = scanned[0]->shape[0];
     for (size_t i = s->first; i < s->own; i++)
         if (s->args->inputs[i]->rank < 1 || s->args->inputs[i]->shape[0] != s->batches)
-            SCAN_FAIL(s, "input %zu: expected a first axis of %lld", i, (long long)s->batches);
+            return SCAN_ERROR(s, "input %zu: expected a first axis of %lld", i,
+                              (long long)s->batches);
     for (size_t i = s->first; i < s->own; i++)
         if (!may_slice(s, s->args->inputs[i]->dtype))
-            SCAN_FAIL(s, "elements of %s cannot be sliced",
-                      kelp_dtype_name(s->args->inputs[i]->dtype));
+            return SCAN_ERROR(s, "elements of %s cannot be sliced",
+                              kelp_dtype_name(s->args->inputs[i]->dtype));
     if (s->batches == 0)
-        SCAN_FAIL(s, "%s", "there is no batch");
+        return SCAN_ERROR(s, "%s", "there is no batch");
     return NULL;
 }
 
@@ -219,8 +223,9 @@ static kelp_status *stack_axis(const scan *s, size_t k, int32_t *out) {
     int64_t axis = s->out_axes[k] < 0 ? s->out_axes[k] + rank : s->out_axes[k];
     if (axis < 0 || axis >= rank || rank + (s->batched ? 1 : 0) > KELP_MAX_RANK ||
         !may_slice(s, s->items[s->states + k].dtype))
-        SCAN_FAIL(s, "output %zu: %d axes of %s cannot be stacked along axis %lld", s->states + k,
-                  rank, kelp_dtype_name(s->items[s->states + k].dtype), (long long)s->out_axes[k]);
+        return SCAN_ERROR(s, "output %zu: %d axes of %s cannot be stacked along axis %lld",
+                          s->states + k, rank, kelp_dtype_name(s->items[s->states + k].dtype),
+                          (long long)s->out_axes[k]);
     *out = (int32_t)axis;
     return NULL;
 }
@@ -236,7 +241,7 @@ static kelp_status *shape_outputs(scan *s) {
             rank++;
         }
         if (rank > KELP_MAX_RANK)
-            SCAN_FAIL(s, "output %zu has too many axes", i);
+            return SCAN_ERROR(s, "output %zu has too many axes", i);
         shape[0] = s->batches;
         for (int32_t k = lead, from = 0; k < rank; k++)
             shape[k] = k - lead == axis ? s->steps : item->shape[from++];
@@ -320,7 +325,8 @@ static kelp_status *keep_results(scan *s, int64_t b, int64_t t, int64_t steps, b
             continue; /* nobody wants it */
         KELP_TRY(stack_axis(s, k, &axis));
         if (!same_type(item, &s->items[s->states + k]))
-            SCAN_FAIL(s, "output %zu changes its shape in step %lld", s->states + k, (long long)t);
+            return SCAN_ERROR(s, "output %zu changes its shape in step %lld", s->states + k,
+                              (long long)t);
         place(item, &to, axis, s->out_reverse[k] ? steps - 1 - t : t);
     }
     return NULL;
@@ -355,7 +361,7 @@ static kelp_status *run_batch(scan *s, int64_t b, int64_t steps, bool *inout_mad
         if (to->data == NULL)
             continue;
         if (kelp_tensor_bytes(&s->state[i]) != each || s->state[i].dtype != to->dtype)
-            SCAN_FAIL(s, "output %zu has another shape than before", i);
+            return SCAN_ERROR(s, "output %zu has another shape than before", i);
         if (each > 0)
             memcpy((char *)to->data + (size_t)b * each, s->state[i].data, each);
     }
@@ -367,12 +373,12 @@ static kelp_status *run(scan *s, bool made) {
     const kelp_tensor *lengths = s->batched ? s->args->inputs[0] : NULL;
     if (lengths != NULL &&
         (lengths->dtype != KELP_I64 || kelp_tensor_elements(lengths) != s->batches))
-        SCAN_FAIL(s, "sequence_lens: expected %lld of int64", (long long)s->batches);
+        return SCAN_ERROR(s, "sequence_lens: expected %lld of int64", (long long)s->batches);
     for (int64_t b = 0; b < s->batches; b++) {
         int64_t steps = lengths ? ((const int64_t *)lengths->data)[b] : s->steps;
         if (steps < 0 || steps > s->steps)
-            SCAN_FAIL(s, "sequence_lens[%lld] is %lld, there are %lld steps", (long long)b,
-                      (long long)steps, (long long)s->steps);
+            return SCAN_ERROR(s, "sequence_lens[%lld] is %lld, there are %lld steps", (long long)b,
+                              (long long)steps, (long long)s->steps);
         KELP_TRY(run_batch(s, b, steps, &made));
     }
     return NULL;

@@ -25,7 +25,8 @@ kelp_status *kelp_conv_read_shape(const kelp_op_args *args, const kelp_tensor *w
 kelp_status *kelp_conv_check_bias(const kelp_op_args *args, kelp_dtype dtype) {
     const kelp_tensor *weights = args->inputs[1], *bias = kelp_ops_in(args, 2);
     if (bias != NULL && (kelp_tensor_elements(bias) != weights->shape[0] || bias->dtype != dtype))
-        return kelp_ops_bad_shapes(args, weights, bias, "expected one bias for each output channel");
+        return kelp_ops_bad_shapes(args, weights, bias,
+                                   "expected one bias for each output channel");
     return NULL;
 }
 

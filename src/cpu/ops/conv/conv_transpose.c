@@ -8,7 +8,7 @@
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/kernels/conv/conv.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/converted.h"
 #include "operator/window.h"

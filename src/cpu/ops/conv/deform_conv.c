@@ -9,7 +9,7 @@
 #include "cpu/ops/kernel.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/kernel.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 #include "tensor/real.h"
 
 #include <math.h>

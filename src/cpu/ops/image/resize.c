@@ -24,7 +24,7 @@ static kelp_status *word_of(const kelp_op_args *args, const char *attribute, con
     return bad_word(args, attribute, found);
 }
 
-static kelp_status *read_words(kelp_resize *r, const kelp_op_args *args, bool upsample) {
+static kelp_status *read_words(kelp_resize_plan *r, const kelp_op_args *args, bool upsample) {
     static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear"};
     static const char *const places[] = {
         "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
@@ -132,7 +132,7 @@ static kelp_status *read_sizes(kelp_op_args *args, wishes *w) {
 }
 
 /* One scale for all: the least or the greatest that the sizes ask for. */
-static kelp_status *keep_aspect(kelp_resize *r, const kelp_op_args *args, const wishes *w) {
+static kelp_status *keep_aspect(kelp_resize_plan *r, const kelp_op_args *args, const wishes *w) {
     static const char *const words[] = {"stretch", "not_larger", "not_smaller"};
     int word;
     KELP_TRY(word_of(args, "keep_aspect_ratio_policy", "stretch", words, 3, &word));
@@ -155,7 +155,7 @@ static kelp_status *keep_aspect(kelp_resize *r, const kelp_op_args *args, const 
     return NULL;
 }
 
-static kelp_status *set_extents(kelp_resize *r, const kelp_op_args *args, const wishes *w) {
+static kelp_status *set_extents(kelp_resize_plan *r, const kelp_op_args *args, const wishes *w) {
     for (size_t i = 0; i < w->count; i++) {
         kelp_resize_axis *axis = &r->axes[w->axes[i]];
         if (w->has_sizes) {
@@ -181,7 +181,7 @@ static kelp_status *set_extents(kelp_resize *r, const kelp_op_args *args, const 
     return NULL;
 }
 
-static kelp_status *read_region(kelp_resize *r, kelp_op_args *args, const wishes *w) {
+static kelp_status *read_region(kelp_resize_plan *r, kelp_op_args *args, const wishes *w) {
     const kelp_tensor *roi = kelp_ops_in(args, 1);
     if (r->place != KELP_RESIZE_CROP)
         return NULL;
@@ -199,7 +199,7 @@ static kelp_status *read_region(kelp_resize *r, kelp_op_args *args, const wishes
     return NULL;
 }
 
-static kelp_status *reserve_tables(kelp_resize *r, kelp_op_args *args) {
+static kelp_status *reserve_tables(kelp_resize_plan *r, kelp_op_args *args) {
     for (int32_t i = 0; i < r->rank; i++) {
         kelp_resize_axis *axis = &r->axes[i];
         int64_t weights = 0;
@@ -215,7 +215,7 @@ static kelp_status *reserve_tables(kelp_resize *r, kelp_op_args *args) {
 }
 
 static kelp_status *reshape(kelp_op_args *args, bool upsample) {
-    kelp_resize *r = args->plan;
+    kelp_resize_plan *r = args->plan;
     wishes w = {.count = 0};
     int64_t shape[KELP_MAX_RANK];
     KELP_TRY(kelp_ops_check(args, 1));
@@ -255,7 +255,7 @@ static kelp_status *reshape(kelp_op_args *args, bool upsample) {
 
 /* ---- nearest ---- */
 typedef struct nearest_job {
-    const kelp_resize *r;
+    const kelp_resize_plan *r;
     const kelp_op_args *args;
     int32_t last; /* the last axis that is resized */
     size_t bytes; /* of what lies behind it */
@@ -353,7 +353,7 @@ static void nearest_rows(void *userp, int64_t begin, int64_t end, int worker) {
     }
 }
 
-static void move_nearest(const kelp_resize *r, kelp_op_args *args, int32_t last) {
+static void move_nearest(const kelp_resize_plan *r, kelp_op_args *args, int32_t last) {
     const kelp_tensor *x = args->inputs[0];
     nearest_job job = {.r = r, .args = args, .last = last};
     job.size = kelp_ops_element_bytes(x->dtype);
@@ -374,7 +374,7 @@ static void move_nearest(const kelp_resize *r, kelp_op_args *args, int32_t last)
 }
 
 static kelp_status *invoke(const void *state, kelp_op_args *args) {
-    const kelp_resize *r = args->plan;
+    const kelp_resize_plan *r = args->plan;
     const kelp_tensor *x = args->inputs[0], *y = args->outputs[0];
     int32_t last = -1;
     (void)state;
@@ -403,5 +403,5 @@ static kelp_status *upsample_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     return reshape(args, true);
 }
-KELP_KERNEL(Resize, 0, sizeof(kelp_resize), 0, resize_reshape, invoke);
-KELP_KERNEL(Upsample, 0, sizeof(kelp_resize), 0, upsample_reshape, invoke);
+KELP_KERNEL(Resize, 0, sizeof(kelp_resize_plan), 0, resize_reshape, invoke);
+KELP_KERNEL(Upsample, 0, sizeof(kelp_resize_plan), 0, upsample_reshape, invoke);

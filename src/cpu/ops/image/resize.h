@@ -39,7 +39,7 @@ typedef struct kelp_resize_axis {
     size_t first_offset, weights_offset; /* in scratch, and `weights` as float or double */
 } kelp_resize_axis;
 
-typedef struct kelp_resize {
+typedef struct kelp_resize_plan {
     kelp_resize_mode mode;
     kelp_resize_place place;
     kelp_resize_round round;
@@ -51,17 +51,17 @@ typedef struct kelp_resize {
     size_t buffer_offsets[4]; /* input, output, two between passes */
     size_t rows_offset;
     int64_t row_elements; /* of a worker's buffer */
-} kelp_resize;
+} kelp_resize_plan;
 
 /* Where output `at` of an axis lies in the input. */
-double kelp_resize_source(const kelp_resize *r, const kelp_resize_axis *axis, int64_t at);
+double kelp_resize_source(const kelp_resize_plan *r, const kelp_resize_axis *axis, int64_t at);
 /* How many inputs make an output. */
-int64_t kelp_resize_taps(const kelp_resize *r, const kelp_resize_axis *axis);
+int64_t kelp_resize_taps(const kelp_resize_plan *r, const kelp_resize_axis *axis);
 /* Fills the axis' table in scratch. */
-void kelp_resize_fill(const kelp_resize *r, const kelp_resize_axis *axis, void *scratch);
+void kelp_resize_fill(const kelp_resize_plan *r, const kelp_resize_axis *axis, void *scratch);
 
 /* What the linear and cubic modes need in scratch; then the work itself. */
-kelp_status *kelp_resize_blend_reserve(kelp_resize *r, kelp_op_args *args) KELP_MUST_USE;
-void kelp_resize_blend(const kelp_resize *r, kelp_op_args *args);
+kelp_status *kelp_resize_blend_reserve(kelp_resize_plan *r, kelp_op_args *args) KELP_MUST_USE;
+void kelp_resize_blend(const kelp_resize_plan *r, kelp_op_args *args);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct blend_pass {
 } blend_pass;
 
 typedef struct blend_job {
-    const kelp_resize *r;
+    const kelp_resize_plan *r;
     const kelp_op_args *args;
     const kelp_simd *simd;
     blend_pass pass, next; /* next.axis NULL: nothing follows row by row */
@@ -26,7 +26,7 @@ typedef struct blend_job {
     size_t size; /* of float or double */
 } blend_job;
 
-static int32_t list_passes(const kelp_resize *r, blend_pass *passes) {
+static int32_t list_passes(const kelp_resize_plan *r, blend_pass *passes) {
     int32_t count = 0;
     for (int32_t i = 0; i < r->rank; i++) {
         if (!r->axes[i].resized)
@@ -42,7 +42,7 @@ static int32_t list_passes(const kelp_resize *r, blend_pass *passes) {
 }
 
 /* Between two passes there are never more elements than either end has of each axis. */
-static bool most_between(const kelp_resize *r, int64_t *out) {
+static bool most_between(const kelp_resize_plan *r, int64_t *out) {
     *out = 1;
     for (int32_t i = 0; i < r->rank; i++)
         if (!kelp_i64_mul(*out, KELP_MAX(r->axes[i].in, r->axes[i].out), out))
@@ -50,7 +50,7 @@ static bool most_between(const kelp_resize *r, int64_t *out) {
     return true;
 }
 
-kelp_status *kelp_resize_blend_reserve(kelp_resize *r, kelp_op_args *args) {
+kelp_status *kelp_resize_blend_reserve(kelp_resize_plan *r, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     blend_pass passes[KELP_MAX_RANK];
     int64_t between = 0;
@@ -189,7 +189,7 @@ static void convert_range(void *userp, int64_t begin, int64_t end, int worker) {
         kelp_real_store_f32(t->dtype, t->data, begin, end - begin, (float *)job->reals + begin);
 }
 
-void kelp_resize_blend(const kelp_resize *r, kelp_op_args *args) {
+void kelp_resize_blend(const kelp_resize_plan *r, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0], *y = args->outputs[0];
     blend_pass passes[KELP_MAX_RANK];
     int32_t count = list_passes(r, passes);

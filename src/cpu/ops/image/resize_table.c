@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-double kelp_resize_source(const kelp_resize *r, const kelp_resize_axis *axis, int64_t at) {
+double kelp_resize_source(const kelp_resize_plan *r, const kelp_resize_axis *axis, int64_t at) {
     double in = (double)axis->in, length = axis->exact ? (double)axis->out : axis->scale * in;
     double x = (double)at, half;
     /* a quotient of whole numbers is exact where a product with a rounded scale is not */
@@ -38,23 +38,23 @@ double kelp_resize_source(const kelp_resize *r, const kelp_resize_axis *axis, in
 }
 
 /* Half the width of the kernel of weights, in inputs. */
-static double reach_of(const kelp_resize *r, const kelp_resize_axis *axis) {
+static double reach_of(const kelp_resize_plan *r, const kelp_resize_axis *axis) {
     double scale = r->antialias && axis->scale < 1 ? axis->scale : 1;
     return (r->mode == KELP_RESIZE_CUBIC ? 2 : 1) / scale;
 }
 
-static int64_t window_of(const kelp_resize *r, const kelp_resize_axis *axis) {
+static int64_t window_of(const kelp_resize_plan *r, const kelp_resize_axis *axis) {
     return 2 * (int64_t)ceil(reach_of(r, axis));
 }
 
-int64_t kelp_resize_taps(const kelp_resize *r, const kelp_resize_axis *axis) {
+int64_t kelp_resize_taps(const kelp_resize_plan *r, const kelp_resize_axis *axis) {
     if (r->mode == KELP_RESIZE_NEAREST)
         return 1;
     double reach = reach_of(r, axis);
     return reach * 2 >= (double)axis->in ? axis->in : KELP_MIN(axis->in, window_of(r, axis));
 }
 
-static double weight_of(const kelp_resize *r, double x) {
+static double weight_of(const kelp_resize_plan *r, double x) {
     double a = (double)r->cubic_a;
     x = fabs(x);
     if (r->mode == KELP_RESIZE_LINEAR)
@@ -68,7 +68,7 @@ static int64_t clamp(double x, int64_t most) {
     return x > 0 ? (x < (double)most ? (int64_t)x : most) : 0;
 }
 
-static int64_t nearest(const kelp_resize *r, const kelp_resize_axis *axis, double x) {
+static int64_t nearest(const kelp_resize_plan *r, const kelp_resize_axis *axis, double x) {
     kelp_resize_round round = r->round;
     if (round == KELP_RESIZE_SIMPLE)
         round = axis->scale < 1 ? KELP_RESIZE_CEIL : KELP_RESIZE_FLOOR;
@@ -90,7 +90,8 @@ static int64_t nearest(const kelp_resize *r, const kelp_resize_axis *axis, doubl
 }
 
 /* Weights of output `at`, those of inputs beyond the ends added to the ends (or left out). */
-static int64_t weigh(const kelp_resize *r, const kelp_resize_axis *axis, double x, double *sums) {
+static int64_t weigh(const kelp_resize_plan *r, const kelp_resize_axis *axis, double x,
+                     double *sums) {
     int64_t step = axis->out;
     double scale = r->antialias && axis->scale < 1 ? axis->scale : 1, total = 0;
     /* more than the inputs and the window cannot be reached; keeps the whole numbers small */
@@ -117,7 +118,7 @@ static int64_t weigh(const kelp_resize *r, const kelp_resize_axis *axis, double 
     return first;
 }
 
-void kelp_resize_fill(const kelp_resize *r, const kelp_resize_axis *axis, void *scratch) {
+void kelp_resize_fill(const kelp_resize_plan *r, const kelp_resize_axis *axis, void *scratch) {
     int32_t *first = (int32_t *)(void *)((char *)scratch + axis->first_offset);
     void *weights = (char *)scratch + axis->weights_offset;
     for (int64_t o = 0; o < axis->out; o++) {

@@ -4,7 +4,7 @@
 #include "cpu/ops/matmul/panels.h"
 
 #include "base/alloc.h"
-#include "cpu/tuning.h"
+#include "cpu/kernels/tuning.h"
 #include "runtime/opset/env.h"
 
 #include <pthread.h>

@@ -37,8 +37,8 @@ static kelp_string key_bytes(const kelp_tensor *keys, int64_t index, char room[8
 static kelp_status *build(kelp_arena *arena, const kelp_node *node, table *t) {
     int64_t count = kelp_tensor_elements(&t->keys);
     if (count != kelp_tensor_elements(&t->values))
-        KELP_ML_FAIL(node, "%lld keys, but %lld values", (long long)count,
-                     (long long)kelp_tensor_elements(&t->values));
+        return KELP_ML_ERROR(node, "%lld keys, but %lld values", (long long)count,
+                             (long long)kelp_tensor_elements(&t->values));
     for (int64_t i = 0; i < count; i++) {
         char *room = kelp_arena_alloc(arena, 8, 8);
         if (room == NULL)
@@ -89,8 +89,8 @@ static kelp_status *read_side(kelp_arena *arena, const kelp_node *node, const ch
     if (tensor != NULL) {
         found++;
         if (!is_label(tensor->dtype))
-            KELP_ML_FAIL(node, "%s_tensor is of %s, which is no label", what,
-                         kelp_dtype_name(tensor->dtype));
+            return KELP_ML_ERROR(node, "%s_tensor is of %s, which is no label", what,
+                                 kelp_dtype_name(tensor->dtype));
         size_t bytes = kelp_tensor_bytes(tensor);
         void *aligned = kelp_arena_alloc(arena, bytes + 8, 16);
         if (aligned == NULL)
@@ -100,8 +100,8 @@ static kelp_status *read_side(kelp_arena *arena, const kelp_node *node, const ch
         KELP_TRY(vector(tensor->dtype, (size_t)kelp_tensor_elements(tensor), aligned, out));
     }
     if (found != 1)
-        KELP_ML_FAIL(node, "expected one of %s_strings, _int64s, _floats, _tensor; found %zu", what,
-                     found);
+        return KELP_ML_ERROR(
+            node, "expected one of %s_strings, _int64s, _floats, _tensor; found %zu", what, found);
     return NULL;
 }
 
@@ -114,9 +114,9 @@ static kelp_status *read_fallback(kelp_arena *arena, const kelp_node *node, kelp
     KELP_TRY(vector(dtype, 1, room, out));
     if (given != NULL) {
         if (given->dtype != dtype || kelp_tensor_elements(given) != 1)
-            KELP_ML_FAIL(node, "default_tensor: expected one %s, found %lld of %s",
-                         kelp_dtype_name(dtype), (long long)kelp_tensor_elements(given),
-                         kelp_dtype_name(given->dtype));
+            return KELP_ML_ERROR(node, "default_tensor: expected one %s, found %lld of %s",
+                                 kelp_dtype_name(dtype), (long long)kelp_tensor_elements(given),
+                                 kelp_dtype_name(given->dtype));
         memcpy(room, given->data, kelp_tensor_bytes(given));
         return NULL;
     }
@@ -216,8 +216,8 @@ static kelp_status *encoder_reshape(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     const table *t = table_for(state, x->dtype);
     if (t == NULL)
-        KELP_ML_FAIL(args->node, "the keys are not of the input's type %s",
-                     kelp_dtype_name(x->dtype));
+        return KELP_ML_ERROR(args->node, "the keys are not of the input's type %s",
+                             kelp_dtype_name(x->dtype));
     return kelp_ops_set(args, 0, t->values.dtype, x->rank, x->shape);
 }
 
@@ -255,8 +255,8 @@ static kelp_status *one_hot_reshape(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     KELP_TRY(kelp_ml_labels_read(args->node, "cats_strings", "cats_int64s", &labels));
     if ((labels.strings != NULL) != (x->dtype == KELP_STRING) || !is_label(x->dtype))
-        KELP_ML_FAIL(args->node, "the categories are %s, the input is of %s",
-                     labels.strings ? "strings" : "numbers", kelp_dtype_name(x->dtype));
+        return KELP_ML_ERROR(args->node, "the categories are %s, the input is of %s",
+                             labels.strings ? "strings" : "numbers", kelp_dtype_name(x->dtype));
     if (x->rank + 1 > KELP_MAX_RANK)
         return kelp_ops_bad_shapes(args, x, NULL, "too many axes");
     int64_t shape[KELP_MAX_RANK];
@@ -302,8 +302,8 @@ static kelp_status *one_hot_invoke(const void *state, kelp_op_args *args) {
         if (found >= 0)
             y[i * (int64_t)labels.count + found] = 1.0f;
         else if (kelp_node_attr_i64(args->node, "zeros", 1) == 0)
-            KELP_ML_FAIL(args->node, "element %lld is none of the %zu categories", (long long)i,
-                         labels.count);
+            return KELP_ML_ERROR(args->node, "element %lld is none of the %zu categories",
+                                 (long long)i, labels.count);
     }
     return NULL;
 }

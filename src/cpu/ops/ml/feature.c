@@ -30,8 +30,8 @@ static kelp_status *extractor_invoke(const void *state, kelp_op_args *args) {
     const int64_t *indices = y->data;
     for (int64_t k = 0; k < count; k++)
         if (indices[k] < 0 || indices[k] >= columns)
-            KELP_ML_FAIL(args->node, "index %lld is outside [0, %lld)", (long long)indices[k],
-                         (long long)columns);
+            return KELP_ML_ERROR(args->node, "index %lld is outside [0, %lld)",
+                                 (long long)indices[k], (long long)columns);
     char *to = args->outputs[0]->data;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t k = 0; k < count; k++, to += item)
@@ -52,12 +52,12 @@ static kelp_status *dimensions(const kelp_op_args *args, int32_t input, int64_t 
         *out_columns = 1;
     }
     if (count != 0 && count != (size_t)args->input_count)
-        KELP_ML_FAIL(args->node, "inputdimensions: expected %d values, found %zu",
-                     args->input_count, count);
+        return KELP_ML_ERROR(args->node, "inputdimensions: expected %d values, found %zu",
+                             args->input_count, count);
     *out_wanted = count ? given[input] : *out_columns;
     if (*out_wanted < 0)
-        KELP_ML_FAIL(args->node, "inputdimensions[%d]: %lld is negative", input,
-                     (long long)*out_wanted);
+        return KELP_ML_ERROR(args->node, "inputdimensions[%d]: %lld is negative", input,
+                             (long long)*out_wanted);
     return NULL;
 }
 
@@ -71,7 +71,7 @@ static kelp_status *vectorizer_reshape(const void *state, kelp_op_args *args) {
         if (rows != first_rows)
             return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[i], "rows differ");
         if (!kelp_i64_add(total, wanted, &total))
-            KELP_ML_FAIL(args->node, "%s", "inputdimensions: their sum overflows");
+            return KELP_ML_ERROR(args->node, "%s", "inputdimensions: their sum overflows");
     }
     return kelp_ops_set(args, 0, KELP_F32, 2, (const int64_t[]){rows, total});
 }

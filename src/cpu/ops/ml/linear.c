@@ -11,10 +11,12 @@ static kelp_status *linear_sizes(const kelp_op_args *args, size_t targets, int64
     size_t intercepts = kelp_node_attr_f32s(args->node, "intercepts", &values);
     size_t expected = 0;
     if (!kelp_size_mul(targets, (size_t)columns, &expected) || coefficients != expected)
-        KELP_ML_FAIL(args->node, "coefficients: expected %zu for %zu rows of %lld, found %zu",
-                     expected, targets, (long long)columns, coefficients);
+        return KELP_ML_ERROR(args->node,
+                             "coefficients: expected %zu for %zu rows of %lld, found %zu", expected,
+                             targets, (long long)columns, coefficients);
     if (intercepts != 0 && intercepts != targets)
-        KELP_ML_FAIL(args->node, "intercepts: expected %zu, found %zu", targets, intercepts);
+        return KELP_ML_ERROR(args->node, "intercepts: expected %zu, found %zu", targets,
+                             intercepts);
     return NULL;
 }
 
@@ -40,7 +42,8 @@ static kelp_status *regressor_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(kelp_ml_rows(args, args->inputs[0], &count, &columns));
     KELP_TRY(kelp_ml_transform_read(args->node, &transform));
     if (targets < 1)
-        KELP_ML_FAIL(args->node, "targets: expected 1 or more, found %lld", (long long)targets);
+        return KELP_ML_ERROR(args->node, "targets: expected 1 or more, found %lld",
+                             (long long)targets);
     KELP_TRY(linear_sizes(args, (size_t)targets, columns));
     size_t offset;
     KELP_TRY(kelp_ops_scratch(args, targets + 1, sizeof(double), &offset));
@@ -77,8 +80,9 @@ static kelp_status *classifier_reshape(const void *state, kelp_op_args *args) {
     size_t coefficients = kelp_node_attr_f32s(args->node, "coefficients", &values);
     size_t targets = columns > 0 ? coefficients / (size_t)columns : 0;
     if (targets != labels.count && !(targets == 1 && labels.count == 2))
-        KELP_ML_FAIL(args->node, "%zu coefficients for %lld columns do not serve %zu classes",
-                     coefficients, (long long)columns, labels.count);
+        return KELP_ML_ERROR(args->node,
+                             "%zu coefficients for %lld columns do not serve %zu classes",
+                             coefficients, (long long)columns, labels.count);
     KELP_TRY(linear_sizes(args, targets, columns));
     size_t offset;
     KELP_TRY(kelp_ops_scratch(args, (int64_t)labels.count + 1, sizeof(double), &offset));
@@ -142,8 +146,8 @@ static kelp_status *scaler_reshape(const void *state, kelp_op_args *args) {
     for (size_t i = 0; i < 2; i++) {
         size_t given = kelp_node_attr_f32s(args->node, names[i], &values);
         if (given != 1 && given != (size_t)columns)
-            KELP_ML_FAIL(args->node, "%s: expected 1 or %lld values, found %zu", names[i],
-                         (long long)columns, given);
+            return KELP_ML_ERROR(args->node, "%s: expected 1 or %lld values, found %zu", names[i],
+                                 (long long)columns, given);
     }
     return kelp_ops_set(args, 0, KELP_F32, x->rank, x->shape);
 }
@@ -175,7 +179,7 @@ static kelp_status *norm_of(const kelp_node *node, int *out) {
             *out = i;
             return NULL;
         }
-    KELP_ML_FAIL(node, "norm: expected MAX, L1 or L2, found '%s'", name);
+    return KELP_ML_ERROR(node, "norm: expected MAX, L1 or L2, found '%s'", name);
 }
 
 static kelp_status *normalizer_reshape(const void *state, kelp_op_args *args) {
@@ -264,9 +268,9 @@ static kelp_status *imputer_reshape(const void *state, kelp_op_args *args) {
                            : kelp_node_attr_f32s(args->node, "imputed_value_floats", &floats);
     int64_t columns = x->rank > 0 ? x->shape[x->rank - 1] : 1;
     if (given != 1 && given != (size_t)columns)
-        KELP_ML_FAIL(args->node, "%s: expected 1 or %lld values, found %zu",
-                     integer ? "imputed_value_int64s" : "imputed_value_floats", (long long)columns,
-                     given);
+        return KELP_ML_ERROR(args->node, "%s: expected 1 or %lld values, found %zu",
+                             integer ? "imputed_value_int64s" : "imputed_value_floats",
+                             (long long)columns, given);
     return kelp_ops_set_like(args, 0, x);
 }
 

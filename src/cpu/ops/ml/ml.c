@@ -37,10 +37,11 @@ kelp_status *kelp_ml_transform_read(const kelp_node *node, kelp_ml_transform *ou
             *out = (kelp_ml_transform)i;
             return NULL;
         }
-    KELP_ML_FAIL(node,
-                 "post_transform: expected NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT, "
-                 "found '%s'",
-                 name);
+    return KELP_ML_ERROR(
+        node,
+        "post_transform: expected NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT, "
+        "found '%s'",
+        name);
 }
 
 double kelp_ml_logistic(double x) {
@@ -101,8 +102,8 @@ kelp_status *kelp_ml_labels_read(const kelp_node *node, const char *strings, con
     size_t text_count = kelp_node_attr_strings(node, strings, &texts);
     size_t int_count = kelp_node_attr_i64s(node, numbers, &ints);
     if ((text_count > 0) == (int_count > 0))
-        KELP_ML_FAIL(node, "expected one of attributes '%s' and '%s', found %s", strings, numbers,
-                     text_count ? "both" : "none");
+        return KELP_ML_ERROR(node, "expected one of attributes '%s' and '%s', found %s", strings,
+                             numbers, text_count ? "both" : "none");
     *out = (kelp_ml_labels){text_count ? texts : NULL, ints, text_count + int_count};
     return NULL;
 }
@@ -120,10 +121,11 @@ kelp_status *kelp_ml_numbers(kelp_arena *arena, const kelp_node *node, const cha
     size_t count = kelp_node_attr_f32s(node, floats, &values);
     const kelp_tensor *typed = tensor ? kelp_node_attr_tensor(node, tensor) : NULL;
     if (typed != NULL && count > 0)
-        KELP_ML_FAIL(node, "expected one of attributes '%s' and '%s', found both", floats, tensor);
+        return KELP_ML_ERROR(node, "expected one of attributes '%s' and '%s', found both", floats,
+                             tensor);
     if (typed != NULL && typed->dtype != KELP_F32 && typed->dtype != KELP_F64)
-        KELP_ML_FAIL(node, "attribute '%s' is of %s, expected float32 or float64", tensor,
-                     kelp_dtype_name(typed->dtype));
+        return KELP_ML_ERROR(node, "attribute '%s' is of %s, expected float32 or float64", tensor,
+                             kelp_dtype_name(typed->dtype));
     if (typed != NULL)
         count = (size_t)kelp_tensor_elements(typed);
     double *numbers = KELP_ARENA_ARRAY(arena, count + 1, double);

@@ -10,9 +10,9 @@
 #include "base/arena.h"
 #include "cpu/ops/kernel.h"
 
-#define KELP_ML_FAIL(node, format, ...)                                                       \
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (%s): " format, kelp_node_name(node), \
-                      kelp_node_op_type(node), __VA_ARGS__)
+#define KELP_ML_ERROR(node, format, ...)                                               \
+    KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (%s): " format, kelp_node_name(node), \
+               kelp_node_op_type(node), __VA_ARGS__)
 
 /* The head of a state: everything of it lives in the arena, itself too but for this struct. */
 typedef struct kelp_ml_state {

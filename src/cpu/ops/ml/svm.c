@@ -35,9 +35,11 @@ static kelp_status *read_common(svm *s, const kelp_node *node) {
     while (found < 4 && strcmp(names[found], name) != 0)
         found++;
     if (found == 4)
-        KELP_ML_FAIL(node, "kernel_type: expected LINEAR, POLY, RBF or SIGMOID, found '%s'", name);
+        return KELP_ML_ERROR(node, "kernel_type: expected LINEAR, POLY, RBF or SIGMOID, found '%s'",
+                             name);
     if (count != 0 && count != 3)
-        KELP_ML_FAIL(node, "kernel_params: expected gamma, coef0, degree; found %zu values", count);
+        return KELP_ML_ERROR(node, "kernel_params: expected gamma, coef0, degree; found %zu values",
+                             count);
     s->kernel = (kernel_type)found;
     if (count == 3) {
         s->gamma = (double)params[0];
@@ -49,8 +51,8 @@ static kelp_status *read_common(svm *s, const kelp_node *node) {
     s->vector_values = kelp_node_attr_f32s(node, "support_vectors", &s->vectors);
     s->rho_count = kelp_node_attr_f32s(node, "rho", &s->rho);
     if (s->rho_count == 0 || s->coefficient_count == 0)
-        KELP_ML_FAIL(node, "expected rho and coefficients, found %zu and %zu", s->rho_count,
-                     s->coefficient_count);
+        return KELP_ML_ERROR(node, "expected rho and coefficients, found %zu and %zu", s->rho_count,
+                             s->coefficient_count);
     return kelp_ml_transform_read(node, &s->transform);
 }
 
@@ -60,8 +62,9 @@ static kelp_status *read_regressor(svm *s, const kelp_node *node) {
     s->one_class = kelp_node_attr_i64(node, "one_class", 0) != 0;
     if (count < 0 || (count > 0 && ((size_t)count != s->coefficient_count ||
                                     s->vector_values % (size_t)count != 0)))
-        KELP_ML_FAIL(node, "n_supports %lld does not go with %zu coefficients and %zu values",
-                     (long long)count, s->coefficient_count, s->vector_values);
+        return KELP_ML_ERROR(node,
+                             "n_supports %lld does not go with %zu coefficients and %zu values",
+                             (long long)count, s->coefficient_count, s->vector_values);
     s->vector_count = (size_t)count;
     s->linear = count == 0;
     if (s->linear)
@@ -83,8 +86,8 @@ static kelp_status *read_classifier(svm *s, const kelp_node *node) {
     if (s->linear) {
         s->kernel = LINEAR;
         if (s->coefficient_count % s->classes != 0)
-            KELP_ML_FAIL(node, "%zu coefficients do not serve %zu classes", s->coefficient_count,
-                         s->classes);
+            return KELP_ML_ERROR(node, "%zu coefficients do not serve %zu classes",
+                                 s->coefficient_count, s->classes);
         return NULL;
     }
     s->starts = KELP_ARENA_ARRAY(&s->head.arena, per_class + 1, int64_t);
@@ -92,7 +95,8 @@ static kelp_status *read_classifier(svm *s, const kelp_node *node) {
         return kelp_status_oom();
     for (size_t i = 0; i < per_class; i++) {
         if (s->per_class[i] < 0 || s->per_class[i] > INT32_MAX)
-            KELP_ML_FAIL(node, "vectors_per_class[%zu]: %lld", i, (long long)s->per_class[i]);
+            return KELP_ML_ERROR(node, "vectors_per_class[%zu]: %lld", i,
+                                 (long long)s->per_class[i]);
         s->starts[i] = (int64_t)s->vector_count;
         s->vector_count += (size_t)s->per_class[i];
     }
@@ -101,11 +105,12 @@ static kelp_status *read_classifier(svm *s, const kelp_node *node) {
         s->vector_values % s->vector_count != 0 ||
         s->coefficient_count != s->vector_count * (s->classes - 1) || s->rho_count != pairs ||
         (s->prob_count != 0 && s->prob_count != pairs) || b != s->prob_count)
-        KELP_ML_FAIL(node,
-                     "%zu classes, %zu vectors: %zu support values, %zu coefficients, %zu rho, %zu "
-                     "prob_a and %zu prob_b do not go together",
-                     s->classes, s->vector_count, s->vector_values, s->coefficient_count,
-                     s->rho_count, s->prob_count, b);
+        return KELP_ML_ERROR(
+            node,
+            "%zu classes, %zu vectors: %zu support values, %zu coefficients, %zu rho, %zu "
+            "prob_a and %zu prob_b do not go together",
+            s->classes, s->vector_count, s->vector_values, s->coefficient_count, s->rho_count,
+            s->prob_count, b);
     return NULL;
 }
 
@@ -141,8 +146,8 @@ static double kernel_dot(const svm *s, const double *x, const float *v, int64_t 
 static kelp_status *check_columns(const svm *s, int64_t columns, size_t rows_of_values) {
     size_t values = s->linear ? s->coefficient_count : s->vector_values;
     if (rows_of_values == 0 || values != rows_of_values * (size_t)columns)
-        KELP_ML_FAIL(s->node, "the input has %lld columns, the model %zu", (long long)columns,
-                     rows_of_values ? values / rows_of_values : 0);
+        return KELP_ML_ERROR(s->node, "the input has %lld columns, the model %zu",
+                             (long long)columns, rows_of_values ? values / rows_of_values : 0);
     return NULL;
 }
 

@@ -22,7 +22,7 @@ static kelp_status *done(kelp_trees *trees, kelp_status *status, void **out_stat
 static kelp_status *read_targets(kelp_trees *trees, const kelp_node *node) {
     int64_t targets = kelp_node_attr_i64(node, "n_targets", 1);
     if (targets < 1 || targets > (1 << 24))
-        KELP_ML_FAIL(node, "n_targets: expected 1 or more, found %lld", (long long)targets);
+        return KELP_ML_ERROR(node, "n_targets: expected 1 or more, found %lld", (long long)targets);
     trees->targets = (size_t)targets;
     return NULL;
 }
@@ -34,15 +34,15 @@ static kelp_status *read_regressor(kelp_trees *trees, const kelp_node *node) {
     while (found < KELP_COUNT(names) && strcmp(names[found], name) != 0)
         found++;
     if (found == KELP_COUNT(names))
-        KELP_ML_FAIL(node, "aggregate_function: expected AVERAGE, SUM, MIN or MAX, found '%s'",
-                     name);
+        return KELP_ML_ERROR(
+            node, "aggregate_function: expected AVERAGE, SUM, MIN or MAX, found '%s'", name);
     trees->aggregate = (kelp_tree_aggregate)found;
     KELP_TRY(read_targets(trees, node));
     KELP_TRY(kelp_ml_transform_read(node, &trees->transform));
     KELP_TRY(kelp_trees_read_old(trees, node, "target"));
     if (trees->base_count != 0 && trees->base_count != trees->targets)
-        KELP_ML_FAIL(node, "base_values: expected %zu, found %zu", trees->targets,
-                     trees->base_count);
+        return KELP_ML_ERROR(node, "base_values: expected %zu, found %zu", trees->targets,
+                             trees->base_count);
     return NULL;
 }
 
@@ -50,8 +50,9 @@ static kelp_status *read_ensemble(kelp_trees *trees, const kelp_node *node) {
     int64_t aggregate = kelp_node_attr_i64(node, "aggregate_function", KELP_TREE_SUM);
     int64_t transform = kelp_node_attr_i64(node, "post_transform", KELP_ML_NONE);
     if (aggregate < 0 || aggregate > KELP_TREE_MAX || transform < 0 || transform > KELP_ML_PROBIT)
-        KELP_ML_FAIL(node, "aggregate_function %lld, post_transform %lld: expected 0 to 3, 0 to 4",
-                     (long long)aggregate, (long long)transform);
+        return KELP_ML_ERROR(
+            node, "aggregate_function %lld, post_transform %lld: expected 0 to 3, 0 to 4",
+            (long long)aggregate, (long long)transform);
     trees->aggregate = (kelp_tree_aggregate)aggregate;
     trees->transform = (kelp_ml_transform)transform;
     KELP_TRY(read_targets(trees, node));
@@ -67,8 +68,8 @@ static kelp_status *read_classifier(kelp_trees *trees, const kelp_node *node) {
     KELP_TRY(kelp_trees_read_old(trees, node, "class"));
     if (trees->base_count != 0 && trees->base_count != trees->targets &&
         !(trees->base_count == 1 && trees->targets == 2))
-        KELP_ML_FAIL(node, "base_values: expected %zu, found %zu", trees->targets,
-                     trees->base_count);
+        return KELP_ML_ERROR(node, "base_values: expected %zu, found %zu", trees->targets,
+                             trees->base_count);
     const int64_t *ids = NULL;
     size_t count = kelp_node_attr_i64s(node, "class_ids", &ids);
     const double *weights = NULL;
@@ -245,8 +246,8 @@ static kelp_status *reshape(const void *state, kelp_op_args *args) {
         KELP_TRY(kelp_ml_rows(args, x, &count, &columns));
     }
     if (columns < t->features)
-        KELP_ML_FAIL(args->node, "the trees read column %lld, the input has %lld",
-                     (long long)t->features - 1, (long long)columns);
+        return KELP_ML_ERROR(args->node, "the trees read column %lld, the input has %lld",
+                             (long long)t->features - 1, (long long)columns);
     size_t offset;
     KELP_TRY(
         kelp_ops_scratch(args, kelp_op_env_threads(args->env), blocks_of(t, x).bytes, &offset));

@@ -42,8 +42,8 @@ static kelp_status *find(old_form *o, int64_t tree, int64_t node, const char *wh
     if (found == NULL || compare_keys(found, &wanted) != 0)
         found = bsearch(&wanted, o->keys, o->count, sizeof *o->keys, compare_keys);
     if (found == NULL)
-        KELP_ML_FAIL(o->node, "%s: tree %lld has no node %lld", what, (long long)tree,
-                     (long long)node);
+        return KELP_ML_ERROR(o->node, "%s: tree %lld has no node %lld", what, (long long)tree,
+                             (long long)node);
     size_t at = (size_t)(found - o->keys);
     o->start = node >= 0 && (uint64_t)node <= at ? at - (size_t)node : 0;
     *out = found->index;
@@ -54,8 +54,8 @@ static kelp_status *ints(const old_form *o, const char *name, size_t count, bool
                          const int64_t **out) {
     size_t length = kelp_node_attr_i64s(o->node, name, out);
     if (length != count && (needed || length != 0))
-        KELP_ML_FAIL(o->node, "attribute '%s': expected %zu values, found %zu", name, count,
-                     length);
+        return KELP_ML_ERROR(o->node, "attribute '%s': expected %zu values, found %zu", name, count,
+                             length);
     if (length == 0)
         *out = NULL;
     return NULL;
@@ -70,7 +70,7 @@ static kelp_status *read_mode(const kelp_node *node, const kelp_string *name, ui
             *out = i;
             return NULL;
         }
-    KELP_ML_FAIL(node, "nodes_modes: '%.*s' is not a mode", (int)name->length, name->data);
+    return KELP_ML_ERROR(node, "nodes_modes: '%.*s' is not a mode", (int)name->length, name->data);
 }
 
 static kelp_status *old_arrays(old_form *o) {
@@ -78,7 +78,7 @@ static kelp_status *old_arrays(old_form *o) {
     size_t splits;
     o->count = kelp_node_attr_i64s(o->node, "nodes_treeids", &o->tree_ids);
     if (o->count == 0 || o->count > INT32_MAX / 2)
-        KELP_ML_FAIL(o->node, "nodes_treeids: %zu nodes; expected at least one", o->count);
+        return KELP_ML_ERROR(o->node, "nodes_treeids: %zu nodes; expected at least one", o->count);
     KELP_TRY(ints(o, "nodes_nodeids", o->count, true, &o->node_ids));
     KELP_TRY(ints(o, "nodes_featureids", o->count, true, &o->features));
     KELP_TRY(ints(o, "nodes_truenodeids", o->count, true, &o->yes));
@@ -88,8 +88,9 @@ static kelp_status *old_arrays(old_form *o) {
     KELP_TRY(kelp_ml_numbers(arena, o->node, "nodes_values", "nodes_values_as_tensor", &o->splits,
                              &splits));
     if (modes != o->count || splits != o->count)
-        KELP_ML_FAIL(o->node, "expected %zu nodes_modes and nodes_values, found %zu and %zu",
-                     o->count, modes, splits);
+        return KELP_ML_ERROR(o->node,
+                             "expected %zu nodes_modes and nodes_values, found %zu and %zu",
+                             o->count, modes, splits);
     o->keys = KELP_ARENA_ARRAY(arena, o->count, key);
     o->trees->nodes = KELP_ARENA_ARRAY(arena, o->count, kelp_tree_node);
     o->trees->read_roots = KELP_ARENA_ARRAY(arena, o->count, int32_t);
@@ -110,8 +111,8 @@ static kelp_status *old_nodes(old_form *o) {
         qsort(o->keys, o->count, sizeof *o->keys, compare_keys);
     for (size_t i = 1; i < o->count; i++)
         if (compare_keys(&o->keys[i - 1], &o->keys[i]) == 0)
-            KELP_ML_FAIL(o->node, "nodes_nodeids: tree %lld has node %lld twice",
-                         (long long)o->keys[i].tree, (long long)o->keys[i].node);
+            return KELP_ML_ERROR(o->node, "nodes_nodeids: tree %lld has node %lld twice",
+                                 (long long)o->keys[i].tree, (long long)o->keys[i].node);
     for (size_t i = 0; i < o->count; i++) {
         kelp_tree_node *n = &t->nodes[i];
         if (i == 0 || o->tree_ids[i] != o->tree_ids[i - 1])
@@ -120,8 +121,8 @@ static kelp_status *old_nodes(old_form *o) {
         if (n->mode == KELP_TREE_LEAF)
             continue;
         if (o->features[i] < 0 || o->features[i] >= KELP_TREE_MOST_COLUMNS)
-            KELP_ML_FAIL(o->node, "nodes_featureids[%zu]: %lld is not a column", i,
-                         (long long)o->features[i]);
+            return KELP_ML_ERROR(o->node, "nodes_featureids[%zu]: %lld is not a column", i,
+                                 (long long)o->features[i]);
         n->feature = (int32_t)o->features[i];
         n->split = o->splits[i];
         n->missing_is_yes = o->missing != NULL && o->missing[i] != 0;
@@ -148,7 +149,8 @@ static kelp_status *old_weights(old_form *o, const char *prefix) {
     KELP_TRY(ints(o, names[2], count, true, &ids));
     KELP_TRY(kelp_ml_numbers(arena, o->node, names[3], names[4], &weights, &weight_count));
     if (weight_count != count || count > INT32_MAX / 2)
-        KELP_ML_FAIL(o->node, "%s: expected %zu values, found %zu", names[3], count, weight_count);
+        return KELP_ML_ERROR(o->node, "%s: expected %zu values, found %zu", names[3], count,
+                             weight_count);
     int32_t *leaves = KELP_ARENA_ARRAY(arena, count + 1, int32_t);
     t->weights = KELP_ARENA_ARRAY(&t->head.arena, count + 1, kelp_tree_weight);
     if (leaves == NULL || t->weights == NULL)
@@ -156,8 +158,8 @@ static kelp_status *old_weights(old_form *o, const char *prefix) {
     for (size_t i = 0; i < count; i++) {
         KELP_TRY(find(o, tree_ids[i], node_ids[i], names[1], &leaves[i]));
         if (ids[i] < 0 || (size_t)ids[i] >= t->targets)
-            KELP_ML_FAIL(o->node, "%s[%zu]: %lld is outside [0, %zu)", names[2], i,
-                         (long long)ids[i], t->targets);
+            return KELP_ML_ERROR(o->node, "%s[%zu]: %lld is outside [0, %zu)", names[2], i,
+                                 (long long)ids[i], t->targets);
         if (t->nodes[leaves[i]].mode == KELP_TREE_LEAF)
             t->nodes[leaves[i]].no++;
     }
@@ -205,8 +207,8 @@ static kelp_status *tensor_numbers(const new_form *f, kelp_arena *arena, const c
         return kelp_status_oom();
     if (tensor != NULL && tensor->dtype != KELP_F32 && tensor->dtype != KELP_F64 &&
         tensor->dtype != KELP_F16)
-        KELP_ML_FAIL(f->node, "attribute '%s' is of %s, expected a float type", name,
-                     kelp_dtype_name(tensor->dtype));
+        return KELP_ML_ERROR(f->node, "attribute '%s' is of %s, expected a float type", name,
+                             kelp_dtype_name(tensor->dtype));
     if (tensor != NULL) {
         /* attributes lie at any address */
         kelp_tensor aligned = *tensor;
@@ -227,8 +229,8 @@ static kelp_status *new_list(new_form *f, const char *name, size_t count, bool n
                              const int64_t **out) {
     size_t length = kelp_node_attr_i64s(f->node, name, out);
     if (length != count && (needed || length != 0))
-        KELP_ML_FAIL(f->node, "attribute '%s': expected %zu values, found %zu", name, count,
-                     length);
+        return KELP_ML_ERROR(f->node, "attribute '%s': expected %zu values, found %zu", name, count,
+                             length);
     if (length == 0)
         *out = NULL;
     return NULL;
@@ -238,8 +240,8 @@ static kelp_status *child(const new_form *f, size_t i, const char *name, int64_t
                           int64_t is_leaf, int32_t *out) {
     size_t limit = is_leaf ? f->leaves : f->branches;
     if (index < 0 || (size_t)index >= limit)
-        KELP_ML_FAIL(f->node, "%s[%zu]: %lld is outside [0, %zu)", name, i, (long long)index,
-                     limit);
+        return KELP_ML_ERROR(f->node, "%s[%zu]: %lld is outside [0, %zu)", name, i,
+                             (long long)index, limit);
     *out = (int32_t)(is_leaf ? f->branches + (size_t)index : (size_t)index);
     return NULL;
 }
@@ -252,15 +254,17 @@ static kelp_status *new_branches(new_form *f) {
     KELP_TRY(tensor_numbers(f, &t->head.arena, "membership_values", &t->members, &member_count));
     if (split_count != f->branches || f->modes == NULL || f->modes->dtype != KELP_U8 ||
         (size_t)kelp_tensor_elements(f->modes) != f->branches)
-        KELP_ML_FAIL(f->node, "expected %zu nodes_splits and nodes_modes (uint8)", f->branches);
+        return KELP_ML_ERROR(f->node, "expected %zu nodes_splits and nodes_modes (uint8)",
+                             f->branches);
     for (size_t i = 0; i < f->branches; i++) {
         kelp_tree_node *n = &t->nodes[i];
         n->mode = ((const uint8_t *)f->modes->data)[i];
         if (n->mode > KELP_TREE_MEMBER)
-            KELP_ML_FAIL(f->node, "nodes_modes[%zu]: expected 0 to 6, found %u", i, n->mode);
+            return KELP_ML_ERROR(f->node, "nodes_modes[%zu]: expected 0 to 6, found %u", i,
+                                 n->mode);
         if (f->features[i] < 0 || f->features[i] >= KELP_TREE_MOST_COLUMNS)
-            KELP_ML_FAIL(f->node, "nodes_featureids[%zu]: %lld is not a column", i,
-                         (long long)f->features[i]);
+            return KELP_ML_ERROR(f->node, "nodes_featureids[%zu]: %lld is not a column", i,
+                                 (long long)f->features[i]);
         n->feature = (int32_t)f->features[i];
         n->split = splits[i];
         n->missing_is_yes = f->missing != NULL && f->missing[i] != 0;
@@ -285,11 +289,12 @@ static kelp_status *new_leaves(new_form *f) {
     size_t count;
     KELP_TRY(tensor_numbers(f, &t->reading, "leaf_weights", &weights, &count));
     if (count != f->leaves)
-        KELP_ML_FAIL(f->node, "leaf_weights: expected %zu values, found %zu", f->leaves, count);
+        return KELP_ML_ERROR(f->node, "leaf_weights: expected %zu values, found %zu", f->leaves,
+                             count);
     for (size_t i = 0; i < f->leaves; i++) {
         if (f->targets[i] < 0 || (size_t)f->targets[i] >= t->targets)
-            KELP_ML_FAIL(f->node, "leaf_targetids[%zu]: %lld is outside [0, %zu)", i,
-                         (long long)f->targets[i], t->targets);
+            return KELP_ML_ERROR(f->node, "leaf_targetids[%zu]: %lld is outside [0, %zu)", i,
+                                 (long long)f->targets[i], t->targets);
         t->weights[i] = (kelp_tree_weight){weights[i], (int32_t)f->targets[i]};
         t->nodes[f->branches + i] =
             (kelp_tree_node){.mode = KELP_TREE_LEAF, .yes = (int32_t)i, .no = 1};
@@ -306,7 +311,8 @@ kelp_status *kelp_trees_read(kelp_trees *trees, const kelp_node *node) {
     trees->root_count = kelp_node_attr_i64s(node, "tree_roots", &f.roots);
     f.modes = kelp_node_attr_tensor(node, "nodes_modes");
     if (f.branches == 0 || f.leaves == 0 || f.branches + f.leaves > INT32_MAX / 2)
-        KELP_ML_FAIL(node, "expected nodes and leaves, found %zu and %zu", f.branches, f.leaves);
+        return KELP_ML_ERROR(node, "expected nodes and leaves, found %zu and %zu", f.branches,
+                             f.leaves);
     KELP_TRY(new_list(&f, "nodes_truenodeids", f.branches, true, &f.yes));
     KELP_TRY(new_list(&f, "nodes_falsenodeids", f.branches, true, &f.no));
     KELP_TRY(new_list(&f, "nodes_trueleafs", f.branches, true, &f.yes_leaf));

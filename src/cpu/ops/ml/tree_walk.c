@@ -63,7 +63,7 @@ static kelp_status *compile_branch(compiler *c, int32_t at, const kelp_tree_node
     bool turned = false;
     int32_t node = c->waiting[at], pair = c->made;
     if (c->met[node])
-        KELP_ML_FAIL(t->node, "node %d can be reached in two ways: not a tree", (int)node);
+        return KELP_ML_ERROR(t->node, "node %d can be reached in two ways: not a tree", (int)node);
     c->met[node] = true;
     c->made += 2;
     t->steps[at] = step_of(n, &turned);
@@ -96,7 +96,7 @@ static kelp_status *compiler_init(compiler *c) {
         t->lone = t->lone && (!leaf || t->nodes[i].no == 1);
     }
     if (steps > INT32_MAX)
-        KELP_ML_FAIL(t->node, "%zu nodes are too many", t->node_count);
+        return KELP_ML_ERROR(t->node, "%zu nodes are too many", t->node_count);
     c->waiting = KELP_ARENA_ARRAY(&t->reading, steps, int32_t);
     c->met = KELP_ARENA_ARRAY(&t->reading, t->node_count, bool);
     t->steps = KELP_ARENA_ARRAY(&t->head.arena, steps, kelp_tree_step);

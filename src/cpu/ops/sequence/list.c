@@ -52,10 +52,10 @@ kelp_status *kelp_list_expect(const kelp_list_call *call, size_t index, int32_t 
                 (rank < 2 || input->shape[1] == 1) &&
                 (rank < 3 || (input->shape[0] == 2 && input->shape[2] == 1));
     if (!fits)
-        KELP_LIST_FAIL(call, "input %zu: expected a %s, found %s", index, kind_name(rank),
-                       input == NULL               ? "none"
-                       : input->dtype != KELP_LIST ? "a tensor"
-                                                   : kind_name(input->rank));
+        return KELP_LIST_ERROR(call, "input %zu: expected a %s, found %s", index, kind_name(rank),
+                               input == NULL               ? "none"
+                               : input->dtype != KELP_LIST ? "a tensor"
+                                                           : kind_name(input->rank));
     *out = input;
     return NULL;
 }
@@ -67,16 +67,17 @@ kelp_status *kelp_list_position(const kelp_list_call *call, size_t index, int64_
     if (input != NULL) {
         if ((input->dtype != KELP_I32 && input->dtype != KELP_I64) ||
             kelp_tensor_elements(input) != 1)
-            KELP_LIST_FAIL(call, "position: expected one int32 or int64, found %lld of %s",
-                           (long long)kelp_tensor_elements(input), kelp_dtype_name(input->dtype));
+            return KELP_LIST_ERROR(call, "position: expected one int32 or int64, found %lld of %s",
+                                   (long long)kelp_tensor_elements(input),
+                                   kelp_dtype_name(input->dtype));
         *out = kelp_ops_read_i64(input, 0);
     }
     int64_t given = *out;
     if (given < 0 && given >= -extent)
         *out += extent;
     if (*out < 0 || *out > limit)
-        KELP_LIST_FAIL(call, "position %lld is outside the sequence of %lld", (long long)given,
-                       (long long)extent);
+        return KELP_LIST_ERROR(call, "position %lld is outside the sequence of %lld",
+                               (long long)given, (long long)extent);
     return NULL;
 }
 
@@ -84,8 +85,8 @@ kelp_status *kelp_list_position(const kelp_list_call *call, size_t index, int64_
 static kelp_status *same_type(const kelp_list_call *call, const kelp_tensor *a,
                               const kelp_tensor *b) {
     if (a->dtype != b->dtype)
-        KELP_LIST_FAIL(call, "a sequence of %s cannot take %s", kelp_dtype_name(a->dtype),
-                       kelp_dtype_name(b->dtype));
+        return KELP_LIST_ERROR(call, "a sequence of %s cannot take %s", kelp_dtype_name(a->dtype),
+                               kelp_dtype_name(b->dtype));
     return NULL;
 }
 
@@ -94,7 +95,7 @@ static kelp_status *construct(const kelp_list_call *call) {
     KELP_TRY(kelp_list_make(call, 1, (int64_t)call->input_count, &call->outputs[0]));
     for (size_t i = 0; i < call->input_count; i++) {
         if (call->inputs[i] == NULL)
-            KELP_LIST_FAIL(call, "input %zu is missing", i);
+            return KELP_LIST_ERROR(call, "input %zu is missing", i);
         KELP_TRY(same_type(call, call->inputs[0], call->inputs[i]));
         KELP_TRY(kelp_list_own(call, call->inputs[i], kelp_list_items(&call->outputs[0]) + i));
     }
@@ -110,7 +111,7 @@ static kelp_status *insert(const kelp_list_call *call) {
     int64_t at = 0;
     KELP_TRY(kelp_list_expect(call, 0, 1, &list));
     if (item == NULL)
-        KELP_LIST_FAIL(call, "%s", "input 1 is missing");
+        return KELP_LIST_ERROR(call, "%s", "input 1 is missing");
     int64_t count = list->shape[0];
     KELP_TRY(kelp_list_position(call, 2, count, count, count, &at));
     const kelp_tensor *from = kelp_list_items(list);
@@ -176,7 +177,7 @@ static kelp_status *has_element(const kelp_list_call *call) {
 static kelp_status *get_element(const kelp_list_call *call) {
     const kelp_tensor *input = kelp_list_in(call, 0);
     if (input == NULL || (is_optional(input) && input->shape[0] == 0))
-        KELP_LIST_FAIL(call, "%s", "the optional is empty");
+        return KELP_LIST_ERROR(call, "%s", "the optional is empty");
     call->outputs[0] = is_optional(input) ? kelp_list_items(input)[0] : *input;
     return NULL;
 }
@@ -192,12 +193,13 @@ static kelp_status *map_one(const kelp_list_call *call, kelp_body *body, int64_t
     for (size_t i = 0; i < all; i++) {
         const kelp_tensor *input = call->inputs[i];
         if (input == NULL)
-            KELP_LIST_FAIL(call, "input %zu is missing", i);
+            return KELP_LIST_ERROR(call, "input %zu is missing", i);
         in[i] = input;
         if (input->dtype == KELP_LIST && input->rank == 1 && i < call->input_count) {
             if (index >= input->shape[0])
-                KELP_LIST_FAIL(call, "input %zu has %lld elements, input 0 has %lld", i,
-                               (long long)input->shape[0], (long long)call->inputs[0]->shape[0]);
+                return KELP_LIST_ERROR(call, "input %zu has %lld elements, input 0 has %lld", i,
+                                       (long long)input->shape[0],
+                                       (long long)call->inputs[0]->shape[0]);
             in[i] = &kelp_list_items(input)[index];
         }
     }
@@ -214,8 +216,8 @@ static kelp_status *map(const kelp_list_call *call) {
     KELP_TRY(kelp_env_body(call->env, call->node, "body", &body));
     if (kelp_block_input_count(body->block) != kelp_node_input_count(call->node) ||
         kelp_block_output_count(body->block) < kelp_node_output_count(call->node))
-        KELP_LIST_FAIL(call, "its body must take %zu inputs and give at least %zu outputs",
-                       call->input_count, kelp_node_output_count(call->node));
+        return KELP_LIST_ERROR(call, "its body must take %zu inputs and give at least %zu outputs",
+                               call->input_count, kelp_node_output_count(call->node));
     for (size_t i = 0; i < kelp_node_output_count(call->node); i++)
         KELP_TRY(kelp_list_make(call, 1, list->shape[0], &call->outputs[i]));
     for (int64_t i = 0; i < list->shape[0]; i++) {

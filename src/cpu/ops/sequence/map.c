@@ -24,7 +24,8 @@ kelp_status *kelp_list_zip_map(const kelp_list_call *call) {
     KELP_TRY(kelp_ml_labels_read(call->node, "classlabels_strings", "classlabels_int64s", &labels));
     if (x == NULL || x->dtype != KELP_F32 || x->rank < 1 || x->rank > 2 ||
         x->shape[x->rank - 1] != (int64_t)labels.count)
-        KELP_LIST_FAIL(call, "expected float32 [N,%zu] or [%zu]", labels.count, labels.count);
+        return KELP_LIST_ERROR(call, "expected float32 [N,%zu] or [%zu]", labels.count,
+                               labels.count);
     int64_t rows = x->rank == 2 ? x->shape[0] : 1;
     KELP_TRY(keys_of(call, &labels, &keys));
     KELP_TRY(kelp_list_make(call, 1, rows, &call->outputs[0]));
@@ -49,7 +50,7 @@ static kelp_status *read_map(const kelp_list_call *call, const kelp_tensor **out
     if (map->shape[0] != 2 || keys->rank != 1 || values->rank != 1 ||
         keys->shape[0] != values->shape[0] ||
         (keys->dtype != KELP_STRING && keys->dtype != KELP_I64))
-        KELP_LIST_FAIL(call, "%s", "input 0 is no map of keys and as many values");
+        return KELP_LIST_ERROR(call, "%s", "input 0 is no map of keys and as many values");
     *out_keys = keys;
     *out_values = values;
     return NULL;
@@ -70,14 +71,14 @@ kelp_status *kelp_list_vectorize(const kelp_list_call *call) {
     KELP_TRY(kelp_ml_labels_read(call->node, "string_vocabulary", "int64_vocabulary", &words));
     KELP_TRY(read_map(call, &keys, &values));
     if ((keys->dtype == KELP_STRING) != (words.strings != NULL))
-        KELP_LIST_FAIL(call, "the map's keys are %s, the vocabulary is of %s",
-                       kelp_dtype_name(keys->dtype), words.strings ? "strings" : "int64");
+        return KELP_LIST_ERROR(call, "the map's keys are %s, the vocabulary is of %s",
+                               kelp_dtype_name(keys->dtype), words.strings ? "strings" : "int64");
     int64_t shape[2] = {1, (int64_t)words.count};
     kelp_tensor *y = &call->outputs[0];
     KELP_TRY(kelp_list_tensor(call, values->dtype, 2, shape, y));
     size_t item = kelp_ops_element_bytes(values->dtype);
     if (item == 0)
-        KELP_LIST_FAIL(call, "values of %s", kelp_dtype_name(values->dtype));
+        return KELP_LIST_ERROR(call, "values of %s", kelp_dtype_name(values->dtype));
     memset(y->data, 0, kelp_tensor_bytes(y));
     for (size_t w = 0; w < words.count; w++)
         for (int64_t i = 0; i < keys->shape[0]; i++)
@@ -96,8 +97,8 @@ static kelp_status *cast_one(const kelp_list_call *call, const kelp_tensor *valu
         text = ((const kelp_string *)values->data)[i];
         if (y->dtype != KELP_STRING) {
             if (!kelp_parse_f64(kelp_str_trim((kelp_str){text.data, text.length}), &number))
-                KELP_LIST_FAIL(call, "'%.*s' is no number", (int)KELP_MIN(text.length, (size_t)100),
-                               text.data);
+                return KELP_LIST_ERROR(call, "'%.*s' is no number",
+                                       (int)KELP_MIN(text.length, (size_t)100), text.data);
         }
     } else {
         number = kelp_ops_read_f64(values, i);
@@ -116,7 +117,7 @@ static kelp_status *cast_one(const kelp_list_call *call, const kelp_tensor *valu
     else if (number >= -0x1p63 && number < 0x1p63)
         ((int64_t *)y->data)[at] = (int64_t)number;
     else
-        KELP_LIST_FAIL(call, "%g is no int64", number);
+        return KELP_LIST_ERROR(call, "%g is no int64", number);
     return NULL;
 }
 
@@ -127,7 +128,8 @@ static kelp_status *target_type(const kelp_list_call *call, kelp_dtype *out) {
            : strcmp(name, "TO_INT64") == 0  ? KELP_I64
                                             : KELP_DTYPE_INVALID;
     if (*out == KELP_DTYPE_INVALID)
-        KELP_LIST_FAIL(call, "cast_to: expected TO_FLOAT, TO_STRING or TO_INT64, found '%s'", name);
+        return KELP_LIST_ERROR(
+            call, "cast_to: expected TO_FLOAT, TO_STRING or TO_INT64, found '%s'", name);
     return NULL;
 }
 
@@ -140,10 +142,10 @@ kelp_status *kelp_list_cast_map(const kelp_list_call *call) {
     bool sparse = strcmp(form, "SPARSE") == 0;
     int64_t columns = sparse ? kelp_node_attr_i64(call->node, "max_map", 1) : keys->shape[0];
     if ((!sparse && strcmp(form, "DENSE") != 0) || columns < 0 || keys->dtype != KELP_I64)
-        KELP_LIST_FAIL(call,
-                       "map_form '%s', max_map %lld, keys of %s: expected DENSE or SPARSE, "
-                       "and int64",
-                       form, (long long)columns, kelp_dtype_name(keys->dtype));
+        return KELP_LIST_ERROR(call,
+                               "map_form '%s', max_map %lld, keys of %s: expected DENSE or SPARSE, "
+                               "and int64",
+                               form, (long long)columns, kelp_dtype_name(keys->dtype));
     kelp_tensor *y = &call->outputs[0];
     KELP_TRY(kelp_list_tensor(call, dtype, 2, (const int64_t[]){1, columns}, y));
     memset(y->data, 0, kelp_tensor_bytes(y));
@@ -154,7 +156,7 @@ kelp_status *kelp_list_cast_map(const kelp_list_call *call) {
             at += numbers[k] < numbers[i];
         at = sparse ? numbers[i] : at;
         if (at < 0)
-            KELP_LIST_FAIL(call, "key %lld is negative", (long long)at);
+            return KELP_LIST_ERROR(call, "key %lld is negative", (long long)at);
         if (at < columns)
             KELP_TRY(cast_one(call, values, i, y, at));
     }

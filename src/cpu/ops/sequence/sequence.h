@@ -26,9 +26,9 @@ kelp_status *kelp_list_dispatch(const kelp_op_env *env, const kelp_node *node,
                                 const kelp_tensor *const *inputs, kelp_tensor *outputs,
                                 bool *out_found) KELP_MUST_USE;
 
-#define KELP_LIST_FAIL(call, format, ...)                               \
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (%s): " format, \
-                      kelp_node_name((call)->node), kelp_node_op_type((call)->node), __VA_ARGS__)
+#define KELP_LIST_ERROR(call, format, ...)                                                     \
+    KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (%s): " format, kelp_node_name((call)->node), \
+               kelp_node_op_type((call)->node), __VA_ARGS__)
 
 /* ---- list.c ---- */
 static inline const kelp_tensor *kelp_list_in(const kelp_list_call *call, size_t index) {

@@ -5,7 +5,7 @@
 static kelp_status *read_axis(const kelp_list_call *call, int32_t rank, int32_t *out) {
     int64_t axis = kelp_node_attr_i64(call->node, "axis", 0);
     if (axis < -rank || axis >= rank)
-        KELP_LIST_FAIL(call, "axis %lld is outside [-%d, %d)", (long long)axis, rank, rank);
+        return KELP_LIST_ERROR(call, "axis %lld is outside [-%d, %d)", (long long)axis, rank, rank);
     *out = (int32_t)(axis < 0 ? axis + rank : axis);
     return NULL;
 }
@@ -28,27 +28,29 @@ static kelp_status *read_sizes(const kelp_list_call *call, int64_t extent, int64
     int64_t each = 1, sum = 0;
     if (split != NULL &&
         ((split->dtype != KELP_I32 && split->dtype != KELP_I64) || split->rank > 1))
-        KELP_LIST_FAIL(call, "split: expected int32 or int64, one or a list; found %s of rank %d",
-                       kelp_dtype_name(split->dtype), split->rank);
+        return KELP_LIST_ERROR(call,
+                               "split: expected int32 or int64, one or a list; found %s of rank %d",
+                               kelp_dtype_name(split->dtype), split->rank);
     if (split != NULL && split->rank == 1) {
         *out_count = split->shape[0];
         KELP_TRY(kelp_list_alloc(call, *out_count, sizeof **out, out));
         for (int64_t i = 0; i < *out_count; i++) {
             (*out)[i] = kelp_ops_read_i64(split, i);
             if ((*out)[i] < 0 || (*out)[i] > extent - sum)
-                KELP_LIST_FAIL(call, "split[%lld] is %lld: %lld of %lld are left", (long long)i,
-                               (long long)(*out)[i], (long long)(extent - sum), (long long)extent);
+                return KELP_LIST_ERROR(call, "split[%lld] is %lld: %lld of %lld are left",
+                                       (long long)i, (long long)(*out)[i],
+                                       (long long)(extent - sum), (long long)extent);
             sum += (*out)[i];
         }
         if (sum != extent)
-            KELP_LIST_FAIL(call, "split: parts of %lld in all, the axis has %lld", (long long)sum,
-                           (long long)extent);
+            return KELP_LIST_ERROR(call, "split: parts of %lld in all, the axis has %lld",
+                                   (long long)sum, (long long)extent);
         return NULL;
     }
     if (split != NULL)
         each = kelp_ops_read_i64(split, 0);
     if (each < 1)
-        KELP_LIST_FAIL(call, "split: expected 1 or more, found %lld", (long long)each);
+        return KELP_LIST_ERROR(call, "split: expected 1 or more, found %lld", (long long)each);
     *out_count = extent / each + (extent % each != 0);
     KELP_TRY(kelp_list_alloc(call, *out_count, sizeof **out, out));
     for (int64_t i = 0; i < *out_count; i++)
@@ -61,7 +63,7 @@ kelp_status *kelp_list_split(const kelp_list_call *call) {
     int32_t axis = 0;
     int64_t *sizes = NULL, count = 0, first = 0, shape[KELP_MAX_RANK];
     if (x == NULL || x->dtype == KELP_LIST || kelp_ops_element_bytes(x->dtype) == 0)
-        KELP_LIST_FAIL(call, "%s", "input 0: expected a tensor of whole bytes");
+        return KELP_LIST_ERROR(call, "%s", "input 0: expected a tensor of whole bytes");
     KELP_TRY(read_axis(call, x->rank, &axis));
     KELP_TRY(read_sizes(call, x->shape[axis], &sizes, &count));
     KELP_TRY(kelp_list_make(call, 1, count, &call->outputs[0]));
@@ -98,15 +100,15 @@ kelp_status *kelp_list_concat(const kelp_list_call *call) {
     const kelp_tensor *items = kelp_list_items(list);
     bool new_axis = kelp_node_attr_i64(call->node, "new_axis", 0) != 0;
     if (list->shape[0] == 0)
-        KELP_LIST_FAIL(call, "%s", "the sequence is empty");
+        return KELP_LIST_ERROR(call, "%s", "the sequence is empty");
     if (items[0].dtype == KELP_LIST || kelp_ops_element_bytes(items[0].dtype) == 0 ||
         items[0].rank + new_axis > KELP_MAX_RANK)
-        KELP_LIST_FAIL(call, "elements of %s and rank %d cannot be joined",
-                       kelp_dtype_name(items[0].dtype), items[0].rank);
+        return KELP_LIST_ERROR(call, "elements of %s and rank %d cannot be joined",
+                               kelp_dtype_name(items[0].dtype), items[0].rank);
     KELP_TRY(read_axis(call, items[0].rank + new_axis, &axis));
     for (int64_t i = 0; i < list->shape[0]; i++) {
         if (!same_but(&items[0], &items[i], axis, new_axis))
-            KELP_LIST_FAIL(call, "element %lld does not fit element 0", (long long)i);
+            return KELP_LIST_ERROR(call, "element %lld does not fit element 0", (long long)i);
         if (!kelp_i64_add(total, new_axis ? 1 : items[i].shape[axis], &total))
             return kelp_status_oom();
     }

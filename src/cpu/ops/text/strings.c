@@ -3,9 +3,9 @@
  * in the context's memory of this invoke; what is unchanged is borrowed from the input. */
 #include "cpu/ops/text/text.h"
 
-#define TEXT_FAIL(args, format, ...)                                    \
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (%s): " format, \
-                      kelp_node_name((args)->node), kelp_node_op_type((args)->node), __VA_ARGS__)
+#define TEXT_ERROR(args, format, ...)                                                          \
+    KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (%s): " format, kelp_node_name((args)->node), \
+               kelp_node_op_type((args)->node), __VA_ARGS__)
 
 static kelp_status *check_strings(const kelp_op_args *args, int32_t count) {
     KELP_TRY(kelp_ops_check_inputs(args, count));
@@ -178,7 +178,7 @@ static kelp_status *read_action(const kelp_op_args *args, action *out) {
             *out = (action)i;
             return NULL;
         }
-    TEXT_FAIL(args, "case_change_action: expected NONE, LOWER or UPPER, found '%s'", name);
+    return TEXT_ERROR(args, "case_change_action: expected NONE, LOWER or UPPER, found '%s'", name);
 }
 
 static kelp_status *change_case(const kelp_op_args *args, const kelp_string *from, action how,

@@ -11,9 +11,9 @@
 
 #define GRAM_MAX 64
 
-#define TFIDF_FAIL(node, format, ...)                                                \
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (TfIdfVectorizer): " format, \
-                      kelp_node_name(node), __VA_ARGS__)
+#define TFIDF_ERROR(node, format, ...)                                        \
+    KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (TfIdfVectorizer): " format, \
+               kelp_node_name(node), __VA_ARGS__)
 
 typedef enum mode { TF, IDF, TFIDF } mode;
 
@@ -47,8 +47,8 @@ static kelp_status *read_pool(tfidf *t, const kelp_node *node, int64_t **out, si
     size_t text_count = kelp_node_attr_strings(node, "pool_strings", &texts);
     size_t int_count = kelp_node_attr_i64s(node, "pool_int64s", &ints);
     if ((text_count > 0) == (int_count > 0))
-        TFIDF_FAIL(node, "expected one of pool_strings and pool_int64s, found %s",
-                   text_count ? "both" : "none");
+        return TFIDF_ERROR(node, "expected one of pool_strings and pool_int64s, found %s",
+                           text_count ? "both" : "none");
     t->text = text_count > 0;
     *out_count = text_count + int_count;
     int64_t *pool = KELP_ARENA_ARRAY(&t->arena, *out_count, int64_t);
@@ -71,8 +71,8 @@ static kelp_status *read_grams(tfidf *t, const kelp_node *node, const int64_t *p
     for (size_t n = 1; n <= kinds; n++) {
         int64_t begin = begins[n - 1], end = n < kinds ? begins[n] : (int64_t)size;
         if (begin < 0 || end < begin || end > (int64_t)size || (end - begin) % (int64_t)n != 0)
-            TFIDF_FAIL(node, "ngram_counts[%zu]: %lld to %lld of %zu are no %zu-grams", n - 1,
-                       (long long)begin, (long long)end, size, n);
+            return TFIDF_ERROR(node, "ngram_counts[%zu]: %lld to %lld of %zu are no %zu-grams",
+                               n - 1, (long long)begin, (long long)end, size, n);
         for (int64_t at = begin; at < end; at += (int64_t)n, gram++) {
             kelp_str key = {(const char *)&pool[at], n * sizeof *pool};
             if (!kelp_map_find(&t->grams, key, NULL))
@@ -80,7 +80,8 @@ static kelp_status *read_grams(tfidf *t, const kelp_node *node, const int64_t *p
         }
     }
     if (gram != t->gram_count)
-        TFIDF_FAIL(node, "the pool has %zu n-grams, ngram_indexes %zu", gram, t->gram_count);
+        return TFIDF_ERROR(node, "the pool has %zu n-grams, ngram_indexes %zu", gram,
+                           t->gram_count);
     return NULL;
 }
 
@@ -92,23 +93,24 @@ static kelp_status *read_all(tfidf *t, const kelp_node *node) {
     while (found < 3 && strcmp(names[found], name) != 0)
         found++;
     if (found == 3)
-        TFIDF_FAIL(node, "mode: expected TF, IDF or TFIDF, found '%s'", name);
+        return TFIDF_ERROR(node, "mode: expected TF, IDF or TFIDF, found '%s'", name);
     t->mode = (mode)found;
     t->shortest = kelp_node_attr_i64(node, "min_gram_length", 0);
     t->longest = kelp_node_attr_i64(node, "max_gram_length", 0);
     t->skips = kelp_node_attr_i64(node, "max_skip_count", 0);
     if (t->shortest < 1 || t->longest < t->shortest || t->longest > GRAM_MAX || t->skips < 0)
-        TFIDF_FAIL(node, "n-grams of %lld to %lld tokens with %lld skips: expected 1 to %d",
-                   (long long)t->shortest, (long long)t->longest, (long long)t->skips, GRAM_MAX);
+        return TFIDF_ERROR(node, "n-grams of %lld to %lld tokens with %lld skips: expected 1 to %d",
+                           (long long)t->shortest, (long long)t->longest, (long long)t->skips,
+                           GRAM_MAX);
     t->gram_count = kelp_node_attr_i64s(node, "ngram_indexes", &t->indexes);
     size_t weights = kelp_node_attr_f32s(node, "weights", &t->weights);
     if (weights != 0 && weights != t->gram_count)
-        TFIDF_FAIL(node, "weights: expected %zu, found %zu", t->gram_count, weights);
+        return TFIDF_ERROR(node, "weights: expected %zu, found %zu", t->gram_count, weights);
     if (weights == 0)
         t->weights = NULL;
     for (size_t i = 0; i < t->gram_count; i++) {
         if (t->indexes[i] < 0 || t->indexes[i] >= INT32_MAX)
-            TFIDF_FAIL(node, "ngram_indexes[%zu]: %lld", i, (long long)t->indexes[i]);
+            return TFIDF_ERROR(node, "ngram_indexes[%zu]: %lld", i, (long long)t->indexes[i]);
         t->columns = KELP_MAX(t->columns, t->indexes[i] + 1);
     }
     KELP_TRY(read_pool(t, node, &pool, &size));

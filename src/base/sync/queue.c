@@ -6,7 +6,7 @@
  * if the consumer still holds items of its last swap, else the newest item. A push therefore sees
  * from the value it replaces whether the queue was empty.
  */
-#include "base/queue.h"
+#include "base/sync/queue.h"
 
 void kelp_queue_init(kelp_queue *queue) {
     atomic_init(&queue->tail, NULL);
@@ -26,7 +26,7 @@ bool kelp_queue_push(kelp_queue *queue, kelp_queue_node *node) {
 /* Reverses the list from the newest to the oldest item, which ends at NULL or at the stub. */
 static kelp_queue_node *reverse(kelp_queue_node *newest, const kelp_queue_node *stub) {
     kelp_queue_node *oldest = NULL;
-    while (newest && newest != stub) {
+    while (newest != NULL && newest != stub) {
         kelp_queue_node *next = atomic_load_explicit(&newest->next, memory_order_relaxed);
         atomic_store_explicit(&newest->next, oldest, memory_order_relaxed);
         oldest = newest;
@@ -36,7 +36,7 @@ static kelp_queue_node *reverse(kelp_queue_node *newest, const kelp_queue_node *
 }
 
 kelp_queue_node *kelp_queue_pop(kelp_queue *queue) {
-    if (!queue->head) {
+    if (queue->head == NULL) {
         if (!atomic_load_explicit(&queue->tail, memory_order_relaxed))
             return NULL;
         kelp_queue_node *newest =
@@ -45,7 +45,7 @@ kelp_queue_node *kelp_queue_pop(kelp_queue *queue) {
     }
     kelp_queue_node *node = queue->head;
     queue->head = atomic_load_explicit(&node->next, memory_order_relaxed);
-    if (!queue->head) {
+    if (queue->head == NULL) {
         /* the last item of the swap: unless something was pushed since, the queue is empty now */
         kelp_queue_node *expected = &queue->stub;
         (void)atomic_compare_exchange_strong_explicit(&queue->tail, &expected, NULL,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the JSON tree for configuration. */
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include <stdio.h>
 

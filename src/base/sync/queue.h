@@ -3,8 +3,8 @@
  * An intrusive queue with many producers and one consumer; pushing is lock-free. Put
  * kelp_queue_node first in the item.
  */
-#ifndef KELP_BASE_QUEUE_H_
-#define KELP_BASE_QUEUE_H_
+#ifndef KELP_BASE_SYNC_QUEUE_H_
+#define KELP_BASE_SYNC_QUEUE_H_
 
 #include <kelp/status.h>
 

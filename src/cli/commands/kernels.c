@@ -3,7 +3,7 @@
 #include "cli/cli.h"
 
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include <kelp/kernel.h>
 #include <stddef.h>

@@ -11,8 +11,8 @@
  * A region that can be stopped runs in parts of a few milliseconds, even on one thread: before
  * each part the stop flag is checked, and once it is set the remaining parts are skipped.
  */
-#ifndef KELP_BASE_THREAD_H_
-#define KELP_BASE_THREAD_H_
+#ifndef KELP_BASE_SYNC_THREAD_H_
+#define KELP_BASE_SYNC_THREAD_H_
 
 #include <kelp/allocator.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the event loop: epoll for files, a binary heap for timers, an eventfd for posts and
  * stops. */
-#include "base/loop.h"
+#include "base/sync/loop.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -19,14 +19,14 @@
  */
 #define POSTS_A_ROUND 256
 
-struct kelp_loop {
+struct kelp_event_loop {
     kelp_allocator allocator;
     int epoll_fd;
     int wake_fd;
     atomic_bool stopping;
-    atomic_uint posting; /* threads inside kelp_loop_post() */
+    atomic_uint posting; /* threads inside kelp_event_loop_post() */
     kelp_queue posts;
-    kelp_loop_timer **timers; /* heap, indexed from 1 */
+    kelp_event_loop_timer **timers; /* heap, indexed from 1 */
     size_t timer_count, timer_capacity;
     uint64_t now_ns;
     struct epoll_event events[EVENTS_A_ROUND];
@@ -40,9 +40,9 @@ static kelp_status *system_error(const char *what) {
                       strerror_r(code, text, sizeof text));
 }
 
-kelp_status *kelp_loop_create(kelp_allocator allocator, kelp_loop **out) {
-    kelp_loop *loop = NULL;
-    KELP_TRY(KELP_NEW(allocator, kelp_loop, &loop));
+kelp_status *kelp_event_loop_create(kelp_allocator allocator, kelp_event_loop **out) {
+    kelp_event_loop *loop = NULL;
+    KELP_TRY(KELP_NEW(allocator, kelp_event_loop, &loop));
     loop->allocator = allocator;
     kelp_queue_init(&loop->posts);
     atomic_init(&loop->stopping, false);
@@ -56,17 +56,17 @@ kelp_status *kelp_loop_create(kelp_allocator allocator, kelp_loop **out) {
         epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->wake_fd, &wake) != 0)
         status = system_error("cannot create");
     if (status != NULL) {
-        kelp_loop_destroy(loop);
+        kelp_event_loop_destroy(loop);
         return status;
     }
     *out = loop;
     return NULL;
 }
 
-void kelp_loop_destroy(kelp_loop *loop) {
+void kelp_event_loop_destroy(kelp_event_loop *loop) {
     if (loop == NULL)
         return;
-    /* a thread whose task has run may still be inside kelp_loop_post() */
+    /* a thread whose task has run may still be inside kelp_event_loop_post() */
     while (atomic_load_explicit(&loop->posting, memory_order_acquire) != 0)
         sched_yield();
     if (loop->epoll_fd >= 0)
@@ -77,28 +77,28 @@ void kelp_loop_destroy(kelp_loop *loop) {
     kelp_free(loop->allocator, loop, sizeof *loop);
 }
 
-static void wake(kelp_loop *loop) {
+static void wake(kelp_event_loop *loop) {
     uint64_t one = 1;
     /* a full counter wakes up the loop too */
     while (write(loop->wake_fd, &one, sizeof one) < 0 && errno == EINTR) {
     }
 }
 
-void kelp_loop_stop(kelp_loop *loop) {
+void kelp_event_loop_stop(kelp_event_loop *loop) {
     int kept = errno; /* a signal handler must preserve errno */
     atomic_store(&loop->stopping, true);
     wake(loop);
     errno = kept;
 }
 
-void kelp_loop_post(kelp_loop *loop, kelp_loop_task *task) {
+void kelp_event_loop_post(kelp_event_loop *loop, kelp_event_loop_task *task) {
     atomic_fetch_add_explicit(&loop->posting, 1, memory_order_relaxed);
     if (kelp_queue_push(&loop->posts, &task->node))
         wake(loop);
     atomic_fetch_sub_explicit(&loop->posting, 1, memory_order_release);
 }
 
-uint64_t kelp_loop_now_ns(const kelp_loop *loop) {
+uint64_t kelp_event_loop_now_ns(const kelp_event_loop *loop) {
     return loop->now_ns;
 }
 
@@ -107,7 +107,8 @@ static uint32_t to_epoll(uint32_t events) {
     return (events & KELP_LOOP_READ ? EPOLLIN : 0u) | (events & KELP_LOOP_WRITE ? EPOLLOUT : 0u);
 }
 
-static kelp_status *control(kelp_loop *loop, int operation, kelp_loop_io *io, uint32_t events) {
+static kelp_status *control(kelp_event_loop *loop, int operation, kelp_event_loop_io *io,
+                            uint32_t events) {
     struct epoll_event event = {.events = to_epoll(events), .data = {.ptr = io}};
     if (epoll_ctl(loop->epoll_fd, operation, io->fd, &event) != 0)
         return system_error(operation == EPOLL_CTL_ADD ? "cannot add a file" : "cannot modify");
@@ -115,15 +116,16 @@ static kelp_status *control(kelp_loop *loop, int operation, kelp_loop_io *io, ui
     return NULL;
 }
 
-kelp_status *kelp_loop_add(kelp_loop *loop, kelp_loop_io *io, uint32_t events) {
+kelp_status *kelp_event_loop_add(kelp_event_loop *loop, kelp_event_loop_io *io, uint32_t events) {
     return control(loop, EPOLL_CTL_ADD, io, events);
 }
 
-kelp_status *kelp_loop_modify(kelp_loop *loop, kelp_loop_io *io, uint32_t events) {
+kelp_status *kelp_event_loop_modify(kelp_event_loop *loop, kelp_event_loop_io *io,
+                                    uint32_t events) {
     return io->events == events ? NULL : control(loop, EPOLL_CTL_MOD, io, events);
 }
 
-void kelp_loop_remove(kelp_loop *loop, kelp_loop_io *io) {
+void kelp_event_loop_remove(kelp_event_loop *loop, kelp_event_loop_io *io) {
     struct epoll_event unused = {0};
     epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, io->fd, &unused);
     /* pending events of this round must not reach it */
@@ -133,18 +135,18 @@ void kelp_loop_remove(kelp_loop *loop, kelp_loop_io *io) {
 }
 
 /* ---- timers ---- */
-static void put_timer(kelp_loop *loop, size_t at, kelp_loop_timer *timer) {
+static void put_timer(kelp_event_loop *loop, size_t at, kelp_event_loop_timer *timer) {
     loop->timers[at] = timer;
     timer->heap_index = at;
 }
 
-static void sift_up(kelp_loop *loop, size_t at, kelp_loop_timer *timer) {
+static void sift_up(kelp_event_loop *loop, size_t at, kelp_event_loop_timer *timer) {
     for (; at > 1 && loop->timers[at / 2]->deadline_ns > timer->deadline_ns; at /= 2)
         put_timer(loop, at, loop->timers[at / 2]);
     put_timer(loop, at, timer);
 }
 
-static void sift_down(kelp_loop *loop, size_t at, kelp_loop_timer *timer) {
+static void sift_down(kelp_event_loop *loop, size_t at, kelp_event_loop_timer *timer) {
     for (size_t child; (child = 2 * at) <= loop->timer_count; at = child) {
         if (child < loop->timer_count &&
             loop->timers[child + 1]->deadline_ns < loop->timers[child]->deadline_ns)
@@ -156,20 +158,21 @@ static void sift_down(kelp_loop *loop, size_t at, kelp_loop_timer *timer) {
     put_timer(loop, at, timer);
 }
 
-void kelp_loop_timer_cancel(kelp_loop *loop, kelp_loop_timer *timer) {
+void kelp_event_loop_timer_cancel(kelp_event_loop *loop, kelp_event_loop_timer *timer) {
     size_t at = timer->heap_index;
     if (at == 0)
         return;
     timer->heap_index = 0;
-    kelp_loop_timer *last = loop->timers[loop->timer_count--];
+    kelp_event_loop_timer *last = loop->timers[loop->timer_count--];
     if (last == timer)
         return;
     sift_down(loop, at, last);
     sift_up(loop, last->heap_index, last);
 }
 
-kelp_status *kelp_loop_timer_set(kelp_loop *loop, kelp_loop_timer *timer, uint64_t deadline_ns) {
-    kelp_loop_timer_cancel(loop, timer);
+kelp_status *kelp_event_loop_timer_set(kelp_event_loop *loop, kelp_event_loop_timer *timer,
+                                       uint64_t deadline_ns) {
+    kelp_event_loop_timer_cancel(loop, timer);
     KELP_TRY(kelp_grow(loop->allocator, (void **)&loop->timers, &loop->timer_capacity,
                        loop->timer_count + 2, sizeof *loop->timers));
     timer->deadline_ns = deadline_ns;
@@ -177,19 +180,19 @@ kelp_status *kelp_loop_timer_set(kelp_loop *loop, kelp_loop_timer *timer, uint64
     return NULL;
 }
 
-static void run_timers(kelp_loop *loop) {
+static void run_timers(kelp_event_loop *loop) {
     /* counted, so that a timer that is set again for a past time runs in the next round */
     for (size_t left = loop->timer_count; left > 0; left--) {
         if (loop->timer_count == 0 || loop->timers[1]->deadline_ns > loop->now_ns)
             return;
-        kelp_loop_timer *timer = loop->timers[1];
-        kelp_loop_timer_cancel(loop, timer);
+        kelp_event_loop_timer *timer = loop->timers[1];
+        kelp_event_loop_timer_cancel(loop, timer);
         timer->fn(timer);
     }
 }
 
 /* ---- running ---- */
-static int wait_ms(const kelp_loop *loop) {
+static int wait_ms(const kelp_event_loop *loop) {
     if (loop->timer_count == 0)
         return -1;
     uint64_t deadline = loop->timers[1]->deadline_ns, now = kelp_now_ns();
@@ -199,22 +202,22 @@ static int wait_ms(const kelp_loop *loop) {
     return ms > 60000 ? 60000 : (int)ms;
 }
 
-static void drain_wakes(const kelp_loop *loop) {
+static void drain_wakes(const kelp_event_loop *loop) {
     uint64_t count;
     while (read(loop->wake_fd, &count, sizeof count) < 0 && errno == EINTR) {
     }
 }
 
-static bool run_post(kelp_loop *loop) {
+static bool run_post(kelp_event_loop *loop) {
     kelp_queue_node *node = kelp_queue_pop(&loop->posts);
     if (node == NULL)
         return false;
-    kelp_loop_task *task = (kelp_loop_task *)(void *)node;
+    kelp_event_loop_task *task = (kelp_event_loop_task *)(void *)node;
     task->fn(task);
     return true;
 }
 
-static void run_posts(kelp_loop *loop) {
+static void run_posts(kelp_event_loop *loop) {
     for (int i = 0; i < POSTS_A_ROUND; i++) {
         if (!run_post(loop))
             return;
@@ -222,14 +225,14 @@ static void run_posts(kelp_loop *loop) {
     wake(loop); /* posts do not wake up a loop whose queue is not empty */
 }
 
-static void run_events(kelp_loop *loop, int count) {
+static void run_events(kelp_event_loop *loop, int count) {
     loop->event_count = count;
     for (loop->event_at = 0; loop->event_at < loop->event_count;) {
         const struct epoll_event *event = &loop->events[loop->event_at++];
         uint32_t bits = event->events;
         if (bits == 0)
             continue;
-        kelp_loop_io *io = event->data.ptr;
+        kelp_event_loop_io *io = event->data.ptr;
         if (io == NULL) {
             drain_wakes(loop);
             continue;
@@ -244,7 +247,7 @@ static void run_events(kelp_loop *loop, int count) {
     loop->event_count = 0;
 }
 
-kelp_status *kelp_loop_run(kelp_loop *loop) {
+kelp_status *kelp_event_loop_run(kelp_event_loop *loop) {
     while (!atomic_load(&loop->stopping)) {
         int count = epoll_wait(loop->epoll_fd, loop->events, EVENTS_A_ROUND, wait_ms(loop));
         if (count < 0 && errno != EINTR)

@@ -7,7 +7,7 @@
  * written by the caller while the gate is closed and empty, and read by workers after they have
  * joined.
  */
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -310,7 +310,7 @@ void kelp_pool_run_until(kelp_pool *pool, int64_t count, int64_t grain, kelp_ran
     region r = make_region(fn, userp, stop, count, grain);
     int64_t part = KELP_MAX(grain / AWAKE_PARTS, (int64_t)1);
     bool small = count <= grain, wake = true;
-    if (!pool || pool->started_count == 0 || count <= part ||
+    if (pool == NULL || pool->started_count == 0 || count <= part ||
         (small && !share_small(pool, count, grain, &wake)) ||
         atomic_flag_test_and_set_explicit(&pool->busy, memory_order_acquire)) {
         (void)take_parts(&r, 0, count, 0, &r.first);
@@ -336,11 +336,11 @@ void kelp_pool_run_until(kelp_pool *pool, int64_t count, int64_t grain, kelp_ran
 }
 
 int kelp_pool_threads(const kelp_pool *pool) {
-    return pool ? pool->thread_count : 1;
+    return pool != NULL ? pool->thread_count : 1;
 }
 
 void kelp_pool_destroy(kelp_pool *pool) {
-    if (!pool)
+    if (pool == NULL)
         return;
     kelp_allocator allocator = pool->allocator;
     atomic_store_explicit(&pool->stop, true, memory_order_release);
@@ -348,7 +348,7 @@ void kelp_pool_destroy(kelp_pool *pool) {
     for (int i = 0; i < pool->started_count; i++)
         (void)pthread_join(pool->workers[i].thread, NULL);
     kelp_free(allocator, pool->workers, (size_t)(pool->thread_count - 1) * sizeof(worker));
-    kelp_free_aligned(allocator, pool, sizeof(*pool), CACHE_LINE);
+    kelp_free_aligned(allocator, pool, sizeof *pool, CACHE_LINE);
 }
 
 kelp_status *kelp_pool_create(kelp_allocator allocator, int thread_count, kelp_pool **out) {
@@ -370,16 +370,16 @@ kelp_status *kelp_pool_create(kelp_allocator allocator, int thread_count, kelp_p
     kelp_status *status =
         kelp_alloc_zero(allocator, (size_t)thread_count - 1, sizeof(worker), &workers);
     pool->workers = workers;
-    for (int i = 0; !status && i < thread_count - 1; i++) {
+    for (int i = 0; status == NULL && i < thread_count - 1; i++) {
         char name[24];
         pool->workers[i].pool = pool;
         pool->workers[i].index = i + 1;
-        (void)snprintf(name, sizeof(name), "kelp-%d", i + 1);
+        (void)snprintf(name, sizeof name, "kelp-%d", i + 1);
         status = kelp_thread_start(&pool->workers[i].thread, name, worker_main, &pool->workers[i]);
-        if (!status)
+        if (status == NULL)
             pool->started_count++;
     }
-    if (status) {
+    if (status != NULL) {
         kelp_pool_destroy(pool);
         return status;
     }
@@ -403,7 +403,7 @@ kelp_status *kelp_thread_start(pthread_t *out, const char *name, void *(*fn)(voi
 static int affinity_count(void) {
     for (int cpus = 1024; cpus <= 1024 * 1024; cpus *= 2) {
         cpu_set_t *set = CPU_ALLOC(cpus);
-        if (!set)
+        if (set == NULL)
             break;
         size_t set_bytes = CPU_ALLOC_SIZE(cpus);
         CPU_ZERO_S(set_bytes, set);
@@ -440,8 +440,8 @@ static int quota_in(const char *folder) {
     char text[64];
     long long quota;
     long long period;
-    int length = snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", folder);
-    if (length < 0 || (size_t)length >= sizeof(path) || !read_small(path, text, sizeof(text)) ||
+    int length = snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", folder);
+    if (length < 0 || (size_t)length >= sizeof path || !read_small(path, text, sizeof text) ||
         sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0)
         return 0;
     long long cpus = quota / period + (quota % period != 0);
@@ -453,11 +453,11 @@ static int cgroup_count(void) {
     char text[PATH_MAX];
     char *folder = text;
     int tightest = 0;
-    if (!read_small("/proc/self/cgroup", text, sizeof(text)))
+    if (!read_small("/proc/self/cgroup", text, sizeof text))
         return 0;
     if (strncmp(text, "0::", 3) != 0) {
         folder = strstr(text, "\n0::");
-        if (!folder)
+        if (folder == NULL)
             return 0;
         folder++;
     }
@@ -468,7 +468,7 @@ static int cgroup_count(void) {
         if (quota && (tightest == 0 || quota < tightest))
             tightest = quota;
         char *slash = strrchr(folder, '/');
-        if (!slash)
+        if (slash == NULL)
             return tightest;
         *slash = '\0';
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the JSON writer. */
-#include "base/json.h"
+#include "base/text/json.h"
 
 void kelp_json_writer_init(kelp_json_writer *writer, kelp_buf *out) {
     *writer = (kelp_json_writer){.out = out};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements events: a flag protected by a mutex. */
-#include "base/event.h"
+#include "base/sync/event.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

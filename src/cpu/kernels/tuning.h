@@ -10,8 +10,8 @@
  * Cache sizes are for a first-level cache of 32 KiB and a second-level cache of 1 MiB, of which a
  * kernel's working set may take the larger part: the rest is for the operand that streams through.
  */
-#ifndef KELP_CPU_TUNING_H_
-#define KELP_CPU_TUNING_H_
+#ifndef KELP_CPU_KERNELS_TUNING_H_
+#define KELP_CPU_KERNELS_TUNING_H_
 
 #include "base/checked.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internal interface of events, and the initialization of a mutex and condition variable. */
-#ifndef KELP_BASE_EVENT_H_
-#define KELP_BASE_EVENT_H_
+#ifndef KELP_BASE_SYNC_EVENT_H_
+#define KELP_BASE_SYNC_EVENT_H_
 
 #include <kelp/event.h>
 #include <pthread.h>

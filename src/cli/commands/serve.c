@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/fs.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "cli/with_backend.h"
 #include "frontends/http/server.h"
 #include "frontends/v2/service.h"
@@ -305,7 +305,7 @@ static void defaults(void *options) {
 
 /* Converts an error of Triton's API to a status. */
 static kelp_status *from_triton(TRITONSERVER_Error *take_error, const char *doing) {
-    if (!take_error)
+    if (take_error == NULL)
         return NULL;
     kelp_status *status =
         KELP_ERROR(KELP_INTERNAL, "%s: %s", doing, TRITONSERVER_ErrorMessage(take_error));
@@ -342,13 +342,13 @@ static kelp_status *set_backend_config(TRITONSERVER_ServerOptions *options, cons
     char *equals = strchr(copy, '=');
     char *comma = strchr(copy, ',');
     kelp_status *status = NULL;
-    if (!equals) {
+    if (equals == NULL) {
         status =
             KELP_ERROR(KELP_INVALID_ARGUMENT,
                        "option '--backend-config': expected [NAME,]KEY=VALUE, found '%s'", text);
     } else {
         *equals = '\0';
-        bool named = comma && comma < equals;
+        bool named = comma != NULL && comma < equals;
         if (named)
             *comma = '\0';
         status = from_triton(TRITONSERVER_ServerOptionsSetBackendConfig(
@@ -363,7 +363,7 @@ static kelp_status *set_metrics_config(TRITONSERVER_ServerOptions *options, cons
     static const char *const known[] = {"summary_latencies", "histogram_latencies",
                                         "counter_latencies", "summary_quantiles"};
     const char *equals = strchr(text, '=');
-    for (size_t i = 0; equals && i < sizeof known / sizeof known[0]; i++)
+    for (size_t i = 0; equals != NULL && i < sizeof known / sizeof known[0]; i++)
         if (strlen(known[i]) == (size_t)(equals - text) &&
             memcmp(text, known[i], (size_t)(equals - text)) == 0)
             return from_triton(
@@ -388,33 +388,33 @@ static kelp_status *set_caches(const kelp_arg_list *list, TRITONSERVER_ServerOpt
     kelp_json_writer_init(&writer, &json);
     kelp_json_begin_object(&writer);
     kelp_status *status = NULL;
-    for (size_t i = 0; i < list->count && !status; i++) {
+    for (size_t i = 0; i < list->count && status == NULL; i++) {
         const char *text = list->items[i];
-        const char *comma = strchr(text, ','), *equals = comma ? strchr(comma, '=') : NULL;
-        kelp_str mine = {text, comma ? (size_t)(comma - text) : 0};
-        if (!equals || mine.length == 0)
+        const char *comma = strchr(text, ','), *equals = comma != NULL ? strchr(comma, '=') : NULL;
+        kelp_str mine = {text, comma != NULL ? (size_t)(comma - text) : 0};
+        if (equals == NULL || mine.length == 0)
             status =
                 KELP_ERROR(KELP_INVALID_ARGUMENT,
                            "option '--cache-config': expected NAME,KEY=VALUE, found '%s'", text);
         else if (name.length && !kelp_str_equal(name, mine))
             status = KELP_ERROR(KELP_INVALID_ARGUMENT,
                                 "option '--cache-config': '%s' names a second cache", text);
-        if (status)
+        if (status != NULL)
             break;
         name = mine;
         kelp_buf key;
         kelp_buf_init(&key, kelp_allocator_system());
         kelp_buf_append(&key, comma + 1, (size_t)(equals - comma - 1));
-        if (kelp_buf_cstr(&key))
+        if (kelp_buf_cstr(&key) != NULL)
             kelp_json_key(&writer, key.data);
         kelp_buf_deinit(&key);
         kelp_json_put_cstr(&writer, equals + 1);
     }
     kelp_json_end_object(&writer);
     kelp_buf_append_str(&owner, name);
-    if (!status && (!kelp_buf_cstr(&json) || !kelp_buf_cstr(&owner)))
+    if (status == NULL && (kelp_buf_cstr(&json) == NULL || kelp_buf_cstr(&owner) == NULL))
         status = kelp_status_oom();
-    if (!status)
+    if (status == NULL)
         status =
             from_triton(TRITONSERVER_ServerOptionsSetCacheConfig(options, owner.data, json.data),
                         "option '--cache-config'");
@@ -444,7 +444,7 @@ static kelp_status *fill_log(const serve_options *o, TRITONSERVER_ServerOptions 
     SET(TRITONSERVER_ServerOptionsSetLogWarn(options, o->log_warning));
     SET(TRITONSERVER_ServerOptionsSetLogError(options, o->log_error));
     SET(TRITONSERVER_ServerOptionsSetLogVerbose(options, (int)o->log_verbose));
-    if (o->log_file)
+    if (o->log_file != NULL)
         SET(TRITONSERVER_ServerOptionsSetLogFile(options, o->log_file));
     return NULL;
 }
@@ -453,7 +453,7 @@ static kelp_status *fill_log(const serve_options *o, TRITONSERVER_ServerOptions 
 static kelp_status *start_with_backends(const serve_options *o,
                                         TRITONSERVER_ServerOptions *options) {
     kelp_fs_names names;
-    if (!o->with_repository || strcmp(o->control_mode, "explicit"))
+    if (o->with_repository == NULL || strcmp(o->control_mode, "explicit"))
         return NULL;
     for (size_t i = 0; i < o->load_models.count; i++) {
         if (!strcmp(o->load_models.items[i],
@@ -462,7 +462,7 @@ static kelp_status *start_with_backends(const serve_options *o,
     }
     KELP_TRY(kelp_fs_list(kelp_allocator_system(), o->with_repository, &names));
     kelp_status *status = NULL;
-    for (size_t i = 0; i < names.count && !status; i++)
+    for (size_t i = 0; i < names.count && status == NULL; i++)
         status = from_triton(TRITONSERVER_ServerOptionsSetStartupModel(options, names.items[i]),
                              "option '--with-backend'");
     kelp_fs_names_deinit(&names);
@@ -473,7 +473,7 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
     KELP_TRY(fill_log(o, options));
     for (size_t i = 0; i < o->repositories.count; i++)
         SET(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, o->repositories.items[i]));
-    if (o->with_repository)
+    if (o->with_repository != NULL)
         SET(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, o->with_repository));
     SET(TRITONSERVER_ServerOptionsSetModelControlMode(options, control_mode(o->control_mode)));
     for (size_t i = 0; i < o->load_models.count; i++)
@@ -481,9 +481,9 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
     KELP_TRY(start_with_backends(o, options));
     SET(TRITONSERVER_ServerOptionsSetStrictModelConfig(options, o->strict_model_config ||
                                                                     o->disable_auto_complete));
-    if (o->config_name)
+    if (o->config_name != NULL)
         SET(TRITONSERVER_ServerOptionsSetModelConfigName(options, o->config_name));
-    if (o->id)
+    if (o->id != NULL)
         SET(TRITONSERVER_ServerOptionsSetServerId(options, o->id));
     SET(TRITONSERVER_ServerOptionsSetExitOnError(options, o->exit_on_error));
     SET(TRITONSERVER_ServerOptionsSetExitTimeout(options, (unsigned)o->exit_timeout_secs));
@@ -498,23 +498,24 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
         KELP_TRY(set_backend_config(options, o->backend_config.items[i]));
     for (size_t i = 0; i < o->metrics_config.count; i++)
         KELP_TRY(set_metrics_config(options, o->metrics_config.items[i]));
-    if (o->precision)
+    if (o->precision != NULL)
         SET(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "precision", o->precision));
-    if (o->providers)
+    if (o->providers != NULL)
         SET(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "providers", o->providers));
-    if (o->plugin)
+    if (o->plugin != NULL)
         SET(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "plugin", o->plugin));
     KELP_TRY(set_caches(&o->cache_config, options));
-    if (o->cache_directory)
+    if (o->cache_directory != NULL)
         SET(TRITONSERVER_ServerOptionsSetCacheDirectory(options, o->cache_directory));
-    if (o->repoagent_directory)
+    if (o->repoagent_directory != NULL)
         SET(TRITONSERVER_ServerOptionsSetRepoAgentDirectory(options, o->repoagent_directory));
     char *backends = NULL;
-    if (!o->backend_directory)
+    if (o->backend_directory == NULL)
         KELP_TRY(default_backends(&backends));
-    kelp_status *status = from_triton(TRITONSERVER_ServerOptionsSetBackendDirectory(
-                                          options, backends ? backends : o->backend_directory),
-                                      "option '--backend-directory'");
+    kelp_status *status =
+        from_triton(TRITONSERVER_ServerOptionsSetBackendDirectory(
+                        options, backends != NULL ? backends : o->backend_directory),
+                    "option '--backend-directory'");
     kelp_free_string(kelp_allocator_system(), backends);
     return status;
 }
@@ -523,17 +524,17 @@ static kelp_status *make_core(const serve_options *o, TRITONSERVER_Server **out)
     TRITONSERVER_ServerOptions *options = NULL;
     SET(TRITONSERVER_ServerOptionsNew(&options));
     kelp_status *status = fill_options(o, options);
-    if (!status)
+    if (status == NULL)
         status = from_triton(TRITONSERVER_ServerNew(out, options), "cannot start the server");
     TRITONSERVER_Error *error = TRITONSERVER_ServerOptionsDelete(options);
-    if (error)
+    if (error != NULL)
         TRITONSERVER_ErrorDelete(error);
     return status;
 }
 
 static kelp_str member(const kelp_json *object, const char *key) {
     const kelp_json *found = kelp_json_get(object, key);
-    return found && found->type == KELP_JSON_STRING ? found->string : KELP_STR("");
+    return found != NULL && found->type == KELP_JSON_STRING ? found->string : KELP_STR("");
 }
 
 /* Appends the table of models, as Triton prints it at startup. */
@@ -545,15 +546,15 @@ static kelp_status *append_models(TRITONSERVER_Server *core, kelp_arena *arena, 
     kelp_json *models = NULL;
     kelp_status *status = from_triton(TRITONSERVER_MessageSerializeToJson(index, &text, &length),
                                       "cannot list the models");
-    if (!status)
+    if (status == NULL)
         status = kelp_json_parse(arena, "model index", text, length, &models);
-    if (!status) {
+    if (status == NULL) {
         kelp_table table;
         kelp_table_init(&table, 3);
         kelp_table_cell(&table, "Model");
         kelp_table_cell(&table, "Version");
         kelp_table_cell(&table, "Status");
-        for (const kelp_json *model = models->child; model; model = model->next) {
+        for (const kelp_json *model = models->child; model != NULL; model = model->next) {
             kelp_str version = member(model, "version"), state = member(model, "state"),
                      reason = member(model, "reason");
             kelp_table_cell(&table, "%.*s", KELP_STR_ARG(member(model, "name")));
@@ -565,7 +566,7 @@ static kelp_status *append_models(TRITONSERVER_Server *core, kelp_arena *arena, 
         kelp_table_framed(&table, out);
     }
     TRITONSERVER_Error *error = TRITONSERVER_MessageDelete(index);
-    if (error)
+    if (error != NULL)
         TRITONSERVER_ErrorDelete(error);
     return status;
 }
@@ -577,7 +578,7 @@ static kelp_status *announce(const serve_options *o, TRITONSERVER_Server *core,
     kelp_buf text;
     kelp_buf_init(&text, kelp_allocator_system());
     kelp_status *status = append_models(core, &arena, &text);
-    if (!status && http) {
+    if (status == NULL && http != NULL) {
         const char *address = o->http_address;
         if (!strncmp(address, "unix:", 5))
             kelp_buf_printf(&text, "HTTP  %s\n", address);
@@ -585,11 +586,12 @@ static kelp_status *announce(const serve_options *o, TRITONSERVER_Server *core,
             kelp_buf_printf(&text, "HTTP  http://127.0.0.1:%u (all addresses)\n",
                             kelp_http_server_port(http));
         else
-            kelp_buf_printf(
-                &text, strchr(address, ':') ? "HTTP  http://[%s]:%u\n" : "HTTP  http://%s:%u\n",
-                address, kelp_http_server_port(http));
+            kelp_buf_printf(&text,
+                            strchr(address, ':') != NULL ? "HTTP  http://[%s]:%u\n"
+                                                         : "HTTP  http://%s:%u\n",
+                            address, kelp_http_server_port(http));
     }
-    if (!status)
+    if (status == NULL)
         status = kelp_cli_print(&text);
     kelp_buf_deinit(&text);
     kelp_arena_deinit(&arena);
@@ -606,7 +608,7 @@ static void log_to_core(void *userp, kelp_log_level level, const char *file, int
     snprintf(message, sizeof message, "%.*s", (int)KELP_MIN(length, sizeof message - 1), text);
     TRITONSERVER_Error *error =
         TRITONSERVER_LogMessage(levels[(unsigned)level & 3u], file, line, message);
-    if (error)
+    if (error != NULL)
         TRITONSERVER_ErrorDelete(error);
 }
 
@@ -642,7 +644,7 @@ static kelp_status *wait_for_signal(const serve_options *o, TRITONSERVER_Server 
             return KELP_ERROR(KELP_INTERNAL, "cannot wait for signals: %s", strerror(errno));
         if (ready == 0) {
             TRITONSERVER_Error *error = TRITONSERVER_ServerPollModelRepository(core);
-            if (error) {
+            if (error != NULL) {
                 fprintf(stderr, "kelp: cannot poll the repository: %s\n",
                         TRITONSERVER_ErrorMessage(error));
                 TRITONSERVER_ErrorDelete(error);
@@ -676,7 +678,7 @@ static void unblock_signals(void) {
 
 /* Keeps the first failure and prints the others. */
 static void keep_first(kelp_status **inout_first, kelp_status *take_next) {
-    if (!*inout_first)
+    if (*inout_first == NULL)
         *inout_first = take_next;
     else
         (void)kelp_cli_finish(take_next);
@@ -699,26 +701,26 @@ static int run(const kelp_command *command, void *options) {
     TRITONSERVER_Server *core = NULL;
     kelp_http_server *http = NULL;
     kelp_status *status = block_signals(&signals);
-    if (!status && o->with_backends.count)
+    if (status == NULL && o->with_backends.count)
         status = kelp_with_backend_make(&o->with_backends, &o->with_repository);
-    if (!status)
+    if (status == NULL)
         status = make_core(o, &core);
-    if (!status && o->allow_http)
+    if (status == NULL && o->allow_http)
         status = start_http(o, core, &http);
-    if (!status)
+    if (status == NULL)
         status = announce(o, core, http);
-    if (!status) {
+    if (status == NULL) {
         status = wait_for_signal(o, core, signals);
         unblock_signals();
         fprintf(stderr, "kelp: stopping\n");
     }
-    if (http)
+    if (http != NULL)
         keep_first(&status,
                    kelp_http_server_stop(http, (uint64_t)o->exit_timeout_secs * 1000000000u));
-    if (core)
+    if (core != NULL)
         keep_first(&status, from_triton(TRITONSERVER_ServerStop(core), "cannot stop the server"));
     kelp_http_server_destroy(http);
-    if (core)
+    if (core != NULL)
         keep_first(&status,
                    from_triton(TRITONSERVER_ServerDelete(core), "cannot delete the server"));
     kelp_with_backend_remove(o->with_repository);

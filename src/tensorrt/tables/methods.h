@@ -3,15 +3,15 @@
  * How a method of one of TensorRT's C++ objects is found from C. An object is a pointer to its
  * table of methods, then (at a known offset) a pointer to the part that implements it, whose table
  * holds the methods in an order that depends on the library's version. One trt_methods a version
- * says which slot is which method; tables_calls.h has a typed function for each.
+ * says which slot is which method; tables/calls.h has a typed function for each.
  *
  * The layout is that of the Itanium C++ ABI, on x86-64 and arm64 Linux alike. All that is passed by
  * value is plain C data, which C and C++ pass alike.
  */
-#ifndef KELP_TENSORRT_METHODS_H_
-#define KELP_TENSORRT_METHODS_H_
+#ifndef KELP_TENSORRT_TABLES_METHODS_H_
+#define KELP_TENSORRT_TABLES_METHODS_H_
 
-#include "tensorrt/tables_enums.h"
+#include "tensorrt/tables/enums.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ _Static_assert(sizeof(trt_permutation) == 32, "as nvinfer1::Permutation");
 /* TRT_M_network_add_input and so on. */
 typedef enum trt_method {
 #define TRT_METHOD(name, cxx, ...) TRT_M_##name,
-#include "tensorrt/tables_methods.inc"
+#include "tensorrt/tables/methods.inc"
 #undef TRT_METHOD
     TRT_METHOD_COUNT
 } trt_method;
@@ -57,7 +57,7 @@ typedef struct trt_methods {
     trt_flavour flavour;
     int major, minor;
     const char *name; /* "rtx-1.7" */
-    uint8_t column;   /* in tables_values.inc */
+    uint8_t column;   /* in tables/values.inc */
     uint8_t slots[TRT_METHOD_COUNT];
 } trt_methods;
 
@@ -81,7 +81,7 @@ static inline bool trt_has(const trt_methods *m, trt_method method) {
 }
 /* "INetworkDefinition::addInput" */
 const char *trt_method_name(trt_method method);
-/* true when this version has the enumerator; `name` is that of tables_enums.h
+/* true when this version has the enumerator; `name` is that of tables/enums.h
  * ("TRT_COMPUTE_CAPABILITY_SM120"). One that is in no table is in every version. */
 bool trt_has_value(const trt_methods *m, const char *name);
 

@@ -5,8 +5,8 @@
  * all escapes.
  * Source: protobuf.dev, "Text Format Language Specification".
  */
-#ifndef KELP_BASE_PBTXT_H_
-#define KELP_BASE_PBTXT_H_
+#ifndef KELP_BASE_TEXT_PBTXT_H_
+#define KELP_BASE_TEXT_PBTXT_H_
 
 #include "base/arena.h"
 

@@ -54,7 +54,7 @@ static kelp_status *check_name(const char *name) {
 /* Appends the text and replaces each @NAME@. */
 static void expand(const char *text, const char *name, kelp_buf *out) {
     static const char mark[] = "@NAME@";
-    for (const char *at; (at = strstr(text, mark)); text = at + sizeof mark - 1) {
+    for (const char *at; (at = strstr(text, mark)) != NULL; text = at + sizeof mark - 1) {
         kelp_buf_append(out, text, (size_t)(at - text));
         kelp_buf_append_cstr(out, name);
     }
@@ -78,7 +78,7 @@ static const char *path_of(const char *directory, const kelp_template *template,
 
 /* Checks all names before the first file is written, so that no file is overwritten. */
 static kelp_status *check_free(const char *directory, const char *name, kelp_buf *path) {
-    for (const kelp_template *t = kelp_backend_templates; t->name; t++) {
+    for (const kelp_template *t = kelp_backend_templates; t->name != NULL; t++) {
         const char *file = path_of(directory, t, name, path);
         KELP_TRY(kelp_buf_status(path));
         if (kelp_fs_kind_of(file) != KELP_FS_NONE)
@@ -94,7 +94,7 @@ static kelp_status *write_project(const char *directory, const char *name, kelp_
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "cannot create directory '%s': %s", directory,
                           strerror(errno));
     KELP_TRY(check_free(directory, name, path));
-    for (const kelp_template *t = kelp_backend_templates; t->name; t++) {
+    for (const kelp_template *t = kelp_backend_templates; t->name != NULL; t++) {
         const char *file = path_of(directory, t, name, path);
         kelp_buf_clear(text);
         expand(t->text, name, text);
@@ -147,13 +147,13 @@ static int run(const kelp_command *command, void *options) {
                               KELP_ERROR(KELP_INVALID_ARGUMENT,
                                          "unknown kind of project '%s': expected 'backend'", kind));
     kelp_status *status = check_name(name);
-    if (status)
+    if (status != NULL)
         return kelp_cli_usage(command, status);
     kelp_buf_init(&path, kelp_allocator_system());
     kelp_buf_init(&text, kelp_allocator_system());
-    const char *directory = o->directory ? o->directory : name;
+    const char *directory = o->directory != NULL ? o->directory : name;
     status = write_project(directory, name, &path, &text);
-    if (!status) {
+    if (status == NULL) {
         say_what_next(directory, name, &text);
         status = kelp_cli_print(&text);
     }

@@ -7,8 +7,8 @@
  * arena only for strings with escapes; the hot path uses it. The tree (kelp_json) is for
  * configuration. Both report line and column.
  */
-#ifndef KELP_BASE_JSON_H_
-#define KELP_BASE_JSON_H_
+#ifndef KELP_BASE_TEXT_JSON_H_
+#define KELP_BASE_TEXT_JSON_H_
 
 #include "base/arena.h"
 #include "base/buf.h"

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "cli/inputs.h"
 
 #include <errno.h>
@@ -429,14 +429,14 @@ static int run(const kelp_command *command, void *options) {
     result results[MAX_RUNS];
     size_t count;
     kelp_status *status = parse_threads(o->threads, results, &count);
-    if (!status && !(o->seconds >= 0 && o->seconds <= 3600))
+    if (status == NULL && !(o->seconds >= 0 && o->seconds <= 3600))
         status = KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--seconds': expected 0 to 3600");
-    if (status)
+    if (status != NULL)
         return kelp_cli_usage(command, status);
     for (size_t i = 0; i < count; i++) {
         bool failed = false;
         status = measure_apart(o, &results[i], &failed);
-        if (status)
+        if (status != NULL)
             return kelp_cli_finish(status);
         if (failed)
             return KELP_EXIT_FAILURE;

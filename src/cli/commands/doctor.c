@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include <kelp/compute.h>
 #include <kelp/engine_provider.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses the protobuf text format into a tree. Nesting is a list of open messages, not recursion.
  */
-#include "base/pbtxt.h"
+#include "base/text/pbtxt.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/map.h"
 #include "cli/inputs.h"
 
@@ -74,12 +74,12 @@ static kelp_status *survey_node(survey *s, const kelp_node *node) {
     char *key = kelp_arena_printf(&s->arena, "%s:%s:%lld:%d", kelp_node_domain(node),
                                   kelp_node_op_type(node), (long long)kelp_node_opset_version(node),
                                   backend != NULL);
-    if (!key)
+    if (key == NULL)
         return kelp_status_oom();
     op_row *row = kelp_map_get(&s->rows, kelp_str_from(key));
-    if (!row) {
+    if (row == NULL) {
         row = KELP_ARENA_NEW(&s->arena, op_row);
-        if (!row)
+        if (row == NULL)
             return kelp_status_oom();
         *row = (op_row){.domain = kelp_node_domain(node),
                         .op_type = kelp_node_op_type(node),
@@ -101,7 +101,7 @@ static kelp_status *survey_block(survey *s, const kelp_block *block) {
             const kelp_block *inner = kelp_node_attr_type(node, name) == KELP_ATTR_GRAPH
                                           ? kelp_node_attr_block(node, name)
                                           : NULL;
-            if (inner)
+            if (inner != NULL)
                 KELP_TRY(survey_block(s, inner));
         }
     }
@@ -123,10 +123,10 @@ static int by_name(const void *a, const void *b) {
 
 static kelp_status *sorted_rows(survey *s, op_row ***out) {
     op_row **rows = KELP_ARENA_ARRAY(&s->arena, s->rows.count + 1, op_row *);
-    if (!rows)
+    if (rows == NULL)
         return kelp_status_oom();
     size_t count = 0;
-    for (kelp_map_entry *e = NULL; (e = kelp_map_next(&s->rows, e));)
+    for (kelp_map_entry *e = NULL; (e = kelp_map_next(&s->rows, e)) != NULL;)
         rows[count++] = e->value;
     qsort(rows, count, sizeof(op_row *), by_name);
     *out = rows;
@@ -148,7 +148,7 @@ static void put_shape(const kelp_value *value, kelp_buf *out) {
         if (extent >= 0)
             kelp_buf_append_i64(out, extent);
         else
-            kelp_buf_append_cstr(out, symbol && *symbol ? symbol : "?");
+            kelp_buf_append_cstr(out, symbol != NULL && *symbol ? symbol : "?");
     }
     kelp_buf_append_char(out, ']');
 }
@@ -181,13 +181,13 @@ static kelp_status *make_plan(const inspect_options *o, kelp_cli_model *model, p
     kelp_inputs inputs = {0};
     model->providers = o->providers;
     kelp_status *status = kelp_cli_model_build(model, true);
-    if (!status)
+    if (status == NULL)
         status = kelp_inputs_init(&inputs, model->engine, NULL, &o->shapes, KELP_FILL_ZERO);
-    if (!status)
+    if (status == NULL)
         status = kelp_inputs_bind(&inputs, model->context);
-    if (!status)
+    if (status == NULL)
         status = kelp_context_prepare(model->context);
-    if (!status) {
+    if (status == NULL) {
         out->made = true;
         out->engine = kelp_engine_get_stats(model->engine);
         out->stats = kelp_context_plan_stats(model->context);
@@ -211,7 +211,7 @@ static void text_values(const char *title, const kelp_block *block, bool inputs,
         kelp_table_cell(&table, "%s", kelp_value_name(value));
         kelp_table_cell(&table, "%s%s", kind_prefix(value),
                         kelp_dtype_name(kelp_value_dtype(value)));
-        kelp_table_cell(&table, "%s", text ? text : "?");
+        kelp_table_cell(&table, "%s", text != NULL ? text : "?");
         kelp_buf_deinit(&shape);
     }
     kelp_buf_printf(out, "%s\n", title);
@@ -251,7 +251,7 @@ static void text_operators(const survey *s, op_row *const *rows, kelp_buf *out) 
                         rows[i]->op_type);
         kelp_table_cell(&table, "opset %lld", (long long)rows[i]->version);
         kelp_table_cell(&table, "x%zu", rows[i]->count);
-        kelp_table_cell(&table, "%s", rows[i]->backend ? rows[i]->backend : "UNSUPPORTED");
+        kelp_table_cell(&table, "%s", rows[i]->backend != NULL ? rows[i]->backend : "UNSUPPORTED");
     }
     kelp_buf_append_cstr(out, "operators\n");
     kelp_table_plain(&table, "  ", out);
@@ -305,7 +305,7 @@ static void json_u64(kelp_json_writer *w, const char *key, uint64_t value) {
 
 static void json_text(kelp_json_writer *w, const char *key, const char *value) {
     kelp_json_key(w, key);
-    if (value)
+    if (value != NULL)
         kelp_json_put_cstr(w, value);
     else
         kelp_json_put_null(w);
@@ -328,7 +328,7 @@ static void json_value(kelp_json_writer *w, const kelp_value *value) {
         for (int32_t axis = 0; axis < rank; axis++) {
             const char *symbol = NULL;
             int64_t extent = kelp_value_dim(value, axis, &symbol);
-            if (extent < 0 && symbol && *symbol)
+            if (extent < 0 && symbol != NULL && *symbol)
                 kelp_json_put_cstr(w, symbol);
             else
                 kelp_json_put_i64(w, extent);
@@ -469,8 +469,8 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
     kelp_status *not_ready =
         o->providers != NULL ? NULL : kelp_opset_check_ready(s->registry, model->graph);
     plan p = {0};
-    bool not_ready_shapes = !not_ready && o->shapes.count == 0;
-    if (!not_ready)
+    bool not_ready_shapes = not_ready == NULL && o->shapes.count == 0;
+    if (not_ready == NULL)
         not_ready = make_plan(o, model, &p);
     if (o->json) {
         kelp_json_writer writer;
@@ -493,7 +493,7 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
             text_parts(model->engine, text);
     }
     kelp_status *printed = kelp_cli_print(text);
-    if (!not_ready)
+    if (not_ready == NULL)
         return printed;
     kelp_status_free(printed);
     if (not_ready_shapes && has_open_extents(kelp_graph_main(model->graph)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the pull reader: a state machine over the text without recursion, one bit per level
  * of depth. */
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include "base/assert.h"
 

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/fs.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/map.h"
 #include "cli/inputs.h"
 #include "cli/show.h"
@@ -133,14 +133,14 @@ static kelp_status *choose_outputs(const kelp_engine *engine, const kelp_arg_lis
     for (size_t w = 0; w < words->count; w++) {
         const char *word = words->items[w];
         const char *at = strstr(word, "=@");
-        size_t length = at ? (size_t)(at - word) : strlen(word);
+        size_t length = at != NULL ? (size_t)(at - word) : strlen(word);
         size_t i = 0;
         while (i < count &&
                !kelp_str_is((kelp_str){word, length}, kelp_engine_output(engine, i)->name))
             i++;
         if (i == count)
             return unknown_output(engine, word);
-        wanted[i] = (wanted_output){.shown = true, .file = at ? at + 2 : NULL};
+        wanted[i] = (wanted_output){.shown = true, .file = at != NULL ? at + 2 : NULL};
     }
     return NULL;
 }
@@ -150,19 +150,19 @@ static kelp_status *output_path(const char *directory, const char *name, char **
     kelp_buf file;
     kelp_buf_init(&file, kelp_allocator_system());
     for (const char *c = name; *c; c++)
-        kelp_buf_append_char(&file,
-                             strchr("/\\:*?\"<>|", *c) || (unsigned char)*c < ' ' ? '_' : *c);
+        kelp_buf_append_char(
+            &file, strchr("/\\:*?\"<>|", *c) != NULL || (unsigned char)*c < ' ' ? '_' : *c);
     kelp_buf_append_cstr(&file, ".npy");
     const char *text = kelp_buf_cstr(&file);
-    kelp_status *status =
-        text ? kelp_fs_join(kelp_allocator_system(), directory, text, out) : kelp_buf_status(&file);
+    kelp_status *status = text != NULL ? kelp_fs_join(kelp_allocator_system(), directory, text, out)
+                                       : kelp_buf_status(&file);
     kelp_buf_deinit(&file);
     return status;
 }
 
 static kelp_status *save_output(const char *path, const char *name, const kelp_tensor *tensor) {
     kelp_status *status = kelp_npy_save(path, name, tensor);
-    if (status)
+    if (status != NULL)
         return KELP_ANNOTATE(status, "cannot write output '%s'", name);
     fprintf(stderr, "kelp: output '%s' written to %s\n", name, path);
     return NULL;
@@ -183,11 +183,11 @@ static kelp_status *put_outputs(const run_options *o, const kelp_cli_model *mode
         const kelp_tensor *tensor = kelp_context_output(model->context, i);
         if (!wanted[i].shown)
             continue;
-        if (!tensor)
+        if (tensor == NULL)
             return KELP_ERROR(KELP_INTERNAL, "the model did not produce output '%s'", name);
-        if (wanted[i].file) {
+        if (wanted[i].file != NULL) {
             KELP_TRY(save_output(wanted[i].file, name, tensor));
-        } else if (o->output_dir) {
+        } else if (o->output_dir != NULL) {
             char *path;
             KELP_TRY(output_path(o->output_dir, name, &path));
             kelp_status *status = save_output(path, name, tensor);
@@ -266,7 +266,7 @@ static void print_profile(profile *p) {
     }
     kelp_table_plain(&table, "", &text);
     const char *shown = kelp_buf_cstr(&text);
-    fputs(shown ? shown : "", stderr);
+    fputs(shown != NULL ? shown : "", stderr);
     kelp_buf_deinit(&text);
 }
 
@@ -276,21 +276,21 @@ static kelp_status *invoke(const run_options *o, kelp_context *context) {
         KELP_TRY(KELP_NEW(kelp_allocator_system(), profile, &p));
     uint64_t began_ns = kelp_now_ns();
     kelp_status *status = NULL;
-    for (int64_t i = 0; i < o->repeat && !status; i++) {
-        if (p && i + 1 == o->repeat)
+    for (int64_t i = 0; i < o->repeat && status == NULL; i++) {
+        if (p != NULL && i + 1 == o->repeat)
             status = kelp_context_set_profiler(context, profile_step, p);
-        if (!status)
+        if (status == NULL)
             status = kelp_context_invoke(context);
     }
     uint64_t took_ns = kelp_now_ns() - began_ns;
     char mean[32], whole[32];
-    if (!status && o->repeat > 1)
+    if (status == NULL && o->repeat > 1)
         fprintf(stderr, "kelp: %lld runs in %s, %s each\n", (long long)o->repeat,
                 kelp_cli_duration(took_ns, whole),
                 kelp_cli_duration(took_ns / (uint64_t)o->repeat, mean));
-    if (!status && p)
+    if (status == NULL && p != NULL)
         print_profile(p);
-    if (p)
+    if (p != NULL)
         kelp_status_free(
             kelp_context_set_profiler(context, NULL, NULL)); /* the first call succeeded */
     kelp_free(kelp_allocator_system(), p, sizeof *p);
@@ -304,7 +304,7 @@ static kelp_status *run_model(const run_options *o, kelp_cli_model *model, kelp_
     model->providers = o->providers;
     (void)kelp_precision_parse(o->precision, &model->precision); /* valid: one of the choices */
     KELP_TRY(kelp_cli_model_build(model, !o->no_fusion));
-    if (o->output_dir && mkdir(o->output_dir, 0777) &&
+    if (o->output_dir != NULL && mkdir(o->output_dir, 0777) &&
         kelp_fs_kind_of(o->output_dir) != KELP_FS_DIRECTORY)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "option '--output-dir': cannot create directory '%s'", o->output_dir);
@@ -315,11 +315,11 @@ static kelp_status *run_model(const run_options *o, kelp_cli_model *model, kelp_
     wanted_output *wanted = NULL;
     KELP_TRY(kelp_alloc_zero(allocator, count, sizeof *wanted, (void **)&wanted));
     kelp_status *status = choose_outputs(model->engine, &o->outputs, wanted);
-    if (!status)
+    if (status == NULL)
         status = kelp_inputs_bind(inputs, model->context);
-    if (!status)
+    if (status == NULL)
         status = invoke(o, model->context);
-    if (!status)
+    if (status == NULL)
         status = put_outputs(o, model, wanted, text);
     kelp_free(allocator, wanted, count * sizeof *wanted);
     return status;
@@ -332,7 +332,7 @@ static int run(const kelp_command *command, void *options) {
     kelp_buf text;
     kelp_buf_init(&text, kelp_allocator_system());
     kelp_status *status = run_model(options, &model, &inputs, &text);
-    if (!status)
+    if (status == NULL)
         status = kelp_cli_print(&text);
     kelp_buf_deinit(&text);
     kelp_cli_model_deinit(&model);

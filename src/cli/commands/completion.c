@@ -18,7 +18,7 @@ static void bash_command(const kelp_command *command, kelp_buf *out) {
     kelp_buf_printf(out, "    %s)\n        case \"$prev\" in\n", command->name);
     for (size_t i = 0; i < command->spec_count; i++) {
         const kelp_arg_spec *spec = &command->specs[i];
-        if (!spec->choices)
+        if (spec->choices == NULL)
             continue;
         kelp_buf_printf(out, "        --%s) ", spec->name);
         if (spec->choices[0] == '@') {
@@ -48,11 +48,11 @@ static void put_bash(kelp_buf *out) {
                               "    if [ \"$COMP_CWORD\" -eq 1 ] || "
                               "{ [ \"$COMP_CWORD\" -eq 2 ] && [ \"$prev\" = help ]; }; then\n"
                               "        COMPREPLY=($(compgen -W \"help --version --help");
-    for (size_t i = 0; kelp_cli_command(i); i++)
+    for (size_t i = 0; kelp_cli_command(i) != NULL; i++)
         kelp_buf_printf(out, " %s", kelp_cli_command(i)->name);
     kelp_buf_append_cstr(out, "\" -- \"$cur\"))\n        return\n    fi\n"
                               "    case \"${COMP_WORDS[1]}\" in\n");
-    for (size_t i = 0; kelp_cli_command(i); i++)
+    for (size_t i = 0; kelp_cli_command(i) != NULL; i++)
         bash_command(kelp_cli_command(i), out);
     kelp_buf_append_cstr(out, "    esac\n"
                               "    case \"$cur\" in\n"
@@ -87,7 +87,7 @@ static void zsh_command(const kelp_command *command, kelp_buf *out) {
             kelp_buf_append_char(out, ':');
             zsh_help(spec->value, out);
             kelp_buf_append_char(out, ':');
-            if (!spec->choices) {
+            if (spec->choices == NULL) {
                 kelp_buf_append_char(out, ' ');
             } else if (spec->choices[0] == '@') {
                 kelp_buf_append_cstr(out, !strcmp(spec->choices, "@dir") ? "_files -/" : "_files");
@@ -106,7 +106,7 @@ static void put_zsh(kelp_buf *out) {
     kelp_buf_append_cstr(out, "#compdef kelp\n# SPDX-License-Identifier: Apache-2.0\n# printed by "
                               "'kelp completion zsh'\n_kelp() {\n"
                               "    if (( CURRENT == 2 )); then\n        local -a commands=(");
-    for (size_t i = 0; kelp_cli_command(i); i++) {
+    for (size_t i = 0; kelp_cli_command(i) != NULL; i++) {
         kelp_buf_printf(out, "\n            '%s:", kelp_cli_command(i)->name);
         zsh_help(kelp_cli_command(i)->summary, out);
         kelp_buf_append_char(out, '\'');
@@ -115,7 +115,7 @@ static void put_zsh(kelp_buf *out) {
                               "        _describe command commands\n        return\n    fi\n"
                               "    local command=$words[2]\n    shift words\n    (( CURRENT-- ))\n"
                               "    case $command in\n");
-    for (size_t i = 0; kelp_cli_command(i); i++)
+    for (size_t i = 0; kelp_cli_command(i) != NULL; i++)
         zsh_command(kelp_cli_command(i), out);
     kelp_buf_append_cstr(out, "    esac\n}\n"
                               "if [ \"$funcstack[1]\" = _kelp ]; then _kelp \"$@\"; "
@@ -144,7 +144,7 @@ static void fish_command(const kelp_command *command, kelp_buf *out) {
             kelp_buf_printf(out, " -s %c", spec->letter);
         if (spec->kind != KELP_OPTION_BOOL)
             kelp_buf_append_cstr(out, " -r");
-        if (spec->choices && spec->choices[0] != '@') {
+        if (spec->choices != NULL && spec->choices[0] != '@') {
             kelp_buf_append_cstr(out, " -f -a '");
             put_choices(spec->choices, out);
             kelp_buf_append_char(out, '\'');
@@ -158,7 +158,7 @@ static void fish_command(const kelp_command *command, kelp_buf *out) {
 static void put_fish(kelp_buf *out) {
     kelp_buf_append_cstr(out, "# SPDX-License-Identifier: Apache-2.0\n# fish completion for kelp; "
                               "printed by 'kelp completion fish'\n");
-    for (size_t i = 0; kelp_cli_command(i); i++)
+    for (size_t i = 0; kelp_cli_command(i) != NULL; i++)
         fish_command(kelp_cli_command(i), out);
     kelp_buf_append_cstr(out, "complete -c kelp -n __fish_use_subcommand -f -a help -d "
                               "'explain a command'\n");

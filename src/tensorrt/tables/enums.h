@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clang-format off */
 /* TensorRT's enumerations. An enumerator's value is the same in every version that has it, but for those
- * in tables_values.inc, which trt_value looks up. Written by tools/trt_tables.py; change that instead. */
+ * in values.inc, which trt_value looks up. Written by tools/trt_tables.py; change that instead. */
 #ifndef KELP_TENSORRT_TABLES_ENUMS_H_
 #define KELP_TENSORRT_TABLES_ENUMS_H_
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of each known version, from the columns of tables_methods.inc. */
-#include "tensorrt/methods.h"
+/* The tables of each known version, from the columns of tables/methods.inc. */
+#include "tensorrt/tables/methods.h"
 
 #include "base/checked.h"
 
@@ -16,7 +16,7 @@ static const trt_methods versions[] = {
      "rtx-1.5",
      0,
      {
-#include "tensorrt/tables_methods.inc"
+#include "tensorrt/tables/methods.inc"
      }},
 #undef TRT_METHOD
 #define TRT_METHOD(name, cxx, rtx_1_5, rtx_1_6, rtx_1_7, enterprise_11_4) [TRT_M_##name] = rtx_1_6,
@@ -26,7 +26,7 @@ static const trt_methods versions[] = {
      "rtx-1.6",
      1,
      {
-#include "tensorrt/tables_methods.inc"
+#include "tensorrt/tables/methods.inc"
      }},
 #undef TRT_METHOD
 #define TRT_METHOD(name, cxx, rtx_1_5, rtx_1_6, rtx_1_7, enterprise_11_4) [TRT_M_##name] = rtx_1_7,
@@ -36,7 +36,7 @@ static const trt_methods versions[] = {
      "rtx-1.7",
      2,
      {
-#include "tensorrt/tables_methods.inc"
+#include "tensorrt/tables/methods.inc"
      }},
 #undef TRT_METHOD
 #define TRT_METHOD(name, cxx, rtx_1_5, rtx_1_6, rtx_1_7, enterprise_11_4) \
@@ -47,14 +47,14 @@ static const trt_methods versions[] = {
      "enterprise-11.4",
      3,
      {
-#include "tensorrt/tables_methods.inc"
+#include "tensorrt/tables/methods.inc"
      }},
 #undef TRT_METHOD
 };
 
 static const char *const names[] = {
 #define TRT_METHOD(name, cxx, ...) cxx,
-#include "tensorrt/tables_methods.inc"
+#include "tensorrt/tables/methods.inc"
 #undef TRT_METHOD
 };
 
@@ -63,7 +63,7 @@ static const struct {
     int64_t values[KELP_COUNT(versions)];
 } values[] = {
 #define TRT_VALUE(name, cxx, ...) {#name, {__VA_ARGS__}},
-#include "tensorrt/tables_values.inc"
+#include "tensorrt/tables/values.inc"
 #undef TRT_VALUE
 };
 

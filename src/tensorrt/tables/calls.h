@@ -5,7 +5,7 @@
 #ifndef KELP_TENSORRT_TABLES_CALLS_H_
 #define KELP_TENSORRT_TABLES_CALLS_H_
 
-#include "tensorrt/methods.h"
+#include "tensorrt/tables/methods.h"
 
 /* Objects of the library. A layer of any kind is a trt_layer as well (trt_as_layer). */
 typedef struct trt_activation_layer trt_activation_layer;

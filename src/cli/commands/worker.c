@@ -91,7 +91,7 @@ static int run(const kelp_command *command, void *userp) {
         return kelp_cli_usage(command,
                               KELP_ERROR(KELP_INVALID_ARGUMENT, "missing option '--socket'"));
     kelp_status *status = kelp_runtime_create(&options, &runtime);
-    if (!status)
+    if (status == NULL)
         status = serve(o, runtime);
     kelp_runtime_release(runtime);
     return kelp_cli_finish(status);
