@@ -116,12 +116,6 @@ void kelp_ops_clear_end(const kelp_tensor *tensor);
 /* memcpy on all threads. */
 void kelp_ops_memcpy(const kelp_op_env *env, void *to, const void *from, size_t size_bytes);
 
-#define KELP_OPS_TRY_DEFER(args) \
-    do {                         \
-        if ((args)->deferred)    \
-            return NULL;         \
-    } while (0)
-
 #define KELP_KERNEL(name, kernel_flags, plan, unaligned, reshape_fn, invoke_fn)   \
     const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel), \
                                            .flags = (kernel_flags),               \

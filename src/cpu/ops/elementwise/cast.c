@@ -224,7 +224,8 @@ static kelp_status *cast_reshape(kelp_op_args *args, kelp_dtype to) {
     if (to == KELP_STRING &&
         x->dtype != to) { /* text needs memory that lives until the invoke ends */
         args->deferred = x->data == NULL && kelp_tensor_elements(x) > 0;
-        KELP_OPS_TRY_DEFER(args);
+        if (args->deferred)
+            return NULL;
     }
     return kelp_ops_set(args, 0, to, x->rank, x->shape);
 }

@@ -124,7 +124,8 @@ static kelp_status *suppress_reshape(const void *state, kelp_op_args *args) {
     suppress_plan *p = args->plan;
     (void)state;
     KELP_TRY(suppress_check(args));
-    KELP_OPS_TRY_DEFER(args);
+    if (args->deferred)
+        return NULL;
     const kelp_tensor *boxes = args->inputs[0], *scores = args->inputs[1];
     const kelp_tensor *most = kelp_ops_in(args, 2), *overlap = kelp_ops_in(args, 3);
     const kelp_tensor *least = kelp_ops_in(args, 4);

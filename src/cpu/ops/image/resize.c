@@ -232,10 +232,12 @@ static kelp_status *reshape(kelp_op_args *args, bool upsample) {
     bool modern = !upsample && kelp_ops_version(args) >= 11;
     KELP_TRY(read_axes(args, x->rank, &w));
     KELP_TRY(read_scales(args, modern ? 2 : 1, &w));
-    KELP_OPS_TRY_DEFER(args);
+    if (args->deferred)
+        return NULL;
     if (modern)
         KELP_TRY(read_sizes(args, &w));
-    KELP_OPS_TRY_DEFER(args);
+    if (args->deferred)
+        return NULL;
     if (w.has_scales == w.has_sizes && x->rank > 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "operator '%s' needs either scales or sizes: found %s",
@@ -245,7 +247,8 @@ static kelp_status *reshape(kelp_op_args *args, bool upsample) {
             r->axes[w.axes[i]].exact = false;
     KELP_TRY(set_extents(r, args, &w));
     KELP_TRY(read_region(r, args, &w));
-    KELP_OPS_TRY_DEFER(args);
+    if (args->deferred)
+        return NULL;
     KELP_TRY(reserve_tables(r, args));
     for (int32_t i = 0; i < r->rank; i++)
         shape[i] = r->axes[i].out;

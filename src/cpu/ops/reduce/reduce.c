@@ -48,7 +48,8 @@ static kelp_status *reduce_shapes(kelp_op_args *args) {
     KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
     KELP_TRY(kelp_ops_axes(args, 1, x->rank, &mask, &given));
-    KELP_OPS_TRY_DEFER(args);
+    if (args->deferred)
+        return NULL;
     /* noop_with_empty_axes: each element is a sum of its own, so that squares and logarithms remain
      */
     if (!given && kelp_node_attr_i64(args->node, "noop_with_empty_axes", 0) == 0)
@@ -302,7 +303,8 @@ static void reduce_range(void *userp, int64_t begin, int64_t end, int worker) {
 static kelp_status *reduce_reshape(kelp_op_args *args, reduction kind) {
     reduce_plan *p = args->plan;
     KELP_TRY(reduce_shapes(args));
-    KELP_OPS_TRY_DEFER(args);
+    if (args->deferred)
+        return NULL;
     p->kind = kind;
     p->dtype = args->inputs[0]->dtype;
     bool narrow = p->dtype == KELP_I8 || p->dtype == KELP_U8 || p->dtype == KELP_BOOL;

@@ -157,7 +157,8 @@ static kelp_status *tile_reshape(const void *state, kelp_op_args *args) {
         KELP_TRY(read_tiles(args, repeats, &count));
     else if (!kelp_ops_defer(args, 1))
         KELP_TRY(kelp_ops_i64s(args, args->inputs[1], repeats, KELP_MAX_RANK, &count));
-    KELP_OPS_TRY_DEFER(args);
+    if (args->deferred)
+        return NULL;
     if (kelp_ops_element_bytes(x->dtype) == 0)
         return kelp_ops_bad_type(args, x->dtype);
     if (count != (size_t)x->rank || x->rank > KELP_MAX_RANK)

@@ -77,7 +77,8 @@ static kelp_status *reshape_Squeeze(const void *state, kelp_op_args *args) {
     KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
     KELP_TRY(kelp_ops_axes(args, 1, x->rank, &mask, &given));
-    KELP_OPS_TRY_DEFER(args);
+    if (args->deferred)
+        return NULL;
     for (int32_t i = 0; i < x->rank; i++) {
         bool drop = given ? (mask >> i & 1) != 0 : x->shape[i] == 1;
         if (drop && x->shape[i] != 1)
@@ -104,7 +105,8 @@ static kelp_status *reshape_Unsqueeze(const void *state, kelp_op_args *args) {
     uint32_t mask = 0;
     bool given = false;
     KELP_TRY(kelp_ops_axes(args, 1, rank, &mask, &given));
-    KELP_OPS_TRY_DEFER(args);
+    if (args->deferred)
+        return NULL;
     for (int32_t i = 0; i < rank; i++)
         shape[i] = (mask >> i & 1) != 0 ? 1 : x->shape[from++];
     return set_view(args, rank, shape);

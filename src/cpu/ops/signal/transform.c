@@ -184,7 +184,8 @@ static kelp_status *dft_reshape(const void *state, kelp_op_args *args) {
                                    "which is not transformed");
     p->in = x->shape[axis];
     KELP_TRY(dft_length(p, args));
-    KELP_OPS_TRY_DEFER(args);
+    if (args->deferred)
+        return NULL;
     p->out = p->bins;
     p->out_channels = p->inverse && p->onesided ? 1 : 2;
     p->outer = kelp_ops_product(x->shape, 0, axis);
