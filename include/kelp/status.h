@@ -121,7 +121,7 @@ KELP_API const char *kelp_status_file(const kelp_status *status);
 /* Returns the source line that raised the failure; 0 for NULL. */
 KELP_API int kelp_status_line(const kelp_status *status);
 
-/* Interface in which a failure occurred; set by builders and engines only. */
+/* Interface in which a failure occurred. Other interfaces do not set a domain. */
 typedef enum kelp_domain {
     KELP_DOMAIN_NONE = 0,     /* not set */
     KELP_DOMAIN_BUILDER = 1,  /* builder, configuration or build */
