@@ -4,7 +4,7 @@
  *
  * A backend is a shared library libtriton_NAME.so that runs models for a server. This header and
  * the static library libkelp_backend.a use only the functions TRITONBACKEND_* and TRITONSERVER_*,
- * so that the library loads in any server that provides them: Kelp's and NVIDIA's. A backend:
+ * so that the library loads in any server that provides them, Kelp's or NVIDIA's. An example:
  *
  *     static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_request *request) {
  *         kelp_tensor x;
@@ -28,13 +28,14 @@
  *
  * Unless stated otherwise:
  *   - The caller owns a returned kelp_status; NULL means success.
- *   - What a function returns is borrowed from the object that it was obtained from.
+ *   - Returned pointers are borrowed and valid as long as the object that returned them.
  *   - Names and strings passed in are copied. Returned strings are terminated by NUL.
- *   - An object is used by one thread at a time. Hosts, models, factories and inferences of other
- *     models (kelp_backend_call) are the exceptions; each function states it.
- *   - Memory that cannot be allocated is RESOURCE_EXHAUSTED; errors of the server keep their code.
+ *   - An object is used by one thread at a time; functions and sections that are thread-safe say
+ *     so.
+ *   - A function that cannot allocate memory fails with RESOURCE_EXHAUSTED. Errors of the server
+ *     have the corresponding code: TRITONSERVER_ERROR_UNSUPPORTED is UNIMPLEMENTED.
  *
- * Source: Triton's backend API (triton/core/tritonbackend.h), of which `raw` functions return the
+ * Source: Triton's backend API (triton/core/tritonbackend.h). The `raw` functions return its
  * handles.
  */
 #ifndef KELP_BACKEND_H_
@@ -86,11 +87,11 @@ typedef struct kelp_backend_value kelp_backend_value;
 #define KELP_BACKEND_DOES_NOT_BLOCK 4u
 
 /* Definition of a backend. Set exactly one of `execute` and `execute_one`; all other functions may
- * be NULL. A create function that fails may leave a partial state in `*out_state`, with which the
- * destroy function is then called. Destroy functions are not called with NULL. */
+ * be NULL. If a create function stores a state in `*out_state` and then fails, the destroy function
+ * is called with this state. Destroy functions are not called with NULL. */
 typedef struct kelp_backend_definition {
     size_t struct_size; /* sizeof(kelp_backend_definition) */
-    const char *name;   /* name in messages; static */
+    const char *name;   /* name in messages, a static string */
     uint32_t flags;     /* bits of KELP_BACKEND_* */
     /* Called when the library is loaded. */
     kelp_status *(*create)(kelp_backend_host *host, void **out_state);
@@ -108,19 +109,19 @@ typedef struct kelp_backend_definition {
     /* Returns NULL if the instance can execute requests, otherwise the reason. Called on any
      * thread, also during an execution. */
     kelp_status *(*ready)(kelp_backend_instance *instance);
-    /* With KELP_BACKEND_DOES_NOT_BLOCK: returns true if this request blocks or takes long, so that
-     * the server runs it on a thread of its own. Called at submission, on any thread, also during
-     * executions. The request has no instance and is valid during the call only. NULL: no request
-     * blocks. */
+    /* Returns true if this request blocks or takes long, so that the server runs it on a thread of
+     * the server. Called only with KELP_BACKEND_DOES_NOT_BLOCK, when a request is submitted, on any
+     * thread, also during executions. The request has no instance and is valid during the call
+     * only. NULL: no request blocks. */
     bool (*may_block)(kelp_backend_model *model, kelp_backend_request *request);
     /* Executes requests, one call at a time per instance, on the thread of the instance or, with
-     * KELP_BACKEND_DOES_NOT_BLOCK, on a submitting thread. After it returns, each request that was
-     * neither released nor kept (kelp_backend_keep) is completed: on success, its response is sent
-     * unless that was done; on failure, the status is sent unless it has had a final response.
-     * Then it is released. */
+     * KELP_BACKEND_DOES_NOT_BLOCK, on the thread that submits a request. After it returns, the SDK
+     * completes each request that was neither released nor kept (kelp_backend_keep). On success,
+     * the SDK sends the request's response if it is unsent. On failure, the SDK sends the status,
+     * unless a final response was sent before. Then the SDK releases the request. */
     kelp_status *(*execute)(kelp_backend_instance *instance, kelp_backend_request **requests,
                             size_t request_count);
-    /* Executes one request; otherwise the same. A failure affects only this request. */
+    /* Executes one request; otherwise as `execute`. A failure affects only this request. */
     kelp_status *(*execute_one)(kelp_backend_instance *instance, kelp_backend_request *request);
 } kelp_backend_definition;
 
@@ -163,17 +164,17 @@ typedef struct kelp_backend_definition {
     }
 
 /* Returns true if the execution of a request may block, and false if it can run on the submitting
- * thread. An entry point that Kelp's server looks for besides Triton's. With `request` NULL,
- * returns true if every execution may block, so that the server need not ask again. Called after
- * ModelInitialize, on any thread, also during executions. Libraries without the SDK may define it
- * too. */
+ * thread. Kelp's server looks for this entry point in addition to Triton's. If `request` is NULL,
+ * returns true if every execution may block; the server then does not call it for each request.
+ * Called after ModelInitialize, on any thread, also during executions. Backends without the SDK may
+ * define it too. */
 TRITONBACKEND_ISPEC bool KELP_BACKEND_MayBlock(TRITONBACKEND_Model *model,
                                                TRITONBACKEND_Request *request);
 
 /* ---- Entry points ----
  *
- * Called by the code that KELP_TRITON_BACKEND generates. Errors and threads are those of Triton's
- * entry points. */
+ * The code that KELP_TRITON_BACKEND generates calls these functions. Their errors and threads are
+ * those of Triton's entry points. */
 
 /* Implements TRITONBACKEND_Initialize. */
 TRITONSERVER_Error *kelp_backend_entry_initialize(const kelp_backend_definition *definition,
@@ -248,7 +249,7 @@ void kelp_backend_log_status(const char *file, int line, const char *doing,
 
 /* ---- Hosts, models and instances ----
  *
- * Functions with a host or model are thread-safe. Those with an instance are thread-safe too. */
+ * All functions of this section are thread-safe. */
 
 /* Returns Triton's handle. */
 TRITONBACKEND_Backend *kelp_backend_host_raw(const kelp_backend_host *host);
@@ -282,8 +283,8 @@ uint64_t kelp_backend_model_version(const kelp_backend_model *model);
 /* Returns the directory of the model, which contains one directory per version. */
 const char *kelp_backend_model_directory(const kelp_backend_model *model);
 
-/* Returns max_batch_size: 0 for a model without batching; otherwise the first dimension of its
- * tensors is the batch. */
+/* Returns max_batch_size. It is 0 for a model without batching; for other models, the first
+ * dimension of each tensor is the batch dimension. */
 int64_t kelp_backend_model_max_batch(const kelp_backend_model *model);
 
 /* Returns true if a request may have any number of responses. */
@@ -315,8 +316,8 @@ int32_t kelp_backend_instance_device(const kelp_backend_instance *instance);
  * all defaults filled in. */
 const kelp_backend_value *kelp_backend_model_config(const kelp_backend_model *model);
 
-/* Returns a member of an object, or NULL. NULL is allowed here and in all readers of values, which
- * then return NULL or the fallback. */
+/* Returns a member of an object, or NULL. `object` may be NULL. All functions that read values
+ * accept NULL and then return NULL or the fallback. */
 const kelp_backend_value *kelp_backend_value_get(const kelp_backend_value *object,
                                                  const char *name);
 
@@ -350,17 +351,17 @@ const char *kelp_backend_model_text(const kelp_backend_model *model, const char 
                                     const char *fallback);
 
 /* Gets a parameter as an integer, or `fallback` if it is absent. Fails with INVALID_ARGUMENT if it
- * is not one. */
+ * is not an integer. */
 kelp_status *kelp_backend_model_i64(const kelp_backend_model *model, const char *name,
                                     int64_t fallback, int64_t *out) KELP_MUST_USE;
 
-/* Gets a parameter as a number, or `fallback` if it is absent. Fails with INVALID_ARGUMENT if it
- * is not one. */
+/* Gets a parameter as a number, or `fallback` if it is absent. Fails with INVALID_ARGUMENT if it is
+ * not a number. */
 kelp_status *kelp_backend_model_f64(const kelp_backend_model *model, const char *name,
                                     double fallback, double *out) KELP_MUST_USE;
 
 /* Gets a parameter as a bool, or `fallback` if it is absent. Fails with INVALID_ARGUMENT if it is
- * not one. */
+ * not a bool. */
 kelp_status *kelp_backend_model_bool(const kelp_backend_model *model, const char *name,
                                      bool fallback, bool *out) KELP_MUST_USE;
 
@@ -368,8 +369,8 @@ kelp_status *kelp_backend_model_bool(const kelp_backend_model *model, const char
 typedef struct kelp_backend_io {
     const char *name;     /* name */
     kelp_dtype dtype;     /* element type */
-    int32_t rank;         /* number of dimensions, without the batch */
-    const int64_t *shape; /* dimensions, without the batch; -1 for any */
+    int32_t rank;         /* number of dimensions, without the batch dimension */
+    const int64_t *shape; /* dimensions, without the batch dimension; -1 for any */
     bool is_optional;     /* the input may be missing in a request */
 } kelp_backend_io;
 
@@ -385,10 +386,9 @@ const kelp_backend_io *kelp_backend_model_outputs(const kelp_backend_model *mode
 kelp_status *kelp_backend_model_wants_config(const kelp_backend_model *model,
                                              bool *out_wants) KELP_MUST_USE;
 
-/* Completes the configuration with inputs and outputs; a count of 0 leaves those that are declared.
- * A tensor without dimensions is declared as [ 1 ], which the server reshapes. The configuration is
- * then read again. Call only in model_create. Fails with UNIMPLEMENTED for a type that Triton
- * lacks. */
+/* Sets the inputs and outputs of the configuration; a count of 0 keeps the declared ones. A scalar
+ * is declared with dims [ 1 ] and a `reshape` to no dimensions. The configuration is then read
+ * again. Call only in model_create. Fails with UNIMPLEMENTED for a type that Triton lacks. */
 kelp_status *kelp_backend_model_complete(kelp_backend_model *model, const kelp_backend_io *inputs,
                                          size_t input_count, const kelp_backend_io *outputs,
                                          size_t output_count) KELP_MUST_USE;
@@ -427,7 +427,7 @@ uint64_t kelp_backend_request_timeout_us(const kelp_backend_request *request);
 /* Returns true if the client has cancelled the request. Long executions should poll it. */
 bool kelp_backend_request_is_cancelled(const kelp_backend_request *request);
 
-/* Returns the request's part of the batch: the first dimension of its inputs; 1 for a model
+/* Returns the batch size of the request, which is the first dimension of its inputs; 1 for a model
  * without batching. */
 int64_t kelp_backend_request_batch(const kelp_backend_request *request);
 
@@ -440,8 +440,8 @@ const char *kelp_backend_request_output_name(const kelp_backend_request *request
 /* Returns true if the output is requested. */
 bool kelp_backend_request_wants(const kelp_backend_request *request, const char *output_name);
 
-/* Gets a parameter of the request, or `fallback` if it is absent. Fails with INVALID_ARGUMENT, as
- * the functions below do, if it has another type. */
+/* Gets a string parameter of the request, or `fallback` if it is absent. This function and the next
+ * three fail with INVALID_ARGUMENT if the parameter has another type. */
 kelp_status *kelp_backend_request_text(const kelp_backend_request *request, const char *name,
                                        const char *fallback, const char **out) KELP_MUST_USE;
 
@@ -479,9 +479,10 @@ void *kelp_backend_request_alloc(kelp_backend_request *request, size_t size_byte
  * any thread. The model stays loaded until then. */
 void kelp_backend_keep(kelp_backend_request *request);
 
-/* Completes and releases a request. It and everything borrowed from it become invalid. An unsent
- * response is sent. If no final response was sent and no factory exists, the request is ended,
- * with an error if it had no response and the model is not decoupled. */
+/* Completes and releases a request. The request and all pointers borrowed from it become invalid.
+ * An unsent response is sent. If no final response was sent and no factory exists, the SDK ends the
+ * request; if the request had no response and the model is not decoupled, the client gets an error.
+ */
 void kelp_backend_release(kelp_backend_request *take_request);
 
 /* Sends a failure as the final response and frees `take_status`. Does not release the request.
@@ -496,12 +497,13 @@ void kelp_backend_fail(kelp_backend_request *request, kelp_status *take_status);
 /* Returns true if the request has this input. */
 bool kelp_backend_has_input(const kelp_backend_request *request, const char *name);
 
-/* Gets an input as a read-only row-major tensor in host memory, without a copy if the server holds
- * it in one aligned buffer, otherwise copied to memory of the request. For KELP_STRING, `out` is
+/* Gets an input as a read-only row-major tensor in host memory. The input is copied to memory of
+ * the request only if the server does not hold it in one aligned buffer. For KELP_STRING, `out` is
  * an array of kelp_string that points to the bytes of the request. `dtype` KELP_DTYPE_INVALID
- * accepts any type. `rank` includes the batch. Borrowed until the request is released. Fails with
- * INVALID_ARGUMENT if the input is missing, has another type or rank, or does not match its shape
- * in size (states what was expected and found), and UNIMPLEMENTED if it is in GPU memory. */
+ * accepts any type. `rank` includes the batch dimension; KELP_ANY_RANK accepts any rank. Borrowed
+ * until the request is released. Fails with INVALID_ARGUMENT if the input is missing, has another
+ * type or rank, or its size does not match its shape (the message states the expected and the
+ * actual value), and UNIMPLEMENTED if it is in GPU memory. */
 kelp_status *kelp_backend_input(kelp_backend_request *request, const char *name, kelp_dtype dtype,
                                 int32_t rank, kelp_tensor *out) KELP_MUST_USE;
 
@@ -530,8 +532,8 @@ kelp_status *kelp_backend_pieces_next(kelp_backend_pieces *pieces, const void **
 kelp_status *kelp_backend_pieces_copy(kelp_backend_pieces *pieces, void *buffer,
                                       size_t capacity_bytes) KELP_MUST_USE;
 
-/* Describes the part [begin, end) of an axis, without a copy. `out` may be `tensor`. Fails with
- * OUT_OF_RANGE. */
+/* Creates a view of the elements [begin, end) along an axis, without a copy. `out` may be `tensor`.
+ * Fails with OUT_OF_RANGE if the axis or the range is invalid. */
 kelp_status *kelp_backend_slice(const kelp_tensor *tensor, int32_t axis, int64_t begin, int64_t end,
                                 kelp_tensor *out) KELP_MUST_USE;
 
@@ -551,18 +553,18 @@ static inline int64_t kelp_backend_offset(const kelp_tensor *tensor, const int64
 
 /* ---- Responses ---- */
 
-/* Gets the current response of a request. The first call, and the first after it was sent, create
- * one. Sending it is optional: when execute returns or the request is released, it is sent as the
- * final response. Fails with FAILED_PRECONDITION if a final response was sent. */
+/* Gets the current response of a request. Creates one if there is none or the last one was sent. A
+ * response that the backend does not send itself is sent as the final response when execute returns
+ * or the request is released. Fails with FAILED_PRECONDITION if a final response was sent. */
 kelp_status *kelp_backend_respond(kelp_backend_request *request,
                                   kelp_backend_response **out) KELP_MUST_USE;
 
 /* Returns Triton's handle. */
 TRITONBACKEND_Response *kelp_backend_response_raw(const kelp_backend_response *response);
 
-/* Adds an output and gets its memory, row-major, in host memory and writable until the response is
- * sent. Fails with INVALID_ARGUMENT for KELP_STRING (use kelp_backend_put), types that Triton
- * lacks and negative dimensions. */
+/* Adds an output and gets its row-major host memory, which is writable until the response is sent.
+ * Fails with INVALID_ARGUMENT for KELP_STRING (use kelp_backend_put), types that Triton lacks and
+ * negative dimensions, and UNIMPLEMENTED if the server provides GPU memory. */
 kelp_status *kelp_backend_output_data(kelp_backend_response *response, const char *name,
                                       kelp_dtype dtype, int32_t rank, const int64_t *shape,
                                       void **out_data) KELP_MUST_USE;
@@ -572,8 +574,8 @@ kelp_status *kelp_backend_output_data(kelp_backend_response *response, const cha
 #define kelp_backend_output(response, name, dtype, rank, shape, out_data) \
     kelp_backend_output_data((response), (name), (dtype), (rank), (shape), (void **)(out_data))
 
-/* Adds an output with the type and shape of a dense tensor, and sets the tensor's data to the
- * memory to write it to. Otherwise as kelp_backend_output_data. */
+/* Adds an output with the type and shape of a dense tensor, and sets the tensor's `data` to the
+ * memory of the output. Otherwise as kelp_backend_output_data. */
 kelp_status *kelp_backend_output_tensor(kelp_backend_response *response, const char *name,
                                         kelp_tensor *inout_tensor) KELP_MUST_USE;
 
@@ -615,18 +617,19 @@ kelp_status *kelp_backend_set_bool(kelp_backend_response *response, const char *
 /* Flag of kelp_backend_send: no response follows. */
 #define KELP_BACKEND_FINAL 1u
 
-/* Sends a response, which becomes invalid in every case. `take_error` is NULL, or a failure that
- * is sent instead of outputs. Responses of a model that is not decoupled are always final. If
- * several threads respond to one request, the backend must ensure that the final response is sent
- * last. Fails with FAILED_PRECONDITION if a final response was sent. */
+/* Sends a response. The response becomes invalid even if this function fails. `take_error` is NULL,
+ * or a failure that is sent instead of outputs. Responses of a model that is not decoupled are
+ * always final. If several threads respond to one request, the backend must ensure that the final
+ * response is sent last. Fails with FAILED_PRECONDITION if a final response was sent. */
 kelp_status *kelp_backend_send(kelp_backend_response *take_response, uint32_t flags,
                                kelp_status *take_error) KELP_MUST_USE;
 
 /* Destroys a response without sending it. NULL is allowed. */
 void kelp_backend_response_destroy(kelp_backend_response *take_response);
 
-/* Writes a state of the request's sequence (sequence_batching.state in the configuration), which
- * the next request of the sequence receives as an input. */
+/* Writes a state of the request's sequence (sequence_batching.state in the configuration). The next
+ * request of the sequence receives it as an input. Works in NVIDIA's server only: Kelp's server
+ * rejects models with sequence batching. */
 kelp_status *kelp_backend_put_state(kelp_backend_request *request, const char *name,
                                     const kelp_tensor *tensor) KELP_MUST_USE;
 
@@ -634,8 +637,8 @@ kelp_status *kelp_backend_put_state(kelp_backend_request *request, const char *n
  *
  * Functions of this section are thread-safe except kelp_backend_factory_create. */
 
-/* Creates a factory, which responds to a request also after it is released. The backend destroys
- * it. The model stays loaded until then. */
+/* Creates a factory, which creates responses to a request also after the request is released. The
+ * backend destroys the factory. The model stays loaded until then. */
 kelp_status *kelp_backend_factory_create(kelp_backend_request *request,
                                          kelp_backend_factory **out) KELP_MUST_USE;
 
@@ -650,15 +653,17 @@ bool kelp_backend_factory_is_cancelled(const kelp_backend_factory *factory);
  * already. */
 kelp_status *kelp_backend_factory_finish(kelp_backend_factory *factory) KELP_MUST_USE;
 
-/* Destroys a factory. NULL is allowed. The last of a request and its factories ends the request if
- * that was not done, with an error if it had no response and the model is not decoupled. */
+/* Destroys a factory. NULL is allowed. If the request is released, this is its last factory and no
+ * final response was sent, the SDK ends the request; if the request had no response and the model
+ * is not decoupled, the client gets an error. */
 void kelp_backend_factory_destroy(kelp_backend_factory *take_factory);
 
 /* ---- Batches ---- */
 
 /* Concatenates an input of several requests along the first dimension into a row-major tensor in
- * memory of the first request; without a copy for one request with one buffer. Arguments and
- * errors are those of kelp_backend_input, and INVALID_ARGUMENT if the other dimensions differ. */
+ * memory of the first request. A single request with one buffer is not copied. Arguments and errors
+ * are those of kelp_backend_input. Also fails with INVALID_ARGUMENT if the other dimensions differ.
+ */
 kelp_status *kelp_backend_gather(kelp_backend_request **requests, size_t request_count,
                                  const char *name, kelp_dtype dtype, int32_t rank,
                                  kelp_tensor *out) KELP_MUST_USE;
@@ -669,11 +674,12 @@ kelp_status *kelp_backend_gather_flat(kelp_backend_request **requests, size_t re
                                       const char *name, kelp_dtype dtype,
                                       kelp_tensor *out) KELP_MUST_USE;
 
-/* Splits an output of the whole batch, with any strides, along the first dimension and adds the
- * parts to the current responses of the requests that want it. With `like`, the name of an input,
- * each part has the shape of that input of its request (BATCH_SCATTER_WITH_INPUT_SHAPE); without
- * (NULL), its first dimension is kelp_backend_request_batch. Fails with INVALID_ARGUMENT if the
- * parts do not add up to the tensor. */
+/* Splits an output of the whole batch along the first dimension, and adds each part to the current
+ * response of its request if the request wants the output. `tensor` may have any strides. If `like`
+ * is the name of an input, each part has the shape of this input in its request
+ * (BATCH_SCATTER_WITH_INPUT_SHAPE). If `like` is NULL, the first dimension of each part is
+ * kelp_backend_request_batch. Fails with INVALID_ARGUMENT if the sizes of the parts do not add up
+ * to the tensor. */
 kelp_status *kelp_backend_scatter(kelp_backend_request **requests, size_t request_count,
                                   const char *name, const char *like,
                                   const kelp_tensor *tensor) KELP_MUST_USE;
@@ -682,9 +688,10 @@ kelp_status *kelp_backend_scatter(kelp_backend_request **requests, size_t reques
 size_t kelp_backend_batch_input_count(const kelp_backend_model *model);
 
 /* Creates an input that `batch_input` declares (kinds BATCH_ELEMENT_COUNT to
- * BATCH_ITEM_SHAPE_FLATTEN of Triton's ModelConfig) as INT32, INT64 or FP32, in memory of the
- * first request. For BATCH_MAX_ELEMENT_COUNT_AS_SHAPE, only the shape is meaningful. Fails with
- * OUT_OF_RANGE if `index` is out of range. */
+ * BATCH_ITEM_SHAPE_FLATTEN of Triton's ModelConfig), in memory of the first request. For
+ * BATCH_MAX_ELEMENT_COUNT_AS_SHAPE, only the shape is meaningful. Fails with OUT_OF_RANGE if
+ * `index` is out of range, and UNIMPLEMENTED if the type is not INT32, INT64 or FP32 or the kind is
+ * unknown. */
 kelp_status *kelp_backend_batch_input(kelp_backend_request **requests, size_t request_count,
                                       size_t index, const char **out_name,
                                       kelp_tensor *out) KELP_MUST_USE;
@@ -703,9 +710,10 @@ uint64_t kelp_backend_now_ns(void);
 
 /* ---- Inference by other models ---- */
 
-/* Creates an inference by a model of the same server; version -1 follows the model's version
- * policy. `request` (may be NULL) is the request on whose behalf it runs: its trace gets a child,
- * and cancelling it cancels the inference. The backend destroys the call. */
+/* Creates an inference by a model of the same server, a call; version -1 follows the model's
+ * version policy. `request` (may be NULL) is the request that needs the result: the call becomes
+ * part of its trace, and kelp_backend_call_wait cancels the call if the request is cancelled. The
+ * backend destroys the call. */
 kelp_status *kelp_backend_call_create(kelp_backend_model *model, kelp_backend_request *request,
                                       const char *model_name, int64_t model_version,
                                       kelp_backend_call **out) KELP_MUST_USE;
@@ -722,16 +730,18 @@ kelp_status *kelp_backend_call_wants(kelp_backend_call *call, const char *name) 
  * timeout, parameters). Do not use it after the start. */
 TRITONSERVER_InferenceRequest *kelp_backend_call_raw(kelp_backend_call *call);
 
-/* Callback for each response, which is then the last one that is kept, and once with `is_last`
- * when no more follow and inputs may be reused. `failure` (borrowed) is NULL or the response's
- * error. Called on a thread of the server, never twice at the same time. May destroy the call if
- * `is_last` is true. */
+/* Callback of a call. Called for each response, which has the highest index of the kept responses,
+ * and once more with `is_last` true when no response follows and inputs may be reused. `failure`
+ * (borrowed) is NULL or the response's error. Called on any thread, possibly within
+ * kelp_backend_call_start, but by one thread at a time. May destroy the call if `is_last` is true.
+ */
 typedef void (*kelp_backend_call_fn)(kelp_backend_call *call, const kelp_status *failure,
                                      bool is_last, void *userp);
 
-/* Starts the inference and returns. `fn` may be NULL if kelp_backend_call_wait is used. After a
- * failure, `fn` is not called and the call may be destroyed. After success, the call may already
- * be over and destroyed by `fn`. */
+/* Starts the inference. If the other backend does not block, it may run on the calling thread;
+ * otherwise the function returns without waiting. `fn` may be NULL if kelp_backend_call_wait is
+ * used. After a failure, `fn` is not called, and the backend may destroy the call. After success,
+ * the call may already be over and `fn` may have destroyed it. */
 kelp_status *kelp_backend_call_start(kelp_backend_call *call, kelp_backend_call_fn fn,
                                      void *userp) KELP_MUST_USE;
 
@@ -747,19 +757,20 @@ const kelp_status *kelp_backend_call_failure(const kelp_backend_call *call);
 size_t kelp_backend_call_response_count(const kelp_backend_call *call);
 
 /* Gets an output of a response. Type and rank are checked as in kelp_backend_input. Borrowed until
- * the call is cleared or destroyed. Fails with NOT_FOUND if there is no such output. */
+ * the call is cleared or destroyed. Fails with NOT_FOUND if there is no such response or output. */
 kelp_status *kelp_backend_call_output(kelp_backend_call *call, size_t response_index,
                                       const char *name, kelp_dtype dtype, int32_t rank,
                                       kelp_tensor *out) KELP_MUST_USE;
 
-/* Drops the responses that are kept, for example in a callback that processes a stream. */
+/* Deletes the responses received so far, for example in a callback that processes them one by one.
+ */
 void kelp_backend_call_clear(kelp_backend_call *call);
 
 /* Requests cancellation. Thread-safe. */
 void kelp_backend_call_cancel(kelp_backend_call *call);
 
-/* Destroys the call. If it is in flight, cancels it and waits, except in the last callback. NULL
- * is allowed. */
+/* Destroys the call. If it is in flight, cancels it and waits until it is over, except in the
+ * callback with `is_last` true. NULL is allowed. */
 void kelp_backend_call_destroy(kelp_backend_call *take_call);
 
 #ifdef __cplusplus

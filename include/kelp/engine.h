@@ -3,10 +3,14 @@
  * kelp/engine.h: runtime, engine and context.
  *
  *   kelp_runtime   thread pool, allocator, log callback and the registered providers
- *   kelp_engine    a model prepared for execution: created from a graph (checked, folded, fused,
- *                  matched to kernels) or loaded from an engine image that a builder wrote
- *                  (kelp/builder.h); weights are packed once and shared by all contexts
- *   kelp_context   one stream of inferences: bound tensors, memory plan and workspace
+ *   kelp_engine    a model prepared for execution, like a session of ONNX Runtime: created from a
+ *                  graph (kelp/graph.h) or loaded from an engine image, the contents of a plan
+ *                  file that a builder wrote (kelp/builder.h); contexts share its packed weights
+ *   kelp_context   runs inferences, one at a time: bound tensors, memory plans and workspace
+ *
+ * A provider is an implementation that a runtime registers under a name, such as "cpu" or
+ * "tensorrt". An operator provider runs nodes or subgraphs of an engine; an engine provider builds,
+ * loads and runs whole engines.
  *
  * Life cycle: create an engine, create a context, bind inputs, prepare (optional: plans memory if
  * a shape has changed), invoke. After the first inference with given shapes, invoke makes no heap
@@ -19,7 +23,7 @@
  *     them.
  *   - A runtime and an engine may be used by several threads at once; a context and the recordings
  *     made from it by one thread at a time.
- *   - A program needs one runtime. Several are independent of each other.
+ *   - One runtime per program is sufficient. Several runtimes are independent of each other.
  *   - Options structs begin with `struct_size`; zeroed fields take the defaults given in
  *     [brackets].
  */
@@ -40,8 +44,8 @@ extern "C" {
 typedef struct kelp_runtime kelp_runtime;
 
 /* Callback that receives one log message. `level` is 0 error, 1 warning, 2 info or 3 verbose.
- * `text` has `length` bytes and no trailing newline; it is valid during the call. Called from any
- * thread, from several at once. */
+ * `text` has `length` bytes and no trailing newline; it is valid during the call. Called on any
+ * thread, also on several threads at once. */
 typedef void (*kelp_log_callback)(void *userp, int level, const char *file, int line,
                                   const char *text, size_t length);
 
@@ -78,11 +82,12 @@ KELP_API kelp_status *kelp_runtime_register_opset(kelp_runtime *runtime,
 
 /* Loads a plug-in library (kelp/plugin.h) and registers its operators (with NULL as `self`), its
  * compute provider and its engine provider. The library is never unloaded. `path` is a file name,
- * relative or absolute; no search path applies. Not thread-safe: load before creating engines.
+ * relative or absolute; no directories are searched. Not thread-safe: load before creating engines.
  * Fails with
  * - NOT_FOUND: the file does not exist, or the library offers none of these;
- * - INVALID_ARGUMENT: not a plug-in library for this machine, or its table is malformed;
- * - UNIMPLEMENTED: built for another version of the plug-in interface;
+ * - INVALID_ARGUMENT: the file is not a plug-in library for this machine, or its table is
+ *   malformed;
+ * - UNIMPLEMENTED: the library was built for another version of the plug-in interface;
  * - any error of kelp_opset_register, kelp_compute_register and kelp_engine_provider_register. */
 KELP_API kelp_status *kelp_runtime_load_plugin(kelp_runtime *runtime,
                                                const char *path) KELP_MUST_USE;
@@ -90,9 +95,9 @@ KELP_API kelp_status *kelp_runtime_load_plugin(kelp_runtime *runtime,
 /* Returns the registry of operators, valid as long as the runtime. */
 KELP_API const kelp_opset_registry *kelp_runtime_opsets(const kelp_runtime *runtime);
 
-/* Returns limits for loading graphs that this runtime will run. `newest_onnx` is the newest
- * version of ai.onnx among the registered operators, which a plug-in may raise beyond Kelp's own.
- * The other fields have their defaults. */
+/* Returns limits for loading graphs that this runtime will run. `newest_onnx` is the newest opset
+ * version of ai.onnx that the registered operator providers support; a plug-in may support a newer
+ * one than Kelp. The other fields have their defaults. */
 KELP_API kelp_graph_limits kelp_runtime_graph_limits(const kelp_runtime *runtime);
 
 /* Returns the allocator of the runtime. */
@@ -103,8 +108,8 @@ KELP_API int kelp_runtime_threads(const kelp_runtime *runtime);
 
 /* Returns the instruction set that kernels use in this process: "portable", "avx2", "avx512",
  * "avx512 vnni", "avx512 vnni bf16", "neon", "dotprod" or "i8mm". `runtime` is not used. The
- * environment variable KELP_ISA, read once per process, lowers it: "portable", "avx2" or "avx512"
- * (without VNNI and BF16) on x86-64; "portable", "neon" or "dotprod" on arm64. */
+ * environment variable KELP_ISA, read once per process, selects a lower one: "portable", "avx2" or
+ * "avx512" (without VNNI and BF16) on x86-64; "portable", "neon" or "dotprod" on arm64. */
 KELP_API const char *kelp_runtime_isa(const kelp_runtime *runtime);
 
 /* Returns the version of the library, such as "0.1.0". Static string, thread-safe. */
@@ -115,7 +120,7 @@ KELP_API const char *kelp_version(void);
 /* A model prepared for execution. */
 typedef struct kelp_engine kelp_engine;
 
-/* Precision of float32 matrix products. Applies to models that the provider `cpu` runs.
+/* Precision of float32 GEMMs and convolutions. Applies to models that the provider `cpu` runs.
  *
  * KELP_PRECISION_BF16 rounds the operands of MatMul, Gemm and Conv with constant float32 weights,
  * and of fused attention, to bfloat16 (to nearest, ties to even; subnormals become zero). Weights
@@ -147,19 +152,21 @@ typedef struct kelp_engine_options {
     bool (*progress)(void *userp, size_t done, size_t total);
     void *progress_userp; /* passed to `progress` */
     /* Names of operator providers in order of preference, separated by commas, such as
-     * "onnxruntime,cpu". Each provider takes the nodes that it supports among those that its
-     * predecessors left (see "Subgraphs" in kelp/opset.h); no other provider is considered. NULL:
-     * every registered provider except those with KELP_OPSET_BY_NAME; each one gets the nodes that
-     * Kelp's own kernels do not support and the regions for which its `cost_ns` is lower. [NULL] */
+     * "onnxruntime,cpu". A node is assigned to the first of them that supports it (see "Subgraphs"
+     * in kelp/opset.h); providers that are not listed are not used. NULL: uses every registered
+     * provider except those with KELP_OPSET_BY_NAME. Kelp's own kernels then run all nodes except
+     * those that they do not support, and the regions for which another provider's `cost_ns` is
+     * lower. [NULL] */
     const char *providers;
-    kelp_precision precision; /* precision of matrix products [KELP_PRECISION_F32] */
+    kelp_precision precision; /* see kelp_precision [KELP_PRECISION_F32] */
 } kelp_engine_options;
 
-/* Creates an engine from a graph. Retains both; `options` may be NULL. Fails with
- * - UNIMPLEMENTED: a provider for some nodes is missing (lists all of them), or an input or output
+/* Creates an engine from a graph. Retains `runtime` and `graph`; `options` may be NULL. Fails with
+ * - UNIMPLEMENTED: no provider supports some nodes (the message lists them), or an input or output
  *   is a sparse tensor;
- * - INVALID_ARGUMENT: a node has wrong attributes, types or shapes (names the node);
- * - NOT_FOUND: `options->providers` contains an unknown name (lists the registered ones);
+ * - INVALID_ARGUMENT: a node has wrong attributes, types or shapes (the message names the node), or
+ *   `options->precision` has an unknown value;
+ * - NOT_FOUND: `options->providers` contains an unknown name (the message lists the known ones);
  * - CANCELLED: `options->progress` returned false;
  * - any error of a provider that prepares a subgraph. */
 KELP_API kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
@@ -174,20 +181,20 @@ KELP_API void kelp_engine_release(kelp_engine *engine);
 
 /* ---- Engine images ----
  *
- * An engine image is an engine that kelp_builder_build serialized for one provider (TensorRT calls
- * it a serialized engine). */
+ * An engine image is an engine that kelp_builder_build serialized for one provider (TensorRT: a
+ * serialized engine). A file with an engine image is a plan file, hence the name kelp_plan_. */
 
-/* Returns true if the bytes begin like an engine image of a registered provider. The first 64
- * bytes suffice. */
+/* Returns true if `data` begins with the signature of an engine image of a registered provider. The
+ * first 64 bytes are sufficient. */
 KELP_API bool kelp_plan_is_known(const kelp_runtime *runtime, const void *data, size_t size_bytes);
 
-/* Returns true if the file begins like an engine image of a registered provider. Returns false if
- * it cannot be read. */
+/* Returns true if the file begins with the signature of an engine image of a registered provider.
+ * Returns false if the file cannot be read. */
 KELP_API bool kelp_plan_is_file(const kelp_runtime *runtime, const char *path);
 
 /* Loads an engine image from a file. The file is mapped and must not be modified while the engine
- * exists; the provider `cpu` uses weights in place. Fails with
- * - NOT_FOUND, PERMISSION_DENIED or another code for a file that cannot be read;
+ * exists, because the provider `cpu` uses the weights in place. Fails with
+ * - NOT_FOUND, PERMISSION_DENIED or another code: the file cannot be read;
  * - INVALID_ARGUMENT: no provider recognizes the image, or it is truncated or modified;
  * - FAILED_PRECONDITION: the image was built for another version of Kelp or another instruction
  *   set;
@@ -195,10 +202,10 @@ KELP_API bool kelp_plan_is_file(const kelp_runtime *runtime, const char *path);
 KELP_API kelp_status *kelp_engine_load_file(kelp_runtime *runtime, const char *path,
                                             kelp_engine **out) KELP_MUST_USE;
 
-/* Loads an engine image from memory. `data` is borrowed until the last reference is dropped; then
- * `release(userp)` is called, and also if this function fails (`release` may be NULL). Align
- * `data` to 64 bytes, or else weights are copied. `label` (may be NULL) names the image in error
- * messages. Errors are those of kelp_engine_load_file. */
+/* Loads an engine image from memory. `data` is borrowed until the last reference to the engine is
+ * dropped. Then, or if this function fails, `release(userp)` is called, unless `release` is NULL.
+ * If `data` is not aligned to 64 bytes, weights are copied. `label` (may be NULL) names the image
+ * in error messages. Errors are those of kelp_engine_load_file. */
 KELP_API kelp_status *kelp_engine_load(kelp_runtime *runtime, const void *data, size_t size_bytes,
                                        const char *label, void (*release)(void *userp), void *userp,
                                        kelp_engine **out) KELP_MUST_USE;
@@ -220,7 +227,7 @@ KELP_API bool kelp_engine_profile_shape(const kelp_engine *engine, size_t profil
 /* Computes how many bytes of activations and scratch memory a context needs for the maximum shapes
  * of `profile`. Without profiles, pass 0; all input shapes must then be fixed. Fails with
  * FAILED_PRECONDITION if a dynamic dimension has no bound, OUT_OF_RANGE if there is no such
- * profile and UNIMPLEMENTED if the provider cannot tell. */
+ * profile and UNIMPLEMENTED if the provider cannot compute it. */
 KELP_API kelp_status *kelp_engine_workspace_bytes(const kelp_engine *engine, size_t profile,
                                                   size_t *out) KELP_MUST_USE;
 
@@ -244,8 +251,8 @@ KELP_API size_t kelp_engine_refittable_count(const kelp_engine *engine);
 KELP_API const char *kelp_engine_refittable(const kelp_engine *engine, size_t index);
 
 /* Replaces weights by name; copies their data. Either all are replaced or none. No context of the
- * engine may run at the same time. Afterwards every context computes what a newly built engine
- * would; recordings must be made again. Fails with
+ * engine may run at the same time. Afterwards, existing contexts use the new weights, and the
+ * results are those of a newly built engine; recordings must be made again. Fails with
  * - NOT_FOUND: a name is not replaceable (lists those that are);
  * - INVALID_ARGUMENT: type or element count do not match (states the expected ones), or the image
  *   was modified;
@@ -259,9 +266,10 @@ KELP_API kelp_status *kelp_engine_refit(kelp_engine *engine, const kelp_weights 
  *
  * The provider `cpu` returns UNIMPLEMENTED for all functions of this section. */
 
-/* Supplies the kernels that an earlier process compiled, as kelp_engine_write_runtime_cache
- * returned them. Copies `data`. Call before creating contexts. Fails with INVALID_ARGUMENT if the
- * cache is for another device or version; kernels are then compiled again. */
+/* Supplies kernels that an earlier process compiled for this engine and passed to the callback of
+ * kelp_engine_write_runtime_cache. Copies `data`. Call before creating contexts. Fails with
+ * INVALID_ARGUMENT if the cache is for another device or version; kernels are then compiled again.
+ */
 KELP_API kelp_status *kelp_engine_set_runtime_cache(kelp_engine *engine, const void *data,
                                                     size_t size_bytes) KELP_MUST_USE;
 
@@ -272,7 +280,7 @@ KELP_API kelp_status *kelp_engine_write_runtime_cache(kelp_engine *engine,
                                                                     size_t length),
                                                       void *userp) KELP_MUST_USE;
 
-/* Gets the number of bytes of weights that may stay in host memory. More than 0 only for an image
+/* Gets the number of bytes of weights that may stay in host memory. It is 0 unless the image was
  * built with KELP_BUILD_WEIGHT_STREAMING. */
 KELP_API kelp_status *kelp_engine_streamable_weights(const kelp_engine *engine,
                                                      size_t *out_bytes) KELP_MUST_USE;
@@ -340,15 +348,15 @@ KELP_API kelp_subgraph_info kelp_engine_subgraph(const kelp_engine *engine, size
 
 /* ---- Context ---- */
 
-/* Execution state of one stream of inferences. */
+/* Execution state for inferences that run one at a time. */
 typedef struct kelp_context kelp_context;
 
 /* Creates a context and retains the engine. Fails with FAILED_PRECONDITION if the engine image was
  * built without weights and has not been refitted. */
 KELP_API kelp_status *kelp_context_create(kelp_engine *engine, kelp_context **out) KELP_MUST_USE;
 
-/* Destroys a context. It must not be running. Its recordings stay valid objects that fail to
- * replay. */
+/* Destroys a context. It must not be running. Its recordings must still be destroyed; replaying one
+ * fails with FAILED_PRECONDITION. */
 KELP_API void kelp_context_destroy(kelp_context *context);
 
 /* Binds an input. Copies the descriptor, not the elements: `tensor->data` must stay valid and
@@ -360,15 +368,15 @@ KELP_API kelp_status *kelp_context_set_input(kelp_context *context, size_t index
                                              const kelp_tensor *tensor) KELP_MUST_USE;
 
 /* Binds `capacity_bytes` bytes at `data` for an output; no alignment is required. The memory must
- * stay valid until the inference has finished. NULL restores the default, memory of the context.
- * Removes an output allocator. Fails with INVALID_ARGUMENT if there is no such output. An
- * inference whose output is larger fails with OUT_OF_RANGE. */
+ * stay valid until the inference has finished. If `data` is NULL, the context provides the
+ * memory, as by default. Removes an output allocator. Fails with INVALID_ARGUMENT if there is no
+ * such output. If the output is larger than its memory, the inference fails with OUT_OF_RANGE. */
 KELP_API kelp_status *kelp_context_set_output(kelp_context *context, size_t index, void *data,
                                               size_t capacity_bytes) KELP_MUST_USE;
 
-/* Sets the device of an output: of the bound memory, of memory from its allocator or of the
- * context's memory. The default is {kDLCPU, 0}. Fails with INVALID_ARGUMENT for a device that the
- * provider does not support; `cpu` supports host memory only. */
+/* Sets the device whose memory holds an output, whether this memory is bound, returned by an output
+ * allocator or provided by the context. The default is {kDLCPU, 0}. Fails with INVALID_ARGUMENT for
+ * a device that the provider does not support; `cpu` supports host memory only. */
 KELP_API kelp_status *kelp_context_set_output_device(kelp_context *context, size_t index,
                                                      DLDevice device) KELP_MUST_USE;
 
@@ -377,9 +385,9 @@ KELP_API kelp_status *kelp_context_set_output_device(kelp_context *context, size
 KELP_API kelp_status *kelp_context_set_profile(kelp_context *context, size_t profile) KELP_MUST_USE;
 
 /* Supplies memory for activations, aligned to 64 bytes. It must stay valid until the context is
- * destroyed or gets another workspace. NULL restores the default, memory of the context. Fails
- * with INVALID_ARGUMENT if it is not aligned. An inference that needs more fails with
- * RESOURCE_EXHAUSTED. */
+ * destroyed or gets another workspace. If `data` is NULL, the context provides the memory,
+ * as by default. Fails with INVALID_ARGUMENT if `data` is not aligned. An inference that needs more
+ * fails with RESOURCE_EXHAUSTED. */
 KELP_API kelp_status *kelp_context_set_workspace(kelp_context *context, void *data,
                                                  size_t size_bytes) KELP_MUST_USE;
 
@@ -419,19 +427,19 @@ KELP_API kelp_status *kelp_context_invoke(kelp_context *context) KELP_MUST_USE;
 KELP_API const kelp_tensor *kelp_context_output(const kelp_context *context, size_t index);
 
 /* Cancels the running inference or replay, which then returns CANCELLED. Thread-safe. Has no
- * effect if none is running. The inference checks before each node, each loop iteration and,
- * within a node, each chunk of parallel work (a few milliseconds); a kernel that does not split
- * its work finishes first. Outputs are undefined afterwards; the context can be used again. A
- * provider that cannot be interrupted finishes the inference. */
+ * effect if none is running. The inference checks for cancellation before each node, each loop
+ * iteration and each chunk of parallel work within a node (a few milliseconds); a kernel that does
+ * not split its work finishes first. Outputs are undefined afterwards; the context can be used
+ * again. A provider that cannot be interrupted finishes the inference. */
 KELP_API void kelp_context_cancel(kelp_context *context);
 
 /* Callback that is polled during an inference. Returning true cancels the inference. It must be
  * cheap. */
 typedef bool (*kelp_interrupt_fn)(void *userp);
 
-/* Sets a callback that is polled wherever kelp_context_cancel takes effect, on the thread that
- * invokes; NULL removes it. Do not call during an inference. A provider that cannot be
- * interrupted ignores it. */
+/* Sets a callback that the inference polls when it checks for cancellation (see
+ * kelp_context_cancel), on the thread that called invoke; NULL removes it. Do not call during an
+ * inference. A provider that cannot be interrupted ignores it. */
 KELP_API void kelp_context_set_interrupt(kelp_context *context, kelp_interrupt_fn fn, void *userp);
 
 /* ---- Streams ---- */
@@ -455,10 +463,10 @@ KELP_API void kelp_stream_destroy(kelp_stream *stream);
  * UNIMPLEMENTED for a wrapped stream: use the device library. */
 KELP_API kelp_status *kelp_stream_synchronize(kelp_stream *stream) KELP_MUST_USE;
 
-/* Enqueues an inference with the tensors bound at the time it runs. Neither the context nor bound
- * memory may be touched until `event` (may be NULL) is done or the stream is synchronized.
- * kelp_stream_synchronize returns the inference's failure. Fails with RESOURCE_EXHAUSTED if 1,024
- * inferences wait. For a wrapped stream: INVALID_ARGUMENT if the engine runs on `cpu`,
+/* Enqueues an inference of the bound tensors. Do not use the context or access bound memory until
+ * `event` (may be NULL) is done or the stream is synchronized. kelp_stream_synchronize returns the
+ * inference's failure. Fails with RESOURCE_EXHAUSTED if 1,024 inferences wait. For a wrapped
+ * stream, fails with INVALID_ARGUMENT if the engine runs on `cpu`,
  * UNIMPLEMENTED if `event` is not NULL or the provider has no streams. */
 KELP_API kelp_status *kelp_context_enqueue(kelp_context *context, kelp_stream *stream,
                                            kelp_event *event) KELP_MUST_USE;
@@ -471,15 +479,16 @@ KELP_API kelp_status *kelp_context_enqueue(kelp_context *context, kelp_stream *s
 /* A recorded inference. Use it on one thread at a time, together with its context. */
 typedef struct kelp_capture kelp_capture;
 
-/* Records the inference for the bound shapes and addresses as a flat list of kernel calls. Does
- * not run it on the provider `cpu`. Fails with FAILED_PRECONDITION if a shape depends on data
- * (names the node), an input is not aligned to its element type or an output has an allocator, and
- * UNIMPLEMENTED if the provider has no recordings. */
+/* Records the inference for the bound shapes and addresses as a flat list of kernel calls. On
+ * the provider `cpu`, recording does not execute the inference. Fails with FAILED_PRECONDITION if a
+ * shape depends on data (names the node), an input is not aligned to its element type or an output
+ * has an allocator, and UNIMPLEMENTED if the provider has no recordings. */
 KELP_API kelp_status *kelp_context_capture(kelp_context *context, kelp_capture **out) KELP_MUST_USE;
 
 /* Runs the recorded inference: reads the inputs and writes the outputs at the recorded addresses.
- * Results are bitwise those of kelp_context_invoke. Fails with FAILED_PRECONDITION if the context
- * was bound again, refitted or destroyed since; otherwise like kelp_context_invoke. */
+ * Results are bitwise equal to those of kelp_context_invoke. Fails with FAILED_PRECONDITION if,
+ * after the recording, tensors of the context were bound again, the engine was refitted or the
+ * context was destroyed. Other errors are those of kelp_context_invoke. */
 KELP_API kelp_status *kelp_capture_replay(kelp_capture *capture) KELP_MUST_USE;
 
 /* Returns the number of recorded kernel calls. */
@@ -490,7 +499,7 @@ KELP_API void kelp_capture_destroy(kelp_capture *capture);
 
 /* ---- Statistics ---- */
 
-/* Counters of a context's current execution plan. */
+/* Counters of a context's plan for the current input shapes. */
 typedef struct kelp_plan_stats {
     size_t steps;                       /* number of kernels that an inference calls */
     size_t views;                       /* number of nodes that became views */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp/status.h: the error type that every Kelp function returns.
+ * kelp/status.h: the error type of Kelp's functions.
  *
- * A kelp_status is a pointer. NULL means success and costs nothing. A failure carries a code, a
- * message, the source location that raised it and, optionally, the failure that caused it.
- * Triton's C API sees the same object as TRITONSERVER_Error, so no conversion happens between the
- * two.
+ * A function that can fail returns a pointer to a kelp_status. NULL means success. A failure
+ * contains a code, a message, the source location that raised it and, optionally, the failure that
+ * caused it. In libtritonserver.so, a TRITONSERVER_Error is a kelp_status whose message includes
+ * those of its causes. Triton has fewer codes than Kelp.
  *
  * Unless stated otherwise:
  *   - A function that returns a kelp_status transfers ownership of it to the caller, who frees it
@@ -15,7 +15,8 @@
  *   - Any function that allocates may fail with RESOURCE_EXHAUSTED (kelp_status_oom).
  *
  * Thread safety: a status may be passed between threads, but only one thread may use it at a time.
- * Reading a status from several threads at once is safe as long as nobody modifies or frees it.
+ * Reading a status from several threads at once is safe as long as no thread modifies or
+ * frees it.
  */
 #ifndef KELP_STATUS_H_
 #define KELP_STATUS_H_
@@ -54,13 +55,13 @@ typedef enum kelp_code {
     KELP_UNKNOWN = 2,   /* an error that no other code describes */
     /* an argument or input is wrong, whatever the state of the system */
     KELP_INVALID_ARGUMENT = 3,
-    KELP_DEADLINE_EXCEEDED = 4,   /* a timeout expired first */
+    KELP_DEADLINE_EXCEEDED = 4,   /* a timeout expired */
     KELP_NOT_FOUND = 5,           /* a named object does not exist */
     KELP_ALREADY_EXISTS = 6,      /* an object of this name exists already */
     KELP_PERMISSION_DENIED = 7,   /* the caller may not do this */
     KELP_RESOURCE_EXHAUSTED = 8,  /* memory, a queue or a quota is exhausted */
     KELP_FAILED_PRECONDITION = 9, /* the object is not in the required state */
-    KELP_ABORTED = 10,            /* a concurrent operation got in the way */
+    KELP_ABORTED = 10,            /* conflict with a concurrent operation */
     KELP_OUT_OF_RANGE = 11,       /* an index or a size exceeds its limit */
     KELP_UNIMPLEMENTED = 12,      /* the operation is not supported */
     KELP_INTERNAL = 13,           /* an invariant of the implementation was violated */
@@ -88,9 +89,9 @@ KELP_API kelp_status *kelp_status_newv(kelp_code code, const char *file, int lin
  * no effect. Thread-safe. */
 KELP_API kelp_status *kelp_status_oom(void) KELP_MUST_USE;
 
-/* Adds context: returns a new failure whose cause is `take_cause`, with the same code and domain.
- * Takes ownership of `take_cause`. Returns NULL for NULL. If memory is exhausted, returns
- * `take_cause` unchanged. */
+/* Adds context to a failure: returns a new failure with the same code and domain
+ * (kelp_status_domain) whose cause is `take_cause`. Takes ownership of `take_cause`. Returns NULL
+ * for NULL. If memory is exhausted, returns `take_cause` unchanged. */
 KELP_API kelp_status *kelp_status_annotate(kelp_status *take_cause, const char *file, int line,
                                            const char *format, ...) KELP_PRINTF(4, 5) KELP_MUST_USE;
 
@@ -120,9 +121,9 @@ KELP_API const char *kelp_status_file(const kelp_status *status);
 /* Returns the source line that raised the failure; 0 for NULL. */
 KELP_API int kelp_status_line(const kelp_status *status);
 
-/* Part of the builder and engine interfaces that failed. */
+/* Interface in which a failure occurred. Other interfaces do not set a domain. */
 typedef enum kelp_domain {
-    KELP_DOMAIN_NONE = 0,     /* not set; every other interface */
+    KELP_DOMAIN_NONE = 0,     /* not set */
     KELP_DOMAIN_BUILDER = 1,  /* builder, configuration or build */
     KELP_DOMAIN_NETWORK = 2,  /* network or layer */
     KELP_DOMAIN_ENGINE = 3,   /* operation on an engine, such as a refit */
@@ -131,8 +132,8 @@ typedef enum kelp_domain {
     KELP_DOMAIN_PARAMETER = 6 /* argument of the call */
 } kelp_domain;
 
-/* Returns the domain. An annotation has the domain of its cause. Returns KELP_DOMAIN_NONE for
- * NULL. */
+/* Returns the domain. A failure that kelp_status_annotate created has the domain of its cause.
+ * Returns KELP_DOMAIN_NONE for NULL. */
 KELP_API kelp_domain kelp_status_domain(const kelp_status *status);
 
 /* Sets the domain. Has no effect on NULL and on the out-of-memory status. */
