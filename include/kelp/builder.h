@@ -150,8 +150,8 @@ KELP_API const void *kelp_builder_config_timing_cache(const kelp_builder_config 
                                                       size_t *out_size_bytes);
 
 /* Callback that receives the progress of a build: `phase` has reached `step` of `steps`. `parent`
- * is the name of the enclosing phase, or NULL. Called on the thread that builds. Returning false
- * cancels the build. */
+ * is the name of the enclosing phase, or NULL. Calls are serialized; `cpu` calls it on the thread
+ * that builds, `tensorrt` on any thread. Returning false cancels the build. */
 typedef bool (*kelp_progress_fn)(void *userp, const char *phase, const char *parent, int step,
                                  int steps);
 
