@@ -3,10 +3,10 @@
  * kelp/builder.h: builds engine images ahead of time.
  *
  * A network is assembled layer by layer (kelp/network.h) or parsed from ONNX. A configuration
- * states how it may run: shapes, precisions, memory limits, weights that can be refitted. A
- * provider turns both into an engine image, which kelp_engine_load runs. Built-in providers: `cpu`
- * (an image that is mapped, not read), `tensorrt` (an engine of NVIDIA TensorRT) and `null` (an
- * engine that returns zeros).
+ * specifies shapes, precisions, memory limits and the weights that a refit can replace. A provider
+ * builds an engine image from both: the bytes of an engine, which a plan file stores and
+ * kelp_engine_load loads. Built-in providers: `cpu` (the image is mapped and used in place),
+ * `tensorrt` (an engine of NVIDIA TensorRT) and `null` (an engine that returns zeros).
  *
  *   kelp_runtime_create → kelp_builder_create → kelp_builder_create_network →
  *   kelp_network_add_… → kelp_builder_create_config → kelp_builder_build → kelp_engine_load
@@ -14,11 +14,11 @@
  * Unless stated otherwise:
  *   - Objects are reference-counted and retain their parents; release them in any order. Layers
  *     and tensors belong to their network. Release functions accept NULL.
- *   - A builder with its networks and configurations is used by one thread at a time. Different
- *     builders are independent.
- *   - Errors: INVALID_ARGUMENT names layer, tensor and shapes; UNIMPLEMENTED lists what the
- *     provider does not support; messages include the log of the provider's library.
- *     kelp_status_domain tells which part failed.
+ *   - A builder, its networks and its configurations must be used by one thread at a time.
+ *     Different builders are independent.
+ *   - Errors: INVALID_ARGUMENT names layer, tensor and shapes. UNIMPLEMENTED names the features
+ *     that the provider does not support. Messages include the log of the provider's library.
+ *     kelp_status_domain returns the module that failed.
  *
  * Source: builder interfaces of TensorRT 10 (NvInfer.h), mapped one to one in docs/engines.md.
  */
@@ -70,18 +70,18 @@ KELP_API kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void
 
 /* ---- Configuration ---- */
 
-/* Flags of a build. A provider rejects those that it does not support. */
+/* Flags of a build. A provider rejects flags that it does not support. */
 typedef enum kelp_builder_flag {
-    KELP_BUILD_FP16 = 1u << 0,  /* allow float16 */
+    KELP_BUILD_FP16 = 1u << 0,  /* allow float16; not supported by built-in providers */
     KELP_BUILD_BF16 = 1u << 1,  /* allow bfloat16; on `cpu`, see KELP_PRECISION_BF16 */
-    KELP_BUILD_INT8 = 1u << 2,  /* allow int8 */
-    KELP_BUILD_FP8 = 1u << 3,   /* allow 8-bit floats */
+    KELP_BUILD_INT8 = 1u << 2,  /* allow int8; not supported by built-in providers */
+    KELP_BUILD_FP8 = 1u << 3,   /* allow 8-bit floats; not supported by built-in providers */
     KELP_BUILD_TF32 = 1u << 4,  /* allow TensorFloat-32 */
     KELP_BUILD_REFIT = 1u << 5, /* every weight can be replaced in the engine */
     /* weights named by kelp_network_mark_refittable can be replaced */
     KELP_BUILD_REFIT_INDIVIDUAL = 1u << 6,
     KELP_BUILD_STRIP_WEIGHTS = 1u << 7,    /* refittable weights are left out of the image */
-    KELP_BUILD_WEIGHT_STREAMING = 1u << 8, /* weights may stay in host memory */
+    KELP_BUILD_WEIGHT_STREAMING = 1u << 8, /* weights may stay in host memory during inference */
     /* the image runs on other versions of the provider's library */
     KELP_BUILD_VERSION_COMPATIBLE = 1u << 9,
     KELP_BUILD_DISABLE_FUSION = 1u << 10, /* runs the network as written; for debugging */
@@ -92,7 +92,7 @@ typedef enum kelp_builder_flag {
 /* Memory that can be limited. */
 typedef enum kelp_memory_pool {
     KELP_POOL_WORKSPACE = 0, /* activations and scratch memory of one context */
-    KELP_POOL_HOST = 1,      /* host memory of the build itself */
+    KELP_POOL_HOST = 1,      /* host memory of the build; no built-in provider limits it */
     KELP_POOL_DEVICE = 2     /* device memory */
 } kelp_memory_pool;
 
@@ -107,49 +107,51 @@ KELP_API kelp_builder_config *kelp_builder_config_retain(kelp_builder_config *co
 KELP_API void kelp_builder_config_release(kelp_builder_config *config);
 
 /* Sets the flags, bits of kelp_builder_flag. Fails with UNIMPLEMENTED for a flag that the provider
- * does not support (lists those that it does). `cpu` supports BF16, the three flags for refitting
- * and DISABLE_FUSION; `null` supports none. */
+ * does not support; the message lists the supported flags. `cpu` supports BF16, the three flags for
+ * refitting and DISABLE_FUSION; `null` supports none. */
 KELP_API kelp_status *kelp_builder_config_set_flags(kelp_builder_config *config,
                                                     uint32_t flags) KELP_MUST_USE;
 
 /* Returns the flags. */
 KELP_API uint32_t kelp_builder_config_flags(const kelp_builder_config *config);
 
-/* Limits a memory pool; 0 removes the limit. If the limit is exceeded, the build selects
- * algorithms that need less or fails with RESOURCE_EXHAUSTED. Fails with UNIMPLEMENTED for a pool
- * that the provider does not limit: `cpu` limits KELP_POOL_WORKSPACE, `tensorrt` also
- * KELP_POOL_DEVICE. */
+/* Limits a memory pool; 0 removes the limit. If the limit is exceeded, the build selects algorithms
+ * that need less memory or fails with RESOURCE_EXHAUSTED; `cpu` always fails. Fails with
+ * INVALID_ARGUMENT for an unknown pool and UNIMPLEMENTED for a pool that the provider does not
+ * limit: `cpu` limits KELP_POOL_WORKSPACE, `tensorrt` also KELP_POOL_DEVICE. */
 KELP_API kelp_status *kelp_builder_config_set_memory_limit(kelp_builder_config *config,
                                                            kelp_memory_pool pool,
                                                            size_t size_bytes) KELP_MUST_USE;
 
 /* Sets the optimization level, 0 (fastest build) to 5; 3 by default. On `cpu`, an image of level 0
- * to 2 holds the graph and weights of the model and is optimized and packed each time it is
- * loaded; from level 3 on, the build does so once, and the image is up to twice as large. Results
- * are bitwise the same. Fails with INVALID_ARGUMENT for another level. */
+ * to 2 contains the original graph and weights, and each load optimizes the graph and packs the
+ * weights. From level 3 on, the build does both once, and the image is up to twice as large.
+ * Results are bit-identical at all levels. Fails with INVALID_ARGUMENT for another level. */
 KELP_API kelp_status *kelp_builder_config_set_optimization_level(kelp_builder_config *config,
                                                                  int level) KELP_MUST_USE;
 
-/* Adds a GPU architecture that the image must support, as 10 * major + minor (86, 89, 120).
- * Without any, the provider uses its default. Fails with INVALID_ARGUMENT for a provider without
- * devices and OUT_OF_RANGE after 32 entries. */
+/* Adds a GPU architecture that the image must support, as 10 * major + minor (86, 89, 120). If none
+ * is added, the provider uses its default. Fails with INVALID_ARGUMENT for a provider without
+ * devices or a value outside 10 to 999, and with OUT_OF_RANGE if 32 architectures were added
+ * before. */
 KELP_API kelp_status *kelp_builder_config_add_compute_capability(kelp_builder_config *config,
                                                                  int capability) KELP_MUST_USE;
 
-/* Supplies measurements of earlier builds, as kelp_builder_config_timing_cache returned them.
- * Copies `data`. Fails with UNIMPLEMENTED for a provider that does not measure while it builds,
- * such as `cpu`. */
+/* Sets the timing cache, the measurements of earlier builds, to bytes that
+ * kelp_builder_config_timing_cache returned. Copies `data`. Fails with UNIMPLEMENTED for a provider
+ * that does not measure while it builds, such as `cpu`. */
 KELP_API kelp_status *kelp_builder_config_set_timing_cache(kelp_builder_config *config,
                                                            const void *data,
                                                            size_t size_bytes) KELP_MUST_USE;
 
-/* Returns the measurements after a build, valid until the next build; NULL and 0 if there are
- * none. */
+/* Returns the timing cache after a build, valid until the next build; NULL and size 0 if it is
+ * empty. */
 KELP_API const void *kelp_builder_config_timing_cache(const kelp_builder_config *config,
                                                       size_t *out_size_bytes);
 
-/* Callback that reports progress: `step` of `steps` of `phase`. A nested phase has a `parent`,
- * otherwise NULL. Called on the thread that builds. Returning false cancels the build. */
+/* Callback that receives the progress of a build: `phase` has reached `step` of `steps`. `parent`
+ * is the name of the enclosing phase, or NULL. Calls are serialized; `cpu` calls it on the thread
+ * that builds, `tensorrt` on any thread. Returning false cancels the build. */
 typedef bool (*kelp_progress_fn)(void *userp, const char *phase, const char *parent, int step,
                                  int steps);
 
@@ -159,12 +161,12 @@ KELP_API void kelp_builder_config_set_progress(kelp_builder_config *config, kelp
 
 /* ---- Optimization profiles ----
  *
- * A profile gives the minimum, optimum and maximum shape of each input. A network with dynamic
- * dimensions needs at least one profile for a provider that compiles for shapes. The provider
- * `cpu` accepts any shape without profiles; with profiles, it enforces the one that a context
- * selects. */
+ * A profile specifies the minimum, optimum and maximum shape of each input. Providers that compile
+ * for particular shapes, such as `tensorrt`, need at least one profile for a network with dynamic
+ * dimensions. Without profiles, `cpu` accepts any shape. With profiles, it enforces the bounds of
+ * the profile that a context selects. */
 
-/* Adds an empty profile. Fails with OUT_OF_RANGE after 16 profiles. */
+/* Adds an empty profile. Fails with OUT_OF_RANGE if there are 16 profiles already. */
 KELP_API kelp_status *kelp_builder_config_add_profile(kelp_builder_config *config,
                                                       size_t *out_index) KELP_MUST_USE;
 
@@ -209,15 +211,15 @@ KELP_API kelp_blob *kelp_blob_retain(kelp_blob *blob);
 /* Drops a reference. */
 KELP_API void kelp_blob_release(kelp_blob *blob);
 
-/* Writes the bytes to a file. Writes to a temporary file and renames it, so that a reader never
- * sees a partial one. */
+/* Writes the bytes to a temporary file and renames it to `path`, so that a reader never sees a
+ * partial file. */
 KELP_API kelp_status *kelp_blob_save(const kelp_blob *blob, const char *path) KELP_MUST_USE;
 
 /* Builds an engine image. The caller releases it. The same network, configuration and library
  * produce the same bytes. Does not modify `network`; `config` only receives timing measurements.
  * Fails with
- * - INVALID_ARGUMENT: network or configuration belong to another provider, or a profile does not
- *   fit;
+ * - INVALID_ARGUMENT: the network or the configuration belongs to another provider, or a profile
+ *   does not match the network;
  * - NOT_FOUND: a profile names an unknown input;
  * - FAILED_PRECONDITION: the network has no outputs, or lacks a profile that the provider needs;
  * - UNIMPLEMENTED: the provider does not support a layer (lists all);
@@ -227,8 +229,9 @@ KELP_API kelp_status *kelp_builder_build(kelp_builder *builder, const kelp_netwo
                                          kelp_builder_config *config,
                                          kelp_blob **out_plan) KELP_MUST_USE;
 
-/* Returns true if the provider can build the network. Otherwise returns false, and `*out_reason`
- * (may be NULL) explains why; the caller frees it. It is set to NULL on success. */
+/* Returns true if the provider can build the network. Otherwise returns false and sets
+ * `*out_reason` to the reason, which the caller frees with kelp_status_free. Sets it to NULL on
+ * success. `out_reason` may be NULL. */
 KELP_API bool kelp_builder_supports(kelp_builder *builder, const kelp_network *network,
                                     kelp_status **out_reason);
 

@@ -2,28 +2,29 @@
 /*
  * kelp/network.h: networks assembled layer by layer.
  *
- * Each kelp_network_add_… function checks types, ranks and dimensions as far as they are known,
- * appends a layer and returns it. The network is unchanged if it fails.
+ * Each kelp_network_add_… function checks types, ranks and known dimensions, appends a layer to the
+ * network and returns the layer. If the function fails, the network is unchanged.
  *
  * Unless stated otherwise:
- *   - Errors: INVALID_ARGUMENT names layer, tensor, and the expected and actual types or shapes.
- *     The status has the domain KELP_DOMAIN_NETWORK.
- *   - `out` receives the layer and may be NULL. Layers and tensors belong to the network and are
- *     valid as long as it is.
+ *   - Errors: INVALID_ARGUMENT names layer, tensor, and the expected and actual types or shapes. A
+ *     status about a layer has the domain KELP_DOMAIN_NETWORK.
+ *   - `out` receives the layer. It may be NULL in kelp_network_add_…, but not in kelp_loop_add_…
+ *     and kelp_conditional_add_…. Layers and tensors belong to the network and are valid as long as
+ *     it is.
  *   - Options structs begin with `struct_size`; zeroed fields take the defaults given in
  *     [brackets], and NULL takes all defaults.
  *   - Weights are borrowed and must outlive the network. Weights without a name are called
  *     "<layer>.<role>" in a refit, for example "Convolution_3.kernel".
  *   - Names are copied. Returned strings are valid until the name changes.
  *   - A dimension of -1 is dynamic. Ranks that must be equal are never padded with 1; a dimension
- *     of 1 broadcasts only where stated. In a mask of axes, bit n is axis n. Axes are never
- *     negative.
+ *     of 1 broadcasts only where stated. A mask of axes is a bit set: bit n selects axis n. Axes
+ *     must not be negative.
  *   - Scalars are tensors of rank 0, or of one element where a function accepts both.
  *   - A network is used by one thread at a time.
  *
- * Source: layers of TensorRT 10's INetworkDefinition (NvInfer.h): 54 add methods. Where TensorRT
- * has a second version of a method (addScaleNd, addGatherV2, addDynamicQuantizeV2,
- * addNormalizationV2, addAttentionV2), one function covers both. docs/engines.md maps them.
+ * Source: 54 add methods of TensorRT 10's INetworkDefinition (NvInfer.h). One function covers both
+ * versions of a method (addScaleNd, addGatherV2, addDynamicQuantizeV2, addNormalizationV2,
+ * addAttentionV2). docs/engines.md maps TensorRT's names to Kelp's.
  */
 #ifndef KELP_NETWORK_H_
 #define KELP_NETWORK_H_
@@ -88,12 +89,13 @@ KELP_API size_t kelp_network_output_count(const kelp_network *network);
 /* Returns an output, or NULL if `index` is out of range. */
 KELP_API kelp_net_tensor *kelp_network_output(const kelp_network *network, size_t index);
 
-/* Makes a tensor an output; its name becomes the output's. Has no effect if it is one already.
- * Fails if the tensor is produced inside a loop or conditional. */
+/* Marks a tensor as an output with the name of the tensor. Has no effect if it is an output
+ * already. Fails with INVALID_ARGUMENT if the tensor belongs to another network or is produced
+ * inside a loop or conditional. */
 KELP_API kelp_status *kelp_network_mark_output(kelp_network *network,
                                                kelp_net_tensor *tensor) KELP_MUST_USE;
 
-/* Makes a tensor no longer an output. Fails with NOT_FOUND if it is not one. */
+/* Removes a tensor from the outputs. Fails with NOT_FOUND if it is not an output. */
 KELP_API kelp_status *kelp_network_unmark_output(kelp_network *network,
                                                  kelp_net_tensor *tensor) KELP_MUST_USE;
 
@@ -122,10 +124,11 @@ KELP_API kelp_layer_type kelp_layer_type_of(const kelp_layer *layer);
 /* Returns the name, such as "Convolution_3" by default. */
 KELP_API const char *kelp_layer_name(const kelp_layer *layer);
 
-/* Sets the name used in messages. Fails with INVALID_ARGUMENT if it is empty. */
+/* Sets the name, which messages and the default names of the layer's weights contain. Fails with
+ * INVALID_ARGUMENT if it is empty. */
 KELP_API kelp_status *kelp_layer_set_name(kelp_layer *layer, const char *name) KELP_MUST_USE;
 
-/* Returns the number of inputs, omitted optional ones included. */
+/* Returns the number of inputs, including optional inputs that are omitted. */
 KELP_API size_t kelp_layer_input_count(const kelp_layer *layer);
 
 /* Returns an input, or NULL if it is omitted or `index` is out of range. */
@@ -140,7 +143,7 @@ KELP_API kelp_net_tensor *kelp_layer_output(const kelp_layer *layer, size_t inde
 /* Returns the name, such as "tensor_7" by default. */
 KELP_API const char *kelp_net_tensor_name(const kelp_net_tensor *tensor);
 
-/* Sets the name. Fails with ALREADY_EXISTS if another tensor of the network has it and
+/* Sets the name. Fails with ALREADY_EXISTS if another tensor of the network has this name and
  * INVALID_ARGUMENT if it is empty. */
 KELP_API kelp_status *kelp_net_tensor_set_name(kelp_net_tensor *tensor,
                                                const char *name) KELP_MUST_USE;
@@ -153,13 +156,13 @@ KELP_API kelp_shape kelp_net_tensor_dims(const kelp_net_tensor *tensor);
 
 /* ---- Inputs and constants ---- */
 
-/* Adds an input of the network. Fails with ALREADY_EXISTS if a tensor has this name. `out` must
- * not be NULL. */
+/* Adds an input of the network. Its rank must be known. Fails with ALREADY_EXISTS if a tensor of
+ * the network has this name. `out` must not be NULL. */
 KELP_API kelp_status *kelp_network_add_input(kelp_network *network, const char *name,
                                              kelp_dtype dtype, kelp_shape dims,
                                              kelp_net_tensor **out) KELP_MUST_USE;
 
-/* Adds a constant of shape `dims`. The number of weights must match. */
+/* Adds a constant of shape `dims`. The number of weights must equal the number of elements. */
 KELP_API kelp_status *kelp_network_add_constant(kelp_network *network, kelp_shape dims,
                                                 kelp_weights weights,
                                                 kelp_layer **out) KELP_MUST_USE;
@@ -249,7 +252,7 @@ KELP_API kelp_status *kelp_network_add_elementwise(kelp_network *network, kelp_n
 /* Granularity of a scale layer. */
 typedef enum kelp_scale_mode {
     KELP_SCALE_UNIFORM = 0,    /* one coefficient */
-    KELP_SCALE_CHANNEL = 1,    /* one coefficient per index of `axis` */
+    KELP_SCALE_CHANNEL = 1,    /* one coefficient per index along `axis` */
     KELP_SCALE_ELEMENTWISE = 2 /* one coefficient per element of the axes from `axis` on */
 } kelp_scale_mode;
 
@@ -302,9 +305,9 @@ typedef struct kelp_window {
     int64_t pre_padding[3], post_padding[3];
     kelp_padding_mode padding_mode; /* how padding is determined */
     int64_t groups;                 /* number of groups of channels, convolutions only [1] */
-    /* computed kernel, and in bias computed bias; replace the weights [none] */
+    /* kernel and bias as tensors, used instead of the weights [none] */
     kelp_net_tensor *kernel, *bias;
-    bool include_padding; /* average pooling counts padded elements */
+    bool include_padding; /* average pooling includes padded elements */
     float blend;          /* with KELP_POOLING_BLEND: weight of the average, 0 to 1 */
 } kelp_window;
 
@@ -411,14 +414,14 @@ KELP_API kelp_status *kelp_network_add_grid_sample(kelp_network *network, kelp_n
 /* Options of a shuffle layer: transpose, then reshape, then transpose. */
 typedef struct kelp_shuffle {
     uint32_t struct_size; /* sizeof(kelp_shuffle) */
-    /* the first, and in second_transpose_given the second transpose applies */
+    /* true if first_transpose or second_transpose, respectively, applies */
     bool first_transpose_given, second_transpose_given;
     int32_t first_transpose[KELP_MAX_RANK]; /* permutation before reshaping */
     bool reshape_given;                     /* `reshape` applies */
     kelp_shape reshape; /* new dimensions; -1: inferred; 0: copied from the input */
     /* computed new dimensions, int64 [rank], instead of `reshape` */
     kelp_net_tensor *shape;
-    bool zero_is_zero;                       /* a 0 in the new dimensions means 0 */
+    bool zero_is_zero;                       /* 0 in the new dimensions is not copied */
     int32_t second_transpose[KELP_MAX_RANK]; /* permutation after reshaping */
 } kelp_shuffle;
 
@@ -465,7 +468,7 @@ KELP_API kelp_status *kelp_network_add_unsqueeze(kelp_network *network, kelp_net
 
 /* Kind of a gather layer. */
 typedef enum kelp_gather_mode {
-    /* slices along `axis`; the first `batch_dims` axes are shared (ONNX Gather) */
+    /* slices along `axis`; the first `batch_dims` axes are batch axes (ONNX Gather) */
     KELP_GATHER_DEFAULT = 0,
     KELP_GATHER_ELEMENT = 1, /* one element per index along `axis` (ONNX GatherElements) */
     /* the last axis of the indices addresses the axes after batch_dims (ONNX GatherND) */
@@ -493,14 +496,14 @@ KELP_API kelp_status *kelp_network_add_scatter(kelp_network *network, kelp_net_t
                                                kelp_scatter_mode mode, int32_t axis,
                                                kelp_layer **out) KELP_MUST_USE;
 
-/* Adds one-hot encoding. `values` [2] holds the values for off and on; `depth` is a scalar, the
- * dimension of the new axis at `axis`. */
+/* Adds one-hot encoding. `values` [2] contains the off value and the on value. `depth` is a scalar:
+ * the size of the new axis, which is inserted at position `axis`. */
 KELP_API kelp_status *kelp_network_add_one_hot(kelp_network *network, kelp_net_tensor *indices,
                                                kelp_net_tensor *values, kelp_net_tensor *depth,
                                                int32_t axis, kelp_layer **out) KELP_MUST_USE;
 
-/* Adds the indices of non-zero elements, shape [rank, n]. `indices` is their type, KELP_I32 or
- * KELP_I64. */
+/* Adds the indices of non-zero elements, shape [rank, n]. `indices` is the element type of the
+ * output, KELP_I32 or KELP_I64. */
 KELP_API kelp_status *kelp_network_add_non_zero(kelp_network *network, kelp_net_tensor *input,
                                                 kelp_dtype indices, kelp_layer **out) KELP_MUST_USE;
 
@@ -522,7 +525,7 @@ typedef enum kelp_fill {
 /* Options of a fill layer. */
 typedef struct kelp_fill_options {
     uint32_t struct_size; /* sizeof(kelp_fill_options) */
-    double alpha, beta;   /* alpha and beta [0 and 1 if both are 0] */
+    double alpha, beta;   /* see kelp_fill [0 and 1 if both are 0] */
     /* computed dimensions, int32 or int64 [rank], instead of `dims` */
     kelp_net_tensor *shape;
     kelp_net_tensor *start; /* computed scalar instead of alpha */
@@ -530,13 +533,16 @@ typedef struct kelp_fill_options {
     kelp_dtype dtype;       /* element type [that of `start`, else KELP_F32] */
 } kelp_fill_options;
 
-/* Adds a tensor of shape `dims` filled with values. It may have no inputs. */
+/* Adds a tensor of shape `dims` filled with values. The layer has no inputs unless options specify
+ * tensors. */
 KELP_API kelp_status *kelp_network_add_fill(kelp_network *network, kelp_shape dims, kelp_fill op,
                                             const kelp_fill_options *options,
                                             kelp_layer **out) KELP_MUST_USE;
 
-/* Adds an assertion. `condition` is bool. If it is a constant false, the call fails; otherwise an
- * inference in which an element is false fails with FAILED_PRECONDITION and `message`. */
+/* Adds an assertion. `condition` is bool. Fails with INVALID_ARGUMENT if it is a constant with a
+ * false element. An inference fails with FAILED_PRECONDITION and `message` if an element of the
+ * computed condition is false. A build fails with UNIMPLEMENTED if the assertion is inside a
+ * conditional. */
 KELP_API kelp_status *kelp_network_add_assertion(kelp_network *network, kelp_net_tensor *condition,
                                                  const char *message,
                                                  kelp_layer **out) KELP_MUST_USE;
@@ -550,7 +556,7 @@ typedef enum kelp_reduce {
     KELP_REDUCE_MAX = 2,     /* maximum */
     KELP_REDUCE_MIN = 3,     /* minimum */
     KELP_REDUCE_AVERAGE = 4, /* average */
-    KELP_REDUCE_NONE = 5     /* none; for collectives */
+    KELP_REDUCE_NONE = 5     /* none; only for collectives */
 } kelp_reduce;
 
 /* Adds a reduction over the mask `axes`. Reduced axes become 1 with `keep_dims` and are removed
@@ -563,23 +569,23 @@ KELP_API kelp_status *kelp_network_add_reduce(kelp_network *network, kelp_net_te
 KELP_API kelp_status *kelp_network_add_softmax(kelp_network *network, kelp_net_tensor *input,
                                                uint32_t axes, kelp_layer **out) KELP_MUST_USE;
 
-/* Adds a softmax along the last axis whose length differs per row. Input [n, k] or [b, n, k];
- * `bounds` is int32 [n, 1] or [b, n, 1], the number of valid elements of each row; the remaining
- * elements become 0. */
+/* Adds a softmax along the last axis, in which each row has its own number of valid elements:
+ * `bounds`, int32 or int64 [n, 1] or [b, n, 1]. Input [n, k] or [b, n, k]. The other elements of a
+ * row become 0. */
 KELP_API kelp_status *kelp_network_add_ragged_softmax(kelp_network *network, kelp_net_tensor *input,
                                                       kelp_net_tensor *bounds,
                                                       kelp_layer **out) KELP_MUST_USE;
 
 /* Adds the k largest (or smallest) elements along an axis. Outputs: values, and indices of type
- * `indices` (KELP_I32 or KELP_I64). `axes` has exactly one bit. `k_tensor`, a scalar, replaces
- * `k`; may be NULL. */
+ * `indices` (KELP_I32 or KELP_I64). `axes` has exactly one bit. `k_tensor` is a scalar that is used
+ * instead of `k`, or NULL. */
 KELP_API kelp_status *kelp_network_add_topk(kelp_network *network, kelp_net_tensor *input,
                                             bool largest, int64_t k, kelp_net_tensor *k_tensor,
                                             uint32_t axes, kelp_dtype indices,
                                             kelp_layer **out) KELP_MUST_USE;
 
-/* Adds cumulative sums along `axis`. `exclusive` leaves out the element itself; `reverse` starts
- * at the end. */
+/* Adds cumulative sums along `axis`. With `exclusive`, a sum does not include its own element. With
+ * `reverse`, summation starts at the end of the axis. */
 KELP_API kelp_status *kelp_network_add_cumulative(kelp_network *network, kelp_net_tensor *input,
                                                   int32_t axis, bool exclusive, bool reverse,
                                                   kelp_layer **out) KELP_MUST_USE;
@@ -588,11 +594,13 @@ KELP_API kelp_status *kelp_network_add_cumulative(kelp_network *network, kelp_ne
 typedef struct kelp_normalization {
     uint32_t struct_size; /* sizeof(kelp_normalization) */
     float epsilon;        /* [1e-5] */
-    int64_t groups;       /* number of groups of channels [1]; more than 1: group normalization */
+    int64_t groups;       /* number of groups of channels [1]; group normalization if more than 1 */
 } kelp_normalization;
 
 /* Adds (x - mean) / sqrt(variance + epsilon) * scale + bias, with mean and variance over the mask
- * `axes`. `scale` and `bias` have the rank of `input` and broadcast to it. */
+ * `axes`. `scale` and `bias` have the rank of `input` and broadcast to it. For group normalization,
+ * mean and variance are those of each group, and `scale` and `bias` are [1, c, 1, …] or [1, groups,
+ * 1, …]. */
 KELP_API kelp_status *kelp_network_add_normalization(kelp_network *network, kelp_net_tensor *input,
                                                      kelp_net_tensor *scale, kelp_net_tensor *bias,
                                                      uint32_t axes,
@@ -608,8 +616,8 @@ typedef enum kelp_matrix_op {
     KELP_MATRIX_VECTOR = 2     /* vectors in the last axis */
 } kelp_matrix_op;
 
-/* Adds a batched matrix multiplication. The axes before the matrices must be equally many on both
- * sides and broadcast. */
+/* Adds a batched matrix multiplication. Both operands must have the same number of batch axes,
+ * which broadcast. */
 KELP_API kelp_status *kelp_network_add_matrix_multiply(kelp_network *network, kelp_net_tensor *a,
                                                        kelp_matrix_op op_a, kelp_net_tensor *b,
                                                        kelp_matrix_op op_b,
@@ -623,15 +631,15 @@ KELP_API kelp_status *kelp_network_add_einsum(kelp_network *network, kelp_net_te
 /* Options of an attention layer. */
 typedef struct kelp_attention {
     uint32_t struct_size; /* sizeof(kelp_attention) */
-    bool causal;          /* each query sees only earlier keys and itself */
+    bool causal;          /* a query attends only to keys up to its position */
     bool no_softmax;      /* no softmax between the two matrix multiplications */
-    /* bool (true: visible) or added to the scores; broadcasts to [b, heads, q, kv] */
+    /* bool (true: attend) or added to the scores; broadcasts to [b, heads, q, kv] */
     kelp_net_tensor *mask;
 } kelp_attention;
 
 /* Adds softmax(query * transpose(key) + mask) * value. Each is [b, heads, sequence, size]. The
- * query must be scaled by the caller. Keys and values may have fewer heads, each shared by a group
- * of query heads. */
+ * layer does not scale the query: scale it before. Keys and values may have fewer heads than the
+ * query; a group of query heads then shares each of them (grouped-query attention). */
 KELP_API kelp_status *kelp_network_add_attention(kelp_network *network, kelp_net_tensor *query,
                                                  kelp_net_tensor *key, kelp_net_tensor *value,
                                                  const kelp_attention *options,
@@ -648,8 +656,9 @@ KELP_API kelp_status *kelp_network_add_rotary_embedding(kelp_network *network,
                                                         bool interleaved, int64_t rotary_dims,
                                                         kelp_layer **out) KELP_MUST_USE;
 
-/* Adds an update of a key/value cache: a copy of `cache` [b, heads, max, size] with `update` [b,
- * heads, s, size] written from position write_indices[b] (int32 or int64) on. */
+/* Adds an update of a key/value cache. The output is a copy of `cache` [b, heads, max, size] in
+ * which `update` [b, heads, s, size] replaces the s positions from write_indices[b] (int32 or
+ * int64) on. */
 KELP_API kelp_status *kelp_network_add_kv_cache_update(kelp_network *network,
                                                        kelp_net_tensor *cache,
                                                        kelp_net_tensor *update,
@@ -661,9 +670,9 @@ typedef struct kelp_moe {
     uint32_t struct_size; /* sizeof(kelp_moe) */
     /* biases: gate_bias and up_bias [experts, inner], down_bias [experts, h] [none] */
     kelp_net_tensor *gate_bias, *up_bias, *down_bias;
-    kelp_activation activation; /* activation of the gate (of `up` without a gate) */
+    kelp_activation activation; /* applied to `gate`, or to `up` if there is no gate */
     bool swish;                 /* use SiLU instead of `activation` */
-    float alpha, beta;          /* alpha and beta of the activation */
+    float alpha, beta;          /* parameters of `activation` */
 } kelp_moe;
 
 /* Adds a mixture of experts. `hidden` [b, s, h], `experts` int32 [b, s, k], `scores` [b, s, k],
@@ -677,8 +686,8 @@ KELP_API kelp_status *kelp_network_add_moe(kelp_network *network, kelp_net_tenso
 
 /* ---- Quantization ---- */
 
-/* Adds quantization to type `to`. `scale` is a scalar, or [n] along `axis`; `zero_point` (NULL: 0)
- * has its shape. */
+/* Adds quantization to type `to`. `scale` is a scalar, or [n] along `axis`. `zero_point` has the
+ * shape of `scale`; NULL means 0. */
 KELP_API kelp_status *kelp_network_add_quantize(kelp_network *network, kelp_net_tensor *input,
                                                 kelp_net_tensor *scale, kelp_net_tensor *zero_point,
                                                 int32_t axis, kelp_dtype to,
@@ -691,10 +700,10 @@ KELP_API kelp_status *kelp_network_add_dequantize(kelp_network *network, kelp_ne
                                                   kelp_net_tensor *zero_point, int32_t axis,
                                                   kelp_dtype to, kelp_layer **out) KELP_MUST_USE;
 
-/* Adds block quantization: each `block` elements along `axis` share a scale, the maximum of |x|
- * divided by the largest value of `to`. Outputs: data of type `to` (KELP_F8E4M3FN or KELP_F4E2M1)
- * and scales of type `scale_dtype`. The dimensions from `axis` on must be fixed and `block` must
- * divide the first of them. */
+/* Adds block quantization: every `block` consecutive elements along `axis` share a scale, which is
+ * their maximum of |x| divided by the largest value of `to`. Outputs: data of type `to`
+ * (KELP_F8E4M3FN or KELP_F4E2M1) and scales of type `scale_dtype`. The dimensions from `axis` on
+ * must be fixed and `block` must divide the first of them. */
 KELP_API kelp_status *kelp_network_add_dynamic_quantize(kelp_network *network,
                                                         kelp_net_tensor *input, int32_t axis,
                                                         int64_t block, kelp_dtype to,
@@ -708,7 +717,7 @@ typedef struct kelp_nms {
     uint32_t struct_size; /* sizeof(kelp_nms) */
     bool centers;         /* boxes are [x, y, w, h] around a center instead of [y1, x1, y2, x2] */
     int64_t topk;         /* number of candidates per class [0, all] */
-    /* iou_threshold and score_threshold, scalars [0 and no threshold] */
+    /* scalars: iou_threshold [0], score_threshold [no threshold] */
     kelp_net_tensor *iou_threshold, *score_threshold;
 } kelp_nms;
 
@@ -730,8 +739,8 @@ typedef enum kelp_collective {
     KELP_COLLECTIVE_REDUCE_SCATTER = 4 /* reduction, one part per rank */
 } kelp_collective;
 
-/* Adds a collective operation among `ranks` ranks. The provider `cpu` supports one rank; more fail
- * with UNIMPLEMENTED. */
+/* Adds a collective operation among `ranks` ranks. Only one rank is supported: fails with
+ * UNIMPLEMENTED for more. */
 KELP_API kelp_status *kelp_network_add_collective(kelp_network *network, kelp_net_tensor *input,
                                                   kelp_collective op, kelp_reduce reduce,
                                                   int32_t root, int32_t ranks,
@@ -739,12 +748,12 @@ KELP_API kelp_status *kelp_network_add_collective(kelp_network *network, kelp_ne
 
 /* ---- Control flow ---- */
 
-/* Adds a loop. Layers that depend on one of its recurrences or iterators form its body. `out` must
- * not be NULL. */
+/* Adds a loop. All layers that depend on a recurrence or iterator of the loop form its body, except
+ * those that depend only on its outputs. `out` must not be NULL. */
 KELP_API kelp_status *kelp_network_add_loop(kelp_network *network, kelp_loop **out) KELP_MUST_USE;
 
 /* Sets the number of iterations, a scalar int32 or int64. A loop has a trip count, a condition or
- * both, each at most once. */
+ * both; a build fails with INVALID_ARGUMENT if it has neither. Replaces an earlier trip count. */
 KELP_API kelp_status *kelp_loop_set_trip_count(kelp_loop *loop,
                                                kelp_net_tensor *count) KELP_MUST_USE;
 
@@ -752,17 +761,18 @@ KELP_API kelp_status *kelp_loop_set_trip_count(kelp_loop *loop,
 KELP_API kelp_status *kelp_loop_set_condition(kelp_loop *loop,
                                               kelp_net_tensor *condition) KELP_MUST_USE;
 
-/* Adds a loop-carried value. Its output is the value of the current iteration, `initial` in the
- * first. Call kelp_recurrence_set_next before building. */
+/* Adds a loop-carried value. The output of the layer is the value in the current iteration, which
+ * is `initial` in the first iteration. A build fails if kelp_recurrence_set_next was not called. */
 KELP_API kelp_status *kelp_loop_add_recurrence(kelp_loop *loop, kelp_net_tensor *initial,
                                                kelp_layer **out) KELP_MUST_USE;
 
-/* Sets the value of the next iteration. It must have the type of the initial value. */
+/* Sets the value of the next iteration. It must have the element type and rank of the initial
+ * value. */
 KELP_API kelp_status *kelp_recurrence_set_next(kelp_layer *recurrence,
                                                kelp_net_tensor *next) KELP_MUST_USE;
 
-/* Adds an iterator. Its output is slice i of `tensor` along `axis` in iteration i, without that
- * axis; `reverse` starts with the last slice. */
+/* Adds an iterator. In iteration i, the output of the layer is slice i of `tensor` along `axis`,
+ * with this axis removed. With `reverse`, iteration 0 returns the last slice. */
 KELP_API kelp_status *kelp_loop_add_iterator(kelp_loop *loop, kelp_net_tensor *tensor, int32_t axis,
                                              bool reverse, kelp_layer **out) KELP_MUST_USE;
 
@@ -785,7 +795,8 @@ KELP_API kelp_status *kelp_network_add_conditional(kelp_network *network,
                                                    kelp_net_tensor *condition,
                                                    kelp_conditional **out) KELP_MUST_USE;
 
-/* Adds an input of the conditional. Its output is `input` inside the branches. */
+/* Adds an input of the conditional. Layers in the branches use the output of the returned layer
+ * instead of `input`. */
 KELP_API kelp_status *kelp_conditional_add_input(kelp_conditional *conditional,
                                                  kelp_net_tensor *input,
                                                  kelp_layer **out) KELP_MUST_USE;

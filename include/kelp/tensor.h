@@ -2,14 +2,14 @@
 /*
  * kelp/tensor.h: element types and tensor descriptors.
  *
- * A kelp_tensor describes memory that somebody else owns: copying the struct copies no elements.
+ * A kelp_tensor describes memory that it does not own: copying the struct copies no elements.
  * kelp_tensor_to_dl and kelp_tensor_from_dl convert between it and DLPack without copying
  * elements. String tensors (KELP_STRING) are arrays of kelp_string and have no DLPack form.
  *
  * A tensor is compact if it is row-major and has no gaps between elements. A dimension of -1 in a
  * shape is dynamic: its size is known only at run time.
  *
- * Thread safety: functions have no state of their own and are thread-safe for distinct outputs.
+ * Thread safety: functions have no global state. They are thread-safe if their outputs differ.
  */
 #ifndef KELP_TENSOR_H_
 #define KELP_TENSOR_H_
@@ -45,7 +45,7 @@ typedef enum kelp_dtype {
     KELP_C128 = 15,         /* complex number of two float64 */
     KELP_BF16 = 16,         /* bfloat16: the upper half of a float32 */
     KELP_F8E4M3FN = 17,     /* 8-bit float, 4 exponent bits; no infinity */
-    KELP_F8E4M3FNUZ = 18,   /* as E4M3FN with one zero and one NaN */
+    KELP_F8E4M3FNUZ = 18,   /* as E4M3FN, but one zero and one NaN */
     KELP_F8E5M2 = 19,       /* 8-bit float, 5 exponent bits; IEEE special values */
     KELP_F8E5M2FNUZ = 20,   /* 8-bit float, 5 exponent bits; no infinity, one zero, one NaN */
     KELP_U4 = 21,           /* unsigned 4-bit integer, packed */
@@ -59,13 +59,13 @@ typedef enum kelp_dtype {
     KELP_LIST = 64          /* Kelp's own: each element is a kelp_tensor, see "Lists" below */
 } kelp_dtype;
 
-/* Number of element types that ONNX defines, KELP_DTYPE_INVALID included. KELP_LIST is not among
- * them. */
+/* Number of ONNX's element types, including KELP_DTYPE_INVALID and excluding KELP_LIST. */
 #define KELP_DTYPE_COUNT 29
 
 /* Returns the storage size of one element in bits, or 0 for an unknown type. Elements of less than
- * 8 bits are packed without padding between rows, the first one in the lowest bits; 6-bit floats
- * take 8 bits. Returns the size of kelp_string for KELP_STRING and of kelp_tensor for KELP_LIST. */
+ * 8 bits are packed without padding between rows; the first element is in the lowest bits. The
+ * exception are 6-bit floats, which take 8 bits each. Returns the size of kelp_string for
+ * KELP_STRING and of kelp_tensor for KELP_LIST. */
 KELP_API uint32_t kelp_dtype_bits(kelp_dtype dtype);
 
 /* Returns a static name such as "float32", "int64" or "string"; "invalid" for an unknown type. */
@@ -94,7 +94,7 @@ typedef struct kelp_string {
 /* Descriptor of a tensor. Owns nothing.
  *
  * Lists: an ONNX sequence, optional or map is a tensor of KELP_LIST whose elements are kelp_tensor
- * descriptors. Its rank tells which:
+ * descriptors. Its shape identifies the kind:
  *   sequence of n elements   shape [n]
  *   optional                 shape [0,1] (empty) or [1,1]
  *   map                      shape [2,1,1]: a vector of keys and a vector of values
@@ -120,7 +120,8 @@ typedef struct kelp_shape {
     int64_t d[KELP_MAX_RANK]; /* `rank` dimensions */
 } kelp_shape;
 
-/* Constant data for a layer or a refit, compact and borrowed. A zeroed struct means "none". */
+/* Constant data for a layer or a refit, which replaces weights of an engine. The data is compact
+ * and borrowed. A zeroed struct means "no weights". */
 typedef struct kelp_weights {
     kelp_dtype dtype; /* element type */
     const void *data; /* `count` elements */
@@ -134,8 +135,8 @@ typedef struct kelp_weights {
 KELP_API kelp_status *kelp_tensor_init(kelp_tensor *out, kelp_dtype dtype, int32_t rank,
                                        const int64_t *shape, void *data) KELP_MUST_USE;
 
-/* Returns the number of elements; 1 for rank 0. The descriptor must be valid, so that the product
- * cannot overflow. */
+/* Returns the number of elements; 1 for rank 0. The descriptor must be valid: the product of its
+ * dimensions is not checked for overflow. */
 KELP_API int64_t kelp_tensor_elements(const kelp_tensor *tensor);
 
 /* Returns the size in bytes of a compact tensor of this type and shape. For KELP_STRING, this is
@@ -150,7 +151,7 @@ KELP_API bool kelp_dtype_bytes(kelp_dtype dtype, int64_t elements, size_t *out_b
  * dimension is negative. */
 KELP_API bool kelp_shape_elements(int32_t rank, const int64_t *shape, int64_t *out_elements);
 
-/* Returns true if the tensor is compact. A tensor without elements is. */
+/* Returns true if the tensor is compact. A tensor without elements is compact. */
 KELP_API bool kelp_tensor_is_compact(const kelp_tensor *tensor);
 
 /* Describes the same memory as a DLTensor. `out` points to the shape and strides inside `tensor`,
@@ -159,8 +160,8 @@ KELP_API bool kelp_tensor_is_compact(const kelp_tensor *tensor);
 KELP_API kelp_status *kelp_tensor_to_dl(const kelp_tensor *tensor, DLTensor *out) KELP_MUST_USE;
 
 /* Describes the memory of a DLTensor, whose strides may be arbitrary. `byte_offset` is added to
- * `data`. Fails with UNIMPLEMENTED for more than one lane and for types that Kelp lacks, and with
- * INVALID_ARGUMENT if kelp_tensor_init rejects the shape. */
+ * `data`. Fails with UNIMPLEMENTED for more than one lane and for element types that Kelp does not
+ * support, and with INVALID_ARGUMENT if kelp_tensor_init rejects the shape. */
 KELP_API kelp_status *kelp_tensor_from_dl(const DLTensor *dl, kelp_tensor *out) KELP_MUST_USE;
 
 /* Writes a shape as "[2,3,-1]", or "of unknown rank" for a negative rank. Truncates to `capacity`
