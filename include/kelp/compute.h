@@ -6,20 +6,21 @@
  * provider (`cpu`, `null`, `onnxruntime`, …) implements this interface; the server and embedding
  * applications use it.
  *
- * Life cycle of a model: load → init → infer … → drain → reset → … → destroy. Every call passes
- * the same checks (counts, types, limits, memory placement) before the provider sees it. Once a
- * model has run with tensors of given sizes, a call with the same sizes does not allocate.
+ * Life cycle of a model: load → init → infer … → drain → reset → … → destroy. Kelp checks each call
+ * (element types, limits, memory placement) before it calls the provider. After a model has run
+ * with tensors of given sizes, a call with the same sizes does not allocate.
  *
  * Unless stated otherwise:
- *   - A runtime's table of providers may be read by several threads at once; register before use.
- *   - A model is used by one thread at a time. Fork it for another thread; forks share weights.
+ *   - Several threads may look up a runtime's providers at once; register providers before use.
+ *   - A model is used by one thread at a time. For another thread, create a fork, which shares the
+ *     weights (kelp_compute_fork).
  *   - Returned pointers are borrowed and valid as long as the object that returned them.
  *
  * Errors:
  *   INVALID_ARGUMENT      the artifact is malformed, or an input has the wrong type or shape
  *   OUT_OF_RANGE          a limit or the capacity of an output is exceeded
  *   RESOURCE_EXHAUSTED    memory or a stream's queue is exhausted
- *   FAILED_PRECONDITION   the model is not initialized, or belongs to a stream
+ *   FAILED_PRECONDITION   the model is not initialized, or a stream owns it
  *   UNIMPLEMENTED         an operator, type or memory location is not supported
  *   INTERNAL, UNAVAILABLE the inference itself failed
  *   CANCELLED             the interrupt callback returned true
@@ -72,9 +73,10 @@ typedef enum kelp_placing {
  * memory. Thread-safe. */
 KELP_API kelp_placements kelp_placement_of(DLDevice device);
 
-/* Decides how a tensor can be passed to a model that accepts `accepted` (0 means host memory). A
- * model that accepts host memory also uses pinned and shared memory in place. A tensor that is not
- * compact must be copied. Thread-safe. */
+/* Returns how a tensor can be passed to a model that accepts `accepted` (0 means host memory). A
+ * model that accepts host memory also uses pinned and shared memory in place, and accepts a copy of
+ * a tensor there that is not compact, unless its elements are smaller than a byte. Other tensors
+ * are rejected. Thread-safe. */
 KELP_API kelp_placing kelp_compute_decide_placement(kelp_placements accepted,
                                                     const kelp_tensor *tensor);
 
@@ -84,7 +86,7 @@ KELP_API kelp_placing kelp_compute_decide_placement(kelp_placements accepted,
 typedef struct kelp_compute_capabilities {
     bool device_streams; /* models implement `submit` */
     size_t max_batch;    /* maximum number of items per call; 0: unlimited */
-    /* bit n: kelp_dtype n is supported; models that use another type fail to load */
+    /* bit n: kelp_dtype n is supported; models whose inputs or outputs have others fail to load */
     uint64_t dtype_mask;
 } kelp_compute_capabilities;
 
@@ -104,8 +106,8 @@ typedef struct kelp_compute_metadata {
     kelp_placements output_placements;
 } kelp_compute_metadata;
 
-/* Source of a model: a file or bytes. Zero the struct and set what is needed; it may grow before
- * version 1.0. */
+/* Source of a model: a file or bytes. Zero the struct before setting fields, because later versions
+ * may add some. */
 typedef struct kelp_artifact {
     const char *path;  /* file name, or NULL if `data` is set */
     const void *data;  /* bytes, borrowed and shared by forks; NULL if `path` is set */
@@ -116,19 +118,19 @@ typedef struct kelp_artifact {
     void *userp; /* passed to `release` */
     /* for the provider `cpu`: see kelp_engine_options.providers; may be NULL */
     const char *providers;
-    kelp_precision precision; /* for the provider `cpu`; an engine image has its own */
+    kelp_precision precision; /* for the provider `cpu`; an engine image has its own precision */
 } kelp_artifact;
 
 /* A loaded model. */
 typedef struct kelp_compute_model kelp_compute_model;
 
-/* One inference. Inputs and outputs are in the order of the metadata. If an output's `data` is
- * NULL, it is set to memory of the model that stays valid until the model's next call. Otherwise
- * the output is written there; the shape passed in gives the capacity. Types and shapes of outputs
- * are set. */
+/* One inference. Inputs and outputs are in the order of the metadata. If the caller passes an
+ * output with NULL `data`, the call sets `data` to memory of the model that stays valid until the
+ * model's next call. Otherwise, the call writes the elements to `data`; the shape that the caller
+ * passes gives the capacity. The call sets the types and shapes of all outputs. */
 typedef struct kelp_infer_item {
     const kelp_tensor *inputs; /* inputs, borrowed during the call */
-    kelp_tensor *outputs;      /* outputs, in and out */
+    kelp_tensor *outputs;      /* outputs, read and written by the call */
     /* Result of this item with KELP_BATCH_EACH and in streams; the caller frees it. */
     kelp_status *status;
 } kelp_infer_item;
@@ -151,8 +153,8 @@ typedef struct kelp_compute_model_vtbl {
     /* Runs several items. NULL: infer_one is called in a loop. */
     kelp_status *(*infer_batch)(kelp_compute_model *model, kelp_infer_item *items, size_t count,
                                 kelp_batch_mode mode);
-    /* Sets the types and shapes that the outputs will have, without running; rank -1 where only
-     * running tells. May be NULL. */
+    /* Sets the types and shapes that the outputs will have, without running; rank -1 for a shape
+     * that depends on the results. May be NULL. */
     kelp_status *(*infer_shapes)(kelp_compute_model *model, kelp_infer_item *item);
     /* Finishes work in flight. */
     kelp_status *(*drain)(kelp_compute_model *model);
@@ -166,17 +168,17 @@ typedef struct kelp_compute_model_vtbl {
     /* Frees the model. */
     void (*destroy)(kelp_compute_model *model);
     /* Starts an inference and returns. `done` is called once per submission, from any thread, in
-     * order of submission. Required if the provider has `device_streams`, else NULL: a stream then
-     * calls infer_one on a thread of its own. */
+     * order of submission. Required if the provider has `device_streams`, otherwise NULL. If it is
+     * NULL, a stream calls infer_one on a thread of its own. */
     kelp_status *(*submit)(kelp_compute_model *model, kelp_infer_item *item,
                            void (*done)(void *userp, kelp_status *take_status), void *userp);
-    /* Sets the callback that is polled during an inference; NULL removes it. NULL: inferences
-     * cannot be interrupted. */
+    /* Sets the callback that is polled during an inference; `fn` NULL removes it. This field may
+     * be NULL if the provider cannot interrupt inferences. */
     void (*set_interrupt)(kelp_compute_model *model, kelp_interrupt_fn fn, void *userp);
 } kelp_compute_model_vtbl;
 
-/* Contents of a loaded model. A provider puts this struct first in its own, sets `vtbl` and zeroes
- * the rest. */
+/* Contents of a loaded model. A provider makes this struct the first member of its own model
+ * struct, sets `vtbl` and zeroes `state`. */
 struct kelp_compute_model {
     const kelp_compute_model_vtbl *vtbl; /* functions of the model */
     struct kelp_compute_state *state;    /* private to Kelp */
@@ -185,16 +187,16 @@ struct kelp_compute_model {
 /* Version of kelp_compute_backend. */
 #define KELP_COMPUTE_ABI_VERSION 1
 
-/* A compute provider. The table must outlive the runtime. Its functions are called by several
- * threads at once. */
+/* A compute provider. The table must outlive the runtime. Several threads may call its functions at
+ * once. */
 typedef struct kelp_compute_backend {
     uint32_t abi_version; /* KELP_COMPUTE_ABI_VERSION */
     uint32_t struct_size; /* sizeof(kelp_compute_backend) */
     const char *name;     /* name of the provider */
     /* Returns the capabilities. */
     kelp_compute_capabilities (*capabilities)(void *self);
-    /* Loads a model. Takes over the artifact's bytes: calls `artifact->release` once they are not
-     * needed, also on failure. */
+    /* Loads a model. Takes ownership of the artifact's bytes: the provider calls
+     * `artifact->release` when they are no longer needed, also on failure. */
     kelp_status *(*load_model)(void *self, kelp_runtime *runtime, const kelp_artifact *artifact,
                                kelp_compute_model **out);
     void *self; /* passed to the functions */
@@ -235,21 +237,22 @@ KELP_API kelp_status *kelp_compute_infer_one(kelp_compute_model *model,
                                              kelp_infer_item *item) KELP_MUST_USE;
 
 /* Runs several items. Uses the provider's infer_batch if it has one. Items that fail the checks
- * are not passed to the provider; with KELP_BATCH_STOP_AT_FIRST, those before the first such item
- * still run. Fails with OUT_OF_RANGE, before running any, if `count` exceeds `max_batch`. */
+ * are not passed to the provider; with KELP_BATCH_STOP_AT_FIRST, the items before the first such
+ * item still run. Fails with OUT_OF_RANGE, before it runs any item, if `count` exceeds
+ * `max_batch`. */
 KELP_API kelp_status *kelp_compute_infer_batch(kelp_compute_model *model, kelp_infer_item *items,
                                                size_t count, kelp_batch_mode mode) KELP_MUST_USE;
 
-/* Runs a model with one input and one output over two arrays, one tensor per item. Stops at the
- * first failure. Fails with INVALID_ARGUMENT if the lengths differ or the model has other inputs
- * or outputs. */
+/* Runs a model with one input and one output on two arrays, one tensor per item. Stops at the
+ * first failure. Fails with INVALID_ARGUMENT if the lengths differ or the model has another number
+ * of inputs or outputs, and OUT_OF_RANGE if the length exceeds `max_batch`. */
 KELP_API kelp_status *kelp_compute_infer_arrays(kelp_compute_model *model,
                                                 const kelp_tensor *inputs, size_t input_count,
                                                 kelp_tensor *outputs,
                                                 size_t output_count) KELP_MUST_USE;
 
 /* Sets the types and shapes that the outputs of `item` will have, without running. The rank is -1
- * where only running tells. */
+ * for a shape that depends on the results, and if the provider lacks infer_shapes. */
 KELP_API kelp_status *kelp_compute_infer_shapes(kelp_compute_model *model,
                                                 kelp_infer_item *item) KELP_MUST_USE;
 
@@ -269,18 +272,19 @@ KELP_API void kelp_compute_set_interrupt(kelp_compute_model *model, kelp_interru
                                          void *userp);
 
 /* Creates a model that shares weights with `model` and can be used by another thread. The caller
- * calls kelp_compute_init and destroys it. Fails with UNIMPLEMENTED if the provider cannot fork. */
+ * passes it to kelp_compute_init and destroys it. Fails with UNIMPLEMENTED if the provider cannot
+ * fork. */
 KELP_API kelp_status *kelp_compute_fork(kelp_compute_model *model,
                                         kelp_compute_model **out) KELP_MUST_USE;
 
-/* Destroys the model and its stream, after waiting for it. NULL is allowed. */
+/* Waits for the model's stream, if any, and destroys the stream and the model. NULL is allowed. */
 KELP_API void kelp_compute_destroy(kelp_compute_model *model);
 
 /* ---- Streams ---- */
 
 /* A queue of inferences that run asynchronously, in order of submission. The stream owns its model
- * until it is destroyed: kelp_compute_infer_* then fail with FAILED_PRECONDITION. Fork the model
- * for a second stream. */
+ * until the stream is destroyed; until then, kelp_compute_infer_* fail with FAILED_PRECONDITION.
+ * For a second stream, fork the model. */
 typedef struct kelp_compute_stream kelp_compute_stream;
 
 /* Creates a stream that holds up to `capacity` submissions. Fails with FAILED_PRECONDITION if the
@@ -292,10 +296,11 @@ KELP_API kelp_status *kelp_compute_stream_create(kelp_compute_model *model, size
 KELP_API void kelp_compute_stream_destroy(kelp_compute_stream *stream);
 
 /* Submits an inference. Does not allocate. `item`, its tensors and `event` (may be NULL) must stay
- * valid until it is done; `item->status` then holds the result, which the caller frees. Outputs in
- * memory of the model are valid until its next inference. Call on one thread at a time. Fails,
- * without running, if the item fails the checks, RESOURCE_EXHAUSTED if the stream is full, and
- * FAILED_PRECONDITION if `event` is in use. */
+ * valid until the inference is done; `item->status` then contains the result, which the caller
+ * frees. Outputs in memory of the model are valid until its next inference. Only one thread at a
+ * time may submit. Fails, without running, with the error of the check that the item fails, with
+ * RESOURCE_EXHAUSTED if the stream is full, with FAILED_PRECONDITION if `event` is in use, and with
+ * UNIMPLEMENTED if an input must be copied and the provider has `device_streams`. */
 KELP_API kelp_status *kelp_compute_submit(kelp_compute_stream *stream, kelp_infer_item *item,
                                           kelp_event *event) KELP_MUST_USE;
 

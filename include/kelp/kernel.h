@@ -8,27 +8,29 @@
  *
  * The second part is for applications: a registry finds libraries by name and calls their kernels.
  * Arguments are checked against the signature before the kernel runs. Kernels without a signature,
- * from libraries that only have get_function_ptr, are called unchecked, through libffi if
- * necessary.
+ * from libraries that only have get_function_ptr, are called without these checks, through libffi
+ * if necessary.
  *
  * Signatures are lists of parameters separated by commas. A parameter is a scalar or a tensor:
  *
  *     NAME: TYPE                        int32 uint32 int64 uint64 float32 float64 bool string
  *     [out|inout] NAME: [strided] TYPE[SHAPE]
  *
- * TYPE of a tensor is a name of kelp_dtype_name, `any`, or a capital letter, which stands for the
- * same type throughout. SHAPE lists dimensions: a number, a name, which stands for the same size
- * throughout, or `?` for any size. A leading `...` or `...NAME` stands for any number of leading
- * dimensions, the same ones wherever NAME appears. An integer parameter with the name of a
- * dimension receives its size. Parameters marked out or inout are written and must not be
- * read-only. Tensors must be compact unless `strided`.
+ * TYPE of a tensor is a name of kelp_dtype_name, `any`, or a capital letter. All tensors with the
+ * same letter must have the same type. SHAPE is a list of dimensions, each a number, a name or `?`
+ * for any size. All dimensions with the same name must have the same size. A leading `...` stands
+ * for any number of dimensions; wherever `...NAME` has the same NAME, they must be equal. An
+ * integer parameter with the name of a dimension receives its size. The kernel writes parameters
+ * marked out or inout, so their arguments must not be read-only. Tensors must be compact unless the
+ * parameter is `strided`.
  *
  *     "out y: T[...s], a: T[...s], b: T[...s]"         elementwise
  *     "out hist: int64[bins], image: uint8[h, w], bins: int64"
  *     "out y: float32[h, w], x: float32[h, w], radius: int32"
  *
- * A function that is registered by its address receives DLTensor pointers. A `*` before TYPE
- * passes the address of the first element instead, as JIT compilers expect: "out y: *float32[n]".
+ * A function that is registered by its address (kelp_kernel_library_register) receives DLTensor
+ * pointers. With a `*` before TYPE, it receives the address of the first element instead, which JIT
+ * compilers expect: "out y: *float32[n]".
  *
  * Unless stated otherwise:
  *   - A registry and its libraries are thread-safe; a session is used by one thread at a time.
@@ -97,18 +99,19 @@ struct kelp_kernel_context {
                      void (*fn)(void *userp, int64_t begin, int64_t end, int worker), void *userp);
     /* Logs a message. `level` is 0 error, 1 warning, 2 info or 3 verbose. */
     void (*log)(const kelp_kernel_context *context, int level, const char *text);
-    /* Sets the message of the error code that the kernel then returns. Copies up to 511
-     * bytes of `text`. */
+    /* Sets the message of the failure that the kernel then returns. Copies up to 511 bytes of
+     * `text`. */
     void (*fail)(const kelp_kernel_context *context, const char *text);
-    /* Makes the call asynchronous. Only a kernel with KELP_KERNEL_ASYNC may call it, before it
-     * returns KELP_OK with work in flight. Returns NULL for another kernel, and if the call is
-     * asynchronous already. */
+    /* Makes the call asynchronous. A kernel calls it before it starts the work and then returns
+     * KELP_OK; `complete` ends the call. Returns NULL for a kernel without KELP_KERNEL_ASYNC, and
+     * if the call is already asynchronous. */
     kelp_kernel_completion *(*later)(const kelp_kernel_context *context);
     /* Ends an asynchronous call, exactly once, on any thread. `text` (may be NULL) is the message
      * of a failure. */
     void (*complete)(kelp_kernel_completion *completion, kelp_code code, const char *text);
-    /* Hands over a resource that is released with the session, the newest first. Returns false,
-     * after releasing the resource, if memory is exhausted. */
+    /* Transfers ownership of a resource to the session, which calls `release` when it is
+     * destroyed, in reverse order. If memory is exhausted, releases the resource immediately and
+     * returns false. */
     bool (*own)(const kelp_kernel_context *context, void (*release)(void *resource),
                 void *resource);
 };
@@ -137,7 +140,7 @@ typedef struct kelp_device_config {
     void *stream;       /* stream of the device; may be NULL */
 } kelp_device_config;
 
-/* Definition of a library of kernels. Must be valid as long as the library is loaded. */
+/* Definition of a kernel library. Must be valid as long as the library is loaded. */
 typedef struct kelp_kernel_library_def {
     uint32_t struct_size;           /* sizeof(kelp_kernel_library_def) */
     uint32_t kernel_count;          /* number of kernels */
@@ -150,9 +153,9 @@ typedef struct kelp_kernel_library_def {
                             void **out_state, char *error, size_t error_capacity);
     /* Called once, after the last kernel. May be NULL. */
     void (*finalize)(void *state);
-    /* Returns the address of a function for callers that know its parameters: the
-     * kelp_kernel_context first, then those that the author documents. Returns NULL if there is
-     * none. May be NULL. */
+    /* Returns the address of a function, or NULL if there is none. Its first parameter is the
+     * kelp_kernel_context; the caller must know the others, because there is no signature. May be
+     * NULL. */
     void *(*get_function_ptr)(void *state, const char *name);
 } kelp_kernel_library_def;
 
@@ -175,7 +178,7 @@ typedef struct kelp_kernel_library_def {
 
 /* ---- For applications ---- */
 
-/* A set of libraries. */
+/* A set of kernel libraries. */
 typedef struct kelp_kernel_registry kelp_kernel_registry;
 
 /* A library. Valid as long as its registry. */
@@ -189,8 +192,8 @@ typedef struct kelp_kernel_registry_options {
     uint32_t struct_size;     /* sizeof(kelp_kernel_registry_options) */
     int32_t threads;          /* number of threads for `parallel` [all CPUs] */
     kelp_allocator allocator; /* [C library heap] */
-    /* Directories and files separated by colons [the environment variables KELP_BACKEND_PATH and
-     * TRITON_BACKEND_PATH, then the installation directory]. */
+    /* Directories and .so files separated by colons [those in the environment variables
+     * KELP_BACKEND_PATH and TRITON_BACKEND_PATH, then kelp/kernels in the library directory]. */
     const char *search_path;
     const kelp_device_config *configs; /* devices, passed to `initialize` [one CPU] */
     size_t config_count;               /* number of devices */
@@ -206,13 +209,13 @@ KELP_API kelp_status *kelp_kernel_registry_create(const kelp_kernel_registry_opt
 /* Adds a reference and returns `registry`. */
 KELP_API kelp_kernel_registry *kelp_kernel_registry_retain(kelp_kernel_registry *registry);
 
-/* Drops a reference. The last one finalizes the libraries, the newest first; their code stays
- * mapped. NULL is allowed. */
+/* Drops a reference. With the last reference, finalizes the libraries, the newest first, and frees
+ * the registry; the code of the libraries stays mapped. NULL is allowed. */
 KELP_API void kelp_kernel_registry_release(kelp_kernel_registry *registry);
 
-/* Opens a library by name, or by file name if `name` contains a '/'. Loads and initializes it on
- * first use. Fails with NOT_FOUND and a list of the paths that were tried and why each was
- * rejected. */
+/* Opens a library by name, or by file name if `name` contains a '/'. The first call for a library
+ * loads and initializes it. Fails with NOT_FOUND; the message lists the paths that were tried and
+ * why each was rejected. */
 KELP_API kelp_status *kelp_kernel_registry_open(kelp_kernel_registry *registry, const char *name,
                                                 kelp_kernel_library **out) KELP_MUST_USE;
 
@@ -255,8 +258,8 @@ KELP_API size_t kelp_kernel_library_count(const kelp_kernel_library *library);
 KELP_API const kelp_kernel *kelp_kernel_library_at(const kelp_kernel_library *library,
                                                    size_t index);
 
-/* Finds a kernel. A function that only get_function_ptr knows becomes a kernel without a
- * signature. Fails with NOT_FOUND and a list of the kernels. */
+/* Finds a kernel by name. A function that is found only by get_function_ptr becomes a kernel
+ * without a signature. Fails with NOT_FOUND; the message lists the kernels. */
 KELP_API kelp_status *kelp_kernel_library_find(kelp_kernel_library *library, const char *name,
                                                const kelp_kernel **out) KELP_MUST_USE;
 
@@ -264,10 +267,10 @@ KELP_API kelp_status *kelp_kernel_library_find(kelp_kernel_library *library, con
 KELP_API void *kelp_kernel_library_function(kelp_kernel_library *library, const char *name);
 
 /* Registers a function by address as a kernel. The function must stay valid as long as the
- * registry. It receives the context first if `with_context` is true, then its parameters: tensors
- * as DLTensor pointers, scalars as the C types of the signature. Without a signature (NULL),
- * integers are passed as int64_t and floats as double. Fails with ALREADY_EXISTS if the name is
- * taken and INVALID_ARGUMENT if the signature is malformed. */
+ * registry. If `with_context` is true, its first parameter is the context. Its other parameters are
+ * those of the signature: tensors as DLTensor pointers, scalars as the C types of the signature.
+ * Without a signature (NULL), integers are passed as int64_t and floats as double. Fails with
+ * ALREADY_EXISTS if the name is taken and INVALID_ARGUMENT if the signature is malformed. */
 KELP_API kelp_status *kelp_kernel_library_register(kelp_kernel_library *library, const char *name,
                                                    void *function, const char *signature,
                                                    bool with_context,
@@ -315,7 +318,7 @@ KELP_API kelp_kernel_param kelp_kernel_param_at(const kelp_kernel *kernel, int32
 typedef struct kelp_kernel_shape {
     /* number of dimensions below; -1 for a scalar and for an `index` out of range */
     int32_t rank;
-    bool leading;                     /* any number of leading dimensions precede them (`...`) */
+    bool leading;                     /* true if the shape begins with `...` */
     const char *leading_name;         /* name in `...NAME`, or NULL */
     int64_t extents[KELP_MAX_RANK];   /* dimensions; -1 for a name and for `?` */
     const char *names[KELP_MAX_RANK]; /* names of the dimensions, or NULL */
@@ -324,7 +327,7 @@ typedef struct kelp_kernel_shape {
 /* Returns the shape of a parameter. */
 KELP_API kelp_kernel_shape kelp_kernel_param_shape(const kelp_kernel *kernel, int32_t index);
 
-/* State that calls share: scratch memory, a device and its resources. */
+/* State that successive calls share: scratch memory, a device and owned resources. */
 typedef struct kelp_kernel_session kelp_kernel_session;
 
 /* Creates a session and retains the registry. `config` NULL means the CPU. */
@@ -332,37 +335,40 @@ KELP_API kelp_status *kelp_kernel_session_create(kelp_kernel_registry *registry,
                                                  const kelp_device_config *config,
                                                  kelp_kernel_session **out) KELP_MUST_USE;
 
-/* Waits for the call in flight, releases the resources, the newest first, and destroys the
- * session. NULL is allowed. */
+/* Waits for the call in flight, releases the resources of kelp_kernel_context.own, the newest
+ * first, and destroys the session. NULL is allowed. */
 KELP_API void kelp_kernel_session_destroy(kelp_kernel_session *session);
 
 /* Returns the context that kernels of this session receive, valid as long as the session. */
 KELP_API const kelp_kernel_context *kelp_kernel_session_context(kelp_kernel_session *session);
 
 /* Checks the arguments, runs the kernel and waits until it is done. Tensors must be on the
- * session's device. Does not allocate once warm. Fails with INVALID_ARGUMENT, before running, if
- * an argument does not match the signature (names the parameter, what was expected and what was
- * found); otherwise with the code of the kernel. */
+ * session's device. Does not allocate once calls of these sizes have been made. Fails with
+ * INVALID_ARGUMENT, before it runs the kernel, if an argument does not match the signature; the
+ * message names the parameter, the expected value and the actual one. Fails with
+ * FAILED_PRECONDITION if a call of the session is in flight, and with the code of the kernel. */
 KELP_API kelp_status *kelp_kernel_call(const kelp_kernel *kernel, kelp_kernel_session *session,
                                        const kelp_kernel_arg *args, int32_t count) KELP_MUST_USE;
 
 /* Computes the types and shapes of the tensors that the kernel would write, without calling it.
  * `args` are those of a call; tensors marked `out` are ignored, and an integer that is the size of
  * a dimension may be omitted (kind 0) if a tensor determines it. `out_tensors` has one entry per
- * written tensor, in the order of the signature, with NULL data. Fails with INVALID_ARGUMENT if a
- * shape is not determined and FAILED_PRECONDITION if the kernel has no signature. */
+ * written tensor, in the order of the signature, with NULL data. Fails with INVALID_ARGUMENT if the
+ * arguments do not determine a shape, and FAILED_PRECONDITION if the kernel has no signature. */
 KELP_API kelp_status *kelp_kernel_infer_shapes(const kelp_kernel *kernel,
                                                const kelp_kernel_arg *args, int32_t count,
                                                kelp_tensor *out_tensors) KELP_MUST_USE;
 
-/* Starts a kernel without waiting. Arguments must stay valid until `event` is done; then call
- * kelp_kernel_session_result. A kernel that is not asynchronous has run when this function
- * returns. Fails with FAILED_PRECONDITION if a call of the session is in flight. */
+/* Starts a kernel without waiting for its asynchronous work. Arguments must stay valid until
+ * `event` (may be NULL) is done; then call kelp_kernel_session_result. A kernel that is not
+ * asynchronous has run when this function returns. If the kernel fails before it returns, returns
+ * that failure. Fails with FAILED_PRECONDITION if a call of the session is in flight. */
 KELP_API kelp_status *kelp_kernel_submit(const kelp_kernel *kernel, kelp_kernel_session *session,
                                          const kelp_kernel_arg *args, int32_t count,
                                          kelp_event *event) KELP_MUST_USE;
 
-/* Waits for the last submission and returns its result, once; then NULL. */
+/* Waits for the last submission and returns its result, which the caller frees. A second call
+ * returns NULL. */
 KELP_API kelp_status *kelp_kernel_session_result(kelp_kernel_session *session) KELP_MUST_USE;
 
 /* ---- Kernels as ONNX operators ---- */
@@ -370,10 +376,11 @@ KELP_API kelp_status *kelp_kernel_session_result(kelp_kernel_session *session) K
 /* See kelp/opset.h. */
 struct kelp_opset_backend;
 
-/* Offers the kernels that have a signature as operators of version 1 of the domain named like the
- * library. Inputs are the tensors that are read, outputs those that are written and attributes the
- * scalars, in the order of the signature. Kernels whose output shapes the signature does not
- * determine are left out. Register the result with kelp_runtime_register_opset; it is valid as
+/* Returns an operator provider whose operators are the kernels of the library. Their domain has the
+ * name of the library, version 1. In the order of the signature, the tensors that a kernel reads
+ * are the inputs, the tensors that it writes are the outputs, and the scalars are attributes. Omits
+ * kernels without a signature and kernels whose output shapes the signature does not determine.
+ * Register the result with kelp_runtime_register_opset; it is valid as
  * long as the registry. Fails with NOT_FOUND if no kernel is suitable. */
 KELP_API kelp_status *kelp_kernel_library_opset(kelp_kernel_library *library,
                                                 const struct kelp_opset_backend **out_backend,

@@ -5,24 +5,26 @@
  * An operator provider (kelp_opset_backend) declares the operators that it supports and runs them
  * in one or more of these ways, from the fastest to the simplest:
  *
- *   kernels         kelp_op_kernel: create → reshape → invoke, planned by the engine
+ *   kernels         kelp_op_kernel: create → reshape → invoke; the engine plans their memory
  *   dispatch        one node at a time
- *   execute_graph   a whole block; a single node is passed as a block of one node
+ *   execute_graph   a whole block (a graph's list of nodes); a single node is passed as a block
  *
- * A provider may also take whole subgraphs of a model, see "Subgraphs".
+ * A provider may also execute whole subgraphs of a model, see "Subgraphs".
  *
  * Nested blocks (branches of If, bodies of Loop): in an engine's graph, values that a block reads
- * from the enclosing graph are passed explicitly. They follow the inputs of the node, from the
- * index in its attribute "kelp.captures" on, and are the last inputs of each of its blocks.
+ * from the enclosing graph (captures) are passed explicitly. They are the last inputs of the node,
+ * starting at the index in its attribute "kelp.captures", and the last inputs of each of its
+ * blocks.
  *
- * Before an engine runs, every node of every block, subgraph and function must be supported by a
- * provider.
+ * When an engine is created, a provider must support each node of each block, subgraph and
+ * function.
  *
- * Thread safety: providers are called by several threads at once, for different contexts. Functions
- * of this header that take a kelp_op_env may only be called with the environment of the current
- * call, and unless stated otherwise on the thread that made the call.
+ * Thread safety: several threads may call a provider at once, for different execution contexts. A
+ * callback may pass only its own kelp_op_env to functions of this header and, unless stated
+ * otherwise, may call them only on the thread that called it.
  *
- * Errors: callbacks return NULL or a failure that the engine passes on with the node's name added.
+ * Errors: callbacks return NULL or a failure. The engine adds the node's name to the failure and
+ * returns it.
  */
 #ifndef KELP_OPSET_H_
 #define KELP_OPSET_H_
@@ -39,17 +41,18 @@ extern "C" {
 typedef struct kelp_op_env kelp_op_env;
 
 /* Splits [0, count) into chunks, runs `fn` on the threads of the runtime and returns when all
- * chunks are done. Does not allocate. `grain` is the number of items whose work (about 16 µs)
- * justifies waking a thread: a chunk has at least that many, smaller ranges run inline or on
- * threads that are already awake. `worker` is less than kelp_op_env_threads and unique among the
- * chunks of this call that run at the same time. If the threads are busy (another context, or a
- * nested call), everything runs inline as worker 0.
+ * chunks are done. Does not allocate. `grain` is the number of items whose work takes long enough
+ * (about 16 µs) to justify waking a thread. A chunk has at least `grain` items. Smaller ranges run
+ * on the calling thread or on threads that are already awake. `worker` is less than
+ * kelp_op_env_threads and unique among the chunks of this call that run at the same time. If the
+ * threads are busy (another context, or a nested call), all chunks run on the calling thread as
+ * worker 0.
  *
  * Cancellation: long ranges run in chunks of a few milliseconds, even with one thread. After the
- * run has been cancelled, remaining chunks are skipped and the run returns CANCELLED whatever the
- * kernel returns. A kernel therefore calls kelp_op_env_cancelled only before it uses a partial
- * result as an index or size, or stores something that outlives the run. While memory is being
- * planned, reshape is never cut short. */
+ * run has been cancelled, remaining chunks are skipped, so that results may be incomplete. The run
+ * then returns CANCELLED, regardless of the kernel's status. A kernel must call
+ * kelp_op_env_cancelled before it uses a result of this function as an index or size, or stores it
+ * beyond the run; other kernels need not. While memory is being planned, no chunks are skipped. */
 KELP_API void kelp_op_parallel(const kelp_op_env *env, int64_t count, int64_t grain,
                                void (*fn)(void *userp, int64_t begin, int64_t end, int worker),
                                void *userp);
@@ -57,36 +60,37 @@ KELP_API void kelp_op_parallel(const kelp_op_env *env, int64_t count, int64_t gr
 /* Returns the number of threads that kelp_op_parallel uses, the calling thread included. */
 KELP_API int kelp_op_env_threads(const kelp_op_env *env);
 
-/* Returns true once the run has been cancelled. On the invoking thread it also polls the interrupt
- * callback; on worker threads it only reads the flag. Thread-safe. Call it in loops that run for
- * more than a few milliseconds outside of kelp_op_parallel. */
+/* Returns true once the run has been cancelled. On the calling thread of the run, also polls the
+ * interrupt callback; on worker threads, only reads the flag. Thread-safe. Call it in loops that
+ * run for more than a few milliseconds outside of kelp_op_parallel. */
 KELP_API bool kelp_op_env_cancelled(const kelp_op_env *env);
 
 /* Returns the allocator for state that the operator keeps. Thread-safe. */
 KELP_API kelp_allocator kelp_op_env_allocator(const kelp_op_env *env);
 
-/* Allocates memory, aligned to 64 bytes, that stays valid until the context's next inference: for
- * strings and for results whose size depends on data. Makes no heap call once warm. Returns NULL
- * if memory is exhausted or, while memory is being planned, not available. The memory is not freed
- * by the caller. */
+/* Allocates memory, aligned to 64 bytes, that stays valid until the context's next inference. Use
+ * it for strings and for results whose size depends on data. Makes no heap call once inferences of
+ * these sizes have run. Returns NULL if memory is exhausted, and while memory is being planned. The
+ * engine frees the memory. */
 KELP_API void *kelp_op_env_alloc(const kelp_op_env *env, size_t size_bytes);
 
 /* ---- Packed weights ----
  *
- * A kernel may rearrange constants once, when the engine is created. If the engine was loaded from
- * an engine image that contains the packed bytes, they are used in place instead. */
+ * A kernel may rearrange (prepack) constants once, when the engine is created. If the engine was
+ * loaded from an engine image (plan file) that contains the packed bytes, the kernel uses them in
+ * place. */
 
 /* Maximum length of kelp_op_packing.layout, without the NUL. */
 #define KELP_OP_LAYOUT_MAX 23
 
 /* Description of packed bytes. */
 typedef struct kelp_op_packing {
-    /* Identifies the format of the bytes: everything that they depend on besides the constants and
+    /* Identifies the format of the bytes: all that determines them apart from the constants and
      * the node. By convention a name, a version and the relevant property of the instruction set,
      * such as "gemm/1/32". At most KELP_OP_LAYOUT_MAX characters. */
     const char *layout;
     size_t size_bytes; /* size of the packed bytes */
-    uint32_t inputs;   /* bit i: the bytes depend on constant input i; at least one bit */
+    uint32_t inputs;   /* bit i: the bytes depend on constant input i; not 0 */
     uint32_t replaces; /* bit i: the kernel no longer reads constant input i once packed */
 } kelp_op_packing;
 
@@ -97,8 +101,8 @@ typedef struct kelp_op_packed {
     bool borrowed;     /* true if the bytes belong to an engine image */
 } kelp_op_packed;
 
-/* Identifies the node that packs. A kernel that packs after create keeps a copy in its state. The
- * fields are private to Kelp. */
+/* Identifies the node that packs. A kernel that calls kelp_op_pack after create returns keeps a
+ * copy in its state. The fields are private to Kelp. */
 typedef struct kelp_op_pack_site {
     struct kelp_packs *packs; /* packed weights of the engine */
     const kelp_node *node;    /* node that packs */
@@ -108,10 +112,10 @@ typedef struct kelp_op_pack_site {
 /* Returns the site of the node that is being created. */
 KELP_API kelp_op_pack_site kelp_op_env_pack_site(const kelp_op_env *env);
 
-/* Gets memory for packed bytes. If `*out_room` is not NULL, it equals `out->data` and the kernel
- * must fill it before use; if it is NULL, `out->data` already holds the bytes, in an engine image.
- * `allocator` is the one later passed to kelp_op_unpack. Thread-safe. Fails with INVALID_ARGUMENT
- * if the bytes of the image were modified. */
+/* Returns memory for packed bytes in `*out`. If `*out_room` is not NULL, it equals `out->data`, and
+ * the kernel must write the packed bytes there. If it is NULL, `out->data` points to packed bytes
+ * in an engine image. Pass the same `allocator` to kelp_op_unpack. Thread-safe. Fails with
+ * INVALID_ARGUMENT if the bytes of the image do not match their hash. */
 KELP_API kelp_status *kelp_op_pack(const kelp_op_pack_site *site, kelp_allocator allocator,
                                    const kelp_op_packing *packing, kelp_op_packed *out,
                                    void **out_room) KELP_MUST_USE;
@@ -136,20 +140,21 @@ typedef struct kelp_op_args {
     /* Outputs; NULL for those that nothing reads. Reshape sets type and shape (kelp_tensor_init
      * with NULL data); invoke writes the elements. */
     kelp_tensor *const *outputs;
-    /* Memory of `plan_bytes` bytes that carries results of reshape to invoke. Zeroed before
-     * reshape, private to one context. */
+    /* Memory of kelp_op_kernel.plan_bytes bytes, in which reshape stores results for invoke. Zeroed
+     * before reshape. Each context has its own. */
     void *plan;
     void *scratch;        /* in invoke: `scratch_bytes` bytes, aligned to 64, contents undefined */
     size_t scratch_bytes; /* set by reshape: workspace that invoke needs */
     const kelp_op_env *env; /* environment of this call */
-    /* Set by reshape if it needs the data of an input that is not known yet. Reshape is then
-     * called again with data, during the inference, right before invoke. */
+    /* Set to true by a reshape that needs the data of an input while its `data` is NULL. During the
+     * inference, reshape is called again with data, right before invoke. */
     bool deferred;
-    /* Set by a deferred reshape that has computed its outputs: their `data` points to memory of
-     * kelp_op_env_alloc or of the operator (valid until its next call), and invoke is skipped. */
+    /* Set to true by a deferred reshape that has also computed its outputs. Their `data` then
+     * points to memory of kelp_op_env_alloc, or to memory of the operator that stays valid until
+     * its next call. Invoke is not called. */
     bool placed;
     /* May be set by reshape: name of the algorithm that the kernel chose for these shapes, a string
-     * that lives as long as the kernel. Profilers report it (kelp_profile_fn). NULL before. */
+     * that lives as long as the kernel. Initially NULL. Profilers report it (kelp_profile_fn). */
     const char *algorithm;
 } kelp_op_args;
 
@@ -167,8 +172,8 @@ typedef struct kelp_op_args {
  * planning. */
 #define KELP_OP_SHAPE_ONLY 8u
 
-/* Flag: the result is not a function of the inputs (random numbers): never folded, never merged
- * with an equal node. */
+/* Flag: the result does not only depend on the inputs (random numbers). The node is never folded
+ * into a constant and never merged with an equal node. */
 #define KELP_OP_IMPURE 16u
 
 /* Flag: a second thread is never profitable. */
@@ -178,8 +183,8 @@ typedef struct kelp_op_args {
  * INVALID_ARGUMENT before reshape. */
 #define KELP_OP_LISTS 64u
 
-/* Flag: create only prepares constants; reshape and invoke also work with a NULL state. A node
- * that runs once is not prepared. */
+/* Flag: create only prepares constants; reshape and invoke also work with a NULL state. For a node
+ * that runs only once, create is not called. */
 #define KELP_OP_STATE_OPTIONAL 128u
 
 /* Implementation of an operator. The table must outlive the registry. */
@@ -187,17 +192,17 @@ typedef struct kelp_op_kernel {
     uint32_t struct_size; /* sizeof(kelp_op_kernel) */
     uint32_t flags;       /* bits of KELP_OP_* */
     uint32_t plan_bytes;  /* size of kelp_op_args.plan */
-    /* Bit i: constant input i may have any address. Otherwise a constant that is not aligned to
-     * its element type is copied first. */
+    /* Bit i: the kernel accepts constant input i without alignment. Other constants that are not
+     * aligned to their element type are copied first. */
     uint32_t unaligned_inputs;
     /* Checks attributes and constants and packs weights. `*out_state` (may stay NULL) is shared by
      * all contexts and not modified afterwards. If it is set, destroy is called, even if create
      * fails. May be NULL. */
     kelp_status *(*create)(const kelp_node *node, const kelp_op_env *env, void **out_state);
-    /* Frees the state with the allocator of the environment that create got. May be NULL. */
+    /* Frees the state with the allocator of the environment that create received. May be NULL. */
     void (*destroy)(void *state, kelp_allocator allocator);
-    /* Computes types and shapes of outputs, the size of the workspace and the plan. Called again
-     * when a shape changes. */
+    /* Computes the types and shapes of the outputs, `scratch_bytes`, and the contents of `plan`.
+     * Called again when a shape changes. */
     kelp_status *(*reshape)(const void *state, kelp_op_args *args);
     /* Computes the outputs. Must not allocate from the heap. */
     kelp_status *(*invoke)(const void *state, kelp_op_args *args);
@@ -209,8 +214,8 @@ typedef struct kelp_op_kernel {
 typedef struct kelp_opset_op {
     const char *name;      /* operator name, such as "Conv" */
     int32_t since_version; /* first supported version of the domain */
-    /* Last supported version. 0: that of the opset, and also newer declared versions of the domain
-     * that do not list the operator again. */
+    /* Last supported version. 0: the version of the opset, and newer versions of the domain that a
+     * provider declares without this operator. */
     int32_t until_version;
     /* implementation; NULL: runs through dispatch or execute_graph */
     const kelp_op_kernel *kernel;
@@ -224,7 +229,7 @@ typedef struct kelp_opset {
     size_t op_count;          /* number of operators */
 } kelp_opset;
 
-/* Number of operators that every atomic opset must contain. */
+/* Number of operators that every atomic opset (kelp_opset_backend.atomic_opset) must contain. */
 #define KELP_OPSET_FLOOR_COUNT 30
 
 /* Returns the KELP_OPSET_FLOOR_COUNT operators of ai.onnx that every atomic opset must contain, in
@@ -236,9 +241,9 @@ KELP_API const char *const *kelp_opset_floor(void);
 /* Handle of a result that will be available later. */
 typedef struct kelp_completion kelp_completion;
 
-/* Completes an asynchronous dispatch. Outputs must be set as for a synchronous one. `take_error`
- * is NULL for success. Must be called exactly once per dispatch that returned KELP_DISPATCH_LATER,
- * from any thread; the handle is invalid afterwards. */
+/* Completes an asynchronous dispatch. Before the call, the provider sets the outputs as in a
+ * synchronous dispatch. `take_error` is NULL for success. Call this function exactly once for each
+ * dispatch that set KELP_DISPATCH_LATER, on any thread; the handle is invalid afterwards. */
 KELP_API void kelp_completion_done(kelp_completion *completion, kelp_status *take_error);
 
 /* State of a dispatch that succeeded. */
@@ -249,12 +254,12 @@ typedef enum kelp_dispatch_result {
 
 /* ---- Subgraphs ----
  *
- * While an engine is created, its main block is partitioned. A region, which is a connected,
- * convex set of nodes (no path leaves it and comes back) that a provider supports, is replaced by
- * one node kelp::BackendSubgraph if this is profitable. Its attribute `body` holds the nodes; its
- * inputs and outputs have the names of the values in the model. The provider alone is responsible
- * for the nodes inside: the engine neither folds, fuses nor dispatches them. Nodes with nested
- * blocks are never part of a region. */
+ * When an engine is created, its main block is partitioned among the providers. A region is a
+ * connected, convex set of nodes (no path leaves it and returns) that a provider supports. If
+ * `cost_ns` permits, one node kelp::BackendSubgraph replaces the region. The attribute `body` of
+ * this node contains the nodes of the region; its inputs and outputs have the names of the values
+ * in the model. The engine neither folds, fuses nor dispatches the nodes in the body. Nodes with
+ * nested blocks are never part of a region. */
 
 /* Operator name of a subgraph node. */
 #define KELP_SUBGRAPH_OP "BackendSubgraph"
@@ -266,10 +271,11 @@ typedef enum kelp_dispatch_result {
  * are known. */
 typedef struct kelp_opset_region {
     uint32_t struct_size;          /* sizeof(kelp_opset_region) */
-    uint32_t required;             /* number of nodes that no later provider supports */
+    uint32_t required;             /* number of required nodes, see `cost_ns` */
     const kelp_node *const *nodes; /* nodes in topological order */
     size_t node_count;             /* number of nodes */
-    /* number of values that enter (input_count) and leave (output_count) the region */
+    /* number of values that enter (input_count) and leave (output_count) the region, without
+     * constants */
     size_t input_count, output_count;
     size_t border_bytes;   /* bytes of those values, as far as their shapes are known */
     size_t constant_bytes; /* bytes of weights, which are transferred once */
@@ -287,14 +293,15 @@ typedef struct kelp_opset_registry kelp_opset_registry;
 #define KELP_OPSET_ABI_VERSION 1
 
 /* An operator provider. `self` is the pointer given at registration. The table, and everything
- * that it returns, must outlive the registry. It may be shorter than the current struct:
- * `struct_size` tells which of the fields from `flags` on exist. */
+ * that its functions return, must outlive the registry. The table may end before any field from
+ * `flags` on, according to `struct_size`; fields beyond it count as 0. */
 typedef struct kelp_opset_backend {
     uint32_t abi_version; /* KELP_OPSET_ABI_VERSION */
     uint32_t struct_size; /* sizeof(kelp_opset_backend) */
     const char *name;     /* name of the provider, used in kelp_engine_options.providers */
-    /* Returns the opset of ai.onnx that the provider supports, at least the operators of
-     * kelp_opset_floor. NULL for a provider that only extends others. */
+    /* Returns the atomic opset: the operators of ai.onnx that the provider supports, which must
+     * include those of kelp_opset_floor. NULL for a provider that supports only some operators of
+     * ai.onnx or only other domains. */
     const kelp_opset *(*atomic_opset)(void *self);
     /* Returns further opsets: newer versions of ai.onnx or other domains. May be NULL. */
     const kelp_opset *(*extension_opsets)(void *self, size_t *out_count);
@@ -315,19 +322,21 @@ typedef struct kelp_opset_backend {
     /* Called when the registry is destroyed. May be NULL. */
     void (*destroy)(void *self);
     uint32_t flags; /* bits of KELP_OPSET_* */
-    /* Returns true if the provider supports this node beyond its opsets, for a provider whose
-     * coverage cannot be enumerated. Such nodes run only in subgraphs. May be NULL. */
+    /* Returns true if the provider supports this node, for a provider that cannot list its
+     * operators in opsets. Such nodes run only in subgraphs. May be NULL. */
     bool (*covers)(void *self, const kelp_node *node);
     /* Returns the estimated time of the region on this provider in nanoseconds, transfers
-     * included; negative to decline. The region is taken if this is less than
-     * `region->elsewhere_ns` or if it has required nodes; in the latter case, a region that is too
-     * expensive is reduced to those nodes. NULL: a provider that the engine's options name takes
-     * every region, any other takes only required nodes. */
+     * included, or a negative number to decline the region. The provider takes the region if the
+     * time is less than `region->elsewhere_ns`. Otherwise, it takes only the required nodes,
+     * regardless of their cost. A node is required if no other provider supports it or, if the
+     * engine's options name providers, none that they name after this one. NULL: if the engine's
+     * options name providers, takes every region; otherwise takes only required nodes. */
     double (*cost_ns)(void *self, const kelp_opset_region *region);
     /* Prepares a subgraph, once per engine. The body is the main block of `graph`, which stays
      * valid until release_subgraph and may be retained; its constants belong to the engine.
-     * `*out_state` (may stay NULL) is shared by all contexts. UNIMPLEMENTED returns the nodes to
-     * the other providers; any other error makes the creation of the engine fail. May be NULL. */
+     * `*out_state` (may stay NULL) is shared by all contexts. Returns UNIMPLEMENTED to leave the
+     * nodes to the other providers; any other error makes the creation of the engine fail. May be
+     * NULL. */
     kelp_status *(*prepare_subgraph)(void *self, const kelp_op_env *env, kelp_graph *graph,
                                      void **out_state);
     /* Runs a subgraph; otherwise like dispatch. NULL: execute_graph is used. A provider with
@@ -362,8 +371,10 @@ KELP_API void kelp_opset_registry_destroy(kelp_opset_registry *registry);
 /* Registers a provider. Providers registered later have priority. `backend` must outlive the
  * registry. Fails with INVALID_ARGUMENT if
  * - the ABI version or the size of the table is wrong;
- * - the provider has no way to execute one of its operators (names it);
- * - its atomic opset lacks operators of kelp_opset_floor (lists them);
+ * - the table has neither atomic_opset, extension_opsets nor covers;
+ * - an operator has no kernel, and the table has neither dispatch nor execute_graph (the error
+ *   names the operator);
+ * - its atomic opset lacks operators of kelp_opset_floor (the error lists them);
  * - it has `covers` but cannot run subgraphs, or only one of materialize and release_tensor. */
 KELP_API kelp_status *kelp_opset_register(kelp_opset_registry *registry,
                                           const kelp_opset_backend *backend,
@@ -412,7 +423,7 @@ KELP_API const kelp_opset_backend *kelp_opset_by_name(const kelp_opset_registry 
 KELP_API kelp_status *kelp_opset_check_ready(const kelp_opset_registry *registry,
                                              const kelp_graph *graph) KELP_MUST_USE;
 
-/* Runs one node to completion, by whatever means its provider offers. Output data comes from
+/* Runs one node to completion, with its kernel, dispatch or execute_graph. Output data comes from
  * kelp_op_env_alloc. Fails with UNIMPLEMENTED for a node of the provider `cpu` with nested blocks,
  * which needs an engine. */
 KELP_API kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_env *env,
