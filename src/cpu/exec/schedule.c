@@ -34,7 +34,7 @@ typedef struct scheduler {
     uint32_t *same;      /* by value: the one it is another name of, in an outer or inner block;
                             its own id when it is none */
     uint32_t *remaining; /* uses still to come, by root */
-    uint64_t *from;      /* by value: inputs whose data it is made of */
+    uint64_t *from;      /* by value: inputs whose data determine it */
 } scheduler;
 
 static size_t index_of(const scheduler *p, const kelp_value *value) {

@@ -19,7 +19,7 @@ kelp_status *kelp_model_files_versions(kelp_allocator allocator, const char *mod
  * Python stores beside its sources ("__pycache__"). Follows links, at most 64 levels. */
 kelp_status *kelp_model_files_signature(kelp_allocator allocator, const char *path,
                                         int64_t *out_signature) KELP_MUST_USE;
-/* Returns the same for what one version is made of: its directory and the files that all versions
+/* Returns the signature of one version: of its directory and of the files that all versions
  * share, without the configuration, whose text is compared instead. */
 kelp_status *kelp_model_files_of_version(kelp_allocator allocator, const char *model_directory,
                                          int64_t version, int64_t *out_signature) KELP_MUST_USE;
