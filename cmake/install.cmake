@@ -5,7 +5,8 @@ include(CMakePackageConfigHelpers)
 
 if(TARGET kelp_shared)
   install(TARGETS kelp_shared LIBRARY DESTINATION lib)
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/kelp DESTINATION include FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/kelp DESTINATION include
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.inc")
 endif()
 if(TARGET tritonserver)
   set_target_properties(tritonserver PROPERTIES INSTALL_RPATH "$ORIGIN")

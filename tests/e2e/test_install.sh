@@ -35,6 +35,13 @@ say "everything takes $size bytes"
 
 if grep -rlF "$build" "$prefix"; then fail "these files name the build folder"; fi
 
+say "each installed header compiles alone, as C17 and as C++17"
+for header in "$prefix"/include/kelp/*.h "$prefix"/include/triton/core/*.h; do
+    printf '#include "%s"\n' "$header" >"$work/header.c"
+    gcc -std=c17 -Wall -Wextra -Werror -I "$prefix/include" -fsyntax-only "$work/header.c" || fail "$header is not C17"
+    g++ -std=c++17 -Wall -Wextra -Werror -I "$prefix/include" -fsyntax-only -x c++ "$work/header.c" || fail "$header is not C++17"
+done
+
 cat >"$work/use.c" <<'C'
 #include <kelp/engine.h>
 #include <stdio.h>
