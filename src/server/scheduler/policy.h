@@ -5,7 +5,7 @@
  * policy. default_policy.c is the one to start from.
  *
  * To add a policy, for example dynamic_batch.c: define a struct whose first member is kelp_policy,
- * implement the six functions below on one or more kelp_request_queue, and add its constructor to
+ * implement the functions below on one or more kelp_request_queue, and add its constructor to
  * the table in scheduler.c under the configuration's kind of scheduling.
  *
  * - Dynamic batching: `ready_at_ns` returns 0 once the preferred batch size is reached, otherwise
@@ -13,10 +13,11 @@
  *   of equal shapes.
  * - Sequence batching: one queue for each slot of sequences, and a backlog; `push` assigns the
  *   request's correlation ID to a slot; `take` pops at most one request from each slot.
- * - Ensembles: a policy whose requests have no instance of their own: `push` starts the first step,
- *   and each response callback submits the next one.
  * - Iteration-level (continuous) batching: `take` returns every request that is due for the next
- *   iteration; a request that is released for rescheduling is pushed again and is due at once.
+ *   iteration, and the release of a request for rescheduling pushes it again. The server rejects
+ *   such a release (TRITONSERVER_REQUEST_RELEASE_RESCHEDULE) until a policy uses it.
+ * - Ensembles do not fit: the steps of a request are submitted to other models, which takes the
+ *   locks of their pools. They need a scheduler without a pool of their own, chosen in scheduler.c.
  *
  * Threads and locks: all functions except creation and `destroy` are called with the pool's lock
  * held, on a submitting thread or on a thread of the pool. They must not block, allocate, call a
