@@ -74,6 +74,10 @@ class Wheel(unittest.TestCase):
     def test_package(self):
         self.assertRegex(run(sys.executable, "-c", CODE, ROOT, env=self.environment, cwd="/"), r"^\[.*\] \d+\.\d+\.\d+\n$")
 
+    def test_suites(self):
+        for name in ("session", "builder", "layers", "wrong_arguments"):
+            run(sys.executable, os.path.join(ROOT, "tests", "python", f"test_{name}.py"), env={**self.environment, "KELP_BUILD": BUILD})
+
     def test_version(self):
         version = run(sys.executable, "-c", "import kelp; print(kelp.__version__)", env=self.environment, cwd="/").strip()
         self.assertIn(f"kelp_runtime-{version}-", self.wheel)
