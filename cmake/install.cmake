@@ -23,6 +23,7 @@ foreach(backend IN LISTS backends)
   get_filename_component(name ${backend} DIRECTORY)
   if(TARGET triton_${name})
     install(TARGETS triton_${name} LIBRARY DESTINATION backends/${name})
+    install(FILES ${CMAKE_SOURCE_DIR}/backends/${name}/config.pbtxt DESTINATION backends/${name})
   endif()
 endforeach()
 
