@@ -147,7 +147,7 @@ static kelp_status *suppress_reshape(const void *state, kelp_op_args *args) {
     p->selected = fits ? kelp_op_env_alloc(args->env, bytes + 1) : NULL;
     job.heap = fits ? kelp_op_env_alloc(args->env, (size_t)job.boxes * sizeof *job.heap + 1) : NULL;
     job.kept =
-        fits ? kelp_op_env_alloc(args->env, (size_t)job.most * (sizeof *job.kept + 8) + 1) : NULL;
+        fits ? kelp_op_env_alloc(args->env, (size_t)job.most * (sizeof *job.kept + 8) + 8) : NULL;
     if (!fits)
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
                           "NonMaxSuppression: no memory for %lld boxes of %lld classes",
