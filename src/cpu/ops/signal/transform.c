@@ -283,6 +283,10 @@ static kelp_status *stft_reshape(const void *state, kelp_op_args *args) {
         (window != NULL && window->rank != 1))
         return kelp_ops_bad_shapes(args, x, window,
                                    "expected a signal [N, length, 1 or 2] and a list of weights");
+    if (kelp_tensor_elements(args->inputs[1]) != 1 ||
+        (length != NULL && kelp_tensor_elements(length) != 1))
+        return kelp_ops_bad_shapes(args, args->inputs[1], length,
+                                   "expected one frame_step and one frame_length");
     if (kelp_ops_defer(args, 1) || (length != NULL && kelp_ops_defer(args, 3)))
         return NULL;
     p->in = x->shape[1];
