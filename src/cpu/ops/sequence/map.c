@@ -103,9 +103,10 @@ static kelp_status *cast_one(const kelp_list_call *call, const kelp_tensor *valu
     } else {
         number = kelp_ops_read_f64(values, i);
         if (y->dtype == KELP_STRING) {
+            enum { MAX_CHARS = 320 }; /* of the largest double */
             char *copy;
-            KELP_TRY(kelp_list_alloc(call, 64, 1, &copy));
-            (void)snprintf(copy, 64, "%f", number);
+            KELP_TRY(kelp_list_alloc(call, MAX_CHARS, 1, &copy));
+            (void)snprintf(copy, MAX_CHARS, "%f", number);
             text.length = kelp_plain_radix(copy);
             text.data = copy;
         }
