@@ -9,6 +9,8 @@ static kelp_status *extractor_reshape(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0], *y = args->inputs[1];
     if (y->dtype != KELP_I64)
         return kelp_ops_bad_type(args, y->dtype);
+    if (kelp_ops_element_bytes(x->dtype) == 0)
+        return kelp_ops_bad_type(args, x->dtype);
     if (x->rank < 1 || kelp_tensor_elements(y) < 1)
         return kelp_ops_bad_shapes(args, x, y, "expected columns, and at least one index");
     int64_t shape[KELP_MAX_RANK];
