@@ -393,8 +393,11 @@ static kelp_status *wrap_node(kelp_graph *graph, const kelp_node *node,
         out[i]->is_output = true;
         block->outputs[block->output_count++] = out[i];
     }
-    return kelp_block_add_node(block, node->op, node->opset_version, node->name, in,
-                               node->input_count, out, node->output_count, node->attributes, NULL);
+    kelp_node *copy = NULL;
+    KELP_TRY(kelp_block_add_node(block, node->op, node->opset_version, node->name, in,
+                                 node->input_count, out, node->output_count, NULL, &copy));
+    copy->attributes = node->attributes; /* set later: their blocks keep their owner */
+    return NULL;
 }
 
 kelp_status *kelp_graph_of_node(kelp_allocator allocator, const kelp_node *node,

@@ -230,6 +230,37 @@ static void one_node_becomes_a_graph(void **state) {
     kelp_graph_release(g);
 }
 
+/* The blocks kept a pointer to the node of the copy, which was destroyed before them. */
+static void a_graph_of_a_node_leaves_the_owner_of_its_blocks(void **state) {
+    (void)state;
+    pb graph = {0}, yes = {0}, no = {0}, node = pb_node("If", "c", "y");
+    pb relu = pb_node("Relu", "x", "p"), neg = pb_node("Neg", "x", "q");
+    pb_add_node(&yes, &relu);
+    pb_add_output(&yes, "p", "");
+    pb_add_node(&no, &neg);
+    pb_add_output(&no, "q", "");
+    pb_attr_graph(&node, "then_branch", &yes);
+    pb_attr_graph(&node, "else_branch", &no);
+    pb_add_input(&graph, "x", "float32[2,k]");
+    pb_add_input(&graph, "c", "bool[]");
+    pb_add_node(&graph, &node);
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    kelp_graph *g = loaded(&model), *alone = NULL;
+    const kelp_node *branch = kelp_block_node(kelp_graph_main(g), 0);
+    uint8_t condition = 1;
+    kelp_tensor c;
+    assert_null(kelp_tensor_init(&c, KELP_BOOL, 0, NULL, &condition));
+    const kelp_tensor *inputs[1] = {&c};
+    assert_null(kelp_graph_of_node(kelp_allocator_system(), branch, inputs, &alone));
+    const kelp_block *body = kelp_node_attr_block(branch, "then_branch");
+    assert_ptr_equal(
+        kelp_node_attr_block(kelp_block_node(kelp_graph_main(alone), 0), "then_branch"), body);
+    kelp_graph_release(alone);
+    assert_ptr_equal(body->owner, branch);
+    kelp_graph_release(g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_are_inlined_with_their_attributes),
@@ -240,6 +271,7 @@ int main(void) {
         cmocka_unit_test(inlining_has_a_limit),
         cmocka_unit_test(constant_nodes_become_constants),
         cmocka_unit_test(one_node_becomes_a_graph),
+        cmocka_unit_test(a_graph_of_a_node_leaves_the_owner_of_its_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
