@@ -194,6 +194,9 @@ static kelp_status *load_attrs(loader *l, const scope *s, const kelp_onnx_attr *
             if (kelp_str_is(from[i].name, other->name))
                 return LOAD_ERROR("%s: attribute '%s' appears twice in graph '%s'", l->label,
                                   other->name, s->block->name);
+        if (kelp_str_is(from[i].name, "kelp.captures"))
+            return LOAD_ERROR("%s: attribute 'kelp.captures' in graph '%s' is reserved", l->label,
+                              s->block->name);
         kelp_attr *attr = KELP_ARENA_NEW(&l->graph->arena, kelp_attr);
         if (attr == NULL)
             return kelp_status_oom();

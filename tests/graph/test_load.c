@@ -201,6 +201,16 @@ static void an_attribute_given_twice_is_refused(void **state) {
     pb_add_output(&graph, "y", "");
     pb model = pb_model(&graph, 17);
     refused(&model, KELP_INVALID_ARGUMENT, "attribute 'axis' appears twice");
+    /* it is the index of the first captured input and was read from the file */
+    pb other = {0}, custom = pb_node("Custom", "x", "y");
+    pb_text(&custom, 7, "com.example");
+    pb_attr_int(&custom, "kelp.captures", 1000);
+    pb_add_node(&other, &custom);
+    pb_add_input(&other, "x", "float32[2,2]");
+    pb_add_output(&other, "y", "");
+    model = pb_model(&other, 17);
+    pb_import(&model, "com.example", 1);
+    refused(&model, KELP_INVALID_ARGUMENT, "attribute 'kelp.captures' in graph '' is reserved");
 }
 
 static void add_of_domain(pb *graph, const char *op_type, const char *domain, const char *inputs,
