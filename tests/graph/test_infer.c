@@ -207,6 +207,21 @@ static void pieces_of_a_split_have_their_sizes(void **state) {
     kelp_graph_release(g);
 }
 
+/* The sum of the dimension and the number of outputs overflowed. */
+static void a_split_of_the_largest_dimension_does_not_overflow(void **state) {
+    (void)state;
+    pb graph = {0}, node = pb_node("Split", "x", "p q r");
+    pb_add_input(&graph, "x", "float32[9223372036854775807]");
+    pb_attr_int(&node, "num_outputs", 3);
+    pb_add_node(&graph, &node);
+    pb_add_output(&graph, "r", "");
+    pb model = pb_model(&graph, 18);
+    kelp_graph *g = loaded(&model);
+    expect_type(value_named(g, "p"), "float32[3074457345618258603]");
+    expect_type(value_named(g, "r"), "float32[3074457345618258601]");
+    kelp_graph_release(g);
+}
+
 /* x [n,s,12] → Reshape to [Shape(x)[0], Shape(x)[1], 3, -1], as exporters write it */
 static void computed_shapes_keep_the_names_of_extents(void **state) {
     (void)state;
@@ -314,6 +329,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_follow_from_inputs),
         cmocka_unit_test(pieces_of_a_split_have_their_sizes),
+        cmocka_unit_test(a_split_of_the_largest_dimension_does_not_overflow),
         cmocka_unit_test(computed_shapes_keep_the_names_of_extents),
         cmocka_unit_test(branches_give_their_types),
         cmocka_unit_test(declared_shapes_give_way),

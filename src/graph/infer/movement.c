@@ -345,7 +345,8 @@ static bool split(kelp_infer_call *call, kelp_dims *out) {
     } else if (given && count == 0 && whole >= 0) {
         /* equal parts; the last one may be smaller */
         int64_t outputs = (int64_t)call->node->output_count;
-        int64_t each = (whole + outputs - 1) / outputs, from = each * (int64_t)call->output;
+        int64_t each = whole / outputs + (whole % outputs != 0);
+        int64_t from = each * (int64_t)call->output;
         dimension = from >= whole ? 0 : KELP_MIN(each, whole - from);
     }
     kelp_dims_set(out, (int32_t)axis, dimension);
