@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds operator records while a graph is loaded, and makes records of operators that the list does
- * not have: custom operators and model-local functions. One thread. */
+/* Finds operator records during the load of a graph, and creates records of operators that are not
+ * in the list: custom operators and model-local functions. One thread. */
 #ifndef KELP_GRAPH_INTERN_H_
 #define KELP_GRAPH_INTERN_H_
 
@@ -8,8 +8,9 @@
 #include "base/map.h"
 #include "operator/operator.h"
 
+/* The operator records of one graph. */
 typedef struct kelp_interner {
-    kelp_arena *arena; /* owns the records that are made */
+    kelp_arena *arena; /* owns the created records */
     kelp_map by_name;
 } kelp_interner;
 

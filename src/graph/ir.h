@@ -17,7 +17,7 @@
 typedef struct kelp_attr {
     const char *name;
     kelp_attr_type type;
-    const char *ref; /* in a function: name of the call's attribute that it refers to; else NULL */
+    const char *ref; /* in a function: the attribute of the call that it refers to; or NULL */
     int64_t i;
     float f;
     kelp_string s;
@@ -46,7 +46,7 @@ struct kelp_value {
     bool is_input;
     bool is_output;
     bool is_own;       /* a constant that a pass created, whose bytes may be changed */
-    kelp_value *local; /* set by kelp_pass_captures: its stand-in in block `local_in` */
+    kelp_value *local; /* set by kelp_pass_captures: the input or constant for it in `local_in` */
     const kelp_block *local_in;
 };
 
@@ -109,7 +109,7 @@ struct kelp_graph {
 /* Creates a graph with an empty main block, without imports and metadata. */
 kelp_status *kelp_graph_new(kelp_allocator allocator, kelp_graph **out) KELP_MUST_USE;
 /* Releases the resident pages of mapped files; they are read again on access. Thread-safe. */
-void kelp_graph_relax(kelp_graph *graph);
+void kelp_graph_release_pages(kelp_graph *graph);
 
 /* Creates a mutable copy for an engine: nodes, values and attributes are new; constants and
  * strings are borrowed from `graph`, which the copy retains. Calls of model-local functions are
@@ -118,8 +118,8 @@ void kelp_graph_relax(kelp_graph *graph);
 kelp_status *kelp_graph_clone_for_engine(kelp_graph *graph, kelp_graph **out) KELP_MUST_USE;
 
 /* Creates a graph of one node whose inputs and outputs are the block's, so that a provider that
- * only executes graphs can run one operator. Borrows the attributes of `node`; `inputs` give types
- * and shapes. */
+ * only executes graphs can run one operator. Borrows the attributes of `node`, whose blocks keep
+ * `node` as their owner. `inputs` define types and shapes. */
 kelp_status *kelp_graph_of_node(kelp_allocator allocator, const kelp_node *node,
                                 const kelp_tensor *const *inputs, kelp_graph **out) KELP_MUST_USE;
 
@@ -129,8 +129,12 @@ kelp_status *kelp_block_infer(kelp_block *block) KELP_MUST_USE;
 /* Infers types and shapes of the nodes from index `first` on. */
 kelp_status *kelp_block_infer_from(kelp_block *block, size_t first) KELP_MUST_USE;
 
-/* ---- building and modifying: memory comes from the arena; RESOURCE_EXHAUSTED if it is exhausted
- * ---- */
+/* The attribute of nodes with blocks that kelp_pass_captures adds: the index of the first captured
+ * input. The loader rejects it in files. */
+#define KELP_CAPTURES_ATTRIBUTE "kelp.captures"
+
+/* ---- building and modifying ----
+ * Memory is allocated in the arena of the graph; functions fail with RESOURCE_EXHAUSTED. */
 kelp_status *kelp_block_new(kelp_graph *graph, kelp_block *parent, const char *name,
                             kelp_block **out) KELP_MUST_USE;
 kelp_status *kelp_block_add_value(kelp_block *block, const char *name,

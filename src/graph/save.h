@@ -30,7 +30,7 @@ typedef struct kelp_graph_parts {
      * stripped ones are kept apart. NULL: weights. */
     kelp_graph_part (*choose)(void *userp, const kelp_tensor *tensor);
     void *userp;
-    kelp_map places; /* bytes of a tensor -> position */
+    kelp_map stored; /* from the bytes of a tensor to their part and offset */
     kelp_arena arena;
 } kelp_graph_parts;
 void kelp_graph_parts_init(kelp_graph_parts *parts, kelp_allocator allocator);
