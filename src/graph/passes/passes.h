@@ -13,7 +13,7 @@
 kelp_status *kelp_passes_run(kelp_block *block) KELP_MUST_USE;
 
 /* Runs the bfloat16 passes on the block and on the blocks of its nodes, after all other passes:
- * matrix products and convolutions with constant weights → kelp::MatMulBf16, kelp::ConvBf16. */
+ * GEMMs and convolutions with constant weights → kelp::MatMulBf16, kelp::ConvBf16. */
 kelp_status *kelp_passes_run_bf16(kelp_block *block) KELP_MUST_USE;
 kelp_status *kelp_pass_bf16(kelp_block *block) KELP_MUST_USE;
 /* Conv + Add of a value of the same fixed shape (+ activation) → ConvAct with a residual. */
@@ -73,14 +73,14 @@ kelp_status *kelp_pass_each(kelp_block *block,
                                                  bool *out_done)) KELP_MUST_USE;
 /* Returns the MatMul that produces `value`, directly or multiplied or divided by a constant scalar;
  * `*out_scale` is the factor. NULL when there is none, or an intermediate value has other uses. */
-kelp_node *kelp_match_scaled_product(kelp_value *value, double *out_scale);
+kelp_node *kelp_match_scaled_matmul(kelp_value *value, double *out_scale);
 /* Returns true when `weights` is a Softmax over the last of four axes, used once, of scores that
  * `match` accepts. `*out_mask` is the mask that was added to the scores and that `fits` accepts, or
  * NULL. */
 bool kelp_match_attention_weights(kelp_value *weights, bool (*fits)(const kelp_value *mask),
                                   bool (*match)(kelp_value *scores, void *userp), void *userp,
                                   kelp_value **out_mask);
-/* Returns the node that produces `value` if its operator is `op`, else NULL. */
+/* Returns the node that produces `value` if its operator is `op`; otherwise NULL. */
 kelp_node *kelp_match_producer(const kelp_value *value, const kelp_operator *op);
 /* Returns true and the value if `value` is a constant of one float element. */
 bool kelp_match_scalar(const kelp_value *value, double *out);

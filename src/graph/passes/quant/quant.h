@@ -31,7 +31,7 @@ typedef struct kelp_quant_chain {
     size_t count;
 } kelp_quant_chain;
 
-/* Returns true when `node` is not NULL, has the operator and is not removed. */
+/* Returns true if `node` is not NULL, has the operator and is not removed. */
 bool kelp_quant_is_op(const kelp_node *node, const kelp_operator *op);
 /* Returns input `index`, or NULL when it is omitted. */
 kelp_value *kelp_quant_input(const kelp_node *node, size_t index);
