@@ -14,7 +14,9 @@ typedef struct kelp_interner {
     kelp_map by_name;
 } kelp_interner;
 
+/* Initializes an interner that creates records in `arena`. */
 void kelp_interner_init(kelp_interner *interner, kelp_allocator allocator, kelp_arena *arena);
+/* Frees the interner; the records stay in the arena. */
 void kelp_interner_deinit(kelp_interner *interner);
 /* Returns one record for each pair of domain and name; "ai.onnx" and "" are the same domain. */
 kelp_status *kelp_intern_operator(kelp_interner *interner, kelp_str domain, kelp_str name,

@@ -25,7 +25,7 @@ void kelp_real_store_f32(kelp_dtype dtype, void *data, int64_t begin, int64_t co
 void kelp_real_store_f64(kelp_dtype dtype, void *data, int64_t begin, int64_t count,
                          const double *from);
 
-/* The same for elements of a tensor. */
+/* Loads or stores elements of a tensor in the same way. */
 static inline void kelp_tensor_load_f32(const kelp_tensor *tensor, int64_t begin, int64_t count,
                                         float *out) {
     kelp_real_load_f32(tensor->dtype, tensor->data, begin, count, out);

@@ -13,11 +13,13 @@
 
 #include "graph/passes/passes.h"
 
+/* A graph under construction. */
 typedef struct model {
     kelp_graph *graph;
     kelp_block *block;
 } model;
 
+/* Creates an empty graph. */
 static inline model make(void) {
     model m = {0};
     assert_null(kelp_graph_new(kelp_allocator_system(), &m.graph));

@@ -48,8 +48,10 @@ struct kelp_cpu_instance {
     size_t user_workspace_bytes;
 };
 
+/* Initializes a zeroed instance. The caller calls deinit, also on failure. */
 kelp_status *kelp_cpu_instance_init(kelp_cpu_instance *instance, kelp_cpu_context *context,
                                     const kelp_cpu_program *program) KELP_MUST_USE;
+/* Frees the schedules, the memory and the arrays; does nothing before init. */
 void kelp_cpu_instance_deinit(kelp_cpu_instance *instance);
 /* Binds an input. Another shape selects another schedule. */
 void kelp_cpu_instance_bind(kelp_cpu_instance *instance, size_t index, const kelp_tensor *tensor);
@@ -89,6 +91,7 @@ kelp_status *kelp_cpu_bodies_create(kelp_cpu_context *context, kelp_cpu_schedule
 void kelp_cpu_bodies_destroy(kelp_cpu_schedule *schedule);
 
 /* ---- contexts (context.c) ---- */
+/* The `context` of kelp_engine_vtbl. */
 struct kelp_cpu_context {
     kelp_cpu_engine *engine; /* outlives the context */
     kelp_allocator allocator;
@@ -102,12 +105,15 @@ struct kelp_cpu_context {
     kelp_cpu_engine *core; /* whose program the schedules are of; retained */
 };
 
+/* Creates a context. Fails with FAILED_PRECONDITION if the engine lacks weights. */
 kelp_status *kelp_cpu_context_create(kelp_cpu_engine *engine, kelp_cpu_context **out) KELP_MUST_USE;
+/* Destroys a context or NULL. */
 void kelp_cpu_context_destroy(kelp_cpu_context *context);
 /* Selects or compiles the schedule of the bound shapes, after a refit with the new engine. */
 kelp_status *kelp_cpu_context_prepare(kelp_cpu_context *context) KELP_MUST_USE;
 /* Begins a run: clears run_arena and resets `stop`. */
 void kelp_cpu_context_begin_run(kelp_cpu_context *context);
+/* Returns the statistics of the current schedule; zeros without one. */
 kelp_plan_stats kelp_cpu_context_plan_stats(const kelp_cpu_context *context);
 /* Compiles the schedule of the shapes that the model declares, with 1 for a dynamic first
  * dimension, so that kernels pack their weights now. Binds nothing. Does nothing if a shape is
@@ -121,7 +127,8 @@ static inline void kelp_cpu_context_lend(kelp_op_env *env, kelp_cpu_context *con
     env->stop = &context->stop;
 }
 
-/* ---- recordings (recording.c): entries of the table, see kelp/engine_provider.h ---- */
+/* ---- recordings (recording.c) ---- */
+/* Implements kelp_engine_vtbl.capture, .replay and .destroy_capture. */
 kelp_status *kelp_cpu_recording_create(void *context, void **out, size_t *out_steps) KELP_MUST_USE;
 kelp_status *kelp_cpu_recording_replay(void *recording, kelp_tensor *outputs) KELP_MUST_USE;
 void kelp_cpu_recording_destroy(void *recording);

@@ -101,11 +101,15 @@ typedef struct kelp_cpu_origin {
 kelp_status *kelp_cpu_engine_make(kelp_runtime *runtime, kelp_graph *graph,
                                   const kelp_engine_options *options, const kelp_cpu_origin *origin,
                                   kelp_cpu_engine **out) KELP_MUST_USE;
+/* Adds a reference; returns `engine`. Thread-safe. */
 kelp_cpu_engine *kelp_cpu_engine_retain(kelp_cpu_engine *engine);
+/* Drops a reference; destroys the engine with the last one. NULL is allowed. Thread-safe. */
 void kelp_cpu_engine_release(kelp_cpu_engine *engine);
 /* Creates the kelp_engine that users see (context.c). Takes `take_engine`, also on failure. */
 kelp_status *kelp_cpu_engine_wrap(kelp_cpu_engine *take_engine, kelp_engine **out) KELP_MUST_USE;
+/* Counts the nodes and the bytes of weights. */
 kelp_engine_stats kelp_cpu_engine_stats(const kelp_cpu_engine *engine);
+/* Writes a description of the engine as text or JSON. */
 kelp_status *kelp_cpu_engine_inspect(const kelp_cpu_engine *engine, bool json,
                                      void (*write)(void *userp, const char *text, size_t length),
                                      void *userp) KELP_MUST_USE;

@@ -41,6 +41,7 @@ typedef struct kelp_cpu_pack_source {
     const char *label;
 } kelp_cpu_pack_source;
 
+/* The packed weights of one engine. */
 typedef struct kelp_cpu_packs {
     kelp_packs packs; /* the interface for kernels; the first member */
     kelp_allocator allocator;
@@ -57,6 +58,7 @@ typedef struct kelp_cpu_packs {
 kelp_status *kelp_cpu_packs_create(kelp_allocator allocator, bool keeps,
                                    const kelp_cpu_pack_source *source,
                                    kelp_cpu_packs **out) KELP_MUST_USE;
+/* Destroys the packs or NULL; the packed weights belong to the kernels. */
 void kelp_cpu_packs_destroy(kelp_cpu_packs *packs);
 /* Checks the hash of the originals before they are read. Fails with INVALID_ARGUMENT if they were
  * altered. */

@@ -8,6 +8,7 @@
 
 typedef struct kelp_cpu_instance kelp_cpu_instance;
 
+/* The kind of memory of a value. */
 typedef enum kelp_cpu_storage {
     KELP_CPU_STORAGE_NONE = 0,  /* never computed: its steps were folded */
     KELP_CPU_STORAGE_FIXED,     /* constant, or evaluated during scheduling */
@@ -37,6 +38,7 @@ typedef struct kelp_cpu_step {
     bool dynamic; /* reshaped in each run */
 } kelp_cpu_step;
 
+/* A schedule of one instance. */
 typedef struct kelp_cpu_schedule {
     struct kelp_cpu_schedule *next; /* most recently used first */
     kelp_arena arena;               /* owns all arrays below */
@@ -64,6 +66,7 @@ typedef struct kelp_cpu_schedule {
  */
 kelp_status *kelp_cpu_schedule_create(kelp_cpu_instance *instance, uint64_t specialized,
                                       kelp_cpu_schedule **out) KELP_MUST_USE;
+/* Destroys a schedule or NULL. */
 void kelp_cpu_schedule_destroy(kelp_cpu_schedule *schedule, kelp_allocator allocator);
 /* Returns true if the schedule is for the bound shapes, and for the bound data of specialized
  * inputs. */

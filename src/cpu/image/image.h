@@ -29,6 +29,7 @@
 
 #include <kelp/engine_provider.h>
 
+/* The values of the members of the head. */
 #define KELP_CPU_IMAGE_VERSION 2u
 #define KELP_CPU_IMAGE_ALIGNMENT 64u
 #define KELP_CPU_IMAGE_ORDER_MARK 0x01020304u
@@ -42,6 +43,7 @@
 #define KELP_CPU_IMAGE_PROCESSOR "other"
 #endif
 
+/* The sections, in the order of the file. */
 enum {
     KELP_SECTION_INFO,
     KELP_SECTION_GRAPH,
@@ -53,6 +55,7 @@ enum {
     KELP_SECTION_COUNT
 };
 
+/* The head of an engine image. */
 typedef struct kelp_cpu_image_head {
     char magic[8];
     uint32_t version, head_bytes, section_count, order;
@@ -63,6 +66,7 @@ typedef struct kelp_cpu_image_head {
 } kelp_cpu_image_head;
 _Static_assert(sizeof(kelp_cpu_image_head) == 64, "the head is 64 bytes");
 
+/* An entry of the table of sections. */
 typedef struct kelp_cpu_image_section {
     uint32_t kind, reserved;
     uint64_t offset, length, hash;
@@ -74,6 +78,7 @@ uint64_t kelp_cpu_image_hash_head(const kelp_cpu_image_head *head,
                                   const kelp_cpu_image_section *table);
 
 /* ---- writing ---- */
+/* The contents of an engine image. */
 typedef struct kelp_cpu_image_contents {
     const char *name;
     const kelp_graph *graph;

@@ -60,6 +60,7 @@ typedef enum kelp_type_source {
     KELP_TYPE_CONSTANT            /* the attribute that holds a Constant's value */
 } kelp_type_source;
 
+/* A rule for the type of an output. */
 typedef struct kelp_type_rule {
     kelp_type_source source;
     const char *attribute; /* NULL: none */
@@ -104,7 +105,7 @@ bool kelp_infer_i64s(const kelp_infer *infer, const kelp_value *value, int64_t *
 /* Stores the contents of the node's first output if `rule` can compute them. `rule` may be NULL. */
 kelp_status *kelp_infer_note_content(kelp_infer *infer, const kelp_node *node,
                                      kelp_content_fn rule) KELP_MUST_USE;
-/* The content functions of single operators. */
+/* Computes the elements of output 0 of one operator; see kelp_content_fn. */
 bool kelp_content_shape(const kelp_infer *infer, const kelp_node *node, kelp_content *out);
 bool kelp_content_gather(const kelp_infer *infer, const kelp_node *node, kelp_content *out);
 bool kelp_content_concat(const kelp_infer *infer, const kelp_node *node, kelp_content *out);

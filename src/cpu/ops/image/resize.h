@@ -5,6 +5,7 @@
 
 #include "cpu/ops/kernel.h"
 
+/* The attribute 'mode'. */
 typedef enum kelp_resize_mode {
     KELP_RESIZE_NEAREST,
     KELP_RESIZE_LINEAR,
@@ -20,6 +21,7 @@ typedef enum kelp_resize_coordinates {
     KELP_RESIZE_TF_HALF_PIXEL,
     KELP_RESIZE_CROP
 } kelp_resize_coordinates;
+/* The attribute 'nearest_mode'. */
 typedef enum kelp_resize_round {
     KELP_RESIZE_ROUND_PREFER_FLOOR,
     KELP_RESIZE_ROUND_PREFER_CEIL,
@@ -42,6 +44,7 @@ typedef struct kelp_resize_axis {
     size_t weights_offset; /* float or double [taps, out] */
 } kelp_resize_axis;
 
+/* The `plan` of the kernels Resize and Upsample. */
 typedef struct kelp_resize_plan {
     kelp_resize_mode mode;
     kelp_resize_coordinates coordinates;

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "cpu/ops/kernel.h"
 
+/* Creates INVALID_ARGUMENT with the name and the operator of the node. */
 #define KELP_ML_ERROR(node, format, ...)                                               \
     KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (%s): " format, kelp_node_name(node), \
                kelp_node_op_type(node), __VA_ARGS__)
@@ -24,6 +25,7 @@ kelp_status *kelp_ml_state_create(const kelp_op_env *env, size_t size_bytes,
 /* Destroys a state or NULL; the `destroy` of the kernels. */
 void kelp_ml_state_destroy(void *state, kelp_allocator allocator);
 
+/* The attribute 'post_transform'. */
 typedef enum kelp_ml_transform {
     KELP_ML_NONE = 0,
     KELP_ML_SOFTMAX = 1,

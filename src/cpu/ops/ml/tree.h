@@ -5,15 +5,16 @@
 
 #include "cpu/ops/ml/ml.h"
 
-typedef enum kelp_tree_mode { /* the values of nodes_modes of TreeEnsemble-5 */
-                              KELP_TREE_LEQ = 0,
-                              KELP_TREE_LT = 1,
-                              KELP_TREE_GTE = 2,
-                              KELP_TREE_GT = 3,
-                              KELP_TREE_EQ = 4,
-                              KELP_TREE_NEQ = 5,
-                              KELP_TREE_MEMBER = 6,
-                              KELP_TREE_LEAF = 7
+/* The values of nodes_modes of TreeEnsemble-5. */
+typedef enum kelp_tree_mode {
+    KELP_TREE_LEQ = 0,
+    KELP_TREE_LT = 1,
+    KELP_TREE_GTE = 2,
+    KELP_TREE_GT = 3,
+    KELP_TREE_EQ = 4,
+    KELP_TREE_NEQ = 5,
+    KELP_TREE_MEMBER = 6,
+    KELP_TREE_LEAF = 7
 } kelp_tree_mode;
 
 /* A node as read from the attributes. In a branch, `yes` and `no` are its children. In a leaf,
@@ -27,16 +28,18 @@ typedef struct kelp_tree_node {
     uint8_t missing_is_yes;
 } kelp_tree_node;
 
+/* A weight of a leaf. */
 typedef struct kelp_tree_weight {
     double weight;
     int32_t target;
 } kelp_tree_weight;
 
-typedef enum kelp_tree_aggregate { /* the values of aggregate_function of TreeEnsemble-5 */
-                                   KELP_TREE_AVERAGE = 0,
-                                   KELP_TREE_SUM = 1,
-                                   KELP_TREE_MIN = 2,
-                                   KELP_TREE_MAX = 3
+/* The values of aggregate_function of TreeEnsemble-5. */
+typedef enum kelp_tree_aggregate {
+    KELP_TREE_AVERAGE = 0,
+    KELP_TREE_SUM = 1,
+    KELP_TREE_MIN = 2,
+    KELP_TREE_MAX = 3
 } kelp_tree_aggregate;
 
 /* A compiled node. The high bits of `column` are flags (tree_walk.c). The successor of a branch is
@@ -56,6 +59,7 @@ typedef union kelp_tree_leaf {
     double weight;
 } kelp_tree_leaf;
 
+/* A tree ensemble, the state of its kernels. */
 typedef struct kelp_trees {
     kelp_ml_state head;
     kelp_arena reading;    /* freed when the state is complete */

@@ -26,14 +26,17 @@ kelp_status *kelp_list_dispatch(const kelp_op_env *env, const kelp_node *node,
                                 const kelp_tensor *const *inputs, kelp_tensor *outputs,
                                 bool *out_found) KELP_MUST_USE;
 
+/* Creates INVALID_ARGUMENT with the name and the operator of the node. */
 #define KELP_LIST_ERROR(call, format, ...)                                                     \
     KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (%s): " format, kelp_node_name((call)->node), \
                kelp_node_op_type((call)->node), __VA_ARGS__)
 
 /* ---- list.c ---- */
+/* Returns input `index`; NULL if it is missing. */
 static inline const kelp_tensor *kelp_list_in(const kelp_list_call *call, size_t index) {
     return index < call->input_count ? call->inputs[index] : NULL;
 }
+/* Returns the elements of a list. */
 static inline kelp_tensor *kelp_list_items(const kelp_tensor *list) {
     return list->data;
 }
@@ -59,11 +62,15 @@ kelp_status *kelp_list_position(const kelp_list_call *call, size_t index, int64_
                                 int64_t limit, int64_t fallback, int64_t *out) KELP_MUST_USE;
 
 /* ---- operators ---- */
+/* The implementation of one operator; sets the outputs. */
 typedef kelp_status *(*kelp_list_fn)(const kelp_list_call *call);
-kelp_status *kelp_list_split(const kelp_list_call *call);     /* SplitToSequence */
-kelp_status *kelp_list_concat(const kelp_list_call *call);    /* ConcatFromSequence */
-kelp_status *kelp_list_zip_map(const kelp_list_call *call);   /* ai.onnx.ml ZipMap */
-kelp_status *kelp_list_cast_map(const kelp_list_call *call);  /* ai.onnx.ml CastMap */
-kelp_status *kelp_list_vectorize(const kelp_list_call *call); /* ai.onnx.ml DictVectorizer */
+/* Implements SplitToSequence, ConcatFromSequence, and ZipMap, CastMap, DictVectorizer of
+ * ai.onnx.ml.
+ */
+kelp_status *kelp_list_split(const kelp_list_call *call);
+kelp_status *kelp_list_concat(const kelp_list_call *call);
+kelp_status *kelp_list_zip_map(const kelp_list_call *call);
+kelp_status *kelp_list_cast_map(const kelp_list_call *call);
+kelp_status *kelp_list_vectorize(const kelp_list_call *call);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A complex number. */
 typedef struct kelp_complex {
     double re, im;
 } kelp_complex;

@@ -8,6 +8,7 @@
 /* The ai.onnx version of emitted nodes. */
 #define KELP_TAPE_OPSET 18
 
+/* The state of the expansion of one Gradient node. */
 typedef struct kelp_tape {
     kelp_block *block;
     kelp_node *gradient; /* the Gradient node; nodes are emitted before it */
@@ -28,6 +29,7 @@ kelp_gradient_rule kelp_gradient_find_rule(const kelp_node *node);
 kelp_status *kelp_tape_emit(kelp_tape *tape, const kelp_operator *op, kelp_value *const *inputs,
                             size_t input_count, kelp_value **out,
                             kelp_node **out_node) KELP_MUST_USE;
+/* Emits a node with one or two inputs. */
 kelp_status *kelp_tape_unary(kelp_tape *tape, const kelp_operator *op, kelp_value *a,
                              kelp_value **out) KELP_MUST_USE;
 kelp_status *kelp_tape_binary(kelp_tape *tape, const kelp_operator *op, kelp_value *a,

@@ -47,7 +47,7 @@ void kelp_quant_follow_floats(kelp_quant_chain *chain, int64_t columns);
 /* Replaces the chain by a node of `op`; a convolution keeps `attributes`. */
 kelp_status *kelp_quant_replace(kelp_block *block, kelp_quant_chain *chain, const kelp_operator *op,
                                 kelp_attr *attributes) KELP_MUST_USE;
-/* The same with other inputs. */
+/* Replaces the chain by a node of `op` with other inputs. */
 kelp_status *kelp_quant_replace_by(kelp_block *block, kelp_quant_chain *chain,
                                    const kelp_operator *op, kelp_value *const *inputs, size_t count,
                                    kelp_attr *attributes) KELP_MUST_USE;
