@@ -6,6 +6,7 @@
  */
 #include "graph/save.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "onnx/write.h"
 
@@ -56,6 +57,7 @@ static kelp_status *name_of(saver *s, const kelp_value *value, char *buffer, siz
     const kelp_value *outer = NULL;
     while ((outer = get_by_address(&s->captures, value)) != NULL)
         value = outer;
+    KELP_ASSERT(value->id < value->block->value_count);
     bool keeps = value->name != NULL && value->name[0] != '\0' && value->name[0] != '#' &&
                  (value->is_input || value->is_output || value->constant != NULL);
     if (keeps) {
@@ -94,28 +96,28 @@ static void put_external(kelp_buf *out, const char *key, const char *value, kelp
 
 /* Bytes that were written once: bodies share constants with the enclosing graph, and models saved
  * together share theirs. */
-typedef struct place {
+typedef struct stored_bytes {
     const void *data; /* the first three fields are the key */
     size_t bytes;
     size_t is_stripped; /* 0 or 1: only some of the tied weights may be stripped; no padding inside
                            the key */
     kelp_graph_part part;
     size_t offset;
-} place;
-#define KEY_BYTES offsetof(place, part)
+} stored_bytes;
+#define KEY_BYTES offsetof(stored_bytes, part)
 
 void kelp_graph_parts_init(kelp_graph_parts *parts, kelp_allocator allocator) {
     *parts = (kelp_graph_parts){.stripped_bytes = 0};
     for (int i = 0; i < KELP_PART_COUNT; i++)
         kelp_buf_init(&parts->bytes[i], allocator);
-    kelp_map_init(&parts->places, allocator);
+    kelp_map_init(&parts->stored, allocator);
     kelp_arena_init(&parts->arena, allocator, 4 << 10);
 }
 
 void kelp_graph_parts_deinit(kelp_graph_parts *parts) {
     for (int i = 0; i < KELP_PART_COUNT; i++)
         kelp_buf_deinit(&parts->bytes[i]);
-    kelp_map_deinit(&parts->places);
+    kelp_map_deinit(&parts->stored);
     kelp_arena_deinit(&parts->arena);
 }
 
@@ -123,17 +125,17 @@ static kelp_graph_part choose_part(const kelp_graph_parts *parts, const kelp_ten
     return parts->choose != NULL ? parts->choose(parts->userp, tensor) : KELP_PART_WEIGHTS;
 }
 
-static const place *find_place(const kelp_graph_parts *parts, const kelp_tensor *tensor,
-                               kelp_graph_part chosen) {
-    place key = {.data = tensor->data,
-                 .bytes = kelp_tensor_bytes(tensor),
-                 .is_stripped = chosen == KELP_PART_STRIPPED};
-    return kelp_map_get(&parts->places, (kelp_str){(const char *)&key, KEY_BYTES});
+static const stored_bytes *find_stored(const kelp_graph_parts *parts, const kelp_tensor *tensor,
+                                       kelp_graph_part chosen) {
+    stored_bytes key = {.data = tensor->data,
+                        .bytes = kelp_tensor_bytes(tensor),
+                        .is_stripped = chosen == KELP_PART_STRIPPED};
+    return kelp_map_get(&parts->stored, (kelp_str){(const char *)&key, KEY_BYTES});
 }
 
 bool kelp_graph_parts_find(const kelp_graph_parts *parts, const kelp_tensor *tensor,
                            kelp_graph_part *out_part, size_t *out_offset) {
-    const place *found = find_place(parts, tensor, choose_part(parts, tensor));
+    const stored_bytes *found = find_stored(parts, tensor, choose_part(parts, tensor));
     if (found == NULL)
         return false;
     *out_part = found->part;
@@ -141,20 +143,20 @@ bool kelp_graph_parts_find(const kelp_graph_parts *parts, const kelp_tensor *ten
     return true;
 }
 
-static kelp_status *place_bytes(kelp_graph_parts *parts, const kelp_tensor *tensor, size_t bytes,
-                                kelp_graph_part part, const place **out) {
+static kelp_status *store_bytes(kelp_graph_parts *parts, const kelp_tensor *tensor, size_t bytes,
+                                kelp_graph_part part, const stored_bytes **out) {
     static const char zeros[64];
-    *out = find_place(parts, tensor, part);
+    *out = find_stored(parts, tensor, part);
     if (*out != NULL)
         return NULL;
     kelp_buf *buf = &parts->bytes[part];
-    place *made = kelp_arena_alloc(&parts->arena, sizeof *made, sizeof(void *));
+    stored_bytes *made = kelp_arena_alloc(&parts->arena, sizeof *made, sizeof(void *));
     if (made == NULL)
         return kelp_status_oom();
-    *made = (place){.data = tensor->data,
-                    .bytes = bytes,
-                    .is_stripped = part == KELP_PART_STRIPPED,
-                    .part = part};
+    *made = (stored_bytes){.data = tensor->data,
+                           .bytes = bytes,
+                           .is_stripped = part == KELP_PART_STRIPPED,
+                           .part = part};
     if (part == KELP_PART_STRIPPED) {
         made->offset = parts->stripped_bytes;
         if (!kelp_size_add(made->offset, bytes, &parts->stripped_bytes) ||
@@ -163,17 +165,18 @@ static kelp_status *place_bytes(kelp_graph_parts *parts, const kelp_tensor *tens
     } else {
         kelp_buf_append(buf, zeros, (64 - buf->length % 64) % 64);
         made->offset = buf->length;
+        KELP_ASSERT(buf->failed || made->offset % 64 == 0);
         kelp_buf_append(buf, tensor->data, bytes);
     }
     *out = made;
-    return kelp_map_put(&parts->places, (kelp_str){(const char *)made, KEY_BYTES}, made);
+    return kelp_map_put(&parts->stored, (kelp_str){(const char *)made, KEY_BYTES}, made);
 }
 
 static kelp_status *save_bytes(saver *s, const kelp_tensor *tensor, kelp_buf *out) {
     static const char *const locations[] = {KELP_WEIGHTS_LOCATION, KELP_ORIGINALS_LOCATION,
                                             KELP_STRIPPED_LOCATION};
     size_t bytes = kelp_tensor_bytes(tensor);
-    const place *at = NULL;
+    const stored_bytes *at = NULL;
     kelp_buf entry;
     char number[32];
     kelp_graph_part part =
@@ -182,7 +185,7 @@ static kelp_status *save_bytes(saver *s, const kelp_tensor *tensor, kelp_buf *ou
         kelp_wire_put_bytes(out, 9, tensor->data, bytes);
         return NULL;
     }
-    KELP_TRY(place_bytes(s->parts, tensor, bytes, part, &at));
+    KELP_TRY(store_bytes(s->parts, tensor, bytes, part, &at));
     kelp_buf_init(&entry, s->allocator);
     kelp_wire_put_i64(out, 14, 1);
     put_external(out, "location", locations[at->part], &entry);
@@ -308,12 +311,13 @@ static kelp_status *save_version(saver *s, const kelp_node *node, kelp_buf *out,
     return NULL;
 }
 
-/* Gives inputs of a body that stand for captured values the names of those values. */
+/* Maps the inputs of a body that are captured values to these values, whose names they get. */
 static kelp_status *note_captures(saver *s, const kelp_node *node, size_t first) {
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
             const kelp_block *block = attr->blocks[k];
             for (size_t i = first; i < node->input_count; i++) {
+                KELP_ASSERT(node->input_count - i <= block->input_count);
                 const kelp_value *local =
                     block->inputs[block->input_count - (node->input_count - i)];
                 KELP_TRY(put_by_address(s, &s->captures, local, node->inputs[i]));
@@ -335,7 +339,7 @@ static kelp_status *save_node_into(saver *s, const kelp_node *node, kelp_buf *ou
     if (*node->op->domain != '\0')
         kelp_wire_put_text(out, 7, node->op->domain);
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next) {
-        if (strcmp(attr->name, "kelp.captures") == 0)
+        if (strcmp(attr->name, KELP_CAPTURES_ATTRIBUTE) == 0)
             continue;
         KELP_TRY(save_attr(s, attr, inner));
         kelp_wire_put_message(out, 5, inner);
@@ -380,6 +384,7 @@ static kelp_status *save_graph(saver *s, const kelp_block *block, kelp_buf *out)
     const char *name = NULL;
     const kelp_node *owner = block->owner;
     size_t captures = owner != NULL ? owner->input_count - kelp_node_first_capture(owner) : 0;
+    KELP_ASSERT(captures <= block->input_count);
     size_t own_inputs = block->input_count - captures;
     for (size_t i = 0; i < own_inputs; i++)
         KELP_TRY(name_of(s, block->inputs[i], buffer, sizeof buffer, &name));
@@ -409,23 +414,24 @@ static kelp_status *save_graph(saver *s, const kelp_block *block, kelp_buf *out)
 
 /* ---- the model ---- */
 /* Domains that passes introduced and that the model does not import. */
-#define BROUGHT_MAX 8
-typedef struct brought {
-    kelp_opset_import imports[BROUGHT_MAX];
+#define ADDED_MAX 8
+typedef struct added_imports {
+    kelp_opset_import imports[ADDED_MAX];
     size_t count;
-} brought;
+} added_imports;
 
-static void find_brought(const saver *s, const kelp_block *block, brought *out) {
+static void find_added(const saver *s, const kelp_block *block, added_imports *out) {
     for (size_t n = 0; n < block->node_count; n++) {
         const kelp_node *node = block->nodes[n];
         bool known = node->removed || kelp_graph_opset_version(s->graph, node->op->domain) != 0;
         for (size_t i = 0; i < out->count; i++)
             known = known || strcmp(out->imports[i].domain, node->op->domain) == 0;
-        if (!known && out->count < BROUGHT_MAX)
+        KELP_ASSERT(known || out->count < ADDED_MAX);
+        if (!known && out->count < ADDED_MAX)
             out->imports[out->count++] = (kelp_opset_import){node->op->domain, node->opset_version};
         for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
             for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
-                find_brought(s, attr->blocks[k], out);
+                find_added(s, attr->blocks[k], out);
     }
 }
 
@@ -438,9 +444,9 @@ static void save_import(kelp_buf *out, const kelp_opset_import *import, kelp_buf
 static kelp_status *save_model(saver *s, kelp_buf *out) {
     const kelp_graph *graph = s->graph;
     kelp_buf message;
-    brought more = {.count = 0};
+    added_imports more = {.count = 0};
     kelp_buf_init(&message, s->allocator);
-    find_brought(s, graph->main, &more);
+    find_added(s, graph->main, &more);
     kelp_wire_put_i64(out, 1, graph->info.ir_version > 0 ? graph->info.ir_version : 10);
     kelp_wire_put_text(out, 2, graph->info.producer_name);
     kelp_wire_put_text(out, 3, graph->info.producer_version);
