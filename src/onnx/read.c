@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads ModelProto, GraphProto, NodeProto, AttributeProto and FunctionProto. Nested graphs
  * recurse, limited by `depth`. */
+#include "base/assert.h"
 #include "base/buf.h"
+#include "onnx/fields.h"
 #include "onnx/model.h"
 #include "onnx/wire.h"
 
@@ -53,6 +55,7 @@ kelp_status *kelp_onnx_error(const kelp_onnx_reader *reader, const kelp_onnx_pla
 
 kelp_status *kelp_onnx_array(kelp_onnx_reader *reader, kelp_str message, uint32_t number,
                              size_t item_bytes, void *out_items) {
+    KELP_ASSERT(item_bytes > 0);
     size_t count = kelp_wire_count(message, number);
     void *items = count > 0 ? kelp_arena_array(reader->arena, count, item_bytes) : NULL;
     memcpy(out_items, &items, sizeof items);
@@ -76,11 +79,14 @@ static kelp_status *expect_number(const kelp_onnx_reader *reader, const kelp_onn
                            "%s: expected a number, found wire type %u", name, field->type);
 }
 
+#define BIT(field) (1u << (field))
+
 /* Checks the wire types of known fields: `bytes` and `numbers` are bit masks of field numbers.
  * Ignores other fields. */
 static kelp_status *expect_types(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                  const kelp_field *field, uint32_t bytes, uint32_t numbers) {
-    uint32_t bit = field->number < 32 ? 1u << field->number : 0;
+    KELP_ASSERT((bytes & numbers) == 0);
+    uint32_t bit = field->number < 32 ? BIT(field->number) : 0;
     bool wrong = ((bytes & bit) && field->type != KELP_WIRE_BYTES) ||
                  ((numbers & bit) && field->type != KELP_WIRE_VARINT);
     if (!wrong)
@@ -102,11 +108,24 @@ static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *
                                kelp_str bytes, kelp_onnx_graph *out);
 
 /* ---- attributes ---- */
+static bool read_f32_bits(kelp_wire *wire, uint64_t *out) {
+    uint32_t bits;
+    if ((size_t)(wire->end - wire->at) < sizeof bits)
+        return false;
+    memcpy(&bits, wire->at, sizeof bits);
+    wire->at += sizeof bits;
+    *out = bits;
+    return true;
+}
+
+/* Reads the numbers of all occurrences of the field, one or packed. */
 static kelp_status *read_numbers(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                  kelp_str message, uint32_t number, kelp_onnx_attr *out) {
+    KELP_ASSERT(number == ATTRIBUTE_FLOATS || number == ATTRIBUTE_INTS);
+    bool is_float = number == ATTRIBUTE_FLOATS;
     kelp_wire wire = kelp_wire_of(message);
     kelp_field field;
-    size_t capacity = 0, item = number == 7 ? sizeof(float) : sizeof(int64_t);
+    size_t capacity = 0, item = is_float ? sizeof(float) : sizeof(int64_t);
     while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD)
         if (field.number == number)
             capacity += field.type == KELP_WIRE_BYTES ? field.bytes.length : 1;
@@ -118,28 +137,24 @@ static kelp_status *read_numbers(kelp_onnx_reader *reader, const kelp_onnx_place
     while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD) {
         if (field.number != number)
             continue;
+        if (field.type != KELP_WIRE_BYTES) {
+            memcpy(items + out->count++ * item, &field.value, item);
+            continue;
+        }
         kelp_wire packed = kelp_wire_of(field.bytes);
-        uint64_t value = field.value;
-        for (bool more = true; more;) {
-            if (field.type == KELP_WIRE_BYTES && packed.at == packed.end)
-                break;
-            if (field.type == KELP_WIRE_BYTES && number == 8 && !kelp_wire_varint(&packed, &value))
+        while (packed.at < packed.end) {
+            uint64_t value = 0;
+            bool complete =
+                is_float ? read_f32_bits(&packed, &value) : kelp_wire_varint(&packed, &value);
+            if (!complete)
                 return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
-                                       "ints: malformed packed numbers");
-            if (field.type == KELP_WIRE_BYTES && number == 7) {
-                if (packed.end - packed.at < 4)
-                    return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
-                                           "floats: malformed packed numbers");
-                uint32_t bits;
-                memcpy(&bits, packed.at, 4);
-                value = bits;
-                packed.at += 4;
-            }
+                                       "%s: malformed packed numbers",
+                                       is_float ? "floats" : "ints");
             memcpy(items + out->count++ * item, &value, item);
-            more = field.type == KELP_WIRE_BYTES;
         }
     }
-    if (number == 7)
+    KELP_ASSERT(out->count <= capacity);
+    if (is_float)
         out->floats = (float *)(void *)items;
     else
         out->ints = (int64_t *)(void *)items;
@@ -149,16 +164,19 @@ static kelp_status *read_numbers(kelp_onnx_reader *reader, const kelp_onnx_place
 static kelp_status *read_strings(kelp_onnx_reader *reader, kelp_str message, kelp_onnx_attr *out) {
     kelp_wire wire = kelp_wire_of(message);
     kelp_field field;
-    KELP_TRY(kelp_onnx_array(reader, message, 9, sizeof(kelp_string), &out->strings));
+    KELP_TRY(
+        kelp_onnx_array(reader, message, ATTRIBUTE_STRINGS, sizeof(kelp_string), &out->strings));
     out->count = 0;
     while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD)
-        if (field.number == 9)
+        if (field.number == ATTRIBUTE_STRINGS)
             out->strings[out->count++] = (kelp_string){field.bytes.data, field.bytes.length};
     return NULL;
 }
 
 static kelp_status *read_tensors(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                  kelp_str message, uint32_t number, kelp_onnx_attr *out) {
+    KELP_ASSERT(number == ATTRIBUTE_T || number == ATTRIBUTE_TENSORS);
+    bool single = number == ATTRIBUTE_T;
     kelp_wire wire = kelp_wire_of(message);
     kelp_field field;
     KELP_TRY(kelp_onnx_array(reader, message, number, sizeof(kelp_onnx_tensor), &out->tensors));
@@ -166,8 +184,8 @@ static kelp_status *read_tensors(kelp_onnx_reader *reader, const kelp_onnx_place
     while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD) {
         if (field.number != number)
             continue;
-        kelp_onnx_place inner = kelp_onnx_inside(place, number == 5 ? "t" : "tensors",
-                                                 number == 5 ? -1 : (int64_t)out->count);
+        kelp_onnx_place inner =
+            kelp_onnx_inside(place, single ? "t" : "tensors", single ? -1 : (int64_t)out->count);
         KELP_TRY(expect_bytes(reader, &inner, &field, "tensor"));
         KELP_TRY(kelp_onnx_read_tensor(reader, &inner, field.bytes, &out->tensors[out->count++]));
     }
@@ -176,6 +194,8 @@ static kelp_status *read_tensors(kelp_onnx_reader *reader, const kelp_onnx_place
 
 static kelp_status *read_graphs(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                 kelp_str message, uint32_t number, kelp_onnx_attr *out) {
+    KELP_ASSERT(number == ATTRIBUTE_G || number == ATTRIBUTE_GRAPHS);
+    bool single = number == ATTRIBUTE_G;
     kelp_wire wire = kelp_wire_of(message);
     kelp_field field;
     KELP_TRY(kelp_onnx_array(reader, message, number, sizeof(kelp_onnx_graph), &out->graphs));
@@ -183,8 +203,8 @@ static kelp_status *read_graphs(kelp_onnx_reader *reader, const kelp_onnx_place 
     while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD) {
         if (field.number != number)
             continue;
-        kelp_onnx_place inner = kelp_onnx_inside(place, number == 6 ? "g" : "graphs",
-                                                 number == 6 ? -1 : (int64_t)out->count);
+        kelp_onnx_place inner =
+            kelp_onnx_inside(place, single ? "g" : "graphs", single ? -1 : (int64_t)out->count);
         KELP_TRY(expect_bytes(reader, &inner, &field, "graph"));
         KELP_TRY(read_graph(reader, &inner, field.bytes, &out->graphs[out->count++]));
     }
@@ -196,11 +216,12 @@ static kelp_status *read_sparse(kelp_onnx_reader *reader, const kelp_onnx_place 
                                 kelp_str message, kelp_onnx_attr *out) {
     kelp_wire wire = kelp_wire_of(message);
     kelp_field field;
-    KELP_TRY(kelp_onnx_array(reader, message, 22, sizeof(kelp_onnx_tensor), &out->tensors));
+    KELP_TRY(kelp_onnx_array(reader, message, ATTRIBUTE_SPARSE_TENSOR, sizeof(kelp_onnx_tensor),
+                             &out->tensors));
     if (out->tensors == NULL)
         return NULL;
     while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD) {
-        if (field.number != 22)
+        if (field.number != ATTRIBUTE_SPARSE_TENSOR)
             continue;
         kelp_onnx_place inner = kelp_onnx_inside(place, "sparse_tensor", -1);
         KELP_TRY(expect_bytes(reader, &inner, &field, "tensor"));
@@ -219,10 +240,11 @@ static kelp_attr_type guess_type(kelp_str message) {
     static const struct {
         uint32_t number;
         kelp_attr_type type;
-    } fields[] = {{5, KELP_ATTR_TENSOR},  {6, KELP_ATTR_GRAPH},   {7, KELP_ATTR_FLOATS},
-                  {8, KELP_ATTR_INTS},    {9, KELP_ATTR_STRINGS}, {10, KELP_ATTR_TENSORS},
-                  {11, KELP_ATTR_GRAPHS}, {4, KELP_ATTR_STRING},  {3, KELP_ATTR_INT},
-                  {2, KELP_ATTR_FLOAT}};
+    } fields[] = {{ATTRIBUTE_T, KELP_ATTR_TENSOR},        {ATTRIBUTE_G, KELP_ATTR_GRAPH},
+                  {ATTRIBUTE_FLOATS, KELP_ATTR_FLOATS},   {ATTRIBUTE_INTS, KELP_ATTR_INTS},
+                  {ATTRIBUTE_STRINGS, KELP_ATTR_STRINGS}, {ATTRIBUTE_TENSORS, KELP_ATTR_TENSORS},
+                  {ATTRIBUTE_GRAPHS, KELP_ATTR_GRAPHS},   {ATTRIBUTE_S, KELP_ATTR_STRING},
+                  {ATTRIBUTE_I, KELP_ATTR_INT},           {ATTRIBUTE_F, KELP_ATTR_FLOAT}};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         if (kelp_wire_count(message, fields[i].number) > 0)
             return fields[i].type;
@@ -233,17 +255,17 @@ static kelp_status *read_attr_value(kelp_onnx_reader *reader, const kelp_onnx_pl
                                     kelp_str message, kelp_onnx_attr *out) {
     switch (out->type) {
     case KELP_ATTR_TENSOR:
-        return read_tensors(reader, place, message, 5, out);
+        return read_tensors(reader, place, message, ATTRIBUTE_T, out);
     case KELP_ATTR_TENSORS:
-        return read_tensors(reader, place, message, 10, out);
+        return read_tensors(reader, place, message, ATTRIBUTE_TENSORS, out);
     case KELP_ATTR_GRAPH:
-        return read_graphs(reader, place, message, 6, out);
+        return read_graphs(reader, place, message, ATTRIBUTE_G, out);
     case KELP_ATTR_GRAPHS:
-        return read_graphs(reader, place, message, 11, out);
+        return read_graphs(reader, place, message, ATTRIBUTE_GRAPHS, out);
     case KELP_ATTR_FLOATS:
-        return read_numbers(reader, place, message, 7, out);
+        return read_numbers(reader, place, message, ATTRIBUTE_FLOATS, out);
     case KELP_ATTR_INTS:
-        return read_numbers(reader, place, message, 8, out);
+        return read_numbers(reader, place, message, ATTRIBUTE_INTS, out);
     case KELP_ATTR_STRINGS:
         return read_strings(reader, message, out);
     case KELP_ATTR_SPARSE_TENSOR:
@@ -260,6 +282,41 @@ static kelp_status *read_attr_value(kelp_onnx_reader *reader, const kelp_onnx_pl
     return NULL;
 }
 
+/* Reads a field that occurs once and is not a message. Ignores other fields. */
+static kelp_status *read_attr_field(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                    const kelp_field *field, uint64_t *out_type,
+                                    kelp_onnx_attr *out) {
+    KELP_TRY(expect_types(reader, place, field,
+                          BIT(ATTRIBUTE_NAME) | BIT(ATTRIBUTE_S) | BIT(ATTRIBUTE_STRINGS) |
+                              BIT(ATTRIBUTE_REF_ATTR_NAME),
+                          BIT(ATTRIBUTE_I) | BIT(ATTRIBUTE_TYPE)));
+    switch (field->number) {
+    case ATTRIBUTE_NAME:
+        out->name = field->bytes;
+        return NULL;
+    case ATTRIBUTE_F:
+        if (field->type != KELP_WIRE_I32)
+            return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                                   "f: expected a float, found wire type %u", field->type);
+        memcpy(&out->f, &field->value, sizeof out->f);
+        return NULL;
+    case ATTRIBUTE_I:
+        out->i = (int64_t)field->value;
+        return NULL;
+    case ATTRIBUTE_S:
+        out->s = field->bytes;
+        return NULL;
+    case ATTRIBUTE_TYPE:
+        *out_type = field->value;
+        return NULL;
+    case ATTRIBUTE_REF_ATTR_NAME:
+        out->ref = field->bytes;
+        return NULL;
+    default:
+        return NULL;
+    }
+}
+
 static kelp_status *read_attr(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                               kelp_str message, kelp_onnx_attr *out) {
     kelp_wire wire = kelp_wire_of(message);
@@ -267,25 +324,8 @@ static kelp_status *read_attr(kelp_onnx_reader *reader, const kelp_onnx_place *p
     kelp_wire_result result;
     uint64_t type = 0;
     *out = (kelp_onnx_attr){0};
-    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        KELP_TRY(expect_types(reader, place, &field, 1u << 1 | 1u << 4 | 1u << 9 | 1u << 21,
-                              1u << 3 | 1u << 20));
-        if (field.number == 1)
-            out->name = field.bytes;
-        else if (field.number == 2 && field.type == KELP_WIRE_I32)
-            memcpy(&out->f, &field.value, sizeof out->f);
-        else if (field.number == 2)
-            return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
-                                   "f: expected a float, found wire type %u", field.type);
-        else if (field.number == 3)
-            out->i = (int64_t)field.value;
-        else if (field.number == 4)
-            out->s = field.bytes;
-        else if (field.number == 20)
-            type = field.value;
-        else if (field.number == 21)
-            out->ref = field.bytes;
-    }
+    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD)
+        KELP_TRY(read_attr_field(reader, place, &field, &type, out));
     KELP_TRY(check_end(reader, place, result, "AttributeProto"));
     if (out->name.length == 0)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
@@ -322,6 +362,40 @@ static kelp_str plain_domain(kelp_str domain) {
     return kelp_str_is(domain, "ai.onnx") ? (kelp_str){NULL, 0} : domain;
 }
 
+static kelp_status *read_node_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                    const kelp_field *field, kelp_str *out_overload,
+                                    kelp_onnx_node *out) {
+    kelp_onnx_place inner;
+    if (field->number > NODE_OVERLOAD)
+        return NULL;
+    KELP_TRY(expect_bytes(reader, place, field, "field"));
+    switch (field->number) {
+    case NODE_INPUT:
+        out->inputs[out->input_count++] = field->bytes;
+        return NULL;
+    case NODE_OUTPUT:
+        out->outputs[out->output_count++] = field->bytes;
+        return NULL;
+    case NODE_NAME:
+        out->name = field->bytes;
+        return NULL;
+    case NODE_OP_TYPE:
+        out->op_type = field->bytes;
+        return NULL;
+    case NODE_ATTRIBUTE:
+        inner = kelp_onnx_inside(place, "attribute", (int64_t)out->attr_count);
+        return read_attr(reader, &inner, field->bytes, &out->attrs[out->attr_count++]);
+    case NODE_DOMAIN:
+        out->domain = plain_domain(field->bytes);
+        return NULL;
+    case NODE_OVERLOAD:
+        *out_overload = field->bytes;
+        return NULL;
+    default:
+        return NULL;
+    }
+}
+
 static kelp_status *read_node(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                               kelp_str message, kelp_onnx_node *out) {
     kelp_wire wire = kelp_wire_of(message);
@@ -332,33 +406,14 @@ static kelp_status *read_node(kelp_onnx_reader *reader, const kelp_onnx_place *p
     if (++reader->node_count > reader->limits.nodes)
         return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
                                "the model has more than %zu nodes", reader->limits.nodes);
-    KELP_TRY(kelp_onnx_array(reader, message, 1, sizeof(kelp_str), &out->inputs));
-    KELP_TRY(kelp_onnx_array(reader, message, 2, sizeof(kelp_str), &out->outputs));
-    if (kelp_wire_count(message, 5) > ATTRIBUTES_MAX)
+    KELP_TRY(kelp_onnx_array(reader, message, NODE_INPUT, sizeof(kelp_str), &out->inputs));
+    KELP_TRY(kelp_onnx_array(reader, message, NODE_OUTPUT, sizeof(kelp_str), &out->outputs));
+    if (kelp_wire_count(message, NODE_ATTRIBUTE) > ATTRIBUTES_MAX)
         return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
                                "a node has more than %d attributes", ATTRIBUTES_MAX);
-    KELP_TRY(kelp_onnx_array(reader, message, 5, sizeof(kelp_onnx_attr), &out->attrs));
-    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        if (field.number > 8)
-            continue;
-        KELP_TRY(expect_bytes(reader, place, &field, "field"));
-        if (field.number == 1) {
-            out->inputs[out->input_count++] = field.bytes;
-        } else if (field.number == 2) {
-            out->outputs[out->output_count++] = field.bytes;
-        } else if (field.number == 3) {
-            out->name = field.bytes;
-        } else if (field.number == 4) {
-            out->op_type = field.bytes;
-        } else if (field.number == 7) {
-            out->domain = plain_domain(field.bytes);
-        } else if (field.number == 8) {
-            overload = field.bytes;
-        } else if (field.number == 5) {
-            kelp_onnx_place inner = kelp_onnx_inside(place, "attribute", (int64_t)out->attr_count);
-            KELP_TRY(read_attr(reader, &inner, field.bytes, &out->attrs[out->attr_count++]));
-        }
-    }
+    KELP_TRY(kelp_onnx_array(reader, message, NODE_ATTRIBUTE, sizeof(kelp_onnx_attr), &out->attrs));
+    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD)
+        KELP_TRY(read_node_field(reader, place, &field, &overload, out));
     KELP_TRY(check_end(reader, place, result, "NodeProto"));
     if (out->op_type.length == 0)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
@@ -371,41 +426,57 @@ static kelp_status *read_node(kelp_onnx_reader *reader, const kelp_onnx_place *p
 }
 
 /* ---- graphs ---- */
-static kelp_status *read_graph_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                     const kelp_field *field, kelp_onnx_graph *out) {
-    static const char *const names[] = {
-        [1] = "node", [5] = "initializer", [11] = "input", [12] = "output", [13] = "value_info"};
-    bool known =
-        field->number == 1 || field->number == 5 || (field->number >= 11 && field->number <= 13);
-    if (!known)
-        return NULL;
-    size_t index = field->number == 1    ? out->node_count++
-                   : field->number == 5  ? out->initializer_count++
-                   : field->number == 11 ? out->input_count++
-                   : field->number == 12 ? out->output_count++
-                                         : out->value_count++;
-    kelp_onnx_place inner = kelp_onnx_inside(place, names[field->number], (int64_t)index);
+static kelp_status *read_graph_value(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                     const char *name, const kelp_field *field,
+                                     kelp_onnx_value *items, size_t *inout_count) {
+    kelp_onnx_place inner = kelp_onnx_inside(place, name, (int64_t)*inout_count);
     KELP_TRY(expect_bytes(reader, &inner, field, "message"));
-    switch (field->number) {
-    case 1:
-        return read_node(reader, &inner, field->bytes, &out->nodes[index]);
-    case 5:
-        return kelp_onnx_read_tensor(reader, &inner, field->bytes, &out->initializers[index]);
-    case 11:
-        return kelp_onnx_read_value(reader, &inner, field->bytes, &out->inputs[index]);
-    case 12:
-        return kelp_onnx_read_value(reader, &inner, field->bytes, &out->outputs[index]);
-    default:
-        return kelp_onnx_read_value(reader, &inner, field->bytes, &out->values[index]);
-    }
+    return kelp_onnx_read_value(reader, &inner, field->bytes, &items[(*inout_count)++]);
 }
 
-static kelp_status *read_sparse_initializer(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                            const kelp_field *field, kelp_onnx_graph *out) {
-    kelp_onnx_place inner =
-        kelp_onnx_inside(place, "sparse_initializer", (int64_t)out->initializer_count);
-    return kelp_onnx_read_sparse(reader, &inner, field->bytes,
-                                 &out->initializers[out->initializer_count++]);
+static kelp_status *read_graph_node(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                    const kelp_field *field, kelp_onnx_node *items,
+                                    size_t *inout_count) {
+    kelp_onnx_place inner = kelp_onnx_inside(place, "node", (int64_t)*inout_count);
+    KELP_TRY(expect_bytes(reader, &inner, field, "message"));
+    return read_node(reader, &inner, field->bytes, &items[(*inout_count)++]);
+}
+
+static kelp_status *read_initializer(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                     const kelp_field *field, kelp_onnx_graph *out) {
+    bool sparse = field->number == GRAPH_SPARSE_INITIALIZER;
+    kelp_onnx_place inner = kelp_onnx_inside(place, sparse ? "sparse_initializer" : "initializer",
+                                             (int64_t)out->initializer_count);
+    KELP_TRY(expect_bytes(reader, &inner, field, "message"));
+    kelp_onnx_tensor *tensor = &out->initializers[out->initializer_count++];
+    return sparse ? kelp_onnx_read_sparse(reader, &inner, field->bytes, tensor)
+                  : kelp_onnx_read_tensor(reader, &inner, field->bytes, tensor);
+}
+
+static kelp_status *read_graph_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                     const kelp_field *field, kelp_onnx_graph *out) {
+    KELP_TRY(expect_types(reader, place, field, BIT(GRAPH_NAME) | BIT(GRAPH_DOC_STRING), 0));
+    switch (field->number) {
+    case GRAPH_NODE:
+        return read_graph_node(reader, place, field, out->nodes, &out->node_count);
+    case GRAPH_NAME:
+        out->name = field->bytes;
+        return NULL;
+    case GRAPH_INITIALIZER:
+    case GRAPH_SPARSE_INITIALIZER:
+        return read_initializer(reader, place, field, out);
+    case GRAPH_DOC_STRING:
+        out->doc = field->bytes;
+        return NULL;
+    case GRAPH_INPUT:
+        return read_graph_value(reader, place, "input", field, out->inputs, &out->input_count);
+    case GRAPH_OUTPUT:
+        return read_graph_value(reader, place, "output", field, out->outputs, &out->output_count);
+    case GRAPH_VALUE_INFO:
+        return read_graph_value(reader, place, "value_info", field, out->values, &out->value_count);
+    default:
+        return NULL;
+    }
 }
 
 static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *place,
@@ -419,50 +490,60 @@ static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *
                                "graphs are nested deeper than the limit of %u",
                                reader->limits.depth);
     *out = (kelp_onnx_graph){0};
-    if (kelp_wire_count(message, 1) > reader->limits.nodes)
+    if (kelp_wire_count(message, GRAPH_NODE) > reader->limits.nodes)
         return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
                                "the graph has more than %zu nodes", reader->limits.nodes);
-    KELP_TRY(kelp_onnx_array(reader, message, 1, sizeof(kelp_onnx_node), &out->nodes));
-    size_t initializers = kelp_wire_count(message, 5) + kelp_wire_count(message, 15);
+    KELP_TRY(kelp_onnx_array(reader, message, GRAPH_NODE, sizeof(kelp_onnx_node), &out->nodes));
+    size_t initializers = kelp_wire_count(message, GRAPH_INITIALIZER) +
+                          kelp_wire_count(message, GRAPH_SPARSE_INITIALIZER);
     out->initializers = KELP_ARENA_ARRAY(reader->arena, initializers + 1, kelp_onnx_tensor);
     if (out->initializers == NULL)
         return kelp_status_oom();
-    KELP_TRY(kelp_onnx_array(reader, message, 11, sizeof(kelp_onnx_value), &out->inputs));
-    KELP_TRY(kelp_onnx_array(reader, message, 12, sizeof(kelp_onnx_value), &out->outputs));
-    KELP_TRY(kelp_onnx_array(reader, message, 13, sizeof(kelp_onnx_value), &out->values));
-    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        KELP_TRY(expect_types(reader, place, &field, 1u << 2 | 1u << 10 | 1u << 15, 0));
-        if (field.number == 2)
-            out->name = field.bytes;
-        else if (field.number == 10)
-            out->doc = field.bytes;
-        else if (field.number == 15)
-            KELP_TRY(read_sparse_initializer(reader, place, &field, out));
-        else
-            KELP_TRY(read_graph_field(reader, place, &field, out));
-    }
+    KELP_TRY(kelp_onnx_array(reader, message, GRAPH_INPUT, sizeof(kelp_onnx_value), &out->inputs));
+    KELP_TRY(
+        kelp_onnx_array(reader, message, GRAPH_OUTPUT, sizeof(kelp_onnx_value), &out->outputs));
+    KELP_TRY(
+        kelp_onnx_array(reader, message, GRAPH_VALUE_INFO, sizeof(kelp_onnx_value), &out->values));
+    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD)
+        KELP_TRY(read_graph_field(reader, place, &field, out));
+    KELP_ASSERT(out->initializer_count <= initializers);
     return check_end(reader, place, result, "GraphProto");
 }
 
 /* ---- the model ---- */
-static kelp_status *read_pair(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                              kelp_str message, kelp_str *out_first, kelp_str *out_second,
-                              int64_t *out_number) {
+static kelp_status *read_entry(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                               kelp_str message, kelp_str *out_key, kelp_str *out_value) {
     kelp_wire wire = kelp_wire_of(message);
     kelp_field field;
     kelp_wire_result result;
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        bool text = out_second != NULL;
-        KELP_TRY(expect_types(reader, place, &field, 1u << 1 | (text ? 1u << 2 : 0),
-                              text ? 0 : 1u << 2));
-        if (field.number == 1)
-            *out_first = field.bytes;
-        else if (field.number == 2 && out_second != NULL)
-            *out_second = field.bytes;
-        else if (field.number == 2)
-            *out_number = (int64_t)field.value;
+        KELP_TRY(expect_types(reader, place, &field, BIT(ENTRY_KEY) | BIT(ENTRY_VALUE), 0));
+        if (field.number == ENTRY_KEY)
+            *out_key = field.bytes;
+        else if (field.number == ENTRY_VALUE)
+            *out_value = field.bytes;
     }
-    return check_end(reader, place, result, "pair");
+    return check_end(reader, place, result, "StringStringEntryProto");
+}
+
+static kelp_status *read_opset_id(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                  kelp_str message, kelp_onnx_import *out) {
+    kelp_wire wire = kelp_wire_of(message);
+    kelp_field field;
+    kelp_wire_result result;
+    *out = (kelp_onnx_import){0};
+    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+        KELP_TRY(expect_types(reader, place, &field, BIT(OPSET_ID_DOMAIN), BIT(OPSET_ID_VERSION)));
+        if (field.number == OPSET_ID_DOMAIN)
+            out->domain = plain_domain(field.bytes);
+        else if (field.number == OPSET_ID_VERSION)
+            out->version = (int64_t)field.value;
+    }
+    KELP_TRY(check_end(reader, place, result, "OperatorSetIdProto"));
+    if (out->version <= 0)
+        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
+                               "version: expected 1 or more, found %lld", (long long)out->version);
+    return NULL;
 }
 
 static kelp_status *read_import(kelp_onnx_reader *reader, const kelp_onnx_place *place,
@@ -470,46 +551,41 @@ static kelp_status *read_import(kelp_onnx_reader *reader, const kelp_onnx_place 
                                 size_t *inout_count) {
     kelp_onnx_place inner = kelp_onnx_inside(place, "opset_import", (int64_t)*inout_count);
     KELP_TRY(expect_bytes(reader, &inner, field, "message"));
-    kelp_onnx_import *item = &items[(*inout_count)++];
-    KELP_TRY(read_pair(reader, &inner, field->bytes, &item->domain, NULL, &item->version));
-    item->domain = plain_domain(item->domain);
-    if (item->version <= 0)
-        return kelp_onnx_error(reader, &inner, KELP_INVALID_ARGUMENT,
-                               "version: expected 1 or more, found %lld", (long long)item->version);
-    return NULL;
+    return read_opset_id(reader, &inner, field->bytes, &items[(*inout_count)++]);
 }
 
 static kelp_status *read_function_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                         const kelp_field *field, kelp_onnx_function *out) {
     kelp_onnx_place inner;
     KELP_TRY(expect_types(reader, place, field,
-                          1u << 1 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 10 | 1u << 13, 0));
+                          BIT(FUNCTION_NAME) | BIT(FUNCTION_INPUT) | BIT(FUNCTION_OUTPUT) |
+                              BIT(FUNCTION_ATTRIBUTE) | BIT(FUNCTION_DOMAIN) |
+                              BIT(FUNCTION_OVERLOAD),
+                          0));
     switch (field->number) {
-    case 1:
+    case FUNCTION_NAME:
         out->name = field->bytes;
         return NULL;
-    case 4:
+    case FUNCTION_INPUT:
         out->inputs[out->input_count++] = field->bytes;
         return NULL;
-    case 5:
+    case FUNCTION_OUTPUT:
         out->outputs[out->output_count++] = field->bytes;
         return NULL;
-    case 6:
+    case FUNCTION_ATTRIBUTE:
         out->attributes[out->attribute_count++] = field->bytes;
         return NULL;
-    case 7:
-        inner = kelp_onnx_inside(place, "node", (int64_t)out->node_count);
-        KELP_TRY(expect_bytes(reader, &inner, field, "message"));
-        return read_node(reader, &inner, field->bytes, &out->nodes[out->node_count++]);
-    case 9:
+    case FUNCTION_NODE:
+        return read_graph_node(reader, place, field, out->nodes, &out->node_count);
+    case FUNCTION_OPSET_IMPORT:
         return read_import(reader, place, field, out->imports, &out->import_count);
-    case 10:
+    case FUNCTION_DOMAIN:
         out->domain = plain_domain(field->bytes);
         return NULL;
-    case 13:
+    case FUNCTION_OVERLOAD:
         out->overload = field->bytes;
         return NULL;
-    case 11:
+    case FUNCTION_ATTRIBUTE_PROTO:
         inner = kelp_onnx_inside(place, "attribute_proto", (int64_t)out->default_count);
         KELP_TRY(expect_bytes(reader, &inner, field, "message"));
         return read_attr(reader, &inner, field->bytes, &out->defaults[out->default_count++]);
@@ -524,12 +600,15 @@ static kelp_status *read_function(kelp_onnx_reader *reader, const kelp_onnx_plac
     kelp_field field;
     kelp_wire_result result;
     *out = (kelp_onnx_function){0};
-    KELP_TRY(kelp_onnx_array(reader, message, 4, sizeof(kelp_str), &out->inputs));
-    KELP_TRY(kelp_onnx_array(reader, message, 5, sizeof(kelp_str), &out->outputs));
-    KELP_TRY(kelp_onnx_array(reader, message, 6, sizeof(kelp_str), &out->attributes));
-    KELP_TRY(kelp_onnx_array(reader, message, 7, sizeof(kelp_onnx_node), &out->nodes));
-    KELP_TRY(kelp_onnx_array(reader, message, 9, sizeof(kelp_onnx_import), &out->imports));
-    KELP_TRY(kelp_onnx_array(reader, message, 11, sizeof(kelp_onnx_attr), &out->defaults));
+    KELP_TRY(kelp_onnx_array(reader, message, FUNCTION_INPUT, sizeof(kelp_str), &out->inputs));
+    KELP_TRY(kelp_onnx_array(reader, message, FUNCTION_OUTPUT, sizeof(kelp_str), &out->outputs));
+    KELP_TRY(
+        kelp_onnx_array(reader, message, FUNCTION_ATTRIBUTE, sizeof(kelp_str), &out->attributes));
+    KELP_TRY(kelp_onnx_array(reader, message, FUNCTION_NODE, sizeof(kelp_onnx_node), &out->nodes));
+    KELP_TRY(kelp_onnx_array(reader, message, FUNCTION_OPSET_IMPORT, sizeof(kelp_onnx_import),
+                             &out->imports));
+    KELP_TRY(kelp_onnx_array(reader, message, FUNCTION_ATTRIBUTE_PROTO, sizeof(kelp_onnx_attr),
+                             &out->defaults));
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD)
         KELP_TRY(read_function_field(reader, place, &field, out));
     KELP_TRY(check_end(reader, place, result, "FunctionProto"));
@@ -541,40 +620,40 @@ static kelp_status *read_function(kelp_onnx_reader *reader, const kelp_onnx_plac
 
 static kelp_status *read_model_field(kelp_onnx_reader *reader, const kelp_field *field,
                                      kelp_onnx_model *out) {
-    kelp_str *const strings[] = {[2] = &out->producer_name,
-                                 [3] = &out->producer_version,
-                                 [4] = &out->domain,
-                                 [6] = &out->doc};
+    kelp_str *const strings[] = {[MODEL_PRODUCER_NAME] = &out->producer_name,
+                                 [MODEL_PRODUCER_VERSION] = &out->producer_version,
+                                 [MODEL_DOMAIN] = &out->domain,
+                                 [MODEL_DOC_STRING] = &out->doc};
     kelp_onnx_place place;
     switch (field->number) {
-    case 1:
+    case MODEL_IR_VERSION:
         KELP_TRY(expect_number(reader, NULL, field, "ir_version"));
         out->ir_version = (int64_t)field->value;
         return NULL;
-    case 2:
-    case 3:
-    case 4:
-    case 6:
+    case MODEL_PRODUCER_NAME:
+    case MODEL_PRODUCER_VERSION:
+    case MODEL_DOMAIN:
+    case MODEL_DOC_STRING:
         KELP_TRY(expect_bytes(reader, NULL, field, "text"));
         *strings[field->number] = field->bytes;
         return NULL;
-    case 5:
+    case MODEL_MODEL_VERSION:
         KELP_TRY(expect_number(reader, NULL, field, "model_version"));
         out->model_version = (int64_t)field->value;
         return NULL;
-    case 7:
+    case MODEL_GRAPH:
         place = kelp_onnx_inside(NULL, "graph", -1);
         KELP_TRY(expect_bytes(reader, &place, field, "message"));
         return read_graph(reader, &place, field->bytes, &out->graph);
-    case 8:
+    case MODEL_OPSET_IMPORT:
         return read_import(reader, NULL, field, out->imports, &out->import_count);
-    case 14:
+    case MODEL_METADATA_PROPS:
         place = kelp_onnx_inside(NULL, "metadata_props", (int64_t)out->metadata_count);
         KELP_TRY(expect_bytes(reader, &place, field, "message"));
         out->metadata_count++;
-        return read_pair(reader, &place, field->bytes, &out->metadata[2 * out->metadata_count - 2],
-                         &out->metadata[2 * out->metadata_count - 1], NULL);
-    case 25:
+        return read_entry(reader, &place, field->bytes, &out->metadata[2 * out->metadata_count - 2],
+                          &out->metadata[2 * out->metadata_count - 1]);
+    case MODEL_FUNCTIONS:
         place = kelp_onnx_inside(NULL, "functions", (int64_t)out->function_count);
         KELP_TRY(expect_bytes(reader, &place, field, "message"));
         return read_function(reader, &place, field->bytes, &out->functions[out->function_count++]);
@@ -591,15 +670,18 @@ kelp_status *kelp_onnx_read(kelp_onnx_reader *reader, kelp_str bytes, kelp_onnx_
     if (bytes.length == 0)
         return kelp_onnx_error(reader, NULL, KELP_INVALID_ARGUMENT,
                                "empty: expected an ONNX ModelProto");
-    KELP_TRY(kelp_onnx_array(reader, bytes, 8, sizeof(kelp_onnx_import), &out->imports));
-    KELP_TRY(kelp_onnx_array(reader, bytes, 14, 2 * sizeof(kelp_str), &out->metadata));
-    KELP_TRY(kelp_onnx_array(reader, bytes, 25, sizeof(kelp_onnx_function), &out->functions));
+    KELP_TRY(kelp_onnx_array(reader, bytes, MODEL_OPSET_IMPORT, sizeof(kelp_onnx_import),
+                             &out->imports));
+    KELP_TRY(
+        kelp_onnx_array(reader, bytes, MODEL_METADATA_PROPS, 2 * sizeof(kelp_str), &out->metadata));
+    KELP_TRY(kelp_onnx_array(reader, bytes, MODEL_FUNCTIONS, sizeof(kelp_onnx_function),
+                             &out->functions));
     bool has_graph = false;
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        if (field.number == 7 && has_graph)
+        if (field.number == MODEL_GRAPH && has_graph)
             return kelp_onnx_error(reader, NULL, KELP_INVALID_ARGUMENT,
                                    "graph: expected one, found two");
-        has_graph = has_graph || field.number == 7;
+        has_graph = has_graph || field.number == MODEL_GRAPH;
         KELP_TRY(read_model_field(reader, &field, out));
     }
     if (result == KELP_WIRE_MALFORMED)

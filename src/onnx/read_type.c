@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads ValueInfoProto and TypeProto, the declared types of values. */
+#include "base/assert.h"
+#include "base/checked.h"
+#include "onnx/fields.h"
 #include "onnx/model.h"
 #include "onnx/wire.h"
 
@@ -9,22 +12,22 @@ static kelp_status *malformed(const kelp_onnx_reader *reader, const kelp_onnx_pl
 }
 
 static kelp_status *read_dim(kelp_onnx_reader *reader, const kelp_onnx_place *place, kelp_str bytes,
-                             int64_t *out_extent, kelp_str *out_symbol) {
+                             int64_t *out_dim, kelp_str *out_symbol) {
     kelp_wire wire = kelp_wire_of(bytes);
     kelp_field field;
     kelp_wire_result result;
-    *out_extent = -1;
+    *out_dim = -1;
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        if (field.number == 1 && field.type == KELP_WIRE_VARINT)
-            *out_extent = (int64_t)field.value;
-        else if (field.number == 2 && field.type == KELP_WIRE_BYTES)
+        if (field.number == DIMENSION_DIM_VALUE && field.type == KELP_WIRE_VARINT)
+            *out_dim = (int64_t)field.value;
+        else if (field.number == DIMENSION_DIM_PARAM && field.type == KELP_WIRE_BYTES)
             *out_symbol = field.bytes;
     }
     if (result == KELP_WIRE_MALFORMED)
         return malformed(reader, place);
-    if (*out_extent < -1)
+    if (*out_dim < -1)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
-                               "expected a dimension, found %lld", (long long)*out_extent);
+                               "expected a dimension, found %lld", (long long)*out_dim);
     return NULL;
 }
 
@@ -35,7 +38,7 @@ static kelp_status *read_shape(kelp_onnx_reader *reader, const kelp_onnx_place *
     kelp_wire_result result;
     out->rank = 0;
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        if (field.number != 1 || field.type != KELP_WIRE_BYTES)
+        if (field.number != SHAPE_DIM || field.type != KELP_WIRE_BYTES)
             continue;
         kelp_onnx_place inner = kelp_onnx_inside(place, "shape.dim", out->rank);
         if (out->rank == KELP_MAX_RANK)
@@ -54,13 +57,13 @@ static kelp_status *read_tensor_type(kelp_onnx_reader *reader, const kelp_onnx_p
     kelp_field field;
     kelp_wire_result result;
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        if (field.number == 1 && field.type == KELP_WIRE_VARINT) {
+        if (field.number == TENSOR_TYPE_ELEM_TYPE && field.type == KELP_WIRE_VARINT) {
             out->dtype = (kelp_dtype)(field.value < KELP_DTYPE_COUNT ? field.value : 0);
             if (field.value != 0 && kelp_dtype_bits(out->dtype) == 0)
                 return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                        "elem_type: expected a data type, found %llu",
                                        (unsigned long long)field.value);
-        } else if (field.number == 2 && field.type == KELP_WIRE_BYTES) {
+        } else if (field.number == TENSOR_TYPE_SHAPE && field.type == KELP_WIRE_BYTES) {
             KELP_TRY(read_shape(reader, place, field.bytes, out));
         }
     }
@@ -77,13 +80,14 @@ static kelp_status *read_container(kelp_onnx_reader *reader, const kelp_onnx_pla
     kelp_wire wire = kelp_wire_of(bytes);
     kelp_field field;
     kelp_wire_result result;
+    uint32_t element = kind == KELP_VALUE_MAP ? MAP_TYPE_VALUE_TYPE : CONTAINER_TYPE_ELEM_TYPE;
+    KELP_ASSERT(kind == KELP_VALUE_SEQUENCE || kind == KELP_VALUE_MAP ||
+                kind == KELP_VALUE_OPTIONAL);
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        bool is_element =
-            field.type == KELP_WIRE_BYTES && field.number == (kind == KELP_VALUE_MAP ? 2u : 1u);
-        if (is_element) {
-            kelp_onnx_place inner = kelp_onnx_inside(place, "elem_type", -1);
-            KELP_TRY(read_type(reader, &inner, field.bytes, out));
-        }
+        if (field.number != element || field.type != KELP_WIRE_BYTES)
+            continue;
+        kelp_onnx_place inner = kelp_onnx_inside(place, "elem_type", -1);
+        KELP_TRY(read_type(reader, &inner, field.bytes, out));
     }
     out->kind = kind;
     return result == KELP_WIRE_MALFORMED ? malformed(reader, place) : NULL;
@@ -91,11 +95,11 @@ static kelp_status *read_container(kelp_onnx_reader *reader, const kelp_onnx_pla
 
 static kelp_status *read_type(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                               kelp_str bytes, kelp_onnx_type *out) {
-    static const kelp_value_kind kinds[10] = {[1] = KELP_VALUE_TENSOR,
-                                              [4] = KELP_VALUE_SEQUENCE,
-                                              [5] = KELP_VALUE_MAP,
-                                              [8] = KELP_VALUE_SPARSE,
-                                              [9] = KELP_VALUE_OPTIONAL};
+    static const kelp_value_kind kinds[] = {[TYPE_TENSOR] = KELP_VALUE_TENSOR,
+                                            [TYPE_SEQUENCE] = KELP_VALUE_SEQUENCE,
+                                            [TYPE_MAP] = KELP_VALUE_MAP,
+                                            [TYPE_SPARSE_TENSOR] = KELP_VALUE_SPARSE,
+                                            [TYPE_OPTIONAL] = KELP_VALUE_OPTIONAL};
     if (place->depth > reader->limits.depth)
         return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
                                "types are nested deeper than %u", reader->limits.depth);
@@ -103,7 +107,8 @@ static kelp_status *read_type(kelp_onnx_reader *reader, const kelp_onnx_place *p
     kelp_field field;
     kelp_wire_result result;
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        kelp_value_kind kind = field.number < 10 ? kinds[field.number] : KELP_VALUE_UNKNOWN;
+        kelp_value_kind kind =
+            field.number < KELP_COUNT(kinds) ? kinds[field.number] : KELP_VALUE_UNKNOWN;
         if (kind == KELP_VALUE_UNKNOWN || field.type != KELP_WIRE_BYTES)
             continue;
         if (kind == KELP_VALUE_TENSOR || kind == KELP_VALUE_SPARSE) {
@@ -123,9 +128,9 @@ kelp_status *kelp_onnx_read_value(kelp_onnx_reader *reader, const kelp_onnx_plac
     kelp_wire_result result;
     *out = (kelp_onnx_value){.type = {.rank = -1}};
     while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        if (field.number == 1 && field.type == KELP_WIRE_BYTES) {
+        if (field.number == VALUE_INFO_NAME && field.type == KELP_WIRE_BYTES) {
             out->name = field.bytes;
-        } else if (field.number == 2 && field.type == KELP_WIRE_BYTES) {
+        } else if (field.number == VALUE_INFO_TYPE && field.type == KELP_WIRE_BYTES) {
             kelp_onnx_place inner = kelp_onnx_inside(place, "type", -1);
             KELP_TRY(read_type(reader, &inner, field.bytes, &out->type));
         }

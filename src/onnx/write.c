@@ -2,6 +2,7 @@
 /* Writes fields of the protobuf wire format. */
 #include "onnx/write.h"
 
+#include "base/assert.h"
 #include "onnx/wire.h"
 
 #include <string.h>
@@ -17,6 +18,7 @@ void kelp_wire_put_varint(kelp_buf *buf, uint64_t value) {
 }
 
 static void put_key(kelp_buf *buf, uint32_t number, uint32_t type) {
+    KELP_ASSERT(number > 0 && type <= KELP_WIRE_I32);
     kelp_wire_put_varint(buf, (uint64_t)number << 3 | type);
 }
 
@@ -46,6 +48,7 @@ void kelp_wire_put_text(kelp_buf *buf, uint32_t number, const char *text) {
 }
 
 void kelp_wire_put_message(kelp_buf *buf, uint32_t number, kelp_buf *message) {
+    KELP_ASSERT(buf != message);
     buf->failed = buf->failed || message->failed;
     kelp_wire_put_bytes(buf, number, message->data, message->length);
     kelp_buf_clear(message);
