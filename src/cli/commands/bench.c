@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/text/json.h"
-#include "cli/inputs.h"
+#include "cli/model.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -21,10 +21,8 @@
 typedef struct bench_options {
     kelp_arg_list positionals;
     const char *threads;
-    const char *precision, *plugin, *providers;
     double seconds;
-    kelp_arg_list inputs;
-    kelp_arg_list shapes;
+    kelp_model_options model;
     bool profile, json;
 } bench_options;
 
@@ -41,22 +39,10 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(seconds),
      .value = "S",
      .help = "duration of each measurement in seconds (3); at least ten runs"},
-    {.name = "input",
-     .letter = 'i',
-     .kind = KELP_OPTION_LIST,
-     .offset = AT(inputs),
-     .value = "NAME=@FILE|V,V,…",
-     .help = "an input; other inputs are random as with 'kelp run --random'"},
-    {.name = "shape",
-     .letter = 's',
-     .kind = KELP_OPTION_LIST,
-     .offset = AT(shapes),
-     .value = "NAME=1x8x8",
-     .help = "shape of an input with dynamic dimensions (1 each)"},
-    KELP_CLI_PRECISION(AT(precision)),
-    KELP_CLI_PLUGIN(AT(plugin)),
-    KELP_CLI_PROVIDERS(AT(providers),
-                       "providers in order of priority; each runs the subgraphs that it supports"),
+    KELP_CLI_INPUT(AT(model.inputs),
+                   "an input; other inputs are random as with 'kelp run --random'", NULL),
+    KELP_CLI_SHAPE(AT(model.shapes), "shape of an input with dynamic dimensions (1 each)"),
+    KELP_CLI_MODEL_OPTIONS(AT(model)),
     {.name = "profile",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(profile),
@@ -73,7 +59,7 @@ static const kelp_arg_spec specs[] = {
 static void defaults(void *options) {
     bench_options *o = options;
     o->threads = "1,2";
-    o->precision = "f32";
+    o->model.precision = KELP_CLI_PRECISION_DEFAULT;
     o->seconds = 3;
 }
 
@@ -242,16 +228,11 @@ static kelp_status *sample(const bench_options *o, kelp_context *context, uint64
 }
 
 static kelp_status *load(const bench_options *o, int64_t threads, kelp_cli_model *model) {
-    model->plugin = o->plugin;
-    model->providers = o->providers;
-    KELP_TRY(kelp_cli_model_load(o->positionals.items[0], (int)threads, model));
-    (void)kelp_precision_parse(o->precision, &model->precision); /* one of the choices */
-    return kelp_cli_model_build(model, true);
+    return kelp_cli_model_open(&o->model, o->positionals.items[0], (int)threads, true, model);
 }
 
-static kelp_status *bind(const bench_options *o, kelp_cli_model *model, kelp_inputs *inputs) {
-    KELP_TRY(kelp_inputs_init(inputs, model->engine, &o->inputs, &o->shapes, KELP_FILL_RANDOM));
-    return kelp_inputs_bind(inputs, model->context);
+static kelp_status *bind(const bench_options *o, const kelp_cli_model *model, kelp_inputs *inputs) {
+    return kelp_cli_model_bind(&o->model, model, KELP_FILL_RANDOM, inputs);
 }
 
 static kelp_status *measure(const bench_options *o, kelp_cli_model *model, kelp_inputs *inputs,
@@ -335,11 +316,11 @@ static kelp_status *parse_threads(const char *text, result *results, size_t *out
         size_t length = strcspn(at, ",");
         int64_t threads;
         if (*out_count == MAX_RUNS || !kelp_parse_i64((kelp_str){at, length}, &threads) ||
-            threads < 1 || threads > 1024)
+            threads < 1 || threads > KELP_CLI_THREADS_MAX)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "option '--threads': expected at most %d numbers from 1 to 1024, "
+                              "option '--threads': expected at most %d numbers from 1 to %d, "
                               "found '%s'",
-                              MAX_RUNS, text);
+                              MAX_RUNS, KELP_CLI_THREADS_MAX, text);
         results[(*out_count)++] = (result){.threads = threads};
         at += length + (at[length] == ',');
     }

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "cli/model.h"
 
 #include <kelp/builder.h>
 #include <signal.h>
@@ -128,7 +129,7 @@ static void defaults(void *options) {
     build_options *o = options;
     o->provider = "cpu";
     o->level = 3;
-    o->precision = "f32";
+    o->precision = KELP_CLI_PRECISION_DEFAULT;
 }
 
 /* ---- shapes ---- */

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/text/json.h"
 #include "base/map.h"
-#include "cli/inputs.h"
+#include "cli/model.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,12 +21,8 @@ typedef struct inspect_options {
 } inspect_options;
 
 static const kelp_arg_spec specs[] = {
-    {.name = "shape",
-     .letter = 's',
-     .kind = KELP_OPTION_LIST,
-     .offset = offsetof(inspect_options, shapes),
-     .value = "NAME=1x8x8",
-     .help = "shape of an input for the memory plan (dynamic dimensions are 1)"},
+    KELP_CLI_SHAPE(offsetof(inspect_options, shapes),
+                   "shape of an input for the memory plan (dynamic dimensions are 1)"),
     KELP_CLI_PLUGIN(offsetof(inspect_options, plugin)),
     KELP_CLI_PROVIDERS(offsetof(inspect_options, providers),
                        "providers in order of priority; shows the subgraphs of each"),

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/text/json.h"
 
+#include <kelp/engine.h>
 #include <kelp/opset.h>
 #include <stddef.h>
 #include <stdlib.h>
