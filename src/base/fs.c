@@ -230,20 +230,6 @@ kelp_fs_kind kelp_fs_kind_of(const char *path) {
     return S_ISDIR(info.st_mode) ? KELP_FS_DIRECTORY : KELP_FS_OTHER;
 }
 
-kelp_status *kelp_fs_mtime_ns(const char *path, int64_t *out) {
-    struct stat info;
-    if (stat(path, &info) != 0)
-        return system_error("cannot inspect", path, errno);
-    int64_t value;
-    if (!kelp_i64_mul(info.st_mtim.tv_sec, INT64_C(1000000000), &value) ||
-        !kelp_i64_add(value, info.st_mtim.tv_nsec, &value))
-        return KELP_ERROR(
-            KELP_OUT_OF_RANGE,
-            "modification time of '%s' is out of range: expected within 292 years of 1970", path);
-    *out = value;
-    return NULL;
-}
-
 static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }

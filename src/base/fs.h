@@ -32,7 +32,6 @@ typedef enum kelp_fs_kind {
     KELP_FS_OTHER
 } kelp_fs_kind;
 kelp_fs_kind kelp_fs_kind_of(const char *path); /* follows links; NONE if it cannot be inspected */
-kelp_status *kelp_fs_mtime_ns(const char *path, int64_t *out) KELP_MUST_USE;
 
 /* Names in a directory without . and .., hidden ones included, sorted by bytes. Free with
  * kelp_fs_names_deinit. */

@@ -22,13 +22,6 @@ void kelp_map_deinit(kelp_map *map) {
     kelp_map_init(map, map->allocator);
 }
 
-void kelp_map_clear(kelp_map *map) {
-    if (map->slots != NULL)
-        memset(map->slots, 0, map->slot_count * sizeof *map->slots);
-    map->entry_count = 0;
-    map->count = 0;
-}
-
 static size_t first_slot(const kelp_map *map, uint64_t hash) {
     return (size_t)(hash ^ (hash >> 32)) & (map->slot_count - 1);
 }
