@@ -3,6 +3,7 @@
 #include "base/buf.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 
 #include <stdarg.h>
@@ -45,6 +46,7 @@ static bool buf_grow(kelp_buf *buf, size_t total) {
 }
 
 char *kelp_buf_reserve(kelp_buf *buf, size_t more_bytes) {
+    KELP_ASSERT(buf->length <= buf->capacity);
     if (buf->failed)
         return NULL;
     size_t total;
@@ -102,6 +104,7 @@ void kelp_buf_printf(kelp_buf *buf, const char *format, ...) {
         return;
     va_list args;
     va_start(args, format);
+    KELP_ASSERT(buf->length <= buf->capacity);
     size_t room = buf->capacity - buf->length;
     int length = vsnprintf(room ? buf->data + buf->length : NULL, room, format, args);
     va_end(args);

@@ -2,12 +2,14 @@
 /* Functions shared by the commands: errors and output. */
 #include "cli/cli.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 
 #include <errno.h>
 #include <unistd.h>
 
 static void report(const kelp_status *status) {
+    KELP_ASSERT(status != NULL);
     char text[4096];
     if (kelp_status_format(status, text, sizeof text) < sizeof text) {
         fprintf(stderr, "kelp: %s\n", text);

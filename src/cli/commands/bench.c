@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/text/json.h"
@@ -53,7 +54,7 @@ static const kelp_arg_spec specs[] = {
 
 #define MAX_RUNS 16
 #define MAX_SAMPLES (1u << 20)
-#define LEAST_SAMPLES 10u
+#define MIN_SAMPLES 10u
 #define PROFILED_RUNS 10u
 
 static void defaults(void *options) {
@@ -142,6 +143,7 @@ static void profile_deinit(bench_profile *profile) {
 
 /* Appends a table of the steps in the order in which they ran. */
 static void profile_put_text(const bench_profile *p, kelp_buf *out) {
+    KELP_ASSERT(p->runs > 0);
     static const char *const heads[] = {"operator", "algorithm", "mean", "share", "node"};
     kelp_table table;
     kelp_table_init(&table, KELP_COUNT(heads));
@@ -162,6 +164,7 @@ static void profile_put_text(const bench_profile *p, kelp_buf *out) {
 }
 
 static void profile_put_json(const bench_profile *p, kelp_json_writer *writer) {
+    KELP_ASSERT(p->runs > 0);
     kelp_json_begin_array(writer);
     for (size_t i = 0; i < p->count; i++) {
         const bench_step *step = &p->steps[i];
@@ -207,7 +210,7 @@ static kelp_status *sample(const bench_options *o, kelp_context *context, uint64
     uint64_t began_ns = kelp_now_ns(), last_bar_ns = began_ns, now_ns = began_ns;
     uint64_t limit_ns = (uint64_t)(o->seconds * 1e9);
     size_t count = 0;
-    while (count < MAX_SAMPLES && (count < LEAST_SAMPLES || now_ns - began_ns < limit_ns)) {
+    while (count < MAX_SAMPLES && (count < MIN_SAMPLES || now_ns - began_ns < limit_ns)) {
         uint64_t before_ns = kelp_now_ns();
         KELP_TRY(kelp_context_invoke(context));
         now_ns = kelp_now_ns();
@@ -218,6 +221,7 @@ static kelp_status *sample(const bench_options *o, kelp_context *context, uint64
             progress(out->threads, KELP_MIN(done, 0.99));
         }
     }
+    KELP_ASSERT(count >= MIN_SAMPLES);
     progress(out->threads, 1);
     qsort(samples, count, sizeof *samples, smaller_first);
     out->runs = count;
@@ -266,7 +270,7 @@ static _Noreturn void child(const bench_options *o, result *out, int pipe_fd) {
 }
 
 /* Sets *out_failed if the child failed and printed the reason. */
-static kelp_status *measure_apart(const bench_options *o, result *inout, bool *out_failed) {
+static kelp_status *measure_in_child(const bench_options *o, result *inout, bool *out_failed) {
     int ends[2];
     if (pipe(ends))
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot create a pipe: %s", strerror(errno));
@@ -324,6 +328,8 @@ static kelp_status *parse_threads(const char *text, result *results, size_t *out
         results[(*out_count)++] = (result){.threads = threads};
         at += length + (at[length] == ',');
     }
+    if (*out_count == 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--threads': expected numbers, found ''");
     return NULL;
 }
 
@@ -408,7 +414,7 @@ static int print(const bench_options *o, const result *results, size_t count,
 static int run(const kelp_command *command, void *options) {
     const bench_options *o = options;
     result results[MAX_RUNS];
-    size_t count;
+    size_t count = 0;
     kelp_status *status = parse_threads(o->threads, results, &count);
     if (status == NULL && !(o->seconds >= 0 && o->seconds <= 3600))
         status = KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--seconds': expected 0 to 3600");
@@ -416,7 +422,7 @@ static int run(const kelp_command *command, void *options) {
         return kelp_cli_usage(command, status);
     for (size_t i = 0; i < count; i++) {
         bool failed = false;
-        status = measure_apart(o, &results[i], &failed);
+        status = measure_in_child(o, &results[i], &failed);
         if (status != NULL)
             return kelp_cli_finish(status);
         if (failed)

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/json.h"
 #include "base/map.h"
@@ -124,6 +125,7 @@ static kelp_status *sorted_rows(survey *s, op_row ***out) {
     size_t count = 0;
     for (kelp_map_entry *e = NULL; (e = kelp_map_next(&s->rows, e)) != NULL;)
         rows[count++] = e->value;
+    KELP_ASSERT(count == s->rows.count);
     qsort(rows, count, sizeof(op_row *), by_name);
     *out = rows;
     return NULL;
@@ -139,10 +141,10 @@ static void put_shape(const kelp_value *value, kelp_buf *out) {
     kelp_buf_append_char(out, '[');
     for (int32_t axis = 0; axis < rank; axis++) {
         const char *symbol = NULL;
-        int64_t extent = kelp_value_dim(value, axis, &symbol);
+        int64_t dim = kelp_value_dim(value, axis, &symbol);
         kelp_buf_append_cstr(out, axis ? "," : "");
-        if (extent >= 0)
-            kelp_buf_append_i64(out, extent);
+        if (dim >= 0)
+            kelp_buf_append_i64(out, dim);
         else
             kelp_buf_append_cstr(out, symbol != NULL && *symbol ? symbol : "?");
     }
@@ -254,6 +256,7 @@ static void text_operators(const survey *s, op_row *const *rows, kelp_buf *out) 
 }
 
 static void text_plan(const plan *p, kelp_buf *out) {
+    KELP_ASSERT(p->made);
     char a[32], b[32], c[32], d[32], e[32];
     kelp_buf_printf(
         out,
@@ -277,17 +280,17 @@ static void text_names(const kelp_block *body, bool inputs, kelp_buf *out) {
             kelp_value_name(inputs ? kelp_block_input(body, i) : kelp_block_output(body, i)));
 }
 
-static void text_parts(const kelp_engine *engine, kelp_buf *out) {
+static void text_subgraphs(const kelp_engine *engine, kelp_buf *out) {
     size_t count = kelp_engine_subgraph_count(engine);
     if (count > 0)
         kelp_buf_append_cstr(out, "subgraphs\n");
     for (size_t i = 0; i < count; i++) {
-        kelp_subgraph_info part = kelp_engine_subgraph(engine, i);
-        kelp_buf_printf(out, "  %s  %s, %zu nodes: ", part.name, part.provider,
-                        kelp_block_node_count(part.body));
-        text_names(part.body, true, out);
+        kelp_subgraph_info subgraph = kelp_engine_subgraph(engine, i);
+        kelp_buf_printf(out, "  %s  %s, %zu nodes: ", subgraph.name, subgraph.provider,
+                        kelp_block_node_count(subgraph.body));
+        text_names(subgraph.body, true, out);
         kelp_buf_append_cstr(out, " -> ");
-        text_names(part.body, false, out);
+        text_names(subgraph.body, false, out);
         kelp_buf_append_char(out, '\n');
     }
 }
@@ -323,11 +326,11 @@ static void json_value(kelp_json_writer *w, const kelp_value *value) {
         kelp_json_begin_array(w);
         for (int32_t axis = 0; axis < rank; axis++) {
             const char *symbol = NULL;
-            int64_t extent = kelp_value_dim(value, axis, &symbol);
-            if (extent < 0 && symbol != NULL && *symbol)
+            int64_t dim = kelp_value_dim(value, axis, &symbol);
+            if (dim < 0 && symbol != NULL && *symbol)
                 kelp_json_put_cstr(w, symbol);
             else
-                kelp_json_put_i64(w, extent);
+                kelp_json_put_i64(w, dim);
         }
         kelp_json_end_array(w);
     }
@@ -394,18 +397,18 @@ static void json_names(kelp_json_writer *w, const char *key, const kelp_block *b
     kelp_json_end_array(w);
 }
 
-static void json_parts(kelp_json_writer *w, const kelp_engine *engine) {
+static void json_subgraphs(kelp_json_writer *w, const kelp_engine *engine) {
     size_t count = engine != NULL ? kelp_engine_subgraph_count(engine) : 0;
     kelp_json_key(w, "parts");
     kelp_json_begin_array(w);
     for (size_t i = 0; i < count; i++) {
-        kelp_subgraph_info part = kelp_engine_subgraph(engine, i);
+        kelp_subgraph_info subgraph = kelp_engine_subgraph(engine, i);
         kelp_json_begin_object(w);
-        json_text(w, "name", part.name);
-        json_text(w, "provider", part.provider);
-        json_u64(w, "nodes", kelp_block_node_count(part.body));
-        json_names(w, "inputs", part.body, true);
-        json_names(w, "outputs", part.body, false);
+        json_text(w, "name", subgraph.name);
+        json_text(w, "provider", subgraph.provider);
+        json_u64(w, "nodes", kelp_block_node_count(subgraph.body));
+        json_names(w, "inputs", subgraph.body, true);
+        json_names(w, "outputs", subgraph.body, false);
         kelp_json_end_object(w);
     }
     kelp_json_end_array(w);
@@ -432,16 +435,16 @@ static void json_plan(kelp_json_writer *w, const plan *p) {
 }
 
 /* Returns true if all inputs are tensors and one has a dynamic dimension. */
-static bool has_open_extents(const kelp_block *block) {
-    bool open = false;
+static bool has_dynamic_dims(const kelp_block *block) {
+    bool dynamic = false;
     for (size_t i = 0; i < kelp_block_input_count(block); i++) {
         const kelp_value *value = kelp_block_input(block, i);
         if (kelp_value_kind_of(value) != KELP_VALUE_TENSOR)
             return false;
         for (int32_t axis = 0; axis < kelp_value_rank(value); axis++)
-            open = open || kelp_value_dim(value, axis, NULL) < 0;
+            dynamic = dynamic || kelp_value_dim(value, axis, NULL) < 0;
     }
-    return open;
+    return dynamic;
 }
 
 static void append(void *userp, const char *text, size_t length) {
@@ -477,7 +480,7 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
         kelp_json_key(&writer, "ready");
         kelp_json_put_bool(&writer, p.made);
         json_plan(&writer, &p);
-        json_parts(&writer, model->engine);
+        json_subgraphs(&writer, model->engine);
         kelp_json_end_object(&writer);
         kelp_buf_append_char(text, '\n');
     } else {
@@ -486,13 +489,13 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
         if (p.made)
             text_plan(&p, text);
         if (p.made)
-            text_parts(model->engine, text);
+            text_subgraphs(model->engine, text);
     }
     kelp_status *printed = kelp_cli_print(text);
     if (not_ready == NULL)
         return printed;
     kelp_status_free(printed);
-    if (not_ready_shapes && has_open_extents(kelp_graph_main(model->graph)))
+    if (not_ready_shapes && has_dynamic_dims(kelp_graph_main(model->graph)))
         return KELP_ANNOTATE(not_ready,
                              "'%s' cannot run with dynamic dimensions of 1; specify shapes with "
                              "'--shape NAME=1x3x48x320'",

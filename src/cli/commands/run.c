@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -224,6 +225,7 @@ static int slower_first(const void *a, const void *b) {
 }
 
 static void print_profile(profile *p) {
+    KELP_ASSERT(p->count <= PROFILE_TYPES);
     qsort(p->rows, p->count, sizeof p->rows[0], slower_first);
     kelp_buf text;
     kelp_buf_init(&text, kelp_allocator_system());
@@ -248,6 +250,7 @@ static void print_profile(profile *p) {
 }
 
 static kelp_status *invoke(const run_options *o, kelp_context *context) {
+    KELP_ASSERT(o->repeat >= 1);
     profile *p = NULL;
     if (o->profile)
         KELP_TRY(KELP_NEW(kelp_allocator_system(), profile, &p));
