@@ -108,6 +108,15 @@ static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *
                                kelp_str bytes, kelp_onnx_graph *out);
 
 /* ---- attributes ---- */
+/* Reads the next occurrence of a field. Returns false at the end; the caller has already checked
+ * that the message is well-formed. */
+static bool next_of(kelp_wire *wire, uint32_t number, kelp_field *out) {
+    while (kelp_wire_next(wire, out) == KELP_WIRE_FIELD)
+        if (out->number == number)
+            return true;
+    return false;
+}
+
 static bool read_f32_bits(kelp_wire *wire, uint64_t *out) {
     uint32_t bits;
     if ((size_t)(wire->end - wire->at) < sizeof bits)
@@ -126,17 +135,14 @@ static kelp_status *read_numbers(kelp_onnx_reader *reader, const kelp_onnx_place
     kelp_wire wire = kelp_wire_of(message);
     kelp_field field;
     size_t capacity = 0, item = is_float ? sizeof(float) : sizeof(int64_t);
-    while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD)
-        if (field.number == number)
-            capacity += field.type == KELP_WIRE_BYTES ? field.bytes.length : 1;
+    while (next_of(&wire, number, &field))
+        capacity += field.type == KELP_WIRE_BYTES ? field.bytes.length : 1;
     char *items = kelp_arena_array(reader->arena, capacity ? capacity : 1, item);
     if (items == NULL)
         return kelp_status_oom();
     out->count = 0;
     wire = kelp_wire_of(message);
-    while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD) {
-        if (field.number != number)
-            continue;
+    while (next_of(&wire, number, &field)) {
         if (field.type != KELP_WIRE_BYTES) {
             memcpy(items + out->count++ * item, &field.value, item);
             continue;
@@ -167,9 +173,8 @@ static kelp_status *read_strings(kelp_onnx_reader *reader, kelp_str message, kel
     KELP_TRY(
         kelp_onnx_array(reader, message, ATTRIBUTE_STRINGS, sizeof(kelp_string), &out->strings));
     out->count = 0;
-    while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD)
-        if (field.number == ATTRIBUTE_STRINGS)
-            out->strings[out->count++] = (kelp_string){field.bytes.data, field.bytes.length};
+    while (next_of(&wire, ATTRIBUTE_STRINGS, &field))
+        out->strings[out->count++] = (kelp_string){field.bytes.data, field.bytes.length};
     return NULL;
 }
 
@@ -181,9 +186,7 @@ static kelp_status *read_tensors(kelp_onnx_reader *reader, const kelp_onnx_place
     kelp_field field;
     KELP_TRY(kelp_onnx_array(reader, message, number, sizeof(kelp_onnx_tensor), &out->tensors));
     out->count = 0;
-    while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD) {
-        if (field.number != number)
-            continue;
+    while (next_of(&wire, number, &field)) {
         kelp_onnx_place inner =
             kelp_onnx_inside(place, single ? "t" : "tensors", single ? -1 : (int64_t)out->count);
         KELP_TRY(expect_bytes(reader, &inner, &field, "tensor"));
@@ -200,9 +203,7 @@ static kelp_status *read_graphs(kelp_onnx_reader *reader, const kelp_onnx_place 
     kelp_field field;
     KELP_TRY(kelp_onnx_array(reader, message, number, sizeof(kelp_onnx_graph), &out->graphs));
     out->count = 0;
-    while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD) {
-        if (field.number != number)
-            continue;
+    while (next_of(&wire, number, &field)) {
         kelp_onnx_place inner =
             kelp_onnx_inside(place, single ? "g" : "graphs", single ? -1 : (int64_t)out->count);
         KELP_TRY(expect_bytes(reader, &inner, &field, "graph"));
@@ -220,9 +221,7 @@ static kelp_status *read_sparse(kelp_onnx_reader *reader, const kelp_onnx_place 
                              &out->tensors));
     if (out->tensors == NULL)
         return NULL;
-    while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD) {
-        if (field.number != ATTRIBUTE_SPARSE_TENSOR)
-            continue;
+    while (next_of(&wire, ATTRIBUTE_SPARSE_TENSOR, &field)) {
         kelp_onnx_place inner = kelp_onnx_inside(place, "sparse_tensor", -1);
         KELP_TRY(expect_bytes(reader, &inner, &field, "tensor"));
         KELP_TRY(kelp_onnx_read_sparse(reader, &inner, field.bytes, &out->tensors[0]));

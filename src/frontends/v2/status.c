@@ -13,12 +13,11 @@ kelp_status *kelp_v2_status(TRITONSERVER_Error *take_error) {
 }
 
 kelp_http_status kelp_v2_http_status(const kelp_status *status) {
-    /* clang-format off */
-    switch (kelp_status_code(status)) {
-#define KELP_CODE_ROW(kelp, triton, http) case KELP_##kelp: return KELP_HTTP_##http;
+    static const kelp_http_status statuses[] = {
+#define KELP_CODE_ROW(kelp, triton, http) [KELP_##kelp] = KELP_HTTP_##http,
 #define KELP_CODE_ROW_TO KELP_CODE_ROW
 #include "base/triton/codes.inc"
-    }
-    /* clang-format on */
-    return KELP_HTTP_BAD_REQUEST;
+    };
+    size_t code = (size_t)kelp_status_code(status);
+    return code < KELP_COUNT(statuses) ? statuses[code] : KELP_HTTP_BAD_REQUEST;
 }
