@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/fs.h"
-#include "onnx/wire.h"
+#include "onnx/protobuf.h"
 
 #include <kelp/graph.h>
 
@@ -135,7 +135,7 @@ kelp_status *kelp_onnx_read_tensor(kelp_onnx_reader *reader, const kelp_onnx_pla
 /* Appends the dimensions in `field`, one or packed, to dims[*inout_rank], which has room for
  * KELP_MAX_RANK. */
 kelp_status *kelp_onnx_read_dims(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                 const kelp_field *field, int64_t *dims,
+                                 const kelp_protobuf_field *field, int64_t *dims,
                                  int32_t *inout_rank) KELP_MUST_USE;
 /* Reads a SparseTensorProto as a dense tensor with zeros between its values. */
 kelp_status *kelp_onnx_read_sparse(kelp_onnx_reader *reader, const kelp_onnx_place *place,

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "onnx/fields.h"
 #include "onnx/model.h"
-#include "onnx/wire.h"
+#include "onnx/protobuf.h"
 
 #include <string.h>
 
@@ -56,7 +56,7 @@ kelp_status *kelp_onnx_error(const kelp_onnx_reader *reader, const kelp_onnx_pla
 kelp_status *kelp_onnx_array(kelp_onnx_reader *reader, kelp_str message, uint32_t number,
                              size_t item_bytes, void *out_items) {
     KELP_ASSERT(item_bytes > 0);
-    size_t count = kelp_wire_count(message, number);
+    size_t count = kelp_protobuf_count(message, number);
     void *items = count > 0 ? kelp_arena_array(reader->arena, count, item_bytes) : NULL;
     memcpy(out_items, &items, sizeof items);
     return count > 0 && items == NULL ? kelp_status_oom() : NULL;
@@ -64,16 +64,16 @@ kelp_status *kelp_onnx_array(kelp_onnx_reader *reader, kelp_str message, uint32_
 
 /* Checks that a field is a message or bytes. */
 static kelp_status *expect_bytes(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                 const kelp_field *field, const char *name) {
-    if (field->type == KELP_WIRE_BYTES)
+                                 const kelp_protobuf_field *field, const char *name) {
+    if (field->type == KELP_PROTOBUF_BYTES)
         return NULL;
     return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                            "%s: expected bytes, found wire type %u", name, field->type);
 }
 
 static kelp_status *expect_number(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                  const kelp_field *field, const char *name) {
-    if (field->type == KELP_WIRE_VARINT)
+                                  const kelp_protobuf_field *field, const char *name) {
+    if (field->type == KELP_PROTOBUF_VARINT)
         return NULL;
     return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                            "%s: expected a number, found wire type %u", name, field->type);
@@ -84,11 +84,12 @@ static kelp_status *expect_number(const kelp_onnx_reader *reader, const kelp_onn
 /* Checks the wire types of known fields: `bytes` and `numbers` are bit masks of field numbers.
  * Ignores other fields. */
 static kelp_status *expect_types(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                 const kelp_field *field, uint32_t bytes, uint32_t numbers) {
+                                 const kelp_protobuf_field *field, uint32_t bytes,
+                                 uint32_t numbers) {
     KELP_ASSERT((bytes & numbers) == 0);
     uint32_t bit = field->number < 32 ? BIT(field->number) : 0;
-    bool wrong = ((bytes & bit) && field->type != KELP_WIRE_BYTES) ||
-                 ((numbers & bit) && field->type != KELP_WIRE_VARINT);
+    bool wrong = ((bytes & bit) && field->type != KELP_PROTOBUF_BYTES) ||
+                 ((numbers & bit) && field->type != KELP_PROTOBUF_VARINT);
     if (!wrong)
         return NULL;
     return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
@@ -97,8 +98,8 @@ static kelp_status *expect_types(const kelp_onnx_reader *reader, const kelp_onnx
 }
 
 static kelp_status *check_end(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                              kelp_wire_result result, const char *message) {
-    if (result == KELP_WIRE_END)
+                              kelp_protobuf_result result, const char *message) {
+    if (result == KELP_PROTOBUF_END)
         return NULL;
     return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                            "malformed or truncated: expected a %s", message);
@@ -110,14 +111,14 @@ static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *
 /* ---- attributes ---- */
 /* Reads the next occurrence of a field. Returns false at the end; the caller has already checked
  * that the message is well-formed. */
-static bool next_of(kelp_wire *wire, uint32_t number, kelp_field *out) {
-    while (kelp_wire_next(wire, out) == KELP_WIRE_FIELD)
+static bool next_of(kelp_protobuf *wire, uint32_t number, kelp_protobuf_field *out) {
+    while (kelp_protobuf_next(wire, out) == KELP_PROTOBUF_FIELD)
         if (out->number == number)
             return true;
     return false;
 }
 
-static bool read_f32_bits(kelp_wire *wire, uint64_t *out) {
+static bool read_f32_bits(kelp_protobuf *wire, uint64_t *out) {
     uint32_t bits;
     if ((size_t)(wire->end - wire->at) < sizeof bits)
         return false;
@@ -132,26 +133,26 @@ static kelp_status *read_numbers(kelp_onnx_reader *reader, const kelp_onnx_place
                                  kelp_str message, uint32_t number, kelp_onnx_attr *out) {
     KELP_ASSERT(number == ATTRIBUTE_FLOATS || number == ATTRIBUTE_INTS);
     bool is_float = number == ATTRIBUTE_FLOATS;
-    kelp_wire wire = kelp_wire_of(message);
-    kelp_field field;
+    kelp_protobuf wire = kelp_protobuf_of(message);
+    kelp_protobuf_field field;
     size_t capacity = 0, item = is_float ? sizeof(float) : sizeof(int64_t);
     while (next_of(&wire, number, &field))
-        capacity += field.type == KELP_WIRE_BYTES ? field.bytes.length : 1;
+        capacity += field.type == KELP_PROTOBUF_BYTES ? field.bytes.length : 1;
     char *items = kelp_arena_array(reader->arena, capacity ? capacity : 1, item);
     if (items == NULL)
         return kelp_status_oom();
     out->count = 0;
-    wire = kelp_wire_of(message);
+    wire = kelp_protobuf_of(message);
     while (next_of(&wire, number, &field)) {
-        if (field.type != KELP_WIRE_BYTES) {
+        if (field.type != KELP_PROTOBUF_BYTES) {
             memcpy(items + out->count++ * item, &field.value, item);
             continue;
         }
-        kelp_wire packed = kelp_wire_of(field.bytes);
+        kelp_protobuf packed = kelp_protobuf_of(field.bytes);
         while (packed.at < packed.end) {
             uint64_t value = 0;
             bool complete =
-                is_float ? read_f32_bits(&packed, &value) : kelp_wire_varint(&packed, &value);
+                is_float ? read_f32_bits(&packed, &value) : kelp_protobuf_varint(&packed, &value);
             if (!complete)
                 return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                        "%s: malformed packed numbers",
@@ -168,8 +169,8 @@ static kelp_status *read_numbers(kelp_onnx_reader *reader, const kelp_onnx_place
 }
 
 static kelp_status *read_strings(kelp_onnx_reader *reader, kelp_str message, kelp_onnx_attr *out) {
-    kelp_wire wire = kelp_wire_of(message);
-    kelp_field field;
+    kelp_protobuf wire = kelp_protobuf_of(message);
+    kelp_protobuf_field field;
     KELP_TRY(
         kelp_onnx_array(reader, message, ATTRIBUTE_STRINGS, sizeof(kelp_string), &out->strings));
     out->count = 0;
@@ -182,8 +183,8 @@ static kelp_status *read_tensors(kelp_onnx_reader *reader, const kelp_onnx_place
                                  kelp_str message, uint32_t number, kelp_onnx_attr *out) {
     KELP_ASSERT(number == ATTRIBUTE_T || number == ATTRIBUTE_TENSORS);
     bool single = number == ATTRIBUTE_T;
-    kelp_wire wire = kelp_wire_of(message);
-    kelp_field field;
+    kelp_protobuf wire = kelp_protobuf_of(message);
+    kelp_protobuf_field field;
     KELP_TRY(kelp_onnx_array(reader, message, number, sizeof(kelp_onnx_tensor), &out->tensors));
     out->count = 0;
     while (next_of(&wire, number, &field)) {
@@ -199,8 +200,8 @@ static kelp_status *read_graphs(kelp_onnx_reader *reader, const kelp_onnx_place 
                                 kelp_str message, uint32_t number, kelp_onnx_attr *out) {
     KELP_ASSERT(number == ATTRIBUTE_G || number == ATTRIBUTE_GRAPHS);
     bool single = number == ATTRIBUTE_G;
-    kelp_wire wire = kelp_wire_of(message);
-    kelp_field field;
+    kelp_protobuf wire = kelp_protobuf_of(message);
+    kelp_protobuf_field field;
     KELP_TRY(kelp_onnx_array(reader, message, number, sizeof(kelp_onnx_graph), &out->graphs));
     out->count = 0;
     while (next_of(&wire, number, &field)) {
@@ -215,8 +216,8 @@ static kelp_status *read_graphs(kelp_onnx_reader *reader, const kelp_onnx_place 
 /* Reads a sparse tensor as a dense one: Constant's "sparse_value" becomes its "value". */
 static kelp_status *read_sparse(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                 kelp_str message, kelp_onnx_attr *out) {
-    kelp_wire wire = kelp_wire_of(message);
-    kelp_field field;
+    kelp_protobuf wire = kelp_protobuf_of(message);
+    kelp_protobuf_field field;
     KELP_TRY(kelp_onnx_array(reader, message, ATTRIBUTE_SPARSE_TENSOR, sizeof(kelp_onnx_tensor),
                              &out->tensors));
     if (out->tensors == NULL)
@@ -245,7 +246,7 @@ static kelp_attr_type guess_type(kelp_str message) {
                   {ATTRIBUTE_GRAPHS, KELP_ATTR_GRAPHS},   {ATTRIBUTE_S, KELP_ATTR_STRING},
                   {ATTRIBUTE_I, KELP_ATTR_INT},           {ATTRIBUTE_F, KELP_ATTR_FLOAT}};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        if (kelp_wire_count(message, fields[i].number) > 0)
+        if (kelp_protobuf_count(message, fields[i].number) > 0)
             return fields[i].type;
     return KELP_ATTR_NONE;
 }
@@ -283,7 +284,7 @@ static kelp_status *read_attr_value(kelp_onnx_reader *reader, const kelp_onnx_pl
 
 /* Reads a field that occurs once and is not a message. Ignores other fields. */
 static kelp_status *read_attr_field(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                    const kelp_field *field, uint64_t *out_type,
+                                    const kelp_protobuf_field *field, uint64_t *out_type,
                                     kelp_onnx_attr *out) {
     KELP_TRY(expect_types(reader, place, field,
                           BIT(ATTRIBUTE_NAME) | BIT(ATTRIBUTE_S) | BIT(ATTRIBUTE_STRINGS) |
@@ -294,7 +295,7 @@ static kelp_status *read_attr_field(const kelp_onnx_reader *reader, const kelp_o
         out->name = field->bytes;
         return NULL;
     case ATTRIBUTE_F:
-        if (field->type != KELP_WIRE_I32)
+        if (field->type != KELP_PROTOBUF_I32)
             return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                    "f: expected a float, found wire type %u", field->type);
         memcpy(&out->f, &field->value, sizeof out->f);
@@ -318,12 +319,12 @@ static kelp_status *read_attr_field(const kelp_onnx_reader *reader, const kelp_o
 
 static kelp_status *read_attr(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                               kelp_str message, kelp_onnx_attr *out) {
-    kelp_wire wire = kelp_wire_of(message);
-    kelp_field field;
-    kelp_wire_result result;
+    kelp_protobuf wire = kelp_protobuf_of(message);
+    kelp_protobuf_field field;
+    kelp_protobuf_result result;
     uint64_t type = 0;
     *out = (kelp_onnx_attr){0};
-    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD)
+    while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD)
         KELP_TRY(read_attr_field(reader, place, &field, &type, out));
     KELP_TRY(check_end(reader, place, result, "AttributeProto"));
     if (out->name.length == 0)
@@ -362,7 +363,7 @@ static kelp_str plain_domain(kelp_str domain) {
 }
 
 static kelp_status *read_node_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                    const kelp_field *field, kelp_str *out_overload,
+                                    const kelp_protobuf_field *field, kelp_str *out_overload,
                                     kelp_onnx_node *out) {
     kelp_onnx_place inner;
     if (field->number > NODE_OVERLOAD)
@@ -397,9 +398,9 @@ static kelp_status *read_node_field(kelp_onnx_reader *reader, const kelp_onnx_pl
 
 static kelp_status *read_node(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                               kelp_str message, kelp_onnx_node *out) {
-    kelp_wire wire = kelp_wire_of(message);
-    kelp_field field;
-    kelp_wire_result result;
+    kelp_protobuf wire = kelp_protobuf_of(message);
+    kelp_protobuf_field field;
+    kelp_protobuf_result result;
     kelp_str overload = {0};
     *out = (kelp_onnx_node){0};
     if (++reader->node_count > reader->limits.nodes)
@@ -407,11 +408,11 @@ static kelp_status *read_node(kelp_onnx_reader *reader, const kelp_onnx_place *p
                                "the model has more than %zu nodes", reader->limits.nodes);
     KELP_TRY(kelp_onnx_array(reader, message, NODE_INPUT, sizeof(kelp_str), &out->inputs));
     KELP_TRY(kelp_onnx_array(reader, message, NODE_OUTPUT, sizeof(kelp_str), &out->outputs));
-    if (kelp_wire_count(message, NODE_ATTRIBUTE) > ATTRIBUTES_MAX)
+    if (kelp_protobuf_count(message, NODE_ATTRIBUTE) > ATTRIBUTES_MAX)
         return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
                                "a node has more than %d attributes", ATTRIBUTES_MAX);
     KELP_TRY(kelp_onnx_array(reader, message, NODE_ATTRIBUTE, sizeof(kelp_onnx_attr), &out->attrs));
-    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD)
+    while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD)
         KELP_TRY(read_node_field(reader, place, &field, &overload, out));
     KELP_TRY(check_end(reader, place, result, "NodeProto"));
     if (out->op_type.length == 0)
@@ -426,7 +427,7 @@ static kelp_status *read_node(kelp_onnx_reader *reader, const kelp_onnx_place *p
 
 /* ---- graphs ---- */
 static kelp_status *read_graph_value(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                     const char *name, const kelp_field *field,
+                                     const char *name, const kelp_protobuf_field *field,
                                      kelp_onnx_value *items, size_t *inout_count) {
     kelp_onnx_place inner = kelp_onnx_inside(place, name, (int64_t)*inout_count);
     KELP_TRY(expect_bytes(reader, &inner, field, "message"));
@@ -434,7 +435,7 @@ static kelp_status *read_graph_value(kelp_onnx_reader *reader, const kelp_onnx_p
 }
 
 static kelp_status *read_graph_node(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                    const kelp_field *field, kelp_onnx_node *items,
+                                    const kelp_protobuf_field *field, kelp_onnx_node *items,
                                     size_t *inout_count) {
     kelp_onnx_place inner = kelp_onnx_inside(place, "node", (int64_t)*inout_count);
     KELP_TRY(expect_bytes(reader, &inner, field, "message"));
@@ -442,7 +443,7 @@ static kelp_status *read_graph_node(kelp_onnx_reader *reader, const kelp_onnx_pl
 }
 
 static kelp_status *read_initializer(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                     const kelp_field *field, kelp_onnx_graph *out) {
+                                     const kelp_protobuf_field *field, kelp_onnx_graph *out) {
     bool sparse = field->number == GRAPH_SPARSE_INITIALIZER;
     kelp_onnx_place inner = kelp_onnx_inside(place, sparse ? "sparse_initializer" : "initializer",
                                              (int64_t)out->initializer_count);
@@ -453,7 +454,7 @@ static kelp_status *read_initializer(kelp_onnx_reader *reader, const kelp_onnx_p
 }
 
 static kelp_status *read_graph_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                     const kelp_field *field, kelp_onnx_graph *out) {
+                                     const kelp_protobuf_field *field, kelp_onnx_graph *out) {
     KELP_TRY(expect_types(reader, place, field, BIT(GRAPH_NAME) | BIT(GRAPH_DOC_STRING), 0));
     switch (field->number) {
     case GRAPH_NODE:
@@ -480,21 +481,21 @@ static kelp_status *read_graph_field(kelp_onnx_reader *reader, const kelp_onnx_p
 
 static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                kelp_str message, kelp_onnx_graph *out) {
-    kelp_wire wire = kelp_wire_of(message);
-    kelp_field field;
-    kelp_wire_result result;
+    kelp_protobuf wire = kelp_protobuf_of(message);
+    kelp_protobuf_field field;
+    kelp_protobuf_result result;
     /* a nested graph is three levels deeper: node, attribute, graph */
     if (place->depth > 3 * reader->limits.depth)
         return kelp_onnx_error(reader, NULL, KELP_RESOURCE_EXHAUSTED,
                                "graphs are nested deeper than the limit of %u",
                                reader->limits.depth);
     *out = (kelp_onnx_graph){0};
-    if (kelp_wire_count(message, GRAPH_NODE) > reader->limits.nodes)
+    if (kelp_protobuf_count(message, GRAPH_NODE) > reader->limits.nodes)
         return kelp_onnx_error(reader, place, KELP_RESOURCE_EXHAUSTED,
                                "the graph has more than %zu nodes", reader->limits.nodes);
     KELP_TRY(kelp_onnx_array(reader, message, GRAPH_NODE, sizeof(kelp_onnx_node), &out->nodes));
-    size_t initializers = kelp_wire_count(message, GRAPH_INITIALIZER) +
-                          kelp_wire_count(message, GRAPH_SPARSE_INITIALIZER);
+    size_t initializers = kelp_protobuf_count(message, GRAPH_INITIALIZER) +
+                          kelp_protobuf_count(message, GRAPH_SPARSE_INITIALIZER);
     out->initializers = KELP_ARENA_ARRAY(reader->arena, initializers + 1, kelp_onnx_tensor);
     if (out->initializers == NULL)
         return kelp_status_oom();
@@ -503,7 +504,7 @@ static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *
         kelp_onnx_array(reader, message, GRAPH_OUTPUT, sizeof(kelp_onnx_value), &out->outputs));
     KELP_TRY(
         kelp_onnx_array(reader, message, GRAPH_VALUE_INFO, sizeof(kelp_onnx_value), &out->values));
-    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD)
+    while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD)
         KELP_TRY(read_graph_field(reader, place, &field, out));
     KELP_ASSERT(out->initializer_count <= initializers);
     return check_end(reader, place, result, "GraphProto");
@@ -512,10 +513,10 @@ static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *
 /* ---- the model ---- */
 static kelp_status *read_entry(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                kelp_str message, kelp_str *out_key, kelp_str *out_value) {
-    kelp_wire wire = kelp_wire_of(message);
-    kelp_field field;
-    kelp_wire_result result;
-    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+    kelp_protobuf wire = kelp_protobuf_of(message);
+    kelp_protobuf_field field;
+    kelp_protobuf_result result;
+    while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD) {
         KELP_TRY(expect_types(reader, place, &field, BIT(ENTRY_KEY) | BIT(ENTRY_VALUE), 0));
         if (field.number == ENTRY_KEY)
             *out_key = field.bytes;
@@ -527,11 +528,11 @@ static kelp_status *read_entry(kelp_onnx_reader *reader, const kelp_onnx_place *
 
 static kelp_status *read_opset_id(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                   kelp_str message, kelp_onnx_import *out) {
-    kelp_wire wire = kelp_wire_of(message);
-    kelp_field field;
-    kelp_wire_result result;
+    kelp_protobuf wire = kelp_protobuf_of(message);
+    kelp_protobuf_field field;
+    kelp_protobuf_result result;
     *out = (kelp_onnx_import){0};
-    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+    while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD) {
         KELP_TRY(expect_types(reader, place, &field, BIT(OPSET_ID_DOMAIN), BIT(OPSET_ID_VERSION)));
         if (field.number == OPSET_ID_DOMAIN)
             out->domain = plain_domain(field.bytes);
@@ -546,7 +547,7 @@ static kelp_status *read_opset_id(kelp_onnx_reader *reader, const kelp_onnx_plac
 }
 
 static kelp_status *read_import(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                const kelp_field *field, kelp_onnx_import *items,
+                                const kelp_protobuf_field *field, kelp_onnx_import *items,
                                 size_t *inout_count) {
     kelp_onnx_place inner = kelp_onnx_inside(place, "opset_import", (int64_t)*inout_count);
     KELP_TRY(expect_bytes(reader, &inner, field, "message"));
@@ -554,7 +555,7 @@ static kelp_status *read_import(kelp_onnx_reader *reader, const kelp_onnx_place 
 }
 
 static kelp_status *read_function_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                        const kelp_field *field, kelp_onnx_function *out) {
+                                        const kelp_protobuf_field *field, kelp_onnx_function *out) {
     kelp_onnx_place inner;
     KELP_TRY(expect_types(reader, place, field,
                           BIT(FUNCTION_NAME) | BIT(FUNCTION_INPUT) | BIT(FUNCTION_OUTPUT) |
@@ -595,9 +596,9 @@ static kelp_status *read_function_field(kelp_onnx_reader *reader, const kelp_onn
 
 static kelp_status *read_function(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                   kelp_str message, kelp_onnx_function *out) {
-    kelp_wire wire = kelp_wire_of(message);
-    kelp_field field;
-    kelp_wire_result result;
+    kelp_protobuf wire = kelp_protobuf_of(message);
+    kelp_protobuf_field field;
+    kelp_protobuf_result result;
     *out = (kelp_onnx_function){0};
     KELP_TRY(kelp_onnx_array(reader, message, FUNCTION_INPUT, sizeof(kelp_str), &out->inputs));
     KELP_TRY(kelp_onnx_array(reader, message, FUNCTION_OUTPUT, sizeof(kelp_str), &out->outputs));
@@ -608,7 +609,7 @@ static kelp_status *read_function(kelp_onnx_reader *reader, const kelp_onnx_plac
                              &out->imports));
     KELP_TRY(kelp_onnx_array(reader, message, FUNCTION_ATTRIBUTE_PROTO, sizeof(kelp_onnx_attr),
                              &out->defaults));
-    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD)
+    while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD)
         KELP_TRY(read_function_field(reader, place, &field, out));
     KELP_TRY(check_end(reader, place, result, "FunctionProto"));
     if (out->name.length == 0)
@@ -617,7 +618,7 @@ static kelp_status *read_function(kelp_onnx_reader *reader, const kelp_onnx_plac
     return add_overload(reader, out->overload, &out->name);
 }
 
-static kelp_status *read_model_field(kelp_onnx_reader *reader, const kelp_field *field,
+static kelp_status *read_model_field(kelp_onnx_reader *reader, const kelp_protobuf_field *field,
                                      kelp_onnx_model *out) {
     kelp_str *const strings[] = {[MODEL_PRODUCER_NAME] = &out->producer_name,
                                  [MODEL_PRODUCER_VERSION] = &out->producer_version,
@@ -662,9 +663,9 @@ static kelp_status *read_model_field(kelp_onnx_reader *reader, const kelp_field 
 }
 
 kelp_status *kelp_onnx_read(kelp_onnx_reader *reader, kelp_str bytes, kelp_onnx_model *out) {
-    kelp_wire wire = kelp_wire_of(bytes);
-    kelp_field field;
-    kelp_wire_result result;
+    kelp_protobuf wire = kelp_protobuf_of(bytes);
+    kelp_protobuf_field field;
+    kelp_protobuf_result result;
     *out = (kelp_onnx_model){0};
     if (bytes.length == 0)
         return kelp_onnx_error(reader, NULL, KELP_INVALID_ARGUMENT,
@@ -676,14 +677,14 @@ kelp_status *kelp_onnx_read(kelp_onnx_reader *reader, kelp_str bytes, kelp_onnx_
     KELP_TRY(kelp_onnx_array(reader, bytes, MODEL_FUNCTIONS, sizeof(kelp_onnx_function),
                              &out->functions));
     bool has_graph = false;
-    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+    while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD) {
         if (field.number == MODEL_GRAPH && has_graph)
             return kelp_onnx_error(reader, NULL, KELP_INVALID_ARGUMENT,
                                    "graph: expected one, found two");
         has_graph = has_graph || field.number == MODEL_GRAPH;
         KELP_TRY(read_model_field(reader, &field, out));
     }
-    if (result == KELP_WIRE_MALFORMED)
+    if (result == KELP_PROTOBUF_MALFORMED)
         return kelp_onnx_error(
             reader, NULL, KELP_INVALID_ARGUMENT,
             "malformed or truncated near byte %zu of %zu: expected an ONNX ModelProto",

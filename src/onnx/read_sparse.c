@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "onnx/fields.h"
 #include "onnx/model.h"
-#include "onnx/wire.h"
+#include "onnx/protobuf.h"
 
 #include <string.h>
 
@@ -23,23 +23,23 @@ typedef struct sparse {
 
 static kelp_status *read_fields(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                 kelp_str bytes, sparse *s) {
-    kelp_wire wire = kelp_wire_of(bytes);
-    kelp_field field;
-    kelp_wire_result result;
-    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+    kelp_protobuf wire = kelp_protobuf_of(bytes);
+    kelp_protobuf_field field;
+    kelp_protobuf_result result;
+    while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD) {
         if (field.number == SPARSE_DIMS) {
             KELP_TRY(kelp_onnx_read_dims(reader, place, &field, s->dims, &s->rank));
-        } else if (field.number == SPARSE_VALUES && field.type == KELP_WIRE_BYTES) {
+        } else if (field.number == SPARSE_VALUES && field.type == KELP_PROTOBUF_BYTES) {
             kelp_onnx_place inner = kelp_onnx_inside(place, "values", -1);
             KELP_TRY(kelp_onnx_read_tensor(reader, &inner, field.bytes, &s->values));
             s->has_values = true;
-        } else if (field.number == SPARSE_INDICES && field.type == KELP_WIRE_BYTES) {
+        } else if (field.number == SPARSE_INDICES && field.type == KELP_PROTOBUF_BYTES) {
             kelp_onnx_place inner = kelp_onnx_inside(place, "indices", -1);
             KELP_TRY(kelp_onnx_read_tensor(reader, &inner, field.bytes, &s->indices));
             s->has_indices = true;
         }
     }
-    if (result == KELP_WIRE_MALFORMED || !s->has_values || !s->has_indices)
+    if (result == KELP_PROTOBUF_MALFORMED || !s->has_values || !s->has_indices)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "malformed: expected a SparseTensorProto with values and indices");
     return NULL;

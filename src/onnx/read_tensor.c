@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "onnx/fields.h"
 #include "onnx/model.h"
-#include "onnx/wire.h"
+#include "onnx/protobuf.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,15 +32,16 @@ static size_t count_varints(kelp_str bytes) {
 }
 
 kelp_status *kelp_onnx_read_dims(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                 const kelp_field *field, int64_t *dims, int32_t *inout_rank) {
+                                 const kelp_protobuf_field *field, int64_t *dims,
+                                 int32_t *inout_rank) {
     KELP_ASSERT(*inout_rank >= 0 && *inout_rank <= KELP_MAX_RANK);
-    kelp_wire packed = kelp_wire_of(field->bytes);
+    kelp_protobuf packed = kelp_protobuf_of(field->bytes);
     uint64_t value = field->value;
     do {
-        if (field->type == KELP_WIRE_BYTES) {
+        if (field->type == KELP_PROTOBUF_BYTES) {
             if (packed.at == packed.end)
                 return NULL;
-            if (!kelp_wire_varint(&packed, &value))
+            if (!kelp_protobuf_varint(&packed, &value))
                 return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                        "dims: malformed packed numbers");
         }
@@ -52,18 +53,18 @@ kelp_status *kelp_onnx_read_dims(kelp_onnx_reader *reader, const kelp_onnx_place
                                    "dims[%d]: expected a dimension, found %lld", *inout_rank,
                                    (long long)value);
         dims[(*inout_rank)++] = (int64_t)value;
-    } while (field->type == KELP_WIRE_BYTES);
+    } while (field->type == KELP_PROTOBUF_BYTES);
     return NULL;
 }
 
 static void read_external_entry(kelp_str bytes, raw_tensor *raw) {
-    kelp_wire wire = kelp_wire_of(bytes);
-    kelp_field field;
+    kelp_protobuf wire = kelp_protobuf_of(bytes);
+    kelp_protobuf_field field;
     kelp_str key = {0}, value = {0};
-    while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD) {
-        if (field.type == KELP_WIRE_BYTES && field.number == ENTRY_KEY)
+    while (kelp_protobuf_next(&wire, &field) == KELP_PROTOBUF_FIELD) {
+        if (field.type == KELP_PROTOBUF_BYTES && field.number == ENTRY_KEY)
             key = field.bytes;
-        else if (field.type == KELP_WIRE_BYTES && field.number == ENTRY_VALUE)
+        else if (field.type == KELP_PROTOBUF_BYTES && field.number == ENTRY_VALUE)
             value = field.bytes;
     }
     if (kelp_str_is(key, "location"))
@@ -75,8 +76,8 @@ static void read_external_entry(kelp_str bytes, raw_tensor *raw) {
 }
 
 /* Returns the number of elements in one occurrence of a field with typed data. */
-static size_t count_elements(const kelp_field *field) {
-    if (field->type != KELP_WIRE_BYTES)
+static size_t count_elements(const kelp_protobuf_field *field) {
+    if (field->type != KELP_PROTOBUF_BYTES)
         return 1;
     switch (field->number) {
     case TENSOR_FLOAT_DATA:
@@ -92,8 +93,9 @@ static size_t count_elements(const kelp_field *field) {
 
 /* Ignores unknown fields, and known fields with another wire type. */
 static kelp_status *scan_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                               const kelp_field *field, kelp_str *out_name, raw_tensor *raw) {
-    bool is_bytes = field->type == KELP_WIRE_BYTES;
+                               const kelp_protobuf_field *field, kelp_str *out_name,
+                               raw_tensor *raw) {
+    bool is_bytes = field->type == KELP_PROTOBUF_BYTES;
     switch (field->number) {
     case TENSOR_DIMS:
         return kelp_onnx_read_dims(reader, place, field, raw->dims, &raw->rank);
@@ -133,12 +135,12 @@ static kelp_status *scan_field(kelp_onnx_reader *reader, const kelp_onnx_place *
 
 static kelp_status *scan(kelp_onnx_reader *reader, const kelp_onnx_place *place, kelp_str bytes,
                          kelp_str *out_name, raw_tensor *raw) {
-    kelp_wire wire = kelp_wire_of(bytes);
-    kelp_field field;
-    kelp_wire_result result;
-    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD)
+    kelp_protobuf wire = kelp_protobuf_of(bytes);
+    kelp_protobuf_field field;
+    kelp_protobuf_result result;
+    while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD)
         KELP_TRY(scan_field(reader, place, &field, out_name, raw));
-    if (result == KELP_WIRE_MALFORMED)
+    if (result == KELP_PROTOBUF_MALFORMED)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "malformed: expected a TensorProto");
     return NULL;
@@ -254,13 +256,14 @@ static void store(char *to, size_t item, size_t index, uint64_t value) {
 
 /* Appends the elements of one occurrence of a field with typed data. Returns false if a number is
  * malformed. */
-static bool decode_field(const kelp_field *field, size_t item, char *to, size_t *inout_index) {
+static bool decode_field(const kelp_protobuf_field *field, size_t item, char *to,
+                         size_t *inout_index) {
     if (field->number == TENSOR_STRING_DATA) {
         kelp_string text = {field->bytes.data, field->bytes.length};
         memcpy(to + (*inout_index)++ * sizeof text, &text, sizeof text);
         return true;
     }
-    if (field->type != KELP_WIRE_BYTES) {
+    if (field->type != KELP_PROTOBUF_BYTES) {
         store(to, item, (*inout_index)++, field->value);
         return true;
     }
@@ -272,10 +275,10 @@ static bool decode_field(const kelp_field *field, size_t item, char *to, size_t 
         *inout_index += field->bytes.length / item;
         return true;
     }
-    kelp_wire packed = kelp_wire_of(field->bytes);
+    kelp_protobuf packed = kelp_protobuf_of(field->bytes);
     uint64_t value;
     while (packed.at < packed.end) {
-        if (!kelp_wire_varint(&packed, &value))
+        if (!kelp_protobuf_varint(&packed, &value))
             return false;
         store(to, item, (*inout_index)++, value);
     }
@@ -285,10 +288,10 @@ static bool decode_field(const kelp_field *field, size_t item, char *to, size_t 
 /* Decodes all occurrences of a field with typed data. `count` is the number of elements that the
  * field was found to have. Returns false if a number is malformed. */
 static bool decode_typed(kelp_str message, uint32_t number, size_t item, size_t count, char *to) {
-    kelp_wire wire = kelp_wire_of(message);
-    kelp_field field;
+    kelp_protobuf wire = kelp_protobuf_of(message);
+    kelp_protobuf_field field;
     size_t index = 0;
-    while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD)
+    while (kelp_protobuf_next(&wire, &field) == KELP_PROTOBUF_FIELD)
         if (field.number == number && !decode_field(&field, item, to, &index))
             return false;
     KELP_ASSERT(index == count);
