@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/fs.h"
+#include "server/config/ignored.h"
 #include "server/config/model_files.h"
 #include "server/config/view.h"
 #include "server/core/error.h"
@@ -147,6 +148,7 @@ static kelp_status *initialize_model(kelp_model *model) {
 static kelp_status *initialize(kelp_model *model) {
     kelp_execution execution;
     KELP_TRY(initialize_model(model));
+    kelp_model_config_warn_ignored(model->base.config);
     model->base.decoupled = model->base.config->decoupled;
     KELP_TRY(kelp_model_load_labels(model));
     KELP_TRY(prepare_cache(model));
