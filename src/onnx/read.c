@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads ModelProto, GraphProto, NodeProto, AttributeProto and FunctionProto. Nested graphs
- * recurse, limited by `depth`. */
+/* Reads ModelProto, GraphProto, NodeProto and FunctionProto. Nested graphs recurse, limited by
+ * `depth`. */
 #include "base/assert.h"
 #include "base/buf.h"
 #include "onnx/fields.h"
-#include "onnx/model.h"
-#include "onnx/protobuf.h"
+#include "onnx/reader.h"
 
 #include <string.h>
 
@@ -62,9 +61,8 @@ kelp_status *kelp_onnx_array(kelp_onnx_reader *reader, kelp_str message, uint32_
     return count > 0 && items == NULL ? kelp_status_oom() : NULL;
 }
 
-/* Checks that a field is a message or bytes. */
-static kelp_status *expect_bytes(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                 const kelp_protobuf_field *field, const char *name) {
+kelp_status *kelp_onnx_expect_bytes(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                    const kelp_protobuf_field *field, const char *name) {
     if (field->type == KELP_PROTOBUF_BYTES)
         return NULL;
     return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
@@ -79,15 +77,11 @@ static kelp_status *expect_number(const kelp_onnx_reader *reader, const kelp_onn
                            "%s: expected a number, found wire type %u", name, field->type);
 }
 
-#define BIT(field) (1u << (field))
-
-/* Checks the wire types of known fields: `bytes` and `numbers` are bit masks of field numbers.
- * Ignores other fields. */
-static kelp_status *expect_types(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                 const kelp_protobuf_field *field, uint32_t bytes,
-                                 uint32_t numbers) {
+kelp_status *kelp_onnx_expect_types(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                    const kelp_protobuf_field *field, uint32_t bytes,
+                                    uint32_t numbers) {
     KELP_ASSERT((bytes & numbers) == 0);
-    uint32_t bit = field->number < 32 ? BIT(field->number) : 0;
+    uint32_t bit = field->number < 32 ? KELP_ONNX_BIT(field->number) : 0;
     bool wrong = ((bytes & bit) && field->type != KELP_PROTOBUF_BYTES) ||
                  ((numbers & bit) && field->type != KELP_PROTOBUF_VARINT);
     if (!wrong)
@@ -97,247 +91,12 @@ static kelp_status *expect_types(const kelp_onnx_reader *reader, const kelp_onnx
                            bytes & bit ? "bytes" : "a number", field->type);
 }
 
-static kelp_status *check_end(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                              kelp_protobuf_result result, const char *message) {
+kelp_status *kelp_onnx_check_end(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                 kelp_protobuf_result result, const char *message) {
     if (result == KELP_PROTOBUF_END)
         return NULL;
     return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                            "malformed or truncated: expected a %s", message);
-}
-
-static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                               kelp_str bytes, kelp_onnx_graph *out);
-
-/* ---- attributes ---- */
-/* Reads the next occurrence of a field. Returns false at the end; the caller has already checked
- * that the message is well-formed. */
-static bool next_of(kelp_protobuf *wire, uint32_t number, kelp_protobuf_field *out) {
-    while (kelp_protobuf_next(wire, out) == KELP_PROTOBUF_FIELD)
-        if (out->number == number)
-            return true;
-    return false;
-}
-
-static bool read_f32_bits(kelp_protobuf *wire, uint64_t *out) {
-    uint32_t bits;
-    if ((size_t)(wire->end - wire->at) < sizeof bits)
-        return false;
-    memcpy(&bits, wire->at, sizeof bits);
-    wire->at += sizeof bits;
-    *out = bits;
-    return true;
-}
-
-/* Reads the numbers of all occurrences of the field, one or packed. */
-static kelp_status *read_numbers(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                 kelp_str message, uint32_t number, kelp_onnx_attr *out) {
-    KELP_ASSERT(number == ATTRIBUTE_FLOATS || number == ATTRIBUTE_INTS);
-    bool is_float = number == ATTRIBUTE_FLOATS;
-    kelp_protobuf wire = kelp_protobuf_of(message);
-    kelp_protobuf_field field;
-    size_t capacity = 0, item = is_float ? sizeof(float) : sizeof(int64_t);
-    while (next_of(&wire, number, &field))
-        capacity += field.type == KELP_PROTOBUF_BYTES ? field.bytes.length : 1;
-    char *items = kelp_arena_array(reader->arena, capacity ? capacity : 1, item);
-    if (items == NULL)
-        return kelp_status_oom();
-    out->count = 0;
-    wire = kelp_protobuf_of(message);
-    while (next_of(&wire, number, &field)) {
-        if (field.type != KELP_PROTOBUF_BYTES) {
-            memcpy(items + out->count++ * item, &field.value, item);
-            continue;
-        }
-        kelp_protobuf packed = kelp_protobuf_of(field.bytes);
-        while (packed.at < packed.end) {
-            uint64_t value = 0;
-            bool complete =
-                is_float ? read_f32_bits(&packed, &value) : kelp_protobuf_varint(&packed, &value);
-            if (!complete)
-                return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
-                                       "%s: malformed packed numbers",
-                                       is_float ? "floats" : "ints");
-            memcpy(items + out->count++ * item, &value, item);
-        }
-    }
-    KELP_ASSERT(out->count <= capacity);
-    if (is_float)
-        out->floats = (float *)(void *)items;
-    else
-        out->ints = (int64_t *)(void *)items;
-    return NULL;
-}
-
-static kelp_status *read_strings(kelp_onnx_reader *reader, kelp_str message, kelp_onnx_attr *out) {
-    kelp_protobuf wire = kelp_protobuf_of(message);
-    kelp_protobuf_field field;
-    KELP_TRY(
-        kelp_onnx_array(reader, message, ATTRIBUTE_STRINGS, sizeof(kelp_string), &out->strings));
-    out->count = 0;
-    while (next_of(&wire, ATTRIBUTE_STRINGS, &field))
-        out->strings[out->count++] = (kelp_string){field.bytes.data, field.bytes.length};
-    return NULL;
-}
-
-static kelp_status *read_tensors(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                 kelp_str message, uint32_t number, kelp_onnx_attr *out) {
-    KELP_ASSERT(number == ATTRIBUTE_T || number == ATTRIBUTE_TENSORS);
-    bool single = number == ATTRIBUTE_T;
-    kelp_protobuf wire = kelp_protobuf_of(message);
-    kelp_protobuf_field field;
-    KELP_TRY(kelp_onnx_array(reader, message, number, sizeof(kelp_onnx_tensor), &out->tensors));
-    out->count = 0;
-    while (next_of(&wire, number, &field)) {
-        kelp_onnx_place inner =
-            kelp_onnx_inside(place, single ? "t" : "tensors", single ? -1 : (int64_t)out->count);
-        KELP_TRY(expect_bytes(reader, &inner, &field, "tensor"));
-        KELP_TRY(kelp_onnx_read_tensor(reader, &inner, field.bytes, &out->tensors[out->count++]));
-    }
-    return NULL;
-}
-
-static kelp_status *read_graphs(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                kelp_str message, uint32_t number, kelp_onnx_attr *out) {
-    KELP_ASSERT(number == ATTRIBUTE_G || number == ATTRIBUTE_GRAPHS);
-    bool single = number == ATTRIBUTE_G;
-    kelp_protobuf wire = kelp_protobuf_of(message);
-    kelp_protobuf_field field;
-    KELP_TRY(kelp_onnx_array(reader, message, number, sizeof(kelp_onnx_graph), &out->graphs));
-    out->count = 0;
-    while (next_of(&wire, number, &field)) {
-        kelp_onnx_place inner =
-            kelp_onnx_inside(place, single ? "g" : "graphs", single ? -1 : (int64_t)out->count);
-        KELP_TRY(expect_bytes(reader, &inner, &field, "graph"));
-        KELP_TRY(read_graph(reader, &inner, field.bytes, &out->graphs[out->count++]));
-    }
-    return NULL;
-}
-
-/* Reads a sparse tensor as a dense one: Constant's "sparse_value" becomes its "value". */
-static kelp_status *read_sparse(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                kelp_str message, kelp_onnx_attr *out) {
-    kelp_protobuf wire = kelp_protobuf_of(message);
-    kelp_protobuf_field field;
-    KELP_TRY(kelp_onnx_array(reader, message, ATTRIBUTE_SPARSE_TENSOR, sizeof(kelp_onnx_tensor),
-                             &out->tensors));
-    if (out->tensors == NULL)
-        return NULL;
-    while (next_of(&wire, ATTRIBUTE_SPARSE_TENSOR, &field)) {
-        kelp_onnx_place inner = kelp_onnx_inside(place, "sparse_tensor", -1);
-        KELP_TRY(expect_bytes(reader, &inner, &field, "tensor"));
-        KELP_TRY(kelp_onnx_read_sparse(reader, &inner, field.bytes, &out->tensors[0]));
-    }
-    out->count = 1;
-    out->type = KELP_ATTR_TENSOR;
-    if (kelp_str_is(out->name, "sparse_value"))
-        out->name = kelp_str_from("value");
-    return NULL;
-}
-
-/* Derives the attribute type from the field that is present: files before IR version 2 omit the
- * type. */
-static kelp_attr_type guess_type(kelp_str message) {
-    static const struct {
-        uint32_t number;
-        kelp_attr_type type;
-    } fields[] = {{ATTRIBUTE_T, KELP_ATTR_TENSOR},        {ATTRIBUTE_G, KELP_ATTR_GRAPH},
-                  {ATTRIBUTE_FLOATS, KELP_ATTR_FLOATS},   {ATTRIBUTE_INTS, KELP_ATTR_INTS},
-                  {ATTRIBUTE_STRINGS, KELP_ATTR_STRINGS}, {ATTRIBUTE_TENSORS, KELP_ATTR_TENSORS},
-                  {ATTRIBUTE_GRAPHS, KELP_ATTR_GRAPHS},   {ATTRIBUTE_S, KELP_ATTR_STRING},
-                  {ATTRIBUTE_I, KELP_ATTR_INT},           {ATTRIBUTE_F, KELP_ATTR_FLOAT}};
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        if (kelp_protobuf_count(message, fields[i].number) > 0)
-            return fields[i].type;
-    return KELP_ATTR_NONE;
-}
-
-static kelp_status *read_attr_value(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                    kelp_str message, kelp_onnx_attr *out) {
-    switch (out->type) {
-    case KELP_ATTR_TENSOR:
-        return read_tensors(reader, place, message, ATTRIBUTE_T, out);
-    case KELP_ATTR_TENSORS:
-        return read_tensors(reader, place, message, ATTRIBUTE_TENSORS, out);
-    case KELP_ATTR_GRAPH:
-        return read_graphs(reader, place, message, ATTRIBUTE_G, out);
-    case KELP_ATTR_GRAPHS:
-        return read_graphs(reader, place, message, ATTRIBUTE_GRAPHS, out);
-    case KELP_ATTR_FLOATS:
-        return read_numbers(reader, place, message, ATTRIBUTE_FLOATS, out);
-    case KELP_ATTR_INTS:
-        return read_numbers(reader, place, message, ATTRIBUTE_INTS, out);
-    case KELP_ATTR_STRINGS:
-        return read_strings(reader, message, out);
-    case KELP_ATTR_SPARSE_TENSOR:
-        return read_sparse(reader, place, message, out);
-    case KELP_ATTR_FLOAT:
-    case KELP_ATTR_INT:
-    case KELP_ATTR_STRING:
-    case KELP_ATTR_SPARSE_TENSORS:
-    case KELP_ATTR_TYPE_PROTO:
-    case KELP_ATTR_TYPE_PROTOS:
-    case KELP_ATTR_NONE:
-        return NULL;
-    }
-    return NULL;
-}
-
-/* Reads a field that occurs once and is not a message. Ignores other fields. */
-static kelp_status *read_attr_field(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                    const kelp_protobuf_field *field, uint64_t *out_type,
-                                    kelp_onnx_attr *out) {
-    KELP_TRY(expect_types(reader, place, field,
-                          BIT(ATTRIBUTE_NAME) | BIT(ATTRIBUTE_S) | BIT(ATTRIBUTE_STRINGS) |
-                              BIT(ATTRIBUTE_REF_ATTR_NAME),
-                          BIT(ATTRIBUTE_I) | BIT(ATTRIBUTE_TYPE)));
-    switch (field->number) {
-    case ATTRIBUTE_NAME:
-        out->name = field->bytes;
-        return NULL;
-    case ATTRIBUTE_F:
-        if (field->type != KELP_PROTOBUF_I32)
-            return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
-                                   "f: expected a float, found wire type %u", field->type);
-        memcpy(&out->f, &field->value, sizeof out->f);
-        return NULL;
-    case ATTRIBUTE_I:
-        out->i = (int64_t)field->value;
-        return NULL;
-    case ATTRIBUTE_S:
-        out->s = field->bytes;
-        return NULL;
-    case ATTRIBUTE_TYPE:
-        *out_type = field->value;
-        return NULL;
-    case ATTRIBUTE_REF_ATTR_NAME:
-        out->ref = field->bytes;
-        return NULL;
-    default:
-        return NULL;
-    }
-}
-
-static kelp_status *read_attr(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                              kelp_str message, kelp_onnx_attr *out) {
-    kelp_protobuf wire = kelp_protobuf_of(message);
-    kelp_protobuf_field field;
-    kelp_protobuf_result result;
-    uint64_t type = 0;
-    *out = (kelp_onnx_attr){0};
-    while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD)
-        KELP_TRY(read_attr_field(reader, place, &field, &type, out));
-    KELP_TRY(check_end(reader, place, result, "AttributeProto"));
-    if (out->name.length == 0)
-        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
-                               "name: expected one, found none");
-    if (type > KELP_ATTR_TYPE_PROTOS)
-        return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
-                               "'%.*s': type: expected an attribute type, found %llu",
-                               KELP_STR_ARG(out->name), (unsigned long long)type);
-    out->type = type != 0 ? (kelp_attr_type)type : guess_type(message);
-    kelp_onnx_place named = *place;
-    named.name = out->name;
-    return read_attr_value(reader, &named, message, out);
 }
 
 /* ---- nodes ---- */
@@ -368,7 +127,7 @@ static kelp_status *read_node_field(kelp_onnx_reader *reader, const kelp_onnx_pl
     kelp_onnx_place inner;
     if (field->number > NODE_OVERLOAD)
         return NULL;
-    KELP_TRY(expect_bytes(reader, place, field, "field"));
+    KELP_TRY(kelp_onnx_expect_bytes(reader, place, field, "field"));
     switch (field->number) {
     case NODE_INPUT:
         out->inputs[out->input_count++] = field->bytes;
@@ -384,7 +143,8 @@ static kelp_status *read_node_field(kelp_onnx_reader *reader, const kelp_onnx_pl
         return NULL;
     case NODE_ATTRIBUTE:
         inner = kelp_onnx_inside(place, "attribute", (int64_t)out->attr_count);
-        return read_attr(reader, &inner, field->bytes, &out->attrs[out->attr_count++]);
+        return kelp_onnx_read_attribute(reader, &inner, field->bytes,
+                                        &out->attrs[out->attr_count++]);
     case NODE_DOMAIN:
         out->domain = plain_domain(field->bytes);
         return NULL;
@@ -414,7 +174,7 @@ static kelp_status *read_node(kelp_onnx_reader *reader, const kelp_onnx_place *p
     KELP_TRY(kelp_onnx_array(reader, message, NODE_ATTRIBUTE, sizeof(kelp_onnx_attr), &out->attrs));
     while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD)
         KELP_TRY(read_node_field(reader, place, &field, &overload, out));
-    KELP_TRY(check_end(reader, place, result, "NodeProto"));
+    KELP_TRY(kelp_onnx_check_end(reader, place, result, "NodeProto"));
     if (out->op_type.length == 0)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "op_type: expected one, found none");
@@ -430,7 +190,7 @@ static kelp_status *read_graph_value(kelp_onnx_reader *reader, const kelp_onnx_p
                                      const char *name, const kelp_protobuf_field *field,
                                      kelp_onnx_value *items, size_t *inout_count) {
     kelp_onnx_place inner = kelp_onnx_inside(place, name, (int64_t)*inout_count);
-    KELP_TRY(expect_bytes(reader, &inner, field, "message"));
+    KELP_TRY(kelp_onnx_expect_bytes(reader, &inner, field, "message"));
     return kelp_onnx_read_value(reader, &inner, field->bytes, &items[(*inout_count)++]);
 }
 
@@ -438,7 +198,7 @@ static kelp_status *read_graph_node(kelp_onnx_reader *reader, const kelp_onnx_pl
                                     const kelp_protobuf_field *field, kelp_onnx_node *items,
                                     size_t *inout_count) {
     kelp_onnx_place inner = kelp_onnx_inside(place, "node", (int64_t)*inout_count);
-    KELP_TRY(expect_bytes(reader, &inner, field, "message"));
+    KELP_TRY(kelp_onnx_expect_bytes(reader, &inner, field, "message"));
     return read_node(reader, &inner, field->bytes, &items[(*inout_count)++]);
 }
 
@@ -447,7 +207,7 @@ static kelp_status *read_initializer(kelp_onnx_reader *reader, const kelp_onnx_p
     bool sparse = field->number == GRAPH_SPARSE_INITIALIZER;
     kelp_onnx_place inner = kelp_onnx_inside(place, sparse ? "sparse_initializer" : "initializer",
                                              (int64_t)out->initializer_count);
-    KELP_TRY(expect_bytes(reader, &inner, field, "message"));
+    KELP_TRY(kelp_onnx_expect_bytes(reader, &inner, field, "message"));
     kelp_onnx_tensor *tensor = &out->initializers[out->initializer_count++];
     return sparse ? kelp_onnx_read_sparse(reader, &inner, field->bytes, tensor)
                   : kelp_onnx_read_tensor(reader, &inner, field->bytes, tensor);
@@ -455,7 +215,8 @@ static kelp_status *read_initializer(kelp_onnx_reader *reader, const kelp_onnx_p
 
 static kelp_status *read_graph_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                      const kelp_protobuf_field *field, kelp_onnx_graph *out) {
-    KELP_TRY(expect_types(reader, place, field, BIT(GRAPH_NAME) | BIT(GRAPH_DOC_STRING), 0));
+    KELP_TRY(kelp_onnx_expect_types(
+        reader, place, field, KELP_ONNX_BIT(GRAPH_NAME) | KELP_ONNX_BIT(GRAPH_DOC_STRING), 0));
     switch (field->number) {
     case GRAPH_NODE:
         return read_graph_node(reader, place, field, out->nodes, &out->node_count);
@@ -479,8 +240,8 @@ static kelp_status *read_graph_field(kelp_onnx_reader *reader, const kelp_onnx_p
     }
 }
 
-static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                               kelp_str message, kelp_onnx_graph *out) {
+kelp_status *kelp_onnx_read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                                  kelp_str message, kelp_onnx_graph *out) {
     kelp_protobuf wire = kelp_protobuf_of(message);
     kelp_protobuf_field field;
     kelp_protobuf_result result;
@@ -507,7 +268,7 @@ static kelp_status *read_graph(kelp_onnx_reader *reader, const kelp_onnx_place *
     while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD)
         KELP_TRY(read_graph_field(reader, place, &field, out));
     KELP_ASSERT(out->initializer_count <= initializers);
-    return check_end(reader, place, result, "GraphProto");
+    return kelp_onnx_check_end(reader, place, result, "GraphProto");
 }
 
 /* ---- the model ---- */
@@ -517,13 +278,14 @@ static kelp_status *read_entry(kelp_onnx_reader *reader, const kelp_onnx_place *
     kelp_protobuf_field field;
     kelp_protobuf_result result;
     while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD) {
-        KELP_TRY(expect_types(reader, place, &field, BIT(ENTRY_KEY) | BIT(ENTRY_VALUE), 0));
+        KELP_TRY(kelp_onnx_expect_types(reader, place, &field,
+                                        KELP_ONNX_BIT(ENTRY_KEY) | KELP_ONNX_BIT(ENTRY_VALUE), 0));
         if (field.number == ENTRY_KEY)
             *out_key = field.bytes;
         else if (field.number == ENTRY_VALUE)
             *out_value = field.bytes;
     }
-    return check_end(reader, place, result, "StringStringEntryProto");
+    return kelp_onnx_check_end(reader, place, result, "StringStringEntryProto");
 }
 
 static kelp_status *read_opset_id(kelp_onnx_reader *reader, const kelp_onnx_place *place,
@@ -533,13 +295,14 @@ static kelp_status *read_opset_id(kelp_onnx_reader *reader, const kelp_onnx_plac
     kelp_protobuf_result result;
     *out = (kelp_onnx_import){0};
     while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD) {
-        KELP_TRY(expect_types(reader, place, &field, BIT(OPSET_ID_DOMAIN), BIT(OPSET_ID_VERSION)));
+        KELP_TRY(kelp_onnx_expect_types(reader, place, &field, KELP_ONNX_BIT(OPSET_ID_DOMAIN),
+                                        KELP_ONNX_BIT(OPSET_ID_VERSION)));
         if (field.number == OPSET_ID_DOMAIN)
             out->domain = plain_domain(field.bytes);
         else if (field.number == OPSET_ID_VERSION)
             out->version = (int64_t)field.value;
     }
-    KELP_TRY(check_end(reader, place, result, "OperatorSetIdProto"));
+    KELP_TRY(kelp_onnx_check_end(reader, place, result, "OperatorSetIdProto"));
     if (out->version <= 0)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "version: expected 1 or more, found %lld", (long long)out->version);
@@ -550,18 +313,19 @@ static kelp_status *read_import(kelp_onnx_reader *reader, const kelp_onnx_place 
                                 const kelp_protobuf_field *field, kelp_onnx_import *items,
                                 size_t *inout_count) {
     kelp_onnx_place inner = kelp_onnx_inside(place, "opset_import", (int64_t)*inout_count);
-    KELP_TRY(expect_bytes(reader, &inner, field, "message"));
+    KELP_TRY(kelp_onnx_expect_bytes(reader, &inner, field, "message"));
     return read_opset_id(reader, &inner, field->bytes, &items[(*inout_count)++]);
 }
 
 static kelp_status *read_function_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                         const kelp_protobuf_field *field, kelp_onnx_function *out) {
     kelp_onnx_place inner;
-    KELP_TRY(expect_types(reader, place, field,
-                          BIT(FUNCTION_NAME) | BIT(FUNCTION_INPUT) | BIT(FUNCTION_OUTPUT) |
-                              BIT(FUNCTION_ATTRIBUTE) | BIT(FUNCTION_DOMAIN) |
-                              BIT(FUNCTION_OVERLOAD),
-                          0));
+    KELP_TRY(kelp_onnx_expect_types(
+        reader, place, field,
+        KELP_ONNX_BIT(FUNCTION_NAME) | KELP_ONNX_BIT(FUNCTION_INPUT) |
+            KELP_ONNX_BIT(FUNCTION_OUTPUT) | KELP_ONNX_BIT(FUNCTION_ATTRIBUTE) |
+            KELP_ONNX_BIT(FUNCTION_DOMAIN) | KELP_ONNX_BIT(FUNCTION_OVERLOAD),
+        0));
     switch (field->number) {
     case FUNCTION_NAME:
         out->name = field->bytes;
@@ -587,8 +351,9 @@ static kelp_status *read_function_field(kelp_onnx_reader *reader, const kelp_onn
         return NULL;
     case FUNCTION_ATTRIBUTE_PROTO:
         inner = kelp_onnx_inside(place, "attribute_proto", (int64_t)out->default_count);
-        KELP_TRY(expect_bytes(reader, &inner, field, "message"));
-        return read_attr(reader, &inner, field->bytes, &out->defaults[out->default_count++]);
+        KELP_TRY(kelp_onnx_expect_bytes(reader, &inner, field, "message"));
+        return kelp_onnx_read_attribute(reader, &inner, field->bytes,
+                                        &out->defaults[out->default_count++]);
     default:
         return NULL;
     }
@@ -611,7 +376,7 @@ static kelp_status *read_function(kelp_onnx_reader *reader, const kelp_onnx_plac
                              &out->defaults));
     while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD)
         KELP_TRY(read_function_field(reader, place, &field, out));
-    KELP_TRY(check_end(reader, place, result, "FunctionProto"));
+    KELP_TRY(kelp_onnx_check_end(reader, place, result, "FunctionProto"));
     if (out->name.length == 0)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "name: expected one, found none");
@@ -634,7 +399,7 @@ static kelp_status *read_model_field(kelp_onnx_reader *reader, const kelp_protob
     case MODEL_PRODUCER_VERSION:
     case MODEL_DOMAIN:
     case MODEL_DOC_STRING:
-        KELP_TRY(expect_bytes(reader, NULL, field, "text"));
+        KELP_TRY(kelp_onnx_expect_bytes(reader, NULL, field, "text"));
         *strings[field->number] = field->bytes;
         return NULL;
     case MODEL_MODEL_VERSION:
@@ -643,19 +408,19 @@ static kelp_status *read_model_field(kelp_onnx_reader *reader, const kelp_protob
         return NULL;
     case MODEL_GRAPH:
         place = kelp_onnx_inside(NULL, "graph", -1);
-        KELP_TRY(expect_bytes(reader, &place, field, "message"));
-        return read_graph(reader, &place, field->bytes, &out->graph);
+        KELP_TRY(kelp_onnx_expect_bytes(reader, &place, field, "message"));
+        return kelp_onnx_read_graph(reader, &place, field->bytes, &out->graph);
     case MODEL_OPSET_IMPORT:
         return read_import(reader, NULL, field, out->imports, &out->import_count);
     case MODEL_METADATA_PROPS:
         place = kelp_onnx_inside(NULL, "metadata_props", (int64_t)out->metadata_count);
-        KELP_TRY(expect_bytes(reader, &place, field, "message"));
+        KELP_TRY(kelp_onnx_expect_bytes(reader, &place, field, "message"));
         out->metadata_count++;
         return read_entry(reader, &place, field->bytes, &out->metadata[2 * out->metadata_count - 2],
                           &out->metadata[2 * out->metadata_count - 1]);
     case MODEL_FUNCTIONS:
         place = kelp_onnx_inside(NULL, "functions", (int64_t)out->function_count);
-        KELP_TRY(expect_bytes(reader, &place, field, "message"));
+        KELP_TRY(kelp_onnx_expect_bytes(reader, &place, field, "message"));
         return read_function(reader, &place, field->bytes, &out->functions[out->function_count++]);
     default:
         return NULL;

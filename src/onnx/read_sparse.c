@@ -6,8 +6,7 @@
  */
 #include "base/assert.h"
 #include "onnx/fields.h"
-#include "onnx/model.h"
-#include "onnx/protobuf.h"
+#include "onnx/reader.h"
 
 #include <string.h>
 

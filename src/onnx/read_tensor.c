@@ -7,8 +7,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "onnx/fields.h"
-#include "onnx/model.h"
-#include "onnx/protobuf.h"
+#include "onnx/reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>

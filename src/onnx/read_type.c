@@ -3,8 +3,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "onnx/fields.h"
-#include "onnx/model.h"
-#include "onnx/protobuf.h"
+#include "onnx/reader.h"
 
 static kelp_status *malformed(const kelp_onnx_reader *reader, const kelp_onnx_place *place) {
     return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
