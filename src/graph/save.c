@@ -209,8 +209,11 @@ static kelp_status *save_tensor(saver *s, const kelp_tensor *tensor, kelp_buf *o
 
 /* ---- types ---- */
 static void save_type(const saver *s, const kelp_value *value, kelp_buf *out) {
-    static const uint32_t fields[] = {
-        [KELP_VALUE_SEQUENCE] = TYPE_SEQUENCE, [KELP_VALUE_OPTIONAL] = TYPE_OPTIONAL};
+    /* fields of TypeProto and of the element type in it; the key type of a map is not needed */
+    static const uint32_t fields[][2] = {
+        [KELP_VALUE_SEQUENCE] = {TYPE_SEQUENCE, CONTAINER_TYPE_ELEM_TYPE},
+        [KELP_VALUE_MAP] = {TYPE_MAP, MAP_TYPE_VALUE_TYPE},
+        [KELP_VALUE_OPTIONAL] = {TYPE_OPTIONAL, CONTAINER_TYPE_ELEM_TYPE}};
     kelp_buf tensor, shape, dim, type;
     kelp_buf_init(&tensor, s->allocator);
     kelp_buf_init(&shape, s->allocator);
@@ -226,10 +229,11 @@ static void save_type(const saver *s, const kelp_value *value, kelp_buf *out) {
     }
     if (value->rank >= 0)
         kelp_protobuf_put_message(&tensor, TENSOR_TYPE_SHAPE, &shape);
-    if (value->kind == KELP_VALUE_SEQUENCE || value->kind == KELP_VALUE_OPTIONAL) {
+    if (value->kind == KELP_VALUE_SEQUENCE || value->kind == KELP_VALUE_MAP ||
+        value->kind == KELP_VALUE_OPTIONAL) {
         kelp_protobuf_put_message(&type, TYPE_TENSOR, &tensor);
-        kelp_protobuf_put_message(&dim, CONTAINER_TYPE_ELEM_TYPE, &type);
-        kelp_protobuf_put_message(out, fields[value->kind], &dim);
+        kelp_protobuf_put_message(&dim, fields[value->kind][1], &type);
+        kelp_protobuf_put_message(out, fields[value->kind][0], &dim);
     } else {
         kelp_protobuf_put_message(out, TYPE_TENSOR, &tensor);
     }
@@ -244,8 +248,7 @@ static kelp_status *save_value(saver *s, const kelp_value *value, uint32_t field
     kelp_buf_init(&info, s->allocator);
     kelp_buf_init(&type, s->allocator);
     kelp_status *status = put_name(s, &info, VALUE_INFO_NAME, value);
-    if (value->kind != KELP_VALUE_UNKNOWN && value->kind != KELP_VALUE_MAP &&
-        value->dtype != KELP_DTYPE_INVALID) {
+    if (value->kind != KELP_VALUE_UNKNOWN && value->dtype != KELP_DTYPE_INVALID) {
         save_type(s, value, &type);
         kelp_protobuf_put_message(&info, VALUE_INFO_TYPE, &type);
     }

@@ -175,6 +175,9 @@ class Context(Handle):
 
     def _bind(self, index, info, array):
         what = f"input '{info.name}'"
+        if info.dtype == "list":
+            raise KelpError(f"{what} is a sequence, an optional or a map, which kelp.Engine does not take: run the ONNX model with "
+                            "kelp.InferenceSession", Code.UNIMPLEMENTED)
         if array.ndim > _capi.MAX_RANK:
             raise KelpError(f"{what} has {array.ndim} dimensions: expected at most {_capi.MAX_RANK}", Code.INVALID_ARGUMENT)
         array_bytes = _capi.array_bytes(array, what)
@@ -188,6 +191,9 @@ class Context(Handle):
         return array_bytes
 
     def _result(self, index):
+        if self._outputs[index].dtype == "list":
+            raise KelpError(f"output '{self._outputs[index].name}' is a sequence, an optional or a map, which kelp.Engine does not return: "
+                            "run the ONNX model with kelp.InferenceSession", Code.UNIMPLEMENTED)
         tensor = library.kelp_context_output(self._pointer, index).contents
         dtype, extents = _capi.numpy_dtype(tensor.dtype), tensor.shape[:tensor.rank]
         count = int(numpy.prod(extents, dtype="int64"))
