@@ -89,11 +89,11 @@ static kelp_arena_chunk *chunk_add(kelp_arena *arena, size_t need) {
     size_t capacity = KELP_MAX(need, arena->chunk_bytes);
     if (arena->limit_bytes) {
         /* the last chunk below the limit may be small */
-        size_t room =
+        size_t available =
             arena->limit_bytes > arena->total_bytes ? arena->limit_bytes - arena->total_bytes : 0;
-        if (room < sizeof(kelp_arena_chunk) || room - sizeof(kelp_arena_chunk) < need)
+        if (available < sizeof(kelp_arena_chunk) || available - sizeof(kelp_arena_chunk) < need)
             return NULL;
-        capacity = KELP_MIN(capacity, room - sizeof(kelp_arena_chunk));
+        capacity = KELP_MIN(capacity, available - sizeof(kelp_arena_chunk));
     }
     if (!kelp_size_add(sizeof(kelp_arena_chunk), capacity, &block) ||
         !kelp_size_add(arena->total_bytes, block, &total))

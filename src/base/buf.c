@@ -105,8 +105,8 @@ void kelp_buf_printf(kelp_buf *buf, const char *format, ...) {
     va_list args;
     va_start(args, format);
     KELP_ASSERT(buf->length <= buf->capacity);
-    size_t room = buf->capacity - buf->length;
-    int length = vsnprintf(room ? buf->data + buf->length : NULL, room, format, args);
+    size_t available = buf->capacity - buf->length;
+    int length = vsnprintf(available ? buf->data + buf->length : NULL, available, format, args);
     va_end(args);
     size_t total;
     if (length < 0 || !kelp_size_add(buf->length, (size_t)length, &total) ||
@@ -114,7 +114,7 @@ void kelp_buf_printf(kelp_buf *buf, const char *format, ...) {
         buf->failed = true;
         return;
     }
-    if ((size_t)length >= room) {
+    if ((size_t)length >= available) {
         if (!buf_grow(buf, total + 1)) {
             buf->failed = true;
             return;

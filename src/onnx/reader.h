@@ -21,7 +21,7 @@ kelp_status *kelp_onnx_error(const kelp_onnx_reader *reader, const kelp_onnx_pla
 kelp_onnx_place kelp_onnx_inside(const kelp_onnx_place *parent, const char *field, int64_t index);
 kelp_status *kelp_onnx_read_tensor(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                    kelp_str bytes, kelp_onnx_tensor *out) KELP_MUST_USE;
-/* Appends the dimensions in `field`, one or packed, to dims[*inout_rank], which has room for
+/* Appends the dimensions in `field`, one or packed, to dims[*inout_rank], which has space for
  * KELP_MAX_RANK. */
 kelp_status *kelp_onnx_read_dims(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                  const kelp_protobuf_field *field, int64_t *dims,
