@@ -34,8 +34,8 @@ void kelp_graph_release_pages(kelp_graph *graph) {
         return;
     const source *s = graph->source;
     for (const kelp_onnx_file *file = s->files; file != NULL; file = file->next)
-        kelp_fs_relax(&file->mapping);
-    kelp_fs_relax(&s->mapping);
+        kelp_fs_release_pages(&file->mapping);
+    kelp_fs_release_pages(&s->mapping);
 }
 
 /* Names visible at a point of a graph: those of the block, then those of the enclosing blocks. */
