@@ -67,7 +67,7 @@ static void a_configuration_is_read_and_filled_in(void **state) {
     assert_int_equal(config->instance_groups[0].kind, TRITONSERVER_INSTANCEGROUPKIND_CPU);
     assert_int_equal(config->version_policy.kind, KELP_VERSIONS_LATEST);
     assert_int_equal(config->version_policy.latest, 1);
-    assert_false(config->instance_groups_given);
+    assert_false(config->has_instance_groups);
     assert_null(kelp_model_config_validate(config));
     kelp_model_config_release(config);
 }
@@ -110,8 +110,8 @@ static void schedulers_parameters_and_groups_are_understood(void **state) {
     assert_int_equal(config->dynamic_batching.policies[0].timeout_action, KELP_TIMEOUT_DELAY);
     assert_int_equal(config->instance_group_count, 2);
     assert_string_equal(config->instance_groups[0].name, "m_0");
-    assert_true(config->instance_groups[0].count_given);
-    assert_false(config->instance_groups[0].kind_given);
+    assert_true(config->instance_groups[0].has_count);
+    assert_false(config->instance_groups[0].has_kind);
     assert_int_equal(config->instance_groups[1].kind, TRITONSERVER_INSTANCEGROUPKIND_MODEL);
     assert_string_equal(kelp_model_config_parameter(config, "a"), "bc");
     assert_int_equal(config->parameter_count, 1);
@@ -132,24 +132,24 @@ static void mistakes_are_shown_with_their_place(void **state) {
            "2147483647, found 'many'");
     refuse("backend: \"b\" max_batch_size: -1", false, "expected 0 or more, found -1");
     refuse("backend: \"b\"\nbackend: \"c\"", false,
-           "config.pbtxt:2:1: field 'backend' is given twice");
+           "config.pbtxt:2:1: field 'backend' is set twice");
     refuse("input { name: \"a\" data_type: TYPE_FP99 }", false, "TYPE_FP99");
     refuse("input { name: \"a\" data_type: \"TYPE_FP32\" }", false,
            "expected a name without quotes");
     refuse("name: \"other\" backend: \"b\"", false, "expected 'm' (the model's directory)");
     refuse("backend: \"b\" dynamic_batching { }\nsequence_batching { }", false,
            "fields 'dynamic_batching' and 'sequence_batching' exclude each other");
-    refuse("max_batch_size: 1", false, "no backend is given");
+    refuse("max_batch_size: 1", false, "has no backend");
     refuse("backend: \"../b\"", false, "expected a name, found the path");
     refuse(ADDSUB "input { name: \"INPUT0\" data_type: TYPE_FP32 dims: 1 }", false,
-           "input 'INPUT0' is given twice");
+           "input 'INPUT0' is defined twice");
     refuse("backend: \"b\" input { name: \"a\" data_type: TYPE_FP32 dims: [ 0 ] }", false,
-           "input 'a': field 'dims': expected extents above 0 or -1, found 0");
+           "input 'a': field 'dims': expected dimensions above 0 or -1, found 0");
     refuse("backend: \"b\" instance_group { kind: KIND_GPU }", false, "this server has no GPU");
     refuse("backend: \"b\" instance_group { count: -2 }", false, "expected 1 or more, found -2");
     refuse("backend: \"b\" input { name: \"a\" dims: 1 }", true,
            "input 'a': field 'data_type' is missing");
-    refuse("platform: \"ensemble\"", false, "needs 'ensemble_scheduling'");
+    refuse("platform: \"ensemble\"", false, "requires 'ensemble_scheduling'");
     refuse("backend: \"b\" dynamic_batching { preferred_batch_size: 9 } max_batch_size: 8", false,
            "expected 1 to max_batch_size (8), found 9");
 }
@@ -168,7 +168,7 @@ static void a_backend_completes_what_is_missing(void **state) {
     assert_int_equal(completed->inputs[0].dims[0], -1);
     assert_int_equal(completed->scheduling, KELP_SCHEDULING_DYNAMIC);
     assert_int_equal(completed->instance_groups[0].count, 2);
-    assert_true(completed->instance_groups[0].count_given);
+    assert_true(completed->instance_groups[0].has_count);
     assert_null(kelp_model_config_validate(completed));
     assert_int_equal(config->input_count, 0);
     kelp_status *status = kelp_model_config_complete(config, "{\"input\":3}", 11, &completed);
@@ -177,6 +177,61 @@ static void a_backend_completes_what_is_missing(void **state) {
     kelp_status_free(status);
     kelp_model_config_release(completed);
     kelp_model_config_release(config);
+}
+
+/* Reads `count` inputs and parameters from JSON, with every parameter twice. The time used to grow
+ * with the square of the size of the text. */
+static void a_large_override_is_read(void **state) {
+    enum { COUNT = 20000 };
+    (void)state;
+    kelp_buf json;
+    kelp_buf_init(&json, kelp_allocator_system());
+    kelp_buf_append_cstr(&json, "{\"backend\":\"b\",\"input\":[");
+    for (int i = 0; i < COUNT; i++)
+        kelp_buf_printf(&json, "%s{\"name\":\"x%d\",\"data_type\":\"TYPE_FP32\",\"dims\":[1]}",
+                        i ? "," : "", i);
+    kelp_buf_append_cstr(&json, "],\"parameters\":{");
+    for (int i = 0; i < 2 * COUNT; i++)
+        kelp_buf_printf(&json, "%s\"p%d\":{\"string_value\":\"%d\"}", i ? "," : "", i % COUNT, i);
+    kelp_buf_append_cstr(&json, "}}");
+    assert_non_null(kelp_buf_cstr(&json));
+    const kelp_config_load_options options = {
+        .model_name = "m", .override_json = json.data, .override_length = json.length};
+    kelp_model_config *config = NULL;
+    kelp_status *status = kelp_model_config_load(kelp_allocator_system(), &options, &config);
+    if (status != NULL)
+        fail_msg("%s", kelp_status_message(status));
+    assert_int_equal(config->input_count, COUNT);
+    assert_int_equal(config->parameter_count, COUNT);
+    assert_string_equal(config->parameters[0].key, "p0");
+    assert_string_equal(config->parameters[0].value, "20000");
+    kelp_model_config_release(config);
+    kelp_buf_deinit(&json);
+}
+
+static void mistakes_in_an_override_are_shown_with_their_place(void **state) {
+    static const struct {
+        const char *json, *part;
+    } cases[] = {
+        {"{\n\"backend\":\"b\",\n\"backend\":\"c\"}", "'m':3:"},
+        {"{\"backend\":\"b\",\"backend\":\"c\"}", "field 'backend' is set twice"},
+        {"{\"dynamic_batching\":{},\"sequence_batching\":{}}", "exclude each other"},
+        {"{\"input\":[{\"data_type\":\"TYPE_FP99\"}]}", "expected one of TYPE_INVALID, TYPE_BOOL"},
+        {"{\"max_batchsize\":1}", "did you mean 'max_batch_size'?"},
+        {"{\"input\":[{\"data_type\":99}]}", "expected a name of the enumeration"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const kelp_config_load_options options = {.model_name = "m",
+                                                  .override_json = cases[i].json,
+                                                  .override_length = strlen(cases[i].json)};
+        kelp_model_config *config = NULL;
+        kelp_status *status = kelp_model_config_load(kelp_allocator_system(), &options, &config);
+        assert_non_null(status);
+        if (strstr(kelp_status_message(status), cases[i].part) == NULL)
+            fail_msg("expected '%s' in: %s", cases[i].part, kelp_status_message(status));
+        kelp_status_free(status);
+    }
 }
 
 static void instances_by_default(void **state) {
@@ -220,6 +275,8 @@ int main(void) {
         cmocka_unit_test(schedulers_parameters_and_groups_are_understood),
         cmocka_unit_test(mistakes_are_shown_with_their_place),
         cmocka_unit_test(a_backend_completes_what_is_missing),
+        cmocka_unit_test(a_large_override_is_read),
+        cmocka_unit_test(mistakes_in_an_override_are_shown_with_their_place),
         cmocka_unit_test(instances_by_default),
         cmocka_unit_test(preferences_fill_only_what_was_not_said),
     };
