@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server reports of itself and its models, as JSON: metadata, configuration, statistics,
- * index. */
+/* Descriptions of the server and its models, as JSON: metadata, configuration, statistics, index.
+ */
 #include "base/text/json.h"
 #include "server/server.h"
 
@@ -97,7 +97,7 @@ static void put_tensors(kelp_json_writer *writer, const char *key, const kelp_co
     kelp_json_end_array(writer);
 }
 
-/* Writes every version that is ready, ascending. */
+/* Writes the versions that are ready, in ascending order. */
 static void put_versions(kelp_json_writer *writer, kelp_repository *repository,
                          const kelp_model *model) {
     kelp_json_key(writer, "versions");
@@ -151,7 +151,7 @@ kelp_status *kelp_server_model_config(kelp_server *server, const char *name, int
 static kelp_status *put_model_stats(kelp_json_writer *writer, kelp_model *model) {
     kelp_stats total;
     if (!kelp_model_enter(&model->base))
-        return NULL; /* it is being unloaded */
+        return NULL; /* the model is being unloaded */
     kelp_stats_init(&total, model->base.host->allocator);
     kelp_status *status = kelp_model_add_stats(model, &total);
     if (status == NULL)

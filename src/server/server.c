@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* ---- what requests and models see: request/host.h ---- */
+/* ---- the interface to requests: request/host.h ---- */
 
 static void retain(kelp_request_host *host) {
     atomic_fetch_add_explicit(&((kelp_server *)host)->refs, 1, memory_order_relaxed);

@@ -214,6 +214,8 @@ static void use_after_release(TRITONBACKEND_Request *request) {
     respond(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL);
     allowed(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
     refused(TRITONBACKEND_ResponseNew(&response, request));
+    refused(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
+    refused(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_RESCHEDULE));
     refused(TRITONBACKEND_ResponseFactoryNew(&another, request));
     allowed(TRITONBACKEND_ResponseFactoryDelete(factory));
     refused(TRITONBACKEND_ResponseFactoryDelete(factory));

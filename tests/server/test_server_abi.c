@@ -179,17 +179,18 @@ static void test_metrics(void **state) {
     ok(TRITONSERVER_MetricFamilyNew(&family, TRITONSERVER_METRIC_KIND_COUNTER, "things", "Things"));
     ok(TRITONSERVER_MetricFamilyNew(&same, TRITONSERVER_METRIC_KIND_COUNTER, "things", "Things"));
     fails(TRITONSERVER_MetricFamilyNew(&same, TRITONSERVER_METRIC_KIND_GAUGE, "things", "Things"),
-          TRITONSERVER_ERROR_INVALID_ARG, "of another kind");
+          TRITONSERVER_ERROR_INVALID_ARG, "different kind");
     ok(TRITONSERVER_MetricNew(&counter, family, labels, 1));
     ok(TRITONSERVER_MetricNew(&twin, same, labels, 1));
     ok(TRITONSERVER_MetricIncrement(counter, 2));
     ok(TRITONSERVER_MetricIncrement(twin, 0.5));
     ok(TRITONSERVER_MetricValue(counter, &value));
     assert_true(value == 2.5);
-    fails(TRITONSERVER_MetricIncrement(counter, -1), TRITONSERVER_ERROR_INVALID_ARG, "cannot fall");
+    fails(TRITONSERVER_MetricIncrement(counter, -1), TRITONSERVER_ERROR_INVALID_ARG,
+          "cannot decrease");
     fails(TRITONSERVER_MetricSet(counter, 1), TRITONSERVER_ERROR_UNSUPPORTED, "counter");
     ok(TRITONSERVER_MetricFamilyDelete(same));
-    fails(TRITONSERVER_MetricFamilyDelete(family), TRITONSERVER_ERROR_INTERNAL, "metrics of it");
+    fails(TRITONSERVER_MetricFamilyDelete(family), TRITONSERVER_ERROR_INTERNAL, "it has metrics");
     ok(TRITONSERVER_MetricFamilyNew(&histograms, TRITONSERVER_METRIC_KIND_HISTOGRAM, "spread",
                                     "S"));
     fails(TRITONSERVER_MetricNew(&histogram, histograms, NULL, 0), TRITONSERVER_ERROR_INVALID_ARG,

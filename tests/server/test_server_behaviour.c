@@ -170,7 +170,7 @@ static void test_passive_instances(void **state) {
     call_deinit(&c);
     repo_model(&w->r, "only", MODEL "instance_group [ { kind: KIND_CPU passive: true } ]\n");
     fails(TRITONSERVER_ServerLoadModel(w->server, "only"), TRITONSERVER_ERROR_INVALID_ARG,
-          "no instance that executes");
+          "no instance that is not passive");
 }
 
 /* Instances that wait for each other while they are made: so they are made at the same time. */
@@ -439,7 +439,7 @@ static void test_instances_change_in_place(void **state) {
     has(w->server, "grows", "\"host_policy\":\"far\"");
     reconfigure(w, "instance_group [ { kind: KIND_CPU passive: true } ]\n");
     fails(TRITONSERVER_ServerLoadModel(w->server, "grows"), TRITONSERVER_ERROR_INVALID_ARG,
-          "has no instance that executes");
+          "has no instance that is not passive");
     reconfigure(w, "instance_group [ { kind: KIND_GPU } ]\n");
     fails(TRITONSERVER_ServerLoadModel(w->server, "grows"), TRITONSERVER_ERROR_INVALID_ARG,
           "this server has no GPU");

@@ -141,6 +141,39 @@ static void refused(call *c, const char *text) {
     assert_int_equal(c->releases + c->responses + c->finals, 0);
 }
 
+/* The server compares the names of a list with each other, so that long lists took minutes. */
+static void test_length_of_lists_is_limited(void **state) {
+    static const int64_t shape[] = {1, 16};
+    TRITONSERVER_Error *error = NULL;
+    call c;
+    char name[24];
+    int count;
+    call_init(&c, server_of(state), "addsub", -1);
+    for (count = 0; count < 10000 && error == NULL; count++) {
+        snprintf(name, sizeof name, "INPUT%d", count);
+        error = TRITONSERVER_InferenceRequestAddInput(c.request, name, TRITONSERVER_TYPE_FP32,
+                                                      shape, 2);
+    }
+    assert_in_range(count, 3, 100);
+    fails(error, TRITONSERVER_ERROR_INVALID_ARG, "too many inputs: model 'addsub' has 2");
+    error = NULL;
+    for (count = 0; count < 10000 && error == NULL; count++) {
+        snprintf(name, sizeof name, "OUTPUT%d", count);
+        error = TRITONSERVER_InferenceRequestAddRequestedOutput(c.request, name);
+    }
+    assert_in_range(count, 3, 100);
+    fails(error, TRITONSERVER_ERROR_INVALID_ARG,
+          "too many requested outputs: model 'addsub' has 2");
+    error = NULL;
+    for (count = 0; count < 10000 && error == NULL; count++) {
+        snprintf(name, sizeof name, "parameter %d", count);
+        error = TRITONSERVER_InferenceRequestSetIntParameter(c.request, name, count);
+    }
+    assert_in_range(count, 1000, 2000);
+    fails(error, TRITONSERVER_ERROR_INVALID_ARG, "expected at most 1024 parameters");
+    call_deinit(&c);
+}
+
 static void test_wrong_shapes(void **state) {
     static const int64_t narrow[] = {1, 15}, flat[] = {16}, crowd[] = {9, 16}, empty[] = {0, 16},
                          two[] = {2, 16}, negative[] = {-1, 16}, huge[] = {1, INT64_MAX},
@@ -324,6 +357,7 @@ int main(void) {
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_only_requested_outputs),
         cmocka_unit_test(test_strings_and_nothing),
+        cmocka_unit_test(test_length_of_lists_is_limited),
         cmocka_unit_test(test_wrong_shapes),
         cmocka_unit_test(test_wrong_inputs),
         cmocka_unit_test(test_wrong_strings),

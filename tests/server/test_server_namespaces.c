@@ -93,7 +93,7 @@ static void test_conflict_without_namespaces(void **state) {
 
     world_make(&w, TRITONSERVER_MODEL_CONTROL_EXPLICIT, false);
     fails(TRITONSERVER_ServerLoadModel(w.server, "same"), TRITONSERVER_ERROR_INVALID_ARG,
-          "model 'same' lies in two repositories: '");
+          "model 'same' is in two repositories: '");
     world_end(&w);
 }
 

@@ -150,6 +150,20 @@ static void test_failure_after_the_request_is_gone(void **state) {
     close_model(w, "release_then_fail-gone", &c);
 }
 
+/* The caller deletes the request in its release callback, and the backend uses it after that. A
+ * release for rescheduling used to read the model of the deleted request. */
+static void test_backend_cannot_use_a_deleted_request(void **state) {
+    world *w = *state;
+    call c;
+    open_model(w, "use_after-deleted", CONFIG_OF("misbehave"), &c);
+    ok(TRITONSERVER_InferenceRequestSetReleaseCallback(c.request, delete_request, &c));
+    call_run(&c);
+    check_output(&c);
+    call_clear(&c);
+    ok(TRITONSERVER_InferenceRequestNew(&c.request, w->server, "use_after-deleted", -1));
+    close_model(w, "use_after-deleted", &c);
+}
+
 static void test_several_threads_answer(void **state) {
     call c;
     open_model(*state, "crowd",
@@ -668,6 +682,7 @@ int main(void) {
         cmocka_unit_test(test_releases),
         cmocka_unit_test(test_one_answer_whatever_is_tried),
         cmocka_unit_test(test_failure_after_the_request_is_gone),
+        cmocka_unit_test(test_backend_cannot_use_a_deleted_request),
         cmocka_unit_test(test_several_threads_answer),
         cmocka_unit_test(test_load_fails_at_each_entry_point),
         cmocka_unit_test(test_work_fails_at_each_entry_point),

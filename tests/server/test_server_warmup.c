@@ -140,7 +140,7 @@ static void test_data_from_files(void **state) {
     /* Too few bytes, on the caller's thread too. */
     repo_file(&r, "m/warmup/numbers", "12");
     fails(server_try(&r, &(server_setup){0}, &server), TRITONSERVER_ERROR_INTERNAL,
-          "expected 4 bytes, 'warmup/numbers' has only 2");
+          "expected 4 bytes, found 2 in 'warmup/numbers'");
     repo_remove(&r);
 }
 

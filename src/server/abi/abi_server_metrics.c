@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's page of metrics, as the C API shows it. */
+/* The C API for applications: the page of metrics. */
+#include "base/assert.h"
 #include "server/core/error.h"
 #include "server/server.h"
 
@@ -23,6 +24,7 @@ TRITONSERVER_Error *TRITONSERVER_MetricsFormatted(TRITONSERVER_Metrics *metrics,
     if (format != TRITONSERVER_METRIC_PROMETHEUS)
         return kelp_to_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown metrics format '%d'", (int)format));
+    KELP_ASSERT(((const kelp_message *)metrics)->text != NULL);
     *base = ((const kelp_message *)metrics)->text;
     *byte_size = ((const kelp_message *)metrics)->length;
     return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server reports of itself and its models, as the C API shows it. */
+/* The C API for applications: descriptions of the server and its models. */
 #include "server/core/error.h"
 #include "server/server.h"
 
