@@ -43,7 +43,7 @@ static int bind_one(const struct addrinfo *info, bool reuse_port) {
     if (fd < 0)
         return -1;
     int on = 1;
-    /* Allows binding over connections in TIME_WAIT; a listening socket still conflicts. */
+    /* Permits binding while connections are in TIME_WAIT, but not while another socket listens. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (reuse_port)
         setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
@@ -108,7 +108,7 @@ static void on_timer(kelp_event_loop_timer *timer) {
         kelp_status_free(kelp_event_loop_modify(listener->loop, &listener->io, KELP_LOOP_READ));
 }
 
-/* Stops polling for a moment, since the pending connection would wake the loop again at once. */
+/* Stops polling for a short time, because the pending connection would wake the loop at once. */
 static void pause_accepting(kelp_http_listener *listener, int error) {
     KELP_LOGF(listener->logger, KELP_LOG_WARNING, "cannot accept HTTP connections: %s",
               strerror(error));
