@@ -139,7 +139,7 @@ static kelp_status *warm(kelp_cpu_engine *engine, const kelp_builder_config *con
 /* Reports how many operators are created, which takes most of a build's time. */
 static bool tell_operators(void *userp, size_t done, size_t total) {
     size_t most = total < INT_MAX ? total : INT_MAX;
-    return kelp_builder_config_progress(userp, "operators", "optimise",
+    return kelp_builder_config_progress(userp, "creating operators", "optimizing",
                                         (int)(done < most ? done : most), (int)most);
 }
 
@@ -163,7 +163,7 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
                                         .config = config};
     kelp_cpu_engine *engine = NULL;
     kelp_arena arena;
-    if (!kelp_builder_config_progress(config, "optimise", "build", 1, 3))
+    if (!kelp_builder_config_progress(config, "optimizing", "building", 1, 3))
         return cancelled();
     KELP_TRY(kelp_cpu_packs_create(runtime->allocator, true, NULL, &origin.take_packs));
     kelp_status *made = kelp_cpu_engine_make(runtime, graph, &options, &origin, &engine);
@@ -184,7 +184,7 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
         if (status == NULL)
             status = warm(engine, config);
     }
-    if (status == NULL && !kelp_builder_config_progress(config, "serialise", "build", 2, 3))
+    if (status == NULL && !kelp_builder_config_progress(config, "serializing", "building", 2, 3))
         status = cancelled();
     if (status == NULL && strips)
         status = check_stripped(engine, &contents);
@@ -202,7 +202,7 @@ static kelp_status *cpu_build(void *self, kelp_runtime *runtime, const kelp_netw
     kelp_graph *graph = NULL;
     owned_bytes *plan = NULL;
     (void)self;
-    if (!kelp_builder_config_progress(config, "lower", "build", 0, 3))
+    if (!kelp_builder_config_progress(config, "lowering", "building", 0, 3))
         return cancelled();
     KELP_TRY(kelp_network_lower(network, &graph));
     kelp_status *status = KELP_NEW(runtime->allocator, owned_bytes, &plan);
@@ -211,7 +211,7 @@ static kelp_status *cpu_build(void *self, kelp_runtime *runtime, const kelp_netw
         plan->alignment = KELP_CPU_IMAGE_ALIGNMENT;
         status = write_plan(runtime, network, graph, config, plan);
     }
-    if (status == NULL && !kelp_builder_config_progress(config, "done", "build", 3, 3))
+    if (status == NULL && !kelp_builder_config_progress(config, "done", "building", 3, 3))
         status = cancelled();
     kelp_graph_release(graph);
     if (status == NULL)
