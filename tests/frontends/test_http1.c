@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP/1.1 parser and writer: a stream gives the same requests in whatever pieces it arrives.
- */
+/* The HTTP/1.1 parser and writer: the requests of a stream do not depend on how it is split. */
 #include "frontends/http/http1.h"
 
 #include <setjmp.h>
