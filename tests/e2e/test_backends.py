@@ -111,7 +111,7 @@ class Backends(unittest.TestCase):
         self.assertEqual(status, 200, answer)
         return {output["name"]: output["data"] for output in answer["outputs"]}
 
-    def test_identity(self):
+    def test_identity_returns_its_input(self):
         words = ["", "Kelp", "größer"]
         found = self.outputs("identity", {"inputs": [tensor("INPUT0", "INT64", [2], [-(2 ** 63), 2 ** 63 - 1]),
                                                      tensor("INPUT1", "BYTES", [3], words)]})
@@ -127,12 +127,12 @@ class Backends(unittest.TestCase):
         for name, value in (("echo", True), ("mood", "good"), ("level", 7), ("ratio", 0.5)):
             self.assertEqual(answer["parameters"][name], value)
 
-    def test_identity_takes_its_time(self):
+    def test_identity_executes_after_its_delay(self):
         began = time.monotonic()
         self.outputs("slow", {"inputs": [tensor("INPUT0", "INT64", [1], [1])]})
         self.assertGreaterEqual(time.monotonic() - began, 0.03)
 
-    def test_addsub_in_binary(self):
+    def test_addsub_accepts_and_returns_binary_data(self):
         data = struct.pack("<8f", 1, 2, 3, 4, 10, 20, 30, 40)
         header = ('{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[4],"parameters":{"binary_data_size":16}},'
                   '{"name":"INPUT1","datatype":"FP32","shape":[4],"parameters":{"binary_data_size":16}}]}').encode()
@@ -142,11 +142,11 @@ class Backends(unittest.TestCase):
         self.assertIn(b"11.0,22.0,33.0,44.0", body)
         self.assertIn(b"-9.0,-18.0,-27.0,-36.0", body)
 
-    def test_pipeline(self):
+    def test_a_pipeline_calls_other_models(self):
         inputs = [tensor("INPUT0", "FP32", [4], [5, 4, 3, 2]), tensor("INPUT1", "FP32", [4], [1, 2, 3, 4])]
         self.assertEqual(self.outputs("pipeline", {"inputs": inputs}), {"OUTPUT": [24, 12, 0, -12]})
 
-    def test_accumulator(self):
+    def test_the_accumulator_keeps_state_per_sequence(self):
         def add(sequence, value, **flags):
             return self.outputs("accumulator", {"parameters": {"sequence_id": sequence, **flags},
                                                 "inputs": [tensor("INPUT", "FP32", [1], [value])]})
@@ -159,13 +159,13 @@ class Backends(unittest.TestCase):
         self.assertEqual(status, 400)
         self.assertIn("no sequence id", answer["error"])
 
-    def test_repeat_is_decoupled(self):
+    def test_a_decoupled_model_is_rejected_without_a_stream(self):
         """One request with one answer is what HTTP has; the front-end says so, and the server goes on."""
         status, answer = self.server.infer("repeat", {"inputs": [tensor("IN", "INT32", [2], [1, 2])]})
         self.assertGreaterEqual(status, 400, answer)
         self.assertIn("decoupled", answer["error"])
 
-    def test_repeat_streams(self):
+    def test_a_stream_carries_every_response(self):
         """Where the front-end has a stream, it carries every answer, and then ends."""
         status, _, body = self.server.call("POST", "/v2/models/repeat/generate_stream", {"IN": [5, 6, 7]})
         if status in (404, 405, 501):
@@ -177,7 +177,7 @@ class Backends(unittest.TestCase):
         stats = json.loads(body)["model_stats"][0]
         self.assertEqual(sorted(stats["response_stats"]), ["0", "1", "2"])
 
-    def test_statistics_come_by_themselves(self):
+    def test_statistics_are_counted_without_the_backends_help(self):
         inputs = [tensor("INPUT0", "FP32", [4], [0, 0, 0, 0]), tensor("INPUT1", "FP32", [4], [0, 0, 0, 0])]
         self.outputs("addsub", {"inputs": inputs})
         _, _, body = self.server.call("GET", "/v2/models/addsub/stats")

@@ -64,7 +64,7 @@ class Ways:
             self.assertEqual(found[name].dtype, value.dtype)
             np.testing.assert_allclose(found[name], value, rtol=RTOL, atol=ATOL, err_msg=name)
 
-    def test_over_http(self):
+    def test_served_over_http(self):
         with Repository() as repository:
             repository.add(self.model.name, self.model.path)
             with Server("--model-repository", repository.path) as server:
@@ -79,7 +79,7 @@ class Ways:
                 client.close()
                 self.assertEqual(server.stop(), 0, server.log())
 
-    def test_from_kelp_run(self):
+    def test_run_by_kelp_run(self):
         for feed, expected in zip(self.model.feeds, self.model.expected):
             with tempfile.TemporaryDirectory() as folder:
                 words = ["run", self.model.path, "--output-dir", folder]
@@ -90,7 +90,7 @@ class Ways:
                 self.assertEqual(ended.returncode, 0, ended.stderr)
                 self.assert_same({name: np.load(os.path.join(folder, name + ".npy")) for name in self.model.outputs}, expected)
 
-    def test_from_c(self):
+    def test_run_by_a_c_program(self):
         model = onnx.load(self.model.path)
         with tempfile.TemporaryDirectory() as folder:
             writer = Writer(folder)

@@ -37,7 +37,7 @@ class Plans(unittest.TestCase):
         assert ended.returncode == 0, ended.stderr
         assert "for provider cpu" in ended.stderr, ended.stderr
 
-    def test_a_plan_gives_onnx_runtimes_answers(self):
+    def test_a_plan_computes_what_onnx_runtime_computes(self):
         images = np.load(IMAGES)
         expected = onnxruntime.InferenceSession(DIGITS, providers=["CPUExecutionProvider"]).run(["probabilities", "digit"], {"image": images})
         ended = kelp("run", self.plan, "--input", f"image=@{IMAGES}", "--json")
@@ -46,7 +46,7 @@ class Plans(unittest.TestCase):
         np.testing.assert_allclose(found["probabilities"], expected[0], rtol=1e-3, atol=1e-5)
         np.testing.assert_array_equal(found["digit"], expected[1])
 
-    def test_every_model_gives_the_same_as_a_plan(self):
+    def test_a_plan_of_every_model_computes_the_same(self):
         with open(os.path.join(support.MODELS, "index.tsv"), encoding="utf-8") as index:
             models = [line.split("\t")[0] for line in index
                       if line.strip() and line[0] != "#" and line.split("\t")[1].strip() == "good"]
@@ -62,7 +62,7 @@ class Plans(unittest.TestCase):
                 answered += direct.returncode == 0
         self.assertGreater(answered, 3)
 
-    def test_it_is_inspected_and_measured(self):
+    def test_a_plan_is_inspected_and_benchmarked(self):
         ended = kelp("inspect", self.plan)
         self.assertIn("profile 1, image: min [5,1,8,8] opt [64,1,8,8] max [64,1,8,8]", ended.stdout)
         told = json.loads(kelp("inspect", self.plan, "--json").stdout)
@@ -75,12 +75,12 @@ class Plans(unittest.TestCase):
         ended = kelp("bench", self.plan, "--seconds", "0.1")
         self.assertEqual(ended.returncode, 0, ended.stderr)
 
-    def test_shapes_outside_the_profile_are_refused(self):
+    def test_shapes_outside_the_profile_are_rejected(self):
         ended = kelp("run", self.plan, "--random", "--shape", "image=5x1x8x8")
         self.assertEqual(ended.returncode, 1)
         self.assertIn("expected from [1,1,8,8] to [4,1,8,8], found [5,1,8,8]; profile 1 takes it", ended.stderr)
 
-    def test_it_is_served(self):
+    def test_a_plan_is_served(self):
         for platform in ("", 'platform: "tensorrt_plan"', 'backend: "kelp"\ndefault_model_filename: "model.plan"'):
             with self.subTest(platform=platform), tempfile.TemporaryDirectory() as repository:
                 os.makedirs(os.path.join(repository, "digits", "1"))
@@ -95,7 +95,7 @@ class Plans(unittest.TestCase):
                     self.assertEqual(status, 200, answer)
                     self.assertEqual({output["name"] for output in answer["outputs"]}, {"probabilities", "digit"})
 
-    def test_what_is_wrong_is_said(self):
+    def test_errors_are_reported(self):
         altered = os.path.join(self.folder, "altered.plan")
         with open(self.plan, "rb") as file:
             data = bytearray(file.read())
@@ -127,7 +127,7 @@ class Plans(unittest.TestCase):
                 self.assertEqual(ended.returncode, 1, ended.stdout)
                 self.assertIn(said, ended.stderr)
 
-    def test_an_interrupted_build_leaves_nothing(self):
+    def test_an_interrupted_build_leaves_no_file(self):
         """Whenever it comes: before the program listens it is killed, then it ends at the next operator, or it is done."""
         model = os.path.join(self.folder, "large.onnx")
         weights = [numpy_helper.from_array(np.zeros((512, 512), np.float32), f"w{i}") for i in range(24)]
@@ -149,7 +149,7 @@ class Plans(unittest.TestCase):
                 if process.returncode == 1:
                     self.assertIn("interrupted: '", said)
 
-    def test_a_low_level_makes_a_small_plan(self):
+    def test_a_lower_optimization_level_makes_a_smaller_plan(self):
         small, large = (os.path.join(self.folder, f"level{level}.plan") for level in (1, 4))
         answers = []
         for level, path in ((1, small), (4, large)):
@@ -159,7 +159,7 @@ class Plans(unittest.TestCase):
         self.assertEqual(*answers)
         self.assertLess(os.path.getsize(small), os.path.getsize(large))
 
-    def test_the_doctor_knows_the_providers(self):
+    def test_doctor_lists_the_providers(self):
         ended = kelp("doctor")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertRegex(ended.stdout, r"cpu +usable")
@@ -171,7 +171,7 @@ class InstructionSets(unittest.TestCase):
     def with_isa(self, isa, *words):
         return kelp(*words, env={**os.environ, "KELP_ISA": isa})
 
-    def test_answers_are_the_same(self):
+    def test_every_instruction_set_computes_the_same(self):
         run = "run", DIGITS, "--input", f"image=@{IMAGES}", "--output", "digit"
         best = self.with_isa("", *run)
         self.assertEqual(best.returncode, 0, best.stderr)
@@ -185,7 +185,7 @@ class InstructionSets(unittest.TestCase):
                 self.assertEqual(ended.stdout, best.stdout)
                 self.assertIn(f"kernels for {isa}\n", self.with_isa(isa, "doctor").stdout)
 
-    def test_another_word_is_refused(self):
+    def test_an_unknown_instruction_set_is_rejected(self):
         ended = self.with_isa("sse9", "run", DIGITS, "--random")
         self.assertEqual(ended.returncode, 1)
         self.assertIn("KELP_ISA is 'sse9': expected portable", ended.stderr)

@@ -34,7 +34,7 @@ class Precision(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         cls.f32, cls.bf16 = run(DIGITS), run(DIGITS, "--precision", "bf16")
 
-    def test_it_rounds_when_asked_alone(self):
+    def test_run_rounds_only_with_the_option(self):
         session = onnxruntime.InferenceSession(DIGITS, providers=["CPUExecutionProvider"])
         expected = session.run(["probabilities"], {"image": np.load(IMAGES)})[0].reshape(-1)
         np.testing.assert_allclose(self.f32, expected, rtol=1e-3, atol=1e-5)
@@ -42,7 +42,7 @@ class Precision(unittest.TestCase):
         self.assertGreater(np.abs(self.bf16 - expected).max(), 1e-5)
         np.testing.assert_array_equal(run(DIGITS, "--precision", "f32"), self.f32)
 
-    def test_a_plan_keeps_it(self):
+    def test_a_plan_keeps_the_precision(self):
         for precision, expected in (("f32", self.f32), ("bf16", self.bf16)):
             for words in ((), ("--refit",), ("--no-fusion",)):
                 with self.subTest(precision=precision, words=words):
@@ -62,7 +62,7 @@ class Precision(unittest.TestCase):
         self.assertEqual(status, 200, answer)
         return np.array(answer["outputs"][0]["data"])
 
-    def test_it_is_served(self):
+    def test_the_precision_of_a_served_model_is_a_parameter(self):
         with Repository() as repository:
             repository.add("plain", DIGITS)
             repository.add("fast", DIGITS, PARAMETER.format("bf16"))
@@ -73,7 +73,7 @@ class Precision(unittest.TestCase):
                         with self.subTest(words=words, model=model):
                             np.testing.assert_allclose(self.served(server, model), expected, rtol=1e-6, atol=1e-9)
 
-    def test_another_word_is_refused(self):
+    def test_an_unknown_precision_is_rejected(self):
         ended = kelp("run", DIGITS, "--random", "--precision", "f16")
         self.assertEqual(ended.returncode, 2)
         self.assertIn("f32|bf16", ended.stderr)

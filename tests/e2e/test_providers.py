@@ -120,7 +120,7 @@ class Providers(unittest.TestCase):
                     self.assertNotEqual(server.process.wait(support.PATIENCE_S), 0)
                     self.assertIn(message, server.log())
 
-    def test_a_plugin_that_is_none_is_refused_in_words(self):
+    def test_an_invalid_plugin_is_rejected_with_a_message(self):
         plugin = os.environ["KELP_TEST_PLUGIN"]
         library = os.path.join(os.path.dirname(plugin), "../../libkelp.so")  # one without the entry point
         with tempfile.TemporaryDirectory() as folder:
@@ -148,7 +148,7 @@ class Providers(unittest.TestCase):
         self.assertEqual(ended.returncode, 1)
         self.assertIn("/nowhere/libonnxruntime.so", ended.stderr)
 
-    def test_an_unknown_provider_lists_those_there_are(self):
+    def test_an_unknown_provider_lists_the_known_ones(self):
         ended = kelp("run", MODEL, "--random", "--providers", "nobody,cpu")
         self.assertEqual(ended.returncode, 1)
         self.assertIn("there is no provider 'nobody'", ended.stderr)

@@ -62,16 +62,16 @@ class Broken(unittest.TestCase):
         for row in rows:
             self.reason("uncovered", row[1])
 
-    def test_truncated_file(self):
+    def test_a_truncated_model_is_reported(self):
         self.reason("truncated", "model.onnx")
 
-    def test_wrong_config_says_where(self):
+    def test_an_invalid_configuration_is_reported_with_its_position(self):
         self.reason("badconfig", "config.pbtxt:2:", "TYPE_FP99")
 
-    def test_missing_backend(self):
+    def test_a_missing_backend_is_reported(self):
         self.reason("nobackend", "not_there")
 
-    def test_others_are_served(self):
+    def test_other_models_are_served(self):
         for model in ("digits", "addsub"):
             self.assertEqual(self.index[model]["state"], "READY")
             status, answer = self.server.infer(model, read_json("examples", "requests", f"{model}.json"))
@@ -86,12 +86,12 @@ class Starting(unittest.TestCase):
             self.assertEqual(ended.returncode, 1, ended.stderr)
             self.assertIn("truncated", ended.stderr)
 
-    def test_repository_that_is_not_there(self):
+    def test_a_missing_repository_is_reported(self):
         ended = kelp("serve", "--model-repository", "/no/such/folder", "--http-port", "0")
         self.assertEqual(ended.returncode, 1, ended.stderr)
         self.assertIn("/no/such/folder", ended.stderr)
 
-    def test_port_in_use(self):
+    def test_a_port_in_use_is_reported(self):
         models = os.path.join(ROOT, "examples", "models")
         with Server("--model-repository", models) as first:
             ended = kelp("serve", "--model-repository", models, "--http-address", "127.0.0.1", "--http-port", first.port)
@@ -99,7 +99,7 @@ class Starting(unittest.TestCase):
             self.assertIn(str(first.port), ended.stderr)
             self.assertEqual(first.stop(), 0)
 
-    def test_explicit_control(self):
+    def test_explicit_control_loads_only_the_named_models(self):
         with Server("--model-repository", os.path.join(ROOT, "examples", "models"), "--model-control-mode", "explicit",
                     "--load-model", "digits") as server:
             self.assertEqual(server.call("GET", "/v2/models/digits/ready")[0], 200)

@@ -126,13 +126,13 @@ class NvidiaExecutable(unittest.TestCase):
         self.assertIn(os.path.realpath(interop.LIBRARY), maps)
         self.assertNotIn("nvidia_pytriton.libs/libtritonserver", maps)
 
-    def test_infer_http(self):
+    def test_http_infers(self):
         self.addsub(httpclient, self.http)
 
-    def test_infer_grpc(self):
+    def test_grpc_infers(self):
         self.addsub(grpcclient, self.grpc)
 
-    def test_onnx_model(self):
+    def test_an_onnx_model_is_served(self):
         about = self.grpc.get_model_metadata("digits").inputs[0]
         name = about.name
         image = np.zeros([max(extent, 1) for extent in about.shape], dtype=np.float32)
@@ -141,10 +141,10 @@ class NvidiaExecutable(unittest.TestCase):
         answer = self.grpc.infer("digits", [given])
         self.assertTrue(answer.get_response().outputs)
 
-    def test_stream(self):
+    def test_a_stream_carries_every_response(self):
         self.assertEqual(self.stream("repeat", [4, 5, 6]), [4, 5, 6])
 
-    def test_stream_from_python(self):
+    def test_a_python_model_streams(self):
         self.grpc.load_model("stream")
         self.assertEqual(self.stream("stream", list(range(20))), list(range(20)))
         self.grpc.unload_model("stream")
@@ -167,7 +167,7 @@ class NvidiaExecutable(unittest.TestCase):
             client.stop_stream()
         return values
 
-    def test_load_and_unload(self):
+    def test_models_are_loaded_and_unloaded(self):
         for client in (self.http, self.grpc):
             client.load_model("text")
             self.assertTrue(client.is_model_ready("text"))
@@ -179,14 +179,14 @@ class NvidiaExecutable(unittest.TestCase):
             with self.assertRaises(InferenceServerException):
                 client.infer("text", [given])
 
-    def test_errors(self):
+    def test_errors_have_codes_and_messages(self):
         with self.assertRaisesRegex(InferenceServerException, "unknown model"):
             self.grpc.infer("nobody", [])
         with self.assertRaisesRegex(InferenceServerException, "expected 2 inputs"):
             self.http.infer("addsub", [httpclient.InferInput("INPUT0", [1, 16], "FP32").set_data_from_numpy(
                 np.zeros((1, 16), dtype=np.float32))])
 
-    def test_metadata_config_index_statistics(self):
+    def test_metadata_configuration_index_and_statistics_are_served(self):
         self.addsub(httpclient, self.http)
         self.assertEqual(self.http.get_server_metadata()["name"], "triton")
         self.assertEqual(self.http.get_model_config("addsub")["max_batch_size"], 8)
@@ -198,13 +198,13 @@ class NvidiaExecutable(unittest.TestCase):
         self.assertGreaterEqual(statistics.inference_count, 1)
         self.assertGreaterEqual(statistics.inference_stats.success.count, 1)
 
-    def test_metrics(self):
+    def test_metrics_are_served(self):
         self.addsub(httpclient, self.http)
         text = interop.get(self.ports[2], "/metrics")
         self.assertIn('nv_inference_request_success{model="addsub",version="1"}', text)
         self.assertRegex(text, r'nv_inference_request_summary_us{model="addsub",version="1",quantile="0.75"} [0-9.]+\n')
 
-    def test_trace_and_log_settings(self):
+    def test_trace_and_log_settings_can_be_changed(self):
         self.assertIn("trace_level", self.http.get_trace_settings())
         self.http.update_trace_settings(model_name="addsub", settings={"trace_rate": "3"})
         self.assertEqual(self.grpc.get_trace_settings("addsub").settings["trace_rate"].value[0], "3")
@@ -212,7 +212,7 @@ class NvidiaExecutable(unittest.TestCase):
         self.http.update_log_settings({"log_verbose_level": 1})
         self.http.update_log_settings({"log_verbose_level": 0})
 
-    def test_trace_of_sub_inference(self):
+    def test_a_sub_inference_is_traced_as_a_child(self):
         """What a model asks for inside is in the trace, as the child of its request."""
         self.http.load_model("asks")
         name = os.path.join(self.folder.name, "trace.json")
@@ -237,7 +237,7 @@ class NvidiaExecutable(unittest.TestCase):
         self.assertNotIn("parent_id", models["asks"])
         self.http.unload_model("asks")
 
-    def test_cancelled_stream_leaves_the_server_well(self):
+    def test_a_canceled_stream_does_not_disturb_the_server(self):
         client = grpcclient.InferenceServerClient(f"127.0.0.1:{self.ports[1]}")
         client.start_stream(callback=lambda result, error: None)
         given = grpcclient.InferInput("IN", [3], "INT32")

@@ -178,7 +178,7 @@ class NvidiaPython(unittest.TestCase):
         cls.folder.cleanup()
         assert code == 0, f"exit code {code} after SIGTERM:\n{log}"
 
-    def test_plain(self):
+    def test_a_python_model_infers(self):
         values = np.arange(6, dtype=np.float32).reshape(2, 3)
         np.testing.assert_array_equal(infer(self.http, "plain", "IN", values, "OUT"), values * 3)
 
@@ -187,7 +187,7 @@ class NvidiaPython(unittest.TestCase):
         np.testing.assert_array_equal(infer(self.http, "scaled", "IN", values, "OUT"), values * 7)
         self.assertEqual(self.http.get_model_config("scaled")["runtime"], "model.py")
 
-    def test_decoupled(self):
+    def test_a_decoupled_model_streams(self):
         for model in ("stream", "collect"):
             self.http.load_model(model)
         values = np.arange(20, dtype=np.float32)
@@ -197,7 +197,7 @@ class NvidiaPython(unittest.TestCase):
         for model in ("collect", "stream"):
             self.http.unload_model(model)
 
-    def test_error_of_the_model(self):
+    def test_an_error_of_the_model_is_reported(self):
         with self.assertRaisesRegex(InferenceServerException, "a negative number"):
             infer(self.http, "plain", "IN", -np.ones((1, 2), dtype=np.float32), "OUT")
 
@@ -209,7 +209,7 @@ class NvidiaPython(unittest.TestCase):
             time.sleep(0.1)
         return count
 
-    def test_statistics(self):
+    def test_statistics_are_counted(self):
         values = np.ones((2, 3), dtype=np.float32)
         before = self.settled_count()
         infer(self.http, "plain", "IN", values, "OUT")
@@ -220,11 +220,11 @@ class NvidiaPython(unittest.TestCase):
             time.sleep(0.02)
         self.assertEqual(after, before + 2)
 
-    def test_config_of_its_own(self):
+    def test_a_model_completes_its_configuration(self):
         values = np.arange(4, dtype=np.float32)
         np.testing.assert_array_equal(infer(self.http, "self", "IN", values, "OUT"), values * 2)
 
-    def test_sub_inference(self):
+    def test_a_model_calls_other_models(self):
         about = self.http.get_model_metadata("digits")
         names = {"@IN@": about["inputs"][0]["name"], "@OUT@": about["outputs"][0]["name"]}
         image = np.random.default_rng(1).random([max(extent, 1) for extent in about["inputs"][0]["shape"]], dtype=np.float32)
@@ -250,7 +250,7 @@ class NvidiaPython(unittest.TestCase):
             time.sleep(0.05)
         self.assertEqual(self.server.children("/brief/"), [])
 
-    def test_instances_come_and_go(self):
+    def test_a_change_of_instances_keeps_the_model(self):
         """A change of the instances alone: a process of the stub each, and the first goes on as the same model."""
         interop.write_model(self.repository, "grows", PLAIN_CONFIG, {"1/model.py": PLAIN})
         self.http.load_model("grows")
@@ -268,12 +268,12 @@ class NvidiaPython(unittest.TestCase):
         self.assertEqual(statistics(self.http, "grows")["inference_stats"]["success"]["count"], 12)
         self.http.unload_model("grows")
 
-    def test_failure_to_load_is_told(self):
+    def test_a_failure_to_load_is_reported(self):
         interop.write_model(self.repository, "broken", PLAIN_CONFIG, {"1/model.py": "import nothing_of_this_name\n"})
         with self.assertRaisesRegex(InferenceServerException, "nothing_of_this_name"):
             self.http.load_model("broken")
 
-    def test_cache_of_nvidia(self):
+    def test_the_local_cache_stores_responses(self):
         with open(f"/proc/{self.server.process.pid}/maps", encoding="utf-8") as file:
             self.assertIn("libtritoncache_local.so", file.read())
         values = np.arange(6, dtype=np.float32).reshape(2, 3)

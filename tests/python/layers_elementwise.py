@@ -83,7 +83,7 @@ class ElementwiseLayers(LayerCase):
         for name, function in (("AND", np.logical_and), ("OR", np.logical_or), ("XOR", np.logical_xor), ("EQUAL", np.equal)):
             self.check(lambda n, p, q: n.add_elementwise(p, q, name), [a, b], function(a, b), name, open_axis=1)
 
-    def test_elementwise_refused(self):
+    def test_elementwise_errors(self):
         self.refused("INVALID_ARGUMENT", lambda n, p, q: n.add_elementwise(p, q, "sum"), self.normal(2, 3), self.normal(2, 4),
                      words=("[2,3]", "[2,4]"))
         self.refused("INVALID_ARGUMENT", lambda n, p, q: n.add_elementwise(p, q, "sum"), self.normal(2, 3), self.normal(3))

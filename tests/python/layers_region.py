@@ -6,7 +6,7 @@ from layers_support import FLOATS, LayerCase
 
 
 class RegionLayers(LayerCase):
-    def test_loop_counted(self):
+    def test_a_loop_with_a_trip_count(self):
         for dtype in FLOATS:
             for index in ("int32", "int64"):
                 rows, first = self.normal(4, 3, 5, dtype=dtype), np.zeros((3, 5), dtype)
@@ -32,7 +32,7 @@ class RegionLayers(LayerCase):
                         self.check(make, [rows, np.array(len(parts), index)], [array.astype(dtype) for array in expected],
                                    f"{dtype} {index} {axis} {reverse}", open_axis=None)
 
-    def test_loop_never(self):
+    def test_a_loop_without_iterations(self):
         def make(n, t, count):
             loop = n.add_loop()
             loop.set_trip_count(count)
@@ -44,7 +44,7 @@ class RegionLayers(LayerCase):
         self.check(make, [x, np.array(0, "int32")], [x, np.zeros((0, 2, 3), "float32")], open_axis=None)
         self.check(make, [x, np.array(3, "int32")], [-x, np.stack([x, -x, x])], open_axis=None)
 
-    def test_loop_assertion(self):
+    def test_an_assertion_in_a_loop(self):
         import kelp
 
         def make(n, t, limit):
@@ -62,7 +62,7 @@ class RegionLayers(LayerCase):
             self.outputs_of(make, [one, np.array(8, "float32")])
         self.assertIn("it grew too much", str(caught.exception))
 
-    def test_loop_while(self):
+    def test_a_loop_with_a_condition(self):
         def make(n, t):
             loop = n.add_loop()
             value = loop.add_recurrence(t)
@@ -77,7 +77,7 @@ class RegionLayers(LayerCase):
             value *= 2
         self.assertEqual(float(found), float(value))
 
-    def test_loop_nested(self):
+    def test_nested_loops(self):
         def make(n, t):
             outer = n.add_loop()
             outer.set_trip_count(np.array(3, "int32"))
@@ -102,7 +102,7 @@ class RegionLayers(LayerCase):
 
                 self.check(make, [x, np.array(flag)], -x if flag else x + x, f"{dtype} {flag}", open_axis=None)
 
-    def test_conditional_in_loop(self):
+    def test_a_conditional_in_a_loop(self):
         def make(n, t):
             loop = n.add_loop()
             loop.set_trip_count(np.array(5, "int32"))

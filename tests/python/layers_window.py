@@ -170,7 +170,7 @@ class WindowLayers(LayerCase):
                     self.check(lambda n, *t: n.add_convolution(t[0], 8, window, *t[1:], **given), tensors, expected, what, tolerance,
                                open_axis=None)
 
-    def test_convolution_refused(self):
+    def test_convolution_errors(self):
         x = self.normal(1, 4, 5, 5)
         self.refused("INVALID_ARGUMENT", lambda n, t: n.add_convolution(t, 6, (3, 3), self.normal(6, 2, 3, 3), groups=4), x, words=("6", "4"))
         self.refused("INVALID_ARGUMENT", lambda n, t: n.add_convolution(t, 6, (3, 3), self.normal(6, 4, 3, 2)), x)

@@ -35,7 +35,7 @@ class BuilderTests(unittest.TestCase):
         for word in words:
             self.assertIn(word, str(caught.exception))
 
-    def test_network(self):
+    def test_a_network_describes_itself(self):
         network = self.linear(np.eye(4, dtype="float32"))
         self.assertEqual([tensor.name for tensor in network.inputs], ["x"])
         self.assertEqual([(tensor.name, tensor.dtype, tensor.shape) for tensor in network.outputs], [("y", "float32", (-1, 4))])
@@ -60,7 +60,7 @@ class BuilderTests(unittest.TestCase):
         found = kelp.Engine.load(self.builder.build(network)).run({"x": x})["y"]
         np.testing.assert_allclose(found, x @ kept, rtol=1e-5)
 
-    def test_plan(self):
+    def test_a_plan_can_be_saved_and_loaded(self):
         network = self.linear(np.ones((4, 3), "float32"))
         plan = self.builder.build(network)
         self.assertIsInstance(plan, bytes)
@@ -91,7 +91,7 @@ class BuilderTests(unittest.TestCase):
         gc.collect()
         self.assertEqual(context.run({"x": np.ones((1, 4), "float32")})["y"].tolist(), [[4, 4, 4]])
 
-    def test_engines_go(self):
+    def test_an_engine_is_freed_without_the_collector(self):
         import weakref
         engine = kelp.Engine.load(self.builder.build(self.linear(np.ones((4, 3), "float32"))))
         engine.run({"x": np.ones((1, 4), "float32")})
@@ -105,7 +105,7 @@ class BuilderTests(unittest.TestCase):
         finally:
             gc.enable()
 
-    def test_output_that_is_an_input(self):
+    def test_an_output_may_be_an_input(self):
         network = self.builder.create_network()
         x = network.add_input("x", "float32", (2, -1))
         network.mark_output(network.add_identity(x), "y")
@@ -122,7 +122,7 @@ class BuilderTests(unittest.TestCase):
         found["c"][0] = 9
         self.assertEqual(engine.run({"x": given})["c"].tolist(), [0, 1, 2])
 
-    def test_memory_of_others(self):
+    def test_dlpack_memory_is_used_in_place(self):
         """Inputs and outputs by DLPack, where they lie."""
         engine = kelp.Engine.load(self.builder.build(self.linear(np.eye(4, dtype="float32"))))
         x, y = self.rng.standard_normal((2, 4)).astype("float32"), np.zeros((3, 4), "float32")
@@ -155,7 +155,7 @@ class BuilderTests(unittest.TestCase):
         self.assertFalse(np.shares_memory(engine.run({"x": x})["y"], y))  # what a failed run was given is forgotten
         np.testing.assert_array_equal(engine.run({"x": x})["y"], x)
 
-    def test_runtime(self):
+    def test_plans_are_loaded_by_a_runtime(self):
         heard = []
         runtime = kelp.Runtime(threads=1, log=lambda level, text: heard.append((level, text)), log_level="verbose")
         plan = kelp.Builder(runtime=runtime).build(self.linear(np.eye(4, dtype="float32")))
@@ -168,7 +168,7 @@ class BuilderTests(unittest.TestCase):
         self.raises("INVALID_ARGUMENT", kelp.Runtime, log_level="loud", words=("'loud'", "verbose"))
         self.raises("INVALID_ARGUMENT", kelp.Runtime().load, b"KELPPLAN", words=("plan",))
 
-    def test_interrupted(self):
+    def test_ctrl_c_ends_a_run(self):
         """Ctrl-C ends a run, and the engine runs on afterwards."""
         network = self.builder.create_network()
         count = network.add_input("count", "int64", ())
@@ -183,7 +183,7 @@ class BuilderTests(unittest.TestCase):
             engine.run({"count": np.array(1 << 60)})
         self.assertEqual(engine.run({"count": np.array(3)})["y"].tolist(), [3, 3])
 
-    def test_inputs_are_checked(self):
+    def test_wrong_inputs_are_rejected(self):
         engine = kelp.Engine.load(self.builder.build(self.linear(np.ones((4, 3), "float32"))))
         good = np.ones((2, 4), "float32")
         self.raises("INVALID_ARGUMENT", engine.run, {}, words=("'x'",))
@@ -195,7 +195,7 @@ class BuilderTests(unittest.TestCase):
         self.raises("INVALID_ARGUMENT", engine.run, {"x": good.astype(">f4")}, words=("'x'",))
         self.assertEqual(engine.run({"x": good})["y"].shape, (2, 3))  # as good as before
 
-    def test_profiles(self):
+    def test_profiles_limit_the_shapes(self):
         network = self.linear(np.ones((4, 3), "float32"))
         plan = self.builder.build(network, profiles=[{"x": ((1, 4), (2, 4), (4, 4))}, {"x": ((5, 4), (6, 4), (8, 4))}])
         engine = kelp.Engine.load(plan)
@@ -207,7 +207,7 @@ class BuilderTests(unittest.TestCase):
         self.raises("INVALID_ARGUMENT", self.builder.build, network, profiles=[{"x": ((1, 4), (2, 4))}], words=("'x'",))
         self.raises("INVALID_ARGUMENT", self.builder.build, network, profiles=[{"x": ((3, 4), (2, 4), (1, 4))}])
 
-    def test_refit(self):
+    def test_weights_can_be_refitted(self):
         weights = self.rng.standard_normal((4, 3)).astype("float32")
         engine = kelp.Engine.load(self.builder.build(self.linear(weights), flags=kelp.builder.BuilderFlag.REFIT))
         self.assertEqual(len(engine.refittable), 1)
@@ -222,7 +222,7 @@ class BuilderTests(unittest.TestCase):
         np.testing.assert_allclose(engine.run({"x": x})["y"], x @ other, rtol=1e-5)
         self.raises("INVALID_ARGUMENT", self.builder.build, self.linear(weights), flags="refit,nothing", words=("nothing",))
 
-    def test_stripped(self):
+    def test_a_stripped_plan_needs_its_weights(self):
         weights = self.rng.standard_normal((4, 3)).astype("float32")
         network = self.linear(weights)
         whole = self.builder.build(network)
@@ -234,7 +234,7 @@ class BuilderTests(unittest.TestCase):
         engine.refit({name: weights})
         np.testing.assert_array_equal(engine.run({"x": x})["y"], kelp.Engine.load(whole).run({"x": x})["y"])
 
-    def test_progress(self):
+    def test_progress_is_reported_and_can_cancel(self):
         seen = []
         network = self.linear(np.ones((4, 3), "float32"))
         self.builder.build(network, progress=lambda *step: seen.append(step))
@@ -248,7 +248,7 @@ class BuilderTests(unittest.TestCase):
             self.builder.build(network, progress=fails)
         self.builder.build(network)
 
-    def test_parse(self):
+    def test_a_model_is_parsed(self):
         with open(DIGITS, "rb") as file:
             data = file.read()
         image = self.rng.random((3, 1, 8, 8), "float32")
@@ -265,7 +265,7 @@ class BuilderTests(unittest.TestCase):
         self.raises("NOT_FOUND", self.builder.parse, "nowhere.onnx")
         self.raises("INVALID_ARGUMENT", self.builder.parse, b"no model")
 
-    def test_packed(self):
+    def test_packed_types_are_unpacked(self):
         for dtype in (ml_dtypes.int4, ml_dtypes.uint4):
             network = self.builder.create_network()
             x = network.add_input("x", dtype, (-1, 3))
@@ -279,7 +279,7 @@ class BuilderTests(unittest.TestCase):
                 np.testing.assert_array_equal(found["same"].astype("int8"), x.astype("int8"))
                 np.testing.assert_array_equal(found["wide"], x.astype("float32") / 2)
 
-    def test_threads(self):
+    def test_engines_run_in_several_threads(self):
         engine = kelp.Engine.load(self.builder.build(self.linear(np.ones((4, 3), "float32"))), threads=2)
         wrong = []
 
@@ -296,7 +296,7 @@ class BuilderTests(unittest.TestCase):
             thread.join()
         self.assertEqual(wrong, [])
 
-    def test_providers(self):
+    def test_providers_are_chosen_by_name(self):
         self.raises("NOT_FOUND", kelp.Builder, "nobody", words=("cpu",))
         builder = kelp.Builder("null")
         network = builder.create_network()

@@ -51,13 +51,13 @@ class Example(unittest.TestCase):
         return subprocess.run([sys.executable, "-c", EXAMPLE], env={**environment, **more}, capture_output=True, text=True, timeout=300,
                               check=False)
 
-    def test_it_runs(self):
+    def test_the_example_runs(self):
         for name in ("TRITON_BACKEND_PATH", "KELP_BACKEND_PATH"):
             ended = self.run_example(**{name: FOLDER})
             self.assertEqual((ended.returncode, ended.stdout), (0, "Output: [ 6.  8. 10. 12.]\n"), ended.stderr)
             self.assertIn("CustomAddBackend initialized", ended.stderr)
 
-    def test_it_is_missing(self):
+    def test_a_missing_kernel_is_reported(self):
         ended = self.run_example(KELP_BACKEND_PATH="/nowhere/kernels")
         self.assertIn("Failed to get custom backend: there is no kernel library 'custom_add'", ended.stdout)
         self.assertIn("/nowhere/kernels/libcustom_add_backend.so: no such file", ended.stdout)
@@ -69,7 +69,7 @@ class Toolbox(unittest.TestCase):
         cls.runtime = rt.Runtime(FOLDER)
         cls.toolbox = cls.runtime.get_backend("toolbox")
 
-    def test_what_it_has(self):
+    def test_a_library_describes_its_kernels(self):
         self.assertEqual(self.toolbox.kernels, ["add", "box_blur", "gauss_blur", "histogram", "sort", "later_sum"])
         self.assertEqual((self.toolbox.name, self.toolbox.path), ("toolbox", FOLDER + "/libtoolbox.so"))
         self.assertEqual(self.toolbox.get_supported_devices(), ["cpu"])
@@ -88,7 +88,7 @@ class Toolbox(unittest.TestCase):
         self.toolbox.sort(values)
         self.assertEqual(values.tolist(), [1, 2, 3])
 
-    def test_more_than_arithmetic(self):
+    def test_kernels_have_memory_and_errors(self):
         image = np.random.default_rng(3).integers(0, 255, (90, 160), dtype="u1")
         bins = np.empty(256, "i8")
         self.toolbox.histogram(bins, image)
@@ -100,7 +100,7 @@ class Toolbox(unittest.TestCase):
         self.toolbox.later_sum(total, np.arange(1000.0))
         self.assertEqual(float(total), 499500.0)
 
-    def test_a_picture_before_and_after(self):
+    def test_a_picture_of_the_documentation_is_reproduced(self):
         with tempfile.TemporaryDirectory() as folder:
             script = ROOT + "/examples/kernels/blur_picture.py"
             ended = subprocess.run([sys.executable, script, "--crop", "360x200", "--out", folder], capture_output=True, text=True, check=False,
@@ -113,7 +113,7 @@ class Toolbox(unittest.TestCase):
                     apart = np.abs(np.asarray(made, "i4") - np.asarray(shown, "i4"))
                     self.assertLess((apart > 1).mean(), 0.01)  # a sine may fall on another side of 0 elsewhere
 
-    def test_gauss_blur(self):
+    def test_gauss_blur_is_compared_with_numpy(self):
         x = np.random.default_rng(5).random((37, 53), dtype="f4")
         for sigma in (0.5, 2.0, 30.0):
             radius = int(np.ceil(3 * sigma))
@@ -129,7 +129,7 @@ class Toolbox(unittest.TestCase):
             self.refused("sigma must be greater than 0", self.toolbox.gauss_blur, y, x, sigma)
         self.toolbox.gauss_blur(np.empty((0, 3), "f4"), np.empty((0, 3), "f4"), 1)
 
-    def test_many_threads(self):
+    def test_a_kernel_runs_in_several_threads(self):
         a = np.arange(1000, dtype="f4")
         wrong = []
 
@@ -150,7 +150,7 @@ class Toolbox(unittest.TestCase):
         with self.assertRaisesRegex(kind, words):
             function(*arguments)
 
-    def test_arguments_are_checked(self):
+    def test_wrong_arguments_are_rejected(self):
         add, a, y = self.toolbox.add, np.ones((2, 3), "f4"), np.zeros((2, 3), "f4")
         read_only = np.zeros((2, 3), "f4")
         read_only.flags.writeable = False
@@ -191,7 +191,7 @@ class Toolbox(unittest.TestCase):
         self.assertEqual(self.toolbox.add.parameters[0]["shape"], ["...s"])
         self.assertIsNone(self.runtime.get_backend("custom_add").add.parameters)
 
-    def test_contexts(self):
+    def test_contexts_are_created_and_freed(self):
         context = self.runtime.get_context()
         y = np.empty((4, 4), "f4")
         for _ in range(3):
@@ -202,7 +202,7 @@ class Toolbox(unittest.TestCase):
 
 
 class ByAddress(unittest.TestCase):
-    def test_ctypes(self):
+    def test_a_ctypes_function_is_a_kernel(self):
         mine = rt.Runtime("").add_backend("mine")
         called = []
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_double)(lambda *words: called.append(words))
@@ -218,7 +218,7 @@ class ByAddress(unittest.TestCase):
         untyped = mine.register("untyped", address)
         self.assertEqual((untyped.signature, kernel.address), ("", address))
 
-    def test_numba(self):
+    def test_a_numba_function_is_a_kernel(self):
         from numba import carray, cfunc, types
 
         @cfunc(types.void(types.CPointer(types.float64), types.int64))
@@ -246,7 +246,7 @@ class ByAddress(unittest.TestCase):
             mine.threshold(marks, picture, 5, 8, 0.5)
         self.assertIn("'w'", str(caught.exception))
 
-    def test_numba_with_descriptions(self):
+    def test_a_numba_function_reads_descriptions(self):
         from numba import carray, cfunc, types
         from numba.extending import intrinsic
 

@@ -56,20 +56,20 @@ def in_terminal(code, **environment):
 
 
 class Terminal(unittest.TestCase):
-    def test_a_session(self):
+    def test_a_session_shows_its_phases(self):
         written = in_terminal(SESSION.replace("OPTIONS", "{}"))
         self.assertRegex(written, r"^\rloading .*/digits/1/model.onnx \[[#-]{24}\] +\d+ % \d+\.\d s")
         self.assertRegex(written, r"\r +\r$")  # and nothing stays
 
-    def test_it_can_be_turned_off(self):
+    def test_progress_can_be_turned_off(self):
         self.assertEqual(in_terminal(SESSION.replace("OPTIONS", "{}"), KELP_NO_PROGRESS="1"), "")
         self.assertEqual(in_terminal(SESSION.replace("OPTIONS", "{'progress': False}")), "")
         self.assertIn("loading", in_terminal(SESSION.replace("OPTIONS", "{'progress': True}"), KELP_NO_PROGRESS="1"))
 
-    def test_work_that_takes_no_time_shows_nothing(self):
+    def test_short_work_shows_nothing(self):
         self.assertEqual(in_terminal(SESSION.replace("OPTIONS", "{}").replace("AFTER_S = 0", "AFTER_S = 600")), "")
 
-    def test_a_server(self):
+    def test_a_server_shows_the_models_that_it_loads(self):
         with tempfile.TemporaryDirectory() as folder:
             os.makedirs(folder + "/slow/1")
             with open(folder + "/slow/config.pbtxt", "w", encoding="utf-8") as file:
@@ -80,7 +80,7 @@ class Terminal(unittest.TestCase):
             self.assertEqual(written.count("\rloading slow [###"), 2)  # each bar begins on the left; there are two
             self.assertRegex(written, r"\r +\r$")
 
-    def test_a_pipe_gets_nothing(self):
+    def test_nothing_is_written_to_a_pipe(self):
         ended = subprocess.run([sys.executable, "-c", SESSION.replace("OPTIONS", "{}")], stderr=subprocess.PIPE, check=True)
         self.assertEqual(ended.stderr, b"")
 
@@ -94,15 +94,15 @@ class Notebook(unittest.TestCase):
             kelp.InferenceSession(DIGITS)
             return written.getvalue()
 
-    def test_jupyter(self):
+    def test_a_notebook_shows_a_bar(self):
         self.assertIn("model.onnx [", self.shown("ZMQInteractiveShell"))
         self.assertEqual(self.shown("TerminalInteractiveShell"), "")  # whose terminal is a file here
 
-    def test_without_stderr(self):
+    def test_a_missing_stderr_is_ignored(self):
         with mock.patch.object(sys, "stderr", None):
             kelp.InferenceSession(DIGITS)
 
-    def test_a_terminal_that_goes_away(self):
+    def test_a_closed_terminal_is_ignored(self):
         closed = io.StringIO()
         with mock.patch.object(sys, "stderr", closed), mock.patch.object(_progress, "AFTER_S", 0):
             with _progress.Progress("x" * 300, asked=True):

@@ -36,7 +36,7 @@ class Served(unittest.TestCase):
         cls.server.close()
         shutil.rmtree(cls.folder)
 
-    def test_what_is_there(self):
+    def test_a_server_lists_its_models(self):
         server = self.server
         self.assertTrue(server.live and server.ready and server.model_ready("digits"))
         self.assertEqual({m["name"]: m["state"] for m in server.models},
@@ -47,7 +47,7 @@ class Served(unittest.TestCase):
         with self.assertRaises(kelp.KelpError):
             server.metadata("nothing")
 
-    def test_same_answers_as_a_session(self):
+    def test_a_server_computes_what_a_session_computes(self):
         expected = kelp.InferenceSession(DIGITS).run(None, {"image": IMAGE})
         outputs = self.server.infer("digits", {"image": IMAGE}, request_id="7")
         for name, array in zip(("probabilities", "digit"), expected):
@@ -64,20 +64,20 @@ class Served(unittest.TestCase):
         gc.collect()
         self.assertEqual(digit.tolist(), kelp.InferenceSession(DIGITS).run(["digit"], {"image": IMAGE})[0].tolist())
 
-    def test_a_backend_in_c(self):
+    def test_a_backend_in_c_is_loaded(self):
         a, b = np.arange(32, dtype="f4").reshape(2, 16), np.full((2, 16), 3, "f4")
         outputs = self.server.infer("addsub", {"INPUT0": a, "INPUT1": b})
         self.assertEqual(outputs["OUTPUT0"].tolist(), (a + b).tolist())
         self.assertEqual(outputs["OUTPUT1"].tolist(), (a - b).tolist())
 
-    def test_types(self):
+    def test_every_type_is_transferred(self):
         import ml_dtypes
         for model, x in (("text", np.array(["a", "Größe", ""], dtype=object)), ("bf16", np.array([1, -2], dtype=ml_dtypes.bfloat16)),
                          ("half", np.array([1.5, 2], "f2")), ("flags", np.array([True, False]))):
             y = self.server.infer(model, {"x": x})["y"]
             self.assertEqual((y.dtype, y.tolist()), (x.dtype, x.tolist()))
 
-    def test_later(self):
+    def test_an_asynchronous_request_returns_a_future(self):
         images = np.random.default_rng(2).random((40, 1, 1, 8, 8), dtype="f4")
         session = kelp.InferenceSession(DIGITS)
         futures = [self.server.infer_async("digits", {"image": image}) for image in images]
@@ -89,7 +89,7 @@ class Served(unittest.TestCase):
         self.assertEqual(len(asyncio.run(gather())), 4)
         self.assertEqual(len(list(self.server.infer_stream("digits", {"image": images[0]}))), 1)
 
-    def test_failures(self):
+    def test_failures_are_reported(self):
         with self.assertRaisesRegex(kelp.KelpError, "nothing") as caught:
             self.server.infer("nothing", {"image": IMAGE})
         self.assertEqual(caught.exception.code, kelp.Code.NOT_FOUND)
@@ -108,7 +108,7 @@ class Served(unittest.TestCase):
 
 
 class Life(unittest.TestCase):
-    def test_explicit_control(self):
+    def test_models_are_loaded_and_unloaded_explicitly(self):
         with kelp.Server(ROOT + "/examples/models", control="explicit") as server:
             self.assertEqual([m for m in server.models if m.get("state") == "READY"], [])
             server.load("digits")
@@ -118,13 +118,13 @@ class Life(unittest.TestCase):
         with self.assertRaisesRegex(kelp.KelpError, "closed"):
             server.infer("digits", {"image": IMAGE})
 
-    def test_requests_under_way_when_closed(self):
+    def test_closing_waits_for_running_requests(self):
         server = kelp.Server(ROOT + "/examples/models", control="explicit", models=["digits"])
         futures = [server.infer_async("digits", {"image": IMAGE}) for _ in range(20)]
         server.close()
         self.assertEqual(len([future.result(60) for future in futures]), 20)
 
-    def test_ctrl_c(self):
+    def test_ctrl_c_ends_a_wait(self):
         with tempfile.TemporaryDirectory() as folder:
             os.makedirs(folder + "/slow/1")
             with open(folder + "/slow/config.pbtxt", "w", encoding="utf-8") as file:
@@ -140,7 +140,7 @@ class Life(unittest.TestCase):
                     server.infer_async("slow", {"INPUT": x}, parameters={"delay_ms": 1000}).result()
                 self.assertEqual(server.infer("slow", {"INPUT": x})["OUTPUT"].tolist(), [0, 1, 2])
 
-    def test_ctrl_c_while_the_engine_runs(self):
+    def test_ctrl_c_ends_a_run_of_the_engine(self):
         with tempfile.TemporaryDirectory() as folder:
             os.makedirs(folder + "/endless/1")
             with open(folder + "/endless/1/model.onnx", "wb") as file:
@@ -156,7 +156,7 @@ class Life(unittest.TestCase):
     def run_python(self, text):
         return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
 
-    def test_left_open_at_exit(self):
+    def test_an_open_server_does_not_prevent_the_exit(self):
         ended = self.run_python("import kelp, numpy\n"
                                 "s = kelp.Server('examples/models', control='explicit', models=['digits'])\n"
                                 "f = s.infer_async('digits', {'image': numpy.zeros((1, 1, 8, 8), 'f4')})\n")
@@ -168,7 +168,7 @@ class Life(unittest.TestCase):
                                 "print(bool(ctypes.CDLL(None).TRITONSERVER_ServerNew))\n")
         self.assertEqual((ended.stdout, ended.stderr), ("True\n", ""))
 
-    def test_a_foreign_library_is_refused(self):
+    def test_a_foreign_library_is_rejected(self):
         with tempfile.TemporaryDirectory() as folder:
             foreign = folder + "/libtritonserver.so"
             with open(folder + "/a.c", "w", encoding="utf-8") as file:

@@ -50,7 +50,7 @@ class Wheel(unittest.TestCase):
     def tearDownClass(cls):
         shutil.rmtree(cls.folder)
 
-    def test_contents(self):
+    def test_the_wheel_contains_what_it_needs(self):
         with zipfile.ZipFile(self.wheel) as wheel:
             names = {info.filename: info.file_size for info in wheel.infolist()}
         for name in ("__init__.py", "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0",
@@ -66,15 +66,15 @@ class Wheel(unittest.TestCase):
             self.assertNotIn(BUILD.encode(), data)
             self.assertNotIn(ROOT.encode() + b"/", data)
 
-    def test_program(self):
+    def test_the_installed_program_runs(self):
         for words in ([self.site + "/bin/kelp"], [sys.executable, "-m", "kelp"]):
             self.assertRegex(run(*words, "--version", env=self.environment, cwd="/"), r"^kelp \d+\.\d+\.\d+\n$")
         self.assertIn("digit", run(self.site + "/bin/kelp", "run", DIGITS, "--random", env=self.environment))
 
-    def test_package(self):
+    def test_the_installed_package_works(self):
         self.assertRegex(run(sys.executable, "-c", CODE, ROOT, env=self.environment, cwd="/"), r"^\[.*\] \d+\.\d+\.\d+\n$")
 
-    def test_version(self):
+    def test_the_version_is_that_of_the_project(self):
         version = run(sys.executable, "-c", "import kelp; print(kelp.__version__)", env=self.environment, cwd="/").strip()
         self.assertIn(f"kelp_runtime-{version}-", self.wheel)
 
