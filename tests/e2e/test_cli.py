@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kelp run, inspect, bench and help as their users meet them; `kelp run` gives ONNX Runtime's answers over tests/data/models.
+"""Tests the commands run, inspect, bench and help of `kelp`. `kelp run` must compute what ONNX Runtime computes for tests/data/models.
 
     test_cli.py --kelp PATH [unittest arguments]
 """
@@ -26,17 +26,17 @@ def index(kind):
     return [row[0] for row in rows if row[1].strip() == kind]
 
 
-def cases(folder):
-    """Each folder of input_*.npy and expected_*.npy of a model."""
-    if glob.glob(os.path.join(folder, "expected_*.npy")):
-        yield folder
-    for inner in sorted(glob.glob(os.path.join(folder, "*", ""))):
+def cases(directory):
+    """Returns the directories with input_*.npy and expected_*.npy of a model."""
+    if glob.glob(os.path.join(directory, "expected_*.npy")):
+        yield directory
+    for inner in sorted(glob.glob(os.path.join(directory, "*", ""))):
         yield from cases(inner.rstrip("/"))
 
 
-def arrays(folder, prefix):
+def arrays(directory, prefix):
     found = {}
-    for path in sorted(glob.glob(os.path.join(folder, f"{prefix}_*.npy"))):
+    for path in sorted(glob.glob(os.path.join(directory, f"{prefix}_*.npy"))):
         found[os.path.basename(path)[len(prefix) + 1:-4]] = path
     return found
 
@@ -54,16 +54,16 @@ class Run(unittest.TestCase):
         models = index("good")
         self.assertTrue(models)
         for model in models:
-            folders = list(cases(os.path.join(MODELS, model[:-len(".onnx")])))
-            self.assertTrue(folders, f"{model} has no expected answers")
-            for folder in folders:
-                with self.subTest(model=model, case=os.path.basename(folder)), tempfile.TemporaryDirectory() as out:
+            directories = list(cases(os.path.join(MODELS, model[:-len(".onnx")])))
+            self.assertTrue(directories, f"{model} has no expected outputs")
+            for directory in directories:
+                with self.subTest(model=model, case=os.path.basename(directory)), tempfile.TemporaryDirectory() as out:
                     words = []
-                    for name, path in arrays(folder, "input").items():
+                    for name, path in arrays(directory, "input").items():
                         words += ["--input", f"{name}=@{path}"]
                     ended = kelp("run", os.path.join(MODELS, model), *words, "--output-dir", out)
                     self.assertEqual(ended.returncode, 0, ended.stderr)
-                    for name, path in arrays(folder, "expected").items():
+                    for name, path in arrays(directory, "expected").items():
                         self.compare(np.load(os.path.join(out, f"{name}.npy")), np.load(path))
 
     def test_run_classifies_digits_as_onnx_runtime(self):
@@ -79,8 +79,8 @@ class Run(unittest.TestCase):
 
     def test_fortran_order_is_transposed(self):
         images = np.load(DIGITS_NPY)
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "f.npy")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "f.npy")
             np.save(path, np.asfortranarray(images))
             plain = kelp("run", DIGITS, "--input", f"image=@{DIGITS_NPY}", "--json")
             fortran = kelp("run", DIGITS, "--input", f"image=@{path}", "--json")
@@ -122,8 +122,8 @@ class Run(unittest.TestCase):
         self.refuse(2, "expected 0 to 65535", "serve", "--http-port", "70000")
 
     def test_an_input_of_wrong_type_or_shape_is_rejected(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "x.npy")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "x.npy")
             np.save(path, np.zeros((1, 1, 8, 8)))
             self.refuse(1, "image", "run", DIGITS, "--input", f"image=@{path}")
             np.save(path, np.zeros((1, 2, 8, 8), dtype=np.float32))

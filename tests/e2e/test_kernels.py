@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel of a shared library served as a model: the configuration names library and kernel.
+"""Tests a kernel of a shared library that is served as a model. The configuration names the library and the kernel.
 
-    test_kernels.py --kelp PATH --libraries FOLDER [unittest arguments]
+    test_kernels.py --kelp PATH --libraries DIRECTORY [unittest arguments]
 """
 import argparse
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bfloat16 where it is asked for: run, built into a plan, and served, by the flag and by a model's parameter; float32 everywhere else.
+"""bfloat16 is used only if the option or the model's parameter selects it: in `kelp run`, in a plan, and in a server.
 
     test_precision.py --kelp PATH [unittest arguments]
 """
@@ -30,8 +30,8 @@ def run(model, *words):
 class Precision(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.directory = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.directory)
         cls.f32, cls.bf16 = run(DIGITS), run(DIGITS, "--precision", "bf16")
 
     def test_run_rounds_only_with_the_option(self):
@@ -46,7 +46,7 @@ class Precision(unittest.TestCase):
         for precision, expected in (("f32", self.f32), ("bf16", self.bf16)):
             for words in ((), ("--refit",), ("--no-fusion",)):
                 with self.subTest(precision=precision, words=words):
-                    plan = os.path.join(self.folder, "digits.plan")
+                    plan = os.path.join(self.directory, "digits.plan")
                     ended = kelp("build", DIGITS, "-o", plan, "--precision", precision, "--min", "image:1x1x8x8", "--max", "image:64x1x8x8",
                                  *words)
                     self.assertEqual(ended.returncode, 0, ended.stderr)
@@ -57,10 +57,10 @@ class Precision(unittest.TestCase):
 
     def served(self, server, model):
         images = np.load(IMAGES)
-        status, answer = server.infer(model, {"inputs": [{"name": "image", "shape": list(images.shape), "datatype": "FP32",
+        status, response = server.infer(model, {"inputs": [{"name": "image", "shape": list(images.shape), "datatype": "FP32",
                                                           "data": images.reshape(-1).tolist()}], "outputs": [{"name": "probabilities"}]})
-        self.assertEqual(status, 200, answer)
-        return np.array(answer["outputs"][0]["data"])
+        self.assertEqual(status, 200, response)
+        return np.array(response["outputs"][0]["data"])
 
     def test_the_precision_of_a_served_model_is_a_parameter(self):
         with Repository() as repository:

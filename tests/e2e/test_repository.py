@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a repository is said clearly, and the other models are served.
+"""Errors of a model are reported clearly, and the other models are served.
 
     test_repository.py --kelp PATH [unittest arguments]
 """
@@ -51,9 +51,9 @@ class Broken(unittest.TestCase):
         for word in words:
             self.assertIn(word, self.index[model]["reason"])
             self.assertIn(word, self.server.output)
-        status, answer = self.server.infer(model, read_json("examples", "requests", "digits.json"))
-        self.assertIn(status, (400, 404, 503), answer)
-        self.assertIn(model, answer["error"])
+        status, response = self.server.infer(model, read_json("examples", "requests", "digits.json"))
+        self.assertIn(status, (400, 404, 503), response)
+        self.assertIn(model, response["error"])
 
     def test_every_uncovered_operator_is_listed(self):
         with open(os.path.join(MODELS, "uncovered_op.tsv"), encoding="utf-8") as file:
@@ -74,8 +74,8 @@ class Broken(unittest.TestCase):
     def test_other_models_are_served(self):
         for model in ("digits", "addsub"):
             self.assertEqual(self.index[model]["state"], "READY")
-            status, answer = self.server.infer(model, read_json("examples", "requests", f"{model}.json"))
-            self.assertEqual(status, 200, answer)
+            status, response = self.server.infer(model, read_json("examples", "requests", f"{model}.json"))
+            self.assertEqual(status, 200, response)
 
 
 class Starting(unittest.TestCase):
@@ -87,9 +87,9 @@ class Starting(unittest.TestCase):
             self.assertIn("truncated", ended.stderr)
 
     def test_a_missing_repository_is_reported(self):
-        ended = kelp("serve", "--model-repository", "/no/such/folder", "--http-port", "0")
+        ended = kelp("serve", "--model-repository", "/no/such/directory", "--http-port", "0")
         self.assertEqual(ended.returncode, 1, ended.stderr)
-        self.assertIn("/no/such/folder", ended.stderr)
+        self.assertIn("/no/such/directory", ended.stderr)
 
     def test_a_port_in_use_is_reported(self):
         models = os.path.join(ROOT, "examples", "models")

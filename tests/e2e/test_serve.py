@@ -66,9 +66,9 @@ class Serving(unittest.TestCase):
             expected = dict(zip(("probabilities", "digit"), self.peer.run(["probabilities", "digit"], {"image": images})))
             for binary in (False, True):
                 with self.subTest(batch=batch, binary=binary):
-                    answer = self.digits(images, binary)
-                    np.testing.assert_allclose(answer.as_numpy("probabilities"), expected["probabilities"], rtol=1e-3, atol=1e-5)
-                    np.testing.assert_array_equal(answer.as_numpy("digit"), expected["digit"])
+                    response = self.digits(images, binary)
+                    np.testing.assert_allclose(response.as_numpy("probabilities"), expected["probabilities"], rtol=1e-3, atol=1e-5)
+                    np.testing.assert_array_equal(response.as_numpy("digit"), expected["digit"])
 
     def test_addsub_returns_sum_and_difference(self):
         random = np.random.default_rng(8)
@@ -78,17 +78,17 @@ class Serving(unittest.TestCase):
             given = triton.InferInput(name, value.shape, "FP32")
             given.set_data_from_numpy(value)
             inputs.append(given)
-        answer = self.client.infer("addsub", inputs)
-        np.testing.assert_array_equal(answer.as_numpy("OUTPUT0"), a + b)
-        np.testing.assert_array_equal(answer.as_numpy("OUTPUT1"), a - b)
+        response = self.client.infer("addsub", inputs)
+        np.testing.assert_array_equal(response.as_numpy("OUTPUT0"), a + b)
+        np.testing.assert_array_equal(response.as_numpy("OUTPUT1"), a - b)
 
     def test_the_committed_requests_work_with_curl(self):
         for model in ("digits", "addsub"):
-            answer = subprocess.run(["curl", "-sS", "--fail-with-body", f"http://{self.server.url}/v2/models/{model}/infer", "-d",
+            response = subprocess.run(["curl", "-sS", "--fail-with-body", f"http://{self.server.url}/v2/models/{model}/infer", "-d",
                                      "@" + os.path.join(ROOT, "examples", "requests", f"{model}.json")],
                                     capture_output=True, text=True, check=False, timeout=support.PATIENCE_S)
-            self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
-            found = {output["name"]: output for output in json.loads(answer.stdout)["outputs"]}
+            self.assertEqual(response.returncode, 0, response.stdout + response.stderr)
+            found = {output["name"]: output for output in json.loads(response.stdout)["outputs"]}
             for expected in read_json("examples", "requests", f"{model}.expected.json")["outputs"]:
                 output = found[expected["name"]]
                 self.assertEqual(output["datatype"], expected["datatype"])
@@ -96,10 +96,10 @@ class Serving(unittest.TestCase):
                 np.testing.assert_allclose(np.array(output["data"]).ravel(), np.array(expected["data"]).ravel(), rtol=1e-3, atol=1e-5)
 
     def expect_refusal(self, request, status, *words, model="digits"):
-        found, answer = self.server.infer(model, request)
-        self.assertEqual(found, status, answer)
+        found, response = self.server.infer(model, request)
+        self.assertEqual(found, status, response)
         for word in words:
-            self.assertIn(word, answer["error"])
+            self.assertIn(word, response["error"])
         self.assertTrue(self.client.is_server_ready())
 
     def request(self, **changes):
@@ -108,11 +108,11 @@ class Serving(unittest.TestCase):
         return request
 
     def test_an_unknown_model_is_rejected(self):
-        found, answer = self.server.infer("nobody", self.request())
+        found, response = self.server.infer("no_such_model", self.request())
         self.assertIn(found, (400, 404))
-        self.assertIn("nobody", answer["error"])
+        self.assertIn("no_such_model", response["error"])
         with self.assertRaises(InferenceServerException):
-            self.client.get_model_metadata("nobody")
+            self.client.get_model_metadata("no_such_model")
 
     def test_an_unknown_input_is_rejected(self):
         self.expect_refusal(self.request(name="picture"), 400, "picture")
@@ -135,13 +135,13 @@ class Serving(unittest.TestCase):
         self.expect_refusal('{"inputs": [', 400)
 
     def test_a_truncated_body_does_not_disturb_other_clients(self):
-        """The client goes away in the middle of a body: nothing is answered to it, others are served."""
+        """A client that closes its connection within a body gets no response; others are served."""
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as connection:
             connection.sendall(b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{\"inputs\":")
             connection.shutdown(socket.SHUT_WR)
             connection.settimeout(60)
-            answer = connection.recv(4096)
-        self.assertNotIn(b" 200 ", answer.split(b"\r\n")[0])
+            response = connection.recv(4096)
+        self.assertNotIn(b" 200 ", response.split(b"\r\n")[0])
         self.assertTrue(self.client.is_server_ready())
 
     def test_a_body_shorter_than_its_tensors_is_rejected(self):
@@ -178,7 +178,7 @@ class Stopping(unittest.TestCase):
                 with socket.create_connection(("127.0.0.1", server.port), timeout=60):
                     began = time.monotonic()
                     self.assertEqual(server.stop(number), 0, server.log())
-                    # Triton waits for the exit timeout of 30 s while an idle connection is open.
+                    # While an idle connection is open, Triton waits for its exit timeout of 30 s.
                     self.assertLess(time.monotonic() - began, 20)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests HTTP/1.1 on raw sockets: what a client library hides.
+"""Tests HTTP/1.1 on raw sockets, since client libraries hide the details.
 
     test_http1.py --kelp PATH [unittest arguments]             starts `kelp serve`
     test_http1.py --url http://HOST:PORT [unittest arguments]  uses a server that is running; see server.py

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs models that were generated or mutated, as graphs.py and mutants.py write them, and says of
- * each what came of it. Nothing that a model holds may end the process, stall it or leak.
+ * Runs generated or mutated models, which graphs.py and mutants.py write, and prints the outcome of
+ * each. No content of a model may end the process, stall it, or leak memory.
  *
  * usage: run_models DIR [--isas 013] [--seconds N] [--memory MIB] [--plans N [--seed N]]
  * DIR/cases.txt lists the cases (see gen_cases.py). Each is loaded, planned and run twice with and
- * without fusion, for each instruction set; with no expected output any answer is right. One line
- * a case: its outcome, name and words, between tabs. Outcomes: same, different, refused, ran (no
- * expected output), late (cancelled after N seconds of CPU time), crashed, stalled (would not be
- * cancelled), leaked.
+ * without fusion, for each instruction set. Without an expected output, every output is accepted.
+ * Prints a line for each case: its outcome, name and message, separated by tabs. Outcomes: same,
+ * different, refused, ran (no expected output), late (canceled after N seconds of CPU time),
+ * crashed, stalled (did not react to the cancellation), leaked.
  *
- * --plans: each model is built into a plan, of which N changed copies are loaded, told about and
- * run instead; any answer is right.
+ * --plans: instead, each model is built into a plan, of which N modified copies are loaded,
+ * described and run; every output is accepted.
  *
- * A worker does the cases in turn; when it dies the parent notes the case and forks the next.
+ * A worker runs the cases one after another. If it dies, the parent records the case and forks the
+ * next worker.
  */
 #include "mutate_plan.h"
 #include "cpu/kernels/cpu_features.h"
@@ -57,7 +58,7 @@ typedef struct progress {
     size_t plans, loaded, ran;
 } progress;
 
-/* ---- memory with a budget, counted, exactly as large as asked for ---- */
+/* ---- memory of the exact size, with a budget ---- */
 typedef struct budget {
     atomic_size_t live_bytes;
     size_t most_bytes;
@@ -97,7 +98,7 @@ static bool is_late(void *userp) {
     return cpu_seconds() > *(const double *)userp;
 }
 
-/* ---- one model, one way ---- */
+/* ---- a model in a configuration ---- */
 typedef struct attempt {
     kelp_runtime *runtime;
     double deadline;
@@ -171,7 +172,7 @@ static kelp_status *run(attempt *a, const char *model, const test_case *c, char 
     return status;
 }
 
-/* ---- one model's plans ---- */
+/* ---- the plans of a model ---- */
 static void forget(void *userp, const char *text, size_t length) {
     (void)userp, (void)text, (void)length;
 }
@@ -311,7 +312,7 @@ static void work(const settings *s, char **names, size_t count, progress *shared
         test_case c;
         alarm((unsigned)(s->seconds * 60 *
                          (double)(s->plans +
-                                  1))); /* a wait, which a limit of CPU time does not detect */
+                                  1))); /* detects a wait, which uses no CPU time */
         /* the interrupt is polled between nodes only */
         double most = s->seconds * 12 * (double)(s->plans + 1);
         struct rlimit limit = {(rlim_t)(cpu_seconds() + most), RLIM_INFINITY};

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builder, plans and engines from Python: profiles, refitting, progress, memory, failures. test_layers.py has the layers."""
+"""Tests builders, plans and engines from Python: profiles, refitting, progress, memory, errors. For layers, see test_layers.py."""
 import gc
 import os
 import signal
@@ -20,7 +20,7 @@ class BuilderTests(unittest.TestCase):
         self.rng = np.random.default_rng(3)
 
     def linear(self, weights, shape=(-1, 4)):
-        """A network of one product; its weights are 'w'."""
+        """Returns a network of one product with the weights 'w'."""
         network = self.builder.create_network()
         x = network.add_input("x", "float32", shape)
         constant = network.add_constant(weights)
@@ -65,10 +65,10 @@ class BuilderTests(unittest.TestCase):
         plan = self.builder.build(network)
         self.assertIsInstance(plan, bytes)
         self.assertEqual(plan, self.builder.build(network))
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "a.plan")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "a.plan")
             plan.save(path)
-            self.assertEqual(os.listdir(folder), ["a.plan"])
+            self.assertEqual(os.listdir(directory), ["a.plan"])
             with open(path, "rb") as file:
                 self.assertEqual(file.read(), plan)
             engine = kelp.Engine.load(path)
@@ -100,7 +100,7 @@ class BuilderTests(unittest.TestCase):
         gc.disable()
         try:
             del engine, network
-            self.assertIsNone(gone())  # without the collector: nothing goes in a circle
+            self.assertIsNone(gone())  # without the collector, so there is no reference cycle
             self.assertIsNone(gone_too())
         finally:
             gc.enable()
@@ -123,11 +123,11 @@ class BuilderTests(unittest.TestCase):
         self.assertEqual(engine.run({"x": given})["c"].tolist(), [0, 1, 2])
 
     def test_dlpack_memory_is_used_in_place(self):
-        """Inputs and outputs by DLPack, where they lie."""
+        """Inputs and outputs passed as DLPack are not copied."""
         engine = kelp.Engine.load(self.builder.build(self.linear(np.eye(4, dtype="float32"))))
         x, y = self.rng.standard_normal((2, 4)).astype("float32"), np.zeros((3, 4), "float32")
 
-        class Foreign:  # as a framework's tensor: no numpy about it
+        class Foreign:  # like a framework's tensor, without numpy
             def __init__(self, array):
                 self.array = array
 
@@ -143,7 +143,7 @@ class BuilderTests(unittest.TestCase):
             np.testing.assert_array_equal(found, x)
             np.testing.assert_array_equal(y, np.concatenate([x, np.full((1, 4), 7, "float32")]))
             self.assertTrue(np.shares_memory(found, y))
-        self.assertFalse(np.shares_memory(engine.run({"x": x})["y"], y))  # only where it was asked for
+        self.assertFalse(np.shares_memory(engine.run({"x": x})["y"], y))  # only if it was requested
         small, locked = np.zeros(7, "float32"), np.zeros((2, 4), "float32")
         locked.flags.writeable = False
         self.raises("OUT_OF_RANGE", engine.run, {"x": x}, out={"y": small}, words=("'y'", "32 bytes", "28"))
@@ -152,7 +152,7 @@ class BuilderTests(unittest.TestCase):
         self.raises("INVALID_ARGUMENT", engine.run, {"x": x}, out={"y": [0] * 8}, words=("'y'", "list"))
         self.raises("NOT_FOUND", engine.run, {"x": x}, out={"z": y}, words=("'z'", "y"))
         self.raises("INVALID_ARGUMENT", engine.run, {}, out={"y": y}, words=("missing input 'x'",))
-        self.assertFalse(np.shares_memory(engine.run({"x": x})["y"], y))  # what a failed run was given is forgotten
+        self.assertFalse(np.shares_memory(engine.run({"x": x})["y"], y))  # the buffers of a failed run are released
         np.testing.assert_array_equal(engine.run({"x": x})["y"], x)
 
     def test_plans_are_loaded_by_a_runtime(self):
@@ -169,7 +169,7 @@ class BuilderTests(unittest.TestCase):
         self.raises("INVALID_ARGUMENT", kelp.Runtime().load, b"KELPPLAN", words=("plan",))
 
     def test_ctrl_c_ends_a_run(self):
-        """Ctrl-C ends a run, and the engine runs on afterwards."""
+        """Ctrl-C ends a run; the engine can run again."""
         network = self.builder.create_network()
         count = network.add_input("count", "int64", ())
         loop = network.add_loop()
@@ -193,7 +193,7 @@ class BuilderTests(unittest.TestCase):
         self.raises("INVALID_ARGUMENT", engine.run, {"x": np.ones((2, 5), "float32")}, words=("'x'",))
         self.raises("INVALID_ARGUMENT", engine.run, {"x": np.array([["a"] * 4])}, words=("'x'",))
         self.raises("INVALID_ARGUMENT", engine.run, {"x": good.astype(">f4")}, words=("'x'",))
-        self.assertEqual(engine.run({"x": good})["y"].shape, (2, 3))  # as good as before
+        self.assertEqual(engine.run({"x": good})["y"].shape, (2, 3))  # still works
 
     def test_profiles_limit_the_shapes(self):
         network = self.linear(np.ones((4, 3), "float32"))
@@ -218,7 +218,7 @@ class BuilderTests(unittest.TestCase):
         engine.refit({name: other})
         np.testing.assert_allclose(engine.run({"x": x})["y"], x @ other, rtol=1e-5)
         self.raises("INVALID_ARGUMENT", engine.refit, {name: other[:2]})
-        self.raises("NOT_FOUND", engine.refit, {"nobody": other}, words=(name,))
+        self.raises("NOT_FOUND", engine.refit, {"no_such_name": other}, words=(name,))
         np.testing.assert_allclose(engine.run({"x": x})["y"], x @ other, rtol=1e-5)
         self.raises("INVALID_ARGUMENT", self.builder.build, self.linear(weights), flags="refit,nothing", words=("nothing",))
 
@@ -297,7 +297,7 @@ class BuilderTests(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_providers_are_chosen_by_name(self):
-        self.raises("NOT_FOUND", kelp.Builder, "nobody", words=("cpu",))
+        self.raises("NOT_FOUND", kelp.Builder, "no_such_name", words=("cpu",))
         builder = kelp.Builder("null")
         network = builder.create_network()
         network.mark_output(network.add_unary(network.add_input("x", "float32", (2, 3)), "exp"), "y")

@@ -15,7 +15,7 @@ import kelp.backend
 from support import ROOT, main
 
 sys.path.insert(0, ROOT + "/tests/support")
-import shown  # noqa: E402 (shared with the tests in C)
+import shown  # noqa: E402 (shared with the C tests)
 
 PACKAGE = os.path.dirname(kelp.__file__)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every type of layer on the cpu against numpy; each module has a part of them."""
+"""Compares every type of layer on the CPU with numpy. The tests are in the layers_*.py modules."""
 import os
 import re
 import unittest
@@ -18,7 +18,7 @@ __all__ = ["ElementwiseLayers", "ProductLayers", "QuantizeLayers", "ReduceLayers
 
 
 class ZEveryType(unittest.TestCase):
-    """Runs behind the others: the names of unittest's cases are sorted."""
+    """Runs after the others, since unittest sorts the classes by name."""
 
     def setUp(self):
         with open(os.path.join(ROOT, "include", "kelp", "layers.inc"), encoding="utf-8") as file:
@@ -35,7 +35,7 @@ class ZEveryType(unittest.TestCase):
     def test_every_layer_was_run_with_two_types(self):
         if not SEEN:
             self.skipTest("only this one runs")
-        self.assertEqual([name for name, types in SEEN.items() if len(types) < 2], ["ASSERTION"])  # which reads bool, and gives nothing
+        self.assertEqual([name for name, types in SEEN.items() if len(types) < 2], ["ASSERTION"])  # it only reads bool
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kelp.Server: repositories in process, answers now and later, backends in C, and what is refused."""
+"""Tests kelp.Server: repositories, synchronous and asynchronous requests, backends in C, and errors."""
 import asyncio
 import gc
 import os
@@ -22,19 +22,19 @@ IMAGE = np.load(ROOT + "/examples/requests/digits.npy")
 class Served(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="kelp-python-")
+        cls.directory = tempfile.mkdtemp(prefix="kelp-python-")
         for name in ("digits", "addsub"):
-            shutil.copytree(ROOT + "/examples/models/" + name, f"{cls.folder}/{name}")
+            shutil.copytree(ROOT + "/examples/models/" + name, f"{cls.directory}/{name}")
         for name, onnx_type in (("text", T.STRING), ("bf16", T.BFLOAT16), ("half", T.FLOAT16), ("flags", T.BOOL)):
-            os.makedirs(f"{cls.folder}/{name}/1")
-            with open(f"{cls.folder}/{name}/1/model.onnx", "wb") as file:
+            os.makedirs(f"{cls.directory}/{name}/1")
+            with open(f"{cls.directory}/{name}/1/model.onnx", "wb") as file:
                 file.write(identity(onnx_type))
-        cls.server = kelp.Server(cls.folder, server_id="tests")
+        cls.server = kelp.Server(cls.directory, server_id="tests")
 
     @classmethod
     def tearDownClass(cls):
         cls.server.close()
-        shutil.rmtree(cls.folder)
+        shutil.rmtree(cls.directory)
 
     def test_a_server_lists_its_models(self):
         server = self.server
@@ -58,7 +58,7 @@ class Served(unittest.TestCase):
         self.assertGreaterEqual(self.server.statistics("digits")["model_stats"][0]["inference_count"], 2)
 
     def test_outputs_outlive_the_server(self):
-        with kelp.Server(self.folder, control="explicit", models=["digits"]) as server:
+        with kelp.Server(self.directory, control="explicit", models=["digits"]) as server:
             digit = server.infer("digits", {"image": IMAGE})["digit"]
         del server
         gc.collect()
@@ -101,7 +101,7 @@ class Served(unittest.TestCase):
         with self.assertRaisesRegex(kelp.KelpError, "does not support numpy's type 'complex64'"):
             self.server.infer("digits", {"image": np.zeros(1, "c8")})
         with self.assertRaisesRegex(kelp.KelpError, "invalid control 'often'"):
-            kelp.Server(self.folder, control="often")
+            kelp.Server(self.directory, control="often")
         with self.assertRaises(kelp.KelpError):
             kelp.Server("nowhere/at/all")
         self.assertRaises(kelp.KelpError, self.server.load, "digits")
@@ -125,13 +125,13 @@ class Life(unittest.TestCase):
         self.assertEqual(len([future.result(60) for future in futures]), 20)
 
     def test_ctrl_c_ends_a_wait(self):
-        with tempfile.TemporaryDirectory() as folder:
-            os.makedirs(folder + "/slow/1")
-            with open(folder + "/slow/config.pbtxt", "w", encoding="utf-8") as file:
+        with tempfile.TemporaryDirectory() as directory:
+            os.makedirs(directory + "/slow/1")
+            with open(directory + "/slow/config.pbtxt", "w", encoding="utf-8") as file:
                 file.write('backend: "identity"\ninput [ { name: "INPUT" data_type: TYPE_FP32 dims: [ -1 ] } ]\n'
                            'output [ { name: "OUTPUT" data_type: TYPE_FP32 dims: [ -1 ] } ]\n')
             x = np.arange(3, dtype="f4")
-            with kelp.Server(folder) as server:
+            with kelp.Server(directory) as server:
                 self.assertEqual(server.infer("slow", {"INPUT": x})["OUTPUT"].tolist(), [0, 1, 2])
                 for _ in range(2):
                     with Interrupt(self):
@@ -141,11 +141,11 @@ class Life(unittest.TestCase):
                 self.assertEqual(server.infer("slow", {"INPUT": x})["OUTPUT"].tolist(), [0, 1, 2])
 
     def test_ctrl_c_ends_a_run_of_the_engine(self):
-        with tempfile.TemporaryDirectory() as folder:
-            os.makedirs(folder + "/endless/1")
-            with open(folder + "/endless/1/model.onnx", "wb") as file:
+        with tempfile.TemporaryDirectory() as directory:
+            os.makedirs(directory + "/endless/1")
+            with open(directory + "/endless/1/model.onnx", "wb") as file:
                 file.write(endless())
-            with kelp.Server(folder) as server:
+            with kelp.Server(directory) as server:
                 handler = signal.getsignal(signal.SIGINT)
                 for _ in range(2):
                     with Interrupt(self):
@@ -169,11 +169,11 @@ class Life(unittest.TestCase):
         self.assertEqual((ended.stdout, ended.stderr), ("True\n", ""))
 
     def test_a_foreign_library_is_rejected(self):
-        with tempfile.TemporaryDirectory() as folder:
-            foreign = folder + "/libtritonserver.so"
-            with open(folder + "/a.c", "w", encoding="utf-8") as file:
+        with tempfile.TemporaryDirectory() as directory:
+            foreign = directory + "/libtritonserver.so"
+            with open(directory + "/a.c", "w", encoding="utf-8") as file:
                 file.write("int TRITONSERVER_ServerNew(void) { return 0; }\n")
-            subprocess.run(["cc", "-shared", "-fPIC", "-o", foreign, folder + "/a.c"], check=True)
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", foreign, directory + "/a.c"], check=True)
             ended = self.run_python("import kelp, ctypes\n"
                                     f"ctypes.CDLL({foreign!r})\n"
                                     "try:\n    kelp.Server('examples/models')\n"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of the Python package: answers beside ONNX Runtime's, every element type, memory that is not copied, and errors in words."""
+"""Tests sessions of the Python package: outputs compared with ONNX Runtime, every element type, memory without copies, and errors."""
 import array
 import gc
 import json
@@ -33,7 +33,7 @@ class Sessions(unittest.TestCase):
             for a, b in zip(ours.get_inputs() + ours.get_outputs(), theirs.get_inputs() + theirs.get_outputs(), strict=True):
                 self.assertEqual((a.name, a.type), (b.name, b.type))
                 if a.shape != b.shape:
-                    # where ONNX Runtime knows no name, Kelp may have worked out an extent
+                    # if ONNX Runtime has no name, Kelp may have inferred a size
                     self.assertEqual(len(a.shape), len(b.shape), (path, a, b.shape))
             self.assertEqual(ours.get_modelmeta().graph_name, theirs.get_modelmeta().graph_name)
             self.assertEqual(ours.get_modelmeta().custom_metadata_map, theirs.get_modelmeta().custom_metadata_map)
@@ -88,7 +88,7 @@ class Sessions(unittest.TestCase):
         for values in ([0, 1, 0, 2], [0], [], [1, 1, 1]):
             x = np.array(values, dtype="f4")
             self.assertEqual(session.run(None, {"x": x})[0].tolist(), [np.flatnonzero(x).tolist()])
-        for values in ([0, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0], [1, 1, 0]):  # one shape of inputs, several of outputs
+        for values in ([0, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0], [1, 1, 0]):  # one shape of inputs, several shapes of outputs
             x = np.array(values, dtype="f4")
             self.assertEqual(session.run(None, {"x": x})[0].tolist(), [np.flatnonzero(x).tolist()])
 
@@ -175,7 +175,7 @@ class Stopping(unittest.TestCase):
         self.test_an_uninterrupted_run_counts()
 
     def test_a_signal_handler_may_use_the_session(self):
-        """It runs while the model does, and the model goes on; it may use the session itself."""
+        """The handler runs while the model runs, which then continues; the handler may use the session."""
         seen = []
         before = signal.signal(signal.SIGALRM, lambda *_: (seen.append(self.session.run(None, {"rounds": np.array(3)})[0].tolist()),
                                                            setattr(options, "terminate", len(seen) == 3)))
@@ -220,7 +220,7 @@ class Stopping(unittest.TestCase):
         digits = kelp.InferenceSession(DIGITS)
         feed = {"image": np.zeros((1, 1, 8, 8), "f4")}
         with self.assertLogs("kelp", "DEBUG") as logged:
-            digits.run(None, feed, options)  # severity 2: nothing
+            digits.run(None, feed, options)  # severity 2: nothing is logged
             options.log_severity_level = 1
             digits.run(None, feed, options)
         self.assertEqual(len(logged.output), 1)
@@ -237,7 +237,7 @@ class Stopping(unittest.TestCase):
                 self.session.run(None, {"rounds": np.array(1)}, wrong)
 
     def test_a_session_works_after_a_fork(self):
-        """The thread that looks for signals is made anew."""
+        """The child creates its own thread that checks for signals."""
         self.test_an_uninterrupted_run_counts()
         child = os.fork()
         if child == 0:
@@ -270,7 +270,7 @@ class Mistakes(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
-    """Addresses prove that nothing is copied."""
+    """Compares addresses to show that nothing is copied."""
 
     def test_outputs_are_written_in_place(self):
         session = kelp.InferenceSession(model("Relu", [("x", T.FLOAT, (2, 3))], [("y", T.FLOAT, (2, 3))]))
@@ -396,7 +396,7 @@ class Lists(unittest.TestCase):
 
 
 class LegacyProducer:
-    """An array from before DLPack 1.0."""
+    """An array with the protocol of DLPack before 1.0."""
 
     def __init__(self, values):
         self.values = values
@@ -409,31 +409,31 @@ class LegacyProducer:
 
 
 class Errors(unittest.TestCase):
-    def refused(self, code, words, function, *arguments):
+    def rejected(self, code, words, function, *arguments):
         with self.assertRaisesRegex(kelp.KelpError, words) as caught:
             function(*arguments)
         self.assertEqual(caught.exception.code, code)
         return caught.exception
 
     def test_invalid_models_are_rejected(self):
-        self.refused(kelp.Code.NOT_FOUND, "nowhere.onnx", kelp.InferenceSession, "nowhere.onnx")
-        self.refused(kelp.Code.INVALID_ARGUMENT, "model", kelp.InferenceSession, b"no model")
-        error = self.refused(kelp.Code.UNIMPLEMENTED, "", kelp.InferenceSession, MODELS + "/uncovered_op.onnx")
+        self.rejected(kelp.Code.NOT_FOUND, "nowhere.onnx", kelp.InferenceSession, "nowhere.onnx")
+        self.rejected(kelp.Code.INVALID_ARGUMENT, "model", kelp.InferenceSession, b"no model")
+        error = self.rejected(kelp.Code.UNIMPLEMENTED, "", kelp.InferenceSession, MODELS + "/uncovered_op.onnx")
         self.assertIs(kelp.TritonException, type(error))
         self.assertTrue(error.message)
-        self.refused(kelp.Code.NOT_FOUND, "unknown provider 'TPU'", kelp.InferenceSession, DIGITS, None, ["TPU"])
+        self.rejected(kelp.Code.NOT_FOUND, "unknown provider 'TPU'", kelp.InferenceSession, DIGITS, None, ["TPU"])
         self.assertRaises(TypeError, kelp.InferenceSession, 3.5)
 
     def test_wrong_feeds_are_rejected(self):
         session = kelp.InferenceSession(DIGITS)
         image = np.zeros((1, 1, 8, 8), "f4")
         bad = kelp.Code.INVALID_ARGUMENT
-        self.refused(bad, r"missing input 'image': expected float32 \[-1,1,8,8\]", session.run, None, {})
-        self.refused(bad, "no input 'x'; it has 'image'", session.run, None, {"image": image, "x": image})
-        self.refused(bad, "no output 'x'; it has 'probabilities', 'digit'", session.run, ["x"], {"image": image})
-        self.refused(bad, "expected float32, found float64", session.run, None, {"image": image.astype("f8")})
-        self.refused(bad, r"expected \[-1,1,8,8\], found \[1,1,8,9\]", session.run, None, {"image": np.zeros((1, 1, 8, 9), "f4")})
-        self.refused(bad, "datetime64", session.run, None, {"image": np.zeros(3, "M8[s]")})
+        self.rejected(bad, r"missing input 'image': expected float32 \[-1,1,8,8\]", session.run, None, {})
+        self.rejected(bad, "no input 'x'; it has 'image'", session.run, None, {"image": image, "x": image})
+        self.rejected(bad, "no output 'x'; it has 'probabilities', 'digit'", session.run, ["x"], {"image": image})
+        self.rejected(bad, "expected float32, found float64", session.run, None, {"image": image.astype("f8")})
+        self.rejected(bad, r"expected \[-1,1,8,8\], found \[1,1,8,9\]", session.run, None, {"image": np.zeros((1, 1, 8, 9), "f4")})
+        self.rejected(bad, "datetime64", session.run, None, {"image": np.zeros(3, "M8[s]")})
         self.assertRaises(TypeError, session.run, None, [image])
         self.assertRaises(TypeError, session.run)
         self.assertRaises(TypeError, session.run, None, {"image": image}, wrong=1)
@@ -441,7 +441,7 @@ class Errors(unittest.TestCase):
 
     def test_a_failure_while_running_has_a_cause(self):
         session = kelp.InferenceSession(model("Gather", [("x", T.FLOAT, ("n",)), ("i", T.INT64, ("m",))], [("y", T.FLOAT, ("m",))]))
-        error = self.refused(kelp.Code.OUT_OF_RANGE, "Gather", session.run, None, {"x": np.zeros(3, "f4"), "i": np.array([9])})
+        error = self.rejected(kelp.Code.OUT_OF_RANGE, "Gather", session.run, None, {"x": np.zeros(3, "f4"), "i": np.array([9])})
         self.assertIsInstance(error.cause, kelp.KelpError)
         self.assertEqual(str(error), f"{error.message}: {error.cause}")
 

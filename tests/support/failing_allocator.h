@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An allocator for tests: its nth allocation fails, it counts what is live, and it checks that each
- * block comes back with the size and alignment it was asked for with. Any thread.
+ * An allocator for tests: its nth allocation fails, it counts the live blocks, and it checks that
+ * each block is freed with its size and alignment. Thread-safe.
  *
- * Walk through every failure of a function like this:
+ * Tests every failure of a function like this:
  *
  *     for (uint64_t n = 1;; n++) {
  *         test_failing memory;
  *         test_failing_init(&memory, n);
  *         kelp_status *status = make_and_destroy(test_failing_allocator(&memory));
- *         test_failing_check(&memory);           (nothing live, every size right)
+ *         test_failing_check(&memory);           (no live blocks, correct sizes)
  *         bool failed = memory.failed;
  *         test_failing_deinit(&memory);
  *         if (!failed) { assert_null(status); break; }

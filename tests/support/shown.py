@@ -3,11 +3,11 @@
 """Extracts the examples of the documentation and runs them.
 
     shown.py DOCUMENT NAME OUT                    writes the block of C or C++ whose first line has this name
-    shown.py DOCUMENT --run --build FOLDER        saves every named block, runs the sh blocks in order, and compares their output with
+    shown.py DOCUMENT --run --build DIRECTORY        saves every named block, runs the sh blocks in order, and compares their output with
                                                   the following text block, in which … matches anything
 
-Commands run in a temporary directory that looks like the root of a clone after `make build`, with FOLDER as build/release, its program
-`kelp` and its Python package. In a cross build, FOLDER/emulated contains the emulated programs and a compiler.
+Commands run in a temporary directory that looks like the root of a clone after `make build`, with DIRECTORY as build/release, its program
+`kelp` and its Python package. In a cross build, DIRECTORY/emulated contains the emulated programs and a compiler.
 """
 import argparse
 import os
@@ -54,17 +54,17 @@ def run(document, build):
     build, compared = os.path.abspath(build), 0
     environment = dict(os.environ, PYTHONPATH=build + "/python", PYTHONDONTWRITEBYTECODE="1",
                        PATH=":".join((build + "/emulated", build + "/bin", os.path.dirname(sys.executable), os.environ["PATH"])))
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         for name in ("include", "examples", "tests"):
-            os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
-        os.mkdir(os.path.join(folder, "build"))
-        os.symlink(build, os.path.join(folder, "build", "release"))
+            os.symlink(os.path.join(ROOT, name), os.path.join(directory, name))
+        os.mkdir(os.path.join(directory, "build"))
+        os.symlink(build, os.path.join(directory, "build", "release"))
         for name, text in sources(document).items():
-            write(os.path.join(folder, name), text)
+            write(os.path.join(directory, name), text)
         printed = None
         for language, text, line in blocks(document):
             if language == "sh":
-                ended = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, stdin=subprocess.DEVNULL,
+                ended = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=directory, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, text=True, check=False, env=environment)
                 printed = ended.stdout
                 if ended.returncode != 0:
