@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions of the server and its models, as JSON: metadata, configuration, statistics, index.
  */
+#include "base/assert.h"
 #include "base/text/json.h"
 #include "server/server.h"
 
@@ -104,6 +105,7 @@ static void put_versions(kelp_json_writer *writer, kelp_repository *repository,
     kelp_json_begin_array(writer);
     pthread_mutex_lock(&repository->lock);
     const kelp_entry *entry = model->entry;
+    KELP_ASSERT(entry != NULL); /* a model that was found is in the table */
     for (size_t i = 0; i < entry->version_count; i++)
         if (entry->versions[i].model != NULL)
             put_version(writer, entry->versions[i].number);
@@ -138,6 +140,7 @@ kelp_status *kelp_server_model_config(kelp_server *server, const char *name, int
     begin(&c, server);
     pthread_rwlock_rdlock(&model->change_lock);
     kelp_model_config *config = model->shown;
+    KELP_ASSERT(config != NULL);
     kelp_model_config_retain(config);
     pthread_rwlock_unlock(&model->change_lock);
     kelp_status *status = kelp_model_config_to_json(config, config_version, &c.text);

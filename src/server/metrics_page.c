@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page of metrics: the counters of the models with Triton's names, then the metrics that
  * backends and applications created. */
+#include "base/assert.h"
 #include "server/metrics/metrics.h"
 #include "server/server.h"
 
@@ -148,6 +149,7 @@ static void write_rows(const rows *list, bool with_times, kelp_buf *out) {
     for (size_t i = 0; i < list->count; i++) {
         static const char *const reasons[] = {"BACKEND", "REJECTED", "CANCELED", "OTHER"};
         const char *labels = list->items[i].labels;
+        KELP_ASSERT(labels[strlen(labels) - 1] == '}'); /* replaced by another label */
         for (int k = 0; k < KELP_FAILURE_COUNT; k++)
             kelp_buf_printf(out, "nv_inference_request_failure%.*s,reason=\"%s\"} %" PRIu64 "\n",
                             (int)strlen(labels) - 1, labels, reasons[k],
