@@ -5,6 +5,9 @@
     test_repository.py --kelp PATH [unittest arguments]
 """
 import os
+import signal
+import subprocess
+import tempfile
 import unittest
 
 import support
@@ -98,6 +101,22 @@ class Starting(unittest.TestCase):
             self.assertEqual(ended.returncode, 1, ended.stderr)
             self.assertIn(str(first.port), ended.stderr)
             self.assertEqual(first.stop(), 0)
+
+    def test_the_socket_of_a_killed_server_is_replaced(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "kelp.sock")
+            command = [support.KELP, "serve", "--model-repository", directory, "--http-address", f"unix:{path}"]
+            for end in (signal.SIGKILL, signal.SIGTERM):
+                with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as server:
+                    for line in server.stdout:
+                        if line.startswith("HTTP"):
+                            break
+                    else:
+                        self.fail("the server did not start")
+                    self.assertIn(path, kelp(*command[1:]).stderr)  # the socket is in use
+                    server.send_signal(end)
+                    server.stdout.read()
+            self.assertFalse(os.path.exists(path))
 
     def test_explicit_control_loads_only_the_named_models(self):
         with Server("--model-repository", os.path.join(ROOT, "examples", "models"), "--model-control-mode", "explicit",

@@ -2,6 +2,7 @@
 #include "frontends/http/listener.h"
 
 #include "base/alloc.h"
+#include "base/fs.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -24,6 +25,7 @@ static kelp_status *listen_unix(kelp_http_listener *listener, const char *path) 
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "unix socket path '%s' is longer than %zu bytes",
                           path, sizeof(address.sun_path) - 1);
     memcpy(address.sun_path, path, strlen(path) + 1);
+    kelp_fs_remove_stale_socket(path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
         listen(fd, BACKLOG) != 0) {
