@@ -14,7 +14,6 @@ static void retain(kelp_request_host *host) {
     unsigned refs =
         atomic_fetch_add_explicit(&((kelp_server *)host)->refs, 1, memory_order_relaxed);
     KELP_ASSERT(refs > 0);
-    (void)refs;
 }
 
 static void release(kelp_request_host *host) {

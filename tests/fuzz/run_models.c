@@ -311,8 +311,7 @@ static void work(const settings *s, char **names, size_t count, progress *shared
         char path[4096], why[2200] = "";
         test_case c;
         alarm((unsigned)(s->seconds * 60 *
-                         (double)(s->plans +
-                                  1))); /* detects a wait, which uses no CPU time */
+                         (double)(s->plans + 1))); /* detects a wait, which uses no CPU time */
         /* the interrupt is polled between nodes only */
         double most = s->seconds * 12 * (double)(s->plans + 1);
         struct rlimit limit = {(rlim_t)(cpu_seconds() + most), RLIM_INFINITY};

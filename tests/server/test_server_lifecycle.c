@@ -99,7 +99,8 @@ static void test_mode_explicit_loads_on_request(void **state) {
     assert_true(ready(server)); /* the server is ready, because the model was unloaded on request */
     fails(TRITONSERVER_ServerLoadModel(server, "unknown"), TRITONSERVER_ERROR_NOT_FOUND,
           "failed to load 'unknown', failed to poll from model repository");
-    fails(TRITONSERVER_ServerUnloadModel(server, "unknown"), TRITONSERVER_ERROR_NOT_FOUND, "unknown");
+    fails(TRITONSERVER_ServerUnloadModel(server, "unknown"), TRITONSERVER_ERROR_NOT_FOUND,
+          "unknown");
     fails(TRITONSERVER_ServerLoadModel(server, "../etc"), TRITONSERVER_ERROR_INVALID_ARG, "../etc");
     TRITONSERVER_InferenceRequest *request = NULL;
     fails(TRITONSERVER_InferenceRequestNew(&request, server, "started", -1),
