@@ -133,6 +133,9 @@ static void test_null_arguments_are_errors(void **state) {
           "server");
     fails(TRITONSERVER_ServerMetadata(NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "server");
     fails(TRITONBACKEND_RequestInput(NULL, NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "request");
+    int backend = 0; /* is not read */
+    fails(TRITONBACKEND_BackendArtifacts((void *)&backend, NULL, NULL),
+          TRITONSERVER_ERROR_INVALID_ARG, "an output argument must not be NULL");
     fails(TRITONBACKEND_ResponseNew(NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "response");
     fails(TRITONBACKEND_RequestRelease(NULL, 1), TRITONSERVER_ERROR_INVALID_ARG, "request");
     ok(TRITONSERVER_InferenceRequestDelete(NULL));

@@ -50,7 +50,7 @@ TRITONSERVER_Error *TRITONBACKEND_BackendArtifacts(TRITONBACKEND_Backend *backen
                                                    TRITONBACKEND_ArtifactType *artifact_type,
                                                    const char **location) {
     if (backend == NULL || artifact_type == NULL || location == NULL)
-        return kelp_null_error(__func__, backend != NULL ? "an output" : "backend");
+        return kelp_null_error(__func__, backend != NULL ? NULL : "backend");
     *artifact_type = TRITONBACKEND_ARTIFACT_FILESYSTEM;
     *location = backend_of(backend)->directory;
     return NULL;
@@ -118,7 +118,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelRepository(TRITONBACKEND_Model *model,
                                                   TRITONBACKEND_ArtifactType *artifact_type,
                                                   const char **location) {
     if (model == NULL || artifact_type == NULL || location == NULL)
-        return kelp_null_error(__func__, model != NULL ? "an output" : "model");
+        return kelp_null_error(__func__, model != NULL ? NULL : "model");
     *artifact_type = TRITONBACKEND_ARTIFACT_FILESYSTEM;
     KELP_ASSERT(model_of(model)->directory != NULL);
     *location = model_of(model)->directory;

@@ -76,7 +76,7 @@ TRITONSERVER_Error *TRITONBACKEND_InputBufferForHostPolicy(
     if (error != NULL)
         return error;
     if (buffer == NULL || buffer_byte_size == NULL || memory_type == NULL || memory_type_id == NULL)
-        return kelp_null_error(__func__, "an output");
+        return kelp_null_error(__func__, NULL);
     *buffer = block->base;
     *buffer_byte_size = block->attributes.size_bytes;
     *memory_type = block->attributes.memory_type;
@@ -152,7 +152,7 @@ TRITONSERVER_Error *TRITONBACKEND_RequestParameter(TRITONBACKEND_Request *reques
                                                    TRITONSERVER_ParameterType *type,
                                                    const void **vvalue) {
     if (request == NULL || key == NULL || type == NULL || vvalue == NULL)
-        return kelp_null_error(__func__, request != NULL ? "an output" : "request");
+        return kelp_null_error(__func__, request != NULL ? NULL : "request");
     const kelp_params *params = &of(request)->params;
     if (index >= params->count)
         return out_of_range("parameters", index, params->count);
@@ -233,7 +233,7 @@ TRITONBACKEND_RequestOutputBufferProperties(TRITONBACKEND_Request *request, cons
                                             size_t *byte_size, TRITONSERVER_MemoryType *memory_type,
                                             int64_t *memory_type_id) {
     if (request == NULL || memory_type == NULL || memory_type_id == NULL)
-        return kelp_null_error(__func__, request != NULL ? "an output" : "request");
+        return kelp_null_error(__func__, request != NULL ? NULL : "request");
     kelp_request *r = of(request);
     if (r->allocator == NULL || r->allocator->query_fn == NULL)
         return kelp_to_error(KELP_ERROR(KELP_UNAVAILABLE,

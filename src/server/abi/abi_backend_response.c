@@ -200,7 +200,7 @@ TRITONSERVER_Error *TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, voi
                                                TRITONSERVER_MemoryType *memory_type,
                                                int64_t *memory_type_id) {
     if (output == NULL || buffer == NULL || memory_type == NULL || memory_type_id == NULL)
-        return kelp_null_error(__func__, output != NULL ? "an output" : "output");
+        return kelp_null_error(__func__, output != NULL ? NULL : "output");
     kelp_output *out = (kelp_output *)output;
     KELP_ASSERT(out->response != NULL);
     TRITONSERVER_Error *error = check_unsent((TRITONBACKEND_Response *)out->response);
@@ -239,7 +239,7 @@ TRITONSERVER_Error *TRITONBACKEND_InferenceResponseOutputByName(TRITONBACKEND_Re
     if (response == NULL || name == NULL || datatype == NULL || shape == NULL || dim_count == NULL)
         return kelp_null_error(__func__, response == NULL ? "response"
                                          : name == NULL   ? "name"
-                                                          : "an output");
+                                                          : NULL);
     const kelp_response *r = (const kelp_response *)response;
     for (size_t i = 0; i < r->output_count; i++) {
         if (strcmp(kelp_text_get(&r->outputs[i]->name), name) == 0) {
@@ -256,7 +256,7 @@ TRITONSERVER_Error *TRITONBACKEND_InferenceResponseOutput(TRITONBACKEND_Response
                                                           const int64_t **shape,
                                                           uint64_t *dim_count) {
     if (response == NULL || name == NULL || datatype == NULL || shape == NULL || dim_count == NULL)
-        return kelp_null_error(__func__, response != NULL ? "an output" : "response");
+        return kelp_null_error(__func__, response != NULL ? NULL : "response");
     const kelp_response *r = (const kelp_response *)response;
     if (index >= r->output_count)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,

@@ -86,7 +86,7 @@ TRITONBACKEND_ModelInstanceSecondaryDeviceCount(TRITONBACKEND_ModelInstance *ins
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceSecondaryDeviceProperties(
     TRITONBACKEND_ModelInstance *instance, uint32_t index, const char **kind, int64_t *id) {
     if (instance == NULL || kind == NULL || id == NULL)
-        return kelp_null_error(__func__, instance != NULL ? "an output" : "instance");
+        return kelp_null_error(__func__, instance != NULL ? NULL : "instance");
     return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
                                     "out of bounds index %u: instance is configured with 0 "
                                     "secondary devices",

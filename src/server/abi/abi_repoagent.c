@@ -75,7 +75,7 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelParameter(TRITONREPOAGENT_Agent *agent,
                                                    const char **parameter_value) {
     (void)agent;
     if (model == NULL || parameter_name == NULL || parameter_value == NULL)
-        return kelp_null_error(__func__, model != NULL ? "an output" : "model");
+        return kelp_null_error(__func__, model != NULL ? NULL : "model");
     if (index >= of(model)->parameter_count)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
                                         "out of bounds index %u: the agent has %zu parameters",

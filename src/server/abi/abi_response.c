@@ -124,8 +124,7 @@ TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutput(
     if (inference_response == NULL || name == NULL || datatype == NULL || shape == NULL ||
         dim_count == NULL || base == NULL || byte_size == NULL || memory_type == NULL ||
         memory_type_id == NULL || userp == NULL)
-        return kelp_null_error(__func__,
-                               inference_response != NULL ? "an output" : "inference_response");
+        return kelp_null_error(__func__, inference_response != NULL ? NULL : "inference_response");
     TRITONSERVER_Error *error = check(inference_response);
     if (error != NULL)
         return error;

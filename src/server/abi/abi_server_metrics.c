@@ -20,7 +20,7 @@ TRITONSERVER_Error *TRITONSERVER_MetricsFormatted(TRITONSERVER_Metrics *metrics,
                                                   TRITONSERVER_MetricFormat format,
                                                   const char **base, size_t *byte_size) {
     if (metrics == NULL || base == NULL || byte_size == NULL)
-        return kelp_null_error(__func__, metrics != NULL ? "an output" : "metrics");
+        return kelp_null_error(__func__, metrics != NULL ? NULL : "metrics");
     if (format != TRITONSERVER_METRIC_PROMETHEUS)
         return kelp_to_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown metrics format '%d'", (int)format));

@@ -20,7 +20,7 @@ static TRITONSERVER_Error *check(const char *function, TRITONSERVER_Server *serv
         return NULL;
     return kelp_null_error(function, server == NULL       ? "server"
                                      : model_name == NULL ? "model_name"
-                                                          : "an output");
+                                                          : NULL);
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerModelBatchProperties(TRITONSERVER_Server *server,

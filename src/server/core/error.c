@@ -79,7 +79,10 @@ TRITONSERVER_Error *kelp_to_error(kelp_status *take_status) {
 }
 
 TRITONSERVER_Error *kelp_null_error(const char *function, const char *what) {
-    KELP_ASSERT(function != NULL && what != NULL);
+    KELP_ASSERT(function != NULL);
+    if (what == NULL)
+        return kelp_to_error(
+            KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: an output argument must not be NULL", function));
     return kelp_to_error(
         KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: '%s' must not be NULL", function, what));
 }

@@ -22,7 +22,8 @@ static inline kelp_status *kelp_from_error(TRITONSERVER_Error *error) {
 TRITONSERVER_Error_Code kelp_code_to_triton(kelp_code code);
 kelp_code kelp_code_from_triton(TRITONSERVER_Error_Code code);
 
-/* Returns INVALID_ARG: "FUNCTION: 'what' must not be NULL". */
+/* Returns INVALID_ARG: "FUNCTION: 'what' must not be NULL". If `what` is NULL, the message says
+ * that an output argument is NULL. */
 TRITONSERVER_Error *kelp_null_error(const char *function, const char *what);
 
 /* Frees an error with delay: the last 64 discarded errors stay readable, because existing backends
