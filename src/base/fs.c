@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static kelp_code code_of(int error) {
@@ -299,6 +301,23 @@ kelp_status *kelp_fs_join(kelp_allocator allocator, const char *a, const char *b
     memcpy(path + a_length, b, b_bytes);
     *out = path;
     return NULL;
+}
+
+void kelp_fs_remove_stale_socket(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat about;
+    /* A connection to a file of another kind is refused, too. */
+    if (strlen(path) >= sizeof address.sun_path || lstat(path, &about) != 0 ||
+        !S_ISSOCK(about.st_mode))
+        return;
+    memcpy(address.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    if (connect(fd, (const struct sockaddr *)&address, sizeof address) != 0 &&
+        errno == ECONNREFUSED)
+        unlink(path);
+    close(fd);
 }
 
 bool kelp_fs_is_inside(const char *relative) {

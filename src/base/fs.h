@@ -32,6 +32,9 @@ typedef enum kelp_fs_kind {
     KELP_FS_OTHER
 } kelp_fs_kind;
 kelp_fs_kind kelp_fs_kind_of(const char *path); /* follows links; NONE if it cannot be inspected */
+/* Removes a Unix socket on which no process listens, because its process was killed. Removes no
+ * other file, and ignores failures. */
+void kelp_fs_remove_stale_socket(const char *path);
 
 /* Names in a directory without . and .., hidden ones included, sorted by bytes. Free with
  * kelp_fs_names_deinit. */

@@ -139,7 +139,7 @@ static kelp_status *warm(kelp_cpu_engine *engine, const kelp_builder_config *con
 /* Reports how many operators are created, which takes the longest part of a build. */
 static bool report_operators(void *userp, size_t done, size_t total) {
     size_t max = total < INT_MAX ? total : INT_MAX;
-    return kelp_builder_config_progress(userp, "operators", "optimise",
+    return kelp_builder_config_progress(userp, "creating operators", "optimizing",
                                         (int)(done < max ? done : max), (int)max);
 }
 
@@ -180,7 +180,7 @@ static kelp_status *make_engine(image_build *build) {
                                    .progress_userp = build->config,
                                    .disable_fusion = is_unfused(build),
                                    .precision = precision_of(build)};
-    if (!kelp_builder_config_progress(build->config, "optimise", "build", 1, 3))
+    if (!kelp_builder_config_progress(build->config, "optimizing", "building", 1, 3))
         return cancelled();
     KELP_TRY(kelp_cpu_packs_create(build->runtime->allocator, true, NULL, &origin.take_packs));
     kelp_status *status =
@@ -215,7 +215,7 @@ static kelp_status *choose_contents(image_build *build) {
 }
 
 static kelp_status *write_contents(const image_build *build, owned_bytes *out) {
-    if (!kelp_builder_config_progress(build->config, "serialise", "build", 2, 3))
+    if (!kelp_builder_config_progress(build->config, "serializing", "building", 2, 3))
         return cancelled();
     if (is_stripped(build))
         KELP_TRY(check_stripped(build->engine, &build->contents));
@@ -249,7 +249,7 @@ static kelp_status *cpu_build(void *self, kelp_runtime *runtime, const kelp_netw
     kelp_graph *graph = NULL;
     owned_bytes *plan = NULL;
     (void)self;
-    if (!kelp_builder_config_progress(config, "lower", "build", 0, 3))
+    if (!kelp_builder_config_progress(config, "lowering", "building", 0, 3))
         return cancelled();
     KELP_TRY(kelp_network_lower(network, &graph));
     kelp_status *status = KELP_NEW(runtime->allocator, owned_bytes, &plan);
@@ -258,7 +258,7 @@ static kelp_status *cpu_build(void *self, kelp_runtime *runtime, const kelp_netw
         plan->alignment = KELP_CPU_IMAGE_ALIGNMENT;
         status = write_plan(runtime, network, graph, config, plan);
     }
-    if (status == NULL && !kelp_builder_config_progress(config, "done", "build", 3, 3))
+    if (status == NULL && !kelp_builder_config_progress(config, "done", "building", 3, 3))
         status = cancelled();
     kelp_graph_release(graph);
     if (status == NULL)

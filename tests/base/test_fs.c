@@ -15,7 +15,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static char root[256];
@@ -160,6 +162,29 @@ static void kinds_follow_links(void **state) {
     assert_int_equal(kelp_fs_kind_of(in_root("none")), KELP_FS_NONE);
 }
 
+static void stale_sockets_are_removed(void **state) {
+    (void)state;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = in_root("socket");
+    assert_true(strlen(path) < sizeof address.sun_path);
+    memcpy(address.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_return_code(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_return_code(listen(fd, 1), 0);
+    kelp_fs_remove_stale_socket(path);
+    assert_int_equal(kelp_fs_kind_of(path), KELP_FS_OTHER);
+    assert_return_code(close(fd), 0);
+    kelp_fs_remove_stale_socket(path);
+    assert_int_equal(kelp_fs_kind_of(path), KELP_FS_NONE);
+    kelp_fs_remove_stale_socket(path);
+    assert_null(kelp_fs_write(path, "data", 4));
+    kelp_fs_remove_stale_socket(path);
+    assert_int_equal(kelp_fs_kind_of(path), KELP_FS_FILE);
+    kelp_fs_remove_stale_socket(root);
+    assert_int_equal(kelp_fs_kind_of(root), KELP_FS_DIRECTORY);
+    assert_int_equal(remove(path), 0);
+}
+
 static void lists_are_sorted(void **state) {
     (void)state;
     static const char *const made[] = {"b", "a10", "a2", ".hidden", "Z"};
@@ -246,6 +271,7 @@ int main(void) {
         cmocka_unit_test(failures_name_the_path),
         cmocka_unit_test(devices_are_written_to),
         cmocka_unit_test(kinds_follow_links),
+        cmocka_unit_test(stale_sockets_are_removed),
         cmocka_unit_test(lists_are_sorted),
         cmocka_unit_test(paths_join),
         cmocka_unit_test(escapes_are_seen),

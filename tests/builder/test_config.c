@@ -217,9 +217,9 @@ typedef struct watched {
 static bool watch(void *userp, const char *phase, const char *parent, int step, int steps) {
     watched *w = userp;
     w->calls++;
-    if (strcmp(phase, "operators") != 0)
+    if (strcmp(phase, "creating operators") != 0)
         return true;
-    assert_string_equal(parent, "optimise");
+    assert_string_equal(parent, "optimizing");
     assert_true(step >= w->last_step && step <= steps);
     w->last_step = step;
     w->steps = steps;

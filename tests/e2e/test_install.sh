@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs a build in a temporary prefix and uses it as a stranger would: the program serves, a C program is compiled against it with
-# pkg-config and with find_package, nothing refers to the build, and all of it is small.
-#   test_install.sh BUILD_FOLDER SOURCE_FOLDER
+# Installs a build in a temporary prefix and uses it from outside: the program serves, a C program is compiled against it with
+# pkg-config and with find_package, no file refers to the build directory, and the installed size is limited.
+#   test_install.sh BUILD_DIRECTORY SOURCE_DIRECTORY
 set -euo pipefail
 build=$1
 source=$2
@@ -19,7 +19,7 @@ fail() { echo "install: FAILED: $*" >&2; exit 1; }
 say "DESTDIR is put in front of the prefix"
 DESTDIR="$work/stage" cmake --install "$build" --prefix /opt/kelp --strip >"$work/install.log" ||
     { cat "$work/install.log"; fail "cmake --install"; }
-# A prefix may be moved: what was staged for /opt/kelp is used where it lies.
+# A prefix may be moved: files installed for /opt/kelp are used in their staging directory.
 prefix=$work/moved
 mv "$work/stage/opt/kelp" "$prefix"
 
@@ -33,7 +33,7 @@ size=$(du -sb --apparent-size "$prefix" | cut -f1)
 say "everything takes $size bytes"
 [ "$size" -lt 12582912 ] || fail "more than 12 MB are installed: $(du -ab "$prefix" | sort -n | tail -n 15)"
 
-if grep -rlF "$build" "$prefix"; then fail "these files name the build folder"; fi
+if grep -rlF "$build" "$prefix"; then fail "these files name the build directory"; fi
 
 say "each installed header compiles alone, as C17 and as C++17"
 for header in "$prefix"/include/kelp/*.h "$prefix"/include/triton/core/*.h; do

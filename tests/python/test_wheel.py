@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel that pip builds is whole: it holds what it needs, and what it installs runs away from the sources."""
+"""The wheel that pip builds is complete: what it installs runs without the source directory."""
 import glob
 import os
 import shutil
@@ -35,22 +35,22 @@ def run(*words, **options):
 class Wheel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="kelp-wheel-")
+        cls.directory = tempfile.mkdtemp(prefix="kelp-wheel-")
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-        # the folder of the build is kept, so that the next test compiles what has changed only
+        # the build directory is kept, so that the next run compiles only what changed
         run(sys.executable, "-m", "pip", "wheel", ROOT, "--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check",
-            "-q", "-w", cls.folder, f"--config-settings=build-dir={BUILD}/wheel", env=environment)
-        cls.wheel, = glob.glob(cls.folder + "/kelp_runtime-*.whl")
-        cls.site = cls.folder + "/site"
+            "-q", "-w", cls.directory, f"--config-settings=build-dir={BUILD}/wheel", env=environment)
+        cls.wheel, = glob.glob(cls.directory + "/kelp_runtime-*.whl")
+        cls.site = cls.directory + "/site"
         run(sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "-q", "--disable-pip-version-check", "--target", cls.site,
             cls.wheel, env=environment)
         cls.environment = {**environment, "PYTHONPATH": cls.site}
 
     @classmethod
     def tearDownClass(cls):
-        shutil.rmtree(cls.folder)
+        shutil.rmtree(cls.directory)
 
-    def test_contents(self):
+    def test_the_wheel_contains_what_it_needs(self):
         with zipfile.ZipFile(self.wheel) as wheel:
             names = {info.filename: info.file_size for info in wheel.infolist()}
         for name in ("__init__.py", "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0",
@@ -61,7 +61,7 @@ class Wheel(unittest.TestCase):
             self.assertIn("kelp/" + name, names)
         self.assertFalse([name for name in names if name.split("/")[0] not in ("kelp",) and ".dist-info/" not in name])
         self.assertLess(sum(names.values()), 12 << 20)
-        # no library is looked for where it was built
+        # no library is searched in the build directory
         for name in ("bin/kelp", "lib/libkelp.so.0", "lib/libtritonserver.so", "_kelp*.so", "_server*.so"):
             path, = glob.glob(f"{self.site}/kelp/{name}")
             with open(path, "rb") as file:
@@ -69,12 +69,12 @@ class Wheel(unittest.TestCase):
             self.assertNotIn(BUILD.encode(), data)
             self.assertNotIn(ROOT.encode() + b"/", data)
 
-    def test_program(self):
+    def test_the_installed_program_runs(self):
         for words in ([self.site + "/bin/kelp"], [sys.executable, "-m", "kelp"]):
             self.assertRegex(run(*words, "--version", env=self.environment, cwd="/"), r"^kelp \d+\.\d+\.\d+\n$")
         self.assertIn("digit", run(self.site + "/bin/kelp", "run", DIGITS, "--random", env=self.environment))
 
-    def test_package(self):
+    def test_the_installed_package_works(self):
         self.assertRegex(run(sys.executable, "-c", CODE, ROOT, env=self.environment, cwd="/"), r"^\[.*\] \d+\.\d+\.\d+\n$")
 
     def test_c_program(self):
@@ -103,7 +103,7 @@ class Wheel(unittest.TestCase):
         for name in ("session", "builder", "layers", "docs", "wrong_arguments"):
             run(sys.executable, os.path.join(ROOT, "tests", "python", f"test_{name}.py"), env={**self.environment, "KELP_BUILD": BUILD})
 
-    def test_version(self):
+    def test_the_version_is_that_of_the_project(self):
         version = run(sys.executable, "-c", "import kelp; print(kelp.__version__)", env=self.environment, cwd="/").strip()
         self.assertIn(f"kelp_runtime-{version}-", self.wheel)
 

@@ -57,15 +57,15 @@ def run(document, build, prefix):
     environment = dict(os.environ, PYTHONPATH=build + "/python", PYTHONDONTWRITEBYTECODE="1",
                        PKG_CONFIG_PATH=prefix + "/lib/pkgconfig", LD_LIBRARY_PATH=prefix + "/lib",
                        PATH=":".join((build + "/emulated", prefix + "/bin", os.path.dirname(sys.executable), os.environ["PATH"])))
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         for name in ("examples", "tests"):
-            os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
+            os.symlink(os.path.join(ROOT, name), os.path.join(directory, name))
         for name, text in sources(document).items():
-            write(os.path.join(folder, name), text)
+            write(os.path.join(directory, name), text)
         printed = None
         for language, text, line in blocks(document):
             if language == "sh":
-                ended = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, stdin=subprocess.DEVNULL,
+                ended = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=directory, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, text=True, check=False, env=environment)
                 printed = ended.stdout
                 if ended.returncode != 0:

@@ -3,6 +3,7 @@
 #include "server/core/error.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "server/core/heap.h"
 
 #include <stdatomic.h>
@@ -25,6 +26,10 @@ TRITONSERVER_Error *kelp_to_error(kelp_status *take_status) {
 }
 
 TRITONSERVER_Error *kelp_null_error(const char *function, const char *what) {
+    KELP_ASSERT(function != NULL);
+    if (what == NULL)
+        return kelp_to_error(
+            KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: an output argument must not be NULL", function));
     return kelp_to_error(
         KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: '%s' must not be NULL", function, what));
 }
@@ -39,6 +44,6 @@ void kelp_error_discard(TRITONSERVER_Error *error) {
     for (unsigned i = 0; i < KEPT; i++)
         if (atomic_load_explicit(&kept[i], memory_order_relaxed) == status)
             return;
-    unsigned place = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % KEPT;
-    kelp_status_free(atomic_exchange_explicit(&kept[place], status, memory_order_acq_rel));
+    unsigned slot = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % KEPT;
+    kelp_status_free(atomic_exchange_explicit(&kept[slot], status, memory_order_acq_rel));
 }
