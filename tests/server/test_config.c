@@ -63,7 +63,7 @@ static void fields_without_effect_are_listed(void **state) {
          "instance_group.rate_limiter"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        kelp_model_config *config = accept(rows[i][0]);
+        kelp_model_config *config = accepts(rows[i][0]);
         kelp_buf text;
         kelp_buf_init(&text, kelp_allocator_system());
         kelp_model_config_list_unused(config, &text);
