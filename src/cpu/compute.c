@@ -2,6 +2,7 @@
 /* Models of the provider `cpu`: an ONNX model on Kelp's engine, or an engine image of any provider.
  * A model is one context; forks are further contexts of the same engine. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "engine/artifact.h"
 #include "engine/engine.h"
 #include "cpu/provider.h"
@@ -10,7 +11,7 @@ typedef struct cpu_model {
     kelp_compute_model base;
     kelp_allocator allocator;
     kelp_engine *engine;
-    kelp_context *context; /* made by init */
+    kelp_context *context; /* created by init; NULL before */
     kelp_compute_metadata metadata;
     kelp_interrupt_fn interrupt; /* polled by the context */
     void *interrupt_userp;
@@ -37,6 +38,7 @@ static kelp_status *new_model(kelp_allocator allocator, kelp_engine *engine, cpu
 }
 
 static kelp_status *new_context(cpu_model *model, kelp_context **out) {
+    KELP_ASSERT(model->engine != NULL);
     KELP_TRY(kelp_context_create(model->engine, out));
     kelp_context_warm_up(*out); /* here, not in the first inference */
     kelp_context_set_interrupt(*out, model->interrupt, model->interrupt_userp);
@@ -67,6 +69,7 @@ static kelp_status *bind_inputs(cpu_model *model, const kelp_infer_item *item) {
 static kelp_status *cpu_infer_one(kelp_compute_model *base, kelp_infer_item *item) {
     cpu_model *model = (cpu_model *)base;
     KELP_TRY(bind_inputs(model, item));
+    KELP_ASSERT(item->outputs != NULL || model->metadata.output_count == 0);
     for (size_t i = 0; i < model->metadata.output_count; i++) {
         kelp_tensor *output = &item->outputs[i];
         size_t capacity = output->data ? kelp_tensor_bytes(output) : 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engines of the provider `cpu`: its engine image is the graph after the passes, with its weights.
+/* Engines of the provider `cpu`. The engine image is the graph after the passes, with its weights.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "builder/builder.h"
 #include "builder/network.h"
 #include "cpu/image/image.h"
@@ -23,7 +24,7 @@ static bool is_marked(const kelp_network *network, const char *name) {
     return false;
 }
 
-/* Lists constants of the main block that have a name, the first of each name. */
+/* Lists the named constants of the main block. The first constant of a name counts. */
 static kelp_status *list_named(const kelp_network *network, const kelp_block *main, bool all,
                                kelp_map *seen, const char **names, size_t *inout_count) {
     for (size_t i = 0; i < main->value_count; i++) {
@@ -66,9 +67,8 @@ static kelp_status *list_refittable(const kelp_network *network, const kelp_grap
 }
 
 /* ---- build ---- */
-#define LEVEL_PREPARED                                                         \
-    3 /* from here on passes and packing are part of the build, not of loading \
-       */
+/* The lowest optimization level at which passes and packing run during the build, not the load. */
+#define LEVEL_PREPARED 3
 
 typedef struct owned_bytes {
     kelp_allocator allocator;
@@ -90,7 +90,7 @@ static kelp_status *check_workspace(kelp_cpu_engine *engine, const kelp_builder_
     kelp_cpu_engine *loaded = NULL;
     if (limit == 0)
         return NULL;
-    /* the image is loaded as a user does it, for its profiles */
+    /* only a loaded image has the profiles */
     KELP_TRY(kelp_cpu_image_load(engine->runtime, plan, length, "the plan", NULL, NULL, &loaded));
     size_t count = loaded->profile_count;
     kelp_status *status = NULL;
@@ -105,7 +105,8 @@ static kelp_status *check_workspace(kelp_cpu_engine *engine, const kelp_builder_
     return status;
 }
 
-/* A stripped engine has no schedules: one with its weights is checked instead. */
+/* Checks the workspace of a stripped engine. It has no schedules, so the same engine with its
+ * weights is checked instead. */
 static kelp_status *check_stripped(kelp_cpu_engine *engine,
                                    const kelp_cpu_image_contents *contents) {
     kelp_cpu_image_contents whole = *contents;
@@ -136,11 +137,12 @@ static kelp_status *warm(kelp_cpu_engine *engine, const kelp_builder_config *con
     return NULL;
 }
 
-/* Reports how many operators are created, which takes most of a build's time. */
-static bool tell_operators(void *userp, size_t done, size_t total) {
-    size_t most = total < INT_MAX ? total : INT_MAX;
+/* Reports how many operators have been created, the slowest step of a build. */
+static bool report_operators(void *userp, size_t done, size_t total) {
+    size_t max = total < INT_MAX ? total : INT_MAX;
+    KELP_ASSERT(done <= total);
     return kelp_builder_config_progress(userp, "operators", "optimise",
-                                        (int)(done < most ? done : most), (int)most);
+                                        (int)(done < max ? done : max), (int)max);
 }
 
 static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *network,
@@ -151,7 +153,7 @@ static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *networ
     kelp_cpu_origin origin = {.prepared = false};
     kelp_engine_options options = {
         .struct_size = sizeof options,
-        .progress = tell_operators,
+        .progress = report_operators,
         .progress_userp = config,
         .disable_fusion = (flags & KELP_BUILD_DISABLE_FUSION) != 0,
         .precision = (flags & KELP_BUILD_BF16) != 0 ? KELP_PRECISION_BF16 : KELP_PRECISION_F32};
@@ -254,8 +256,8 @@ const kelp_engine_provider kelp_cpu_engines = {
     .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
     .struct_size = sizeof(kelp_engine_provider),
     .name = "cpu",
-    /* Flags without effect are not among them: types of tensors say what is computed in, a
-     * plan's weights are mapped, not loaded, and the inspector always tells everything. */
+    /* Flags without effect are not listed: tensor types determine the precision, weights of a plan
+     * are mapped, not loaded, and the inspector always reports everything. */
     .flags = KELP_BUILD_BF16 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
              KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_DISABLE_FUSION,
     .pools = 1u << KELP_POOL_WORKSPACE,
