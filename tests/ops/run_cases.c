@@ -97,21 +97,21 @@ static const char *listed(const char *missing, const char *name) {
     return NULL;
 }
 
-/* Clears `why` when the case was to be refused and was, with the text that it names. */
-static void judge_refusal(const test_case *c, const kelp_status *status, char *why, size_t room) {
+/* Clears `why` if the case was to be rejected and was, with the expected text. */
+static void judge_rejection(const test_case *c, const kelp_status *status, char *why, size_t room) {
     if (c->output_count != 1 || strcmp(c->outputs[0].name, "!refused") != 0)
         return;
     const kelp_string *text = c->outputs[0].tensor.data;
     char found[2048];
     if (status == NULL) {
-        snprintf(why, room, "was not refused; expected '%.*s'", (int)text->length, text->data);
+        snprintf(why, room, "was not rejected: expected '%.*s'", (int)text->length, text->data);
         return;
     }
     kelp_status_format(status, found, sizeof found);
     if (memmem(found, strlen(found), text->data, text->length) != NULL)
         *why = '\0';
     else
-        snprintf(why, room, "was refused, expected with '%.*s', found '%.1500s'", (int)text->length,
+        snprintf(why, room, "was rejected: expected '%.*s', found '%.1500s'", (int)text->length,
                  text->data, found);
 }
 
@@ -129,7 +129,7 @@ static void run_case(kelp_runtime *runtime, const char *directory, const char *n
     kelp_status *status = run(runtime, path, &c, why, sizeof why);
     if (status != NULL)
         kelp_status_format(status, why, sizeof why);
-    judge_refusal(&c, status, why, sizeof why);
+    judge_rejection(&c, status, why, sizeof why);
     const char *reason = listed(missing, name);
     bool by_luck = reason != NULL && strncmp(reason, "drawn:", 6) == 0;
     if (*why == '\0') {
