@@ -9,10 +9,13 @@
 
 /* An operand map: indices of the inputs; -1: the operator lacks this input. `a`, `step` and `y`
  * have one scale and zero point; `b` has one, or one for each column; bias and addend have one
- * value for each column. v = Σ (a - a_zero)(b - b_zero) · a_scale · b_scale + bias v =
- * (saturate(round(v / step_scale) + step_zero) - step_zero) · step_scale v = act(v + addend) y =
- * saturate(round(v / y_scale) + y_zero) Steps whose operands are omitted are skipped; without
- * y_scale the result is float. The unit of an int32 bias is a_scale · b_scale. */
+ * value for each column.
+ *   v = Σ (a - a_zero)(b - b_zero) · a_scale · b_scale + bias
+ *   v = (saturate(round(v / step_scale) + step_zero) - step_zero) · step_scale
+ *   v = act(v + addend)
+ *   y = saturate(round(v / y_scale) + y_zero)
+ * Steps whose operands are omitted are skipped; without y_scale the result is float. The unit of
+ * an int32 bias is a_scale · b_scale. */
 typedef struct kelp_int8_operands {
     int8_t a_scale, a_zero, b, b_scale, b_zero, bias, step_scale, step_zero, addend, y_scale,
         y_zero;
