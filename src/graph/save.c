@@ -208,7 +208,9 @@ static kelp_status *save_tensor(saver *s, const kelp_tensor *tensor, kelp_buf *o
 
 /* ---- types ---- */
 static void save_type(const saver *s, const kelp_value *value, kelp_buf *out) {
-    static const uint32_t fields[] = {[KELP_VALUE_SEQUENCE] = 4, [KELP_VALUE_OPTIONAL] = 9};
+    /* field of TypeProto, and of the element type in it; a map's key type is not needed */
+    static const uint32_t fields[][2] = {
+        [KELP_VALUE_SEQUENCE] = {4, 1}, [KELP_VALUE_MAP] = {5, 2}, [KELP_VALUE_OPTIONAL] = {9, 1}};
     kelp_buf tensor, shape, dim, type;
     kelp_buf_init(&tensor, s->allocator);
     kelp_buf_init(&shape, s->allocator);
@@ -224,10 +226,11 @@ static void save_type(const saver *s, const kelp_value *value, kelp_buf *out) {
     }
     if (value->rank >= 0)
         kelp_wire_put_message(&tensor, 2, &shape);
-    if (value->kind == KELP_VALUE_SEQUENCE || value->kind == KELP_VALUE_OPTIONAL) {
+    if (value->kind == KELP_VALUE_SEQUENCE || value->kind == KELP_VALUE_MAP ||
+        value->kind == KELP_VALUE_OPTIONAL) {
         kelp_wire_put_message(&type, 1, &tensor); /* TypeProto.tensor_type */
-        kelp_wire_put_message(&dim, 1, &type);    /* elem_type */
-        kelp_wire_put_message(out, fields[value->kind], &dim);
+        kelp_wire_put_message(&dim, fields[value->kind][1], &type);
+        kelp_wire_put_message(out, fields[value->kind][0], &dim);
     } else {
         kelp_wire_put_message(out, 1, &tensor);
     }
@@ -242,8 +245,7 @@ static kelp_status *save_value(saver *s, const kelp_value *value, uint32_t field
     kelp_buf_init(&info, s->allocator);
     kelp_buf_init(&type, s->allocator);
     kelp_status *status = put_name(s, &info, 1, value);
-    if (value->kind != KELP_VALUE_UNKNOWN && value->kind != KELP_VALUE_MAP &&
-        value->dtype != KELP_DTYPE_INVALID) {
+    if (value->kind != KELP_VALUE_UNKNOWN && value->dtype != KELP_DTYPE_INVALID) {
         save_type(s, value, &type);
         kelp_wire_put_message(&info, 2, &type);
     }

@@ -129,13 +129,21 @@ class Run(unittest.TestCase):
             np.save(path, np.zeros((1, 2, 8, 8), dtype=np.float32))
             self.refuse(1, "image", "run", DIGITS, "--input", f"image=@{path}")
 
-    def test_lists_are_shown_and_not_taken(self):
+    def test_list_outputs_are_printed_and_written_and_list_inputs_rejected(self):
         ended = kelp("run", os.path.join(MODELS, "gives_lists.onnx"), "--input", "x=1,2,3,4")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         for words in ("parts  sequence of 2", "parts[0]  float32 [2]", "parts[1]  float32 [2]"):
             self.assertIn(words, ended.stdout)
         self.assertIn("sequence of float32", kelp("inspect", os.path.join(MODELS, "gives_lists.onnx")).stdout)
         self.refuse(1, "input 's' is a sequence", "run", os.path.join(MODELS, "lists.onnx"), "--random")
+        with tempfile.TemporaryDirectory() as folder:
+            ended = kelp("run", os.path.join(MODELS, "gives_lists.onnx"), "--input", "x=1,2,3,4", "--output-dir", folder)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertEqual(sorted(os.listdir(folder)), ["parts.0.npy", "parts.1.npy"])
+            self.assertEqual(np.load(folder + "/parts.1.npy").size, 2)
+            ended = kelp("run", os.path.join(MODELS, "gives_lists.onnx"), "--input", "x=1,2,3,4", "--output", f"parts=@{folder}/a")
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertEqual(np.load(folder + "/a.0.npy").size, 2)
 
     def test_bad_models_are_refused_in_words(self):
         models = index("bad")
@@ -168,12 +176,18 @@ class Inspect(unittest.TestCase):
         self.assertGreater(found["plan"]["steps"], 0)
         self.assertTrue(all(op["covered_by"] for op in found["operators"]))
 
-    def test_shapes_are_asked_for(self):
-        """The error suggests --shape if dynamic dimensions of 1 are invalid."""
-        ended = kelp("inspect", os.path.join(MODELS, "conv_pool.onnx"))
-        self.assertEqual(ended.returncode, 1)
+    def test_dynamic_dimensions_of_1_that_the_model_does_not_take(self):
+        """The model is ready; there is no memory plan until --shape gives valid shapes."""
+        path = os.path.join(MODELS, "conv_pool.onnx")
+        ended = kelp("inspect", path)
+        self.assertEqual(ended.returncode, 0)
         self.assertIn("specify shapes with '--shape", ended.stderr)
-        self.assertEqual(kelp("inspect", os.path.join(MODELS, "conv_pool.onnx"), "--shape", "x=1x3x32x32").returncode, 0)
+        found = json.loads(kelp("inspect", path, "--json").stdout)
+        self.assertEqual((found["ready"], found["plan"]), (True, None))
+        self.assertNotIn("--shape", kelp("inspect", path, "--shape", "x=1x3x32x32").stderr)
+        ended = kelp("inspect", path, "--shape", "x=1x3x1x1")
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("cannot run", ended.stderr)
 
     def test_uncovered_operators(self):
         ended = kelp("inspect", os.path.join(MODELS, "uncovered_op.onnx"))

@@ -37,7 +37,7 @@ ctest --test-dir my_scale/build --output-on-failure >log 2>&1 || { cat log; fail
 say "docs/backends.md, step by step"
 if [ -d "$build/python/kelp" ]; then
     ln -s "$build/python" "$prefix/python"
-    "${KELP_PYTHON:-python3}" "$source/tests/support/shown.py" "$source/docs/backends.md" --run --build "$prefix" >log 2>&1 ||
+    "${KELP_PYTHON:-python3}" "$source/tests/support/shown.py" "$source/docs/backends.md" --run --build "$prefix" --prefix "$prefix" >log 2>&1 ||
         { cat log; fail "docs/backends.md"; }
 fi
 

@@ -46,6 +46,51 @@ class Plans(unittest.TestCase):
         np.testing.assert_allclose(found["probabilities"], expected[0], rtol=1e-3, atol=1e-5)
         np.testing.assert_array_equal(found["digit"], expected[1])
 
+    def classifier(self):
+        """A classifier as skl2onnx writes it: a label, and a sequence of maps with the probabilities."""
+        probabilities = onnx.ValueInfoProto(name="probabilities")
+        probabilities.type.sequence_type.elem_type.map_type.key_type = TensorProto.INT64
+        probabilities.type.sequence_type.elem_type.map_type.value_type.tensor_type.elem_type = TensorProto.FLOAT
+        nodes = [helper.make_node("LinearClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml", classlabels_ints=[0, 1, 2],
+                                  coefficients=[0.1 * i for i in range(9)], intercepts=[0.3, 0.2, 0.1], post_transform="SOFTMAX"),
+                 helper.make_node("ZipMap", ["scores"], ["probabilities"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2])]
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])],
+                                  [helper.make_tensor_value_info("label", TensorProto.INT64, ["n"]), probabilities])
+        path = os.path.join(self.folder, "classifier.onnx")
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)],
+                                    ir_version=8), path)
+        return path
+
+    def test_a_plan_keeps_outputs_that_are_sequences_and_maps(self):
+        path, plan = self.classifier(), os.path.join(self.folder, "classifier.plan")
+        self.assertEqual(kelp("build", path, "-o", plan).returncode, 0)
+        for file in (path, plan):
+            ended = kelp("run", file, "--random", "--shape", "x=2x3", "--json")
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertEqual([output["name"] for output in json.loads(ended.stdout)["outputs"]], ["label", "probabilities"])
+        direct, planned = (kelp("run", file, "--random", "--shape", "x=2x3", "--json").stdout for file in (path, plan))
+        self.assertEqual(direct, planned)
+
+    def test_a_model_with_list_outputs_serves_its_tensors(self):
+        for source, name in ((self.classifier(), "model.onnx"), (os.path.join(self.folder, "classifier.plan"), "model.plan")):
+            with self.subTest(name):
+                if name == "model.plan":
+                    self.assertEqual(kelp("build", self.classifier(), "-o", source).returncode, 0)
+                repository = os.path.join(self.folder, "lists-" + name)
+                os.makedirs(os.path.join(repository, "classifier", "1"))
+                shutil.copy(source, os.path.join(repository, "classifier", "1", name))
+                if name == "model.plan":
+                    with open(os.path.join(repository, "classifier", "config.pbtxt"), "w", encoding="utf-8") as file:
+                        file.write('backend: "kelp"\ndefault_model_filename: "model.plan"\n')
+                with Server("--model-repository", repository) as server:
+                    metadata = json.loads(server.call("GET", "/v2/models/classifier")[2])
+                    self.assertEqual([output["name"] for output in metadata["outputs"]], ["label"])
+                    status, response = server.infer("classifier", {"inputs": [
+                        {"name": "x", "datatype": "FP32", "shape": [1, 3], "data": [0, 0, 0]}]})
+                    self.assertEqual(status, 200, response)
+                    self.assertEqual([output["name"] for output in response["outputs"]], ["label"])
+                    self.assertIn("output 'probabilities' is left out", server.log())
+
     def test_every_model_gives_the_same_as_a_plan(self):
         with open(os.path.join(support.MODELS, "index.tsv"), encoding="utf-8") as index:
             models = [line.split("\t")[0] for line in index

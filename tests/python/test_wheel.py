@@ -54,7 +54,10 @@ class Wheel(unittest.TestCase):
         with zipfile.ZipFile(self.wheel) as wheel:
             names = {info.filename: info.file_size for info in wheel.infolist()}
         for name in ("__init__.py", "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0",
-                     "lib/libtritonserver.so", "kernels/README"):
+                     "lib/libtritonserver.so", "kernels/README", "include/kelp/backend.h", "include/kelp/layers.inc",
+                     "include/triton/core/tritonserver.h", "lib/libkelp_backend.a", "lib/cmake/kelp/kelp-config.cmake",
+                     "lib/pkgconfig/kelp.pc", "backends/addsub/libtriton_addsub.so", "backends/addsub/config.pbtxt",
+                     "share/bash-completion/completions/kelp"):
             self.assertIn("kelp/" + name, names)
         self.assertFalse([name for name in names if name.split("/")[0] not in ("kelp",) and ".dist-info/" not in name])
         self.assertLess(sum(names.values()), 12 << 20)
@@ -73,6 +76,32 @@ class Wheel(unittest.TestCase):
 
     def test_package(self):
         self.assertRegex(run(sys.executable, "-c", CODE, ROOT, env=self.environment, cwd="/"), r"^\[.*\] \d+\.\d+\.\d+\n$")
+
+    def test_c_program(self):
+        """Compiles and runs the C program of the README with the headers and libraries of the wheel."""
+        with tempfile.TemporaryDirectory() as folder:
+            run(sys.executable, ROOT + "/tests/support/shown.py", ROOT + "/README.md", "digits.c", folder + "/digits.c")
+            include, libraries = run(sys.executable, "-c", "import kelp; print(kelp.get_include()); print(*kelp.get_library_dirs())",
+                                     env=self.environment, cwd="/").splitlines()
+            self.assertTrue(include.startswith(self.site), include)
+            run("cc", "-std=c17", folder + "/digits.c", "-o", folder + "/digits", "-I", include, "-L", libraries, "-lkelp",
+                "-Wl,-rpath," + libraries)
+            self.assertEqual(run(folder + "/digits", cwd=ROOT), "digit 1\n")
+
+    def test_new_backend(self):
+        """Makes, builds and tests a backend with what the wheel contains, as `kelp new backend` says."""
+        program = self.site + "/bin/kelp"
+        with tempfile.TemporaryDirectory() as folder:
+            said = run(program, "new", "backend", "my_scale", env=self.environment, cwd=folder)
+            self.assertIn(f"-DCMAKE_PREFIX_PATH={self.site}/kelp", said)
+            environment = {**self.environment, "PATH": self.site + "/kelp/bin:" + os.environ["PATH"]}
+            run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.site}/kelp", env=environment, cwd=folder + "/my_scale")
+            run("cmake", "--build", "build", env=environment, cwd=folder + "/my_scale")
+            run("ctest", "--test-dir", "build", "--output-on-failure", env=environment, cwd=folder + "/my_scale")
+
+    def test_suites(self):
+        for name in ("session", "builder", "layers", "docs", "wrong_arguments"):
+            run(sys.executable, os.path.join(ROOT, "tests", "python", f"test_{name}.py"), env={**self.environment, "KELP_BUILD": BUILD})
 
     def test_version(self):
         version = run(sys.executable, "-c", "import kelp; print(kelp.__version__)", env=self.environment, cwd="/").strip()

@@ -179,10 +179,8 @@ typedef struct plan {
 
 static kelp_status *make_plan(const inspect_options *o, kelp_cli_model *model, plan *out) {
     kelp_inputs inputs = {0};
-    model->providers = o->providers;
-    kelp_status *status = kelp_cli_model_build(model, true);
-    if (status == NULL)
-        status = kelp_inputs_init(&inputs, model->engine, NULL, &o->shapes, KELP_FILL_ZERO);
+    kelp_status *status =
+        kelp_inputs_init(&inputs, model->engine, NULL, &o->shapes, KELP_FILL_ZERO);
     if (status == NULL)
         status = kelp_inputs_bind(&inputs, model->context);
     if (status == NULL)
@@ -435,17 +433,29 @@ static void json_plan(kelp_json_writer *w, const plan *p) {
     kelp_json_end_object(w);
 }
 
-/* Returns true if all inputs are tensors and one has a dynamic dimension. */
-static bool has_open_extents(const kelp_block *block) {
-    bool open = false;
+/* Returns true if an input has a dynamic dimension, or is not a tensor: then a run with zeros in
+ * the smallest shapes says nothing about the model. */
+static bool has_dynamic_inputs(const kelp_block *block) {
     for (size_t i = 0; i < kelp_block_input_count(block); i++) {
         const kelp_value *value = kelp_block_input(block, i);
         if (kelp_value_kind_of(value) != KELP_VALUE_TENSOR)
-            return false;
+            return true;
         for (int32_t axis = 0; axis < kelp_value_rank(value); axis++)
-            open = open || kelp_value_dim(value, axis, NULL) < 0;
+            if (kelp_value_dim(value, axis, NULL) < 0)
+                return true;
     }
-    return open;
+    return false;
+}
+
+/* Says why there is no memory plan, and frees the status. */
+static void say_no_plan(const char *path, kelp_status *take_reason) {
+    char text[1024];
+    kelp_status_format(take_reason, text, sizeof text);
+    fprintf(stderr,
+            "kelp: no memory plan for '%s' with dynamic dimensions of 1; specify shapes with "
+            "'--shape NAME=1x3x48x320': %s\n",
+            path, text);
+    kelp_status_free(take_reason);
 }
 
 static void append(void *userp, const char *text, size_t length) {
@@ -468,10 +478,19 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
     KELP_TRY(sorted_rows(s, &rows));
     kelp_status *not_ready =
         o->providers != NULL ? NULL : kelp_opset_check_ready(s->registry, model->graph);
+    kelp_status *no_plan = NULL;
     plan p = {0};
-    bool not_ready_shapes = not_ready == NULL && o->shapes.count == 0;
+    if (not_ready == NULL) {
+        model->providers = o->providers;
+        not_ready = kelp_cli_model_build(model, true);
+    }
     if (not_ready == NULL)
-        not_ready = make_plan(o, model, &p);
+        no_plan = make_plan(o, model, &p);
+    bool shapes_unknown = o->shapes.count == 0 && has_dynamic_inputs(kelp_graph_main(model->graph));
+    if (no_plan != NULL && !shapes_unknown) {
+        not_ready = no_plan;
+        no_plan = NULL;
+    }
     if (o->json) {
         kelp_json_writer writer;
         kelp_json_writer_init(&writer, text);
@@ -479,7 +498,7 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
         json_model(&writer, model->graph);
         json_operators(&writer, s, rows);
         kelp_json_key(&writer, "ready");
-        kelp_json_put_bool(&writer, p.made);
+        kelp_json_put_bool(&writer, not_ready == NULL);
         json_plan(&writer, &p);
         json_parts(&writer, model->engine);
         kelp_json_end_object(&writer);
@@ -493,14 +512,11 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
             text_parts(model->engine, text);
     }
     kelp_status *printed = kelp_cli_print(text);
+    if (no_plan != NULL)
+        say_no_plan(o->positionals.items[0], no_plan);
     if (not_ready == NULL)
         return printed;
     kelp_status_free(printed);
-    if (not_ready_shapes && has_open_extents(kelp_graph_main(model->graph)))
-        return KELP_ANNOTATE(not_ready,
-                             "'%s' cannot run with dynamic dimensions of 1; specify shapes with "
-                             "'--shape NAME=1x3x48x320'",
-                             o->positionals.items[0]);
     return KELP_ANNOTATE(not_ready, "'%s' cannot run", o->positionals.items[0]);
 }
 

@@ -11,6 +11,7 @@
 #include "cli/inputs.h"
 #include "cli/show.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -160,7 +161,37 @@ static kelp_status *output_path(const char *directory, const char *name, char **
     return status;
 }
 
+static kelp_status *save_output(const char *path, const char *name, const kelp_tensor *tensor);
+
+/* Writes each element of a sequence, optional or map to a file of its own: y.npy becomes y.0.npy,
+ * y.1.npy and so on, or y.keys.npy and y.values.npy. */
+static kelp_status *save_elements(const char *path, const char *name, const kelp_tensor *list) {
+    size_t stem = strlen(path);
+    if (stem >= 4 && strcmp(path + stem - 4, ".npy") == 0)
+        stem -= 4;
+    if (list->shape[0] == 0)
+        fprintf(stderr, "kelp: output '%s' has no elements: no file is written\n", name);
+    kelp_buf file;
+    kelp_buf_init(&file, kelp_allocator_system());
+    kelp_status *status = NULL;
+    for (int64_t i = 0; i < list->shape[0] && status == NULL; i++) {
+        kelp_buf_clear(&file);
+        kelp_buf_append(&file, path, stem);
+        if (list->rank == 3)
+            kelp_buf_append_cstr(&file, i == 0 ? ".keys.npy" : ".values.npy");
+        else
+            kelp_buf_printf(&file, ".%" PRId64 ".npy", i);
+        const char *text = kelp_buf_cstr(&file);
+        status = text != NULL ? save_output(text, name, (const kelp_tensor *)list->data + i)
+                              : kelp_buf_status(&file);
+    }
+    kelp_buf_deinit(&file);
+    return status;
+}
+
 static kelp_status *save_output(const char *path, const char *name, const kelp_tensor *tensor) {
+    if (tensor->dtype == KELP_LIST)
+        return save_elements(path, name, tensor);
     kelp_status *status = kelp_npy_save(path, name, tensor);
     if (status != NULL)
         return KELP_ANNOTATE(status, "cannot write output '%s'", name);
@@ -344,7 +375,9 @@ const kelp_command kelp_cmd_run = {
     .name = "run",
     .summary = "run a model",
     .usage = "MODEL.onnx|FILE.plan --input NAME=@FILE.npy [options]",
-    .details = "Prints the outputs, or writes them to .npy files.",
+    .details =
+        "Prints the outputs, or writes them to .npy files. The elements of a sequence or map "
+        "have a file\neach: NAME.0.npy, NAME.keys.npy and so on.",
     .examples = "  kelp run model.onnx --input image=@examples/requests/digits.npy\n"
                 "  kelp run model.onnx --input x=1,2,3,4 --shape x=2x2 --output y=@y.npy\n"
                 "  kelp run model.onnx --random --shape ids=1x128 --repeat 100 --profile",
