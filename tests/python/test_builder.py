@@ -156,15 +156,23 @@ class BuilderTests(unittest.TestCase):
         np.testing.assert_array_equal(engine.run({"x": x})["y"], x)
 
     def test_runtime(self):
-        heard = []
-        runtime = kelp.Runtime(threads=1, log=lambda level, text: heard.append((level, text)), log_level="verbose")
-        plan = kelp.Builder(runtime=runtime).build(self.linear(np.eye(4, dtype="float32")))
+        lines = []
+        runtime = kelp.Runtime(threads=1, log=lambda level, text: lines.append((level, text)), log_level="verbose")
+        builder = kelp.Builder(runtime=runtime)
+        network = builder.create_network()
+        network.mark_output(network.add_identity(network.add_input("x", "float32", (-1, 4))), "y")
+        plan = builder.build(network)
+        self.assertRegex("\n".join(text for _, text in lines), rf"plan of {len(plan)} bytes for provider 'cpu' built in \d+\.\d ms")
         engine = runtime.load(plan)
+        self.assertEqual(lines[-1][0], "info")
+        self.assertRegex(lines[-1][1], r"^plan 'plan': engine of provider 'cpu' with \d+ nodes")
+        silent = []
+        kelp.Runtime(log=lambda *line: silent.append(line), log_level="warning").load(plan)
+        self.assertEqual(silent, [])
         del runtime
         gc.collect()
         x = np.ones((1, 4), "float32")
         np.testing.assert_array_equal(engine.run({"x": x})["y"], x)
-        self.assertTrue(all(level in ("error", "warning", "info", "verbose") and isinstance(text, str) for level, text in heard))
         self.raises("INVALID_ARGUMENT", kelp.Runtime, log_level="loud", words=("'loud'", "verbose"))
         self.raises("INVALID_ARGUMENT", kelp.Runtime().load, b"KELPPLAN", words=("plan",))
 

@@ -50,6 +50,30 @@ static void shows(const kelp_model_config *config, const char *part) {
     "        { name: \"INPUT1\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n" \
     "output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: 16 }\n"
 
+static void fields_without_effect_are_listed(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {
+        {ADDSUB, ""},
+        {ADDSUB "dynamic_batching { }", ""},
+        {ADDSUB "dynamic_batching { max_queue_delay_microseconds: 0 preserve_ordering: false }",
+         ""},
+        {ADDSUB "dynamic_batching { preferred_batch_size: [ 4, 8 ] preserve_ordering: true }",
+         "dynamic_batching.preferred_batch_size, dynamic_batching.preserve_ordering"},
+        {ADDSUB "dynamic_batching { default_queue_policy { max_queue_size: 3 } }", ""},
+        {ADDSUB "instance_group [ { count: 1 }, { rate_limiter { priority: 2 } } ]",
+         "instance_group.rate_limiter"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        kelp_model_config *config = accept(rows[i][0]);
+        kelp_buf text;
+        kelp_buf_init(&text, kelp_allocator_system());
+        kelp_model_config_list_unused(config, &text);
+        assert_string_equal(kelp_buf_cstr(&text), rows[i][1]);
+        kelp_buf_deinit(&text);
+        kelp_model_config_release(config);
+    }
+}
+
 static void a_configuration_is_read_and_filled_in(void **state) {
     (void)state;
     kelp_model_config *config = accept(ADDSUB);
@@ -216,6 +240,7 @@ static void preferences_fill_only_what_was_not_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_configuration_is_read_and_filled_in),
+        cmocka_unit_test(fields_without_effect_are_listed),
         cmocka_unit_test(clients_see_every_default),
         cmocka_unit_test(schedulers_parameters_and_groups_are_understood),
         cmocka_unit_test(mistakes_are_shown_with_their_place),

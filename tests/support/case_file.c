@@ -2,7 +2,7 @@
 /* See case_file.h. */
 #include "support/case_file.h"
 
-#include "onnx/model.h"
+#include "onnx/reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>

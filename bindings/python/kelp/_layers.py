@@ -6,35 +6,11 @@ import ctypes
 import numpy
 
 from . import _capi
-from ._capi import call, dtype_number, get, make, number, numbered, options, shape
+from ._capi import call, dtype_number, get, make, number, options, shape
+from ._enums import (Activation, Collective, Coordinates, Elementwise, Fill, GatherMode, Interpolation, LayerType, LoopOutput, MatrixOp,
+                     PaddingMode, Pooling, Reduce, Rounding, SampleMode, ScaleMode, ScatterMode, Unary)
 from ._error import Code, KelpError
 from ._handle import Handle
-
-LayerType = numbered("LayerType", " ".join("""
-INPUT PARSED ACTIVATION ASSERTION ATTENTION CAST COLLECTIVE CONCATENATION CONDITIONAL_INPUT CONDITIONAL_OUTPUT CONSTANT CONVOLUTION
-CUMULATIVE DECONVOLUTION DEQUANTIZE DYNAMIC_QUANTIZE EINSUM ELEMENTWISE FILL GATHER GRID_SAMPLE IDENTITY ITERATOR KV_CACHE_UPDATE
-LOOP_OUTPUT LRN MATRIX_MULTIPLY MOE NMS NON_ZERO NORMALIZATION ONE_HOT PADDING PARAMETRIC_RELU POOLING QUANTIZE RAGGED_SOFTMAX RECURRENCE
-REDUCE RESIZE REVERSE_SEQUENCE ROTARY_EMBEDDING SCALE SCATTER SELECT SHAPE SHUFFLE SLICE SOFTMAX SQUEEZE TOPK UNARY UNSQUEEZE
-""".split()), "Types of layers.")
-Activation = numbered("Activation", "RELU SIGMOID TANH LEAKY_RELU ELU SELU SOFTSIGN SOFTPLUS CLIP HARD_SIGMOID SCALED_TANH "
-                      "THRESHOLDED_RELU GELU_ERF GELU_TANH", "Activations.")
-Unary = numbered("Unary", "EXP LOG SQRT RECIP ABS NEG SIN COS TAN SINH COSH ASIN ACOS ATAN ASINH ACOSH ATANH CEIL FLOOR ERF NOT SIGN "
-                 "ROUND ISINF ISNAN", "Functions of one tensor.")
-Elementwise = numbered("Elementwise", "SUM PROD MAX MIN SUB DIV POW FLOOR_DIV AND OR XOR EQUAL GREATER LESS", "Functions of two tensors.")
-ScaleMode = numbered("ScaleMode", "UNIFORM CHANNEL ELEMENTWISE", "Number of coefficients of a scale layer.")
-PaddingMode = numbered("PaddingMode", "EXPLICIT_ROUND_DOWN EXPLICIT_ROUND_UP SAME_UPPER SAME_LOWER", "Padding of windows.")
-Pooling = numbered("Pooling", "MAX AVERAGE BLEND", "Types of pooling.")
-Interpolation = numbered("Interpolation", "NEAREST LINEAR CUBIC", "Interpolation modes.")
-Coordinates = numbered("Coordinates", "ALIGN_CORNERS ASYMMETRIC HALF_PIXEL", "Coordinate transformations of a resize layer.")
-Rounding = numbered("Rounding", "HALF_UP HALF_DOWN FLOOR CEIL", "Rounding of coordinates in nearest mode.")
-SampleMode = numbered("SampleMode", "STRICT WRAP CLAMP FILL REFLECT", "Values outside of a tensor.")
-GatherMode = numbered("GatherMode", "DEFAULT ELEMENT ND", "Modes of gather and scatter layers.")
-ScatterMode = numbered("ScatterMode", "ELEMENT ND", "Modes of gather and scatter layers.")
-Fill = numbered("Fill", "LINSPACE RANDOM_UNIFORM RANDOM_NORMAL", "Types of fill layers.")
-Reduce = numbered("Reduce", "SUM PROD MAX MIN AVERAGE NONE", "Operations of reduce layers.")
-MatrixOp = numbered("MatrixOp", "NONE TRANSPOSE VECTOR", "Use of a GEMM operand.")
-Collective = numbered("Collective", "ALL_REDUCE ALL_GATHER BROADCAST REDUCE REDUCE_SCATTER", "Collective operations.")
-LoopOutput = numbered("LoopOutput", "LAST_VALUE CONCATENATE REVERSE", "Types of loop outputs.")
 
 
 class Tensor(Handle):

@@ -12,44 +12,22 @@
 [[0.0, 0.0, 2.0]]
 """
 import ctypes
-import enum
 import os
 import tempfile
 
 from . import _capi
 from ._capi import call, get, library, make
 from ._engine import Context, Engine, IoInfo, Runtime
+from ._enums import (Activation, BuilderFlag, Collective, Coordinates, Elementwise, Fill, GatherMode, Interpolation, LayerType, LoopOutput,
+                     MatrixOp, MemoryPool, PaddingMode, Pooling, Reduce, Rounding, SampleMode, ScaleMode, ScatterMode, Unary)
 from ._error import Code, KelpError
 from ._handle import Handle
-from ._layers import (Activation, Collective, Coordinates, Elementwise, Fill, GatherMode, Interpolation, Layer, LayerType, Layers, Loop,
-                      LoopOutput, MatrixOp, PaddingMode, Pooling, Reduce, Rounding, SampleMode, ScaleMode, ScatterMode, Tensor, Unary,
-                      Conditional)
+from ._layers import Conditional, Layer, Layers, Loop, Tensor
 
 __all__ = ["Activation", "BuilderFlag", "Builder", "Collective", "Conditional", "Context", "Coordinates", "Elementwise", "Engine", "Fill",
            "GatherMode", "Interpolation", "IoInfo", "Layer", "LayerType", "Loop", "LoopOutput", "MatrixOp", "MemoryPool", "Network",
            "PaddingMode", "Plan", "Pooling", "Reduce", "Rounding", "Runtime",
            "SampleMode", "ScaleMode", "ScatterMode", "Tensor", "Unary"]
-
-
-class BuilderFlag(enum.IntFlag):
-    """Flags of a build: precisions, refit, fusion."""
-
-    FP16 = 1
-    BF16 = 2
-    INT8 = 4
-    FP8 = 8
-    TF32 = 16
-    REFIT = 32
-    REFIT_INDIVIDUAL = 64
-    STRIP_WEIGHTS = 128
-    WEIGHT_STREAMING = 256
-    VERSION_COMPATIBLE = 512
-    DISABLE_FUSION = 1024
-    MONITOR_MEMORY = 2048
-    DETAILED = 4096
-
-
-MemoryPool = _capi.numbered("MemoryPool", "WORKSPACE HOST DEVICE", "Memory pools that a build can limit.")
 
 
 def flag_bits(flags):

@@ -4,10 +4,11 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/json.h"
 #include "base/map.h"
-#include "cli/inputs.h"
+#include "cli/model.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,12 +22,8 @@ typedef struct inspect_options {
 } inspect_options;
 
 static const kelp_arg_spec specs[] = {
-    {.name = "shape",
-     .letter = 's',
-     .kind = KELP_OPTION_LIST,
-     .offset = offsetof(inspect_options, shapes),
-     .value = "NAME=1x8x8",
-     .help = "shape of an input for the memory plan (dynamic dimensions are 1)"},
+    KELP_CLI_SHAPE(offsetof(inspect_options, shapes),
+                   "shape of an input for the memory plan (dynamic dimensions are 1)"),
     KELP_CLI_PLUGIN(offsetof(inspect_options, plugin)),
     KELP_CLI_PROVIDERS(offsetof(inspect_options, providers),
                        "providers in order of priority; shows the subgraphs of each"),
@@ -128,6 +125,7 @@ static kelp_status *sorted_rows(survey *s, op_row ***out) {
     size_t count = 0;
     for (kelp_map_entry *e = NULL; (e = kelp_map_next(&s->rows, e)) != NULL;)
         rows[count++] = e->value;
+    KELP_ASSERT(count == s->rows.count);
     qsort(rows, count, sizeof(op_row *), by_name);
     *out = rows;
     return NULL;
@@ -143,10 +141,10 @@ static void put_shape(const kelp_value *value, kelp_buf *out) {
     kelp_buf_append_char(out, '[');
     for (int32_t axis = 0; axis < rank; axis++) {
         const char *symbol = NULL;
-        int64_t extent = kelp_value_dim(value, axis, &symbol);
+        int64_t dim = kelp_value_dim(value, axis, &symbol);
         kelp_buf_append_cstr(out, axis ? "," : "");
-        if (extent >= 0)
-            kelp_buf_append_i64(out, extent);
+        if (dim >= 0)
+            kelp_buf_append_i64(out, dim);
         else
             kelp_buf_append_cstr(out, symbol != NULL && *symbol ? symbol : "?");
     }
@@ -256,6 +254,7 @@ static void text_operators(const survey *s, op_row *const *rows, kelp_buf *out) 
 }
 
 static void text_plan(const plan *p, kelp_buf *out) {
+    KELP_ASSERT(p->made);
     char a[32], b[32], c[32], d[32], e[32];
     kelp_buf_printf(
         out,
@@ -279,17 +278,17 @@ static void text_names(const kelp_block *body, bool inputs, kelp_buf *out) {
             kelp_value_name(inputs ? kelp_block_input(body, i) : kelp_block_output(body, i)));
 }
 
-static void text_parts(const kelp_engine *engine, kelp_buf *out) {
+static void text_subgraphs(const kelp_engine *engine, kelp_buf *out) {
     size_t count = kelp_engine_subgraph_count(engine);
     if (count > 0)
         kelp_buf_append_cstr(out, "subgraphs\n");
     for (size_t i = 0; i < count; i++) {
-        kelp_subgraph_info part = kelp_engine_subgraph(engine, i);
-        kelp_buf_printf(out, "  %s  %s, %zu nodes: ", part.name, part.provider,
-                        kelp_block_node_count(part.body));
-        text_names(part.body, true, out);
+        kelp_subgraph_info subgraph = kelp_engine_subgraph(engine, i);
+        kelp_buf_printf(out, "  %s  %s, %zu nodes: ", subgraph.name, subgraph.provider,
+                        kelp_block_node_count(subgraph.body));
+        text_names(subgraph.body, true, out);
         kelp_buf_append_cstr(out, " -> ");
-        text_names(part.body, false, out);
+        text_names(subgraph.body, false, out);
         kelp_buf_append_char(out, '\n');
     }
 }
@@ -325,11 +324,11 @@ static void json_value(kelp_json_writer *w, const kelp_value *value) {
         kelp_json_begin_array(w);
         for (int32_t axis = 0; axis < rank; axis++) {
             const char *symbol = NULL;
-            int64_t extent = kelp_value_dim(value, axis, &symbol);
-            if (extent < 0 && symbol != NULL && *symbol)
+            int64_t dim = kelp_value_dim(value, axis, &symbol);
+            if (dim < 0 && symbol != NULL && *symbol)
                 kelp_json_put_cstr(w, symbol);
             else
-                kelp_json_put_i64(w, extent);
+                kelp_json_put_i64(w, dim);
         }
         kelp_json_end_array(w);
     }
@@ -396,18 +395,18 @@ static void json_names(kelp_json_writer *w, const char *key, const kelp_block *b
     kelp_json_end_array(w);
 }
 
-static void json_parts(kelp_json_writer *w, const kelp_engine *engine) {
+static void json_subgraphs(kelp_json_writer *w, const kelp_engine *engine) {
     size_t count = engine != NULL ? kelp_engine_subgraph_count(engine) : 0;
     kelp_json_key(w, "parts");
     kelp_json_begin_array(w);
     for (size_t i = 0; i < count; i++) {
-        kelp_subgraph_info part = kelp_engine_subgraph(engine, i);
+        kelp_subgraph_info subgraph = kelp_engine_subgraph(engine, i);
         kelp_json_begin_object(w);
-        json_text(w, "name", part.name);
-        json_text(w, "provider", part.provider);
-        json_u64(w, "nodes", kelp_block_node_count(part.body));
-        json_names(w, "inputs", part.body, true);
-        json_names(w, "outputs", part.body, false);
+        json_text(w, "name", subgraph.name);
+        json_text(w, "provider", subgraph.provider);
+        json_u64(w, "nodes", kelp_block_node_count(subgraph.body));
+        json_names(w, "inputs", subgraph.body, true);
+        json_names(w, "outputs", subgraph.body, false);
         kelp_json_end_object(w);
     }
     kelp_json_end_array(w);
@@ -433,8 +432,8 @@ static void json_plan(kelp_json_writer *w, const plan *p) {
     kelp_json_end_object(w);
 }
 
-/* Returns true if an input has a dynamic dimension, or is not a tensor: then a run with zeros in
- * the smallest shapes says nothing about the model. */
+/* Returns true if an input has a dynamic dimension or is not a tensor. A failed run with dimensions
+ * of 1 does not mean that such a model is not supported. */
 static bool has_dynamic_inputs(const kelp_block *block) {
     for (size_t i = 0; i < kelp_block_input_count(block); i++) {
         const kelp_value *value = kelp_block_input(block, i);
@@ -447,8 +446,8 @@ static bool has_dynamic_inputs(const kelp_block *block) {
     return false;
 }
 
-/* Says why there is no memory plan, and frees the status. */
-static void say_no_plan(const char *path, kelp_status *take_reason) {
+/* Reports why there is no memory plan, and frees the status. */
+static void report_no_plan(const char *path, kelp_status *take_reason) {
     char text[1024];
     kelp_status_format(take_reason, text, sizeof text);
     fprintf(stderr,
@@ -500,7 +499,7 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
         kelp_json_key(&writer, "ready");
         kelp_json_put_bool(&writer, not_ready == NULL);
         json_plan(&writer, &p);
-        json_parts(&writer, model->engine);
+        json_subgraphs(&writer, model->engine);
         kelp_json_end_object(&writer);
         kelp_buf_append_char(text, '\n');
     } else {
@@ -509,11 +508,11 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
         if (p.made)
             text_plan(&p, text);
         if (p.made)
-            text_parts(model->engine, text);
+            text_subgraphs(model->engine, text);
     }
     kelp_status *printed = kelp_cli_print(text);
     if (no_plan != NULL)
-        say_no_plan(o->positionals.items[0], no_plan);
+        report_no_plan(o->positionals.items[0], no_plan);
     if (not_ready == NULL)
         return printed;
     kelp_status_free(printed);

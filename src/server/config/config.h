@@ -264,6 +264,9 @@ kelp_status *kelp_model_config_latency(const kelp_model_config *config,
                                        kelp_latency_options *out) KELP_MUST_USE;
 
 /* Return an input or output by name, or NULL. */
+/* Appends the paths of fields that are set and have no effect, separated by ", ". */
+void kelp_model_config_list_unused(const kelp_model_config *config, kelp_buf *out);
+
 const kelp_config_io *kelp_model_config_input(const kelp_model_config *config, kelp_str name);
 const kelp_config_io *kelp_model_config_output(const kelp_model_config *config, kelp_str name);
 /* Returns the string value of parameters[key], or NULL. */

@@ -2,6 +2,8 @@
 /* The typed view of a configuration. */
 #include "server/config/view.h"
 
+#include "base/triton/convert.h"
+
 #include <string.h>
 
 const char *kelp_config_text(kelp_arena *arena, const kelp_config_message *message,
@@ -87,12 +89,7 @@ static bool view_io(kelp_arena *arena, const kelp_config_message *from, kelp_con
     to->name_length = strlen(to->name);
     to->rank = (uint32_t)rank;
     to->data_type = (TRITONSERVER_DataType)kelp_config_number(from, "data_type");
-    /* the schema has the order of TRITONSERVER_DataType */
-    static const kelp_dtype dtypes[] = {KELP_DTYPE_INVALID, KELP_BOOL,   KELP_U8,  KELP_U16,
-                                        KELP_U32,           KELP_U64,    KELP_I8,  KELP_I16,
-                                        KELP_I32,           KELP_I64,    KELP_F16, KELP_F32,
-                                        KELP_F64,           KELP_STRING, KELP_BF16};
-    to->dtype = dtypes[to->data_type];
+    to->dtype = kelp_dtype_from_triton(to->data_type);
     to->has_reshape = reshape != NULL;
     if (reshape != NULL) {
         if (!copy_i64s(arena, kelp_config_get(reshape, "shape"), &to->reshape, &rank))

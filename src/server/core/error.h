@@ -17,9 +17,6 @@ static inline kelp_status *kelp_from_error(TRITONSERVER_Error *error) {
     return (kelp_status *)error;
 }
 
-TRITONSERVER_Error_Code kelp_code_to_triton(kelp_code code);
-kelp_code kelp_code_from_triton(TRITONSERVER_Error_Code code);
-
 /* Returns INVALID_ARG: "FUNCTION: 'what' must not be NULL". */
 TRITONSERVER_Error *kelp_null_error(const char *function, const char *what);
 

@@ -26,7 +26,8 @@ typedef enum kelp_latency_kind {
 enum { KELP_LATENCY_MAX_QUANTILES = 16 };
 
 /* The metrics' configuration: counter_latencies, histogram_latencies, summary_latencies,
- * summary_quantiles ("0.5:0.05,0.9:0.01": a quantile and the error that is allowed). */
+ * summary_quantiles ("0.5:0.05,0.9:0.01": a quantile and the permitted error of its rank, which is
+ * always met because ranks are exact). */
 typedef struct kelp_latency_rules {
     bool counters, histograms, summaries;
     double quantiles[KELP_LATENCY_MAX_QUANTILES];
