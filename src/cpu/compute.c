@@ -133,6 +133,7 @@ static kelp_status *cpu_infer_one(kelp_compute_model *base, kelp_infer_item *ite
     for (size_t i = 0; i < model->metadata.output_count; i++) {
         kelp_tensor *output = &item->outputs[i];
         size_t capacity = output->data ? kelp_tensor_bytes(output) : 0;
+        KELP_ASSERT(model->output_index[i] < model->engine_output_count);
         KELP_TRY(kelp_context_set_output(model->context, model->output_index[i], output->data,
                                          capacity));
     }
