@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models of the provider `cpu`: an ONNX model on Kelp's engine, or an engine image of any provider.
  * A model is one context; forks are further contexts of the same engine. A model has the tensor
- * outputs of its engine: sequences, optionals and maps are left out. */
+ * outputs of its engine, without sequences, optionals and maps. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/log.h"
 #include "engine/artifact.h"
 #include "engine/engine.h"
@@ -13,7 +14,7 @@ typedef struct cpu_model {
     kelp_compute_model base;
     kelp_allocator allocator;
     kelp_engine *engine;
-    kelp_context *context; /* created by init */
+    kelp_context *context; /* created by init; NULL before */
     kelp_compute_metadata metadata;
     kelp_io_info *outputs; /* those that are tensors */
     size_t *output_index;  /* their indices in the engine */
@@ -85,7 +86,7 @@ static kelp_status *new_model(kelp_allocator allocator, kelp_engine *engine, cpu
     return NULL;
 }
 
-/* Logs the outputs that are left out. */
+/* Logs the outputs that are not tensors. */
 static void log_left_out(const kelp_logger *logger, const char *label, const kelp_engine *engine) {
     for (size_t i = 0; i < kelp_engine_output_count(engine); i++) {
         const kelp_io_info *info = kelp_engine_output(engine, i);
@@ -98,6 +99,7 @@ static void log_left_out(const kelp_logger *logger, const char *label, const kel
 }
 
 static kelp_status *new_context(cpu_model *model, kelp_context **out) {
+    KELP_ASSERT(model->engine != NULL);
     KELP_TRY(kelp_context_create(model->engine, out));
     kelp_context_warm_up(*out); /* here, not in the first inference */
     kelp_context_set_interrupt(*out, model->interrupt, model->interrupt_userp);
@@ -131,6 +133,7 @@ static kelp_status *cpu_infer_one(kelp_compute_model *base, kelp_infer_item *ite
     for (size_t i = 0; i < model->metadata.output_count; i++) {
         kelp_tensor *output = &item->outputs[i];
         size_t capacity = output->data ? kelp_tensor_bytes(output) : 0;
+        KELP_ASSERT(model->output_index[i] < model->engine_output_count);
         KELP_TRY(kelp_context_set_output(model->context, model->output_index[i], output->data,
                                          capacity));
     }

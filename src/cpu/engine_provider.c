@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engines of the provider `cpu`: its engine image is the graph after the passes, with its weights.
+/* Engines of the provider `cpu`. The engine image is the graph after the passes, with its weights.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "builder/builder.h"
 #include "builder/network.h"
 #include "cpu/image/image.h"
@@ -23,7 +24,7 @@ static bool is_marked(const kelp_network *network, const char *name) {
     return false;
 }
 
-/* Lists constants of the main block that have a name, the first of each name. */
+/* Lists the named constants of the main block. The first constant of a name counts. */
 static kelp_status *list_named(const kelp_network *network, const kelp_block *main, bool all,
                                kelp_map *seen, const char **names, size_t *inout_count) {
     for (size_t i = 0; i < main->value_count; i++) {
@@ -90,7 +91,7 @@ static kelp_status *check_workspace(kelp_cpu_engine *engine, const kelp_builder_
     kelp_cpu_engine *loaded = NULL;
     if (limit == 0)
         return NULL;
-    /* the image is loaded as a user does it, for its profiles */
+    /* only a loaded image has the profiles */
     KELP_TRY(kelp_cpu_image_load(engine->runtime, plan, length, "the plan", NULL, NULL, &loaded));
     size_t count = loaded->profile_count;
     kelp_status *status = NULL;
@@ -105,7 +106,8 @@ static kelp_status *check_workspace(kelp_cpu_engine *engine, const kelp_builder_
     return status;
 }
 
-/* A stripped engine has no schedules: one with its weights is checked instead. */
+/* Checks the workspace of a stripped engine. It has no schedules, so the same engine with its
+ * weights is checked instead. */
 static kelp_status *check_stripped(kelp_cpu_engine *engine,
                                    const kelp_cpu_image_contents *contents) {
     kelp_cpu_image_contents whole = *contents;
@@ -139,6 +141,7 @@ static kelp_status *warm(kelp_cpu_engine *engine, const kelp_builder_config *con
 /* Reports how many operators are created, which takes the longest part of a build. */
 static bool report_operators(void *userp, size_t done, size_t total) {
     size_t max = total < INT_MAX ? total : INT_MAX;
+    KELP_ASSERT(done <= total);
     return kelp_builder_config_progress(userp, "creating operators", "optimizing",
                                         (int)(done < max ? done : max), (int)max);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The columns of the operator list that the cpu provider implements: versions, kernels and
  * variants. */
+#include "base/assert.h"
 #include "base/checked.h"
 #include "cpu/ops/control/control.h"
 #include "cpu/ops/variant.h"
@@ -12,7 +13,7 @@
 #define OPERATOR_DISPATCHED(domain, name, since, variant, infer, cost, gradient)
 #include "operator/operators.inc"
 
-/* By id, so that the operators of a domain are consecutive. */
+/* In the order of ids, so that the operators of a domain are consecutive. */
 static const kelp_opset_op operators[KELP_OPERATOR_COUNT] = {
 #define OPERATOR(domain, name, since, kernel, variant, infer, cost, gradient) \
     {#name, since, 0, &kelp_op_##kernel},
@@ -21,7 +22,7 @@ static const kelp_opset_op operators[KELP_OPERATOR_COUNT] = {
 #include "operator/operators.inc"
 };
 
-/* The last are operators of the runtime, which no provider declares. */
+/* The last opset has the operators of the runtime, which no provider declares. */
 static const kelp_opset opsets[] = {
 #define OPERATOR_DOMAIN(domain, name, version)                \
     {name, version, &operators[KELP_OPERATOR_FIRST_##domain], \
@@ -37,6 +38,7 @@ static const uint8_t variants[KELP_OPERATOR_COUNT + 1] = {
 };
 
 kelp_op_variant kelp_op_variant_of(const kelp_node *node) {
+    KELP_ASSERT(node->op != NULL && node->op->id <= KELP_OPERATOR_COUNT);
     return (kelp_op_variant)variants[node->op->id];
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row of the provider `cpu`. */
+/* The registry's row of the provider `cpu`. */
 #include "cpu/provider.h"
 
 const kelp_provider kelp_cpu_provider = {

@@ -8,7 +8,7 @@
 /* The row of the registry. */
 extern const kelp_provider kelp_cpu_provider;
 
-/* What it offers. */
+/* The interfaces that it implements. */
 extern const kelp_opset_backend kelp_cpu_operators; /* operators.c */
 extern const kelp_compute_backend kelp_cpu_models;  /* compute.c */
 extern const kelp_engine_provider kelp_cpu_engines; /* engine_provider.c */

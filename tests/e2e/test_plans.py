@@ -56,13 +56,13 @@ class Plans(unittest.TestCase):
                  helper.make_node("ZipMap", ["scores"], ["probabilities"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2])]
         graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])],
                                   [helper.make_tensor_value_info("label", TensorProto.INT64, ["n"]), probabilities])
-        path = os.path.join(self.folder, "classifier.onnx")
+        path = os.path.join(self.directory, "classifier.onnx")
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)],
                                     ir_version=8), path)
         return path
 
     def test_a_plan_keeps_outputs_that_are_sequences_and_maps(self):
-        path, plan = self.classifier(), os.path.join(self.folder, "classifier.plan")
+        path, plan = self.classifier(), os.path.join(self.directory, "classifier.plan")
         self.assertEqual(kelp("build", path, "-o", plan).returncode, 0)
         for file in (path, plan):
             ended = kelp("run", file, "--random", "--shape", "x=2x3", "--json")
@@ -72,11 +72,11 @@ class Plans(unittest.TestCase):
         self.assertEqual(direct, planned)
 
     def test_a_model_with_list_outputs_serves_its_tensors(self):
-        for source, name in ((self.classifier(), "model.onnx"), (os.path.join(self.folder, "classifier.plan"), "model.plan")):
+        for source, name in ((self.classifier(), "model.onnx"), (os.path.join(self.directory, "classifier.plan"), "model.plan")):
             with self.subTest(name):
                 if name == "model.plan":
                     self.assertEqual(kelp("build", self.classifier(), "-o", source).returncode, 0)
-                repository = os.path.join(self.folder, "lists-" + name)
+                repository = os.path.join(self.directory, "lists-" + name)
                 os.makedirs(os.path.join(repository, "classifier", "1"))
                 shutil.copy(source, os.path.join(repository, "classifier", "1", name))
                 if name == "model.plan":

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs the operator cases that gen_cases.py wrote, through the whole engine, and compares.
+ * Runs the operator cases of gen_cases.py in the engine and compares the results.
  *
  * usage: run_cases DIR [--isa 0|1|2|3] [--threads N] [--missing FILE] [--match TEXT]
  *        [--precision f32|bf16] [--allocations 0]
- * With --allocations 0 a case fails that allocates once its shapes were seen, as counted for the
- * whole process, and plans are kept for all shapes that a loop runs through. A case whose only
- * output is "!refused" must fail, with its text in the message. A case that fails must be listed in
- * FILE (name, tab, why). The last line sums up.
+ * With --allocations 0, a case fails if the process allocates memory in an inference whose shapes
+ * have run before; schedules are kept for all shapes of a loop. A case whose only output is
+ * "!refused" must be rejected, with its text in the message. Cases that fail must be listed in FILE
+ * (name, tab, reason). The last line is the summary.
  */
 #include "cpu/kernels/cpu_features.h"
 #include "support/case_file.h"
@@ -35,7 +35,7 @@ static kelp_status *bind_and_invoke(const test_case *c, kelp_engine *engine,
     return kelp_context_invoke(context);
 }
 
-/* What invoking again and again allocates: nothing, once everything is as large as it gets. */
+/* Counts the allocations of repeated inferences, after buffers have reached their final size. */
 static kelp_status *count_allocations(kelp_context *context, char *why, size_t room) {
     uint64_t before = 0;
     for (int round = 0; round < WARM_ROUNDS + 2; round++) {
@@ -50,7 +50,7 @@ static kelp_status *count_allocations(kelp_context *context, char *why, size_t r
     return NULL;
 }
 
-/* Twice: the second time every plan and buffer is warm. */
+/* Runs the model twice, so that the second run uses existing schedules and buffers. */
 static kelp_status *run(kelp_runtime *runtime, const char *model, const test_case *c, char *why,
                         size_t room) {
     kelp_graph *graph = NULL;
@@ -87,7 +87,8 @@ static kelp_status *run(kelp_runtime *runtime, const char *model, const test_cas
     return status;
 }
 
-/* The cases that may fail, one a line: name, tab, why. Returns why, or NULL. */
+/* Returns why a case may fail, from the file with one case per line (name, tab, reason), or NULL.
+ */
 static const char *listed(const char *missing, const char *name) {
     size_t length = strlen(name);
     for (const char *at = missing; (at = strstr(at, name)) != NULL; at += length) {
@@ -97,21 +98,21 @@ static const char *listed(const char *missing, const char *name) {
     return NULL;
 }
 
-/* Clears `why` when the case was to be refused and was, with the text that it names. */
-static void judge_refusal(const test_case *c, const kelp_status *status, char *why, size_t room) {
+/* Clears `why` if the case was to be rejected and was, with the expected text. */
+static void judge_rejection(const test_case *c, const kelp_status *status, char *why, size_t room) {
     if (c->output_count != 1 || strcmp(c->outputs[0].name, "!refused") != 0)
         return;
     const kelp_string *text = c->outputs[0].tensor.data;
     char found[2048];
     if (status == NULL) {
-        snprintf(why, room, "was not refused; expected '%.*s'", (int)text->length, text->data);
+        snprintf(why, room, "was not rejected: expected '%.*s'", (int)text->length, text->data);
         return;
     }
     kelp_status_format(status, found, sizeof found);
     if (memmem(found, strlen(found), text->data, text->length) != NULL)
         *why = '\0';
     else
-        snprintf(why, room, "was refused, expected with '%.*s', found '%.1500s'", (int)text->length,
+        snprintf(why, room, "was rejected: expected '%.*s', found '%.1500s'", (int)text->length,
                  text->data, found);
 }
 
@@ -129,7 +130,7 @@ static void run_case(kelp_runtime *runtime, const char *directory, const char *n
     kelp_status *status = run(runtime, path, &c, why, sizeof why);
     if (status != NULL)
         kelp_status_format(status, why, sizeof why);
-    judge_refusal(&c, status, why, sizeof why);
+    judge_rejection(&c, status, why, sizeof why);
     const char *reason = listed(missing, name);
     bool by_luck = reason != NULL && strncmp(reason, "drawn:", 6) == 0;
     if (*why == '\0') {

@@ -2,6 +2,8 @@
 /* Names of activations. */
 #include "cpu/ops/activation.h"
 
+#include "base/assert.h"
+
 bool kelp_act_parse(const char *name, kelp_act *out) {
     static const struct {
         const char *name;
@@ -11,6 +13,7 @@ bool kelp_act_parse(const char *name, kelp_act *out) {
                  {"tanh", KELP_ACT_TANH},  {"sigmoid", KELP_ACT_SIGMOID},
                  {"silu", KELP_ACT_SILU},  {"hard_swish", KELP_ACT_HARD_SWISH},
                  {"relu6", KELP_ACT_RELU6}};
+    KELP_ASSERT(name != NULL && out != NULL);
     for (size_t i = 0; i < KELP_COUNT(names); i++)
         if (strcmp(names[i].name, name) == 0) {
             *out = names[i].act;

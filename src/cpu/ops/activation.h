@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The activation that fused operators carry as an attribute. */
+/* The activation of Kelp's fused operators, an attribute. */
 #ifndef KELP_CPU_OPS_ACTIVATION_H_
 #define KELP_CPU_OPS_ACTIVATION_H_
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of one type made to take others. */
+/* Conversion of the operands of kernels that compute in one element type. */
 #include "cpu/ops/converted.h"
 
+#include "base/assert.h"
 #include "tensor/real.h"
 
-static kelp_converted *frame_of(const kelp_op_args *args, size_t plan_bytes) {
+static kelp_converted *converted_of(const kelp_op_args *args, size_t plan_bytes) {
+    KELP_ASSERT(args->plan != NULL);
     return (kelp_converted *)(void *)((char *)args->plan + (plan_bytes + 15) / 16 * 16);
 }
 
@@ -67,8 +69,8 @@ static void narrow(const kelp_op_env *env, const void *from, kelp_tensor *to) {
 
 const kelp_conversion kelp_widened = {is_half, KELP_F32, sizeof(float), widen, narrow};
 
-/* The first element of a byte lies in its low bits. Source: ONNX's TensorProto, raw_data. */
-static void spread(const kelp_op_env *env, const kelp_tensor *from, void *to) {
+/* The first element of a byte is in its low bits. Source: ONNX's TensorProto, raw_data. */
+static void unpack(const kelp_op_env *env, const kelp_tensor *from, void *to) {
     uint32_t bits = kelp_dtype_bits(from->dtype), each = 8 / bits;
     int64_t count = kelp_tensor_elements(from);
     const uint8_t *bytes = from->data;
@@ -87,16 +89,15 @@ static void pack(const kelp_op_env *env, const void *from, kelp_tensor *to) {
         bytes[i / each] |= (uint8_t)(((const uint8_t *)from)[i] << i % each * bits);
 }
 
-const kelp_conversion kelp_spread = {kelp_ops_is_packed, KELP_U8, 1, spread, pack};
+const kelp_conversion kelp_unpacked = {kelp_ops_is_packed, KELP_U8, 1, unpack, pack};
 
 /* ---- reshape ---- */
-/* The type of the inputs that are converted; invalid when there are none. */
-static kelp_status *given_type(const kelp_conversion *c, const kelp_op_args *args,
-                               kelp_dtype *out) {
+/* Finds the type of the inputs that are converted; INVALID if none is. */
+static kelp_status *find_type(const kelp_conversion *c, const kelp_op_args *args, kelp_dtype *out) {
     *out = KELP_DTYPE_INVALID;
     for (int32_t i = 0; i < args->input_count; i++) {
         const kelp_tensor *x = args->inputs[i];
-        if (x == NULL || !c->takes(x->dtype))
+        if (x == NULL || !c->accepts(x->dtype))
             continue;
         if (*out != KELP_DTYPE_INVALID && *out != x->dtype)
             return kelp_ops_bad_shapes(args, args->inputs[0], x, "the types differ");
@@ -109,10 +110,10 @@ static kelp_status *plan_inputs(const kelp_conversion *c, kelp_op_args *args, ke
     for (int32_t i = 0; i < args->input_count; i++) {
         const kelp_tensor *x = args->inputs[i];
         w->inputs[i] = x;
-        if (x == NULL || !c->takes(x->dtype))
+        if (x == NULL || !c->accepts(x->dtype))
             continue;
         KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(x), c->element_bytes, &w->in_at[i]));
-        KELP_TRY(kelp_tensor_init(&w->in[i], c->as, x->rank, x->shape, NULL));
+        KELP_TRY(kelp_tensor_init(&w->in[i], c->dtype, x->rank, x->shape, NULL));
         w->inputs[i] = &w->in[i];
     }
     return NULL;
@@ -124,9 +125,9 @@ static kelp_status *plan_outputs(const kelp_conversion *c, kelp_op_args *args, k
         const kelp_tensor *y = w->outputs[i];
         if (args->outputs[i] == NULL)
             continue;
-        kelp_dtype type = y->dtype == c->as ? dtype : y->dtype;
+        kelp_dtype type = y->dtype == c->dtype ? dtype : y->dtype;
         KELP_TRY(kelp_ops_set(args, i, type, y->rank, y->shape));
-        if (y->dtype == c->as)
+        if (y->dtype == c->dtype)
             KELP_TRY(
                 kelp_ops_scratch(args, kelp_tensor_elements(y), c->element_bytes, &w->out_at[i]));
     }
@@ -135,9 +136,9 @@ static kelp_status *plan_outputs(const kelp_conversion *c, kelp_op_args *args, k
 
 kelp_status *kelp_converted_reshape(const kelp_conversion *c, const void *state, kelp_op_args *args,
                                     kelp_op_phase inner, size_t plan_bytes) {
-    kelp_converted *w = frame_of(args, plan_bytes);
+    kelp_converted *w = converted_of(args, plan_bytes);
     kelp_dtype dtype;
-    KELP_TRY(given_type(c, args, &dtype));
+    KELP_TRY(find_type(c, args, &dtype));
     if (dtype == KELP_DTYPE_INVALID)
         return inner(state, args);
     if (args->input_count > KELP_CONVERTED_INPUTS || args->output_count > KELP_CONVERTED_OUTPUTS)
@@ -152,6 +153,7 @@ kelp_status *kelp_converted_reshape(const kelp_conversion *c, const void *state,
     own.scratch_bytes = 0;
     KELP_TRY(inner(state, &own));
     KELP_TRY(kelp_ops_scratch(args, 1, own.scratch_bytes, &w->scratch));
+    KELP_ASSERT(!own.placed); /* the outputs of a converted kernel are copied */
     args->deferred = own.deferred;
     args->algorithm = own.algorithm;
     return args->deferred ? NULL : plan_outputs(c, args, w, dtype);
@@ -160,29 +162,31 @@ kelp_status *kelp_converted_reshape(const kelp_conversion *c, const void *state,
 /* ---- invoke ---- */
 kelp_status *kelp_converted_invoke(const kelp_conversion *c, const void *state, kelp_op_args *args,
                                    kelp_op_phase inner, size_t plan_bytes) {
-    kelp_converted *w = frame_of(args, plan_bytes);
+    kelp_converted *w = converted_of(args, plan_bytes);
     if (!w->used)
         return inner(state, args);
+    KELP_ASSERT(args->input_count <= KELP_CONVERTED_INPUTS);
+    KELP_ASSERT(args->output_count <= KELP_CONVERTED_OUTPUTS);
     for (int32_t i = 0; i < args->input_count; i++) {
         const kelp_tensor *x = args->inputs[i];
-        if (x == NULL || !c->takes(x->dtype)) {
+        if (x == NULL || !c->accepts(x->dtype)) {
             w->inputs[i] = x;
             continue;
         }
         w->in[i].data = (char *)args->scratch + w->in_at[i];
-        c->there(args->env, x, w->in[i].data);
+        c->load(args->env, x, w->in[i].data);
     }
     for (int32_t i = 0; i < args->output_count; i++)
         if (args->outputs[i] != NULL)
-            w->out[i].data = w->out[i].dtype == c->as ? (char *)args->scratch + w->out_at[i]
-                                                      : args->outputs[i]->data;
+            w->out[i].data = w->out[i].dtype == c->dtype ? (char *)args->scratch + w->out_at[i]
+                                                         : args->outputs[i]->data;
     kelp_op_args own = *args;
     own.inputs = w->inputs;
     own.outputs = w->outputs;
     own.scratch = (char *)args->scratch + w->scratch;
     KELP_TRY(inner(state, &own));
     for (int32_t i = 0; i < args->output_count; i++)
-        if (args->outputs[i] != NULL && w->out[i].dtype == c->as)
-            c->back(args->env, w->out[i].data, args->outputs[i]);
+        if (args->outputs[i] != NULL && w->out[i].dtype == c->dtype)
+            c->store(args->env, w->out[i].data, args->outputs[i]);
     return NULL;
 }

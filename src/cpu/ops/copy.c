@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies between strided layouts: what every movement operator comes down to. */
-#include "cpu/ops/kernel.h"
+/* Copies between strided layouts, on which the operators that move elements are built. */
+#include "base/assert.h"
 #include "cpu/kernels/simd/simd.h"
+#include "cpu/ops/kernel.h"
 
 typedef struct copy_job {
     size_t size; /* of an element */
     int32_t rank;
-    int64_t pieces; /* of rows, that a plane of the two innermost dimensions is cut into */
+    int64_t pieces; /* parts into which the rows of a plane (two innermost dimensions) are split */
     int64_t shape[KELP_MAX_RANK], to_strides[KELP_MAX_RANK], from_strides[KELP_MAX_RANK];
     char *to;
     const char *from;
@@ -24,7 +25,7 @@ void kelp_ops_strides(int32_t rank, const int64_t *shape, int64_t *out_strides) 
     }
 }
 
-/* Plain data may lie at any address, so elements move through memcpy of a fixed size. */
+/* Data may be unaligned, so elements are copied by memcpy of a fixed size. */
 #define COPY_ROW(bits, type)                                                              \
     static void copy_row_##bits(char *to, int64_t to_stride, const char *from,            \
                                 int64_t from_stride, int64_t count) {                     \
@@ -60,13 +61,14 @@ static void copy_row(size_t size, char *to, int64_t to_stride, const char *from,
         copy_row_64(to, to_stride, from, from_stride, count);
         break;
     default:
+        KELP_ASSERT(size == sizeof(block16));
         copy_row_128(to, to_stride, from, from_stride, count);
         break;
     }
 }
 
-/* Rows of the two innermost dimensions in tiles, so that both sides stay in cache when one of them
- * is turned. */
+/* Copies rows of the two innermost dimensions, in tiles if one side is transposed, so that both
+ * sides stay in cache. */
 static void copy_plane(const copy_job *job, char *to, const char *from, int64_t rows) {
     enum { TILE = 16 };
     int32_t r = job->rank - 2;
@@ -111,17 +113,19 @@ static void copy_range(void *userp, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* Drops extents of one, and merges neighbours that are contiguous on both sides. */
-static void add_dim(copy_job *job, int64_t extent, int64_t to_stride, int64_t from_stride) {
+/* Appends a dimension, unless its size is 1. Merges it with the previous one if both sides are
+ * contiguous. */
+static void add_dim(copy_job *job, int64_t dim, int64_t to_stride, int64_t from_stride) {
     int32_t last = job->rank - 1;
-    if (extent == 1)
+    if (dim == 1)
         return;
-    if (job->rank > 0 && job->to_strides[last] == to_stride * extent &&
-        job->from_strides[last] == from_stride * extent) {
-        job->shape[last] *= extent;
+    if (job->rank > 0 && job->to_strides[last] == to_stride * dim &&
+        job->from_strides[last] == from_stride * dim) {
+        job->shape[last] *= dim;
     } else {
+        KELP_ASSERT(job->rank < KELP_MAX_RANK);
         last = job->rank++;
-        job->shape[last] = extent;
+        job->shape[last] = dim;
     }
     job->to_strides[last] = to_stride;
     job->from_strides[last] = from_stride;
@@ -131,6 +135,7 @@ void kelp_ops_copy(const kelp_op_env *env, size_t element_bytes, int32_t rank, c
                    void *to, const int64_t *to_strides, const void *from,
                    const int64_t *from_strides) {
     copy_job job = {.size = element_bytes, .to = to, .from = from};
+    KELP_ASSERT(rank >= 0 && rank <= KELP_MAX_RANK && element_bytes > 0);
     if (kelp_ops_product(shape, 0, rank) == 0)
         return;
     for (int32_t i = 0; i < rank; i++)
@@ -148,14 +153,15 @@ void kelp_ops_copy(const kelp_op_env *env, size_t element_bytes, int32_t rank, c
     }
     int64_t planes = kelp_ops_product(job.shape, 0, job.rank - 2);
     int64_t plane = job.shape[job.rank - 2] * job.shape[job.rank - 1];
-    int64_t most = KELP_MIN(plane / (2 * KELP_GRAIN_ELEMENTS), job.shape[job.rank - 2] / 16);
-    job.pieces = KELP_MAX((int64_t)1, KELP_MIN(most, 16 * kelp_op_env_threads(env) / planes));
+    int64_t max = KELP_MIN(plane / (2 * KELP_GRAIN_ELEMENTS), job.shape[job.rank - 2] / 16);
+    job.pieces = KELP_MAX((int64_t)1, KELP_MIN(max, 16 * kelp_op_env_threads(env) / planes));
     kelp_op_parallel(env, planes * job.pieces,
                      KELP_MAX(1, 2 * KELP_GRAIN_ELEMENTS * job.pieces / plane), copy_range, &job);
 }
 
 void kelp_ops_fill(void *to, size_t element_bytes, int64_t count, const void *value) {
     const char zero[16] = {0};
+    KELP_ASSERT(value != NULL && count >= 0);
     if (element_bytes <= sizeof zero && memcmp(value, zero, element_bytes) == 0)
         memset(to, 0, (size_t)count * element_bytes);
     else if (count > 0)

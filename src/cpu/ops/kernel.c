@@ -2,9 +2,11 @@
 /* Checks, shapes and broadcasting that the kernels share. */
 #include "cpu/ops/kernel.h"
 
+#include "base/assert.h"
 #include "tensor/convert.h"
 
 kelp_status *kelp_ops_check_inputs(const kelp_op_args *args, int32_t count) {
+    KELP_ASSERT(args->node != NULL && args->input_count >= 0);
     for (int32_t i = 0; i < count; i++)
         if (kelp_ops_in(args, i) == NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -15,7 +17,7 @@ kelp_status *kelp_ops_check_inputs(const kelp_op_args *args, int32_t count) {
 
 kelp_status *kelp_ops_check(const kelp_op_args *args, int32_t count) {
     if (kelp_ops_out(args, 0) == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s' needs output 0: it is left out",
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s' needs output 0: it is omitted",
                           kelp_node_op_type(args->node));
     return kelp_ops_check_inputs(args, count);
 }
@@ -33,7 +35,7 @@ kelp_status *kelp_ops_set_like(kelp_op_args *args, int32_t index, const kelp_ten
 }
 
 kelp_status *kelp_ops_bad_type(const kelp_op_args *args, kelp_dtype dtype) {
-    return KELP_ERROR(KELP_UNIMPLEMENTED, "operator '%s' does not take %s",
+    return KELP_ERROR(KELP_UNIMPLEMENTED, "operator '%s' does not support %s",
                       kelp_node_op_type(args->node), kelp_dtype_name(dtype));
 }
 
@@ -71,6 +73,7 @@ kelp_status *kelp_ops_axis(const kelp_op_args *args, int64_t axis, int32_t rank,
 
 int64_t kelp_ops_read_i64(const kelp_tensor *tensor, int64_t index) {
     const char *data = tensor->data;
+    KELP_ASSERT(index >= 0 && index < kelp_tensor_elements(tensor));
     switch (tensor->dtype) {
 #define CASE(type_name, type)                                              \
     case type_name: {                                                      \
@@ -100,6 +103,7 @@ static bool is_whole(kelp_dtype dtype) {
 
 double kelp_ops_read_f64(const kelp_tensor *tensor, int64_t index) {
     const char *data = tensor->data;
+    KELP_ASSERT(index >= 0 && index < kelp_tensor_elements(tensor));
     if (tensor->dtype == KELP_F32) {
         float value;
         memcpy(&value, data + (size_t)index * 4, 4);
@@ -134,6 +138,7 @@ kelp_status *kelp_ops_i64s(const kelp_op_args *args, const kelp_tensor *tensor, 
             "%s, rank %d",
             kelp_node_op_type(args->node), capacity, (long long)count,
             kelp_dtype_name(tensor->dtype), tensor->rank);
+    KELP_ASSERT(tensor->data != NULL || count == 0);
     for (int64_t i = 0; i < count; i++)
         out[i] = kelp_ops_read_i64(tensor, i);
     *out_count = (size_t)count;
@@ -141,7 +146,7 @@ kelp_status *kelp_ops_i64s(const kelp_op_args *args, const kelp_tensor *tensor, 
 }
 
 kelp_status *kelp_ops_axes(kelp_op_args *args, int32_t input, int32_t rank, uint32_t *out_mask,
-                           bool *out_given) {
+                           bool *out_found) {
     int64_t axes[KELP_MAX_RANK];
     const int64_t *list = NULL;
     size_t count = 0;
@@ -155,12 +160,12 @@ kelp_status *kelp_ops_axes(kelp_op_args *args, int32_t input, int32_t rank, uint
         count = kelp_node_attr_i64s(args->node, "axes", &list);
     }
     *out_mask = 0;
-    *out_given = count > 0;
+    *out_found = count > 0;
     for (size_t i = 0; i < count; i++) {
         int32_t axis = 0;
         KELP_TRY(kelp_ops_axis(args, list[i], rank, &axis));
         if ((*out_mask >> axis) & 1u)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': axis %lld is given twice",
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': axis %lld occurs twice",
                               kelp_node_op_type(args->node), (long long)list[i]);
         *out_mask |= 1u << axis;
     }
@@ -169,6 +174,7 @@ kelp_status *kelp_ops_axes(kelp_op_args *args, int32_t input, int32_t rank, uint
 
 int64_t kelp_ops_product(const int64_t *shape, int32_t first, int32_t last) {
     int64_t product = 1;
+    KELP_ASSERT(first >= 0 && last <= KELP_MAX_RANK);
     for (int32_t i = first; i < last; i++)
         product *= shape[i];
     return product;
@@ -197,6 +203,7 @@ static void copy_bits(uint8_t *to, int64_t to_first, const uint8_t *from, int64_
 void kelp_ops_copy_elements(kelp_dtype dtype, void *to, int64_t to_first, const void *from,
                             int64_t from_first, int64_t count) {
     size_t size = kelp_ops_element_bytes(dtype);
+    KELP_ASSERT(size > 0 || kelp_ops_is_packed(dtype));
     if (size == 0)
         copy_bits(to, to_first, from, from_first, count, kelp_dtype_bits(dtype));
     else if (count > 0)
@@ -220,7 +227,7 @@ kelp_status *kelp_ops_scratch(kelp_op_args *args, int64_t count, size_t element_
     if (count < 0 || !kelp_size_mul((size_t)count, element_bytes, &bytes) ||
         !kelp_size_add(args->scratch_bytes, bytes, &end) || !kelp_size_align(end, 64, &end))
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
-                          "operator '%s' needs more memory than there can be",
+                          "operator '%s' needs more scratch memory than the address space has",
                           kelp_node_op_type(args->node));
     *out_offset = args->scratch_bytes;
     args->scratch_bytes = end;
@@ -231,21 +238,23 @@ kelp_status *kelp_ops_scratch(kelp_op_args *args, int64_t count, size_t element_
 bool kelp_ops_broadcast_shape(int32_t *inout_rank, int64_t *inout_shape, int32_t rank,
                               const int64_t *shape) {
     int64_t merged[KELP_MAX_RANK];
-    int32_t most = KELP_MAX(*inout_rank, rank);
-    for (int32_t i = 0; i < most; i++) {
-        int32_t a = i - (most - *inout_rank), b = i - (most - rank);
+    int32_t max_rank = KELP_MAX(*inout_rank, rank);
+    KELP_ASSERT(max_rank <= KELP_MAX_RANK);
+    for (int32_t i = 0; i < max_rank; i++) {
+        int32_t a = i - (max_rank - *inout_rank), b = i - (max_rank - rank);
         int64_t x = a >= 0 ? inout_shape[a] : 1, y = b >= 0 ? shape[b] : 1;
         if (x != y && x != 1 && y != 1)
             return false;
         merged[i] = x == 1 ? y : x;
     }
-    memcpy(inout_shape, merged, (size_t)most * sizeof *merged);
-    *inout_rank = most;
+    memcpy(inout_shape, merged, (size_t)max_rank * sizeof *merged);
+    *inout_rank = max_rank;
     return true;
 }
 
 void kelp_bcast_init(kelp_bcast *bcast, int32_t rank, const int64_t *shape,
                      const kelp_tensor *const *operands, int32_t count) {
+    KELP_ASSERT(count > 0 && count <= KELP_BCAST_MAX && rank <= KELP_MAX_RANK);
     bcast->operands = count;
     bcast->rank = 0;
     for (int32_t i = 0; i < rank; i++) {
@@ -282,6 +291,7 @@ void kelp_bcast_init(kelp_bcast *bcast, int32_t rank, const int64_t *shape,
 }
 
 void kelp_bcast_row(const kelp_bcast *bcast, int64_t row, int64_t *out_offsets) {
+    KELP_ASSERT(row >= 0 && row < bcast->outer);
     for (int32_t k = 0; k < bcast->operands; k++)
         out_offsets[k] = 0;
     for (int32_t i = bcast->rank - 2; i >= 0; i--) {

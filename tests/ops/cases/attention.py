@@ -118,4 +118,17 @@ def group_query_attention(own):
     gqa(2, 1, 12, [12, 12], extra=[None, None, f32(n)])
 
 
-CASES = [attention, rotary_embedding, multi_head_attention, group_query_attention]
+def attention_with_wrong_operands(own):
+    q, qkv, kv = f32(2, 3, 8), f32(2, 3, 2, 3, 4), f32(2, 5, 2, 2, 4)
+    ms = {"opset": 1, "domain": "com.microsoft"}
+    # these used to read outside of the keys or values
+    own.refuse("MultiHeadAttention", [q, kv[:1]], "keys and values do not match", num_heads=2, **ms)
+    own.refuse("MultiHeadAttention", [q, kv, f32(2, 5, 8)], "keys and values do not match", num_heads=2, **ms)
+    own.refuse("MultiHeadAttention", [qkv, f32(2, 3, 8)], "keys and values do not match", num_heads=2, **ms)
+    own.refuse("Attention", [q, f32(8, 24), f32(24)], "the hidden sizes do not match", num_heads=2, qkv_hidden_sizes=[-8, -8, 40], **ms)
+    bytes_ = lambda *shape: np.zeros(shape, np.uint8)  # noqa: E731
+    for x_scales, w_scales in [(2, 1), (1, 5)]:
+        own.refuse("QAttention", [bytes_(2, 3, 8), bytes_(8, 24), f32(24), f32(x_scales), f32(w_scales)], "expected one scale", num_heads=2, **ms)
+
+
+CASES = [attention, rotary_embedding, multi_head_attention, group_query_attention, attention_with_wrong_operands]

@@ -198,8 +198,8 @@ def bias_add_and_bias_split_gelu(own):
         first, second = np.split(xs.astype(np.float64) + biases_, 2, -1)
         gelu = second * 0.5 * (1 + np.vectorize(math.erf)(second / np.sqrt(2)))
         own.microsoft("BiasSplitGelu", [xs, biases_], reference=[(first * gelu).astype(kind)], **near)
-    own.refuse("BiasAdd", [x, bias, f32(2, 7)], "the residual must be like the input", opset=1, domain="com.microsoft")
-    own.refuse("BiasSplitGelu", [f32(2, 5), f32(5)], "the last extent must be even", opset=1, domain="com.microsoft")
+    own.refuse("BiasAdd", [x, bias, f32(2, 7)], "the residual must have the type and size", opset=1, domain="com.microsoft")
+    own.refuse("BiasSplitGelu", [f32(2, 5), f32(5)], "the last dimension must be even", opset=1, domain="com.microsoft")
 
 
 CASES = [

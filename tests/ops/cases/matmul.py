@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of matrix products and of other operators on matrices."""
+"""Cases of matrix multiplications and of other operators on matrices."""
 import ml_dtypes
 import numpy as np
 
@@ -61,7 +61,7 @@ def matmul_integer(own):
     own.add("MatMulInteger", [a, b, rows, np.int8(3)], constants=(1,), reference=[(wide(a, rows[:, None]) @ wide(b, 3)).astype(np.int32)])
     own.add("MatMulInteger", [ints(np.int8, 5), ints(np.uint8, 2, 5, 6)], reference="onnx")
     own.add("MatMulInteger", [ints(np.int8, 2, 4, 5), ints(np.int8, 5)], reference="onnx")
-    own.refuse("MatMulInteger", [a, b, ints(np.uint8, 3), np.int8(3)], "expected zero points")
+    own.refuse("MatMulInteger", [a, b, ints(np.uint8, 3), np.int8(3)], "expected one zero point")
     own.refuse("MatMulInteger", [a, ints(np.int8, 4, 6)], "cannot be multiplied")
 
 
@@ -184,6 +184,12 @@ def det_inverse_and_cdist(own):
     own.microsoft("CDist", [f32(7, 5), f32(4, 5)], metric="euclidean")
 
 
+def einsum_with_wrong_equation(own):
+    x = np.zeros((1,) * 9, np.float32)
+    own.refuse("Einsum", [x, x], "has more than 16 dimensions", opset=12, equation="abcdefghi,jklmnopqr")
+    own.refuse("Einsum", [x], "expected a letter", opset=12, equation="abcdefgh\u00e9")
+
+
 CASES = [
     matmul, gemm, matmul_integer, qlinear_matmul, quantized_products, matmul_integer_to_float_and_qgemm,
-    fused_matmul_and_fused_gemm, matmul_nbits, einsum, det_inverse_and_cdist]
+    fused_matmul_and_fused_gemm, matmul_nbits, einsum, einsum_with_wrong_equation, det_inverse_and_cdist]

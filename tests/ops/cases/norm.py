@@ -2,7 +2,7 @@
 """Cases of normalizations and Softmax."""
 import numpy as np
 
-from .common import f32, i32
+from .common import T, f32, helper, i32
 
 
 def softmax(own):
@@ -121,7 +121,26 @@ def skip_and_embed_layer_normalization(own):
     own.microsoft("EmbedLayerNormalization", [ids, None, words, at, None, f32(24), f32(24), None, i32(3, 7, high=12)], outputs=2, constants=(2, 3, 5, 6))
 
 
+def skip_of_other_rows(own):
+    """A skip whose rows are a divisor of the input's, but which does not broadcast from the left."""
+    own.microsoft("SkipLayerNormalization", [f32(2, 3, 8), f32(1, 3, 8), f32(8)])
+    own.microsoft("SkipLayerNormalization", [f32(2, 3, 8), f32(3, 8), f32(8)])
+    own.refuse("SkipLayerNormalization", [f32(2, 3, 8), f32(2, 1, 8), f32(8)], "skip does not broadcast", opset=1, domain="com.microsoft")
+
+
+def omitted_result(own):
+    """Only the statistics are outputs: the kernel used to write the omitted result."""
+    for dtype, kind in [(np.float32, T.FLOAT), (np.float16, T.FLOAT16)]:
+        x, scale = f32(3, 5).astype(dtype), f32(5).astype(dtype)
+        node = helper.make_node("LayerNormalization", ["x", "scale"], ["", "mean"])
+        graph = helper.make_graph([node], "omitted", [helper.make_tensor_value_info(n, kind, a.shape) for n, a in [("x", x), ("scale", scale)]],
+                                  [helper.make_empty_tensor_value_info("mean")])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        mean = x.astype(np.float32).mean(1, keepdims=True)
+        own.model("omitted", model, [("x", x), ("scale", scale)], [mean], rtol=1e-3, op="LayerNormalization")
+
+
 CASES = [
     softmax, layer_normalization, layer_and_rms_normalization, batch_normalization, batch_normalization_training,
     instance_normalization, group_normalization, local_response_normalization, mean_variance_and_lp_normalization,
-    skip_and_embed_layer_normalization]
+    skip_and_embed_layer_normalization, skip_of_other_rows, omitted_result]

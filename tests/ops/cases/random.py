@@ -22,7 +22,7 @@ def random_uniform_random_normal_and_bernoulli(own):
     for dtype in (T.BOOL, T.INT32, T.FLOAT, T.DOUBLE, T.UINT8):
         own.add("Bernoulli", [p.astype(np.float32)], opset=22, reference="onnx", dtype=dtype, seed=4.0)
     own.add("Bernoulli", [p], opset=15, reference="onnx", seed=8.0)
-    own.refuse("RandomUniform", [], "does not take int32", opset=22, shape=[2], dtype=T.INT32)
+    own.refuse("RandomUniform", [], "does not support int32", opset=22, shape=[2], dtype=T.INT32)
 
 
 def random_normal_like(own):

@@ -141,6 +141,15 @@ def microsoft_unique(own):
     own.microsoft("Unique", [np.float32([3])], outputs=3)
 
 
+def integers_that_overflow(own):
+    x = np.array([[2**62, 2**62, 2**61], [-2**63, -2**63, 5], [3, 2**40, 2**40]])
+    wrapped = lambda values: np.array([(v + 2**63) % 2**64 - 2**63 for v in values])  # noqa: E731
+    rows = [[int(v) for v in row] for row in x]
+    for op, reduced in [("ReduceSum", [sum(r) for r in rows]), ("ReduceProd", [r[0] * r[1] * r[2] for r in rows]),
+                        ("ReduceL1", [sum(map(abs, r)) for r in rows]), ("ReduceSumSquare", [sum(v * v for v in r) for r in rows])]:
+        own.add(op, [x, i64(1)], opset=18, keepdims=0, reference=[wrapped(reduced)])
+
+
 CASES = [
     reductions, integer_reductions, long_reductions, arg_max_and_arg_min, hardmax, cum_sum_and_cum_prod, top_k, unique,
-    microsoft_unique]
+    microsoft_unique, integers_that_overflow]

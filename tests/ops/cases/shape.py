@@ -62,7 +62,7 @@ def slice_(own):
                                       ((largest,), (INT64_MIN,), (1,), (-1,)), ((INT64_MIN,), (largest,), (1,), (2,)), ((100,), (-100,), (-1,), (-3,))):
         own.add("Slice", [x, i64(*starts), i64(*ends), i64(*axes), i64(*steps)], opset=13, reference="onnx")
         own.add("Slice", [x, i64(*starts), i64(*ends), i64(*axes), i64(*steps)], opset=11, constants=[1, 2, 3, 4], reference="onnx")
-    own.refuse("Slice", [x, i64(0), i64(1), i64(0), i64(0)], "a step of 0", opset=13)
+    own.refuse("Slice", [x, i64(0), i64(1), i64(0), i64(0)], "a step is 0", opset=13)
 
 
 def expand_and_tile(own):
@@ -218,7 +218,14 @@ def constant(own):
             own.model("sparse_" + kind, model, [("x", x)], [x @ dense], op="Constant")
 
 
+def wrong_attributes(own):
+    blocks = [f32(1, 4, 9), i64(4, 4), i64(2, 2)]
+    own.refuse("Col2Im", blocks, "attribute 'strides' has 3 values: expected 2", opset=18, strides=[1, 1, 1])
+    own.refuse("Col2Im", blocks, "attribute 'dilations' is out of range", opset=18, dilations=[1, 0])
+    own.refuse("ReverseSequence", [f32(2, 3), i64(1, 2)], "batch_axis and time_axis must be 0 and 1", batch_axis=2, time_axis=-1)
+
+
 CASES = [
     reshape_flatten_squeeze_and_unsqueeze, transpose, concat_and_split, slice_, expand_and_tile, gather, scatter, pad,
     trilu, depth_to_space_and_space_to_depth, shape_and_size, constant_of_shape_and_eye_like, range_,
-    non_zero_compress_and_one_hot, reverse_sequence, identity, center_crop_pad_and_col2im, constant]
+    non_zero_compress_and_one_hot, reverse_sequence, identity, center_crop_pad_and_col2im, wrong_attributes, constant]

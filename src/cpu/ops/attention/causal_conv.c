@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CausalConvWithState: each channel by its own few taps over the past. Source: ONNX operator
- * specification. */
+/* CausalConvWithState: a causal depthwise convolution whose state is the end of the last input.
+ * Source: ONNX operator specification. */
+#include "base/assert.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/converted.h"
 #include "cpu/ops/kernel.h"
@@ -9,7 +10,8 @@
 #include <math.h>
 
 typedef struct causal_plan {
-    int64_t batch, channels, length, taps, room;
+    int64_t batch, channels, length, taps;
+    int64_t row_size; /* past and new elements of one channel */
     bool silu;
     size_t weight_at, bias_at, rows; /* in scratch memory; rows: two for each worker */
     const float *weight, *bias;
@@ -39,18 +41,22 @@ static kelp_status *causal_reshape(const void *state, kelp_op_args *args) {
     p->taps = w->shape[2];
     int64_t states[3] = {p->batch, p->channels, p->taps - 1};
     if (past != NULL && (past->rank != 3 || memcmp(past->shape, states, sizeof states) != 0))
-        return kelp_ops_bad_shapes(args, x, past, "the past state does not fit");
+        return kelp_ops_bad_shapes(args, x, past,
+                                   "the past state does not match input and weights");
     const char *act = kelp_node_attr_string(args->node, "activation", "none", NULL);
     p->silu = strcmp(act, "silu") == 0 || strcmp(act, "swish") == 0;
     if (!p->silu && strcmp(act, "none") != 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "operator 'CausalConvWithState': activation '%s' is unknown", act);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "operator 'CausalConvWithState': attribute 'activation' is '%s': expected "
+            "'none', 'silu' or 'swish'",
+            act);
     KELP_TRY(kelp_ops_set_like(args, 0, x));
     KELP_TRY(kelp_ops_set(args, 1, x->dtype, 3, states));
     KELP_TRY(kelp_ops_plan_f32(args, w, &p->weight_at));
     KELP_TRY(kelp_ops_plan_f32(args, bias, &p->bias_at));
-    p->room = p->length + p->taps - 1;
-    return kelp_ops_scratch(args, 2 * p->room,
+    p->row_size = p->length + p->taps - 1;
+    return kelp_ops_scratch(args, 2 * p->row_size,
                             sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->rows);
 }
 
@@ -59,7 +65,7 @@ static void causal_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_simd *simd = kelp_simd_get();
     const kelp_tensor *x = p->args->inputs[0], *past = kelp_ops_in(p->args, 3);
     kelp_tensor *out = p->args->outputs[0], *present = kelp_ops_out(p->args, 1);
-    float *row = (float *)kelp_ops_scratch_at(p->args, p->rows) + worker * 2 * p->room;
+    float *row = (float *)kelp_ops_scratch_at(p->args, p->rows) + worker * 2 * p->row_size;
     int64_t kept = p->taps - 1;
     for (int64_t at = begin; at < end; at++) {
         int64_t c = at % p->channels;
@@ -68,7 +74,7 @@ static void causal_range(void *userp, int64_t begin, int64_t end, int worker) {
         else
             memset(row, 0, (size_t)kept * sizeof *row);
         kelp_tensor_load_f32(x, at * p->length, p->length, row + kept);
-        float *y = out->dtype == KELP_F32 ? (float *)out->data + at * p->length : row + p->room;
+        float *y = out->dtype == KELP_F32 ? (float *)out->data + at * p->length : row + p->row_size;
         for (int64_t i = 0; i < p->length; i++)
             y[i] = p->bias != NULL ? p->bias[c] : 0.0f;
         for (int64_t k = 0; k < p->taps; k++)
@@ -87,6 +93,8 @@ static void causal_range(void *userp, int64_t begin, int64_t end, int worker) {
 static kelp_status *causal_invoke(const void *state, kelp_op_args *args) {
     causal_plan *p = args->plan;
     (void)state;
+    KELP_ASSERT(p->taps > 0 && p->row_size == p->length + p->taps - 1);
+    KELP_ASSERT(args->outputs[0]->dtype == args->inputs[0]->dtype);
     p->args = args;
     p->weight = kelp_ops_get_f32(args, args->inputs[1], p->weight_at);
     p->bias = kelp_ops_get_f32(args, kelp_ops_in(args, 2), p->bias_at);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ai.onnx.preview FlexAttention: attention whose scores and probabilities pass through subgraphs of
- * the node. The subgraphs take the scores of all heads, so these exist all at once. Source: ONNX
- * operator specification.
+ * the node. A subgraph processes the scores of all heads at once. Source: ONNX operator
+ * specification.
  */
+#include "base/assert.h"
 #include "cpu/kernels/attention/sdpa.h"
 #include "cpu/ops/control/control.h"
 #include "cpu/ops/converted.h"
@@ -21,9 +22,10 @@ typedef struct flex {
     void *scores;
 } flex;
 
-/* Memory of this run for `count` elements of the type that it computes in. */
+/* Allocates `count` elements of the type that the node computes in, for this run. */
 static void *elements(const flex *f, int64_t count) {
     size_t bytes;
+    KELP_ASSERT(count >= 0);
     if (!kelp_size_mul((size_t)count, f->is_f64 ? sizeof(double) : sizeof(float), &bytes))
         return NULL;
     return kelp_op_env_alloc(f->env, bytes + 1);
@@ -43,7 +45,7 @@ static void store_all(const flex *f, const void *from, kelp_tensor *to) {
         kelp_ops_store_f32(f->env, from, to);
 }
 
-/* `x` times `factor`, rounded to the type of the queries. */
+/* Multiplies `x` by `factor` and rounds to the type of the queries. */
 static void scale_all(const flex *f, void *x, int64_t count, double factor) {
     for (int64_t i = 0; i < count; i++) {
         if (f->is_f64) {
@@ -67,8 +69,8 @@ static kelp_status *read_shapes(flex *f) {
     if (!good)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
-            "node '%s' (FlexAttention): queries, keys and values must be of one float "
-            "type and fit as [batch, heads, length, size]",
+            "node '%s' (FlexAttention): queries, keys and values must have one float type and "
+            "matching shapes [batch, heads, length, size]",
             kelp_node_name(f->node));
     s->batch = q->shape[0];
     s->heads = q->shape[1];
@@ -106,6 +108,7 @@ static kelp_status *modify(const flex *f, const char *name) {
     kelp_body *body = NULL;
     KELP_TRY(kelp_env_body(f->env, f->node, name, &body));
     size_t own = kelp_node_own_inputs(f->node), all = kelp_node_input_count(f->node);
+    KELP_ASSERT(own <= all);
     if (kelp_block_input_count(body->block) != 1 + all - own ||
         kelp_block_output_count(body->block) != 1)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -117,14 +120,14 @@ static kelp_status *modify(const flex *f, const char *name) {
     if (in.data == NULL)
         return kelp_status_oom();
     store_all(f, f->scores, &in);
-    const kelp_tensor **given = kelp_op_env_alloc(f->env, (1 + all - own) * sizeof *given);
-    if (given == NULL)
+    const kelp_tensor **inputs = kelp_op_env_alloc(f->env, (1 + all - own) * sizeof *inputs);
+    if (inputs == NULL)
         return kelp_status_oom();
-    given[0] = &in;
-    for (size_t i = own; i < all; i++)
-        given[1 + i - own] = f->inputs[i];
+    inputs[0] = &in;
+    for (size_t i = own; i < all; i++) /* captured values */
+        inputs[1 + i - own] = f->inputs[i];
     out = (kelp_tensor){.data = NULL};
-    KELP_TRY(kelp_body_run(body, given, &out));
+    KELP_TRY(kelp_body_run(body, inputs, &out));
     if (out.dtype != in.dtype || out.rank != 4 || memcmp(out.shape, shape, sizeof shape) != 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "node '%s' (FlexAttention): %s changes the type or the shape",

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp::Attention and kelp::AttentionBf16, which passes make: q, k, v as [batch, sequence, heads *
- * size], an additive mask [batch or 1, 1, query or 1, key or 1] or none; attributes num_heads and
- * scale; y = softmax(scale * q·kᵀ + mask)·v as [batch, query, heads * size]. AttentionBf16 rounds
- * the operands of both matrix products to bfloat16.
+ * kelp::Attention and kelp::AttentionBf16, which passes create: q, k, v as [batch, sequence, heads
+ * * size], an optional additive mask [batch or 1, 1, query or 1, key or 1]; attributes num_heads
+ * and scale; y = softmax(scale * q·kᵀ + mask)·v as [batch, query, heads * size]. AttentionBf16
+ * rounds the operands of both matrix multiplications to bfloat16.
  */
+#include "base/assert.h"
 #include "cpu/ops/attention/heads.h"
 
 typedef struct fused_plan {
@@ -20,7 +21,7 @@ static kelp_status *read_mask(const kelp_op_args *args, kelp_sdpa *s) {
         (mask->shape[3] != 1 && mask->shape[3] != s->keys) ||
         (mask->shape[0] != 1 && mask->shape[0] != s->batch) ||
         (mask->shape[2] != 1 && mask->shape[2] != s->queries))
-        return kelp_ops_bad_shapes(args, q, mask, "the mask does not fit the scores");
+        return kelp_ops_bad_shapes(args, q, mask, "the mask does not broadcast to the scores");
     s->masks[0] = (kelp_sdpa_mask){
         .dtype = KELP_F32,
         .batch = mask->shape[0] == 1 ? 0 : mask->shape[3] * mask->shape[2],
@@ -43,7 +44,8 @@ static kelp_status *fused_reshape(kelp_op_args *args, kelp_dtype compute) {
     if (q->rank != 3 || k->rank != 3 || v->rank != 3 || s->heads < 1 ||
         q->shape[2] % s->heads != 0 || k->shape[2] != q->shape[2] || v->shape[2] != q->shape[2] ||
         k->shape[1] != v->shape[1] || k->shape[0] != q->shape[0] || v->shape[0] != q->shape[0])
-        return kelp_ops_bad_shapes(args, q, k, "queries, keys and values do not fit together");
+        return kelp_ops_bad_shapes(args, q, k,
+                                   "the shapes of queries, keys and values do not match");
     s->compute = compute;
     s->q_dtype = s->y_dtype = s->round = s->softmax_round = KELP_F32;
     s->q_scale = 1.0f;
@@ -53,7 +55,7 @@ static kelp_status *fused_reshape(kelp_op_args *args, kelp_dtype compute) {
     s->queries = q->shape[1];
     s->keys = k->shape[1];
     s->left = s->right = -1;
-    s->empty_is_nan = true; /* as the operators that this one replaces */
+    s->empty_is_nan = true; /* as in the operators that were fused */
     KELP_TRY(read_mask(args, s));
     KELP_TRY(kelp_ops_set_like(args, 0, q));
     return kelp_sdpa_reserve(args, s, &p->scratch);
@@ -64,6 +66,7 @@ static kelp_status *fused_invoke(const void *state, kelp_op_args *args) {
     kelp_sdpa s = p->s;
     int64_t width = s.heads * s.size;
     (void)state;
+    KELP_ASSERT(width == args->inputs[0]->shape[2] && s.keys == args->inputs[1]->shape[1]);
     s.q = (kelp_sdpa_view){args->inputs[0]->data, s.queries * width, s.size, width};
     s.k = (kelp_sdpa_view){args->inputs[1]->data, s.keys * width, s.size, width};
     s.v = (kelp_sdpa_view){args->inputs[2]->data, s.keys * width, s.size, width};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * com.microsoft GroupQueryAttention, the attention of decoders. Sequences of a batch may differ in
- * length: new keys and values are appended to each sequence's own past, rotated by their positions.
- * Source: ONNX Runtime, ContribOperators.md.
+ * length: new keys and values are rotated by their positions and appended to the past of each
+ * sequence. Source: ONNX Runtime, ContribOperators.md.
  */
+#include "base/assert.h"
 #include "cpu/ops/attention/rotary.h"
 #include "cpu/ops/attention/heads.h"
 #include "cpu/ops/converted.h"
@@ -32,10 +33,10 @@ enum {
 
 typedef struct query_plan {
     kelp_sdpa s;
-    int64_t kv_heads, past, room; /* rows of the past and of the present cache */
+    int64_t kv_heads, past, rows; /* rows of the past and of the present cache */
     bool packed, rotary, interleaved;
     int64_t half; /* angles per row */
-    size_t angles, sinks, q_room, kv_room[2], counts, scratch;
+    size_t angles, sinks, q_copy, kv_copies[2], counts, scratch;
     const kelp_op_args *args;
     const int64_t *past_counts;
     const float *cosines, *sines;
@@ -51,7 +52,8 @@ static kelp_status *read_layout(kelp_op_args *args, query_plan *p) {
     int64_t parts = p->packed ? s->heads + 2 * p->kv_heads : s->heads;
     if (q->rank != 3 || s->heads < 1 || p->kv_heads < 1 || s->heads % p->kv_heads != 0 ||
         q->shape[2] % parts != 0)
-        return kelp_ops_bad_shapes(args, q, k, "the heads do not fit the queries");
+        return kelp_ops_bad_shapes(args, q, k,
+                                   "num_heads and kv_num_heads do not match the queries");
     s->batch = q->shape[0];
     s->queries = q->shape[1];
     s->size = s->v_size = q->shape[2] / parts;
@@ -60,7 +62,8 @@ static kelp_status *read_layout(kelp_op_args *args, query_plan *p) {
     if (!p->packed &&
         (v == NULL || k->rank != 3 || v->rank != 3 || memcmp(k->shape, fresh, sizeof fresh) != 0 ||
          memcmp(v->shape, fresh, sizeof fresh) != 0))
-        return kelp_ops_bad_shapes(args, q, k, "keys and values do not fit the queries");
+        return kelp_ops_bad_shapes(args, q, k,
+                                   "the shapes of keys and values do not match the queries");
     return NULL;
 }
 
@@ -72,18 +75,20 @@ static kelp_status *read_cache(kelp_op_args *args, query_plan *p) {
         total->dtype != KELP_I32 || kelp_tensor_elements(lengths) != s->batch ||
         kelp_tensor_elements(total) != 1)
         return kelp_ops_bad_shapes(args, lengths, total,
-                                   "seqlens_k and total_sequence_length do not fit");
+                                   "expected int32 seqlens_k of one value for each sequence, and "
+                                   "int32 total_sequence_length of one value");
     if ((k == NULL) != (v == NULL) ||
         (k != NULL &&
          (k->rank != 4 || v->rank != 4 || k->shape[0] != s->batch || k->shape[1] != p->kv_heads ||
           k->shape[3] != s->size || memcmp(k->shape, v->shape, 4 * sizeof *k->shape) != 0)))
-        return kelp_ops_bad_shapes(args, k, v, "past keys and values do not fit");
+        return kelp_ops_bad_shapes(args, k, v, "the shapes of past keys and values do not match");
+    KELP_ASSERT(total->data != NULL); /* reshape was deferred until it is known */
     s->keys = *(const int32_t *)total->data;
     p->past = k != NULL ? k->shape[2] : 0;
-    p->room = KELP_MAX(p->past, s->keys);
+    p->rows = KELP_MAX(p->past, s->keys);
     if (s->keys < s->queries)
         return kelp_ops_bad_shapes(args, args->inputs[QUERY], NULL,
-                                   "total_sequence_length is below the queries");
+                                   "total_sequence_length is less than the number of queries");
     return NULL;
 }
 
@@ -96,7 +101,8 @@ static kelp_status *read_rotary(kelp_op_args *args, query_plan *p) {
         return NULL;
     if (c == NULL || s == NULL || c->rank != 2 || s->rank != 2 || c->shape[1] != s->shape[1] ||
         c->shape[0] != s->shape[0] || 2 * c->shape[1] > p->s.size)
-        return kelp_ops_bad_shapes(args, c, s, "the tables of angles do not fit the heads");
+        return kelp_ops_bad_shapes(args, c, s,
+                                   "the shapes of cos_cache and sin_cache do not match the heads");
     if (at != NULL &&
         (at->dtype != KELP_I64 || kelp_tensor_elements(at) != p->s.batch * p->s.queries))
         return kelp_ops_bad_shapes(args, args->inputs[QUERY], at,
@@ -138,12 +144,12 @@ static kelp_status *read_attributes(kelp_op_args *args, query_plan *p) {
 
 static kelp_status *reserve(kelp_op_args *args, query_plan *p) {
     kelp_sdpa *s = &p->s;
-    int64_t tokens = s->batch * s->queries, cache = s->batch * p->kv_heads * p->room * s->size;
+    int64_t tokens = s->batch * s->queries, cache = s->batch * p->kv_heads * p->rows * s->size;
     kelp_dtype dtype = args->inputs[QUERY]->dtype;
     for (int32_t i = 0; i < 2; i++)
         if (kelp_ops_out(args, 1 + i) == NULL || args->outputs[1 + i]->dtype != KELP_F32)
-            KELP_TRY(kelp_ops_scratch(args, cache, 4, &p->kv_room[i]));
-    KELP_TRY(kelp_ops_scratch(args, tokens * s->heads * s->size, 4, &p->q_room));
+            KELP_TRY(kelp_ops_scratch(args, cache, 4, &p->kv_copies[i]));
+    KELP_TRY(kelp_ops_scratch(args, tokens * s->heads * s->size, 4, &p->q_copy));
     KELP_TRY(kelp_ops_scratch(args, 2 * s->batch, sizeof(int64_t), &p->counts));
     s->q_dtype = p->rotary ? KELP_F32 : dtype;
     s->y_dtype = dtype;
@@ -168,7 +174,7 @@ static kelp_status *query_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(read_attributes(args, p));
     KELP_TRY(kelp_heads_bias_check(args, ADDED, s));
     int64_t y[3] = {s->batch, s->queries, s->heads * s->size};
-    int64_t cache[4] = {s->batch, p->kv_heads, p->room, s->size};
+    int64_t cache[4] = {s->batch, p->kv_heads, p->rows, s->size};
     int64_t scores[4] = {s->batch, s->heads, s->queries, s->keys};
     KELP_TRY(kelp_ops_set(args, 0, dtype, 3, y));
     KELP_TRY(kelp_ops_set(args, 1, dtype, 4, cache));
@@ -190,7 +196,7 @@ static kelp_status *count_keys(const kelp_op_args *args, const query_plan *p, in
             return KELP_ERROR(
                 KELP_INVALID_ARGUMENT,
                 "operator 'GroupQueryAttention': sequence %lld has seqlens_k %d: with "
-                "%lld new tokens that does not fit a past of %lld and a total of %lld",
+                "%lld new tokens, that does not match a past of %lld and a total of %lld",
                 (long long)b, lengths[b], (long long)p->s.queries, (long long)p->past,
                 (long long)p->s.keys);
     }
@@ -216,12 +222,12 @@ static kelp_status *check_positions(const query_plan *p) {
     return NULL;
 }
 
-/* Rotates the new rows of [batch, heads, room, size] in place. */
-static void rotate(const query_plan *p, float *x, int64_t heads, int64_t room, bool after_past) {
+/* Rotates the new rows of [batch, heads, rows, size] in place. */
+static void rotate(const query_plan *p, float *x, int64_t heads, int64_t rows, bool after_past) {
     int64_t size = p->s.size;
     for (int64_t at = 0; at < p->s.batch * heads; at++) {
         int64_t image = at / heads;
-        float *row = x + (at * room + (after_past ? p->past_counts[image] : 0)) * size;
+        float *row = x + (at * rows + (after_past ? p->past_counts[image] : 0)) * size;
         for (int64_t i = 0; i < p->s.queries; i++, row += size) {
             int64_t angles = (image * p->s.queries + i) * p->half;
             kelp_rotary_row(row, row, size, p->cosines + angles, p->sines + angles, p->half,
@@ -230,7 +236,7 @@ static void rotate(const query_plan *p, float *x, int64_t heads, int64_t room, b
     }
 }
 
-/* The angles of each token, [batch * queries, half], cosines before sines. */
+/* Loads the angles of each token, [batch * queries, half], cosines before sines. */
 static void load_angles(query_plan *p) {
     const kelp_tensor *c = p->args->inputs[COSINES], *s = p->args->inputs[SINES];
     float *cosines = kelp_ops_scratch_at(p->args, p->angles);
@@ -248,11 +254,11 @@ static void make_queries(query_plan *p, const void *data, int64_t width, kelp_sd
     kelp_heads h = {.batch = s->batch,
                     .heads = s->heads,
                     .fresh = s->queries,
-                    .room = s->queries,
+                    .rows = s->queries,
                     .size = s->size,
                     .from = {data, s->queries * width, s->size, width},
                     .from_dtype = p->args->inputs[QUERY]->dtype,
-                    .to = kelp_ops_scratch_at(p->args, p->q_room)};
+                    .to = kelp_ops_scratch_at(p->args, p->q_copy)};
     s->q = h.from;
     if (!p->rotary)
         return;
@@ -268,17 +274,17 @@ static void make_cache(query_plan *p, int32_t index, const void *data, int64_t w
     kelp_heads h = {.batch = p->s.batch,
                     .heads = p->kv_heads,
                     .fresh = p->s.queries,
-                    .room = p->room,
+                    .rows = p->rows,
                     .size = p->s.size,
                     .from = {data, p->s.queries * width, p->s.size, width},
                     .from_dtype = args->inputs[QUERY]->dtype,
                     .old = kelp_ops_in(args, PAST_KEY + index),
                     .old_rows = p->past,
                     .past_counts = p->past_counts};
-    h.to = straight ? present->data : kelp_ops_scratch_at(args, p->kv_room[index]);
+    h.to = straight ? present->data : kelp_ops_scratch_at(args, p->kv_copies[index]);
     kelp_heads_gather(args->env, &h, out);
     if (index == 0 && p->rotary)
-        rotate(p, h.to, p->kv_heads, p->room, true);
+        rotate(p, h.to, p->kv_heads, p->rows, true);
     if (present != NULL && !straight)
         kelp_ops_store_f32(args->env, h.to, present);
 }
@@ -291,6 +297,8 @@ static kelp_status *query_invoke(const void *state, kelp_op_args *args) {
     size_t element = kelp_ops_element_bytes(args->inputs[QUERY]->dtype);
     const char *in[3];
     (void)state;
+    KELP_ASSERT(s.batch == args->inputs[QUERY]->shape[0] && p->rows >= s.keys);
+    KELP_ASSERT(s.heads == s.group * p->kv_heads && s.keys >= s.queries);
     p->args = args;
     p->past_counts = past;
     KELP_TRY(count_keys(args, p, past, now));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the attention operators share. */
+/* Code that the attention operators share. */
 #include "cpu/ops/attention/heads.h"
 
+#include "base/assert.h"
 #include "tensor/real.h"
 
 kelp_status *kelp_sdpa_reserve(kelp_op_args *args, kelp_sdpa *s, size_t *out_offset) {
@@ -18,7 +19,8 @@ static void gather_range(void *userp, int64_t begin, int64_t end, int worker) {
     for (int64_t at = begin; at < end; at++) {
         int64_t image = at / h->heads, head = at % h->heads;
         int64_t past = h->past_counts != NULL ? h->past_counts[image] : h->past;
-        float *to = h->to + at * h->room * h->size;
+        KELP_ASSERT(past >= 0 && past + h->fresh <= h->rows);
+        float *to = h->to + at * h->rows * h->size;
         if (h->old != NULL && past > 0)
             kelp_real_load_f32(h->old->dtype, h->old->data,
                                h->old_first + at * h->old_rows * h->size, past * h->size, to);
@@ -30,17 +32,18 @@ static void gather_range(void *userp, int64_t begin, int64_t end, int worker) {
             for (int64_t d = 0; d < h->size && bias != NULL; d++)
                 to[d] += bias[d];
         }
-        memset(to, 0, (size_t)((h->room - past - h->fresh) * h->size) * sizeof *to);
+        memset(to, 0, (size_t)((h->rows - past - h->fresh) * h->size) * sizeof *to);
     }
 }
 
 void kelp_heads_gather(const kelp_op_env *env, const kelp_heads *heads, kelp_sdpa_view *out) {
     uintptr_t userp = (uintptr_t)heads;
-    int64_t each = KELP_MAX((int64_t)1, heads->room * heads->size);
+    KELP_ASSERT(heads->to != NULL);
+    int64_t each = KELP_MAX((int64_t)1, heads->rows * heads->size);
     kelp_op_parallel(env, heads->batch * heads->heads, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, each),
                      gather_range, (void *)userp);
-    *out = (kelp_sdpa_view){heads->to, heads->heads * heads->room * heads->size,
-                            heads->room * heads->size, heads->size};
+    *out = (kelp_sdpa_view){heads->to, heads->heads * heads->rows * heads->size,
+                            heads->rows * heads->size, heads->size};
 }
 
 kelp_status *kelp_heads_mask_plan(kelp_op_args *args, int32_t input, const kelp_sdpa *s,
@@ -61,10 +64,12 @@ kelp_status *kelp_heads_mask_plan(kelp_op_args *args, int32_t input, const kelp_
     } else if (m->rank == 3) {
         good = m->shape[0] == s->batch && m->shape[1] == s->queries && m->shape[2] == s->keys;
     }
-    return good ? NULL : kelp_ops_bad_shapes(args, args->inputs[0], m, "the mask does not fit");
+    return good ? NULL
+                : kelp_ops_bad_shapes(args, args->inputs[0], m,
+                                      "the shape of the mask does not match the scores");
 }
 
-/* Flags keys before the end, and not before the start if there are two lists. */
+/* Flags the keys from the start, if there are two lists, to before the end of each sequence. */
 static void flags_of_lengths(const kelp_tensor *m, const kelp_sdpa *s, uint8_t *to) {
     const int32_t *ends = m->data;
     bool starts = m->shape[0] == 2 * s->batch;
@@ -103,7 +108,8 @@ kelp_status *kelp_heads_bias_check(const kelp_op_args *args, int32_t input, cons
                       (b->shape[0] != 1 && b->shape[0] != s->batch) ||
                       (b->shape[1] != 1 && b->shape[1] != s->heads) || b->shape[2] != s->queries ||
                       b->shape[3] != s->keys))
-        return kelp_ops_bad_shapes(args, args->inputs[0], b, "the attention bias does not fit");
+        return kelp_ops_bad_shapes(args, args->inputs[0], b,
+                                   "the attention bias does not broadcast to the scores");
     return NULL;
 }
 

@@ -4,6 +4,7 @@
  * corrects and updates it; queries read it. Tokens run in sequence, heads in parallel.
  * Source: ONNX operator specification; Yang et al., "Gated Delta Networks", 2024.
  */
+#include "base/assert.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/converted.h"
 #include "cpu/ops/kernel.h"
@@ -29,7 +30,9 @@ static kelp_status *read_rule(kelp_op_args *args, linear_plan *p) {
     p->delta = strcmp(rule, "delta") == 0 || strcmp(rule, "gated_delta") == 0;
     if (!p->gated && !p->delta && strcmp(rule, "linear") != 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "operator 'LinearAttention': update_rule '%s' is unknown", rule);
+                          "operator 'LinearAttention': attribute 'update_rule' is '%s': expected "
+                          "'linear', 'gated', 'delta' or 'gated_delta'",
+                          rule);
     if ((kelp_ops_in(args, 4) != NULL) != p->gated || (kelp_ops_in(args, 5) != NULL) != p->delta)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "operator 'LinearAttention': decay requires a gated rule, and beta "
@@ -53,7 +56,8 @@ static kelp_status *read_sizes(kelp_op_args *args, linear_plan *p) {
     if (q->rank != 3 || v->rank != 3 || p->q_heads < 1 || p->kv_heads < 1 ||
         p->q_heads % p->kv_heads != 0 || q->shape[2] % p->q_heads != 0 ||
         v->shape[2] % p->kv_heads != 0)
-        return kelp_ops_bad_shapes(args, q, v, "the heads do not fit");
+        return kelp_ops_bad_shapes(args, q, v,
+                                   "q_num_heads and kv_num_heads do not match the inputs");
     p->batch = q->shape[0];
     p->tokens = q->shape[1];
     p->size = q->shape[2] / p->q_heads;
@@ -63,15 +67,17 @@ static kelp_status *read_sizes(kelp_op_args *args, linear_plan *p) {
     p->beta_heads = beta != NULL && beta->rank == 3 && beta->shape[2] == 1 ? 1 : p->kv_heads;
     if (!is_tokens(p, k, p->kv_heads * p->size) || !is_tokens(p, v, p->kv_heads * p->v_size) ||
         !is_tokens(p, decay, p->kv_heads * p->decay_size) || !is_tokens(p, beta, p->beta_heads))
-        return kelp_ops_bad_shapes(args, k, v, "keys, values, decay or beta do not fit");
+        return kelp_ops_bad_shapes(args, k, v,
+                                   "the shape of keys, values, decay or beta does not match");
     if (past != NULL &&
         (past->rank != 4 || past->shape[0] != p->batch || past->shape[1] != p->kv_heads ||
          past->shape[2] != p->size || past->shape[3] != p->v_size))
-        return kelp_ops_bad_shapes(args, q, past, "the past state does not fit");
+        return kelp_ops_bad_shapes(args, q, past, "the past state does not match the heads");
     return NULL;
 }
 
-static int64_t row_room(const linear_plan *p) {
+/* Returns the floats of one row of values in scratch memory. */
+static int64_t row_stride(const linear_plan *p) {
     return (p->v_size + 15) / 16 * 16;
 }
 
@@ -93,11 +99,13 @@ static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {
         p->scale = 1.0f / sqrtf((float)p->size);
     const kelp_tensor *q = args->inputs[0], *past = kelp_ops_in(args, 3);
     int64_t out[3] = {p->batch, p->tokens, p->q_heads * p->v_size};
-    int64_t states[4] = {p->batch, p->kv_heads, p->size, p->v_size};
+    int64_t states[4] = {p->batch, p->kv_heads, p->size, p->v_size}, count = 0;
+    if (!kelp_shape_elements(4, states, &count)) /* the state may exceed all inputs */
+        return kelp_ops_bad_shapes(args, q, args->inputs[2], "the state would be too large");
     KELP_TRY(kelp_ops_set(args, 0, q->dtype, 3, out));
     KELP_TRY(kelp_ops_set(args, 1, past != NULL ? past->dtype : q->dtype, 4, states));
-    KELP_TRY(kelp_ops_scratch(args, kelp_ops_product(states, 0, 4), sizeof(float), &p->state_at));
-    return kelp_ops_scratch(args, 2 * row_room(p),
+    KELP_TRY(kelp_ops_scratch(args, count, sizeof(float), &p->state_at));
+    return kelp_ops_scratch(args, 2 * row_stride(p),
                             sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->rows);
 }
 
@@ -128,7 +136,7 @@ static void linear_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_simd *simd = kelp_simd_get();
     const kelp_tensor *past = kelp_ops_in(p->args, PAST);
     kelp_tensor *out = p->args->outputs[0];
-    float *fresh = (float *)kelp_ops_scratch_at(p->args, p->rows) + worker * 2 * row_room(p);
+    float *fresh = (float *)kelp_ops_scratch_at(p->args, p->rows) + worker * 2 * row_stride(p);
     int64_t group = p->q_heads / p->kv_heads, each = p->size * p->v_size;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t image = unit / p->kv_heads, head = unit % p->kv_heads;
@@ -145,7 +153,7 @@ static void linear_range(void *userp, int64_t begin, int64_t end, int worker) {
                 const float *q = p->in[0] + (t * p->q_heads + h) * p->size;
                 int64_t at = (t * p->q_heads + h) * p->v_size;
                 bool in_place = out->dtype == KELP_F32;
-                float *y = in_place ? (float *)out->data + at : fresh + row_room(p);
+                float *y = in_place ? (float *)out->data + at : fresh + row_stride(p);
                 memset(y, 0, (size_t)p->v_size * sizeof *y);
                 for (int64_t d = 0; d < p->size; d++)
                     simd->axpy(y, s + d * p->v_size, q[d] * p->scale, 1, p->v_size);
@@ -160,6 +168,8 @@ static kelp_status *linear_invoke(const void *state, kelp_op_args *args) {
     linear_plan *p = args->plan;
     kelp_tensor *out_state = kelp_ops_out(args, 1);
     (void)state;
+    KELP_ASSERT(p->kv_heads > 0 && p->q_heads % p->kv_heads == 0);
+    KELP_ASSERT(p->gated == (kelp_ops_in(args, 4) != NULL));
     p->args = args;
     for (int32_t i = 0; i < 6; i++)
         if (i != PAST)

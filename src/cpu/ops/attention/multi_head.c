@@ -3,6 +3,7 @@
  * com.microsoft MultiHeadAttention: separate or packed queries, keys and values, with bias, padding
  * mask, additive bias and cache. Source: ONNX Runtime, ContribOperators.md.
  */
+#include "base/assert.h"
 #include "cpu/ops/attention/heads.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"
@@ -16,10 +17,11 @@ typedef struct multi_plan {
     kelp_heads part[3]; /* queries, keys, values */
     kelp_heads_mask mask;
     bool gathers[3];
-    size_t bias, room[3], scratch;
+    size_t bias, copies[3], scratch;
 } multi_plan;
 
-/* Views of the inputs, of rank 3, 4 (heads first) or 5 (packed). */
+/* Reads the layout of the inputs, of rank 3, 4 (heads first) or 5 (packed: queries, keys and values
+ * in input 0, or keys and values in input 1). */
 static kelp_status *layout(kelp_op_args *args, multi_plan *p) {
     const kelp_tensor *q = args->inputs[QUERY], *k = kelp_ops_in(args, KEY);
     const kelp_tensor *v = kelp_ops_in(args, VALUE);
@@ -27,12 +29,12 @@ static kelp_status *layout(kelp_op_args *args, multi_plan *p) {
     kelp_heads *hq = &p->part[0], *hk = &p->part[1], *hv = &p->part[2];
     int64_t n = kelp_node_attr_i64(args->node, "num_heads", 0);
     if (n < 1 || (q->rank != 3 && q->rank != 5) || (q->rank == 3 && q->shape[2] % n != 0))
-        return kelp_ops_bad_shapes(args, q, k, "num_heads does not fit the queries");
+        return kelp_ops_bad_shapes(args, q, k, "num_heads does not match the queries");
     s->heads = n;
     s->group = 1;
     s->batch = q->shape[0];
     s->queries = q->shape[1];
-    if (q->rank == 5 && q->shape[2] == n && q->shape[3] == 3) {
+    if (q->rank == 5 && q->shape[2] == n && q->shape[3] == 3 && k == NULL && v == NULL) {
         s->size = s->v_size = q->shape[4];
         hk->fresh = hv->fresh = s->queries;
         hq->from = hk->from = hv->from =
@@ -41,8 +43,8 @@ static kelp_status *layout(kelp_op_args *args, multi_plan *p) {
     }
     s->size = q->rank == 3 ? q->shape[2] / n : 0;
     hq->from = (kelp_sdpa_view){NULL, s->queries * n * s->size, s->size, n * s->size};
-    if (k != NULL && k->rank == 5 && k->shape[2] == n && k->shape[3] == 2 &&
-        k->shape[4] == s->size) {
+    if (k != NULL && k->rank == 5 && v == NULL && k->shape[0] == s->batch && k->shape[2] == n &&
+        k->shape[3] == 2 && k->shape[4] == s->size) {
         s->v_size = s->size;
         hk->fresh = hv->fresh = k->shape[1];
         hk->from = hv->from =
@@ -51,7 +53,8 @@ static kelp_status *layout(kelp_op_args *args, multi_plan *p) {
     }
     if (k == NULL || v == NULL || k->rank != v->rank || k->shape[0] != s->batch ||
         v->shape[0] != s->batch)
-        return kelp_ops_bad_shapes(args, q, k, "keys and values do not fit the queries");
+        return kelp_ops_bad_shapes(args, q, k,
+                                   "the shapes of keys and values do not match the queries");
     if (k->rank == 3 && k->shape[2] == n * s->size && v->shape[2] % n == 0 &&
         v->shape[1] == k->shape[1]) {
         s->v_size = v->shape[2] / n;
@@ -69,7 +72,8 @@ static kelp_status *layout(kelp_op_args *args, multi_plan *p) {
             (kelp_sdpa_view){NULL, n * hk->fresh * s->v_size, hk->fresh * s->v_size, s->v_size};
         return NULL;
     }
-    return kelp_ops_bad_shapes(args, k, v, "keys and values do not fit the queries");
+    return kelp_ops_bad_shapes(args, k, v,
+                               "the shapes of keys and values do not match the queries");
 }
 
 static kelp_status *read_past(kelp_op_args *args, multi_plan *p) {
@@ -81,14 +85,14 @@ static kelp_status *read_past(kelp_op_args *args, multi_plan *p) {
          (k->rank != 4 || v->rank != 4 || k->shape[0] != s->batch || k->shape[1] != s->heads ||
           k->shape[3] != s->size || v->shape[0] != s->batch || v->shape[1] != s->heads ||
           v->shape[3] != s->v_size || v->shape[2] != past)))
-        return kelp_ops_bad_shapes(args, k, v, "past keys and values do not fit");
+        return kelp_ops_bad_shapes(args, k, v, "the shapes of past keys and values do not match");
     s->keys = p->part[1].fresh + past;
     for (int i = 1; i < 3; i++) {
         p->part[i].past = p->part[i].old_rows = past;
-        p->part[i].room = s->keys;
+        p->part[i].rows = s->keys;
         p->part[i].size = i == 1 ? s->size : s->v_size;
     }
-    p->part[0].fresh = p->part[0].room = s->queries;
+    p->part[0].fresh = p->part[0].rows = s->queries;
     p->part[0].size = s->size;
     return NULL;
 }
@@ -98,7 +102,8 @@ static kelp_status *reserve(kelp_op_args *args, multi_plan *p) {
     const kelp_tensor *bias = kelp_ops_in(args, BIAS);
     kelp_dtype dtype = args->inputs[QUERY]->dtype;
     if (bias != NULL && kelp_tensor_elements(bias) != s->heads * (2 * s->size + s->v_size))
-        return kelp_ops_bad_shapes(args, args->inputs[QUERY], bias, "the bias does not fit");
+        return kelp_ops_bad_shapes(args, args->inputs[QUERY], bias,
+                                   "the bias does not match the heads");
     for (int i = 0; i < 3; i++) {
         kelp_heads *h = &p->part[i];
         h->batch = s->batch;
@@ -108,7 +113,7 @@ static kelp_status *reserve(kelp_op_args *args, multi_plan *p) {
                         (i > 0 && (dtype != KELP_F32 || kelp_ops_out(args, i) != NULL));
         if (p->gathers[i] && !(i > 0 && dtype == KELP_F32 && kelp_ops_out(args, i) != NULL))
             KELP_TRY(
-                kelp_ops_scratch(args, s->batch * s->heads * h->room * h->size, 4, &p->room[i]));
+                kelp_ops_scratch(args, s->batch * s->heads * h->rows * h->size, 4, &p->copies[i]));
     }
     if (bias != NULL)
         KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(bias), sizeof(float), &p->bias));
@@ -155,7 +160,7 @@ static kelp_status *multi_reshape(const void *state, kelp_op_args *args) {
     return reserve(args, p);
 }
 
-/* Makes the view of queries (0), keys (1) or values (2). */
+/* Makes the view of queries (index 0), keys (1) or values (2). */
 static void make_part(const kelp_op_args *args, const multi_plan *p, int index, const void *data,
                       const float *bias, kelp_sdpa_view *out) {
     kelp_heads h = p->part[index];
@@ -167,7 +172,7 @@ static void make_part(const kelp_op_args *args, const multi_plan *p, int index, 
     h.bias = bias;
     h.old = index > 0 ? kelp_ops_in(args, index == 1 ? PAST_KEY : PAST_VALUE) : NULL;
     bool straight = present != NULL && present->dtype == KELP_F32;
-    h.to = straight ? present->data : kelp_ops_scratch_at(args, p->room[index]);
+    h.to = straight ? present->data : kelp_ops_scratch_at(args, p->copies[index]);
     kelp_heads_gather(args->env, &h, out);
     if (present != NULL && !straight)
         kelp_ops_store_f32(args->env, h.to, present);
@@ -187,14 +192,16 @@ static kelp_status *multi_invoke(const void *state, kelp_op_args *args) {
     kelp_sdpa s = p->s;
     int64_t width = s.heads * s.size;
     (void)state;
+    KELP_ASSERT(s.batch == args->inputs[QUERY]->shape[0] && s.queries == p->part[0].fresh);
+    KELP_ASSERT(s.keys == p->part[1].fresh + p->part[1].past);
     const float *bias = load_bias(args, p);
     size_t head_bytes = (size_t)s.size * kelp_ops_element_bytes(s.y_dtype);
     const char *in[3];
     for (int i = 0; i < 3; i++)
         in[i] = kelp_ops_in(args, i) != NULL ? args->inputs[i]->data : NULL;
-    if (in[VALUE] == NULL && in[KEY] != NULL)
+    if (in[VALUE] == NULL && in[KEY] != NULL) /* packed keys and values */
         in[VALUE] = in[KEY] + head_bytes;
-    if (in[KEY] == NULL) {
+    if (in[KEY] == NULL) { /* packed queries, keys and values */
         in[KEY] = in[QUERY] + head_bytes;
         in[VALUE] = in[QUERY] + 2 * head_bytes;
     }

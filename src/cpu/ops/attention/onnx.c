@@ -4,6 +4,7 @@
  * concatenated here or kept outside. float16 and bfloat16 are computed as floats and rounded after
  * each step, as in the function body of the specification. Source: ONNX operator specification.
  */
+#include "base/assert.h"
 #include "cpu/ops/attention/heads.h"
 #include "cpu/ops/variant.h"
 #include "tensor/real.h"
@@ -17,12 +18,12 @@ typedef struct cache_part {
 } cache_part;
 
 typedef struct attention_plan {
-    kelp_sdpa s; /* all but pointers */
+    kelp_sdpa s; /* pointers are set by invoke */
     int64_t kv_heads, past;
     bool packed; /* rank 3: [batch, sequence, heads * size] */
     cache_part k, v;
     size_t scratch;
-    float root; /* queries and keys are multiplied by this, and rounded; 1: neither */
+    float root; /* queries and keys are multiplied by it and rounded; 1: they are not */
 } attention_plan;
 
 static kelp_status *read_shapes(kelp_op_args *args, attention_plan *p) {
@@ -35,8 +36,7 @@ static kelp_status *read_shapes(kelp_op_args *args, attention_plan *p) {
     p->kv_heads = p->packed ? kelp_node_attr_i64(args->node, "kv_num_heads", 0) : k->shape[1];
     if (s->heads < 1 || p->kv_heads < 1 || s->heads % p->kv_heads != 0)
         return kelp_ops_bad_shapes(args, q, k,
-                                   "the heads of queries must be a multiple of those "
-                                   "of keys");
+                                   "the heads of queries must be a multiple of the heads of keys");
     int32_t row = p->packed ? 1 : 2;
     int64_t kv = p->packed ? p->kv_heads : 1;
     if (p->packed && (q->shape[2] % s->heads != 0 || k->shape[2] % kv != 0 || v->shape[2] % kv))
@@ -50,7 +50,8 @@ static kelp_status *read_shapes(kelp_op_args *args, attention_plan *p) {
     s->keys = k->shape[row];
     if (k->shape[0] != s->batch || v->shape[0] != s->batch || v->shape[row] != s->keys ||
         k->shape[row + 1] / kv != s->size || (!p->packed && v->shape[1] != p->kv_heads))
-        return kelp_ops_bad_shapes(args, k, v, "queries, keys and values do not fit together");
+        return kelp_ops_bad_shapes(args, k, v,
+                                   "the shapes of queries, keys and values do not match");
     return NULL;
 }
 
@@ -63,7 +64,7 @@ static kelp_status *read_past(kelp_op_args *args, attention_plan *p) {
         v->shape[0] != s->batch || k->shape[1] != p->kv_heads || v->shape[1] != p->kv_heads ||
         k->shape[2] != v->shape[2] || k->shape[3] != s->size || v->shape[3] != s->v_size ||
         k->dtype != args->inputs[1]->dtype || v->dtype != args->inputs[2]->dtype)
-        return kelp_ops_bad_shapes(args, k, v, "past keys and values do not fit");
+        return kelp_ops_bad_shapes(args, k, v, "the shapes of past keys and values do not match");
     p->past = k->shape[2];
     s->keys += p->past;
     return NULL;
@@ -71,17 +72,18 @@ static kelp_status *read_past(kelp_op_args *args, attention_plan *p) {
 
 static kelp_status *read_mask(kelp_op_args *args, const kelp_sdpa *s, const kelp_tensor *mask,
                               kelp_sdpa_mask *out) {
-    int64_t extents[4] = {s->batch, s->heads, s->queries, s->keys}, strides[4] = {0};
+    int64_t dims[4] = {s->batch, s->heads, s->queries, s->keys}, strides[4] = {0};
     if (mask == NULL)
         return NULL;
     if (mask->rank < 1 || mask->rank > 4)
         return kelp_ops_bad_shapes(args, mask, NULL, "the mask must have rank 1 to 4");
     out->keys = mask->shape[mask->rank - 1];
     if (out->keys == 1 && s->keys > 1 && kelp_op_variant_of(args->node) == KELP_VARIANT_FUSED_HEADS)
-        return NULL; /* broadcast along the keys: the same for all keys does not change softmax */
+        return NULL; /* adding one value to all keys does not change the softmax */
     for (int32_t i = mask->rank - 2, at = 2; i >= 0; i--, at--) {
-        if (mask->shape[i] != 1 && mask->shape[i] != extents[at])
-            return kelp_ops_bad_shapes(args, args->inputs[0], mask, "the mask does not fit");
+        if (mask->shape[i] != 1 && mask->shape[i] != dims[at])
+            return kelp_ops_bad_shapes(args, args->inputs[0], mask,
+                                       "the mask does not broadcast to the scores");
         if (mask->shape[i] != 1)
             strides[at] = kelp_ops_product(mask->shape, i + 1, mask->rank);
     }
@@ -175,7 +177,7 @@ static kelp_status *attention_reshape(const void *state, kelp_op_args *args) {
     return kelp_sdpa_reserve(args, s, &p->scratch);
 }
 
-/* Concatenates past and new ones to [batch, heads, keys, size]. */
+/* Concatenates past and new keys or values to [batch, heads, keys, size]. */
 static void join(const kelp_op_args *args, const attention_plan *p, int32_t input, int64_t size,
                  char *to) {
     const kelp_tensor *x = args->inputs[input], *past = kelp_ops_in(args, input + 3);
@@ -216,6 +218,7 @@ static void make_part(const kelp_op_args *args, const attention_plan *p, int32_t
     kelp_tensor now = *args->inputs[input];
     const kelp_tensor *present = kelp_ops_out(args, input);
     int64_t keys = p->s.keys;
+    KELP_ASSERT(input == 1 || input == 2);
     *out = (kelp_sdpa_view){NULL, p->kv_heads * keys * size, keys * size, size};
     if (p->packed && !part->joins) {
         out->head = size;
@@ -242,6 +245,8 @@ static kelp_status *attention_invoke(const void *state, kelp_op_args *args) {
     kelp_sdpa s = p->s;
     const kelp_tensor *q = args->inputs[0];
     (void)state;
+    KELP_ASSERT(s.batch == q->shape[0] && s.heads == s.group * p->kv_heads);
+    KELP_ASSERT(s.masks[0].column == 0 || kelp_ops_in(args, 3) != NULL);
     s.masks[0].data = s.masks[0].column == 1 ? args->inputs[3]->data : NULL;
     s.key_counts = kelp_ops_in(args, 6) != NULL ? args->inputs[6]->data : NULL;
     s.scratch = kelp_ops_scratch_at(args, p->scratch);

@@ -5,12 +5,14 @@
  */
 #include "cpu/ops/attention/rotary.h"
 
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
 void kelp_rotary_row(const float *x, float *y, int64_t size, const float *cosines,
                      const float *sines, int64_t half, bool interleaved, kelp_dtype round) {
     int64_t step = interleaved ? 2 : 1, apart = interleaved ? 1 : half;
+    KELP_ASSERT(half >= 0 && 2 * half <= size);
     for (int64_t i = 0; i < half && round == KELP_F32; i++) {
         float a = x[i * step], b = x[i * step + apart];
         y[i * step] = cosines[i] * a - sines[i] * b;
@@ -31,8 +33,8 @@ typedef struct rotary_plan {
     int64_t batch, heads, tokens, size, half, cache_rows;
     int64_t batch_stride, head_stride, token_stride;
     bool interleaved, shared_position;
-    int32_t positions; /* the input with them, or -1: the cache has a row for each token */
-    int32_t tables;    /* the input with the cosines; the sines follow */
+    int32_t positions; /* index of input position_ids; -1: the cache has a row for each token */
+    int32_t tables;    /* index of the input with the cosines; the sines follow */
     size_t rows;       /* scratch memory of each worker: one row of x, two of angles */
     const kelp_op_args *args;
 } rotary_plan;
@@ -70,7 +72,7 @@ static kelp_status *read_layout(kelp_op_args *args, rotary_plan *p, const kelp_t
 
 static kelp_status *rotary_reshape(kelp_op_args *args, int32_t cosines, int32_t positions) {
     rotary_plan *p = args->plan;
-    KELP_TRY(kelp_ops_check(args, 3));
+    KELP_TRY(kelp_ops_check(args, cosines + 2));
     const kelp_tensor *x = args->inputs[0], *c = args->inputs[cosines];
     const kelp_tensor *s = args->inputs[cosines + 1], *at = kelp_ops_in(args, positions);
     if (x->dtype != KELP_F32 && x->dtype != KELP_F16 && x->dtype != KELP_BF16)
@@ -79,7 +81,7 @@ static kelp_status *rotary_reshape(kelp_op_args *args, int32_t cosines, int32_t 
         return kelp_ops_bad_type(args, c->dtype);
     KELP_TRY(read_layout(args, p, c));
     if (c->rank != s->rank || kelp_tensor_elements(c) != kelp_tensor_elements(s))
-        return kelp_ops_bad_shapes(args, c, s, "both tables must have one shape");
+        return kelp_ops_bad_shapes(args, c, s, "cosines and sines must have the same shape");
     p->interleaved = kelp_node_attr_i64(args->node, "interleaved", 0) != 0;
     p->positions = at != NULL ? positions : -1;
     p->cache_rows = kelp_tensor_elements(c) / KELP_MAX((int64_t)1, p->half);
@@ -102,11 +104,13 @@ static int64_t row_of(const rotary_plan *p, int64_t token) {
     if (p->positions < 0)
         return token;
     const int64_t *at = p->args->inputs[p->positions]->data;
-    int64_t row = p->shared_position ? at[0] + token % p->tokens : at[token];
+    int64_t row = p->shared_position ? at[0] : at[token];
+    if (p->shared_position && row < p->cache_rows) /* else out of range, and might overflow */
+        row += token % p->tokens;
     return row < 0 ? row + p->cache_rows : row;
 }
 
-/* Rotates all heads of one token. */
+/* Rotates all heads of one token of float32. */
 static void rotate_floats(const rotary_plan *p, int64_t base, int64_t angles) {
     const kelp_op_args *args = p->args;
     const float *x = (const float *)args->inputs[0]->data + base;
@@ -117,7 +121,7 @@ static void rotate_floats(const rotary_plan *p, int64_t base, int64_t angles) {
         kelp_rotary_row(x, y, p->size, cosines, sines, p->half, p->interleaved, KELP_F32);
 }
 
-/* The same for other types, through scratch memory. */
+/* Rotates all heads of one token of another type, in scratch memory. */
 static void rotate_loaded(const rotary_plan *p, int64_t base, int64_t angles, int worker) {
     const kelp_op_args *args = p->args;
     float *row = (float *)kelp_ops_scratch_at(args, p->rows) + worker * 2 * p->size;
@@ -147,6 +151,7 @@ static void rotary_range(void *userp, int64_t begin, int64_t end, int worker) {
 static kelp_status *rotary_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     rotary_plan *p = args->plan;
+    KELP_ASSERT(p->heads * p->tokens * p->size == p->batch_stride);
     p->args = args;
     for (int64_t i = 0; i < p->batch * p->tokens; i++)
         if (row_of(p, i) < 0 || row_of(p, i) >= p->cache_rows)

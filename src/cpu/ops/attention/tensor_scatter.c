@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorScatter: new rows of a cache written where each image's sequence ends. Source: ONNX
- * operator specification. */
+/* TensorScatter: writes new rows to a cache, at the end of each sequence. Source: ONNX operator
+ * specification. */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 
 typedef struct scatter_plan {
-    int64_t prefix, most, fresh, inner; /* extents before, of, and behind the axis */
+    int64_t prefix, inner;  /* product of the dimensions before and after the axis */
+    int64_t rows, new_rows; /* along the axis, of the cache and of the update */
     bool circular;
 } scatter_plan;
 
@@ -21,18 +23,21 @@ static kelp_status *scatter_reshape(const void *state, kelp_op_args *args) {
         fits =
             i == axis ? update->shape[i] <= cache->shape[i] : update->shape[i] == cache->shape[i];
     if (!fits)
-        return kelp_ops_bad_shapes(args, cache, update, "the update does not fit the cache");
+        return kelp_ops_bad_shapes(args, cache, update, "the update does not match the cache");
     if (at != NULL && (at->dtype != KELP_I64 || kelp_tensor_elements(at) != cache->shape[0]))
         return kelp_ops_bad_shapes(args, cache, at, "expected an index for each image");
     p->prefix = kelp_ops_product(cache->shape, 0, axis);
-    p->most = cache->shape[axis];
-    p->fresh = update->shape[axis];
+    p->rows = cache->shape[axis];
+    p->new_rows = update->shape[axis];
     p->inner = kelp_ops_product(cache->shape, axis + 1, cache->rank);
     const char *mode = kelp_node_attr_string(args->node, "mode", "linear", NULL);
     p->circular = strcmp(mode, "circular") == 0;
     if (!p->circular && strcmp(mode, "linear") != 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator 'TensorScatter': mode '%s' is unknown",
-                          mode);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "operator 'TensorScatter': attribute 'mode' is '%s': expected 'linear' or "
+            "'circular'",
+            mode);
     return kelp_ops_set_like(args, 0, cache);
 }
 
@@ -42,20 +47,22 @@ static kelp_status *scatter_invoke(const void *state, kelp_op_args *args) {
     const int64_t *at = kelp_ops_in(args, 2) != NULL ? args->inputs[2]->data : NULL;
     const kelp_tensor *out = args->outputs[0];
     (void)state;
+    KELP_ASSERT(p->new_rows <= p->rows);
     if (out->data != cache->data)
         kelp_ops_memcpy(args->env, out->data, cache->data, kelp_tensor_bytes(cache));
     int64_t each = p->prefix / KELP_MAX((int64_t)1, cache->shape[0]);
     for (int64_t i = 0; i < p->prefix; i++) {
         int64_t first = at != NULL ? at[i / each] : 0;
-        if (first < 0 || (!p->circular && first > p->most - p->fresh))
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "operator 'TensorScatter': %lld rows from %lld on do not fit a cache "
-                              "of %lld",
-                              (long long)p->fresh, (long long)first, (long long)p->most);
-        for (int64_t j = 0; j < p->fresh; j++)
+        if (first < 0 || (!p->circular && first > p->rows - p->new_rows))
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "operator 'TensorScatter': %lld rows from index %lld on exceed a cache "
+                "of %lld",
+                (long long)p->new_rows, (long long)first, (long long)p->rows);
+        for (int64_t j = 0; j < p->new_rows; j++)
             kelp_ops_copy_elements(out->dtype, out->data,
-                                   (i * p->most + (first % p->most + j) % p->most) * p->inner,
-                                   update->data, (i * p->fresh + j) * p->inner, p->inner);
+                                   (i * p->rows + (first % p->rows + j) % p->rows) * p->inner,
+                                   update->data, (i * p->new_rows + j) * p->inner, p->inner);
     }
     return NULL;
 }

@@ -2,11 +2,13 @@
 /* Inputs and attributes of convolutions. */
 #include "cpu/ops/conv/conv_args.h"
 
+#include "base/assert.h"
 #include "cpu/ops/conv/window.h"
 
 kelp_status *kelp_conv_read_shape(const kelp_op_args *args, const kelp_tensor *weights,
                                   kelp_conv_shape *out, int32_t *out_rank, int64_t *out_dims) {
     const kelp_tensor *x = args->inputs[0];
+    KELP_ASSERT(x != NULL && weights != NULL);
     if (weights->rank != x->rank || x->rank < 3)
         return kelp_ops_bad_shapes(args, x, weights,
                                    "expected input and weights of the same rank, 3 or more");

@@ -18,7 +18,7 @@ kelp_status *kelp_conv_check_bias(const kelp_op_args *args, kelp_dtype dtype) KE
  * `allows_bf16`. */
 kelp_status *kelp_conv_check_residual(const kelp_op_args *args, int32_t rank, const int64_t *dims,
                                       bool allows_bf16) KELP_MUST_USE;
-/* INVALID_ARGUMENT: a size of scratch memory overflows. */
+/* Returns INVALID_ARGUMENT: a size of scratch memory overflows. */
 kelp_status *kelp_conv_too_large(const kelp_op_args *args) KELP_MUST_USE;
 
 #endif

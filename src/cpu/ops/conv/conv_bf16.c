@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp::ConvBf16: Conv and ConvAct (X, W, bias[, residual]; Conv's attributes and activation) of
- * floats over one or two axes with constant weights, whose operands are rounded to bfloat16; sums
- * and everything else are floats. Between such nodes tensors may be of bfloat16 (NHWC): X, the
- * residual, and with the attribute "half" the result, which is rounded where the next node would
- * round it.
+ * kelp::ConvBf16: Conv and ConvAct (X, W, bias[, residual]; Conv's attributes and activation) over
+ * one or two axes with constant float weights. Operands are rounded to bfloat16; sums and all other
+ * values are floats. Tensors between such nodes may be bfloat16 (NHWC): X, the residual, and with
+ * attribute "half" the result, which the next node would round anyway.
  */
+#include "base/assert.h"
 #include "cpu/ops/activation.h"
 #include "cpu/ops/conv/conv_args.h"
 #include "cpu/ops/conv/conv_bf16_weights.h"
@@ -58,12 +58,13 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(read_args(args, conv));
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
+    KELP_ASSERT(state != NULL); /* create requires constant weights */
     KELP_TRY(check_pairs(args, conv));
     conv->table = kelp_bf16_get();
     conv->simd = kelp_simd_get();
     conv->threads = kelp_op_env_threads(args->env);
     for (size_t i = 0; p->algorithm == NULL; i++)
-        if (algorithms[i]->is_applicable(conv)) /* the last always is */
+        if (algorithms[i]->is_applicable(conv)) /* the last one always is */
             p->algorithm = algorithms[i];
     args->algorithm = p->algorithm->name;
     KELP_TRY(kelp_conv_bf16_weights_get(state, p->algorithm->layout, &conv->weights));
@@ -79,6 +80,7 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
+    KELP_ASSERT(p->algorithm != NULL && p->conv.weights != NULL);
     p->conv.x = args->inputs[0]->data;
     p->conv.bias = bias != NULL ? bias->data : NULL;
     p->conv.residual = residual != NULL ? residual->data : NULL;

@@ -12,7 +12,7 @@
 struct kelp_conv_bf16_weights {
     kelp_allocator allocator;
     kelp_op_pack_site site;
-    const void *weights; /* the model's */
+    const void *weights; /* of the model */
     int64_t channels, in_channels, taps;
     pthread_mutex_t lock;
     kelp_op_packed layouts[KELP_CONV_BF16_LAYOUTS]; /* of kelp_bf16_pair; NULL: not packed yet */
@@ -23,8 +23,9 @@ kelp_status *kelp_conv_bf16_weights_create(const kelp_node *node, const kelp_op_
     const kelp_value *value = kelp_node_input_count(node) > 1 ? kelp_node_input(node, 1) : NULL;
     const kelp_tensor *w = value != NULL ? kelp_value_constant(value) : NULL;
     if (w == NULL || w->dtype != KELP_F32 || (w->rank != 3 && w->rank != 4))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "ConvBf16 expects constant float weights over one "
-                                                 "or two axes as its second input");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator 'ConvBf16' expects constant float weights over one or two axes "
+                          "as input 1");
     kelp_conv_bf16_weights *state = NULL;
     KELP_TRY(KELP_NEW(kelp_op_env_allocator(env), kelp_conv_bf16_weights, &state));
     state->allocator = kelp_op_env_allocator(env);
@@ -54,7 +55,7 @@ static const char *const layout_names[KELP_CONV_BF16_LAYOUTS] = {
     [KELP_CONV_BF16_PANELS] = "bf16/1",
     [KELP_CONV_BF16_TAPS_FIRST] = "bf16taps/1"};
 
-/* Floats of one output channel with its input channels rounded up to even. */
+/* Returns the floats of one output channel, with an even number of input channels. */
 static int64_t even_depth(const kelp_conv_bf16_weights *w) {
     return (w->in_channels + 1) / 2 * 2 * w->taps;
 }
@@ -84,6 +85,7 @@ static kelp_status *pack(kelp_conv_bf16_weights *w, kelp_conv_bf16_layout layout
     int64_t depth = w->in_channels * w->taps;
     size_t pairs;
     void *memory = NULL;
+    KELP_ASSERT(layout < KELP_CONV_BF16_LAYOUTS);
     KELP_ASSERT_HELD(&w->lock);
     if (!packed_pairs(w, layout, &pairs) ||
         !kelp_size_mul(pairs, sizeof(kelp_bf16_pair), &packing.size_bytes))

@@ -8,8 +8,8 @@
 /* The weights of a node, shared by all contexts. */
 typedef struct kelp_conv_bf16_weights kelp_conv_bf16_weights;
 
-/* Kernel phases create and destroy. INVALID_ARGUMENT: the weights are not constant floats over one
- * or two axes. */
+/* Implements phases create and destroy. INVALID_ARGUMENT: the weights are not constant floats over
+ * one or two axes. */
 kelp_status *kelp_conv_bf16_weights_create(const kelp_node *node, const kelp_op_env *env,
                                            void **out_state) KELP_MUST_USE;
 void kelp_conv_bf16_weights_destroy(void *state, kelp_allocator allocator);

@@ -3,6 +3,7 @@
  * Conv in one to three dimensions, the fused ConvAct (X, W, bias[, residual]; Conv's attributes and
  * activation), and com.microsoft's FusedConv. Source: ONNX operator specification.
  */
+#include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/ops/activation.h"
@@ -33,7 +34,7 @@ static kelp_status *read_args(kelp_op_args *args, kelp_conv *conv) {
     int32_t rank = 0;
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *x = args->inputs[0], *weights = args->inputs[1];
-    bool fused = kelp_node_domain(args->node)[0] != '\0';
+    bool fused = kelp_op_variant_of(args->node) != KELP_VARIANT_NONE;
     conv->is_f64 = x->dtype == KELP_F64;
     if ((x->dtype != KELP_F32 && (!conv->is_f64 || fused)) || weights->dtype != x->dtype)
         return kelp_ops_bad_type(args, x->dtype);
@@ -87,6 +88,8 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
+    KELP_ASSERT(p->algorithm != NULL && args->inputs[0]->data != NULL);
+    KELP_ASSERT(p->algorithm->layout == KELP_CONV_UNPACKED || p->conv.packed_weights != NULL);
     p->conv.x = args->inputs[0]->data;
     p->conv.weights = args->inputs[1]->data;
     p->conv.bias = bias != NULL ? bias->data : NULL;
@@ -109,7 +112,7 @@ KELP_CONVERTED_PHASES(conv, kelp_widened, sizeof(conv_plan), conv_reshape, conv_
 CONV_KERNEL(Conv);
 CONV_KERNEL(ConvAct);
 
-/* com.microsoft FusedConv: its own names of activations, and a residual Z before them. */
+/* com.microsoft FusedConv has other names of activations, and adds a residual Z before them. */
 static kelp_status *fused_reshape(const void *state, kelp_op_args *args) {
     kelp_fused_act act;
     KELP_TRY(kelp_fused_act_read(args->node, &act));

@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 typedef struct packed_weights {
-    const kelp_simd *simd; /* the instruction set that they are packed for */
+    const kelp_simd *simd; /* instruction set for which they are packed */
     kelp_op_packed packed;
 } packed_weights;
 
@@ -60,12 +60,13 @@ static const char *const layout_names[KELP_CONV_LAYOUTS] = {[KELP_CONV_IM2ROW] =
 static kelp_status *pack(const kelp_conv_weights *w, const kelp_simd *simd, kelp_conv_layout layout,
                          packed_weights *out) {
     char name[KELP_OP_LAYOUT_MAX + 1];
-    /* other shapes may still read the weights as they are, so that nothing is replaced */
+    /* algorithms for other shapes may read the plain weights, so these are not replaced */
     kelp_op_packing packing = {.layout = name, .inputs = 1u << 1};
     int64_t points = layout == KELP_CONV_WINOGRAD_4 ? 4 : 6, depth = w->in_channels * w->taps;
     bool im2row = layout == KELP_CONV_IM2ROW;
     size_t floats;
     void *memory = NULL;
+    KELP_ASSERT(layout != KELP_CONV_UNPACKED && layout < KELP_CONV_LAYOUTS);
     KELP_ASSERT_HELD((pthread_mutex_t *)&w->lock);
     if (im2row ? !kelp_gemm_packed_size(simd, depth, w->out_channels, &floats)
                : !kelp_conv_winograd_size(simd, w->taps, points, w->in_channels, w->out_channels,

@@ -8,14 +8,14 @@
 /* The weights of a node, shared by all contexts. */
 typedef struct kelp_conv_weights kelp_conv_weights;
 
-/* Kernel phases create and destroy. `*out_state` stays NULL unless the weights are constant float32
- * of one group. */
+/* Implements phases create and destroy. `*out_state` stays NULL unless the weights are constant
+ * float32 of one group. */
 kelp_status *kelp_conv_weights_create(const kelp_node *node, const kelp_op_env *env,
                                       void **out_state) KELP_MUST_USE;
 void kelp_conv_weights_destroy(void *state, kelp_allocator allocator);
 
-/* Gets the weights in `layout` for instruction set `simd`; packs them the first time. NULL when
- * `weights` is NULL, or when they were packed for another instruction set: then the algorithm
+/* Gets the weights in `layout` for instruction set `simd`; packs them the first time. `*out` is
+ * NULL if `weights` is NULL or they were packed for another instruction set: then the algorithm
  * cannot run. Thread-safe. */
 kelp_status *kelp_conv_weights_get(const kelp_conv_weights *weights, const kelp_simd *simd,
                                    kelp_conv_layout layout, const float **out) KELP_MUST_USE;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConvInteger, QLinearConv, and kelp::QConv, which passes make (inputs as kelp::QMatMul's; Conv's
- * attributes and activation). Source: ONNX operator specification. */
+/* ConvInteger, QLinearConv, and kelp::QConv, which passes create (the inputs of kelp::QMatMul;
+ * Conv's attributes and activation). Source: ONNX operator specification. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "cpu/kernels/conv/conv_int8.h"
 #include "cpu/ops/activation.h"
 #include "cpu/ops/conv/conv_args.h"
 #include "cpu/ops/matmul/int8_epilogue.h"
+#include "cpu/ops/operand.h"
 #include "cpu/ops/variant.h"
 
-static const kelp_int8_places integer_places = {-1, 2, 1, -1, 3, -1, -1, -1, -1, -1, -1};
-static const kelp_int8_places linear_places = {1, 2, 3, 4, 5, 8, -1, -1, -1, 6, 7};
-static const kelp_int8_places fused_places = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+static const kelp_int8_operands integer_operands = {-1, 2, 1, -1, 3, -1, -1, -1, -1, -1, -1};
+static const kelp_int8_operands linear_operands = {1, 2, 3, 4, 5, 8, -1, -1, -1, 6, 7};
+static const kelp_int8_operands fused_operands = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 
 /* Algorithms in order of preference: reshape takes the first that is applicable. */
 static const kelp_conv_int8_algorithm *const algorithms[] = {
@@ -25,14 +27,14 @@ typedef struct conv_plan {
     size_t weights, weights_buffer; /* of weights that are not constant */
 } conv_plan;
 
-static const kelp_int8_places *places_of(const kelp_node *node) {
+static const kelp_int8_operands *operands_of(const kelp_node *node) {
     switch (kelp_op_variant_of(node)) {
     case KELP_VARIANT_INT8_INTEGER:
-        return &integer_places;
+        return &integer_operands;
     case KELP_VARIANT_INT8_LINEAR:
-        return &linear_places;
+        return &linear_operands;
     default:
-        return &fused_places;
+        return &fused_operands;
     }
 }
 
@@ -46,29 +48,21 @@ typedef struct conv_state {
     kelp_op_packed packed;
 } conv_state;
 
-static const kelp_tensor *constant(const kelp_node *node, int place, bool *out_there) {
-    const kelp_value *value = place >= 0 && (size_t)place < kelp_node_input_count(node)
-                                  ? kelp_node_input(node, (size_t)place)
-                                  : NULL;
-    *out_there = value != NULL;
-    return value != NULL ? kelp_value_constant(value) : NULL;
-}
-
 static kelp_status *conv_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
-    const kelp_int8_places *places = places_of(node);
-    bool there, has_zero;
-    const kelp_tensor *w = constant(node, places->b, &there),
-                      *zero = constant(node, places->b_zero, &has_zero);
+    const kelp_int8_operands *map = operands_of(node);
+    bool has_zero = kelp_ops_has_input(node, map->b_zero);
+    const kelp_tensor *w = kelp_ops_constant(node, map->b),
+                      *zero = kelp_ops_constant(node, map->b_zero);
     kelp_conv_int8_weights_shape shape;
     kelp_allocator allocator = kelp_op_env_allocator(env);
     conv_state *state = NULL;
     kelp_op_packing packing = {
-        .layout = KELP_CONV_INT8_LAYOUT, .inputs = 1u << places->b, .replaces = 1u << places->b};
+        .layout = KELP_CONV_INT8_LAYOUT, .inputs = 1u << map->b, .replaces = 1u << map->b};
     size_t buffer_bytes;
     void *memory = NULL, *buffer = NULL;
     if (w == NULL || (has_zero && zero == NULL) ||
         !kelp_conv_int8_weights_shape_of(w, zero, kelp_node_attr_i64(node, "group", 1), &shape))
-        return NULL; /* reshape says what is wrong */
+        return NULL; /* not packed; reshape reports errors */
     if (!kelp_conv_int8_packed_size(&shape, &packing.size_bytes, &buffer_bytes))
         return kelp_status_oom();
     kelp_op_pack_site site = kelp_op_env_pack_site(env);
@@ -93,10 +87,10 @@ static void conv_destroy(void *state, kelp_allocator allocator) {
 }
 
 /* ---- reshape ---- */
-static kelp_status *check_types(const kelp_op_args *args, const kelp_int8_places *places) {
-    KELP_TRY(kelp_int8_check_operands(args, places));
-    const kelp_tensor *x = args->inputs[0], *w = args->inputs[places->b];
-    const kelp_tensor *x_zero = kelp_int8_place(args, places->a_zero);
+static kelp_status *check_types(const kelp_op_args *args, const kelp_int8_operands *map) {
+    KELP_TRY(kelp_int8_check_operands(args, map));
+    const kelp_tensor *x = args->inputs[0], *w = args->inputs[map->b];
+    const kelp_tensor *x_zero = kelp_int8_operand(args, map->a_zero);
     if (x->dtype != KELP_U8 && x->dtype != KELP_I8)
         return kelp_ops_bad_type(args, x->dtype);
     if (w->dtype != KELP_U8 && w->dtype != KELP_I8)
@@ -108,14 +102,14 @@ static kelp_status *check_types(const kelp_op_args *args, const kelp_int8_places
     return NULL;
 }
 
-static kelp_status *read_args(kelp_op_args *args, const kelp_int8_places *places, int32_t *out_rank,
+static kelp_status *read_args(kelp_op_args *args, const kelp_int8_operands *map, int32_t *out_rank,
                               int64_t *out_dims) {
     conv_plan *p = args->plan;
     kelp_conv_int8 *conv = &p->conv;
-    KELP_TRY(check_types(args, places));
-    const kelp_tensor *w = args->inputs[places->b];
+    KELP_TRY(check_types(args, map));
+    const kelp_tensor *w = args->inputs[map->b];
     KELP_TRY(kelp_conv_read_shape(args, w, &conv->shape, out_rank, out_dims));
-    if (!kelp_conv_int8_weights_shape_of(w, kelp_int8_place(args, places->b_zero),
+    if (!kelp_conv_int8_weights_shape_of(w, kelp_int8_operand(args, map->b_zero),
                                          conv->shape.groups, &p->weights_shape))
         return kelp_ops_bad_shapes(args, args->inputs[0], w,
                                    "expected one zero point of the weights, or one for each output "
@@ -140,22 +134,23 @@ static kelp_status *reserve(kelp_op_args *args, conv_plan *p, bool packed) {
 static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     conv_plan *p = args->plan;
     kelp_conv_int8 *conv = &p->conv;
-    const kelp_int8_places *places = places_of(args->node);
+    const kelp_int8_operands *map = operands_of(args->node);
     int64_t dims[KELP_MAX_RANK];
     int32_t rank = 0;
     kelp_dtype dtype = KELP_I32;
-    KELP_TRY(read_args(args, places, &rank, dims));
+    KELP_TRY(read_args(args, map, &rank, dims));
     conv->threads = kelp_op_env_threads(args->env);
     if (!kelp_conv_int8_plan_images(conv))
         return kelp_conv_too_large(args);
+    KELP_ASSERT(conv->shape.groups > 0);
     for (size_t i = 0; p->algorithm == NULL; i++)
-        if (algorithms[i]->is_applicable(conv)) /* the last is wherever the first is not */
+        if (algorithms[i]->is_applicable(conv)) /* the first or the last one is */
             p->algorithm = algorithms[i];
     args->algorithm = p->algorithm->name;
     KELP_TRY(reserve(args, p, state != NULL));
-    if (places != &integer_places) {
-        KELP_TRY(kelp_int8_epilogue_plan(
-            args, places, conv->shape.out_channels * conv->shape.groups, &dtype, &p->finish));
+    if (map != &integer_operands) {
+        KELP_TRY(kelp_int8_epilogue_plan(args, map, conv->shape.out_channels * conv->shape.groups,
+                                         &dtype, &p->finish));
         KELP_TRY(kelp_act_read(args, &p->act));
     }
     return kelp_ops_set(args, 0, dtype, rank, dims);
@@ -163,14 +158,14 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
 
 /* ---- invoke ---- */
 static void set_weights(const conv_state *state, const kelp_op_args *args,
-                        const kelp_int8_places *places, conv_plan *p) {
+                        const kelp_int8_operands *map, conv_plan *p) {
     kelp_conv_int8 *conv = &p->conv;
     if (state != NULL) {
         conv->weights = state->weights;
         return;
     }
-    kelp_conv_int8_pack(conv->loops, &p->weights_shape, args->inputs[places->b],
-                        kelp_int8_place(args, places->b_zero), at_offset(args, p->weights),
+    kelp_conv_int8_pack(conv->loops, &p->weights_shape, args->inputs[map->b],
+                        kelp_int8_operand(args, map->b_zero), at_offset(args, p->weights),
                         at_offset(args, p->weights_buffer));
     kelp_conv_int8_packed_view(&p->weights_shape, at_offset(args, p->weights), &conv->weights);
 }
@@ -178,16 +173,17 @@ static void set_weights(const conv_state *state, const kelp_op_args *args,
 static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     conv_plan *p = args->plan;
     kelp_conv_int8 *conv = &p->conv;
-    const kelp_int8_places *places = places_of(args->node);
+    const kelp_int8_operands *map = operands_of(args->node);
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
+    KELP_ASSERT(p->algorithm != NULL && args->scratch != NULL);
     conv->loops = kelp_int8_get();
     conv->x = args->inputs[0]->data;
     conv->flip = args->inputs[0]->dtype == KELP_I8 ? 0x80 : 0;
     conv->scratch = at_offset(args, p->scratch);
-    set_weights(state, args, places, p);
+    set_weights(state, args, map, p);
     conv->product = (kelp_int8_product){
-        .a_zero = kelp_int8_zero(kelp_int8_place(args, places->a_zero), 0) + conv->flip,
+        .a_zero = kelp_int8_zero(kelp_int8_operand(args, map->a_zero), 0) + conv->flip,
         .b = {.k = conv->window_bytes,
               .n = conv->shape.groups * conv->shape.out_channels,
               .balance = conv->weights.balance,
@@ -198,10 +194,10 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
         .ldy = conv->shape.window.out_size,
         .transposed = true};
     conv->padding = conv->product.a_zero; /* which the epilogue may change */
-    if (places != &integer_places) {
-        const kelp_tensor *scale = kelp_int8_place(args, places->a_scale);
-        kelp_int8_epilogue_make(args, places, scale != NULL ? kelp_int8_scale(scale, 0) : 1.0f,
-                                p->act, p->finish, &conv->product);
+    if (map != &integer_operands) {
+        const kelp_tensor *scale = kelp_int8_operand(args, map->a_scale);
+        kelp_int8_epilogue_make(args, map, scale != NULL ? kelp_int8_scale(scale, 0) : 1.0f, p->act,
+                                p->finish, &conv->product);
     }
     kelp_conv_int8_run(args->env, p->algorithm, conv);
     return NULL;

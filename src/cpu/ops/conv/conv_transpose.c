@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ConvTranspose in one to three dimensions: the transposed weights are multiplied by some rows of
- * the input (GEMM), and the products are added to the output row by row (col2im). Source: ONNX
- * operator specification, ConvTranspose-22.
+ * ConvTranspose in one to three dimensions: a GEMM multiplies the transposed weights by some rows
+ * of the input, and the products are added to the output row by row (col2im). Source: ONNX operator
+ * specification, ConvTranspose-22.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/kernels/conv/conv.h"
@@ -19,7 +20,7 @@ typedef struct deconv_plan {
     int64_t in[AXES], out[AXES], kernel[AXES], stride[AXES], dilation[AXES], before[AXES];
     int64_t batch, groups, in_channels, out_channels; /* channels a group */
     int64_t in_size, out_size, kernel_size;
-    int64_t block, strip; /* output channels, and input rows, that are multiplied at once */
+    int64_t block, strip;                   /* output channels and input rows of one GEMM */
     int64_t product_elements, row_elements; /* of a worker */
     bool is_one_to_one;                     /* each output depends on exactly one input */
     size_t weights_offset, buffer_offset;
@@ -47,9 +48,9 @@ static kelp_status *deconv_create(const kelp_node *node, const kelp_op_env *env,
     const kelp_value *value = kelp_node_input_count(node) > 1 ? kelp_node_input(node, 1) : NULL;
     const kelp_tensor *w = value != NULL ? kelp_value_constant(value) : NULL;
     int64_t groups = kelp_node_attr_i64(node, "group", 1);
-    kelp_op_packing packing = {.layout = "turned/1", .inputs = 1u << 1, .replaces = 1u << 1};
+    kelp_op_packing packing = {.layout = "transposed/1", .inputs = 1u << 1, .replaces = 1u << 1};
     deconv_state *state = NULL;
-    void *room = NULL;
+    void *memory = NULL;
     if (w == NULL || w->dtype != KELP_F32 || w->rank < 3 || groups < 1 ||
         w->shape[0] % groups != 0 || kelp_tensor_elements(w) == 0)
         return NULL;
@@ -57,14 +58,14 @@ static kelp_status *deconv_create(const kelp_node *node, const kelp_op_env *env,
     kelp_op_pack_site site = kelp_op_env_pack_site(env);
     packing.size_bytes = kelp_tensor_bytes(w);
     KELP_TRY(KELP_NEW(allocator, deconv_state, &state));
-    kelp_status *status = kelp_op_pack(&site, allocator, &packing, &state->weights, &room);
+    kelp_status *status = kelp_op_pack(&site, allocator, &packing, &state->weights, &memory);
     if (status != NULL) {
         kelp_free(allocator, state, sizeof *state);
         return status;
     }
-    if (room != NULL)
+    if (memory != NULL)
         transpose(w->data, groups, w->shape[0] / groups, kelp_ops_product(w->shape, 1, w->rank),
-                  room);
+                  memory);
     *out_state = state;
     return NULL;
 }
@@ -79,19 +80,19 @@ static void deconv_destroy(void *state, kelp_allocator allocator) {
 
 static kelp_status *init_axis(deconv_plan *p, const kelp_op_args *args, size_t axes, size_t axis) {
     const kelp_tensor *x = args->inputs[0], *w = args->inputs[1];
-    const int64_t most = (int64_t)1 << 30;
+    const int64_t max = (int64_t)1 << 30;
     const char *auto_pad = kelp_node_attr_string(args->node, "auto_pad", "NOTSET", NULL);
     size_t at = axis + AXES - axes;
     int64_t in = x->shape[axis + 2], kernel = w->shape[axis + 2];
     int64_t stride = 1, dilation = 1, before = 0, after = 0, extra = 0, wanted = -1;
-    const kelp_window_range steps = {1, most}, pads = {0, most}, extents = {0, most * most};
+    const kelp_window_range steps = {1, max}, pads = {0, max}, sizes = {0, max * max};
     KELP_TRY(kelp_window_attr(args, "strides", axes, axis, steps, &stride));
     KELP_TRY(kelp_window_attr(args, "dilations", axes, axis, steps, &dilation));
     KELP_TRY(kelp_window_attr(args, "pads", 2 * axes, axis, pads, &before));
     KELP_TRY(kelp_window_attr(args, "pads", 2 * axes, axis + axes, pads, &after));
     KELP_TRY(kelp_window_attr(args, "output_padding", axes, axis, pads, &extra));
-    KELP_TRY(kelp_window_attr(args, "output_shape", axes, axis, extents, &wanted));
-    if (in < 1 || in > most || kernel < 1 || kernel > most)
+    KELP_TRY(kelp_window_attr(args, "output_shape", axes, axis, sizes, &wanted));
+    if (in < 1 || in > max || kernel < 1 || kernel > max)
         return kelp_ops_bad_shapes(args, x, w, "a dimension is out of range");
     kelp_window_axis a = {in, kernel, stride, dilation, before, after};
     bool left = kelp_window_transposed_output(&a, kelp_auto_pad_parse(auto_pad),
@@ -112,6 +113,7 @@ static kelp_status *init_axis(deconv_plan *p, const kelp_op_args *args, size_t a
 static kelp_status *deconv_reserve(const deconv_state *state, deconv_plan *p, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0], *w = args->inputs[1];
     int64_t width = KELP_MAX((int64_t)1, p->in[2]), columns, all = 0;
+    KELP_ASSERT(p->kernel_size > 0 && p->in_size > 0);
     p->block =
         KELP_MAX((int64_t)1, KELP_MIN(p->out_channels, KELP_CONV_TRANSPOSE_ROWS / p->kernel_size));
     p->strip = KELP_MAX((int64_t)1, KELP_MIN(p->in[1], KELP_CONV_TRANSPOSE_COLUMNS / width));
@@ -161,18 +163,19 @@ static kelp_status *deconv_reshape(const void *state, kelp_op_args *args) {
     return dtype == KELP_F64 ? NULL : deconv_reserve(state, p, args);
 }
 
-/* Adds the products of one kernel column and an input row to an output row. With a stride above
- * 1, outputs of each remainder are gathered in `row` first. */
+/* Adds the products of one kernel column and an input row to an output row. With a stride above 1,
+ * `row` collects the outputs of each remainder of the division by the stride. */
 static void add_row(const deconv_plan *p, const float *from, int64_t tap, float *y, float *row) {
     int64_t stride = p->stride[2], at = tap * p->dilation[2] - p->before[2];
     int64_t rest = (at % stride + stride) % stride, shift = (at - rest) / stride;
-    int64_t most = (p->out[2] - rest + stride - 1) / stride; /* outputs of this remainder */
-    int64_t first = KELP_MAX((int64_t)0, -shift), last = KELP_MIN(p->in[2], most - shift);
+    int64_t outputs = (p->out[2] - rest + stride - 1) / stride; /* with this remainder */
+    int64_t first = KELP_MAX((int64_t)0, -shift), last = KELP_MIN(p->in[2], outputs - shift);
     float *to = stride == 1 ? y : row + rest * (p->row_elements / stride);
     if (first < last)
         p->simd->gather_up(to + shift + first, from + first, 1, last - first, false);
 }
 
+/* Adds the outputs that add_row collected to an output row. */
 static void merge_row(const deconv_plan *p, const float *row, float *y) {
     int64_t stride = p->stride[2], step = p->row_elements / stride;
     if (stride == 2) {
@@ -221,7 +224,7 @@ static void add_rows(const deconv_plan *p, const float *product, int64_t depth, 
     }
 }
 
-/* Stores an output row whose elements depend on one tap each. */
+/* Stores an output row whose elements depend on one kernel element each. */
 static void set_row(const deconv_plan *p, const float *from, int64_t ld, float bias, float *y) {
     int64_t stride = p->stride[2], before = p->before[2];
     if (stride == 2 && before == 0 && p->out[2] == 2 * p->in[2]) {
@@ -239,7 +242,7 @@ static void set_row(const deconv_plan *p, const float *from, int64_t ld, float b
     }
 }
 
-/* Like add_rows, but stores: each output depends on one input. */
+/* Stores the products, where each output depends on one input; otherwise like add_rows. */
 static void set_rows(const deconv_plan *p, const float *product, int64_t depth, int64_t first,
                      int64_t rows, float bias, float *plane) {
     int64_t ld = rows * p->in[2], taps = p->kernel[0] * p->kernel[1];
@@ -259,7 +262,7 @@ static float bias_of(const deconv_plan *p, int64_t channel) {
     return bias != NULL ? ((const float *)bias->data)[channel] : 0.0f;
 }
 
-/* Runs units, each some output channels of one group of one image. */
+/* Runs units. A unit is some output channels of one group of one image. */
 static void deconv_units(void *userp, int64_t begin, int64_t end, int worker) {
     const deconv_plan *p = userp;
     int64_t blocks = (p->out_channels + p->block - 1) / p->block;
@@ -350,6 +353,7 @@ static kelp_status *deconv_invoke(const void *state, kelp_op_args *args) {
                   p->out_channels * p->kernel_size, to);
         p->weights = to;
     }
+    KELP_ASSERT(p->block > 0 && p->strip > 0 && args->scratch != NULL);
     int64_t blocks = (p->out_channels + p->block - 1) / p->block;
     int64_t work = p->block * p->kernel_size * p->in_channels * p->in_size;
     kelp_op_parallel(args->env, p->batch * p->groups * blocks,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DeformConv: a convolution in two dimensions whose taps read at offsets between pixels. The
- * interpolated values are gathered to a matrix for a range of output positions, and multiplied by
- * the weights. Source: Dai et al., "Deformable Convolutional Networks", 2017; ONNX operator
- * specification, DeformConv-22.
+ * DeformConv: a convolution in two dimensions whose kernel elements (taps) read at fractional
+ * offsets. For a range of output positions, the interpolated values are gathered into a matrix,
+ * which a GEMM multiplies by the weights. Source: Dai et al., "Deformable Convolutional Networks",
+ * 2017; ONNX operator specification, DeformConv-22.
  */
+#include "base/assert.h"
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/ops/kernel.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/kernels/tuning.h"
@@ -19,7 +19,8 @@
 typedef struct deform_plan {
     kelp_conv_window w;
     int64_t batch, groups, offset_groups, in_channels, out_channels; /* channels a group */
-    size_t input_offsets[5], matrix_offset; /* inputs as floats, unless they are */
+    size_t input_offsets[5]; /* of copies of inputs that are not float32 */
+    size_t matrix_offset;    /* of the matrix of each worker */
     const float *inputs[5];
     const kelp_op_args *args;
     const kelp_simd *simd;
@@ -43,8 +44,11 @@ static kelp_status *deform_check(deform_plan *p, kelp_op_args *args) {
     p->batch = x->shape[0];
     p->in_channels = w->shape[1];
     p->out_channels = w->shape[0] / p->groups;
-    int64_t taps = p->offset_groups * p->w.kernel_size;
-    if (offset->shape[0] != p->batch || offset->shape[1] != 2 * taps ||
+    int64_t taps = 0, offsets = 0;
+    if (!kelp_i64_mul(p->offset_groups, p->w.kernel_size, &taps) ||
+        !kelp_i64_mul(2, taps, &offsets))
+        return kelp_ops_bad_shapes(args, x, w, "attribute 'offset_group' is too large");
+    if (offset->shape[0] != p->batch || offset->shape[1] != offsets ||
         offset->shape[2] != p->w.out[1] || offset->shape[3] != p->w.out[2])
         return kelp_ops_bad_shapes(args, x, offset,
                                    "expected two offsets a tap and output position");
@@ -69,7 +73,7 @@ static kelp_status *deform_reshape(const void *state, kelp_op_args *args) {
             KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[i]), sizeof(float),
                                       &p->input_offsets[i]));
     int64_t floats = 0;
-    /* beside the matrix, a product that is not stored as float yet */
+    /* the matrix, and the product before its conversion to the type of the result */
     if (!kelp_i64_mul(p->in_channels, p->w.kernel_size, &floats) ||
         !kelp_i64_add(floats, p->out_channels, &floats) || !kelp_i64_mul(floats, RUN, &floats) ||
         !kelp_i64_mul(floats, kelp_op_env_threads(args->env), &floats))
@@ -77,7 +81,8 @@ static kelp_status *deform_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_scratch(args, floats, sizeof(float), &p->matrix_offset);
 }
 
-static float between(const kelp_conv_window *w, const float *plane, float y, float x) {
+/* Interpolates `plane` at (y, x); 0 outside. */
+static float interpolate(const kelp_conv_window *w, const float *plane, float y, float x) {
     if (!(y > -1 && x > -1 && y < (float)w->in[1] && x < (float)w->in[2]))
         return 0.0f;
     float top = floorf(y), left = floorf(x), ly = y - top, lx = x - left, sum = 0.0f;
@@ -95,9 +100,9 @@ static float between(const kelp_conv_window *w, const float *plane, float y, flo
     return sum;
 }
 
-/* What tap `tap` of channel `channel` (of the image) reads at output positions [first, first +
- * count). */
-static void unroll_tap(const deform_plan *p, int64_t image, int64_t channel, int64_t tap,
+/* Gathers the values that tap `tap` of channel `channel` of the image reads at output positions
+ * [first, first + count). */
+static void gather_tap(const deform_plan *p, int64_t image, int64_t channel, int64_t tap,
                        int64_t first, int64_t count, float *to) {
     const kelp_conv_window *w = &p->w;
     int64_t channels = p->in_channels * p->groups;
@@ -111,7 +116,7 @@ static void unroll_tap(const deform_plan *p, int64_t image, int64_t channel, int
             o / w->out[2] * w->stride[1] - w->before[1] + tap / w->kernel[2] * w->dilation[1];
         int64_t x =
             o % w->out[2] * w->stride[2] - w->before[2] + tap % w->kernel[2] * w->dilation[2];
-        float value = between(w, plane, (float)y + down[o], (float)x + across[o]);
+        float value = interpolate(w, plane, (float)y + down[o], (float)x + across[o]);
         *to++ = mask != NULL ? value * mask[o] : value;
     }
 }
@@ -128,7 +133,7 @@ static void deform_range(void *userp, int64_t begin, int64_t end, int worker) {
         int64_t image = unit / runs / p->groups, group = unit / runs % p->groups;
         int64_t first = unit % runs * RUN, count = KELP_MIN((int64_t)RUN, w->out_size - first);
         for (int64_t row = 0; row < depth; row++)
-            unroll_tap(p, image, group * p->in_channels + row / w->kernel_size,
+            gather_tap(p, image, group * p->in_channels + row / w->kernel_size,
                        row % w->kernel_size, first, count, matrix + row * count);
         int64_t channel = group * p->out_channels;
         int64_t to = (image * p->groups * p->out_channels + channel) * w->out_size + first;
@@ -157,6 +162,7 @@ static kelp_status *deform_invoke(const void *state, kelp_op_args *args) {
     p->simd = kelp_simd_get();
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
+    KELP_ASSERT(p->w.axes == 2 && p->groups > 0 && p->offset_groups > 0);
     for (int32_t i = 0; i < 5; i++) {
         const kelp_tensor *input = kelp_ops_in(args, i);
         p->inputs[i] = input != NULL ? input->data : NULL;

@@ -6,22 +6,24 @@
 #include "cpu/kernels/sliding/window.h"
 #include "cpu/ops/kernel.h"
 
+/* The values that an attribute may have. */
 typedef struct kelp_window_range {
-    int64_t least, most;
+    int64_t min, max; /* inclusive */
 } kelp_window_range;
-/* Value `index` of the list that attribute `name` is, of `count` values; when there is none,
- * `*inout_value` stays. INVALID_ARGUMENT names the attribute, what was expected and what was found.
- */
+/* Reads value `index` of attribute `name`, a list of `count` values. Without the attribute,
+ * `*inout_value` does not change. INVALID_ARGUMENT: the list has another length, or the value is
+ * out of range. */
 kelp_status *kelp_window_attr(const kelp_op_args *args, const char *name, size_t count,
                               size_t index, kelp_window_range range,
                               int64_t *inout_value) KELP_MUST_USE;
 
-/* From input [N, C, spatial…], kernel extents (its spatial part) and the attributes strides,
- * dilations, pads, auto_pad, ceil_mode. */
+/* Initializes the window of input [N, C, spatial…] from the spatial dimensions of the kernel and
+ * the attributes strides, dilations, pads, auto_pad, ceil_mode. INVALID_ARGUMENT: they do not
+ * match. */
 kelp_status *kelp_window_init(kelp_conv_window *window, const kelp_op_args *args,
                               const kelp_tensor *input, const int64_t *kernel,
                               int32_t axes) KELP_MUST_USE;
-/* Shape [N, channels, out spatial…]. */
+/* Sets shape [N, channels, output spatial…] and returns its rank. */
 int32_t kelp_window_shape(const kelp_conv_window *window, int64_t batch, int64_t channels,
                           int64_t *out_shape);
 

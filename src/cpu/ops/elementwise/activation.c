@@ -2,6 +2,7 @@
 /* Activations of fused operators. Source: ONNX Runtime, ContribOperators.md. */
 #include "cpu/ops/elementwise/activation.h"
 
+#include "base/assert.h"
 #include "cpu/kernels/simd/simd.h"
 
 #include <math.h>
@@ -28,7 +29,7 @@ kelp_status *kelp_fused_act_read(const kelp_node *node, kelp_fused_act *out) {
         out->b = count > 1 ? params[1] : kelp_node_attr_f32(node, "activation_beta", out->b);
         return NULL;
     }
-    return KELP_ERROR(KELP_UNIMPLEMENTED, "operator '%s': activation '%s' is unknown",
+    return KELP_ERROR(KELP_UNIMPLEMENTED, "operator '%s': activation '%s' is not supported",
                       kelp_node_op_type(node), name);
 }
 
@@ -74,6 +75,7 @@ static void act_range(void *userp, int64_t begin, int64_t end, int worker) {
 
 void kelp_fused_act_run(const kelp_op_env *env, kelp_fused_act act, float *y, int64_t count) {
     act_job job = {act, y};
+    KELP_ASSERT(y != NULL && count >= 0);
     if (act.function != KELP_FUSED_NONE)
         kelp_op_parallel(env, count, KELP_GRAIN_ELEMENTS, act_range, &job);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators of two tensors (and Min, Max, Sum, Mean of many), element by element, broadcast as
- * numpy does. Integers wrap; integer division by zero gives zero. Source: ONNX operator
+ * Elementwise operators of two tensors, and Min, Max, Sum, Mean of several, with NumPy's
+ * broadcasting. Integers wrap; integer division by zero returns zero. Source: ONNX operator
  * specification, Broadcasting in ONNX.
  */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/kernels/simd/simd.h"
 #include "cpu/ops/converted.h"
@@ -11,7 +12,7 @@
 
 #include <math.h>
 
-/* One row: strides are 0 or 1. y may be a or b. */
+/* Computes one row. Strides are 0 or 1. `y` may be `a` or `b`. */
 typedef void (*binary_fn)(void *y, const void *a, const void *b, int64_t count, int a_stride,
                           int b_stride);
 typedef struct binary_entry {
@@ -33,6 +34,7 @@ static void run_row(const binary_plan *p, int64_t row, int64_t first, int64_t co
     int64_t at[KELP_BCAST_MAX];
     kelp_bcast_row(&p->walk, row, at);
     int32_t last = p->walk.rank - 1;
+    KELP_ASSERT(first >= 0 && first + count <= p->walk.inner);
     int64_t sa = p->walk.strides[0][last], sb = p->walk.strides[1][last];
     const char *a = p->a + (size_t)(at[0] + first * sa) * p->size;
     const char *b = p->b + (size_t)(at[1] + first * sb) * p->size;
@@ -67,6 +69,8 @@ static void binary_run(binary_plan *p, const kelp_op_env *env) {
 static kelp_status *binary_invoke(const void *state, kelp_op_args *args) {
     binary_plan *p = args->plan;
     (void)state;
+    KELP_ASSERT(p->fn != NULL && p->walk.operands == 2);
+    KELP_ASSERT(p->walk.outer * p->walk.inner == kelp_tensor_elements(args->outputs[0]));
     p->a = args->inputs[0]->data;
     p->b = args->inputs[1]->data;
     p->y = args->outputs[0]->data;
@@ -81,9 +85,9 @@ static binary_fn find_entry(const binary_entry *table, kelp_dtype dtype) {
     return NULL;
 }
 
-/* Before opset 7 the second operand was fitted to the first: its axes to those from attribute
- * "axis" on, else to the last ones; PRelu's slope to the channels. */
-static void fit_second(const kelp_op_args *args, const kelp_tensor *a, kelp_tensor *inout_b) {
+/* Aligns the axes of the second operand to the first as before opset 7: from attribute "axis" on,
+ * by default to the last axes; PRelu's slope to the channels. */
+static void align_second(const kelp_op_args *args, const kelp_tensor *a, kelp_tensor *inout_b) {
     bool slope = kelp_op_variant_of(args->node) == KELP_VARIANT_CHANNEL_SLOPE;
     int64_t axis = a->rank - inout_b->rank;
     if (slope && inout_b->rank == 1 && a->rank > 2 && inout_b->shape[0] != 1)
@@ -92,23 +96,24 @@ static void fit_second(const kelp_op_args *args, const kelp_tensor *a, kelp_tens
         axis = kelp_node_attr_i64(args->node, "axis", axis);
     if (axis < 0)
         axis += a->rank;
-    for (int64_t trailing = a->rank - axis - inout_b->rank; axis >= 0 && trailing > 0; trailing--)
+    int64_t trailing = axis >= 0 ? a->rank - axis - inout_b->rank : 0;
+    for (; trailing > 0; trailing--)
         inout_b->shape[inout_b->rank++] = 1;
     kelp_ops_strides(inout_b->rank, inout_b->shape, inout_b->strides);
 }
 
-/* `out_dtype` INVALID: the inputs' own. */
+/* Implements reshape. `out_dtype` INVALID: the type of the inputs. */
 static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table, int simd,
                                    kelp_dtype out_dtype) {
     binary_plan *p = args->plan;
     KELP_TRY(kelp_ops_check(args, 2));
-    kelp_tensor fitted = *args->inputs[1];
-    const kelp_tensor *a = args->inputs[0], *b = &fitted;
+    kelp_tensor aligned = *args->inputs[1];
+    const kelp_tensor *a = args->inputs[0], *b = &aligned;
     if (kelp_ops_version(args) < 7 && *kelp_node_domain(args->node) == '\0')
-        fit_second(args, a, &fitted);
+        align_second(args, a, &aligned);
     if (a->dtype != b->dtype)
         return KELP_ERROR(
-            KELP_INVALID_ARGUMENT, "operator '%s' takes two tensors of one type: found %s and %s",
+            KELP_INVALID_ARGUMENT, "operator '%s' expects two tensors of one type: found %s and %s",
             kelp_node_op_type(args->node), kelp_dtype_name(a->dtype), kelp_dtype_name(b->dtype));
     p->fn = find_entry(table, a->dtype);
     p->simd = simd >= 0 && a->dtype == KELP_F32 ? kelp_simd_get()->bin[simd] : NULL;
@@ -123,11 +128,12 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
         out_dtype = a->dtype;
     p->size = kelp_ops_element_bytes(a->dtype);
     p->out_size = kelp_ops_element_bytes(out_dtype);
+    KELP_TRY(kelp_ops_set(args, 0, out_dtype, rank, shape));
     kelp_bcast_init(&p->walk, rank, shape, (const kelp_tensor *const[]){a, b}, 2);
-    return kelp_ops_set(args, 0, out_dtype, rank, shape);
+    return NULL;
 }
 
-/* Once for each way in which the strides may stand, so that compilers see what they are. */
+/* The loop is instantiated for each combination of strides, so that they are constants. */
 #define LOOP_OVER(type, out_type, expression, a_step, b_step) \
     for (int64_t i = 0; i < count; i++) {                     \
         type a = pa[i * (a_step)], b = pb[i * (b_step)];      \
@@ -173,7 +179,7 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
     }
 #define NUMBER_ROWS(op) FLOAT_ROWS(op), SIGNED_ROWS(op), UNSIGNED_ROWS(op)
 
-/* The operator takes float16 and bfloat16 as well, through floats. */
+/* Defines an operator that also supports float16 and bfloat16, computed as float32. */
 #define WIDENED(name, flags, reshape_fn, invoke_fn)                                           \
     KELP_CONVERTED_PHASES(name, kelp_widened, sizeof(binary_plan), reshape_fn, invoke_fn)     \
     KELP_KERNEL(name, flags, KELP_CONVERTED_PLAN(sizeof(binary_plan)), 0, name##_reshape_any, \
@@ -201,7 +207,7 @@ SIGNED(Mul, (uint64_t)a *(uint64_t)b)
 UNSIGNED(Mul, (uint64_t)a *b)
 ARITHMETIC(Mul, KELP_BIN_MUL)
 FLOATS(Div, a / b, a / b)
-/* the smallest number by -1 overflows: it wraps to itself */
+/* the minimum divided by -1 overflows and wraps to itself */
 SIGNED(Div, (b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : (int64_t)(a / b)))
 UNSIGNED(Div, b == 0 ? 0 : a / b)
 ARITHMETIC(Div, KELP_BIN_DIV)
@@ -307,7 +313,7 @@ WIDENED(Mod, INPLACE, reshape_Mod, binary_invoke)
 /* ---- BitShift ---- */
 UNSIGNED(ShiftLeft, (b >= 8 * sizeof a ? 0 : (uint64_t)a << b))
 UNSIGNED(ShiftRight, (b >= 8 * sizeof a ? 0 : (uint64_t)a >> b))
-/* Signed ones keep their sign to the right; what leaves to the left is lost. */
+/* Signed integers are shifted right arithmetically; bits shifted out to the left are lost. */
 SIGNED(ShiftLeft, (b < 0 || b >= 8 * (int64_t)sizeof a ? 0 : (uint64_t)a << b))
 SIGNED(ShiftRight, (b < 0 || b >= 8 * (int64_t)sizeof a ? (a < 0 ? -1 : 0) : a >> b))
 static kelp_status *reshape_BitShift(const void *state, kelp_op_args *args) {
@@ -319,7 +325,8 @@ static kelp_status *reshape_BitShift(const void *state, kelp_op_args *args) {
     (void)state;
     if (strcmp(direction, "LEFT") != 0 && strcmp(direction, "RIGHT") != 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "BitShift: attribute 'direction' is '%s': expected 'LEFT' or 'RIGHT'",
+                          "operator 'BitShift': attribute 'direction' is '%s': expected 'LEFT' or "
+                          "'RIGHT'",
                           direction);
     return binary_reshape(args, *direction == 'L' ? left : right, -1, KELP_DTYPE_INVALID);
 }
@@ -363,6 +370,7 @@ static kelp_status *variadic_invoke(const void *state, kelp_op_args *args) {
     binary_plan *p = args->plan;
     const kelp_tensor *out = args->outputs[0], *pair[2] = {args->inputs[0], NULL};
     (void)state;
+    KELP_ASSERT(args->input_count > 0 && p->size == p->out_size);
     if (args->input_count == 1) {
         kelp_ops_memcpy(args->env, out->data, pair[0]->data, kelp_tensor_bytes(out));
         return NULL;
@@ -419,8 +427,9 @@ static kelp_status *pow_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_type(args, a->dtype);
     if (kelp_ops_element_bytes(b->dtype) == 0 || b->dtype == KELP_STRING)
         return kelp_ops_bad_type(args, b->dtype);
+    KELP_TRY(kelp_ops_set(args, 0, a->dtype, rank, shape));
     kelp_bcast_init(&p->walk, rank, shape, args->inputs, 2);
-    return kelp_ops_set(args, 0, a->dtype, rank, shape);
+    return NULL;
 }
 
 static int64_t integer_power(int64_t base, int64_t exponent) {
@@ -431,6 +440,11 @@ static int64_t integer_power(int64_t base, int64_t exponent) {
         if (exponent & 1)
             result *= factor;
     return (int64_t)result;
+}
+
+/* Converts as x86-64 does if the value is out of range, where C is undefined. */
+static int64_t to_integer(double x) {
+    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
 }
 
 static void pow_one(const kelp_tensor *a, int64_t i, const kelp_tensor *b, int64_t j, void *to,
@@ -450,7 +464,7 @@ static void pow_one(const kelp_tensor *a, int64_t i, const kelp_tensor *b, int64
         break;
     default: {
         int64_t x = kelp_ops_read_i64(a, i);
-        int64_t y = kelp_ops_is_float(b->dtype) ? (int64_t)pow((double)x, exponent)
+        int64_t y = kelp_ops_is_float(b->dtype) ? to_integer(pow((double)x, exponent))
                                                 : integer_power(x, kelp_ops_read_i64(b, j));
         if (a->dtype == KELP_I32)
             ((int32_t *)to)[k] = (int32_t)y;
@@ -461,8 +475,8 @@ static void pow_one(const kelp_tensor *a, int64_t i, const kelp_tensor *b, int64
     }
 }
 
-/* A row of floats to one exponent that needs no logarithm. */
-static bool pow_easily(const float *x, double exponent, float *y, int64_t count) {
+/* Computes a row of floats whose exponent is 0.5 or 2; returns false for others. */
+static bool pow_special(const float *x, double exponent, float *y, int64_t count) {
     const kelp_simd *simd = kelp_simd_get();
     if (exponent == 0.5)
         simd->act[KELP_ACT_SQRT](x, y, count);
@@ -483,9 +497,9 @@ static void pow_rows(void *userp, int64_t begin, int64_t end, int worker) {
         kelp_bcast_row(&p->walk, row, at);
         if (args->inputs[0]->dtype == KELP_F32 && p->walk.strides[0][last] == 1 &&
             p->walk.strides[1][last] == 0 &&
-            pow_easily((const float *)args->inputs[0]->data + at[0],
-                       kelp_ops_read_f64(args->inputs[1], at[1]),
-                       (float *)args->outputs[0]->data + row * p->walk.inner, p->walk.inner))
+            pow_special((const float *)args->inputs[0]->data + at[0],
+                        kelp_ops_read_f64(args->inputs[1], at[1]),
+                        (float *)args->outputs[0]->data + row * p->walk.inner, p->walk.inner))
             continue;
         for (int64_t i = 0; i < p->walk.inner; i++)
             pow_one(args->inputs[0], at[0] + i * p->walk.strides[0][last], args->inputs[1],

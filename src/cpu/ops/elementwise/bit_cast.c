@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BitCast: the same bits under another type of the same width. Source: ONNX operator specification,
+/* BitCast: the same bits as another type of the same width. Source: ONNX operator specification,
  * BitCast-26. */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 
 static kelp_status *reshape_BitCast(const void *state, kelp_op_args *args) {
@@ -20,6 +21,7 @@ static kelp_status *reshape_BitCast(const void *state, kelp_op_args *args) {
 static kelp_status *invoke_BitCast(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     (void)state;
+    KELP_ASSERT(kelp_tensor_bytes(args->outputs[0]) == kelp_tensor_bytes(x));
     kelp_ops_memcpy(args->env, args->outputs[0]->data, x->data, kelp_tensor_bytes(x));
     return NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cast, CastLike: between number types, and to and from text. Source: ONNX operator specification,
- * Cast-25. */
+/* Cast and CastLike between number types, and from and to strings. Source: ONNX operator
+ * specification, Cast-25. */
+#include "base/assert.h"
 #include "base/str.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/convert.h"
@@ -19,8 +20,8 @@ typedef struct cast_job {
     cast_fn fn;
 } cast_job;
 
-/* What C leaves undefined (a float outside the integer's range) gets the answer that x86 gives for
- * 64 bits, then wraps. */
+/* Converts as x86-64 does if the value is outside the range of int64, where C is undefined.
+ * Narrower integers wrap. */
 static int64_t to_integer(double x) {
     return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
 }
@@ -42,7 +43,7 @@ static uint64_t to_unsigned(double x) {
 #define READ_f16(p, i) kelp_f16_to_f32(((const uint16_t *)(p))[i])
 #define READ_bf16(p, i) kelp_bf16_to_f32(((const uint16_t *)(p))[i])
 
-/* On the way to 16 bits: a float from which rounding again gives what rounding once would. */
+/* Rounds to odd, to a float whose rounding to 16 bits equals that of the original value. */
 #define CUT_f32(x) (x)
 #define CUT_f16(x) (x)
 #define CUT_bf16(x) (x)
@@ -58,13 +59,13 @@ static uint64_t to_unsigned(double x) {
     kelp_f64_to_f32_odd(cut_whole((x) < 0 ? 0 - (uint64_t)(x) : (uint64_t)(x), (x) < 0))
 #define CUT_u64(x) kelp_f64_to_f32_odd(cut_whole(x, false))
 static double cut_whole(uint64_t magnitude, bool negative) {
-    if (magnitude >> 53 != 0) /* what a double lacks leaves its mark in the last bit that it has */
+    if (magnitude >> 53 != 0) /* bits that a double lacks set the last bit that it has */
         magnitude = (magnitude & ~(uint64_t)0x7ff) | ((magnitude & 0x7ff) != 0 ? 0x800 : 0);
     return negative ? -(double)magnitude : (double)magnitude;
 }
 
 #define FLOAT_SOURCES(X) X(f32, float) X(f64, double) X(f16, float) X(bf16, float)
-/* the layout of this list never comes to rest by itself */
+/* clang-format changes this list each time it runs */
 /* clang-format off */
 #define INT_SOURCES(X)                                                              \
     X(i8, int8_t)                                                                   \
@@ -116,10 +117,10 @@ static cast_fn find_cast(kelp_dtype from, kelp_dtype to) {
     return (int)from <= KELP_BF16 && (int)to <= KELP_BF16 ? table[from][to] : NULL;
 }
 
-/* ---- elements one by one: every pair that the table lacks ---- */
-typedef struct element_rule { /* how narrow floats are made */
+/* ---- pairs of types that the table lacks, element by element ---- */
+typedef struct element_rule { /* conversion to narrow floats */
     bool saturate;
-    char round_mode; /* of F8E8M0: 'u'p, 'd'own, 'n'earest */
+    char round_mode; /* to F8E8M0: 'u'p, 'd'own, 'n'earest */
 } element_rule;
 
 static bool is_narrow(kelp_dtype dtype) {
@@ -135,14 +136,9 @@ static bool is_real(kelp_dtype dtype) {
     return kelp_ops_is_float(dtype) || (is_narrow(dtype) && !is_packed_int(dtype));
 }
 
-/* Bits that an element takes: those of 6 bits stand in 8. */
-static uint32_t stored_bits(kelp_dtype dtype) {
-    uint32_t bits = kelp_dtype_bits(dtype);
-    return bits == 6 ? 8 : bits;
-}
-
 static double read_narrow(const kelp_tensor *x, int64_t index) {
-    uint32_t bits = stored_bits(x->dtype), per_byte = 8 / bits;
+    uint32_t bits = kelp_dtype_bits(x->dtype), per_byte = 8 / bits;
+    KELP_ASSERT(is_narrow(x->dtype) && index >= 0);
     uint32_t shift = (uint32_t)(index % per_byte) * bits;
     int code = ((const uint8_t *)x->data)[index / per_byte] >> shift & ((1 << bits) - 1);
     if (!is_packed_int(x->dtype))
@@ -159,10 +155,11 @@ static int64_t read_whole(const kelp_tensor *x, int64_t index) {
 }
 
 static void write_code(kelp_tensor *y, int64_t index, uint32_t code) {
-    uint32_t bits = stored_bits(y->dtype), per_byte = 8 / bits, mask = (1u << bits) - 1;
+    uint32_t bits = kelp_dtype_bits(y->dtype), per_byte = 8 / bits, mask = (1u << bits) - 1;
     uint32_t shift = (uint32_t)(index % per_byte) * bits;
     uint8_t *byte = (uint8_t *)y->data + index / per_byte;
-    uint32_t kept = shift == 0 ? 0 : *byte & ~(mask << shift); /* the first clears the rest */
+    /* the first element of a byte clears the others */
+    uint32_t kept = shift == 0 ? 0 : *byte & ~(mask << shift);
     *byte = (uint8_t)(kept | (code & mask) << shift);
 }
 
@@ -189,7 +186,7 @@ static void write_whole(kelp_tensor *y, int64_t index, int64_t value, const elem
             &value, (char *)y->data + (size_t)index * kelp_ops_element_bytes(y->dtype), 1);
 }
 
-/* On one thread: neighbours share bytes. */
+/* Converts on one thread, because adjacent elements share bytes. */
 static void cast_elements(const kelp_tensor *x, kelp_tensor *y, const element_rule *rule) {
     int64_t count = kelp_tensor_elements(x);
     for (int64_t i = 0; i < count; i++) {
@@ -218,11 +215,10 @@ static kelp_status *cast_reshape(kelp_op_args *args, kelp_dtype to) {
     element_rule rule;
     KELP_TRY(rule_of(args, &rule));
     if (x->dtype != to && !(is_castable(other) && (text || is_castable(to))))
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "operator '%s' from %s to %s (type %d) is not known",
-                          kelp_node_op_type(args->node), kelp_dtype_name(x->dtype),
-                          kelp_dtype_name(to), (int)to);
-    if (to == KELP_STRING &&
-        x->dtype != to) { /* text needs memory that lives until the invoke ends */
+        return KELP_ERROR(
+            KELP_UNIMPLEMENTED, "operator '%s' does not support the cast from %s to %s (type %d)",
+            kelp_node_op_type(args->node), kelp_dtype_name(x->dtype), kelp_dtype_name(to), (int)to);
+    if (to == KELP_STRING && x->dtype != to) { /* strings need memory of the run */
         args->deferred = x->data == NULL && kelp_tensor_elements(x) > 0;
         if (args->deferred)
             return NULL;
@@ -230,8 +226,9 @@ static kelp_status *cast_reshape(kelp_op_args *args, kelp_dtype to) {
     return kelp_ops_set(args, 0, to, x->rank, x->shape);
 }
 
-/* ---- text ---- */
-/* The shortest that reads back of a double, 8 digits of other floats as ONNX Runtime has them. */
+/* ---- strings ---- */
+/* Formats a double with the fewest digits that identify it, other floats with 8 digits as ONNX
+ * Runtime does. */
 static size_t format_float(double value, kelp_dtype dtype, char *out) {
     if (dtype != KELP_F64) {
         (void)snprintf(out, 64, "%.8g", value);
@@ -271,7 +268,7 @@ static kelp_status *format_all(kelp_op_args *args) {
     return NULL;
 }
 
-/* Blanks around it, a sign, and infinities and NaN of any case, may stand. */
+/* Parses a number; accepts surrounding blanks, a sign, and infinity and NaN in any case. */
 static bool parse_one(kelp_str s, double *out) {
     s = kelp_str_trim(s);
     bool negative = s.length > 0 && s.data[0] == '-';
@@ -311,8 +308,10 @@ static kelp_status *parse_all(kelp_op_args *args, const element_rule *rule) {
         else if (parse_one(text, &value))
             write_real(out, i, value, rule);
         else
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "Cast: element %lld is not a number: '%.*s'",
-                              (long long)i, (int)KELP_MIN(in[i].length, (size_t)100), in[i].data);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "operator '%s': element %lld is not a number: '%.*s'",
+                              kelp_node_op_type(args->node), (long long)i,
+                              (int)KELP_MIN(in[i].length, (size_t)100), in[i].data);
     }
     return NULL;
 }
@@ -329,6 +328,7 @@ static kelp_status *cast_invoke(const void *state, kelp_op_args *args) {
     kelp_tensor *y = args->outputs[0];
     element_rule rule;
     (void)state;
+    KELP_ASSERT(kelp_tensor_elements(x) == kelp_tensor_elements(y));
     KELP_TRY(rule_of(args, &rule));
     if (x->dtype == y->dtype) {
         kelp_ops_memcpy(args->env, y->data, x->data, kelp_tensor_bytes(x));
@@ -352,7 +352,7 @@ static kelp_status *reshape_Cast(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check(args, 1));
     kelp_dtype to = kelp_ops_attr_dtype(args->node, "to", 0);
-    if (kelp_ops_version(args) < 6) /* a name then */
+    if (kelp_ops_version(args) < 6) /* the name of a type */
         to = kelp_dtype_parse(kelp_node_attr_string(args->node, "to", "", NULL));
     return cast_reshape(args, to);
 }

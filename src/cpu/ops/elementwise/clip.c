@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clip: bounds as attributes (up to version 6) or as inputs, where each may be left out. */
+/* Clip, with optional bounds: attributes up to version 6, inputs since version 11. Source: ONNX
+ * operator specification. */
+#include "base/assert.h"
 #include "cpu/ops/converted.h"
 
 #include <float.h>
@@ -17,6 +19,8 @@ static kelp_status *clip_reshape(const void *state, kelp_op_args *args) {
     if (x->dtype == KELP_STRING || x->dtype == KELP_BOOL || kelp_ops_element_bytes(x->dtype) == 0 ||
         kelp_ops_element_bytes(x->dtype) > 8)
         return kelp_ops_bad_type(args, x->dtype);
+    if (kelp_ops_version(args) < 11 && x->dtype != KELP_F32 && x->dtype != KELP_F64)
+        return kelp_ops_bad_type(args, x->dtype); /* the attributes are floats */
     return kelp_ops_set_like(args, 0, x);
 }
 
@@ -25,7 +29,7 @@ typedef struct clip_job {
     void *y;
 } clip_job;
 
-/* as numpy: min(max(x, low), high), and a NaN stays */
+/* as NumPy: min(max(x, low), high); NaN is preserved */
 #define CLIP(suffix, type)                                                           \
     static void clip_##suffix(void *userp, int64_t begin, int64_t end, int worker) { \
         const clip_job *job = userp;                                                 \
@@ -61,6 +65,8 @@ static kelp_status *clip_invoke(const void *state, kelp_op_args *args) {
     clip_job job = {x->data, low ? low->data : NULL, high ? high->data : NULL,
                     args->outputs[0]->data};
     (void)state;
+    KELP_ASSERT(low == NULL || low->dtype == x->dtype);
+    KELP_ASSERT(high == NULL || high->dtype == x->dtype);
     if (kelp_ops_version(args) < 11) {
         job.low = x->dtype == KELP_F64 ? (const void *)&wide_low : &old_low;
         job.high = x->dtype == KELP_F64 ? (const void *)&wide_high : &old_high;

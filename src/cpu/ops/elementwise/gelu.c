@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft Gelu, FastGelu, QuickGelu, BiasGelu, BiasSplitGelu, BiasAdd. Source: ONNX Runtime,
  * ContribOperators.md. */
+#include "base/assert.h"
 #include "cpu/kernels/simd/simd.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"
@@ -8,8 +9,8 @@
 #define CHUNK 1024
 
 typedef struct gelu_plan {
-    int64_t row; /* of the bias; or all elements */
-    float alpha; /* of QuickGelu */
+    int64_t row; /* elements of the bias; without it, of the input */
+    float alpha; /* of QuickGelu; 0: another activation */
     kelp_act act;
     bool split;
     size_t bias_at;
@@ -28,16 +29,19 @@ static kelp_status *gelu_reshape(kelp_op_args *args, kelp_act act, int32_t neede
     if (bias != NULL) {
         p->row = kelp_tensor_elements(bias);
         if (bias->dtype != x->dtype || x->rank < 1 || x->shape[x->rank - 1] != p->row)
-            return kelp_ops_bad_shapes(args, x, bias, "the bias must have the last extent");
+            return kelp_ops_bad_shapes(args, x, bias,
+                                       "the bias must have the size of the last dimension");
         KELP_TRY(kelp_ops_plan_f32(args, bias, &p->bias_at));
     }
     return kelp_ops_set_like(args, 0, x);
 }
 
+/* Computes `count` elements of one row, at most CHUNK. */
 static void one_chunk(const gelu_plan *p, int64_t first, int64_t count) {
     const kelp_simd *simd = kelp_simd_get();
     const kelp_tensor *skip = kelp_ops_in(p->args, 2);
     float x[CHUNK], s[CHUNK];
+    KELP_ASSERT(count > 0 && count <= CHUNK);
     kelp_tensor_load_f32(p->args->inputs[0], first, count, x);
     if (p->bias != NULL)
         simd->bin[KELP_BIN_ADD](x, x, p->bias + first % p->row, count, 1, 1);
@@ -70,6 +74,7 @@ static void gelu_range(void *userp, int64_t begin, int64_t end, int worker) {
 static kelp_status *gelu_invoke(const void *state, kelp_op_args *args) {
     gelu_plan *p = args->plan;
     (void)state;
+    KELP_ASSERT(args->outputs[0]->dtype == args->inputs[0]->dtype);
     p->args = args;
     p->bias = kelp_ops_get_f32(args, kelp_ops_in(args, 1), p->bias_at);
     kelp_op_parallel(args->env, kelp_tensor_elements(args->inputs[0]), KELP_GRAIN_ELEMENTS,
@@ -101,7 +106,7 @@ static kelp_status *bias_add_reshape(const void *state, kelp_op_args *args) {
     if (args->inputs[2]->dtype != args->inputs[0]->dtype ||
         kelp_tensor_elements(args->inputs[2]) != kelp_tensor_elements(args->inputs[0]))
         return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[2],
-                                   "the residual must be like the input");
+                                   "the residual must have the type and size of the input");
     return gelu_reshape(args, KELP_ACT_NONE, 3);
 }
 KELP_KERNEL(MsGelu, KELP_OP_INPLACE_0, sizeof(gelu_plan), 0, exact_reshape, gelu_invoke);
@@ -110,7 +115,7 @@ KELP_KERNEL(MsBiasGelu, KELP_OP_INPLACE_0, sizeof(gelu_plan), 0, bias_reshape, g
 KELP_KERNEL(MsQuickGelu, KELP_OP_INPLACE_0, sizeof(gelu_plan), 0, quick_reshape, gelu_invoke);
 KELP_KERNEL(MsBiasAdd, KELP_OP_INPLACE_0, sizeof(gelu_plan), 0, bias_add_reshape, gelu_invoke);
 
-/* ---- BiasSplitGelu: (x + bias) in halves, the first times gelu of the second ---- */
+/* ---- BiasSplitGelu: splits x + bias into a and b, and computes a * gelu(b) ---- */
 static kelp_status *split_reshape(const void *state, kelp_op_args *args) {
     gelu_plan *p = args->plan;
     int64_t shape[KELP_MAX_RANK];
@@ -118,7 +123,7 @@ static kelp_status *split_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(gelu_reshape(args, KELP_ACT_GELU, 2));
     const kelp_tensor *x = args->inputs[0];
     if (p->row % 2 != 0)
-        return kelp_ops_bad_shapes(args, x, NULL, "the last extent must be even");
+        return kelp_ops_bad_shapes(args, x, NULL, "the last dimension must be even");
     memcpy(shape, x->shape, sizeof shape);
     shape[x->rank - 1] /= 2;
     return kelp_ops_set(args, 0, x->dtype, x->rank, shape);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gather, Slice, Where. Source: ONNX operator specification. */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 
 /* ---- Gather ---- */
 typedef struct gather_plan {
-    int64_t outer, extent, inner_bytes, count;
+    int64_t outer, dim, inner_bytes; /* before, of and after the axis */
+    int64_t count;                   /* of indices */
 } gather_plan;
 
 static kelp_status *gather_reshape(const void *state, kelp_op_args *args) {
@@ -29,7 +31,7 @@ static kelp_status *gather_reshape(const void *state, kelp_op_args *args) {
             shape[rank++] = indices->shape[k];
     }
     p->outer = kelp_ops_product(data->shape, 0, axis);
-    p->extent = data->shape[axis];
+    p->dim = data->shape[axis];
     p->inner_bytes = kelp_ops_product(data->shape, axis + 1, data->rank) * (int64_t)size;
     p->count = kelp_tensor_elements(indices);
     return kelp_ops_set(args, 0, data->dtype, rank, shape);
@@ -39,19 +41,22 @@ static kelp_status *gather_invoke(const void *state, kelp_op_args *args) {
     const gather_plan *p = args->plan;
     const kelp_tensor *indices = args->inputs[1];
     (void)state;
+    KELP_ASSERT(p->count == kelp_tensor_elements(indices));
+    KELP_ASSERT((size_t)(p->outer * p->count * p->inner_bytes) ==
+                kelp_tensor_bytes(args->outputs[0]));
     for (int64_t o = 0; o < p->outer; o++)
         for (int64_t i = 0; i < p->count; i++) {
             int64_t index = kelp_ops_read_i64(indices, i);
-            if (index < -p->extent || index >= p->extent)
+            if (index < -p->dim || index >= p->dim)
                 return KELP_ERROR(KELP_OUT_OF_RANGE,
-                                  "index %lld at position %lld is out of range: the axis has %lld",
-                                  (long long)index, (long long)i, (long long)p->extent);
+                                  "index %lld at position %lld is out of range: the dimension is "
+                                  "%lld",
+                                  (long long)index, (long long)i, (long long)p->dim);
             if (index < 0)
-                index += p->extent;
+                index += p->dim;
             if (p->inner_bytes > 0)
                 memcpy((char *)args->outputs[0]->data + (o * p->count + i) * p->inner_bytes,
-                       (const char *)args->inputs[0]->data +
-                           (o * p->extent + index) * p->inner_bytes,
+                       (const char *)args->inputs[0]->data + (o * p->dim + index) * p->inner_bytes,
                        (size_t)p->inner_bytes);
         }
     return NULL;
@@ -68,18 +73,18 @@ typedef struct slice_lists {
     size_t count;
 } slice_lists;
 
-/* Attributes before version 10, inputs from then on. */
+/* Reads attributes, used before version 10, and inputs, used since. */
 static kelp_status *read_slices(kelp_op_args *args, slice_lists *out) {
     int64_t *const lists[4] = {out->starts, out->ends, out->axes, out->steps};
     static const char *const names[4] = {"starts", "ends", "axes", "steps"};
     size_t counts[4] = {0, 0, 0, 0};
     for (int32_t i = 0; i < 4; i++) {
-        const int64_t *given = NULL;
-        counts[i] = kelp_node_attr_i64s(args->node, names[i], &given);
+        const int64_t *values = NULL;
+        counts[i] = kelp_node_attr_i64s(args->node, names[i], &values);
         if (counts[i] > KELP_MAX_RANK)
             return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "too many axes are sliced");
         if (counts[i] > 0)
-            memcpy(lists[i], given, counts[i] * sizeof *given);
+            memcpy(lists[i], values, counts[i] * sizeof *values);
         if (kelp_ops_in(args, i + 1) == NULL)
             continue;
         if (kelp_ops_defer(args, i + 1))
@@ -100,8 +105,8 @@ static kelp_status *read_slices(kelp_op_args *args, slice_lists *out) {
     return NULL;
 }
 
-static int64_t clamp(int64_t value, int64_t least, int64_t most) {
-    return value < least ? least : value > most ? most : value;
+static int64_t clamp(int64_t value, int64_t min, int64_t max) {
+    return value < min ? min : value > max ? max : value;
 }
 
 static kelp_status *slice_reshape(const void *state, kelp_op_args *args) {
@@ -124,22 +129,22 @@ static kelp_status *slice_reshape(const void *state, kelp_op_args *args) {
     for (size_t i = 0; i < lists.count; i++) {
         int32_t axis = 0;
         KELP_TRY(kelp_ops_axis(args, lists.axes[i], x->rank, &axis));
-        int64_t extent = x->shape[axis], step = lists.steps[i];
+        int64_t dim = x->shape[axis], step = lists.steps[i];
         if (step == 0)
-            return kelp_ops_bad_shapes(args, x, NULL, "a step of 0");
-        step = KELP_MAX(step, -INT64_MAX); /* as far as any, and its negation exists */
+            return kelp_ops_bad_shapes(args, x, NULL, "a step is 0");
+        step = KELP_MAX(step, -INT64_MAX); /* equivalent to INT64_MIN, and can be negated */
         int64_t start = lists.starts[i], end = lists.ends[i];
         if (start < 0)
-            start = start < -extent ? -1 : start + extent;
+            start = start < -dim ? -1 : start + dim;
         if (end < 0)
-            end = end < -extent ? -1 : end + extent;
+            end = end < -dim ? -1 : end + dim;
         if (step > 0) {
-            start = clamp(start, 0, extent);
-            end = clamp(end, 0, extent);
+            start = clamp(start, 0, dim);
+            end = clamp(end, 0, dim);
             shape[axis] = end > start ? (end - start - 1) / step + 1 : 0;
         } else {
-            start = clamp(start, lists.starts[i] < -extent ? -1 : 0, extent - 1);
-            end = clamp(end, -1, extent - 1);
+            start = clamp(start, lists.starts[i] < -dim ? -1 : 0, dim - 1);
+            end = clamp(end, -1, dim - 1);
             shape[axis] = start > end ? (start - end - 1) / -step + 1 : 0;
         }
         p->starts[axis] = start;
@@ -159,9 +164,10 @@ static kelp_status *slice_invoke(const void *state, kelp_op_args *args) {
     kelp_ops_strides(x->rank, x->shape, from);
     kelp_ops_strides(y->rank, y->shape, to);
     for (int32_t i = 0; i < x->rank; i++) {
+        KELP_ASSERT(p->starts[i] >= 0 && p->starts[i] < x->shape[i]);
         offset += p->starts[i] * from[i];
-        from[i] =
-            y->shape[i] == 1 ? 0 : from[i] * p->steps[i]; /* a step may be larger than memory */
+        /* the step of a single element may overflow */
+        from[i] = y->shape[i] == 1 ? 0 : from[i] * p->steps[i];
     }
     kelp_ops_copy(args->env, size, y->rank, y->shape, y->data, to,
                   (const char *)x->data + offset * (int64_t)size, from);
@@ -170,7 +176,7 @@ static kelp_status *slice_invoke(const void *state, kelp_op_args *args) {
 KELP_KERNEL(Slice, 0, sizeof(slice_plan), 1, slice_reshape, slice_invoke);
 
 /* ---- Where ---- */
-#define WHERE_PIECE 16384 /* elements of a row that one thread takes at once */
+#define WHERE_PIECE 16384 /* maximum number of elements of one row in a unit of work */
 
 typedef struct where_plan {
     kelp_bcast walk;
@@ -197,11 +203,12 @@ static kelp_status *where_reshape(const void *state, kelp_op_args *args) {
     if (!kelp_ops_broadcast_shape(&rank, shape, y->rank, y->shape) ||
         !kelp_ops_broadcast_shape(&rank, shape, c->rank, c->shape))
         return kelp_ops_bad_shapes(args, x, y, "the shapes do not broadcast");
+    KELP_TRY(kelp_ops_set(args, 0, x->dtype, rank, shape));
     kelp_bcast_init(&p->walk, rank, shape, args->inputs, 3);
-    return kelp_ops_set(args, 0, x->dtype, rank, shape);
+    return NULL;
 }
 
-/* Both sides are read, so that the choice is one of vectors. */
+/* Reads both sides, so that the compiler can vectorize the selection. */
 #define CHOOSE(type)                                              \
     do {                                                          \
         const type *a = (const type *)(const void *)x;            \
@@ -281,6 +288,7 @@ static void where_rows(void *userp, int64_t begin, int64_t end, int worker) {
 static kelp_status *where_invoke(const void *state, kelp_op_args *args) {
     where_plan *p = args->plan;
     (void)state;
+    KELP_ASSERT(p->size > 0 && p->walk.operands == 3);
     p->args = args;
     if (p->walk.inner == 0)
         return NULL;

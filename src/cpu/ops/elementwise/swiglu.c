@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SwiGLU: a * sigmoid(alpha * a) * b. Source: ONNX operator specification; Shazeer, "GLU Variants
  * Improve Transformer", 2020. */
+#include "base/assert.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
@@ -16,7 +17,7 @@ static kelp_status *swiglu_reshape(const void *state, kelp_op_args *args) {
     if (!kelp_ops_is_float(a->dtype) || b->dtype != a->dtype)
         return kelp_ops_bad_type(args, b->dtype);
     if (a->rank != b->rank || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) != 0)
-        return kelp_ops_bad_shapes(args, a, b, "both must have one shape");
+        return kelp_ops_bad_shapes(args, a, b, "expected two tensors of the same shape");
     return kelp_ops_set_like(args, 0, a);
 }
 
@@ -30,7 +31,7 @@ static void wide_chunk(const kelp_simd *simd, float alpha, const float *a, const
     simd->bin[KELP_BIN_MUL](y, gate, b, count, 1, 1);
 }
 
-/* Each step rounded, as the definition's function body does. */
+/* Rounds each step, as the function body of the specification does. */
 static void narrow_chunk(kelp_dtype t, float alpha, const float *a, const float *b, float *y,
                          int64_t count) {
     for (int64_t i = 0; i < count; i++) {
@@ -72,6 +73,7 @@ static void swiglu_range(void *userp, int64_t begin, int64_t end, int worker) {
 
 static kelp_status *swiglu_invoke(const void *state, kelp_op_args *args) {
     (void)state;
+    KELP_ASSERT(args->inputs[0]->dtype == args->outputs[0]->dtype);
     kelp_op_parallel(args->env, kelp_tensor_elements(args->inputs[0]), KELP_GRAIN_ELEMENTS,
                      swiglu_range, args);
     return NULL;

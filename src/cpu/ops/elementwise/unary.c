@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators of one tensor, element by element. The float ones that models spend time in come from
- * the simd table; the others are plain loops. Source: ONNX operator specification.
+ * Elementwise operators of one tensor. Common float operators use vectorized kernels, the others
+ * plain loops. Source: ONNX operator specification.
  */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/kernels/simd/simd.h"
 #include "cpu/ops/converted.h"
@@ -37,6 +38,7 @@ static void unary_range(void *userp, int64_t begin, int64_t end, int worker) {
 static kelp_status *unary_invoke(const void *state, kelp_op_args *args) {
     unary_plan *p = args->plan;
     (void)state;
+    KELP_ASSERT(p->fn != NULL && args->inputs[0]->dtype == args->outputs[0]->dtype);
     p->x = args->inputs[0]->data;
     p->y = args->outputs[0]->data;
     p->size = kelp_ops_element_bytes(args->outputs[0]->dtype);
@@ -62,7 +64,7 @@ static kelp_status *unary_reshape(kelp_op_args *args, const unary_entry *table, 
     return kelp_ops_set_like(args, 0, args->inputs[0]);
 }
 
-/* F: one loop for `type`; a and b are the plan's alpha and beta */
+/* A loop over elements of `type`; a and b are the plan's alpha and beta. */
 #define LOOP(op, suffix, type, expression)                                                      \
     static void op##_##suffix(const unary_plan *p, const void *from, void *to, int64_t count) { \
         const type a = (type)p->alpha, b = (type)p->beta;                                       \
@@ -97,12 +99,12 @@ static kelp_status *unary_reshape(kelp_op_args *args, const unary_entry *table, 
         KELP_U64, op##_u64                                            \
     }
 
-/* An operator: its table of loops, its simd function or -1, its attributes. */
-/* The operator takes float16 and bfloat16 as well, through floats. */
+/* Defines an operator that also supports float16 and bfloat16, computed as float32. */
 #define WIDENED(name)                                                                           \
     KELP_CONVERTED_PHASES(name, kelp_widened, sizeof(unary_plan), reshape_##name, unary_invoke) \
     KELP_KERNEL(name, KELP_OP_INPLACE_0, KELP_CONVERTED_PLAN(sizeof(unary_plan)), 0,            \
                 name##_reshape_any, name##_invoke_any);
+/* Defines an operator: its vectorized function or -1, its attributes, its loops. */
 #define OPERATOR(name, act, attributes, ...)                                          \
     static kelp_status *reshape_##name(const void *state, kelp_op_args *args) {       \
         static const unary_entry table[] = {__VA_ARGS__, {KELP_DTYPE_INVALID, NULL}}; \
@@ -149,7 +151,7 @@ OPERATOR(BitwiseNot, -1, NOTHING, SIGNED_ROWS(BitwiseNot), UNSIGNED_ROWS(Bitwise
 
 SIMD_OPERATOR(Exp, KELP_ACT_EXP, expf(x), exp(x))
 FLOATS(Erf, erff(x), erf(x))
-SIGNED(Erf, (float)erf((double)x)) /* cut off: 1 from 4 on */
+SIGNED(Erf, (float)erf((double)x)) /* truncated: 1 from x = 4 on */
 UNSIGNED(Erf, (float)erf((double)x))
 OPERATOR(Erf, KELP_ACT_ERF, NOTHING, FLOAT_ROWS(Erf), SIGNED_ROWS(Erf), UNSIGNED_ROWS(Erf))
 SIMD_OPERATOR(Tanh, KELP_ACT_TANH, tanhf(x), tanh(x))
@@ -196,7 +198,7 @@ OPERATOR(HardSigmoid, -1, ALPHA_BETA(0.2f, 0.5f), FLOAT_ROWS(HardSigmoid))
 FLOATS(Swish, x / (1 + expf(-a * x)), x / (1 + exp(-a * x)))
 OPERATOR(Swish, -1, ALPHA(1.0f), FLOAT_ROWS(Swish))
 FLOATS(Shrink, (x < -b ? x + a : x > b ? x - a : 0), (x < -b ? x + a : x > b ? x - a : 0))
-/* of integers in double, cut off */
+/* integers are computed in double and truncated */
 #define SHRINK_WHOLE(suffix, type)                                     \
     LOOP(Shrink, suffix, type,                                         \
          ((double)x < -(double)p->beta  ? (double)x + (double)p->alpha \
@@ -228,7 +230,9 @@ static kelp_status *reshape_Gelu(const void *state, kelp_op_args *args) {
         return unary_reshape(args, tanh_form, KELP_ACT_GELU_TANH);
     if (strcmp(form, "none") != 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "Gelu: attribute 'approximate' is '%s': expected 'none' or 'tanh'", form);
+                          "operator 'Gelu': attribute 'approximate' is '%s': expected 'none' or "
+                          "'tanh'",
+                          form);
     return unary_reshape(args, none, KELP_ACT_GELU);
 }
 WIDENED(Gelu)

@@ -2,19 +2,21 @@
 /* Shapes of batched matrix multiplications. */
 #include "cpu/ops/matmul/batch.h"
 
+#include "base/assert.h"
+
 /* Computes the strides over the batch, in matrices. */
 static void batch_strides(const kelp_tensor *tensor, int32_t matrix_axes, const kelp_batch *p,
                           int64_t *out) {
     int32_t rank = tensor->rank - matrix_axes, shift = p->batch_rank - rank;
     int64_t stride = 1;
     for (int32_t i = p->batch_rank; i-- > 0;) {
-        int64_t extent = i >= shift ? tensor->shape[i - shift] : 1;
-        out[i] = extent == 1 ? 0 : stride;
-        stride *= extent;
+        int64_t dim = i >= shift ? tensor->shape[i - shift] : 1;
+        out[i] = dim == 1 ? 0 : stride;
+        stride *= dim;
     }
 }
 
-/* One-dimensional operands are a row or a column, which the result does not have. */
+/* One-dimensional operands are a row or a column, and the result lacks that dimension. */
 kelp_status *kelp_batch_init(kelp_batch *p, const kelp_op_args *args, const kelp_tensor *a,
                              const kelp_tensor *b, int32_t *out_rank, int64_t *out_shape) {
     if (a->rank == 0 || b->rank == 0)
@@ -45,6 +47,9 @@ kelp_status *kelp_batch_init(kelp_batch *p, const kelp_op_args *args, const kelp
         shape[rank++] = a->shape[a->rank - 2];
     if (b->rank > 1)
         shape[rank++] = p->n;
+    int64_t elements = 0;
+    if (!kelp_shape_elements(rank, shape, &elements))
+        return kelp_ops_bad_shapes(args, a, b, "the result is too large");
     *out_rank = rank;
     memcpy(out_shape, shape, (size_t)rank * sizeof *shape);
     return NULL;
@@ -52,6 +57,7 @@ kelp_status *kelp_batch_init(kelp_batch *p, const kelp_op_args *args, const kelp
 
 int64_t kelp_batch_offset(const kelp_batch *p, const int64_t *strides, int64_t index) {
     int64_t offset = 0;
+    KELP_ASSERT(index >= 0 && index < p->batch);
     for (int32_t i = p->batch_rank; i-- > 0;) {
         offset += index % p->batch_shape[i] * strides[i];
         index /= p->batch_shape[i];

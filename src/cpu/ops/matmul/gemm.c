@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gemm: Y = alpha · A' · B' + beta · C. Constant weights are packed (panels.h); transposed ones
- * that fill no panel are transposed when the engine is created. Source: ONNX operator
+ * Gemm: Y = alpha · A' · B' + beta · C. Constant weights are packed (panels.h). Transposed weights
+ * that are narrower than a panel are transposed when the engine is created. Source: ONNX operator
  * specification, Gemm-13.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/ops/matmul/panels.h"
 #include "cpu/ops/elementwise/activation.h"
 #include "cpu/ops/converted.h"
 
-/* Without a state B is read in place, or transposed by each invoke. */
+/* Constant weights, packed or transposed. Without it, B is read in place, or transposed by each
+ * invoke. */
 typedef struct gemm_state {
     kelp_panels *panels;
     kelp_op_packed transposed_b;
@@ -27,6 +29,7 @@ typedef struct gemm_plan {
 } gemm_plan;
 
 static void transpose(const kelp_op_env *env, const kelp_tensor *tensor, float *to) {
+    KELP_ASSERT(tensor->rank == 2);
     int64_t shape[2] = {tensor->shape[1], tensor->shape[0]};
     int64_t from[2] = {1, tensor->shape[1]}, strides[2] = {tensor->shape[0], 1};
     kelp_ops_copy(env, sizeof(float), 2, shape, to, strides, tensor->data, from);
@@ -34,14 +37,14 @@ static void transpose(const kelp_op_env *env, const kelp_tensor *tensor, float *
 
 static kelp_status *transpose_weights(const kelp_op_env *env, const kelp_tensor *b,
                                       gemm_state *state) {
-    kelp_op_packing packing = {.layout = "turned/1", .inputs = 1u << 1, .replaces = 1u << 1};
+    kelp_op_packing packing = {.layout = "transposed/1", .inputs = 1u << 1, .replaces = 1u << 1};
     kelp_op_pack_site site = kelp_op_env_pack_site(env);
-    void *room = NULL;
+    void *memory = NULL;
     packing.size_bytes = kelp_tensor_bytes(b);
     KELP_TRY(
-        kelp_op_pack(&site, kelp_op_env_allocator(env), &packing, &state->transposed_b, &room));
-    if (room != NULL)
-        transpose(env, b, room);
+        kelp_op_pack(&site, kelp_op_env_allocator(env), &packing, &state->transposed_b, &memory));
+    if (memory != NULL)
+        transpose(env, b, memory);
     return NULL;
 }
 
@@ -104,6 +107,7 @@ static kelp_status *gemm_reshape(const void *userp, kelp_op_args *args) {
         p->c_column = columns == 1 ? 0 : 1;
         p->c_row = c->rank == 2 && c->shape[0] != 1 ? columns : 0;
     }
+    KELP_TRY(kelp_ops_set(args, 0, a->dtype, 2, shape));
     if (p->transpose_a && a->dtype == KELP_F32)
         KELP_TRY(kelp_ops_scratch(args, p->m * p->k, sizeof(float), &p->a_offset));
     if (state != NULL)
@@ -116,7 +120,7 @@ static kelp_status *gemm_reshape(const void *userp, kelp_op_args *args) {
                                   &p->partial));
     if (p->transpose_b && a->dtype == KELP_F32 && state == NULL)
         KELP_TRY(kelp_ops_scratch(args, p->n * p->k, sizeof(float), &p->b_offset));
-    return kelp_ops_set(args, 0, a->dtype, 2, shape);
+    return NULL;
 }
 
 static const void *transposed(const kelp_op_args *args, const kelp_tensor *tensor, size_t offset) {
@@ -136,7 +140,7 @@ static const void *matrix_b(const gemm_state *state, const kelp_op_args *args) {
 static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float alpha, float beta) {
     const gemm_plan *p = args->plan;
     const kelp_tensor *c =
-        beta != 0 ? kelp_ops_in(args, 2) : NULL; /* with beta 0, NaN in C has no effect */
+        beta != 0 ? kelp_ops_in(args, 2) : NULL; /* beta 0: C has no effect, even if it is NaN */
     float *y = args->outputs[0]->data;
     bool plain_bias = c != NULL && alpha == 1.0f && beta == 1.0f && p->c_row == 0 &&
                       kelp_tensor_elements(c) == p->n;
@@ -166,38 +170,38 @@ static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float al
         }
 }
 
-/* Computes rows of other types than float; integers wrap around. */
+/* A multiplication of other types than float; integers wrap. */
 typedef struct plain_job {
     const kelp_op_args *args;
     double alpha, beta;
 } plain_job;
 
-#define GEMM_PLAIN(suffix, type, wide)                                                      \
-    typedef type any_##suffix __attribute__((aligned(1), may_alias)); /* B lies anywhere */ \
-    static void gemm_##suffix(void *userp, int64_t begin, int64_t end, int worker) {        \
-        const plain_job *job = userp;                                                       \
-        const kelp_op_args *args = job->args;                                               \
-        const gemm_plan *p = args->plan;                                                    \
-        const type *a = args->inputs[0]->data;                                              \
-        const any_##suffix *b = args->inputs[1]->data;                                      \
-        const type *c =                                                                     \
-            kelp_ops_in(args, 2) != NULL && job->beta != 0 ? args->inputs[2]->data : NULL;  \
-        type *y = args->outputs[0]->data;                                                   \
-        (void)worker;                                                                       \
-        for (int64_t i = begin; i < end; i++)                                               \
-            for (int64_t j = 0; j < p->n; j++) {                                            \
-                wide sum = 0;                                                               \
-                for (int64_t k = 0; k < p->k; k++)                                          \
-                    sum += (wide)a[p->transpose_a ? k * p->m + i : i * p->k + k] *          \
-                           (wide)b[p->transpose_b ? j * p->k + k : k * p->n + j];           \
-                type whole = (type)sum;                                                     \
-                type add = c != NULL ? c[i * p->c_row + j * p->c_column] : 0;               \
-                if (job->alpha == 1 && job->beta == 1)                                      \
-                    y[i * p->n + j] = (type)((wide)whole + (wide)add);                      \
-                else                                                                        \
-                    y[i * p->n + j] =                                                       \
-                        (type)(job->alpha * (double)whole + job->beta * (double)add);       \
-            }                                                                               \
+#define GEMM_PLAIN(suffix, type, wide)                                                       \
+    typedef type any_##suffix __attribute__((aligned(1), may_alias)); /* may be unaligned */ \
+    static void gemm_##suffix(void *userp, int64_t begin, int64_t end, int worker) {         \
+        const plain_job *job = userp;                                                        \
+        const kelp_op_args *args = job->args;                                                \
+        const gemm_plan *p = args->plan;                                                     \
+        const type *a = args->inputs[0]->data;                                               \
+        const any_##suffix *b = args->inputs[1]->data;                                       \
+        const type *c =                                                                      \
+            kelp_ops_in(args, 2) != NULL && job->beta != 0 ? args->inputs[2]->data : NULL;   \
+        type *y = args->outputs[0]->data;                                                    \
+        (void)worker;                                                                        \
+        for (int64_t i = begin; i < end; i++)                                                \
+            for (int64_t j = 0; j < p->n; j++) {                                             \
+                wide sum = 0;                                                                \
+                for (int64_t k = 0; k < p->k; k++)                                           \
+                    sum += (wide)a[p->transpose_a ? k * p->m + i : i * p->k + k] *           \
+                           (wide)b[p->transpose_b ? j * p->k + k : k * p->n + j];            \
+                type whole = (type)sum;                                                      \
+                type add = c != NULL ? c[i * p->c_row + j * p->c_column] : 0;                \
+                if (job->alpha == 1 && job->beta == 1)                                       \
+                    y[i * p->n + j] = (type)((wide)whole + (wide)add);                       \
+                else                                                                         \
+                    y[i * p->n + j] =                                                        \
+                        (type)(job->alpha * (double)whole + job->beta * (double)add);        \
+            }                                                                                \
     }
 GEMM_PLAIN(f64, double, double)
 GEMM_PLAIN(i32, int32_t, uint32_t)
@@ -211,6 +215,7 @@ static kelp_status *gemm_invoke(const void *state, kelp_op_args *args) {
     float beta = kelp_node_attr_f32(args->node, "beta", 1.0f);
     plain_job job = {args, (double)alpha, (double)beta};
     kelp_dtype dtype = args->outputs[0]->dtype;
+    KELP_ASSERT(dtype == args->inputs[0]->dtype && dtype == args->inputs[1]->dtype);
     if (dtype == KELP_F32) {
         gemm_f32(state, args, alpha, beta);
         return NULL;
@@ -235,7 +240,7 @@ const kelp_op_kernel kelp_op_Gemm = {.struct_size = sizeof(kelp_op_kernel),
                                      .reshape = gemm_reshape_any,
                                      .invoke = gemm_invoke_any};
 
-/* com.microsoft FusedGemm: only float32. */
+/* com.microsoft FusedGemm supports only float types. */
 static kelp_status *fused_reshape(const void *state, kelp_op_args *args) {
     kelp_fused_act act;
     KELP_TRY(kelp_fused_act_read(args->node, &act));

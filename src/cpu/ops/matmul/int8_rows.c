@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QLinearMatMul, number by number. Source: ONNX operator specification. */
+/* General, element-wise implementation of QLinearMatMul. Source: ONNX operator specification. */
 #include "cpu/ops/matmul/int8_rows.h"
 
+#include "base/assert.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/ops/matmul/int8_epilogue.h"
@@ -20,6 +21,7 @@ static bool is_narrow(kelp_dtype dtype) {
 
 bool kelp_rows_fit(int64_t count, const kelp_tensor *of, bool rows) {
     int64_t one, all = kelp_tensor_elements(of);
+    KELP_ASSERT(of->rank > 0);
     if (rows)
         one = of->rank > 1 ? of->shape[of->rank - 2] : 1;
     else
@@ -28,11 +30,12 @@ bool kelp_rows_fit(int64_t count, const kelp_tensor *of, bool rows) {
     return count == 1 || count == one || (other > 0 && count == all / other);
 }
 
-int64_t kelp_rows_index(const kelp_batch *batch, const int64_t *strides, int64_t job,
-                        int64_t extent, int64_t at, int64_t count) {
+int64_t kelp_rows_index(const kelp_batch *batch, const int64_t *strides, int64_t job, int64_t dim,
+                        int64_t at, int64_t count) {
+    KELP_ASSERT(at >= 0 && at < dim);
     if (count <= 1)
         return 0;
-    return (kelp_batch_offset(batch, strides, job) * extent + at) % count;
+    return (kelp_batch_offset(batch, strides, job) * dim + at) % count;
 }
 
 kelp_status *kelp_rows_check(const kelp_op_args *args) {
@@ -53,7 +56,7 @@ kelp_status *kelp_rows_check(const kelp_op_args *args) {
                         : scales > 0 && zeros > 0;
         if (!rows)
             return kelp_ops_bad_shapes(args, scale, zero,
-                                       "a scale or a zero point does not fit its operand");
+                                       "a scale or a zero point does not match its operand");
     }
     return NULL;
 }
@@ -74,10 +77,10 @@ static void put(kelp_tensor *y, int64_t at, double value, const kelp_tensor *zer
         *to = kelp_f32_to_narrow(y->dtype, (float)value + base, true);
         return;
     }
-    double least = y->dtype == KELP_I8 ? -128 : 0, most = y->dtype == KELP_I8 ? 127 : 255;
+    double min = y->dtype == KELP_I8 ? -128 : 0, max = y->dtype == KELP_I8 ? 127 : 255;
     value = rint(value) + (double)kelp_int8_zero(zero, zero_at);
-    value = value > least ? value : least; /* a NaN too */
-    *to = (uint8_t)(int32_t)(value > most ? most : value);
+    value = value > min ? value : min; /* also replaces NaN */
+    *to = (uint8_t)(int32_t)(value > max ? max : value);
 }
 
 static void finish_range(void *userp, int64_t begin, int64_t end, int worker) {
@@ -109,6 +112,7 @@ static void finish_range(void *userp, int64_t begin, int64_t end, int worker) {
 void kelp_rows_finish(const kelp_op_args *args, const kelp_batch *batch, const int32_t *sums,
                       const float *float_sums) {
     finish_job job = {args, batch, sums, float_sums};
+    KELP_ASSERT((sums == NULL) != (float_sums == NULL));
     kelp_op_parallel(args->env, batch->batch * batch->m,
                      kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 8, batch->n), finish_range, &job);
 }
@@ -139,15 +143,15 @@ static float number_at(const kelp_tensor *tensor, int64_t at) {
                : (float)kelp_int8_zero(tensor, at);
 }
 
-/* `rows`: zero points belong to rows, else to columns. */
+/* Converts to floats and subtracts the zero points, of rows if `rows`, else of columns. */
 static void widen(const kelp_tensor *from, const kelp_tensor *zero, bool rows, float *to) {
     int64_t columns = from->rank > 1 || rows ? from->shape[from->rank - 1] : 1;
     int64_t zeros = kelp_tensor_elements(zero), count = kelp_tensor_elements(from);
     int64_t height = from->rank > 1 ? from->shape[from->rank - 2] : 1;
     for (int64_t i = 0; i < count; i++) {
         int64_t row = i / columns;
-        int64_t place = rows ? row : row / KELP_MAX((int64_t)1, height) * columns + i % columns;
-        to[i] = number_at(from, i) - number_at(zero, place % zeros);
+        int64_t index = rows ? row : row / KELP_MAX((int64_t)1, height) * columns + i % columns;
+        to[i] = number_at(from, i) - number_at(zero, index % zeros);
     }
 }
 

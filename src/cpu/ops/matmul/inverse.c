@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft Inverse and CDist. Source: ONNX Runtime, ContribOperators.md; elimination by Gauss
- * and Jordan with partial pivoting. */
+/* com.microsoft Inverse and CDist. Source: ONNX Runtime, ContribOperators.md; Gauss-Jordan
+ * elimination with partial pivoting. */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
@@ -9,7 +10,7 @@
 /* ---- Inverse ---- */
 typedef struct inverse_plan {
     int64_t n, count;
-    size_t room; /* of each thread: [n, 2n] doubles */
+    size_t matrix; /* offset of the scratch memory: for each worker [n, 2n] doubles */
     const kelp_op_args *args;
 } inverse_plan;
 
@@ -28,7 +29,7 @@ static kelp_status *inverse_reshape(const void *state, kelp_op_args *args) {
     if (!kelp_i64_mul(2 * p->n, p->n, &both))
         return kelp_ops_bad_shapes(args, x, NULL, "the matrices are too large");
     KELP_TRY(kelp_ops_scratch(args, both, sizeof(double) * (size_t)kelp_op_env_threads(args->env),
-                              &p->room));
+                              &p->matrix));
     return kelp_ops_set_like(args, 0, x);
 }
 
@@ -40,7 +41,8 @@ static void swap_rows(double *a, double *b, int64_t count) {
     }
 }
 
-/* [matrix, identity] to [identity, inverse]; a matrix that has none gives what division gives. */
+/* Transforms [matrix, identity] to [identity, inverse]. A singular matrix results in infinities and
+ * NaN. */
 static void eliminate(const kelp_op_env *env, double *a, int64_t n) {
     for (int64_t c = 0; c < n && !kelp_op_env_cancelled(env); c++) {
         int64_t best = c;
@@ -63,7 +65,7 @@ static void eliminate(const kelp_op_env *env, double *a, int64_t n) {
 static void inverse_range(void *userp, int64_t begin, int64_t end, int worker) {
     const inverse_plan *p = userp;
     int64_t n = p->n;
-    double *a = (double *)kelp_ops_scratch_at(p->args, p->room) + worker * 2 * n * n;
+    double *a = (double *)kelp_ops_scratch_at(p->args, p->matrix) + worker * 2 * n * n;
     for (int64_t m = begin; m < end; m++) {
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++) {
@@ -80,6 +82,7 @@ static void inverse_range(void *userp, int64_t begin, int64_t end, int worker) {
 static kelp_status *inverse_invoke(const void *state, kelp_op_args *args) {
     inverse_plan *p = args->plan;
     (void)state;
+    KELP_ASSERT(p->count * p->n * p->n == kelp_tensor_elements(args->inputs[0]));
     p->args = args;
     int64_t work = KELP_MAX((int64_t)1, p->n * p->n * p->n);
     if (p->n > 0)
@@ -94,7 +97,7 @@ static kelp_status *metric_of(const kelp_node *node, bool *out_root) {
     const char *metric = kelp_node_attr_string(node, "metric", "sqeuclidean", NULL);
     *out_root = strcmp(metric, "euclidean") == 0;
     if (!*out_root && strcmp(metric, "sqeuclidean") != 0)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "operator 'CDist': metric '%s' is not carried out",
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "operator 'CDist': metric '%s' is not supported",
                           metric);
     return NULL;
 }
@@ -140,6 +143,7 @@ static void cdist_range(void *userp, int64_t begin, int64_t end, int worker) {
 static kelp_status *cdist_invoke(const void *state, kelp_op_args *args) {
     cdist_job job = {.args = args};
     (void)state;
+    KELP_ASSERT(args->inputs[0]->shape[1] == args->inputs[1]->shape[1]);
     KELP_TRY(metric_of(args->node, &job.root));
     int64_t work = KELP_MAX((int64_t)1, args->inputs[0]->shape[1] * args->inputs[1]->shape[0]);
     kelp_op_parallel(args->env, args->inputs[0]->shape[0],

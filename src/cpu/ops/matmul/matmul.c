@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MatMul with numpy's broadcasting, and the fused MatMulBias (A, B, bias[, residual]; attribute
+ * MatMul with NumPy's broadcasting, and the fused MatMulBias (A, B, bias[, residual]; attribute
  * activation). Constant float matrices are packed (panels.h). Source: ONNX operator specification.
  */
+#include "base/assert.h"
 #include "cpu/ops/activation.h"
 #include "cpu/ops/matmul/batch.h"
 #include "cpu/kernels/gemm/gemm.h"
@@ -17,7 +18,7 @@ typedef struct matmul_plan {
     bool skinny;
 } matmul_plan;
 
-/* Smaller weights are read unpacked: they stay in cache, and few pages hold them. */
+/* Smaller weights are read unpacked: they stay in cache and need few TLB entries. */
 #define PACK_MIN_ELEMENTS 1024
 
 static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
@@ -47,7 +48,7 @@ static kelp_status *matmul_shapes(kelp_op_args *args) {
 }
 
 /* Plans a GEMM of float matrices: packs the panels and reserves scratch memory. */
-static kelp_status *plan_product(const void *state, kelp_op_args *args) {
+static kelp_status *plan_gemm(const void *state, kelp_op_args *args) {
     matmul_plan *p = args->plan;
     p->skinny = p->b.batch == 1 && kelp_gemm_is_skinny(p->b.m, p->b.k, p->b.n);
     args->algorithm = kelp_gemm_algorithm(p->skinny, state != NULL);
@@ -63,7 +64,7 @@ static kelp_status *matmul_reshape(const void *state, kelp_op_args *args) {
     switch (args->inputs[0]->dtype) {
     case KELP_F32:
         KELP_TRY(kelp_ops_scratch(args, p->b.batch, sizeof(kelp_gemm), &(size_t){0}));
-        return plan_product(state, args);
+        return plan_gemm(state, args);
     case KELP_F64:
     case KELP_I32:
     case KELP_I64:
@@ -77,6 +78,7 @@ static kelp_status *matmul_reshape(const void *state, kelp_op_args *args) {
 
 static void fill_job(const void *state, const kelp_op_args *args, int64_t index, kelp_gemm *out) {
     const matmul_plan *p = args->plan;
+    KELP_ASSERT(index >= 0 && index < p->b.batch);
     const char *a = args->inputs[0]->data, *b = args->inputs[1]->data;
     *out = (kelp_gemm){.a = a + kelp_batch_offset(&p->b, p->b.a_strides, index) * p->b.m * p->b.k *
                                     (int64_t)sizeof(float),
@@ -96,9 +98,9 @@ static void fill_job(const void *state, const kelp_op_args *args, int64_t index,
 }
 
 /* Computes rows of the result for other types. */
-#define PRODUCT(name, type)                                                                       \
-    typedef type any_##name __attribute__((aligned(1), may_alias)); /* constants lie anywhere */  \
-    static void product_##name(void *userp, int64_t begin, int64_t end, int worker) {             \
+#define MULTIPLY(name, type)                                                                      \
+    typedef type any_##name __attribute__((aligned(1), may_alias)); /* may be unaligned */        \
+    static void multiply_##name(void *userp, int64_t begin, int64_t end, int worker) {            \
         const kelp_op_args *args = userp;                                                         \
         const matmul_plan *p = args->plan;                                                        \
         (void)worker;                                                                             \
@@ -116,13 +118,13 @@ static void fill_job(const void *state, const kelp_op_args *args, int64_t index,
                     c[j] = (type)(c[j] + a[k] * b[k * p->b.n + j]);                               \
         }                                                                                         \
     }
-PRODUCT(f64, double)
-/* unsigned arithmetic wraps as two's complement does, without undefined behaviour */
-PRODUCT(u32, uint32_t)
-PRODUCT(u64, uint64_t)
+MULTIPLY(f64, double)
+/* unsigned arithmetic, since overflow of signed integers is undefined */
+MULTIPLY(u32, uint32_t)
+MULTIPLY(u64, uint64_t)
 
-static kelp_status *product_rows(kelp_op_args *args, void (*range)(void *userp, int64_t begin,
-                                                                   int64_t end, int worker)) {
+static kelp_status *multiply_rows(kelp_op_args *args, void (*range)(void *userp, int64_t begin,
+                                                                    int64_t end, int worker)) {
     const matmul_plan *p = args->plan;
     int64_t work = KELP_MAX((int64_t)1, p->b.k * p->b.n);
     kelp_op_parallel(args->env, p->b.batch * p->b.m, kelp_cpu_grain(4 * KELP_GRAIN_ELEMENTS, work),
@@ -133,6 +135,7 @@ static kelp_status *product_rows(kelp_op_args *args, void (*range)(void *userp, 
 static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
     const matmul_plan *p = args->plan;
     kelp_gemm *jobs = args->scratch;
+    KELP_ASSERT(args->inputs[0]->dtype == args->inputs[1]->dtype);
     switch (args->inputs[0]->dtype) {
     case KELP_F32:
         for (int64_t i = 0; i < p->b.batch; i++)
@@ -140,12 +143,12 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
         kelp_gemm_run(args->env, jobs, p->b.batch);
         return NULL;
     case KELP_F64:
-        return product_rows(args, product_f64);
+        return multiply_rows(args, multiply_f64);
     case KELP_I64:
     case KELP_U64:
-        return product_rows(args, product_u64);
+        return multiply_rows(args, multiply_u64);
     default:
-        return product_rows(args, product_u32);
+        return multiply_rows(args, multiply_u32);
     }
 }
 
@@ -171,14 +174,15 @@ static kelp_status *matmul_bias_reshape(const void *state, kelp_op_args *args) {
         (residual != NULL &&
          (kelp_tensor_elements(residual) != p->b.m * p->b.n || residual->dtype != KELP_F32)))
         return kelp_ops_bad_shapes(args, args->inputs[0], args->inputs[1],
-                                   "expected float matrices, a bias of n and a residual like the "
-                                   "result");
+                                   "expected float matrices, a bias of the columns of B, and a "
+                                   "residual of the size of the result");
     KELP_TRY(kelp_act_read(args, &p->act));
-    return plan_product(state, args);
+    return plan_gemm(state, args);
 }
 
 static kelp_status *matmul_bias_invoke(const void *state, kelp_op_args *args) {
     kelp_gemm job;
+    KELP_ASSERT(args->inputs[0]->dtype == KELP_F32);
     fill_job(state, args, 0, &job);
     job.bias = kelp_ops_in(args, 2) ? args->inputs[2]->data : NULL;
     job.residual = kelp_ops_in(args, 3) ? args->inputs[3]->data : NULL;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kelp::MatMulBf16: MatMul, MatMulBias (A, B, bias[, residual]; attribute activation) and Gemm
- * (attribute transB; C is a row) of floats with a constant matrix B, whose operands are rounded to
- * bfloat16; sums and everything else are floats. The pass kelp_pass_bf16 puts it there when an
- * engine is asked for KELP_PRECISION_BF16.
+ * (attribute transB; C is a row) of floats with a constant matrix B. Operands are rounded to
+ * bfloat16; sums and all other values are floats. The pass kelp_pass_bf16 creates it for engines of
+ * KELP_PRECISION_BF16.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "cpu/ops/activation.h"
 #include "cpu/kernels/gemm/gemm_bf16.h"
 #include "cpu/ops/kernel.h"
@@ -28,14 +29,14 @@ static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env,
     const kelp_tensor *b = value != NULL ? kelp_value_constant(value) : NULL;
     if (b == NULL || b->rank != 2 || b->dtype != KELP_F32)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "MatMulBf16 expects a constant matrix of floats as its second input");
-    bool turned = kelp_node_attr_i64(node, "transB", 0) != 0;
-    int64_t k = b->shape[turned ? 1 : 0], n = b->shape[turned ? 0 : 1];
+                          "operator 'MatMulBf16' expects a constant matrix of floats as input 1");
+    bool transposed = kelp_node_attr_i64(node, "transB", 0) != 0;
+    int64_t k = b->shape[transposed ? 1 : 0], n = b->shape[transposed ? 0 : 1];
     kelp_op_packing packing = {.layout = "bf16/1", .inputs = 1u << 1, .replaces = 1u << 1};
     kelp_allocator allocator = kelp_op_env_allocator(env);
     kelp_op_pack_site site = kelp_op_env_pack_site(env);
     matmul_weights *weights = NULL;
-    void *room = NULL;
+    void *memory = NULL;
     size_t pairs;
     if (!kelp_bf16_packed_size(k, n, &pairs) ||
         !kelp_size_mul(pairs, sizeof(kelp_bf16_pair), &packing.size_bytes))
@@ -44,11 +45,11 @@ static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env,
     *out_state = weights;
     weights->k = k;
     weights->n = n;
-    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &weights->panels, &room));
-    if (room != NULL && turned)
-        kelp_bf16_pack_transposed(kelp_bf16_get(), b->data, k, k, n, room);
-    else if (room != NULL)
-        kelp_bf16_pack(kelp_bf16_get(), b->data, n, k, n, room);
+    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &weights->panels, &memory));
+    if (memory != NULL && transposed)
+        kelp_bf16_pack_transposed(kelp_bf16_get(), b->data, k, k, n, memory);
+    else if (memory != NULL)
+        kelp_bf16_pack(kelp_bf16_get(), b->data, n, k, n, memory);
     return NULL;
 }
 
@@ -65,6 +66,7 @@ static kelp_status *matmul_reshape(const void *state, kelp_op_args *args) {
     matmul_plan *p = args->plan;
     int64_t shape[KELP_MAX_RANK], all;
     int32_t rank = 0;
+    KELP_ASSERT(weights != NULL); /* create requires constant weights */
     KELP_TRY(kelp_ops_check(args, 2));
     const kelp_tensor *a = args->inputs[0];
     const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
@@ -75,8 +77,9 @@ static kelp_status *matmul_reshape(const void *state, kelp_op_args *args) {
     if ((bias != NULL && (kelp_tensor_elements(bias) != p->b.n || bias->dtype != KELP_F32)) ||
         (residual != NULL &&
          (kelp_tensor_elements(residual) != p->b.m * p->b.n || residual->dtype != KELP_F32)))
-        return kelp_ops_bad_shapes(args, a, args->inputs[1],
-                                   "expected a bias of n floats and a residual like the result");
+        return kelp_ops_bad_shapes(
+            args, a, args->inputs[1],
+            "expected a bias of the columns of B, and a residual of the size of the result");
     KELP_TRY(kelp_act_read(args, &p->act));
     if (!kelp_i64_mul(kelp_bf16_gemm_scratch(p->b.m, p->b.k), kelp_op_env_threads(args->env), &all))
         return kelp_ops_bad_shapes(args, a, args->inputs[1], "the matrices are too large");
@@ -88,6 +91,7 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
     const matmul_weights *weights = state;
     const matmul_plan *p = args->plan;
     const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
+    KELP_ASSERT(p->b.batch == 1 && p->b.k == weights->k && p->b.n == weights->n);
     kelp_bf16_gemm_run(
         args->env,
         &(kelp_bf16_gemm){.a = args->inputs[0]->data,

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * com.microsoft FusedMatMul: numpy's product of operands turned as attributes say, times alpha.
- * Turned operands are copied first. Source: ONNX Runtime, ContribOperators.md.
+ * com.microsoft FusedMatMul: MatMul of operands that attributes transpose, times alpha. Transposed
+ * operands are copied first. Source: ONNX Runtime, ContribOperators.md.
  */
+#include "base/assert.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/ops/converted.h"
 
+/* An operand of the multiplication. */
 typedef struct side {
     int32_t rank;
-    int64_t shape[KELP_MAX_RANK], from[KELP_MAX_RANK]; /* as multiplied, and strides to read it */
-    bool turned;
-    size_t offset;
+    int64_t shape[KELP_MAX_RANK], from[KELP_MAX_RANK]; /* once transposed; strides of the input */
+    bool transposed;
+    size_t offset; /* of the copy, if transposed */
 } side;
 
 typedef struct fused_plan {
@@ -23,15 +25,15 @@ typedef struct fused_plan {
     float alpha;
 } fused_plan;
 
-/* `batches`: the first axis goes behind the other axes of the batch; `turns`: then the last two
- * change places. */
-static void read_side(const kelp_tensor *x, bool turns, bool batches, side *out) {
+/* Computes the shape and strides of an operand. `moves_batch`: the first axis is moved after the
+ * other axes of the batch; `transposes`: then the last two axes are swapped. */
+static void read_side(const kelp_tensor *x, bool transposes, bool moves_batch, side *out) {
     int64_t strides[KELP_MAX_RANK];
     kelp_ops_strides(x->rank, x->shape, strides);
     memcpy(out->shape, x->shape, sizeof out->shape);
     memcpy(out->from, strides, sizeof strides);
     out->rank = x->rank;
-    if (batches && x->rank > 2) {
+    if (moves_batch && x->rank > 2) {
         for (int32_t i = 0; i < x->rank - 2; i++) {
             out->shape[i] = x->shape[i + 1];
             out->from[i] = strides[i + 1];
@@ -39,14 +41,14 @@ static void read_side(const kelp_tensor *x, bool turns, bool batches, side *out)
         out->shape[x->rank - 2] = x->shape[0];
         out->from[x->rank - 2] = strides[0];
     }
-    if (turns && x->rank > 1) {
-        int64_t extent = out->shape[x->rank - 1], stride = out->from[x->rank - 1];
+    if (transposes && x->rank > 1) {
+        int64_t dim = out->shape[x->rank - 1], stride = out->from[x->rank - 1];
         out->shape[x->rank - 1] = out->shape[x->rank - 2];
         out->from[x->rank - 1] = out->from[x->rank - 2];
-        out->shape[x->rank - 2] = extent;
+        out->shape[x->rank - 2] = dim;
         out->from[x->rank - 2] = stride;
     }
-    out->turned = (batches && x->rank > 2) || (turns && x->rank > 1);
+    out->transposed = (moves_batch && x->rank > 2) || (transposes && x->rank > 1);
 }
 
 static kelp_status *fused_reshape(const void *state, kelp_op_args *args) {
@@ -58,7 +60,7 @@ static kelp_status *fused_reshape(const void *state, kelp_op_args *args) {
     if (a->dtype != KELP_F32 || b->dtype != KELP_F32)
         return kelp_ops_bad_type(args, a->dtype);
     if (a->rank < 1 || b->rank < 1)
-        return kelp_ops_bad_shapes(args, a, b, "a scalar is no matrix");
+        return kelp_ops_bad_shapes(args, a, b, "an operand is a scalar");
     read_side(a, kelp_node_attr_i64(node, "transA", 0) != 0,
               kelp_node_attr_i64(node, "transBatchA", 0) != 0, &p->a);
     read_side(b, kelp_node_attr_i64(node, "transB", 0) != 0,
@@ -72,7 +74,8 @@ static kelp_status *fused_reshape(const void *state, kelp_op_args *args) {
     memcpy(p->batch_shape, p->a.shape, sizeof p->batch_shape);
     if (p->k != p->b.shape[b->rank > 1 ? b->rank - 2 : 0] ||
         !kelp_ops_broadcast_shape(&p->batch_rank, p->batch_shape, b->rank - b_axes, p->b.shape))
-        return kelp_ops_bad_shapes(args, a, b, "the operands do not fit");
+        return kelp_ops_bad_shapes(
+            args, a, b, "the inner dimensions differ, or the batch dimensions do not broadcast");
     int64_t shape[KELP_MAX_RANK];
     rank = p->batch_rank;
     memcpy(shape, p->batch_shape, sizeof shape);
@@ -81,16 +84,17 @@ static kelp_status *fused_reshape(const void *state, kelp_op_args *args) {
         shape[rank++] = p->m;
     if (b->rank > 1)
         shape[rank++] = p->n;
-    if (p->a.turned)
+    KELP_TRY(kelp_ops_set(args, 0, KELP_F32, rank, shape));
+    if (p->a.transposed)
         KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(a), sizeof(float), &p->a.offset));
-    if (p->b.turned)
+    if (p->b.transposed)
         KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(b), sizeof(float), &p->b.offset));
-    KELP_TRY(kelp_ops_scratch(args, p->batch, sizeof(kelp_gemm), &p->jobs));
-    return kelp_ops_set(args, 0, KELP_F32, rank, shape);
+    return kelp_ops_scratch(args, p->batch, sizeof(kelp_gemm), &p->jobs);
 }
 
+/* Returns the data of an operand, copied to scratch memory if it is transposed. */
 static const float *operand(const kelp_op_args *args, int32_t index, const side *s) {
-    if (!s->turned)
+    if (!s->transposed)
         return args->inputs[index]->data;
     float *to = kelp_ops_scratch_at(args, s->offset);
     int64_t strides[KELP_MAX_RANK];
@@ -100,15 +104,16 @@ static const float *operand(const kelp_op_args *args, int32_t index, const side 
     return to;
 }
 
-/* The matrix of an operand that batch number `index` multiplies. */
+/* Returns the index of the matrix of an operand for index `index` of the batch. */
 static int64_t matrix_of(const fused_plan *p, const side *s, int64_t index) {
     int32_t axes = KELP_MIN(s->rank, 2), shift = p->batch_rank - (s->rank - axes);
     int64_t stride = 1, offset = 0;
+    KELP_ASSERT(shift >= 0 && index >= 0 && index < p->batch);
     for (int32_t i = p->batch_rank - 1; i >= shift; i--) {
-        int64_t at = index % p->batch_shape[i], extent = s->shape[i - shift];
+        int64_t at = index % p->batch_shape[i], dim = s->shape[i - shift];
         index /= p->batch_shape[i];
-        offset += extent == 1 ? 0 : at * stride;
-        stride *= extent;
+        offset += dim == 1 ? 0 : at * stride;
+        stride *= dim;
     }
     return offset;
 }
@@ -127,6 +132,7 @@ static kelp_status *fused_invoke(const void *state, kelp_op_args *args) {
     kelp_gemm *jobs = kelp_ops_scratch_at(args, p->jobs);
     const float *a = operand(args, 0, &p->a), *b = operand(args, 1, &p->b);
     (void)state;
+    KELP_ASSERT(p->batch * p->m * p->n == kelp_tensor_elements(args->outputs[0]));
     for (int64_t i = 0; i < p->batch; i++)
         jobs[i] = (kelp_gemm){.a = a + matrix_of(p, &p->a, i) * p->m * p->k,
                               .b = b + matrix_of(p, &p->b, i) * p->k * p->n,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MatMulInteger, QLinearMatMul, and kelp::QMatMul, which passes make (A, its scale and zero point,
- * B, its scale and zero point, bias, scale and zero point of a rounding, addend, scale and zero
- * point of the result; attribute activation). com.microsoft MatMulIntegerToFloat,
- * DynamicQuantizeMatMul and QGemm. Constant B is laid out once. Source: ONNX operator
- * specification; ONNX Runtime, ContribOperators.md.
+ * MatMulInteger, QLinearMatMul, and kelp::QMatMul, which passes create (A, its scale and zero
+ * point, B, its scale and zero point, bias, scale and zero point of an intermediate quantization,
+ * addend, scale and zero point of the result; attribute activation). com.microsoft
+ * MatMulIntegerToFloat, DynamicQuantizeMatMul and QGemm. Constant B is packed once. Source: ONNX
+ * operator specification; ONNX Runtime, ContribOperators.md.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "cpu/ops/activation.h"
 #include "cpu/ops/matmul/batch.h"
 #include "cpu/ops/operand.h"
@@ -17,11 +18,11 @@
 #include "cpu/ops/quantize/dynamic.h"
 #include "cpu/ops/variant.h"
 
-typedef enum product_kind { INTEGER, LINEAR, FUSED, TO_FLOAT, DYNAMIC, GEMM, KINDS } product_kind;
+typedef enum matmul_kind { INTEGER, LINEAR, FUSED, TO_FLOAT, DYNAMIC, GEMM, KINDS } matmul_kind;
 
 static const struct {
     kelp_op_variant variant;
-    kelp_int8_places places;
+    kelp_int8_operands operands;
 } kinds[KINDS] = {
     [INTEGER] = {KELP_VARIANT_INT8_INTEGER, {-1, 2, 1, -1, 3, -1, -1, -1, -1, -1, -1}},
     [LINEAR] = {KELP_VARIANT_INT8_LINEAR, {1, 2, 3, 4, 5, -1, -1, -1, -1, 6, 7}},
@@ -31,42 +32,45 @@ static const struct {
     [GEMM] = {KELP_VARIANT_INT8_GEMM, {1, 2, 3, 4, 5, 6, -1, -1, -1, 7, 8}},
 };
 
-typedef struct product_state {
+#define GEMM_INPUTS 6 /* required inputs of QGemm */
+
+typedef struct matmul_state {
     kelp_int8_weights weights;
     kelp_op_packed packed;
-} product_state;
+} matmul_state;
 
-typedef struct product_plan {
+typedef struct matmul_plan {
     kelp_batch b;
     kelp_act act;
-    product_kind kind;
-    bool rows; /* scales or a bias that the fast way does not take: sums are kept */
-    bool turn_a, turn_b;
+    matmul_kind kind; /* of the node */
+    bool rows; /* the fast algorithm does not support these scales or bias: it only computes sums */
+    bool transpose_a, transpose_b;
     kelp_rows_floats floats;
     size_t jobs, flipped, weights, weights_bytes, a_zeros, finish, sums;
     const kelp_op_args *args;
-} product_plan;
+} matmul_plan;
 
-static product_kind kind_of(const kelp_node *node) {
+static matmul_kind kind_of(const kelp_node *node) {
     kelp_op_variant variant = kelp_op_variant_of(node);
     int kind = 0;
     while (kind < KINDS - 1 && kinds[kind].variant != variant)
         kind++;
-    return (product_kind)kind;
+    return (matmul_kind)kind;
 }
 
-static const kelp_int8_places *places_of(const kelp_node *node) {
-    return &kinds[kind_of(node)].places;
+static const kelp_int8_operands *operands_of(const kelp_node *node) {
+    return &kinds[kind_of(node)].operands;
 }
 
-/* Whether QGemm takes an operand turned. */
-static bool is_turned(const kelp_node *node, const char *attribute) {
+/* Returns true if QGemm transposes the operand. */
+static bool is_transposed(const kelp_node *node, const char *attribute) {
     return kind_of(node) == GEMM && kelp_node_attr_i64(node, attribute, 0) != 0;
 }
 
-static kelp_tensor turned_view(const kelp_tensor *tensor, bool turned) {
+static kelp_tensor transposed_view(const kelp_tensor *tensor, bool transposed) {
     kelp_tensor view = *tensor;
-    if (turned) {
+    KELP_ASSERT(!transposed || tensor->rank == 2);
+    if (transposed) {
         view.shape[0] = tensor->shape[1];
         view.shape[1] = tensor->shape[0];
     }
@@ -74,40 +78,40 @@ static kelp_tensor turned_view(const kelp_tensor *tensor, bool turned) {
 }
 
 /* ---- constant B ---- */
-static kelp_status *product_create(const kelp_node *node, const kelp_op_env *env,
-                                   void **out_state) {
-    const kelp_int8_places *places = places_of(node);
-    const kelp_tensor *b = kelp_ops_constant(node, places->b),
-                      *zero = kelp_ops_constant(node, places->b_zero);
+static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
+    const kelp_int8_operands *map = operands_of(node);
+    const kelp_tensor *b = kelp_ops_constant(node, map->b),
+                      *zero = kelp_ops_constant(node, map->b_zero);
     if (b == NULL || b->rank != 2 || !kelp_ops_is_byte(b->dtype) ||
-        (kelp_ops_has_input(node, places->b_zero) && zero == NULL))
+        (kelp_ops_has_input(node, map->b_zero) && zero == NULL))
         return NULL;
-    bool turned = is_turned(node, "transB");
+    bool transposed = is_transposed(node, "transB");
     int64_t zeros = zero != NULL ? kelp_tensor_elements(zero) : 1;
-    int64_t k = b->shape[turned ? 1 : 0], n = b->shape[turned ? 0 : 1];
+    int64_t k = b->shape[transposed ? 1 : 0], n = b->shape[transposed ? 0 : 1];
     if ((zeros != 1 && zeros != n) || (zero != NULL && zero->dtype != b->dtype))
-        return NULL; /* reshape says what is wrong */
+        return NULL; /* not packed; reshape reports errors */
     kelp_allocator allocator = kelp_op_env_allocator(env);
     kelp_op_pack_site site = kelp_op_env_pack_site(env);
     kelp_op_packing packing = {
-        .layout = KELP_INT8_LAYOUT, .inputs = 1u << places->b, .replaces = 1u << places->b};
-    product_state *state = NULL;
-    void *room = NULL;
+        .layout = KELP_INT8_LAYOUT, .inputs = 1u << map->b, .replaces = 1u << map->b};
+    matmul_state *state = NULL;
+    void *memory = NULL;
     if (!kelp_int8_weights_size(k, n, &packing.size_bytes))
         return kelp_status_oom();
-    KELP_TRY(KELP_NEW(allocator, product_state, &state));
+    KELP_TRY(KELP_NEW(allocator, matmul_state, &state));
     *out_state = state;
-    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &state->packed, &room));
-    kelp_int8_matrix matrix = {b->data, b->dtype, k, n, turned ? 1 : n, turned ? k : 1, zero, 0};
-    if (room != NULL)
-        kelp_int8_weights_lay(kelp_int8_get(), &matrix, room, &state->weights);
+    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &state->packed, &memory));
+    kelp_int8_matrix matrix = {b->data, b->dtype, k, n, transposed ? 1 : n, transposed ? k : 1,
+                               zero,    0};
+    if (memory != NULL)
+        kelp_int8_weights_lay(kelp_int8_get(), &matrix, memory, &state->weights);
     else
         kelp_int8_weights_view(k, n, state->packed.data, &state->weights);
     return NULL;
 }
 
-static void product_destroy(void *state, kelp_allocator allocator) {
-    product_state *s = state;
+static void matmul_destroy(void *state, kelp_allocator allocator) {
+    matmul_state *s = state;
     if (s == NULL)
         return;
     kelp_op_unpack(&s->packed, allocator);
@@ -119,11 +123,12 @@ static int64_t elements_of(const kelp_tensor *tensor) {
     return tensor != NULL ? kelp_tensor_elements(tensor) : 1;
 }
 
-/* Zero points of A: single, one for each row of a matrix, or one for each row of all. */
-static kelp_status *check_zeros(const kelp_op_args *args, const kelp_int8_places *places,
+/* Checks the zero points of A: one, or one for each row of a matrix or of all matrices; and of B,
+ * for columns. */
+static kelp_status *check_zeros(const kelp_op_args *args, const kelp_int8_operands *map,
                                 const kelp_tensor *a, const kelp_tensor *b) {
-    const kelp_tensor *a_zero = kelp_int8_place(args, places->a_zero),
-                      *b_zero = kelp_int8_place(args, places->b_zero);
+    const kelp_tensor *a_zero = kelp_int8_operand(args, map->a_zero),
+                      *b_zero = kelp_int8_operand(args, map->b_zero);
     if (a_zero != NULL && a_zero->dtype != a->dtype)
         return kelp_ops_bad_type(args, a_zero->dtype);
     if (b_zero != NULL && b_zero->dtype != b->dtype)
@@ -131,16 +136,16 @@ static kelp_status *check_zeros(const kelp_op_args *args, const kelp_int8_places
     if (!kelp_rows_fit(elements_of(a_zero), a, true) ||
         !kelp_rows_fit(elements_of(b_zero), b, false))
         return kelp_ops_bad_shapes(args, a_zero, b_zero,
-                                   "expected zero points of the whole, of rows of the first "
-                                   "operand, or of columns of the second");
+                                   "expected one zero point, or one for each row of A or column of "
+                                   "B");
     return NULL;
 }
 
-static kelp_status *reserve(kelp_op_args *args, const kelp_int8_places *places, product_plan *p,
+static kelp_status *reserve(kelp_op_args *args, const kelp_int8_operands *map, matmul_plan *p,
                             const void *state) {
-    const kelp_tensor *a = args->inputs[0], *a_zero = kelp_int8_place(args, places->a_zero);
+    const kelp_tensor *a = args->inputs[0], *a_zero = kelp_int8_operand(args, map->a_zero);
     KELP_TRY(kelp_ops_scratch(args, p->b.batch, sizeof(kelp_int8_product), &p->jobs));
-    if (a->dtype != KELP_U8 || p->turn_a)
+    if (a->dtype != KELP_U8 || p->transpose_a)
         KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(a), 1, &p->flipped));
     if (elements_of(a_zero) > 1)
         KELP_TRY(kelp_ops_scratch(args, p->b.batch * p->b.m, sizeof(int32_t), &p->a_zeros));
@@ -152,33 +157,36 @@ static kelp_status *reserve(kelp_op_args *args, const kelp_int8_places *places, 
     return kelp_ops_scratch(args, p->b.batch, p->weights_bytes, &p->weights);
 }
 
-static kelp_status *product_shapes(kelp_op_args *args, const void *state, int32_t *out_rank,
-                                   int64_t *out_shape) {
-    product_plan *p = args->plan;
-    const kelp_int8_places *places = places_of(args->node);
-    KELP_TRY(kelp_int8_check_operands(args, places));
-    const kelp_tensor *a = args->inputs[0], *b = args->inputs[places->b];
+static kelp_status *matmul_shapes(kelp_op_args *args, const void *state, int32_t *out_rank,
+                                  int64_t *out_shape) {
+    matmul_plan *p = args->plan;
+    const kelp_int8_operands *map = operands_of(args->node);
+    KELP_TRY(kelp_int8_check_operands(args, map));
+    if (kind_of(args->node) == GEMM)
+        KELP_TRY(kelp_ops_check_inputs(args, GEMM_INPUTS));
+    const kelp_tensor *a = args->inputs[0], *b = args->inputs[map->b];
     p->kind = kind_of(args->node);
     if (p->kind == GEMM && (a->rank != 2 || b->rank != 2))
-        return kelp_ops_bad_shapes(args, a, b, "expected matrices");
-    p->turn_a = is_turned(args->node, "transA");
-    p->turn_b = is_turned(args->node, "transB");
-    kelp_tensor a_view = turned_view(a, p->turn_a), b_view = turned_view(b, p->turn_b);
+        return kelp_ops_bad_shapes(args, a, b, "expected two matrices");
+    p->transpose_a = is_transposed(args->node, "transA");
+    p->transpose_b = is_transposed(args->node, "transB");
+    kelp_tensor a_view = transposed_view(a, p->transpose_a),
+                b_view = transposed_view(b, p->transpose_b);
     KELP_TRY(kelp_batch_init(&p->b, args, &a_view, &b_view, out_rank, out_shape));
     if (p->kind == DYNAMIC ? a->dtype != KELP_F32 : !kelp_ops_is_byte(a->dtype))
         return kelp_ops_bad_type(args, a->dtype);
     if (!kelp_ops_is_byte(b->dtype))
         return kelp_ops_bad_type(args, b->dtype);
-    KELP_TRY(check_zeros(args, places, &a_view, &b_view));
-    return reserve(args, places, p, state);
+    KELP_TRY(check_zeros(args, map, &a_view, &b_view));
+    return reserve(args, map, p, state);
 }
 
 /* ---- invoke ---- */
-static void lay_range(void *userp, int64_t begin, int64_t end, int worker) {
-    const product_plan *p = userp;
+static void pack_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const matmul_plan *p = userp;
     const kelp_op_args *args = p->args;
-    const kelp_int8_places *places = places_of(args->node);
-    const kelp_tensor *b = args->inputs[places->b], *zero = kelp_int8_place(args, places->b_zero);
+    const kelp_int8_operands *map = operands_of(args->node);
+    const kelp_tensor *b = args->inputs[map->b], *zero = kelp_int8_operand(args, map->b_zero);
     kelp_int8_product *jobs = kelp_ops_scratch_at(args, p->jobs);
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
@@ -188,8 +196,8 @@ static void lay_range(void *userp, int64_t begin, int64_t end, int worker) {
                                    .dtype = b->dtype,
                                    .k = p->b.k,
                                    .n = p->b.n,
-                                   .row_stride = p->turn_b ? 1 : p->b.n,
-                                   .column_stride = p->turn_b ? p->b.k : 1,
+                                   .row_stride = p->transpose_b ? 1 : p->b.n,
+                                   .column_stride = p->transpose_b ? p->b.k : 1,
                                    .zero = zero,
                                    .zero_first = zeros > p->b.n ? at * p->b.n : 0};
         kelp_int8_weights_lay(kelp_int8_get(), &matrix,
@@ -199,11 +207,11 @@ static void lay_range(void *userp, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* A as unsigned bytes. */
-static const uint8_t *unsigned_a(const kelp_op_args *args, const product_plan *p, int32_t *out_zero,
+/* Returns A as unsigned bytes, quantized if the operator does so. */
+static const uint8_t *unsigned_a(const kelp_op_args *args, const matmul_plan *p, int32_t *out_zero,
                                  float *out_scale) {
-    const kelp_int8_places *places = places_of(args->node);
-    const kelp_tensor *a = args->inputs[0], *scale = kelp_int8_place(args, places->a_scale);
+    const kelp_int8_operands *map = operands_of(args->node);
+    const kelp_tensor *a = args->inputs[0], *scale = kelp_int8_operand(args, map->a_scale);
     *out_scale = scale != NULL ? kelp_int8_scale(scale, 0) : 1.0f;
     if (p->kind == DYNAMIC) {
         uint8_t found;
@@ -214,12 +222,12 @@ static const uint8_t *unsigned_a(const kelp_op_args *args, const product_plan *p
     }
     if (p->kind == GEMM)
         *out_scale *= kelp_node_attr_f32(args->node, "alpha", 1.0f);
-    *out_zero = kelp_int8_zero(kelp_int8_place(args, places->a_zero), 0);
-    if (a->dtype == KELP_U8 && !p->turn_a)
+    *out_zero = kelp_int8_zero(kelp_int8_operand(args, map->a_zero), 0);
+    if (a->dtype == KELP_U8 && !p->transpose_a)
         return a->data;
     uint8_t flip = a->dtype == KELP_I8 ? 0x80 : 0;
     *out_zero += flip;
-    if (p->turn_a) {
+    if (p->transpose_a) {
         kelp_int8_get()->turn(kelp_ops_scratch_at(args, p->flipped), p->b.k, a->data, p->b.m,
                               p->b.k, p->b.m, flip);
         return kelp_ops_scratch_at(args, p->flipped);
@@ -229,8 +237,9 @@ static const uint8_t *unsigned_a(const kelp_op_args *args, const product_plan *p
     return kelp_ops_scratch_at(args, p->flipped);
 }
 
-static const int32_t *zeros_of_rows(const kelp_op_args *args, const product_plan *p) {
-    const kelp_tensor *zero = kelp_int8_place(args, places_of(args->node)->a_zero);
+/* Returns the zero points of the rows of A; NULL if all have the same. */
+static const int32_t *zeros_of_rows(const kelp_op_args *args, const matmul_plan *p) {
+    const kelp_tensor *zero = kelp_int8_operand(args, operands_of(args->node)->a_zero);
     int64_t count = elements_of(zero), rows = p->b.batch * p->b.m;
     int32_t *out = kelp_ops_scratch_at(args, p->a_zeros),
             flip = args->inputs[0]->dtype == KELP_I8 ? 128 : 0;
@@ -243,13 +252,14 @@ static const int32_t *zeros_of_rows(const kelp_op_args *args, const product_plan
     return out;
 }
 
-static void make_jobs(const void *state, const kelp_op_args *args, product_plan *p, void *y,
+static void make_jobs(const void *state, const kelp_op_args *args, matmul_plan *p, void *y,
                       float *out_scale) {
-    const product_state *s = state;
+    const matmul_state *s = state;
     kelp_int8_product *jobs = kelp_ops_scratch_at(args, p->jobs);
     int32_t zero;
     const uint8_t *a = unsigned_a(args, p, &zero, out_scale);
     const int32_t *zeros = zeros_of_rows(args, p);
+    KELP_ASSERT(s == NULL || (p->b.k == s->weights.k && p->b.n == s->weights.n));
     size_t each = kelp_ops_element_bytes(p->rows ? KELP_I32 : args->outputs[0]->dtype);
     p->args = args;
     for (int64_t i = 0; i < p->b.batch; i++) {
@@ -267,19 +277,19 @@ static void make_jobs(const void *state, const kelp_op_args *args, product_plan 
     }
     if (s == NULL)
         kelp_op_parallel(args->env, p->b.batch,
-                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->b.k * p->b.n), lay_range, p);
+                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->b.k * p->b.n), pack_range, p);
 }
 
 /* ---- MatMulInteger ---- */
 static kelp_status *integer_reshape(const void *state, kelp_op_args *args) {
     int64_t shape[KELP_MAX_RANK];
     int32_t rank = 0;
-    KELP_TRY(product_shapes(args, state, &rank, shape));
+    KELP_TRY(matmul_shapes(args, state, &rank, shape));
     return kelp_ops_set(args, 0, KELP_I32, rank, shape);
 }
 
 static kelp_status *integer_invoke(const void *state, kelp_op_args *args) {
-    product_plan *p = args->plan;
+    matmul_plan *p = args->plan;
     float scale;
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
@@ -288,13 +298,14 @@ static kelp_status *integer_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 
-/* ---- those with scales ---- */
+/* ---- operators with scales ---- */
 static bool is_single(const kelp_tensor *tensor) {
     return tensor == NULL || kelp_tensor_elements(tensor) == 1;
 }
 
-/* QLinearMatMul whose scales are not one for A, one or one a column for B, one for the result. */
-static bool has_rows(const kelp_op_args *args, const product_plan *p) {
+/* Returns true for a QLinearMatMul with other than one scale for A and the result, and one, or one
+ * for each column, for B. */
+static bool has_rows(const kelp_op_args *args, const matmul_plan *p) {
     int64_t scales = elements_of(args->inputs[4]), zeros = elements_of(args->inputs[5]);
     return !is_single(args->inputs[1]) || !is_single(args->inputs[2]) ||
            !is_single(args->inputs[6]) || !is_single(args->inputs[7]) ||
@@ -302,9 +313,10 @@ static bool has_rows(const kelp_op_args *args, const product_plan *p) {
            (scales != 1 && scales != p->b.n) || (zeros != 1 && zeros != p->b.n);
 }
 
-/* A bias of integers is QGemm's alone; one that is none of columns is added to the sums. */
+/* Checks the bias. Sets `*out_whole` if it is one of QGemm that has not one value for each column.
+ */
 static kelp_status *check_bias(const kelp_op_args *args, const kelp_tensor *bias,
-                               const product_plan *p, bool *out_whole) {
+                               const matmul_plan *p, bool *out_whole) {
     *out_whole = false;
     if (bias == NULL)
         return NULL;
@@ -318,13 +330,14 @@ static kelp_status *check_bias(const kelp_op_args *args, const kelp_tensor *bias
     return bias->rank <= 2 && kelp_ops_broadcast_shape(&rank, shape, bias->rank, bias->shape) &&
                    shape[0] == p->b.m && shape[1] == p->b.n
                ? NULL
-               : kelp_ops_bad_shapes(args, args->inputs[0], bias, "the bias does not fit");
+               : kelp_ops_bad_shapes(args, args->inputs[0], bias,
+                                     "the bias does not broadcast to the result");
 }
 
 static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {
-    product_plan *p = args->plan;
-    const kelp_int8_places *places = places_of(args->node);
-    const kelp_tensor *bias = kelp_int8_place(args, places->bias);
+    matmul_plan *p = args->plan;
+    const kelp_int8_operands *map = operands_of(args->node);
+    const kelp_tensor *bias = kelp_int8_operand(args, map->bias);
     int64_t shape[KELP_MAX_RANK];
     int32_t rank = 0;
     kelp_dtype dtype = KELP_DTYPE_INVALID;
@@ -333,7 +346,7 @@ static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {
         if (kelp_rows_are_floats(args))
             return kelp_rows_floats_plan(args, &p->floats);
     }
-    KELP_TRY(product_shapes(args, state, &rank, shape));
+    KELP_TRY(matmul_shapes(args, state, &rank, shape));
     if (p->kind == LINEAR && has_rows(args, p)) {
         p->rows = true;
         KELP_TRY(kelp_rows_check(args));
@@ -342,7 +355,7 @@ static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {
     }
     if (p->kind == FUSED)
         KELP_TRY(kelp_act_read(args, &p->act));
-    kelp_int8_places checked = *places;
+    kelp_int8_operands checked = *map;
     KELP_TRY(check_bias(args, bias, p, &p->rows));
     if (p->rows) {
         checked.bias = -1;
@@ -352,8 +365,8 @@ static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, dtype, rank, shape);
 }
 
-/* Sums with a bias that differs from row to row. */
-static void finish_gemm(const kelp_op_args *args, const product_plan *p, const int32_t *sums,
+/* Computes the result from the sums, with a bias that differs from row to row. */
+static void finish_gemm(const kelp_op_args *args, const matmul_plan *p, const int32_t *sums,
                         float a_scale) {
     const kelp_tensor *c = args->inputs[6], *b_scale = args->inputs[4],
                       *y_scale = kelp_ops_in(args, 7), *y_zero = kelp_ops_in(args, 8);
@@ -383,11 +396,11 @@ static void finish_gemm(const kelp_op_args *args, const product_plan *p, const i
 }
 
 static kelp_status *linear_invoke(const void *state, kelp_op_args *args) {
-    product_plan *p = args->plan;
-    const kelp_int8_places *places = places_of(args->node);
+    matmul_plan *p = args->plan;
+    const kelp_int8_operands *map = operands_of(args->node);
     float scale;
     if (kelp_tensor_elements(args->outputs[0]) == 0)
-        return NULL; /* nor are there scales of rows then */
+        return NULL; /* scales of rows may be empty */
     if (kind_of(args->node) == LINEAR && kelp_rows_are_floats(args)) {
         kelp_rows_floats_run(args, &p->floats);
         return NULL;
@@ -396,7 +409,7 @@ static kelp_status *linear_invoke(const void *state, kelp_op_args *args) {
     void *y = p->rows ? kelp_ops_scratch_at(args, p->sums) : args->outputs[0]->data;
     make_jobs(state, args, p, y, &scale);
     if (p->b.batch > 0 && !p->rows) {
-        kelp_int8_epilogue_make(args, places, scale, p->act, p->finish, &jobs[0]);
+        kelp_int8_epilogue_make(args, map, scale, p->act, p->finish, &jobs[0]);
         for (int64_t i = 1; i < p->b.batch; i++)
             jobs[i].finish = jobs[0].finish;
     }
@@ -408,17 +421,17 @@ static kelp_status *linear_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 
-#define PRODUCT_KERNEL(name, reshape_fn, invoke_fn)                               \
+#define MATMUL_KERNEL(name, reshape_fn, invoke_fn)                                \
     const kelp_op_kernel kelp_op_##name = {.struct_size = sizeof(kelp_op_kernel), \
                                            .flags = KELP_OP_STATE_OPTIONAL,       \
-                                           .plan_bytes = sizeof(product_plan),    \
-                                           .create = product_create,              \
-                                           .destroy = product_destroy,            \
+                                           .plan_bytes = sizeof(matmul_plan),     \
+                                           .create = matmul_create,               \
+                                           .destroy = matmul_destroy,             \
                                            .reshape = (reshape_fn),               \
                                            .invoke = (invoke_fn)}
-PRODUCT_KERNEL(MatMulInteger, integer_reshape, integer_invoke);
-PRODUCT_KERNEL(QLinearMatMul, linear_reshape, linear_invoke);
-PRODUCT_KERNEL(QMatMul, linear_reshape, linear_invoke);
-PRODUCT_KERNEL(MsMatMulIntegerToFloat, linear_reshape, linear_invoke);
-PRODUCT_KERNEL(MsDynamicQuantizeMatMul, linear_reshape, linear_invoke);
-PRODUCT_KERNEL(MsQGemm, linear_reshape, linear_invoke);
+MATMUL_KERNEL(MatMulInteger, integer_reshape, integer_invoke);
+MATMUL_KERNEL(QLinearMatMul, linear_reshape, linear_invoke);
+MATMUL_KERNEL(QMatMul, linear_reshape, linear_invoke);
+MATMUL_KERNEL(MsMatMulIntegerToFloat, linear_reshape, linear_invoke);
+MATMUL_KERNEL(MsDynamicQuantizeMatMul, linear_reshape, linear_invoke);
+MATMUL_KERNEL(MsQGemm, linear_reshape, linear_invoke);

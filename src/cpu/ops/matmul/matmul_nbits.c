@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * com.microsoft MatMulNBits: A · Bᵀ with B in blocks of 2, 4 or 8 bits. Rows of B are unpacked a
- * few at a time, into cache, so that memory gives no more than the packed bytes; numbers of four
- * bits come out as all low halves of a block, then all high ones, and A is laid out likewise.
+ * com.microsoft MatMulNBits: A · Bᵀ with B in blocks of 2, 4 or 8 bits. Few rows of B at a time are
+ * unpacked into the cache, so that only the packed bytes are read from memory. A block of 4-bit
+ * elements is unpacked as all low halves, then all high halves, and A is reordered likewise.
  * Source: ONNX Runtime, ContribOperators.md.
  */
+#include "base/assert.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/ops/converted.h"
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
-#define FEW 4 /* so many rows of A multiply halves and bytes straight away */
+#define DIRECT_ROWS 4 /* maximum rows of A that are multiplied by packed elements directly */
 
 typedef struct bits_plan {
     int64_t m, n, k, bits, block, blocks, padded; /* padded: blocks * block */
-    int64_t tile, worker_elements; /* rows of B at once; floats of a worker's scratch */
+    int64_t tile, worker_elements; /* rows of B at a time; floats of a worker's scratch memory */
     bool direct;
-    size_t a_turned, sums, room;
+    size_t a_ordered, sums, rows; /* offsets in scratch memory */
     const kelp_op_args *args;
     const float *a;
 } bits_plan;
@@ -29,17 +30,16 @@ static kelp_status *check_operands(kelp_op_args *args, const bits_plan *p) {
         kelp_tensor_elements(b) != rows * p->blocks * (p->block * p->bits / 8) ||
         scales->dtype != KELP_F32 || kelp_tensor_elements(scales) != rows * p->blocks)
         return kelp_ops_bad_shapes(args, b, scales,
-                                   "B and its scales do not fit N, K, bits and "
-                                   "block_size");
+                                   "B and its scales do not match N, K, bits and block_size");
     if (zeros != NULL &&
         !(zeros->dtype == KELP_U8 && kelp_tensor_elements(zeros) == rows * packed) &&
         !(zeros->dtype == KELP_F32 && kelp_tensor_elements(zeros) == rows * p->blocks))
-        return kelp_ops_bad_shapes(args, b, zeros, "the zero points do not fit");
+        return kelp_ops_bad_shapes(args, b, zeros, "the zero points do not match the blocks of B");
     if (bias != NULL && (bias->dtype != KELP_F32 || kelp_tensor_elements(bias) != rows))
-        return kelp_ops_bad_shapes(args, b, bias, "the bias does not fit");
+        return kelp_ops_bad_shapes(args, b, bias, "expected a bias of N values");
     if (kelp_ops_in(args, GROUPS) != NULL)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "operator 'MatMulNBits': g_idx, which is deprecated, is not carried out");
+                          "operator 'MatMulNBits': the deprecated input g_idx is not supported");
     return NULL;
 }
 
@@ -55,36 +55,41 @@ static kelp_status *bits_reshape(const void *state, kelp_op_args *args) {
     if ((p->bits != 2 && p->bits != 4 && p->bits != 8) || p->block < 16 || p->block > 1 << 20 ||
         (p->block & (p->block - 1)) != 0 || p->n < 1 || p->k < 1 || p->n > INT32_MAX ||
         p->k > INT32_MAX)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "operator 'MatMulNBits': bits %lld and block_size %lld with N %lld and K "
-                          "%lld are not possible",
-                          (long long)p->bits, (long long)p->block, (long long)p->n,
-                          (long long)p->k);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "operator 'MatMulNBits': an attribute is out of range: found bits %lld, "
+            "block_size %lld, N %lld, K %lld: expected bits 2, 4 or 8, and a power of "
+            "2 from 16 to 1048576 as block_size",
+            (long long)p->bits, (long long)p->block, (long long)p->n, (long long)p->k);
     if (a->dtype != KELP_F32)
         return kelp_ops_bad_type(args, a->dtype);
     if (a->rank < 1 || a->shape[a->rank - 1] != p->k)
-        return kelp_ops_bad_shapes(args, a, args->inputs[B], "A's last extent must be K");
+        return kelp_ops_bad_shapes(args, a, args->inputs[B], "the last dimension of A must be K");
     p->m = kelp_ops_product(a->shape, 0, a->rank - 1);
     p->blocks = (p->k + p->block - 1) / p->block;
     p->padded = p->blocks * p->block;
     KELP_TRY(check_operands(args, p));
-    KELP_TRY(kelp_ops_scratch(args, p->m * p->padded, sizeof(float), &p->a_turned));
+    int64_t a_floats;
+    if (!kelp_i64_mul(p->m, p->padded, &a_floats))
+        return kelp_ops_bad_shapes(args, a, args->inputs[B], "A is too large");
+    KELP_TRY(kelp_ops_scratch(args, a_floats, sizeof(float), &p->a_ordered));
     const kelp_simd *simd = kelp_simd_get();
     p->tile = simd->tile_columns;
-    p->direct =
-        p->bits >= 4 && p->m <= FEW && p->block * p->bits / 8 % (simd->tile_columns / 2) == 0;
+    p->direct = p->bits >= 4 && p->m <= DIRECT_ROWS &&
+                p->block * p->bits / 8 % (simd->tile_columns / 2) == 0;
     if (!kelp_i64_mul(2 * p->tile, p->padded, &p->worker_elements))
         return kelp_ops_bad_shapes(args, a, args->inputs[B], "K is too large");
     KELP_TRY(kelp_ops_scratch(args, p->direct ? p->m * p->blocks : 0, sizeof(float), &p->sums));
     KELP_TRY(kelp_ops_scratch(args, p->direct ? 0 : p->worker_elements,
-                              sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->room));
+                              sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->rows));
     int64_t shape[KELP_MAX_RANK];
     memcpy(shape, a->shape, sizeof shape);
     shape[a->rank - 1] = p->n;
     return kelp_ops_set(args, 0, KELP_F32, a->rank, shape);
 }
 
-static void lay_out(void *userp, int64_t begin, int64_t end, int worker) {
+/* Reorders rows of A like the elements of B, and pads them to whole blocks. */
+static void order_range(void *userp, int64_t begin, int64_t end, int worker) {
     const bits_plan *p = userp;
     const kelp_simd *simd = kelp_simd_get();
     uintptr_t writable = (uintptr_t)p->a;
@@ -147,13 +152,13 @@ static void tile_range(void *userp, int64_t begin, int64_t end, int worker) {
     const bits_plan *p = userp;
     const kelp_simd *simd = kelp_simd_get();
     float *rows =
-        (float *)(void *)((char *)p->args->scratch + p->room) + worker * p->worker_elements;
+        (float *)(void *)((char *)p->args->scratch + p->rows) + worker * p->worker_elements;
     float *panel = rows + p->tile * p->padded, *y = p->args->outputs[0]->data;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t first = unit * p->tile, count = KELP_MIN(p->tile, p->n - first);
         for (int64_t j = 0; j < count; j++)
             unpack_row(p, simd, first + j, rows + j * p->padded);
-        if (p->m > FEW) {
+        if (p->m > DIRECT_ROWS) {
             kelp_gemm_pack_transposed(simd, rows, p->padded, p->padded, count, panel);
             kelp_gemm_run_serial(simd, &(kelp_gemm){.a = p->a,
                                                     .packed = panel,
@@ -173,11 +178,12 @@ static void tile_range(void *userp, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* scaled[b] = scales[b] * zero point, of blocks from `first` on, an even number. */
+/* Computes scaled[b] = scales[b] * zero point for blocks from `first` on. */
 static void scale_zeros(const bits_plan *p, int64_t row, int64_t first, int64_t count,
                         const float *scales, float *scaled) {
     const kelp_tensor *zeros = kelp_ops_in(p->args, ZEROS);
     int64_t b = 0;
+    KELP_ASSERT(first % 2 == 0); /* two zero points share a byte */
     if (zeros->dtype == KELP_U8 && p->bits == 4) {
         const uint8_t *pairs =
             (const uint8_t *)zeros->data + row * ((p->blocks + 1) / 2) + first / 2;
@@ -191,7 +197,7 @@ static void scale_zeros(const bits_plan *p, int64_t row, int64_t first, int64_t 
         scaled[b] = scales[b] * zero_of(p, row, first + b);
 }
 
-/* The sum over blocks of scale times zero point times A's sum. */
+/* Returns the sum, over the blocks, of scale * zero point * sum of the block of A. */
 static float zeros_of(const bits_plan *p, const kelp_simd *simd, int64_t row, const float *scales,
                       const float *sums) {
     enum { CHUNK = 256 };
@@ -241,9 +247,12 @@ static void sum_blocks(const bits_plan *p) {
 static kelp_status *bits_invoke(const void *state, kelp_op_args *args) {
     bits_plan *p = args->plan;
     (void)state;
+    KELP_ASSERT(p->padded == p->blocks * p->block && p->padded >= p->k);
+    KELP_ASSERT(!p->direct || p->m <= DIRECT_ROWS);
     p->args = args;
-    p->a = (const float *)(void *)((char *)args->scratch + p->a_turned);
-    kelp_op_parallel(args->env, p->m, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->padded), lay_out, p);
+    p->a = (const float *)(void *)((char *)args->scratch + p->a_ordered);
+    kelp_op_parallel(args->env, p->m, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->padded), order_range,
+                     p);
     if (p->direct) {
         sum_blocks(p);
         kelp_op_parallel(

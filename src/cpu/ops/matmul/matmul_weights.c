@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp::WeightMatMul, which passes make: float A times constant weights that stay 8-bit integers in
- * memory (A, W [k, n], scale and zero point of the whole or of columns, bias; attribute
- * activation). A slice of a panel becomes floats in cache, and serves all rows from there. The
- * weights are a quarter of the floats that would come from memory, and of those that would be kept.
+ * kelp::WeightMatMul, which passes create: float A times constant weights that stay 8-bit integers
+ * in memory (A, W [k, n], one scale and zero point or one for each column, bias; attribute
+ * activation). A slice of a panel is converted to floats in the cache and multiplied by all rows.
+ * The weights need a quarter of the memory and bandwidth of floats.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "cpu/ops/activation.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
@@ -13,8 +14,8 @@
 #include "cpu/ops/operand.h"
 
 #define WIDTH KELP_INT8_WIDE_COLUMNS
-#define SLICE 192 /* rows of a panel that are floats at once: 24 KiB */
-#define ROWS 192
+#define SLICE 192 /* rows of a panel that are converted at a time: 24 KiB */
+#define ROWS 192  /* rows of A in a unit of work */
 
 enum { A, W, SCALE, ZERO, BIAS };
 
@@ -23,11 +24,11 @@ typedef struct weights_state {
     bool has_zeros;
     const float *scale, *zero; /* of panels * WIDTH columns */
     const int8_t *bytes;       /* panels of [k][WIDTH] */
-    kelp_op_packed packed;     /* all of them, one behind the other */
+    kelp_op_packed packed;     /* scales, zero points and panels, in this order */
 } weights_state;
 
 typedef struct weights_plan {
-    int64_t m, rows, down;
+    int64_t m, rows, down; /* rows of A; rows of a unit; units along the rows */
     kelp_act act;
     const kelp_op_args *args;
     const weights_state *state;
@@ -42,12 +43,12 @@ static kelp_status *check_constants(const kelp_node *node) {
                       *zero = kelp_ops_constant(node, ZERO);
     bool good = w != NULL && w->rank == 2 && (w->dtype == KELP_I8 || w->dtype == KELP_U8) &&
                 scale != NULL && scale->dtype == KELP_F32 && is_row(scale, w->shape[1]);
-    if (good && zero != NULL)
-        good = zero->dtype == w->dtype && is_row(zero, w->shape[1]);
+    if (good && kelp_ops_has_input(node, ZERO))
+        good = zero != NULL && zero->dtype == w->dtype && is_row(zero, w->shape[1]);
     return good ? NULL
                 : KELP_ERROR(KELP_INVALID_ARGUMENT,
                              "operator 'WeightMatMul' expects constant 8-bit weights [k, n] with "
-                             "scales and zero points of the whole or of columns");
+                             "one scale and zero point, or one for each column");
 }
 
 static bool packed_size(int64_t k, int64_t panels, size_t *out) {
@@ -58,8 +59,8 @@ static bool packed_size(int64_t k, int64_t panels, size_t *out) {
            kelp_size_add(bytes, numbers, out);
 }
 
-static void lay(const kelp_tensor *w, const kelp_tensor *scale, const kelp_tensor *zero,
-                const weights_state *s, float *to_scale) {
+static void pack(const kelp_tensor *w, const kelp_tensor *scale, const kelp_tensor *zero,
+                 const weights_state *s, float *to_scale) {
     int64_t columns = s->panels * WIDTH;
     float *to_zero = to_scale + columns;
     int8_t *to = (int8_t *)(to_zero + columns);
@@ -91,7 +92,7 @@ static kelp_status *weights_create(const kelp_node *node, const kelp_op_env *env
     kelp_op_pack_site site = kelp_op_env_pack_site(env);
     kelp_op_packing packing = {.layout = "bytes/1", .inputs = 1u << W, .replaces = 1u << W};
     weights_state *s = NULL;
-    void *room = NULL;
+    void *memory = NULL;
     KELP_TRY(check_constants(node));
     KELP_TRY(KELP_NEW(allocator, weights_state, &s));
     *out_state = s;
@@ -100,9 +101,9 @@ static kelp_status *weights_create(const kelp_node *node, const kelp_op_env *env
     s->panels = (s->n + WIDTH - 1) / WIDTH;
     if (!packed_size(s->k, s->panels, &packing.size_bytes))
         return kelp_status_oom();
-    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &s->packed, &room));
-    if (room != NULL)
-        lay(w, scale, zero, s, room);
+    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &s->packed, &memory));
+    if (memory != NULL)
+        pack(w, scale, zero, s, memory);
     s->scale = s->packed.data;
     s->zero = s->scale + s->panels * WIDTH;
     s->bytes = (const int8_t *)(s->zero + s->panels * WIDTH);
@@ -122,15 +123,17 @@ static void weights_destroy(void *state, kelp_allocator allocator) {
 static kelp_status *weights_reshape(const void *state, kelp_op_args *args) {
     const weights_state *s = state;
     weights_plan *p = args->plan;
+    KELP_ASSERT(s != NULL); /* create requires constant weights */
     KELP_TRY(kelp_ops_check(args, 3));
     const kelp_tensor *a = args->inputs[A], *bias = kelp_ops_in(args, BIAS);
     int64_t shape[KELP_MAX_RANK];
     if (a->dtype != KELP_F32)
         return kelp_ops_bad_type(args, a->dtype);
     if (a->rank < 1 || a->shape[a->rank - 1] != s->k)
-        return kelp_ops_bad_shapes(args, a, args->inputs[W], "the inner extents differ");
+        return kelp_ops_bad_shapes(args, a, args->inputs[W], "the inner dimensions differ");
     if (bias != NULL && (bias->dtype != KELP_F32 || kelp_tensor_elements(bias) != s->n))
-        return kelp_ops_bad_shapes(args, args->inputs[W], bias, "expected a bias of n");
+        return kelp_ops_bad_shapes(args, args->inputs[W], bias,
+                                   "expected a bias of one value for each column");
     KELP_TRY(kelp_act_read(args, &p->act));
     p->m = kelp_ops_product(a->shape, 0, a->rank - 1);
     p->down = (p->m + ROWS - 1) / ROWS;
@@ -140,7 +143,7 @@ static kelp_status *weights_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, KELP_F32, a->rank, shape);
 }
 
-/* A unit is some rows of a panel's columns. */
+/* Runs units. A unit is some rows of the columns of one panel. */
 static void weights_range(void *userp, int64_t begin, int64_t end, int worker) {
     const weights_plan *p = userp;
     const weights_state *s = p->state;
@@ -180,6 +183,7 @@ static void weights_range(void *userp, int64_t begin, int64_t end, int worker) {
 
 static kelp_status *weights_invoke(const void *state, kelp_op_args *args) {
     weights_plan *p = args->plan;
+    KELP_ASSERT(state != NULL && p->rows * p->down >= p->m);
     p->args = args;
     p->state = state;
     int64_t work = WIDTH * p->state->k * (p->rows + 8);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constant matrices packed in panels: the rows of a wide matrix are pages apart, so that each
+/* Constant matrices packed in panels. The rows of a wide matrix are in different pages, so each row
  * would cost a TLB miss without packing. */
 #include "cpu/ops/matmul/panels.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "cpu/kernels/tuning.h"
 #include "runtime/opset/env.h"
 
@@ -17,7 +18,7 @@ struct kelp_panels {
     int64_t k, n;
     bool transposed;
     pthread_mutex_t lock;
-    const kelp_simd *simd; /* instruction set that they are packed for */
+    const kelp_simd *simd; /* instruction set for which they are packed */
     kelp_op_packed packed;
     _Atomic(const float *) filled; /* the panels; NULL until packed */
 };
@@ -28,23 +29,29 @@ const kelp_tensor *kelp_panels_constant(const kelp_node *node) {
     return b != NULL && b->rank == 2 && b->dtype == KELP_F32 && kelp_tensor_bytes(b) > 0 ? b : NULL;
 }
 
+/* Returns the panels; NULL until they are packed. */
+static const float *filled(const kelp_panels *panels) {
+    return atomic_load_explicit(&((kelp_panels *)panels)->filled, memory_order_acquire);
+}
+
 /* ---- packing ---- */
-typedef struct filling {
+typedef struct fill_job {
     const kelp_op_env *env;
     const kelp_panels *panels;
     const kelp_simd *simd;
-    float *room;
-    int64_t columns; /* of a share */
-} filling;
+    float *memory;
+    int64_t columns; /* packed at a time */
+} fill_job;
 
 static void fill(void *userp, int64_t begin, int64_t end, int worker) {
-    const filling *job = userp;
+    const fill_job *job = userp;
     const kelp_panels *panels = job->panels;
     const kelp_float_u *b = panels->data;
     (void)worker;
+    KELP_ASSERT(job->columns > 0 && job->columns % job->simd->tile_columns == 0);
     for (int64_t at = begin; at < end; at++) {
         int64_t column = at * job->columns, columns = KELP_MIN(job->columns, panels->n - column);
-        float *to = job->room + column * panels->k;
+        float *to = job->memory + column * panels->k;
         if (panels->transposed)
             kelp_gemm_pack_transposed(job->simd, b + column * panels->k, panels->k, panels->k,
                                       columns, to);
@@ -55,13 +62,14 @@ static void fill(void *userp, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* Packs a large matrix in shares, on all threads, so that memory does not hold it twice. The
- * result is for all contexts: cancelling the current run does not stop it. */
+/* Packs a large matrix in parts, on all threads, and releases the pages of each part, so that
+ * memory does not contain it twice. The result is for all contexts, so cancelling the current run
+ * does not stop it. */
 static void fill_all(const kelp_op_env *env, const kelp_panels *panels, const kelp_simd *simd,
-                     float *room) {
+                     float *memory) {
     int64_t width = simd->tile_columns, each = width * panels->k * (int64_t)sizeof(float);
     int64_t columns = KELP_MAX((int64_t)1, KELP_PACK_SHARE_BYTES / each) * width;
-    filling job = {env, panels, simd, room, columns};
+    fill_job job = {env, panels, simd, memory, columns};
     kelp_op_env lasting = *env;
     lasting.stop = NULL;
     kelp_op_parallel(&lasting, (panels->n + columns - 1) / columns, 1, fill, &job);
@@ -72,21 +80,21 @@ static kelp_status *pack(const kelp_op_env *env, kelp_panels *panels) {
     char layout[KELP_OP_LAYOUT_MAX + 1];
     kelp_op_packing packing = {.layout = layout, .inputs = 1u << 1, .replaces = 1u << 1};
     size_t floats;
-    void *room = NULL;
+    void *memory = NULL;
+    KELP_ASSERT(filled(panels) == NULL);
     if (!kelp_gemm_packed_size(simd, panels->k, panels->n, &floats) ||
         !kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
         return kelp_status_oom();
     kelp_gemm_layout(simd, "gemm", layout);
-    KELP_TRY(kelp_op_pack(&panels->site, panels->allocator, &packing, &panels->packed, &room));
-    if (room != NULL)
-        fill_all(env, panels, simd, room);
+    KELP_TRY(kelp_op_pack(&panels->site, panels->allocator, &packing, &panels->packed, &memory));
+    if (memory != NULL)
+        fill_all(env, panels, simd, memory);
     panels->simd = simd;
     atomic_store_explicit(&panels->filled, panels->packed.data, memory_order_release);
     return NULL;
 }
 
-/* Returns true if the matrix is packed when it is created: it belongs to an engine image, or is
- * small. */
+/* Returns true if the matrix is packed on creation: it belongs to an engine image or is small. */
 static bool packs_at_once(const kelp_panels *panels) {
     return panels->site.packs != NULL || !kelp_gemm_is_skinny(1, panels->k, panels->n);
 }
@@ -120,12 +128,8 @@ void kelp_panels_destroy(kelp_panels *panels, kelp_allocator allocator) {
     kelp_free(allocator, panels, sizeof *panels);
 }
 
-static const float *filled(const kelp_panels *panels) {
-    return atomic_load_explicit(&((kelp_panels *)panels)->filled, memory_order_acquire);
-}
-
 kelp_status *kelp_panels_plan(const kelp_op_env *env, const kelp_panels *shared, int64_t m) {
-    kelp_panels *panels = (kelp_panels *)shared; /* shared by all contexts, protected by the lock */
+    kelp_panels *panels = (kelp_panels *)shared; /* protected by the lock */
     kelp_status *status = NULL;
     if (panels == NULL || m == 0 || filled(panels) != NULL ||
         (!panels->transposed && kelp_gemm_is_skinny(m, panels->k, panels->n)))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * BatchNormalization, at inference and in training, where the batch's own mean and variance
- * (divided by the count) are used and running ones are updated. Before version 9 attribute spatial
- * = 0 makes each place of a channel a channel of its own. Source: ONNX operator specification,
- * BatchNormalization-1 to -15.
+ * BatchNormalization. Training uses the mean and variance (divided by the count) of the batch and
+ * updates the running ones. Before version 9, attribute spatial = 0 treats each position of a
+ * channel as a channel. Source: ONNX operator specification, BatchNormalization-1 to -15.
  */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
@@ -13,13 +13,13 @@
 typedef struct batch_norm_plan {
     int64_t channels, inner, batch;
     double epsilon, momentum;
-    bool training, plain;  /* plain: float32 throughout, at inference */
-    size_t means, squares; /* of training: a channel's statistics, in double */
+    bool training, plain;  /* plain: inference, and all tensors are float32 */
+    size_t means, squares; /* in training: offsets of the statistics of channels, in double */
     const kelp_op_args *args;
 } batch_norm_plan;
 
-/* What asks for training has changed: is_test before version 7, outputs beside the first before
- * version 14, an attribute since. */
+/* Returns true in training: attribute is_test before version 7, more than one output before version
+ * 14, attribute training_mode since. */
 static bool is_training(const kelp_op_args *args) {
     int64_t version = kelp_ops_version(args);
     if (version >= 14)
@@ -41,7 +41,7 @@ static kelp_status *check_types(const kelp_op_args *args, batch_norm_plan *p) {
             return kelp_ops_bad_type(args, input->dtype);
         p->plain = p->plain && input->dtype == KELP_F32;
         if (i > 0 && kelp_tensor_elements(input) != p->channels)
-            return kelp_ops_bad_shapes(args, x, input, "expected one value a channel");
+            return kelp_ops_bad_shapes(args, x, input, "expected one value for each channel");
     }
     return NULL;
 }
@@ -77,6 +77,7 @@ static void plain_rows(void *userp, int64_t begin, int64_t end, int worker) {
     const batch_norm_plan *p = userp;
     const kelp_op_args *args = p->args;
     (void)worker;
+    KELP_ASSERT(p->plain && args->inputs[0]->dtype == KELP_F32);
     for (int64_t at = begin; at < end; at++) {
         int64_t c = at % p->channels;
         float scale = ((const float *)args->inputs[1]->data)[c] /
@@ -94,7 +95,7 @@ static double *statistics(const batch_norm_plan *p, size_t offset) {
     return kelp_ops_scratch_at(p->args, offset);
 }
 
-/* Of other types, and in training: each value in double. */
+/* Normalizes rows of other types, and in training, in double. */
 static void typed_rows(void *userp, int64_t begin, int64_t end, int worker) {
     const batch_norm_plan *p = userp;
     const kelp_op_args *args = p->args;
@@ -135,7 +136,8 @@ static void measure_channels(void *userp, int64_t begin, int64_t end, int worker
     }
 }
 
-/* Outputs 1 and 2 are the running mean and variance, 3 and 4, of old, the batch's own. */
+/* Writes outputs 1 and 2, the running mean and variance, and 3 and 4, those of the batch, which old
+ * versions have. */
 static void write_statistics(const batch_norm_plan *p) {
     const kelp_op_args *args = p->args;
     for (int32_t i = 1; i < args->output_count && i < 5; i++) {
@@ -151,6 +153,7 @@ static void write_statistics(const batch_norm_plan *p) {
 static kelp_status *batch_norm_invoke(const void *state, kelp_op_args *args) {
     batch_norm_plan *p = args->plan;
     (void)state;
+    KELP_ASSERT(p->batch * p->channels * p->inner == kelp_tensor_elements(args->inputs[0]));
     p->args = args;
     int64_t rows = p->inner > 0 ? kelp_tensor_elements(args->inputs[0]) / p->inner : 0;
     int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->inner);

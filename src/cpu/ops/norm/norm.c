@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax, LogSoftmax, LayerNormalization, RMSNormalization, SkipLayerNorm. Source: ONNX operator
  * specification. */
+#include "base/assert.h"
 #include "cpu/kernels/simd/simd.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"
@@ -9,14 +10,14 @@
 
 /* ---- Softmax ---- */
 typedef struct softmax_plan {
-    int64_t outer, extent, inner;
+    int64_t outer, length, inner;
     bool log;
     const float *x;
     float *y;
     const kelp_op_args *args;
 } softmax_plan;
 
-/* Before version 13 the tensor is a matrix, split at the axis; from then on one axis alone. */
+/* Before version 13 the tensor is a matrix, split at the axis; since then only the axis counts. */
 static kelp_status *softmax_reshape(kelp_op_args *args, bool log) {
     softmax_plan *p = args->plan;
     int32_t axis = 0;
@@ -29,12 +30,12 @@ static kelp_status *softmax_reshape(kelp_op_args *args, bool log) {
                            &axis));
     p->log = log;
     p->outer = kelp_ops_product(x->shape, 0, axis);
-    p->extent = matrix ? kelp_ops_product(x->shape, axis, x->rank) : x->shape[axis];
+    p->length = matrix ? kelp_ops_product(x->shape, axis, x->rank) : x->shape[axis];
     p->inner = matrix ? 1 : kelp_ops_product(x->shape, axis + 1, x->rank);
     return kelp_ops_set_like(args, 0, x);
 }
 
-/* Of two, each is the sigmoid of how far it is above the other. */
+/* Computes the softmax of rows of two: the sigmoid of the difference. */
 static void softmax_pairs(const softmax_plan *p, const kelp_simd *simd, int64_t begin,
                           int64_t end) {
     enum { BLOCK = 128 };
@@ -60,50 +61,50 @@ static void softmax_rows(void *userp, int64_t begin, int64_t end, int worker) {
     const softmax_plan *p = userp;
     const kelp_simd *simd = kelp_simd_get();
     (void)worker;
-    if (p->extent == 2 && !p->log && end - begin > 4) {
+    if (p->length == 2 && !p->log && end - begin > 4) {
         softmax_pairs(p, simd, begin, end);
         return;
     }
     for (int64_t i = begin; i < end; i++)
-        simd->softmax(p->x + i * p->extent, NULL, 1.0f, p->y + i * p->extent, p->extent, p->log);
+        simd->softmax(p->x + i * p->length, NULL, 1.0f, p->y + i * p->length, p->length, p->log);
 }
 
-/* Along an axis that is not the last. */
+/* Computes the softmax along an axis that is not the last. */
 static void softmax_columns(void *userp, int64_t begin, int64_t end, int worker) {
     const softmax_plan *p = userp;
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
-        const float *x = p->x + at / p->inner * p->extent * p->inner + at % p->inner;
+        const float *x = p->x + at / p->inner * p->length * p->inner + at % p->inner;
         float *y = p->y + (x - p->x);
-        float most = -INFINITY, sum = 0.0f;
-        for (int64_t k = 0; k < p->extent; k++)
-            most = fmaxf(most, x[k * p->inner]);
-        for (int64_t k = 0; k < p->extent; k++)
-            sum += expf(x[k * p->inner] - most);
+        float max = -INFINITY, sum = 0.0f;
+        for (int64_t k = 0; k < p->length; k++)
+            max = fmaxf(max, x[k * p->inner]);
+        for (int64_t k = 0; k < p->length; k++)
+            sum += expf(x[k * p->inner] - max);
         float log_sum = logf(sum);
-        for (int64_t k = 0; k < p->extent; k++) {
-            float value = x[k * p->inner] - most;
+        for (int64_t k = 0; k < p->length; k++) {
+            float value = x[k * p->inner] - max;
             y[k * p->inner] = p->log ? value - log_sum : expf(value) / sum;
         }
     }
 }
 
-/* Other types than float: each value in double. */
+/* Computes the softmax of other types than float32, in double. */
 static void softmax_typed(void *userp, int64_t begin, int64_t end, int worker) {
     const softmax_plan *p = userp;
     const kelp_tensor *x = p->args->inputs[0];
     kelp_tensor *y = p->args->outputs[0];
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
-        int64_t first = at / p->inner * p->extent * p->inner + at % p->inner;
-        double most = -INFINITY, sum = 0;
-        for (int64_t k = 0; k < p->extent; k++)
-            most = fmax(most, kelp_ops_read_f64(x, first + k * p->inner));
-        for (int64_t k = 0; k < p->extent; k++)
-            sum += exp(kelp_ops_read_f64(x, first + k * p->inner) - most);
+        int64_t first = at / p->inner * p->length * p->inner + at % p->inner;
+        double max = -INFINITY, sum = 0;
+        for (int64_t k = 0; k < p->length; k++)
+            max = fmax(max, kelp_ops_read_f64(x, first + k * p->inner));
+        for (int64_t k = 0; k < p->length; k++)
+            sum += exp(kelp_ops_read_f64(x, first + k * p->inner) - max);
         double log_sum = log(sum);
-        for (int64_t k = 0; k < p->extent; k++) {
-            double value = kelp_ops_read_f64(x, first + k * p->inner) - most;
+        for (int64_t k = 0; k < p->length; k++) {
+            double value = kelp_ops_read_f64(x, first + k * p->inner) - max;
             kelp_tensor_set_f64(y, first + k * p->inner,
                                 p->log ? value - log_sum : exp(value) / sum);
         }
@@ -113,10 +114,11 @@ static void softmax_typed(void *userp, int64_t begin, int64_t end, int worker) {
 static kelp_status *softmax_invoke(const void *state, kelp_op_args *args) {
     softmax_plan *p = args->plan;
     (void)state;
+    KELP_ASSERT(p->outer * p->length * p->inner == kelp_tensor_elements(args->inputs[0]));
     p->args = args;
     p->x = args->inputs[0]->data;
     p->y = args->outputs[0]->data;
-    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, p->extent);
+    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, p->length);
     kelp_op_parallel(args->env, p->outer * p->inner, grain,
                      args->inputs[0]->dtype != KELP_F32 ? softmax_typed
                      : p->inner == 1                    ? softmax_rows
@@ -139,14 +141,14 @@ KELP_KERNEL(LogSoftmax, KELP_OP_INPLACE_0, sizeof(softmax_plan), 0, reshape_LogS
             softmax_invoke);
 
 /* ---- layer norms ---- */
-/* A scale or bias: rows as long as those of x, repeated when there are fewer of them. */
+/* A scale or bias: rows of the length of those of x, repeated if there are fewer. */
 typedef struct scale_plan {
-    kelp_tensor tensor; /* the input, or scratch that it is spread over */
+    kelp_tensor tensor; /* the input, or its expanded copy in scratch memory */
     int64_t rows;
-    bool given, spread;
-    int32_t rank; /* of what is spread, and its source's strides */
+    bool present, expanded;
+    int32_t rank; /* of the expanded copy; `strides` are the source's */
     int64_t shape[KELP_MAX_RANK], strides[KELP_MAX_RANK];
-    size_t offset, float_at; /* in scratch memory: spread, and as floats */
+    size_t offset, float_at; /* in scratch memory: of the expanded copy, and of floats */
     const float *data;
 } scale_plan;
 
@@ -157,11 +159,14 @@ typedef struct norm_plan {
     const float *x, *skip;
     float *y, *sum, *mean, *inverse;
     scale_plan gamma, beta;
-    size_t row; /* of other types than float */
+    size_t row,
+        unused;      /* in scratch memory: a row of other types than float; the omitted output 0 */
+    kelp_tensor out; /* output 0, or scratch memory if it is omitted */
     const kelp_op_args *args;
 } norm_plan;
 
-/* Whether the scale broadcasts to `shape`; if so, from which axis on it has extents of its own. */
+/* Returns true if the scale broadcasts to `shape`, and sets the first axis along which it is not
+ * broadcast. */
 static bool scale_fits(const kelp_tensor *scale, int32_t rank, const int64_t *shape,
                        int32_t *out_first) {
     *out_first = rank;
@@ -174,14 +179,15 @@ static bool scale_fits(const kelp_tensor *scale, int32_t rank, const int64_t *sh
     return true;
 }
 
-/* Input `index` for rows of `shape` from `axis` on: read where it lies when it is one such row, and
- * else spread over as many rows as differ. */
+/* Plans input `index` for rows of `shape` from `axis` on. It is read in place if it is one row,
+ * else expanded to the rows that differ. */
 static kelp_status *scale_reshape(kelp_op_args *args, int32_t index, int32_t axis, int32_t rank,
                                   const int64_t *shape, scale_plan *s) {
     const kelp_tensor *scale = kelp_ops_in(args, index);
     int64_t count = kelp_ops_product(shape, axis, rank), strides[KELP_MAX_RANK];
     int32_t first = 0;
-    *s = (scale_plan){.given = scale != NULL, .rows = 1};
+    KELP_ASSERT(axis >= 0 && axis <= rank);
+    *s = (scale_plan){.present = scale != NULL, .rows = 1};
     if (scale == NULL)
         return NULL;
     if (!kelp_ops_is_float(scale->dtype))
@@ -194,7 +200,7 @@ static kelp_status *scale_reshape(kelp_op_args *args, int32_t index, int32_t axi
         return kelp_ops_bad_shapes(args, args->inputs[0], scale,
                                    "scale and bias must broadcast to the input");
     first = KELP_MIN(first, axis);
-    s->spread = true;
+    s->expanded = true;
     s->rows = kelp_ops_product(shape, first, axis);
     s->rank = rank - first;
     kelp_ops_strides(scale->rank, scale->shape, strides);
@@ -215,7 +221,7 @@ static void scale_invoke(const kelp_op_args *args, int32_t index, scale_plan *s)
     if (scale == NULL)
         return;
     s->tensor.data = scale->data;
-    if (s->spread) {
+    if (s->expanded) {
         s->tensor.data = (char *)args->scratch + s->offset;
         kelp_ops_strides(s->rank, s->shape, strides);
         kelp_ops_copy(args->env, kelp_ops_element_bytes(scale->dtype), s->rank, s->shape,
@@ -225,7 +231,24 @@ static void scale_invoke(const kelp_op_args *args, int32_t index, scale_plan *s)
 }
 
 static const float *scale_row(const scale_plan *s, int64_t row, int64_t count) {
-    return s->rows == 1 || !s->given ? s->data : s->data + row % s->rows * count;
+    return s->rows == 1 || !s->present ? s->data : s->data + row % s->rows * count;
+}
+
+/* Sets output 0, or reserves scratch memory for it if it is omitted: the kernels always write it.
+ */
+static kelp_status *set_output(kelp_op_args *args, kelp_dtype dtype, int32_t rank,
+                               const int64_t *shape) {
+    norm_plan *p = args->plan;
+    KELP_TRY(kelp_tensor_init(&p->out, dtype, rank, shape, NULL));
+    if (kelp_ops_out(args, 0) == NULL)
+        return kelp_ops_scratch(args, kelp_tensor_elements(&p->out), kelp_ops_element_bytes(dtype),
+                                &p->unused);
+    return kelp_ops_set(args, 0, dtype, rank, shape);
+}
+
+static void *output_data(const kelp_op_args *args, const norm_plan *p) {
+    return kelp_ops_out(args, 0) != NULL ? args->outputs[0]->data
+                                         : kelp_ops_scratch_at(args, p->unused);
 }
 
 static kelp_status *norm_reshape(kelp_op_args *args, int32_t scales, int64_t axis_attr, bool rms) {
@@ -248,10 +271,10 @@ static kelp_status *norm_reshape(kelp_op_args *args, int32_t scales, int64_t axi
         KELP_TRY(kelp_ops_scratch(args, (p->count + 7) / 8 * 8,
                                   sizeof(double) * (size_t)kelp_op_env_threads(args->env),
                                   &p->row));
-    return kelp_ops_set(args, 0, type, x->rank, x->shape);
+    return set_output(args, type, x->rank, x->shape);
 }
 
-/* A row of doubles over itself. */
+/* Normalizes a row of doubles in place. */
 static void norm_doubles(const norm_plan *p, int64_t row, double *v, float *out_mean,
                          float *out_inverse) {
     double mean = 0, squares = 0;
@@ -264,17 +287,17 @@ static void norm_doubles(const norm_plan *p, int64_t row, double *v, float *out_
     int64_t gamma = row % p->gamma.rows * p->count, beta = row % p->beta.rows * p->count;
     for (int64_t i = 0; i < p->count; i++) {
         v[i] = (v[i] - mean) * inverse * kelp_ops_read_f64(&p->gamma.tensor, gamma + i);
-        v[i] += p->beta.given ? kelp_ops_read_f64(&p->beta.tensor, beta + i) : 0.0;
+        v[i] += p->beta.present ? kelp_ops_read_f64(&p->beta.tensor, beta + i) : 0.0;
     }
     *out_mean = (float)mean;
     *out_inverse = (float)inverse;
 }
 
-/* Rows of other types than float, through a row of this thread's own. */
+/* Normalizes rows of other types than float, in a row of scratch memory of the worker. */
 static void norm_rows_typed(void *userp, int64_t begin, int64_t end, int worker) {
     const norm_plan *p = userp;
     const kelp_tensor *x = p->args->inputs[0];
-    kelp_tensor *y = p->args->outputs[0];
+    kelp_tensor out = p->out, *y = &out;
     double *wide =
         (double *)(void *)((char *)p->args->scratch + p->row) + worker * ((p->count + 7) / 8 * 8);
     float *row = (float *)(void *)wide, mean, inverse;
@@ -328,7 +351,8 @@ static kelp_status *norm_run(kelp_op_args *args, int32_t scales) {
     p->args = args;
     scale_invoke(args, scales, &p->gamma);
     scale_invoke(args, scales + 1, &p->beta);
-    p->y = args->outputs[0]->data;
+    p->y = p->out.data = output_data(args, p);
+    KELP_ASSERT(p->rows * p->count == kelp_tensor_elements(args->inputs[0]));
     int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 2, p->count);
     kelp_op_parallel(args->env, p->rows, grain, p->typed ? norm_rows_typed : norm_rows, p);
     return NULL;
@@ -360,7 +384,8 @@ static kelp_status *layer_norm_invoke(const void *state, kelp_op_args *args) {
 }
 KELP_KERNEL(LayerNormalization, 0, sizeof(norm_plan), 0, layer_norm_reshape, layer_norm_invoke);
 
-/* With ONNX Runtime's SimplifiedLayerNormalization, which has the statistic as output 1. */
+/* ONNX Runtime's SimplifiedLayerNormalization also has the inverse standard deviation as output 1.
+ */
 static kelp_status *rms_norm_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(norm_reshape(args, 1, kelp_node_attr_i64(args->node, "axis", -1), true));
@@ -375,10 +400,10 @@ static kelp_status *rms_norm_invoke(const void *state, kelp_op_args *args) {
 }
 KELP_KERNEL(RMSNormalization, 0, sizeof(norm_plan), 0, rms_norm_reshape, rms_norm_invoke);
 
-/* kelp::SkipLayerNorm: y = LayerNormalization(x + skip), and, when wanted, x + skip. The two
- * broadcast; then the sum goes to memory first. */
+/* kelp::SkipLayerNorm: y = LayerNormalization(x + skip), and optionally x + skip. If the operands
+ * broadcast, the sum is written to memory first. */
 typedef struct skip_plan {
-    norm_plan norm; /* first: norm_rows reads it */
+    norm_plan norm; /* first member, because norm_rows and set_output read a norm_plan */
     bool broadcast;
     kelp_bcast walk;
     size_t sum_offset;
@@ -394,6 +419,7 @@ static kelp_status *skip_broadcast(kelp_op_args *args) {
     memcpy(shape, x->shape, sizeof shape);
     if (!kelp_ops_broadcast_shape(&rank, shape, skip->rank, skip->shape) || rank < 1)
         return kelp_ops_bad_shapes(args, x, skip, "the shapes do not broadcast");
+    KELP_TRY(set_output(args, KELP_F32, rank, shape));
     kelp_bcast_init(&p->walk, rank, shape, args->inputs, 2);
     p->broadcast = true;
     p->norm.rows = kelp_ops_product(shape, 0, rank - 1);
@@ -401,7 +427,6 @@ static kelp_status *skip_broadcast(kelp_op_args *args) {
     KELP_TRY(scale_reshape(args, 2, rank - 1, rank, shape, &p->norm.gamma));
     KELP_TRY(scale_reshape(args, 3, rank - 1, rank, shape, &p->norm.beta));
     KELP_TRY(kelp_ops_scratch(args, p->norm.rows * p->norm.count, sizeof(float), &p->sum_offset));
-    KELP_TRY(kelp_ops_set(args, 0, KELP_F32, rank, shape));
     return kelp_ops_set(args, 1, KELP_F32, rank, shape);
 }
 
@@ -443,6 +468,7 @@ static kelp_status *skip_norm_invoke(const void *state, kelp_op_args *args) {
     p->norm.sum = data_of(kelp_ops_out(args, 1));
     if (!p->broadcast)
         return norm_run(args, 2);
+    KELP_ASSERT(p->walk.outer * p->walk.inner == p->norm.rows * p->norm.count);
     p->args = args;
     p->total = p->norm.sum != NULL ? p->norm.sum
                                    : (float *)(void *)((char *)args->scratch + p->sum_offset);
@@ -453,7 +479,7 @@ static kelp_status *skip_norm_invoke(const void *state, kelp_op_args *args) {
     p->norm.sum = NULL;
     scale_invoke(args, 2, &p->norm.gamma);
     scale_invoke(args, 3, &p->norm.beta);
-    p->norm.y = args->outputs[0]->data;
+    p->norm.y = output_data(args, &p->norm);
     kelp_op_parallel(args->env, p->norm.rows,
                      kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 2, p->norm.count), norm_rows, p);
     return NULL;

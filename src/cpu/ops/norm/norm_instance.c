@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* InstanceNormalization and GroupNormalization: channels, or groups of them, of each image by their
- * own mean and variance. Source: ONNX operator specification; Wu and He, "Group Normalization",
+/* InstanceNormalization and GroupNormalization: normalization of each channel, or group of
+ * channels, of each image. Source: ONNX operator specification; Wu and He, "Group Normalization",
  * 2018. */
+#include "base/assert.h"
 #include "cpu/kernels/simd/simd.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
@@ -10,15 +11,16 @@
 
 typedef struct group_plan {
     int64_t groups, channels, inner; /* groups of an image, channels of a group */
-    bool of_group;                   /* scale and bias have one value a group */
+    bool of_group;                   /* scale and bias have one value for each group */
     double epsilon;
     const kelp_op_args *args;
 } group_plan;
 
-/* Mean and variance of `count` elements, in double. */
+/* Computes the mean and variance of `count` elements, in double. */
 static void moments(const kelp_tensor *x, int64_t first, int64_t count, double *out_mean,
                     double *out_variance) {
     double mean = 0, variance = 0;
+    KELP_ASSERT(count > 0);
     for (int64_t i = first; i < first + count; i++)
         mean += kelp_ops_read_f64(x, i);
     mean /= (double)count;
@@ -44,7 +46,7 @@ static kelp_status *group_reshape(kelp_op_args *args, int64_t groups, bool of_gr
     if (!kelp_ops_is_float(x->dtype))
         return kelp_ops_bad_type(args, x->dtype);
     if (x->rank < 2)
-        return kelp_ops_bad_shapes(args, x, NULL, "needs a batch and channels");
+        return kelp_ops_bad_shapes(args, x, NULL, "expected a batch and channels");
     p->groups = groups == 0 ? x->shape[1] : groups;
     if (p->groups < 0 || (p->groups > 0 && x->shape[1] % p->groups != 0))
         return kelp_ops_bad_shapes(args, x, NULL, "the channels must be a multiple of num_groups");
@@ -56,12 +58,12 @@ static kelp_status *group_reshape(kelp_op_args *args, int64_t groups, bool of_gr
         if (!kelp_ops_is_float(args->inputs[i]->dtype) ||
             kelp_tensor_elements(args->inputs[i]) != (of_group ? p->groups : x->shape[1]))
             return kelp_ops_bad_shapes(args, x, args->inputs[i],
-                                       of_group ? "needs one value a group"
-                                                : "needs one value a channel");
+                                       of_group ? "expected one value for each group"
+                                                : "expected one value for each channel");
     return kelp_ops_set_like(args, 0, x);
 }
 
-/* Floats, by the vectors of layer norms: to mean 0 and variance 1, then channel by channel. */
+/* Normalizes float32 with the kernel of layer norms, then scales each channel. */
 static void group_floats(const group_plan *p, const kelp_simd *simd, int64_t group) {
     const kelp_op_args *args = p->args;
     int64_t count = p->channels * p->inner;
@@ -103,6 +105,7 @@ static void group_range(void *userp, int64_t begin, int64_t end, int worker) {
 static kelp_status *group_invoke(const void *state, kelp_op_args *args) {
     group_plan *p = args->plan;
     (void)state;
+    KELP_ASSERT(p->groups * p->channels == args->inputs[0]->shape[1]);
     p->args = args;
     int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->channels * p->inner);
     if (kelp_tensor_elements(args->inputs[0]) > 0)
@@ -115,7 +118,7 @@ static kelp_status *instance_reshape(const void *state, kelp_op_args *args) {
     return group_reshape(args, 0, false);
 }
 
-/* Version 18 scales groups, 21 channels. */
+/* Version 18 has a scale for each group, version 21 for each channel. */
 static kelp_status *group_norm_reshape(const void *state, kelp_op_args *args) {
     int64_t groups = kelp_node_attr_i64(args->node, "num_groups", 0);
     (void)state;

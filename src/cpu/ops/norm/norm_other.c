@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LpNormalization, MeanVarianceNormalization, LRN. Source: ONNX operator specification. */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
@@ -14,7 +15,7 @@ static kelp_status *float_like(kelp_op_args *args) {
 
 /* ---- LpNormalization ---- */
 typedef struct lp_plan {
-    int64_t extent, inner, p;
+    int64_t length, inner, p;
     const kelp_op_args *args;
 } lp_plan;
 
@@ -25,7 +26,7 @@ static kelp_status *lp_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(float_like(args));
     const kelp_tensor *x = args->inputs[0];
     KELP_TRY(kelp_ops_axis(args, kelp_node_attr_i64(args->node, "axis", -1), x->rank, &axis));
-    p->extent = x->shape[axis];
+    p->length = x->shape[axis];
     p->inner = kelp_ops_product(x->shape, axis + 1, x->rank);
     p->p = kelp_node_attr_i64(args->node, "p", 2);
     if (p->p != 1 && p->p != 2)
@@ -41,14 +42,14 @@ static void lp_range(void *userp, int64_t begin, int64_t end, int worker) {
     kelp_tensor *y = p->args->outputs[0];
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
-        int64_t first = at / p->inner * p->extent * p->inner + at % p->inner;
+        int64_t first = at / p->inner * p->length * p->inner + at % p->inner;
         double norm = 0;
-        for (int64_t k = 0; k < p->extent; k++) {
+        for (int64_t k = 0; k < p->length; k++) {
             double value = kelp_ops_read_f64(x, first + k * p->inner);
             norm += p->p == 1 ? fabs(value) : value * value;
         }
         norm = p->p == 1 ? norm : sqrt(norm);
-        for (int64_t k = 0; k < p->extent; k++) {
+        for (int64_t k = 0; k < p->length; k++) {
             int64_t i = first + k * p->inner;
             kelp_tensor_set_f64(y, i, norm == 0 ? 0 : kelp_ops_read_f64(x, i) / norm);
         }
@@ -58,9 +59,10 @@ static void lp_range(void *userp, int64_t begin, int64_t end, int worker) {
 static kelp_status *lp_invoke(const void *state, kelp_op_args *args) {
     lp_plan *p = args->plan;
     (void)state;
+    KELP_ASSERT(p->p == 1 || p->p == 2);
     p->args = args;
-    int64_t lines = kelp_tensor_elements(args->inputs[0]) / KELP_MAX((int64_t)1, p->extent);
-    kelp_op_parallel(args->env, lines, kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, p->extent), lp_range,
+    int64_t lines = kelp_tensor_elements(args->inputs[0]) / KELP_MAX((int64_t)1, p->length);
+    kelp_op_parallel(args->env, lines, kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, p->length), lp_range,
                      p);
     return NULL;
 }
@@ -68,13 +70,13 @@ KELP_KERNEL(LpNormalization, KELP_OP_INPLACE_0, sizeof(lp_plan), 0, lp_reshape, 
 
 /* ---- MeanVarianceNormalization ---- */
 typedef struct mvn_plan {
-    int64_t strides[KELP_MAX_RANK]; /* of the kept axes among the means; 0 for the others */
+    int64_t strides[KELP_MAX_RANK]; /* of the axes of the means; 0 for reduced axes */
     int64_t groups;
     size_t offset;
 } mvn_plan;
 
 static kelp_status *mvn_reshape(const void *state, kelp_op_args *args) {
-    static const int64_t usual[3] = {0, 2, 3};
+    static const int64_t defaults[3] = {0, 2, 3};
     mvn_plan *p = args->plan;
     const int64_t *axes = NULL;
     uint32_t mask = 0;
@@ -83,8 +85,8 @@ static kelp_status *mvn_reshape(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     size_t count = kelp_node_attr_i64s(args->node, "axes", &axes);
     if (kelp_node_attr_type(args->node, "axes") == KELP_ATTR_NONE) {
-        axes = usual;
-        count = KELP_COUNT(usual);
+        axes = defaults;
+        count = KELP_COUNT(defaults);
     }
     for (size_t i = 0; i < count; i++) {
         int32_t axis = 0;
@@ -99,7 +101,7 @@ static kelp_status *mvn_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_scratch(args, p->groups, 2 * sizeof(double), &p->offset);
 }
 
-/* The next element's indices; returns its group. */
+/* Advances the indices `at` to the next element and returns its group. */
 static int64_t step(const mvn_plan *p, const kelp_tensor *x, int64_t *at, int64_t group) {
     for (int32_t i = x->rank - 1; i >= 0; i--) {
         group += p->strides[i];
@@ -118,6 +120,7 @@ static kelp_status *mvn_invoke(const void *state, kelp_op_args *args) {
     double each = (double)count / (double)KELP_MAX((int64_t)1, p->groups);
     double *mean = (double *)kelp_ops_scratch_at(args, p->offset), *factor = mean + p->groups;
     (void)state;
+    KELP_ASSERT(p->groups >= 0 && args->scratch != NULL);
     memset(mean, 0, 2 * (size_t)p->groups * sizeof *mean);
     for (int64_t i = 0; i < count; i++, group = step(p, x, at, group))
         mean[group] += kelp_ops_read_f64(x, i) / each;
@@ -149,7 +152,7 @@ static kelp_status *lrn_reshape(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     int64_t size = kelp_node_attr_i64(args->node, "size", 0);
     if (x->rank < 2 || size < 1)
-        return kelp_ops_bad_shapes(args, x, NULL, "needs channels, and a size of at least 1");
+        return kelp_ops_bad_shapes(args, x, NULL, "expected channels, and 'size' of at least 1");
     p->channels = x->shape[1];
     p->inner = kelp_ops_product(x->shape, 2, x->rank);
     p->before = (size - 1) / 2;
@@ -160,7 +163,7 @@ static kelp_status *lrn_reshape(const void *state, kelp_op_args *args) {
     return NULL;
 }
 
-/* 1 / x^beta; x^0.75, which nearly all models have, by roots */
+/* Returns 1 / x^beta; for the default of 0.75, by square roots. */
 static float inverse_power(float x, float beta) {
     if (beta == 0.75f) {
         float root = sqrtf(x);
@@ -172,6 +175,7 @@ static float inverse_power(float x, float beta) {
 static void lrn_floats(const lrn_plan *p, int64_t image, int64_t c, int64_t begin, int64_t end) {
     const float *x = (const float *)p->args->inputs[0]->data + image * p->channels * p->inner;
     float *y = (float *)p->args->outputs[0]->data + (image * p->channels + c) * p->inner;
+    KELP_ASSERT(begin >= 0 && begin <= c && c < end && end <= p->channels);
     enum { CHUNK = 256 };
     float sum[CHUNK];
     for (int64_t first = 0; first < p->inner; first += CHUNK) {

@@ -3,6 +3,7 @@
  * com.microsoft SkipLayerNormalization, SkipSimplifiedLayerNormalization and
  * EmbedLayerNormalization. Source: ONNX Runtime, ContribOperators.md.
  */
+#include "base/assert.h"
 #include "cpu/kernels/simd/simd.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"
@@ -12,7 +13,7 @@ typedef struct skip_plan {
     float epsilon;
     bool rms;
     int32_t bias_input;
-    size_t room, gamma_at, beta_at, bias_at;
+    size_t rows_at, gamma_at, beta_at, bias_at; /* in scratch memory; rows: two for each worker */
     const float *gamma, *beta, *bias;
     const kelp_op_args *args;
 } skip_plan;
@@ -21,7 +22,8 @@ static kelp_status *check_vector(const kelp_op_args *args, int32_t index, int64_
     const kelp_tensor *v = kelp_ops_in(args, index);
     if (v != NULL && (kelp_tensor_elements(v) != count || v->dtype != args->inputs[0]->dtype))
         return kelp_ops_bad_shapes(args, args->inputs[0], v,
-                                   "gamma, beta and bias must have the last extent and the type");
+                                   "gamma, beta and bias must have the size of the last dimension "
+                                   "and the type of the input");
     return NULL;
 }
 
@@ -36,6 +38,17 @@ static kelp_status *set_outputs(kelp_op_args *args) {
     return kelp_ops_set_like(args, 3, x);
 }
 
+/* Returns true if `skip`, without leading dimensions of 1, has the last dimensions of `x`. */
+static bool is_trailing(const kelp_tensor *x, const kelp_tensor *skip) {
+    int32_t i = skip->rank - 1, at = x->rank - 1;
+    while (i >= 0 && at >= 0 && skip->shape[i] == x->shape[at])
+        i--, at--;
+    for (; i >= 0; i--)
+        if (skip->shape[i] != 1)
+            return false;
+    return true;
+}
+
 static kelp_status *skip_reshape(kelp_op_args *args, bool rms) {
     skip_plan *p = args->plan;
     KELP_TRY(kelp_ops_check(args, 3));
@@ -44,12 +57,12 @@ static kelp_status *skip_reshape(kelp_op_args *args, bool rms) {
         return kelp_ops_bad_type(args, x->dtype);
     if (x->rank < 1 || skip->rank < 1 || skip->dtype != x->dtype || skip->rank > x->rank ||
         skip->shape[skip->rank - 1] != x->shape[x->rank - 1])
-        return kelp_ops_bad_shapes(args, x, skip, "input and skip must have one last extent");
+        return kelp_ops_bad_shapes(args, x, skip, "the last dimensions of input and skip differ");
     p->rms = rms;
     p->count = x->shape[x->rank - 1];
     p->rows = kelp_ops_product(x->shape, 0, x->rank - 1);
     p->skip_rows = kelp_ops_product(skip->shape, 0, skip->rank - 1);
-    if (p->rows > 0 && (p->skip_rows < 1 || p->rows % p->skip_rows != 0))
+    if (!is_trailing(x, skip))
         return kelp_ops_bad_shapes(args, x, skip, "skip does not broadcast to the input");
     p->epsilon = kelp_node_attr_f32(args->node, "epsilon", 1e-12f);
     p->bias_input = rms ? 3 : 4;
@@ -60,7 +73,7 @@ static kelp_status *skip_reshape(kelp_op_args *args, bool rms) {
         KELP_TRY(kelp_ops_plan_f32(args, kelp_ops_in(args, 3), &p->beta_at));
     KELP_TRY(kelp_ops_plan_f32(args, kelp_ops_in(args, p->bias_input), &p->bias_at));
     KELP_TRY(kelp_ops_scratch(args, (p->count + 15) / 16 * 32,
-                              sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->room));
+                              sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->rows_at));
     return set_outputs(args);
 }
 
@@ -75,8 +88,9 @@ static void skip_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_op_args *args = p->args;
     const kelp_simd *simd = kelp_simd_get();
     kelp_tensor *y = args->outputs[0], *sum = kelp_ops_out(args, 3);
-    int64_t n = p->count, room = (n + 15) / 16 * 16;
-    float *v = (float *)kelp_ops_scratch_at(args, p->room) + worker * 2 * room, *s = v + room;
+    int64_t n = p->count, stride = (n + 15) / 16 * 16;
+    float *v = (float *)kelp_ops_scratch_at(args, p->rows_at) + worker * 2 * stride,
+          *s = v + stride;
     for (int64_t i = begin; i < end; i++) {
         float mean, inverse;
         kelp_tensor_load_f32(args->inputs[0], i * n, n, v);
@@ -97,6 +111,7 @@ static void skip_range(void *userp, int64_t begin, int64_t end, int worker) {
 static kelp_status *skip_invoke(const void *state, kelp_op_args *args) {
     skip_plan *p = args->plan;
     (void)state;
+    KELP_ASSERT(p->rows == 0 || (p->skip_rows > 0 && p->rows % p->skip_rows == 0));
     p->args = args;
     p->gamma = kelp_ops_get_f32(args, args->inputs[2], p->gamma_at);
     p->beta = p->rms ? NULL : kelp_ops_get_f32(args, kelp_ops_in(args, 3), p->beta_at);
@@ -123,7 +138,7 @@ enum { IDS, SEGMENTS, WORDS, POSITIONS, SEGMENT_TABLE, GAMMA, BETA, MASK, POSITI
 
 typedef struct embed_plan {
     int64_t batch, tokens, width;
-    size_t room, gamma_at, beta_at;
+    size_t rows_at, gamma_at, beta_at;
     const float *gamma, *beta;
     const kelp_op_args *args;
 } embed_plan;
@@ -132,7 +147,8 @@ static kelp_status *check_table(const kelp_op_args *args, int32_t index, int64_t
     const kelp_tensor *t = kelp_ops_in(args, index);
     if (t != NULL &&
         (t->rank != 2 || t->shape[1] != width || t->dtype != args->inputs[WORDS]->dtype))
-        return kelp_ops_bad_shapes(args, args->inputs[WORDS], t, "the tables do not fit together");
+        return kelp_ops_bad_shapes(args, args->inputs[WORDS], t,
+                                   "the tables differ in width or type");
     return NULL;
 }
 
@@ -140,8 +156,7 @@ static kelp_status *check_ids(const kelp_op_args *args, int32_t index, int64_t c
     const kelp_tensor *t = kelp_ops_in(args, index);
     if (t != NULL &&
         (t->dtype != KELP_I32 || (kelp_tensor_elements(t) != count && index != POSITION_IDS)))
-        return kelp_ops_bad_shapes(args, args->inputs[IDS], t,
-                                   "expected int32, one for each token");
+        return kelp_ops_bad_shapes(args, args->inputs[IDS], t, "expected one int32 for each token");
     return NULL;
 }
 
@@ -171,17 +186,21 @@ static kelp_status *embed_reshape(const void *state, kelp_op_args *args) {
          kelp_tensor_elements(at) != p->tokens) ||
         kelp_tensor_elements(gamma) != p->width || kelp_tensor_elements(beta) != p->width ||
         (kelp_ops_in(args, SEGMENTS) != NULL && kelp_ops_in(args, SEGMENT_TABLE) == NULL))
-        return kelp_ops_bad_shapes(args, words, gamma, "positions, gamma or beta do not fit");
+        return kelp_ops_bad_shapes(args, words, gamma,
+                                   "the positions, gamma, beta or segments do not match");
+    if (!kelp_ops_is_float(gamma->dtype) || !kelp_ops_is_float(beta->dtype))
+        return kelp_ops_bad_type(args, gamma->dtype);
     KELP_TRY(kelp_ops_plan_f32(args, gamma, &p->gamma_at));
     KELP_TRY(kelp_ops_plan_f32(args, beta, &p->beta_at));
     KELP_TRY(kelp_ops_scratch(args, (p->width + 15) / 16 * 32,
-                              sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->room));
+                              sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->rows_at));
     KELP_TRY(kelp_ops_set(args, 0, words->dtype, 3, shape));
     KELP_TRY(kelp_ops_set(args, 1, KELP_I32, 1, shape));
     return kelp_ops_set(args, 2, words->dtype, 3, shape);
 }
 
 static int64_t id_at(const kelp_op_args *args, int32_t index, int64_t at) {
+    KELP_ASSERT(args->inputs[index]->dtype == KELP_I32);
     return ((const int32_t *)args->inputs[index]->data)[at];
 }
 
@@ -196,8 +215,9 @@ static void embed_range(void *userp, int64_t begin, int64_t end, int worker) {
     const embed_plan *p = userp;
     const kelp_op_args *args = p->args;
     const kelp_simd *simd = kelp_simd_get();
-    int64_t n = p->width, room = (n + 15) / 16 * 16;
-    float *v = (float *)kelp_ops_scratch_at(args, p->room) + worker * 2 * room, *s = v + room;
+    int64_t n = p->width, stride = (n + 15) / 16 * 16;
+    float *v = (float *)kelp_ops_scratch_at(args, p->rows_at) + worker * 2 * stride,
+          *s = v + stride;
     float mean, inverse;
     for (int64_t i = begin; i < end; i++) {
         kelp_tensor_load_f32(args->inputs[WORDS], id_at(args, IDS, i) * n, n, v);
@@ -212,7 +232,8 @@ static void embed_range(void *userp, int64_t begin, int64_t end, int worker) {
         simd->layer_norm(v, NULL, p->gamma, p->beta,
                          kelp_node_attr_f32(args->node, "epsilon", 1e-12f), false, NULL, s, n,
                          &mean, &inverse);
-        kelp_tensor_store_f32(args->outputs[0], i * n, n, s);
+        if (kelp_ops_out(args, 0) != NULL)
+            kelp_tensor_store_f32(args->outputs[0], i * n, n, s);
     }
 }
 
@@ -232,8 +253,7 @@ static kelp_status *embed_invoke(const void *state, kelp_op_args *args) {
             (segments && !inside(args, SEGMENT_TABLE, id_at(args, SEGMENTS, i))))
             return KELP_ERROR(
                 KELP_INVALID_ARGUMENT,
-                "operator 'EmbedLayerNormalization': an id of token %lld lies outside "
-                "its table",
+                "operator 'EmbedLayerNormalization': an id of token %lld is outside its table",
                 (long long)i);
     p->gamma = kelp_ops_get_f32(args, args->inputs[GAMMA], p->gamma_at);
     p->beta = kelp_ops_get_f32(args, args->inputs[BETA], p->beta_at);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MaxPool, AveragePool, LpPool and their global forms. A row of outputs is made in two steps: the
- * rows of the window are combined over the whole width, then neighbours along the row. Arithmetic
- * is in float (types of 16 bits and less are converted, a plane at a time); doubles, and maxima
- * whose places are asked for, go one output after another. Source: ONNX operator specification.
+ * MaxPool, AveragePool, LpPool and their global forms. A row of outputs is computed in two steps:
+ * the rows of the window are combined over the whole width, then adjacent elements along the row.
+ * Arithmetic is in float; types of 16 bits and less are converted, a plane at a time. Doubles, and
+ * maxima with indices, are computed one output at a time. Source: ONNX operator specification.
  */
+#include "base/assert.h"
 #include "cpu/kernels/sliding/padded.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/kernel.h"
@@ -21,16 +22,16 @@ typedef struct pool_plan {
     pool_kind kind;
     double p; /* of POOL_LP */
     bool count_padding, column_major, by_one;
-    bool is_2x2; /* maxima of 2 x 2, 2 apart, that cover the image */
-    bool padded; /* a small window over two axes at most: all its taps at once */
+    bool is_2x2; /* max pool 2x2 of the whole image */
+    bool padded; /* a small window over at most two axes: all taps at once, in padded tiles */
     int64_t strip, tile_elements;
-    int64_t buffer_elements; /* a worker's: input plane, output plane, a row */
+    int64_t buffer_elements; /* of a worker: a row, a tile, an input and an output plane */
     size_t counts_offset, buffer_offset;
     const kelp_simd *simd;
     const kelp_op_args *args;
 } pool_plan;
 
-/* Global pools see all spatial axes as one. */
+/* Sets the window of a global pool, with all spatial axes as one. */
 static kelp_status *global_window(kelp_conv_window *w, const kelp_op_args *args,
                                   const kelp_tensor *x) {
     *w = (kelp_conv_window){.axes = 1, .out_size = 1};
@@ -38,7 +39,7 @@ static kelp_status *global_window(kelp_conv_window *w, const kelp_op_args *args,
         w->in[i] = w->out[i] = w->kernel[i] = w->stride[i] = w->dilation[i] = 1;
     w->in[2] = w->kernel[2] = w->in_size = w->kernel_size = kelp_ops_product(x->shape, 2, x->rank);
     if (w->in_size == 0)
-        return kelp_ops_bad_shapes(args, x, NULL, "there is nothing to pool");
+        return kelp_ops_bad_shapes(args, x, NULL, "a spatial dimension is 0");
     return NULL;
 }
 
@@ -58,7 +59,7 @@ static kelp_status *pool_buffers(pool_plan *p, kelp_op_args *args) {
         if (p->tile_elements < 0)
             return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "the input is too large");
     }
-    /* a row of inputs, or of factors */
+    /* a row of inputs or of factors */
     p->buffer_elements = KELP_MAX(w->in[2], w->out[2]) + p->tile_elements;
     if (p->kind == POOL_LP || !f32 || p->by_one)
         p->buffer_elements += w->in_size + w->out_size;
@@ -96,7 +97,7 @@ static kelp_status *pool_reshape(kelp_op_args *args, pool_kind kind, bool global
     } else {
         if (kelp_node_attr_i64s(args->node, "kernel_shape", &kernel) != (size_t)x->rank - 2)
             return kelp_ops_bad_shapes(args, x, NULL,
-                                       "kernel_shape needs one extent a spatial axis");
+                                       "expected kernel_shape with one size for each spatial axis");
         KELP_TRY(kelp_window_init(&p->w, args, x, kernel, x->rank - 2));
         rank = kelp_window_shape(&p->w, x->shape[0], x->shape[1], shape);
     }
@@ -106,20 +107,21 @@ static kelp_status *pool_reshape(kelp_op_args *args, pool_kind kind, bool global
     return pool_buffers(p, args);
 }
 
-/* How many kernel positions count along an axis: those inside the input, or inside the padded
- * input. */
+/* Returns the number of kernel positions along an axis that are inside the input, or inside the
+ * padded input. */
 static int64_t counted(const pool_plan *p, int axis, int64_t at) {
     const kelp_conv_window *w = &p->w;
+    KELP_ASSERT(at >= 0 && at < w->out[axis]);
     int64_t begin = at * w->stride[axis] - w->before[axis], count = 0;
-    int64_t most = w->in[axis] + (p->count_padding ? w->after[axis] : 0);
+    int64_t end = w->in[axis] + (p->count_padding ? w->after[axis] : 0);
     for (int64_t k = 0; k < w->kernel[axis]; k++) {
-        int64_t place = begin + k * w->dilation[axis];
-        count += place < most && (place >= 0 || p->count_padding);
+        int64_t index = begin + k * w->dilation[axis];
+        count += index < end && (index >= 0 || p->count_padding);
     }
     return count;
 }
 
-/* A window that has nothing sums to 0, and so it stays. */
+/* Fills the divisors of each axis. The divisor of an empty window is 1, since its sum is 0. */
 static void fill_counts(const pool_plan *p, float *counts) {
     for (int axis = 0; axis < KELP_WINDOW_AXES; axis++)
         for (int64_t at = 0; at < p->w.out[axis]; at++)
@@ -162,7 +164,7 @@ static void combine_along(const pool_plan *p, const float *row, float *y) {
     }
 }
 
-/* The mean's divisors of a row of outputs, turned to factors, made anew where they change. */
+/* Divides sums by the counts. The factors of a row are computed again only where they change. */
 static void average_rows(const pool_plan *p, const float *counts, int64_t first, int64_t rows,
                          float *factors, float *y) {
     const kelp_conv_window *w = &p->w;
@@ -177,8 +179,8 @@ static void average_rows(const pool_plan *p, const float *counts, int64_t first,
     }
 }
 
-/* `plane` counts those from x on; `planes` lie there. */
-static void pool_framed(const pool_plan *p, const float *counts, const float *x, int64_t plane,
+/* Pools plane `plane` of the `planes` at `x`, in padded tiles. */
+static void pool_padded(const pool_plan *p, const float *counts, const float *x, int64_t plane,
                         int64_t planes, float *row, float *y) {
     const kelp_conv_window *w = &p->w;
     float *frame = row + KELP_MAX(w->in[2], w->out[2]);
@@ -201,7 +203,7 @@ static void pool_framed(const pool_plan *p, const float *counts, const float *x,
     }
 }
 
-/* Plane `plane` of `planes` from `all` on. */
+/* Pools plane `plane` of the `planes` at `all`. */
 static void pool_plane(const pool_plan *p, const float *all, int64_t plane, int64_t planes,
                        float *row, float *y) {
     const kelp_conv_window *w = &p->w;
@@ -210,7 +212,7 @@ static void pool_plane(const pool_plan *p, const float *all, int64_t plane, int6
         (const float *)(const void *)((const char *)p->args->scratch + p->counts_offset);
     int64_t at[2];
     bool single = w->kernel[0] * w->kernel[1] == 1;
-    bool whole = true; /* the window is the image, and so the row that the image is */
+    bool whole = true; /* the window is the image */
     for (int i = 0; i < KELP_WINDOW_AXES; i++)
         whole = whole && w->kernel[i] == w->in[i] && (w->kernel[i] == 1 || w->dilation[i] == 1);
     if (whole && w->out_size == 1 && w->before[0] + w->before[1] + w->before[2] == 0) {
@@ -224,7 +226,7 @@ static void pool_plane(const pool_plan *p, const float *all, int64_t plane, int6
         return;
     }
     if (p->padded) {
-        pool_framed(p, counts, all, plane, planes, row, y);
+        pool_padded(p, counts, all, plane, planes, row, y);
         return;
     }
     for (at[0] = 0; at[0] < w->out[0]; at[0]++)
@@ -242,7 +244,7 @@ static void pool_plane(const pool_plan *p, const float *all, int64_t plane, int6
         }
 }
 
-static void power(const pool_plan *p, float *x, int64_t count, double exponent) {
+static void power(float *x, int64_t count, double exponent) {
     for (int64_t i = 0; i < count; i++) {
         float value = fabsf(x[i]);
         if (exponent == 2)
@@ -252,7 +254,6 @@ static void power(const pool_plan *p, float *x, int64_t count, double exponent) 
         else
             x[i] = exponent == 1 ? value : (float)pow((double)value, exponent);
     }
-    (void)p;
 }
 
 static void plane_range(void *userp, int64_t begin, int64_t end, int worker) {
@@ -270,18 +271,18 @@ static void plane_range(void *userp, int64_t begin, int64_t end, int worker) {
         }
         kelp_real_load_f32(x->dtype, x->data, plane * w->in_size, w->in_size, input);
         if (p->kind == POOL_LP)
-            power(p, input, w->in_size, p->p);
+            power(input, w->in_size, p->p);
         pool_plane(p, input, 0, 1, row, output);
         if (p->kind == POOL_LP)
-            power(p, output, w->out_size, 1 / p->p);
+            power(output, w->out_size, 1 / p->p);
         kelp_real_store_f32(y->dtype, y->data, plane * w->out_size, w->out_size, output);
     }
 }
 
-/* ---- one output after another ---- */
+/* ---- one output at a time ---- */
 typedef struct pooled {
-    double sum, most;
-    int64_t index;
+    double sum, max;
+    int64_t index; /* of the maximum */
 } pooled;
 
 static pooled pool_one(const pool_plan *p, const double *x, const int64_t *at) {
@@ -299,16 +300,16 @@ static pooled pool_one(const pool_plan *p, const double *x, const int64_t *at) {
                 double value = x[offset];
                 if (p->kind != POOL_MAX)
                     result.sum += p->kind == POOL_LP ? pow(fabs(value), p->p) : value;
-                if (value > result.most || result.index < 0 || value != value) {
-                    result.most = value;
+                if (value > result.max || result.index < 0 || value != value) {
+                    result.max = value;
                     result.index = offset;
                 }
             }
     return result;
 }
 
-/* The index of a maximum counts through the whole tensor; column-major turns the spatial axes
- * around. */
+/* Returns the index of a maximum in the whole tensor, with reversed spatial axes if column-major.
+ */
 static int64_t index_of(const pool_plan *p, int64_t plane, int64_t offset) {
     const kelp_conv_window *w = &p->w;
     if (p->column_major) {
@@ -337,7 +338,7 @@ static void one_range(void *userp, int64_t begin, int64_t end, int worker) {
             at[1] = i / w->out[2] % w->out[1];
             at[2] = i % w->out[2];
             pooled r = pool_one(p, input, at);
-            double value = p->kind == POOL_MAX ? r.most : r.sum;
+            double value = p->kind == POOL_MAX ? r.max : r.sum;
             if (p->kind == POOL_LP)
                 value = pow(value, 1 / p->p);
             if (p->kind == POOL_AVERAGE)
@@ -356,6 +357,8 @@ static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     if (p->planes * p->w.out_size == 0)
         return NULL;
+    KELP_ASSERT(args->scratch != NULL && p->buffer_elements > 0);
+    KELP_ASSERT(!p->padded || p->strip > 0);
     p->args = args;
     p->simd = kelp_simd_get();
     fill_counts(p, (float *)(void *)((char *)args->scratch + p->counts_offset));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp::MaxPoolBf16: MaxPool of bfloat16 over one or two axes between convolutions of bfloat16,
- * whose channels lie side by side. The largest of what is rounded is the largest, rounded.
+ * kelp::MaxPoolBf16: MaxPool of bfloat16, NHWC, over one or two axes between convolutions of
+ * bfloat16. The maximum of rounded values equals the rounded maximum.
  */
+#include "base/assert.h"
 #include "cpu/kernels/simd/bf16.h"
 #include "cpu/ops/conv/window.h"
 
@@ -28,7 +29,8 @@ static kelp_status *pool_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_shapes(args, x, NULL, "expected one or two spatial axes");
     KELP_TRY(kelp_window_init(&p->w, args, x, kernel, x->rank - 2));
     if (x->shape[1] % 2 != 0)
-        return kelp_ops_bad_shapes(args, x, NULL, "bfloat16 in between takes even channels");
+        return kelp_ops_bad_shapes(args, x, NULL,
+                                   "expected an even number of channels of bfloat16");
     p->batch = x->shape[0];
     p->channels = x->shape[1];
     int32_t rank = kelp_window_shape(&p->w, p->batch, p->channels, shape);
@@ -38,7 +40,8 @@ static kelp_status *pool_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_scratch(args, all, sizeof(int64_t), &p->taps_offset);
 }
 
-/* Of the window at (row, column) what lies in the image, in elements. */
+/* Lists the offsets, in elements, of the taps inside the image of the window at (row, column).
+ * Returns their number. */
 static int64_t taps_at(const pool_plan *p, int64_t row, int64_t column, int64_t *taps) {
     const kelp_conv_window *w = &p->w;
     int64_t count = 0;
@@ -60,7 +63,7 @@ static void pool_line(const pool_plan *p, const uint16_t *image, int64_t row, in
     for (int64_t column = 0; column < w->out[2]; column++, to += p->channels) {
         int64_t x = column * w->stride[2] - w->before[2];
         bool inside = x >= 0 && x + reach < w->in[2];
-        if (!inside || known < 0) /* windows inside see the same, further on */
+        if (!inside || known < 0) /* windows inside the image have the same offsets */
             count = taps_at(p, row, column, taps);
         known = !inside ? -1 : known < 0 ? x : known;
         p->table->most(image + (inside ? x - known : 0) * p->channels, taps, count, p->channels,
@@ -86,10 +89,10 @@ static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
+    KELP_ASSERT(p->channels % 2 == 0 && args->scratch != NULL);
     p->args = args;
     p->table = kelp_bf16_get();
     double work = (double)p->w.out[2] * (double)p->w.kernel_size * (double)p->channels;
-    /* some 600,000 elements are 20 µs */
     kelp_op_parallel(args->env, p->batch * p->w.out[1],
                      (int64_t)(KELP_GRAIN_POOL_BF16 / (work + 1)) + 1, run_range, p);
     return NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * com.microsoft QLinearAveragePool, QLinearGlobalAveragePool and NhwcMaxPool: pools of bytes, with
- * the channels second or last. Source: ONNX Runtime, ContribOperators.md.
+ * com.microsoft QLinearAveragePool, QLinearGlobalAveragePool and NhwcMaxPool: pools of bytes, NCHW
+ * or NHWC. Source: ONNX Runtime, ContribOperators.md.
  */
+#include "base/assert.h"
 #include "cpu/ops/quantize/qlinear.h"
 #include "cpu/ops/conv/window.h"
 
@@ -18,14 +19,15 @@ typedef struct pool_plan {
     const kelp_op_args *args;
 } pool_plan;
 
-static void strides_of(const pool_plan *p, const int64_t *extents, bool last, int64_t *strides,
+/* Computes the strides of batch and channel, and of the spatial axes; `last`: NHWC. */
+static void strides_of(const pool_plan *p, const int64_t *dims, bool last, int64_t *strides,
                        int64_t *axes) {
-    int64_t inner = last ? p->channels : 1, size = extents[0] * extents[1] * extents[2];
+    int64_t inner = last ? p->channels : 1, size = dims[0] * dims[1] * dims[2];
     strides[0] = p->channels * size;
     strides[1] = last ? 1 : size;
     for (int i = 2; i >= 0; i--) {
         axes[i] = inner;
-        inner *= extents[i];
+        inner *= dims[i];
     }
 }
 
@@ -34,7 +36,7 @@ static kelp_status *pool_reshape(kelp_op_args *args, pool_kind kind) {
     KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
     bool last = kind == POOL_MAX || kelp_node_attr_i64(args->node, "channels_last", 0) != 0;
-    kelp_tensor turned = *x;
+    kelp_tensor nchw = *x; /* the shape of x as NCHW */
     const int64_t *kernel = NULL;
     int64_t shape[KELP_MAX_RANK];
     if (!kelp_quant_is(x->dtype))
@@ -46,17 +48,18 @@ static kelp_status *pool_reshape(kelp_op_args *args, pool_kind kind) {
         KELP_TRY(kelp_quant_check(args, x->dtype, 3, 4));
     }
     for (int32_t i = 2; i < x->rank && last; i++)
-        turned.shape[i] = x->shape[i - 1];
+        nchw.shape[i] = x->shape[i - 1];
     if (last)
-        turned.shape[1] = x->shape[x->rank - 1];
+        nchw.shape[1] = x->shape[x->rank - 1];
     p->kind = kind;
-    p->batch = turned.shape[0];
-    p->channels = turned.shape[1];
-    kernel = turned.shape + 2;
+    p->batch = nchw.shape[0];
+    p->channels = nchw.shape[1];
+    kernel = nchw.shape + 2;
     if (kind != POOL_GLOBAL &&
         kelp_node_attr_i64s(args->node, "kernel_shape", &kernel) != (size_t)x->rank - 2)
-        return kelp_ops_bad_shapes(args, x, NULL, "kernel_shape needs one extent a spatial axis");
-    KELP_TRY(kelp_window_init(&p->w, args, &turned, kernel, x->rank - 2));
+        return kelp_ops_bad_shapes(args, x, NULL,
+                                   "expected kernel_shape with one size for each spatial axis");
+    KELP_TRY(kelp_window_init(&p->w, args, &nchw, kernel, x->rank - 2));
     p->count_padding = kelp_node_attr_i64(args->node, "count_include_pad", 0) != 0;
     int32_t rank = kelp_window_shape(&p->w, p->batch, p->channels, shape);
     strides_of(p, p->w.in, last, p->x_strides, p->x_axis);
@@ -68,7 +71,9 @@ static kelp_status *pool_reshape(kelp_op_args *args, pool_kind kind) {
     return kelp_ops_set(args, 0, x->dtype, rank, shape);
 }
 
-/* Places of the window along an axis: those inside the input, and how many count. */
+/* Computes the kernel positions along an axis that are inside the input, and the number that
+ * counts.
+ */
 static void window_range(const pool_plan *p, int axis, int64_t at, int64_t *first, int64_t *last,
                          int64_t *count) {
     const kelp_conv_window *w = &p->w;
@@ -77,9 +82,9 @@ static void window_range(const pool_plan *p, int axis, int64_t at, int64_t *firs
     *first = begin < 0 ? (-begin + d - 1) / d : 0;
     *last = *count = 0;
     for (int64_t k = 0; k < w->kernel[axis]; k++) {
-        int64_t place = begin + k * d;
-        *last = place < w->in[axis] ? k + 1 : *last;
-        *count += place < end && (place >= 0 || p->count_padding);
+        int64_t index = begin + k * d;
+        *last = index < w->in[axis] ? k + 1 : *last;
+        *count += index < end && (index >= 0 || p->count_padding);
     }
 }
 
@@ -87,7 +92,7 @@ static uint8_t pool_one(const pool_plan *p, int64_t base, const int64_t *at) {
     const kelp_conv_window *w = &p->w;
     const kelp_tensor *x = p->args->inputs[0];
     int64_t first[3], last[3], counted = 1;
-    int32_t most = INT32_MIN;
+    int32_t max = INT32_MIN;
     float sum = 0;
     for (int i = 0; i < 3; i++) {
         int64_t count;
@@ -102,10 +107,10 @@ static uint8_t pool_one(const pool_plan *p, int64_t base, const int64_t *at) {
                                                   b * w->dilation[1] * p->x_axis[1] +
                                                   c * w->dilation[2] * p->x_axis[2]);
                 sum += (float)(v - p->in.zero) * p->in.scale;
-                most = KELP_MAX(most, v);
+                max = KELP_MAX(max, v);
             }
     if (p->kind == POOL_MAX)
-        return (uint8_t)(most == INT32_MIN ? (x->dtype == KELP_I8 ? -128 : 0) : most);
+        return (uint8_t)(max == INT32_MIN ? (x->dtype == KELP_I8 ? -128 : 0) : max);
     return kelp_quant_byte(&p->out, sum / (float)counted * (1.0f / p->out.scale));
 }
 
@@ -129,6 +134,7 @@ static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
     pool_plan *p = args->plan;
     kelp_dtype dtype = args->inputs[0]->dtype;
     (void)state;
+    KELP_ASSERT(kelp_quant_is(dtype) && args->outputs[0]->dtype == dtype);
     p->args = args;
     if (p->kind != POOL_MAX) {
         p->in = kelp_quant_read(args, dtype, 1, 2);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DynamicQuantizeLinear: uint8, the range taken from the values and zero. Source: ONNX operator
- * specification. */
+/* DynamicQuantizeLinear: quantization to uint8 whose range is computed from the values. Source:
+ * ONNX operator specification. */
 #include "cpu/ops/quantize/dynamic.h"
 
+#include "base/assert.h"
 #include "cpu/kernels/simd/int8.h"
 
 #include <math.h>
 
-#define PARTS 64 /* ranges that are looked through apart */
+#define PARTS 64 /* maximum number of parts whose ranges are computed in parallel */
 
 typedef struct dynamic_job {
     const kelp_int8 *loops;
@@ -47,6 +48,7 @@ void kelp_quantize_dynamic(const kelp_op_env *env, const float *x, int64_t count
     float least = 0, most = 0;
     job.part = KELP_MAX((int64_t)2 * KELP_GRAIN_ELEMENTS, (count + PARTS - 1) / PARTS);
     int64_t parts = (count + job.part - 1) / job.part;
+    KELP_ASSERT(parts >= 0 && parts <= PARTS);
     kelp_op_parallel(env, parts, 1, range_parts, &job);
     for (int64_t i = 0; i < parts; i++) {
         least = KELP_MIN(least, job.least[i]);
@@ -54,7 +56,7 @@ void kelp_quantize_dynamic(const kelp_op_env *env, const float *x, int64_t count
     }
     float scale = (most - least) / 255.0f;
     if (scale == 0)
-        scale = 1.0f; /* all are 0 */
+        scale = 1.0f; /* all values are 0 */
     float zero = rintf(0.0f - least / scale);
     zero = zero > 0 ? zero : 0;
     job.zero = (int32_t)(zero > 255 ? 255 : zero);
@@ -83,6 +85,7 @@ static kelp_status *dynamic_invoke(const void *state, kelp_op_args *args) {
     float found_scale;
     uint8_t found_zero;
     (void)state;
+    KELP_ASSERT(x->dtype == KELP_F32);
     kelp_quantize_dynamic(args->env, x->data, kelp_tensor_elements(x), y != NULL ? y->data : NULL,
                           &found_scale, &found_zero);
     if (scale != NULL)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * QuantizeLinear, DequantizeLinear: scales and zero points for the whole
- * tensor, along an axis, or for blocks of one. Source: ONNX operator specification.
+ * QuantizeLinear, DequantizeLinear: scales and zero points per tensor, per axis, or per block of an
+ * axis. Source: ONNX operator specification.
  */
+#include "base/assert.h"
 #include "tensor/real.h"
 #include "cpu/kernels/simd/int8.h"
 #include "cpu/ops/kernel.h"
@@ -38,6 +39,7 @@ static bool range_of(kelp_dtype dtype, double *low, double *high) {
 
 static unsigned code_at(const kelp_tensor *tensor, int64_t index) {
     uint32_t bits = kelp_dtype_bits(tensor->dtype), each = 8 / bits;
+    KELP_ASSERT(bits <= 8 && index >= 0);
     const uint8_t *data = tensor->data;
     return (data[(size_t)index / each] >> (size_t)index % each * bits) & ((1u << bits) - 1);
 }
@@ -71,54 +73,59 @@ static void put_quantized(kelp_tensor *tensor, int64_t index, float value, doubl
         put_code(tensor, index, kelp_f32_to_narrow(tensor->dtype, value, saturate));
         return;
     }
-    range_of(tensor->dtype, &low, &high);
+    bool is_integer = range_of(tensor->dtype, &low, &high);
+    KELP_ASSERT(is_integer);
+    (void)is_integer;
     double rounded = rint((double)value) + zero;
-    double held = rounded < low ? low : rounded > high ? high : rounded; /* NaN: see below */
-    int64_t whole = held == held ? (int64_t)held : 0;
+    double clamped = rounded < low ? low : rounded > high ? high : rounded;
+    int64_t whole = clamped == clamped ? (int64_t)clamped : 0; /* NaN becomes 0 */
     if (is_packed(tensor->dtype))
         put_code(tensor, index, (unsigned)whole);
     else
         kelp_real_store_f64(tensor->dtype, tensor->data, index, 1, &(double){(double)whole});
 }
 
-/* ---- which scale belongs to an element ---- */
+/* ---- scales of elements ---- */
 typedef struct linear_plan {
-    int64_t inner, extent, block, scales; /* `scales`: along the axis; 0: one for all */
+    int64_t inner, length, block;
+    int64_t scales; /* along the axis; 0: one for the whole tensor */
     bool saturate;
-    kelp_dtype precision; /* of the division; INVALID: the scale's */
-    bool fast;            /* plain types, which go by vectors */
-    size_t zeros;         /* scratch: zero points as int32 */
+    kelp_dtype precision; /* of the division; INVALID: the scale's type */
+    bool fast;            /* types that vectorized kernels support */
+    size_t zeros;         /* offset in scratch memory of zero points as int32 */
 } linear_plan;
 
+/* Returns the index of the scale of element `at`. */
 static int64_t scale_index(const linear_plan *p, int64_t at) {
     if (p->scales == 0)
         return 0;
-    int64_t place = at / p->inner % p->extent;
+    int64_t index = at / p->inner % p->length;
     if (p->block == 0)
-        return place;
-    return (at / p->inner / p->extent * p->scales + place / p->block) * p->inner + at % p->inner;
+        return index;
+    return (at / p->inner / p->length * p->scales + index / p->block) * p->inner + at % p->inner;
 }
 
-/* Elements from `at` on that have one scale, or scales one behind the other (*out_stride 1). */
+/* Returns the number of elements from `at` on that have the same scale (*out_stride 0) or
+ * consecutive scales (*out_stride 1). */
 static int64_t run_at(const linear_plan *p, int64_t at, int64_t end, int *out_stride) {
-    int64_t length = end - at, place, inside;
+    int64_t length = end - at, index, inside;
     *out_stride = 0;
     if (p->scales == 0)
         return length;
-    place = at / p->inner % p->extent;
+    index = at / p->inner % p->length;
     inside = p->inner - at % p->inner;
     if (p->inner > 1) {
         *out_stride = p->block > 0;
     } else if (p->block == 0) {
         *out_stride = 1;
-        inside = p->extent - place;
+        inside = p->length - index;
     } else {
-        inside = KELP_MIN(p->block - place % p->block, p->extent - place);
+        inside = KELP_MIN(p->block - index % p->block, p->length - index);
     }
     return KELP_MIN(length, inside);
 }
 
-/* Zero points as int32; NULL when there are none. */
+/* Returns the zero points as int32; NULL without them. */
 static const int32_t *zeros_of(const kelp_op_args *args) {
     const linear_plan *p = args->plan;
     return kelp_ops_in(args, 2) != NULL ? (int32_t *)kelp_ops_scratch_at(args, p->zeros) : NULL;
@@ -155,20 +162,21 @@ static kelp_status *read_layout(const kelp_op_args *args, linear_plan *p) {
     if (!kelp_ops_is_float(scale->dtype) && scale->dtype != KELP_F8E8M0 && scale->dtype != KELP_I32)
         return kelp_ops_bad_type(args, scale->dtype);
     if (zero != NULL && (kelp_tensor_elements(zero) != kelp_tensor_elements(scale)))
-        return kelp_ops_bad_shapes(args, scale, zero, "a zero point belongs to each scale");
+        return kelp_ops_bad_shapes(args, scale, zero, "expected one zero point for each scale");
     if (p->block == 0 && kelp_tensor_elements(scale) == 1 && scale->rank <= 1)
         return NULL;
     KELP_TRY(kelp_ops_axis(args, kelp_node_attr_i64(args->node, "axis", 1), x->rank, &axis));
-    p->extent = x->shape[axis];
+    p->length = x->shape[axis];
     p->inner = kelp_ops_product(x->shape, axis + 1, x->rank);
-    bool fits = p->block == 0 ? scale->rank == 1 && scale->shape[0] == p->extent
+    bool fits = p->block == 0 ? scale->rank == 1 && scale->shape[0] == p->length
                               : scale->rank == x->rank && p->block > 0;
     for (int32_t i = 0; fits && p->block > 0 && i < x->rank; i++)
-        fits =
-            scale->shape[i] == (i == axis ? (x->shape[i] + p->block - 1) / p->block : x->shape[i]);
+        fits = scale->shape[i] ==
+               (i == axis ? x->shape[i] / p->block + (x->shape[i] % p->block != 0) : x->shape[i]);
     if (!fits)
-        return kelp_ops_bad_shapes(args, x, scale, "the scales do not fit the axis or its blocks");
-    p->scales = p->block == 0 ? p->extent : scale->shape[axis];
+        return kelp_ops_bad_shapes(args, x, scale,
+                                   "the scales do not match the axis or its blocks");
+    p->scales = p->block == 0 ? p->length : scale->shape[axis];
     return NULL;
 }
 
@@ -232,13 +240,13 @@ static void quantize_range(void *userp, int64_t begin, int64_t end, int worker) 
 static kelp_status *quantize_invoke(const void *state, kelp_op_args *args) {
     const linear_plan *p = args->plan;
     (void)state;
-    /* elements of packed types share bytes: chunks begin at whole ones */
     int64_t count = kelp_tensor_elements(args->inputs[0]);
+    KELP_ASSERT(count == kelp_tensor_elements(args->outputs[0]));
     if (p->fast) {
         widen_zeros(args);
         kelp_op_parallel(args->env, count, 2 * KELP_GRAIN_ELEMENTS, quantize_runs, args);
     } else if (kelp_dtype_bits(args->outputs[0]->dtype) < 8) {
-        /* the last byte may hold fewer than it could: what is left of it is zero */
+        /* on one thread, since packed elements share bytes; unused bits of the last byte are 0 */
         memset(args->outputs[0]->data, 0, kelp_tensor_bytes(args->outputs[0]));
         quantize_range(args, 0, count, 0);
     } else {
@@ -264,7 +272,7 @@ static kelp_status *dequantize_reshape(const void *state, kelp_op_args *args) {
     if (to != KELP_DTYPE_INVALID && !kelp_ops_is_float(to))
         return kelp_ops_bad_type(args, to);
     KELP_TRY(read_layout(args, p));
-    if (to == KELP_DTYPE_INVALID) /* scales that are powers of two are no type of results */
+    if (to == KELP_DTYPE_INVALID) /* results cannot have the type of power-of-two scales */
         to = scale->dtype == KELP_F8E8M0 ? KELP_F32 : scale->dtype;
     if (!kelp_ops_is_float(to))
         return kelp_ops_bad_type(args, to);
@@ -312,6 +320,7 @@ static kelp_status *dequantize_invoke(const void *state, kelp_op_args *args) {
     const linear_plan *p = args->plan;
     int64_t count = kelp_tensor_elements(args->inputs[0]);
     (void)state;
+    KELP_ASSERT(count == kelp_tensor_elements(args->outputs[0]));
     if (p->fast) {
         widen_zeros(args);
         kelp_op_parallel(args->env, count, 2 * KELP_GRAIN_ELEMENTS, dequantize_runs, args);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * com.microsoft QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearConcat and
- * QLinearSoftmax. Operators of one byte go through a table of 256. Source: ONNX Runtime,
+ * QLinearSoftmax. Unary operators use a table of 256 results. Source: ONNX Runtime,
  * ContribOperators.md.
  */
 #include "cpu/ops/quantize/qlinear.h"
+
+#include "base/assert.h"
 
 kelp_status *kelp_quant_check(const kelp_op_args *args, kelp_dtype dtype, int32_t scale,
                               int32_t zero) {
@@ -22,22 +24,23 @@ kelp_status *kelp_quant_check(const kelp_op_args *args, kelp_dtype dtype, int32_
 kelp_quant kelp_quant_read(const kelp_op_args *args, kelp_dtype dtype, int32_t scale,
                            int32_t zero) {
     const kelp_tensor *z = kelp_ops_in(args, zero);
+    KELP_ASSERT(kelp_quant_is(dtype) && args->inputs[scale]->dtype == KELP_F32);
     kelp_quant q = {.scale = *(const float *)args->inputs[scale]->data};
     q.zero = z != NULL ? kelp_quant_get(z, 0) : 0;
-    q.least = dtype == KELP_I8 ? -128 : 0;
-    q.most = dtype == KELP_I8 ? 127 : 255;
+    q.min = dtype == KELP_I8 ? -128 : 0;
+    q.max = dtype == KELP_I8 ? 127 : 255;
     return q;
 }
 
-void kelp_quant_numbers(const kelp_quant *q, kelp_dtype dtype, float *out) {
+void kelp_quant_values(const kelp_quant *q, kelp_dtype dtype, float *out) {
     for (int32_t i = 0; i < 256; i++)
         out[i] = (float)((dtype == KELP_I8 ? (int8_t)(uint8_t)i : i) - q->zero) * q->scale;
 }
 
-/* ---- of two operands ---- */
+/* ---- binary operators ---- */
 typedef struct binary_plan {
     kelp_bcast walk;
-    kelp_quant out, sum; /* sum: `out` without its zero, which the table of `a` holds */
+    kelp_quant out, sum; /* sum: `out` without its zero point, which is part of the table of `a` */
     float a[256], b[256];
     bool multiplies;
     const kelp_op_args *args;
@@ -57,9 +60,10 @@ static kelp_status *binary_reshape(kelp_op_args *args, bool multiplies) {
     memcpy(shape, a->shape, sizeof shape);
     if (!kelp_ops_broadcast_shape(&rank, shape, b->rank, b->shape))
         return kelp_ops_bad_shapes(args, a, b, "the shapes do not broadcast");
+    KELP_TRY(kelp_ops_set(args, 0, a->dtype, rank, shape));
     kelp_bcast_init(&p->walk, rank, shape, (const kelp_tensor *const[2]){a, b}, 2);
     p->multiplies = multiplies;
-    return kelp_ops_set(args, 0, a->dtype, rank, shape);
+    return NULL;
 }
 
 static void binary_range(void *userp, int64_t begin, int64_t end, int worker) {
@@ -80,8 +84,8 @@ static void binary_range(void *userp, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* ONNX Runtime's order of operations, so that ties round alike: all zero points in one constant,
- * and both scales divided by the result's. */
+/* Folds all zero points into one constant and divides both scales by the scale of the result. This
+ * is ONNX Runtime's order of operations, so that ties are rounded as there. */
 static void fold_zeros(binary_plan *p, kelp_dtype dtype, const kelp_quant *a, const kelp_quant *b) {
     float ra = a->scale / p->out.scale, rb = b->scale / p->out.scale;
     float fixed = (float)p->out.zero - (ra * (float)a->zero + rb * (float)b->zero);
@@ -97,12 +101,13 @@ static void fold_zeros(binary_plan *p, kelp_dtype dtype, const kelp_quant *a, co
 static kelp_status *binary_invoke(const void *state, kelp_op_args *args) {
     binary_plan *p = args->plan;
     kelp_dtype dtype = args->inputs[0]->dtype;
+    KELP_ASSERT(args->inputs[3]->dtype == dtype && args->outputs[0]->dtype == dtype);
     kelp_quant a = kelp_quant_read(args, dtype, 1, 2), b = kelp_quant_read(args, dtype, 4, 5);
     (void)state;
     p->args = args;
     p->out = kelp_quant_read(args, dtype, 6, 7);
-    kelp_quant_numbers(&a, dtype, p->a);
-    kelp_quant_numbers(&b, dtype, p->b);
+    kelp_quant_values(&a, dtype, p->a);
+    kelp_quant_values(&b, dtype, p->b);
     if (!p->multiplies)
         fold_zeros(p, dtype, &a, &b);
     int64_t rows = p->walk.inner > 0 ? p->walk.outer : 0;
@@ -122,7 +127,7 @@ static kelp_status *mul_reshape(const void *state, kelp_op_args *args) {
 KELP_KERNEL(MsQLinearAdd, 0, sizeof(binary_plan), 0, add_reshape, binary_invoke);
 KELP_KERNEL(MsQLinearMul, 0, sizeof(binary_plan), 0, mul_reshape, binary_invoke);
 
-/* ---- of one operand, by a table ---- */
+/* ---- unary operators, by a table ---- */
 typedef struct table_job {
     uint8_t table[256];
     const uint8_t *x;
@@ -148,10 +153,10 @@ static kelp_status *unary_run(kelp_op_args *args, float (*fn)(float x, float alp
     table_job *job = args->plan;
     kelp_dtype dtype = args->inputs[0]->dtype;
     kelp_quant in = kelp_quant_read(args, dtype, 1, 2), out = kelp_quant_read(args, dtype, 3, 4);
-    float numbers[256];
-    kelp_quant_numbers(&in, dtype, numbers);
+    float values[256];
+    kelp_quant_values(&in, dtype, values);
     for (int i = 0; i < 256; i++)
-        job->table[i] = kelp_quant_byte(&out, fn(numbers[i], alpha) / out.scale);
+        job->table[i] = kelp_quant_byte(&out, fn(values[i], alpha) / out.scale);
     job->x = args->inputs[0]->data;
     job->y = args->outputs[0]->data;
     kelp_op_parallel(args->env, kelp_tensor_elements(args->inputs[0]), KELP_GRAIN_ELEMENTS,
@@ -179,7 +184,8 @@ KELP_KERNEL(MsQLinearSigmoid, KELP_OP_INPLACE_0, sizeof(table_job), 0, unary_res
 KELP_KERNEL(MsQLinearLeakyRelu, KELP_OP_INPLACE_0, sizeof(table_job), 0, unary_reshape,
             leaky_invoke);
 
-/* ---- QLinearConcat: inputs 0, 1 of the output; then tensor, scale, zero point of each ---- */
+/* ---- QLinearConcat: inputs 0 and 1 are the scale and zero point of the output; then each operand
+ * has a tensor, scale and zero point ---- */
 typedef struct concat_plan {
     int32_t axis;
     int64_t outer;
@@ -195,19 +201,21 @@ static kelp_status *concat_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(kelp_quant_check(args, first->dtype, 0, 1));
     if ((args->input_count - 2) % 3 != 0)
         return kelp_ops_bad_shapes(args, first, NULL,
-                                   "expected a tensor, a scale and a zero point "
-                                   "of each");
+                                   "expected a tensor, a scale and a zero point of each operand");
     memcpy(shape, first->shape, sizeof shape);
     shape[p->axis] = 0;
     for (int32_t i = 2; i < args->input_count; i += 3) {
         const kelp_tensor *x = args->inputs[i];
         if (x == NULL || x->dtype != first->dtype || x->rank != first->rank)
-            return kelp_ops_bad_shapes(args, first, x, "the tensors do not fit together");
+            return kelp_ops_bad_shapes(args, first, x,
+                                       "the types or shapes of the tensors do not match");
         KELP_TRY(kelp_quant_check(args, x->dtype, i + 1, i + 2));
         for (int32_t k = 0; k < x->rank; k++)
             if (k != p->axis && x->shape[k] != shape[k])
-                return kelp_ops_bad_shapes(args, first, x, "the tensors do not fit together");
-        shape[p->axis] += x->shape[p->axis];
+                return kelp_ops_bad_shapes(args, first, x,
+                                           "the types or shapes of the tensors do not match");
+        if (!kelp_i64_add(shape[p->axis], x->shape[p->axis], &shape[p->axis]))
+            return kelp_ops_bad_shapes(args, first, x, "the result is too large");
     }
     p->outer = kelp_ops_product(shape, 0, p->axis);
     return kelp_ops_set(args, 0, first->dtype, first->rank, shape);
@@ -224,24 +232,25 @@ static kelp_status *concat_invoke(const void *state, kelp_op_args *args) {
         kelp_quant in = kelp_quant_read(args, x->dtype, i + 1, i + 2);
         int64_t count = kelp_ops_product(x->shape, p->axis, x->rank);
         bool same = in.scale == out.scale && in.zero == out.zero;
-        float numbers[256];
+        float values[256];
         uint8_t table[256];
-        kelp_quant_numbers(&in, x->dtype, numbers);
+        kelp_quant_values(&in, x->dtype, values);
         for (int k = 0; k < 256; k++)
-            table[k] = same ? (uint8_t)k : kelp_quant_byte(&out, numbers[k] / out.scale);
+            table[k] = same ? (uint8_t)k : kelp_quant_byte(&out, values[k] / out.scale);
         for (int64_t o = 0; o < p->outer; o++)
             for (int64_t k = 0; k < count; k++)
                 ((uint8_t *)y->data)[o * row + at + k] =
                     table[((const uint8_t *)x->data)[o * count + k]];
         at += count;
     }
+    KELP_ASSERT(at == row);
     return NULL;
 }
 KELP_KERNEL(MsQLinearConcat, 0, sizeof(concat_plan), 0, concat_reshape, concat_invoke);
 
-/* ---- QLinearSoftmax; attribute opset says which Softmax ---- */
+/* ---- QLinearSoftmax; attribute opset is the version of Softmax ---- */
 typedef struct softmax_plan {
-    int64_t outer, extent, inner;
+    int64_t outer, length, inner;
     float powers[256]; /* e^(scale * -i) */
     kelp_quant out;
     const kelp_op_args *args;
@@ -258,7 +267,7 @@ static kelp_status *softmax_reshape(const void *state, kelp_op_args *args) {
     bool matrix = kelp_node_attr_i64(args->node, "opset", 13) < 13;
     KELP_TRY(kelp_ops_axis(args, kelp_node_attr_i64(args->node, "axis", -1), x->rank, &axis));
     p->outer = kelp_ops_product(x->shape, 0, axis);
-    p->extent = matrix ? kelp_ops_product(x->shape, axis, x->rank) : x->shape[axis];
+    p->length = matrix ? kelp_ops_product(x->shape, axis, x->rank) : x->shape[axis];
     p->inner = matrix ? 1 : kelp_ops_product(x->shape, axis + 1, x->rank);
     return kelp_ops_set_like(args, 0, x);
 }
@@ -269,17 +278,17 @@ static void softmax_range(void *userp, int64_t begin, int64_t end, int worker) {
     uint8_t *y = p->args->outputs[0]->data;
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
-        int64_t first = at / p->inner * p->extent * p->inner + at % p->inner;
-        int32_t most = INT32_MIN;
+        int64_t first = at / p->inner * p->length * p->inner + at % p->inner;
+        int32_t max = INT32_MIN;
         float sum = 0;
-        for (int64_t k = 0; k < p->extent; k++)
-            most = KELP_MAX(most, kelp_quant_get(x, first + k * p->inner));
-        for (int64_t k = 0; k < p->extent; k++)
-            sum += p->powers[most - kelp_quant_get(x, first + k * p->inner)];
-        for (int64_t k = 0; k < p->extent; k++) {
+        for (int64_t k = 0; k < p->length; k++)
+            max = KELP_MAX(max, kelp_quant_get(x, first + k * p->inner));
+        for (int64_t k = 0; k < p->length; k++)
+            sum += p->powers[max - kelp_quant_get(x, first + k * p->inner)];
+        for (int64_t k = 0; k < p->length; k++) {
             int64_t i = first + k * p->inner;
             y[i] = kelp_quant_byte(&p->out,
-                                   p->powers[most - kelp_quant_get(x, i)] / sum / p->out.scale);
+                                   p->powers[max - kelp_quant_get(x, i)] / sum / p->out.scale);
         }
     }
 }
@@ -289,11 +298,12 @@ static kelp_status *softmax_invoke(const void *state, kelp_op_args *args) {
     kelp_dtype dtype = args->inputs[0]->dtype;
     kelp_quant in = kelp_quant_read(args, dtype, 1, 2);
     (void)state;
+    KELP_ASSERT(p->outer * p->length * p->inner == kelp_tensor_elements(args->inputs[0]));
     p->args = args;
     p->out = kelp_quant_read(args, dtype, 3, 4);
     for (int i = 0; i < 256; i++)
         p->powers[i] = expf(-(float)i * in.scale);
-    kelp_op_parallel(args->env, p->outer * p->inner, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->extent),
+    kelp_op_parallel(args->env, p->outer * p->inner, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->length),
                      softmax_range, p);
     return NULL;
 }

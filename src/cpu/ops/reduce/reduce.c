@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions over axes, and ArgMax, ArgMin. Sums of floats run in double. Source: ONNX operator
- * specification. */
+/* Reductions over axes, and ArgMax, ArgMin. Sums of floats are computed in double. Source: ONNX
+ * operator specification. */
+#include "base/assert.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"
 
@@ -21,10 +22,10 @@ typedef enum reduction {
 } reduction;
 
 typedef struct reduce_plan {
-    int32_t kept_rank, folded_rank;
+    int32_t kept_rank, folded_rank; /* axes of the result; axes that are reduced */
     int64_t kept[KELP_MAX_RANK], kept_strides[KELP_MAX_RANK];
     int64_t folded[KELP_MAX_RANK], folded_strides[KELP_MAX_RANK];
-    int64_t results, each;
+    int64_t results, each; /* number of results; elements of each */
     const void *x;
     void *y;
     kelp_dtype dtype;
@@ -44,15 +45,14 @@ static int64_t offset_of(int32_t rank, const int64_t *shape, const int64_t *stri
 static kelp_status *reduce_shapes(kelp_op_args *args) {
     reduce_plan *p = args->plan;
     uint32_t mask = 0;
-    bool given = false;
+    bool found = false;
     KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
-    KELP_TRY(kelp_ops_axes(args, 1, x->rank, &mask, &given));
+    KELP_TRY(kelp_ops_axes(args, 1, x->rank, &mask, &found));
     if (args->deferred)
         return NULL;
-    /* noop_with_empty_axes: each element is a sum of its own, so that squares and logarithms remain
-     */
-    if (!given && kelp_node_attr_i64(args->node, "noop_with_empty_axes", 0) == 0)
+    /* with noop_with_empty_axes, each element is reduced alone: squares and logarithms apply */
+    if (!found && kelp_node_attr_i64(args->node, "noop_with_empty_axes", 0) == 0)
         mask = UINT32_MAX;
     bool keep = kelp_node_attr_i64(args->node, "keepdims", 1) != 0;
     int64_t shape[KELP_MAX_RANK], strides[KELP_MAX_RANK];
@@ -76,7 +76,7 @@ static kelp_status *reduce_shapes(kelp_op_args *args) {
     return kelp_ops_set(args, 0, x->dtype, rank, shape);
 }
 
-/* Elements that are reduced one after the other, and how far apart they are. */
+/* Return the size and the stride of the innermost reduced axis, and the offset of its row `row`. */
 static int64_t inner_count(const reduce_plan *p) {
     return p->folded_rank > 0 ? p->folded[p->folded_rank - 1] : 1;
 }
@@ -89,6 +89,7 @@ static int64_t row_offset(const reduce_plan *p, int64_t row) {
 
 #define TYPE float
 #define WIDE double
+#define MODULAR double
 #define FOLD_NAME f32
 #define LOWEST -(double)INFINITY
 #define HIGHEST (double)INFINITY
@@ -96,6 +97,7 @@ static int64_t row_offset(const reduce_plan *p, int64_t row) {
 
 #define TYPE double
 #define WIDE double
+#define MODULAR double
 #define FOLD_NAME f64
 #define LOWEST -(double)INFINITY
 #define HIGHEST (double)INFINITY
@@ -103,6 +105,7 @@ static int64_t row_offset(const reduce_plan *p, int64_t row) {
 
 #define TYPE int32_t
 #define WIDE int64_t
+#define MODULAR uint64_t
 #define FOLD_NAME i32
 #define LOWEST INT32_MIN
 #define HIGHEST INT32_MAX
@@ -110,6 +113,7 @@ static int64_t row_offset(const reduce_plan *p, int64_t row) {
 
 #define TYPE int64_t
 #define WIDE int64_t
+#define MODULAR uint64_t
 #define FOLD_NAME i64
 #define LOWEST INT64_MIN
 #define HIGHEST INT64_MAX
@@ -117,6 +121,7 @@ static int64_t row_offset(const reduce_plan *p, int64_t row) {
 
 #define TYPE uint32_t
 #define WIDE uint64_t
+#define MODULAR uint64_t
 #define FOLD_NAME u32
 #define LOWEST 0
 #define HIGHEST UINT32_MAX
@@ -124,6 +129,7 @@ static int64_t row_offset(const reduce_plan *p, int64_t row) {
 
 #define TYPE uint64_t
 #define WIDE uint64_t
+#define MODULAR uint64_t
 #define FOLD_NAME u64
 #define LOWEST 0
 #define HIGHEST UINT64_MAX
@@ -131,6 +137,7 @@ static int64_t row_offset(const reduce_plan *p, int64_t row) {
 
 #define TYPE int8_t
 #define WIDE int64_t
+#define MODULAR uint64_t
 #define FOLD_NAME i8
 #define LOWEST INT8_MIN
 #define HIGHEST INT8_MAX
@@ -138,6 +145,7 @@ static int64_t row_offset(const reduce_plan *p, int64_t row) {
 
 #define TYPE uint8_t
 #define WIDE int64_t
+#define MODULAR uint64_t
 #define FOLD_NAME u8
 #define LOWEST 0
 #define HIGHEST UINT8_MAX
@@ -145,25 +153,26 @@ static int64_t row_offset(const reduce_plan *p, int64_t row) {
 
 #define TYPE uint8_t
 #define WIDE int64_t
+#define MODULAR uint64_t
 #define FOLD_NAME flag
 #define LOWEST 0
 #define HIGHEST 1
 #include "cpu/ops/reduce/fold.inc"
 
+/* Computes log(sum(exp(x))) relative to the maximum, so that it does not overflow. */
 static double fold_exp(const reduce_plan *p, int64_t offset) {
-    double most = -(double)INFINITY, sum = 0;
+    double max = -(double)INFINITY, sum = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int64_t i = 0; i < p->each; i++) {
             int64_t at = offset + offset_of(p->folded_rank, p->folded, p->folded_strides, i);
             double value;
             kelp_real_load_f64(p->dtype, p->x, at, 1, &value);
             if (pass == 0)
-                most = value > most ? value : most;
+                max = value > max ? value : max;
             else
-                sum +=
-                    value == most ? 1 : exp(value - most); /* infinities less themselves are NaN */
+                sum += value == max ? 1 : exp(value - max); /* inf - inf would be NaN */
         }
-    return most + log(sum);
+    return max + log(sum);
 }
 
 static double finish(const reduce_plan *p, double sum) {
@@ -180,8 +189,8 @@ static uint64_t finish_whole(const reduce_plan *p, uint64_t sum) {
     return p->kind == RED_L2 || p->kind == RED_LOG_SUM ? (uint64_t)finish(p, (double)sum) : sum;
 }
 
-/* ---- sums of floats, several at once ---- */
-#define SIDE_BY_SIDE 32
+/* ---- vectorized sums of floats ---- */
+#define COLUMNS 32 /* results that are computed at a time if their elements are adjacent */
 
 static bool adds_up(reduction kind) {
     return kind == RED_SUM || kind == RED_MEAN || kind == RED_SQUARES || kind == RED_L2 ||
@@ -206,7 +215,7 @@ static double add_row(const float *x, int64_t count, bool squares) {
     return sum;
 }
 
-/* Results whose elements lie side by side: sums of columns. */
+/* Computes the sums of `count` adjacent columns. */
 static void add_columns(const reduce_plan *p, const float *x, int64_t count, bool squares,
                         double *sum) {
     for (int64_t i = 0; i < count; i++)
@@ -222,7 +231,7 @@ static void add_columns(const reduce_plan *p, const float *x, int64_t count, boo
     }
 }
 
-/* Whether the results are sums of whole rows, or of columns. */
+/* Return true if the elements of a result, or the results themselves, are contiguous. */
 static bool is_rows(const reduce_plan *p) {
     return p->folded_rank > 0 && p->folded_strides[p->folded_rank - 1] == 1;
 }
@@ -236,7 +245,7 @@ static void add_range(const reduce_plan *p, int64_t begin, int64_t end) {
     bool squares = p->kind == RED_SQUARES || p->kind == RED_L2, rows = is_rows(p);
     int64_t inner = rows ? p->folded[p->folded_rank - 1] : p->kept[p->kept_rank - 1];
     for (int64_t i = begin, count = 1; i < end; i += count) {
-        double sum[SIDE_BY_SIDE] = {0};
+        double sum[COLUMNS] = {0};
         int64_t at = offset_of(p->kept_rank, p->kept, p->kept_strides, i);
         if (rows) {
             for (int64_t row = 0; inner > 0 && row < p->each / inner; row++)
@@ -244,7 +253,7 @@ static void add_range(const reduce_plan *p, int64_t begin, int64_t end) {
                     x + at + offset_of(p->folded_rank - 1, p->folded, p->folded_strides, row),
                     inner, squares);
         } else {
-            count = KELP_MIN(KELP_MIN(end - i, inner - i % inner), (int64_t)SIDE_BY_SIDE);
+            count = KELP_MIN(KELP_MIN(end - i, inner - i % inner), (int64_t)COLUMNS);
             add_columns(p, x + at, count, squares, sum);
         }
         for (int64_t k = 0; k < count; k++)
@@ -263,7 +272,7 @@ static void reduce_range(void *userp, int64_t begin, int64_t end, int worker) {
         int64_t at = offset_of(p->kept_rank, p->kept, p->kept_strides, i);
         if (p->kind == RED_LOG_SUM_EXP) {
             double value = fold_exp(p, at);
-            if (!kelp_ops_is_float(p->dtype)) /* cut off, as the other integers are */
+            if (!kelp_ops_is_float(p->dtype)) /* truncated like other integer results */
                 value = trunc(value);
             kelp_real_store_f64(p->dtype, p->y, i, 1, &value);
         } else if (p->dtype == KELP_F32)
@@ -319,6 +328,9 @@ static kelp_status *reduce_reshape(kelp_op_args *args, reduction kind) {
 static kelp_status *reduce_invoke(const void *state, kelp_op_args *args) {
     reduce_plan *p = args->plan;
     (void)state;
+    KELP_ASSERT(p->kept_rank + p->folded_rank == args->inputs[0]->rank);
+    KELP_ASSERT(p->results == kelp_tensor_elements(args->outputs[0]));
+    KELP_ASSERT(p->dtype == args->inputs[0]->dtype);
     p->x = args->inputs[0]->data;
     p->y = args->outputs[0]->data;
     int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->each);
@@ -347,7 +359,7 @@ REDUCE(ReduceLogSumExp, RED_LOG_SUM_EXP)
 
 /* ---- ArgMax, ArgMin ---- */
 typedef struct arg_plan {
-    int64_t outer, extent, inner;
+    int64_t outer, length, inner;
 } arg_plan;
 
 static kelp_status *arg_reshape(const void *state, kelp_op_args *args) {
@@ -361,9 +373,9 @@ static kelp_status *arg_reshape(const void *state, kelp_op_args *args) {
     if (kelp_ops_element_bytes(x->dtype) == 0 || x->dtype == KELP_STRING)
         return kelp_ops_bad_type(args, x->dtype);
     if (x->shape[axis] == 0)
-        return kelp_ops_bad_shapes(args, x, NULL, "there is no element to choose along the axis");
+        return kelp_ops_bad_shapes(args, x, NULL, "the dimension of the axis is 0");
     p->outer = kelp_ops_product(x->shape, 0, axis);
-    p->extent = x->shape[axis];
+    p->length = x->shape[axis];
     p->inner = kelp_ops_product(x->shape, axis + 1, x->rank);
     for (int32_t i = 0; i < x->rank; i++) {
         if (i != axis)
@@ -374,9 +386,9 @@ static kelp_status *arg_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, KELP_I64, rank, shape);
 }
 
-/* Whether element `next` takes the place of `best`. 64-bit integers are compared exactly; a NaN is
- * chosen before any number, as by numpy. */
-static bool wins(const kelp_tensor *x, int64_t next, int64_t best, bool most, bool last) {
+/* Returns true if element `next` replaces `best`. 64-bit integers are compared exactly; NaN is
+ * chosen before any number, as in NumPy. */
+static bool wins(const kelp_tensor *x, int64_t next, int64_t best, bool max, bool last) {
     double a = kelp_ops_read_f64(x, next), b = kelp_ops_read_f64(x, best);
     int order = (a > b) - (a < b);
     if (a != a || b != b)
@@ -388,18 +400,19 @@ static bool wins(const kelp_tensor *x, int64_t next, int64_t best, bool most, bo
         uint64_t p = (uint64_t)kelp_ops_read_i64(x, next), q = (uint64_t)kelp_ops_read_i64(x, best);
         order = (p > q) - (p < q);
     }
-    return (most ? order > 0 : order < 0) || (last && order == 0);
+    return (max ? order > 0 : order < 0) || (last && order == 0);
 }
 
-static void choose(const arg_plan *p, const kelp_op_args *args, bool most) {
+static void choose(const arg_plan *p, const kelp_op_args *args, bool max) {
     const kelp_tensor *x = args->inputs[0];
     int64_t *y = args->outputs[0]->data;
     bool last = kelp_node_attr_i64(args->node, "select_last_index", 0) != 0;
+    KELP_ASSERT(p->length > 0);
     for (int64_t o = 0; o < p->outer; o++)
         for (int64_t i = 0; i < p->inner; i++) {
-            int64_t base = o * p->extent * p->inner + i, best = 0;
-            for (int64_t k = 1; k < p->extent; k++) {
-                if (wins(x, base + k * p->inner, base + best * p->inner, most, last))
+            int64_t base = o * p->length * p->inner + i, best = 0;
+            for (int64_t k = 1; k < p->length; k++) {
+                if (wins(x, base + k * p->inner, base + best * p->inner, max, last))
                     best = k;
             }
             y[o * p->inner + i] = best;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unique: the different elements of a tensor, or slices of an axis, in rising order or in that of
- * their coming. NaNs count as one value, the largest; complex numbers go by real part, then
- * imaginary; text by its bytes, which is the order of code points. Source: ONNX operator
- * specification, Unique-28; numpy.unique.
+ * Unique: the distinct elements of a tensor, or slices of an axis, in ascending order or in the
+ * order of their first occurrence. All NaNs are one value, the largest. Complex numbers are ordered
+ * by real, then imaginary part; strings by their bytes, which is the order of code points. Source:
+ * ONNX operator specification, Unique-28; numpy.unique.
  */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 
 #include "tensor/convert.h"
@@ -13,12 +14,13 @@ typedef int (*compare_fn)(const void *a, const void *b);
 
 typedef struct unique_plan {
     int64_t count;        /* elements or slices */
-    int64_t outer, inner; /* element (o, i) of slice s lies at (o * count + s) * inner + i */
+    int64_t outer, inner; /* element (o, i) of slice s has index (o * count + s) * inner + i */
     size_t size;
     const char *data;
     compare_fn compare;
-    int64_t found;
-    int64_t *firsts, *groups, *counts; /* of each value; the value of each slice; how often */
+    int64_t found;            /* distinct values */
+    int64_t *firsts, *counts; /* of each value: its first slice, and its number of slices */
+    int64_t *groups;          /* the value of each slice */
 } unique_plan;
 
 #define COMPARE(name, type, read)                                             \
@@ -108,8 +110,8 @@ static int compare_slices(const unique_plan *p, int64_t a, int64_t b) {
     return 0;
 }
 
-/* Slice numbers in order, equal ones as they came: merges of growing runs. The result is in one of
- * the two arrays of p->count numbers. */
+/* Sorts the indices of slices, stably, by a bottom-up merge sort. Returns one of the two arrays of
+ * p->count indices. */
 static int64_t *sort_slices(const unique_plan *p, int64_t *from, int64_t *to) {
     for (int64_t i = 0; i < p->count; i++)
         from[i] = i;
@@ -129,8 +131,8 @@ static int64_t *sort_slices(const unique_plan *p, int64_t *from, int64_t *to) {
     return from;
 }
 
-/* Numbers the values, and in the order of their coming unless `sorted`. `spare` has twice p->count,
- * of which `order` may take the second half. */
+/* Numbers the values, in the order of their first occurrence unless `sorted`. `spare` has 2 *
+ * p->count elements; `order` may be its second half. */
 static void find_values(unique_plan *p, const int64_t *order, bool sorted, int64_t *spare) {
     p->found = 0;
     for (int64_t i = 0; i < p->count; i++) {
@@ -145,11 +147,12 @@ static void find_values(unique_plan *p, const int64_t *order, bool sorted, int64
         return;
     int64_t *old_counts = spare, seen = 0;
     memcpy(old_counts, p->counts, (size_t)p->found * sizeof *spare);
-    for (int64_t i = 0; i < p->count; i++) { /* a group's first slice is met before its others */
+    for (int64_t i = 0; i < p->count; i++) {
         int64_t group = p->groups[i];
         if (p->firsts[group] == i)
-            p->counts[group] = seen++; /* its new number, until all are known */
+            p->counts[group] = seen++; /* temporarily the new number of the value */
     }
+    KELP_ASSERT(seen == p->found);
     for (int64_t i = 0; i < p->count; i++)
         p->groups[i] = p->counts[p->groups[i]];
     int64_t *new_counts = spare + p->count;
@@ -194,7 +197,7 @@ static kelp_status *unique_reshape(const void *state, kelp_op_args *args) {
     if (!kelp_size_mul((size_t)p->count, 6 * sizeof(int64_t), &bytes))
         return kelp_status_oom();
     int64_t *memory = kelp_op_env_alloc(args->env, bytes + 64);
-    if (memory == NULL) { /* while plans are made there is no such memory yet */
+    if (memory == NULL) { /* such memory does not exist during planning */
         args->deferred = true;
         return NULL;
     }
@@ -225,6 +228,7 @@ static void put_list(const kelp_tensor *to, const int64_t *from, int64_t count) 
 static kelp_status *unique_invoke(const void *state, kelp_op_args *args) {
     const unique_plan *p = args->plan;
     const kelp_tensor *y = kelp_ops_out(args, 0);
+    KELP_ASSERT(p->found <= p->count && p->data == args->inputs[0]->data);
     size_t slice = (size_t)p->inner * p->size;
     (void)state;
     for (int64_t o = 0; o < p->outer && y != NULL && slice > 0; o++)

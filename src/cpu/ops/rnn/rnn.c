@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operators RNN, GRU and LSTM, and com.microsoft DynamicQuantizeLSTM, whose integers are taken
- * as the numbers they stand for. Constant weights are packed once, when the engine is made.
- * float16 and bfloat16 are computed as floats. Source: ONNX operator specification.
+ * The operators RNN, GRU and LSTM, and com.microsoft DynamicQuantizeLSTM, whose weights are
+ * dequantized. Constant weights are packed when the engine is created. float16 and bfloat16 are
+ * computed as floats. Source: ONNX operator specification.
  */
+#include "base/assert.h"
 #include "cpu/ops/operand.h"
 #include "cpu/ops/rnn/rnn.h"
 
@@ -22,8 +23,9 @@ typedef struct rnn_state {
 
 typedef struct rnn_plan {
     kelp_rnn rnn;
-    bool plain, moved; /* moved: weights are copied to where loops can read them */
-    size_t x_turned, packed, scratch, in_at[8], out_at[3];
+    bool plain;          /* weights are read in the layout of the operator */
+    bool copies_weights; /* weights are misaligned and copied first */
+    size_t x_copy, packed, scratch, in_at[8], out_at[3]; /* offsets in scratch memory */
 } rnn_plan;
 
 enum { X, W, R, BIAS, LENGTHS, H, C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
@@ -35,7 +37,7 @@ static kelp_rnn_kind kind_of(const kelp_node *node) {
     return variant == KELP_VARIANT_GRU ? KELP_GRU : KELP_RNN;
 }
 
-/* DynamicQuantizeLSTM: weights of 8 bits, transposed: [directions, inputs, gates * hidden]. */
+/* Returns true for DynamicQuantizeLSTM, with 8-bit weights [directions, inputs, gates * hidden]. */
 static bool is_quantized(const kelp_node *node) {
     return kelp_op_variant_of(node) == KELP_VARIANT_LSTM_INT8;
 }
@@ -45,13 +47,15 @@ typedef struct pack_sizes {
     size_t w, r_first, r_rest; /* floats of one direction */
 } pack_sizes;
 
+/* Computes the sizes of the packed weights; false on overflow. */
 static bool sizes_of(const kelp_rnn *rnn, pack_sizes *out, size_t *out_all) {
     const kelp_simd *simd = kelp_simd_get();
     int64_t width = rnn->gates * rnn->hidden,
             first = rnn->kind == KELP_GRU ? 2 * rnn->hidden : width;
+    KELP_ASSERT(rnn->gates >= 1 && rnn->gates <= 4 && rnn->directions >= 1);
     size_t each;
     out->r_rest = 0;
-    if (rnn->quantizes) { /* two floats a column, and bytes in panels */
+    if (rnn->quantizes) { /* two floats for each column, and bytes in panels */
         int64_t panel = 2 * simd->tile_columns, columns = (width + panel - 1) / panel * panel;
         out->r_first = 2 * (size_t)width + (size_t)(rnn->hidden * (columns / 4));
         return kelp_gemm_packed_size(simd, rnn->inputs, width, &out->w) &&
@@ -90,7 +94,8 @@ static int64_t byte_at(const kelp_tensor *q, int64_t index) {
                                : ((const uint8_t *)q->data)[index];
 }
 
-/* (q - zero) * scale; both are one a direction, or one a column of each. */
+/* Packs (q - zero) * scale. Scales and zero points are one for each direction, or for each column
+ * of each direction. */
 static void pack_integers(const kelp_rnn *rnn, const kelp_tensor *q, const kelp_tensor *scale,
                           const kelp_tensor *zero, int64_t direction, int64_t rows, float *to) {
     int64_t columns = rnn->gates * rnn->hidden, width = kelp_simd_get()->tile_columns;
@@ -108,7 +113,7 @@ static void pack_integers(const kelp_rnn *rnn, const kelp_tensor *q, const kelp_
             }
 }
 
-/* Bytes without sign, so that both types go one way. */
+/* Packs bytes as unsigned, with their scales and zero points. */
 static void pack_bytes(const kelp_rnn *rnn, const kelp_tensor *q, const kelp_tensor *scale,
                        const kelp_tensor *zero, int64_t direction, float *to) {
     int64_t n = rnn->hidden, columns = rnn->gates * n, panel = 2 * kelp_simd_get()->tile_columns;
@@ -160,7 +165,8 @@ static bool is_byte(const kelp_tensor *tensor) {
     return kelp_ops_is_byte(tensor->dtype);
 }
 
-/* Weights of 8 bits, with scales and zeros of one a direction or one a column. */
+/* Returns true if the weights have 8 bits, with scales and zero points for each direction or for
+ * each column. */
 static bool are_parameters(const kelp_tensor *const *in, const kelp_tensor *w) {
     int64_t each = w->shape[0] * w->shape[2];
     for (int i = W_SCALE; i <= R_ZERO; i++) {
@@ -187,7 +193,7 @@ static kelp_status *rnn_create(const kelp_node *node, const kelp_op_env *env, vo
     char layout[KELP_OP_LAYOUT_MAX + 1];
     kelp_op_packing packing = {
         .layout = layout, .inputs = 1u << W | 1u << R, .replaces = 1u << W | 1u << R};
-    void *room = NULL;
+    void *memory = NULL;
     size_t all;
     if (w == NULL || r == NULL || kelp_tensor_bytes(w) == 0 || w->rank != 3 || r->rank != 3 ||
         (quantized && !are_parameters(in, w)))
@@ -200,17 +206,17 @@ static kelp_status *rnn_create(const kelp_node *node, const kelp_op_env *env, vo
     if (rnn.directions > 2 || w->shape[row] != rnn.gates * rnn.hidden ||
         r->shape[0] != w->shape[0] || r->shape[row] != w->shape[row] ||
         !sizes_of(&rnn, &sizes, &all) || !kelp_size_mul(all, sizeof(float), &packing.size_bytes))
-        return NULL; /* reshape says what is wrong */
+        return NULL; /* not packed; reshape reports errors */
     kelp_allocator allocator = kelp_op_env_allocator(env);
     kelp_op_pack_site site = kelp_op_env_pack_site(env);
     kelp_gemm_layout(kelp_simd_get(), quantized ? "qrnn" : "rnn", layout);
     KELP_TRY(KELP_NEW(allocator, rnn_state, &state));
     *out_state = state;
-    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &state->packed, &room));
-    if (room != NULL && quantized)
-        pack_quantized(&rnn, in, room);
-    else if (room != NULL)
-        pack(&rnn, w->data, r->data, room);
+    KELP_TRY(kelp_op_pack(&site, allocator, &packing, &state->packed, &memory));
+    if (memory != NULL && quantized)
+        pack_quantized(&rnn, in, memory);
+    else if (memory != NULL)
+        pack(&rnn, w->data, r->data, memory);
     return NULL;
 }
 
@@ -248,12 +254,12 @@ static kelp_status *function_of(const kelp_node *node, const kelp_string *name, 
             *out = (kelp_rnn_act){(kelp_rnn_function)i, functions[i].alpha, functions[i].beta};
             return NULL;
         }
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': activation '%.*s' is unknown",
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': activation '%.*s' is not supported",
                       kelp_node_op_type(node), (int)KELP_MIN(name->length, (size_t)64), name->data);
 }
 
 static kelp_status *read_activations(const kelp_node *node, kelp_rnn *rnn) {
-    static const kelp_rnn_function usual[3][3] = {
+    static const kelp_rnn_function defaults[3][3] = {
         [KELP_RNN] = {KELP_RNN_TANH, KELP_RNN_TANH, KELP_RNN_TANH},
         [KELP_GRU] = {KELP_RNN_SIGMOID, KELP_RNN_TANH, KELP_RNN_TANH},
         [KELP_LSTM] = {KELP_RNN_SIGMOID, KELP_RNN_TANH, KELP_RNN_TANH}};
@@ -269,7 +275,7 @@ static kelp_status *read_activations(const kelp_node *node, kelp_rnn *rnn) {
     for (size_t d = 0; d < (size_t)rnn->directions; d++)
         for (size_t i = 0; i < each; i++) {
             kelp_rnn_act *act = &rnn->acts[d][i];
-            *act = (kelp_rnn_act){usual[rnn->kind][i], 0, 0};
+            *act = (kelp_rnn_act){defaults[rnn->kind][i], 0, 0};
             if (count != 0)
                 KELP_TRY(function_of(node, &names[d * each + i], act));
             if (functions[act->function].takes_alpha && a < alpha_count)
@@ -287,7 +293,9 @@ static kelp_status *read_attributes(const kelp_node *node, kelp_rnn *rnn) {
     rnn->directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
     rnn->backward = strcmp(direction, "reverse") == 0;
     if (rnn->directions == 1 && !rnn->backward && strcmp(direction, "forward") != 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': direction '%s' is unknown",
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator '%s': attribute 'direction' is '%s': expected 'forward', "
+                          "'reverse' or 'bidirectional'",
                           kelp_node_op_type(node), direction);
     rnn->linear_before_reset = kelp_node_attr_i64(node, "linear_before_reset", 0) != 0;
     rnn->input_forget = kelp_node_attr_i64(node, "input_forget", 0) != 0;
@@ -316,20 +324,26 @@ static kelp_status *check_shapes(const kelp_op_args *args, const kelp_rnn *rnn, 
         memcpy(r + 1, (int64_t[2]){rnn->hidden, width}, 2 * sizeof *r);
     }
     if (!has_shape(args->inputs[W], 3, w))
-        return kelp_ops_bad_shapes(args, x, args->inputs[W], "the weights do not fit");
+        return kelp_ops_bad_shapes(args, x, args->inputs[W],
+                                   "the shape of the weights does not match");
     if (!has_shape(args->inputs[R], 3, r))
-        return kelp_ops_bad_shapes(args, x, args->inputs[R], "the recurrent weights do not fit");
+        return kelp_ops_bad_shapes(args, x, args->inputs[R],
+                                   "the shape of the recurrent weights does not match");
     if (!has_shape(kelp_ops_in(args, BIAS), 2, (int64_t[2]){rnn->directions, 2 * width}))
-        return kelp_ops_bad_shapes(args, x, args->inputs[BIAS], "the bias does not fit");
+        return kelp_ops_bad_shapes(args, x, args->inputs[BIAS],
+                                   "the shape of the bias does not match");
     if (lengths != NULL &&
         (lengths->dtype != KELP_I32 || !has_shape(lengths, 1, (int64_t[1]){rnn->batch})))
         return kelp_ops_bad_shapes(args, x, lengths, "expected an int32 length for each sequence");
     if (!has_shape(kelp_ops_in(args, H), 3, states))
-        return kelp_ops_bad_shapes(args, x, args->inputs[H], "the initial state does not fit");
+        return kelp_ops_bad_shapes(args, x, args->inputs[H],
+                                   "the shape of the initial state does not match");
     if (!has_shape(kelp_ops_in(args, C), 3, states))
-        return kelp_ops_bad_shapes(args, x, args->inputs[C], "the initial cell does not fit");
+        return kelp_ops_bad_shapes(args, x, args->inputs[C],
+                                   "the shape of the initial cell state does not match");
     if (!has_shape(kelp_ops_in(args, PEEPHOLES), 2, (int64_t[2]){rnn->directions, 3 * rnn->hidden}))
-        return kelp_ops_bad_shapes(args, x, args->inputs[PEEPHOLES], "the peepholes do not fit");
+        return kelp_ops_bad_shapes(args, x, args->inputs[PEEPHOLES],
+                                   "the shape of the peephole weights does not match");
     return NULL;
 }
 
@@ -353,8 +367,8 @@ static kelp_status *set_outputs(kelp_op_args *args, kelp_rnn *rnn, bool batch_fi
     return kelp_ops_set(args, 2, dtype, 3, states);
 }
 
-/* A constant that lies at an address where loops cannot read it. */
-static bool lies_badly(const kelp_tensor *tensor, size_t size) {
+/* Returns true if the data of a constant is not aligned to its elements. */
+static bool is_misaligned(const kelp_tensor *tensor, size_t size) {
     return ((uintptr_t)tensor->data & (size - 1)) != 0;
 }
 
@@ -369,19 +383,19 @@ static kelp_status *reserve(kelp_op_args *args, rnn_plan *p, bool packed, bool b
     for (int32_t i = 0; i < 3 && dtype != KELP_F64; i++)
         KELP_TRY(kelp_ops_plan_f32(args, kelp_ops_out(args, i), &p->out_at[i]));
     if (batch_first || p->rnn.quantizes)
-        KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[X]), size, &p->x_turned));
+        KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[X]), size, &p->x_copy));
     if (!sizes_of(&p->rnn, &sizes, &all))
         all = SIZE_MAX;
-    bool badly = !p->rnn.quantizes &&
-                 (lies_badly(args->inputs[W], size) || lies_badly(args->inputs[R], size));
-    for (int i = W; i <= R && dtype == KELP_F64 && badly; i++)
+    bool misaligned = !p->rnn.quantizes && (is_misaligned(args->inputs[W], size) ||
+                                            is_misaligned(args->inputs[R], size));
+    for (int i = W; i <= R && dtype == KELP_F64 && misaligned; i++)
         KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[i]), size, &p->in_at[i]));
-    p->moved = dtype == KELP_F64 && badly;
-    /* weights that are read a few times are not worth a copy */
+    p->copies_weights = dtype == KELP_F64 && misaligned;
+    /* packing is not profitable for weights that are read a few times */
     p->plain = !packed && !p->rnn.quantizes && p->rnn.steps * p->rnn.batch <= 8 &&
-               (dtype != KELP_F32 || !badly);
+               (dtype != KELP_F32 || !misaligned);
     if (!packed && dtype != KELP_F64 && !p->plain)
-        KELP_TRY(kelp_ops_scratch(args, 4, all, &p->packed)); /* 4 bytes a float */
+        KELP_TRY(kelp_ops_scratch(args, sizeof(float), all, &p->packed));
     if (!kelp_rnn_scratch(&p->rnn, &elements))
         elements = SIZE_MAX;
     return kelp_ops_scratch(args, (int64_t)size, elements, &p->scratch);
@@ -409,29 +423,33 @@ static kelp_status *rnn_reshape(const void *state, kelp_op_args *args) {
     if (rnn->quantizes && (x->dtype != KELP_F32 || args->input_count <= R_ZERO ||
                            !are_parameters(args->inputs, args->inputs[W])))
         return kelp_ops_bad_shapes(args, x, args->inputs[W],
-                                   "expected float inputs, weights of 8 bits, scales and zeros");
+                                   "expected float inputs, and 8-bit weights with scales and zero "
+                                   "points");
     KELP_TRY(set_outputs(args, rnn, batch_first));
     return reserve(args, p, state != NULL, batch_first);
 }
 
 /* ---- invoke ---- */
-static const void *turned(const kelp_op_args *args, const rnn_plan *p, const void *x, size_t size) {
+/* Copies `x` from batch first to steps first. */
+static const void *steps_first(const kelp_op_args *args, const rnn_plan *p, const void *x,
+                               size_t size) {
     const kelp_rnn *rnn = &p->rnn;
     int64_t shape[3] = {rnn->steps, rnn->batch, rnn->inputs};
     int64_t to[3] = {rnn->batch * rnn->inputs, rnn->inputs, 1};
     int64_t from[3] = {rnn->inputs, rnn->steps * rnn->inputs, 1};
-    void *out = kelp_ops_scratch_at(args, p->x_turned);
+    void *out = kelp_ops_scratch_at(args, p->x_copy);
     kelp_ops_copy(args->env, size, 3, shape, out, to, x, from);
     return out;
 }
 
+/* Returns the elements of an input in the type of the run; NULL if it is omitted. */
 static const void *operand(const kelp_op_args *args, const rnn_plan *p, int32_t index) {
     const kelp_tensor *tensor = kelp_ops_in(args, index);
     if (tensor == NULL)
         return NULL;
     if (tensor->dtype != KELP_F64)
         return kelp_ops_get_f32(args, tensor, p->in_at[index]);
-    if (!p->moved || (index != W && index != R))
+    if (!p->copies_weights || (index != W && index != R))
         return tensor->data;
     return memcpy(kelp_ops_scratch_at(args, p->in_at[index]), tensor->data,
                   kelp_tensor_bytes(tensor));
@@ -483,7 +501,7 @@ static void use_weights(const rnn_state *state, const kelp_op_args *args, const 
     }
 }
 
-/* Where floats for output `i` go: the tensor, or scratch memory to be converted from. */
+/* Returns memory for the floats of output `i`: the tensor, or scratch memory that is converted. */
 static float *float_output(const kelp_op_args *args, const rnn_plan *p, int32_t i) {
     return args->outputs[i]->dtype == KELP_F32 ? args->outputs[i]->data
                                                : kelp_ops_scratch_at(args, p->out_at[i]);
@@ -494,14 +512,16 @@ static kelp_status *rnn_invoke(const void *state, kelp_op_args *args) {
     bool wide = args->inputs[X]->dtype == KELP_F64;
     kelp_rnn_data data = {.scratch = kelp_ops_scratch_at(args, p->scratch)};
     void *outs[3] = {0};
+    KELP_ASSERT(p->rnn.directions == 1 || p->rnn.directions == 2);
+    KELP_ASSERT(args->inputs[X]->shape[2] == p->rnn.inputs);
     KELP_TRY(check_lengths(args, &p->rnn));
     data.x = operand(args, p, X);
     if (kelp_node_attr_i64(args->node, "layout", 0) != 0)
-        data.x = turned(args, p, data.x, wide ? 8 : 4);
+        data.x = steps_first(args, p, data.x, wide ? 8 : 4);
     if (p->rnn.quantizes) {
-        kelp_rnn_quantize(data.x, kelp_ops_scratch_at(args, p->x_turned),
+        kelp_rnn_quantize(data.x, kelp_ops_scratch_at(args, p->x_copy),
                           kelp_tensor_elements(args->inputs[X]));
-        data.x = kelp_ops_scratch_at(args, p->x_turned);
+        data.x = kelp_ops_scratch_at(args, p->x_copy);
     }
     use_weights(state, args, p, &data);
     data.bias = operand(args, p, BIAS);

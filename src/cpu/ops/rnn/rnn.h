@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RNN, GRU and LSTM: one description, and the steps over floats and doubles. Source: ONNX operator
- * specification; Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997; Cho et al., "Learning
- * Phrase Representations", 2014.
+ * Recurrent layers RNN, GRU and LSTM over floats and doubles. Source: ONNX operator specification;
+ * Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997; Cho et al., "Learning Phrase
+ * Representations", 2014.
  */
 #ifndef KELP_CPU_OPS_RNN_RNN_H_
 #define KELP_CPU_OPS_RNN_RNN_H_
 
 #include "cpu/ops/kernel.h"
 
+/* The type of layer. */
 typedef enum kelp_rnn_kind { KELP_RNN, KELP_GRU, KELP_LSTM } kelp_rnn_kind;
 
+/* An activation function. */
 typedef enum kelp_rnn_function {
     KELP_RNN_TANH,
     KELP_RNN_SIGMOID,
@@ -25,34 +27,36 @@ typedef enum kelp_rnn_function {
     KELP_RNN_SOFTPLUS
 } kelp_rnn_function;
 
+/* An activation with its parameters. */
 typedef struct kelp_rnn_act {
     kelp_rnn_function function;
     float alpha, beta;
 } kelp_rnn_act;
 
+/* The configuration and shapes of a layer. */
 typedef struct kelp_rnn {
     kelp_rnn_kind kind;
     int64_t steps, batch, inputs, hidden, directions;
     int64_t gates; /* 1, 3 or 4; weights have gates * hidden rows */
-    bool backward; /* the first direction */
+    bool backward; /* the first direction runs backward */
     bool linear_before_reset, input_forget;
-    bool quantizes; /* inputs, and each step's state, go through 8 bits on their way to the weights
+    bool quantizes; /* inputs and states are rounded to 8 bits before the multiplication by weights
                      */
-    float clip;     /* 0: none */
+    float clip;     /* 0: no clipping */
     kelp_rnn_act acts[2][3];
     int64_t y_step, y_direction, y_batch; /* strides */
-    int64_t h_direction, h_batch;         /* of states, given and left */
+    int64_t h_direction, h_batch;         /* strides of initial and final states */
 } kelp_rnn;
 
-/* Operands; elements are of the run's type. Weights of floats are packed
- * (kelp_gemm_pack_transposed): of W gates * hidden columns; of R the same, but for GRU first two
- * gates, then the third. Those of doubles lie as the operator has them. R of a run that quantizes:
- * a scale and a zero point for each column, as floats, then bytes in panels (byte_product). What is
- * NULL is left out. */
+/* Operands, with elements of the type of the run; NULL for omitted ones. Float weights are packed
+ * (kelp_gemm_pack_transposed): W with gates * hidden columns; R likewise, but of GRU the first two
+ * gates, then the third. Weights of doubles have the layout of the operator. R of a run that
+ * quantizes has a scale and a zero point for each column, as floats, then bytes in panels
+ * (byte_product). */
 typedef struct kelp_rnn_data {
     const void *x; /* [steps, batch, inputs] */
     const void *w[2], *r[2];
-    bool plain;       /* float weights lie as the operator has them: for a few rows, once */
+    bool plain;       /* float weights have the layout of the operator; for few rows */
     const void *bias; /* [directions, 2 * gates * hidden] */
     const int32_t *lengths;
     const void *h, *c;
@@ -61,10 +65,11 @@ typedef struct kelp_rnn_data {
     void *scratch;
 } kelp_rnn_data;
 
-/* What `quantizes` does to an array; y may be x. */
+/* Rounds an array to 8 bits, as `quantizes` does; y may be x. */
 void kelp_rnn_quantize(const float *x, float *y, int64_t count);
-/* Elements of scratch; false when that overflows. */
+/* Computes the elements of scratch memory; returns false on overflow. */
 bool kelp_rnn_scratch(const kelp_rnn *rnn, size_t *out_elements);
+/* Runs all steps of all directions. */
 void kelp_rnn_run_f32(const kelp_op_env *env, const kelp_rnn *rnn, const kelp_rnn_data *data);
 void kelp_rnn_run_f64(const kelp_op_env *env, const kelp_rnn *rnn, const kelp_rnn_data *data);
 

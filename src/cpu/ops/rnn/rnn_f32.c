@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* To the nearest whole number, ties to even, below 2^22: in place of a call of rintf. */
+/* Rounds to nearest, ties to even, for magnitudes below 2^22; faster than rintf. */
 #define KELP_ROUND(x) (((x) + 0x1.8p23f) - 0x1.8p23f)
 
 #define REAL float
@@ -21,15 +21,15 @@ bool kelp_rnn_scratch(const kelp_rnn *rnn, size_t *out_elements) {
            kelp_size_mul(big, (size_t)rnn->directions, out_elements);
 }
 
-/* To the nearest of 256 numbers between the least and the most, zero among them, and back. */
+/* Rounds to the nearest of 256 values from the minimum to the maximum, 0 included. */
 void kelp_rnn_quantize(const float *x, float *y, int64_t count) {
-    float least = 0, most = 0;
+    float min = 0, max = 0;
     for (int64_t i = 0; i < count; i++) {
-        least = x[i] < least ? x[i] : least;
-        most = x[i] > most ? x[i] : most;
+        min = x[i] < min ? x[i] : min;
+        max = x[i] > max ? x[i] : max;
     }
-    float scale = most == least ? 1.0f : (most - least) / 255.0f;
-    float zero = KELP_ROUND(-least / scale);
+    float scale = max == min ? 1.0f : (max - min) / 255.0f;
+    float zero = KELP_ROUND(-min / scale);
     zero = zero > 255.0f ? 255.0f : zero;
     for (int64_t i = 0; i < count; i++) {
         float v = KELP_ROUND(x[i] / scale) + zero;
@@ -42,7 +42,7 @@ static void quantize(const float *x, float *y, int64_t count) {
     kelp_rnn_quantize(x, y, count);
 }
 
-/* All rows of states times R of bytes, and what the inputs gave. */
+/* Multiplies all rows of states by R of bytes, and adds the projected inputs. */
 static void byte_matrix(const kelp_rnn *rnn, const float *a, const void *r, const float *residual,
                         float *c) {
     int64_t k = rnn->hidden, n = rnn->gates * k;
@@ -69,7 +69,7 @@ static float one(const kelp_rnn_act *act, float x) {
         return act->alpha * tanhf(act->beta * x);
     case KELP_RNN_HARD_SIGMOID:
         x = act->alpha * x + act->beta;
-        return x < 0 ? 0.0f : x > 1 ? 1.0f : x; /* a NaN stays one */
+        return x < 0 ? 0.0f : x > 1 ? 1.0f : x; /* preserves NaN */
     case KELP_RNN_ELU:
         return x >= 0 ? x : act->alpha * expm1f(x);
     case KELP_RNN_SOFTSIGN:
@@ -106,7 +106,7 @@ static void project(const kelp_op_env *env, const struct rnn_pass *passes, int64
 
 #include "cpu/ops/rnn/rnn.inc"
 
-/* The same of weights as they lie, a dot product each. */
+/* Computes the same for weights in the layout of the operator, by dot products. */
 static void plain_matrix(const float *a, int64_t lda, const void *w, int64_t m, int64_t n,
                          int64_t k, const float *bias, const float *residual, float *c,
                          int64_t ldc) {
@@ -120,7 +120,7 @@ static void plain_matrix(const float *a, int64_t lda, const void *w, int64_t m, 
     }
 }
 
-/* C = A · W (+ bias, + residual); `residual` has C's stride. */
+/* Computes C = A · W (+ bias, + residual); `residual` has C's stride. */
 static void matrix(const struct rnn_pass *pass, const float *a, int64_t lda, const void *w,
                    int64_t m, int64_t n, int64_t k, const float *bias, const float *residual,
                    float *c, int64_t ldc) {
@@ -153,7 +153,7 @@ static const void *r_part(const struct rnn_pass *pass, const void *r) {
     return (const float *)r + floats;
 }
 
-/* The inputs' share of every step at once. */
+/* Multiplies the inputs of all steps by W. */
 static void project(const kelp_op_env *env, const struct rnn_pass *passes, int64_t count) {
     kelp_gemm jobs[2];
     for (int64_t d = 0; d < count; d++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recurrent layers over doubles, which no model hurries. */
+/* Recurrent layers over doubles, by plain loops. */
+#include "base/assert.h"
 #include "cpu/ops/rnn/rnn.h"
 
 #include <math.h>
@@ -23,12 +24,14 @@ static void matrix(const struct rnn_pass *pass, const double *a, int64_t lda, co
 }
 
 static void quantize(const double *x, double *y, int64_t count) {
-    memcpy(y, x, (size_t)count * sizeof *y); /* no operator quantizes doubles */
+    (void)x, (void)y, (void)count;
+    KELP_ASSERT(false); /* no operator quantizes doubles */
 }
 
 static void byte_matrix(const kelp_rnn *rnn, const double *a, const void *r, const double *residual,
                         double *c) {
     (void)rnn, (void)a, (void)r, (void)residual, (void)c;
+    KELP_ASSERT(false);
 }
 
 static double one(const kelp_rnn_act *act, double x) {
@@ -39,7 +42,7 @@ static double one(const kelp_rnn_act *act, double x) {
     case KELP_RNN_SIGMOID:
         return 1.0 / (1.0 + exp(-x));
     case KELP_RNN_RELU:
-        return x < 0 ? 0.0 : x; /* here and below a NaN stays one */
+        return x < 0 ? 0.0 : x; /* here and below, NaN is preserved */
     case KELP_RNN_AFFINE:
         return alpha * x + beta;
     case KELP_RNN_LEAKY_RELU:

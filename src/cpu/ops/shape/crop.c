@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CenterCropPad, and Col2Im, which adds columns of blocks up to an image. Source: ONNX operator
- * specification, CenterCropPad-18 and Col2Im-18. */
+/* CenterCropPad and Col2Im. Source: ONNX operator specification, CenterCropPad-18 and Col2Im-18. */
+#include "base/assert.h"
+#include "cpu/ops/conv/window.h"
 #include "cpu/ops/kernel.h"
 #include "operator/window.h"
 #include "tensor/real.h"
 
 /* ---- CenterCropPad ---- */
 static kelp_status *center_reshape(const void *state, kelp_op_args *args) {
-    int64_t shape[KELP_MAX_RANK], wanted[KELP_MAX_RANK];
+    int64_t shape[KELP_MAX_RANK], requested[KELP_MAX_RANK];
     const int64_t *axes = NULL;
     size_t count = 0;
     (void)state;
@@ -17,15 +18,15 @@ static kelp_status *center_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_type(args, x->dtype);
     if (kelp_ops_defer(args, 1))
         return NULL;
-    KELP_TRY(kelp_ops_i64s(args, args->inputs[1], wanted, KELP_MAX_RANK, &count));
+    KELP_TRY(kelp_ops_i64s(args, args->inputs[1], requested, KELP_MAX_RANK, &count));
     size_t axis_count = kelp_node_attr_i64s(args->node, "axes", &axes);
     if (count != (axis_count > 0 ? axis_count : (size_t)x->rank))
-        return kelp_ops_bad_shapes(args, x, args->inputs[1], "expected one extent for each axis");
+        return kelp_ops_bad_shapes(args, x, args->inputs[1], "expected one size for each axis");
     memcpy(shape, x->shape, sizeof shape);
     for (size_t i = 0; i < count; i++) {
         int32_t axis = 0;
         KELP_TRY(kelp_ops_axis(args, axis_count > 0 ? axes[i] : (int64_t)i, x->rank, &axis));
-        shape[axis] = wanted[i];
+        shape[axis] = requested[i];
     }
     return kelp_ops_set(args, 0, x->dtype, x->rank, shape);
 }
@@ -37,6 +38,7 @@ static kelp_status *center_invoke(const void *state, kelp_op_args *args) {
     int64_t source = 0, target = 0, count = 1;
     bool padded = false;
     (void)state;
+    KELP_ASSERT(x->rank == y->rank && x->dtype == y->dtype);
     kelp_ops_strides(x->rank, x->shape, from);
     kelp_ops_strides(y->rank, y->shape, to);
     for (int32_t i = 0; i < x->rank; i++) {
@@ -56,35 +58,31 @@ static kelp_status *center_invoke(const void *state, kelp_op_args *args) {
 KELP_KERNEL(CenterCropPad, 0, 0, 1, center_reshape, center_invoke);
 
 /* ---- Col2Im ---- */
-#define MOST_AXES 6
+#define MAX_AXES 6 /* spatial axes */
 
 typedef struct col2im_plan {
     int32_t axes;
-    int64_t image[MOST_AXES], block[MOST_AXES], stride[MOST_AXES], dilation[MOST_AXES];
-    int64_t before[MOST_AXES], blocks[MOST_AXES];
+    int64_t image[MAX_AXES], block[MAX_AXES], stride[MAX_AXES], dilation[MAX_AXES];
+    int64_t before[MAX_AXES], blocks[MAX_AXES];
     int64_t image_size, block_size, block_count;
     size_t sums_offset;
     const kelp_op_args *args;
 } col2im_plan;
 
-static int64_t list_at(const kelp_op_args *args, const char *name, int32_t count, int32_t index,
-                       int64_t fallback) {
-    const int64_t *values = NULL;
-    return kelp_node_attr_i64s(args->node, name, &values) == (size_t)count ? values[index]
-                                                                           : fallback;
-}
-
 static kelp_status *col2im_axis(col2im_plan *p, const kelp_op_args *args, int32_t i) {
-    const int64_t most = (int64_t)1 << 40;
-    p->stride[i] = list_at(args, "strides", p->axes, i, 1);
-    p->dilation[i] = list_at(args, "dilations", p->axes, i, 1);
-    p->before[i] = list_at(args, "pads", 2 * p->axes, i, 0);
-    int64_t after = list_at(args, "pads", 2 * p->axes, i + p->axes, 0);
-    if (p->image[i] < 1 || p->block[i] < 1 || p->stride[i] < 1 || p->dilation[i] < 1 ||
-        p->before[i] < 0 || after < 0 || p->image[i] > most || p->before[i] > most ||
-        after > most || p->block[i] > most / p->dilation[i])
-        return kelp_ops_bad_shapes(args, args->inputs[0], NULL,
-                                   "extents, strides, dilations or pads are out of range");
+    const int64_t max = (int64_t)1 << 40;
+    const kelp_window_range steps = {1, max}, pads = {0, max};
+    size_t axes = (size_t)p->axes, axis_index = (size_t)i;
+    int64_t after = 0;
+    p->stride[i] = p->dilation[i] = 1;
+    KELP_TRY(kelp_window_attr(args, "strides", axes, axis_index, steps, &p->stride[i]));
+    KELP_TRY(kelp_window_attr(args, "dilations", axes, axis_index, steps, &p->dilation[i]));
+    KELP_TRY(kelp_window_attr(args, "pads", 2 * axes, axis_index, pads, &p->before[i]));
+    KELP_TRY(kelp_window_attr(args, "pads", 2 * axes, axis_index + axes, pads, &after));
+    if (p->image[i] < 1 || p->image[i] > max || p->block[i] < 1 ||
+        p->block[i] > max / p->dilation[i])
+        return kelp_ops_bad_shapes(args, args->inputs[1], args->inputs[2],
+                                   "a size of the image or of the block is out of range");
     kelp_window_axis axis = {p->image[i],    p->block[i],  p->stride[i],
                              p->dilation[i], p->before[i], after};
     if (!kelp_window_output(&axis, KELP_AUTO_PAD_NOTSET, false, &p->blocks[i]))
@@ -108,20 +106,20 @@ static kelp_status *col2im_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_type(args, x->dtype);
     if (kelp_ops_defer(args, 1) || kelp_ops_defer(args, 2))
         return NULL;
-    KELP_TRY(kelp_ops_i64s(args, args->inputs[1], p->image, MOST_AXES, &count));
-    KELP_TRY(kelp_ops_i64s(args, args->inputs[2], p->block, MOST_AXES, &block_count));
+    KELP_TRY(kelp_ops_i64s(args, args->inputs[1], p->image, MAX_AXES, &count));
+    KELP_TRY(kelp_ops_i64s(args, args->inputs[2], p->block, MAX_AXES, &block_count));
     p->axes = (int32_t)count;
     p->image_size = p->block_size = p->block_count = 1;
     if (count == 0 || count != block_count || x->rank != 3)
         return kelp_ops_bad_shapes(args, x, args->inputs[1],
-                                   "expected [N, channels x block, blocks] and as many extents of "
-                                   "the image as of the block");
+                                   "expected [N, channels x block, blocks] and the same number of "
+                                   "sizes of the image and of the block");
     for (int32_t i = 0; i < p->axes; i++) {
         KELP_TRY(col2im_axis(p, args, i));
         shape[i + 2] = p->image[i];
     }
     if (x->shape[1] % p->block_size != 0 || x->shape[2] != p->block_count)
-        return kelp_ops_bad_shapes(args, x, NULL, "the columns do not fit the blocks");
+        return kelp_ops_bad_shapes(args, x, NULL, "the columns do not match the blocks");
     shape[0] = x->shape[0];
     shape[1] = x->shape[1] / p->block_size;
     KELP_TRY(kelp_ops_set(args, 0, x->dtype, p->axes + 2, shape));
@@ -131,10 +129,10 @@ static kelp_status *col2im_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_scratch(args, sums, sizeof(double), &p->sums_offset);
 }
 
-/* Adds the row of one position in the block, over all blocks, to the image. */
+/* Adds the row of one position in the block, for all blocks, to the image. */
 static void add_row(const col2im_plan *p, int64_t tap, int64_t from, double *sums) {
     const kelp_tensor *x = p->args->inputs[0];
-    int64_t offset[MOST_AXES], last = p->axes - 1;
+    int64_t offset[MAX_AXES], last = p->axes - 1;
     for (int32_t i = p->axes - 1; i >= 0; i--) {
         offset[i] = tap % p->block[i] * p->dilation[i] - p->before[i];
         tap /= p->block[i];
@@ -177,6 +175,8 @@ static kelp_status *col2im_invoke(const void *state, kelp_op_args *args) {
     col2im_plan *p = args->plan;
     const kelp_tensor *y = args->outputs[0];
     (void)state;
+    KELP_ASSERT(args->inputs[0]->shape[2] == p->block_count);
+    KELP_ASSERT(y->shape[1] * p->block_size == args->inputs[0]->shape[1]);
     p->args = args;
     if (kelp_tensor_elements(y) > 0)
         kelp_op_parallel(args->env, y->shape[0] * y->shape[1],

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gather and scatter by element and by tuple of indices. Indices from -extent to extent - 1; others
- * fail the invoke. Source: ONNX operator specification. */
+/* Gather and scatter by element and by tuple of indices. Invoke fails for an index outside
+ * [-dimension, dimension). Source: ONNX operator specification. */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
 #include <math.h>
 
-static kelp_status *bad_index(const kelp_op_args *args, int64_t index, int64_t extent) {
+static kelp_status *bad_index(const kelp_op_args *args, int64_t index, int64_t dim) {
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "operator '%s': index %lld is outside an axis of %lld elements",
-                      kelp_node_op_type(args->node), (long long)index, (long long)extent);
+                      "operator '%s': index %lld is out of range: the dimension is %lld",
+                      kelp_node_op_type(args->node), (long long)index, (long long)dim);
 }
 
 static int64_t read_index(const kelp_tensor *indices, int64_t i) {
+    KELP_ASSERT(indices->dtype == KELP_I32 || indices->dtype == KELP_I64);
     return indices->dtype == KELP_I32 ? ((const int32_t *)indices->data)[i]
                                       : ((const int64_t *)indices->data)[i];
 }
@@ -34,19 +36,20 @@ static kelp_status *gather_elements_reshape(const void *state, kelp_op_args *arg
     const kelp_tensor *x = args->inputs[0], *indices = args->inputs[1];
     KELP_TRY(kelp_ops_axis(args, kelp_node_attr_i64(args->node, "axis", 0), x->rank, &axis));
     if (x->rank != indices->rank)
-        return kelp_ops_bad_shapes(args, x, indices, "ranks differ");
+        return kelp_ops_bad_shapes(args, x, indices, "the ranks differ");
     for (int32_t i = 0; i < x->rank; i++)
         if (i != axis && indices->shape[i] > x->shape[i])
             return kelp_ops_bad_shapes(args, x, indices, "the indices are larger than the data");
     return kelp_ops_set(args, 0, x->dtype, indices->rank, indices->shape);
 }
 
-/* Offset in `x` of element `k` of `indices`, whose coordinate along `axis` is replaced by the
- * index. */
+/* Computes the offset in `x` of element `k` of `indices`, whose coordinate along `axis` is replaced
+ * by the index. */
 static kelp_status *element_offset(const kelp_op_args *args, const kelp_tensor *x,
                                    const kelp_tensor *indices, int32_t axis, int64_t k,
                                    int64_t *out) {
     int64_t rest = k, stride = 1, at = 0;
+    KELP_ASSERT(x->rank == indices->rank && axis >= 0 && axis < x->rank);
     for (int32_t i = x->rank - 1; i >= 0; i--) {
         int64_t c = rest % indices->shape[i];
         rest /= indices->shape[i];
@@ -80,7 +83,7 @@ static kelp_status *gather_elements_invoke(const void *state, kelp_op_args *args
 }
 KELP_KERNEL(GatherElements, 0, 0, 1, gather_elements_reshape, gather_elements_invoke);
 
-/* ---- how scattered values join what is there ---- */
+/* ---- reductions of scattered values with the elements of the data ---- */
 typedef enum join { JOIN_SET, JOIN_ADD, JOIN_MUL, JOIN_MIN, JOIN_MAX } join;
 
 static kelp_status *read_join(const kelp_op_args *args, join *out) {
@@ -93,8 +96,11 @@ static kelp_status *read_join(const kelp_op_args *args, join *out) {
                 return kelp_ops_bad_type(args, args->inputs[0]->dtype);
             return NULL;
         }
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': reduction '%s' is not known",
-                      kelp_node_op_type(args->node), name);
+    return KELP_ERROR(
+        KELP_INVALID_ARGUMENT,
+        "operator '%s': attribute 'reduction' is '%s': expected 'none', 'add', 'mul', "
+        "'min' or 'max'",
+        kelp_node_op_type(args->node), name);
 }
 
 #define JOIN(type, wide)                                            \
@@ -105,7 +111,7 @@ static kelp_status *read_join(const kelp_op_args *args, join *out) {
                       : how == JOIN_MIN ? KELP_MIN(a, b)            \
                                         : KELP_MAX(a, b);           \
     } while (0)
-/* Of 16-bit floats and bool, one at a time; of bool the sum is "or". */
+/* Joins elements of 16-bit floats and bool; the sum of bool is "or". */
 static void join_rare(join how, kelp_dtype dtype, void *to, const void *from) {
     float a, b;
     kelp_real_load_f32(dtype, to, 0, 1, &a);
@@ -117,7 +123,7 @@ static void join_rare(join how, kelp_dtype dtype, void *to, const void *from) {
     kelp_real_store_f32(dtype, to, 0, 1, &a);
 }
 
-/* Integers wrap. */
+/* Joins one element; integers wrap. */
 static void join_one(join how, kelp_dtype dtype, size_t size, void *to, const void *from) {
     if (how == JOIN_SET) {
         memcpy(to, from, size);
@@ -172,7 +178,7 @@ static kelp_status *scatter_elements_reshape(const void *state, kelp_op_args *ar
     if (x->rank != indices->rank || updates->rank != indices->rank || updates->dtype != x->dtype ||
         memcmp(updates->shape, indices->shape, (size_t)x->rank * sizeof *x->shape) != 0)
         return kelp_ops_bad_shapes(args, indices, updates,
-                                   "indices and updates must have one shape");
+                                   "indices and updates must have the same shape");
     for (int32_t i = 0; i < x->rank; i++)
         if (i != axis && indices->shape[i] > x->shape[i])
             return kelp_ops_bad_shapes(args, x, indices, "the indices are larger than the data");
@@ -201,17 +207,18 @@ KELP_KERNEL(ScatterElements, KELP_OP_INPLACE_0, 0, 0, scatter_elements_reshape,
             scatter_elements_invoke);
 
 /* ---- GatherND, ScatterND ---- */
-/* Offset in slices of the tuple at `tuple` over axes [first, first + depth) of x; the caller adds
- * the batch. */
+/* Computes the offset, in slices, of tuple `tuple` over axes [first, first + depth) of x, without
+ * the offset of the batch. */
 static kelp_status *tuple_offset(const kelp_op_args *args, const kelp_tensor *x, int32_t first,
                                  const kelp_tensor *indices, int64_t tuple, int64_t depth,
                                  int64_t *out) {
     int64_t at = 0;
+    KELP_ASSERT(first >= 0 && first + depth <= x->rank);
     for (int64_t i = 0; i < depth; i++) {
-        int64_t extent = x->shape[first + i], index = read_index(indices, tuple * depth + i);
-        if (index < -extent || index >= extent)
-            return bad_index(args, index, extent);
-        at = at * extent + (index < 0 ? index + extent : index);
+        int64_t dim = x->shape[first + i], index = read_index(indices, tuple * depth + i);
+        if (index < -dim || index >= dim)
+            return bad_index(args, index, dim);
+        at = at * dim + (index < 0 ? index + dim : index);
     }
     *out = at;
     return NULL;
@@ -225,11 +232,11 @@ static kelp_status *gather_nd_reshape(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0], *indices = args->inputs[1];
     int64_t depth = indices->rank > 0 ? indices->shape[indices->rank - 1] : 0;
     if (indices->rank < 1 || batch < 0 || batch >= indices->rank || depth < 1 ||
-        batch + depth > x->rank || indices->rank - 1 + x->rank - depth - batch > KELP_MAX_RANK)
-        return kelp_ops_bad_shapes(args, x, indices, "the indices do not fit the data");
+        depth > x->rank - batch || indices->rank - 1 + x->rank - depth - batch > KELP_MAX_RANK)
+        return kelp_ops_bad_shapes(args, x, indices, "the indices do not match the data");
     for (int64_t i = 0; i < batch; i++)
         if (x->shape[i] != indices->shape[i])
-            return kelp_ops_bad_shapes(args, x, indices, "the batch extents differ");
+            return kelp_ops_bad_shapes(args, x, indices, "the batch dimensions differ");
     for (int32_t i = 0; i < indices->rank - 1; i++)
         shape[rank++] = indices->shape[i];
     for (int64_t i = batch + depth; i < x->rank; i++)
@@ -267,12 +274,12 @@ static kelp_status *scatter_nd_reshape(const void *state, kelp_op_args *args) {
     if (indices->rank < 1 || depth < 1 || depth > x->rank || updates->dtype != x->dtype ||
         updates->rank != indices->rank - 1 + x->rank - depth)
         return kelp_ops_bad_shapes(args, indices, updates,
-                                   "indices and updates do not fit the data");
+                                   "indices and updates do not match the data");
     for (int32_t i = 0; i < updates->rank; i++) {
-        int64_t extent =
+        int64_t dim =
             i < indices->rank - 1 ? indices->shape[i] : x->shape[i - (indices->rank - 1) + depth];
-        if (updates->shape[i] != extent)
-            return kelp_ops_bad_shapes(args, indices, updates, "the updates do not fit the data");
+        if (updates->shape[i] != dim)
+            return kelp_ops_bad_shapes(args, indices, updates, "the updates do not match the data");
     }
     return kelp_ops_set_like(args, 0, x);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fused Lookup (indices, table[rows + 1, width]): a row of the table for each index; its last
- * row for an index outside. Attributes: wrap, negative indices count from the end; last_axis, the
- * indices' last axis, of extent 1, is the one that the row takes the place of. kelp_pass_lookup
- * makes it.
+ * row for an index that is out of range. Attributes: wrap, negative indices count from the end;
+ * last_axis, the row replaces the last axis of the indices, whose size is 1. kelp_pass_lookup
+ * creates it.
  */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 
 typedef struct lookup_plan {
-    int64_t rows, width; /* rows without the last */
+    int64_t rows, width; /* rows except the last */
     bool wrap;
     const kelp_op_args *args;
 } lookup_plan;
@@ -25,8 +26,9 @@ static kelp_status *lookup_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_type(args, table->dtype != KELP_F32 ? table->dtype : indices->dtype);
     if (table->rank != 2 || table->shape[0] < 1 || rank < 1 || rank > KELP_MAX_RANK ||
         (last && indices->shape[rank - 1] != 1))
-        return kelp_ops_bad_shapes(args, indices, table,
-                                   "expected a table of rows, and indices with a last axis of 1");
+        return kelp_ops_bad_shapes(
+            args, indices, table,
+            "expected a table of rows, and indices whose last dimension is 1");
     memcpy(shape, indices->shape, sizeof shape);
     shape[rank - 1] = table->shape[1];
     p->rows = table->shape[0] - 1;
@@ -55,6 +57,7 @@ static void lookup_range(void *userp, int64_t begin, int64_t end, int worker) {
 static kelp_status *lookup_invoke(const void *state, kelp_op_args *args) {
     lookup_plan *p = args->plan;
     (void)state;
+    KELP_ASSERT(p->rows >= 0 && p->rows == args->inputs[1]->shape[0] - 1);
     p->args = args;
     if (p->width > 0)
         kelp_op_parallel(args->env, kelp_tensor_elements(args->inputs[0]),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Concat, Split. Source: ONNX operator specification. */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 
 /* ---- Concat ---- */
@@ -16,10 +17,11 @@ static kelp_status *concat_reshape(const void *state, kelp_op_args *args) {
     for (int32_t i = 1; i < args->input_count; i++) {
         const kelp_tensor *next = args->inputs[i];
         if (next->rank != first->rank || next->dtype != first->dtype)
-            return kelp_ops_bad_shapes(args, first, next, "ranks or types differ");
+            return kelp_ops_bad_shapes(args, first, next, "the ranks or types differ");
         for (int32_t k = 0; k < first->rank; k++)
             if (k != axis && next->shape[k] != first->shape[k])
-                return kelp_ops_bad_shapes(args, first, next, "extents off the axis differ");
+                return kelp_ops_bad_shapes(args, first, next,
+                                           "dimensions other than the axis differ");
         if (!kelp_i64_add(shape[axis], next->shape[axis], &shape[axis]))
             return kelp_ops_bad_shapes(args, first, next, "the result is too large");
     }
@@ -42,6 +44,7 @@ static kelp_status *concat_invoke(const void *state, kelp_op_args *args) {
                       (char *)out->data + (size_t)(at * to[axis]) * size, to, x->data, from);
         at += x->shape[axis];
     }
+    KELP_ASSERT(at == out->shape[axis]);
     return NULL;
 }
 KELP_KERNEL(Concat, 0, 0, UINT32_MAX, concat_reshape, concat_invoke);
@@ -51,31 +54,31 @@ typedef struct split_plan {
     int32_t axis;
 } split_plan;
 
-/* Extent of part `index` along the axis. */
-static kelp_status *part_extent(kelp_op_args *args, int64_t total, int32_t index, int64_t *out) {
+/* Computes the size of part `index` along the axis. */
+static kelp_status *part_size(kelp_op_args *args, int64_t total, int32_t index, int64_t *out) {
     const kelp_tensor *sizes = kelp_ops_in(args, 1);
     const int64_t *list = NULL;
     size_t count = kelp_node_attr_i64s(args->node, "split", &list);
     if (sizes != NULL || count > 0) {
-        int64_t given = sizes != NULL ? kelp_tensor_elements(sizes) : (int64_t)count, sum = 0;
-        for (int64_t i = 0; i < given; i++) {
+        int64_t listed = sizes != NULL ? kelp_tensor_elements(sizes) : (int64_t)count, sum = 0;
+        for (int64_t i = 0; i < listed; i++) {
             int64_t part = sizes != NULL ? kelp_ops_read_i64(sizes, i) : list[i];
             if (part < 0 || !kelp_i64_add(sum, part, &sum))
                 sum = -1;
         }
-        if (given != args->output_count || sum != total)
+        if (listed != args->output_count || sum != total)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "Split: %lld sizes must add up to %lld for %d outputs",
-                              (long long)given, (long long)total, args->output_count);
+                              "operator 'Split': %lld sizes must add up to %lld for %d outputs",
+                              (long long)listed, (long long)total, args->output_count);
         *out = sizes != NULL ? kelp_ops_read_i64(sizes, index) : list[index];
         return NULL;
     }
     int64_t parts = kelp_node_attr_i64(args->node, "num_outputs", args->output_count);
     if (parts < args->output_count || parts < 1)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "Split: num_outputs is %lld, but there are %d outputs", (long long)parts,
-                          args->output_count);
-    int64_t each = (total + parts - 1) / parts;
+                          "operator 'Split': num_outputs is %lld, but there are %d outputs",
+                          (long long)parts, args->output_count);
+    int64_t each = total / parts + (total % parts != 0);
     *out = KELP_MAX(0, KELP_MIN(each, total - index * each));
     return NULL;
 }
@@ -95,7 +98,7 @@ static kelp_status *split_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_type(args, args->inputs[1]->dtype);
     memcpy(shape, x->shape, sizeof shape);
     for (int32_t i = 0; i < args->output_count; i++) {
-        KELP_TRY(part_extent(args, x->shape[p->axis], i, &shape[p->axis]));
+        KELP_TRY(part_size(args, x->shape[p->axis], i, &shape[p->axis]));
         KELP_TRY(kelp_ops_set(args, i, x->dtype, x->rank, shape));
     }
     return NULL;
@@ -110,12 +113,13 @@ static kelp_status *split_invoke(const void *state, kelp_op_args *args) {
     kelp_ops_strides(x->rank, x->shape, from);
     memcpy(shape, x->shape, sizeof shape);
     for (int32_t i = 0; i < args->output_count; i++) {
-        KELP_TRY(part_extent(args, x->shape[p->axis], i, &shape[p->axis]));
+        KELP_TRY(part_size(args, x->shape[p->axis], i, &shape[p->axis]));
         kelp_ops_strides(x->rank, shape, to);
         if (args->outputs[i] != NULL)
             kelp_ops_copy(args->env, size, x->rank, shape, args->outputs[i]->data, to,
                           (const char *)x->data + (size_t)(at * from[p->axis]) * size, from);
         at += shape[p->axis];
+        KELP_ASSERT(at <= x->shape[p->axis]);
     }
     return NULL;
 }

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tile, Expand: a tensor and each part of it repeated. What is repeated is made once in its place,
- * from the innermost axis on, and then copied as a whole; outer parts go to threads.
- * Source: ONNX operator specification.
+ * Tile, Expand. From the innermost axis on, each block is written once and then copied as a whole
+ * to its repetitions. Threads process blocks of the outer axes. Source: ONNX operator
+ * specification.
  */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 
-/* Axes; those that are not repeated are one with the axis before. */
+/* The repetition of a tensor. An axis that is not repeated is merged with the previous axis. */
 typedef struct job {
-    const kelp_op_env *env; /* NULL: on a thread of its own */
-    int32_t rank, outer;    /* axes before `outer` are shared among threads */
-    int64_t extents[KELP_MAX_RANK], repeats[KELP_MAX_RANK];
-    /* Behind axis i - 1, that is, of one of its steps. */
+    const kelp_op_env *env; /* NULL: already runs in parallel */
+    int32_t rank, outer;    /* axes before `outer` are divided among threads */
+    int64_t dims[KELP_MAX_RANK], repeats[KELP_MAX_RANK];
+    /* of axes from i on: one step of axis i - 1 */
     size_t from_bytes[KELP_MAX_RANK + 1], to_bytes[KELP_MAX_RANK + 1];
     char *to;
     const char *from;
 } job;
 
-/* What lies at `to`, `count` times. */
+/* Copies the block at `to` after itself, so that it is there `count` times. */
 static void repeat(const kelp_op_env *env, char *to, size_t bytes, int64_t count) {
     for (int64_t done = 1; done < count;) {
         int64_t more = KELP_MIN(done, count - done);
@@ -29,7 +30,9 @@ static void repeat(const kelp_op_env *env, char *to, size_t bytes, int64_t count
     }
 }
 
-static void make(const job *j, int32_t axis, char *to, const char *from) {
+/* Writes axes from `axis` on. */
+static void fill(const job *j, int32_t axis, char *to, const char *from) {
+    KELP_ASSERT(axis >= 0 && axis <= j->rank);
     if (axis == j->rank) {
         memcpy(to, from, j->from_bytes[axis]);
         return;
@@ -37,30 +40,30 @@ static void make(const job *j, int32_t axis, char *to, const char *from) {
     if (axis + 1 == j->rank)
         memcpy(to, from, j->from_bytes[axis]);
     else
-        for (int64_t i = 0; i < j->extents[axis]; i++)
-            make(j, axis + 1, to + (size_t)i * j->to_bytes[axis + 1],
+        for (int64_t i = 0; i < j->dims[axis]; i++)
+            fill(j, axis + 1, to + (size_t)i * j->to_bytes[axis + 1],
                  from + (size_t)i * j->from_bytes[axis + 1]);
-    repeat(j->env, to, (size_t)j->extents[axis] * j->to_bytes[axis + 1], j->repeats[axis]);
+    repeat(j->env, to, (size_t)j->dims[axis] * j->to_bytes[axis + 1], j->repeats[axis]);
 }
 
-/* Parts of the output: what lies in the axes from `outer` on, for each step of those before. */
-static void parts(void *userp, int64_t begin, int64_t end, int worker) {
+/* Writes parts of the output. A part has the axes from `outer` on, for one step of the others. */
+static void fill_range(void *userp, int64_t begin, int64_t end, int worker) {
     const job *j = userp;
     (void)worker;
     for (int64_t part = begin; part < end; part++) {
         size_t to = 0, from = 0;
         int64_t rest = part;
         for (int32_t i = j->outer - 1; i >= 0; i--) {
-            int64_t steps = j->extents[i] * j->repeats[i], at = rest % steps;
+            int64_t steps = j->dims[i] * j->repeats[i], at = rest % steps;
             to += (size_t)at * j->to_bytes[i + 1];
-            from += (size_t)(at % j->extents[i]) * j->from_bytes[i + 1];
+            from += (size_t)(at % j->dims[i]) * j->from_bytes[i + 1];
             rest /= steps;
         }
-        make(j, j->outer, j->to + to, j->from + from);
+        fill(j, j->outer, j->to + to, j->from + from);
     }
 }
 
-/* As few inner axes as make a part worth handing out. */
+/* Returns the number of outer axes: parts have the fewest axes that reach the minimum size. */
 static int32_t outer_axes(const job *j) {
     enum { PART_BYTES = 1 << 15 };
     int32_t outer = j->rank;
@@ -69,7 +72,7 @@ static int32_t outer_axes(const job *j) {
     return outer;
 }
 
-/* The first output out of the first input, taken to have `shape`, of the output's rank. */
+/* Repeats input 0, with `shape` of the rank of output 0, to output 0. */
 static void repeat_all(const kelp_op_args *args, const int64_t *shape) {
     const kelp_tensor *x = args->inputs[0], *y = args->outputs[0];
     size_t size = kelp_ops_element_bytes(x->dtype);
@@ -77,28 +80,29 @@ static void repeat_all(const kelp_op_args *args, const int64_t *shape) {
     if (kelp_tensor_elements(y) == 0)
         return;
     for (int32_t i = 0; i < y->rank; i++) {
+        KELP_ASSERT(shape[i] > 0 && y->shape[i] % shape[i] == 0);
         int64_t repeats = y->shape[i] / shape[i];
         if (j.rank > 0 && repeats == 1) {
-            j.extents[j.rank - 1] *= shape[i];
+            j.dims[j.rank - 1] *= shape[i];
         } else if (shape[i] != 1 || repeats != 1) {
-            j.extents[j.rank] = shape[i];
+            j.dims[j.rank] = shape[i];
             j.repeats[j.rank++] = repeats;
         }
     }
     j.from_bytes[j.rank] = j.to_bytes[j.rank] = size;
     for (int32_t i = j.rank - 1; i >= 0; i--) {
-        j.from_bytes[i] = j.from_bytes[i + 1] * (size_t)j.extents[i];
-        j.to_bytes[i] = j.to_bytes[i + 1] * (size_t)(j.extents[i] * j.repeats[i]);
+        j.from_bytes[i] = j.from_bytes[i + 1] * (size_t)j.dims[i];
+        j.to_bytes[i] = j.to_bytes[i + 1] * (size_t)(j.dims[i] * j.repeats[i]);
     }
     j.outer = outer_axes(&j);
     if (j.outer == 0) {
         j.env = args->env;
-        make(&j, 0, j.to, j.from);
+        fill(&j, 0, j.to, j.from);
         return;
     }
     int64_t count = (int64_t)(j.to_bytes[0] / j.to_bytes[j.outer]);
     int64_t grain = (int64_t)(KELP_GRAIN_COPY_BYTES / j.to_bytes[j.outer]) + 1;
-    kelp_op_parallel(args->env, count, grain, parts, &j);
+    kelp_op_parallel(args->env, count, grain, fill_range, &j);
 }
 
 /* ---- Expand ---- */
@@ -131,7 +135,8 @@ static kelp_status *expand_invoke(const void *state, kelp_op_args *args) {
 KELP_KERNEL(Expand, 0, 0, 1, expand_reshape, expand_invoke);
 
 /* ---- Tile ---- */
-/* Before opset 6: inputs "tiles" and "axis", one number each, of the tensor's own type. */
+/* Reads inputs "tiles" and "axis", used before opset 6: one number each, of the type of the tensor.
+ */
 static kelp_status *read_tiles(kelp_op_args *args, int64_t *repeats, size_t *out_count) {
     const kelp_tensor *x = args->inputs[0];
     int32_t axis;
@@ -161,11 +166,11 @@ static kelp_status *tile_reshape(const void *state, kelp_op_args *args) {
         return NULL;
     if (kelp_ops_element_bytes(x->dtype) == 0)
         return kelp_ops_bad_type(args, x->dtype);
-    if (count != (size_t)x->rank || x->rank > KELP_MAX_RANK)
-        return kelp_ops_bad_shapes(args, x, NULL, "needs one repeat for each of at most 8 axes");
+    if (count != (size_t)x->rank)
+        return kelp_ops_bad_shapes(args, x, NULL, "expected one repeat count for each axis");
     for (int32_t i = 0; i < x->rank; i++)
         if (repeats[i] < 0 || !kelp_i64_mul(x->shape[i], repeats[i], &shape[i]))
-            return kelp_ops_bad_shapes(args, x, NULL, "a repeat is negative or too large");
+            return kelp_ops_bad_shapes(args, x, NULL, "a repeat count is negative or too large");
     return kelp_ops_set(args, 0, x->dtype, x->rank, shape);
 }
 static kelp_status *tile_invoke(const void *state, kelp_op_args *args) {

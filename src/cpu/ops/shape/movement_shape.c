@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that give a tensor another shape and leave its bytes alone. Source: ONNX operator
- * specification. */
+/* Operators that only change the shape of a tensor. Source: ONNX operator specification. */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 
 static kelp_status *copy_invoke(const void *state, kelp_op_args *args) {
     const kelp_tensor *out = args->outputs[0];
     (void)state;
+    KELP_ASSERT(out == NULL || kelp_tensor_bytes(out) == kelp_tensor_bytes(args->inputs[0]));
     if (out != NULL && out->data != args->inputs[0]->data)
         kelp_ops_memcpy(args->env, out->data, args->inputs[0]->data, kelp_tensor_bytes(out));
     return NULL;
@@ -14,10 +15,11 @@ static kelp_status *copy_invoke(const void *state, kelp_op_args *args) {
 static kelp_status *set_view(kelp_op_args *args, int32_t rank, const int64_t *shape) {
     const kelp_tensor *x = args->inputs[0];
     int64_t count = 0;
+    KELP_ASSERT(rank >= 0 && rank <= KELP_MAX_RANK);
     if (!kelp_shape_elements(rank, shape, &count) || count != kelp_tensor_elements(x)) {
-        kelp_tensor wanted = {.rank = rank};
-        memcpy(wanted.shape, shape, (size_t)rank * sizeof *shape);
-        return kelp_ops_bad_shapes(args, x, &wanted,
+        kelp_tensor requested = {.rank = rank};
+        memcpy(requested.shape, shape, (size_t)rank * sizeof *shape);
+        return kelp_ops_bad_shapes(args, x, &requested,
                                    "the new shape has another number of elements");
     }
     return kelp_ops_set(args, 0, x->dtype, rank, shape);
@@ -26,7 +28,7 @@ static kelp_status *set_view(kelp_op_args *args, int32_t rank, const int64_t *sh
 /* ---- Reshape ---- */
 static kelp_status *reshape_Reshape(const void *state, kelp_op_args *args) {
     int64_t shape[KELP_MAX_RANK], known = 1;
-    size_t rank = 0, open = KELP_MAX_RANK;
+    size_t rank = 0, inferred = KELP_MAX_RANK;
     const int64_t *list = NULL;
     (void)state;
     KELP_TRY(kelp_ops_check(args, 1));
@@ -39,29 +41,30 @@ static kelp_status *reshape_Reshape(const void *state, kelp_op_args *args) {
         rank = kelp_node_attr_i64s(args->node, "shape", &list);
         if (rank > KELP_MAX_RANK)
             return kelp_ops_bad_shapes(args, x, NULL, "attribute 'shape' is too long");
-        memcpy(shape, list, rank * sizeof *shape);
+        if (rank > 0)
+            memcpy(shape, list, rank * sizeof *shape);
     }
     bool keep_zero = kelp_node_attr_i64(args->node, "allowzero", 0) != 0;
     for (size_t i = 0; i < rank; i++) {
         if (shape[i] == 0 && !keep_zero) {
             if (i >= (size_t)x->rank)
                 return kelp_ops_bad_shapes(args, x, NULL,
-                                           "a zero copies an extent that is not there");
+                                           "a 0 copies a dimension that the input lacks");
             shape[i] = x->shape[i];
         }
-        if (shape[i] < -1 || (shape[i] == -1 && open != KELP_MAX_RANK))
+        if (shape[i] < -1 || (shape[i] == -1 && inferred != KELP_MAX_RANK))
             return kelp_ops_bad_shapes(args, x, NULL,
-                                       "the new shape has more than one open extent");
+                                       "the new shape has more than one -1, or less than -1");
         if (shape[i] == -1)
-            open = i;
+            inferred = i;
         else if (!kelp_i64_mul(known, shape[i], &known))
             return kelp_ops_bad_shapes(args, x, NULL, "the new shape is too large");
     }
-    if (open != KELP_MAX_RANK) {
+    if (inferred != KELP_MAX_RANK) {
         int64_t count = kelp_tensor_elements(x);
         if (known == 0 ? count != 0 : count % known != 0)
             return kelp_ops_bad_shapes(args, x, NULL, "the new shape does not divide the elements");
-        shape[open] = known == 0 ? 0 : count / known;
+        shape[inferred] = known == 0 ? 0 : count / known;
     }
     return set_view(args, (int32_t)rank, shape);
 }
@@ -70,19 +73,19 @@ KELP_KERNEL(Reshape, KELP_OP_VIEW, 0, 1, reshape_Reshape, copy_invoke);
 /* ---- Squeeze, Unsqueeze ---- */
 static kelp_status *reshape_Squeeze(const void *state, kelp_op_args *args) {
     uint32_t mask = 0;
-    bool given = false;
+    bool found = false;
     int64_t shape[KELP_MAX_RANK];
     int32_t rank = 0;
     (void)state;
     KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
-    KELP_TRY(kelp_ops_axes(args, 1, x->rank, &mask, &given));
+    KELP_TRY(kelp_ops_axes(args, 1, x->rank, &mask, &found));
     if (args->deferred)
         return NULL;
     for (int32_t i = 0; i < x->rank; i++) {
-        bool drop = given ? (mask >> i & 1) != 0 : x->shape[i] == 1;
+        bool drop = found ? (mask >> i & 1) != 0 : x->shape[i] == 1;
         if (drop && x->shape[i] != 1)
-            return kelp_ops_bad_shapes(args, x, NULL, "only extents of 1 can be dropped");
+            return kelp_ops_bad_shapes(args, x, NULL, "only dimensions of 1 can be removed");
         if (!drop)
             shape[rank++] = x->shape[i];
     }
@@ -103,8 +106,8 @@ static kelp_status *reshape_Unsqueeze(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_shapes(args, x, NULL, "the result has too many dimensions");
     int32_t rank = x->rank + (int32_t)added, from = 0;
     uint32_t mask = 0;
-    bool given = false;
-    KELP_TRY(kelp_ops_axes(args, 1, rank, &mask, &given));
+    bool found = false;
+    KELP_TRY(kelp_ops_axes(args, 1, rank, &mask, &found));
     if (args->deferred)
         return NULL;
     for (int32_t i = 0; i < rank; i++)

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transpose, and what is a transpose under another shape: DepthToSpace, SpaceToDepth. Source: ONNX
- * operator specification. */
+/* Transpose; DepthToSpace and SpaceToDepth, which are transpositions of a reshaped tensor. Source:
+ * ONNX operator specification. */
+#include "base/assert.h"
 #include "cpu/ops/converted.h"
 #include "cpu/ops/variant.h"
 
+/* Transposes input 0, as a tensor of `shape`, to output 0. */
 static kelp_status *run(const kelp_op_args *args, int32_t rank, const int64_t *shape,
                         const int64_t *perm) {
     int64_t in_strides[KELP_MAX_RANK], from[KELP_MAX_RANK], to[KELP_MAX_RANK], out[KELP_MAX_RANK];
     const kelp_tensor *x = args->inputs[0];
+    KELP_ASSERT(kelp_tensor_bytes(x) == kelp_tensor_bytes(args->outputs[0]));
     kelp_ops_strides(rank, shape, in_strides);
     for (int32_t i = 0; i < rank; i++) {
+        KELP_ASSERT(perm[i] >= 0 && perm[i] < rank);
         out[i] = shape[perm[i]];
         from[i] = in_strides[perm[i]];
     }
@@ -29,7 +33,7 @@ static kelp_status *read_perm(const kelp_op_args *args, int64_t *perm) {
     if (kelp_node_attr_type(args->node, "perm") == KELP_ATTR_NONE)
         return NULL;
     if (count != (size_t)x->rank)
-        return kelp_ops_bad_shapes(args, x, NULL, "attribute 'perm' must name each axis");
+        return kelp_ops_bad_shapes(args, x, NULL, "attribute 'perm' must contain each axis");
     for (size_t i = 0; i < count; i++) {
         int32_t axis = 0;
         KELP_TRY(kelp_ops_axis(args, list[i], x->rank, &axis));
@@ -37,7 +41,7 @@ static kelp_status *read_perm(const kelp_op_args *args, int64_t *perm) {
         perm[i] = axis;
     }
     if (seen != (1u << count) - 1)
-        return kelp_ops_bad_shapes(args, x, NULL, "attribute 'perm' must name each axis once");
+        return kelp_ops_bad_shapes(args, x, NULL, "attribute 'perm' must contain each axis once");
     return NULL;
 }
 
@@ -59,7 +63,7 @@ static kelp_status *transpose_invoke(const void *state, kelp_op_args *args) {
     KELP_TRY(read_perm(args, perm));
     return run(args, args->inputs[0]->rank, args->inputs[0]->shape, perm);
 }
-KELP_CONVERTED_PHASES(transpose, kelp_spread, 0, transpose_reshape, transpose_invoke)
+KELP_CONVERTED_PHASES(transpose, kelp_unpacked, 0, transpose_reshape, transpose_invoke)
 KELP_KERNEL(Transpose, 0, KELP_CONVERTED_PLAN(0), 1, transpose_reshape_any, transpose_invoke_any);
 
 static kelp_status *blocks_reshape(const void *state, kelp_op_args *args) {
@@ -71,12 +75,16 @@ static kelp_status *blocks_reshape(const void *state, kelp_op_args *args) {
     if (kelp_ops_element_bytes(x->dtype) == 0)
         return kelp_ops_bad_type(args, x->dtype);
     if (x->rank != 4 || b < 1 || b > 65536)
-        return kelp_ops_bad_shapes(args, x, NULL, "needs rank 4 and a positive 'blocksize'");
+        return kelp_ops_bad_shapes(args, x, NULL,
+                                   "expected rank 4, and 'blocksize' from 1 to 65536");
     if (to_space ? x->shape[1] % (b * b) != 0 : x->shape[2] % b != 0 || x->shape[3] % b != 0)
         return kelp_ops_bad_shapes(args, x, NULL, "'blocksize' does not divide the shape");
-    int64_t space[4] = {x->shape[0], x->shape[1] / (b * b), x->shape[2] * b, x->shape[3] * b};
-    int64_t depth[4] = {x->shape[0], x->shape[1] * b * b, x->shape[2] / b, x->shape[3] / b};
-    return kelp_ops_set(args, 0, x->dtype, 4, to_space ? space : depth);
+    int64_t shape[4] = {x->shape[0], x->shape[1] / (b * b), x->shape[2] / b, x->shape[3] / b};
+    bool fits = to_space ? kelp_i64_mul(x->shape[2], b, &shape[2]) &&
+                               kelp_i64_mul(x->shape[3], b, &shape[3])
+                         : kelp_i64_mul(x->shape[1], b * b, &shape[1]);
+    return fits ? kelp_ops_set(args, 0, x->dtype, 4, shape)
+                : kelp_ops_bad_shapes(args, x, NULL, "the result is too large");
 }
 static kelp_status *to_space_invoke(const void *state, kelp_op_args *args) {
     static const int64_t dcr[6] = {0, 3, 4, 1, 5, 2}, crd[6] = {0, 1, 4, 2, 5, 3};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OneHot, Compress, ReverseSequence. Source: ONNX operator specification. */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 
 /* ---- OneHot ---- */
@@ -19,7 +20,7 @@ static kelp_status *one_hot_reshape(const void *state, kelp_op_args *args) {
         return NULL;
     if (kelp_tensor_elements(args->inputs[1]) != 1 || kelp_tensor_elements(values) != 2)
         return kelp_ops_bad_shapes(args, args->inputs[1], values,
-                                   "expected one depth, and two values");
+                                   "expected one depth and two values");
     p->depth = kelp_ops_read_i64(args->inputs[1], 0);
     p->size = kelp_ops_element_bytes(values->dtype);
     if (p->size == 0)
@@ -36,18 +37,27 @@ static kelp_status *one_hot_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, values->dtype, indices->rank + 1, shape);
 }
 
+/* Reads an index; INT64_MIN for a float that is out of range or NaN. */
+static int64_t read_index(const kelp_tensor *indices, int64_t i) {
+    if (!kelp_ops_is_float(indices->dtype))
+        return kelp_ops_read_i64(indices, i);
+    double value = kelp_ops_read_f64(indices, i);
+    return value >= -0x1p62 && value < 0x1p62 ? (int64_t)value : INT64_MIN;
+}
+
 static kelp_status *one_hot_invoke(const void *state, kelp_op_args *args) {
     const one_hot_plan *p = args->plan;
     const char *values = args->inputs[2]->data;
     char *y = args->outputs[0]->data;
     (void)state;
+    KELP_ASSERT(p->outer * p->inner == kelp_tensor_elements(args->inputs[0]));
     kelp_ops_fill(y, p->size, kelp_tensor_elements(args->outputs[0]), values);
     for (int64_t i = 0; i < p->outer * p->inner; i++) {
-        int64_t index = (int64_t)kelp_ops_read_f64(args->inputs[0], i);
+        int64_t index = read_index(args->inputs[0], i);
         if (index < 0)
             index += p->depth;
         if (index < 0 || index >= p->depth)
-            continue; /* a row of the off value */
+            continue; /* the row has only the off value */
         int64_t at = (i / p->inner * p->depth + index) * p->inner + i % p->inner;
         memcpy(y + (size_t)at * p->size, values + p->size, p->size);
     }
@@ -55,9 +65,9 @@ static kelp_status *one_hot_invoke(const void *state, kelp_op_args *args) {
 }
 KELP_KERNEL(OneHot, KELP_OP_SERIAL, sizeof(one_hot_plan), 0, one_hot_reshape, one_hot_invoke);
 
-/* ---- Compress: the output's extent is known with the condition ---- */
+/* ---- Compress: the size of the output depends on the condition ---- */
 typedef struct compress_plan {
-    int64_t outer, extent, inner, kept;
+    int64_t outer, length, inner, kept;
     size_t size;
 } compress_plan;
 
@@ -74,14 +84,14 @@ static kelp_status *compress_reshape(const void *state, kelp_op_args *args) {
     if (p->size == 0)
         return kelp_ops_bad_type(args, x->dtype);
     if (condition->dtype != KELP_BOOL || condition->rank != 1)
-        return kelp_ops_bad_shapes(args, x, condition, "the condition is a list of bool");
+        return kelp_ops_bad_shapes(args, x, condition, "the condition must be a list of bool");
     bool whole = kelp_node_attr_type(args->node, "axis") != KELP_ATTR_INT;
     if (!whole)
         KELP_TRY(kelp_ops_axis(args, kelp_node_attr_i64(args->node, "axis", 0), x->rank, &axis));
     p->outer = whole ? 1 : kelp_ops_product(x->shape, 0, axis);
-    p->extent = whole ? kelp_tensor_elements(x) : x->shape[axis];
+    p->length = whole ? kelp_tensor_elements(x) : x->shape[axis];
     p->inner = whole ? 1 : kelp_ops_product(x->shape, axis + 1, x->rank);
-    if (condition->shape[0] > p->extent)
+    if (condition->shape[0] > p->length)
         return kelp_ops_bad_shapes(args, x, condition, "the condition is longer than the axis");
     p->kept = 0;
     for (int64_t i = 0; i < condition->shape[0]; i++)
@@ -98,11 +108,12 @@ static kelp_status *compress_invoke(const void *state, kelp_op_args *args) {
     char *y = args->outputs[0]->data;
     size_t bytes = (size_t)p->inner * p->size;
     (void)state;
+    KELP_ASSERT(args->inputs[1]->shape[0] <= p->length && p->kept <= p->length);
     for (int64_t o = 0; o < p->outer; o++) {
         for (int64_t i = 0; i < args->inputs[1]->shape[0]; i++) {
             if (condition[i] == 0 || bytes == 0)
                 continue;
-            memcpy(y, x + (size_t)(o * p->extent + i) * bytes, bytes);
+            memcpy(y, x + (size_t)(o * p->length + i) * bytes, bytes);
             y += bytes;
         }
     }
@@ -119,10 +130,12 @@ static kelp_status *reverse_reshape(const void *state, kelp_op_args *args) {
     int64_t time = kelp_node_attr_i64(args->node, "time_axis", 0);
     if (kelp_ops_element_bytes(x->dtype) == 0)
         return kelp_ops_bad_type(args, x->dtype);
-    if (x->rank < 2 || batch + time != 1 || batch * time != 0 || lengths->rank != 1 ||
-        lengths->dtype != KELP_I64 || lengths->shape[0] != x->shape[batch])
+    bool axes_fit = (batch == 0 && time == 1) || (batch == 1 && time == 0);
+    if (x->rank < 2 || !axes_fit || lengths->rank != 1 || lengths->dtype != KELP_I64 ||
+        lengths->shape[0] != x->shape[batch])
         return kelp_ops_bad_shapes(args, x, lengths,
-                                   "axes 0 and 1 are batch and time, with one length a batch");
+                                   "batch_axis and time_axis must be 0 and 1 or 1 and 0, with one "
+                                   "length for each sequence");
     return kelp_ops_set_like(args, 0, x);
 }
 
@@ -136,11 +149,12 @@ static kelp_status *reverse_invoke(const void *state, kelp_op_args *args) {
         for (int64_t j = 0; j < x->shape[1]; j++) {
             int64_t batch = time_first ? j : i, time = time_first ? i : j, from = time;
             int64_t length = ((const int64_t *)lengths->data)[batch];
-            int64_t most = time_first ? x->shape[0] : x->shape[1];
-            if (length < 0 || length > most)
-                return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                  "ReverseSequence: length %lld of batch %lld is outside [0, %lld]",
-                                  (long long)length, (long long)batch, (long long)most);
+            int64_t max = time_first ? x->shape[0] : x->shape[1];
+            if (length < 0 || length > max)
+                return KELP_ERROR(
+                    KELP_INVALID_ARGUMENT,
+                    "operator 'ReverseSequence': length %lld of batch %lld is outside [0, %lld]",
+                    (long long)length, (long long)batch, (long long)max);
             if (time < length)
                 from = length - 1 - time;
             int64_t at = time_first ? from * x->shape[1] + j : i * x->shape[1] + from;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pad. A row along the last axis that is padded is made at once. Source: ONNX operator
- * specification, Pad-25. */
+/* Pad, by rows along the last padded axis. Source: ONNX operator specification, Pad-25. */
+#include "base/assert.h"
 #include "tensor/real.h"
 #include "cpu/ops/converted.h"
 
@@ -10,8 +10,8 @@ typedef struct pad_plan {
     int64_t before[KELP_MAX_RANK];
     pad_mode mode;
     size_t size;
-    int32_t last; /* the last axis that changes */
-    size_t bytes; /* of what lies behind it */
+    int32_t last; /* the last padded axis; -1: no axis is */
+    size_t bytes; /* of the axes after it */
     uint64_t value[2];
     int64_t strides[KELP_MAX_RANK]; /* of the input, in units of `bytes` */
     const kelp_op_args *args;
@@ -19,14 +19,14 @@ typedef struct pad_plan {
 
 static kelp_status *read_pads(kelp_op_args *args, int32_t rank, int64_t *before, int64_t *after) {
     int64_t pads[2 * KELP_MAX_RANK], axes[KELP_MAX_RANK];
-    const int64_t *given = NULL;
-    size_t axis_count = 0, count = kelp_node_attr_i64s(args->node, "pads", &given);
-    if (count == 0) /* the first version's name */
-        count = kelp_node_attr_i64s(args->node, "paddings", &given);
+    const int64_t *values = NULL;
+    size_t axis_count = 0, count = kelp_node_attr_i64s(args->node, "pads", &values);
+    if (count == 0) /* the name in version 1 */
+        count = kelp_node_attr_i64s(args->node, "paddings", &values);
     if (count > 2 * KELP_MAX_RANK)
         return kelp_ops_bad_shapes(args, args->inputs[0], NULL, "too many pads");
     if (count > 0)
-        memcpy(pads, given, count * sizeof *pads);
+        memcpy(pads, values, count * sizeof *pads);
     if (kelp_ops_in(args, 1) != NULL) {
         if (kelp_ops_defer(args, 1))
             return NULL;
@@ -67,9 +67,10 @@ static kelp_status *pad_reshape(const void *state, kelp_op_args *args) {
         if (strcmp(mode, modes[i]) == 0)
             found = i;
     if (found < 0)
-        return KELP_ERROR(
-            KELP_INVALID_ARGUMENT,
-            "Pad: attribute 'mode': expected constant, edge, reflect or wrap, found '%s'", mode);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator 'Pad': attribute 'mode' is '%s': expected 'constant', 'edge', "
+                          "'reflect' or 'wrap'",
+                          mode);
     p->mode = (pad_mode)found;
     KELP_TRY(read_pads(args, x->rank, p->before, after));
     if (args->deferred)
@@ -78,33 +79,36 @@ static kelp_status *pad_reshape(const void *state, kelp_op_args *args) {
     for (int32_t i = 0; i < x->rank; i++) {
         if (!kelp_i64_add(x->shape[i], p->before[i], &shape[i]) ||
             !kelp_i64_add(shape[i], after[i], &shape[i]) || shape[i] < 0)
-            return kelp_ops_bad_shapes(args, x, NULL, "the pads leave a negative extent");
+            return kelp_ops_bad_shapes(args, x, NULL, "the pads result in a negative dimension");
         if (p->mode != PAD_CONSTANT && x->shape[i] == 0 && shape[i] > 0)
-            return kelp_ops_bad_shapes(args, x, NULL, "there is nothing to repeat");
+            return kelp_ops_bad_shapes(args, x, NULL,
+                                       "an empty dimension has no values for the padding");
         if (p->before[i] != 0 || after[i] != 0)
             p->last = i;
     }
     return kelp_ops_set(args, 0, x->dtype, x->rank, shape);
 }
 
-/* Where an output position comes from along an axis; -1 is the padding. */
-static int64_t pad_source(pad_mode mode, int64_t at, int64_t extent) {
-    if (at >= 0 && at < extent)
+/* Returns the position in the input of output position `at`, less the padding, along an axis; -1
+ * for constant padding. */
+static int64_t pad_source(pad_mode mode, int64_t at, int64_t dim) {
+    KELP_ASSERT(dim > 0 || mode == PAD_CONSTANT);
+    if (at >= 0 && at < dim)
         return at;
     if (mode == PAD_EDGE)
-        return at < 0 ? 0 : extent - 1;
+        return at < 0 ? 0 : dim - 1;
     if (mode == PAD_WRAP)
-        return (at % extent + extent) % extent;
+        return (at % dim + dim) % dim;
     if (mode == PAD_CONSTANT)
         return -1;
-    if (extent == 1)
+    if (dim == 1)
         return 0;
-    int64_t period = 2 * (extent - 1), folded = (at % period + period) % period;
-    return folded < extent ? folded : period - folded;
+    int64_t period = 2 * (dim - 1), folded = (at % period + period) % period;
+    return folded < dim ? folded : period - folded;
 }
 
 static void fill(const pad_plan *p, char *to, int64_t count) {
-    if (p->bytes == sizeof(uint32_t) && count < 16) { /* the sides of most images */
+    if (p->bytes == sizeof(uint32_t) && count < 16) { /* the common case of images */
         uint32_t value;
         memcpy(&value, p->value, sizeof value);
         for (int64_t i = 0; i < count; i++)
@@ -115,17 +119,16 @@ static void fill(const pad_plan *p, char *to, int64_t count) {
         kelp_ops_fill(to, p->size, count * (int64_t)(p->bytes / p->size), p->value);
 }
 
-/* Positions [begin, end) along the row, outside the input. */
+/* Writes positions [begin, end) of a row, which are outside of the input. */
 static void pad_side(const pad_plan *p, const char *x, char *y, int64_t begin, int64_t end) {
-    int64_t extent = p->args->inputs[0]->shape[p->last];
+    int64_t dim = p->args->inputs[0]->shape[p->last];
     if (p->mode == PAD_CONSTANT) {
         fill(p, y + (size_t)begin * p->bytes, end - begin);
         return;
     }
     for (int64_t i = begin; i < end; i++)
         memcpy(y + (size_t)i * p->bytes,
-               x + (size_t)pad_source(p->mode, i - p->before[p->last], extent) * p->bytes,
-               p->bytes);
+               x + (size_t)pad_source(p->mode, i - p->before[p->last], dim) * p->bytes, p->bytes);
 }
 
 static void pad_rows(void *userp, int64_t begin, int64_t end, int worker) {
@@ -172,6 +175,7 @@ static kelp_status *pad_invoke(const void *state, kelp_op_args *args) {
         kelp_ops_memcpy(args->env, y->data, x->data, kelp_tensor_bytes(x));
         return NULL;
     }
+    KELP_ASSERT(p->last < x->rank && p->size == kelp_ops_element_bytes(y->dtype));
     p->args = args;
     memset(p->value, 0, sizeof p->value);
     if (value != NULL && value->dtype == x->dtype && kelp_tensor_elements(value) > 0)
@@ -188,5 +192,5 @@ static kelp_status *pad_invoke(const void *state, kelp_op_args *args) {
                      kelp_cpu_grain(2 * KELP_GRAIN_ELEMENTS, row), pad_rows, p);
     return NULL;
 }
-KELP_CONVERTED_PHASES(pad, kelp_spread, sizeof(pad_plan), pad_reshape, pad_invoke)
+KELP_CONVERTED_PHASES(pad, kelp_unpacked, sizeof(pad_plan), pad_reshape, pad_invoke)
 KELP_KERNEL(Pad, 0, KELP_CONVERTED_PLAN(sizeof(pad_plan)), 1, pad_reshape_any, pad_invoke_any);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape, Size, ConstantOfShape, Range. Source: ONNX operator specification. */
+/* Shape, Size, ConstantOfShape, Range, Constant. Source: ONNX operator specification. */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
@@ -30,6 +31,7 @@ static kelp_status *shape_invoke(const void *state, kelp_op_args *args) {
     int64_t start, end, *out = args->outputs[0]->data;
     (void)state;
     shape_window(args, args->inputs[0]->rank, &start, &end);
+    KELP_ASSERT(args->outputs[0]->shape[0] == KELP_MAX((int64_t)0, end - start));
     for (int64_t i = start; i < end; i++)
         *out++ = args->inputs[0]->shape[i];
     return NULL;
@@ -62,7 +64,7 @@ static kelp_status *constant_reshape(const void *state, kelp_op_args *args) {
     if (value != NULL &&
         (kelp_tensor_elements(value) != 1 || kelp_ops_element_bytes(value->dtype) == 0))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "ConstantOfShape: attribute 'value': expected one element");
+                          "operator 'ConstantOfShape': attribute 'value' must have one element");
     return kelp_ops_set(args, 0, value != NULL ? value->dtype : KELP_F32, (int32_t)rank, shape);
 }
 
@@ -71,6 +73,7 @@ static kelp_status *constant_invoke(const void *state, kelp_op_args *args) {
     uint64_t element[2] = {0, 0};
     size_t size = kelp_ops_element_bytes(y->dtype);
     (void)state;
+    KELP_ASSERT(size > 0 && size <= sizeof element);
     if (value != NULL)
         memcpy(element, value->data, size);
     kelp_ops_fill(y->data, size, kelp_tensor_elements(y), element);
@@ -98,15 +101,17 @@ static kelp_status *range_reshape(const void *state, kelp_op_args *args) {
         double delta = kelp_ops_read_f64(args->inputs[2], 0);
         double steps = ceil((limit - start) / delta);
         if (!(steps <= 0x1p40))
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "Range: from %g to %g by %g has no end", start,
-                              limit, delta);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "operator 'Range': from %g to %g by %g has no end", start, limit,
+                              delta);
         count = steps > 0 ? (int64_t)steps : 0;
     } else if (dtype == KELP_I64 || dtype == KELP_I32 || dtype == KELP_I16) {
         int64_t start = kelp_ops_read_i64(args->inputs[0], 0);
         int64_t limit = kelp_ops_read_i64(args->inputs[1], 0);
         int64_t delta = kelp_ops_read_i64(args->inputs[2], 0), distance;
-        if (delta == 0 || __builtin_sub_overflow(limit, start, &distance))
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "Range: from %lld to %lld by %lld has no end",
+        if (delta == 0 || __builtin_sub_overflow(limit, start, &distance) || distance == INT64_MIN)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "operator 'Range': from %lld to %lld by %lld has no end",
                               (long long)start, (long long)limit, (long long)delta);
         if (delta > 0 && distance > 0)
             count = (distance - 1) / delta + 1;
@@ -118,8 +123,9 @@ static kelp_status *range_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, dtype, 1, &count);
 }
 
-/* 16-bit floats are made in the type that attribute stash_type names (float, or double) and rounded
- * once. */
+/* Computes 16-bit floats in the type of attribute stash_type (float or double) and rounds them
+ * once.
+ */
 static void range_halves(const kelp_op_args *args) {
     kelp_tensor *y = args->outputs[0];
     double start = kelp_ops_read_f64(args->inputs[0], 0);
@@ -134,6 +140,7 @@ static void range_halves(const kelp_op_args *args) {
 static kelp_status *range_invoke(const void *state, kelp_op_args *args) {
     const kelp_tensor *y = args->outputs[0];
     (void)state;
+    KELP_ASSERT(y->dtype == args->inputs[0]->dtype);
     if (y->dtype == KELP_F16 || y->dtype == KELP_BF16) {
         range_halves(args);
         return NULL;
@@ -162,13 +169,14 @@ static kelp_status *range_invoke(const void *state, kelp_op_args *args) {
 }
 KELP_KERNEL(Range, 0, 0, 0, range_reshape, range_invoke);
 
-/* ---- Constant ---- becomes a constant when the graph is loaded; here for graphs that are walked
- * node by node */
+/* ---- Constant: loading replaces it by a constant; only graphs that are dispatched node by node
+ * have it ---- */
 static kelp_status *literal_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     const kelp_tensor *value = kelp_node_attr_tensor(args->node, "value");
     if (value == NULL)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "Constant: only attribute 'value' is read here");
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "operator 'Constant': only attribute 'value' is supported");
     return kelp_ops_set_like(args, 0, value);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trilu, EyeLike, NonZero. Source: ONNX operator specification. */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high) {
@@ -12,7 +13,7 @@ static kelp_status *trilu_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
     if (x->rank < 2)
-        return kelp_ops_bad_shapes(args, x, NULL, "needs a matrix");
+        return kelp_ops_bad_shapes(args, x, NULL, "expected matrices");
     if (kelp_ops_element_bytes(x->dtype) == 0 || x->dtype == KELP_STRING)
         return kelp_ops_bad_type(args, x->dtype);
     return kelp_ops_set_like(args, 0, x);
@@ -51,7 +52,7 @@ static kelp_status *eye_reshape(const void *state, kelp_op_args *args) {
     kelp_dtype dtype = kelp_ops_attr_dtype(args->node, "dtype", (int64_t)x->dtype);
     size_t size = kelp_ops_element_bytes(dtype);
     if (x->rank != 2)
-        return kelp_ops_bad_shapes(args, x, NULL, "needs rank 2");
+        return kelp_ops_bad_shapes(args, x, NULL, "expected a matrix");
     if (size == 0 || size > 8)
         return kelp_ops_bad_type(args, dtype);
     return kelp_ops_set(args, 0, dtype, 2, x->shape);
@@ -108,6 +109,7 @@ static kelp_status *nonzero_invoke(const void *state, kelp_op_args *args) {
         if (!is_nonzero(x, i))
             continue;
         int64_t rest = i;
+        KELP_ASSERT(found < y->shape[1]);
         for (int32_t k = x->rank - 1; k >= 0; k--) {
             out[k * y->shape[1] + found] = rest % x->shape[k];
             rest /= x->shape[k];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows that make no sense are refused in words that name the attribute, what it may be, and what
- * was found; biases of another length than the weights say, whatever passes do with them. */
+/* Windows with attributes that are out of range are rejected, with the attribute, the expected and
+ * the found value; biases of a wrong length are rejected although passes move nodes into the
+ * convolution. */
 #include "onnx/onnx_writer.h"
 
 #include <kelp/engine.h>
@@ -14,23 +15,24 @@
 
 #include "support/check_status.h"
 
-#define MOST 4
+#define MAX_VALUES 4
 #define HUGE ((int64_t)1 << 60)
 
-typedef struct refused {
+/* A node that must be rejected. */
+typedef struct rejected_node {
     const char *op_type, *inputs, *types[2];
     struct {
         const char *name;
         size_t count;
-        int64_t values[MOST];
+        int64_t values[MAX_VALUES];
     } attributes[2];
-    const char *said;
-} refused;
+    const char *message; /* part of the message */
+} rejected_node;
 
 #define IMAGE "float32[1,2,8,9]"
 #define KERNEL "float32[2,2,3,3]"
 
-static const refused cases[] = {
+static const rejected_node cases[] = {
     {"Conv",
      "a b",
      {IMAGE, KERNEL},
@@ -61,14 +63,13 @@ static const refused cases[] = {
      "a b",
      {IMAGE, KERNEL},
      {{"dilations", 2, {1, (int64_t)1 << 40}}},
-     "the kernel is out of range along spatial axis 1: expected an extent of 1 to 1 with a "
-     "dilation "
-     "of 1099511627776, found 3"},
+     "the kernel is out of range along spatial axis 1: expected a size of 1 to 1 with a "
+     "dilation of 1099511627776, found 3"},
     {"Conv",
      "a b",
      {IMAGE, KERNEL},
      {{"dilations", 2, {1, 5}}},
-     "the kernel is larger than the padded input along spatial axis 1: it spans 11 places of 9"},
+     "the kernel is larger than the padded input along spatial axis 1: it spans 11 elements of 9"},
     {"ConvTranspose",
      "a b",
      {IMAGE, KERNEL},
@@ -94,8 +95,7 @@ static const refused cases[] = {
      "a",
      {IMAGE},
      {{"kernel_shape", 2, {2, 0}}},
-     "operator 'AveragePool': the kernel is out of range along spatial axis 1: expected an extent "
-     "of "
+     "operator 'AveragePool': the kernel is out of range along spatial axis 1: expected a size of "
      "1 to 1099511627776 with a dilation of 1, found 0"},
     {"LpPool",
      "a",
@@ -109,7 +109,7 @@ static const refused cases[] = {
      "operator 'MaxUnpool': attribute 'pads' is out of range: expected 0 to 1073741824, found -1"},
 };
 
-/* Whatever is told, it is told before anything is run. */
+/* Loads and schedules the model, without running it. */
 static kelp_status *prepare(const pb *model) {
     static char zeros[1024];
     kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
@@ -140,11 +140,11 @@ static kelp_status *prepare(const pb *model) {
     return status;
 }
 
-static void windows(void **state) {
+static void windows_out_of_range_are_rejected(void **state) {
     static const char *const names[] = {"a", "b"};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const refused *c = &cases[i];
+        const rejected_node *c = &cases[i];
         pb graph = {0}, node = pb_node(c->op_type, c->inputs, "y");
         for (size_t k = 0; k < 2 && c->attributes[k].name != NULL; k++)
             pb_attr_ints(&node, c->attributes[k].name, c->attributes[k].count,
@@ -154,29 +154,29 @@ static void windows(void **state) {
             pb_add_input(&graph, names[k], c->types[k]);
         pb_add_output(&graph, "y", "float32");
         pb model = pb_model(&graph, 22);
-        expect_failure(prepare(&model), KELP_INVALID_ARGUMENT, c->said);
+        expect_failure(prepare(&model), KELP_INVALID_ARGUMENT, c->message);
     }
 }
 
-/* Passes that move what is before or behind a convolution into it read its bias. */
-static void short_biases(void **state) {
+/* Passes that move nodes before or after a convolution into it read its bias. */
+static void biases_of_wrong_length_are_rejected(void **state) {
     static const float ones[64] = {1};
     const int64_t weights[4] = {3, 2, 1, 1};
     (void)state;
     for (int64_t count = 0; count < 3; count++)
-        for (int way = 0; way < 3; way++) {
+        for (int form = 0; form < 3; form++) {
             pb graph = {0};
-            pb before = pb_node(way == 1 ? "Mul" : "Add", "x k", "m");
-            pb conv = pb_node("Conv", way == 2 ? "x w b" : "m w b", way == 2 ? "m" : "y");
-            pb behind = pb_node("Mul", "m k", "y");
+            pb before = pb_node(form == 1 ? "Mul" : "Add", "x k", "m");
+            pb conv = pb_node("Conv", form == 2 ? "x w b" : "m w b", form == 2 ? "m" : "y");
+            pb after = pb_node("Mul", "m k", "y");
             pb w = pb_tensor("w", KELP_F32, 4, weights, ones, 6 * sizeof *ones);
             pb b = pb_tensor("b", KELP_F32, 1, &count, ones, (size_t)count * sizeof *ones);
             pb k = pb_tensor("k", KELP_F32, 0, NULL, ones, sizeof *ones);
-            if (way != 2)
+            if (form != 2)
                 pb_add_node(&graph, &before);
             pb_add_node(&graph, &conv);
-            if (way == 2)
-                pb_add_node(&graph, &behind);
+            if (form == 2)
+                pb_add_node(&graph, &after);
             pb_add_initializer(&graph, &w);
             pb_add_initializer(&graph, &b);
             pb_add_initializer(&graph, &k);
@@ -190,8 +190,8 @@ static void short_biases(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows),
-        cmocka_unit_test(short_biases),
+        cmocka_unit_test(windows_out_of_range_are_rejected),
+        cmocka_unit_test(biases_of_wrong_length_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
