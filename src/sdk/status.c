@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statuses and Triton's errors, element types, the log. */
+/* Conversion of statuses, errors and element types, and logging. */
 #include "sdk/sdk.h"
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ static TRITONSERVER_Error_Code triton_code_of(kelp_code code) {
 }
 
 kelp_status *kelp_backend_status(TRITONSERVER_Error *take_error) {
-    if (KELP_LIKELY(!take_error))
+    if (KELP_LIKELY(take_error == NULL))
         return NULL;
     kelp_status *status = KELP_ERROR(code_of(TRITONSERVER_ErrorCode(take_error)), "%s",
                                      TRITONSERVER_ErrorMessage(take_error));
@@ -62,16 +62,16 @@ kelp_status *kelp_backend_status(TRITONSERVER_Error *take_error) {
 }
 
 TRITONSERVER_Error *kelp_backend_error(kelp_status *take_status) {
-    if (KELP_LIKELY(!take_status))
+    if (KELP_LIKELY(take_status == NULL))
         return NULL;
     char text[1024];
     char *message = text;
     size_t length = kelp_status_format(take_status, text, sizeof text);
     if (length >= sizeof text) {
-        char *whole = malloc(length + 1);
-        if (whole != NULL) {
-            kelp_status_format(take_status, whole, length + 1);
-            message = whole;
+        char *full_text = malloc(length + 1);
+        if (full_text != NULL) {
+            kelp_status_format(take_status, full_text, length + 1);
+            message = full_text;
         }
     }
     TRITONSERVER_Error *error =
@@ -111,7 +111,7 @@ uint64_t kelp_backend_now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-kelp_dtype kit_dtype(TRITONSERVER_DataType type) {
+kelp_dtype kelp_sdk_dtype(TRITONSERVER_DataType type) {
     static const uint8_t types[] = {
         [TRITONSERVER_TYPE_BOOL] = KELP_BOOL,    [TRITONSERVER_TYPE_UINT8] = KELP_U8,
         [TRITONSERVER_TYPE_UINT16] = KELP_U16,   [TRITONSERVER_TYPE_UINT32] = KELP_U32,
@@ -124,7 +124,7 @@ kelp_dtype kit_dtype(TRITONSERVER_DataType type) {
     return (unsigned)type < KELP_COUNT(types) ? (kelp_dtype)types[type] : KELP_DTYPE_INVALID;
 }
 
-TRITONSERVER_DataType kit_triton_type(kelp_dtype dtype) {
+TRITONSERVER_DataType kelp_sdk_triton_type(kelp_dtype dtype) {
     static const uint8_t types[KELP_DTYPE_COUNT] = {
         [KELP_BOOL] = TRITONSERVER_TYPE_BOOL,    [KELP_U8] = TRITONSERVER_TYPE_UINT8,
         [KELP_U16] = TRITONSERVER_TYPE_UINT16,   [KELP_U32] = TRITONSERVER_TYPE_UINT32,

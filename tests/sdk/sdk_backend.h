@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the test's backend share. */
-#ifndef KELP_TESTS_KIT_BACKEND_H_
-#define KELP_TESTS_KIT_BACKEND_H_
+/* Declarations of the test backend. */
+#ifndef KELP_TESTS_SDK_BACKEND_H_
+#define KELP_TESTS_SDK_BACKEND_H_
 
 #include <kelp/backend.h>
 
@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A broken promise of the kit ends the test's process, with the place. */
-#define PROMISE(condition)                                                          \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                                \
-        }                                                                           \
+/* Aborts the test process if the condition is false, and prints the location. */
+#define CHECK(condition)                                                                  \
+    do {                                                                                  \
+        if (!(condition)) {                                                               \
+            fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition); \
+            abort();                                                                      \
+        }                                                                                 \
     } while (0)
 
-/* Whether a status has this code and a message that contains the text; frees it. */
-bool refused(kelp_status *take_status, kelp_code code, const char *text);
+/* Returns true if a status has this code and its message contains the text. Frees it. */
+bool fails_with(kelp_status *take_status, kelp_code code, const char *text);
 
 kelp_status *check_inputs(kelp_backend_request *request);
 kelp_status *check_outputs(kelp_backend_request *request);
