@@ -83,7 +83,7 @@ static void a_configuration_is_its_providers(void **state) {
     expect_failure(kelp_builder_build(b.builder, b.network, config, &plan), KELP_INVALID_ARGUMENT,
                    "configuration belongs to provider 'null', the builder to 'cpu'");
     expect_failure(kelp_builder_build(other, b.network, config, &plan), KELP_INVALID_ARGUMENT,
-                   "was made for provider 'cpu', the builder is of 'null'");
+                   "belongs to provider 'cpu': the builder is of provider 'null'");
     kelp_builder_config_release(config);
     kelp_builder_release(other);
     bench_close(&b);

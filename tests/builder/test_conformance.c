@@ -156,7 +156,7 @@ static void wrong_bindings_are_rejected(void **state) {
                    "input 'x' has the wrong shape: expected [-1,4], found [2,5]");
     check_ok(kelp_tensor_init(&tensor, KELP_F32, 2, high, x));
     expect_failure(kelp_context_set_input(b.context, 0, &tensor), KELP_INVALID_ARGUMENT,
-                   "profile 0: expected from [1,4] to [4,4], found [5,4]; profile 1 takes it");
+                   "profile 0: expected from [1,4] to [4,4], found [5,4]; profile 1 accepts it");
     check_ok(kelp_tensor_init(&tensor, KELP_F32, 2, fits, x));
     expect_failure(kelp_context_set_input(b.context, 1, &tensor), KELP_INVALID_ARGUMENT, "input 1");
     expect_failure(kelp_context_set_output(b.context, 1, x, sizeof x), KELP_INVALID_ARGUMENT,

@@ -134,7 +134,7 @@ static void contexts_are_held_to_profiles(void **state) {
     check_run(b.context, 2, weights, bias);
     check_ok(kelp_tensor_init(&tensor, KELP_F32, 2, three, x));
     expect_failure(kelp_context_set_input(b.context, 0, &tensor), KELP_INVALID_ARGUMENT,
-                   "profile 0: expected from [1,4] to [2,4], found [3,4]; profile 1 takes it");
+                   "profile 0: expected from [1,4] to [2,4], found [3,4]; profile 1 accepts it");
     check_ok(kelp_context_set_profile(b.context, 1));
     expect_failure(kelp_context_invoke(b.context), KELP_FAILED_PRECONDITION, "'x'");
     check_run(b.context, 3, weights, bias);
@@ -289,7 +289,7 @@ static void a_captured_run_gives_the_same_bytes(void **state) {
     expect_failure(kelp_capture_replay(capture), KELP_FAILED_PRECONDITION, "bound again");
     kelp_context_destroy(b.context);
     b.context = NULL;
-    expect_failure(kelp_capture_replay(capture), KELP_FAILED_PRECONDITION, "is destroyed");
+    expect_failure(kelp_capture_replay(capture), KELP_FAILED_PRECONDITION, "was destroyed");
     kelp_capture_destroy(capture);
     bench_close(&b);
 }
@@ -633,7 +633,7 @@ static void the_null_provider_answers_zeros(void **state) {
     check_ok(kelp_context_set_output(b.context, 0, y, 4));
     expect_failure(kelp_context_invoke(b.context), KELP_OUT_OF_RANGE, "output 'y' is too small");
     expect_failure(kelp_context_capture(b.context, &capture), KELP_UNIMPLEMENTED,
-                   "engines of provider 'null' have no captured runs");
+                   "engines of provider 'null' have no recordings");
     expect_failure(kelp_engine_refit(b.engine, NULL, 0), KELP_UNIMPLEMENTED, "no refitting");
     check_ok(kelp_stream_create(b.runtime, &stream));
     check_ok(kelp_context_set_output(b.context, 0, NULL, 0));
@@ -676,7 +676,7 @@ static void null_plans_keep_profiles(void **state) {
     }
     check_ok(kelp_tensor_init(&tensor, KELP_F32, 2, three, x));
     expect_failure(kelp_context_set_input(b.context, 0, &tensor), KELP_INVALID_ARGUMENT,
-                   "profile 0: expected from [1,4] to [2,4], found [3,4]; profile 1 takes it");
+                   "profile 0: expected from [1,4] to [2,4], found [3,4]; profile 1 accepts it");
     bind(b.context, 0, KELP_F32, dims(2, 2, 4), x);
     check_ok(kelp_context_invoke(b.context));
     check_ok(kelp_context_set_profile(b.context, 1));

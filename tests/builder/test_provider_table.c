@@ -230,7 +230,7 @@ static void profiles_and_names_are_known(void **state) {
     check_ok(kelp_tensor_init(&tensor, KELP_F32, 1, six, x));
     expect_failure(
         kelp_context_set_input(b.context, 0, &tensor), KELP_INVALID_ARGUMENT,
-        "wrong shape for profile 0: expected from [1] to [4], found [6]; profile 1 takes "
+        "wrong shape for profile 0: expected from [1] to [4], found [6]; profile 1 accepts "
         "it");
     check_ok(kelp_context_set_profile(b.context, 1));
     check_ok(kelp_context_set_input(b.context, 0, &tensor));
@@ -301,7 +301,7 @@ static void records_go_before_their_context(void **state) {
     b.context = NULL;
     assert_int_equal(seen.captures, 0);
     expect_failure(kelp_capture_replay(second), KELP_FAILED_PRECONDITION,
-                   "the context of the captured run is destroyed");
+                   "the context of the recording was destroyed");
     kelp_capture_destroy(second);
     close_engine(&b);
 }
@@ -338,14 +338,15 @@ static void a_shorter_table_lacks_the_rest(void **state) {
                    "provider 'copy' have no output allocators");
     check_ok(kelp_context_set_output_allocator(b.context, 0, NULL, NULL));
     check_ok(kelp_context_set_output_device(b.context, 0, (DLDevice){kDLCPU, 0}));
-    expect_failure(kelp_context_set_output_device(b.context, 0, (DLDevice){kDLCUDA, 0}),
-                   KELP_INVALID_ARGUMENT, "can only lie in host memory: found device 0 of type 2");
+    expect_failure(
+        kelp_context_set_output_device(b.context, 0, (DLDevice){kDLCUDA, 0}), KELP_INVALID_ARGUMENT,
+        "must be in host memory for an engine of provider 'copy': found device 0 of type 2");
     expect_failure(kelp_context_set_workspace(b.context, text, sizeof text), KELP_UNIMPLEMENTED,
-                   "provider 'copy' have no workspace of the caller's");
+                   "provider 'copy' have no workspaces that the caller allocates");
     expect_failure(kelp_context_set_profiler(b.context, note, NULL), KELP_UNIMPLEMENTED,
                    "provider 'copy' have no profiler");
     expect_failure(kelp_context_capture(b.context, &none), KELP_UNIMPLEMENTED,
-                   "provider 'copy' have no captured runs");
+                   "provider 'copy' have no recordings");
     expect_failure(kelp_engine_set_runtime_cache(b.engine, "", 0), KELP_UNIMPLEMENTED,
                    "provider 'copy' have no runtime cache");
     expect_failure(kelp_engine_write_runtime_cache(b.engine, append, text), KELP_UNIMPLEMENTED,
@@ -370,7 +371,7 @@ static void the_cpu_has_no_device(void **state) {
     check_ok(kelp_network_mark_output(b.network, out_of(layer)));
     bench_build(&b);
     expect_failure(kelp_context_set_output_device(b.context, 0, (DLDevice){kDLCUDA, 0}),
-                   KELP_INVALID_ARGUMENT, "of provider 'cpu' can only lie in host memory");
+                   KELP_INVALID_ARGUMENT, "must be in host memory for an engine of provider 'cpu'");
     expect_failure(kelp_engine_set_runtime_cache(b.engine, "", 0), KELP_UNIMPLEMENTED,
                    "engines of provider 'cpu' have no runtime cache");
     expect_failure(kelp_engine_streamable_weights(b.engine, &bytes), KELP_UNIMPLEMENTED,
