@@ -101,9 +101,10 @@ static void nothing_runs_before_init(void **state) {
     make_input(&input, data, 1);
     check_ok(kelp_compute_fork(model, &fork));
     kelp_infer_item item = {.inputs = &input, .outputs = outputs};
-    expect_failure(kelp_compute_infer_one(fork, &item), KELP_FAILED_PRECONDITION, "before init");
+    expect_failure(kelp_compute_infer_one(fork, &item), KELP_FAILED_PRECONDITION,
+                   "not initialized");
     expect_failure(kelp_compute_infer_batch(fork, &item, 1, KELP_BATCH_EACH),
-                   KELP_FAILED_PRECONDITION, "before init");
+                   KELP_FAILED_PRECONDITION, "not initialized");
     check_ok(kelp_compute_init(fork));
     check_ok(kelp_compute_infer_one(fork, &item));
     kelp_compute_destroy(fork);

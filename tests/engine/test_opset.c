@@ -139,7 +139,7 @@ static void a_backend_that_cannot_execute_is_refused(void **state) {
     check_ok(kelp_opset_registry_create(kelp_allocator_system(), &registry));
     kelp_opset_backend backend = make_backend();
     expect_failure(kelp_opset_register(registry, &backend, NULL), KELP_INVALID_ARGUMENT,
-                   "overrides neither execute_graph nor dispatch");
+                   "implements neither execute_graph nor dispatch");
     kelp_opset_registry_destroy(registry);
 }
 
@@ -162,7 +162,7 @@ static void a_floor_with_holes_is_refused_with_their_names(void **state) {
     backend.dispatch = dispatch;
     backend.atomic_opset = short_opset;
     expect_failure(kelp_opset_register(registry, &backend, NULL), KELP_INVALID_ARGUMENT,
-                   "misses 2 of the 30 operators that every provider covers: MatMul, Gather");
+                   "lacks 2 of the 30 operators that every provider must cover: MatMul, Gather");
     kelp_opset_registry_destroy(registry);
 }
 
@@ -310,7 +310,7 @@ static void what_a_backend_returns_is_checked(void **state) {
     static const struct {
         kelp_code code;
         const char *says;
-    } expected[] = {[NOTHING] = {KELP_INTERNAL, "provider 'example' returned nothing for"},
+    } expected[] = {[NOTHING] = {KELP_INTERNAL, "provider 'example' returned no tensor for"},
                     [NO_DATA] = {KELP_INTERNAL, "returned no data for"},
                     [OTHER_TYPE] = {KELP_INTERNAL, "returned int32 for"},
                     [ENDED_EARLY] = {KELP_ABORTED, "it was over at once"}};

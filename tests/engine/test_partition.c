@@ -530,7 +530,7 @@ static void unknown_providers_are_named(void **state) {
     fixture f;
     expect_failure(
         make(&f, chain_with_a_way_around(), NULL, NULL, "cpu, nobody"), KELP_NOT_FOUND,
-        "there is no provider 'nobody' (of 'cpu, nobody'): found cpu, null, onnxruntime");
+        "no provider 'nobody' is registered (of 'cpu, nobody'): found cpu, null, onnxruntime");
     drop(&f);
 }
 

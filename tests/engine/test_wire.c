@@ -266,9 +266,9 @@ static void fills_fail_alone(void **state) {
     expect_kind(&f, 1, KELP_WIRE_UNKNOWN_SLOT, KELP_OUT_OF_RANGE, "there is no slot 9 of 3");
     expect_kind(&f, 2, KELP_WIRE_UNKNOWN_TYPE_HASH, KELP_NOT_FOUND, "000000000000004d");
     expect_kind(&f, 3, KELP_WIRE_DELIVERED, KELP_OK, "");
-    expect_kind(&f, 4, KELP_WIRE_DECODE_FAILED, KELP_DATA_LOSS, "are no tensor");
-    expect_kind(&f, 5, KELP_WIRE_DECODE_FAILED, KELP_DATA_LOSS, "not what its hash");
-    expect_kind(&f, 6, KELP_WIRE_DECODE_FAILED, KELP_DATA_LOSS, "are no tensor");
+    expect_kind(&f, 4, KELP_WIRE_DECODE_FAILED, KELP_DATA_LOSS, "not a tensor");
+    expect_kind(&f, 5, KELP_WIRE_DECODE_FAILED, KELP_DATA_LOSS, "does not match its type hash");
+    expect_kind(&f, 6, KELP_WIRE_DECODE_FAILED, KELP_DATA_LOSS, "not a tensor");
     expect_kind(&f, 7, KELP_WIRE_DELIVERED, KELP_OK, "");
     assert_null(kelp_receiver_tensor(f.receiver, 0));
     assert_memory_equal(kelp_receiver_tensor(f.receiver, 1)->data, integers, sizeof integers);
@@ -285,8 +285,9 @@ static void the_budget_is_charged_and_released(void **state) {
     open_with(&f, 100, NULL);
     send(&f, both, 2);
     expect_kind(&f, 0, KELP_WIRE_DELIVERED, KELP_OK, "");
-    const kelp_fill_report *report = expect_kind(
-        &f, 1, KELP_WIRE_BUDGET_EXCEEDED, KELP_RESOURCE_EXHAUSTED, "needs 80 bytes, 20 remain");
+    const kelp_fill_report *report =
+        expect_kind(&f, 1, KELP_WIRE_BUDGET_EXCEEDED, KELP_RESOURCE_EXHAUSTED,
+                    "exceeds the budget: 80 bytes, 20 remain");
     assert_int_equal(report->size_bytes, 80);
     assert_int_equal(report->remaining_bytes, 20);
     kelp_receiver_evict(f.receiver, 0);
@@ -337,10 +338,10 @@ static void caps_refuse_before_memory_is_taken(void **state) {
         kelp_envelope_parts parts;
         const char *words;
     } cases[] = {
-        {{.fills = many, .fill_count = 17}, "a number of fills of 17: at most 16"},
-        {{.fills = &one_large, .fill_count = 1}, "a fill in bytes of 70000: at most 65536"},
-        {{.fills = five, .fill_count = 5}, "a size in bytes of 300160: at most 262144"},
-        {{.suffix = suffix, .suffix_bytes = 600}, "a suffix in bytes of 600: at most 512"},
+        {{.fills = many, .fill_count = 17}, "fills: 17 of at most 16"},
+        {{.fills = &one_large, .fill_count = 1}, "bytes of a fill: 70000 of at most 65536"},
+        {{.fills = five, .fill_count = 5}, "its bytes: 300160 of at most 262144"},
+        {{.suffix = suffix, .suffix_bytes = 600}, "bytes of the suffix: 600 of at most 512"},
     };
     begin(&f);
     open_with(&f, 0, &caps);
@@ -358,7 +359,7 @@ static void caps_refuse_before_memory_is_taken(void **state) {
         kelp_envelope_parts capped = cases[i].parts;
         capped.caps = &caps;
         expect_failure(kelp_envelope_create(kelp_allocator_system(), &capped, &envelope),
-                       KELP_OUT_OF_RANGE, "an envelope may have");
+                       KELP_OUT_OF_RANGE, "the envelope exceeds the limit of");
     }
     send(&f, &fill, 1); /* and it goes on afterwards */
     expect_kind(&f, 0, KELP_WIRE_DELIVERED, KELP_OK, "");
@@ -442,8 +443,9 @@ static void bytes_are_moved_to_the_slots_backend(void **state) {
     assert_int_equal(c.released, 1);
     c.fails = true;
     send(&f, fills, 2);
-    expect_kind(&f, 0, KELP_WIRE_BACKEND_MATERIALIZE_FAILED, KELP_UNAVAILABLE,
-                "BackendMaterializeFailed: provider 'counter' creates no tensor from slot 0 ('x')");
+    expect_kind(
+        &f, 0, KELP_WIRE_BACKEND_MATERIALIZE_FAILED, KELP_UNAVAILABLE,
+        "BackendMaterializeFailed: provider 'counter' cannot create a tensor for slot 0 ('x')");
     expect_kind(&f, 1, KELP_WIRE_DELIVERED, KELP_OK, "");
     assert_non_null(kelp_receiver_tensor(f.receiver, 0)); /* the one before */
     end(&f);
@@ -465,7 +467,7 @@ static void a_backend_without_materialize_has_no_slot(void **state) {
                                      .slots = f.slots,
                                      .slot_count = 3};
     expect_failure(kelp_receiver_create(&options, &receiver), KELP_UNIMPLEMENTED,
-                   "provider 'plain' creates no tensors");
+                   "provider 'plain' does not create tensors");
     f.slots[1].backend = NULL;
     f.slots[1].type_hash = 12345;
     expect_failure(kelp_receiver_create(&options, &receiver), KELP_NOT_FOUND, "not declared");

@@ -228,7 +228,7 @@ static void a_part_runs_in_another_process(void **state) {
 static void without_a_worker_there_is_no_engine(void **state) {
     fixture f;
     (void)state;
-    expect_failure(make(&f, "n,4", NULL), KELP_UNAVAILABLE, "no worker answers at");
+    expect_failure(make(&f, "n,4", NULL), KELP_UNAVAILABLE, "cannot connect to a worker at");
     drop(&f);
 }
 
@@ -254,14 +254,14 @@ static void the_workers_caps_and_budget_hold(void **state) {
     check_ok(make(&f, "n,4", NULL));
     check_ok(invoke(f.context, 1000));
     expect_failure(invoke(f.context, 5000), KELP_OUT_OF_RANGE,
-                   "a fill in bytes of 80064: at most 65536");
+                   "bytes of a fill: 80064 of at most 65536");
     check_ok(invoke(f.context, 1000)); /* on a new connection */
     drop(&f);
     end_worker(SIGTERM);
     start_worker("poor");
     check_ok(make(&f, "n,4", NULL));
     expect_failure(invoke(f.context, 10), KELP_RESOURCE_EXHAUSTED,
-                   "BudgetExceeded: slot 0 ('x') needs 224 bytes, 100 remain");
+                   "BudgetExceeded: slot 0 ('x') exceeds the budget: 224 bytes, 100 remain");
     drop(&f);
     end_worker(SIGTERM);
 }
@@ -286,7 +286,8 @@ static void connections_are_bounded(void **state) {
     pause_ms(100); /* the connection that looked for it is gone */
     int fd = connect_to_worker();
     assert_true(fd >= 0);
-    expect_failure(make(&f, "n,4", NULL), KELP_RESOURCE_EXHAUSTED, "has 1 connections already");
+    expect_failure(make(&f, "n,4", NULL), KELP_RESOURCE_EXHAUSTED,
+                   "has 1 connections, which is the limit");
     drop(&f);
     close(fd);
     end_worker(SIGTERM);

@@ -280,14 +280,14 @@ static void other_tables_are_taken_when_asked_for(void **state) {
     check_ok(trt_library_open(kelp_allocator_system(), &options, &again));
     assert_string_equal(again->methods->name, "rtx-1.6");
     expect_failure(trt_require(again, TRT_M_engine_create_weights_manager), KELP_UNIMPLEMENTED,
-                   "has no ICudaEngine::createWeightsManager (those that have it: rtx-1.7)");
+                   "does not support ICudaEngine::createWeightsManager (supported by: rtx-1.7)");
     trt_library_destroy(again);
     options.table = "enterprise-11.4";
     expect_failure(trt_library_open(kelp_allocator_system(), &options, &again), KELP_NOT_FOUND,
                    "do not fit");
     options.table = "rtx-0.1";
     expect_failure(trt_library_open(kelp_allocator_system(), &options, &again), KELP_NOT_FOUND,
-                   "there are no tables 'rtx-0.1'");
+                   "unknown tables 'rtx-0.1'");
 }
 
 int run_network_tests(void) {
@@ -322,10 +322,11 @@ static void enterprise_without_a_gpu_is_told(void **state) {
                    "CUDA initialization failure");
     assert_null(runtime);
     expect_failure(trt_create_builder(library, log, &builder), KELP_UNIMPLEMENTED,
-                   "only runs engines");
-    expect_failure(trt_require(library, TRT_M_runtime_cache_serialize), KELP_UNIMPLEMENTED,
-                   "TensorRT 11.4.0 has no IRuntimeCache::serialize (those that have it: rtx-1.5, "
-                   "rtx-1.6, rtx-1.7)");
+                   "can only run engines");
+    expect_failure(
+        trt_require(library, TRT_M_runtime_cache_serialize), KELP_UNIMPLEMENTED,
+        "TensorRT 11.4.0 does not support IRuntimeCache::serialize (supported by: rtx-1.5, "
+        "rtx-1.6, rtx-1.7)");
     trt_log_destroy(log);
 }
 

@@ -251,7 +251,8 @@ static void every_path_tried_is_listed(void **state) {
     /* A library, but another one; then folders, then the loader's own idea. */
     options.path = "libm.so.6";
     status = trt_library_open(kelp_allocator_system(), &options, &library);
-    assert_non_null(strstr(formatted(status), "not TensorRT's: it has no getInferLibVersion"));
+    assert_non_null(
+        strstr(formatted(status), "it is not TensorRT's library: it lacks getInferLibVersion"));
     kelp_status_free(status);
     options = (trt_library_options){.search_path = "/nowhere:/elsewhere", .wanted = TRT_WANT_RTX};
     status = trt_library_open(kelp_allocator_system(), &options, &library);
