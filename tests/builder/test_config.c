@@ -26,7 +26,7 @@ static void add_product(bench *b) {
 }
 
 /* ---- flags, limits, caches ---- */
-static void what_the_cpu_has_not_is_refused(void **state) {
+static void options_that_the_cpu_lacks_fail(void **state) {
     static const struct {
         uint32_t flag;
         const char *name;
@@ -70,7 +70,7 @@ static void what_the_cpu_has_not_is_refused(void **state) {
     bench_close(&b);
 }
 
-static void a_configuration_is_its_providers(void **state) {
+static void configuration_of_another_provider_fails(void **state) {
     bench b;
     kelp_builder *other = NULL;
     kelp_builder_config *config = NULL;
@@ -110,7 +110,7 @@ static size_t run_level(int level, float *out) {
     return size_bytes;
 }
 
-static void low_levels_leave_the_work_to_the_load(void **state) {
+static void low_levels_defer_packing_to_the_load(void **state) {
     static float low[3 * WIDE], high[3 * WIDE];
     (void)state;
     size_t small = run_level(0, low), large = run_level(3, high);
@@ -146,7 +146,7 @@ static void append(void *userp, const char *text, size_t length) {
     strncat(userp, text, length);
 }
 
-static void values_are_held_to_the_profile(void **state) {
+static void values_outside_the_profile_fail(void **state) {
     bench b;
     static float x[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
     int64_t size[2] = {3, 4};
@@ -177,7 +177,7 @@ static void values_are_held_to_the_profile(void **state) {
     bench_close(&b);
 }
 
-static void wrong_values_are_refused(void **state) {
+static void invalid_value_profiles_fail(void **state) {
     const int64_t one[1] = {3};
     bench b;
     kelp_blob *plan = NULL;
@@ -226,7 +226,7 @@ static bool watch(void *userp, const char *phase, const char *parent, int step, 
     return step != w->stop_at;
 }
 
-static void operators_are_told_one_by_one(void **state) {
+static void progress_names_every_operator(void **state) {
     bench b;
     kelp_blob *plan = NULL;
     watched all = {.stop_at = -1}, some = {.stop_at = 1};
@@ -314,7 +314,7 @@ static void go_in_order(const int *order) {
 }
 
 /* Every rotation, forwards and backwards, and orders drawn at random from a fixed seed. */
-static void any_order_of_release_is_fine(void **state) {
+static void objects_can_be_released_in_any_order(void **state) {
     int order[OBJECTS];
     uint32_t random = 12345;
     (void)state;
@@ -337,13 +337,13 @@ static void any_order_of_release_is_fine(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_cpu_has_not_is_refused),
-        cmocka_unit_test(a_configuration_is_its_providers),
-        cmocka_unit_test(low_levels_leave_the_work_to_the_load),
-        cmocka_unit_test(values_are_held_to_the_profile),
-        cmocka_unit_test(wrong_values_are_refused),
-        cmocka_unit_test(operators_are_told_one_by_one),
-        cmocka_unit_test(any_order_of_release_is_fine),
+        cmocka_unit_test(options_that_the_cpu_lacks_fail),
+        cmocka_unit_test(configuration_of_another_provider_fails),
+        cmocka_unit_test(low_levels_defer_packing_to_the_load),
+        cmocka_unit_test(values_outside_the_profile_fail),
+        cmocka_unit_test(invalid_value_profiles_fail),
+        cmocka_unit_test(progress_names_every_operator),
+        cmocka_unit_test(objects_can_be_released_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void add_profile(bench *b, int least, int usual, int most) {
     set_profile(b, index, least, usual, most);
 }
 
-static void a_plan_is_saved_and_loaded(void **state) {
+static void saved_plan_can_be_loaded(void **state) {
     bench b;
     kelp_blob *plan = NULL, *again = NULL;
     char path[] = "plan-XXXXXX";
@@ -100,7 +100,7 @@ static void a_plan_is_saved_and_loaded(void **state) {
 }
 
 /* Whoever made it may go first. */
-static void parents_may_go_first(void **state) {
+static void parents_can_be_released_first(void **state) {
     bench b;
     (void)state;
     bench_open(&b);
@@ -115,7 +115,7 @@ static void parents_may_go_first(void **state) {
     kelp_network_release(b.network);
 }
 
-static void contexts_are_held_to_profiles(void **state) {
+static void shapes_outside_the_profile_fail(void **state) {
     bench b;
     kelp_shape shape;
     float x[64] = {0};
@@ -145,7 +145,7 @@ static void contexts_are_held_to_profiles(void **state) {
     bench_close(&b);
 }
 
-static void wrong_profiles_are_refused(void **state) {
+static void invalid_profiles_fail(void **state) {
     bench b;
     kelp_blob *plan = NULL;
     size_t index = 0;
@@ -170,7 +170,7 @@ static void wrong_profiles_are_refused(void **state) {
     bench_close(&b);
 }
 
-static void a_limit_on_the_workspace_is_kept(void **state) {
+static void workspace_limit_applies(void **state) {
     bench b;
     kelp_blob *plan = NULL;
     kelp_layer *layer = NULL;
@@ -210,7 +210,7 @@ static bool stop_at_once(void *userp, const char *phase, const char *parent, int
     return ++*(int *)userp < 2;
 }
 
-static void a_build_can_be_cancelled(void **state) {
+static void build_can_be_cancelled(void **state) {
     bench b;
     kelp_blob *plan = NULL;
     int calls = 0;
@@ -224,7 +224,7 @@ static void a_build_can_be_cancelled(void **state) {
     bench_close(&b);
 }
 
-static void a_refit_equals_a_rebuild(void **state) {
+static void refit_equals_a_rebuild(void **state) {
     bench b;
     static const float other[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, shift[3] = {9, 8, 7};
     const kelp_weights both[2] = {{KELP_F32, other, 12, "fc.weights"},
@@ -250,7 +250,7 @@ static void a_refit_equals_a_rebuild(void **state) {
     bench_close(&b);
 }
 
-static void only_marked_weights_are_refitted(void **state) {
+static void only_marked_weights_can_be_refitted(void **state) {
     bench b;
     (void)state;
     bench_open(&b);
@@ -265,7 +265,7 @@ static void only_marked_weights_are_refitted(void **state) {
     bench_close(&b);
 }
 
-static void a_captured_run_gives_the_same_bytes(void **state) {
+static void captured_run_gives_the_same_results(void **state) {
     bench b;
     kelp_capture *capture = NULL;
     float x[8] = {1, 2, 3, 4, -1, 0.5f, 2, 8}, first[6], y[6];
@@ -304,7 +304,7 @@ static void *place(void *userp, size_t index, const kelp_tensor *output, size_t 
     return *memory;
 }
 
-static void outputs_are_placed_by_an_allocator(void **state) {
+static void output_allocator_is_called(void **state) {
     bench b;
     void *memory = NULL;
     (void)state;
@@ -320,7 +320,7 @@ static void outputs_are_placed_by_an_allocator(void **state) {
     bench_close(&b);
 }
 
-static void streams_run_in_order(void **state) {
+static void stream_runs_in_order(void **state) {
     bench b;
     kelp_stream *stream = NULL;
     kelp_event *event = NULL;
@@ -359,7 +359,7 @@ typedef struct altered {
     const char *message;
 } altered;
 
-static void plans_that_were_altered_are_refused(void **state) {
+static void modified_plans_fail(void **state) {
     bench b;
     kelp_blob *plan = NULL;
     kelp_engine *engine = NULL;
@@ -398,7 +398,7 @@ static void plans_that_were_altered_are_refused(void **state) {
 }
 
 /* A plan of a file gives what the file gives, bit for bit. */
-static void an_onnx_model_becomes_a_plan(void **state) {
+static void plan_of_an_onnx_model_gives_the_results_of_the_model(void **state) {
     bench b;
     kelp_network *network = NULL;
     kelp_layer *layer = NULL;
@@ -473,7 +473,7 @@ static void *run_many(void *userp) {
     return status;
 }
 
-static void contexts_run_in_threads_of_their_own(void **state) {
+static void contexts_run_concurrently(void **state) {
     bench b;
     pthread_t threads[8];
     (void)state;
@@ -543,7 +543,7 @@ static kelp_status *whole_way(bench *b, kelp_capture **capture) {
     return NULL;
 }
 
-static void every_allocation_may_fail(void **state) {
+static void failed_allocations_are_reported(void **state) {
     (void)state;
     for (uint64_t n = 1;; n++) {
         test_failing memory;
@@ -578,7 +578,7 @@ static void append(void *userp, const char *text, size_t length) {
     strncat(all, text, length);
 }
 
-static void an_engine_tells_what_is_inside(void **state) {
+static void engine_lists_its_layers(void **state) {
     bench b;
     static char text[16384];
     (void)state;
@@ -594,7 +594,7 @@ static void an_engine_tells_what_is_inside(void **state) {
     bench_close(&b);
 }
 
-static void providers_are_named(void **state) {
+static void unknown_providers_are_reported(void **state) {
     bench b;
     kelp_builder *builder = NULL;
     (void)state;
@@ -605,7 +605,7 @@ static void providers_are_named(void **state) {
 }
 
 /* Through another provider's table: names, types and shapes are real, the answers zeros. */
-static void the_null_provider_answers_zeros(void **state) {
+static void null_provider_returns_zeros(void **state) {
     bench b = {0};
     kelp_blob *plan = NULL;
     kelp_stream *stream = NULL;
@@ -648,7 +648,7 @@ static void the_null_provider_answers_zeros(void **state) {
     bench_close(&b);
 }
 
-static void null_plans_keep_profiles(void **state) {
+static void plans_of_the_null_provider_keep_profiles(void **state) {
     bench b = {0};
     kelp_engine *engine = NULL;
     kelp_shape shape;
@@ -693,25 +693,25 @@ static void null_plans_keep_profiles(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plan_is_saved_and_loaded),
-        cmocka_unit_test(parents_may_go_first),
-        cmocka_unit_test(contexts_are_held_to_profiles),
-        cmocka_unit_test(wrong_profiles_are_refused),
-        cmocka_unit_test(a_limit_on_the_workspace_is_kept),
-        cmocka_unit_test(a_build_can_be_cancelled),
-        cmocka_unit_test(a_refit_equals_a_rebuild),
-        cmocka_unit_test(only_marked_weights_are_refitted),
-        cmocka_unit_test(a_captured_run_gives_the_same_bytes),
-        cmocka_unit_test(outputs_are_placed_by_an_allocator),
-        cmocka_unit_test(streams_run_in_order),
-        cmocka_unit_test(plans_that_were_altered_are_refused),
-        cmocka_unit_test(an_onnx_model_becomes_a_plan),
-        cmocka_unit_test(an_engine_tells_what_is_inside),
-        cmocka_unit_test(providers_are_named),
-        cmocka_unit_test(contexts_run_in_threads_of_their_own),
-        cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(the_null_provider_answers_zeros),
-        cmocka_unit_test(null_plans_keep_profiles),
+        cmocka_unit_test(saved_plan_can_be_loaded),
+        cmocka_unit_test(parents_can_be_released_first),
+        cmocka_unit_test(shapes_outside_the_profile_fail),
+        cmocka_unit_test(invalid_profiles_fail),
+        cmocka_unit_test(workspace_limit_applies),
+        cmocka_unit_test(build_can_be_cancelled),
+        cmocka_unit_test(refit_equals_a_rebuild),
+        cmocka_unit_test(only_marked_weights_can_be_refitted),
+        cmocka_unit_test(captured_run_gives_the_same_results),
+        cmocka_unit_test(output_allocator_is_called),
+        cmocka_unit_test(stream_runs_in_order),
+        cmocka_unit_test(modified_plans_fail),
+        cmocka_unit_test(plan_of_an_onnx_model_gives_the_results_of_the_model),
+        cmocka_unit_test(engine_lists_its_layers),
+        cmocka_unit_test(unknown_providers_are_reported),
+        cmocka_unit_test(contexts_run_concurrently),
+        cmocka_unit_test(failed_allocations_are_reported),
+        cmocka_unit_test(null_provider_returns_zeros),
+        cmocka_unit_test(plans_of_the_null_provider_keep_profiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,7 +139,7 @@ static void run_unpacked(bench *b, const plan *p, answer *out) {
     memmove(p->data, p->data + 16, p->size);
 }
 
-static void packed_weights_are_used_where_they_lie(void **state) {
+static void packed_weights_are_used_in_place(void **state) {
     bench b;
     answer packed, unpacked;
     plan p = build(&b, 0);
@@ -166,7 +166,7 @@ static bool names_a_layout(const plan *p, const char *start) {
 
 /* Pairs of bfloat16 are kept as floats are: half as long, the same for every instruction set, and
  * what they were made of is not looked at. */
-static void bf16_weights_are_used_where_they_lie(void **state) {
+static void bf16_weights_are_used_in_place(void **state) {
     bench b;
     answer packed, unpacked, coarse;
     plan p = build(&b, KELP_BUILD_BF16);
@@ -194,7 +194,7 @@ static void bf16_weights_are_used_where_they_lie(void **state) {
     drop(&b, &p);
 }
 
-static void altered_bf16_weights_are_refused(void **state) {
+static void modified_bf16_weights_fail(void **state) {
     bench b;
     plan p = build(&b, KELP_BUILD_BF16);
     answer before, anew;
@@ -216,7 +216,7 @@ static void altered_bf16_weights_are_refused(void **state) {
     drop(&b, &p);
 }
 
-static void a_block_that_was_altered_is_refused(void **state) {
+static void modified_block_fails(void **state) {
     bench b;
     plan p = build(&b, 0);
     (void)state;
@@ -233,7 +233,7 @@ static void a_block_that_was_altered_is_refused(void **state) {
     drop(&b, &p);
 }
 
-static void a_table_that_is_none_is_refused(void **state) {
+static void malformed_table_fails(void **state) {
     bench b;
     plan p = build(&b, 0);
     (void)state;
@@ -259,7 +259,7 @@ static void a_table_that_is_none_is_refused(void **state) {
 }
 
 /* Another layout, another constant: packed anew, from originals that are then looked at. */
-static void another_layout_is_packed_anew(void **state) {
+static void block_of_another_layout_is_packed_again(void **state) {
     bench b;
     answer packed, anew;
     plan p = build(&b, 0);
@@ -281,7 +281,7 @@ static void another_layout_is_packed_anew(void **state) {
 }
 
 /* Nobody reads originals as long as what is packed fits. */
-static void originals_are_checked_when_they_are_read(void **state) {
+static void original_weights_are_checked_when_read(void **state) {
     bench b;
     answer before, after;
     plan p = build(&b, KELP_BUILD_REFIT);
@@ -305,7 +305,7 @@ static void originals_are_checked_when_they_are_read(void **state) {
     drop(&b, &p);
 }
 
-static void another_instruction_set_is_packed_anew(void **state) {
+static void block_of_another_instruction_set_is_packed_again(void **state) {
     bench b;
     answer there, direct;
     plan p = build(&b, 0);
@@ -324,7 +324,7 @@ static void another_instruction_set_is_packed_anew(void **state) {
     drop(&b, &p);
 }
 
-static void a_refit_packs_anew(void **state) {
+static void refit_packs_again(void **state) {
     bench b, rebuilt;
     answer refitted, expected, before, again;
     plan p = build(&b, KELP_BUILD_REFIT), second;
@@ -353,7 +353,7 @@ static void a_refit_packs_anew(void **state) {
 }
 
 /* ---- stripped ---- */
-static void a_stripped_plan_waits_for_its_weights(void **state) {
+static void stripped_plan_fails_until_it_is_refitted(void **state) {
     bench b, whole;
     answer expected, found;
     plan p = build(&b, KELP_BUILD_STRIP_WEIGHTS), full = build(&whole, KELP_BUILD_REFIT);
@@ -391,7 +391,7 @@ static void append(void *userp, const char *text, size_t length) {
     strncat(userp, text, length);
 }
 
-static void marked_weights_alone_are_stripped(void **state) {
+static void only_marked_weights_are_stripped(void **state) {
     bench b;
     kelp_blob *blob = NULL;
     static char text[16384];
@@ -466,7 +466,7 @@ static void run_tied(const char *first, const char *second, uint32_t flags, floa
 
 /* The unmarked one of two that share their bytes stays in the plan; of two of a name, the second.
  */
-static void tied_weights_are_stripped_one_by_one(void **state) {
+static void weights_with_shared_bytes_are_stripped_separately(void **state) {
     static const char *const names[][2] = {{"a", "b"}, {"b", "a"}, {"a", "a"}};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -480,7 +480,7 @@ static void tied_weights_are_stripped_one_by_one(void **state) {
     }
 }
 
-static void a_name_that_is_listed_twice_is_refused(void **state) {
+static void duplicate_names_fail(void **state) {
     bench b;
     plan p = build(&b, KELP_BUILD_STRIP_WEIGHTS);
     (void)state;
@@ -495,7 +495,7 @@ static void a_name_that_is_listed_twice_is_refused(void **state) {
 }
 
 /* ---- kernels of others ---- */
-static void blocks_of_no_constant_are_left_out(void **state) {
+static void blocks_without_a_constant_are_not_stored(void **state) {
     bench b;
     kelp_graph *graph = NULL;
     kelp_cpu_engine *engine = NULL;
@@ -547,7 +547,7 @@ static void *use(void *userp) {
 }
 
 /* The batch alone is open: what one row needs is planned and packed, and nothing is bound. */
-static void what_is_foreseen_is_packed(void **state) {
+static void known_shapes_are_packed_in_the_build(void **state) {
     bench b;
     kelp_graph *graph = NULL;
     answer expected, found;
@@ -624,7 +624,7 @@ static long private_kilobytes(const char *path, int *out_mappings) {
     return all;
 }
 
-static void engines_of_one_file_share_its_pages(void **state) {
+static void engines_of_one_file_share_pages(void **state) {
     bench b;
     plan p = build(&b, 0);
     kelp_engine *engines[3];
@@ -675,7 +675,7 @@ static kelp_status *whole_way(bench *b, uint32_t flags) {
     return kelp_context_invoke(b->context);
 }
 
-static void every_allocation_may_fail(void **state) {
+static void failed_allocations_are_reported(void **state) {
     static const uint32_t ways[] = {0, KELP_BUILD_REFIT, KELP_BUILD_STRIP_WEIGHTS};
     (void)state;
     for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++)
@@ -705,24 +705,24 @@ static void every_allocation_may_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packed_weights_are_used_where_they_lie),
-        cmocka_unit_test(bf16_weights_are_used_where_they_lie),
-        cmocka_unit_test(altered_bf16_weights_are_refused),
-        cmocka_unit_test(a_block_that_was_altered_is_refused),
-        cmocka_unit_test(a_table_that_is_none_is_refused),
-        cmocka_unit_test(another_layout_is_packed_anew),
-        cmocka_unit_test(originals_are_checked_when_they_are_read),
-        cmocka_unit_test(another_instruction_set_is_packed_anew),
-        cmocka_unit_test(a_refit_packs_anew),
-        cmocka_unit_test(a_stripped_plan_waits_for_its_weights),
-        cmocka_unit_test(marked_weights_alone_are_stripped),
-        cmocka_unit_test(tied_weights_are_stripped_one_by_one),
-        cmocka_unit_test(a_name_that_is_listed_twice_is_refused),
-        cmocka_unit_test(blocks_of_no_constant_are_left_out),
-        cmocka_unit_test(what_is_foreseen_is_packed),
+        cmocka_unit_test(packed_weights_are_used_in_place),
+        cmocka_unit_test(bf16_weights_are_used_in_place),
+        cmocka_unit_test(modified_bf16_weights_fail),
+        cmocka_unit_test(modified_block_fails),
+        cmocka_unit_test(malformed_table_fails),
+        cmocka_unit_test(block_of_another_layout_is_packed_again),
+        cmocka_unit_test(original_weights_are_checked_when_read),
+        cmocka_unit_test(block_of_another_instruction_set_is_packed_again),
+        cmocka_unit_test(refit_packs_again),
+        cmocka_unit_test(stripped_plan_fails_until_it_is_refitted),
+        cmocka_unit_test(only_marked_weights_are_stripped),
+        cmocka_unit_test(weights_with_shared_bytes_are_stripped_separately),
+        cmocka_unit_test(duplicate_names_fail),
+        cmocka_unit_test(blocks_without_a_constant_are_not_stored),
+        cmocka_unit_test(known_shapes_are_packed_in_the_build),
         cmocka_unit_test(contexts_share_packed_weights),
-        cmocka_unit_test(engines_of_one_file_share_its_pages),
-        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(engines_of_one_file_share_pages),
+        cmocka_unit_test(failed_allocations_are_reported),
     };
     return cmocka_run_group_tests(tests, fill_all, NULL);
 }

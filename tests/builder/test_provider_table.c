@@ -214,7 +214,7 @@ static void close_engine(bench *b) {
     assert_int_equal(seen.captures, 0);
 }
 
-static void profiles_and_names_are_known(void **state) {
+static void profiles_and_names_are_checked(void **state) {
     (void)state;
     bench b;
     kelp_shape shape;
@@ -280,7 +280,7 @@ static void calls_reach_the_provider(void **state) {
     close_engine(&b);
 }
 
-static void records_go_before_their_context(void **state) {
+static void recordings_are_destroyed_before_their_context(void **state) {
     (void)state;
     bench b;
     float x[2] = {1, 2}, y[2] = {0};
@@ -310,7 +310,7 @@ static void append(void *userp, const char *data, size_t length) {
     strncat(userp, data, length);
 }
 
-static void what_devices_have(void **state) {
+static void devices_report_their_memory(void **state) {
     (void)state;
     bench b;
     size_t bytes;
@@ -327,7 +327,7 @@ static void what_devices_have(void **state) {
 }
 
 /* A provider that was compiled against a table that ended with `enqueue`. */
-static void a_shorter_table_lacks_the_rest(void **state) {
+static void functions_beyond_a_shorter_table_fail(void **state) {
     (void)state;
     bench b;
     size_t bytes;
@@ -359,7 +359,7 @@ static void a_shorter_table_lacks_the_rest(void **state) {
     close_engine(&b);
 }
 
-static void the_cpu_has_no_device(void **state) {
+static void cpu_has_no_device(void **state) {
     (void)state;
     bench b;
     size_t bytes;
@@ -381,12 +381,12 @@ static void the_cpu_has_no_device(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(profiles_and_names_are_known),
+        cmocka_unit_test(profiles_and_names_are_checked),
         cmocka_unit_test(calls_reach_the_provider),
-        cmocka_unit_test(records_go_before_their_context),
-        cmocka_unit_test(what_devices_have),
-        cmocka_unit_test(a_shorter_table_lacks_the_rest),
-        cmocka_unit_test(the_cpu_has_no_device),
+        cmocka_unit_test(recordings_are_destroyed_before_their_context),
+        cmocka_unit_test(devices_report_their_memory),
+        cmocka_unit_test(functions_beyond_a_shorter_table_fail),
+        cmocka_unit_test(cpu_has_no_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ static void fill(kelp_infer_item *items, kelp_tensor *in, kelp_tensor *out, floa
     }
 }
 
-static void a_providers_own_batch_is_called(void **state) {
+static void infer_batch_of_the_provider_is_called(void **state) {
     (void)state;
     session s;
     kelp_infer_item items[5];
@@ -76,7 +76,7 @@ static void a_providers_own_batch_is_called(void **state) {
     end(&s);
 }
 
-static void the_default_loops_over_one(void **state) {
+static void default_batch_calls_infer_for_each_item(void **state) {
     (void)state;
     session s;
     kelp_infer_item items[3];
@@ -119,17 +119,17 @@ static void modes(const char *provider) {
     end(&s);
 }
 
-static void modes_of_the_default(void **state) {
+static void default_batch_stops_or_continues(void **state) {
     (void)state;
     modes("plain");
 }
 
-static void modes_of_a_providers_own(void **state) {
+static void infer_batch_of_the_provider_stops_or_continues(void **state) {
     (void)state;
     modes("batch");
 }
 
-static void arrays_are_of_one_length(void **state) {
+static void arrays_of_different_lengths_fail(void **state) {
     (void)state;
     session s;
     kelp_tensor in[40], out[40];
@@ -152,7 +152,7 @@ static void arrays_are_of_one_length(void **state) {
 }
 
 /* ---- limits and types ---- */
-static void limits_hold(void **state) {
+static void inputs_beyond_the_limits_fail(void **state) {
     (void)state;
     session s;
     kelp_infer_item items[3];
@@ -169,7 +169,7 @@ static void limits_hold(void **state) {
     end(&s);
 }
 
-static void a_model_of_other_types_is_refused(void **state) {
+static void undeclared_output_type_fails(void **state) {
     (void)state;
     session s;
     expect_failure(load(&s, "types", kelp_allocator_system()), KELP_UNIMPLEMENTED,
@@ -179,7 +179,7 @@ static void a_model_of_other_types_is_refused(void **state) {
 }
 
 /* ---- placement ---- */
-static void places(void **state) {
+static void placement_of_tensors_is_classified(void **state) {
     (void)state;
     float data[6] = {0};
     kelp_tensor tensor = floats(data, 6);
@@ -213,7 +213,7 @@ static void places(void **state) {
                      KELP_PLACING_IMPOSSIBLE);
 }
 
-static void compact_is_used_in_place_gaps_are_copied(void **state) {
+static void compact_tensors_are_not_copied(void **state) {
     (void)state;
     session s;
     float data[6] = {1, 2, 3, 4, 5, 6}, result[3];
@@ -259,7 +259,7 @@ static kelp_status *whole_scenario(kelp_allocator allocator) {
     return status;
 }
 
-static void any_allocation_may_fail(void **state) {
+static void failed_allocations_are_reported(void **state) {
     (void)state;
     for (uint64_t n = 1;; n++) {
         test_failing memory;
@@ -278,7 +278,7 @@ static void any_allocation_may_fail(void **state) {
     }
 }
 
-static void warm_calls_allocate_nothing(void **state) {
+static void repeated_calls_do_not_allocate(void **state) {
     (void)state;
     session s;
     test_failing memory;
@@ -303,17 +303,17 @@ static void warm_calls_allocate_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_providers_own_batch_is_called),
-        cmocka_unit_test(the_default_loops_over_one),
-        cmocka_unit_test(modes_of_the_default),
-        cmocka_unit_test(modes_of_a_providers_own),
-        cmocka_unit_test(arrays_are_of_one_length),
-        cmocka_unit_test(limits_hold),
-        cmocka_unit_test(a_model_of_other_types_is_refused),
-        cmocka_unit_test(places),
-        cmocka_unit_test(compact_is_used_in_place_gaps_are_copied),
-        cmocka_unit_test(any_allocation_may_fail),
-        cmocka_unit_test(warm_calls_allocate_nothing),
+        cmocka_unit_test(infer_batch_of_the_provider_is_called),
+        cmocka_unit_test(default_batch_calls_infer_for_each_item),
+        cmocka_unit_test(default_batch_stops_or_continues),
+        cmocka_unit_test(infer_batch_of_the_provider_stops_or_continues),
+        cmocka_unit_test(arrays_of_different_lengths_fail),
+        cmocka_unit_test(inputs_beyond_the_limits_fail),
+        cmocka_unit_test(undeclared_output_type_fails),
+        cmocka_unit_test(placement_of_tensors_is_classified),
+        cmocka_unit_test(compact_tensors_are_not_copied),
+        cmocka_unit_test(failed_allocations_are_reported),
+        cmocka_unit_test(repeated_calls_do_not_allocate),
     };
     return cmocka_run_group_tests_name("compute.calls", tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ static void bytes_are_released_once(void **state) {
     assert_int_equal(released, 3);
 }
 
-static void nothing_runs_before_init(void **state) {
+static void calls_before_init_fail(void **state) {
     (void)state;
     kelp_runtime *runtime;
     kelp_compute_model *model, *fork = NULL;
@@ -111,7 +111,7 @@ static void nothing_runs_before_init(void **state) {
     close_model(runtime, model);
 }
 
-static void metadata_is_the_models(void **state) {
+static void metadata_describes_the_model(void **state) {
     (void)state;
     kelp_runtime *runtime;
     kelp_compute_model *model;
@@ -130,7 +130,7 @@ static void metadata_is_the_models(void **state) {
     close_model(runtime, model);
 }
 
-static void shapes_are_known_before_running(void **state) {
+static void output_shapes_are_known_before_inference(void **state) {
     (void)state;
     kelp_runtime *runtime;
     kelp_compute_model *model;
@@ -166,7 +166,7 @@ static void shapes_are_known_before_running(void **state) {
 }
 
 /* Copied where there are gaps, refused where no one can read or write, too large for the room. */
-static void tensors_lie_anywhere_that_can_be_read(void **state) {
+static void strided_tensors_are_copied_and_unreadable_tensors_fail(void **state) {
     (void)state;
     kelp_runtime *runtime;
     kelp_compute_model *model;
@@ -204,7 +204,7 @@ static void tensors_lie_anywhere_that_can_be_read(void **state) {
 }
 
 /* Beside the caller, in order, with the results that a call gives. */
-static void streams_give_what_calls_give(void **state) {
+static void streams_give_the_results_of_calls(void **state) {
     (void)state;
     enum { COUNT = 4 };
     kelp_runtime *runtime;
@@ -237,7 +237,7 @@ static void streams_give_what_calls_give(void **state) {
     close_model(runtime, model);
 }
 
-static void a_batch_stops_or_goes_on(void **state) {
+static void batch_stops_or_continues_after_a_failure(void **state) {
     (void)state;
     kelp_runtime *runtime;
     kelp_compute_model *model;
@@ -262,7 +262,7 @@ static void a_batch_stops_or_goes_on(void **state) {
     close_model(runtime, model);
 }
 
-static void forks_drain_and_reset(void **state) {
+static void forks_are_independent(void **state) {
     (void)state;
     kelp_runtime *runtime;
     kelp_compute_model *model, *fork = NULL;
@@ -293,7 +293,7 @@ static bool yes(void *userp) {
 }
 
 /* Where the provider can be asked to give up, it does, and can run again. */
-static void an_inference_can_be_given_up(void **state) {
+static void running_inference_can_be_cancelled(void **state) {
     (void)state;
     kelp_runtime *runtime;
     kelp_compute_model *model;
@@ -345,7 +345,7 @@ static kelp_status *whole_life(kelp_allocator allocator) {
     return status;
 }
 
-static void memory_that_fails_is_an_error(void **state) {
+static void failed_allocations_are_reported(void **state) {
     (void)state;
     for (uint64_t n = 1;; n++) {
         test_failing memory;
@@ -364,7 +364,7 @@ static void memory_that_fails_is_an_error(void **state) {
     }
 }
 
-static void unknown_providers_and_artifacts_are_named(void **state) {
+static void unknown_providers_and_artifacts_are_reported(void **state) {
     (void)state;
     kelp_runtime *runtime = NULL;
     kelp_compute_model *model = NULL;
@@ -408,16 +408,16 @@ static int write_kernel_model(const char *library) {
 static int suite(const char *name) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_are_released_once),
-        cmocka_unit_test(nothing_runs_before_init),
-        cmocka_unit_test(metadata_is_the_models),
-        cmocka_unit_test(shapes_are_known_before_running),
-        cmocka_unit_test(tensors_lie_anywhere_that_can_be_read),
-        cmocka_unit_test(streams_give_what_calls_give),
-        cmocka_unit_test(a_batch_stops_or_goes_on),
-        cmocka_unit_test(forks_drain_and_reset),
-        cmocka_unit_test(an_inference_can_be_given_up),
-        cmocka_unit_test(memory_that_fails_is_an_error),
-        cmocka_unit_test(unknown_providers_and_artifacts_are_named),
+        cmocka_unit_test(calls_before_init_fail),
+        cmocka_unit_test(metadata_describes_the_model),
+        cmocka_unit_test(output_shapes_are_known_before_inference),
+        cmocka_unit_test(strided_tensors_are_copied_and_unreadable_tensors_fail),
+        cmocka_unit_test(streams_give_the_results_of_calls),
+        cmocka_unit_test(batch_stops_or_continues_after_a_failure),
+        cmocka_unit_test(forks_are_independent),
+        cmocka_unit_test(running_inference_can_be_cancelled),
+        cmocka_unit_test(failed_allocations_are_reported),
+        cmocka_unit_test(unknown_providers_and_artifacts_are_reported),
     };
     return cmocka_run_group_tests_name(name, tests, NULL, NULL);
 }

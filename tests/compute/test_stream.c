@@ -74,17 +74,17 @@ static void runs_all(const char *provider) {
     end(&s);
 }
 
-static void a_thread_runs_all(void **state) {
+static void thread_runs_items_in_order(void **state) {
     (void)state;
     runs_all("plain");
 }
 
-static void a_provider_runs_all_by_itself(void **state) {
+static void provider_runs_items_in_order(void **state) {
     (void)state;
     runs_all("submit");
 }
 
-static void a_full_stream_refuses(void **state) {
+static void submission_to_a_full_stream_fails(void **state) {
     (void)state;
     session s;
     test_small_close();
@@ -106,7 +106,7 @@ static void a_full_stream_refuses(void **state) {
     assert_true(s.results[1] == 2);
 }
 
-static void a_stream_owns_its_model(void **state) {
+static void stream_owns_its_model(void **state) {
     (void)state;
     session s;
     kelp_compute_stream *second = NULL;
@@ -131,7 +131,7 @@ static void a_stream_owns_its_model(void **state) {
     end(&s);
 }
 
-static void what_fails_the_checks_is_refused_at_once(void **state) {
+static void invalid_items_fail_at_submission(void **state) {
     (void)state;
     session s;
     begin(&s, "submit", kelp_allocator_system(), COUNT);
@@ -148,7 +148,7 @@ static void what_fails_the_checks_is_refused_at_once(void **state) {
     end(&s);
 }
 
-static void warm_submissions_allocate_nothing(void **state) {
+static void repeated_submissions_do_not_allocate(void **state) {
     (void)state;
     session s;
     test_failing memory;
@@ -169,12 +169,12 @@ static void warm_submissions_allocate_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_thread_runs_all),
-        cmocka_unit_test(a_provider_runs_all_by_itself),
-        cmocka_unit_test(a_full_stream_refuses),
-        cmocka_unit_test(a_stream_owns_its_model),
-        cmocka_unit_test(what_fails_the_checks_is_refused_at_once),
-        cmocka_unit_test(warm_submissions_allocate_nothing),
+        cmocka_unit_test(thread_runs_items_in_order),
+        cmocka_unit_test(provider_runs_items_in_order),
+        cmocka_unit_test(submission_to_a_full_stream_fails),
+        cmocka_unit_test(stream_owns_its_model),
+        cmocka_unit_test(invalid_items_fail_at_submission),
+        cmocka_unit_test(repeated_submissions_do_not_allocate),
     };
     return cmocka_run_group_tests_name("compute.stream", tests, NULL, NULL);
 }

@@ -259,13 +259,13 @@ static void cancelled_in_the_midst(const long_node *n, int threads) {
     unload(&s);
 }
 
-static void one_thread(void **state) {
+static void node_on_one_thread_can_be_cancelled(void **state) {
     (void)state;
     for (size_t i = 0; i < NODES; i++)
         cancelled_in_the_midst(&nodes[i], 1);
 }
 
-static void several_threads(void **state) {
+static void node_on_several_threads_can_be_cancelled(void **state) {
     (void)state;
     for (size_t i = 0; i < NODES; i++)
         cancelled_in_the_midst(&nodes[i], 3);
@@ -290,7 +290,7 @@ static void open_weights(session *s, const float *weights, int threads) {
     load(s, &model, threads);
 }
 
-static void what_is_prepared_is_whole(void **state) {
+static void cancellation_keeps_packed_weights_complete(void **state) {
     (void)state;
     float weights[32 * 64], x[48 * 32];
     for (int i = 0; i < 32 * 64; i++)
@@ -325,7 +325,7 @@ static void what_is_prepared_is_whole(void **state) {
 }
 
 /* Its results' number is known only while it runs: the node is reshaped with the data there. */
-static void a_search_ends_as_well(void **state) {
+static void node_with_data_dependent_shape_can_be_cancelled(void **state) {
     static float boxes[2000 * 4], scores[2000];
     const int64_t most = 2000;
     (void)state;
@@ -360,7 +360,7 @@ static void a_search_ends_as_well(void **state) {
     unload(&s);
 }
 
-static void a_replay_ends_as_well(void **state) {
+static void replay_can_be_cancelled(void **state) {
     (void)state;
     session s;
     kelp_capture *capture = NULL;
@@ -388,11 +388,11 @@ static void a_replay_ends_as_well(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_thread),
-        cmocka_unit_test(several_threads),
-        cmocka_unit_test(what_is_prepared_is_whole),
-        cmocka_unit_test(a_search_ends_as_well),
-        cmocka_unit_test(a_replay_ends_as_well),
+        cmocka_unit_test(node_on_one_thread_can_be_cancelled),
+        cmocka_unit_test(node_on_several_threads_can_be_cancelled),
+        cmocka_unit_test(cancellation_keeps_packed_weights_complete),
+        cmocka_unit_test(node_with_data_dependent_shape_can_be_cancelled),
+        cmocka_unit_test(replay_can_be_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -265,7 +265,7 @@ static void expect_chain(fixture *f) {
 }
 
 /* ---- tests ---- */
-static void a_named_provider_takes_convex_regions(void **state) {
+static void named_provider_gets_convex_regions(void **state) {
     (void)state;
     fixture f;
     taker t = {.covered = "Abs Neg Add"};
@@ -289,7 +289,7 @@ static void a_named_provider_takes_convex_regions(void **state) {
     drop(&f);
 }
 
-static void one_that_covers_all_gets_one_region(void **state) {
+static void provider_of_all_operators_gets_one_region(void **state) {
     (void)state;
     fixture f;
     check_ok(make(&f, chain_with_a_way_around(), NULL, NULL, "null"));
@@ -301,7 +301,7 @@ static void one_that_covers_all_gets_one_region(void **state) {
     drop(&f);
 }
 
-static void without_names_only_what_nobody_else_covers_is_taken(void **state) {
+static void unnamed_provider_gets_only_unsupported_nodes(void **state) {
     (void)state;
     fixture f;
     taker t = {.covered = "Abs Neg Add"};
@@ -312,7 +312,7 @@ static void without_names_only_what_nobody_else_covers_is_taken(void **state) {
     drop(&f);
 }
 
-static void cost_decides(void **state) {
+static void cost_selects_the_provider(void **state) {
     (void)state;
     fixture f;
     taker t = {.covered = "Abs Neg Add", .cost_ns = 1};
@@ -344,7 +344,7 @@ static bool covers_twice(void *self, const kelp_node *node) {
     return covers(self, node) || strcmp(kelp_node_op_type(node), "Twice") == 0;
 }
 
-static void what_costs_too_much_is_cut_down_to_what_is_required(void **state) {
+static void expensive_region_shrinks_to_required_nodes(void **state) {
     (void)state;
     fixture f;
     pb graph = {0};
@@ -379,7 +379,7 @@ static void what_costs_too_much_is_cut_down_to_what_is_required(void **state) {
 
 /* A plan keeps the graph as it came where a provider takes a part of it: it is parted again where
  * the plan is loaded, and its weights are packed there. */
-static void a_plan_is_parted_where_it_is_loaded(void **state) {
+static void plan_is_partitioned_when_loaded(void **state) {
     (void)state;
     fixture f;
     pb graph = {0};
@@ -441,7 +441,7 @@ static void a_plan_is_parted_where_it_is_loaded(void **state) {
     drop(&f);
 }
 
-static void what_a_provider_gives_back_others_run(void **state) {
+static void declined_region_runs_elsewhere(void **state) {
     (void)state;
     fixture f;
     taker t = {.covered = "Abs Neg Add", .refuses = KELP_UNIMPLEMENTED};
@@ -468,7 +468,7 @@ static void what_a_provider_gives_back_others_run(void **state) {
     assert_int_equal(t.released, 2);
 }
 
-static void subgraphs_may_end_later(void **state) {
+static void asynchronous_subgraphs_are_awaited(void **state) {
     (void)state;
     fixture f;
     taker t = {.covered = "Abs Neg Add"};
@@ -495,7 +495,7 @@ static const kelp_opset *atomic_opset(void *self) {
     return &atomic;
 }
 
-static void results_under_way_are_bounded(void **state) {
+static void pending_results_are_limited(void **state) {
     (void)state;
     fixture f;
     taker t = {.covered = "Abs Neg Add"};
@@ -510,7 +510,7 @@ static void results_under_way_are_bounded(void **state) {
     drop(&f);
 }
 
-static void an_old_table_still_registers(void **state) {
+static void shorter_table_registers(void **state) {
     (void)state;
     kelp_opset_registry *registry = NULL;
     kelp_opset_backend backend = taking();
@@ -525,7 +525,7 @@ static void an_old_table_still_registers(void **state) {
     kelp_opset_registry_destroy(registry);
 }
 
-static void unknown_providers_are_named(void **state) {
+static void unknown_providers_are_reported(void **state) {
     (void)state;
     fixture f;
     expect_failure(
@@ -620,17 +620,17 @@ static void regions_are_convex_and_cover_all(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_named_provider_takes_convex_regions),
-        cmocka_unit_test(one_that_covers_all_gets_one_region),
-        cmocka_unit_test(without_names_only_what_nobody_else_covers_is_taken),
-        cmocka_unit_test(cost_decides),
-        cmocka_unit_test(what_costs_too_much_is_cut_down_to_what_is_required),
-        cmocka_unit_test(a_plan_is_parted_where_it_is_loaded),
-        cmocka_unit_test(what_a_provider_gives_back_others_run),
-        cmocka_unit_test(subgraphs_may_end_later),
-        cmocka_unit_test(results_under_way_are_bounded),
-        cmocka_unit_test(an_old_table_still_registers),
-        cmocka_unit_test(unknown_providers_are_named),
+        cmocka_unit_test(named_provider_gets_convex_regions),
+        cmocka_unit_test(provider_of_all_operators_gets_one_region),
+        cmocka_unit_test(unnamed_provider_gets_only_unsupported_nodes),
+        cmocka_unit_test(cost_selects_the_provider),
+        cmocka_unit_test(expensive_region_shrinks_to_required_nodes),
+        cmocka_unit_test(plan_is_partitioned_when_loaded),
+        cmocka_unit_test(declined_region_runs_elsewhere),
+        cmocka_unit_test(asynchronous_subgraphs_are_awaited),
+        cmocka_unit_test(pending_results_are_limited),
+        cmocka_unit_test(shorter_table_registers),
+        cmocka_unit_test(unknown_providers_are_reported),
         cmocka_unit_test(regions_are_convex_and_cover_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

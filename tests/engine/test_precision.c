@@ -285,7 +285,7 @@ static void products_multiply_rounded_operands(void **state) {
 }
 
 /* ---- the option ---- */
-static void nothing_changes_unless_it_is_asked_for(void **state) {
+static void default_precision_is_exact(void **state) {
     (void)state;
     const conv_case *c = &convs[4];
     float x[2 * 9 * 14 * 15], w[13 * 9 * 9], bias[13];
@@ -316,7 +316,7 @@ static void nothing_changes_unless_it_is_asked_for(void **state) {
     close_session(&s);
 }
 
-static void small_and_unusual_nodes_stay_as_they_are(void **state) {
+static void small_and_unusual_nodes_stay_exact(void **state) {
     (void)state;
     static const conv_case depthwise = {1,      30,           1,     1,    {9, 9}, {7, 7}, {1, 1},
                                         {1, 1}, {3, 3, 3, 3}, false, false};
@@ -336,7 +336,7 @@ static void small_and_unusual_nodes_stay_as_they_are(void **state) {
 }
 
 /* x + Conv(x), then Relu: one node, whose result is that of the three. */
-static void what_is_added_is_swallowed(void **state) {
+static void added_operand_is_fused(void **state) {
     (void)state;
     static const conv_case c = {1,      1,      12,           12,    {11, 13}, {3, 3},
                                 {1, 1}, {1, 1}, {1, 1, 1, 1}, false, false};
@@ -619,7 +619,7 @@ static void run_chain(const chain_case *c) {
     free(x);
 }
 
-static void chains_keep_to_bfloat16(void **state) {
+static void chains_stay_in_bfloat16(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof chains / sizeof chains[0]; i++)
         run_chain(&chains[i]);
@@ -703,7 +703,7 @@ static void attention_rounds_both_products(void **state) {
     kelp_cpu_isa_limit(KELP_ISA_BEST);
 }
 
-static void invoke_allocates_nothing_once_warm(void **state) {
+static void repeated_invoke_does_not_allocate(void **state) {
     (void)state;
     test_failing memory;
     float x[40 * 65 + 2 * 9 * 14 * 15], w[65 * 24], bias[64];
@@ -731,12 +731,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_multiply_rounded_operands),
         cmocka_unit_test(products_multiply_rounded_operands),
-        cmocka_unit_test(nothing_changes_unless_it_is_asked_for),
-        cmocka_unit_test(small_and_unusual_nodes_stay_as_they_are),
-        cmocka_unit_test(what_is_added_is_swallowed),
-        cmocka_unit_test(chains_keep_to_bfloat16),
+        cmocka_unit_test(default_precision_is_exact),
+        cmocka_unit_test(small_and_unusual_nodes_stay_exact),
+        cmocka_unit_test(added_operand_is_fused),
+        cmocka_unit_test(chains_stay_in_bfloat16),
         cmocka_unit_test(attention_rounds_both_products),
-        cmocka_unit_test(invoke_allocates_nothing_once_warm),
+        cmocka_unit_test(repeated_invoke_does_not_allocate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,7 +129,7 @@ static void idle_threads_sleep(void **state) {
     close_session(&s);
 }
 
-static void small_work_wakes_nobody(void **state) {
+static void small_work_wakes_no_threads(void **state) {
     session s;
     (void)state;
     open_session(&s, 4, 1);
@@ -150,7 +150,7 @@ static void *run_many(void *userp) {
     return NULL;
 }
 
-static void two_sessions_share_the_machine(void **state) {
+static void two_sessions_share_the_cpus(void **state) {
     session s[2];
     pthread_t thread;
     (void)state;
@@ -178,8 +178,8 @@ static void two_sessions_share_the_machine(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_threads_sleep),
-        cmocka_unit_test(small_work_wakes_nobody),
-        cmocka_unit_test(two_sessions_share_the_machine),
+        cmocka_unit_test(small_work_wakes_no_threads),
+        cmocka_unit_test(two_sessions_share_the_cpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

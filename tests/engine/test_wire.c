@@ -136,7 +136,7 @@ static kelp_tensor integer_tensor(void) {
 }
 
 /* ---- types ---- */
-static void hashes_are_those_of_fnv(void **state) {
+static void type_hashes_are_fnv_1a(void **state) {
     (void)state;
     /* the published vectors of FNV-1a, 64 bits */
     assert_true(kelp_type_hash("") == 0xcbf29ce484222325u);
@@ -145,7 +145,7 @@ static void hashes_are_those_of_fnv(void **state) {
     assert_true(kelp_type_of_tensor(KELP_F32) == kelp_type_hash("kelp.tensor.float32"));
 }
 
-static void aliases_stand_for_their_type(void **state) {
+static void aliases_are_accepted(void **state) {
     fixture f;
     uint64_t hash = 0, own = 0;
     (void)state;
@@ -169,7 +169,7 @@ static void aliases_stand_for_their_type(void **state) {
 }
 
 /* ---- what arrives ---- */
-static void what_is_sent_arrives(void **state) {
+static void sent_tensors_are_received_unchanged(void **state) {
     (void)state;
     static const size_t steps[] = {1, 7, 64, SIZE_MAX};
     for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++) {
@@ -215,7 +215,7 @@ static void what_is_sent_arrives(void **state) {
     }
 }
 
-static void strings_and_empty_tensors_arrive(void **state) {
+static void strings_and_empty_tensors_are_received(void **state) {
     fixture f;
     kelp_string words[3] = {{"one", 3}, {"", 0}, {"three\0!", 7}};
     kelp_tensor text, empty;
@@ -240,7 +240,7 @@ static void strings_and_empty_tensors_arrive(void **state) {
 }
 
 /* ---- what is refused ---- */
-static void fills_fail_alone(void **state) {
+static void failed_fill_does_not_affect_others(void **state) {
     fixture f;
     kelp_tensor x = float_tensor(), ids = integer_tensor();
     char junk[100] = "junk";
@@ -309,7 +309,7 @@ static void the_budget_is_charged_and_released(void **state) {
     end(&f);
 }
 
-static void caps_refuse_before_memory_is_taken(void **state) {
+static void limits_are_checked_before_allocation(void **state) {
     fixture f;
     kelp_tensor x = float_tensor();
     kelp_wire_caps caps = kelp_wire_caps_edge();
@@ -366,7 +366,7 @@ static void caps_refuse_before_memory_is_taken(void **state) {
     end(&f);
 }
 
-static void a_changed_byte_never_goes_unnoticed_into_memory(void **state) {
+static void changed_bytes_are_detected(void **state) {
     fixture f;
     kelp_tensor x = float_tensor(), ids = integer_tensor();
     size_t length = 0;
@@ -419,7 +419,7 @@ static void count_release(void *self, kelp_tensor *tensor) {
     kelp_wire_release_tensor(NULL, tensor);
 }
 
-static void bytes_are_moved_to_the_slots_backend(void **state) {
+static void tensors_are_moved_to_the_backend_of_the_slot(void **state) {
     fixture f;
     counting c = {0};
     kelp_tensor x = float_tensor();
@@ -452,7 +452,7 @@ static void bytes_are_moved_to_the_slots_backend(void **state) {
     assert_int_equal(c.released, 2);
 }
 
-static void a_backend_without_materialize_has_no_slot(void **state) {
+static void backend_without_materialize_fails(void **state) {
     fixture f;
     kelp_receiver *receiver = NULL;
     kelp_opset_backend backend = {.struct_size = sizeof backend, .name = "plain"};
@@ -505,7 +505,7 @@ static kelp_status *once(kelp_allocator allocator, const char *bytes, size_t len
     return status;
 }
 
-static void memory_that_fails_leaves_nothing(void **state) {
+static void failed_allocations_leave_no_tensor(void **state) {
     kelp_tensor x = float_tensor();
     size_t length = 0;
     (void)state;
@@ -538,17 +538,17 @@ static void memory_that_fails_leaves_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hashes_are_those_of_fnv),
-        cmocka_unit_test(aliases_stand_for_their_type),
-        cmocka_unit_test(what_is_sent_arrives),
-        cmocka_unit_test(strings_and_empty_tensors_arrive),
-        cmocka_unit_test(fills_fail_alone),
+        cmocka_unit_test(type_hashes_are_fnv_1a),
+        cmocka_unit_test(aliases_are_accepted),
+        cmocka_unit_test(sent_tensors_are_received_unchanged),
+        cmocka_unit_test(strings_and_empty_tensors_are_received),
+        cmocka_unit_test(failed_fill_does_not_affect_others),
         cmocka_unit_test(the_budget_is_charged_and_released),
-        cmocka_unit_test(caps_refuse_before_memory_is_taken),
-        cmocka_unit_test(a_changed_byte_never_goes_unnoticed_into_memory),
-        cmocka_unit_test(bytes_are_moved_to_the_slots_backend),
-        cmocka_unit_test(a_backend_without_materialize_has_no_slot),
-        cmocka_unit_test(memory_that_fails_leaves_nothing),
+        cmocka_unit_test(limits_are_checked_before_allocation),
+        cmocka_unit_test(changed_bytes_are_detected),
+        cmocka_unit_test(tensors_are_moved_to_the_backend_of_the_slot),
+        cmocka_unit_test(backend_without_materialize_fails),
+        cmocka_unit_test(failed_allocations_leave_no_tensor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

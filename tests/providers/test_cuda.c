@@ -27,7 +27,7 @@ static int ask_fake(const char *name) {
     return answer;
 }
 
-static void missing_driver_is_told(void **state) {
+static void missing_driver_is_reported(void **state) {
     (void)state;
     kelp_cuda *cuda;
     setenv("KELP_CUDA_LIBRARY", "/nowhere/libcuda.so.1", 1);
@@ -73,7 +73,7 @@ static void devices_are_described(void **state) {
     assert_int_equal(ask_fake("fake_cuda_live"), 0);
 }
 
-static void bytes_go_there_and_back(void **state) {
+static void copies_between_host_and_device_are_exact(void **state) {
     (void)state;
     kelp_cuda *cuda;
     void *stream;
@@ -110,7 +110,7 @@ static void bytes_go_there_and_back(void **state) {
     assert_int_equal(ask_fake("fake_cuda_live"), 0);
 }
 
-static void events_and_graphs(void **state) {
+static void events_measure_and_graphs_replay(void **state) {
     (void)state;
     kelp_cuda *cuda;
     void *stream;
@@ -157,10 +157,10 @@ int main(int argc, char **argv) {
         return 2;
     fake = argv[1];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(missing_driver_is_told),
+        cmocka_unit_test(missing_driver_is_reported),
         cmocka_unit_test(devices_are_described),
-        cmocka_unit_test(bytes_go_there_and_back),
-        cmocka_unit_test(events_and_graphs),
+        cmocka_unit_test(copies_between_host_and_device_are_exact),
+        cmocka_unit_test(events_measure_and_graphs_replay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,7 +208,7 @@ static kelp_status *invoke(kelp_context *context, int64_t rows) {
 }
 
 /* ---- tests ---- */
-static void a_part_runs_in_another_process(void **state) {
+static void subgraph_runs_in_another_process(void **state) {
     fixture f;
     (void)state;
     start_worker("plain");
@@ -225,14 +225,14 @@ static void a_part_runs_in_another_process(void **state) {
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void without_a_worker_there_is_no_engine(void **state) {
+static void load_fails_without_a_worker(void **state) {
     fixture f;
     (void)state;
     expect_failure(make(&f, "n,4", NULL), KELP_UNAVAILABLE, "cannot connect to a worker at");
     drop(&f);
 }
 
-static void a_worker_that_dies_is_missed_and_found_again(void **state) {
+static void inference_fails_until_the_worker_restarts(void **state) {
     fixture f;
     (void)state;
     start_worker("plain");
@@ -247,7 +247,7 @@ static void a_worker_that_dies_is_missed_and_found_again(void **state) {
     end_worker(SIGTERM);
 }
 
-static void the_workers_caps_and_budget_hold(void **state) {
+static void limits_of_the_worker_apply(void **state) {
     fixture f;
     (void)state;
     start_worker("edge");
@@ -266,7 +266,7 @@ static void the_workers_caps_and_budget_hold(void **state) {
     end_worker(SIGTERM);
 }
 
-static void what_cannot_travel_stays(void **state) {
+static void unsupported_nodes_stay_in_this_process(void **state) {
     fixture f;
     kelp_wire_caps caps = kelp_wire_caps_default();
     (void)state;
@@ -279,7 +279,7 @@ static void what_cannot_travel_stays(void **state) {
     end_worker(SIGTERM);
 }
 
-static void connections_are_bounded(void **state) {
+static void connection_count_is_limited(void **state) {
     fixture f;
     (void)state;
     start_worker("one");
@@ -293,7 +293,7 @@ static void connections_are_bounded(void **state) {
     end_worker(SIGTERM);
 }
 
-static void a_worker_survives_what_it_does_not_understand(void **state) {
+static void worker_survives_malformed_messages(void **state) {
     fixture f;
     (void)state;
     start_worker("plain");
@@ -336,7 +336,7 @@ static void *run_often(void *userp) {
     return NULL;
 }
 
-static void contexts_share_the_connection(void **state) {
+static void concurrent_contexts_share_connections(void **state) {
     fixture f;
     pthread_t threads[3];
     (void)state;
@@ -358,14 +358,14 @@ int main(int argc, char **argv) {
         return 1;
     snprintf(path, sizeof path, "%s/worker.sock", folder);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_part_runs_in_another_process, kill_worker),
-        cmocka_unit_test_teardown(without_a_worker_there_is_no_engine, kill_worker),
-        cmocka_unit_test_teardown(a_worker_that_dies_is_missed_and_found_again, kill_worker),
-        cmocka_unit_test_teardown(the_workers_caps_and_budget_hold, kill_worker),
-        cmocka_unit_test_teardown(what_cannot_travel_stays, kill_worker),
-        cmocka_unit_test_teardown(connections_are_bounded, kill_worker),
-        cmocka_unit_test_teardown(a_worker_survives_what_it_does_not_understand, kill_worker),
-        cmocka_unit_test_teardown(contexts_share_the_connection, kill_worker),
+        cmocka_unit_test_teardown(subgraph_runs_in_another_process, kill_worker),
+        cmocka_unit_test_teardown(load_fails_without_a_worker, kill_worker),
+        cmocka_unit_test_teardown(inference_fails_until_the_worker_restarts, kill_worker),
+        cmocka_unit_test_teardown(limits_of_the_worker_apply, kill_worker),
+        cmocka_unit_test_teardown(unsupported_nodes_stay_in_this_process, kill_worker),
+        cmocka_unit_test_teardown(connection_count_is_limited, kill_worker),
+        cmocka_unit_test_teardown(worker_survives_malformed_messages, kill_worker),
+        cmocka_unit_test_teardown(concurrent_contexts_share_connections, kill_worker),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);

@@ -37,7 +37,7 @@ static void dynamic_batch_builds_with_two_profiles(void **state) {
     build_end(&one);
 }
 
-static void a_rebuild_is_the_same_bytes(void **state) {
+static void builds_are_reproducible(void **state) {
     (void)state;
     build b[2];
     size_t size[2];
@@ -55,7 +55,7 @@ static void a_rebuild_is_the_same_bytes(void **state) {
     build_end(&b[1]);
 }
 
-static void missing_profile_is_told(void **state) {
+static void missing_profile_is_reported(void **state) {
     (void)state;
     build b;
     build_begin(&b);
@@ -66,7 +66,7 @@ static void missing_profile_is_told(void **state) {
 }
 
 /* A layer that cannot be: the library's words, which name what is wrong. */
-static void impossible_layer_is_told(void **state) {
+static void invalid_layer_is_reported(void **state) {
     (void)state;
     build b;
     build_begin(&b);
@@ -111,7 +111,7 @@ static void several_compute_capabilities_build(void **state) {
     build_for(turing, 1, TRT_DATA_TYPE_HALF);
 }
 
-static void refused_compute_capabilities_are_told(void **state) {
+static void invalid_compute_capabilities_are_reported(void **state) {
     (void)state;
     needs_no_gpu(); /* "current" is none of them */
     const int turing[] = {75}, current[] = {TRT_COMPUTE_CAPABILITY_CURRENT}, unknown[] = {42};
@@ -159,7 +159,7 @@ static void flags_that_need_no_gpu_build(void **state) {
     check_ok(build_with_flag(TRT_BUILDER_FLAG_MONITOR_MEMORY));
 }
 
-static void flags_that_need_a_gpu_are_told(void **state) {
+static void flags_that_need_a_gpu_are_reported(void **state) {
     (void)state;
     needs_no_gpu();
     expect_failure(build_with_flag(TRT_BUILDER_FLAG_REFIT), KELP_INTERNAL, "CUDA");
@@ -167,7 +167,7 @@ static void flags_that_need_a_gpu_are_told(void **state) {
     expect_failure(build_with_flag(TRT_BUILDER_FLAG_VERSION_COMPATIBLE), KELP_UNAVAILABLE, "lean");
 }
 
-static void limits_are_kept(void **state) {
+static void limits_can_be_read_back(void **state) {
     (void)state;
     build b;
     build_begin(&b);
@@ -223,7 +223,7 @@ static kelp_status *build_watched(seen *s) {
     return status;
 }
 
-static void progress_is_seen_and_cancels(void **state) {
+static void progress_is_reported_and_cancels(void **state) {
     (void)state;
     seen whole = {0}, cut = {.stop_after = 1};
     check_ok(build_watched(&whole));
@@ -234,7 +234,7 @@ static void progress_is_seen_and_cancels(void **state) {
 }
 
 /* ---- running, where there is nothing to run on ---- */
-static void running_without_a_gpu_is_told(void **state) {
+static void loading_without_a_gpu_is_reported(void **state) {
     (void)state;
     needs_no_gpu();
     build b;
@@ -273,7 +273,7 @@ static void library_describes_itself(void **state) {
     assert_int_equal(library->methods->flavour, library->flavour);
 }
 
-static void other_tables_are_taken_when_asked_for(void **state) {
+static void tables_of_another_version_can_be_forced(void **state) {
     (void)state;
     trt_library *again = NULL;
     trt_library_options options = {.path = library->path, .table = "rtx-1.6"};
@@ -293,24 +293,24 @@ static void other_tables_are_taken_when_asked_for(void **state) {
 int run_network_tests(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(library_describes_itself),
-        cmocka_unit_test(other_tables_are_taken_when_asked_for),
+        cmocka_unit_test(tables_of_another_version_can_be_forced),
         cmocka_unit_test(dynamic_batch_builds_with_two_profiles),
-        cmocka_unit_test(a_rebuild_is_the_same_bytes),
-        cmocka_unit_test(missing_profile_is_told),
-        cmocka_unit_test(impossible_layer_is_told),
+        cmocka_unit_test(builds_are_reproducible),
+        cmocka_unit_test(missing_profile_is_reported),
+        cmocka_unit_test(invalid_layer_is_reported),
         cmocka_unit_test(several_compute_capabilities_build),
-        cmocka_unit_test(refused_compute_capabilities_are_told),
+        cmocka_unit_test(invalid_compute_capabilities_are_reported),
         cmocka_unit_test(flags_that_need_no_gpu_build),
-        cmocka_unit_test(flags_that_need_a_gpu_are_told),
-        cmocka_unit_test(limits_are_kept),
-        cmocka_unit_test(progress_is_seen_and_cancels),
-        cmocka_unit_test(running_without_a_gpu_is_told),
+        cmocka_unit_test(flags_that_need_a_gpu_are_reported),
+        cmocka_unit_test(limits_can_be_read_back),
+        cmocka_unit_test(progress_is_reported_and_cancels),
+        cmocka_unit_test(loading_without_a_gpu_is_reported),
     };
     return cmocka_run_group_tests_name("networks", tests, NULL, NULL);
 }
 
 /* ---- the enterprise flavour's runtime, which looks for a GPU at once ---- */
-static void enterprise_without_a_gpu_is_told(void **state) {
+static void enterprise_without_a_gpu_is_reported(void **state) {
     (void)state;
     needs_no_gpu();
     trt_log *log;
@@ -331,7 +331,7 @@ static void enterprise_without_a_gpu_is_told(void **state) {
 }
 
 static int run_enterprise_tests(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(enterprise_without_a_gpu_is_told)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(enterprise_without_a_gpu_is_reported)};
     return cmocka_run_group_tests_name("enterprise", tests, NULL, NULL);
 }
 

@@ -25,7 +25,7 @@ static char *formatted(const kelp_status *status) {
     return text;
 }
 
-static void versions_are_told_apart(void **state) {
+static void versions_select_their_table(void **state) {
     (void)state;
     trt_flavour flavour;
     int major, minor, patch;
@@ -96,7 +96,7 @@ static bool record(trt_log *log, trt_error_code code, const char *text) {
     return TRT_AS(fn, SLOT(recorder, TRT_SLOT_ERROR_RECORDER_REPORT_ERROR))(recorder, code, text);
 }
 
-static void messages_become_the_cause(void **state) {
+static void messages_become_the_cause_of_errors(void **state) {
     (void)state;
     trt_log *log;
     heard h = {0};
@@ -127,7 +127,7 @@ static void messages_become_the_cause(void **state) {
     trt_log_destroy(log);
 }
 
-static void recorder_answers_the_library(void **state) {
+static void recorder_implements_the_interface_of_the_library(void **state) {
     (void)state;
     typedef int32_t (*count_fn)(const void *);
     typedef int32_t (*code_fn)(const void *, int32_t);
@@ -171,7 +171,7 @@ static void *talk(void *userp) {
     return NULL;
 }
 
-static void threads_talk_at_once(void **state) {
+static void recorder_accepts_concurrent_messages(void **state) {
     (void)state;
     trt_log *log;
     pthread_t threads[4];
@@ -193,7 +193,7 @@ static bool stop_at_two(void *userp, const char *phase, int32_t step) {
     return step < 2;
 }
 
-static void progress_cancels(void **state) {
+static void progress_monitor_cancels(void **state) {
     (void)state;
     typedef bool (*step_fn)(void *, const char *, int32_t);
     trt_progress progress;
@@ -216,7 +216,7 @@ static void *give(void *userp, const char *tensor, void *current, uint64_t size,
     return userp;
 }
 
-static void output_memory_is_asked_for(void **state) {
+static void output_allocator_is_called(void **state) {
     (void)state;
     typedef void *(*async_fn)(void *, const char *, void *, uint64_t, uint64_t, void *);
     typedef void *(*plain_fn)(void *, const char *, void *, uint64_t, uint64_t);
@@ -238,7 +238,7 @@ static void output_memory_is_asked_for(void **state) {
 }
 
 /* ---- the library that is not there ---- */
-static void every_path_tried_is_listed(void **state) {
+static void all_searched_paths_are_listed(void **state) {
     (void)state;
     trt_library *library = NULL;
     trt_library_options options = {.path = "/nowhere/libtensorrt_rtx.so.1"};
@@ -298,7 +298,7 @@ static kelp_status *log_and_look(kelp_allocator allocator) {
     return NULL;
 }
 
-static void failing_memory_is_told(void **state) {
+static void failed_allocations_are_reported(void **state) {
     (void)state;
     for (uint64_t n = 1;; n++) {
         test_failing memory;
@@ -348,15 +348,15 @@ int main(void) {
     unsetenv("KELP_TENSORRT_TABLE");
     unsetenv("VIRTUAL_ENV");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions_are_told_apart),
+        cmocka_unit_test(versions_select_their_table),
         cmocka_unit_test(tables_have_known_slots),
-        cmocka_unit_test(messages_become_the_cause),
-        cmocka_unit_test(recorder_answers_the_library),
-        cmocka_unit_test(threads_talk_at_once),
-        cmocka_unit_test(progress_cancels),
-        cmocka_unit_test(output_memory_is_asked_for),
-        cmocka_unit_test(every_path_tried_is_listed),
-        cmocka_unit_test(failing_memory_is_told),
+        cmocka_unit_test(messages_become_the_cause_of_errors),
+        cmocka_unit_test(recorder_implements_the_interface_of_the_library),
+        cmocka_unit_test(recorder_accepts_concurrent_messages),
+        cmocka_unit_test(progress_monitor_cancels),
+        cmocka_unit_test(output_allocator_is_called),
+        cmocka_unit_test(all_searched_paths_are_listed),
+        cmocka_unit_test(failed_allocations_are_reported),
         cmocka_unit_test(dims_and_types_convert),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

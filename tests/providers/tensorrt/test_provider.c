@@ -78,7 +78,7 @@ static void dynamic_batch_builds_with_two_profiles(void **state) {
     bench_close(&one);
 }
 
-static void a_missing_profile_is_told(void **state) {
+static void missing_profile_is_reported(void **state) {
     (void)state;
     bench b;
     bench_open(&b);
@@ -88,7 +88,7 @@ static void a_missing_profile_is_told(void **state) {
 }
 
 /* What Kelp cannot check, NVIDIA's library does: its words, under the layer's name. */
-static void an_impossible_layer_is_told(void **state) {
+static void invalid_layer_is_reported(void **state) {
     (void)state;
     bench b;
     kelp_net_tensor *x = NULL;
@@ -150,7 +150,7 @@ static void models_build(void **state) {
     }
 }
 
-static void layers_go_behind_a_model(void **state) {
+static void layers_can_be_added_after_a_model(void **state) {
     (void)state;
     bench b;
     kelp_layer *layer = NULL;
@@ -173,7 +173,7 @@ static size_t read_file(const char *path, char *out, size_t capacity) {
     return length;
 }
 
-static void a_model_from_bytes_builds(void **state) {
+static void model_from_bytes_builds(void **state) {
     (void)state;
     static char bytes[1 << 20];
     bench b;
@@ -187,7 +187,7 @@ static void a_model_from_bytes_builds(void **state) {
     bench_close(&b);
 }
 
-static void nodes_that_are_not_covered_are_listed(void **state) {
+static void unsupported_nodes_are_listed(void **state) {
     (void)state;
     bench b;
     kelp_network *network = NULL;
@@ -221,7 +221,7 @@ static void build_in_child(const char *out) {
     assert_true(WIFEXITED(code) && WEXITSTATUS(code) == 0);
 }
 
-static void a_rebuild_is_the_same_bytes(void **state) {
+static void builds_are_reproducible(void **state) {
     (void)state;
     static char first[4 << 20], second[4 << 20];
     build_in_child("first.plan");
@@ -250,7 +250,7 @@ static void several_compute_capabilities_build(void **state) {
     }
 }
 
-static void refused_compute_capabilities_are_told(void **state) {
+static void invalid_compute_capabilities_are_reported(void **state) {
     (void)state;
     bench b;
     bench_open(&b);
@@ -288,7 +288,7 @@ static void flags_that_need_no_gpu_build(void **state) {
                    "no weights 'none of them'");
 }
 
-static void flags_that_need_a_gpu_are_told(void **state) {
+static void flags_that_need_a_gpu_are_reported(void **state) {
     (void)state;
     if (has_gpu)
         skip();
@@ -298,7 +298,7 @@ static void flags_that_need_a_gpu_are_told(void **state) {
     expect_failure(build_with(KELP_BUILD_VERSION_COMPATIBLE, NULL), KELP_UNAVAILABLE, "lean");
 }
 
-static void what_it_has_not_is_refused(void **state) {
+static void unsupported_features_fail(void **state) {
     (void)state;
     bench b;
     bench_open(&b);
@@ -316,7 +316,7 @@ static void what_it_has_not_is_refused(void **state) {
 }
 
 /* An input that gives a size: the profile bounds its values. */
-static void values_of_inputs_build(void **state) {
+static void value_profiles_build(void **state) {
     (void)state;
     bench b;
     kelp_net_tensor *x = NULL;
@@ -353,7 +353,7 @@ static bool watch(void *userp, const char *phase, const char *parent, int step, 
     return ++s->calls != s->stop_after;
 }
 
-static void progress_is_seen_and_cancels(void **state) {
+static void progress_is_reported_and_cancels(void **state) {
     (void)state;
     seen whole = {0};
     bench b;
@@ -375,7 +375,7 @@ static void progress_is_seen_and_cancels(void **state) {
 }
 
 /* ---- running ---- */
-static void no_gpu_is_told_when_loading(void **state) {
+static void loading_without_a_gpu_is_reported(void **state) {
     (void)state;
     bench b;
     kelp_engine *engine = NULL;
@@ -397,7 +397,7 @@ static void no_gpu_is_told_when_loading(void **state) {
 }
 
 /* The whole way, where there is a GPU that the plan runs on. */
-static void a_plan_runs(void **state) {
+static void plan_runs_on_a_gpu(void **state) {
     (void)state;
     bench b;
     kelp_engine *engine = NULL;
@@ -450,7 +450,7 @@ static const kelp_engine_provider *find_provider(const kelp_runtime *runtime) {
     return NULL;
 }
 
-static void it_describes_what_is_installed(void **state) {
+static void installed_library_is_described(void **state) {
     (void)state;
     char text[20000] = "";
     const kelp_engine_provider *provider = find_provider(probe);
@@ -462,24 +462,24 @@ static void it_describes_what_is_installed(void **state) {
 
 static int run_all(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_describes_what_is_installed),
+        cmocka_unit_test(installed_library_is_described),
         cmocka_unit_test(dynamic_batch_builds_with_two_profiles),
-        cmocka_unit_test(a_missing_profile_is_told),
-        cmocka_unit_test(an_impossible_layer_is_told),
+        cmocka_unit_test(missing_profile_is_reported),
+        cmocka_unit_test(invalid_layer_is_reported),
         cmocka_unit_test(models_build),
-        cmocka_unit_test(layers_go_behind_a_model),
-        cmocka_unit_test(a_model_from_bytes_builds),
-        cmocka_unit_test(nodes_that_are_not_covered_are_listed),
-        cmocka_unit_test(a_rebuild_is_the_same_bytes),
+        cmocka_unit_test(layers_can_be_added_after_a_model),
+        cmocka_unit_test(model_from_bytes_builds),
+        cmocka_unit_test(unsupported_nodes_are_listed),
+        cmocka_unit_test(builds_are_reproducible),
         cmocka_unit_test(several_compute_capabilities_build),
-        cmocka_unit_test(refused_compute_capabilities_are_told),
+        cmocka_unit_test(invalid_compute_capabilities_are_reported),
         cmocka_unit_test(flags_that_need_no_gpu_build),
-        cmocka_unit_test(flags_that_need_a_gpu_are_told),
-        cmocka_unit_test(what_it_has_not_is_refused),
-        cmocka_unit_test(values_of_inputs_build),
-        cmocka_unit_test(progress_is_seen_and_cancels),
-        cmocka_unit_test(no_gpu_is_told_when_loading),
-        cmocka_unit_test(a_plan_runs),
+        cmocka_unit_test(flags_that_need_a_gpu_are_reported),
+        cmocka_unit_test(unsupported_features_fail),
+        cmocka_unit_test(value_profiles_build),
+        cmocka_unit_test(progress_is_reported_and_cancels),
+        cmocka_unit_test(loading_without_a_gpu_is_reported),
+        cmocka_unit_test(plan_runs_on_a_gpu),
     };
     return cmocka_run_group_tests_name("provider tensorrt", tests, NULL, NULL);
 }

@@ -491,7 +491,7 @@ static void every_layer_builds(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-static void one_network_holds_them_all(void **state) {
+static void all_layers_build_in_one_network(void **state) {
     (void)state;
     bench b;
     bench_open(&b);
@@ -506,7 +506,7 @@ static void one_network_holds_them_all(void **state) {
 int run_layer_tests(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_layer_builds),
-        cmocka_unit_test(one_network_holds_them_all),
+        cmocka_unit_test(all_layers_build_in_one_network),
     };
     return cmocka_run_group_tests_name("layers", tests, NULL, NULL);
 }
