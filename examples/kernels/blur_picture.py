@@ -5,8 +5,8 @@
     cc -std=c17 -O3 -fPIC -shared -I include examples/kernels/toolbox.c -lm -o libtoolbox.so
     KELP_BACKEND_PATH=. blur_picture.py [--size 3840x2160] [--filter gauss|box] [--width 8] [--crop 360x200] [--out DIR]
 
---width is the sigma of gauss or the radius of box. Writes the greyscale images DIR/before.png and DIR/after.png: the whole image, or
-its centre with the size of --crop.
+--width is the sigma of gauss or the radius of box. Writes the grayscale images DIR/before.png and DIR/after.png: the whole image, or
+its center with the size of --crop.
 """
 import argparse
 import os

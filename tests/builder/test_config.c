@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a builder is told: each flag, limit, level and cache does something or is refused in words;
- * values of inputs are held to the profile; a build says how far it is; whatever goes first. */
+/* Builder configurations: every flag, limit, level and cache has an effect or fails with an error;
+ * values of inputs are limited by the profile; builds report progress; objects can be released in
+ * any order. */
 #include "builder/support.h"
 #include "support/failing_allocator.h"
 
@@ -10,7 +11,7 @@
 
 static float weights[WIDE * WIDE];
 
-/* x [-1,64] times weights, softmax */
+/* softmax(x · weights), x [-1,64] */
 static void add_product(bench *b) {
     kelp_net_tensor *x = NULL;
     kelp_layer *w = NULL, *product = NULL, *result = NULL;
@@ -30,27 +31,27 @@ static void options_that_the_cpu_lacks_fail(void **state) {
     static const struct {
         uint32_t flag;
         const char *name;
-    } refused[] = {{KELP_BUILD_FP16, "FP16"},
-                   {KELP_BUILD_INT8, "INT8"},
-                   {KELP_BUILD_FP8, "FP8"},
-                   {KELP_BUILD_TF32, "TF32"},
-                   {KELP_BUILD_WEIGHT_STREAMING, "WEIGHT_STREAMING"},
-                   {KELP_BUILD_VERSION_COMPATIBLE, "VERSION_COMPATIBLE"},
-                   {KELP_BUILD_MONITOR_MEMORY, "MONITOR_MEMORY"},
-                   {KELP_BUILD_DETAILED, "DETAILED"},
-                   {1u << 20, "of this number"}};
+    } unsupported[] = {{KELP_BUILD_FP16, "FP16"},
+                       {KELP_BUILD_INT8, "INT8"},
+                       {KELP_BUILD_FP8, "FP8"},
+                       {KELP_BUILD_TF32, "TF32"},
+                       {KELP_BUILD_WEIGHT_STREAMING, "WEIGHT_STREAMING"},
+                       {KELP_BUILD_VERSION_COMPATIBLE, "VERSION_COMPATIBLE"},
+                       {KELP_BUILD_MONITOR_MEMORY, "MONITOR_MEMORY"},
+                       {KELP_BUILD_DETAILED, "DETAILED"},
+                       {1u << 20, "of this number"}};
     bench b;
     char wanted[200];
     size_t size_bytes = 1;
     (void)state;
     bench_open(&b);
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
         snprintf(wanted, sizeof wanted,
                  "'cpu' does not support builder flag %s (bit %d): it supports BF16, REFIT, "
                  "REFIT_INDIVIDUAL, "
                  "STRIP_WEIGHTS, DISABLE_FUSION",
-                 refused[i].name, __builtin_ctz(refused[i].flag));
-        kelp_status *status = kelp_builder_config_set_flags(b.config, refused[i].flag);
+                 unsupported[i].name, __builtin_ctz(unsupported[i].flag));
+        kelp_status *status = kelp_builder_config_set_flags(b.config, unsupported[i].flag);
         assert_int_equal(kelp_status_domain(status), KELP_DOMAIN_PARAMETER);
         expect_failure(status, KELP_UNIMPLEMENTED, wanted);
     }
@@ -118,11 +119,11 @@ static void low_levels_defer_packing_to_the_load(void **state) {
     assert_int_equal(run_level(2, low), small);
     assert_memory_equal(low, high, sizeof low);
     assert_int_equal(run_level(5, low), large);
-    assert_true(small < large); /* packed weights lie beside their originals */
+    assert_true(small < large); /* packed weights are stored in addition to the original weights */
 }
 
 /* ---- values ---- */
-/* y = x with the shape that `size` says. */
+/* y = x reshaped to the values of `size`. */
 static void add_reshape(bench *b) {
     kelp_net_tensor *x = NULL, *size = NULL;
     kelp_layer *shuffle = NULL;
@@ -161,7 +162,7 @@ static void values_outside_the_profile_fail(void **state) {
     bind(b.context, 1, KELP_I64, dims(1, 2), size);
     check_ok(kelp_context_invoke(b.context));
     assert_int_equal(kelp_context_output(b.context, 0)->shape[0], 3);
-    size[0] = 6, size[1] = 2; /* what is bound is read when it runs */
+    size[0] = 6, size[1] = 2; /* bound values are read by the run */
     expect_failure(kelp_context_invoke(b.context), KELP_INVALID_ARGUMENT,
                    "input 'size', value 0: profile 0 expects 1 to 4, found 6");
     check_ok(kelp_context_set_profile(b.context, 1));
@@ -246,7 +247,7 @@ static void progress_names_every_operator(void **state) {
     bench_close(&b);
 }
 
-/* ---- whatever goes first ---- */
+/* ---- order of release ---- */
 enum { RUNTIME, BUILDER, NETWORK, CONFIG, PLAN, ENGINE, CONTEXT, CAPTURE, STREAM, OBJECTS };
 
 static void let_go(int object, void *thing) {
@@ -313,7 +314,7 @@ static void go_in_order(const int *order) {
     test_failing_deinit(&memory);
 }
 
-/* Every rotation, forwards and backwards, and orders drawn at random from a fixed seed. */
+/* Every rotation in both directions, and random orders from a fixed seed. */
 static void objects_can_be_released_in_any_order(void **state) {
     int order[OBJECTS];
     uint32_t random = 12345;

@@ -401,7 +401,7 @@ static void repeated_runs_do_not_allocate(void **state) {
         bind(b.context, 0, KELP_F32, dims(2, 1 + i % 2, 4), x);
         check_ok(kelp_context_set_output(b.context, 0, y, sizeof y));
         check_ok(kelp_context_invoke(b.context));
-        before = i == 1 ? counted.calls : before; /* both shapes were seen */
+        before = i == 1 ? counted.calls : before; /* both shapes were used before */
     }
     assert_int_equal(counted.calls, before);
     bench_close(&b);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans as an application uses them: built, saved, loaded, held to profiles, refitted, captured,
- * put on streams; and refused when they are not what was written. */
+/* Plans through the public interface: build, save, load, profiles, refit, capture, streams;
+ * modified plans fail. */
 #include "builder/support.h"
 #include "support/failing_allocator.h"
 
@@ -99,7 +99,7 @@ static void saved_plan_can_be_loaded(void **state) {
     bench_close(&b);
 }
 
-/* Whoever made it may go first. */
+/* Each parent is released before its children. */
 static void parents_can_be_released_first(void **state) {
     bench b;
     (void)state;
@@ -260,8 +260,8 @@ static void only_marked_weights_can_be_refitted(void **state) {
     bench_build(&b);
     assert_int_equal(kelp_engine_refittable_count(b.engine), 1);
     assert_string_equal(kelp_engine_refittable(b.engine, 0), "fc.bias");
-    kelp_weights refused = {KELP_F32, weights, 12, "fc.weights"};
-    expect_failure(kelp_engine_refit(b.engine, &refused, 1), KELP_NOT_FOUND, "'fc.bias'");
+    kelp_weights unmarked = {KELP_F32, weights, 12, "fc.weights"};
+    expect_failure(kelp_engine_refit(b.engine, &unmarked, 1), KELP_NOT_FOUND, "'fc.bias'");
     bench_close(&b);
 }
 
@@ -343,7 +343,7 @@ static void stream_runs_in_order(void **state) {
     expected(x, weights, bias, 1, wanted);
     for (int i = 0; i < 3; i++)
         assert_float_equal(y[i], wanted[i], 1e-5);
-    check_ok(kelp_context_enqueue(second, stream, NULL)); /* nothing is bound */
+    check_ok(kelp_context_enqueue(second, stream, NULL)); /* no input is bound */
     expect_failure(kelp_stream_synchronize(stream), KELP_FAILED_PRECONDITION, "is not bound");
     check_ok(kelp_stream_synchronize(stream));
     kelp_stream_destroy(stream);
@@ -397,7 +397,7 @@ static void modified_plans_fail(void **state) {
     bench_close(&b);
 }
 
-/* A plan of a file gives what the file gives, bit for bit. */
+/* A plan of a model file gives exactly the results of the model file. */
 static void plan_of_an_onnx_model_gives_the_results_of_the_model(void **state) {
     bench b;
     kelp_network *network = NULL;
@@ -490,7 +490,7 @@ static void contexts_run_concurrently(void **state) {
     bench_close(&b);
 }
 
-/* Everything from the runtime to a refitted and captured run. */
+/* All steps from the runtime to a refitted and captured run. */
 static kelp_status *whole_way(bench *b, kelp_capture **capture) {
     kelp_net_tensor *x = NULL;
     kelp_layer *w = NULL, *product = NULL, *row = NULL, *sum = NULL, *next = NULL, *last = NULL;
@@ -539,7 +539,7 @@ static kelp_status *whole_way(bench *b, kelp_capture **capture) {
     kelp_status *status = kelp_context_capture(b->context, capture);
     if (kelp_status_code(status) != KELP_FAILED_PRECONDITION)
         return status;
-    kelp_status_free(status); /* a loop's shapes hang on data */
+    kelp_status_free(status); /* the shapes of a loop depend on data */
     return NULL;
 }
 
@@ -566,7 +566,7 @@ static void failed_allocations_are_reported(void **state) {
             check_ok(status);
             break;
         }
-        /* a loop whose body cannot be planned ahead is planned when it runs */
+        /* a loop whose body cannot be planned in advance is planned when it runs */
         if (kelp_status_code(status) != KELP_RESOURCE_EXHAUSTED)
             check_ok(status);
         kelp_status_free(status);
@@ -604,7 +604,8 @@ static void unknown_providers_are_reported(void **state) {
     bench_close(&b);
 }
 
-/* Through another provider's table: names, types and shapes are real, the answers zeros. */
+/* Through the table of another provider: names, types and shapes are inferred, results are zeros.
+ */
 static void null_provider_returns_zeros(void **state) {
     bench b = {0};
     kelp_blob *plan = NULL;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An engine provider as somebody else writes one, over the public headers: what its table has is
- * reached through kelp/engine.h, and what a shorter table lacks is told. Its engine copies input x
- * to output y.
+ * An engine provider of a third party, on the public headers: kelp/engine.h calls the functions of
+ * its table, and reports those that a shorter table lacks. Its engine copies input x to output y.
  */
 #include "support.h"
 
@@ -15,8 +14,8 @@ typedef struct copy_context {
     kelp_output_allocator place;
     void *place_userp;
     DLDevice device;
-    kelp_profile_fn told;
-    void *told_userp;
+    kelp_profile_fn profile_fn;
+    void *profile_userp;
     void *workspace;
     int cancelled;
 } copy_context;
@@ -44,7 +43,7 @@ static kelp_status *create_context(void *engine, void **out) {
 }
 
 static void destroy_context(void *context) {
-    assert_int_equal(seen.captures, 0); /* they go first */
+    assert_int_equal(seen.captures, 0); /* they are destroyed first */
     seen.contexts--;
     free(context);
 }
@@ -78,8 +77,8 @@ static kelp_status *invoke(void *userp, kelp_tensor *out_outputs) {
                                              context->elements * sizeof(float));
     if (context->elements > 0)
         memcpy(out_outputs[0].data, context->x, context->elements * sizeof(float));
-    if (context->told != NULL)
-        context->told(context->told_userp, 0, "Copy", "copy", "memcpy", 1000);
+    if (context->profile_fn != NULL)
+        context->profile_fn(context->profile_userp, 0, "Copy", "copy", "memcpy", 1000);
     return NULL;
 }
 
@@ -106,8 +105,8 @@ static kelp_status *set_workspace(void *userp, void *data, size_t size_bytes) {
 
 static kelp_status *set_profiler(void *userp, kelp_profile_fn fn, void *fn_userp) {
     copy_context *context = userp;
-    context->told = fn;
-    context->told_userp = fn_userp;
+    context->profile_fn = fn;
+    context->profile_userp = fn_userp;
     return NULL;
 }
 
@@ -170,7 +169,7 @@ static kelp_engine_vtbl table = {
     .set_profiler = set_profiler,
     .cancel = cancel,
     .capture = capture,
-    .replay = invoke, /* a record is the context itself */
+    .replay = invoke, /* a recording is the context itself */
     .destroy_capture = destroy_capture,
     .set_runtime_cache = set_runtime_cache,
     .write_runtime_cache = write_runtime_cache,
@@ -178,8 +177,8 @@ static kelp_engine_vtbl table = {
     .set_weight_budget = set_weight_budget,
 };
 
-/* An engine with two profiles of x, of 1 to 4 and 5 to 8 elements. `table_bytes` is how long the
- * provider believes the table to be. */
+/* An engine with two profiles of x, 1 to 4 and 5 to 8 elements. `table_bytes` is the size of the
+ * table that the provider reports. */
 static void open_engine(bench *b, size_t table_bytes) {
     static const kelp_io_info x = {.name = "x", .dtype = KELP_F32, .rank = 1, .shape = {-1}},
                               y = {.name = "y", .dtype = KELP_F32, .rank = 1, .shape = {-1}};
@@ -310,7 +309,7 @@ static void append(void *userp, const char *data, size_t length) {
     strncat(userp, data, length);
 }
 
-static void devices_report_their_memory(void **state) {
+static void runtime_cache_and_weight_budget_reach_the_provider(void **state) {
     (void)state;
     bench b;
     size_t bytes;
@@ -326,7 +325,7 @@ static void devices_report_their_memory(void **state) {
     close_engine(&b);
 }
 
-/* A provider that was compiled against a table that ended with `enqueue`. */
+/* A provider that was compiled with a table that ends with `enqueue`. */
 static void functions_beyond_a_shorter_table_fail(void **state) {
     (void)state;
     bench b;
@@ -384,7 +383,7 @@ int main(void) {
         cmocka_unit_test(profiles_and_names_are_checked),
         cmocka_unit_test(calls_reach_the_provider),
         cmocka_unit_test(recordings_are_destroyed_before_their_context),
-        cmocka_unit_test(devices_report_their_memory),
+        cmocka_unit_test(runtime_cache_and_weight_budget_reach_the_provider),
         cmocka_unit_test(functions_beyond_a_shorter_table_fail),
         cmocka_unit_test(cpu_has_no_device),
     };

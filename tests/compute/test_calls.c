@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Kelp does around a provider's model: counts, limits, types, placement, batches. */
+/* Checks and conversions around a provider's model: counts, limits, types, placement, batches. */
 #include "compute/small_provider.h"
 #include "support/failing_allocator.h"
 
@@ -89,7 +89,7 @@ static void default_batch_calls_infer_for_each_item(void **state) {
     end(&s);
 }
 
-/* Both ways of a batch, with an item that the checks refuse and one that fails when it runs. */
+/* Both modes of a batch, with an item that fails the checks and one that fails in the inference. */
 static void modes(const char *provider) {
     session s;
     kelp_infer_item items[5];
@@ -111,7 +111,8 @@ static void modes(const char *provider) {
         }
         check_ok(kelp_compute_infer_batch(s.model, items, 5, KELP_BATCH_EACH));
         expect_failure(items[2].status, KELP_INVALID_ARGUMENT, "expected float32, found int32");
-        expect_failure(items[4].status, KELP_UNAVAILABLE, "told to fail"); /* the provider's kind */
+        expect_failure(items[4].status, KELP_UNAVAILABLE,
+                       "the first element is -1"); /* the provider's code */
         assert_null(items[0].status);
         assert_null(items[3].status);
         assert_true(results[3][1] == 20);
@@ -196,7 +197,7 @@ static void placement_of_tensors_is_classified(void **state) {
         {kDLCUDAManaged, 0, KELP_PLACED_SHARED, KELP_PLACING_ZERO_COPY},
         {kDLCUDA, 3, KELP_PLACED_DEVICE(3), KELP_PLACING_ZERO_COPY},
         {kDLCUDA, 3, KELP_PLACED_DEVICE(2), KELP_PLACING_IMPOSSIBLE},
-        {kDLCUDA, 16, KELP_PLACED_DEVICE(0), KELP_PLACING_IMPOSSIBLE}, /* does not wrap */
+        {kDLCUDA, 16, KELP_PLACED_DEVICE(0), KELP_PLACING_IMPOSSIBLE}, /* no overflow */
         {kDLCUDA, 0, KELP_PLACED_HOST, KELP_PLACING_IMPOSSIBLE},
         {kDLCPU, 0, KELP_PLACED_DEVICE(0), KELP_PLACING_IMPOSSIBLE},
         {kDLVulkan, 0, KELP_PLACED_HOST, KELP_PLACING_IMPOSSIBLE},
@@ -227,7 +228,7 @@ static void compact_tensors_are_not_copied(void **state) {
     check_ok(kelp_compute_infer_one(s.model, &item));
     assert_ptr_not_equal(test_small.last_input, data);
     assert_true(result[0] == 2 && result[1] == 6 && result[2] == 10);
-    in.strides[0] = -1; /* backwards from the third */
+    in.strides[0] = -1; /* backward from the third */
     in.data = data + 2;
     check_ok(kelp_compute_infer_one(s.model, &item));
     assert_true(result[0] == 6 && result[1] == 4 && result[2] == 2);

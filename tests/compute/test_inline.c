@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inline form: the same life cycle, batches and limits, as codes. */
+/* The inline interface: the same life cycle, batches and limits, with error codes. */
 #include "gesture.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams and events: order, a full queue, drain, errors, ownership of the model. */
+/* Streams and events: order, full queues, drain, errors, ownership of the model. */
 #include "compute/small_provider.h"
 #include "support/failing_allocator.h"
 
@@ -51,7 +51,7 @@ static void end(session *s) {
         kelp_event_destroy(s->events[i]);
 }
 
-/* Submitted work is done in order, drain waits for all of it, and the errors stay with the items.
+/* Items run in order, drain waits for all of them, and each item keeps its error.
  */
 static void runs_all(const char *provider) {
     session s;
@@ -65,7 +65,7 @@ static void runs_all(const char *provider) {
     for (int i = 0; i < COUNT; i++) {
         assert_true(kelp_event_done(s.events[i]));
         if (i == 3) {
-            expect_failure(s.items[i].status, KELP_UNAVAILABLE, "told to fail");
+            expect_failure(s.items[i].status, KELP_UNAVAILABLE, "the first element is -1");
         } else {
             check_ok(s.items[i].status);
             assert_true(s.results[i] == 2 * (float)i);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Branches and loops as planned subgraphs: right for every shape, trip count and condition, in
- * whatever order they come; no allocation once warm, no growth without end; cancelled between
- * turns; shared by contexts. The model is bodies() of tests/data/make_test_models.py.
+ * Branches and loops as planned subgraphs: exact for every shape, trip count and condition, in any
+ * order; repeated runs do not allocate, memory is bounded; cancelled between iterations; shared by
+ * contexts. The model is bodies() of tests/data/make_test_models.py.
  */
 #include "support/failing_allocator.h"
 
@@ -86,7 +86,7 @@ static bool is(const kelp_context *context, size_t index, int32_t rank, const in
     return true;
 }
 
-/* What the model says, in C; all values are small integers, so that sums are exact. */
+/* The model in C. All values are small integers, so that sums are exact. */
 static bool agrees(const kelp_context *context, const inputs *in) {
     int64_t size = in->rows * 3;
     float h[MAX_ROWS * 3], y[MAX_ROWS * 3], sum[MAX_ROWS * 3];
@@ -130,7 +130,7 @@ static void results_are_exact_for_all_shapes_counts_and_conditions(void **state)
     close_session(&s);
 }
 
-/* Integers that never repeat are not planned for without end, and change no answer. */
+/* Integers that never repeat create a bounded number of plans and do not change results. */
 static void changing_data_does_not_grow_memory(void **state) {
     (void)state;
     test_failing memory;
@@ -171,8 +171,8 @@ static void repeated_runs_do_not_allocate(void **state) {
     test_failing_deinit(&memory);
 }
 
-/* The condition is known from the rate, the trip count from the count: what is left to the data is
- * the loop that grows and the one that leaves early. */
+/* The rate determines the condition, and the count the trip count. Only the loop that grows and the
+ * loop that ends early depend on data. */
 static void bodies_with_known_integers_are_planned_in_advance(void **state) {
     (void)state;
     session s;
@@ -181,7 +181,7 @@ static void bodies_with_known_integers_are_planned_in_advance(void **state) {
     check_ok(run(s.context, &in));
     assert_int_equal(kelp_context_plan_stats(s.context).dynamic_steps, 2);
     assert_int_equal(kelp_context_output(s.context, 1)->rank, 3);
-    /* preparing does not read data: shapes that hang on them are open */
+    /* preparing does not read data: shapes that depend on it are unknown */
     check_ok(kelp_context_prepare(s.context));
     assert_int_equal(kelp_context_output(s.context, 1)->rank, -1);
     check_ok(kelp_context_invoke(s.context));
@@ -205,7 +205,7 @@ static void failed_allocations_are_reported(void **state) {
         test_failing_check(&memory);
         bool failed = memory.failed;
         test_failing_deinit(&memory);
-        /* a plan of a body that cannot be made ahead is made when it runs: that is no failure */
+        /* a body that cannot be planned in advance is planned when it runs, without an error */
         if (status == NULL && !failed)
             break;
         if (status != NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine as an application uses it: load, bind, invoke; other shapes; outputs in the caller's
- * memory; errors in words; no allocation once warm. */
+/* The engine through the public interface: load, bind, invoke; changing shapes; outputs in memory
+ * of the caller; errors; repeated runs do not allocate. */
 #include "support/failing_allocator.h"
 
 #include <kelp/engine.h>
@@ -37,7 +37,7 @@ static kelp_status *open_session(session *s, const char *path, kelp_allocator al
     return kelp_context_create(s->engine, &s->context);
 }
 
-/* Parents first: children hold on to what they need. */
+/* Parents are released first: children keep references. */
 static void close_session(session *s) {
     kelp_runtime_release(s->runtime);
     kelp_graph_release(s->graph);
@@ -67,7 +67,7 @@ static bool stop_at(void *userp) {
     return ++w->asked == w->stop_at;
 }
 
-static bool told(void *userp, size_t done, size_t total) {
+static bool on_progress(void *userp, size_t done, size_t total) {
     watch *w = userp;
     w->asked++;
     assert_true(done >= w->done && done <= total);
@@ -76,7 +76,7 @@ static bool told(void *userp, size_t done, size_t total) {
     return w->asked != w->stop_at;
 }
 
-/* Whoever waits may be asked between nodes whether to go on; what was stopped can run again. */
+/* The interrupt callback is polled between nodes. An interrupted context can run again. */
 static void invoke_can_be_interrupted(void **state) {
     (void)state;
     session s;
@@ -101,7 +101,7 @@ static void loading_reports_progress(void **state) {
     session s;
     watch w = {0};
     kelp_engine_options options = {
-        .struct_size = sizeof options, .progress = told, .progress_userp = &w};
+        .struct_size = sizeof options, .progress = on_progress, .progress_userp = &w};
     kelp_engine *engine = NULL;
     check_ok(open_session(&s, DIGITS, kelp_allocator_system(), 1));
     check_ok(kelp_engine_create(s.runtime, s.graph, &options, &engine));
@@ -134,7 +134,8 @@ static void inputs_and_outputs_have_their_names(void **state) {
     close_session(&s);
 }
 
-/* Each picture of a batch is answered as it is alone, whatever the batch; twice the same. */
+/* Each picture of a batch gives the same result as alone, in every batch size and in repeated runs.
+ */
 static void batches_give_the_results_of_single_items(void **state) {
     (void)state;
     session s;
@@ -194,7 +195,7 @@ static void outputs_are_written_to_the_memory_of_the_caller(void **state) {
     close_session(&s);
 }
 
-/* A sequence of two and a tensor go in; a sequence of three comes out, and what is joined of it. */
+/* Inputs: a sequence of two and a tensor. Outputs: a sequence of three, and its concatenation. */
 static void sequences_can_be_inputs_and_outputs(void **state) {
     (void)state;
     session s;
@@ -296,7 +297,7 @@ static void wrong_inputs_are_reported(void **state) {
     close_session(&s);
 }
 
-/* Shapes seen before cost no allocation, also when they alternate. */
+/* Runs with shapes that were used before do not allocate, also if the shapes alternate. */
 static void repeated_invoke_does_not_allocate(void **state) {
     (void)state;
     test_failing memory;
@@ -320,7 +321,7 @@ static void repeated_invoke_does_not_allocate(void **state) {
     test_failing_deinit(&memory);
 }
 
-/* A context keeps a bounded number of plans: shapes without end do not grow memory. */
+/* A context keeps a bounded number of plans, for any number of shapes. */
 static void changing_shapes_do_not_grow_memory(void **state) {
     (void)state;
     test_failing memory;
@@ -344,11 +345,11 @@ static void changing_shapes_do_not_grow_memory(void **state) {
     test_failing_deinit(&memory);
 }
 
-/* Every allocation of load, create and invoke fails once: an error, nothing lost. */
+/* Every allocation of load, create and invoke fails once: an error without a leak. */
 static void failed_allocations_are_reported(void **state) {
     (void)state;
     float pictures[2 * 64];
-    bool workspace = false, output = false; /* whose memory it was is said */
+    bool workspace = false, output = false; /* the error names the user of the memory */
     picture(pictures, 2);
     for (uint64_t n = 1;; n++) {
         test_failing memory;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory plan: what is alive at once never overlaps, and the total stays near what is needed.
- */
+/* The memory plan: buffers that are live at the same time never overlap, and the total is near the
+ * lower bound. */
 #include "cpu/exec/schedule.h"
 
 #include <setjmp.h>
@@ -59,7 +59,7 @@ static void random_lifetimes_never_overlap(void **state) {
     }
 }
 
-/* Largest first alone takes 1.57 times the bound. */
+/* Placing the largest first takes 1.57 times the bound. */
 static void wasteful_placement_is_improved(void **state) {
     (void)state;
     kelp_cpu_interval intervals[] = {{576, 4, 5, 0, 0}, {512, 3, 4, 0, 0}, {896, 0, 1, 0, 0},

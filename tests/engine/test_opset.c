@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opset backends as their author meets them: what is refused, what readiness says, and the bridges
- * between the three ways to execute. */
+/* Opset backends: errors of the registration, the readiness report, and the bridges between the
+ * three ways to execute. */
 #include <kelp/engine.h>
 
 #include <pthread.h>
@@ -224,7 +224,7 @@ static kelp_status *run_custom(const kelp_opset_backend *backend, float *out) {
     check_ok(kelp_tensor_init(&input, KELP_F32, 1, shape, data));
     check_ok(kelp_context_set_input(context, 0, &input));
     kelp_status *status = kelp_context_invoke(context);
-    if (status == NULL) /* and once more: nothing of the first run is in the way */
+    if (status == NULL) /* again: no state of the first run remains */
         status = kelp_context_invoke(context);
     if (status == NULL)
         memcpy(out, kelp_context_output(context, 0)->data, sizeof data);
@@ -284,7 +284,7 @@ static void asynchronous_error_keeps_its_code(void **state) {
     join_later();
 }
 
-/* ---- backends that go wrong ---- */
+/* ---- backends with defects ---- */
 static enum { NOTHING, NO_DATA, OTHER_TYPE, ENDED_EARLY } fault;
 
 static kelp_status *dispatch_wrongly(void *self, const kelp_op_env *env, const kelp_node *node,
@@ -344,7 +344,8 @@ static bool is_covered(const kelp_opset_registry *registry, const char *op, int6
     return covered;
 }
 
-/* The runtime's own operators end with its version; a newer one changes what it lists. */
+/* The operators of the runtime are complete up to its version; a newer version lists its changes.
+ */
 static void newer_version_lists_its_changes(void **state) {
     (void)state;
     kelp_runtime *runtime = NULL;
@@ -360,7 +361,8 @@ static void newer_version_lists_its_changes(void **state) {
     assert_true(is_covered(registry, "Relu", 1000));
     assert_false(is_covered(registry, "Relu", 1001));
     assert_true(is_covered(registry, "Neg", 1000));
-    assert_false(is_covered(registry, "Neg", 999)); /* between Kelp's and the one that changed it */
+    assert_false(is_covered(registry, "Neg",
+                            999)); /* between Kelp's version and the version with the change */
     kelp_runtime_release(runtime);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors from the wire: what arrives is what was sent, without a copy; what is wrong is refused in
- * the order that is promised, and leaves nothing behind. */
+/* Tensors from the network: received tensors equal those sent, without a copy; malformed ones fail
+ * with the documented order of checks and leave no tensor. */
 #include <kelp/wire.h>
 
 #include <setjmp.h>
@@ -60,7 +60,7 @@ static void end(fixture *f) {
     test_failing_deinit(&f->memory);
 }
 
-/* Puts bytes where the receiver wants them, at most `step` at once. */
+/* Writes bytes to the addresses of the receiver, at most `step` at a time. */
 static kelp_status *feed(kelp_receiver *receiver, const char *bytes, size_t length, size_t step) {
     for (size_t at = 0; at < length;) {
         size_t wanted = 0;
@@ -76,7 +76,7 @@ static kelp_status *feed(kelp_receiver *receiver, const char *bytes, size_t leng
     return NULL;
 }
 
-/* The envelope as one piece; free it. */
+/* Returns the envelope in contiguous memory, which the caller frees. */
 static char *pack(const kelp_envelope_parts *parts, size_t *out_length) {
     kelp_envelope *envelope = NULL;
     size_t count = 0, at = 0;
@@ -138,7 +138,7 @@ static kelp_tensor integer_tensor(void) {
 /* ---- types ---- */
 static void type_hashes_are_fnv_1a(void **state) {
     (void)state;
-    /* the published vectors of FNV-1a, 64 bits */
+    /* published test vectors of 64-bit FNV-1a */
     assert_true(kelp_type_hash("") == 0xcbf29ce484222325u);
     assert_true(kelp_type_hash("a") == 0xaf63dc4c8601ec8cu);
     assert_true(kelp_type_hash("foobar") == 0x85944171f73967e8u);
@@ -168,7 +168,7 @@ static void aliases_are_accepted(void **state) {
     end(&f);
 }
 
-/* ---- what arrives ---- */
+/* ---- received tensors ---- */
 static void sent_tensors_are_received_unchanged(void **state) {
     (void)state;
     static const size_t steps[] = {1, 7, 64, SIZE_MAX};
@@ -239,7 +239,7 @@ static void strings_and_empty_tensors_are_received(void **state) {
     end(&f);
 }
 
-/* ---- what is refused ---- */
+/* ---- errors ---- */
 static void failed_fill_does_not_affect_others(void **state) {
     fixture f;
     kelp_tensor x = float_tensor(), ids = integer_tensor();
@@ -295,7 +295,7 @@ static void the_budget_is_charged_and_released(void **state) {
     send(&f, &both[1], 1);
     expect_kind(&f, 0, KELP_WIRE_DELIVERED, KELP_OK, "");
     assert_int_equal(kelp_budget_used(f.budget), 80);
-    /* an overwrite needs room for both for a moment, then releases the old */
+    /* an overwrite temporarily needs budget for both, then releases the old tensor */
     send(&f, &both[1], 1);
     expect_kind(&f, 0, KELP_WIRE_BUDGET_EXCEEDED, KELP_RESOURCE_EXHAUSTED, "20 remain");
     assert_non_null(kelp_receiver_tensor(f.receiver, 1)); /* the old one stays */
@@ -354,14 +354,14 @@ static void limits_are_checked_before_allocation(void **state) {
         assert_int_equal(f.memory.calls, before);
         assert_int_equal(kelp_receiver_report_count(f.receiver), 0);
         free(bytes);
-        /* the sender's own caps say the same */
+        /* the limits of the sender give the same error */
         kelp_envelope *envelope = NULL;
         kelp_envelope_parts capped = cases[i].parts;
         capped.caps = &caps;
         expect_failure(kelp_envelope_create(kelp_allocator_system(), &capped, &envelope),
                        KELP_OUT_OF_RANGE, "the envelope exceeds the limit of");
     }
-    send(&f, &fill, 1); /* and it goes on afterwards */
+    send(&f, &fill, 1); /* later fills succeed */
     expect_kind(&f, 0, KELP_WIRE_DELIVERED, KELP_OK, "");
     end(&f);
 }
@@ -383,7 +383,7 @@ static void changed_bytes_are_detected(void **state) {
             kelp_status_free(feed(f.receiver, bytes, length, SIZE_MAX));
             bytes[at] ^= (char)(1 << bit);
         }
-    for (size_t cut = 0; cut < length; cut++) { /* ends early */
+    for (size_t cut = 0; cut < length; cut++) { /* truncated */
         kelp_receiver_next(f.receiver);
         check_ok(feed(f.receiver, bytes, cut, SIZE_MAX));
         assert_false(kelp_receiver_is_complete(f.receiver));
@@ -392,7 +392,7 @@ static void changed_bytes_are_detected(void **state) {
     end(&f);
 }
 
-/* ---- backends of their own ---- */
+/* ---- slots with a backend ---- */
 typedef struct counting {
     int made, released;
     void *last;
@@ -436,7 +436,7 @@ static void tensors_are_moved_to_the_backend_of_the_slot(void **state) {
     open_with(&f, 0, NULL);
     send(&f, fills, 1);
     assert_int_equal(c.made, 1);
-    /* the memory that the transport wrote is the memory that the tensor lies in */
+    /* the tensor uses the memory that the transport wrote */
     assert_ptr_equal(kelp_receiver_tensor(f.receiver, 0)->data, (char *)c.last + 64);
     send(&f, fills, 1);
     assert_int_equal(c.made, 2);
@@ -447,7 +447,7 @@ static void tensors_are_moved_to_the_backend_of_the_slot(void **state) {
         &f, 0, KELP_WIRE_BACKEND_MATERIALIZE_FAILED, KELP_UNAVAILABLE,
         "BackendMaterializeFailed: provider 'counter' cannot create a tensor for slot 0 ('x')");
     expect_kind(&f, 1, KELP_WIRE_DELIVERED, KELP_OK, "");
-    assert_non_null(kelp_receiver_tensor(f.receiver, 0)); /* the one before */
+    assert_non_null(kelp_receiver_tensor(f.receiver, 0)); /* the previous tensor */
     end(&f);
     assert_int_equal(c.released, 2);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helpers over NVIDIA's driver: what they ask it for, and what they say when it is not there.
+/* The helpers for NVIDIA's driver: calls to the driver, and errors if it is missing.
  */
 #include <kelp/cuda.h>
 
@@ -139,7 +139,7 @@ static void events_measure_and_graphs_replay(void **state) {
     check_ok(kelp_cuda_graph_launch(cuda, graph, stream));
     assert_int_equal(ask_fake("fake_cuda_launched"), 2);
     kelp_cuda_graph_destroy(cuda, graph);
-    /* A capture that never began. */
+    /* No capture was begun. */
     expect_failure(kelp_cuda_capture_end(cuda, stream, &graph), KELP_UNAVAILABLE,
                    "cuStreamEndCapture failed");
     assert_null(graph);

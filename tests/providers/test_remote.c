@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of models in another process: a worker of our own, started, killed and started again. */
+/* Subgraphs in another process: a worker that the test starts, kills and starts again. */
 #include "onnx/onnx_writer.h"
 
 #include <kelp/remote.h>
@@ -33,7 +33,7 @@ static void stop_serving(int number) {
     kelp_worker_stop(serving);
 }
 
-/* Runs this program again, as the worker. */
+/* Runs this program as the worker. */
 static int worker_main(const char *socket_path, const char *kind) {
     kelp_runtime *runtime = NULL;
     kelp_wire_caps caps = kelp_wire_caps_edge();
@@ -88,7 +88,7 @@ static void start_worker(const char *kind) {
         execl("/proc/self/exe", "test_remote", "--worker", path, kind, (char *)NULL);
         _exit(127);
     }
-    for (int fd = -1; fd < 0;) { /* until it listens; the test's own time limit ends the wait */
+    for (int fd = -1; fd < 0;) { /* until it listens; the time limit of the test ends the wait */
         assert_int_equal(waitpid(worker_pid, NULL, WNOHANG), 0);
         pause_ms(5);
         fd = connect_to_worker();
@@ -106,7 +106,7 @@ static void end_worker(int signal_number) {
         assert_true(WIFEXITED(code) && WEXITSTATUS(code) == 0);
 }
 
-/* After a test that failed. */
+/* After a failed test. */
 static int kill_worker(void **state) {
     (void)state;
     if (worker_pid > 0) {
@@ -127,7 +127,7 @@ static void free_bytes(void *userp) {
     free(userp);
 }
 
-/* y = Neg(Abs(x) * w), s = Identity(text): weights and strings travel too. */
+/* y = Neg(Abs(x) * w), s = Identity(text): weights and strings are sent too. */
 static kelp_graph *make_graph(const char *shape) {
     static const float weights[4] = {2, 3, 4, 5};
     pb graph = {0};
@@ -213,11 +213,11 @@ static void subgraph_runs_in_another_process(void **state) {
     (void)state;
     start_worker("plain");
     check_ok(make(&f, "n,4", NULL));
-    assert_int_equal(kelp_engine_subgraph_count(f.engine), 2); /* they do not touch each other */
+    assert_int_equal(kelp_engine_subgraph_count(f.engine), 2); /* they are not connected */
     for (int64_t rows = 1; rows < 40; rows += 13)
         check_ok(invoke(f.context, rows));
     drop(&f);
-    check_ok(make(&f, "3,4", NULL)); /* shapes that are known beforehand */
+    check_ok(make(&f, "3,4", NULL)); /* static shapes */
     check_ok(invoke(f.context, 3));
     check_ok(invoke(f.context, 3));
     drop(&f);
@@ -240,7 +240,7 @@ static void inference_fails_until_the_worker_restarts(void **state) {
     check_ok(invoke(f.context, 2));
     end_worker(SIGKILL);
     expect_failure(invoke(f.context, 2), KELP_UNAVAILABLE, "worker at");
-    start_worker("plain"); /* in the place of the socket that was left */
+    start_worker("plain"); /* replaces the remaining socket file */
     check_ok(invoke(f.context, 2));
     check_ok(invoke(f.context, 5));
     drop(&f);
@@ -272,7 +272,7 @@ static void unsupported_nodes_stay_in_this_process(void **state) {
     (void)state;
     start_worker("plain");
     caps.fill_bytes = 1000;
-    check_ok(make(&f, "100,4", &caps)); /* known to be too large: only the strings go */
+    check_ok(make(&f, "100,4", &caps)); /* known to be too large: only the strings are sent */
     assert_int_equal(kelp_engine_subgraph_count(f.engine), 1);
     check_ok(invoke(f.context, 100));
     drop(&f);
@@ -283,7 +283,7 @@ static void connection_count_is_limited(void **state) {
     fixture f;
     (void)state;
     start_worker("one");
-    pause_ms(100); /* the connection that looked for it is gone */
+    pause_ms(100); /* the connection of the search was closed */
     int fd = connect_to_worker();
     assert_true(fd >= 0);
     expect_failure(make(&f, "n,4", NULL), KELP_RESOURCE_EXHAUSTED,
@@ -308,9 +308,9 @@ static void worker_survives_malformed_messages(void **state) {
             bytes[i] = (char)(seed >> 56);
         }
         memcpy(bytes, start, strlen(start));
-        if (round % 4 == 1) /* a run of few bytes, before anything is loaded */
+        if (round % 4 == 1) /* a truncated run, before a model is loaded */
             memcpy(bytes, "KRPC\x03\0\0\0\x30\0\0\0\0\0\0\0KENV", 20);
-        if (round % 4 == 2) /* a model that is none */
+        if (round % 4 == 2) /* a malformed model */
             memcpy(bytes, "KRPC\x01\0\0\0\x20\0\0\0\0\0\0\0", 16);
         int fd = connect_to_worker();
         assert_true(fd >= 0);
@@ -326,7 +326,7 @@ static void worker_survives_malformed_messages(void **state) {
     end_worker(SIGTERM);
 }
 
-/* Several threads, each with a context of the same engine. */
+/* Several threads, each with a context of one engine. */
 static void *run_often(void *userp) {
     kelp_context *context = NULL;
     check_ok(kelp_context_create(userp, &context));

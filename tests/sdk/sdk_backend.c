@@ -58,14 +58,14 @@ static kelp_status *error_after(kelp_backend_request *request) {
     KELP_TRY(answer(request, 7));
     KELP_TRY(kelp_backend_respond(request, &response));
     KELP_TRY(kelp_backend_send(response, 0, NULL)); /* final, because the model is not decoupled */
-    return KELP_ERROR(KELP_INTERNAL, "nobody will hear this");
+    return KELP_ERROR(KELP_INTERNAL, "this message is not sent");
 }
 
 static kelp_status *release_twice(kelp_backend_request *request) {
     KELP_TRY(answer(request, 7));
     kelp_backend_release(request);
     kelp_backend_release(request);
-    return KELP_ERROR(KELP_INTERNAL, "nobody will hear this");
+    return KELP_ERROR(KELP_INTERNAL, "this message is not sent");
 }
 
 static kelp_status *dropped(kelp_backend_request *request) {

@@ -65,7 +65,7 @@ static void missing_profile_is_reported(void **state) {
     build_end(&b);
 }
 
-/* A layer that cannot be: the library's words, which name what is wrong. */
+/* An invalid layer: the message of the library names the defect. */
 static void invalid_layer_is_reported(void **state) {
     (void)state;
     build b;
@@ -79,7 +79,7 @@ static void invalid_layer_is_reported(void **state) {
         trt_check_layer(library, b.log, trt_as_layer(product), "a product"), KELP_INVALID_ARGUMENT,
         "cannot add a product of 'x' [4,16], 'y' [5,3]: ITensor::getDimensions: Error Code 4: API "
         "Usage Error ((Unnamed Layer* 0) [Matrix Multiply]: last dimension of input0 = 16");
-    /* A second input of that name. */
+    /* A second input with the same name. */
     assert_null(trt_network_add_input(b.m, b.network, "x", TRT_DATA_TYPE_FLOAT, &wide));
     expect_failure(trt_check_layer(library, b.log, NULL, "an input"), KELP_INVALID_ARGUMENT,
                    "cannot add an input: INetworkDefinition::addInput");
@@ -113,7 +113,7 @@ static void several_compute_capabilities_build(void **state) {
 
 static void invalid_compute_capabilities_are_reported(void **state) {
     (void)state;
-    needs_no_gpu(); /* "current" is none of them */
+    needs_no_gpu(); /* "current" is invalid */
     const int turing[] = {75}, current[] = {TRT_COMPUTE_CAPABILITY_CURRENT}, unknown[] = {42};
     build b;
     build_begin(&b);
@@ -128,7 +128,7 @@ static void invalid_compute_capabilities_are_reported(void **state) {
         check_ok(status);
     trt_destroy(b.engine);
     b.engine = NULL;
-    /* The GPU that is there: there is none. */
+    /* The current GPU, which does not exist. */
     status = trt_set_compute_capabilities(library, b.log, b.config, current, 1);
     if (status == NULL)
         status = trt_build(library, b.log, b.builder, b.network, b.config, NULL, &b.engine);
@@ -233,7 +233,7 @@ static void progress_is_reported_and_cancels(void **state) {
     assert_true(cut.steps < whole.steps);
 }
 
-/* ---- running, where there is nothing to run on ---- */
+/* ---- running without a GPU ---- */
 static void loading_without_a_gpu_is_reported(void **state) {
     (void)state;
     needs_no_gpu();
@@ -309,7 +309,7 @@ int run_network_tests(void) {
     return cmocka_run_group_tests_name("networks", tests, NULL, NULL);
 }
 
-/* ---- the enterprise flavour's runtime, which looks for a GPU at once ---- */
+/* ---- the runtime of the enterprise library, which needs a GPU at creation ---- */
 static void enterprise_without_a_gpu_is_reported(void **state) {
     (void)state;
     needs_no_gpu();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ONNX models through NVIDIA's parser, and what it says about those that it cannot read. */
+/* ONNX models through NVIDIA's parser, and its errors for invalid models. */
 #include "fixture.h"
 
 #include "base/alloc.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The provider `tensorrt` through the public interface, on NVIDIA's TensorRT-RTX and without a GPU:
- * plans are built ahead of time, and what needs a device says so in NVIDIA's words. Without the
- * library: skipped (77), with the paths that were tried.
+ * The provider `tensorrt` through the public interface, with NVIDIA's TensorRT-RTX and without a
+ * GPU: plans are built ahead of time, and functions that need a device fail with NVIDIA's message.
+ * Without the library: skipped (77), with the searched paths.
  */
 #include "provider_fixture.h"
 
@@ -17,7 +17,7 @@
 static kelp_runtime *probe; /* of main */
 static bool has_gpu;
 
-static float numbers[4096]; /* weights live as long as their network */
+static float numbers[4096]; /* weights must remain valid as long as their network */
 
 /* y = relu(x * w + b), x [-1, 16]. */
 static void add_dense(bench *b) {
@@ -87,7 +87,7 @@ static void missing_profile_is_reported(void **state) {
     bench_close(&b);
 }
 
-/* What Kelp cannot check, NVIDIA's library does: its words, under the layer's name. */
+/* Checks that only NVIDIA's library does: its message, with the name of the layer. */
 static void invalid_layer_is_reported(void **state) {
     (void)state;
     bench b;
@@ -260,7 +260,7 @@ static void invalid_compute_capabilities_are_reported(void **state) {
     kelp_status *status = build(&b);
     assert_int_equal(kelp_status_domain(status), KELP_DOMAIN_PARAMETER);
     expect_failure(status, KELP_INVALID_ARGUMENT, "4.2");
-    /* NVIDIA's number for "the GPU that is here", which is none that a user may ask for. */
+    /* NVIDIA's number of the current GPU is not a valid compute capability. */
     expect_failure(kelp_builder_config_add_compute_capability(b.config, 1), KELP_INVALID_ARGUMENT,
                    "10 * major + minor");
     bench_close(&b);
@@ -315,7 +315,7 @@ static void unsupported_features_fail(void **state) {
     bench_close(&b);
 }
 
-/* An input that gives a size: the profile bounds its values. */
+/* An input that determines a shape: the profile limits its values. */
 static void value_profiles_build(void **state) {
     (void)state;
     bench b;
@@ -396,7 +396,7 @@ static void loading_without_a_gpu_is_reported(void **state) {
     bench_close(&b);
 }
 
-/* The whole way, where there is a GPU that the plan runs on. */
+/* Build, load and run, with a GPU that supports the plan. */
 static void plan_runs_on_a_gpu(void **state) {
     (void)state;
     bench b;
@@ -417,8 +417,8 @@ static void plan_runs_on_a_gpu(void **state) {
     check_ok(kelp_context_create(engine, &context));
     for (int i = 0; i < 48; i++)
         in[i] = (float)i / 48.0f;
-    const int64_t extents[] = {3, 16};
-    check_ok(kelp_tensor_init(&x, KELP_F32, 2, extents, in));
+    const int64_t dims[] = {3, 16};
+    check_ok(kelp_tensor_init(&x, KELP_F32, 2, dims, in));
     check_ok(kelp_context_set_input(context, 0, &x));
     check_ok(kelp_context_invoke(context));
     const kelp_tensor *y = kelp_context_output(context, 0);
@@ -438,7 +438,7 @@ static void plan_runs_on_a_gpu(void **state) {
     bench_close(&b);
 }
 
-/* ---- what is installed ---- */
+/* ---- installed library ---- */
 static void collect(void *userp, const char *text, size_t length) {
     strncat(userp, text, length);
 }
@@ -484,7 +484,7 @@ static int run_all(void) {
     return cmocka_run_group_tests_name("provider tensorrt", tests, NULL, NULL);
 }
 
-/* With `absent`: there is no library (the test sees to that), and this is told. */
+/* With `absent`: there is no library, and the error is checked. */
 static int run_absent(void) {
     kelp_builder *builder = NULL;
     char text[4000];
