@@ -122,6 +122,25 @@ static kelp_status *scalar_of(void *userp, const kelp_signature_param *p, kelp_k
                       kelp_dtype_name(p->dtype));
 }
 
+/* Checks that every value is for a scalar parameter of the kernel, and that none is repeated. */
+static kelp_status *check_scalars(const kernels_model *model) {
+    const kelp_signature *signature = &model->kernel->signature;
+    for (size_t i = 0; i < model->scalar_count; i++) {
+        const char *name = model->scalars[i].name;
+        bool found = false;
+        for (int32_t j = 0; j < signature->count && !found; j++)
+            found = signature->params[j].kind != KELP_ARG_TENSOR &&
+                    strcmp(signature->params[j].name, name) == 0;
+        if (!found)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "kernel '%s' has no scalar parameter '%s'",
+                              model->kernel->name, name);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(model->scalars[j].name, name) == 0)
+                return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' has two values", name);
+    }
+    return NULL;
+}
+
 /* ---- inputs and outputs ---- */
 static void describe(const kelp_signature *s, const kelp_signature_param *p, kelp_io_info *out) {
     out->name = p->name;
@@ -201,6 +220,8 @@ static kelp_status *new_model(kelp_runtime *runtime, kelp_kernel_registry *regis
         status = kelp_kernel_session_create(model->registry, NULL, &model->session);
     if (status == NULL)
         status = read_text(model, text);
+    if (status == NULL)
+        status = check_scalars(model);
     if (status == NULL)
         status = describe_all(model);
     if (status != NULL) {

@@ -19,6 +19,7 @@
 
 #define GRAPH_BYTES ((size_t)1 << 30)
 #define CONNECTIONS 64
+#define RETRY_MS 100 /* before the next accept without free descriptors */
 /* Timeout of the transfer of a frame. */
 #define TRANSFER_NS ((uint64_t)60 * 1000000000u)
 
@@ -306,6 +307,8 @@ kelp_status *kelp_worker_run(kelp_worker *w) {
         int fd = accept4(w->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd >= 0)
             admit(w, fd);
+        else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            (void)poll(&polled[1], 1, RETRY_MS); /* until a connection is closed */
     }
     atomic_store(&w->stopped, true);
     reap(w, true);

@@ -187,15 +187,19 @@ typedef struct numbers {
     size_t capacity;
 } numbers;
 
-static void add_number(numbers *out, int64_t value) {
+static kelp_status *add_number(numbers *out, int64_t value) {
     int64_t at = out->count++;
     KELP_ASSERT((size_t)at < out->capacity);
+    if (out->dtype == KELP_I32 && (value < INT32_MIN || value > INT32_MAX))
+        return KELP_ERROR(KELP_OUT_OF_RANGE, "a batch input of INT32 cannot have the value %lld",
+                          (long long)value);
     if (out->dtype == KELP_I32)
         ((int32_t *)(void *)out->data)[at] = (int32_t)value;
     else if (out->dtype == KELP_I64)
         ((int64_t *)(void *)out->data)[at] = value;
     else
         ((float *)(void *)out->data)[at] = (float)value;
+    return NULL;
 }
 
 /* Returns the first dimension of an item: without the batch dimension, if the model has one. */
@@ -207,7 +211,7 @@ static kelp_status *fill(kind k, kelp_backend_request **requests, size_t count, 
                          numbers *out, int64_t *out_max) {
     int64_t sum = 0;
     if (k == ACCUMULATED_WITH_ZERO)
-        add_number(out, 0);
+        KELP_TRY(add_number(out, 0));
     for (size_t i = 0; i < count; i++) {
         kelp_backend_pieces pieces;
         int64_t elements = 0;
@@ -217,12 +221,12 @@ static kelp_status *fill(kind k, kelp_backend_request **requests, size_t count, 
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has too many elements", source);
         *out_max = KELP_MAX(*out_max, elements);
         if (k == ELEMENT_COUNT)
-            add_number(out, elements);
+            KELP_TRY(add_number(out, elements));
         else if (k == ACCUMULATED || k == ACCUMULATED_WITH_ZERO)
-            add_number(out, sum);
+            KELP_TRY(add_number(out, sum));
         for (int64_t b = 0; k >= ITEM_SHAPE && b < requests[i]->batch; b++) {
             for (int32_t d = item_begin(requests[i]); d < pieces.rank; d++)
-                add_number(out, pieces.shape[d]);
+                KELP_TRY(add_number(out, pieces.shape[d]));
         }
     }
     return NULL;

@@ -379,6 +379,31 @@ static void unknown_providers_and_artifacts_are_reported(void **state) {
     kelp_runtime_release(runtime);
 }
 
+/* A model of provider `kernels` has a value for scalar parameters of the kernel only, each once. */
+static void unknown_and_repeated_scalars_fail(void **state) {
+    static const struct {
+        const char *line, *error;
+    } cases[] = {{"radios=1\n", "kernel 'box_blur' has no scalar parameter 'radios'"},
+                 {"x=1\n", "kernel 'box_blur' has no scalar parameter 'x'"},
+                 {"radius=1\n", "parameter 'radius' has two values"}};
+    (void)state;
+    kelp_runtime *runtime = NULL;
+    kelp_compute_model *model = NULL;
+    char text[4096];
+    if (strcmp(subject.provider, "kernels") != 0)
+        skip();
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int length = snprintf(text, sizeof text, "%.*s%s", (int)subject.size_bytes, subject.bytes,
+                              cases[i].line);
+        assert_in_range(length, 1, sizeof text - 1);
+        kelp_artifact artifact = {.data = text, .size_bytes = (size_t)length};
+        expect_failure(kelp_compute_load(runtime, "kernels", &artifact, &model),
+                       KELP_INVALID_ARGUMENT, cases[i].error);
+    }
+    kelp_runtime_release(runtime);
+}
+
 static int read_bytes(const char *path) {
     FILE *file = fopen(path, "rb");
     if (file == NULL || fseek(file, 0, SEEK_END) != 0)
@@ -417,6 +442,7 @@ static int suite(const char *name) {
         cmocka_unit_test(running_inference_can_be_cancelled),
         cmocka_unit_test(failed_allocations_are_reported),
         cmocka_unit_test(unknown_providers_and_artifacts_are_reported),
+        cmocka_unit_test(unknown_and_repeated_scalars_fail),
     };
     return cmocka_run_group_tests_name(name, tests, NULL, NULL);
 }
