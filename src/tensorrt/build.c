@@ -164,7 +164,7 @@ static kelp_status *set_timing_cache(job *j) {
     const trt_methods *m = j->lowering.m;
     size_t size = 0;
     const void *data = kelp_builder_config_timing_cache(j->config, &size);
-    if (size == 0 && j->lowering.library->flavour != TRT_FLAVOUR_ENTERPRISE)
+    if (size == 0 && j->lowering.library->flavor != TRT_FLAVOR_ENTERPRISE)
         return NULL;
     trt_log_clear(j->log);
     j->cache = trt_config_create_timing_cache(m, j->to, data, size);

@@ -128,7 +128,7 @@ kelp_status *trt_require(const trt_library *library, trt_method method) {
             length += (size_t)snprintf(supported_by + length, sizeof supported_by - length, "%s%s",
                                        length > 0 ? ", " : "", trt_methods_at(i)->name);
     return KELP_ERROR(KELP_UNIMPLEMENTED, "%s %d.%d.%d does not support %s (supported by: %s)",
-                      trt_flavour_name(library->flavour), library->major, library->minor,
+                      trt_flavor_name(library->flavor), library->major, library->minor,
                       library->patch, trt_method_name(method), supported_by);
 }
 

@@ -113,7 +113,7 @@ static const void *const enterprise_output_table[2 + TRT_SLOTS_ENTERPRISE_OUTPUT
 
 void trt_output_memory_init(const trt_methods *m, trt_output_memory *memory) {
     *memory = (trt_output_memory){
-        .table = (m->flavour == TRT_FLAVOUR_RTX ? rtx_output_table : enterprise_output_table) + 2};
+        .table = (m->flavor == TRT_FLAVOR_RTX ? rtx_output_table : enterprise_output_table) + 2};
 }
 
 /* ---- device memory ---- */

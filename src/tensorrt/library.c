@@ -15,11 +15,11 @@
 
 #define PATH_CAPACITY 4096
 
-/* The file names of each flavour, and the directory in its pip wheel. */
-static const struct flavour {
+/* The file names of each flavor, and the directory in its pip wheel. */
+static const struct flavor {
     trt_wanted wanted;
     const char *library, *parser, *wheel;
-} flavours[] = {
+} flavors[] = {
     {TRT_WANT_RTX, "libtensorrt_rtx.so.1", "libtensorrt_onnxparser_rtx.so.1", "tensorrt_rtx_libs"},
     {TRT_WANT_ENTERPRISE, "libnvinfer.so.11", "libnvonnxparser.so.11", "tensorrt_libs"},
 };
@@ -75,15 +75,15 @@ static kelp_status *choose_tables(const search *s, trt_library *l) {
             KELP_UNIMPLEMENTED,
             "unsupported version: %s %d.%d.%d, expected %s; KELP_TENSORRT_TABLE=NAME uses the "
             "tables of one of these versions at your own risk: methods may have moved",
-            trt_flavour_name(l->flavour), l->major, l->minor, l->patch, known);
+            trt_flavor_name(l->flavor), l->major, l->minor, l->patch, known);
     l->methods = trt_methods_named(s->table);
     if (l->methods == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown tables '%s': expected %s", s->table,
                           known);
-    if (l->methods->flavour != l->flavour)
+    if (l->methods->flavor != l->flavor)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "it is %s %d.%d.%d: tables '%s' are for another library",
-                          trt_flavour_name(l->flavour), l->major, l->minor, l->patch, s->table);
+                          trt_flavor_name(l->flavor), l->major, l->minor, l->patch, s->table);
     return NULL;
 }
 
@@ -100,7 +100,7 @@ static kelp_status *read_library(search *s, trt_library *l, const char *path) {
                           version == NULL ? "getInferLibVersion" : "createInferRuntime_INTERNAL");
     l->version = version();
     l->build = build != NULL ? build() : 0;
-    trt_split_version(l->version, &l->flavour, &l->major, &l->minor, &l->patch);
+    trt_split_version(l->version, &l->flavor, &l->major, &l->minor, &l->patch);
     Dl_info info;
     void *address = kelp_dl_symbol(&l->dl, "getInferLibVersion");
     if (dladdr(address, &info) != 0 && info.dli_fname != NULL && info.dli_fname[0] != '\0')
@@ -113,17 +113,17 @@ static kelp_status *read_library(search *s, trt_library *l, const char *path) {
 /* Opens the parser: next to the library, or where the dynamic loader finds it. */
 static kelp_status *open_parser(search *s, trt_library *l) {
     char path[PATH_CAPACITY];
-    const struct flavour *flavour = &flavours[l->flavour == TRT_FLAVOUR_RTX ? 0 : 1];
+    const struct flavor *flavor = &flavors[l->flavor == TRT_FLAVOR_RTX ? 0 : 1];
     const char *slash = strrchr(l->path, '/');
     int directory = slash != NULL ? (int)(slash - l->path) + 1 : 0;
-    snprintf(path, sizeof path, "%.*s%s", directory, l->path, flavour->parser);
+    snprintf(path, sizeof path, "%.*s%s", directory, l->path, flavor->parser);
     kelp_status *status = kelp_dl_open(path, &l->parser_dl);
     if (status != NULL && slash != NULL) {
-        kelp_status *again = kelp_dl_open(flavour->parser, &l->parser_dl);
+        kelp_status *again = kelp_dl_open(flavor->parser, &l->parser_dl);
         if (again == NULL) {
             kelp_status_free(status);
             status = NULL;
-            snprintf(path, sizeof path, "%s", flavour->parser);
+            snprintf(path, sizeof path, "%s", flavor->parser);
         }
         kelp_status_free(again);
     }
@@ -179,20 +179,20 @@ static kelp_status *try_file(search *s, const char *path) {
 }
 
 /* ---- search ---- */
-static bool is_wanted(const search *s, const struct flavour *flavour) {
-    return s->options.wanted == TRT_WANT_ANY || s->options.wanted == flavour->wanted;
+static bool is_wanted(const search *s, const struct flavor *flavor) {
+    return s->options.wanted == TRT_WANT_ANY || s->options.wanted == flavor->wanted;
 }
 
 static kelp_status *try_directory(search *s, const char *directory, size_t length) {
-    for (size_t i = 0; i < KELP_COUNT(flavours) && !s->found; i++) {
-        const char *suffixes[] = {"", "lib/", flavours[i].wheel};
-        if (!is_wanted(s, &flavours[i]))
+    for (size_t i = 0; i < KELP_COUNT(flavors) && !s->found; i++) {
+        const char *suffixes[] = {"", "lib/", flavors[i].wheel};
+        if (!is_wanted(s, &flavors[i]))
             continue;
         bool any = false;
         char path[PATH_CAPACITY];
         for (size_t j = 0; j < KELP_COUNT(suffixes) && !s->found; j++) {
             snprintf(path, sizeof path, "%.*s/%s%s%s", (int)length, directory, suffixes[j],
-                     j == 2 ? "/" : "", flavours[i].library);
+                     j == 2 ? "/" : "", flavors[i].library);
             if (kelp_fs_kind_of(path) != KELP_FS_FILE)
                 continue;
             any = true;
@@ -200,7 +200,7 @@ static kelp_status *try_directory(search *s, const char *directory, size_t lengt
         }
         if (!any) {
             snprintf(path, sizeof path, "%.*s/{,lib/,%s/}%s", (int)length, directory,
-                     flavours[i].wheel, flavours[i].library);
+                     flavors[i].wheel, flavors[i].library);
             note(s, path, "no such file");
         }
     }
@@ -251,9 +251,9 @@ static kelp_status *try_all(search *s) {
     KELP_TRY(try_directories(s, from_environment(s->options.search_path, "KELP_TENSORRT_PATH")));
     if (!s->found)
         KELP_TRY(try_virtual_env(s));
-    for (size_t i = 0; i < KELP_COUNT(flavours) && !s->found; i++)
-        if (is_wanted(s, &flavours[i]))
-            KELP_TRY(try_file(s, flavours[i].library));
+    for (size_t i = 0; i < KELP_COUNT(flavors) && !s->found; i++)
+        if (is_wanted(s, &flavors[i]))
+            KELP_TRY(try_file(s, flavors[i].library));
     return NULL;
 }
 
@@ -303,6 +303,6 @@ void trt_library_destroy(trt_library *library) {
 }
 
 size_t trt_library_describe(const trt_library *l, char *buffer, size_t capacity) {
-    return (size_t)snprintf(buffer, capacity, "%s %d.%d.%d.%d (%s)", trt_flavour_name(l->flavour),
+    return (size_t)snprintf(buffer, capacity, "%s %d.%d.%d.%d (%s)", trt_flavor_name(l->flavor),
                             l->major, l->minor, l->patch, l->build, l->path);
 }

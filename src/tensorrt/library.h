@@ -24,7 +24,7 @@ typedef struct trt_library_options {
      * search. */
     const char *search_path;
     trt_wanted wanted;
-    /* Tables ("rtx-1.7") for a library of unknown version; must be of the same flavour. NULL:
+    /* Tables ("rtx-1.7") for a library of unknown version; must be of the same flavor. NULL:
      * KELP_TENSORRT_TABLE, or those of the version. */
     const char *table;
 } trt_library_options;
@@ -34,7 +34,7 @@ typedef struct trt_library {
     kelp_allocator allocator;
     kelp_dl dl, parser_dl;
     const trt_methods *methods;
-    trt_flavour flavour;
+    trt_flavor flavor;
     int32_t version; /* the library's number: 10701 */
     int major, minor, patch, build;
     char *path;          /* of the loaded file */

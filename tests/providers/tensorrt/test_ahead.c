@@ -270,7 +270,7 @@ static void library_describes_itself(void **state) {
     assert_non_null(strstr(text, "TensorRT"));
     assert_non_null(library->parser_path);
     assert_null(library->parser_reason);
-    assert_int_equal(library->methods->flavour, library->flavour);
+    assert_int_equal(library->methods->flavor, library->flavor);
 }
 
 static void tables_of_another_version_can_be_forced(void **state) {
@@ -346,7 +346,7 @@ int main(void) {
     char text[4200];
     trt_library_describe(library, text, sizeof text);
     printf("%s\n", text);
-    int failed = library->flavour == TRT_FLAVOUR_ENTERPRISE
+    int failed = library->flavor == TRT_FLAVOR_ENTERPRISE
                      ? run_enterprise_tests()
                      : run_network_tests() + run_layer_tests() + run_onnx_tests();
     trt_library_destroy(library);

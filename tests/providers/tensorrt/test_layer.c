@@ -27,16 +27,16 @@ static char *formatted(const kelp_status *status) {
 
 static void versions_select_their_table(void **state) {
     (void)state;
-    trt_flavour flavour;
+    trt_flavor flavor;
     int major, minor, patch;
-    trt_split_version(10701, &flavour, &major, &minor, &patch);
-    assert_int_equal(flavour, TRT_FLAVOUR_RTX);
+    trt_split_version(10701, &flavor, &major, &minor, &patch);
+    assert_int_equal(flavor, TRT_FLAVOR_RTX);
     assert_int_equal(major * 10000 + minor * 100 + patch, 10701);
-    trt_split_version(110400, &flavour, &major, &minor, &patch);
-    assert_int_equal(flavour, TRT_FLAVOUR_ENTERPRISE);
+    trt_split_version(110400, &flavor, &major, &minor, &patch);
+    assert_int_equal(flavor, TRT_FLAVOR_ENTERPRISE);
     assert_int_equal(major, 11);
-    trt_split_version(8601, &flavour, &major, &minor, &patch);
-    assert_int_equal(flavour, TRT_FLAVOUR_ENTERPRISE);
+    trt_split_version(8601, &flavor, &major, &minor, &patch);
+    assert_int_equal(flavor, TRT_FLAVOR_ENTERPRISE);
     assert_int_equal(major * 100 + minor * 10 + patch, 861);
     assert_string_equal(trt_methods_for(10701)->name, "rtx-1.7");
     assert_string_equal(trt_methods_for(10599)->name, "rtx-1.5");
