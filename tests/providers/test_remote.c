@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +135,7 @@ static kelp_graph *make_graph(const char *shape) {
     kelp_graph *loaded = NULL;
     char type[64];
     snprintf(type, sizeof type, "float32[%s]", shape);
-    pb_text(&graph, 2, "travels");
+    pb_text(&graph, 2, "remote");
     add(&graph, "Abs", "x", "a");
     add(&graph, "Mul", "a w", "m");
     add(&graph, "Neg", "m", "y");
@@ -149,7 +150,7 @@ static kelp_graph *make_graph(const char *shape) {
     char *copy = malloc(model.length);
     assert_non_null(copy);
     memcpy(copy, model.data, model.length);
-    check_ok(kelp_graph_load_bytes(kelp_allocator_system(), copy, model.length, "travels", NULL,
+    check_ok(kelp_graph_load_bytes(kelp_allocator_system(), copy, model.length, "remote", NULL,
                                    free_bytes, copy, NULL, &loaded));
     return loaded;
 }
@@ -326,6 +327,78 @@ static void worker_survives_malformed_messages(void **state) {
     end_worker(SIGTERM);
 }
 
+/* ---- a worker with a defect: it answers every run with a failure of two bytes ---- */
+typedef struct broken_worker {
+    int listener;
+    pthread_t thread;
+    atomic_int connections;
+} broken_worker;
+
+static void *broken_connection(void *userp) {
+    int fd = (int)(intptr_t)userp;
+    char head[16], content[4096];
+    static const char loaded[16] = "KRPC\x02", failed[18] = "KRPC\x05\0\0\0\x02";
+    while (recv(fd, head, sizeof head, MSG_WAITALL) == sizeof head) {
+        uint64_t length;
+        ssize_t read = 1;
+        memcpy(&length, head + 8, sizeof length);
+        for (; length > 0 && read > 0; length -= (uint64_t)read)
+            read = recv(fd, content, length < sizeof content ? length : sizeof content, 0);
+        bool is_load = head[4] == 1;
+        if (read <= 0 || send(fd, is_load ? loaded : failed,
+                              is_load ? sizeof loaded : sizeof failed, MSG_NOSIGNAL) < 0)
+            break;
+    }
+    close(fd);
+    return NULL;
+}
+
+static void *broken_main(void *userp) {
+    broken_worker *w = userp;
+    for (int fd; (fd = accept(w->listener, NULL, NULL)) >= 0;) {
+        pthread_t thread;
+        atomic_fetch_add(&w->connections, 1);
+        if (pthread_create(&thread, NULL, broken_connection, (void *)(intptr_t)fd) == 0)
+            pthread_detach(thread);
+        else
+            close(fd);
+    }
+    return NULL;
+}
+
+static void start_broken_worker(broken_worker *w) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    unlink(path);
+    w->listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    atomic_init(&w->connections, 0);
+    assert_int_equal(bind(w->listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(w->listener, 8), 0);
+    assert_int_equal(pthread_create(&w->thread, NULL, broken_main, w), 0);
+}
+
+static void end_broken_worker(broken_worker *w) {
+    shutdown(w->listener, SHUT_RDWR);
+    pthread_join(w->thread, NULL);
+    close(w->listener);
+    unlink(path);
+}
+
+/* The position in the stream is unknown after a malformed frame. */
+static void connection_is_not_reused_after_a_malformed_failure(void **state) {
+    fixture f;
+    broken_worker w;
+    (void)state;
+    start_broken_worker(&w);
+    check_ok(make(&f, "n,4", NULL));
+    expect_failure(invoke(f.context, 2), KELP_INVALID_ARGUMENT, "invalid failure of 2 bytes");
+    int before = atomic_load(&w.connections);
+    expect_failure(invoke(f.context, 2), KELP_INVALID_ARGUMENT, "invalid failure of 2 bytes");
+    assert_true(atomic_load(&w.connections) > before);
+    drop(&f);
+    end_broken_worker(&w);
+}
+
 /* Several threads, each with a context of one engine. */
 static void *run_often(void *userp) {
     kelp_context *context = NULL;
@@ -365,6 +438,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_teardown(unsupported_nodes_stay_in_this_process, kill_worker),
         cmocka_unit_test_teardown(connection_count_is_limited, kill_worker),
         cmocka_unit_test_teardown(worker_survives_malformed_messages, kill_worker),
+        cmocka_unit_test(connection_is_not_reused_after_a_malformed_failure),
         cmocka_unit_test_teardown(concurrent_contexts_share_connections, kill_worker),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
