@@ -789,7 +789,8 @@ KELP_API kelp_status *kelp_loop_add_output(kelp_loop *loop, kelp_net_tensor *ten
                                            kelp_layer **out) KELP_MUST_USE;
 
 /* Adds a conditional. `condition` is a scalar bool. Layers that depend on an input of the
- * conditional run only in the branch that needs them. Fails with INVALID_ARGUMENT if `out` is NULL. */
+ * conditional run only in the branch that needs them. Fails with INVALID_ARGUMENT if `out` is NULL.
+ */
 KELP_API kelp_status *kelp_network_add_conditional(kelp_network *network,
                                                    kelp_net_tensor *condition,
                                                    kelp_conditional **out) KELP_MUST_USE;
