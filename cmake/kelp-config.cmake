@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# find_package(kelp) gives the targets kelp::kelp (the engine), kelp::tritonserver (the server's C API) and kelp::backend (the kit
+# find_package(kelp) gives the targets kelp::kelp (the engine), kelp::tritonserver (the server's C API) and kelp::backend (the SDK
 # that a backend is linked with), the function kelp_add_backend, KELP_BACKENDS_DIR, the folder of backends that belongs to them, and
 # KELP_PROGRAM, the program.
 get_filename_component(_kelp_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
@@ -25,7 +25,7 @@ if(NOT TARGET kelp::backend)
     INTERFACE_LINK_LIBRARIES kelp::tritonserver)
 endif()
 
-# kelp_add_backend(NAME SOURCES file…): the target triton_NAME, a backend libtriton_NAME.so on the kit.
+# kelp_add_backend(NAME SOURCES file…): the target triton_NAME, a backend libtriton_NAME.so built on the SDK.
 function(kelp_add_backend name)
   cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
   add_library(triton_${name} MODULE ${ARG_SOURCES})

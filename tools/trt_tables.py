@@ -443,20 +443,20 @@ def write_slots(versions):
     text = HEADER.format("Slots of the interfaces that Kelp implements and the library calls. Slot 0 is getAPILanguage everywhere.")
     text += "#ifndef KELP_TENSORRT_TABLES_SLOTS_H_\n#define KELP_TENSORRT_TABLES_SLOTS_H_\n\nenum {\n"
     for name in CALLBACKS:
-        by_flavour = {}
+        by_flavor = {}
         for column, version in versions.items():
             rows = callback_rows(version, column, name)
-            known = by_flavour.setdefault(column.split("_")[0], rows)
+            known = by_flavor.setdefault(column.split("_")[0], rows)
             if [row[:2] for row in known] != [row[:2] for row in rows]:
                 fail(f"{name} differs in {column}: {known} {rows}")
-        flavours = list(by_flavour)
-        same = all([row[:2] for row in rows] == [row[:2] for row in by_flavour[flavours[0]]] for rows in by_flavour.values())
-        for flavour in flavours[:1] if same else flavours:
-            prefix = ("" if same else flavour.upper() + "_") + short(name).upper()
-            text += f"    /* {name}{'' if same else ' of flavour ' + flavour} */\n"
-            for slot, tail, comment in by_flavour[flavour]:
+        flavors = list(by_flavor)
+        same = all([row[:2] for row in rows] == [row[:2] for row in by_flavor[flavors[0]]] for rows in by_flavor.values())
+        for flavor in flavors[:1] if same else flavors:
+            prefix = ("" if same else flavor.upper() + "_") + short(name).upper()
+            text += f"    /* {name}{'' if same else ' of flavor ' + flavor} */\n"
+            for slot, tail, comment in by_flavor[flavor]:
                 text += f"    TRT_SLOT_{prefix}_{tail.upper()} = {slot},{comment}\n"
-            text += f"    TRT_SLOTS_{prefix} = {by_flavour[flavour][-1][0] + 1},\n"
+            text += f"    TRT_SLOTS_{prefix} = {by_flavor[flavor][-1][0] + 1},\n"
     text += "    /* objects that are destroyed through another slot than 1 */\n"
     for name in DIRECT:
         slots = {slot for version in versions.values() for slot, one in version.tables[name] if "[deleting]" in one}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backend "accumulator": a stateful model. Within a sequence, OUTPUT is the running sum of the
- * INPUTs and COUNT how many there were; another sequence has another sum. The state is the
- * backend's own, by the request's correlation id (a number or a text), shared by all instances of
- * the model. A sequence begins with the flag START, or with its first request, and is forgotten
- * with the flag END; beyond the parameter "max_sequences" (1024) new ones are refused.
+ * The backend "accumulator": a stateful model. OUTPUT is the running sum of INPUT within a
+ * sequence, and COUNT is the number of requests. All instances of the model share the state, which
+ * is stored by correlation id (a number or a string). A sequence begins with the flag START, or
+ * with its first request, and ends with the flag END. If there are "max_sequences" (parameter,
+ * default 1024), new ones are rejected.
  *
- *   INPUT, OUTPUT FP32 [1]; COUNT INT64 [1], where it is asked for
+ *   INPUT, OUTPUT FP32 [1]; COUNT INT64 [1], if requested
  */
 #include <kelp/backend.h>
 
@@ -16,7 +16,7 @@
 
 typedef struct sequence {
     struct sequence *next;
-    uint64_t number; /* 0: named by `text` */
+    uint64_t number; /* 0: the id is `text` */
     float sum;
     int64_t count;
     char text[];
@@ -48,7 +48,7 @@ static kelp_status *model_create(kelp_backend_model *handle, void **out_state) {
     return kelp_backend_model_i64(handle, "max_sequences", 1024, &m->max);
 }
 
-/* The link to a sequence, or to the end of the list. */
+/* Returns the link to a sequence, or the link at the end of the list. */
 static sequence **find(model *m, uint64_t number, const char *text) {
     sequence **link = &m->first;
     while (*link != NULL && ((*link)->number != number || strcmp((*link)->text, text) != 0))
@@ -58,8 +58,8 @@ static sequence **find(model *m, uint64_t number, const char *text) {
 
 static kelp_status *begin(model *m, uint64_t number, const char *text, sequence **link) {
     if (m->count >= m->max)
-        return KELP_ERROR(KELP_UNAVAILABLE, "there are %lld sequences already",
-                          (long long)m->count);
+        return KELP_ERROR(KELP_UNAVAILABLE, "too many sequences: at most %lld are supported",
+                          (long long)m->max);
     sequence *s = calloc(1, sizeof *s + strlen(text) + 1);
     if (s == NULL)
         return kelp_status_oom();
@@ -70,11 +70,11 @@ static kelp_status *begin(model *m, uint64_t number, const char *text, sequence 
     return NULL;
 }
 
-/* Adds to the sequence of the request; the lock is held. */
+/* Adds a value to the sequence of the request. The caller holds the lock. */
 static kelp_status *add(model *m, const kelp_backend_request *request, float value, sequence *out) {
     uint64_t number = kelp_backend_request_sequence(request);
     const char *text = kelp_backend_request_sequence_text(request);
-    if (!number && !*text)
+    if (number == 0 && text[0] == '\0')
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "the request has no sequence id");
     sequence **link = find(m, number, text);
     if (*link == NULL)
@@ -102,7 +102,8 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
     sequence now;
     KELP_TRY(kelp_backend_input(request, "INPUT", KELP_F32, KELP_ANY_RANK, &input));
     if (kelp_tensor_elements(&input) != 1)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "INPUT: expected one element");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "input 'INPUT' has the wrong shape: expected one element");
     pthread_mutex_lock(&m->lock);
     kelp_status *status = add(m, request, *(const float *)input.data, &now);
     pthread_mutex_unlock(&m->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The backend "addsub": OUTPUT0 = INPUT0 + INPUT1, OUTPUT1 = INPUT0 - INPUT1, for FP32 and INT32
- * tensors of any shape. The example to start a backend from: no state, one function.
+ * tensors of any shape. The simplest example of a backend: no state, one function.
  */
 #include <kelp/backend.h>
 
@@ -29,9 +29,11 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
     KELP_TRY(kelp_backend_input(request, "INPUT0", KELP_DTYPE_INVALID, KELP_ANY_RANK, &a));
     KELP_TRY(kelp_backend_input(request, "INPUT1", a.dtype, a.rank, &b));
     if (a.dtype != KELP_F32 && a.dtype != KELP_I32)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "addsub takes FP32 and INT32 tensors only");
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "input 'INPUT0' has the wrong type: expected FP32 or INT32");
     if (memcmp(a.shape, b.shape, (size_t)a.rank * sizeof *a.shape) != 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "INPUT0 and INPUT1 differ in shape");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "the inputs 'INPUT0' and 'INPUT1' differ in shape");
     KELP_TRY(kelp_backend_respond(request, &response));
     for (size_t i = 0; i < kelp_backend_request_output_count(request); i++) {
         const char *name = kelp_backend_request_output_name(request, i);

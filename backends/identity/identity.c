@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backend "identity": the output OUTPUT… is a copy of the input INPUT…, of whatever type and
- * shape, piece by piece. What a test or a measurement wants of a model can be asked for:
+ * The backend "identity": the output OUTPUT… is a copy of the input INPUT…, of any type and shape.
+ * Options for tests and benchmarks:
  *
- *   configuration   execute_delay_ms      each execution waits so long
- *                   instance_delay_ms     so does the creation of an instance
- *   request         delay_ms              its execution waits, until it is cancelled
+ *   configuration   execute_delay_ms      delays each execution
+ *                   instance_delay_ms     delays the creation of an instance
+ *   request         delay_ms              delays its execution, unless it is cancelled
  *                   echo (true)           the response has the request's parameters
  */
 #include <kelp/backend.h>
@@ -45,12 +45,12 @@ static bool may_block(kelp_backend_model *handle, kelp_backend_request *request)
     const model *m = kelp_backend_model_state(handle);
     int64_t delay_ms = 0;
     kelp_status *status = kelp_backend_request_i64(request, "delay_ms", 0, &delay_ms);
-    kelp_status_free(status); /* execution says it again, as the answer */
+    kelp_status_free(status); /* execute reports it again */
     return m->execute_delay_ms > 0 || delay_ms > 0;
 }
 
-/* In small steps, so that it ends soon after the request is cancelled. */
-static kelp_status *wait_as_asked(kelp_backend_request *request) {
+/* Waits in small steps, so that it ends soon after a cancellation. */
+static kelp_status *wait_for_request(kelp_backend_request *request) {
     int64_t left_ms = 0;
     KELP_TRY(kelp_backend_request_i64(request, "delay_ms", 0, &left_ms));
     for (; left_ms > 0; left_ms -= 5) {
@@ -79,7 +79,7 @@ static kelp_status *echo_parameters(const kelp_backend_request *request,
     return NULL;
 }
 
-/* Strings too are copied as the bytes that came: nothing here looks at them. */
+/* Copies the bytes of a tensor, including serialized strings. */
 static kelp_status *copy_tensor(kelp_backend_request *request, kelp_backend_response *response,
                                 const char *output_name) {
     char input_name[256];
@@ -95,9 +95,9 @@ static kelp_status *copy_tensor(kelp_backend_request *request, kelp_backend_resp
     return kelp_backend_pieces_copy(&pieces, out, (size_t)pieces.size_bytes);
 }
 
-static kelp_status *answer(kelp_backend_request *request) {
+static kelp_status *respond_to(kelp_backend_request *request) {
     kelp_backend_response *response;
-    KELP_TRY(wait_as_asked(request));
+    KELP_TRY(wait_for_request(request));
     KELP_TRY(kelp_backend_respond(request, &response));
     KELP_TRY(echo_parameters(request, response));
     for (size_t i = 0; i < kelp_backend_request_output_count(request); i++)
@@ -105,13 +105,13 @@ static kelp_status *answer(kelp_backend_request *request) {
     return NULL;
 }
 
-/* A batch waits once, as a slow model would; each request then fails by itself. */
+/* Waits once per batch, like a slow model. Each request fails by itself. */
 static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_request **requests,
                             size_t request_count) {
     const model *m = kelp_backend_model_state(kelp_backend_instance_model(instance));
     wait_ms(m->execute_delay_ms);
     for (size_t i = 0; i < request_count; i++) {
-        kelp_status *status = answer(requests[i]);
+        kelp_status *status = respond_to(requests[i]);
         if (status != NULL)
             kelp_backend_fail(requests[i], status);
         kelp_backend_release(requests[i]);

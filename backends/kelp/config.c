@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading, checking and completing the configuration of a model of the `kelp` backend. */
+/* Reads, checks and completes the configuration of a model of the `kelp` backend. */
 #include "config.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ static kelp_status *read_precision(const kelp_backend_model *model, kelp_precisi
                       kelp_backend_model_name(model), name);
 }
 
-/* Writes "LIBRARY\nKERNEL\nNAME=VALUE…", as snprintf does. */
+/* Writes "LIBRARY\nKERNEL\nNAME=VALUE…". Returns the length and truncates like snprintf. */
 static size_t write_kernel(const kelp_backend_model *model, const char *library, const char *kernel,
                            char *out, size_t capacity) {
     const kelp_backend_value *all =
@@ -55,7 +55,7 @@ static size_t write_kernel(const kelp_backend_model *model, const char *library,
     return length;
 }
 
-/* "kernel_library" and "kernel" name what runs; the other parameters are the kernel's scalars. */
+/* Reads "kernel_library" and "kernel"; the other parameters are the kernel's scalars. */
 static kelp_status *read_kernel(const kelp_backend_model *model, kelp_model_settings *out) {
     const char *library = kelp_backend_model_text(model, "kernel_library", NULL);
     const char *kernel = kelp_backend_model_text(model, "kernel", NULL);
@@ -63,8 +63,8 @@ static kelp_status *read_kernel(const kelp_backend_model *model, kelp_model_sett
         return NULL;
     if (library == NULL || kernel == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "model '%s': parameters 'kernel_library' and 'kernel' belong together: "
-                          "'%s' is missing",
+                          "model '%s': parameter '%s' is missing: 'kernel_library' and 'kernel' "
+                          "require each other",
                           kelp_backend_model_name(model),
                           library == NULL ? "kernel_library" : "kernel");
     size_t size_bytes = write_kernel(model, library, kernel, NULL, 0) + 1;
@@ -107,7 +107,7 @@ static kelp_status *not_in_the_model(const kelp_backend_model *model, const char
                       kelp_backend_model_name(model), kind, name, names);
 }
 
-/* The backend sees the reshaped form, if there is one. */
+/* Compares dims with the model. The backend receives the reshaped tensor if `reshape` is set. */
 static kelp_status *check_dims(const kelp_backend_model *model, const char *kind,
                                const kelp_backend_value *tensor, const kelp_io_info *info) {
     const kelp_backend_value *dims = kelp_backend_value_get(tensor, "dims");
@@ -133,11 +133,11 @@ static kelp_status *check_dims(const kelp_backend_model *model, const char *kind
     char found[256], expected[256];
     kelp_shape_format(rank, shape, found, sizeof found);
     kelp_shape_format(info->rank, info->shape, expected, sizeof expected);
-    return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "model '%s', %s '%s': the configuration's dims%s give %s, the model has %s",
-                      kelp_backend_model_name(model), kind, info->name,
-                      batches ? " with the batch dimension (max_batch_size > 0)" : "", found,
-                      expected);
+    return KELP_ERROR(
+        KELP_INVALID_ARGUMENT,
+        "model '%s', %s '%s': wrong dims in the configuration%s: expected %s, found %s",
+        kelp_backend_model_name(model), kind, info->name,
+        batches ? " with the batch dimension (max_batch_size > 0)" : "", expected, found);
 }
 
 static kelp_status *check_tensor(const kelp_backend_model *model, const char *kind,
@@ -152,11 +152,10 @@ static kelp_status *check_tensor(const kelp_backend_model *model, const char *ki
     if (info == NULL)
         return not_in_the_model(model, kind, name, tensors, count);
     if (kelp_dtype_parse(type) != info->dtype && info->dtype != KELP_DTYPE_INVALID)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "model '%s', %s '%s': the configuration's data_type %s is not the "
-                          "model's %s",
-                          kelp_backend_model_name(model), kind, info->name, type,
-                          kelp_dtype_name(info->dtype));
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "model '%s', %s '%s': wrong data_type in the configuration: expected %s, found %s",
+            kelp_backend_model_name(model), kind, info->name, kelp_dtype_name(info->dtype), type);
     return check_dims(model, kind, tensor, info);
 }
 
@@ -178,8 +177,8 @@ static kelp_status *describe(const kelp_backend_model *model, const char *kind,
     for (size_t i = 0; i < count; i++) {
         if (tensors[i].rank < batch)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "model '%s': the number of dimensions of %s '%s' is not known; give "
-                              "its dims in config.pbtxt",
+                              "model '%s': the number of dimensions of %s '%s' is unknown: set "
+                              "dims in config.pbtxt",
                               kelp_backend_model_name(model), kind, tensors[i].name);
         out[i] = (kelp_backend_io){.name = tensors[i].name,
                                    .dtype = tensors[i].dtype,

@@ -7,21 +7,21 @@
 #include <kelp/compute.h>
 
 typedef struct kelp_model_settings {
-    const char *file_name; /* in the version's directory */
+    const char *file_name; /* in the directory of the version */
     const char *provider;
-    char *kernel;          /* the model's text for provider "kernels", from malloc; NULL: a file */
-    int64_t threads;       /* 0: those of the backend */
-    const char *providers; /* of subgraphs; NULL: Kelp runs the whole model */
+    char *kernel;          /* artifact for provider "kernels", from malloc; NULL: use the file */
+    int64_t threads;       /* 0: use the backend's threads */
+    const char *providers; /* for subgraphs; NULL: the default providers */
     kelp_precision precision;
 } kelp_model_settings;
 
 /* Reads parameters of the model, and settings of the backend in place of missing ones. Texts are
- * borrowed from the model, except for `kernel`, which the caller frees, also on failure. */
+ * borrowed from the model, except for `kernel`, which the caller frees, even on failure. */
 kelp_status *kelp_model_settings_read(const kelp_backend_model *model,
                                       kelp_model_settings *out) KELP_MUST_USE;
 
-/* Checks the configuration against the model's inputs and outputs, and completes what is missing if
- * the server asks for it. Errors contain model, tensor and field. */
+/* Checks the configuration against the model's inputs and outputs, and completes missing parts if
+ * the server requests it. Errors contain model, tensor and field. */
 kelp_status *kelp_model_complete(kelp_backend_model *model,
                                  const kelp_compute_metadata *metadata) KELP_MUST_USE;
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The `kelp` backend: models of any compute provider, for Triton's backend interface. It is built
- * into the server (src/server/builtin), and the one place where compute and server meet.
+ * The `kelp` backend: serves models of all providers through Triton's backend interface. It is
+ * built into the server (src/server/builtin), and is the only module that uses both.
  *
- * A model is loaded once; each instance is a fork of it that shares the weights. Requests are
- * executed one after another. Outputs are written directly into the response's buffers if their
- * shapes are known before the inference.
+ * A model is loaded once; each instance is a fork that shares the weights. Requests are executed
+ * one after another. Outputs are written directly into the response's buffers if their shapes are
+ * known before the inference.
  *
  * Parameters of a model (config.pbtxt, `parameters`): "provider" (cpu, onnxruntime, null; default
- * cpu), "kernel_library" and "kernel" (a kernel is the model; further parameters are its scalars),
+ * cpu), "kernel_library" and "kernel" (a kernel as the model; other parameters are its scalars),
  * "providers" (of subgraphs: "onnxruntime,cpu", "remote:PATH,cpu"; default the backend's setting of
  * that name), "intra_op_threads" (0: all usable CPUs), "precision" (f32 or bf16; default the
  * backend's setting of that name, else f32).
@@ -24,15 +24,15 @@ typedef struct model_state {
     kelp_runtime *runtime;
     kelp_compute_model *model;
     const kelp_compute_metadata *metadata;
-    char *kernel; /* borrowed by the model */
+    char *kernel; /* the artifact; the model uses it */
 } model_state;
 
 typedef struct instance_state {
     const kelp_compute_metadata *metadata;
     kelp_compute_model *compute;
     kelp_tensor *inputs, *outputs;
-    bool *requested;               /* for each output */
-    kelp_backend_request *request; /* in execution */
+    bool *requested;               /* by output */
+    kelp_backend_request *request; /* the current request */
 } instance_state;
 
 /* ---- backend ---- */
@@ -52,14 +52,15 @@ static kelp_status *create_runtime(int64_t threads, kelp_runtime **out) {
     return kelp_runtime_create(&options, out);
 }
 
-/* The setting "plugin": libraries of operators and providers, separated by ':'. */
+/* Loads the plug-in libraries of the setting "plugin", separated by ':'. */
 static kelp_status *load_plugins(const kelp_backend_host *host, kelp_runtime *runtime) {
     const char *paths = kelp_backend_host_setting(host, "plugin", "");
     char path[4096];
     while (*paths != '\0') {
         size_t length = strcspn(paths, ":");
         if (length >= sizeof path)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "the path of a plugin is longer than %zu",
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "the path of a plug-in library is longer than %zu bytes",
                               sizeof path - 1);
         memcpy(path, paths, length);
         path[length] = '\0';
@@ -81,7 +82,7 @@ static kelp_status *new_runtime(const kelp_backend_host *host, int64_t threads,
     return status;
 }
 
-/* One runtime, and so one pool of threads, for all models that do not ask for their own. */
+/* Creates the runtime, with one thread pool, for all models that do not configure their own. */
 static kelp_status *create(kelp_backend_host *host, void **out_state) {
     kelp_runtime *runtime = NULL;
     KELP_TRY(new_runtime(host, 0, &runtime));
@@ -103,8 +104,8 @@ static void model_destroy(void *data) {
     free(state);
 }
 
-/* Returns the backend's runtime, or one of the model's own: with its own threads, or with workers
- * that it names, because providers are registered before engines are created. */
+/* Returns the backend's runtime, or a new one if the model has its own threads or remote providers,
+ * which must be registered before engines are created. */
 static kelp_status *acquire_runtime(const kelp_backend_model *model,
                                     const kelp_model_settings *settings, kelp_runtime **out) {
     const kelp_backend_host *host = kelp_backend_model_host(model);
@@ -125,7 +126,8 @@ static kelp_status *load(const kelp_backend_model *model, const kelp_model_setti
         snprintf(file, sizeof file, "%s/%llu/%s", kelp_backend_model_directory(model),
                  (unsigned long long)kelp_backend_model_version(model), settings->file_name);
     if (length < 0 || (size_t)length >= sizeof file)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "model '%s': its path is longer than %zu", name,
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "model '%s': the path of its file is longer than %zu bytes", name,
                           sizeof file);
     KELP_TRY(acquire_runtime(model, settings, &state->runtime));
     kelp_artifact artifact = {.path = file,
@@ -169,7 +171,7 @@ static void instance_destroy(void *data) {
     free(state);
 }
 
-/* An inference of a cancelled request is interrupted. */
+/* Interrupts an inference if its request was cancelled. */
 static bool is_cancelled(void *userp) {
     return kelp_backend_request_is_cancelled(((const instance_state *)userp)->request);
 }
@@ -214,7 +216,7 @@ static void find_requested(instance_state *state, const kelp_backend_request *re
     }
 }
 
-/* Before the inference: gives the outputs their buffers if all shapes are known. */
+/* Binds the outputs to the response's buffers if all shapes are known. */
 static kelp_status *place_outputs(instance_state *state, kelp_backend_response *response,
                                   bool *out_placed) {
     const kelp_compute_metadata *metadata = state->metadata;
@@ -250,10 +252,10 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
         KELP_TRY(kelp_backend_input(request, metadata->inputs[i].name, KELP_DTYPE_INVALID,
                                     KELP_ANY_RANK, &state->inputs[i]));
     find_requested(state, request);
+    state->request = request; /* is_cancelled reads it, also during shape inference */
     KELP_TRY(kelp_backend_respond(request, &response));
     KELP_TRY(kelp_compute_infer_shapes(state->compute, &item));
     KELP_TRY(place_outputs(state, response, &placed));
-    state->request = request;
     kelp_backend_compute_begins(instance);
     kelp_status *status = kelp_compute_infer_one(state->compute, &item);
     kelp_backend_compute_ends(instance);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backend "pipeline": OUTPUT = (INPUT0 + INPUT1) * (INPUT0 - INPUT1), where sum and difference
- * come from two other models, which run at the same time. The parameters "sum_model" and
- * "difference_model" name them ("addsub"); both take INPUT0 and INPUT1, FP32.
+ * The backend "pipeline": OUTPUT = (INPUT0 + INPUT1) * (INPUT0 - INPUT1). Two other models compute
+ * the sum and the difference at the same time; the parameters "sum_model" and "difference_model"
+ * (default "addsub") are their names. Both have the FP32 inputs INPUT0 and INPUT1.
  *
- * Nothing waits: execute starts the two calls and returns, keeping the request; the one that ends
- * last joins them and answers, on its own thread.
+ * No thread waits: execute keeps the request, starts the two calls and returns. The call that ends
+ * last combines the results and sends the response.
  */
 #include <kelp/backend.h>
 
@@ -18,9 +18,9 @@ static const char *const outputs[CALLS] = {"OUTPUT0", "OUTPUT1"};
 
 typedef struct job {
     kelp_backend_request *request;
-    kelp_backend_call *calls[CALLS]; /* NULL where it was not made */
-    kelp_status *failure;            /* of execute */
-    atomic_uint open;                /* calls that are not over, and execute */
+    kelp_backend_call *calls[CALLS]; /* NULL: not created */
+    kelp_status *failure;            /* a failure to start the calls */
+    atomic_uint open;                /* calls in flight, and execute */
 } job;
 
 static kelp_status *join(job *j) {
@@ -34,7 +34,7 @@ static kelp_status *join(job *j) {
     }
     int64_t count = kelp_tensor_elements(&parts[0]);
     if (kelp_tensor_elements(&parts[1]) != count)
-        return KELP_ERROR(KELP_INTERNAL, "the two models answered with different shapes");
+        return KELP_ERROR(KELP_INTERNAL, "the outputs of the two models differ in shape");
     KELP_TRY(kelp_backend_respond(j->request, &response));
     KELP_TRY(
         kelp_backend_output(response, "OUTPUT", KELP_F32, parts[0].rank, parts[0].shape, &out));
@@ -43,7 +43,7 @@ static kelp_status *join(job *j) {
     return NULL;
 }
 
-/* The last one to leave answers. */
+/* Ends a call or execute. The last one sends the response. */
 static void leave(job *j) {
     if (atomic_fetch_sub(&j->open, 1) != 1)
         return;
@@ -52,7 +52,7 @@ static void leave(job *j) {
         kelp_backend_fail(j->request, status);
     for (int i = 0; i < CALLS; i++)
         kelp_backend_call_destroy(j->calls[i]);
-    kelp_backend_release(j->request); /* last: it holds the model, and this code with it */
+    kelp_backend_release(j->request); /* last: the request keeps the model and this code loaded */
     free(j);
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backend "repeat", for decoupled models: one request, as many responses as IN has elements.
- * Response i has OUT = IN[i] and IDX = i, and comes DELAY[i] milliseconds after the one before.
- * WAIT[0], when it is there, is how long the instance is busy with the request. The responses come
- * from a thread of their own, through a factory, after the request is given back; a client that
- * gives up ends them.
+ * The backend "repeat", for decoupled models: sends one response for each element of IN. Response i
+ * has OUT = IN[i] and IDX = i, and is sent DELAY[i] milliseconds after the previous one. The
+ * instance is busy for WAIT[0] milliseconds. A separate thread sends the responses with a factory,
+ * after the release of the request. Cancellation ends them.
  *
  *   IN INT32 [n], DELAY UINT32 [n] (optional), WAIT UINT32 [1] (optional); OUT INT32 [1],
  *   IDX UINT32 [1]
@@ -19,8 +18,8 @@
 typedef struct work {
     kelp_backend_factory *factory;
     size_t count;
-    uint32_t *delays_ms; /* NULL for none */
-    int32_t values[];    /* then the delays */
+    uint32_t *delays_ms; /* NULL: no delays */
+    int32_t values[];    /* followed by the delays */
 } work;
 
 static void wait_ms(uint32_t ms) {
@@ -28,7 +27,7 @@ static void wait_ms(uint32_t ms) {
     nanosleep(&delay, NULL);
 }
 
-/* Looks up from time to time: nobody waits a minute for a client that has gone. */
+/* Waits in small steps, so that it ends soon after a cancellation. */
 static void wait_for_next(const work *w, uint32_t ms) {
     while (ms > 0 && !kelp_backend_factory_is_cancelled(w->factory)) {
         uint32_t slice = ms < 10 ? ms : 10;
@@ -59,7 +58,7 @@ static void *stream(void *userp) {
         status = send_one(w, i);
     }
     KELP_BACKEND_LOG_STATUS("repeat", status);
-    kelp_backend_factory_destroy(w->factory); /* which says that nothing follows */
+    kelp_backend_factory_destroy(w->factory); /* sends the final flag */
     free(w);
     return NULL;
 }
@@ -71,17 +70,19 @@ static kelp_status *copy_work(kelp_backend_request *request, work **out) {
     if (delayed) {
         KELP_TRY(kelp_backend_input(request, "DELAY", KELP_U32, 1, &delays));
         if (delays.shape[0] != in.shape[0])
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "IN has %lld elements, DELAY %lld",
-                              (long long)in.shape[0], (long long)delays.shape[0]);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "input 'DELAY' has the wrong shape: expected %lld elements, found %lld",
+                (long long)in.shape[0], (long long)delays.shape[0]);
     }
     size_t count = (size_t)in.shape[0];
     work *w = calloc(1, sizeof *w + 2 * count * sizeof w->values[0]);
     if (w == NULL)
         return kelp_status_oom();
     w->count = count;
-    if (count)
+    if (count > 0)
         memcpy(w->values, in.data, count * sizeof w->values[0]);
-    if (delayed && count) {
+    if (delayed && count > 0) {
         w->delays_ms = (uint32_t *)&w->values[count];
         memcpy(w->delays_ms, delays.data, count * sizeof *w->delays_ms);
     }
@@ -97,7 +98,7 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
     (void)instance;
     if (kelp_backend_has_input(request, "WAIT")) {
         KELP_TRY(kelp_backend_input(request, "WAIT", KELP_U32, 1, &wait));
-        busy_ms = kelp_tensor_elements(&wait) ? KELP_AT(const uint32_t, &wait, 0) : 0;
+        busy_ms = kelp_tensor_elements(&wait) > 0 ? KELP_AT(const uint32_t, &wait, 0) : 0;
     }
     KELP_TRY(copy_work(request, &w));
     kelp_status *status = kelp_backend_factory_create(request, &w->factory);
@@ -117,9 +118,10 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
 static kelp_status *model_create(kelp_backend_model *model, void **out_state) {
     *out_state = NULL;
     if (!kelp_backend_model_is_decoupled(model))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "model '%s' must say model_transaction_policy { decoupled: true }",
-                          kelp_backend_model_name(model));
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "model '%s' is not decoupled: expected model_transaction_policy { decoupled: true }",
+            kelp_backend_model_name(model));
     return NULL;
 }
 

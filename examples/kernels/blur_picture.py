@@ -5,8 +5,8 @@
     cc -std=c17 -O3 -fPIC -shared -I include examples/kernels/toolbox.c -lm -o libtoolbox.so
     KELP_BACKEND_PATH=. blur_picture.py [--size 3840x2160] [--filter gauss|box] [--width 8] [--crop 360x200] [--out DIR]
 
---width is the sigma of gauss or the radius of box. Writes the greyscale images DIR/before.png and DIR/after.png: the whole image, or
-its centre with the size of --crop.
+--width is the sigma of gauss or the radius of box. Writes the grayscale images DIR/before.png and DIR/after.png: the whole image, or
+its center with the size of --crop.
 """
 import argparse
 import os
@@ -18,15 +18,15 @@ import kelp.runtime as rt
 import numpy as np
 
 
-def write_png(path, grey):
+def write_png(path, gray):
     """Writes an array of bytes, height x width, to a PNG file (Portable Network Graphics, third edition)."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    height, width = grey.shape
+    height, width = gray.shape
     rows = np.zeros((height, width + 1), dtype=np.uint8)  # each row starts with its filter: 2, the difference from the row above
     rows[:, 0] = 2
-    rows[0, 1:] = grey[0]
-    rows[1:, 1:] = grey[1:] - grey[:-1]
+    rows[0, 1:] = gray[0]
+    rows[1:, 1:] = gray[1:] - gray[:-1]
     with open(path, "wb") as file:
         file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
                    + chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)) + chunk(b"IEND", b""))

@@ -8,9 +8,8 @@
  * Unless stated otherwise:
  *   - Errors: INVALID_ARGUMENT names layer, tensor, and the expected and actual types or shapes. A
  *     status about a layer has the domain KELP_DOMAIN_NETWORK.
- *   - `out` receives the layer. It may be NULL in kelp_network_add_…, but not in kelp_loop_add_…
- *     and kelp_conditional_add_…. Layers and tensors belong to the network and are valid as long as
- *     it is.
+ *   - `out` receives the layer, and may be NULL. Layers and tensors belong to the network and are
+ *     valid as long as it is.
  *   - Options structs begin with `struct_size`; zeroed fields take the defaults given in
  *     [brackets], and NULL takes all defaults.
  *   - Weights are borrowed and must outlive the network. Weights without a name are called
@@ -157,7 +156,7 @@ KELP_API kelp_shape kelp_net_tensor_dims(const kelp_net_tensor *tensor);
 /* ---- Inputs and constants ---- */
 
 /* Adds an input of the network. Its rank must be known. Fails with ALREADY_EXISTS if a tensor of
- * the network has this name. `out` must not be NULL. */
+ * the network has this name, and with INVALID_ARGUMENT if `out` is NULL. */
 KELP_API kelp_status *kelp_network_add_input(kelp_network *network, const char *name,
                                              kelp_dtype dtype, kelp_shape dims,
                                              kelp_net_tensor **out) KELP_MUST_USE;
@@ -749,7 +748,7 @@ KELP_API kelp_status *kelp_network_add_collective(kelp_network *network, kelp_ne
 /* ---- Control flow ---- */
 
 /* Adds a loop. All layers that depend on a recurrence or iterator of the loop form its body, except
- * those that depend only on its outputs. `out` must not be NULL. */
+ * those that depend only on its outputs. Fails with INVALID_ARGUMENT if `out` is NULL. */
 KELP_API kelp_status *kelp_network_add_loop(kelp_network *network, kelp_loop **out) KELP_MUST_USE;
 
 /* Sets the number of iterations, a scalar int32 or int64. A loop has a trip count, a condition or
@@ -790,7 +789,8 @@ KELP_API kelp_status *kelp_loop_add_output(kelp_loop *loop, kelp_net_tensor *ten
                                            kelp_layer **out) KELP_MUST_USE;
 
 /* Adds a conditional. `condition` is a scalar bool. Layers that depend on an input of the
- * conditional run only in the branch that needs them. `out` must not be NULL. */
+ * conditional run only in the branch that needs them. Fails with INVALID_ARGUMENT if `out` is NULL.
+ */
 KELP_API kelp_status *kelp_network_add_conditional(kelp_network *network,
                                                    kelp_net_tensor *condition,
                                                    kelp_conditional **out) KELP_MUST_USE;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builders: they join a runtime and a provider, and see to what holds for all providers. */
+/* Builders: functions that all providers share, and dispatch to the provider's table. */
 #include "builder/builder.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -13,7 +14,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 static kelp_status *in_domain(kelp_status *status, kelp_domain domain) {
     if (kelp_status_domain(status) == KELP_DOMAIN_NONE)
         kelp_status_set_domain(status, domain);
@@ -47,6 +48,7 @@ void kelp_builder_release(kelp_builder *builder) {
         atomic_fetch_sub_explicit(&builder->references, 1, memory_order_acq_rel) != 1)
         return;
     kelp_runtime *runtime = builder->runtime;
+    KELP_ASSERT(runtime != NULL);
     kelp_free(runtime->allocator, builder, sizeof *builder);
     kelp_runtime_release(runtime);
 }
@@ -141,10 +143,12 @@ kelp_status *kelp_builder_build(kelp_builder *builder, const kelp_network *netwo
                                 kelp_builder_config *config, kelp_blob **out_plan) {
     const kelp_engine_provider *provider = builder->provider;
     kelp_status *status = NULL;
+    KELP_ASSERT(provider != NULL && provider->build != NULL); /* checked at registration */
     if (network->builder->provider != provider)
-        status = KELP_ERROR(KELP_INVALID_ARGUMENT,
-                            "network '%s' was made for provider '%s', the builder is of '%s'",
-                            network->name, network->builder->provider->name, provider->name);
+        status =
+            KELP_ERROR(KELP_INVALID_ARGUMENT,
+                       "network '%s' belongs to provider '%s': the builder is of provider '%s'",
+                       network->name, network->builder->provider->name, provider->name);
     else if (network->output_count == 0)
         status = KELP_ERROR(KELP_FAILED_PRECONDITION,
                             "network '%s' has no output: mark one with kelp_network_mark_output",
@@ -210,6 +214,7 @@ kelp_status *kelp_blob_of(kelp_buf *buf, kelp_blob **out) {
     KELP_TRY(KELP_NEW(buf->allocator, owned_text, &text));
     text->allocator = buf->allocator;
     text->data = kelp_buf_take(buf, &length, &text->capacity);
+    KELP_ASSERT(length <= text->capacity);
     return kelp_blob_wrap(text->allocator, text->data, length, free_text, text, out);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements configurations of a build. */
+/* Configurations of a build. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "builder/builder.h"
 #include "builder/network.h"
@@ -23,7 +24,7 @@ struct kelp_builder_config {
     _Atomic uint32_t references;
     kelp_builder *builder;
     kelp_allocator allocator;
-    kelp_arena arena; /* memory of names */
+    kelp_arena arena; /* owns names */
     uint32_t flags;
     size_t limits[POOL_COUNT];
     int level;
@@ -95,6 +96,7 @@ static const char *const pool_names[POOL_COUNT] = {"KELP_POOL_WORKSPACE", "KELP_
 static void list_names(char *out, size_t capacity, uint32_t bits, const char *const *names,
                        size_t count) {
     size_t length = 0;
+    KELP_ASSERT(capacity > 0 && count <= 32);
     snprintf(out, capacity, "none");
     for (size_t bit = 0; bit < count; bit++)
         if ((bits >> bit & 1u) != 0 && length < capacity)
@@ -105,15 +107,15 @@ static void list_names(char *out, size_t capacity, uint32_t bits, const char *co
 kelp_status *kelp_builder_config_set_flags(kelp_builder_config *config, uint32_t flags) {
     const kelp_engine_provider *provider = config->builder->provider;
     uint32_t unknown = flags & ~provider->flags;
-    char has[200];
-    list_names(has, sizeof has, provider->flags, flag_names, KELP_COUNT(flag_names));
+    char supported[200];
+    list_names(supported, sizeof supported, provider->flags, flag_names, KELP_COUNT(flag_names));
     for (uint32_t bit = 0; unknown != 0; bit++, unknown >>= 1)
         if ((unknown & 1u) != 0)
             return parameter_error(KELP_ERROR(
                 KELP_UNIMPLEMENTED,
                 "provider '%s' does not support builder flag %s (bit %u): it supports %s",
                 provider->name, bit < KELP_COUNT(flag_names) ? flag_names[bit] : "of this number",
-                bit, has));
+                bit, supported));
     config->flags = flags;
     return NULL;
 }
@@ -130,11 +132,11 @@ kelp_status *kelp_builder_config_set_memory_limit(kelp_builder_config *config,
     const kelp_engine_provider *provider = config->builder->provider;
     if (size_bytes != 0 && KELP_ENGINE_PROVIDER_HAS(provider, pools) &&
         (provider->pools >> pool & 1u) == 0) {
-        char has[100];
-        list_names(has, sizeof has, provider->pools, pool_names, POOL_COUNT);
+        char supported[100];
+        list_names(supported, sizeof supported, provider->pools, pool_names, POOL_COUNT);
         return parameter_error(KELP_ERROR(
             KELP_UNIMPLEMENTED, "provider '%s' does not limit memory pool %s: it limits %s",
-            provider->name, pool_names[pool], has));
+            provider->name, pool_names[pool], supported));
     }
     config->limits[pool] = size_bytes;
     return NULL;
@@ -172,6 +174,7 @@ kelp_status *kelp_builder_config_add_compute_capability(kelp_builder_config *con
         return parameter_error(KELP_ERROR(KELP_OUT_OF_RANGE,
                                           "too many compute capabilities: expected at most %zu",
                                           KELP_COUNT(config->capabilities)));
+    KELP_ASSERT(config->capability_count < KELP_COUNT(config->capabilities));
     config->capabilities[config->capability_count++] = capability;
     return NULL;
 }
@@ -201,7 +204,7 @@ kelp_status *kelp_builder_config_set_timing_cache(kelp_builder_config *config, c
     if (KELP_ENGINE_PROVIDER_HAS(provider, timing_cache) && !provider->timing_cache)
         return parameter_error(
             KELP_ERROR(KELP_UNIMPLEMENTED,
-                       "provider '%s' has no timing cache: it does not measure while it builds",
+                       "provider '%s' has no timing cache: its builds do not measure kernels",
                        provider->name));
     return kelp_builder_config_store_timing_cache(config, data, size_bytes);
 }
@@ -246,6 +249,7 @@ static kelp_status *entry_of(kelp_builder_config *config, size_t index, const ch
             KELP_ERROR(KELP_INVALID_ARGUMENT,
                        "profile %zu, input '%s': invalid selector %d or number of values %zu",
                        index, input, (int)selector, count));
+    KELP_ASSERT(config->profile_count <= PROFILES_MAX);
     profile *p = &config->profiles[index];
     for (size_t i = 0; i < p->count; i++)
         if (strcmp(p->shapes[i].input, input) == 0) {
@@ -306,7 +310,7 @@ size_t kelp_builder_config_profile(const kelp_builder_config *config, size_t ind
     return index < config->profile_count ? config->profiles[index].count : 0;
 }
 
-/* ---- profiles against a network ---- */
+/* ---- checks of profiles ---- */
 static kelp_status *check_bounds(const kelp_shape bounds[3], size_t index, const char *input,
                                  const char *what) {
     for (int s = 0; s < 3; s++)
@@ -318,10 +322,10 @@ static kelp_status *check_bounds(const kelp_shape bounds[3], size_t index, const
                                        : "maximum",
                               what);
     if (bounds[0].rank != bounds[1].rank || bounds[1].rank != bounds[2].rank)
-        return KELP_ERROR(
-            KELP_INVALID_ARGUMENT,
-            "profile %zu, input '%s': %s has different lengths: minimum %d, optimum %d, maximum %d",
-            index, input, what, bounds[0].rank, bounds[1].rank, bounds[2].rank);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "profile %zu, input '%s': %s has different lengths: minimum %d, "
+                          "optimum %d, maximum %d",
+                          index, input, what, bounds[0].rank, bounds[1].rank, bounds[2].rank);
     for (int32_t i = 0; i < bounds[0].rank; i++)
         if (bounds[0].d[i] > bounds[1].d[i] || bounds[1].d[i] > bounds[2].d[i])
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -343,9 +347,9 @@ static kelp_status *check_values(const kelp_value *input, const kelp_profile_sha
     int64_t count = 1;
     for (int32_t i = 0; i < input->rank; i++)
         if (input->shape[i] < 0 || input->shape[i] > KELP_MAX_RANK)
-            return NULL; /* checked when the input is bound, or too many for any profile */
-        else
-            count *= input->shape[i];
+            return NULL; /* dynamic, or too many values for a profile: checked when it is bound */
+        else if (!kelp_i64_mul(count, input->shape[i], &count))
+            return NULL;
     if (input->rank >= 0 && count != entry->values[0].rank)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "profile %zu, input '%s': expected %lld values, found %d", index,
@@ -384,21 +388,21 @@ static kelp_status *check_entry(const kelp_network *network, const kelp_profile_
 
 kelp_status *kelp_builder_check_config(const kelp_builder *builder, const kelp_network *network,
                                        const kelp_builder_config *config) {
-    const kelp_engine_provider *made_for = config->builder->provider;
-    if (made_for != builder->provider)
+    const kelp_engine_provider *owner = config->builder->provider;
+    if (owner != builder->provider)
         return parameter_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT,
                        "the configuration belongs to provider '%s', the builder to '%s'",
-                       made_for->name, builder->provider->name));
+                       owner->name, builder->provider->name));
     for (size_t p = 0; p < config->profile_count; p++)
         for (size_t i = 0; i < config->profiles[p].count; i++)
             KELP_TRY(check_entry(network, &config->profiles[p].shapes[i], p));
     for (size_t i = 0; builder->provider->needs_profiles && i < network->input_count; i++) {
         const kelp_value *input = network->inputs[i]->draft;
-        bool open = false;
+        bool is_dynamic = false;
         for (int32_t d = 0; d < input->rank; d++)
-            open = open || input->shape[d] < 0;
-        if (open && config->profile_count == 0)
+            is_dynamic = is_dynamic || input->shape[d] < 0;
+        if (is_dynamic && config->profile_count == 0)
             return KELP_ERROR(KELP_FAILED_PRECONDITION,
                               "input '%s' has dynamic dimensions: provider '%s' needs an "
                               "optimization profile for it",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that layers use to emit nodes and constants and to check their inputs. */
+/* Helpers for layers: emit nodes and constants, and check inputs. */
 #include "builder/emit.h"
 
 #include "tensor/convert.h"
@@ -70,6 +70,7 @@ static kelp_status *constant(kelp_emit *e, const char *name, kelp_dtype dtype, i
 }
 
 kelp_status *kelp_emit_i64s(kelp_emit *e, const int64_t *values, size_t count, kelp_value **out) {
+    KELP_ASSERT(count <= 2 * KELP_MAX_RANK); /* axes, shapes or pairs of them */
     int64_t *copy = KELP_ARENA_ARRAY(arena_of(e), count + 1, int64_t);
     int64_t shape = (int64_t)count;
     if (copy == NULL)
@@ -148,12 +149,13 @@ kelp_status *kelp_emit_weights(kelp_emit *e, const kelp_weights *weights, const 
     if (name == NULL)
         return kelp_status_oom();
     void *data = NULL;
-    memcpy(&data, &weights->data, sizeof data); /* constants are never written */
+    memcpy(&data, &weights->data, sizeof data); /* casts const away: constants are not written */
     return constant(e, name, weights->dtype, rank, shape, data, out);
 }
 
 kelp_status *kelp_emit_cast(kelp_emit *e, kelp_value *value, kelp_dtype to, kelp_value **out) {
     kelp_node *node = NULL;
+    KELP_ASSERT(value != NULL);
     if (value->dtype == to) {
         *out = value;
         return NULL;
@@ -177,6 +179,7 @@ kelp_status *kelp_emit_fail(const kelp_emit *e, const char *format, ...) {
 }
 
 static const char *input_name(const kelp_emit *e, size_t input) {
+    KELP_ASSERT(input < e->layer->input_count && e->layer->inputs[input] != NULL);
     return e->layer->inputs[input]->name;
 }
 
@@ -185,19 +188,28 @@ static const char *show(const kelp_value *value, char *buffer, size_t capacity) 
     return buffer;
 }
 
-kelp_status *kelp_emit_check_rank(const kelp_emit *e, size_t input, int32_t least, int32_t most) {
+kelp_status *kelp_emit_check_rank(const kelp_emit *e, size_t input, int32_t min_rank,
+                                  int32_t max_rank) {
     const kelp_value *value = e->inputs[input];
+    KELP_ASSERT(value != NULL && min_rank <= max_rank);
     char found[160];
-    if (value->rank < 0 || (value->rank >= least && value->rank <= most))
+    if (value->rank < 0 || (value->rank >= min_rank && value->rank <= max_rank))
         return NULL;
-    if (least == most)
+    if (min_rank == max_rank)
         return kelp_emit_fail(e, "'%s' must have %d dimensions, found %s", input_name(e, input),
-                              least, show(value, found, sizeof found));
-    if (most >= KELP_MAX_RANK)
+                              min_rank, show(value, found, sizeof found));
+    if (max_rank >= KELP_MAX_RANK)
         return kelp_emit_fail(e, "'%s' must have at least %d dimensions, found %s",
-                              input_name(e, input), least, show(value, found, sizeof found));
+                              input_name(e, input), min_rank, show(value, found, sizeof found));
     return kelp_emit_fail(e, "'%s' must have %d to %d dimensions, found %s", input_name(e, input),
-                          least, most, show(value, found, sizeof found));
+                          min_rank, max_rank, show(value, found, sizeof found));
+}
+
+kelp_status *kelp_emit_check_shape(const kelp_emit *e, const kelp_shape *shape, const char *what) {
+    if (shape->rank >= 0 && shape->rank <= KELP_MAX_RANK)
+        return NULL;
+    return kelp_emit_fail(e, "%s: expected 0 to %d dimensions, found %d", what, KELP_MAX_RANK,
+                          shape->rank);
 }
 
 kelp_status *kelp_emit_check_axis(const kelp_emit *e, size_t input, int32_t axis) {
@@ -244,6 +256,7 @@ kelp_status *kelp_emit_check_same_dtype(const kelp_emit *e, size_t a, size_t b) 
 
 kelp_status *kelp_emit_check_broadcast(const kelp_emit *e, size_t a, size_t b) {
     const kelp_value *x = e->inputs[a], *y = e->inputs[b];
+    KELP_ASSERT(x != NULL && y != NULL);
     char first[160], second[160];
     if (x->rank < 0 || y->rank < 0)
         return NULL;

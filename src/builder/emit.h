@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Emits a layer as ONNX nodes. Each type of layer has one function, which is called twice: when
- * the layer is added, to emit into the draft and to check what is known; and when the network is
- * lowered, to emit into the block that the layer belongs to.
+ * Emits layers as ONNX nodes. Each type of layer has a function that is called twice: when the
+ * layer is added, to emit it into the draft and to check known types and shapes; and when the
+ * network is lowered, to emit it into its block.
  */
 #ifndef KELP_BUILDER_EMIT_H_
 #define KELP_BUILDER_EMIT_H_
 
+#include "base/assert.h"
 #include "builder/network.h"
 
 /* Opset version of the ai.onnx nodes that layers emit. */
 #define KELP_BUILDER_OPSET 24
 
-/* State of emitting one layer. Only its inputs have types and shapes; intermediate values get
- * theirs afterwards. */
+/* The state of emitting one layer. Only its inputs have types and shapes; those of other values are
+ * inferred afterwards. */
 typedef struct kelp_emit {
     kelp_block *block;
     const kelp_layer *layer;
     kelp_value **inputs; /* inputs of the layer; NULL if omitted */
     kelp_value *outputs[3];
-    uint32_t output_count; /* outputs, set by the layer's function */
+    uint32_t output_count; /* set by the layer's function */
 } kelp_emit;
 
 typedef kelp_status *(*kelp_emit_fn)(kelp_emit *e);
@@ -50,10 +51,11 @@ static inline kelp_status *kelp_emit_3(kelp_emit *e, const kelp_operator *op, ke
     return kelp_emit_node(e, op, inputs, 3, out, NULL);
 }
 static inline void kelp_emit_result(kelp_emit *e, kelp_value *value) {
+    KELP_ASSERT(value != NULL && e->output_count < sizeof e->outputs / sizeof *e->outputs);
     e->outputs[e->output_count++] = value;
 }
 
-/* These functions add constants. */
+/* Add constants. */
 kelp_status *kelp_emit_i64s(kelp_emit *e, const int64_t *values, size_t count,
                             kelp_value **out) KELP_MUST_USE; /* [count] */
 kelp_status *kelp_emit_i64(kelp_emit *e, int64_t value, kelp_value **out) KELP_MUST_USE; /* [] */
@@ -71,9 +73,9 @@ kelp_status *kelp_emit_activate(kelp_emit *e, kelp_activation type, float alpha,
                                 kelp_dtype dtype, kelp_value *x, kelp_value **out) KELP_MUST_USE;
 bool kelp_emit_is_float(kelp_dtype dtype);
 
-/* These functions check what is known; unknown ranks and types pass. */
-kelp_status *kelp_emit_check_rank(const kelp_emit *e, size_t input, int32_t least,
-                                  int32_t most) KELP_MUST_USE;
+/* Check an input. Unknown ranks and types are accepted. */
+kelp_status *kelp_emit_check_rank(const kelp_emit *e, size_t input, int32_t min_rank,
+                                  int32_t max_rank) KELP_MUST_USE;
 kelp_status *kelp_emit_check_axis(const kelp_emit *e, size_t input, int32_t axis) KELP_MUST_USE;
 kelp_status *kelp_emit_check_float(const kelp_emit *e, size_t input) KELP_MUST_USE;
 kelp_status *kelp_emit_check_dtype(const kelp_emit *e, size_t input,
@@ -83,6 +85,10 @@ kelp_status *kelp_emit_check_index(const kelp_emit *e,
 kelp_status *kelp_emit_check_same_dtype(const kelp_emit *e, size_t a, size_t b) KELP_MUST_USE;
 /* Checks that ranks are equal, and dimensions equal or 1. */
 kelp_status *kelp_emit_check_broadcast(const kelp_emit *e, size_t a, size_t b) KELP_MUST_USE;
+/* Checks that a shape of the caller has 0 to KELP_MAX_RANK dimensions. */
+kelp_status *kelp_emit_check_shape(const kelp_emit *e, const kelp_shape *shape,
+                                   const char *what) KELP_MUST_USE;
+/* Creates an error of the layer. */
 kelp_status *kelp_emit_fail(const kelp_emit *e, const char *format, ...)
     KELP_PRINTF(2, 3) KELP_MUST_USE;
 

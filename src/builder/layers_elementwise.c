@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise layers and constants. */
+#include "base/assert.h"
 #include "builder/emit.h"
 
-/* Inputs and parsed models produce no nodes; these functions are never called. */
+/* Inputs and parsed models have no nodes. These functions complete the table and are not called. */
 kelp_status *kelp_emit_INPUT(kelp_emit *e) {
-    return kelp_emit_fail(e, "an input layer produces no node");
+    return kelp_emit_fail(e, "an input layer has no nodes");
 }
 
 kelp_status *kelp_emit_PARSED(kelp_emit *e) {
-    return kelp_emit_fail(e, "a parsed model produces no node of its own");
+    return kelp_emit_fail(e, "a parsed model has no nodes of its own");
 }
 
 /* ---- constant ---- */
 kelp_status *kelp_emit_CONSTANT(kelp_emit *e) {
     kelp_value *value = NULL;
+    KELP_TRY(kelp_emit_check_shape(e, &e->layer->params.constant.dims, "dims"));
     KELP_TRY(kelp_emit_weights(e, &e->layer->params.constant.weights, "weights",
                                e->layer->params.constant.dims.rank,
                                e->layer->params.constant.dims.d, &value));
@@ -52,7 +54,7 @@ static kelp_status *scaled(kelp_emit *e, const kelp_operator *op, kelp_dtype dty
 kelp_status *kelp_emit_activate(kelp_emit *e, kelp_activation type, float alpha, float beta,
                                 kelp_dtype dtype, kelp_value *x, kelp_value **out) {
     kelp_node *node = NULL;
-    kelp_value *low = NULL, *high = NULL;
+    kelp_value *min = NULL, *max = NULL;
     switch (type) {
     case KELP_ACTIVATION_RELU:
         return kelp_emit_1(e, KELP_OP(Relu), x, out);
@@ -71,9 +73,9 @@ kelp_status *kelp_emit_activate(kelp_emit *e, kelp_activation type, float alpha,
     case KELP_ACTIVATION_SOFTPLUS:
         return scaled(e, KELP_OP(Softplus), dtype, x, alpha, beta, out);
     case KELP_ACTIVATION_CLIP:
-        KELP_TRY(kelp_emit_scalar(e, dtype, alpha, &low));
-        KELP_TRY(kelp_emit_scalar(e, dtype, beta, &high));
-        return kelp_emit_3(e, KELP_OP(Clip), x, low, high, out);
+        KELP_TRY(kelp_emit_scalar(e, dtype, alpha, &min));
+        KELP_TRY(kelp_emit_scalar(e, dtype, beta, &max));
+        return kelp_emit_3(e, KELP_OP(Clip), x, min, max, out);
     case KELP_ACTIVATION_HARD_SIGMOID:
         return with_attr(e, KELP_OP(HardSigmoid), x, "alpha", alpha, "beta", beta, out);
     case KELP_ACTIVATION_SCALED_TANH:
@@ -147,13 +149,13 @@ kelp_status *kelp_network_add_unary(kelp_network *network, kelp_net_tensor *inpu
 /* Divides rounding towards minus infinity. Div of integers rounds towards zero; the result of Mod
  * has the sign of the divisor. */
 static kelp_status *floor_div(kelp_emit *e, kelp_value *a, kelp_value *b, kelp_value **out) {
-    kelp_value *rest = NULL;
+    kelp_value *remainder = NULL;
     if (kelp_emit_is_float(a->dtype)) {
         KELP_TRY(kelp_emit_2(e, KELP_OP(Div), a, b, &a));
         return kelp_emit_1(e, KELP_OP(Floor), a, out);
     }
-    KELP_TRY(kelp_emit_2(e, KELP_OP(Mod), a, b, &rest));
-    KELP_TRY(kelp_emit_2(e, KELP_OP(Sub), a, rest, &a));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Mod), a, b, &remainder));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Sub), a, remainder, &a));
     return kelp_emit_2(e, KELP_OP(Div), a, b, out);
 }
 
@@ -191,10 +193,11 @@ kelp_status *kelp_network_add_elementwise(kelp_network *network, kelp_net_tensor
 }
 
 /* ---- scale ---- */
-static kelp_status *coefficient(kelp_emit *e, const kelp_weights *weights, const char *role,
-                                const kelp_operator *op, kelp_value **inout) {
+static kelp_status *apply_coefficient(kelp_emit *e, const kelp_weights *weights, const char *role,
+                                      const kelp_operator *op, kelp_value **inout) {
     const kelp_layer_params *p = &e->layer->params;
     const kelp_value *x = e->inputs[0];
+    KELP_ASSERT(p->scale.mode == KELP_SCALE_UNIFORM || x->rank >= 0); /* kelp_emit_SCALE checked */
     int64_t shape[KELP_MAX_RANK];
     int32_t rank = 0;
     kelp_value *value = NULL;
@@ -220,9 +223,9 @@ kelp_status *kelp_emit_SCALE(kelp_emit *e) {
             return kelp_emit_fail(e, "the input's rank must be known");
         KELP_TRY(kelp_emit_check_axis(e, 0, p->scale.axis));
     }
-    KELP_TRY(coefficient(e, &p->scale.scale, "scale", KELP_OP(Mul), &y));
-    KELP_TRY(coefficient(e, &p->scale.shift, "shift", KELP_OP(Add), &y));
-    KELP_TRY(coefficient(e, &p->scale.power, "power", KELP_OP(Pow), &y));
+    KELP_TRY(apply_coefficient(e, &p->scale.scale, "scale", KELP_OP(Mul), &y));
+    KELP_TRY(apply_coefficient(e, &p->scale.shift, "shift", KELP_OP(Add), &y));
+    KELP_TRY(apply_coefficient(e, &p->scale.power, "power", KELP_OP(Pow), &y));
     if (y == e->inputs[0])
         KELP_TRY(kelp_emit_1(e, KELP_OP(Identity), y, &y));
     kelp_emit_result(e, y);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix multiplication, einsum, attention and mixture of experts. */
+#include "base/assert.h"
+#include "base/checked.h"
 #include "builder/emit.h"
 
 #include <string.h>
@@ -23,6 +25,7 @@ static kelp_status *operand(kelp_emit *e, size_t input, kelp_matrix_op op, bool 
         return op == KELP_MATRIX_NONE ? NULL : kelp_emit_fail(e, "invalid matrix operation %d", op);
     if (rank < 0)
         return kelp_emit_fail(e, "the rank of a transposed operand must be known");
+    KELP_ASSERT(rank >= 2 && rank <= KELP_MAX_RANK); /* kelp_emit_check_rank checked it */
     for (int32_t i = 0; i < rank; i++)
         perm[i] = i;
     perm[rank - 2] = rank - 1;
@@ -43,8 +46,8 @@ static kelp_status *check_matrices(const kelp_emit *e) {
     kelp_shape_format(b->rank, b->shape, second, sizeof second);
     if (batch_a != batch_b)
         return kelp_emit_fail(
-            e, "operands %s and %s have %d and %d batch dimensions: expected equally many", first,
-            second, batch_a, batch_b);
+            e, "operands %s and %s have %d and %d batch dimensions: expected the same number",
+            first, second, batch_a, batch_b);
     int64_t inner_a = a->shape[p->matrix.a == KELP_MATRIX_TRANSPOSE ? a->rank - 2 : a->rank - 1],
             inner_b = b->shape[p->matrix.b == KELP_MATRIX_NONE ? b->rank - 2 : b->rank - 1];
     if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b)
@@ -56,7 +59,7 @@ static kelp_status *check_matrices(const kelp_emit *e) {
 kelp_status *kelp_emit_MATRIX_MULTIPLY(kelp_emit *e) {
     const kelp_layer_params *p = &e->layer->params;
     kelp_value *a = NULL, *b = NULL, *y = NULL, *axes = NULL;
-    int64_t gone[2];
+    int64_t added_axes[2];
     size_t count = 0;
     KELP_TRY(kelp_emit_check_same_dtype(e, 0, 1));
     KELP_TRY(operand(e, 0, p->matrix.a, true, &a));
@@ -64,11 +67,11 @@ kelp_status *kelp_emit_MATRIX_MULTIPLY(kelp_emit *e) {
     KELP_TRY(check_matrices(e));
     KELP_TRY(kelp_emit_2(e, KELP_OP(MatMul), a, b, &y));
     if (p->matrix.a == KELP_MATRIX_VECTOR)
-        gone[count++] = -2;
+        added_axes[count++] = -2;
     if (p->matrix.b == KELP_MATRIX_VECTOR)
-        gone[count++] = -1;
+        added_axes[count++] = -1;
     if (count > 0) {
-        KELP_TRY(kelp_emit_i64s(e, gone, count, &axes));
+        KELP_TRY(kelp_emit_i64s(e, added_axes, count, &axes));
         KELP_TRY(kelp_emit_2(e, KELP_OP(Squeeze), y, axes, &y));
     }
     kelp_emit_result(e, y);
@@ -148,11 +151,10 @@ kelp_status *kelp_emit_ATTENTION(kelp_emit *e) {
 
 kelp_status *kelp_network_add_attention(kelp_network *network, kelp_net_tensor *query,
                                         kelp_net_tensor *key, kelp_net_tensor *value,
-                                        const kelp_attention *given, kelp_layer **out) {
+                                        const kelp_attention *caller_options, kelp_layer **out) {
     kelp_attention options = {.struct_size = 0};
-    if (given != NULL)
-        memcpy(&options, given,
-               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    if (caller_options != NULL)
+        memcpy(&options, caller_options, KELP_MIN(caller_options->struct_size, sizeof options));
     kelp_net_tensor *inputs[4] = {query, key, value, options.mask};
     kelp_layer_params params = {.attention = {options.causal, options.no_softmax}};
     return kelp_network_append(network, KELP_LAYER_ATTENTION, inputs, 4, 3, &params, NULL, out);
@@ -238,6 +240,7 @@ static kelp_status *project(kelp_emit *e, const char *equation, kelp_value *x, s
 /* Computes the weight of each expert for each token: [b,s,e]. */
 static kelp_status *expert_weights(kelp_emit *e, kelp_value **out) {
     kelp_value *count = NULL, *values = NULL, *hot = NULL, *off = NULL, *on = NULL;
+    KELP_ASSERT(e->inputs[MOE_UP]->rank == 3); /* kelp_emit_MOE checked it */
     kelp_dtype dtype = e->inputs[MOE_SCORES]->dtype;
     int64_t one = 1, experts = e->inputs[MOE_UP]->shape[0];
     kelp_value *shape = NULL;
@@ -259,7 +262,7 @@ static kelp_status *expert_weights(kelp_emit *e, kelp_value **out) {
 kelp_status *kelp_emit_MOE(kelp_emit *e) {
     const kelp_layer_params *p = &e->layer->params;
     kelp_dtype dtype = e->inputs[MOE_HIDDEN]->dtype;
-    kelp_value *inner = NULL, *gate = NULL, *share = NULL, *y = NULL, *active = NULL;
+    kelp_value *inner = NULL, *gate = NULL, *expert_weight = NULL, *y = NULL, *active = NULL;
     for (size_t i = 0; i < 3; i++)
         KELP_TRY(kelp_emit_check_rank(e, i, 3, 3));
     KELP_TRY(kelp_emit_check_float(e, MOE_HIDDEN));
@@ -273,19 +276,19 @@ kelp_status *kelp_emit_MOE(kelp_emit *e) {
     if (e->inputs[MOE_GATE] != NULL)
         KELP_TRY(
             project(e, "bsh,ehi->bsei", e->inputs[MOE_HIDDEN], MOE_GATE, MOE_GATE_BIAS, &gate));
-    kelp_value *acted = gate != NULL ? gate : inner;
+    kelp_value *activation_input = gate != NULL ? gate : inner;
     if (p->moe.swish) {
-        KELP_TRY(kelp_emit_1(e, KELP_OP(Sigmoid), acted, &active));
-        KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), acted, active, &active));
+        KELP_TRY(kelp_emit_1(e, KELP_OP(Sigmoid), activation_input, &active));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), activation_input, active, &active));
     } else {
-        KELP_TRY(kelp_emit_activate(e, p->moe.activation, p->moe.alpha, p->moe.beta, dtype, acted,
-                                    &active));
+        KELP_TRY(kelp_emit_activate(e, p->moe.activation, p->moe.alpha, p->moe.beta, dtype,
+                                    activation_input, &active));
     }
     if (gate != NULL)
         KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), active, inner, &active));
     KELP_TRY(project(e, "bsei,eih->bseh", active, MOE_DOWN, MOE_DOWN_BIAS, &y));
-    KELP_TRY(expert_weights(e, &share));
-    kelp_value *pair[2] = {y, share};
+    KELP_TRY(expert_weights(e, &expert_weight));
+    kelp_value *pair[2] = {y, expert_weight};
     KELP_TRY(einsum(e, "bseh,bse->bsh", pair, 2, &y));
     kelp_emit_result(e, y);
     return NULL;
@@ -294,11 +297,10 @@ kelp_status *kelp_emit_MOE(kelp_emit *e) {
 kelp_status *kelp_network_add_moe(kelp_network *network, kelp_net_tensor *hidden,
                                   kelp_net_tensor *experts, kelp_net_tensor *scores,
                                   kelp_net_tensor *gate, kelp_net_tensor *up, kelp_net_tensor *down,
-                                  const kelp_moe *given, kelp_layer **out) {
+                                  const kelp_moe *caller_options, kelp_layer **out) {
     kelp_moe options = {.struct_size = 0};
-    if (given != NULL)
-        memcpy(&options, given,
-               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    if (caller_options != NULL)
+        memcpy(&options, caller_options, KELP_MIN(caller_options->struct_size, sizeof options));
     kelp_net_tensor *inputs[] = {
         hidden,          experts,          scores, gate, up, down, options.gate_bias,
         options.up_bias, options.down_bias};

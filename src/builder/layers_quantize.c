@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quantization, non-maximum suppression and collectives. */
+#include "base/assert.h"
+#include "base/checked.h"
 #include "builder/emit.h"
 
 #include <float.h>
@@ -85,6 +87,7 @@ kelp_status *kelp_network_add_dequantize(kelp_network *network, kelp_net_tensor 
 /* ---- dynamic quantize ---- */
 /* Computes the shape that splits [… n …] into [… n/block, block …]. */
 static void split_shape(const kelp_value *x, int32_t axis, int64_t block, int64_t *out) {
+    KELP_ASSERT(axis >= 0 && axis < x->rank && x->rank < KELP_MAX_RANK && block > 0);
     for (int32_t i = 0; i <= x->rank; i++)
         out[i] = i < axis        ? 0
                  : i == axis     ? x->shape[axis] / block
@@ -98,8 +101,9 @@ kelp_status *kelp_emit_DYNAMIC_QUANTIZE(kelp_emit *e) {
     int32_t axis = p->dynamic_quantize.axis;
     int64_t block = p->dynamic_quantize.block, shape[KELP_MAX_RANK + 1], inner = axis + 1;
     double largest = p->dynamic_quantize.to == KELP_F4E2M1 ? 6.0 : 448.0;
-    kelp_value *y = NULL, *split = NULL, *axes = NULL, *scale = NULL, *limit = NULL, *wide = NULL,
-               *whole = NULL, *blocks = NULL, *low = NULL, *high = NULL, *flat = NULL, *tiny = NULL;
+    kelp_value *y = NULL, *split = NULL, *axes = NULL, *scale = NULL, *limit = NULL,
+               *wide_scale = NULL, *full_shape = NULL, *blocks = NULL, *min = NULL, *max = NULL,
+               *flat = NULL, *tiny = NULL;
     kelp_node *node = NULL;
     KELP_TRY(kelp_emit_check_float(e, 0));
     KELP_TRY(kelp_emit_check_axis(e, 0, axis));
@@ -114,7 +118,7 @@ kelp_status *kelp_emit_DYNAMIC_QUANTIZE(kelp_emit *e) {
                               x->rank > axis ? (long long)x->shape[axis] : -1, axis,
                               (long long)block);
     split_shape(x, axis, block, shape);
-    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &whole));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &full_shape));
     KELP_TRY(kelp_emit_i64s(e, shape, (size_t)x->rank + 1, &split));
     KELP_TRY(kelp_emit_cast(e, e->inputs[0], KELP_F32, &y));
     KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), y, split, &blocks));
@@ -126,14 +130,14 @@ kelp_status *kelp_emit_DYNAMIC_QUANTIZE(kelp_emit *e) {
     KELP_TRY(kelp_emit_2(e, KELP_OP(Div), scale, limit, &scale));
     KELP_TRY(kelp_emit_cast(e, scale, p->dynamic_quantize.scale_dtype, &scale));
     /* divide by the stored scale; the scale of a block of zeros is 0 */
-    KELP_TRY(kelp_emit_cast(e, scale, KELP_F32, &wide));
+    KELP_TRY(kelp_emit_cast(e, scale, KELP_F32, &wide_scale));
     KELP_TRY(kelp_emit_scalar(e, KELP_F32, 1e-30, &tiny));
-    KELP_TRY(kelp_emit_2(e, KELP_OP(Max), wide, tiny, &wide));
-    KELP_TRY(kelp_emit_2(e, KELP_OP(Div), blocks, wide, &y));
-    KELP_TRY(kelp_emit_scalar(e, KELP_F32, -largest, &low));
-    KELP_TRY(kelp_emit_scalar(e, KELP_F32, largest, &high));
-    KELP_TRY(kelp_emit_3(e, KELP_OP(Clip), y, low, high, &y));
-    KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), y, whole, &y));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Max), wide_scale, tiny, &wide_scale));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Div), blocks, wide_scale, &y));
+    KELP_TRY(kelp_emit_scalar(e, KELP_F32, -largest, &min));
+    KELP_TRY(kelp_emit_scalar(e, KELP_F32, largest, &max));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Clip), y, min, max, &y));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), y, full_shape, &y));
     KELP_TRY(kelp_emit_cast(e, y, p->dynamic_quantize.to, &y));
     KELP_TRY(kelp_emit_2(e, KELP_OP(Squeeze), scale, axes, &flat));
     kelp_emit_result(e, y);
@@ -150,23 +154,23 @@ kelp_status *kelp_network_add_dynamic_quantize(kelp_network *network, kelp_net_t
 }
 
 /* ---- non-maximum suppression ---- */
-/* Sets all scores except the `most` highest of each class to -infinity, below every threshold, and
- * adds a threshold if there is none. */
-static kelp_status *keep_candidates(kelp_emit *e, int64_t most, kelp_value **inout_scores,
+/* Sets all scores except the `max_count` highest of each class to -infinity, which is below all
+ * thresholds, and adds a threshold if there is none. */
+static kelp_status *keep_candidates(kelp_emit *e, int64_t max_count, kelp_value **inout_scores,
                                     kelp_value **inout_threshold) {
     kelp_value *scores = *inout_scores, *shape = NULL, *axis = NULL, *count[2] = {NULL},
-               *sorted[2] = {scores}, *top[2] = {NULL}, *least = NULL, *keep = NULL;
+               *sorted[2] = {scores}, *top[2] = {NULL}, *lowest = NULL, *keep = NULL;
     int64_t last = 2;
     kelp_node *node = NULL;
     KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), scores, &shape));
     KELP_TRY(kelp_emit_i64s(e, &last, 1, &axis));
     KELP_TRY(kelp_emit_2(e, KELP_OP(Gather), shape, axis, &count[0]));
-    KELP_TRY(kelp_emit_i64s(e, &most, 1, &count[1]));
+    KELP_TRY(kelp_emit_i64s(e, &max_count, 1, &count[1]));
     KELP_TRY(kelp_emit_node(e, KELP_OP(Min), count, 2, &sorted[1], NULL));
     KELP_TRY(kelp_emit_nodes(e, KELP_OP(TopK), sorted, 2, top, 2, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", last));
-    KELP_TRY(kelp_emit_2(e, KELP_OP(ReduceMin), top[0], axis, &least));
-    KELP_TRY(kelp_emit_2(e, KELP_OP(GreaterOrEqual), scores, least, &keep));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(ReduceMin), top[0], axis, &lowest));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(GreaterOrEqual), scores, lowest, &keep));
     kelp_value *choice[3] = {keep, scores};
     KELP_TRY(kelp_emit_scalar(e, KELP_F32, -INFINITY, &choice[2]));
     KELP_TRY(kelp_emit_node(e, KELP_OP(Where), choice, 3, inout_scores, NULL));
@@ -187,7 +191,7 @@ kelp_status *kelp_emit_NMS(kelp_emit *e) {
         if (inputs[i] != NULL && (inputs[i]->dtype == KELP_F16 || inputs[i]->dtype == KELP_BF16))
             KELP_TRY(kelp_emit_cast(e, inputs[i], KELP_F32, &inputs[i]));
     if (p->nms.topk < 0)
-        return kelp_emit_fail(e, "topk must be 0 (all candidates) or more, got %lld",
+        return kelp_emit_fail(e, "topk must be at least 0 (all candidates), found %lld",
                               (long long)p->nms.topk);
     if (p->nms.topk > 0)
         KELP_TRY(keep_candidates(e, p->nms.topk, &inputs[1], &inputs[4]));
@@ -210,11 +214,10 @@ kelp_status *kelp_emit_NMS(kelp_emit *e) {
 
 kelp_status *kelp_network_add_nms(kelp_network *network, kelp_net_tensor *boxes,
                                   kelp_net_tensor *scores, kelp_net_tensor *max_per_class,
-                                  const kelp_nms *given, kelp_layer **out) {
+                                  const kelp_nms *caller_options, kelp_layer **out) {
     kelp_nms options = {.struct_size = 0};
-    if (given != NULL)
-        memcpy(&options, given,
-               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    if (caller_options != NULL)
+        memcpy(&options, caller_options, KELP_MIN(caller_options->struct_size, sizeof options));
     kelp_net_tensor *inputs[5] = {boxes, scores, max_per_class, options.iou_threshold,
                                   options.score_threshold};
     kelp_layer_params params = {.nms = {options.centers, options.topk}};

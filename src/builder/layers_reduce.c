@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions, softmax, top k, cumulative sums and normalization. */
+#include "base/assert.h"
+#include "base/checked.h"
 #include "builder/emit.h"
 
 #include <math.h>
@@ -85,8 +87,8 @@ kelp_status *kelp_network_add_softmax(kelp_network *network, kelp_net_tensor *in
 
 /* Masks elements beyond a row's bound before the softmax and sets them to 0 after it. */
 kelp_status *kelp_emit_RAGGED_SOFTMAX(kelp_emit *e) {
-    kelp_value *extents = NULL, *last = NULL, *width = NULL, *zero = NULL, *one = NULL,
-               *places = NULL, *inside = NULL, *never = NULL, *nothing = NULL, *y = NULL,
+    kelp_value *dims = NULL, *last = NULL, *width = NULL, *zero = NULL, *one = NULL,
+               *positions = NULL, *inside = NULL, *excluded = NULL, *zeros = NULL, *y = NULL,
                *bounds = NULL;
     kelp_dtype dtype = e->inputs[0]->dtype;
     KELP_TRY(kelp_emit_check_rank(e, 0, 2, 3));
@@ -96,19 +98,19 @@ kelp_status *kelp_emit_RAGGED_SOFTMAX(kelp_emit *e) {
         e->inputs[0]->rank != e->inputs[1]->rank)
         return kelp_emit_fail(e, "bounds have %d dimensions, but the input has %d",
                               e->inputs[1]->rank, e->inputs[0]->rank);
-    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &extents));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &dims));
     KELP_TRY(kelp_emit_i64(e, -1, &last));
-    KELP_TRY(kelp_emit_2(e, KELP_OP(Gather), extents, last, &width));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Gather), dims, last, &width));
     KELP_TRY(kelp_emit_i64(e, 0, &zero));
     KELP_TRY(kelp_emit_i64(e, 1, &one));
-    KELP_TRY(kelp_emit_3(e, KELP_OP(Range), zero, width, one, &places));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Range), zero, width, one, &positions));
     KELP_TRY(kelp_emit_cast(e, e->inputs[1], KELP_I64, &bounds));
-    KELP_TRY(kelp_emit_2(e, KELP_OP(Less), places, bounds, &inside));
-    KELP_TRY(kelp_emit_scalar(e, dtype, dtype == KELP_F16 ? -65504.0 : -3.0e38, &never));
-    KELP_TRY(kelp_emit_scalar(e, dtype, 0, &nothing));
-    KELP_TRY(kelp_emit_3(e, KELP_OP(Where), inside, e->inputs[0], never, &y));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Less), positions, bounds, &inside));
+    KELP_TRY(kelp_emit_scalar(e, dtype, dtype == KELP_F16 ? -65504.0 : -3.0e38, &excluded));
+    KELP_TRY(kelp_emit_scalar(e, dtype, 0, &zeros));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Where), inside, e->inputs[0], excluded, &y));
     KELP_TRY(softmax(e, y, -1, &y));
-    KELP_TRY(kelp_emit_3(e, KELP_OP(Where), inside, y, nothing, &y));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Where), inside, y, zeros, &y));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -124,19 +126,19 @@ kelp_status *kelp_network_add_ragged_softmax(kelp_network *network, kelp_net_ten
 /* ---- top k ---- */
 kelp_status *kelp_emit_TOPK(kelp_emit *e) {
     const kelp_layer_params *p = &e->layer->params;
-    int64_t axis = 0, extent = -1, one = 1;
+    int64_t axis = 0, dim = -1, one = 1;
     kelp_value *k = e->inputs[1], *y[2] = {NULL, NULL};
     kelp_node *node = NULL;
     KELP_TRY(one_axis(e, p->topk.axes, &axis));
     if (e->inputs[0]->rank > axis)
-        extent = e->inputs[0]->shape[axis];
+        dim = e->inputs[0]->shape[axis];
     if (p->topk.indices != KELP_I32 && p->topk.indices != KELP_I64)
         return kelp_emit_fail(e, "indices must be int32 or int64, found %s",
                               kelp_dtype_name(p->topk.indices));
     if (k == NULL) {
-        if (p->topk.k < 0 || (extent >= 0 && p->topk.k > extent))
+        if (p->topk.k < 0 || (dim >= 0 && p->topk.k > dim))
             return kelp_emit_fail(e, "k is %lld, but axis %lld has %lld elements",
-                                  (long long)p->topk.k, (long long)axis, (long long)extent);
+                                  (long long)p->topk.k, (long long)axis, (long long)dim);
         KELP_TRY(kelp_emit_i64s(e, &p->topk.k, 1, &k));
     } else {
         kelp_value *shape = NULL;
@@ -196,8 +198,8 @@ static bool is_layer_norm(const kelp_emit *e, uint32_t mask, int64_t *out_axis) 
     while (first < rank && (mask >> first & 1u) == 0)
         first++;
     *out_axis = first;
-    uint32_t rest = (uint32_t)(((uint64_t)1 << rank) - ((uint64_t)1 << first));
-    if (mask != rest)
+    uint32_t trailing = (uint32_t)(((uint64_t)1 << rank) - ((uint64_t)1 << first));
+    if (mask != trailing)
         return false;
     /* scale and bias must be 1 along axes that are not normalized */
     for (size_t k = 1; k < 3; k++)
@@ -212,6 +214,7 @@ static bool is_layer_norm(const kelp_emit *e, uint32_t mask, int64_t *out_axis) 
 
 static kelp_status *layer_norm(kelp_emit *e, int64_t axis, kelp_value **out) {
     int32_t rank = e->inputs[0]->rank;
+    KELP_ASSERT(axis >= 0 && axis < rank); /* is_layer_norm returned it */
     kelp_value *inputs[3] = {e->inputs[0], NULL, NULL}, *shape = NULL;
     kelp_node *node = NULL;
     KELP_TRY(kelp_emit_i64s(e, e->inputs[0]->shape + axis, (size_t)(rank - axis), &shape));
@@ -241,29 +244,31 @@ static kelp_status *standardize(kelp_emit *e, kelp_value *x, kelp_value *axes, k
  * [1,groups,1,…]. */
 static kelp_status *group_norm(kelp_emit *e, kelp_value **out) {
     const kelp_value *x = e->inputs[0];
-    int64_t groups = e->layer->params.normalization.groups, spread[3] = {0, groups, -1}, axis = 2;
+    KELP_ASSERT(e->layer->params.normalization.groups > 1);
+    int64_t groups = e->layer->params.normalization.groups, grouped_shape[3] = {0, groups, -1},
+            axis = 2;
     kelp_value *shape = NULL, *grouped = NULL, *axes = NULL, *y = NULL, *column = NULL;
     if (x->rank < 3 || x->shape[1] < 0 || x->shape[1] % groups != 0)
         return kelp_emit_fail(e, "%lld channels cannot be split into %lld groups",
                               x->rank < 2 ? -1 : (long long)x->shape[1], (long long)groups);
     KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &shape));
-    KELP_TRY(kelp_emit_i64s(e, spread, 3, &grouped));
+    KELP_TRY(kelp_emit_i64s(e, grouped_shape, 3, &grouped));
     KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), e->inputs[0], grouped, &y));
     KELP_TRY(kelp_emit_i64s(e, &axis, 1, &axes));
     KELP_TRY(standardize(e, y, axes, &y));
-    bool of_channels = e->inputs[1]->rank == x->rank && e->inputs[1]->shape[1] == x->shape[1];
-    if (of_channels)
+    bool per_channel = e->inputs[1]->rank == x->rank && e->inputs[1]->shape[1] == x->shape[1];
+    if (per_channel)
         KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), y, shape, &y));
     for (int k = 1; k < 3; k++) {
         kelp_value *factor = e->inputs[k];
-        if (!of_channels) {
+        if (!per_channel) {
             int64_t dims[3] = {1, groups, 1};
             KELP_TRY(kelp_emit_i64s(e, dims, 3, &column));
             KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), factor, column, &factor));
         }
         KELP_TRY(kelp_emit_2(e, k == 1 ? KELP_OP(Mul) : KELP_OP(Add), y, factor, &y));
     }
-    if (!of_channels)
+    if (!per_channel)
         KELP_TRY(kelp_emit_2(e, KELP_OP(Reshape), y, shape, &y));
     *out = y;
     return NULL;
@@ -299,12 +304,11 @@ kelp_status *kelp_emit_NORMALIZATION(kelp_emit *e) {
 
 kelp_status *kelp_network_add_normalization(kelp_network *network, kelp_net_tensor *input,
                                             kelp_net_tensor *scale, kelp_net_tensor *bias,
-                                            uint32_t axes, const kelp_normalization *given,
+                                            uint32_t axes, const kelp_normalization *caller_options,
                                             kelp_layer **out) {
     kelp_normalization options = {.struct_size = 0};
-    if (given != NULL)
-        memcpy(&options, given,
-               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    if (caller_options != NULL)
+        memcpy(&options, caller_options, KELP_MIN(caller_options->struct_size, sizeof options));
     kelp_net_tensor *inputs[3] = {input, scale, bias};
     kelp_layer_params params = {.normalization = {axes,
                                                   options.epsilon != 0.0f ? options.epsilon : 1e-5f,

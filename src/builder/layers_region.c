@@ -3,6 +3,7 @@
  * Boundary layers of loops and conditionals. In the draft they only carry types; lowering the
  * network creates the subgraphs.
  */
+#include "base/assert.h"
 #include "builder/emit.h"
 
 /* ---- regions ---- */
@@ -20,20 +21,22 @@ static kelp_region *inner_of(kelp_region *a, kelp_region *b, bool *inout_changed
         return a;
     if (is_inside(b, a))
         return b;
+    KELP_ASSERT(a != NULL && b != NULL && a->index != b->index);
     kelp_region *inner = a->index > b->index ? a : b, *outer = inner == a ? b : a;
     kelp_region *top = inner;
     while (top->parent != NULL && !is_inside(outer, top->parent))
         top = top->parent;
+    KELP_ASSERT(top != outer && !is_inside(outer, top)); /* no cycle */
     top->parent = outer;
     *inout_changed = true;
     return inner;
 }
 
 bool kelp_region_nest(kelp_region *region, const kelp_net_tensor *tensor) {
-    kelp_region *around = tensor != NULL ? tensor->producer->region : NULL;
-    if (around == region || is_inside(region->parent, around))
+    kelp_region *containing = tensor != NULL ? tensor->producer->region : NULL;
+    if (containing == region || is_inside(region->parent, containing))
         return false;
-    region->parent = around;
+    region->parent = containing;
     return true;
 }
 
@@ -44,6 +47,7 @@ bool kelp_network_place(kelp_layer *layer) {
                  layer->type == KELP_LAYER_CONDITIONAL_INPUT;
     bool closes =
         layer->type == KELP_LAYER_LOOP_OUTPUT || layer->type == KELP_LAYER_CONDITIONAL_OUTPUT;
+    KELP_ASSERT((opens || closes) == (layer->boundary != NULL));
     if (opens) {
         changed = kelp_region_nest(layer->boundary, layer->inputs[0]);
         layer->region = layer->boundary;
@@ -103,7 +107,7 @@ kelp_status *kelp_emit_LOOP_OUTPUT(kelp_emit *e) {
     KELP_TRY(value_like(e, e->inputs[0], &y));
     if (p->loop_output.kind != KELP_LOOP_LAST_VALUE && y->rank >= 0) {
         if (p->loop_output.axis < 0 || p->loop_output.axis > y->rank || y->rank == KELP_MAX_RANK)
-            return kelp_emit_fail(e, "axis %d cannot be inserted into %d dimensions",
+            return kelp_emit_fail(e, "invalid axis %d: cannot insert it into %d dimensions",
                                   p->loop_output.axis, y->rank);
         for (int32_t i = y->rank++; i > p->loop_output.axis; i--)
             y->shape[i] = y->shape[i - 1];
@@ -134,6 +138,7 @@ kelp_status *kelp_emit_CONDITIONAL_OUTPUT(kelp_emit *e) {
 
 /* ---- loops ---- */
 kelp_status *kelp_network_add_loop(kelp_network *network, kelp_loop **out) {
+    KELP_TRY(kelp_network_check_out(network, out));
     kelp_loop *loop = KELP_ARENA_NEW(&network->arena, kelp_loop);
     if (loop == NULL)
         return kelp_status_oom();
@@ -145,6 +150,7 @@ kelp_status *kelp_network_add_loop(kelp_network *network, kelp_loop **out) {
 }
 
 static void link_boundary(kelp_layer **first, kelp_layer *layer) {
+    KELP_ASSERT(layer->next_in_region == NULL);
     while (*first != NULL)
         first = &(*first)->next_in_region;
     *first = layer;
@@ -187,7 +193,8 @@ static kelp_status *add_to_loop(kelp_loop *loop, kelp_layer_type type,
     KELP_TRY(kelp_network_append(loop->network, type, inputs, input_count, 1, params, &loop->region,
                                  &layer));
     link_boundary(&loop->first, layer);
-    *out = layer;
+    if (out != NULL)
+        *out = layer;
     return NULL;
 }
 
@@ -231,6 +238,7 @@ kelp_status *kelp_loop_add_output(kelp_loop *loop, kelp_net_tensor *tensor, kelp
 /* ---- conditionals ---- */
 kelp_status *kelp_network_add_conditional(kelp_network *network, kelp_net_tensor *condition,
                                           kelp_conditional **out) {
+    KELP_TRY(kelp_network_check_out(network, out));
     kelp_conditional *conditional = KELP_ARENA_NEW(&network->arena, kelp_conditional);
     if (conditional == NULL)
         return kelp_status_oom();
@@ -251,7 +259,8 @@ kelp_status *kelp_conditional_add_input(kelp_conditional *conditional, kelp_net_
     KELP_TRY(kelp_network_append(conditional->network, KELP_LAYER_CONDITIONAL_INPUT, &input, 1, 1,
                                  &params, &conditional->region, &layer));
     link_boundary(&conditional->first, layer);
-    *out = layer;
+    if (out != NULL)
+        *out = layer;
     return NULL;
 }
 
@@ -264,6 +273,7 @@ kelp_status *kelp_conditional_add_output(kelp_conditional *conditional,
     KELP_TRY(kelp_network_append(conditional->network, KELP_LAYER_CONDITIONAL_OUTPUT, inputs, 2, 2,
                                  &params, &conditional->region, &layer));
     link_boundary(&conditional->first, layer);
-    *out = layer;
+    if (out != NULL)
+        *out = layer;
     return NULL;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers that move elements and compute shapes. */
+#include "base/assert.h"
+#include "base/checked.h"
 #include "builder/emit.h"
 
 #include <string.h>
@@ -12,6 +14,7 @@ static kelp_status *transpose(kelp_emit *e, const int32_t *order, int32_t rank,
     kelp_node *node = NULL;
     if (rank < 0)
         return kelp_emit_fail(e, "the rank of a transposed tensor must be known");
+    KELP_ASSERT(rank <= KELP_MAX_RANK);
     for (int32_t i = 0; i < rank; i++) {
         perm[i] = order[i];
         if (order[i] < 0 || order[i] >= rank || (seen >> order[i] & 1u) != 0)
@@ -37,6 +40,7 @@ kelp_status *kelp_emit_SHUFFLE(kelp_emit *e) {
             rank = shape->rank == 1 && shape->shape[0] >= 0 ? (int32_t)shape->shape[0] : -1;
             KELP_TRY(kelp_emit_cast(e, shape, KELP_I64, &shape));
         } else {
+            KELP_TRY(kelp_emit_check_shape(e, &p->reshape, "reshape"));
             rank = p->reshape.rank;
             KELP_TRY(kelp_emit_i64s(e, p->reshape.d, (size_t)rank, &shape));
         }
@@ -57,8 +61,7 @@ kelp_status *kelp_network_add_shuffle(kelp_network *network, kelp_net_tensor *in
                                       const kelp_shuffle *options, kelp_layer **out) {
     kelp_layer_params params = {.shuffle = {.struct_size = 0}};
     if (options != NULL)
-        memcpy(&params.shuffle, options,
-               options->struct_size < sizeof *options ? options->struct_size : sizeof *options);
+        memcpy(&params.shuffle, options, KELP_MIN(options->struct_size, sizeof *options));
     kelp_net_tensor *inputs[2] = {input, params.shuffle.shape};
     return kelp_network_append(network, KELP_LAYER_SHUFFLE, inputs, 2, 1, &params, NULL, out);
 }
@@ -133,13 +136,13 @@ kelp_status *kelp_network_add_unsqueeze(kelp_network *network, kelp_net_tensor *
 }
 
 /* ---- slice ---- */
-/* Start, size and stride as tensors, int64 [rank] each. */
+/* The start, size and stride of a slice as tensors, int64 [rank] each. */
 typedef struct slice_parts {
     kelp_value *start, *size, *stride;
     int32_t rank;
 } slice_parts;
 
-static kelp_status *slice_part(kelp_emit *e, size_t input, const kelp_shape *given,
+static kelp_status *slice_part(kelp_emit *e, size_t input, const kelp_shape *caller_options,
                                const char *what, slice_parts *parts, kelp_value **out) {
     kelp_value *value = e->inputs[input];
     if (value != NULL) {
@@ -149,28 +152,33 @@ static kelp_status *slice_part(kelp_emit *e, size_t input, const kelp_shape *giv
                                   (long long)value->shape[0], parts->rank);
         return kelp_emit_cast(e, value, KELP_I64, out);
     }
-    if (given->rank != parts->rank)
+    if (caller_options->rank != parts->rank)
         return kelp_emit_fail(e, "%s has %d values, but the input has %d dimensions", what,
-                              given->rank, parts->rank);
-    return kelp_emit_i64s(e, given->d, (size_t)given->rank, out);
+                              caller_options->rank, parts->rank);
+    return kelp_emit_i64s(e, caller_options->d, (size_t)caller_options->rank, out);
 }
 
 /* Checks that the slice is within the input, as far as its dimensions are known, so that ONNX's
  * Slice gives the same result. */
 static kelp_status *check_inside(const kelp_emit *e, int32_t rank) {
     const kelp_layer_params *p = &e->layer->params;
+    KELP_ASSERT(rank == p->slice.start.rank && rank == p->slice.size.rank);
     for (int32_t i = 0; i < rank; i++) {
-        int64_t extent = e->inputs[0]->shape[i], start = p->slice.start.d[i],
-                size = p->slice.size.d[i], last = start + (size - 1) * p->slice.stride.d[i];
+        int64_t dim = e->inputs[0]->shape[i], start = p->slice.start.d[i],
+                size = p->slice.size.d[i], stride = p->slice.stride.d[i], end, last;
         if (size < 0)
             return kelp_emit_fail(e, "axis %d: the size must not be negative, found %lld", i,
                                   (long long)size);
-        if (extent < 0 || size == 0)
+        if (!kelp_i64_mul(size, stride, &end) || !kelp_i64_add(end, start, &end) ||
+            !kelp_i64_sub(end, stride, &last))
+            return kelp_emit_fail(e, "axis %d: start %lld, size %lld and stride %lld overflow", i,
+                                  (long long)start, (long long)size, (long long)stride);
+        if (dim < 0 || size == 0)
             continue;
-        if (start < 0 || start >= extent || last < 0 || last >= extent)
+        if (start < 0 || start >= dim || last < 0 || last >= dim)
             return kelp_emit_fail(
                 e, "axis %d has %lld elements, but the slice reaches from %lld to %lld", i,
-                (long long)extent, (long long)start, (long long)last);
+                (long long)dim, (long long)start, (long long)last);
     }
     return NULL;
 }
@@ -200,25 +208,25 @@ static kelp_status *at(kelp_emit *e, kelp_value *values, int32_t axis, kelp_valu
     return kelp_emit_2(e, KELP_OP(Gather), values, index, out);
 }
 
-/* Maps indices outside the input according to the mode. With KELP_SAMPLE_FILL, `*out_inside` tells
- * which are inside. */
-static kelp_status *bring_inside(kelp_emit *e, kelp_sample_mode mode, kelp_value *extent,
-                                 kelp_value **inout_index, kelp_value **out_inside) {
+/* Maps indices outside the input according to the mode. With KELP_SAMPLE_FILL, `*out_inside` is the
+ * mask of indices inside the input. */
+static kelp_status *map_index(kelp_emit *e, kelp_sample_mode mode, kelp_value *dim,
+                              kelp_value **inout_index, kelp_value **out_inside) {
     kelp_value *zero = NULL, *one = NULL, *two = NULL, *last = NULL, *index = *inout_index;
     KELP_TRY(kelp_emit_i64(e, 0, &zero));
     KELP_TRY(kelp_emit_i64(e, 1, &one));
-    KELP_TRY(kelp_emit_2(e, KELP_OP(Sub), extent, one, &last));
+    KELP_TRY(kelp_emit_2(e, KELP_OP(Sub), dim, one, &last));
     if (mode == KELP_SAMPLE_WRAP)
-        return kelp_emit_2(e, KELP_OP(Mod), index, extent, inout_index);
+        return kelp_emit_2(e, KELP_OP(Mod), index, dim, inout_index);
     if (mode == KELP_SAMPLE_REFLECT) {
-        kelp_value *period = NULL, *back = NULL, *low = NULL;
+        kelp_value *period = NULL, *mirrored = NULL, *is_forward = NULL;
         KELP_TRY(kelp_emit_i64(e, 2, &two));
         KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), last, two, &period));
         KELP_TRY(kelp_emit_2(e, KELP_OP(Max), period, one, &period));
         KELP_TRY(kelp_emit_2(e, KELP_OP(Mod), index, period, &index));
-        KELP_TRY(kelp_emit_2(e, KELP_OP(Sub), period, index, &back));
-        KELP_TRY(kelp_emit_2(e, KELP_OP(LessOrEqual), index, last, &low));
-        return kelp_emit_3(e, KELP_OP(Where), low, index, back, inout_index);
+        KELP_TRY(kelp_emit_2(e, KELP_OP(Sub), period, index, &mirrored));
+        KELP_TRY(kelp_emit_2(e, KELP_OP(LessOrEqual), index, last, &is_forward));
+        return kelp_emit_3(e, KELP_OP(Where), is_forward, index, mirrored, inout_index);
     }
     kelp_value *inside = NULL;
     KELP_TRY(kelp_emit_2(e, KELP_OP(Max), index, zero, &inside));
@@ -231,21 +239,21 @@ static kelp_status *bring_inside(kelp_emit *e, kelp_sample_mode mode, kelp_value
 
 /* Slices one axis: maps start + i * stride into the input and gathers. */
 static kelp_status *slice_axis(kelp_emit *e, const slice_parts *parts, int32_t axis,
-                               kelp_value *extents, kelp_value *fill, kelp_value **inout) {
-    kelp_value *start = NULL, *size = NULL, *stride = NULL, *extent = NULL, *zero = NULL,
-               *one = NULL, *index = NULL, *inside = NULL;
+                               kelp_value *dims, kelp_value *fill, kelp_value **inout) {
+    kelp_value *start = NULL, *size = NULL, *stride = NULL, *dim = NULL, *zero = NULL, *one = NULL,
+               *index = NULL, *inside = NULL;
     kelp_node *node = NULL;
     KELP_TRY(at(e, parts->start, axis, &start));
     KELP_TRY(at(e, parts->size, axis, &size));
     KELP_TRY(at(e, parts->stride, axis, &stride));
-    KELP_TRY(at(e, extents, axis, &extent));
+    KELP_TRY(at(e, dims, axis, &dim));
     KELP_TRY(kelp_emit_i64(e, 0, &zero));
     KELP_TRY(kelp_emit_i64(e, 1, &one));
     KELP_TRY(kelp_emit_3(e, KELP_OP(Range), zero, size, one, &index));
     KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), index, stride, &index));
     KELP_TRY(kelp_emit_2(e, KELP_OP(Add), index, start, &index));
     if (e->layer->params.slice.mode != KELP_SAMPLE_STRICT)
-        KELP_TRY(bring_inside(e, e->layer->params.slice.mode, extent, &index, &inside));
+        KELP_TRY(map_index(e, e->layer->params.slice.mode, dim, &index, &inside));
     kelp_value *inputs[2] = {*inout, index};
     KELP_TRY(kelp_emit_node(e, KELP_OP(Gather), inputs, 2, inout, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", axis));
@@ -265,7 +273,7 @@ static kelp_status *slice_axis(kelp_emit *e, const slice_parts *parts, int32_t a
 kelp_status *kelp_emit_SLICE(kelp_emit *e) {
     const kelp_layer_params *p = &e->layer->params;
     slice_parts parts = {.rank = e->inputs[0]->rank};
-    kelp_value *y = e->inputs[0], *extents = NULL, *fill = e->inputs[4];
+    kelp_value *y = e->inputs[0], *dims = NULL, *fill = e->inputs[4];
     if (parts.rank < 0)
         return kelp_emit_fail(e, "the input's rank must be known");
     if ((unsigned)p->slice.mode > KELP_SAMPLE_REFLECT)
@@ -284,20 +292,19 @@ kelp_status *kelp_emit_SLICE(kelp_emit *e) {
     }
     if (p->slice.mode == KELP_SAMPLE_FILL && fill == NULL)
         KELP_TRY(kelp_emit_scalar(e, e->inputs[0]->dtype, 0, &fill));
-    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &extents));
+    KELP_TRY(kelp_emit_1(e, KELP_OP(Shape), e->inputs[0], &dims));
     for (int32_t i = 0; i < parts.rank; i++)
-        KELP_TRY(slice_axis(e, &parts, i, extents, fill, &y));
+        KELP_TRY(slice_axis(e, &parts, i, dims, fill, &y));
     kelp_emit_result(e, y);
     return NULL;
 }
 
 kelp_status *kelp_network_add_slice(kelp_network *network, kelp_net_tensor *input, kelp_shape start,
-                                    kelp_shape size, kelp_shape stride, const kelp_slice *given,
-                                    kelp_layer **out) {
+                                    kelp_shape size, kelp_shape stride,
+                                    const kelp_slice *caller_options, kelp_layer **out) {
     kelp_slice options = {.struct_size = 0};
-    if (given != NULL)
-        memcpy(&options, given,
-               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    if (caller_options != NULL)
+        memcpy(&options, caller_options, KELP_MIN(caller_options->struct_size, sizeof options));
     kelp_net_tensor *inputs[5] = {input, options.start, options.size, options.stride, options.fill};
     kelp_layer_params params = {.slice = {start, size, stride, options.mode}};
     return kelp_network_append(network, KELP_LAYER_SLICE, inputs, 5, 1, &params, NULL, out);
@@ -310,8 +317,8 @@ static kelp_status *permute(kelp_emit *e, const int64_t *perm, int32_t rank, kel
     return kelp_node_set_i64s(node, "perm", perm, (size_t)rank);
 }
 
-/* Gathers whole slices of `axis` per batch index: moves the axis to after the batch axes, applies
- * GatherND and moves the axes between back. */
+/* Gathers slices of `axis` for each batch index: transposes `axis` after the batch axes, applies
+ * GatherND and transposes the axes back. */
 static kelp_status *gather_batched(kelp_emit *e, int32_t axis, int32_t batch, kelp_value **out) {
     int32_t rank = e->inputs[0]->rank, indices_rank = e->inputs[1]->rank;
     int64_t perm[2 * KELP_MAX_RANK];
@@ -330,18 +337,18 @@ static kelp_status *gather_batched(kelp_emit *e, int32_t axis, int32_t batch, ke
     kelp_value *inputs[2] = {data, indices};
     KELP_TRY(kelp_emit_node(e, KELP_OP(GatherND), inputs, 2, out, &node));
     KELP_TRY(kelp_node_set_i64(node, "batch_dims", batch));
-    /* now [batch, rest of the indices, between, after] */
-    int32_t rest = indices_rank - batch, between = axis - batch, at_place = 0,
-            out_rank = rank - 1 + rest;
+    /* the result is [batch, other axes of the indices, axes axes_between, axes after] */
+    int32_t index_axes = indices_rank - batch, axes_between = axis - batch, next = 0,
+            out_rank = rank - 1 + index_axes;
     if (out_rank > KELP_MAX_RANK)
         return kelp_emit_fail(e, "the output would have %d dimensions", out_rank);
     for (int32_t i = 0; i < batch; i++)
-        perm[at_place++] = i;
-    for (int32_t i = 0; i < between; i++)
-        perm[at_place++] = batch + rest + i;
-    for (int32_t i = 0; i < rest; i++)
-        perm[at_place++] = batch + i;
-    for (int32_t i = at_place; i < out_rank; i++)
+        perm[next++] = i;
+    for (int32_t i = 0; i < axes_between; i++)
+        perm[next++] = batch + index_axes + i;
+    for (int32_t i = 0; i < index_axes; i++)
+        perm[next++] = batch + i;
+    for (int32_t i = next; i < out_rank; i++)
         perm[i] = i;
     return permute(e, perm, out_rank, out);
 }
@@ -458,12 +465,12 @@ kelp_status *kelp_network_add_non_zero(kelp_network *network, kelp_net_tensor *i
     return kelp_network_append(network, KELP_LAYER_NON_ZERO, &input, 1, 1, &params, NULL, out);
 }
 
-/* Transposes batch and time to the first two axes, which ONNX requires, and back. */
+/* Transposes batch and time to the first two axes, which ONNX requires, and mirrored. */
 kelp_status *kelp_emit_REVERSE_SEQUENCE(kelp_emit *e) {
     int32_t batch = e->layer->params.reverse_sequence.batch,
             sequence = e->layer->params.reverse_sequence.sequence, rank = e->inputs[0]->rank;
     kelp_value *inputs[2] = {e->inputs[0], e->inputs[1]}, *y = NULL;
-    int64_t there[KELP_MAX_RANK], back[KELP_MAX_RANK];
+    int64_t forward[KELP_MAX_RANK], mirrored[KELP_MAX_RANK];
     kelp_node *node = NULL;
     KELP_TRY(kelp_emit_check_rank(e, 0, 2, KELP_MAX_RANK));
     KELP_TRY(kelp_emit_check_axis(e, 0, batch));
@@ -475,20 +482,20 @@ kelp_status *kelp_emit_REVERSE_SEQUENCE(kelp_emit *e) {
     bool moves = batch > 1 || sequence > 1;
     if (moves && rank < 0)
         return kelp_emit_fail(e, "the input's rank must be known");
-    there[0] = batch;
-    there[1] = sequence;
+    forward[0] = batch;
+    forward[1] = sequence;
     for (int32_t i = 0, to = 2; moves && i < rank; i++)
         if (i != batch && i != sequence)
-            there[to++] = i;
+            forward[to++] = i;
     for (int32_t i = 0; moves && i < rank; i++)
-        back[there[i]] = i;
+        mirrored[forward[i]] = i;
     if (moves)
-        KELP_TRY(permute(e, there, rank, &inputs[0]));
+        KELP_TRY(permute(e, forward, rank, &inputs[0]));
     KELP_TRY(kelp_emit_node(e, KELP_OP(ReverseSequence), inputs, 2, &y, &node));
     KELP_TRY(kelp_node_set_i64(node, "batch_axis", moves ? 0 : batch));
     KELP_TRY(kelp_node_set_i64(node, "time_axis", moves ? 1 : sequence));
     if (moves)
-        KELP_TRY(permute(e, back, rank, &y));
+        KELP_TRY(permute(e, mirrored, rank, &y));
     kelp_emit_result(e, y);
     return NULL;
 }
@@ -504,14 +511,14 @@ kelp_status *kelp_network_add_reverse_sequence(kelp_network *network, kelp_net_t
 
 /* ---- fill ---- */
 /* Multiplies 0 … n-1 along `axis` by the step, broadcast over the axes after it. */
-static kelp_status *ramp(kelp_emit *e, kelp_value *shape, int32_t axis, int32_t rank,
-                         kelp_dtype dtype, kelp_value *step, kelp_value **inout_sum) {
-    kelp_value *extent = NULL, *zero = NULL, *one = NULL, *values = NULL, *column = NULL;
+static kelp_status *add_ramp(kelp_emit *e, kelp_value *shape, int32_t axis, int32_t rank,
+                             kelp_dtype dtype, kelp_value *step, kelp_value **inout_sum) {
+    kelp_value *dim = NULL, *zero = NULL, *one = NULL, *values = NULL, *column = NULL;
     int64_t dims[KELP_MAX_RANK];
-    KELP_TRY(at(e, shape, axis, &extent));
+    KELP_TRY(at(e, shape, axis, &dim));
     KELP_TRY(kelp_emit_i64(e, 0, &zero));
     KELP_TRY(kelp_emit_i64(e, 1, &one));
-    KELP_TRY(kelp_emit_3(e, KELP_OP(Range), zero, extent, one, &values));
+    KELP_TRY(kelp_emit_3(e, KELP_OP(Range), zero, dim, one, &values));
     KELP_TRY(kelp_emit_cast(e, values, dtype, &values));
     KELP_TRY(kelp_emit_2(e, KELP_OP(Mul), values, step, &values));
     dims[0] = -1;
@@ -537,7 +544,7 @@ static kelp_status *linspace(kelp_emit *e, kelp_value *shape, int32_t rank, kelp
             step = e->inputs[2];
         else
             KELP_TRY(at(e, e->inputs[2], i, &step));
-        KELP_TRY(ramp(e, shape, i, rank, options->dtype, step, &sum));
+        KELP_TRY(add_ramp(e, shape, i, rank, options->dtype, step, &sum));
     }
     return kelp_emit_2(e, KELP_OP(Expand), sum, shape, out);
 }
@@ -561,11 +568,13 @@ kelp_status *kelp_emit_FILL(kelp_emit *e) {
     int32_t rank = p->fill.dims.rank;
     if (shape != NULL) {
         KELP_TRY(kelp_emit_check_index(e, 0));
-        if (shape->rank != 1 || shape->shape[0] < 0)
-            return kelp_emit_fail(e, "the shape must be a vector of known length");
+        if (shape->rank != 1 || shape->shape[0] < 0 || shape->shape[0] > KELP_MAX_RANK)
+            return kelp_emit_fail(e, "the shape must be a vector of known length, at most %d",
+                                  KELP_MAX_RANK);
         rank = (int32_t)shape->shape[0];
         KELP_TRY(kelp_emit_cast(e, shape, KELP_I64, &shape));
     } else {
+        KELP_TRY(kelp_emit_check_shape(e, &p->fill.dims, "dims"));
         for (int32_t i = 0; i < rank; i++)
             if (p->fill.dims.d[i] < 0)
                 return kelp_emit_fail(e, "axis %d must not be negative, found %lld", i,
@@ -583,12 +592,11 @@ kelp_status *kelp_emit_FILL(kelp_emit *e) {
 }
 
 kelp_status *kelp_network_add_fill(kelp_network *network, kelp_shape dims, kelp_fill op,
-                                   const kelp_fill_options *given, kelp_layer **out) {
+                                   const kelp_fill_options *caller_options, kelp_layer **out) {
     kelp_layer_params params = {.fill = {.dims = dims, .op = op}};
     kelp_fill_options *options = &params.fill.options;
-    if (given != NULL)
-        memcpy(options, given,
-               given->struct_size < sizeof *options ? given->struct_size : sizeof *options);
+    if (caller_options != NULL)
+        memcpy(options, caller_options, KELP_MIN(caller_options->struct_size, sizeof *options));
     if (options->alpha == 0.0 && options->beta == 0.0)
         options->beta = 1.0;
     if (options->dtype == KELP_DTYPE_INVALID)
@@ -604,7 +612,7 @@ kelp_status *kelp_emit_ASSERTION(kelp_emit *e) {
     int64_t count = constant != NULL ? kelp_tensor_elements(constant) : 0;
     for (int64_t i = 0; i < count; i++)
         if (((const uint8_t *)constant->data)[i] == 0)
-            return kelp_emit_fail(e, "the assertion does not hold: %s", e->layer->params.message);
+            return kelp_emit_fail(e, "the assertion is false: %s", e->layer->params.message);
     return NULL; /* lowering adds the run-time check at the outputs of the network */
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution, pooling, local response normalization, padding, resizing and sampling. */
+#include "base/assert.h"
+#include "base/checked.h"
 #include "builder/emit.h"
 
 #include "operator/window.h"
@@ -7,9 +9,9 @@
 #include <string.h>
 
 /* ---- options ---- */
-static void take_options(kelp_window *to, const kelp_window *given, const kelp_shape *stride) {
-    if (given != NULL)
-        memcpy(to, given, given->struct_size < sizeof *to ? given->struct_size : sizeof *to);
+static void copy_options(kelp_window *to, const kelp_window *from, const kelp_shape *stride) {
+    if (from != NULL)
+        memcpy(to, from, KELP_MIN(from->struct_size, sizeof *to));
     for (int i = 0; i < 3; i++) {
         if (to->stride[i] == 0)
             to->stride[i] = stride != NULL && i < stride->rank ? stride->d[i] : 1;
@@ -44,10 +46,11 @@ static kelp_status *check_window(const kelp_emit *e) {
     return NULL;
 }
 
-/* Sets padding in the order of ONNX. Rounding up becomes more padding at the end. */
+/* Sets padding in ONNX order. With `round_up_as_padding`, rounding up adds padding at the end. */
 static kelp_status *set_padding(kelp_emit *e, kelp_node *node, bool round_up_as_padding) {
     const kelp_window_params *p = &e->layer->params.window;
     int32_t spatial = p->window.rank;
+    KELP_ASSERT(spatial >= 2 && spatial <= 3); /* check_window checked it */
     int64_t pads[6];
     if (p->options.padding_mode == KELP_PADDING_SAME_UPPER)
         return kelp_node_set_string(node, "auto_pad", "SAME_UPPER");
@@ -72,12 +75,13 @@ static kelp_status *set_padding(kelp_emit *e, kelp_node *node, bool round_up_as_
     return kelp_node_set_i64s(node, "pads", pads, 2 * (size_t)spatial);
 }
 
-static kelp_status *set_window(kelp_emit *e, kelp_node *node, bool dilates) {
+static kelp_status *set_window(kelp_emit *e, kelp_node *node, bool has_dilation) {
     const kelp_window_params *p = &e->layer->params.window;
     size_t spatial = (size_t)p->window.rank;
     KELP_TRY(kelp_node_set_i64s(node, "kernel_shape", p->window.d, spatial));
     KELP_TRY(kelp_node_set_i64s(node, "strides", p->options.stride, spatial));
-    return dilates ? kelp_node_set_i64s(node, "dilations", p->options.dilation, spatial) : NULL;
+    return has_dilation ? kelp_node_set_i64s(node, "dilations", p->options.dilation, spatial)
+                        : NULL;
 }
 
 /* ---- convolution ---- */
@@ -134,7 +138,7 @@ static kelp_status *add_convolution(kelp_network *network, kelp_layer_type type,
                                     const kelp_window *options, kelp_layer **out) {
     kelp_layer_params params = {
         .window = {.window = kernel_dims, .maps = output_maps, .kernel = kernel, .bias = bias}};
-    take_options(&params.window.options, options, NULL);
+    copy_options(&params.window.options, options, NULL);
     kelp_net_tensor *inputs[3] = {input, params.window.options.kernel, params.window.options.bias};
     return kelp_network_append(network, type, inputs, 3, 1, &params, NULL, out);
 }
@@ -196,7 +200,7 @@ kelp_status *kelp_network_add_pooling(kelp_network *network, kelp_net_tensor *in
                                       kelp_pooling type, kelp_shape window_dims,
                                       const kelp_window *options, kelp_layer **out) {
     kelp_layer_params params = {.window = {.window = window_dims, .pooling = type}};
-    take_options(&params.window.options, options, &window_dims);
+    copy_options(&params.window.options, options, &window_dims);
     return kelp_network_append(network, KELP_LAYER_POOLING, &input, 1, 1, &params, NULL, out);
 }
 
@@ -237,13 +241,15 @@ kelp_status *kelp_emit_PADDING(kelp_emit *e) {
         return kelp_emit_fail(e, "padding needs two values before and two after, found %d and %d",
                               p->padding.pre.rank, p->padding.post.rank);
     for (int32_t i = 0; i < 2; i++) {
-        int64_t extent = e->inputs[0]->shape[rank - 2 + i];
+        int64_t dim = e->inputs[0]->shape[rank - 2 + i];
         pads[rank - 2 + i] = p->padding.pre.d[i];
         pads[2 * rank - 2 + i] = p->padding.post.d[i];
-        if (extent >= 0 && extent + p->padding.pre.d[i] + p->padding.post.d[i] < 0)
-            return kelp_emit_fail(e, "axis %d has %lld elements: cannot crop %lld and %lld",
-                                  rank - 2 + i, (long long)extent, (long long)-p->padding.pre.d[i],
-                                  (long long)-p->padding.post.d[i]);
+        int64_t padded;
+        if (!kelp_i64_add(p->padding.pre.d[i], p->padding.post.d[i], &padded) ||
+            !kelp_i64_add(padded, KELP_MAX(dim, 0), &padded) || (dim >= 0 && padded < 0))
+            return kelp_emit_fail(e, "axis %d has %lld elements: cannot pad by %lld and %lld",
+                                  rank - 2 + i, (long long)dim, (long long)p->padding.pre.d[i],
+                                  (long long)p->padding.post.d[i]);
     }
     KELP_TRY(kelp_emit_i64s(e, pads, 2 * (size_t)rank, &amounts));
     KELP_TRY(kelp_emit_2(e, KELP_OP(Pad), e->inputs[0], amounts, &y));
@@ -261,17 +267,22 @@ kelp_status *kelp_network_add_padding(kelp_network *network, kelp_net_tensor *in
 static kelp_status *resize_target(kelp_emit *e, const kelp_resize *options, kelp_value **out_scales,
                                   kelp_value **out_sizes) {
     const kelp_value *x = e->inputs[0];
-    int given = (options->dims.rank > 0) + (options->scale_count > 0) + (e->inputs[1] != NULL);
-    if (given != 1)
-        return kelp_emit_fail(e, "expected exactly one of dims, scales and shape, found %d", given);
+    int set_count = (options->dims.rank > 0) + (options->scale_count > 0) + (e->inputs[1] != NULL);
+    if (set_count != 1)
+        return kelp_emit_fail(e, "expected exactly one of dims, scales and shape, found %d",
+                              set_count);
     if (e->inputs[1] != NULL) {
         *out_sizes = e->inputs[1];
         return kelp_emit_check_dtype(e, 1, KELP_I64);
     }
-    int32_t count = options->dims.rank > 0 ? options->dims.rank : (int32_t)options->scale_count;
+    if (options->scale_count > KELP_MAX_RANK)
+        return kelp_emit_fail(e, "expected at most %d scales, found %u", KELP_MAX_RANK,
+                              options->scale_count);
+    int32_t count = options->dims.rank != 0 ? options->dims.rank : (int32_t)options->scale_count;
+    KELP_TRY(kelp_emit_check_shape(e, &options->dims, "dims"));
     if (x->rank >= 0 && x->rank != count)
-        return kelp_emit_fail(e, "the input has %d dimensions, but %d values are given", x->rank,
-                              count);
+        return kelp_emit_fail(e, "the input has %d dimensions, but the options have %d values",
+                              x->rank, count);
     if (options->dims.rank > 0)
         return kelp_emit_i64s(e, options->dims.d, (size_t)count, out_sizes);
     kelp_weights scales = {KELP_F32, options->scales, count, NULL};
@@ -310,8 +321,7 @@ kelp_status *kelp_network_add_resize(kelp_network *network, kelp_net_tensor *inp
                                      const kelp_resize *options, kelp_layer **out) {
     kelp_layer_params params = {.resize = {.struct_size = 0}};
     if (options != NULL)
-        memcpy(&params.resize, options,
-               options->struct_size < sizeof *options ? options->struct_size : sizeof *options);
+        memcpy(&params.resize, options, KELP_MIN(options->struct_size, sizeof *options));
     kelp_net_tensor *inputs[2] = {input, params.resize.shape};
     return kelp_network_append(network, KELP_LAYER_RESIZE, inputs, 2, 1, &params, NULL, out);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lowers a network to a graph. Layers are emitted in the order in which they were added, each into
- * the block of its region; a tensor that is needed earlier is emitted on demand. A loop becomes a
- * Loop and a conditional an If when the first of its outputs is emitted.
+ * the block of its region; a tensor that is needed earlier is emitted on demand. The first output
+ * of a loop emits the Loop node, and the first output of a conditional the If node.
  */
 #include "builder/emit.h"
 #include "graph/load.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 
 #include <string.h>
 
@@ -52,6 +53,7 @@ static void set_type(kelp_value *value, const kelp_value *draft) {
 static kelp_status *emit_tensor(lowering *l, const scope *s, const kelp_net_tensor *tensor,
                                 kelp_value **out) {
     const scope *home = NULL;
+    KELP_ASSERT(tensor->id < l->network->tensor_count);
     for (const scope *at = s; at != NULL; at = at->parent) {
         if (at->values[tensor->id] != NULL) {
             *out = at->values[tensor->id];
@@ -66,9 +68,10 @@ static kelp_status *emit_tensor(lowering *l, const scope *s, const kelp_net_tens
                                 tensor->name);
     if (++l->depth > LOWER_MAX_DEPTH)
         return kelp_layer_error(tensor->producer,
-                                "layers depend on each other in a cycle, or more than %d deep",
+                                "layers form a cycle, or a chain of more than %d layers",
                                 LOWER_MAX_DEPTH);
     KELP_TRY(emit_layer(l, home, tensor->producer));
+    KELP_ASSERT(l->depth > 0);
     l->depth--;
     *out = home->values[tensor->id];
     return *out != NULL
@@ -91,6 +94,7 @@ static kelp_status *emit_layer(lowering *l, const scope *s, const kelp_layer *la
         if (layer->inputs[i] != NULL)
             KELP_TRY(emit_tensor(l, s, layer->inputs[i], &e.inputs[i]));
     KELP_TRY(kelp_emit_table[layer->type](&e));
+    KELP_ASSERT(e.output_count == layer->output_count); /* as in the draft */
     for (uint32_t i = 0; i < e.output_count; i++) {
         set_type(e.outputs[i], layer->outputs[i]->draft);
         s->values[layer->outputs[i]->id] = e.outputs[i];
@@ -163,7 +167,7 @@ typedef struct loop_parts {
     size_t recurrence_count, stacked_count;
 } loop_parts;
 
-static kelp_status *take_apart(const kelp_loop *loop, loop_parts *out) {
+static kelp_status *collect_parts(const kelp_loop *loop, loop_parts *out) {
     for (const kelp_layer *layer = loop->first; layer != NULL; layer = layer->next_in_region) {
         bool is_stacked = layer->type == KELP_LAYER_LOOP_OUTPUT &&
                           layer->params.loop_output.kind != KELP_LOOP_LAST_VALUE;
@@ -171,11 +175,11 @@ static kelp_status *take_apart(const kelp_loop *loop, loop_parts *out) {
             if (layer->inputs[1] == NULL)
                 return kelp_layer_error(layer, "the recurrence has no next value");
             if (out->recurrence_count == 64)
-                return kelp_layer_error(layer, "a loop has at most 64 recurrences");
+                return kelp_layer_error(layer, "too many recurrences: a loop has at most 64");
             out->recurrences[out->recurrence_count++] = layer;
         } else if (is_stacked) {
             if (out->stacked_count == 64)
-                return kelp_layer_error(layer, "a loop has at most 64 outputs");
+                return kelp_layer_error(layer, "too many outputs: a loop has at most 64");
             out->stacked[out->stacked_count++] = layer;
         }
     }
@@ -185,17 +189,17 @@ static kelp_status *take_apart(const kelp_loop *loop, loop_parts *out) {
     return NULL;
 }
 
-/* Emits slice `turn` of the tensor that is iterated over. */
+/* Emits slice `iteration` of the iterator's tensor. */
 static kelp_status *emit_iterator(lowering *l, const scope *body, const kelp_layer *layer,
-                                  kelp_value *turn, kelp_value **out) {
+                                  kelp_value *iteration, kelp_value **out) {
     kelp_emit e = {.block = body->block, .layer = layer};
-    kelp_value *inputs[2] = {NULL, turn};
+    kelp_value *inputs[2] = {NULL, iteration};
     kelp_node *node = NULL;
     KELP_TRY(emit_tensor(l, body->parent, layer->inputs[0], &inputs[0]));
     if (layer->params.iterator.reverse) { /* -1 is the last element */
         kelp_value *last = NULL;
         KELP_TRY(kelp_emit_i64(&e, -1, &last));
-        KELP_TRY(kelp_emit_2(&e, KELP_OP(Sub), last, turn, &inputs[1]));
+        KELP_TRY(kelp_emit_2(&e, KELP_OP(Sub), last, iteration, &inputs[1]));
     }
     KELP_TRY(kelp_emit_node(&e, KELP_OP(Gather), inputs, 2, out, &node));
     KELP_TRY(kelp_node_set_i64(node, "axis", layer->params.iterator.axis));
@@ -204,30 +208,29 @@ static kelp_status *emit_iterator(lowering *l, const scope *body, const kelp_lay
 }
 
 static kelp_status *bind_iterators(lowering *l, const scope *s, const kelp_loop *loop,
-                                   kelp_value *turn) {
+                                   kelp_value *iteration) {
     for (const kelp_layer *layer = loop->first; layer != NULL; layer = layer->next_in_region)
         if (layer->type == KELP_LAYER_ITERATOR)
-            KELP_TRY(emit_iterator(l, s, layer, turn, &s->values[layer->outputs[0]->id]));
+            KELP_TRY(emit_iterator(l, s, layer, iteration, &s->values[layer->outputs[0]->id]));
     return NULL;
 }
 
 /* Emits the condition for another iteration with these values of the recurrences, in the block of
  * `s`. */
-static kelp_status *emit_condition(lowering *l, const scope *s, const scope *around,
+static kelp_status *emit_condition(lowering *l, const scope *s, const scope *outer,
                                    const kelp_loop *loop, const loop_parts *parts,
-                                   kelp_value *const *recurrences, kelp_value *turn,
+                                   kelp_value *const *recurrences, kelp_value *iteration,
                                    kelp_value **out) {
     scope shadow;
     const kelp_layer *layer = loop->first;
     kelp_emit e = {.block = s->block, .layer = layer};
     if (loop->condition == NULL)
         return kelp_emit_scalar(&e, KELP_BOOL, 1, out);
-    KELP_TRY(
-        open_scope(l, around, loop->region.loop != NULL ? s->region : NULL, s->block, &shadow));
+    KELP_TRY(open_scope(l, outer, loop->region.loop != NULL ? s->region : NULL, s->block, &shadow));
     shadow.region = (kelp_region *)(uintptr_t)&loop->region;
     for (size_t i = 0; i < parts->recurrence_count; i++)
         shadow.values[parts->recurrences[i]->outputs[0]->id] = recurrences[i];
-    KELP_TRY(bind_iterators(l, &shadow, loop, turn));
+    KELP_TRY(bind_iterators(l, &shadow, loop, iteration));
     return emit_tensor(l, &shadow, loop->condition, out);
 }
 
@@ -252,27 +255,27 @@ static kelp_status *add_assertions(lowering *l, const scope *s, kelp_value **ino
 static kelp_status *emit_body(lowering *l, const scope *s, const kelp_loop *loop,
                               const loop_parts *parts, kelp_block *block) {
     scope body;
-    kelp_value *turn = NULL, *go_on = NULL, *next[64], *one = NULL, *following = NULL;
+    kelp_value *iteration = NULL, *proceed = NULL, *next[64], *one = NULL, *next_iteration = NULL;
     const kelp_layer *layer = loop->first;
     kelp_emit e = {.block = block, .layer = layer};
     KELP_TRY(open_scope(l, s, (kelp_region *)(uintptr_t)&loop->region, block, &body));
-    KELP_TRY(block_input(block, "iteration", KELP_I64, 0, &turn));
-    KELP_TRY(block_input(block, "condition", KELP_BOOL, 0, &go_on));
+    KELP_TRY(block_input(block, "iteration", KELP_I64, 0, &iteration));
+    KELP_TRY(block_input(block, "condition", KELP_BOOL, 0, &proceed));
     for (size_t i = 0; i < parts->recurrence_count; i++) {
         const kelp_net_tensor *tensor = parts->recurrences[i]->outputs[0];
         kelp_value *value = NULL;
         KELP_TRY(block_input(block, tensor->name, tensor->draft->dtype, -1, &value));
         body.values[tensor->id] = value;
     }
-    KELP_TRY(bind_iterators(l, &body, loop, turn));
+    KELP_TRY(bind_iterators(l, &body, loop, iteration));
     KELP_TRY(emit_region(l, &body));
     for (size_t i = 0; i < parts->recurrence_count; i++)
         KELP_TRY(emit_tensor(l, &body, parts->recurrences[i]->inputs[1], &next[i]));
     KELP_TRY(kelp_emit_i64(&e, 1, &one));
-    KELP_TRY(kelp_emit_2(&e, KELP_OP(Add), turn, one, &following));
-    KELP_TRY(emit_condition(l, &body, s, loop, parts, next, following, &go_on));
-    KELP_TRY(add_assertions(l, &body, &go_on));
-    KELP_TRY(block_output(&body, layer, go_on));
+    KELP_TRY(kelp_emit_2(&e, KELP_OP(Add), iteration, one, &next_iteration));
+    KELP_TRY(emit_condition(l, &body, s, loop, parts, next, next_iteration, &proceed));
+    KELP_TRY(add_assertions(l, &body, &proceed));
+    KELP_TRY(block_output(&body, layer, proceed));
     for (size_t i = 0; i < parts->recurrence_count; i++)
         KELP_TRY(block_output(&body, parts->recurrences[i], next[i]));
     for (size_t i = 0; i < parts->stacked_count; i++) {
@@ -287,22 +290,23 @@ static kelp_status *emit_body(lowering *l, const scope *s, const kelp_loop *loop
  * dimension of its outputs is known; for all others this is a view. */
 static kelp_status *restore_dims(kelp_emit *e, const kelp_value *draft, int32_t axis,
                                  kelp_value **inout) {
-    int64_t extents[KELP_MAX_RANK] = {0}; /* 0: copied from the input */
+    int64_t dims[KELP_MAX_RANK] = {0}; /* 0: copied from the input */
     kelp_value *shape = NULL;
     for (int32_t i = 0, to = 1; i < draft->rank; i++) {
         if (i != axis && draft->shape[i] <= 0)
             return NULL;
         if (i != axis)
-            extents[to++] = draft->shape[i];
+            dims[to++] = draft->shape[i];
     }
     if (draft->rank < 2)
         return NULL;
-    KELP_TRY(kelp_emit_i64s(e, extents, (size_t)draft->rank, &shape));
+    KELP_TRY(kelp_emit_i64s(e, dims, (size_t)draft->rank, &shape));
     return kelp_emit_2(e, KELP_OP(Reshape), *inout, shape, inout);
 }
 
-/* Moves the stacked axis, which ONNX puts first, to its place. */
-static kelp_status *place_stacked(const scope *s, const kelp_layer *layer, kelp_value *value) {
+/* Transposes the stacked axis from the first position, as in ONNX, to its position in the network.
+ */
+static kelp_status *reorder_stacked(const scope *s, const kelp_layer *layer, kelp_value *value) {
     kelp_emit e = {.block = s->block, .layer = layer};
     const kelp_value *draft = layer->outputs[0]->draft;
     kelp_node *node = NULL;
@@ -337,7 +341,8 @@ static kelp_status *emit_loop(lowering *l, const scope *s, const kelp_loop *loop
     kelp_block *block = NULL;
     kelp_node *node = NULL;
     kelp_emit e = {.block = s->block, .layer = loop->first};
-    KELP_TRY(take_apart(loop, &parts));
+    KELP_TRY(collect_parts(loop, &parts));
+    KELP_ASSERT(parts.recurrence_count + 2 <= 66 && loop->first != NULL);
     if (loop->trip_count != NULL) {
         KELP_TRY(emit_tensor(l, s, loop->trip_count, &inputs[0]));
         KELP_TRY(kelp_emit_cast(&e, inputs[0], KELP_I64, &inputs[0]));
@@ -363,13 +368,13 @@ static kelp_status *emit_loop(lowering *l, const scope *s, const kelp_loop *loop
             }
     }
     for (size_t i = 0; i < parts.stacked_count; i++)
-        KELP_TRY(place_stacked(s, parts.stacked[i], outputs[parts.recurrence_count + i]));
+        KELP_TRY(reorder_stacked(s, parts.stacked[i], outputs[parts.recurrence_count + i]));
     return NULL;
 }
 
 /* ---- conditionals ---- */
-/* Emits one branch: input 0 (then) or 1 (else) of every output. Layers that no output depends on
- * are left out. */
+/* Emits a branch: input 0 (then) or 1 (else) of each output. Omits layers that no output depends
+ * on. */
 static kelp_status *emit_branch(lowering *l, const scope *s, const kelp_conditional *conditional,
                                 uint32_t which, kelp_block *block) {
     scope branch;
@@ -418,9 +423,9 @@ static kelp_status *emit_conditional(lowering *l, const scope *s,
 }
 
 /* ---- the network ---- */
-static void place_all(const kelp_network *network) {
+static void place_layers(const kelp_network *network) {
     bool changed = true;
-    for (size_t turns = 0; changed && turns < 2 + network->region_count * 4u; turns++) {
+    for (size_t passes = 0; changed && passes < 2 + network->region_count * 4u; passes++) {
         changed = false;
         for (size_t i = 0; i < network->layer_count; i++)
             changed |= kelp_network_place(network->layers[i]);
@@ -456,7 +461,7 @@ static kelp_status *bind_inputs(lowering *l, const scope *s) {
     return NULL;
 }
 
-/* Rejects assertions inside conditionals: nothing tells which branch they belong to. */
+/* Rejects assertions inside conditionals, because their branch is unknown. */
 static kelp_status *check_assertions(const lowering *l) {
     for (size_t i = 0; i < l->network->layer_count; i++) {
         const kelp_layer *layer = l->network->layers[i];
@@ -486,7 +491,7 @@ static kelp_status *bind_outputs(lowering *l, const scope *s) {
         if (tensor->producer->region != NULL)
             return kelp_layer_error(tensor->producer,
                                     "output '%s' is produced inside a loop or conditional: mark an "
-                                    "output of that instead",
+                                    "output of the loop or conditional instead",
                                     tensor->name);
         KELP_TRY(emit_tensor(l, s, tensor, &value));
         if (value->is_input || value->is_output || value->constant != NULL)
@@ -517,7 +522,7 @@ static kelp_status *lower(lowering *l) {
         graph->info.ir_version = 12;
     }
     KELP_TRY(open_scope(l, NULL, NULL, graph->main, &main));
-    place_all(network);
+    place_layers(network);
     KELP_TRY(bind_inputs(l, &main));
     KELP_TRY(emit_region(l, &main));
     KELP_TRY(bind_outputs(l, &main));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements networks: layers, tensors, inputs and outputs. */
+#include "base/assert.h"
 #include "builder/emit.h"
 
 #include "base/alloc.h"
@@ -19,9 +20,9 @@ const char *kelp_layer_type_name(kelp_layer_type type) {
     return (unsigned)type < KELP_LAYER_TYPE_COUNT ? type_names[type] : "unknown";
 }
 
-/* ---- life ---- */
-kelp_status *kelp_network_make_room(kelp_network *network, void *inout_items, size_t count,
-                                    size_t *inout_capacity) {
+/* ---- lifetime ---- */
+kelp_status *kelp_network_reserve(kelp_network *network, void *inout_items, size_t count,
+                                  size_t *inout_capacity) {
     void **items = NULL;
     if (count < *inout_capacity)
         return NULL;
@@ -42,8 +43,8 @@ static kelp_status *new_tensor(kelp_network *network, kelp_layer *producer, uint
     kelp_net_tensor *tensor = KELP_ARENA_NEW(&network->arena, kelp_net_tensor);
     if (tensor == NULL)
         return kelp_status_oom();
-    KELP_TRY(kelp_network_make_room(network, &network->tensors, network->tensor_count,
-                                    &network->tensor_capacity));
+    KELP_TRY(kelp_network_reserve(network, &network->tensors, network->tensor_count,
+                                  &network->tensor_capacity));
     tensor->network = network;
     tensor->producer = producer;
     tensor->output_index = index;
@@ -52,6 +53,7 @@ static kelp_status *new_tensor(kelp_network *network, kelp_layer *producer, uint
     tensor->name = kelp_arena_printf(&network->arena, "tensor_%u", tensor->id);
     if (tensor->name == NULL)
         return kelp_status_oom();
+    KELP_ASSERT(network->tensor_count < network->tensor_capacity);
     network->tensors[network->tensor_count++] = tensor;
     *out = tensor;
     return NULL;
@@ -62,8 +64,8 @@ static kelp_status *new_layer(kelp_network *network, kelp_layer_type type, size_
     kelp_layer *layer = KELP_ARENA_NEW(&network->arena, kelp_layer);
     if (layer == NULL)
         return kelp_status_oom();
-    KELP_TRY(kelp_network_make_room(network, &network->layers, network->layer_count,
-                                    &network->layer_capacity));
+    KELP_TRY(kelp_network_reserve(network, &network->layers, network->layer_count,
+                                  &network->layer_capacity));
     layer->network = network;
     layer->type = type;
     layer->index = (uint32_t)network->layer_count;
@@ -76,8 +78,8 @@ static kelp_status *new_layer(kelp_network *network, kelp_layer_type type, size_
     return NULL;
 }
 
-/* Makes the inputs and outputs of a parsed model those of the network. */
-static kelp_status *take_parsed(kelp_network *network) {
+/* Adds the inputs and outputs of a parsed model to the network. */
+static kelp_status *add_parsed(kelp_network *network) {
     const kelp_block *main = network->draft->main;
     kelp_layer *layer = NULL;
     KELP_TRY(new_layer(network, KELP_LAYER_PARSED, 0, &layer));
@@ -95,12 +97,12 @@ static kelp_status *take_parsed(kelp_network *network) {
         tensor->name = value->name;
         layer->outputs[layer->output_count++] = tensor;
         if (is_input) {
-            KELP_TRY(kelp_network_make_room(network, &network->inputs, network->input_count,
-                                            &network->input_capacity));
+            KELP_TRY(kelp_network_reserve(network, &network->inputs, network->input_count,
+                                          &network->input_capacity));
             network->inputs[network->input_count++] = tensor;
         } else {
-            KELP_TRY(kelp_network_make_room(network, &network->outputs, network->output_count,
-                                            &network->output_capacity));
+            KELP_TRY(kelp_network_reserve(network, &network->outputs, network->output_count,
+                                          &network->output_capacity));
             network->outputs[network->output_count++] = tensor;
             tensor->is_output = true;
         }
@@ -114,7 +116,7 @@ static kelp_status *fill_network(kelp_network *network, kelp_graph *parsed) {
         network->parsed = kelp_graph_retain(parsed);
         KELP_TRY(kelp_graph_clone_for_engine(parsed, &network->draft));
         KELP_TRY(kelp_block_infer(network->draft->main));
-        return take_parsed(network);
+        return add_parsed(network);
     }
     KELP_TRY(kelp_graph_new(network->allocator, &network->draft));
     network->draft->info.label = "network";
@@ -209,7 +211,7 @@ kelp_status *kelp_layer_error(const kelp_layer *layer, const char *format, ...) 
     return status;
 }
 
-/* ---- adding ---- */
+/* ---- layers and inputs ---- */
 static kelp_status *check_inputs(const kelp_layer *layer, size_t required) {
     for (uint32_t i = 0; i < required; i++)
         if (layer->inputs[i] == NULL)
@@ -219,6 +221,14 @@ static kelp_status *check_inputs(const kelp_layer *layer, size_t required) {
             return kelp_layer_error(layer, "input %u, '%s', belongs to another network", i,
                                     layer->inputs[i]->name);
     return NULL;
+}
+
+kelp_status *kelp_network_check_out(const kelp_network *network, const void *out) {
+    return out != NULL
+               ? NULL
+               : KELP_ERROR(KELP_INVALID_ARGUMENT,
+                            "cannot add to network '%s': 'out' is NULL, expected an address",
+                            network->name);
 }
 
 static kelp_status *emit_draft(kelp_layer *layer, kelp_emit *e) {
@@ -232,6 +242,7 @@ static kelp_status *emit_draft(kelp_layer *layer, kelp_emit *e) {
         e->inputs[i] = layer->inputs[i] != NULL ? layer->inputs[i]->draft : NULL;
     size_t first = e->block->node_count;
     KELP_TRY(kelp_emit_table[layer->type](e));
+    KELP_ASSERT(e->block->node_count >= first);
     kelp_status *status = kelp_block_infer_from(e->block, first);
     if (kelp_status_code(status) == KELP_RESOURCE_EXHAUSTED)
         return status;
@@ -244,7 +255,7 @@ static kelp_status *emit_draft(kelp_layer *layer, kelp_emit *e) {
     return NULL;
 }
 
-static kelp_status *make_outputs(kelp_layer *layer, const kelp_emit *e) {
+static kelp_status *create_outputs(kelp_layer *layer, const kelp_emit *e) {
     kelp_network *network = layer->network;
     layer->outputs = KELP_ARENA_ARRAY(&network->arena, e->output_count + 1, kelp_net_tensor *);
     if (layer->outputs == NULL)
@@ -260,6 +271,8 @@ kelp_status *kelp_network_append(kelp_network *network, kelp_layer_type type,
                                  size_t required, const kelp_layer_params *params,
                                  kelp_region *boundary, kelp_layer **out) {
     kelp_layer *layer = NULL;
+    KELP_ASSERT((unsigned)type < KELP_LAYER_TYPE_COUNT && kelp_emit_table[type] != NULL);
+    KELP_ASSERT(required <= input_count);
     kelp_emit e = {0};
     kelp_block *block = network->draft->main;
     size_t nodes = block->node_count, values = block->value_count, tensors = network->tensor_count;
@@ -272,7 +285,7 @@ kelp_status *kelp_network_append(kelp_network *network, kelp_layer_type type,
     if (status == NULL)
         status = emit_draft(layer, &e);
     if (status == NULL)
-        status = make_outputs(layer, &e);
+        status = create_outputs(layer, &e);
     if (status != NULL) {
         block->node_count = nodes;
         block->value_count = values;
@@ -280,6 +293,7 @@ kelp_status *kelp_network_append(kelp_network *network, kelp_layer_type type,
         return status;
     }
     kelp_network_place(layer);
+    KELP_ASSERT(network->layer_count < network->layer_capacity);
     network->layers[network->layer_count++] = layer;
     if (out != NULL)
         *out = layer;
@@ -297,14 +311,15 @@ kelp_status *kelp_network_add_input(kelp_network *network, const char *name, kel
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "input '%s': expected a type and 0 to %d dimensions, found %s and %d",
                           name ? name : "", KELP_MAX_RANK, kelp_dtype_name(dtype), dims.rank);
+    KELP_TRY(kelp_network_check_out(network, out));
     KELP_TRY(copy_name(network, name, &owned));
     for (size_t i = 0; i < network->tensor_count; i++)
         if (strcmp(network->tensors[i]->name, name) == 0)
             return KELP_ERROR(KELP_ALREADY_EXISTS, "network '%s' already has a tensor '%s'",
                               network->name, name);
     KELP_TRY(new_layer(network, KELP_LAYER_INPUT, 0, &layer));
-    KELP_TRY(kelp_network_make_room(network, &network->inputs, network->input_count,
-                                    &network->input_capacity));
+    KELP_TRY(kelp_network_reserve(network, &network->inputs, network->input_count,
+                                  &network->input_capacity));
     layer->outputs = KELP_ARENA_ARRAY(&network->arena, 1, kelp_net_tensor *);
     if (layer->outputs == NULL)
         return kelp_status_oom();
@@ -333,11 +348,11 @@ kelp_status *kelp_network_mark_output(kelp_network *network, kelp_net_tensor *te
         return NULL;
     if (tensor->producer->region != NULL)
         return kelp_layer_error(tensor->producer,
-                                "'%s' is produced inside a loop or conditional: add an output of "
-                                "that and mark it instead",
+                                "'%s' is produced inside a loop or conditional: mark an output of "
+                                "the loop or conditional instead",
                                 tensor->name);
-    KELP_TRY(kelp_network_make_room(network, &network->outputs, network->output_count,
-                                    &network->output_capacity));
+    KELP_TRY(kelp_network_reserve(network, &network->outputs, network->output_count,
+                                  &network->output_capacity));
     network->outputs[network->output_count++] = tensor;
     tensor->is_output = true;
     return NULL;
@@ -359,13 +374,13 @@ kelp_status *kelp_network_unmark_output(kelp_network *network, kelp_net_tensor *
 kelp_status *kelp_network_mark_refittable(kelp_network *network, const char *weights_name) {
     const char *owned = NULL;
     KELP_TRY(copy_name(network, weights_name, &owned));
-    KELP_TRY(kelp_network_make_room(network, &network->refittable, network->refittable_count,
-                                    &network->refittable_capacity));
+    KELP_TRY(kelp_network_reserve(network, &network->refittable, network->refittable_count,
+                                  &network->refittable_capacity));
     network->refittable[network->refittable_count++] = owned;
     return NULL;
 }
 
-/* ---- readers ---- */
+/* ---- queries ---- */
 size_t kelp_network_layer_count(const kelp_network *network) {
     return network->layer_count;
 }

@@ -51,7 +51,7 @@ typedef struct kelp_window_params {
     kelp_pooling pooling;
 } kelp_window_params;
 
-/* Parameters of a layer. Tensors in options are inputs of the layer, in the order given for each
+/* Parameters of a layer. Tensors in options are inputs of the layer, in the order listed for each
  * member. */
 typedef union kelp_layer_params {
     struct {
@@ -85,7 +85,7 @@ typedef union kelp_layer_params {
         kelp_sample_mode outside;
     } grid_sample;
     kelp_shuffle shuffle; /* inputs: input, shape */
-    int32_t axis;         /* concatenation, one hot, cumulative (see flags), dequantize … */
+    int32_t axis;         /* concatenation, one hot */
     struct {
         kelp_shape start, size, stride;
         kelp_sample_mode mode;
@@ -193,7 +193,7 @@ struct kelp_network {
     _Atomic uint32_t references;
     kelp_builder *builder;
     kelp_allocator allocator;
-    kelp_arena arena; /* memory of everything below */
+    kelp_arena arena; /* owns the following strings, arrays, layers and tensors */
     const char *name;
     kelp_layer **layers;
     size_t layer_count, layer_capacity;
@@ -211,12 +211,16 @@ struct kelp_network {
     kelp_graph *draft; /* all layers in one block, for types and shapes */
 };
 
-/* ---- making networks ---- */
+/* ---- construction of networks ---- */
+/* Creates a network, empty or from a parsed model. */
 kelp_status *kelp_network_new(kelp_builder *builder, kelp_allocator allocator, kelp_graph *parsed,
                               kelp_network **out) KELP_MUST_USE;
-/* Makes room for another pointer after `count` in an arena array. */
-kelp_status *kelp_network_make_room(kelp_network *network, void *inout_items, size_t count,
-                                    size_t *inout_capacity) KELP_MUST_USE;
+/* Grows an arena array of pointers for another pointer after `count`. */
+kelp_status *kelp_network_reserve(kelp_network *network, void *inout_items, size_t count,
+                                  size_t *inout_capacity) KELP_MUST_USE;
+
+/* Fails with INVALID_ARGUMENT if a required `out` is NULL. */
+kelp_status *kelp_network_check_out(const kelp_network *network, const void *out) KELP_MUST_USE;
 
 /* Appends a layer: emits it into the draft, infers types and creates its output tensors. The first
  * `required` of `inputs` must not be NULL. The network is unchanged on failure. */

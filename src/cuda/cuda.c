@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver's functions by name, and its errors in words. */
+/* Loads the CUDA driver's functions by name, and describes its errors. */
 #include <kelp/cuda.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/dl.h"
 
@@ -12,7 +13,7 @@
 
 _Static_assert(sizeof(void *) == sizeof(uint64_t), "a CUdeviceptr is an unsigned long long");
 
-#define MOST_DEVICES 64
+#define MAX_DEVICES 64
 #define OUT_OF_MEMORY 2
 #define NO_DEVICE 100
 #define STREAM_NON_BLOCKING 1u
@@ -20,8 +21,8 @@ _Static_assert(sizeof(void *) == sizeof(uint64_t), "a CUdeviceptr is an unsigned
 #define COMPUTE_MAJOR 75 /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
 #define COMPUTE_MINOR 76
 
-/* X(field, symbol, parameters): all answer with a CUresult. A CUdeviceptr has 64 bits, as pointers
- * have here, and is passed like them. */
+/* X(field, symbol, parameters): all functions return a CUresult. A CUdeviceptr has 64 bits like a
+ * pointer, and is passed as one. */
 #define DRIVER(X)                                                                              \
     X(init, "cuInit", (unsigned flags))                                                        \
     X(driver_version, "cuDriverGetVersion", (int *out))                                        \
@@ -62,16 +63,16 @@ _Static_assert(sizeof(void *) == sizeof(uint64_t), "a CUdeviceptr is an unsigned
 
 struct kelp_cuda {
     kelp_allocator allocator;
-    kelp_dl dl; /* stays loaded: TensorRT uses it as well */
+    kelp_dl dl; /* stays loaded: TensorRT also uses it */
     int version, count;
     pthread_mutex_t lock;
-    void *contexts[MOST_DEVICES]; /* retained; NULL until used */
+    void *contexts[MAX_DEVICES]; /* retained; NULL until used */
 #define X(field, symbol, parameters) int(*field) parameters;
     DRIVER(X)
 #undef X
 };
 
-/* Failures are told by the driver's own names, not by those of the fields. */
+/* The driver's names of the functions, for error messages. */
 static const struct {
 #define X(field, symbol, parameters) const char *field;
     DRIVER(X)
@@ -86,11 +87,12 @@ static kelp_status *failed(const kelp_cuda *cuda, int code, const char *call) {
     const char *name = NULL, *words = NULL;
     if (code == 0)
         return NULL;
-    (void)cuda->error_name(code, &name); /* no name: the number alone */
+    (void)cuda->error_name(code, &name); /* on failure, the message has the number only */
     (void)cuda->error_string(code, &words);
     return KELP_ERROR(code == OUT_OF_MEMORY ? KELP_RESOURCE_EXHAUSTED : KELP_UNAVAILABLE,
-                      "CUDA: %s failed: %s (%d, %s)", call, words != NULL ? words : "no words",
-                      code, name != NULL ? name : "unknown");
+                      "CUDA: %s failed: %s (%d, %s)", call,
+                      words != NULL ? words : "no description", code,
+                      name != NULL ? name : "unknown");
 }
 #define CUDA_STATUS(cuda, field, ...) failed((cuda), (cuda)->field(__VA_ARGS__), symbols.field)
 
@@ -107,22 +109,20 @@ static kelp_status *load(kelp_cuda *cuda) {
     path = path != NULL && *path != '\0' ? path : "libcuda.so.1";
     kelp_status *status = kelp_dl_open(path, &cuda->dl);
     if (status != NULL) {
-        kelp_status *told =
+        kelp_status *unavailable =
             KELP_ERROR(KELP_UNAVAILABLE,
-                       "there is no NVIDIA driver, which running on a GPU needs (install the one "
-                       "for your GPU; building ahead of time needs none): %s",
+                       "there is no NVIDIA driver, which is required to run on a GPU (install the "
+                       "driver for your GPU; building ahead of time does not require it): %s",
                        kelp_status_message(status));
         kelp_status_free(status);
-        return told;
+        return unavailable;
     }
     for (size_t i = 0; i < KELP_COUNT(functions); i++) {
         void *address = kelp_dl_symbol(&cuda->dl, functions[i].symbol);
         if (address == NULL)
-            return KELP_ERROR(
-                KELP_UNAVAILABLE,
-                "NVIDIA's driver '%s' has no %s: it is too old, CUDA 11.4 or newer is "
-                "needed",
-                path, functions[i].symbol);
+            return KELP_ERROR(KELP_UNAVAILABLE,
+                              "NVIDIA's driver '%s' lacks %s: expected CUDA 11.4 or newer", path,
+                              functions[i].symbol);
         memcpy((char *)cuda + functions[i].offset, &address, sizeof address);
     }
     return NULL;
@@ -130,7 +130,7 @@ static kelp_status *load(kelp_cuda *cuda) {
 
 static kelp_status *start(kelp_cuda *cuda) {
     KELP_TRY(load(cuda));
-    (void)cuda->driver_version(&cuda->version); /* 0 when it does not know */
+    (void)cuda->driver_version(&cuda->version); /* 0 if unknown */
     const char *call = symbols.init;
     int code = cuda->init(0);
     if (code == 0) {
@@ -164,10 +164,10 @@ kelp_status *kelp_cuda_open(kelp_allocator allocator, kelp_cuda **out) {
 void kelp_cuda_destroy(kelp_cuda *cuda) {
     if (cuda == NULL)
         return;
-    for (int i = 0; i < MOST_DEVICES; i++) {
+    for (int i = 0; i < MAX_DEVICES; i++) {
         int device = 0;
         if (cuda->contexts[i] != NULL && cuda->device_get(&device, i) == 0)
-            (void)cuda->context_release(device); /* nothing can be done about it here */
+            (void)cuda->context_release(device); /* a failure has no consequence here */
     }
     pthread_mutex_destroy(&cuda->lock);
     kelp_free(cuda->allocator, cuda, sizeof *cuda);
@@ -183,10 +183,10 @@ int kelp_cuda_device_count(const kelp_cuda *cuda) {
 }
 
 static kelp_status *check_device(const kelp_cuda *cuda, int device) {
-    if (device >= 0 && device < cuda->count && device < MOST_DEVICES)
+    if (device >= 0 && device < cuda->count && device < MAX_DEVICES)
         return NULL;
-    return KELP_ERROR(KELP_OUT_OF_RANGE, "there is no GPU %d, only 0 to %d", device,
-                      cuda->count - 1);
+    return KELP_ERROR(KELP_OUT_OF_RANGE, "there is no GPU %d: expected 0 to %d", device,
+                      KELP_MIN(cuda->count, MAX_DEVICES) - 1);
 }
 
 kelp_status *kelp_cuda_describe(const kelp_cuda *cuda, int device, kelp_cuda_device *out) {
@@ -203,6 +203,7 @@ kelp_status *kelp_cuda_describe(const kelp_cuda *cuda, int device, kelp_cuda_dev
 
 static kelp_status *retain_context(kelp_cuda *cuda, int device, void **out) {
     kelp_status *status = NULL;
+    KELP_ASSERT(device >= 0 && device < MAX_DEVICES);
     pthread_mutex_lock(&cuda->lock);
     if (cuda->contexts[device] == NULL) {
         int handle = 0;
@@ -212,6 +213,7 @@ static kelp_status *retain_context(kelp_cuda *cuda, int device, void **out) {
                             symbols.context_retain);
     }
     *out = cuda->contexts[device];
+    KELP_ASSERT(status != NULL || *out != NULL);
     pthread_mutex_unlock(&cuda->lock);
     return status;
 }
@@ -292,7 +294,7 @@ kelp_status *kelp_cuda_stream_wait(const kelp_cuda *cuda, void *stream) {
 
 void kelp_cuda_stream_destroy(const kelp_cuda *cuda, void *stream) {
     if (stream != NULL)
-        (void)cuda->stream_destroy(stream); /* fails only after an earlier failure, told then */
+        (void)cuda->stream_destroy(stream); /* fails only after an earlier, reported failure */
 }
 
 kelp_status *kelp_cuda_event_create(const kelp_cuda *cuda, void **out) {
@@ -319,7 +321,7 @@ kelp_status *kelp_cuda_event_elapsed(const kelp_cuda *cuda, void *begin, void *e
 
 void kelp_cuda_event_destroy(const kelp_cuda *cuda, void *event) {
     if (event != NULL)
-        (void)cuda->event_destroy(event); /* as for streams */
+        (void)cuda->event_destroy(event); /* see kelp_cuda_stream_destroy */
 }
 
 /* ---- graphs ---- */
@@ -334,7 +336,7 @@ kelp_status *kelp_cuda_capture_end(const kelp_cuda *cuda, void *stream, void **o
     if (status == NULL)
         status = failed(cuda, cuda->graph_instantiate(out, graph, 0), "cuGraphInstantiate");
     if (graph != NULL)
-        (void)cuda->graph_destroy(graph); /* the instance has all of it */
+        (void)cuda->graph_destroy(graph); /* the instance is a copy */
     return status;
 }
 
@@ -344,5 +346,5 @@ kelp_status *kelp_cuda_graph_launch(const kelp_cuda *cuda, void *graph, void *st
 
 void kelp_cuda_graph_destroy(const kelp_cuda *cuda, void *graph) {
     if (graph != NULL)
-        (void)cuda->graph_exec_destroy(graph); /* as for streams */
+        (void)cuda->graph_exec_destroy(graph); /* see kelp_cuda_stream_destroy */
 }

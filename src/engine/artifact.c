@@ -18,7 +18,8 @@ kelp_status *kelp_artifact_load_graph(kelp_runtime *runtime, const kelp_artifact
     return status;
 }
 
-/* A file named .plan is loaded as an engine image, so that its errors are told. */
+/* Returns true for an engine image, and for files named .plan, so that their errors are reported.
+ */
 static bool is_plan(const kelp_runtime *runtime, const kelp_artifact *artifact) {
     size_t length = artifact->data == NULL ? strlen(artifact->path) : 0;
     if (length > 5 && strcmp(artifact->path + length - 5, ".plan") == 0)

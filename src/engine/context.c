@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts: checks that hold for every provider, and dispatch to the provider's table. One thread
- * at a time.
+ * Contexts: checks that apply to all providers, and dispatch to the provider's table. One thread at
+ * a time.
  */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 static kelp_status *open_context(kelp_context *context) {
     const kelp_engine *engine = context->engine;
     size_t inputs = engine->input_count, outputs = engine->output_count;
@@ -115,18 +115,17 @@ kelp_status *kelp_context_set_output_device(kelp_context *context, size_t index,
         return context->vtbl->set_output_device(context->self, index, device);
     if (device.device_type == kDLCPU)
         return NULL;
-    return KELP_ERROR(
-        KELP_INVALID_ARGUMENT,
-        "output '%s' of an engine of provider '%s' can only lie in host memory: found "
-        "device %d of type %d",
-        engine->outputs[index].name, engine->provider, (int)device.device_id,
-        (int)device.device_type);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "output '%s' must be in host memory for an engine of provider '%s': found "
+                      "device %d of type %d",
+                      engine->outputs[index].name, engine->provider, (int)device.device_id,
+                      (int)device.device_type);
 }
 
 kelp_status *kelp_context_set_workspace(kelp_context *context, void *data, size_t size_bytes) {
     return context->vtbl->set_workspace != NULL
                ? context->vtbl->set_workspace(context->self, data, size_bytes)
-               : kelp_engine_lacks(context->engine, "workspace of the caller's");
+               : kelp_engine_lacks(context->engine, "workspaces that the caller allocates");
 }
 
 kelp_status *kelp_context_set_profile(kelp_context *context, size_t profile) {
@@ -140,7 +139,8 @@ kelp_status *kelp_context_set_profile(kelp_context *context, size_t profile) {
     KELP_ASSERT(engine->profile_count > 0);
     context->profile = profile;
     memset(context->bound, 0, engine->input_count * sizeof *context->bound);
-    context->unbound_count = engine->input_count; /* they were checked against other bounds */
+    context->unbound_count =
+        engine->input_count; /* the old inputs were checked for another profile */
     return NULL;
 }
 
@@ -187,7 +187,7 @@ void kelp_context_set_interrupt(kelp_context *context, kelp_interrupt_fn fn, voi
         context->vtbl->set_interrupt(context->self, fn, userp);
 }
 
-/* ---- readers ---- */
+/* ---- queries ---- */
 const kelp_tensor *kelp_context_output(const kelp_context *context, size_t index) {
     return index < context->engine->output_count ? &context->outputs[index] : NULL;
 }

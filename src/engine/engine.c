@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engines: what all providers share, and dispatch to the provider's table. */
+/* Engines: functions that all providers share, and dispatch to the provider's table. */
 #include "engine/engine.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "runtime/provider.h"
@@ -18,12 +19,12 @@ kelp_status *kelp_engine_lacks(const kelp_engine *engine, const char *feature) {
 }
 
 /* ---- creation ---- */
-/* A full table, whatever the length of the provider's. */
+/* Copies the provider's table, which may be shorter than this version's. */
 static kelp_status *copy_table(kelp_engine *engine, const kelp_engine_vtbl *from) {
     kelp_engine_vtbl *table = KELP_ARENA_NEW(&engine->arena, kelp_engine_vtbl);
     if (table == NULL)
         return kelp_status_oom();
-    memcpy(table, from, from->struct_size < sizeof *table ? from->struct_size : sizeof *table);
+    memcpy(table, from, KELP_MIN(from->struct_size, sizeof *table));
     engine->vtbl = table;
     return NULL;
 }
@@ -79,11 +80,11 @@ static kelp_status *new_engine(kelp_runtime *runtime, kelp_engine **out) {
     return NULL;
 }
 
-kelp_status *kelp_engine_wrap(kelp_runtime *runtime, const kelp_engine_parts *given,
+kelp_status *kelp_engine_wrap(kelp_runtime *runtime, const kelp_engine_parts *provider_parts,
                               kelp_engine **out) {
     kelp_engine_parts parts = {.struct_size = sizeof parts};
     kelp_engine *engine = NULL;
-    memcpy(&parts, given, given->struct_size < sizeof parts ? given->struct_size : sizeof parts);
+    memcpy(&parts, provider_parts, KELP_MIN(provider_parts->struct_size, sizeof parts));
     kelp_status *status = new_engine(runtime, &engine);
     if (status == NULL)
         status = copy_table(engine, parts.vtbl);
@@ -128,7 +129,7 @@ kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
         }
     }
     return KELP_ERROR(KELP_UNIMPLEMENTED,
-                      "none of the %zu engine providers creates engines from graphs", count);
+                      "no engine provider creates engines from graphs (%zu providers)", count);
 }
 
 kelp_engine *kelp_engine_retain(kelp_engine *engine) {
@@ -154,7 +155,7 @@ void kelp_engine_release(kelp_engine *engine) {
 static const char *const precisions[] = {"f32", "bf16"};
 
 bool kelp_precision_parse(const char *name, kelp_precision *out) {
-    for (size_t i = 0; i < sizeof precisions / sizeof precisions[0]; i++)
+    for (size_t i = 0; i < KELP_COUNT(precisions); i++)
         if (strcmp(precisions[i], name) == 0) {
             *out = (kelp_precision)i;
             return true;
@@ -198,7 +199,7 @@ size_t kelp_engine_find_output(const kelp_engine *engine, const char *name) {
     return find_io(engine->outputs, engine->output_count, name);
 }
 
-/* ---- what the provider tells ---- */
+/* ---- information from the provider ---- */
 const char *kelp_engine_provider_name(const kelp_engine *engine) {
     return engine->provider;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading engine images (plans): which provider reads the bytes, and mapping of files. */
+/* Loading of engine images: selects the provider that recognizes the bytes, and maps files. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -53,10 +53,10 @@ kelp_status *kelp_engine_load(kelp_runtime *runtime, const void *data, size_t si
     }
     if (release != NULL)
         release(userp);
-    return in_domain(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                "%s: none of the %zu engine providers recognizes this as its plan "
-                                "(%zu bytes)",
-                                name, kelp_engine_provider_count(runtime), size_bytes));
+    return in_domain(
+        KELP_ERROR(KELP_INVALID_ARGUMENT,
+                   "%s: no engine provider recognizes this plan (%zu providers, %zu bytes)", name,
+                   kelp_engine_provider_count(runtime), size_bytes));
 }
 
 typedef struct mapped_plan {

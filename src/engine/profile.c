@@ -19,32 +19,32 @@ bool kelp_engine_profile_shape(const kelp_engine *engine, size_t profile, size_t
 
 static bool fits(const kelp_engine *engine, size_t profile, size_t input,
                  const kelp_tensor *tensor) {
-    kelp_shape low, high;
-    if (!kelp_engine_profile_shape(engine, profile, input, KELP_PROFILE_MIN, &low) ||
-        !kelp_engine_profile_shape(engine, profile, input, KELP_PROFILE_MAX, &high))
+    kelp_shape min, max;
+    if (!kelp_engine_profile_shape(engine, profile, input, KELP_PROFILE_MIN, &min) ||
+        !kelp_engine_profile_shape(engine, profile, input, KELP_PROFILE_MAX, &max))
         return true;
-    bool inside = low.rank == tensor->rank;
-    for (int32_t i = 0; inside && i < low.rank; i++)
-        inside = tensor->shape[i] >= low.d[i] && tensor->shape[i] <= high.d[i];
+    bool inside = min.rank == tensor->rank;
+    for (int32_t i = 0; inside && i < min.rank; i++)
+        inside = tensor->shape[i] >= min.d[i] && tensor->shape[i] <= max.d[i];
     return inside;
 }
 
 kelp_status *kelp_engine_check_profile(const kelp_engine *engine, size_t profile, size_t input,
                                        const kelp_tensor *tensor) {
-    kelp_shape low = {.rank = 0}, high = {.rank = 0};
-    char least[160], most[160], found[160], other[64] = "";
+    kelp_shape min = {.rank = 0}, max = {.rank = 0};
+    char min_text[160], max_text[160], found[160], other[64] = "";
     if (fits(engine, profile, input, tensor))
         return NULL;
-    kelp_engine_profile_shape(engine, profile, input, KELP_PROFILE_MIN, &low);
-    kelp_engine_profile_shape(engine, profile, input, KELP_PROFILE_MAX, &high);
-    kelp_shape_format(low.rank, low.d, least, sizeof least);
-    kelp_shape_format(high.rank, high.d, most, sizeof most);
+    kelp_engine_profile_shape(engine, profile, input, KELP_PROFILE_MIN, &min);
+    kelp_engine_profile_shape(engine, profile, input, KELP_PROFILE_MAX, &max);
+    kelp_shape_format(min.rank, min.d, min_text, sizeof min_text);
+    kelp_shape_format(max.rank, max.d, max_text, sizeof max_text);
     kelp_shape_format(tensor->rank, tensor->shape, found, sizeof found);
     for (size_t i = 0; i < engine->profile_count && *other == '\0'; i++)
         if (i != profile && fits(engine, i, input, tensor))
-            snprintf(other, sizeof other, "; profile %zu takes it", i);
+            snprintf(other, sizeof other, "; profile %zu accepts it", i);
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
                       "input '%s' has the wrong shape for profile %zu: expected from %s to %s, "
                       "found %s%s",
-                      engine->inputs[input].name, profile, least, most, found, other);
+                      engine->inputs[input].name, profile, min_text, max_text, found, other);
 }

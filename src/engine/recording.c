@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recordings: runs that a provider recorded, to be replayed without dispatch of single nodes. */
+/* Recordings: runs that a provider recorded, for replay without dispatch of single nodes. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
@@ -7,9 +7,9 @@
 
 struct kelp_capture {
     kelp_context *context;     /* NULL once it is destroyed */
-    struct kelp_capture *next; /* of the context */
+    struct kelp_capture *next; /* of the same context */
     kelp_engine *engine;
-    void *self; /* the provider's recording; NULL without a context */
+    void *self; /* the provider's recording; NULL if context is NULL */
     size_t step_count;
 };
 
@@ -17,7 +17,7 @@ kelp_status *kelp_context_capture(kelp_context *context, kelp_capture **out) {
     const kelp_engine *engine = context->engine;
     kelp_capture *recording = NULL;
     if (context->vtbl->capture == NULL || context->vtbl->replay == NULL)
-        return kelp_engine_lacks(engine, "captured runs");
+        return kelp_engine_lacks(engine, "recordings");
     KELP_TRY(kelp_context_check_bound(context));
     KELP_TRY(KELP_NEW(engine->allocator, kelp_capture, &recording));
     kelp_status *status =
@@ -38,7 +38,7 @@ kelp_status *kelp_context_capture(kelp_context *context, kelp_capture **out) {
 kelp_status *kelp_capture_replay(kelp_capture *recording) {
     kelp_context *context = recording->context;
     if (KELP_UNLIKELY(context == NULL))
-        return KELP_ERROR(KELP_FAILED_PRECONDITION, "the context of the captured run is destroyed");
+        return KELP_ERROR(KELP_FAILED_PRECONDITION, "the context of the recording was destroyed");
     KELP_ASSERT(recording->self != NULL);
     KELP_ASSERT(recording->engine == context->engine);
     return context->vtbl->replay(recording->self, context->outputs);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams that invoke contexts in the order they were enqueued, or, wrapped, streams of a device's
- * library. */
+/* Streams, which invoke contexts in the order in which they were enqueued, and wrapped streams of a
+ * device library. */
 #include "runtime/stream.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "engine/engine.h"
 
 #define STREAM_CAPACITY 1024u
 
 struct kelp_stream {
     kelp_runtime *runtime;
-    void *native; /* of a device's library; then there are no tasks */
+    void *native; /* the device library's stream, if wrapped */
     bool wrapped;
-    kelp_task_stream tasks; /* contexts */
-    kelp_status *failure;   /* the first since the last synchronize; under the mutex of `tasks` */
+    kelp_task_stream tasks; /* of kelp_context; unused if wrapped */
+    kelp_status *failure; /* the first one since kelp_stream_synchronize; guarded by tasks.mutex */
 };
 
 static kelp_status *run(void *userp, void *task) {
@@ -23,6 +24,8 @@ static kelp_status *run(void *userp, void *task) {
 
 static void finish(void *userp, void *task, kelp_status *take_status) {
     kelp_stream *stream = userp;
+    KELP_ASSERT_HELD(&stream->tasks.mutex);
+    KELP_ASSERT(!stream->wrapped);
     (void)task;
     if (stream->failure == NULL)
         stream->failure = take_status;
@@ -69,7 +72,7 @@ kelp_status *kelp_stream_wrap(kelp_runtime *runtime, void *native_stream, kelp_s
 kelp_status *kelp_stream_synchronize(kelp_stream *stream) {
     if (stream->wrapped)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "a wrapped stream is synchronized with its own library");
+                          "a wrapped stream cannot be synchronized: use its own library");
     kelp_task_stream_wait(&stream->tasks);
     pthread_mutex_lock(&stream->tasks.mutex);
     kelp_status *failure = stream->failure;
@@ -92,7 +95,7 @@ static kelp_status *enqueue_native(kelp_context *context, const kelp_stream *str
         return kelp_engine_lacks(context->engine, "streams of a device");
     if (event != NULL)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "events of a device's stream are that library's: pass NULL");
+                          "a wrapped stream does not support events: pass NULL");
     KELP_TRY(kelp_context_check_bound(context));
     return context->vtbl->enqueue(context->self, stream->native);
 }

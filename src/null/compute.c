@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The null provider for models: reads a model's real inputs and outputs, and returns zeros. It
- * computes nothing, and says so in the log when a model is loaded. To write a provider of models,
- * copy this file and replace null_infer_one.
+ * The null provider for models: the inputs and outputs are those of the model, the results are
+ * zeros. It logs this when a model is loaded. To write a provider of models, copy this file and
+ * replace null_infer_one.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "runtime/runtime.h"
 #include "engine/artifact.h"
 #include "null/provider.h"
@@ -15,9 +16,9 @@
 typedef struct null_model {
     kelp_compute_model base;
     kelp_runtime *runtime;
-    kelp_graph *graph; /* keeps the names alive */
+    kelp_graph *graph; /* owns the names */
     kelp_io_info *io;  /* inputs, then outputs */
-    void **memory;     /* by output: its zeros, when the caller binds no memory */
+    void **memory;     /* by output: used if the caller binds no memory */
     size_t *memory_bytes;
     kelp_compute_metadata metadata;
 } null_model;
@@ -47,6 +48,7 @@ static kelp_status *new_model(kelp_runtime *runtime, kelp_graph *graph, kelp_com
         model_vtbl.destroy(&model->base);
         return status;
     }
+    KELP_ASSERT(model->metadata.input_count + model->metadata.output_count == inputs + outputs);
     for (size_t i = 0; i < inputs; i++)
         kelp_null_describe(kelp_block_input(main, i), &model->io[i]);
     for (size_t i = 0; i < outputs; i++)
@@ -85,8 +87,8 @@ static kelp_status *null_infer_one(kelp_compute_model *base, kelp_infer_item *it
         result.data = item->outputs[i].data;
         if (result.data != NULL && kelp_tensor_bytes(&item->outputs[i]) < bytes)
             return KELP_ERROR(KELP_OUT_OF_RANGE,
-                              "the memory for output '%s' is too small: %zu bytes are needed, %zu "
-                              "were given",
+                              "the memory for output '%s' is too small: expected %zu bytes, found "
+                              "%zu",
                               model->metadata.outputs[i].name, bytes,
                               kelp_tensor_bytes(&item->outputs[i]));
         if (result.data == NULL && model->memory_bytes[i] < bytes) {
@@ -99,7 +101,7 @@ static kelp_status *null_infer_one(kelp_compute_model *base, kelp_infer_item *it
         if (result.data == NULL)
             result.data = model->memory[i];
         if (bytes > 0)
-            memset(result.data, 0, bytes); /* of strings: empty ones */
+            memset(result.data, 0, bytes); /* strings become empty */
         item->outputs[i] = result;
     }
     return NULL;

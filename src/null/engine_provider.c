@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The null provider for engines: real names, types and shapes, outputs of zeros. To write an engine
- * provider, copy this file and replace what is between build and null_invoke.
+ * The null provider for engines: the names, types and shapes are those of the network, the results
+ * are zeros. To write an engine provider, copy this file and replace the functions from build to
+ * null_invoke.
  *
  * An engine image is "KELPNULL" and JSON that lists inputs, outputs and profiles.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/json.h"
 #include "builder/network.h"
@@ -134,7 +136,7 @@ static kelp_status *read_tensor(null_engine *engine, const kelp_json *json, cons
     if (out->name == NULL)
         return kelp_status_oom();
     if (out->dtype == KELP_DTYPE_INVALID)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: tensor '%s' has no known type: '%s'", label,
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: tensor '%s' has an unknown type: '%s'", label,
                           out->name, text);
     for (const kelp_json *dim = shape->child; dim != NULL; dim = dim->next)
         out->shape[out->rank++] = dim->i64 < 0 ? -1 : dim->i64;
@@ -152,7 +154,7 @@ static kelp_status *read_tensors(null_engine *engine, const kelp_json *list, con
     return NULL;
 }
 
-/* Bounds of one input in one profile. */
+/* Reads the bounds of one input in one profile. */
 static kelp_status *read_bounds(const kelp_json *json, const char *label, kelp_shape out[3]) {
     for (int which = 0; which < 3; which++) {
         const kelp_json *list = kelp_json_get(json, selectors[which]);
@@ -190,6 +192,7 @@ static kelp_status *read_profiles(null_engine *engine, const kelp_json *list, co
 static kelp_status *read_plan(null_engine *engine, const char *data, size_t size_bytes,
                               const char *label) {
     kelp_json *tree = NULL;
+    KELP_ASSERT(size_bytes >= sizeof magic); /* null_recognizes checked it */
     KELP_TRY(kelp_json_parse(&engine->arena, label, data + sizeof magic, size_bytes - sizeof magic,
                              &tree));
     KELP_TRY(read_tensors(engine, kelp_json_get(tree, "inputs"), label, &engine->inputs,
@@ -201,13 +204,13 @@ static kelp_status *read_plan(null_engine *engine, const char *data, size_t size
 
 /* ---- contexts ---- */
 typedef struct null_context {
-    null_engine *engine; /* the kelp_context keeps it */
+    null_engine *engine; /* the kelp_context retains it */
     kelp_tensor *inputs;
     struct null_output {
         void *user_data, *own_data;
         size_t user_bytes, own_bytes;
-        kelp_output_allocator place; /* NULL: user_data or own_data */
-        void *place_userp;
+        kelp_output_allocator allocate; /* NULL: use user_data or own_data */
+        void *allocate_userp;
     } * outputs;
 } null_context;
 
@@ -240,11 +243,13 @@ static kelp_status *null_create_context(void *userp, void **out) {
 }
 
 static kelp_status *null_set_input(void *userp, size_t index, const kelp_tensor *tensor) {
-    ((null_context *)userp)->inputs[index] = *tensor;
+    null_context *context = userp;
+    KELP_ASSERT(index < context->engine->input_count);
+    context->inputs[index] = *tensor;
     return NULL;
 }
 
-/* Kelp checks inputs against the profile before set_input, and unbinds them before this. */
+/* Kelp checks inputs against the profile before set_input, and unbinds them before set_profile. */
 static kelp_status *null_set_profile(void *userp, size_t profile) {
     (void)userp;
     (void)profile;
@@ -253,17 +258,18 @@ static kelp_status *null_set_profile(void *userp, size_t profile) {
 
 static kelp_status *null_set_output(void *userp, size_t index, void *data, size_t capacity_bytes) {
     null_context *context = userp;
+    KELP_ASSERT(index < context->engine->output_count);
     context->outputs[index].user_data = data;
     context->outputs[index].user_bytes = data != NULL ? capacity_bytes : 0;
-    context->outputs[index].place = NULL;
+    context->outputs[index].allocate = NULL;
     return NULL;
 }
 
 static kelp_status *null_set_output_allocator(void *userp, size_t index, kelp_output_allocator fn,
                                               void *fn_userp) {
     null_context *context = userp;
-    context->outputs[index].place = fn;
-    context->outputs[index].place_userp = fn_userp;
+    context->outputs[index].allocate = fn;
+    context->outputs[index].allocate_userp = fn_userp;
     return NULL;
 }
 
@@ -276,12 +282,13 @@ static kelp_status *null_prepare(void *userp, kelp_tensor *out_outputs) {
     return NULL;
 }
 
-static kelp_status *place(null_context *context, size_t index, kelp_tensor *output) {
-    struct null_output *place = &context->outputs[index];
+static kelp_status *fill_output(null_context *context, size_t index, kelp_tensor *output) {
+    struct null_output *memory = &context->outputs[index];
     kelp_allocator allocator = context->engine->allocator;
     size_t bytes = kelp_tensor_bytes(output);
-    if (place->place != NULL) {
-        output->data = place->place(place->place_userp, index, output, bytes);
+    KELP_ASSERT(index < context->engine->output_count);
+    if (memory->allocate != NULL) {
+        output->data = memory->allocate(memory->allocate_userp, index, output, bytes);
         if (output->data == NULL)
             return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
                               "the allocator of output '%s' returned no memory for %zu bytes",
@@ -289,19 +296,19 @@ static kelp_status *place(null_context *context, size_t index, kelp_tensor *outp
         memset(output->data, 0, bytes);
         return NULL;
     }
-    if (place->user_data != NULL && place->user_bytes < bytes)
+    if (memory->user_data != NULL && memory->user_bytes < bytes)
         return KELP_ERROR(KELP_OUT_OF_RANGE,
-                          "the memory bound to output '%s' is too small: %zu bytes are needed, %zu "
-                          "were given",
-                          context->engine->outputs[index].name, bytes, place->user_bytes);
-    if (place->user_data == NULL && place->own_bytes < bytes) {
-        kelp_free(allocator, place->own_data, place->own_bytes);
-        place->own_data = NULL;
-        place->own_bytes = 0;
-        KELP_TRY(kelp_alloc(allocator, bytes, &place->own_data));
-        place->own_bytes = bytes;
+                          "the memory bound to output '%s' is too small: expected %zu bytes, found "
+                          "%zu",
+                          context->engine->outputs[index].name, bytes, memory->user_bytes);
+    if (memory->user_data == NULL && memory->own_bytes < bytes) {
+        kelp_free(allocator, memory->own_data, memory->own_bytes);
+        memory->own_data = NULL;
+        memory->own_bytes = 0;
+        KELP_TRY(kelp_alloc(allocator, bytes, &memory->own_data));
+        memory->own_bytes = bytes;
     }
-    output->data = place->user_data != NULL ? place->user_data : place->own_data;
+    output->data = memory->user_data != NULL ? memory->user_data : memory->own_data;
     if (bytes > 0)
         memset(output->data, 0, bytes);
     return NULL;
@@ -311,7 +318,7 @@ static kelp_status *null_invoke(void *userp, kelp_tensor *out_outputs) {
     null_context *context = userp;
     KELP_TRY(null_prepare(context, out_outputs));
     for (size_t i = 0; i < context->engine->output_count; i++)
-        KELP_TRY(place(context, i, &out_outputs[i]));
+        KELP_TRY(fill_output(context, i, &out_outputs[i]));
     return NULL;
 }
 
@@ -339,7 +346,7 @@ static kelp_status *null_load(void *self, kelp_runtime *runtime, const void *dat
         kelp_arena_init(&engine->arena, runtime->allocator, 1 << 10);
         status = read_plan(engine, data, size_bytes, label);
     }
-    if (release != NULL) /* everything was copied */
+    if (release != NULL) /* the image was copied */
         release(userp);
     if (status != NULL) {
         if (engine != NULL)
@@ -359,7 +366,7 @@ static kelp_status *null_load(void *self, kelp_runtime *runtime, const void *dat
     return kelp_engine_wrap(runtime, &parts, out);
 }
 
-static bool null_recognises(void *self, const void *data, size_t size_bytes) {
+static bool null_recognizes(void *self, const void *data, size_t size_bytes) {
     (void)self;
     return size_bytes >= sizeof magic && memcmp(data, magic, sizeof magic) == 0;
 }
@@ -369,6 +376,6 @@ const kelp_engine_provider kelp_null_engines = {
     .struct_size = sizeof(kelp_engine_provider),
     .name = "null",
     .build = null_build,
-    .recognises = null_recognises,
+    .recognises = null_recognizes,
     .load = null_load,
 };

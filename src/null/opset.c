@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The null provider for operators: takes every node in subgraphs, computes nothing, and returns
- * zeros of the shapes that the model declares. It shows what a provider of subgraphs needs, and
- * what dispatch to one costs.
+ * The null provider for operators: covers every node in subgraphs and returns zeros of the shapes
+ * that the model declares. It shows what a provider of subgraphs must implement, and the cost of
+ * dispatch to it.
  */
 #include "null/provider.h"
 #include "null/shape.h"
@@ -28,7 +28,7 @@ static kelp_status *zeros(const kelp_op_env *env, kelp_tensor *inout) {
     inout->data = kelp_op_env_alloc(env, bytes > 0 ? bytes : 1);
     if (inout->data == NULL)
         return kelp_status_oom();
-    memset(inout->data, 0, bytes); /* of strings: empty ones */
+    memset(inout->data, 0, bytes); /* strings become empty */
     return NULL;
 }
 

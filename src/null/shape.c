@@ -2,6 +2,8 @@
 /* Shapes of outputs that are not computed. */
 #include "null/shape.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 
 void kelp_null_describe(const kelp_value *value, kelp_io_info *out) {
@@ -31,6 +33,7 @@ static int64_t dynamic_dimension(const char *symbol, const kelp_io_info *inputs,
 kelp_status *kelp_null_output(const kelp_io_info *output, const kelp_io_info *inputs,
                               const kelp_tensor *tensors, size_t count, kelp_tensor *out) {
     int64_t shape[KELP_MAX_RANK];
+    KELP_ASSERT(output->rank <= KELP_MAX_RANK);
     for (int32_t axis = 0; axis < output->rank; axis++)
         shape[axis] = output->shape[axis] >= 0
                           ? output->shape[axis]

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The onnxruntime provider: whole models on ONNX Runtime, whose library is loaded when the first
- * model asks for it, from where KELP_ONNXRUNTIME_LIBRARY says or where the loader finds it. Inputs
- * are read in place; an output is copied only if the caller binds memory for it.
+ * The provider `onnxruntime` for models: runs whole models on ONNX Runtime. The first model loads
+ * its library: the file KELP_ONNXRUNTIME_LIBRARY, or the one that the dynamic loader finds. Inputs
+ * are read in place. An output is copied only if the caller binds memory for it.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/arena.h"
 #include "base/checked.h"
 #include "base/dl.h"
@@ -20,11 +21,11 @@
 #define DEVICE_ALLOCATOR 0
 #define MEMORY_DEFAULT 0
 
-/* One session, shared by a model and its forks. */
+/* A session, shared by a model and its forks. */
 typedef struct ort_session {
     atomic_uint references;
     kelp_runtime *runtime;
-    kelp_dl library; /* never closed: its threads outlive sessions */
+    kelp_dl library; /* not closed: its threads outlive sessions */
     ort_api api;
     ort_object *env, *session, *memory, *allocator;
     kelp_arena arena; /* names */
@@ -38,14 +39,14 @@ typedef struct ort_model {
     kelp_compute_model base;
     ort_session *session;
     kelp_compute_metadata metadata;
-    ort_object **values; /* inputs of the call, then outputs, which live until the next */
-    kelp_arena strings;  /* outputs of strings */
+    ort_object **values; /* inputs of a run, then outputs, which are valid until the next run */
+    kelp_arena strings;  /* of the inputs and outputs of a run */
 } ort_model;
 
 /* ---- errors ---- */
 static kelp_status *convert(const ort_api *api, ort_object *take_status, const char *what) {
-    /* ONNX Runtime's codes: 2 invalid argument, 3 no such file, 9 not implemented, 10 invalid graph
-     */
+    /* enum OrtErrorCode: 1 fail, 2 invalid argument, 3 no such file, 7 invalid protobuf, 9 not
+     * implemented, 10 invalid graph */
     static const kelp_code codes[] = {
         [1] = KELP_INTERNAL,         [2] = KELP_INVALID_ARGUMENT, [3] = KELP_NOT_FOUND,
         [7] = KELP_INVALID_ARGUMENT, [9] = KELP_UNIMPLEMENTED,    [10] = KELP_INVALID_ARGUMENT};
@@ -64,16 +65,16 @@ static kelp_status *convert(const ort_api *api, ort_object *take_status, const c
 
 /* ---- the library ---- */
 static kelp_status *open_library(kelp_dl *out) {
-    const char *given = getenv("KELP_ONNXRUNTIME_LIBRARY");
-    if (given != NULL && *given != '\0')
-        return kelp_dl_open(given, out);
+    const char *path = getenv("KELP_ONNXRUNTIME_LIBRARY");
+    if (path != NULL && *path != '\0')
+        return kelp_dl_open(path, out);
     kelp_status *first = kelp_dl_open("libonnxruntime.so.1", out);
     if (first == NULL)
         return NULL;
     kelp_status *second = kelp_dl_open("libonnxruntime.so", out);
     if (second != NULL)
         second = KELP_ANNOTATE(second,
-                               "ONNX Runtime's library was not found; install it, or set "
+                               "cannot find ONNX Runtime's library: install it, or set "
                                "KELP_ONNXRUNTIME_LIBRARY to its file: %s",
                                kelp_status_message(first));
     kelp_status_free(first);
@@ -85,13 +86,13 @@ static kelp_status *load_library(kelp_dl *out_library, ort_api *out_api) {
     const ort_api_base *(*base)(void);
     void *symbol = kelp_dl_symbol(out_library, "OrtGetApiBase");
     memcpy(&base, &symbol, sizeof base);
-    const void *const *table = symbol != NULL ? base()->get_api(ORT_API_VERSION_ASKED) : NULL;
+    const void *const *table = symbol != NULL ? base()->get_api(ORT_API_VERSION_REQUIRED) : NULL;
     if (table == NULL)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "the library of ONNX Runtime has no C API of version %d (found: %s)",
-                          ORT_API_VERSION_ASKED,
+                          "the library of ONNX Runtime has no C API of version %d: found %s",
+                          ORT_API_VERSION_REQUIRED,
                           symbol != NULL ? base()->version_string() : "no OrtGetApiBase");
-    ort_api_take(table, out_api);
+    ort_api_copy(table, out_api);
     return NULL;
 }
 
@@ -110,8 +111,8 @@ static kelp_status *read_info(ort_session *s, const ort_object *info, kelp_io_in
     KELP_TRY(ORT_STATUS(element_type(info, &type), "an element type"));
     KELP_TRY(ORT_STATUS(rank(info, &rank), "a rank"));
     if (rank > KELP_MAX_RANK)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "'%s' has %zu dimensions, more than %d", out->name,
-                          rank, KELP_MAX_RANK);
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "'%s' has %zu dimensions: at most %d are supported",
+                          out->name, rank, KELP_MAX_RANK);
     KELP_TRY(ORT_STATUS(shape(info, out->shape, rank), "a shape"));
     KELP_TRY(ORT_STATUS(symbols(info, symbols, rank), "names of dimensions"));
     out->dtype = (kelp_dtype)type;
@@ -247,6 +248,7 @@ static kelp_status *new_model(ort_session *session, kelp_compute_model **out) {
 }
 
 static void release_values(ort_model *model, size_t begin, size_t end) {
+    KELP_ASSERT(end <= model->session->input_count + model->session->output_count);
     for (size_t i = begin; i < end; i++) {
         if (model->values[i] != NULL)
             model->session->api.release_value(model->values[i]);
@@ -276,6 +278,7 @@ static kelp_status *bind_inputs(ort_model *model, const kelp_infer_item *item) {
     const ort_api *api = &model->session->api;
     for (size_t i = 0; i < model->metadata.input_count; i++) {
         const kelp_tensor *tensor = &item->inputs[i];
+        KELP_ASSERT(model->values[i] == NULL && kelp_tensor_is_compact(tensor));
         if (tensor->dtype == KELP_STRING) {
             KELP_TRY(string_value(model, tensor, &model->values[i]));
             continue;
@@ -306,11 +309,12 @@ static kelp_status *read_strings(ort_model *model, const ort_object *value, kelp
     return NULL;
 }
 
-/* Describes output `index`, and copies it where the caller wants it. */
+/* Describes output `index`, and copies it to the caller's memory, if any. */
 static kelp_status *take_output(ort_model *model, size_t index, kelp_tensor *inout) {
     const ort_api *api = &model->session->api;
     const char *name = model->metadata.outputs[index].name;
     ort_object *value = model->values[model->metadata.input_count + index], *info = NULL;
+    KELP_ASSERT(value != NULL); /* the run succeeded */
     kelp_io_info found = {.name = name};
     kelp_tensor result;
     KELP_TRY(ORT_STATUS(value_info(value, &info), name));
@@ -328,12 +332,12 @@ static kelp_status *take_output(ort_model *model, size_t index, kelp_tensor *ino
     else
         KELP_TRY(ORT_STATUS(tensor_data(value, &result.data), name));
     if (inout->data != NULL) {
-        size_t bytes = kelp_tensor_bytes(&result), room = kelp_tensor_bytes(inout);
-        if (room < bytes)
+        size_t bytes = kelp_tensor_bytes(&result), capacity_bytes = kelp_tensor_bytes(inout);
+        if (capacity_bytes < bytes)
             return KELP_ERROR(KELP_OUT_OF_RANGE,
-                              "the memory for output '%s' is too small: %zu bytes are needed, %zu "
-                              "were given",
-                              name, bytes, room);
+                              "the memory for output '%s' is too small: expected %zu bytes, found "
+                              "%zu",
+                              name, bytes, capacity_bytes);
         if (bytes > 0)
             memcpy(inout->data, result.data, bytes);
         result.data = inout->data;

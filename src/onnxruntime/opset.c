@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of models on ONNX Runtime: each is written as a model of its own, and is a session there.
- * What ONNX Runtime does not take goes back, to whom else covers it.
+ * The provider `onnxruntime` for operators: each subgraph is saved as a model and loaded into a
+ * session. Subgraphs that ONNX Runtime rejects are left to other providers.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "runtime/runtime.h"
 #include "graph/save.h"
@@ -12,16 +13,16 @@
 #include <pthread.h>
 #include <string.h>
 
-typedef struct part {
+typedef struct ort_subgraph {
     kelp_runtime *runtime;
     kelp_buf bytes;
     kelp_compute_model *model;
-    pthread_mutex_t lock; /* a model serves one thread at a time */
+    pthread_mutex_t lock; /* a model is used by one thread at a time */
     kelp_tensor *inputs, *outputs;
     size_t input_count, output_count;
-} part;
+} ort_subgraph;
 
-static bool is_taken(const kelp_value *value) {
+static bool is_supported(const kelp_value *value) {
     return value == NULL || (kelp_value_kind_of(value) == KELP_VALUE_TENSOR &&
                              kelp_dtype_bits(kelp_value_dtype(value)) > 0);
 }
@@ -33,16 +34,16 @@ static bool covers(void *self, const kelp_node *node) {
         strcmp(domain, "com.microsoft") != 0)
         return false;
     for (size_t i = 0; i < kelp_node_input_count(node); i++)
-        if (!is_taken(kelp_node_input(node, i)))
+        if (!is_supported(kelp_node_input(node, i)))
             return false;
     for (size_t i = 0; i < kelp_node_output_count(node); i++)
-        if (!is_taken(kelp_node_output(node, i)))
+        if (!is_supported(kelp_node_output(node, i)))
             return false;
     return true;
 }
 
 static void release_subgraph(void *self, void *state) {
-    part *p = state;
+    ort_subgraph *p = state;
     (void)self;
     if (p == NULL)
         return;
@@ -57,8 +58,8 @@ static void release_subgraph(void *self, void *state) {
     kelp_runtime_release(runtime);
 }
 
-/* Whatever the library objects to in a subgraph, other providers may run its nodes: UNIMPLEMENTED
- * returns them. Memory that is exhausted is not about the subgraph. */
+/* Converts errors to UNIMPLEMENTED, which leaves the nodes to other providers. Out of memory is not
+ * a property of the subgraph. */
 static kelp_status *as_unsupported(kelp_status *status) {
     if (status == NULL || kelp_status_code(status) == KELP_RESOURCE_EXHAUSTED)
         return status;
@@ -67,7 +68,7 @@ static kelp_status *as_unsupported(kelp_status *status) {
     return unsupported;
 }
 
-static kelp_status *open_part(part *p, const kelp_graph *graph) {
+static kelp_status *open_subgraph(ort_subgraph *p, const kelp_graph *graph) {
     kelp_allocator allocator = kelp_runtime_allocator(p->runtime);
     kelp_artifact artifact = {.label = graph->info.label};
     KELP_TRY(kelp_alloc_zero(allocator, p->input_count, sizeof *p->inputs, (void **)&p->inputs));
@@ -84,15 +85,15 @@ static kelp_status *prepare_subgraph(void *self, const kelp_op_env *env, kelp_gr
                                      void **out_state) {
     kelp_runtime *runtime = self;
     kelp_allocator allocator = kelp_runtime_allocator(runtime);
-    part *p = NULL;
+    ort_subgraph *p = NULL;
     (void)env;
-    KELP_TRY(KELP_NEW(allocator, part, &p));
+    KELP_TRY(KELP_NEW(allocator, ort_subgraph, &p));
     p->runtime = kelp_runtime_retain(runtime);
     p->input_count = graph->main->input_count;
     p->output_count = graph->main->output_count;
     pthread_mutex_init(&p->lock, NULL);
     kelp_buf_init(&p->bytes, allocator);
-    kelp_status *status = open_part(p, graph);
+    kelp_status *status = open_subgraph(p, graph);
     if (status != NULL) {
         release_subgraph(self, p);
         return status;
@@ -101,8 +102,8 @@ static kelp_status *prepare_subgraph(void *self, const kelp_op_env *env, kelp_gr
     return NULL;
 }
 
-/* The model's outputs are its own until the next run: the caller gets copies. */
-static kelp_status *take_output(const kelp_op_env *env, const kelp_tensor *from, kelp_tensor *out) {
+/* Copies an output to the caller's arena: the model overwrites its outputs in the next run. */
+static kelp_status *copy_output(const kelp_op_env *env, const kelp_tensor *from, kelp_tensor *out) {
     size_t bytes = kelp_tensor_bytes(from), text_bytes = 0;
     int64_t strings = from->dtype == KELP_STRING ? kelp_tensor_elements(from) : 0;
     for (int64_t i = 0; i < strings; i++)
@@ -128,7 +129,8 @@ static kelp_status *run_subgraph(void *self, void *state, const kelp_op_env *env
                                  const kelp_block *body, const kelp_tensor *const *inputs,
                                  kelp_tensor *outputs, kelp_completion *completion,
                                  kelp_dispatch_result *out_result) {
-    part *p = state;
+    ort_subgraph *p = state;
+    KELP_ASSERT(p->model != NULL && p->output_count == kelp_block_output_count(body));
     (void)self;
     (void)body;
     (void)completion;
@@ -140,7 +142,7 @@ static kelp_status *run_subgraph(void *self, void *state, const kelp_op_env *env
     kelp_infer_item item = {.inputs = p->inputs, .outputs = p->outputs};
     kelp_status *status = kelp_compute_infer_one(p->model, &item);
     for (size_t i = 0; status == NULL && i < p->output_count; i++)
-        status = take_output(env, &p->outputs[i], &outputs[i]);
+        status = copy_output(env, &p->outputs[i], &outputs[i]);
     pthread_mutex_unlock(&p->lock);
     return status;
 }

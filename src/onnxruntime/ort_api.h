@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entry points of ONNX Runtime's C API that Kelp calls, and where they stand in its table.
+ * The functions of ONNX Runtime's C API that Kelp calls, and their positions in its table.
  *
- * The table only ever grows at its end, so positions hold for every version from 8 on. Their source
- * is the order of struct OrtApi in include/onnxruntime/core/session/onnxruntime_c_api.h of the ONNX
- * Runtime repository, checked against release 1.31.1. Element types have the numbers of
- * onnx.TensorProto.DataType, as kelp_dtype has.
+ * New versions only append to the table, so positions are valid for version 8 and later. Source:
+ * struct OrtApi in include/onnxruntime/core/session/onnxruntime_c_api.h of the ONNX Runtime
+ * repository, checked against release 1.31.1. Element types have the numbers of
+ * onnx.TensorProto.DataType, as kelp_dtype does.
  */
 #ifndef KELP_ONNXRUNTIME_ORT_API_H_
 #define KELP_ONNXRUNTIME_ORT_API_H_
@@ -13,10 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Version of the table that is asked for: 1.8, the oldest whose library is still met. */
-#define ORT_API_VERSION_ASKED 8
+/* The requested version of the table, that of ONNX Runtime 1.8. */
+#define ORT_API_VERSION_REQUIRED 8
 
-/* Objects of the library, seen as addresses. */
+/* An opaque object of the library. */
 typedef struct ort_object ort_object;
 
 typedef struct ort_api_base {
@@ -87,12 +87,12 @@ typedef struct ort_api {
 } ort_api;
 #undef ORT_FIELD
 
-/* Takes the entries from the library's table. */
-static inline void ort_api_take(const void *const *table, ort_api *out) {
-#define ORT_TAKE(position, result, name, parameters) \
+/* Copies the functions from the library's table. */
+static inline void ort_api_copy(const void *const *table, ort_api *out) {
+#define ORT_COPY(position, result, name, parameters) \
     __builtin_memcpy(&out->name, &table[position], sizeof out->name);
-    ORT_ENTRIES(ORT_TAKE)
-#undef ORT_TAKE
+    ORT_ENTRIES(ORT_COPY)
+#undef ORT_COPY
 }
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of kernels: checked, run, waited for. */
+/* Calls of kernels: checks the arguments, runs the kernel and waits for its completion. */
 #include "plugins/internal.h"
 
+#include "base/assert.h"
 #include "base/sync/event.h"
 
 static kelp_status *describe(const kelp_kernel_session *session, const kelp_kernel *kernel,
@@ -18,17 +19,17 @@ static kelp_status *wrong_device(const kelp_kernel_session *session, const kelp_
         kelp_buf_printf(&names, "%s%s", i > 0 ? ", " : "",
                         kelp_kernel_library_device(kernel->library, i));
     const char *text = kelp_buf_cstr(&names);
-    kelp_status *status = KELP_ERROR(
-        KELP_INVALID_ARGUMENT,
-        "cannot call kernel '%s' of library '%s': the session is for device type %d, and the "
-        "library supports %s",
-        kernel->name, kernel->library->name, (int)session->context.device.device_type,
-        text != NULL ? text : "others");
+    kelp_status *status =
+        KELP_ERROR(KELP_INVALID_ARGUMENT,
+                   "cannot call kernel '%s' of library '%s': the session is for device type %d, "
+                   "but the library supports only %s",
+                   kernel->name, kernel->library->name, (int)session->context.device.device_type,
+                   text != NULL ? text : "other devices");
     kelp_buf_deinit(&names);
     return status;
 }
 
-/* Runs the kernel; what it began may still be under way afterwards. */
+/* Runs the kernel. An asynchronous kernel may still be in progress when this returns. */
 static kelp_status *run(const kelp_kernel *kernel, kelp_kernel_session *session,
                         const kelp_kernel_arg *args, int32_t count) {
     if ((kernel->devices >> session->context.device.device_type & 1) == 0)
@@ -44,6 +45,7 @@ static kelp_status *run(const kelp_kernel *kernel, kelp_kernel_session *session,
         kelp_arena_clear(&session->scratch);
         session->scratch_used = false;
     }
+    KELP_ASSERT(!session->pending); /* check_idle has passed */
     session->kernel = kernel;
     session->fail_text[0] = '\0';
     if (kernel->fn != NULL) {
@@ -51,7 +53,7 @@ static kelp_status *run(const kelp_kernel *kernel, kelp_kernel_session *session,
         return code == KELP_OK ? NULL : describe(session, kernel, code);
     }
     KELP_TRY(kelp_kernel_call_raw(kernel, &session->context, args, count));
-    /* a bare function returns nothing: its words are its failure */
+    /* a bare function returns no code: it failed if it set a message */
     return session->fail_text[0] == '\0' ? NULL : describe(session, kernel, KELP_INTERNAL);
 }
 
@@ -59,10 +61,10 @@ static kelp_status *check_idle(kelp_kernel_session *session) {
     pthread_mutex_lock(&session->mutex);
     bool pending = session->pending;
     pthread_mutex_unlock(&session->mutex);
-    return pending
-               ? KELP_ERROR(KELP_FAILED_PRECONDITION,
-                            "kernel '%s' is still under way in this session", session->kernel->name)
-               : NULL;
+    return pending ? KELP_ERROR(KELP_FAILED_PRECONDITION,
+                                "kernel '%s' is still in progress in this session",
+                                session->kernel->name)
+                   : NULL;
 }
 
 kelp_status *kelp_kernel_call(const kelp_kernel *kernel, kelp_kernel_session *session,
@@ -88,7 +90,7 @@ kelp_status *kelp_kernel_submit(const kelp_kernel *kernel, kelp_kernel_session *
     kelp_status *status = run(kernel, session, args, count);
     pthread_mutex_lock(&session->mutex);
     bool later = session->pending;
-    if (status != NULL && later) { /* it failed after it asked for time: nobody completes it */
+    if (status != NULL && later) { /* failed after `later`: it will not call `complete` */
         session->pending = false;
         later = false;
     }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels provider: a model that is one kernel of a library. Its artifact is text, as bytes or
- * in a file: the library's name or file on the first line, the kernel's on the second, then
+ * The provider `kernels`: a model that is one kernel of a library. Its artifact is text, as bytes
+ * or in a file: the library's name or path on the first line, the kernel's name on the second, then
  * NAME=VALUE for each scalar. Inputs and outputs are the tensors of the signature.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/fs.h"
 #include "base/str.h"
 #include "runtime/runtime.h"
@@ -30,12 +31,12 @@ typedef struct kernels_model {
     size_t scalar_count;
     kelp_io_info *inputs, *outputs;
     kelp_compute_metadata metadata;
-    const kelp_tensor **given; /* of a call */
+    const kelp_tensor **input_tensors; /* of the current run */
     kelp_infer_item *item;
     struct {
         void *data;
         size_t size_bytes;
-    } * memory; /* of outputs that the caller does not place */
+    } * memory; /* by output: used if the caller binds no memory */
 } kernels_model;
 
 static const kelp_compute_model_vtbl model_vtbl;
@@ -60,7 +61,10 @@ static kelp_status *read_scalar(kernels_model *model, kelp_str line) {
     const char *equals = memchr(line.data, '=', line.length), *value = NULL;
     if (line.length == 0)
         return NULL;
-    if (equals == NULL || model->scalar_count == KELP_SIGNATURE_PARAMS)
+    if (model->scalar_count == KELP_SIGNATURE_PARAMS)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "too many scalars: expected at most %d",
+                          KELP_SIGNATURE_PARAMS);
+    if (equals == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "expected NAME=VALUE, found '%.*s'",
                           KELP_STR_ARG(line));
     scalar *s = &model->scalars[model->scalar_count++];
@@ -112,21 +116,40 @@ static kelp_status *scalar_of(void *userp, const kelp_signature_param *p, kelp_k
                                  p->name, KELP_STR_ARG(s->value), kelp_dtype_name(p->dtype));
     }
     out->kind = 0;
-    if (p->symbol >= 0) /* the tensors may tell */
+    if (p->symbol >= 0) /* the dimension of a tensor may have the value */
         return NULL;
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' (%s) is missing", p->name,
                       kelp_dtype_name(p->dtype));
 }
 
-/* ---- what it takes and gives ---- */
+/* Checks that every value is for a scalar parameter of the kernel, and that none is repeated. */
+static kelp_status *check_scalars(const kernels_model *model) {
+    const kelp_signature *signature = &model->kernel->signature;
+    for (size_t i = 0; i < model->scalar_count; i++) {
+        const char *name = model->scalars[i].name;
+        bool found = false;
+        for (int32_t j = 0; j < signature->count && !found; j++)
+            found = signature->params[j].kind != KELP_ARG_TENSOR &&
+                    strcmp(signature->params[j].name, name) == 0;
+        if (!found)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "kernel '%s' has no scalar parameter '%s'",
+                              model->kernel->name, name);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(model->scalars[j].name, name) == 0)
+                return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' has two values", name);
+    }
+    return NULL;
+}
+
+/* ---- inputs and outputs ---- */
 static void describe(const kelp_signature *s, const kelp_signature_param *p, kelp_io_info *out) {
     out->name = p->name;
     out->dtype = p->dtype;
-    out->rank = p->leading ? -1 : p->extent_count;
-    for (int32_t i = 0; !p->leading && i < p->extent_count; i++) {
-        out->shape[i] = p->extents[i] >= 0 ? p->extents[i] : -1;
-        if (p->extents[i] <= -2)
-            out->symbols[i] = s->symbols[-2 - p->extents[i]];
+    out->rank = p->leading ? -1 : p->dim_count;
+    for (int32_t i = 0; !p->leading && i < p->dim_count; i++) {
+        out->shape[i] = p->dims[i] >= 0 ? p->dims[i] : -1;
+        if (p->dims[i] <= -2)
+            out->symbols[i] = s->symbols[-2 - p->dims[i]];
     }
 }
 
@@ -136,15 +159,16 @@ static kelp_status *describe_all(kernels_model *model) {
     kelp_kernel_arg ignored;
     model->inputs = KELP_ARENA_ARRAY(&model->arena, (size_t)s->count + 1, kelp_io_info);
     model->outputs = KELP_ARENA_ARRAY(&model->arena, (size_t)s->count + 1, kelp_io_info);
-    model->given = KELP_ARENA_ARRAY(&model->arena, (size_t)s->count + 1, const kelp_tensor *);
+    model->input_tensors =
+        KELP_ARENA_ARRAY(&model->arena, (size_t)s->count + 1, const kelp_tensor *);
     model->memory = kelp_arena_array(&model->arena, (size_t)s->count + 1, sizeof *model->memory);
-    if (model->inputs == NULL || model->outputs == NULL || model->given == NULL ||
+    if (model->inputs == NULL || model->outputs == NULL || model->input_tensors == NULL ||
         model->memory == NULL)
         return kelp_status_oom();
     for (int32_t i = 0; i < s->count; i++) {
         const kelp_signature_param *p = &s->params[i];
         if (p->kind != KELP_ARG_TENSOR)
-            KELP_TRY(scalar_of(model, p, &ignored)); /* what is wrong is said when it is loaded */
+            KELP_TRY(scalar_of(model, p, &ignored)); /* reports errors when the model is loaded */
         else if (p->direction != KELP_PARAM_OUT)
             describe(s, p, &model->inputs[inputs++]);
         if (p->kind == KELP_ARG_TENSOR && p->direction != KELP_PARAM_IN)
@@ -157,7 +181,7 @@ static kelp_status *describe_all(kernels_model *model) {
     return NULL;
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 static void kernels_destroy(kelp_compute_model *base) {
     kernels_model *model = (kernels_model *)base;
     kelp_runtime *runtime = model->runtime;
@@ -171,7 +195,7 @@ static void kernels_destroy(kelp_compute_model *base) {
     kelp_runtime_release(runtime);
 }
 
-/* `registry` NULL: a new one. */
+/* Creates a model. If `registry` is NULL, the model creates one. */
 static kelp_status *new_model(kelp_runtime *runtime, kelp_kernel_registry *registry, kelp_str text,
                               kelp_compute_model **out) {
     kelp_allocator allocator = kelp_runtime_allocator(runtime);
@@ -196,6 +220,8 @@ static kelp_status *new_model(kelp_runtime *runtime, kelp_kernel_registry *regis
         status = kelp_kernel_session_create(model->registry, NULL, &model->session);
     if (status == NULL)
         status = read_text(model, text);
+    if (status == NULL)
+        status = check_scalars(model);
     if (status == NULL)
         status = describe_all(model);
     if (status != NULL) {
@@ -222,19 +248,20 @@ static const kelp_compute_metadata *kernels_metadata(const kelp_compute_model *b
 }
 
 /* ---- inference ---- */
-/* The caller's place, when it is large enough; else the model's own. */
+/* Returns the memory that the caller bound to the output, or the model's own. */
 static kelp_status *memory_of(void *userp, size_t index, size_t size_bytes, void **out) {
     kernels_model *model = userp;
     kelp_allocator allocator = kelp_runtime_allocator(model->runtime);
-    const kelp_tensor *place = &model->item->outputs[index];
-    *out = place->data;
-    if (place->data != NULL)
-        return kelp_tensor_bytes(place) >= size_bytes
+    KELP_ASSERT(model->item != NULL && index < model->metadata.output_count);
+    const kelp_tensor *bound = &model->item->outputs[index];
+    *out = bound->data;
+    if (bound->data != NULL)
+        return kelp_tensor_bytes(bound) >= size_bytes
                    ? NULL
                    : KELP_ERROR(KELP_OUT_OF_RANGE,
-                                "the memory for output '%s' is too small: %zu bytes are needed, "
-                                "%zu were given",
-                                model->outputs[index].name, size_bytes, kelp_tensor_bytes(place));
+                                "the memory for output '%s' is too small: expected %zu bytes, "
+                                "found %zu",
+                                model->outputs[index].name, size_bytes, kelp_tensor_bytes(bound));
     if (model->memory[index].size_bytes < size_bytes || model->memory[index].data == NULL) {
         void *grown = NULL;
         KELP_TRY(kelp_alloc(allocator, size_bytes > 0 ? size_bytes : 1, &grown));
@@ -247,12 +274,13 @@ static kelp_status *memory_of(void *userp, size_t index, size_t size_bytes, void
 }
 
 static kelp_kernel_run run_of(kernels_model *model, kelp_infer_item *item, kelp_tensor *results) {
+    KELP_ASSERT(model->kernel->typed); /* read_text requires a signature */
     for (size_t i = 0; i < model->metadata.input_count; i++)
-        model->given[i] = &item->inputs[i];
+        model->input_tensors[i] = &item->inputs[i];
     model->item = item;
     return (kelp_kernel_run){.kernel = model->kernel,
                              .session = model->session,
-                             .inputs = model->given,
+                             .inputs = model->input_tensors,
                              .input_count = model->metadata.input_count,
                              .outputs = results,
                              .output_count = model->metadata.output_count,

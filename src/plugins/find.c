@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where libraries are looked for: the search path's folders and files, then the installation's. */
+/* Finds library files: in the directories and files of the search path, then in the installation.
+ */
 #include "plugins/internal.h"
 
 #include "base/fs.h"
@@ -11,18 +12,18 @@
 
 typedef bool (*candidate_fn)(void *userp, const char *path);
 
-static bool in_folder(const char *folder, const char *name, candidate_fn fn, void *userp) {
+static bool in_directory(const char *directory, const char *name, candidate_fn fn, void *userp) {
     static const struct {
         const char *before, *after;
     } patterns[] = {{"lib", "_backend.so"}, {"lib", ".so"}, {"", ".so"}};
     char path[4096];
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
-        int length = snprintf(path, sizeof path, "%s/%s%s%s", folder, patterns[i].before, name,
+        int length = snprintf(path, sizeof path, "%s/%s%s%s", directory, patterns[i].before, name,
                               patterns[i].after);
         if (length > 0 && (size_t)length < sizeof path && fn(userp, path))
             return true;
     }
-    int length = snprintf(path, sizeof path, "%s/%s/lib%s.so", folder, name, name);
+    int length = snprintf(path, sizeof path, "%s/%s/lib%s.so", directory, name, name);
     return length > 0 && (size_t)length < sizeof path && fn(userp, path);
 }
 
@@ -31,18 +32,18 @@ static bool ends_in_so(const char *name) {
     return length > 3 && strcmp(name + length - 3, ".so") == 0;
 }
 
-static bool all_in_folder(const kelp_kernel_registry *registry, const char *folder, candidate_fn fn,
-                          void *userp) {
+static bool all_in_directory(const kelp_kernel_registry *registry, const char *directory,
+                             candidate_fn fn, void *userp) {
     kelp_fs_names names = {0};
     bool found = false;
-    kelp_status *status = kelp_fs_list(registry->allocator, folder, &names);
-    if (status != NULL) { /* a folder that is not there holds nothing */
+    kelp_status *status = kelp_fs_list(registry->allocator, directory, &names);
+    if (status != NULL) { /* a missing directory has no libraries */
         kelp_status_free(status);
         return false;
     }
     for (size_t i = 0; !found && i < names.count; i++) {
         char path[4096];
-        int length = snprintf(path, sizeof path, "%s/%s", folder, names.items[i]);
+        int length = snprintf(path, sizeof path, "%s/%s", directory, names.items[i]);
         if (ends_in_so(names.items[i]) && length > 0 && (size_t)length < sizeof path)
             found = fn(userp, path);
     }
@@ -59,8 +60,8 @@ static bool entry(const kelp_kernel_registry *registry, const char *text, size_t
     path[length] = '\0';
     if (ends_in_so(path))
         return fn(userp, path);
-    return name != NULL ? in_folder(path, name, fn, userp)
-                        : all_in_folder(registry, path, fn, userp);
+    return name != NULL ? in_directory(path, name, fn, userp)
+                        : all_in_directory(registry, path, fn, userp);
 }
 
 static bool list(const kelp_kernel_registry *registry, const char *text, const char *name,
@@ -74,23 +75,23 @@ static bool list(const kelp_kernel_registry *registry, const char *text, const c
     return false;
 }
 
-static const char anchor; /* of this library */
+static const char anchor; /* an address inside this library, for dladdr */
 
-/* Beside libkelp.so, wherever that lies; where it would be installed, when it is part of a program.
- */
-static bool in_default_folder(const kelp_kernel_registry *registry, const char *name,
-                              candidate_fn fn, void *userp) {
-    char folder[4096];
+/* The default directory is next to libkelp.so. If Kelp is linked statically, it is the
+ * installation's directory. */
+static bool in_default_directory(const kelp_kernel_registry *registry, const char *name,
+                                 candidate_fn fn, void *userp) {
+    char directory[4096];
     Dl_info info;
     const char *slash = NULL;
     if (dladdr((const void *)&anchor, &info) != 0 && info.dli_fname != NULL &&
         strstr(info.dli_fname, "libkelp.so") != NULL)
         slash = strrchr(info.dli_fname, '/');
-    int length = slash == NULL ? snprintf(folder, sizeof folder, "%s", KELP_KERNEL_FOLDER)
-                               : snprintf(folder, sizeof folder, "%.*s/kelp/kernels",
+    int length = slash == NULL ? snprintf(directory, sizeof directory, "%s", KELP_KERNEL_DIRECTORY)
+                               : snprintf(directory, sizeof directory, "%.*s/kelp/kernels",
                                           (int)(slash - info.dli_fname), info.dli_fname);
-    return length > 0 && (size_t)length < sizeof folder &&
-           entry(registry, folder, (size_t)length, name, fn, userp);
+    return length > 0 && (size_t)length < sizeof directory &&
+           entry(registry, directory, (size_t)length, name, fn, userp);
 }
 
 void kelp_kernel_candidates(const kelp_kernel_registry *registry, const char *name, candidate_fn fn,
@@ -101,5 +102,5 @@ void kelp_kernel_candidates(const kelp_kernel_registry *registry, const char *na
     }
     if (!list(registry, getenv("KELP_BACKEND_PATH"), name, fn, userp) &&
         !list(registry, getenv("TRITON_BACKEND_PATH"), name, fn, userp))
-        in_default_folder(registry, name, fn, userp);
+        in_default_directory(registry, name, fn, userp);
 }

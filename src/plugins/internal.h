@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this room share. */
+/* Definitions of kernels, libraries, registries and sessions. */
 #ifndef KELP_PLUGINS_INTERNAL_H_
 #define KELP_PLUGINS_INTERNAL_H_
 
@@ -15,11 +15,11 @@
 struct kelp_kernel {
     kelp_kernel_library *library;
     const char *name, *summary, *signature_text;
-    kelp_signature signature; /* when there is one */
-    bool typed;               /* has a signature */
-    kelp_kernel_fn fn;        /* or: */
+    kelp_signature signature; /* valid if typed */
+    bool typed;               /* the kernel has a signature */
+    kelp_kernel_fn fn;        /* NULL: `raw` */
     void *raw;                /* a bare function, called through libffi */
-    bool with_context;        /* raw takes the context's address first */
+    bool with_context;        /* the first parameter of `raw` is the context */
     uint32_t devices;         /* bit n: DLDeviceType n is supported */
     uint32_t flags;
 };
@@ -28,16 +28,16 @@ struct kelp_kernel_library {
     kelp_kernel_registry *registry;
     kelp_dl dl;
     const char *name, *path;
-    const kelp_kernel_library_def *def; /* NULL: a library of our own */
+    const kelp_kernel_library_def *def; /* NULL: created by kelp_kernel_registry_add */
     void *state;
-    kelp_kernel **kernels; /* grows under the registry's mutex; entries stay */
+    kelp_kernel **kernels; /* guarded by the registry's mutex; the kernels do not move */
     size_t kernel_count, kernel_capacity;
 };
 
 struct kelp_kernel_registry {
     _Atomic uint32_t references;
     kelp_allocator allocator;
-    pthread_mutex_t mutex; /* libraries and their kernels */
+    pthread_mutex_t mutex; /* guards libraries, their kernels, and `spare` */
     kelp_arena arena;      /* names, libraries, kernels */
     kelp_pool *pool;       /* NULL with one thread */
     int threads;
@@ -48,7 +48,7 @@ struct kelp_kernel_registry {
     void *log_userp;
     kelp_kernel_library **libraries;
     size_t count, capacity;
-    kelp_kernel_session *spare; /* of operators, which come from many threads */
+    kelp_kernel_session *spare; /* unused sessions for operators, which run on many threads */
 };
 
 struct kelp_kernel_completion {
@@ -62,32 +62,35 @@ typedef struct kelp_owned {
 
 struct kelp_kernel_session {
     kelp_kernel_context context;    /* first: kernels see this address */
-    kelp_kernel_registry *registry; /* retained, but by the registry's own sessions */
-    bool own;                       /* of the registry: `next` is another one */
+    kelp_kernel_registry *registry; /* retained unless in_registry */
+    bool in_registry;               /* the registry owns the session; `next` is its next one */
     kelp_kernel_session *next;
     kelp_arena scratch;
     char fail_text[KELP_FAIL_TEXT];
     kelp_owned *owned;
     size_t owned_count, owned_capacity;
-    /* the submission under way */
+    /* the submission in flight */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     kelp_kernel_completion completion;
     const kelp_kernel *kernel;
-    bool pending;  /* a kernel works on after it returned */
-    bool finished; /* complete() came, maybe before the kernel returned */
+    bool pending;  /* the kernel called `later` and not yet `complete` */
+    bool finished; /* `complete` was called, perhaps before the kernel returned */
     bool scratch_used;
-    kelp_code code;    /* of what is finished */
-    kelp_event *event; /* of the caller, or NULL */
+    kelp_code code;    /* of the finished submission */
+    kelp_event *event; /* the caller's, or NULL */
     kelp_status *result;
 };
 
-/* ---- library.c: the registry's mutex is held ---- */
-/* Loads, checks and initializes; `name` (may be NULL) is what it must call itself. */
+/* ---- library.c: the caller holds the registry's mutex ---- */
+/* Loads, checks and initializes a library. Fails if `name` is not NULL and differs from its name.
+ */
 kelp_status *kelp_kernel_library_load(kelp_kernel_registry *registry, const char *path,
                                       const char *name, kelp_kernel_library **out) KELP_MUST_USE;
+/* Creates a library without kernels in the registry's arena. */
 kelp_status *kelp_kernel_library_new(kelp_kernel_registry *registry, const char *name,
                                      const char *path, kelp_kernel_library **out) KELP_MUST_USE;
+/* Calls the library's `finalize` and frees its list of kernels. */
 void kelp_kernel_library_finalize(kelp_kernel_library *library);
 
 /* ---- find.c ---- */
@@ -97,14 +100,15 @@ void kelp_kernel_candidates(const kelp_kernel_registry *registry, const char *na
                             bool (*fn)(void *userp, const char *path), void *userp);
 
 /* ---- session.c ---- */
-/* DLPack's number of a device's name; 0 for an unknown one. */
+/* Returns the DLPack device type of a name, or 0 if it is unknown. */
 int kelp_kernel_device_type(const char *name);
-/* A session for the CPU, that the registry keeps. */
+/* Returns an unused CPU session of the registry. Thread-safe, as is its counterpart. */
 kelp_status *kelp_kernel_take_session(kelp_kernel_registry *registry,
                                       kelp_kernel_session **out) KELP_MUST_USE;
-void kelp_kernel_give_session(kelp_kernel_registry *registry, kelp_kernel_session *session);
+void kelp_kernel_return_session(kelp_kernel_registry *registry, kelp_kernel_session *session);
 
 /* ---- raw.c ---- */
+/* Calls a bare function. Fails with INVALID_ARGUMENT if an argument cannot be passed. */
 kelp_status *kelp_kernel_call_raw(const kelp_kernel *kernel, const kelp_kernel_context *context,
                                   const kelp_kernel_arg *args, int32_t count) KELP_MUST_USE;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One library: what it offers, its kernels. */
+/* A kernel library: loading, and its list of kernels. */
 #include "plugins/internal.h"
 
 #include "base/alloc.h"
@@ -11,17 +11,16 @@
 
 static kelp_status *check_table(const kelp_plugin *plugin) {
     if (plugin->kernels == NULL)
-        return KELP_ERROR(KELP_NOT_FOUND, "it calls itself '%s' and holds no kernels",
-                          plugin->name);
+        return KELP_ERROR(KELP_NOT_FOUND, "plug-in '%s' has no kernels", plugin->name);
     if (plugin->kernels->struct_size < sizeof *plugin->kernels)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "its table of kernels has %u bytes, and %zu are expected",
+                          "its table of kernels has %u bytes: expected at least %zu",
                           plugin->kernels->struct_size, sizeof *plugin->kernels);
     return NULL;
 }
 
 /* ---- kernels ---- */
-/* Functions that a program registers are trusted to know where their tensors lie. */
+/* Returns the supported devices. Functions that a program registers may use every device. */
 static uint32_t device_bits(const kelp_kernel_library *library) {
     uint32_t bits = 0;
     if (library->def == NULL)
@@ -34,6 +33,7 @@ static uint32_t device_bits(const kelp_kernel_library *library) {
 static kelp_status *add_kernel(kelp_kernel_library *library, const char *name,
                                const char *signature, kelp_kernel **out) {
     kelp_kernel_registry *registry = library->registry;
+    KELP_ASSERT_HELD(&registry->mutex);
     kelp_kernel *kernel = KELP_ARENA_NEW(&registry->arena, kelp_kernel);
     if (kernel == NULL || name == NULL)
         return kernel == NULL ? kelp_status_oom()
@@ -78,9 +78,10 @@ static kelp_status *add_declared(kelp_kernel_library *library) {
     return NULL;
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 kelp_status *kelp_kernel_library_new(kelp_kernel_registry *registry, const char *name,
                                      const char *path, kelp_kernel_library **out) {
+    KELP_ASSERT_HELD(&registry->mutex);
     kelp_kernel_library *library = KELP_ARENA_NEW(&registry->arena, kelp_kernel_library);
     if (library == NULL)
         return kelp_status_oom();
@@ -121,10 +122,10 @@ kelp_status *kelp_kernel_library_load(kelp_kernel_registry *registry, const char
     kelp_dl dl = {0};
     kelp_plugin plugin;
     kelp_kernel_library *library = NULL;
-    KELP_TRY(kelp_plugin_open(path, &dl, &plugin)); /* stays loaded in every case */
+    KELP_TRY(kelp_plugin_open(path, &dl, &plugin)); /* stays loaded, even on failure */
     KELP_TRY(check_table(&plugin));
     if (name != NULL && strcmp(name, plugin.name) != 0)
-        return KELP_ERROR(KELP_NOT_FOUND, "it calls itself '%s'", plugin.name);
+        return KELP_ERROR(KELP_NOT_FOUND, "its name is '%s'", plugin.name);
     for (size_t i = 0; i < registry->count; i++) {
         if (strcmp(registry->libraries[i]->name, plugin.name) == 0) {
             *out = registry->libraries[i];
@@ -150,7 +151,7 @@ kelp_status *kelp_kernel_library_load(kelp_kernel_registry *registry, const char
     return NULL;
 }
 
-/* ---- for users ---- */
+/* ---- public functions ---- */
 const char *kelp_kernel_library_name(const kelp_kernel_library *library) {
     return library->name;
 }
@@ -223,8 +224,8 @@ static kelp_status *find_locked(kelp_kernel_library *library, const char *name,
     kelp_status *status = kelp_buf_status(&names);
     if (status == NULL)
         status =
-            KELP_ERROR(KELP_NOT_FOUND, "library '%s' has no kernel '%s': it has %s", library->name,
-                       name, library->kernel_count > 0 ? kelp_buf_cstr(&names) : "none by name");
+            KELP_ERROR(KELP_NOT_FOUND, "library '%s' has no kernel '%s': found %s", library->name,
+                       name, library->kernel_count > 0 ? kelp_buf_cstr(&names) : "none");
     kelp_buf_deinit(&names);
     return status;
 }
@@ -240,7 +241,7 @@ kelp_status *kelp_kernel_library_find(kelp_kernel_library *library, const char *
 static kelp_status *check_name_free(const kelp_kernel_library *library, const char *name) {
     for (size_t i = 0; i < library->kernel_count; i++) {
         if (strcmp(library->kernels[i]->name, name) == 0)
-            return KELP_ERROR(KELP_ALREADY_EXISTS, "library '%s' has a kernel '%s' already",
+            return KELP_ERROR(KELP_ALREADY_EXISTS, "library '%s' already has a kernel '%s'",
                               library->name, name);
     }
     return NULL;
@@ -321,12 +322,12 @@ kelp_kernel_shape kelp_kernel_param_shape(const kelp_kernel *kernel, int32_t ind
         s->params[index].kind != KELP_ARG_TENSOR)
         return shape;
     const kelp_signature_param *p = &s->params[index];
-    shape.rank = p->extent_count;
+    shape.rank = p->dim_count;
     shape.leading = p->leading;
     shape.leading_name = p->leading_symbol >= 0 ? s->leadings[p->leading_symbol] : NULL;
-    for (int32_t i = 0; i < p->extent_count; i++) {
-        shape.extents[i] = p->extents[i] >= 0 ? p->extents[i] : -1;
-        shape.names[i] = p->extents[i] <= -2 ? s->symbols[-2 - p->extents[i]] : NULL;
+    for (int32_t i = 0; i < p->dim_count; i++) {
+        shape.extents[i] = p->dims[i] >= 0 ? p->dims[i] : -1;
+        shape.names[i] = p->dims[i] <= -2 ? s->symbols[-2 - p->dims[i]] : NULL;
     }
     return shape;
 }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library's kernels as operators of a domain. Threads: operators run from several at once, each
- * with a session of its own, which are kept. */
+/* A library's kernels as operators of a domain. Operators may run on several threads at once; each
+ * run uses a session of its own, which the registry keeps for later runs. */
+#include "base/assert.h"
 #include "plugins/run.h"
 
 #include <kelp/opset.h>
 
-/* Lives in the registry's arena. */
+/* A provider of operators. Allocated in the registry's arena. */
 typedef struct kernel_opset {
     kelp_opset_backend backend;
     kelp_opset opset;
     kelp_kernel_library *library;
 } kernel_opset;
 
-/* ---- one call ---- */
+/* ---- dispatch ---- */
 typedef struct op_call {
     const kelp_op_env *env;
     const kelp_node *node;
@@ -31,7 +32,7 @@ static kelp_status *scalar_of(void *userp, const kelp_signature_param *p, kelp_k
         out->as.s = kelp_node_attr_string(node, p->name, "", NULL);
     else
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "attribute '%s' is missing or of another type: expected %s", p->name,
+                          "attribute '%s' is missing or has the wrong type: expected %s", p->name,
                           kelp_dtype_name(p->dtype));
     return NULL;
 }
@@ -64,7 +65,7 @@ static kelp_status *dispatch(void *self, const kelp_op_env *env, const kelp_node
                            .memory = memory_of,
                            .userp = &call};
     kelp_status *status = kelp_kernel_run_on_tensors(&run);
-    kelp_kernel_give_session(registry, session);
+    kelp_kernel_return_session(registry, session);
     return status;
 }
 
@@ -73,8 +74,9 @@ static const kelp_opset *extension_opsets(void *self, size_t *out_count) {
     return &((kernel_opset *)self)->opset;
 }
 
-/* ---- the backend ---- */
+/* ---- the provider ---- */
 static kelp_status *make_opset(kelp_kernel_library *library, kernel_opset **out) {
+    KELP_ASSERT_HELD(&library->registry->mutex);
     kelp_arena *arena = &library->registry->arena;
     kernel_opset *opset = KELP_ARENA_NEW(arena, kernel_opset);
     kelp_opset_op *ops = KELP_ARENA_ARRAY(arena, library->kernel_count + 1, kelp_opset_op);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The provider `kernels`: one kernel of a plug-in library as a model. */
+/* The provider `kernels`: one kernel of a kernel library as a model. */
 #ifndef KELP_PLUGINS_PROVIDER_H_
 #define KELP_PLUGINS_PROVIDER_H_
 

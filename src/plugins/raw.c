@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of bare functions: what the signature says, else int64 and double.
+ * Calls of bare functions. Parameters have the types of the signature; without one, numbers are
+ * int64 and double. Functions return void.
  *
- * Integers and addresses travel in 64-bit registers or stack slots of their own, whatever their
- * width (System V ABI for AMD64, section 3.2.3; AAPCS64, section 6.8.2), so that a function of few
- * such parameters is called through a pointer to a function of 64-bit ones. Everything else goes
- * through libffi, which is several times slower. Nothing is returned.
+ * Integers and addresses of all widths are passed in 64-bit registers or stack slots (System V ABI
+ * for AMD64, section 3.2.3; AAPCS64, section 6.8.2). So a function with a few such parameters is
+ * called through a pointer to a function with 64-bit parameters. All other functions are called
+ * through libffi, which is several times slower.
  */
+#include "base/assert.h"
+#include "base/checked.h"
 #include "plugins/internal.h"
 
 #include <ffi.h>
@@ -18,15 +21,16 @@
 #define DIRECT_MAX 0u
 #endif
 
-/* Parameters that a function is given, in its own order. */
+/* The arguments of a call, in the order of the function's parameters. */
 typedef struct raw_call {
     unsigned count;
-    uint64_t floats, doubles; /* bit i: value i is one; else integer or address */
+    uint64_t floats, doubles; /* bit i: the type of value i; otherwise an integer or address */
     uint64_t values[KELP_SIGNATURE_PARAMS + 1];
-    DLTensor moved[KELP_SIGNATURE_PARAMS]; /* those with an offset */
+    DLTensor moved[KELP_SIGNATURE_PARAMS]; /* copies without byte_offset */
 } raw_call;
 
 static void put(raw_call *call, uint64_t value) {
+    KELP_ASSERT(call->count < KELP_COUNT(call->values));
     call->values[call->count++] = value;
 }
 
@@ -54,11 +58,11 @@ static void put_scalar(raw_call *call, kelp_dtype dtype, const kelp_kernel_arg *
         put_float(call, (float)number);
     else if (dtype == KELP_F64)
         put_double(call, number);
-    else /* sign- or zero-extended to 64 bits, which every narrower type is the low part of */
+    else /* extended to 64 bits: narrower types are the low bits */
         put(call, (uint64_t)arg->as.i);
 }
 
-/* A bare function looks at `data` alone, as its author would. */
+/* Adds byte_offset to `data`: authors of bare functions usually ignore byte_offset. */
 static void put_tensor(raw_call *call, const DLTensor *tensor, bool data_only, int32_t index) {
     if (data_only) {
         put(call, (uint64_t)((uintptr_t)tensor->data + tensor->byte_offset));
@@ -138,23 +142,25 @@ static kelp_status *call_ffi(const kelp_kernel *kernel, raw_call *call) {
 kelp_status *kelp_kernel_call_raw(const kelp_kernel *kernel, const kelp_kernel_context *context,
                                   const kelp_kernel_arg *args, int32_t count) {
     raw_call call;
+    KELP_ASSERT(kernel->raw != NULL);
     const kelp_signature_param *params = kernel->typed ? kernel->signature.params : NULL;
     call.count = 0;
     call.floats = call.doubles = 0;
     if (count > KELP_SIGNATURE_PARAMS)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "kernel '%s' is given %d arguments, more than %d",
-                          kernel->name, count, KELP_SIGNATURE_PARAMS);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "kernel '%s' has %d arguments: expected at most %d", kernel->name, count,
+                          KELP_SIGNATURE_PARAMS);
     if (kernel->with_context)
         put(&call, (uint64_t)(uintptr_t)context);
     for (int32_t i = 0; i < count; i++) {
         const kelp_kernel_arg *arg = &args[i];
         if (arg->kind == KELP_ARG_TENSOR && arg->as.tensor != NULL && params == NULL &&
             arg->as.tensor->device.device_type != context->device.device_type)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "kernel '%s': argument %d lies on another device: expected type %d, "
-                              "found type %d",
-                              kernel->name, i, (int)context->device.device_type,
-                              (int)arg->as.tensor->device.device_type);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "kernel '%s': argument %d is on the wrong device: expected type %d, found type %d",
+                kernel->name, i, (int)context->device.device_type,
+                (int)arg->as.tensor->device.device_type);
         if (arg->kind == KELP_ARG_TENSOR && arg->as.tensor != NULL)
             put_tensor(&call, arg->as.tensor, params != NULL && params[i].data_only, i);
         else if (arg->kind == KELP_ARG_STRING)
@@ -166,10 +172,10 @@ kelp_status *kelp_kernel_call_raw(const kelp_kernel *kernel, const kelp_kernel_c
                                                      : KELP_I64,
                        arg);
         else
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "kernel '%s' is given nothing as argument %d: expected a tensor, a "
-                              "number or a string",
-                              kernel->name, i);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "kernel '%s': argument %d is missing: expected a tensor, a number or a string",
+                kernel->name, i);
     }
     if ((call.floats | call.doubles) == 0 && call.count <= DIRECT_MAX) {
         call_direct(kernel->raw, call.count, call.values);

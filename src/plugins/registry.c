@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry: libraries by name. Owned by whoever creates it; there is no global one. */
+/* The registry of kernel libraries. There is no global registry. */
 #include "plugins/internal.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
+#include "base/checked.h"
 
 #include <string.h>
 
-static kelp_status *take_options(kelp_kernel_registry *registry,
+static kelp_status *copy_options(kelp_kernel_registry *registry,
                                  const kelp_kernel_registry_options *options) {
     kelp_arena *arena = &registry->arena;
     if (options->search_path != NULL) {
@@ -38,12 +40,11 @@ static kelp_status *take_options(kelp_kernel_registry *registry,
                : NULL;
 }
 
-kelp_status *kelp_kernel_registry_create(const kelp_kernel_registry_options *given,
+kelp_status *kelp_kernel_registry_create(const kelp_kernel_registry_options *caller_options,
                                          kelp_kernel_registry **out) {
     kelp_kernel_registry_options options = {0};
-    if (given != NULL)
-        memcpy(&options, given,
-               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    if (caller_options != NULL)
+        memcpy(&options, caller_options, KELP_MIN(caller_options->struct_size, sizeof options));
     if (options.allocator.realloc == NULL)
         options.allocator = kelp_allocator_system();
     kelp_kernel_registry *registry = NULL;
@@ -55,7 +56,7 @@ kelp_status *kelp_kernel_registry_create(const kelp_kernel_registry_options *giv
         kelp_free(options.allocator, registry, sizeof *registry);
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a mutex");
     }
-    kelp_status *status = take_options(registry, &options);
+    kelp_status *status = copy_options(registry, &options);
     if (status != NULL) {
         kelp_kernel_registry_release(registry);
         return status;
@@ -76,6 +77,7 @@ void kelp_kernel_registry_release(kelp_kernel_registry *registry) {
     kelp_allocator allocator = registry->allocator;
     while (registry->spare != NULL) {
         kelp_kernel_session *session = registry->spare;
+        KELP_ASSERT(session->in_registry && !session->pending);
         registry->spare = session->next;
         kelp_kernel_session_destroy(session);
     }
@@ -91,10 +93,10 @@ void kelp_kernel_registry_release(kelp_kernel_registry *registry) {
 /* ---- opening ---- */
 typedef struct search {
     kelp_kernel_registry *registry;
-    const char *name; /* NULL: every library */
+    const char *name; /* NULL: all libraries */
     kelp_kernel_library *found;
-    kelp_buf tried; /* a line for each file that was not taken */
-    void (*tell)(void *userp, const char *path, const kelp_status *why); /* or NULL */
+    kelp_buf tried; /* a line for each file that was not used */
+    void (*report)(void *userp, const char *path, const kelp_status *why); /* or NULL */
     void *userp;
 } search;
 
@@ -104,8 +106,8 @@ static bool try_file(void *userp, const char *path) {
     if (status == NULL)
         return s->name != NULL;
     char text[1024];
-    if (s->tell != NULL)
-        s->tell(s->userp, path, status);
+    if (s->report != NULL)
+        s->report(s->userp, path, status);
     kelp_status_format(status, text, sizeof text);
     kelp_buf_printf(&s->tried, "\n  %s: %s", path, text);
     kelp_status_free(status);
@@ -115,6 +117,7 @@ static bool try_file(void *userp, const char *path) {
 static kelp_status *open_by_name(search s, kelp_kernel_library **out) {
     kelp_kernel_registry *registry = s.registry;
     const char *name = s.name;
+    KELP_ASSERT_HELD(&registry->mutex);
     for (size_t i = 0; i < registry->count; i++) {
         if (strcmp(registry->libraries[i]->name, name) == 0) {
             *out = registry->libraries[i];
@@ -129,8 +132,8 @@ static kelp_status *open_by_name(search s, kelp_kernel_library **out) {
     if (s.found == NULL && status == NULL)
         status = KELP_ERROR(KELP_NOT_FOUND,
                             "there is no kernel library '%s' in KELP_BACKEND_PATH, "
-                            "TRITON_BACKEND_PATH or the default folder; tried:%s",
-                            name, s.tried.length > 0 ? kelp_buf_cstr(&s.tried) : " nothing");
+                            "TRITON_BACKEND_PATH or the default directory; tried:%s",
+                            name, s.tried.length > 0 ? kelp_buf_cstr(&s.tried) : " no files");
     kelp_buf_deinit(&s.tried);
     *out = s.found;
     return status;
@@ -145,7 +148,7 @@ kelp_status *kelp_kernel_registry_search(kelp_kernel_registry *registry, const c
                                          void (*tried)(void *userp, const char *path,
                                                        const kelp_status *why),
                                          void *userp, kelp_kernel_library **out) {
-    search s = {.registry = registry, .name = name, .tell = tried, .userp = userp};
+    search s = {.registry = registry, .name = name, .report = tried, .userp = userp};
     kelp_status *status;
     pthread_mutex_lock(&registry->mutex);
     if (strchr(name, '/') != NULL) {
@@ -167,8 +170,7 @@ kelp_status *kelp_kernel_registry_add(kelp_kernel_registry *registry, const char
     pthread_mutex_lock(&registry->mutex);
     for (size_t i = 0; status == NULL && i < registry->count; i++) {
         if (strcmp(registry->libraries[i]->name, name) == 0)
-            status =
-                KELP_ERROR(KELP_ALREADY_EXISTS, "there is a kernel library '%s' already", name);
+            status = KELP_ERROR(KELP_ALREADY_EXISTS, "kernel library '%s' already exists", name);
     }
     if (status == NULL)
         status = kelp_grow(registry->allocator, (void **)&registry->libraries, &registry->capacity,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels on tensors. Source of the order of inputs and outputs: kelp/kernel.h. */
+/* Runs kernels on tensors. kelp/kernel.h defines the order of inputs and outputs. */
 #include "plugins/run.h"
+
+#include "base/assert.h"
 
 #include <string.h>
 
@@ -20,9 +22,9 @@ bool kelp_kernel_shapes_follow(const kelp_kernel *kernel) {
             letters[p->letter] = true;
         if (p->leading_symbol >= 0)
             leadings[p->leading_symbol] = true;
-        for (int32_t k = 0; k < p->extent_count; k++) {
-            if (p->extents[k] <= -2)
-                symbols[-2 - p->extents[k]] = true;
+        for (int32_t k = 0; k < p->dim_count; k++) {
+            if (p->dims[k] <= -2)
+                symbols[-2 - p->dims[k]] = true;
         }
     }
     for (int32_t i = 0; i < s->count; i++) {
@@ -34,8 +36,8 @@ bool kelp_kernel_shapes_follow(const kelp_kernel *kernel) {
             return false;
         if (p->leading && (p->leading_symbol < 0 || !leadings[p->leading_symbol]))
             return false;
-        for (int32_t k = 0; k < p->extent_count; k++) {
-            if (p->extents[k] == -1 || (p->extents[k] <= -2 && !symbols[-2 - p->extents[k]]))
+        for (int32_t k = 0; k < p->dim_count; k++) {
+            if (p->dims[k] == -1 || (p->dims[k] <= -2 && !symbols[-2 - p->dims[k]]))
                 return false;
         }
     }
@@ -46,7 +48,7 @@ typedef struct bound {
     const kelp_kernel_run *run;
     kelp_kernel_arg args[KELP_SIGNATURE_PARAMS];
     DLTensor tensors[KELP_SIGNATURE_PARAMS];
-    kelp_tensor copies[KELP_SIGNATURE_PARAMS]; /* what `tensors` borrow shapes from */
+    kelp_tensor copies[KELP_SIGNATURE_PARAMS]; /* own the shapes of `tensors` */
     kelp_signature_binding binding;
 } bound;
 
@@ -58,15 +60,16 @@ static kelp_status *set_tensor(bound *b, int32_t index, const kelp_tensor *tenso
     return NULL;
 }
 
-/* An integer that stands for an extent is left to fill_counters when nobody gives it. */
+/* Sets a scalar. fill_counters sets an integer that has the name of a dimension and no value. */
 static kelp_status *set_scalar(bound *b, int32_t index) {
     const kelp_signature *s = &b->run->kernel->signature;
     const kelp_signature_param *p = &s->params[index];
     b->args[index].kind = (uint32_t)p->kind;
     KELP_TRY(b->run->scalar(b->run->userp, p, &b->args[index]));
-    bool given = b->args[index].kind != 0;
+    bool has_value = b->args[index].kind != 0;
+    KELP_ASSERT(has_value || p->symbol >= 0); /* the contract of `scalar` */
     b->args[index].kind = (uint32_t)p->kind;
-    return given && p->symbol >= 0
+    return has_value && p->symbol >= 0
                ? kelp_signature_bind_counter(s, index, b->args[index].as.i, &b->binding)
                : NULL;
 }
@@ -75,18 +78,19 @@ static kelp_status *fill_counters(bound *b) {
     const kelp_signature *s = &b->run->kernel->signature;
     for (int32_t i = 0; i < s->counter_count; i++) {
         const kelp_signature_param *p = &s->params[s->counters[i]];
-        if ((b->binding.extents_known >> p->symbol & 1) == 0)
+        if ((b->binding.dims_known >> p->symbol & 1) == 0)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "'%s' is not given, and no input has an extent of that name",
+                              "parameter '%s' has no value: it is not set, and no input has a "
+                              "dimension of that name",
                               p->name);
-        b->args[s->counters[i]].as.i = b->binding.extents[p->symbol];
+        b->args[s->counters[i]].as.i = b->binding.dims[p->symbol];
     }
     return NULL;
 }
 
 static kelp_status *set_inputs(bound *b) {
     const kelp_signature *s = &b->run->kernel->signature;
-    size_t next = 0, given = b->run->input_count;
+    size_t next = 0, input_count = b->run->input_count;
     kelp_signature_begin(&b->binding);
     for (int32_t i = 0; i < s->count; i++) {
         const kelp_signature_param *p = &s->params[i];
@@ -96,14 +100,14 @@ static kelp_status *set_inputs(bound *b) {
         }
         if (p->direction == KELP_PARAM_OUT)
             continue;
-        if (next == given || b->run->inputs[next] == NULL)
+        if (next == input_count || b->run->inputs[next] == NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "input %zu ('%s') is missing", next, p->name);
         KELP_TRY(set_tensor(b, i, b->run->inputs[next++]));
         KELP_TRY(kelp_signature_check_tensor(s, i, &b->tensors[i], &b->binding));
     }
-    return next == given
-               ? fill_counters(b)
-               : KELP_ERROR(KELP_INVALID_ARGUMENT, "it takes %zu inputs: found %zu", next, given);
+    return next == input_count ? fill_counters(b)
+                               : KELP_ERROR(KELP_INVALID_ARGUMENT, "it has %zu inputs: found %zu",
+                                            next, input_count);
 }
 
 static kelp_status *describe(const kelp_kernel *kernel, const kelp_signature_binding *binding,
@@ -136,11 +140,11 @@ static kelp_status *set_outputs(bound *b) {
     const kelp_signature *s = &b->run->kernel->signature;
     size_t next = 0;
     for (int32_t i = 0; i < s->count; i++) {
-        kelp_tensor unwanted;
+        kelp_tensor unrequested;
         if (s->params[i].kind != KELP_ARG_TENSOR || s->params[i].direction == KELP_PARAM_IN)
             continue;
         KELP_TRY(make_output(b, i, next,
-                             next < b->run->output_count ? &b->run->outputs[next] : &unwanted));
+                             next < b->run->output_count ? &b->run->outputs[next] : &unrequested));
         next++;
     }
     return NULL;
@@ -148,6 +152,7 @@ static kelp_status *set_outputs(bound *b) {
 
 kelp_status *kelp_kernel_run_on_tensors(const kelp_kernel_run *run) {
     bound b;
+    KELP_ASSERT(run->kernel->typed);
     b.run = run;
     for (int32_t i = 0; i < run->kernel->signature.count; i++)
         b.args[i] = (kelp_kernel_arg){0};
@@ -160,7 +165,7 @@ kelp_status *kelp_kernel_run_on_tensors(const kelp_kernel_run *run) {
     return kelp_kernel_call(run->kernel, run->session, b.args, run->kernel->signature.count);
 }
 
-/* ---- shapes alone ---- */
+/* ---- shape inference ---- */
 static kelp_status *bind_argument(const kelp_signature *s, int32_t index,
                                   const kelp_kernel_arg *arg, kelp_signature_binding *inout) {
     const kelp_signature_param *p = &s->params[index];
@@ -183,8 +188,8 @@ static kelp_status *infer_shapes(const kelp_kernel *kernel, const kelp_kernel_ar
     if (!kernel->typed)
         return KELP_ERROR(KELP_FAILED_PRECONDITION, "it has no signature");
     if (count != s->count)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it takes %d arguments: found %d", (int)s->count,
-                          (int)count);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it has %d parameters: found %d arguments",
+                          (int)s->count, (int)count);
     kelp_signature_begin(&binding);
     for (int32_t i = 0; i < count; i++)
         KELP_TRY(bind_argument(s, i, &args[i], &binding));
@@ -200,7 +205,7 @@ static kelp_status *infer_shapes(const kelp_kernel *kernel, const kelp_kernel_ar
 kelp_status *kelp_kernel_infer_shapes(const kelp_kernel *kernel, const kelp_kernel_arg *args,
                                       int32_t count, kelp_tensor *out_tensors) {
     return KELP_ANNOTATE(infer_shapes(kernel, args, count, out_tensors),
-                         "cannot tell the shapes of kernel '%s' of library '%s'", kernel->name,
+                         "cannot infer the shapes of kernel '%s' of library '%s'", kernel->name,
                          kernel->library->name);
 }
 

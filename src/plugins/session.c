@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions: what kernels see while they run. The functions of the context are called by kernels, on
- * the caller's thread; complete() from any.
+ * Sessions: the state of a kernel's run. Kernels call the functions of the context on the calling
+ * thread, and `complete` on any thread.
  */
 #include "plugins/internal.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/sync/event.h"
 
 #include <stdio.h>
@@ -88,6 +89,7 @@ static bool session_own(const kelp_kernel_context *context, void (*release)(void
         release(resource);
         return false;
     }
+    KELP_ASSERT(session->owned_count < session->owned_capacity);
     session->owned[session->owned_count++] = (kelp_owned){release, resource};
     return true;
 }
@@ -114,8 +116,7 @@ kelp_status *kelp_kernel_session_create(kelp_kernel_registry *registry,
         config = &cpu;
     if (kelp_kernel_device_type(config->device) == 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "there is no device '%s': expected cpu, cuda, rocm, vulkan, metal or "
-                          "opencl",
+                          "unknown device '%s': expected cpu, cuda, rocm, vulkan, metal or opencl",
                           config->device);
     KELP_TRY(KELP_NEW(registry->allocator, kelp_kernel_session, &session));
     kelp_status *status = kelp_lock_init(&session->mutex, &session->changed);
@@ -165,9 +166,9 @@ void kelp_kernel_session_destroy(kelp_kernel_session *session) {
     kelp_arena_deinit(&session->scratch);
     pthread_cond_destroy(&session->changed);
     pthread_mutex_destroy(&session->mutex);
-    bool own = session->own;
+    bool in_registry = session->in_registry;
     kelp_free(allocator, session, sizeof *session);
-    if (!own)
+    if (!in_registry)
         kelp_kernel_registry_release(registry);
 }
 
@@ -179,14 +180,15 @@ kelp_status *kelp_kernel_take_session(kelp_kernel_registry *registry, kelp_kerne
     pthread_mutex_unlock(&registry->mutex);
     if (session == NULL) {
         KELP_TRY(kelp_kernel_session_create(registry, NULL, &session));
-        session->own = true; /* else the registry would keep itself */
+        session->in_registry = true; /* it must not retain the registry that owns it */
         kelp_kernel_registry_release(registry);
     }
     *out = session;
     return NULL;
 }
 
-void kelp_kernel_give_session(kelp_kernel_registry *registry, kelp_kernel_session *session) {
+void kelp_kernel_return_session(kelp_kernel_registry *registry, kelp_kernel_session *session) {
+    KELP_ASSERT(session->in_registry && session->registry == registry);
     pthread_mutex_lock(&registry->mutex);
     session->next = registry->spare;
     registry->spare = session;

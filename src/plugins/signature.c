@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads signatures and checks arguments against them. The language is described in kelp/kernel.h.
- */
+/* Parses signatures and checks arguments against them. kelp/kernel.h defines the syntax. */
 #include "plugins/signature.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- reading ---- */
+/* ---- parser ---- */
 typedef struct reader {
     const char *text, *at;
     kelp_arena *arena;
@@ -51,7 +51,7 @@ static kelp_status *keep(reader *r, kelp_str word, const char **out) {
     return *out != NULL ? NULL : KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a signature");
 }
 
-/* Index of a name in `names`, added when it is new. */
+/* Returns the index of a name in `names`. Adds the name if it is new. */
 static kelp_status *intern(reader *r, kelp_str word, const char **names, int32_t *inout_count,
                            int *out) {
     for (int i = 0; i < *inout_count; i++) {
@@ -61,20 +61,21 @@ static kelp_status *intern(reader *r, kelp_str word, const char **names, int32_t
         }
     }
     if (*inout_count == KELP_SIGNATURE_SYMBOLS)
-        return SIGNATURE_ERROR(r, "expected at most %d names of extents", KELP_SIGNATURE_SYMBOLS);
+        return SIGNATURE_ERROR(r, "expected at most %d names of dimensions",
+                               KELP_SIGNATURE_SYMBOLS);
     KELP_TRY(keep(r, word, &names[*inout_count]));
     *out = (*inout_count)++;
     return NULL;
 }
 
-static kelp_status *read_extent(reader *r, kelp_signature_extent *out) {
+static kelp_status *read_dim(reader *r, kelp_signature_dim *out) {
     if (take(r, '?')) {
         *out = -1;
         return NULL;
     }
     kelp_str word = read_word(r);
     if (word.length == 0)
-        return SIGNATURE_ERROR(r, "expected an extent: a number, a name or '?'");
+        return SIGNATURE_ERROR(r, "expected a dimension: a number, a name or '?'");
     if (!isdigit((unsigned char)word.data[0])) {
         int symbol = 0;
         KELP_TRY(intern(r, word, r->out->symbols, &r->out->symbol_count, &symbol));
@@ -92,7 +93,7 @@ static kelp_status *read_extent(reader *r, kelp_signature_extent *out) {
 }
 
 static kelp_status *read_shape(reader *r, kelp_signature_param *p) {
-    kelp_signature_extent extents[KELP_MAX_RANK];
+    kelp_signature_dim dims[KELP_MAX_RANK];
     p->leading_symbol = -1;
     if (take(r, ']'))
         return NULL;
@@ -109,17 +110,17 @@ static kelp_status *read_shape(reader *r, kelp_signature_param *p) {
             return SIGNATURE_ERROR(r, "expected ',' or ']' after '...'");
     }
     do {
-        if (p->extent_count == KELP_MAX_RANK)
-            return SIGNATURE_ERROR(r, "expected at most %d extents", KELP_MAX_RANK);
-        KELP_TRY(read_extent(r, &extents[p->extent_count]));
-        p->extent_count++;
+        if (p->dim_count == KELP_MAX_RANK)
+            return SIGNATURE_ERROR(r, "expected at most %d dimensions", KELP_MAX_RANK);
+        KELP_TRY(read_dim(r, &dims[p->dim_count]));
+        p->dim_count++;
     } while (take(r, ','));
     if (!take(r, ']'))
-        return SIGNATURE_ERROR(r, "expected ',' or ']' after an extent");
-    p->extents = KELP_ARENA_ARRAY(r->arena, (size_t)p->extent_count, kelp_signature_extent);
-    if (p->extents == NULL)
+        return SIGNATURE_ERROR(r, "expected ',' or ']' after a dimension");
+    p->dims = KELP_ARENA_ARRAY(r->arena, (size_t)p->dim_count, kelp_signature_dim);
+    if (p->dims == NULL)
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a signature");
-    memcpy(p->extents, extents, (size_t)p->extent_count * sizeof *extents);
+    memcpy(p->dims, dims, (size_t)p->dim_count * sizeof *dims);
     return NULL;
 }
 
@@ -183,7 +184,7 @@ static kelp_status *read_type(reader *r, kelp_signature_param *p) {
     }
     p->kind = KELP_ARG_TENSOR;
     if (p->dtype == KELP_STRING)
-        return SIGNATURE_ERROR(r, "tensors of strings do not travel as DLPack");
+        return SIGNATURE_ERROR(r, "DLPack has no tensors of strings");
     if (p->dtype != KELP_DTYPE_INVALID)
         KELP_TRY(dl_type(p->dtype, &p->dl));
     return read_shape(r, p);
@@ -193,7 +194,7 @@ static kelp_status *read_param(reader *r, kelp_signature_param *p) {
     kelp_str word = read_word(r);
     if (word_is(word, "out") || word_is(word, "inout")) {
         skip_space(r);
-        if (*r->at != ':') { /* else it is a name */
+        if (*r->at != ':') { /* otherwise the name of the parameter */
             p->direction = word_is(word, "out") ? KELP_PARAM_OUT : KELP_PARAM_INOUT;
             word = read_word(r);
         }
@@ -253,17 +254,17 @@ static inline bool same_type(DLDataType a, DLDataType b) {
     return x == y;
 }
 
-/* Errors are rare: kept out of the way of what is checked at every call. */
+/* Marks error paths, so that the checks of every call are compact. */
 #define COLD __attribute__((cold, noinline))
 
-static const char *type_text(DLDataType type, char *buffer, size_t room) {
+static const char *type_text(DLDataType type, char *buffer, size_t size) {
     kelp_tensor tensor;
     DLTensor dl = {.dtype = type, .device = {kDLCPU, 0}};
     kelp_status *status = kelp_tensor_from_dl(&dl, &tensor);
     if (status == NULL)
         return kelp_dtype_name(tensor.dtype);
     kelp_status_free(status);
-    snprintf(buffer, room, "DLPack type %u of %u bits", type.code, type.bits);
+    snprintf(buffer, size, "DLPack type %u of %u bits", type.code, type.bits);
     return buffer;
 }
 
@@ -291,9 +292,11 @@ static inline bool is_compact(const DLTensor *tensor) {
     if (tensor->strides == NULL)
         return true;
     for (int32_t axis = tensor->ndim - 1; axis >= 0; axis--) {
-        if (tensor->shape[axis] > 1 && tensor->strides[axis] != step)
+        int64_t dim = tensor->shape[axis];
+        if (dim > 1 && tensor->strides[axis] != step)
             return false;
-        step *= tensor->shape[axis] > 0 ? tensor->shape[axis] : 1;
+        if (dim > 1 && !kelp_i64_mul(step, dim, &step))
+            return false;
     }
     return true;
 }
@@ -303,17 +306,17 @@ COLD static kelp_status *bad_leading(const kelp_signature *s, const kelp_signatu
     char text[160], shape[128];
     int at = p->leading_symbol;
     kelp_shape_format(b->leading_ranks[at], b->leadings[at], shape, sizeof shape);
-    snprintf(text, sizeof text, "it to begin with %s, as '...%s' does elsewhere", shape,
+    snprintf(text, sizeof text, "leading dimensions %s, as for the other '...%s'", shape,
              s->leadings[at]);
     return bad_shape(s, p, tensor, text, -1);
 }
 
-COLD static kelp_status *bad_extent(const kelp_signature *s, const kelp_signature_param *p,
-                                    const DLTensor *tensor, int32_t axis, int64_t extent,
-                                    int64_t expected) {
+COLD static kelp_status *bad_dim(const kelp_signature *s, const kelp_signature_param *p,
+                                 const DLTensor *tensor, int32_t axis, int64_t dim,
+                                 int64_t expected) {
     char text[96];
-    if (extent <= -2)
-        snprintf(text, sizeof text, "extent '%s' of axis %d to be", s->symbols[-2 - extent], axis);
+    if (dim <= -2)
+        snprintf(text, sizeof text, "dimension '%s' of axis %d to be", s->symbols[-2 - dim], axis);
     else
         snprintf(text, sizeof text, "axis %d to be", axis);
     return bad_shape(s, p, tensor, text, expected);
@@ -321,7 +324,7 @@ COLD static kelp_status *bad_extent(const kelp_signature *s, const kelp_signatur
 
 static inline kelp_status *check_leading(const kelp_signature *s, const kelp_signature_param *p,
                                          const DLTensor *tensor, kelp_signature_binding *b) {
-    int32_t rank = tensor->ndim - p->extent_count;
+    int32_t rank = tensor->ndim - p->dim_count;
     int at = p->leading_symbol;
     if (at < 0)
         return NULL;
@@ -337,26 +340,26 @@ static inline kelp_status *check_leading(const kelp_signature *s, const kelp_sig
     return same ? NULL : bad_leading(s, p, tensor, b);
 }
 
-static inline kelp_status *check_extents(const kelp_signature *s, const kelp_signature_param *p,
-                                         const DLTensor *tensor, kelp_signature_binding *b) {
-    int32_t first = tensor->ndim - p->extent_count;
+static inline kelp_status *check_dims(const kelp_signature *s, const kelp_signature_param *p,
+                                      const DLTensor *tensor, kelp_signature_binding *b) {
+    int32_t first = tensor->ndim - p->dim_count;
     if (p->leading ? first < 0 : first != 0)
-        return bad_shape(s, p, tensor, p->leading ? "rank of at least" : "rank", p->extent_count);
+        return bad_shape(s, p, tensor, p->leading ? "rank of at least" : "rank", p->dim_count);
     if (p->leading)
         KELP_TRY(check_leading(s, p, tensor, b));
-    for (int32_t i = 0; i < p->extent_count; i++) {
-        int64_t found = tensor->shape[first + i], expected = p->extents[i];
+    for (int32_t i = 0; i < p->dim_count; i++) {
+        int64_t found = tensor->shape[first + i], expected = p->dims[i];
         if (expected <= -2) {
             int at = (int)(-2 - expected);
-            int64_t *bound = &b->extents[at];
-            if ((b->extents_known >> at & 1) == 0) {
-                b->extents_known |= (uint32_t)1 << at;
+            int64_t *bound = &b->dims[at];
+            if ((b->dims_known >> at & 1) == 0) {
+                b->dims_known |= (uint32_t)1 << at;
                 *bound = found;
             }
             if (*bound != found)
-                return bad_extent(s, p, tensor, first + i, expected, *bound);
+                return bad_dim(s, p, tensor, first + i, expected, *bound);
         } else if (expected >= 0 && found != expected) {
-            return bad_extent(s, p, tensor, first + i, expected, expected);
+            return bad_dim(s, p, tensor, first + i, expected, expected);
         }
     }
     return NULL;
@@ -379,11 +382,11 @@ static inline kelp_status *check_tensor(const kelp_signature *signature, int32_t
     } else if (p->dtype != KELP_DTYPE_INVALID && !same_type(p->dl, tensor->dtype)) {
         return bad_type(p, p->dl, tensor->dtype);
     }
-    KELP_TRY(check_extents(signature, p, tensor, inout));
+    KELP_TRY(check_dims(signature, p, tensor, inout));
     if (!p->strided && !is_compact(tensor))
-        return KELP_ERROR(
-            KELP_INVALID_ARGUMENT,
-            "argument '%s' has gaps between its elements: the kernel takes it compact", p->name);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "argument '%s' has gaps between its elements: expected a compact tensor",
+                          p->name);
     return NULL;
 }
 
@@ -392,7 +395,7 @@ kelp_status *kelp_signature_check_tensor(const kelp_signature *signature, int32_
     return check_tensor(signature, index, tensor, inout);
 }
 
-/* At a multiple of the element's size, of 8 at most. */
+/* Returns true if the address is a multiple of the element's size, at most 8. */
 static inline bool is_aligned(const DLTensor *tensor) {
     uint32_t bytes = (uint32_t)tensor->dtype.bits * tensor->dtype.lanes / 8;
     uintptr_t mask = bytes >= 8 ? 7 : bytes >= 4 ? 3 : bytes >= 2 ? 1 : 0;
@@ -403,8 +406,7 @@ COLD static kelp_status *bad_address(const kelp_signature_param *p, const DLTens
     char text[64];
     return KELP_ERROR(
         KELP_INVALID_ARGUMENT,
-        "argument '%s' lies at an address where no %s may lie: expected a multiple of "
-        "its size",
+        "the address of argument '%s' is not aligned: expected a multiple of the size of %s",
         p->name, type_text(tensor->dtype, text, sizeof text));
 }
 
@@ -416,14 +418,14 @@ static inline kelp_status *check_tensor_arg(const kelp_signature *s, int32_t ind
     KELP_TRY(check_tensor(s, index, tensor, binding));
     if (p->direction != KELP_PARAM_IN && (arg->flags & KELP_ARG_READ_ONLY) != 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "argument '%s' is read-only, and the kernel writes it", p->name);
+                          "argument '%s' is read-only, but the kernel writes to it", p->name);
     if (tensor->device.device_type != device.device_type ||
         tensor->device.device_id != device.device_id)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "argument '%s' lies on another device: expected type %d, id %d, found "
-                          "type %d, id %d",
-                          p->name, (int)device.device_type, device.device_id,
-                          (int)tensor->device.device_type, tensor->device.device_id);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "argument '%s' is on the wrong device: expected type %d, id %d, found type %d, id %d",
+            p->name, (int)device.device_type, device.device_id, (int)tensor->device.device_type,
+            tensor->device.device_id);
     if (!is_aligned(tensor))
         return bad_address(p, tensor);
     if (tensor->data == NULL) {
@@ -445,29 +447,32 @@ static kelp_status *check_int(const kelp_signature_param *p, int64_t value) {
     else if (p->dtype == KELP_BOOL)
         fits = value == 0 || value == 1;
     return fits ? NULL
-                : KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' is %lld, which is no %s",
-                             p->name, (long long)value, kelp_dtype_name(p->dtype));
+                : KELP_ERROR(KELP_INVALID_ARGUMENT,
+                             "argument '%s' is out of range: %lld is not a valid %s", p->name,
+                             (long long)value, kelp_dtype_name(p->dtype));
 }
 
 COLD static kelp_status *bad_counter(const kelp_signature_param *p, int64_t value,
                                      int64_t expected) {
     if (value < 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' is %lld, and no extent is negative",
-                          p->name, (long long)value);
-    return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "argument '%s' is %lld: expected %lld, which is the extent '%s' of the "
-                      "tensors",
-                      p->name, (long long)value, (long long)expected, p->name);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "argument '%s' is %lld: a dimension cannot be negative", p->name,
+                          (long long)value);
+    return KELP_ERROR(
+        KELP_INVALID_ARGUMENT,
+        "argument '%s' is %lld: expected %lld, which is dimension '%s' of the tensors", p->name,
+        (long long)value, (long long)expected, p->name);
 }
 
 kelp_status *kelp_signature_bind_counter(const kelp_signature *signature, int32_t index,
                                          int64_t value, kelp_signature_binding *inout) {
     const kelp_signature_param *p = &signature->params[index];
-    int64_t *bound = &inout->extents[p->symbol];
-    bool known = (inout->extents_known >> p->symbol & 1) != 0;
+    KELP_ASSERT(p->symbol >= 0 && p->symbol < signature->symbol_count);
+    int64_t *bound = &inout->dims[p->symbol];
+    bool known = (inout->dims_known >> p->symbol & 1) != 0;
     if (value < 0 || (known && *bound != value))
         return bad_counter(p, value, *bound);
-    inout->extents_known |= (uint32_t)1 << p->symbol;
+    inout->dims_known |= (uint32_t)1 << p->symbol;
     *bound = value;
     return NULL;
 }
@@ -475,14 +480,14 @@ kelp_status *kelp_signature_bind_counter(const kelp_signature *signature, int32_
 static const char *kind_name(uint32_t kind) {
     static const char *const names[] = {"nothing", "a tensor", "an integer", "a number",
                                         "a string"};
-    return kind < KELP_COUNT(names) ? names[kind] : "something else";
+    return kind < KELP_COUNT(names) ? names[kind] : "an unknown kind";
 }
 
 kelp_status *kelp_signature_check(const kelp_signature *signature, const kelp_kernel_arg *args,
                                   int32_t count, DLDevice device) {
     kelp_signature_binding binding;
     if (count != signature->count)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the kernel takes %d arguments: found %d",
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the kernel has %d parameters: found %d arguments",
                           signature->count, count);
     kelp_signature_begin(&binding);
     for (int32_t i = 0; i < count; i++) {
@@ -506,6 +511,7 @@ kelp_status *kelp_signature_check(const kelp_signature *signature, const kelp_ke
 bool kelp_signature_shape(const kelp_signature *signature, int32_t index,
                           const kelp_signature_binding *binding, int32_t *out_rank,
                           int64_t *out_shape, DLDataType *out_dtype) {
+    KELP_ASSERT(index >= 0 && index < signature->count);
     const kelp_signature_param *p = &signature->params[index];
     *out_rank = 0;
     if (p->letter >= 0 ? (binding->letters_known >> p->letter & 1) == 0 : p->dl.lanes == 0)
@@ -513,21 +519,22 @@ bool kelp_signature_shape(const kelp_signature *signature, int32_t index,
     *out_dtype = p->letter >= 0 ? binding->letters[p->letter] : p->dl;
     if (p->leading) {
         if (p->leading_symbol < 0 || (binding->leadings_known >> p->leading_symbol & 1) == 0 ||
-            binding->leading_ranks[p->leading_symbol] + p->extent_count > KELP_MAX_RANK)
+            binding->leading_ranks[p->leading_symbol] + p->dim_count > KELP_MAX_RANK)
             return false;
         *out_rank = binding->leading_ranks[p->leading_symbol];
         memcpy(out_shape, binding->leadings[p->leading_symbol],
                (size_t)*out_rank * sizeof *out_shape);
     }
-    for (int32_t i = 0; i < p->extent_count; i++) {
-        int64_t extent = p->extents[i];
-        if (extent <= -2) {
-            int at = (int)(-2 - extent);
-            extent = (binding->extents_known >> at & 1) != 0 ? binding->extents[at] : -1;
+    for (int32_t i = 0; i < p->dim_count; i++) {
+        int64_t dim = p->dims[i];
+        if (dim <= -2) {
+            int at = (int)(-2 - dim);
+            KELP_ASSERT(at < signature->symbol_count);
+            dim = (binding->dims_known >> at & 1) != 0 ? binding->dims[at] : -1;
         }
-        if (extent < 0)
+        if (dim < 0)
             return false;
-        out_shape[(*out_rank)++] = extent;
+        out_shape[(*out_rank)++] = dim;
     }
     return true;
 }

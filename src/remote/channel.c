@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes over a Unix socket: complete, within a timeout, and until the run is cancelled. */
+/* Transfers of complete byte ranges over a Unix socket, with a timeout and cancellation. */
 #include "remote/channel.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -16,21 +17,21 @@
 
 #define HEAD_BYTES 16u
 #define FAILURE_BYTES 4096u
-#define SPANS_AT_ONCE 64
-/* How often a wait looks whether it was cancelled. */
-#define LOOK_MS 50
+#define MAX_BATCH_SPANS 64
+/* The interval at which a wait checks for cancellation. */
+#define POLL_MS 50
 
 /* ---- sockets ---- */
 static kelp_status *socket_at(const char *path, struct sockaddr_un *out_address, int *out_fd) {
     *out_address = (struct sockaddr_un){.sun_family = AF_UNIX};
     if (path == NULL || strlen(path) >= sizeof out_address->sun_path || *path == '\0')
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "'%s' cannot be a socket: expected a path of 1 to %zu bytes",
+                          "'%s' is not a valid socket path: expected 1 to %zu bytes",
                           path != NULL ? path : "", sizeof out_address->sun_path - 1);
     memcpy(out_address->sun_path, path, strlen(path));
     *out_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*out_fd < 0)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot make a socket: %s", strerror(errno));
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot create a socket: %s", strerror(errno));
     return NULL;
 }
 
@@ -39,8 +40,8 @@ kelp_status *kelp_channel_connect(const char *path, int *out_fd) {
     KELP_TRY(socket_at(path, &address, out_fd));
     if (connect(*out_fd, (struct sockaddr *)&address, sizeof address) == 0)
         return NULL;
-    kelp_status *status =
-        KELP_ERROR(KELP_UNAVAILABLE, "no worker answers at '%s': %s", path, strerror(errno));
+    kelp_status *status = KELP_ERROR(KELP_UNAVAILABLE, "cannot connect to a worker at '%s': %s",
+                                     path, strerror(errno));
     close(*out_fd);
     *out_fd = -1;
     return status;
@@ -64,7 +65,7 @@ kelp_status *kelp_channel_listen(const char *path, int *out_fd) {
 static kelp_status *wait_for(const kelp_channel *channel, short events, uint64_t deadline_ns) {
     struct pollfd poller = {.fd = channel->fd, .events = events};
     for (;;) {
-        int ready = poll(&poller, 1, LOOK_MS);
+        int ready = poll(&poller, 1, POLL_MS);
         if (ready > 0)
             return NULL;
         if (ready < 0 && errno != EINTR)
@@ -74,7 +75,7 @@ static kelp_status *wait_for(const kelp_channel *channel, short events, uint64_t
         if (channel->stopped != NULL && atomic_load(channel->stopped))
             return KELP_ERROR(KELP_CANCELLED, "the worker was stopped");
         if (deadline_ns != 0 && kelp_now_ns() > deadline_ns)
-            return KELP_ERROR(KELP_DEADLINE_EXCEEDED, "the other end took longer than %llu ms",
+            return KELP_ERROR(KELP_DEADLINE_EXCEEDED, "the peer did not respond within %llu ms",
                               (unsigned long long)(channel->timeout_ns / 1000000));
     }
 }
@@ -86,6 +87,7 @@ static uint64_t deadline_of(const kelp_channel *channel) {
 kelp_status *kelp_channel_read(const kelp_channel *channel, void *data, size_t size_bytes,
                                bool *out_ended) {
     uint64_t deadline_ns = deadline_of(channel);
+    KELP_ASSERT(channel->fd >= 0);
     if (out_ended != NULL)
         *out_ended = false;
     for (size_t have = 0; have < size_bytes;) {
@@ -102,21 +104,22 @@ kelp_status *kelp_channel_read(const kelp_channel *channel, void *data, size_t s
             *out_ended = true;
             return NULL;
         }
-        return KELP_ERROR(KELP_UNAVAILABLE, "the other end went away: %s",
-                          got == 0 ? "it closed the connection" : strerror(errno));
+        return KELP_ERROR(KELP_UNAVAILABLE, "the connection was lost: %s",
+                          got == 0 ? "the peer closed it" : strerror(errno));
     }
     return NULL;
 }
 
-/* Sends from `*inout_at` of the first span on, and moves on. */
+/* Sends some bytes from span `*inout_first` on, and advances to the first unsent byte. */
 static kelp_status *send_some(const kelp_channel *channel, struct iovec *parts, size_t *inout_first,
                               size_t count, uint64_t deadline_ns) {
+    KELP_ASSERT(channel->fd >= 0 && *inout_first < count);
     struct msghdr message = {.msg_iov = parts + *inout_first, .msg_iovlen = count - *inout_first};
     ssize_t sent = sendmsg(channel->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR))
         return wait_for(channel, POLLOUT, deadline_ns);
     if (sent < 0)
-        return KELP_ERROR(KELP_UNAVAILABLE, "the other end went away: %s", strerror(errno));
+        return KELP_ERROR(KELP_UNAVAILABLE, "the connection was lost: %s", strerror(errno));
     for (size_t left = (size_t)sent; *inout_first < count;) {
         struct iovec *part = &parts[*inout_first];
         size_t taken = KELP_MIN(left, part->iov_len);
@@ -132,9 +135,9 @@ static kelp_status *send_some(const kelp_channel *channel, struct iovec *parts, 
 
 static kelp_status *send_spans(const kelp_channel *channel, const kelp_span *spans, size_t count) {
     uint64_t deadline_ns = deadline_of(channel);
-    struct iovec parts[SPANS_AT_ONCE];
+    struct iovec parts[MAX_BATCH_SPANS];
     while (count > 0) {
-        size_t batch = KELP_MIN(count, (size_t)SPANS_AT_ONCE), first = 0;
+        size_t batch = KELP_MIN(count, (size_t)MAX_BATCH_SPANS), first = 0;
         for (size_t i = 0; i < batch; i++)
             parts[i] = (struct iovec){(void *)(uintptr_t)spans[i].data, spans[i].size_bytes};
         while (first < batch)
@@ -151,6 +154,7 @@ kelp_status *kelp_frame_send(const kelp_channel *channel, kelp_frame_kind kind,
     char head[HEAD_BYTES] = "KRPC";
     uint32_t number = (uint32_t)kind;
     uint64_t length = 0;
+    KELP_ASSERT(kind >= KELP_FRAME_LOAD && kind <= KELP_FRAME_FAILED);
     for (size_t i = 0; i < count; i++)
         length += spans[i].size_bytes;
     memcpy(head + 4, &number, 4);
@@ -178,24 +182,27 @@ kelp_status *kelp_frame_read_head(const kelp_channel *channel, kelp_frame_kind *
     memcpy(&kind, head + 4, 4);
     memcpy(out_length, head + 8, 8);
     if (memcmp(head, "KRPC", 4) != 0 || kind < KELP_FRAME_LOAD || kind > KELP_FRAME_FAILED)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "the other end does not speak Kelp's frames (kind %u)", kind);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the peer sent an invalid frame (kind %u)", kind);
     *out_kind = (kelp_frame_kind)kind;
     return NULL;
 }
 
-kelp_status *kelp_frame_read_failure(const kelp_channel *channel, uint64_t length) {
+kelp_status *kelp_frame_read_failure(const kelp_channel *channel, uint64_t length,
+                                     kelp_status **out_failure) {
     char text[FAILURE_BYTES + 1];
     uint32_t code = 0;
+    *out_failure = NULL;
     if (length < 4 || length > FAILURE_BYTES)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the other end's failure has %llu bytes",
-                          (unsigned long long)length);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "the peer sent an invalid failure of %llu bytes: expected 4 to %u",
+                          (unsigned long long)length, FAILURE_BYTES);
     KELP_TRY(kelp_channel_read(channel, text, (size_t)length, NULL));
     text[length] = '\0';
     memcpy(&code, text, 4);
     if (code == KELP_OK || code > KELP_UNAUTHENTICATED)
         code = KELP_UNKNOWN;
-    return KELP_ERROR((kelp_code)code, "%s", text + 4);
+    *out_failure = KELP_ERROR((kelp_code)code, "%s", text + 4);
+    return NULL;
 }
 
 kelp_status *kelp_frame_receive(const kelp_channel *channel, uint64_t length,
@@ -204,13 +211,13 @@ kelp_status *kelp_frame_receive(const kelp_channel *channel, uint64_t length,
     kelp_receiver_next(receiver);
     for (void *at = NULL; (at = kelp_receiver_want(receiver, &wanted)) != NULL;) {
         if (wanted > length)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "an envelope is longer than its frame");
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "the envelope is longer than its frame");
         KELP_TRY(kelp_channel_read(channel, at, wanted, NULL));
         KELP_TRY(kelp_receiver_got(receiver, wanted));
         length -= wanted;
     }
     if (length != 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a frame has %llu bytes after its envelope",
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the frame has %llu bytes after its envelope",
                           (unsigned long long)length);
     return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames over a socket, for both ends. One thread a channel. */
+/* Frames over a socket, for clients and workers. A channel is used by one thread at a time. */
 #ifndef KELP_REMOTE_CHANNEL_H_
 #define KELP_REMOTE_CHANNEL_H_
 
@@ -7,37 +7,45 @@
 
 #include <stdatomic.h>
 
-/* A frame: "KRPC", u32 kind, u64 length of what follows. */
+/* The kind of a frame. A frame is "KRPC", u32 kind, u64 length of the content, content. */
 typedef enum kelp_frame_kind {
     KELP_FRAME_LOAD = 1,   /* an ONNX model */
-    KELP_FRAME_LOADED = 2, /* nothing */
-    KELP_FRAME_RUN = 3,    /* an envelope: slots are the model's inputs */
-    KELP_FRAME_RESULT = 4, /* an envelope: slots are the model's outputs */
-    KELP_FRAME_FAILED = 5  /* u32 code, a message */
+    KELP_FRAME_LOADED = 2, /* no content */
+    KELP_FRAME_RUN = 3,    /* an envelope; the slots are the model's inputs */
+    KELP_FRAME_RESULT = 4, /* an envelope; the slots are the model's outputs */
+    KELP_FRAME_FAILED = 5  /* u32 code, message */
 } kelp_frame_kind;
 
+/* A connection, and the conditions that end a wait. */
 typedef struct kelp_channel {
     int fd;
-    uint64_t timeout_ns;        /* that a transfer may take; 0: for ever */
-    const kelp_op_env *env;     /* whose cancellation ends a wait; may be NULL */
-    const atomic_bool *stopped; /* another reason; may be NULL */
+    uint64_t timeout_ns;        /* of a transfer; 0: no timeout */
+    const kelp_op_env *env;     /* its cancellation ends a wait; may be NULL */
+    const atomic_bool *stopped; /* true ends a wait; may be NULL */
 } kelp_channel;
 
+/* Connects to the socket at `path`. Fails with UNAVAILABLE if no process listens there. */
 kelp_status *kelp_channel_connect(const char *path, int *out_fd) KELP_MUST_USE;
+/* Listens at `path`, and removes the socket of a process that was killed. */
 kelp_status *kelp_channel_listen(const char *path, int *out_fd) KELP_MUST_USE;
-/* All of it. `out_ended` (may be NULL): the other end has closed before the first byte, which is no
- * failure then. */
+/* Reads exactly `size_bytes` bytes. If `out_ended` is not NULL and the peer closes the connection
+ * before the first byte, sets it to true and succeeds. */
 kelp_status *kelp_channel_read(const kelp_channel *channel, void *data, size_t size_bytes,
                                bool *out_ended) KELP_MUST_USE;
+/* Sends a frame with the spans as content. */
 kelp_status *kelp_frame_send(const kelp_channel *channel, kelp_frame_kind kind,
                              const kelp_span *spans, size_t count) KELP_MUST_USE;
+/* Sends a frame of kind KELP_FRAME_FAILED. */
 kelp_status *kelp_frame_send_failure(const kelp_channel *channel,
                                      const kelp_status *failure) KELP_MUST_USE;
+/* Reads the head of a frame. `out_ended` is as in kelp_channel_read. */
 kelp_status *kelp_frame_read_head(const kelp_channel *channel, kelp_frame_kind *out_kind,
                                   uint64_t *out_length, bool *out_ended) KELP_MUST_USE;
-/* The other end's failure as one of ours. */
-kelp_status *kelp_frame_read_failure(const kelp_channel *channel, uint64_t length) KELP_MUST_USE;
-/* An envelope that is the rest of a frame. */
+/* Reads the content of a frame of kind KELP_FRAME_FAILED into `*out_failure`, which the caller
+ * frees. Fails if the content cannot be read. */
+kelp_status *kelp_frame_read_failure(const kelp_channel *channel, uint64_t length,
+                                     kelp_status **out_failure) KELP_MUST_USE;
+/* Reads the content of a frame, `length` bytes, as an envelope. */
 kelp_status *kelp_frame_receive(const kelp_channel *channel, uint64_t length,
                                 kelp_receiver *receiver) KELP_MUST_USE;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The provider `remote`: subgraphs go to a worker once, their inputs with every run. */
+/* The provider `remote`: sends each subgraph to a worker once, and its inputs in every run. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/checked.h"
 #include "runtime/runtime.h"
@@ -23,16 +24,16 @@ typedef struct remote {
     kelp_budget *budget;
 } remote;
 
-/* A subgraph at the worker. */
-typedef struct part {
+/* A subgraph, and the connection to the worker that has loaded it. */
+typedef struct remote_subgraph {
     const kelp_block *body;
-    kelp_buf model; /* to load it again */
-    pthread_mutex_t lock;
-    int fd; /* -1: no connection */
-} part;
+    kelp_buf model;       /* the subgraph as an ONNX model, kept to load it again */
+    pthread_mutex_t lock; /* guards fd and the connection */
+    int fd;               /* -1: no connection */
+} remote_subgraph;
 
-/* ---- what it takes ---- */
-static bool can_travel(const kelp_value *value) {
+/* ---- coverage ---- */
+static bool can_be_sent(const kelp_value *value) {
     return value == NULL || (kelp_value_kind_of(value) == KELP_VALUE_TENSOR &&
                              kelp_dtype_bits(kelp_value_dtype(value)) > 0);
 }
@@ -40,12 +41,12 @@ static bool can_travel(const kelp_value *value) {
 static bool covers(void *self, const kelp_node *node) {
     (void)self;
     if (strcmp(kelp_node_domain(node), KELP_SUBGRAPH_DOMAIN) == 0)
-        return false; /* no ONNX */
+        return false; /* not an ONNX operator */
     for (size_t i = 0; i < kelp_node_input_count(node); i++)
-        if (!can_travel(kelp_node_input(node, i)))
+        if (!can_be_sent(kelp_node_input(node, i)))
             return false;
     for (size_t i = 0; i < kelp_node_output_count(node); i++)
-        if (!can_travel(kelp_node_output(node, i)))
+        if (!can_be_sent(kelp_node_output(node, i)))
             return false;
     return true;
 }
@@ -53,8 +54,8 @@ static bool covers(void *self, const kelp_node *node) {
 static bool is_too_large(const remote *r, const kelp_value *value) {
     double bytes = kelp_dtype_bits(kelp_value_dtype(value)) / 8.0;
     for (int32_t axis = 0; axis < kelp_value_rank(value); axis++) {
-        int64_t extent = kelp_value_dim(value, axis, NULL);
-        bytes *= extent > 0 ? (double)extent : 1.0;
+        int64_t dim = kelp_value_dim(value, axis, NULL);
+        bytes *= dim > 0 ? (double)dim : 1.0;
     }
     return bytes > (double)r->caps.fill_bytes;
 }
@@ -62,59 +63,66 @@ static bool is_too_large(const remote *r, const kelp_value *value) {
 static kelp_status *check_border(const remote *r, const kelp_block *body) {
     size_t inputs = kelp_block_input_count(body), outputs = kelp_block_output_count(body);
     if (inputs > r->caps.fills || outputs > r->caps.fills)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "%zu inputs and %zu outputs: at most %zu travel",
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "the subgraph has %zu inputs and %zu outputs: at most %zu can be sent",
                           inputs, outputs, r->caps.fills);
     for (size_t i = 0; i < inputs + outputs; i++) {
         const kelp_value *value =
             i < inputs ? kelp_block_input(body, i) : kelp_block_output(body, i - inputs);
         if (is_too_large(r, value))
-            return KELP_ERROR(KELP_UNIMPLEMENTED, "'%s' has more than the %zu bytes that travel",
+            return KELP_ERROR(KELP_UNIMPLEMENTED,
+                              "'%s' is too large: at most %zu bytes can be sent",
                               kelp_value_name(value), r->caps.fill_bytes);
     }
     return NULL;
 }
 
 /* ---- connections ---- */
-static void disconnect(part *p) {
+static void disconnect(remote_subgraph *p) {
     if (p->fd >= 0)
         close(p->fd);
     p->fd = -1;
 }
 
 static kelp_status *unexpected(kelp_frame_kind kind) {
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "the worker answers with a frame of kind %d",
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "the worker sent an unexpected frame of kind %d",
                       (int)kind);
 }
 
-/* Who refuses says why and goes, maybe before all was sent to it: what it said is of more use than
- * that it went. Takes the failure to send; NULL for none. */
-static kelp_status *parting_words(const kelp_channel *channel, kelp_status *take_failure) {
+/* Replaces a failure to send by the reason that the worker sent before it closed the connection, if
+ * there is one. NULL stays NULL. */
+static kelp_status *prefer_reason(const kelp_channel *channel, kelp_status *take_failure) {
     kelp_frame_kind kind = KELP_FRAME_RESULT;
     uint64_t length = 0;
+    kelp_status *reason = NULL;
     if (kelp_status_code(take_failure) != KELP_UNAVAILABLE)
         return take_failure;
-    kelp_status *silent = kelp_frame_read_head(channel, &kind, &length, NULL);
-    if (silent != NULL || kind != KELP_FRAME_FAILED) {
-        kelp_status_free(silent);
+    kelp_status *unread = kelp_frame_read_head(channel, &kind, &length, NULL);
+    if (unread == NULL && kind == KELP_FRAME_FAILED)
+        unread = kelp_frame_read_failure(channel, length, &reason);
+    kelp_status_free(unread);
+    if (reason == NULL)
         return take_failure;
-    }
     kelp_status_free(take_failure);
-    return kelp_frame_read_failure(channel, length);
+    return reason;
 }
 
-static kelp_status *load(part *p, const kelp_channel *channel) {
+static kelp_status *load(remote_subgraph *p, const kelp_channel *channel) {
     kelp_frame_kind kind = KELP_FRAME_FAILED;
     uint64_t length = 0;
+    kelp_status *failure = NULL;
     KELP_TRY(
-        parting_words(channel, kelp_frame_send(channel, KELP_FRAME_LOAD,
+        prefer_reason(channel, kelp_frame_send(channel, KELP_FRAME_LOAD,
                                                &(kelp_span){p->model.data, p->model.length}, 1)));
     KELP_TRY(kelp_frame_read_head(channel, &kind, &length, NULL));
-    if (kind == KELP_FRAME_FAILED)
-        return kelp_frame_read_failure(channel, length);
+    if (kind == KELP_FRAME_FAILED) {
+        KELP_TRY(kelp_frame_read_failure(channel, length, &failure));
+        return failure;
+    }
     return kind == KELP_FRAME_LOADED && length == 0 ? NULL : unexpected(kind);
 }
 
-static kelp_status *ensure_loaded(const remote *r, part *p, const kelp_op_env *env) {
+static kelp_status *ensure_loaded(const remote *r, remote_subgraph *p, const kelp_op_env *env) {
     if (p->fd >= 0)
         return NULL;
     KELP_TRY(kelp_channel_connect(r->path, &p->fd));
@@ -128,7 +136,7 @@ static kelp_status *ensure_loaded(const remote *r, part *p, const kelp_op_env *e
 /* ---- a subgraph ---- */
 static void release_subgraph(void *self, void *state) {
     remote *r = self;
-    part *p = state;
+    remote_subgraph *p = state;
     if (p == NULL)
         return;
     disconnect(p);
@@ -140,9 +148,9 @@ static void release_subgraph(void *self, void *state) {
 static kelp_status *prepare_subgraph(void *self, const kelp_op_env *env, kelp_graph *graph,
                                      void **out_state) {
     remote *r = self;
-    part *p = NULL;
+    remote_subgraph *p = NULL;
     KELP_TRY(check_border(r, kelp_graph_main(graph)));
-    KELP_TRY(KELP_NEW(r->allocator, part, &p));
+    KELP_TRY(KELP_NEW(r->allocator, remote_subgraph, &p));
     p->body = kelp_graph_main(graph);
     p->fd = -1;
     pthread_mutex_init(&p->lock, NULL);
@@ -159,8 +167,8 @@ static kelp_status *prepare_subgraph(void *self, const kelp_op_env *env, kelp_gr
 }
 
 /* ---- a run ---- */
-static kelp_status *send_inputs(const remote *r, const part *p, const kelp_channel *channel,
-                                const kelp_tensor *const *inputs) {
+static kelp_status *send_inputs(const remote *r, const remote_subgraph *p,
+                                const kelp_channel *channel, const kelp_tensor *const *inputs) {
     size_t count = kelp_block_input_count(p->body), spans = 0;
     kelp_envelope_fill *fills =
         kelp_op_env_alloc(channel->env, (count ? count : 1) * sizeof *fills);
@@ -177,7 +185,7 @@ static kelp_status *send_inputs(const remote *r, const part *p, const kelp_chann
     return status;
 }
 
-/* Memory of the run: what the answer's bytes are read into is what the engine then reads. */
+/* Allocates from the run's arena: the engine reads the tensors where they are received. */
 static void *run_realloc(void *userp, void *pointer, size_t old_bytes, size_t new_bytes,
                          size_t alignment) {
     (void)alignment; /* at most that of kelp_op_env_alloc */
@@ -198,21 +206,22 @@ static kelp_status *first_failure(const kelp_receiver *receiver) {
     return NULL;
 }
 
-static kelp_status *take_outputs(const part *p, const kelp_receiver *receiver,
+static kelp_status *copy_outputs(const remote_subgraph *p, const kelp_receiver *receiver,
                                  kelp_tensor *outputs) {
     KELP_TRY(first_failure(receiver));
     for (size_t i = 0; i < kelp_block_output_count(p->body); i++) {
         const kelp_tensor *tensor = kelp_receiver_tensor(receiver, i);
         if (tensor == NULL)
-            return KELP_ERROR(KELP_INTERNAL, "the worker's answer has no output '%s'",
+            return KELP_ERROR(KELP_INTERNAL, "the worker's response has no output '%s'",
                               kelp_value_name(kelp_block_output(p->body, i)));
         outputs[i] = *tensor;
     }
     return NULL;
 }
 
-static kelp_status *receive_outputs(const remote *r, const part *p, const kelp_channel *channel,
-                                    uint64_t length, kelp_tensor *outputs) {
+static kelp_status *receive_outputs(const remote *r, const remote_subgraph *p,
+                                    const kelp_channel *channel, uint64_t length,
+                                    kelp_tensor *outputs) {
     size_t count = kelp_block_output_count(p->body);
     kelp_wire_slot *slots = kelp_op_env_alloc(channel->env, (count ? count : 1) * sizeof *slots);
     kelp_receiver *receiver = NULL;
@@ -233,50 +242,53 @@ static kelp_status *receive_outputs(const remote *r, const part *p, const kelp_c
     KELP_TRY(kelp_receiver_create(&options, &receiver));
     kelp_status *status = kelp_frame_receive(channel, length, receiver);
     if (status == NULL)
-        status = take_outputs(p, receiver, outputs);
-    kelp_receiver_destroy(receiver); /* the bytes stay the run's */
+        status = copy_outputs(p, receiver, outputs);
+    kelp_receiver_destroy(receiver); /* the run's arena keeps the bytes */
     return status;
 }
 
-/* `*out_in_step`: the connection may serve another run. */
-static kelp_status *exchange(const remote *r, part *p, const kelp_channel *channel,
+/* Runs the subgraph on the worker. Sets `*out_reusable` if the connection can be used again. */
+static kelp_status *exchange(const remote *r, remote_subgraph *p, const kelp_channel *channel,
                              const kelp_tensor *const *inputs, kelp_tensor *outputs,
-                             bool *out_in_step) {
+                             bool *out_reusable) {
     kelp_frame_kind kind = KELP_FRAME_FAILED;
     uint64_t length = 0;
     KELP_TRY(send_inputs(r, p, channel, inputs));
     KELP_TRY(kelp_frame_read_head(channel, &kind, &length, NULL));
     if (kind == KELP_FRAME_FAILED) {
-        kelp_status *failure = kelp_frame_read_failure(channel, length);
-        *out_in_step = true;
+        kelp_status *failure = NULL;
+        KELP_TRY(kelp_frame_read_failure(channel, length, &failure));
+        *out_reusable = true;
         return failure;
     }
     if (kind != KELP_FRAME_RESULT)
         return unexpected(kind);
     KELP_TRY(receive_outputs(r, p, channel, length, outputs));
-    *out_in_step = true;
+    *out_reusable = true;
     return NULL;
 }
 
-static kelp_status *run_once(const remote *r, part *p, const kelp_op_env *env,
+static kelp_status *run_once(const remote *r, remote_subgraph *p, const kelp_op_env *env,
                              const kelp_tensor *const *inputs, kelp_tensor *outputs) {
-    bool in_step = false;
+    bool reusable = false;
+    KELP_ASSERT_HELD(&p->lock);
     KELP_TRY(ensure_loaded(r, p, env));
+    KELP_ASSERT(p->fd >= 0);
     kelp_channel channel = {.fd = p->fd, .timeout_ns = r->timeout_ns, .env = env};
-    kelp_status *status = exchange(r, p, &channel, inputs, outputs, &in_step);
-    if (!in_step)
+    kelp_status *status = exchange(r, p, &channel, inputs, outputs, &reusable);
+    if (!reusable)
         disconnect(p);
     return status;
 }
 
-/* A connection may have ended since its last run. Subgraphs have no side effects, so that the run
- * may be tried again on a new one. */
+/* Retries once on a new connection if an old connection was lost. A retry is safe: subgraphs have
+ * no side effects. */
 static kelp_status *run_subgraph(void *self, void *state, const kelp_op_env *env,
                                  const kelp_block *body, const kelp_tensor *const *inputs,
                                  kelp_tensor *outputs, kelp_completion *completion,
                                  kelp_dispatch_result *out_result) {
     const remote *r = self;
-    part *p = state;
+    remote_subgraph *p = state;
     (void)body;
     (void)completion;
     *out_result = KELP_DISPATCH_IMMEDIATE;
@@ -291,7 +303,7 @@ static kelp_status *run_subgraph(void *self, void *state, const kelp_op_env *env
     return status != NULL ? KELP_ANNOTATE(status, "worker at '%s'", r->path) : NULL;
 }
 
-/* ---- registering ---- */
+/* ---- registration ---- */
 static void destroy(void *self) {
     remote *r = self;
     kelp_types_destroy(r->types);
@@ -305,7 +317,9 @@ static kelp_status *init(remote *r, const kelp_remote_options *o) {
     r->timeout_ns = o->timeout_ns != 0 ? o->timeout_ns : TIMEOUT_NS;
     r->caps = o->caps != NULL ? *o->caps : kelp_wire_caps_default();
     if (o->socket_path == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a remote provider needs the worker's socket");
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "the remote provider has no socket_path: expected the path of the worker's socket");
     KELP_TRY(kelp_strdup(r->allocator, o->name != NULL ? o->name : "remote", &r->name));
     KELP_TRY(kelp_strdup(r->allocator, o->socket_path, &r->path));
     KELP_TRY(kelp_types_create(r->allocator, &r->types));
@@ -322,9 +336,10 @@ static kelp_status *init(remote *r, const kelp_remote_options *o) {
     return NULL;
 }
 
-kelp_status *kelp_remote_register(kelp_runtime *runtime, const kelp_remote_options *given) {
+kelp_status *kelp_remote_register(kelp_runtime *runtime,
+                                  const kelp_remote_options *caller_options) {
     kelp_remote_options options = {0};
-    memcpy(&options, given, KELP_MIN(given->struct_size, sizeof options));
+    memcpy(&options, caller_options, KELP_MIN(caller_options->struct_size, sizeof options));
     remote *r = NULL;
     KELP_TRY(KELP_NEW(runtime->allocator, remote, &r));
     r->allocator = runtime->allocator;
@@ -344,8 +359,8 @@ kelp_status *kelp_remote_register_named(kelp_runtime *runtime, const char *provi
             if (length >= sizeof name)
                 return KELP_ERROR(
                     KELP_INVALID_ARGUMENT,
-                    "the provider's name '%.*s' has %zu bytes: at most %zu are possible", 64,
-                    providers, length, sizeof name - 1);
+                    "the provider's name '%.*s' is too long: expected at most %zu bytes, found %zu",
+                    64, providers, sizeof name - 1, length);
             memcpy(name, providers, length);
             name[length] = '\0';
             kelp_remote_options options = {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker: subgraphs of other processes on engines of this one. The thread of kelp_worker_run
- * accepts; each connection has a thread, an engine and a context.
+ * The worker: runs subgraphs of other processes. The thread of kelp_worker_run accepts connections;
+ * each connection has a thread, an engine and a context.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "runtime/runtime.h"
 #include "remote/channel.h"
@@ -18,7 +19,8 @@
 
 #define GRAPH_BYTES ((size_t)1 << 30)
 #define CONNECTIONS 64
-/* That a frame may stay half sent. */
+#define RETRY_MS 100 /* before the next accept without free descriptors */
+/* Timeout of the transfer of a frame. */
 #define TRANSFER_NS ((uint64_t)60 * 1000000000u)
 
 struct kelp_worker {
@@ -70,6 +72,7 @@ static void free_model(void *userp) {
 
 static kelp_status *make_receiver(session *s) {
     const kelp_worker *w = s->worker;
+    KELP_ASSERT(s->engine != NULL && s->receiver == NULL);
     size_t count = kelp_engine_input_count(s->engine);
     kelp_wire_slot *slots = NULL;
     KELP_TRY(kelp_alloc_zero(w->allocator, count, sizeof *slots, (void **)&slots));
@@ -109,16 +112,17 @@ static kelp_status *load_model(session *s, const void *data, size_t size_bytes, 
     return status;
 }
 
-/* `*out_failure` goes to the other end; an error ends the connection. */
+/* Loads a model. `*out_failure` is to be sent to the client; an error ends the connection. */
 static kelp_status *load(session *s, const kelp_channel *channel, uint64_t length,
                          kelp_status **out_failure) {
     const kelp_worker *w = s->worker;
     model_bytes *bytes = NULL;
-    size_t room = 0;
-    if (length > w->graph_bytes || !kelp_size_add(sizeof *bytes, (size_t)length, &room))
-        return KELP_ERROR(KELP_OUT_OF_RANGE, "a subgraph of %llu bytes: at most %zu are taken",
+    size_t block_bytes = 0;
+    if (length > w->graph_bytes || !kelp_size_add(sizeof *bytes, (size_t)length, &block_bytes))
+        return KELP_ERROR(KELP_OUT_OF_RANGE,
+                          "the subgraph has %llu bytes: at most %zu are accepted",
                           (unsigned long long)length, w->graph_bytes);
-    KELP_TRY(kelp_alloc_aligned(w->allocator, room, KELP_TENSOR_ALIGNMENT, (void **)&bytes));
+    KELP_TRY(kelp_alloc_aligned(w->allocator, block_bytes, KELP_TENSOR_ALIGNMENT, (void **)&bytes));
     *bytes = (model_bytes){w->allocator, (size_t)length};
     kelp_status *status = kelp_channel_read(channel, bytes + 1, (size_t)length, NULL);
     if (status != NULL) {
@@ -130,6 +134,7 @@ static kelp_status *load(session *s, const kelp_channel *channel, uint64_t lengt
 }
 
 static kelp_status *bind_inputs(session *s) {
+    KELP_ASSERT(kelp_receiver_is_complete(s->receiver));
     for (size_t i = 0; i < kelp_receiver_report_count(s->receiver); i++) {
         const kelp_status *failure = kelp_receiver_report(s->receiver, i)->status;
         if (failure != NULL)
@@ -138,14 +143,14 @@ static kelp_status *bind_inputs(session *s) {
     for (size_t i = 0; i < kelp_engine_input_count(s->engine); i++) {
         const kelp_tensor *tensor = kelp_receiver_tensor(s->receiver, i);
         if (tensor == NULL)
-            return KELP_ERROR(KELP_FAILED_PRECONDITION, "input '%s' did not come",
+            return KELP_ERROR(KELP_FAILED_PRECONDITION, "input '%s' was not sent",
                               kelp_engine_input(s->engine, i)->name);
         KELP_TRY(kelp_context_set_input(s->context, i, tensor));
     }
     return NULL;
 }
 
-static kelp_status *make_answer(session *s, kelp_envelope **out) {
+static kelp_status *create_response(session *s, kelp_envelope **out) {
     size_t count = kelp_engine_output_count(s->engine);
     kelp_allocator allocator = s->worker->allocator;
     kelp_envelope_fill *fills = NULL;
@@ -163,24 +168,25 @@ static kelp_status *make_answer(session *s, kelp_envelope **out) {
 }
 
 static kelp_status *run(session *s, const kelp_channel *channel, uint64_t length) {
-    kelp_envelope *answer = NULL;
+    kelp_envelope *response = NULL;
     if (s->context == NULL)
-        return KELP_ERROR(KELP_FAILED_PRECONDITION, "a run before a subgraph was loaded");
+        return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                          "no subgraph is loaded: expected a LOAD frame before RUN");
     KELP_TRY(kelp_frame_receive(channel, length, s->receiver));
     kelp_status *failure = bind_inputs(s);
     if (failure == NULL)
         failure = kelp_context_invoke(s->context);
     if (failure == NULL)
-        failure = make_answer(s, &answer);
+        failure = create_response(s, &response);
     kelp_status *status = NULL;
     if (failure != NULL) {
         status = kelp_frame_send_failure(channel, failure);
     } else {
         size_t count = 0;
-        const kelp_span *spans = kelp_envelope_spans(answer, &count);
+        const kelp_span *spans = kelp_envelope_spans(response, &count);
         status = kelp_frame_send(channel, KELP_FRAME_RESULT, spans, count);
     }
-    kelp_envelope_destroy(answer);
+    kelp_envelope_destroy(response);
     kelp_status_free(failure);
     for (size_t i = 0; i < kelp_engine_input_count(s->engine); i++)
         kelp_receiver_evict(s->receiver, i);
@@ -193,7 +199,8 @@ static kelp_status *serve_frame(session *s, const kelp_channel *channel, kelp_fr
     if (kind == KELP_FRAME_RUN)
         return run(s, channel, length);
     if (kind != KELP_FRAME_LOAD)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a worker takes no frame of kind %d", (int)kind);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "unexpected frame of kind %d: expected LOAD or RUN", (int)kind);
     KELP_TRY(load(s, channel, length, &failure));
     kelp_status *status = failure != NULL ? kelp_frame_send_failure(channel, failure)
                                           : kelp_frame_send(channel, KELP_FRAME_LOADED, NULL, 0);
@@ -221,8 +228,8 @@ static void *session_main(void *userp) {
     kelp_channel last = {.fd = s->fd, .timeout_ns = TRANSFER_NS / 60};
     kelp_status *status = serve(s);
     if (status != NULL) {
-        KELP_LOGF(&s->worker->runtime->logger, KELP_LOG_WARNING, "a connection ends: %s",
-                  kelp_status_message(status));
+        KELP_LOGF(&s->worker->runtime->logger, KELP_LOG_WARNING,
+                  "a connection was closed after an error: %s", kelp_status_message(status));
         kelp_status_free(kelp_frame_send_failure(&last, status));
         kelp_status_free(status);
     }
@@ -232,14 +239,14 @@ static void *session_main(void *userp) {
     return NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- connections ---- */
 static void end_session(session *s) {
     pthread_join(s->thread, NULL);
     close(s->fd);
     kelp_free(s->worker->allocator, s, sizeof *s);
 }
 
-/* Joins those that have ended, or all; returns how many are left. */
+/* Joins the sessions that have ended, or all. Returns the number of remaining sessions. */
 static uint32_t reap(kelp_worker *w, bool all) {
     uint32_t left = 0;
     for (session **link = &w->sessions, *s; (s = *link) != NULL;) {
@@ -256,7 +263,7 @@ static uint32_t reap(kelp_worker *w, bool all) {
     return left;
 }
 
-static void refuse(int fd, kelp_status *take_status) {
+static void reject(int fd, kelp_status *take_status) {
     kelp_channel channel = {.fd = fd, .timeout_ns = TRANSFER_NS / 60};
     kelp_status_free(kelp_frame_send_failure(&channel, take_status));
     kelp_status_free(take_status);
@@ -267,12 +274,12 @@ static void admit(kelp_worker *w, int fd) {
     session *s = NULL;
     kelp_status *status = NULL;
     if (reap(w, false) >= w->connections)
-        status = KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "the worker has %u connections already",
-                            w->connections);
+        status = KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                            "the worker has %u connections, which is the limit", w->connections);
     if (status == NULL)
         status = KELP_NEW(w->allocator, session, &s);
     if (status != NULL) {
-        refuse(fd, status);
+        reject(fd, status);
         return;
     }
     s->worker = w;
@@ -281,7 +288,7 @@ static void admit(kelp_worker *w, int fd) {
     status = kelp_thread_start(&s->thread, "kelp-worker", session_main, s);
     if (status != NULL) {
         kelp_free(w->allocator, s, sizeof *s);
-        refuse(fd, status);
+        reject(fd, status);
         return;
     }
     s->next = w->sessions;
@@ -300,6 +307,8 @@ kelp_status *kelp_worker_run(kelp_worker *w) {
         int fd = accept4(w->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd >= 0)
             admit(w, fd);
+        else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            (void)poll(&polled[1], 1, RETRY_MS); /* until a connection is closed */
     }
     atomic_store(&w->stopped, true);
     reap(w, true);
@@ -310,16 +319,16 @@ void kelp_worker_stop(kelp_worker *w) {
     uint64_t one = 1;
     atomic_store(&w->stopped, true);
     ssize_t written = write(w->wake, &one, sizeof one);
-    (void)written; /* it can only be full, and then it wakes as well */
+    (void)written; /* if the counter is full, the event already wakes the worker */
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 static kelp_status *init(kelp_worker *w, const kelp_worker_options *o) {
     w->caps = o->caps != NULL ? *o->caps : kelp_wire_caps_default();
     w->graph_bytes = o->graph_bytes != 0 ? o->graph_bytes : GRAPH_BYTES;
     w->connections = o->connections != 0 ? o->connections : CONNECTIONS;
     if (o->socket_path == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a worker needs a path for its socket");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the worker has no socket_path");
     KELP_TRY(kelp_strdup(w->allocator, o->socket_path, &w->path));
     if (o->providers != NULL)
         KELP_TRY(kelp_strdup(w->allocator, o->providers, &w->providers));
@@ -327,16 +336,16 @@ static kelp_status *init(kelp_worker *w, const kelp_worker_options *o) {
     KELP_TRY(kelp_budget_create(w->allocator, o->budget_bytes, &w->budget));
     w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (w->wake < 0)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot make an event: %s", strerror(errno));
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot create an event: %s", strerror(errno));
     KELP_TRY(kelp_channel_listen(w->path, &w->listener));
     w->bound = true;
     return NULL;
 }
 
-kelp_status *kelp_worker_create(kelp_runtime *runtime, const kelp_worker_options *given,
+kelp_status *kelp_worker_create(kelp_runtime *runtime, const kelp_worker_options *caller_options,
                                 kelp_worker **out) {
     kelp_worker_options options = {0};
-    memcpy(&options, given, KELP_MIN(given->struct_size, sizeof options));
+    memcpy(&options, caller_options, KELP_MIN(caller_options->struct_size, sizeof options));
     kelp_worker *worker = NULL;
     KELP_TRY(KELP_NEW(runtime->allocator, kelp_worker, &worker));
     worker->allocator = runtime->allocator;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library root: the one place that knows every built-in provider and registers it. */
+/* The library root: registers the built-in providers. No other module depends on all of them. */
 #include "base/checked.h"
 #include "cpu/kernels/cpu_features.h"
 #include "cpu/provider.h"
@@ -9,7 +9,7 @@
 #include "runtime/runtime.h"
 #include "tensorrt/provider.h"
 
-/* In order of registration: of operators that several providers have, the last one's are used. */
+/* In order of registration. The last provider that covers an operator has priority. */
 static const kelp_provider *const providers[] = {
     &kelp_cpu_provider,     &kelp_null_provider,     &kelp_onnxruntime_provider,
     &kelp_kernels_provider, &kelp_tensorrt_provider,

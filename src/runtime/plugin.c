@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plug-in libraries: the file, the handshake with it, and what it offers. They stay loaded. */
+/* Loading of plug-in libraries: checks the file and its table, and registers what it offers. */
 #include "runtime/plugin.h"
 
 #include "base/checked.h"
@@ -32,7 +32,7 @@ static const char *machine_name(unsigned machine) {
 #define OWN_MACHINE EM_RISCV
 #endif
 
-/* Checks the file: the loader's messages for a wrong one say little. */
+/* Checks the file first: the dynamic loader's messages do not say what is wrong with it. */
 static kelp_status *check_file(const char *path) {
     unsigned char head[20];
     FILE *file = fopen(path, "rb");
@@ -46,7 +46,7 @@ static kelp_status *check_file(const char *path) {
     unsigned machine = head[EI_DATA] == ELFDATA2LSB ? head[18] | (unsigned)head[19] << 8
                                                     : head[19] | (unsigned)head[18] << 8;
     if (machine != OWN_MACHINE)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it is for %s, and this process is for %s",
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it is built for %s: this process runs on %s",
                           machine_name(machine), machine_name(OWN_MACHINE));
 #endif
     return NULL;
@@ -60,22 +60,22 @@ static kelp_status *query(const kelp_dl *dl, kelp_plugin *out) {
     kelp_plugin_query_fn ask;
     void *symbol = kelp_dl_own_symbol(dl, KELP_PLUGIN_QUERY);
     if (symbol == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it exports no %s", KELP_PLUGIN_QUERY);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it does not export '%s'", KELP_PLUGIN_QUERY);
     memcpy(&ask, &symbol, sizeof ask);
     const kelp_plugin *plugin = ask(KELP_PLUGIN_ABI_VERSION);
     if (plugin == NULL)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "it does not serve plugin interface version %u",
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "it does not support plug-in interface version %u",
                           KELP_PLUGIN_ABI_VERSION);
     if (plugin->magic != KELP_PLUGIN_MAGIC)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "bad plug-in magic 0x%08x, expected 0x%08x",
                           plugin->magic, KELP_PLUGIN_MAGIC);
     if (plugin->abi_version != KELP_PLUGIN_ABI_VERSION)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "it was built for plugin interface version %u, and this Kelp has %u",
+                          "it was built for plug-in interface version %u: this Kelp has version %u",
                           plugin->abi_version, KELP_PLUGIN_ABI_VERSION);
     if (plugin->struct_size < FIRST_TABLE_BYTES || plugin->name == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "its table has %u bytes, and at least %zu are expected, with a name",
+                          "its table has %u bytes: expected at least %zu and a name",
                           plugin->struct_size, FIRST_TABLE_BYTES);
     *out = (kelp_plugin){.magic = 0};
     memcpy(out, plugin, KELP_MIN(plugin->struct_size, sizeof *out));
@@ -93,16 +93,15 @@ kelp_status *kelp_plugin_open(const char *path, kelp_dl *out_library, kelp_plugi
     return query(out_library, out);
 }
 
-/* ---- registering ---- */
+/* ---- registration ---- */
 kelp_status *kelp_runtime_load_plugin(kelp_runtime *runtime, const char *path) {
     kelp_dl library;
     kelp_plugin plugin;
     kelp_status *status = kelp_plugin_open(path, &library, &plugin);
     if (status == NULL && plugin.opset == NULL && plugin.compute == NULL && plugin.engine == NULL)
-        status = KELP_ERROR(KELP_NOT_FOUND,
-                            "it calls itself '%s', and offers neither operators nor models nor "
-                            "engines",
-                            plugin.name);
+        status =
+            KELP_ERROR(KELP_NOT_FOUND,
+                       "plug-in '%s' offers neither operators nor models nor engines", plugin.name);
     if (status == NULL && plugin.opset != NULL)
         status = kelp_opset_register(runtime->registry, plugin.opset, NULL);
     if (status == NULL && plugin.compute != NULL)

@@ -7,10 +7,10 @@
 
 #include <kelp/plugin.h>
 
-/* Loads the library at `path` and copies its table, whose head was checked and which has a name;
- * members that an older table lacks are NULL. Fails for a file that is not a shared library, or is
- * for another machine, or another version of the interface. The library stays loaded in every case:
- * code that has created threads cannot be unloaded safely. */
+/* Loads the library at `path`, checks the head of its table and copies the table. Members that an
+ * older table lacks are NULL; the name is not. Fails if the file is not a shared library, or is
+ * for another machine or interface version. The library stays loaded, even on failure: code that
+ * has created threads cannot be unloaded safely. */
 kelp_status *kelp_plugin_open(const char *path, kelp_dl *out_library,
                               kelp_plugin *out) KELP_MUST_USE;
 

@@ -9,10 +9,10 @@
 #include <kelp/compute.h>
 #include <kelp/engine_provider.h>
 
-/* A row. At least one of the tables is not NULL, and all have the row's name. */
+/* A row of the registry. At least one table is not NULL, and all tables have the row's name. */
 typedef struct kelp_provider {
     const char *name;
-    const kelp_opset_backend *operators; /* runs operators and subgraphs inside of engines */
+    const kelp_opset_backend *operators; /* runs operators and subgraphs inside engines */
     const kelp_compute_backend *models;  /* loads whole models and runs them */
     const kelp_engine_provider *engines; /* builds engine images, loads and runs them */
 } kelp_provider;
@@ -23,11 +23,11 @@ typedef struct kelp_provider {
 kelp_status *kelp_provider_register(kelp_runtime *runtime, const kelp_provider *provider,
                                     void *self) KELP_MUST_USE;
 
-/* Returns true if the engine provider's table, which may be an older one, has the member. */
+/* Returns true if the engine provider's table has the member; older tables are shorter. */
 #define KELP_ENGINE_PROVIDER_HAS(table, member) \
     ((table)->struct_size >= offsetof(kelp_engine_provider, member) + sizeof((table)->member))
 
-/* Finds the provider of engines of this name: NOT_FOUND lists those that there are. */
+/* Finds the engine provider `name`. Fails with NOT_FOUND, with a list of the existing names. */
 kelp_status *kelp_engine_provider_find(const kelp_runtime *runtime, const char *name,
                                        const kelp_engine_provider **out) KELP_MUST_USE;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making and sharing the root object. */
+/* Creation and reference counting of the runtime. */
 #include "runtime/runtime.h"
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* The callback takes an int for the level, the logger an enum: same numbers. */
+/* Converts the logger's level from an enum to the callback's int; the values are the same. */
 typedef struct log_bridge {
     kelp_log_callback fn;
     void *userp;
@@ -26,17 +26,16 @@ static void log_line(void *userp, kelp_log_level level, const char *file, int li
     bridge->fn(bridge->userp, (int)level, file, line, text, length);
 }
 
-kelp_status *kelp_runtime_new(const kelp_runtime_options *given, kelp_runtime **out) {
+kelp_status *kelp_runtime_new(const kelp_runtime_options *caller_options, kelp_runtime **out) {
     kelp_runtime_options options = {0};
-    if (given != NULL)
-        memcpy(&options, given,
-               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    if (caller_options != NULL)
+        memcpy(&options, caller_options, KELP_MIN(caller_options->struct_size, sizeof options));
     if (options.allocator.realloc == NULL)
         options.allocator = kelp_allocator_system();
     if (options.threads < 0 || options.threads > 4096)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "cannot make a runtime with %d threads: expected 0 (all usable CPUs) to "
-                          "4096",
+                          "cannot create a runtime with %d threads: expected 0 (all usable CPUs) "
+                          "to 4096",
                           options.threads);
     runtime_box *box = NULL;
     KELP_TRY(KELP_NEW(options.allocator, runtime_box, &box));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The root object: what engines and models inherit. */
+/* The runtime: allocator, thread pool, logger and providers that engines and models share. */
 #ifndef KELP_RUNTIME_RUNTIME_H_
 #define KELP_RUNTIME_RUNTIME_H_
 
@@ -14,10 +14,10 @@ struct kelp_runtime {
     kelp_pool *pool; /* NULL with one thread */
     int threads;
     kelp_logger logger;
-    kelp_opset_registry *registry; /* of providers, see runtime/provider.h */
+    kelp_opset_registry *registry; /* providers, see runtime/provider.h */
 };
 
-/* Creates a runtime without providers; the library root registers those that are built in. */
+/* Creates a runtime without providers. src/root registers the built-in ones. */
 kelp_status *kelp_runtime_new(const kelp_runtime_options *options,
                               kelp_runtime **out) KELP_MUST_USE;
 

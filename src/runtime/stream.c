@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of tasks: the ring, and the thread that runs what is in it. */
+/* Streams of tasks: the ring, and the thread that runs its tasks. */
 #include "runtime/stream.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@ static void finish_first(kelp_task_stream *stream, kelp_status *take_status) {
     stream->finish(stream->userp, done.task, take_status);
     stream->first = (stream->first + 1) % stream->capacity;
     stream->count--;
-    /* the event before the stream: a thread that waits for the stream may destroy the event */
+    /* notify the event first: a thread that waits for the stream may then destroy the event */
     kelp_event_set_pending(done.event, false);
     pthread_cond_broadcast(&stream->changed);
 }
@@ -38,7 +38,7 @@ void kelp_task_stream_withdraw(kelp_task_stream *stream) {
 kelp_status *kelp_task_stream_push(kelp_task_stream *stream, void *task, kelp_event *event) {
     if (event != NULL && !kelp_event_done(event))
         return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                          "the event stands for another task that is in flight");
+                          "the event is in use: another task in flight will notify it");
     pthread_mutex_lock(&stream->mutex);
     KELP_ASSERT(!stream->stopping);
     bool full = stream->count == stream->capacity;
@@ -49,7 +49,7 @@ kelp_status *kelp_task_stream_push(kelp_task_stream *stream, void *task, kelp_ev
         pthread_cond_broadcast(&stream->changed);
     }
     pthread_mutex_unlock(&stream->mutex);
-    return full ? KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "the stream is full: %zu tasks wait already",
+    return full ? KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "the stream is full: %zu tasks are in flight",
                              stream->capacity)
                 : NULL;
 }
@@ -61,7 +61,7 @@ void kelp_task_stream_wait(kelp_task_stream *stream) {
     pthread_mutex_unlock(&stream->mutex);
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 static void *stream_main(void *userp) {
     kelp_task_stream *stream = userp;
     pthread_mutex_lock(&stream->mutex);
@@ -81,6 +81,7 @@ static void *stream_main(void *userp) {
 }
 
 static void free_stream(kelp_task_stream *stream) {
+    KELP_ASSERT(stream->count == 0);
     pthread_cond_destroy(&stream->changed);
     pthread_mutex_destroy(&stream->mutex);
     kelp_free(stream->allocator, stream->ring, stream->capacity * sizeof *stream->ring);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inference by other models of the same server. Responses and the release of the request come on
- * threads of the server, perhaps inside the start; the call is over when the last response and the
- * release have come and no callback runs. After that only the backend touches it.
+ * Inference calls to other models of the same server. The server delivers responses and the release
+ * of the request on any thread, possibly within the start. The call is over after the last response
+ * and the release, when no callback runs. After that, only the backend uses it.
  */
 #include "sdk/sdk.h"
 
@@ -11,31 +11,31 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum {
-    CANCEL_POLL_NS = 10000000
-}; /* how often a wait looks whether its own request was cancelled */
+/* The interval at which a wait checks if its own request was cancelled. */
+enum { CANCEL_POLL_NS = 10000000 };
 
 struct kelp_backend_call {
-    kelp_backend_request *parent; /* looked at by kelp_backend_call_wait only; may be NULL */
+    kelp_backend_request
+        *parent; /* may be NULL; after the start, only for kelp_backend_call_wait */
     TRITONSERVER_Server *server;
     TRITONSERVER_InferenceRequest *raw;
     TRITONSERVER_ResponseAllocator *allocator;
-    TRITONSERVER_InferenceTrace *trace; /* ours until the start */
+    TRITONSERVER_InferenceTrace *trace; /* owned until the start */
     kelp_arena arena;                   /* copies of inputs */
-    kelp_arena strings;                 /* of outputs */
+    kelp_arena strings;                 /* strings of outputs */
     kelp_backend_call_fn fn;
     void *userp;
-    pthread_mutex_t turn; /* one callback at a time; of the responses */
+    pthread_mutex_t turn; /* serializes callbacks; guards the following three */
     TRITONSERVER_InferenceResponse **responses;
     size_t response_count, response_capacity;
-    kelp_status *failure; /* the first */
-    pthread_mutex_t lock; /* of what follows */
+    kelp_status *failure; /* the first one */
+    pthread_mutex_t lock; /* guards the following fields */
     pthread_cond_t changed;
-    unsigned active; /* callbacks that run */
+    unsigned active; /* running callbacks */
     bool started, final, released, over;
-    bool in_last; /* the last callback runs, on `last_thread` */
+    bool in_last; /* the last callback is running, on `last_thread` */
     pthread_t last_thread;
-    bool *gone; /* set by a destroy within the last callback */
+    bool *destroyed; /* set by kelp_backend_call_destroy within the last callback */
 };
 
 /* ---- memory of outputs ---- */
@@ -58,9 +58,9 @@ static TRITONSERVER_Error *allocate(TRITONSERVER_ResponseAllocator *allocator, c
     return NULL;
 }
 
-static TRITONSERVER_Error *give_back(TRITONSERVER_ResponseAllocator *allocator, void *buffer,
-                                     void *buffer_userp, size_t size_bytes,
-                                     TRITONSERVER_MemoryType type, int64_t id) {
+static TRITONSERVER_Error *release(TRITONSERVER_ResponseAllocator *allocator, void *buffer,
+                                   void *buffer_userp, size_t size_bytes,
+                                   TRITONSERVER_MemoryType type, int64_t id) {
     (void)allocator;
     (void)buffer_userp;
     (void)size_bytes;
@@ -72,17 +72,17 @@ static TRITONSERVER_Error *give_back(TRITONSERVER_ResponseAllocator *allocator, 
 
 /* ---- the end ---- */
 
-/* Runs the last callback, and wakes who waits. Nothing of the call is touched after that. */
+/* Runs the last callback, and wakes waiting threads. The call may be destroyed afterwards. */
 static void finish(kelp_backend_call *call) {
-    bool gone = false;
+    bool destroyed = false;
     if (call->fn != NULL) {
         pthread_mutex_lock(&call->lock);
         call->in_last = true;
         call->last_thread = pthread_self();
-        call->gone = &gone;
+        call->destroyed = &destroyed;
         pthread_mutex_unlock(&call->lock);
         call->fn(call, NULL, true, call->userp);
-        if (gone)
+        if (destroyed)
             return;
     }
     pthread_mutex_lock(&call->lock);
@@ -92,8 +92,10 @@ static void finish(kelp_backend_call *call) {
     pthread_mutex_unlock(&call->lock);
 }
 
-/* Whether this was the last event; the lock is held. */
-static bool ends(kelp_backend_call *call) {
+/* Returns true if the call is complete. The caller holds the lock. */
+static bool is_complete(kelp_backend_call *call) {
+    KELP_ASSERT_HELD(&call->lock);
+    KELP_ASSERT(!call->over);
     return call->final && call->released && call->active == 0;
 }
 
@@ -102,8 +104,9 @@ static void on_release(TRITONSERVER_InferenceRequest *raw, const uint32_t flags,
     (void)raw;
     (void)flags;
     pthread_mutex_lock(&call->lock);
+    KELP_ASSERT(call->started && !call->released);
     call->released = true;
-    bool last = ends(call);
+    bool last = is_complete(call);
     pthread_mutex_unlock(&call->lock);
     if (last)
         finish(call);
@@ -119,13 +122,13 @@ static kelp_status *keep_response(kelp_backend_call *call,
     return NULL;
 }
 
-/* Keeps a response and tells the callback. One at a time: the list may be read meanwhile. */
+/* Stores a response and runs the callback. Serialized: the callback may read the list. */
 static void take_response(kelp_backend_call *call, TRITONSERVER_InferenceResponse *response) {
     kelp_status *failure = kelp_backend_status(TRITONSERVER_InferenceResponseError(response));
     pthread_mutex_lock(&call->turn);
     kelp_status *status = keep_response(call, response);
     if (status != NULL) {
-        (void)kit_ok(TRITONSERVER_InferenceResponseDelete(response));
+        (void)sdk_ok(TRITONSERVER_InferenceResponseDelete(response));
         kelp_status_free(failure);
         failure = status;
     }
@@ -148,10 +151,11 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
     if (response != NULL)
         take_response(call, response);
     pthread_mutex_lock(&call->lock);
+    KELP_ASSERT(call->active > 0);
     call->active--;
     if (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)
         call->final = true;
-    bool last = ends(call);
+    bool last = is_complete(call);
     pthread_mutex_unlock(&call->lock);
     if (last)
         finish(call);
@@ -159,23 +163,23 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
 
 void kelp_backend_call_clear(kelp_backend_call *call) {
     for (size_t i = 0; i < call->response_count; i++)
-        (void)kit_ok(TRITONSERVER_InferenceResponseDelete(call->responses[i]));
+        (void)sdk_ok(TRITONSERVER_InferenceResponseDelete(call->responses[i]));
     call->response_count = 0;
     kelp_arena_clear(&call->strings);
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static void call_free(kelp_backend_call *call) {
     kelp_backend_call_clear(call);
     kelp_free(kelp_allocator_system(), call->responses,
               call->response_capacity * sizeof(TRITONSERVER_InferenceResponse *));
     if (call->trace != NULL)
-        (void)kit_ok(TRITONSERVER_InferenceTraceDelete(call->trace));
+        (void)sdk_ok(TRITONSERVER_InferenceTraceDelete(call->trace));
     if (call->raw != NULL)
-        (void)kit_ok(TRITONSERVER_InferenceRequestDelete(call->raw));
+        (void)sdk_ok(TRITONSERVER_InferenceRequestDelete(call->raw));
     if (call->allocator != NULL)
-        (void)kit_ok(TRITONSERVER_ResponseAllocatorDelete(call->allocator));
+        (void)sdk_ok(TRITONSERVER_ResponseAllocatorDelete(call->allocator));
     kelp_status_free(call->failure);
     kelp_arena_deinit(&call->arena);
     kelp_arena_deinit(&call->strings);
@@ -189,18 +193,18 @@ static kelp_status *open_call(kelp_backend_call *call, const char *model_name,
                               int64_t model_version) {
     TRITONSERVER_InferenceTrace *trace = NULL;
     KELP_TRY(
-        kit_status(TRITONSERVER_ResponseAllocatorNew(&call->allocator, allocate, give_back, NULL)));
-    KELP_TRY(kit_status(
+        sdk_status(TRITONSERVER_ResponseAllocatorNew(&call->allocator, allocate, release, NULL)));
+    KELP_TRY(sdk_status(
         TRITONSERVER_InferenceRequestNew(&call->raw, call->server, model_name, model_version)));
     KELP_TRY(
-        kit_status(TRITONSERVER_InferenceRequestSetReleaseCallback(call->raw, on_release, call)));
-    KELP_TRY(kit_status(TRITONSERVER_InferenceRequestSetResponseCallback(call->raw, call->allocator,
+        sdk_status(TRITONSERVER_InferenceRequestSetReleaseCallback(call->raw, on_release, call)));
+    KELP_TRY(sdk_status(TRITONSERVER_InferenceRequestSetResponseCallback(call->raw, call->allocator,
                                                                          call, on_response, call)));
     if (call->parent == NULL)
         return NULL;
-    /* A server without traces says so, and then there is none. */
-    if (kit_ok(TRITONBACKEND_RequestTrace(call->parent->raw, &trace)) && trace != NULL)
-        KELP_TRY(kit_status(TRITONSERVER_InferenceTraceSpawnChildTrace(trace, &call->trace)));
+    /* A server without traces returns an error: the call then has no trace. */
+    if (sdk_ok(TRITONBACKEND_RequestTrace(call->parent->raw, &trace)) && trace != NULL)
+        KELP_TRY(sdk_status(TRITONSERVER_InferenceTraceSpawnChildTrace(trace, &call->trace)));
     return NULL;
 }
 
@@ -238,17 +242,17 @@ kelp_status *kelp_backend_call_input(kelp_backend_call *call, const char *name,
                                      const kelp_tensor *tensor) {
     size_t size_bytes;
     const void *data = tensor->data;
-    kelp_status *status = kit_wire_bytes(tensor, &size_bytes);
+    kelp_status *status = kelp_sdk_wire_bytes(tensor, &size_bytes);
     if (status != NULL)
         return KELP_ANNOTATE(status, "input '%s'", name);
     if (tensor->dtype == KELP_STRING || !kelp_tensor_is_compact(tensor)) {
         void *copy = kelp_arena_alloc(&call->arena, size_bytes, KELP_TENSOR_ALIGNMENT);
         if (copy == NULL)
             return kelp_status_oom();
-        kit_wire_write(tensor, copy);
+        kelp_sdk_wire_write(tensor, copy);
         data = copy;
     }
-    KELP_TRY(kit_status(
+    KELP_TRY(sdk_status(
         TRITONSERVER_InferenceRequestAddInput(call->raw, name, kelp_dtype_to_triton(tensor->dtype),
                                               tensor->shape, (uint64_t)tensor->rank)));
     return kelp_backend_status(TRITONSERVER_InferenceRequestAppendInputData(
@@ -259,12 +263,12 @@ kelp_status *kelp_backend_call_wants(kelp_backend_call *call, const char *name) 
     return kelp_backend_status(TRITONSERVER_InferenceRequestAddRequestedOutput(call->raw, name));
 }
 
-/* ---- running ---- */
+/* ---- execution ---- */
 
 kelp_status *kelp_backend_call_start(kelp_backend_call *call, kelp_backend_call_fn fn,
                                      void *userp) {
     if (call->started)
-        return KELP_ERROR(KELP_FAILED_PRECONDITION, "a call was started a second time");
+        return KELP_ERROR(KELP_FAILED_PRECONDITION, "the call was started twice");
     call->fn = fn;
     call->userp = userp;
     call->started = true;
@@ -273,19 +277,20 @@ kelp_status *kelp_backend_call_start(kelp_backend_call *call, kelp_backend_call_
     kelp_status *status =
         kelp_backend_status(TRITONSERVER_ServerInferAsync(call->server, call->raw, trace));
     if (status == NULL)
-        return NULL; /* the call may be over, and gone */
+        return NULL; /* the call may be over and destroyed */
     call->started = false;
     call->trace = trace;
     return status;
 }
 
 void kelp_backend_call_cancel(kelp_backend_call *call) {
-    (void)kit_ok(TRITONSERVER_InferenceRequestCancel(call->raw));
+    (void)sdk_ok(TRITONSERVER_InferenceRequestCancel(call->raw));
 }
 
-/* Waits for the end, or for a while when `poll` is set. The lock is held. */
-static void wait_a_while(kelp_backend_call *call, bool poll) {
+/* Waits for the end of the call or, if `poll`, for at most CANCEL_POLL_NS. */
+static void wait_for_end(kelp_backend_call *call, bool poll) {
     struct timespec until;
+    KELP_ASSERT_HELD(&call->lock);
     if (!poll) {
         pthread_cond_wait(&call->changed, &call->lock);
         return;
@@ -301,11 +306,11 @@ static void wait_a_while(kelp_backend_call *call, bool poll) {
 
 kelp_status *kelp_backend_call_wait(kelp_backend_call *call) {
     if (!call->started)
-        return KELP_ERROR(KELP_FAILED_PRECONDITION, "a call was not started");
+        return KELP_ERROR(KELP_FAILED_PRECONDITION, "the call was not started");
     bool cancelled = false;
     pthread_mutex_lock(&call->lock);
     while (!call->over) {
-        wait_a_while(call, call->parent != NULL && !cancelled);
+        wait_for_end(call, call->parent != NULL && !cancelled);
         if (call->over || cancelled || call->parent == NULL)
             continue;
         pthread_mutex_unlock(&call->lock);
@@ -329,7 +334,7 @@ size_t kelp_backend_call_response_count(const kelp_backend_call *call) {
 static kelp_status *find_output(TRITONSERVER_InferenceResponse *response, const char *name,
                                 uint32_t *out_index) {
     uint32_t count = 0;
-    KELP_TRY(kit_status(TRITONSERVER_InferenceResponseOutputCount(response, &count)));
+    KELP_TRY(sdk_status(TRITONSERVER_InferenceResponseOutputCount(response, &count)));
     for (uint32_t i = 0; i < count; i++) {
         const char *found = NULL;
         TRITONSERVER_DataType type;
@@ -340,9 +345,9 @@ static kelp_status *find_output(TRITONSERVER_InferenceResponse *response, const 
         size_t size_bytes;
         int64_t id;
         void *userp;
-        KELP_TRY(kit_status(TRITONSERVER_InferenceResponseOutput(
+        KELP_TRY(sdk_status(TRITONSERVER_InferenceResponseOutput(
             response, i, &found, &type, &shape, &rank, &base, &size_bytes, &memory, &id, &userp)));
-        if (!strcmp(found, name)) {
+        if (strcmp(found, name) == 0) {
             *out_index = i;
             return NULL;
         }
@@ -364,15 +369,15 @@ kelp_status *kelp_backend_call_output(kelp_backend_call *call, size_t response_i
     int64_t id;
     void *userp;
     if (response_index >= call->response_count)
-        return KELP_ERROR(KELP_NOT_FOUND, "a call has %zu responses, not %zu", call->response_count,
-                          response_index + 1);
+        return KELP_ERROR(KELP_NOT_FOUND, "the call has %zu responses: expected at least %zu",
+                          call->response_count, response_index + 1);
     TRITONSERVER_InferenceResponse *response = call->responses[response_index];
     KELP_TRY(find_output(response, name, &index));
-    KELP_TRY(kit_status(TRITONSERVER_InferenceResponseOutput(
+    KELP_TRY(sdk_status(TRITONSERVER_InferenceResponseOutput(
         response, index, &found, &type, &shape, &dims, &base, &size_bytes, &memory, &id, &userp)));
-    KELP_TRY(kit_check("output", name, kelp_dtype_from_triton(type), (int64_t)dims, dtype, rank));
-    return kit_tensor_from_wire(&call->strings, "output", name, kelp_dtype_from_triton(type),
-                                (int64_t)dims, shape, base, size_bytes, out);
+    KELP_TRY(kelp_sdk_check("output", name, kelp_dtype_from_triton(type), (int64_t)dims, dtype, rank));
+    return kelp_sdk_tensor_from_wire(&call->strings, "output", name, kelp_dtype_from_triton(type),
+                                     (int64_t)dims, shape, base, size_bytes, out);
 }
 
 void kelp_backend_call_destroy(kelp_backend_call *call) {
@@ -381,10 +386,10 @@ void kelp_backend_call_destroy(kelp_backend_call *call) {
     pthread_mutex_lock(&call->lock);
     bool inside = call->in_last && pthread_equal(call->last_thread, pthread_self());
     if (inside)
-        *call->gone = true;
-    bool flies = call->started && !call->over && !inside;
+        *call->destroyed = true;
+    bool in_flight = call->started && !call->over && !inside;
     pthread_mutex_unlock(&call->lock);
-    if (flies) {
+    if (in_flight) {
         kelp_backend_call_cancel(call);
         pthread_mutex_lock(&call->lock);
         while (!call->over)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entry points of a backend: what KELP_TRITON_BACKEND calls. States of the kit hang on the
- * server's objects (…SetState), states of the author on those of the kit.
+ * The entry points of a backend, which KELP_TRITON_BACKEND calls. The SDK's objects are the states
+ * of the server's objects (…SetState), and own the states of the backend.
  */
 #include "sdk/sdk.h"
 
@@ -11,17 +11,18 @@
 
 static kelp_status *check_definition(const kelp_backend_definition *definition) {
     uint32_t major = 0, minor = 0;
-    KELP_TRY(kit_status(TRITONBACKEND_ApiVersion(&major, &minor)));
+    KELP_TRY(sdk_status(TRITONBACKEND_ApiVersion(&major, &minor)));
     if (major != TRITONBACKEND_API_VERSION_MAJOR || minor < TRITONBACKEND_API_VERSION_MINOR)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "backend '%s' needs version %d.%d of the backend API, the server has "
-                          "%u.%u",
-                          definition->name, TRITONBACKEND_API_VERSION_MAJOR,
-                          TRITONBACKEND_API_VERSION_MINOR, major, minor);
+        return KELP_ERROR(
+            KELP_UNIMPLEMENTED,
+            "backend '%s' requires version %d.%d of the backend API: the server has %u.%u",
+            definition->name, TRITONBACKEND_API_VERSION_MAJOR, TRITONBACKEND_API_VERSION_MINOR,
+            major, minor);
     if (definition->struct_size != sizeof *definition)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "backend '%s': struct_size of its definition is %zu, expected %zu",
-                          definition->name, definition->struct_size, sizeof *definition);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "backend '%s': struct_size of its definition is wrong: expected %zu, found %zu",
+            definition->name, sizeof *definition, definition->struct_size);
     if ((definition->execute == NULL) == (definition->execute_one == NULL))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "backend '%s': exactly one of execute and execute_one must be defined",
@@ -40,9 +41,10 @@ static kelp_status *read_settings(kelp_backend_host *host) {
     TRITONBACKEND_ArtifactType type;
     TRITONSERVER_Message *message = NULL;
     const kelp_json *settings = NULL;
-    KELP_TRY(kit_status(TRITONBACKEND_BackendArtifacts(host->raw, &type, &host->directory)));
-    KELP_TRY(kit_status(TRITONBACKEND_BackendConfig(host->raw, &message)));
-    KELP_TRY(kit_message_parse(message, false, &host->arena, "backend configuration", &settings));
+    KELP_TRY(sdk_status(TRITONBACKEND_BackendArtifacts(host->raw, &type, &host->directory)));
+    KELP_TRY(sdk_status(TRITONBACKEND_BackendConfig(host->raw, &message)));
+    KELP_TRY(
+        kelp_sdk_message_parse(message, false, &host->arena, "backend configuration", &settings));
     host->settings = kelp_json_get(settings, "cmdline");
     return NULL;
 }
@@ -51,7 +53,7 @@ static kelp_status *host_open(kelp_backend_host *host) {
     const kelp_backend_definition *definition = host->definition;
     KELP_TRY(read_settings(host));
     if (definition->flags & KELP_BACKEND_DEVICE_BLOCKING)
-        KELP_TRY(kit_status(TRITONBACKEND_BackendSetExecutionPolicy(
+        KELP_TRY(sdk_status(TRITONBACKEND_BackendSetExecutionPolicy(
             host->raw, TRITONBACKEND_EXECUTION_DEVICE_BLOCKING)));
     if (definition->create != NULL)
         KELP_TRY(definition->create(host, &host->state));
@@ -108,16 +110,16 @@ static kelp_status *model_open(kelp_backend_model *model) {
     TRITONBACKEND_Backend *backend = NULL;
     TRITONBACKEND_ArtifactType type;
     void *host = NULL;
-    KELP_TRY(kit_status(TRITONBACKEND_ModelBackend(model->raw, &backend)));
-    KELP_TRY(kit_status(TRITONBACKEND_BackendState(backend, &host)));
+    KELP_TRY(sdk_status(TRITONBACKEND_ModelBackend(model->raw, &backend)));
+    KELP_TRY(sdk_status(TRITONBACKEND_BackendState(backend, &host)));
     if (host == NULL)
         return KELP_ERROR(KELP_INTERNAL, "the backend was not initialized");
     model->host = host;
-    KELP_TRY(kit_status(TRITONBACKEND_ModelName(model->raw, &model->name)));
-    KELP_TRY(kit_status(TRITONBACKEND_ModelVersion(model->raw, &model->version)));
-    KELP_TRY(kit_status(TRITONBACKEND_ModelRepository(model->raw, &type, &model->directory)));
-    KELP_TRY(kit_status(TRITONBACKEND_ModelServer(model->raw, &model->server)));
-    KELP_TRY(kit_model_read_config(model));
+    KELP_TRY(sdk_status(TRITONBACKEND_ModelName(model->raw, &model->name)));
+    KELP_TRY(sdk_status(TRITONBACKEND_ModelVersion(model->raw, &model->version)));
+    KELP_TRY(sdk_status(TRITONBACKEND_ModelRepository(model->raw, &type, &model->directory)));
+    KELP_TRY(sdk_status(TRITONBACKEND_ModelServer(model->raw, &model->server)));
+    KELP_TRY(kelp_sdk_model_read_config(model));
     if (model->host->definition->model_create != NULL)
         KELP_TRY(model->host->definition->model_create(model, &model->state));
     return kelp_backend_status(TRITONBACKEND_ModelSetState(model->raw, model));
@@ -153,7 +155,7 @@ static void instance_free(kelp_backend_instance *instance) {
     while (instance->free != NULL) {
         kelp_backend_request *request = instance->free;
         instance->free = request->next;
-        kit_request_free(request);
+        kelp_sdk_request_free(request);
     }
     free(instance->batch);
     pthread_mutex_destroy(&instance->lock);
@@ -163,14 +165,14 @@ static void instance_free(kelp_backend_instance *instance) {
 static kelp_status *instance_open(kelp_backend_instance *instance) {
     TRITONBACKEND_Model *raw_model = NULL;
     void *model = NULL;
-    KELP_TRY(kit_status(TRITONBACKEND_ModelInstanceModel(instance->raw, &raw_model)));
-    KELP_TRY(kit_status(TRITONBACKEND_ModelState(raw_model, &model)));
+    KELP_TRY(sdk_status(TRITONBACKEND_ModelInstanceModel(instance->raw, &raw_model)));
+    KELP_TRY(sdk_status(TRITONBACKEND_ModelState(raw_model, &model)));
     if (model == NULL)
         return KELP_ERROR(KELP_INTERNAL, "the model was not initialized");
     instance->model = model;
-    KELP_TRY(kit_status(TRITONBACKEND_ModelInstanceName(instance->raw, &instance->name)));
-    KELP_TRY(kit_status(TRITONBACKEND_ModelInstanceKind(instance->raw, &instance->kind)));
-    KELP_TRY(kit_status(TRITONBACKEND_ModelInstanceDeviceId(instance->raw, &instance->device)));
+    KELP_TRY(sdk_status(TRITONBACKEND_ModelInstanceName(instance->raw, &instance->name)));
+    KELP_TRY(sdk_status(TRITONBACKEND_ModelInstanceKind(instance->raw, &instance->kind)));
+    KELP_TRY(sdk_status(TRITONBACKEND_ModelInstanceDeviceId(instance->raw, &instance->device)));
     const kelp_backend_definition *definition = instance->model->host->definition;
     if (definition->instance_create != NULL)
         KELP_TRY(definition->instance_create(instance, &instance->state));
@@ -228,17 +230,17 @@ bool kelp_backend_entry_may_block(const kelp_backend_definition *definition,
         return true;
     if (definition->may_block == NULL || raw_request == NULL)
         return false;
-    if (!kit_ok(TRITONBACKEND_ModelState(raw, &model)) || model == NULL)
+    if (!sdk_ok(TRITONBACKEND_ModelState(raw, &model)) || model == NULL)
         return true;
     kelp_backend_request request = {.raw = raw_request};
-    request.batch = kit_request_batch(model, raw_request);
+    request.batch = kelp_sdk_request_batch(model, raw_request);
     kelp_arena_init(&request.arena, kelp_allocator_system(), 0);
     bool may_block = definition->may_block(model, &request);
     kelp_arena_deinit(&request.arena);
     return may_block;
 }
 
-/* Opens an account for each request. All or none. */
+/* Opens each request, or none on failure. */
 static kelp_status *open_batch(kelp_backend_instance *instance, TRITONBACKEND_Request **raws,
                                size_t count, uint64_t start_ns) {
     if (count > instance->batch_capacity) {
@@ -250,17 +252,17 @@ static kelp_status *open_batch(kelp_backend_instance *instance, TRITONBACKEND_Re
         instance->batch_capacity = count;
     }
     for (size_t i = 0; i < count; i++) {
-        instance->batch[i] = kit_request_open(instance, raws[i], start_ns);
+        instance->batch[i] = kelp_sdk_request_open(instance, raws[i], start_ns);
         if (instance->batch[i] != NULL)
             continue;
         while (i > 0)
-            kit_request_free(instance->batch[--i]);
+            kelp_sdk_request_free(instance->batch[--i]);
         return kelp_status_oom();
     }
     return NULL;
 }
 
-static void nobody_told(const kelp_backend_instance *instance, const kelp_status *status) {
+static void log_unreported(const kelp_backend_instance *instance, const kelp_status *status) {
     kelp_backend_log_status(kelp_status_file(status), kelp_status_line(status),
                             kelp_backend_model_name(instance->model), kelp_status_clone(status));
 }
@@ -273,26 +275,28 @@ static void report_batch(const kelp_backend_instance *instance, uint64_t batch, 
         end_ns));
 }
 
-/* Executes all requests at once. */
+/* Executes all requests in one execution. */
 static void execute_batch(kelp_backend_instance *instance, size_t count, uint64_t start_ns) {
     const kelp_backend_definition *definition = instance->model->host->definition;
+    KELP_ASSERT(definition->execute != NULL && count <= instance->batch_capacity);
     uint64_t batch = 0;
-    bool told = false;
+    bool reported = false;
     for (size_t i = 0; i < count; i++)
         batch += (uint64_t)instance->batch[i]->batch;
     instance->begin_ns = instance->end_ns = instance->report_ns = 0;
     kelp_status *status = definition->execute(instance, instance->batch, count);
     for (size_t i = 0; i < count; i++)
-        told |= kit_request_complete(instance->batch[i], status);
-    if (status != NULL && !told)
-        nobody_told(instance, status);
+        reported |= kelp_sdk_request_complete(instance->batch[i], status);
+    if (status != NULL && !reported)
+        log_unreported(instance, status);
     kelp_status_free(status);
     report_batch(instance, batch, start_ns);
 }
 
-/* Each request is an execution of its own. */
+/* Executes each request by itself. */
 static void execute_each(kelp_backend_instance *instance, size_t count, uint64_t start_ns) {
     const kelp_backend_definition *definition = instance->model->host->definition;
+    KELP_ASSERT(definition->execute_one != NULL && count <= instance->batch_capacity);
     for (size_t i = 0; i < count; i++) {
         kelp_backend_request *request = instance->batch[i];
         uint64_t batch = (uint64_t)request->batch;
@@ -301,8 +305,8 @@ static void execute_each(kelp_backend_instance *instance, size_t count, uint64_t
         instance->begin_ns = instance->end_ns = instance->report_ns = 0;
         request->start_ns = request->begin_ns = start_ns;
         kelp_status *status = definition->execute_one(instance, request);
-        if (!kit_request_complete(request, status) && status != NULL)
-            nobody_told(instance, status);
+        if (!kelp_sdk_request_complete(request, status) && status != NULL)
+            log_unreported(instance, status);
         kelp_status_free(status);
         report_batch(instance, batch, start_ns);
     }
@@ -315,7 +319,7 @@ TRITONSERVER_Error *kelp_backend_entry_execute(TRITONBACKEND_ModelInstance *raw,
     uint64_t start_ns = kelp_backend_now_ns();
     TRITONSERVER_Error *error = instance_of(raw, &instance);
     if (error != NULL)
-        return error; /* there is no response yet: the server fails all requests */
+        return error; /* no request was opened: the server fails all of them */
     kelp_status *status = open_batch(instance, requests, request_count, start_ns);
     if (status != NULL)
         return kelp_backend_error(status);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs of a request: in pieces as the server has them, or as one tensor. */
+/* Inputs of a request: as the server's pieces, or as one tensor. */
 #include "sdk/sdk.h"
 
 #include "base/triton/convert.h"
 
 bool kelp_backend_has_input(const kelp_backend_request *request, const char *name) {
     TRITONBACKEND_Input *input = NULL;
-    return kit_ok(TRITONBACKEND_RequestInput(request->raw, name, &input));
+    return sdk_ok(TRITONBACKEND_RequestInput(request->raw, name, &input));
 }
 
 kelp_status *kelp_backend_pieces_init(kelp_backend_pieces *pieces,
@@ -14,13 +14,13 @@ kelp_status *kelp_backend_pieces_init(kelp_backend_pieces *pieces,
     TRITONSERVER_DataType type = TRITONSERVER_TYPE_INVALID;
     uint32_t rank = 0;
     *pieces = (kelp_backend_pieces){.name = name};
-    KELP_TRY(kit_status(TRITONBACKEND_RequestInput(request->raw, name, &pieces->raw)));
+    KELP_TRY(sdk_status(TRITONBACKEND_RequestInput(request->raw, name, &pieces->raw)));
     KELP_TRY(
-        kit_status(TRITONBACKEND_InputProperties(pieces->raw, &pieces->name, &type, &pieces->shape,
+        sdk_status(TRITONBACKEND_InputProperties(pieces->raw, &pieces->name, &type, &pieces->shape,
                                                  &rank, &pieces->size_bytes, &pieces->count)));
     pieces->dtype = kelp_dtype_from_triton(type);
-    return kit_check("input", pieces->name, pieces->dtype, pieces->rank = (int32_t)rank,
-                     KELP_DTYPE_INVALID, KELP_ANY_RANK);
+    return kelp_sdk_check("input", pieces->name, pieces->dtype, pieces->rank = (int32_t)rank,
+                          KELP_DTYPE_INVALID, KELP_ANY_RANK);
 }
 
 kelp_status *kelp_backend_pieces_next(kelp_backend_pieces *pieces, const void **out_data,
@@ -34,15 +34,15 @@ kelp_status *kelp_backend_pieces_next(kelp_backend_pieces *pieces, const void **
     while (pieces->index < pieces->count) {
         type = TRITONSERVER_MEMORY_CPU;
         id = 0;
-        KELP_TRY(kit_status(
+        KELP_TRY(sdk_status(
             TRITONBACKEND_InputBuffer(pieces->raw, pieces->index, &data, &size_bytes, &type, &id)));
         if (type == TRITONSERVER_MEMORY_GPU)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "input '%s' lies in GPU memory, which the kit does not read",
+                              "input '%s' is in GPU memory, which the SDK does not support",
                               pieces->name);
         pieces->index++;
-        if (!size_bytes)
-            continue; /* an empty piece says nothing, and may have no address */
+        if (size_bytes == 0)
+            continue; /* an empty piece may have no address */
         *out_data = data;
         *out_size_bytes = (size_t)size_bytes;
         return NULL;
@@ -54,6 +54,7 @@ kelp_status *kelp_backend_pieces_copy(kelp_backend_pieces *pieces, void *buffer,
                                       size_t capacity_bytes) {
     size_t filled = 0;
     for (;;) {
+        KELP_ASSERT(filled <= capacity_bytes);
         const void *data;
         size_t size_bytes;
         KELP_TRY(kelp_backend_pieces_next(pieces, &data, &size_bytes));
@@ -67,13 +68,13 @@ kelp_status *kelp_backend_pieces_copy(kelp_backend_pieces *pieces, void *buffer,
     }
 }
 
-/* What an address of elements must be a multiple of; strings are read byte by byte. */
+/* Returns the alignment of elements. Strings are read byte by byte. */
 static uintptr_t alignment_of(kelp_dtype dtype) {
     return dtype == KELP_STRING ? 1 : KELP_MAX(kelp_dtype_bits(dtype) / 8, 1u);
 }
 
-/* All bytes of an input: in place when they are one piece, which the elements of a type can be read
- * from; within the body of an HTTP request they may begin anywhere. */
+/* Returns all bytes of an input: in place if they are one aligned piece, otherwise a copy. In the
+ * body of an HTTP request, an input may be unaligned. */
 static kelp_status *contiguous(kelp_backend_request *request, kelp_backend_pieces *pieces,
                                const void **out) {
     const void *first;
@@ -87,7 +88,8 @@ static kelp_status *contiguous(kelp_backend_request *request, kelp_backend_piece
     if (copy == NULL)
         return kelp_status_oom();
     if (first_bytes > pieces->size_bytes)
-        return KELP_ERROR(KELP_INTERNAL, "input '%s' is larger than it says", pieces->name);
+        return KELP_ERROR(KELP_INTERNAL, "input '%s' is larger than its declared size",
+                          pieces->name);
     if (first != NULL)
         memcpy(copy, first, first_bytes);
     KELP_TRY(kelp_backend_pieces_copy(pieces, copy + first_bytes,
@@ -101,8 +103,8 @@ kelp_status *kelp_backend_input(kelp_backend_request *request, const char *name,
     kelp_backend_pieces pieces;
     const void *data = NULL;
     KELP_TRY(kelp_backend_pieces_init(&pieces, request, name));
-    KELP_TRY(kit_check("input", pieces.name, pieces.dtype, pieces.rank, dtype, rank));
+    KELP_TRY(kelp_sdk_check("input", pieces.name, pieces.dtype, pieces.rank, dtype, rank));
     KELP_TRY(contiguous(request, &pieces, &data));
-    return kit_tensor_from_wire(&request->arena, "input", pieces.name, pieces.dtype, pieces.rank,
-                                pieces.shape, data, pieces.size_bytes, out);
+    return kelp_sdk_tensor_from_wire(&request->arena, "input", pieces.name, pieces.dtype,
+                                     pieces.rank, pieces.shape, data, pieces.size_bytes, out);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration of a model, parsed, and what is asked of hosts, models and instances. */
+/* The parsed configuration of a model, and queries of hosts, models and instances. */
 #include "sdk/sdk.h"
 
 #include "base/buf.h"
 
 #include <stdio.h>
 
-/* Copies the texts of a tree, so that they end with a NUL and do not borrow from the message. */
+/* Copies the strings of a tree: the copies end with NUL and do not depend on the message. */
 static kelp_status *own_texts(kelp_arena *arena, kelp_json *node) {
     for (; node != NULL; node = node->next) {
         if (node->key.data != NULL) {
@@ -24,8 +24,8 @@ static kelp_status *own_texts(kelp_arena *arena, kelp_json *node) {
     return NULL;
 }
 
-kelp_status *kit_message_parse(TRITONSERVER_Message *message, bool take, kelp_arena *arena,
-                               const char *name, const kelp_json **out) {
+kelp_status *kelp_sdk_message_parse(TRITONSERVER_Message *message, bool take, kelp_arena *arena,
+                                    const char *name, const kelp_json **out) {
     const char *text = NULL;
     size_t length = 0;
     kelp_json *tree = NULL;
@@ -42,7 +42,7 @@ kelp_status *kit_message_parse(TRITONSERVER_Message *message, bool take, kelp_ar
     return status;
 }
 
-/* ---- reading the configuration ---- */
+/* ---- parsing the configuration ---- */
 
 static kelp_status *read_dims(kelp_arena *arena, const kelp_json *dims, kelp_backend_io *io) {
     int64_t *shape = KELP_ARENA_ARRAY(arena, dims ? dims->count : 0, int64_t);
@@ -71,16 +71,17 @@ static kelp_status *read_ios(kelp_arena *arena, const kelp_json *list, kelp_back
         ios[i].is_optional = kelp_backend_value_bool(kelp_backend_value_get(io, "optional"), false);
         KELP_TRY(read_dims(arena, kelp_json_get(item, "dims"), &ios[i]));
     }
+    KELP_ASSERT(i == count);
     *out = ios;
     *out_count = count;
     return NULL;
 }
 
-kelp_status *kit_model_read_config(kelp_backend_model *model) {
+kelp_status *kelp_sdk_model_read_config(kelp_backend_model *model) {
     TRITONSERVER_Message *message = NULL;
     const kelp_json *config = NULL;
-    KELP_TRY(kit_status(TRITONBACKEND_ModelConfig(model->raw, 1, &message)));
-    KELP_TRY(kit_message_parse(message, true, &model->arena, "model configuration", &config));
+    KELP_TRY(sdk_status(TRITONBACKEND_ModelConfig(model->raw, 1, &message)));
+    KELP_TRY(kelp_sdk_message_parse(message, true, &model->arena, "model configuration", &config));
     model->config = config;
     const kelp_backend_value *root = (const kelp_backend_value *)config;
     model->max_batch = kelp_backend_value_i64(kelp_backend_value_get(root, "max_batch_size"), 0);
@@ -200,8 +201,8 @@ kelp_status *kelp_backend_model_bool(const kelp_backend_model *model, const char
     if (text == NULL)
         return NULL;
     for (size_t i = 0; i < KELP_COUNT(truths); i++) {
-        if (!strcmp(text, truths[i]) || !strcmp(text, falsehoods[i])) {
-            *out = !strcmp(text, truths[i]);
+        if (strcmp(text, truths[i]) == 0 || strcmp(text, falsehoods[i]) == 0) {
+            *out = strcmp(text, truths[i]) == 0;
             return NULL;
         }
     }
@@ -215,10 +216,10 @@ kelp_status *kelp_backend_model_wants_config(const kelp_backend_model *model, bo
 kelp_status *kelp_backend_model_set_config(kelp_backend_model *model, const char *json,
                                            size_t length) {
     TRITONSERVER_Message *message = NULL;
-    KELP_TRY(kit_status(TRITONSERVER_MessageNewFromSerializedJson(&message, json, length)));
+    KELP_TRY(sdk_status(TRITONSERVER_MessageNewFromSerializedJson(&message, json, length)));
     kelp_status *status = kelp_backend_status(TRITONBACKEND_ModelSetConfig(model->raw, 1, message));
     TRITONSERVER_ErrorDelete(TRITONSERVER_MessageDelete(message));
-    return status != NULL ? status : kit_model_read_config(model);
+    return status != NULL ? status : kelp_sdk_model_read_config(model);
 }
 
 /* ---- completing the configuration ---- */
@@ -232,7 +233,7 @@ static void write_numbers(kelp_json_writer *writer, const char *key, const int64
     kelp_json_end_array(writer);
 }
 
-/* `dims` may not be empty: a scalar is [ 1 ] to clients and [ ] to the backend. */
+/* Writes a shape. `dims` cannot be empty: a scalar is [ 1 ] for clients, and is reshaped to [ ]. */
 static void write_shape(kelp_json_writer *writer, const kelp_backend_io *io) {
     static const int64_t one = 1;
     write_numbers(writer, "dims", io->rank > 0 ? io->shape : &one, KELP_MAX(io->rank, 1));
@@ -254,9 +255,10 @@ static kelp_status *write_ios(const kelp_backend_model *model, kelp_json_writer 
         const char *type = kelp_dtype_triton_name(ios[i].dtype);
         char type_name[32];
         if (type == NULL)
-            return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "model '%s': %s '%s' has type %s, which the inference protocol lacks",
-                              model->name, key, ios[i].name, kelp_dtype_name(ios[i].dtype));
+            return KELP_ERROR(
+                KELP_UNIMPLEMENTED,
+                "model '%s': %s '%s' has type %s, which the inference protocol does not support",
+                model->name, key, ios[i].name, kelp_dtype_name(ios[i].dtype));
         snprintf(type_name, sizeof type_name, "TYPE_%s",
                  ios[i].dtype == KELP_STRING ? "STRING" : type);
         kelp_json_begin_object(writer);
@@ -299,7 +301,7 @@ kelp_status *kelp_backend_model_complete(kelp_backend_model *model, const kelp_b
     return status;
 }
 
-/* ---- readers ---- */
+/* ---- queries ---- */
 
 TRITONBACKEND_Backend *kelp_backend_host_raw(const kelp_backend_host *host) {
     return host->raw;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests: what they ask, and the account of their answers. Whatever a backend does, the account
- * lets one final answer through and one release.
+ * Requests: their properties, and the accounting of responses, which ensures that each request is
+ * sent exactly one final response and is released exactly once.
  */
 #include "sdk/sdk.h"
 
@@ -23,26 +23,26 @@ static kelp_backend_request *take(kelp_backend_instance *instance) {
     return request;
 }
 
-void kit_request_free(kelp_backend_request *request) {
+void kelp_sdk_request_free(kelp_backend_request *request) {
     kelp_arena_deinit(&request->arena);
     free(request);
 }
 
-/* What the first input says: all inputs have the same batch. */
-int64_t kit_request_batch(const kelp_backend_model *model, TRITONBACKEND_Request *raw) {
+/* The first input is sufficient: all inputs have the same batch dimension. */
+int64_t kelp_sdk_request_batch(const kelp_backend_model *model, TRITONBACKEND_Request *raw) {
     TRITONBACKEND_Input *input = NULL;
     const int64_t *shape = NULL;
     uint32_t rank = 0;
     if (model->max_batch < 1)
         return 1;
-    if (!kit_ok(TRITONBACKEND_RequestInputByIndex(raw, 0, &input)) ||
-        !kit_ok(TRITONBACKEND_InputProperties(input, NULL, NULL, &shape, &rank, NULL, NULL)))
+    if (!sdk_ok(TRITONBACKEND_RequestInputByIndex(raw, 0, &input)) ||
+        !sdk_ok(TRITONBACKEND_InputProperties(input, NULL, NULL, &shape, &rank, NULL, NULL)))
         return 1;
     return rank > 0 ? shape[0] : 1;
 }
 
-kelp_backend_request *kit_request_open(kelp_backend_instance *instance, TRITONBACKEND_Request *raw,
-                                       uint64_t start_ns) {
+kelp_backend_request *kelp_sdk_request_open(kelp_backend_instance *instance,
+                                            TRITONBACKEND_Request *raw, uint64_t start_ns) {
     kelp_backend_request *request = take(instance);
     if (request == NULL)
         return NULL;
@@ -50,7 +50,7 @@ kelp_backend_request *kit_request_open(kelp_backend_instance *instance, TRITONBA
     request->instance = instance;
     request->pending = (kelp_backend_response){.request = request};
     request->own_factory = NULL;
-    request->batch = kit_request_batch(instance->model, raw);
+    request->batch = kelp_sdk_request_batch(instance->model, raw);
     request->kept = false;
     request->start_ns = request->begin_ns = start_ns;
     atomic_init(&request->holds, 2);
@@ -61,10 +61,12 @@ kelp_backend_request *kit_request_open(kelp_backend_instance *instance, TRITONBA
     return request;
 }
 
-enum { KEPT_BYTES = 65536 }; /* of memory for each pooled request but one */
+/* Maximum arena size of pooled requests, except for one request. */
+enum { KEPT_BYTES = 65536 };
 
-/* Returns an account to the pool, unless it holds more memory than others may keep. */
-static bool give_back(kelp_backend_instance *instance, kelp_backend_request *request) {
+/* Returns a request to the pool, unless its arena is too large. */
+static bool return_to_pool(kelp_backend_instance *instance, kelp_backend_request *request) {
+    KELP_ASSERT(request->raw == NULL && request->pending.raw == NULL);
     pthread_mutex_lock(&instance->lock);
     bool keeps = instance->free == NULL || request->arena.total_bytes <= KEPT_BYTES;
     if (keeps) {
@@ -75,47 +77,50 @@ static bool give_back(kelp_backend_instance *instance, kelp_backend_request *req
     return keeps;
 }
 
-void kit_request_drop(kelp_backend_request *request) {
-    if (atomic_fetch_sub_explicit(&request->holds, 1, memory_order_acq_rel) != 1)
+void kelp_sdk_request_drop(kelp_backend_request *request) {
+    unsigned holds = atomic_fetch_sub_explicit(&request->holds, 1, memory_order_acq_rel);
+    KELP_ASSERT(holds >= 1 && holds <= 2);
+    if (holds != 1)
         return;
+    KELP_ASSERT(atomic_load(&request->final) && atomic_load(&request->senders) == 0);
     kelp_backend_instance *instance = request->instance;
     kelp_arena_clear(&request->arena);
-    while (!give_back(instance, request)) {
+    while (!return_to_pool(instance, request)) {
         kelp_arena_deinit(&request->arena);
         kelp_arena_init(&request->arena, kelp_allocator_system(), 0);
     }
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
-bool kit_request_claim(kelp_backend_request *request, bool final) {
+bool kelp_sdk_request_claim(kelp_backend_request *request, bool final) {
     if (final ? atomic_exchange(&request->final, true) : atomic_load(&request->final))
         return false;
     atomic_fetch_add_explicit(&request->responses, 1, memory_order_relaxed);
     return true;
 }
 
-static void say_final(TRITONBACKEND_Request *raw, TRITONBACKEND_ResponseFactory *factory) {
+static void send_final_flag(TRITONBACKEND_Request *raw, TRITONBACKEND_ResponseFactory *factory) {
     TRITONBACKEND_ResponseFactory *made = NULL;
     kelp_status *status = NULL;
     if (factory == NULL)
-        status = kit_status(TRITONBACKEND_ResponseFactoryNew(&made, raw));
+        status = sdk_status(TRITONBACKEND_ResponseFactoryNew(&made, raw));
     if (status == NULL)
-        status = kit_status(TRITONBACKEND_ResponseFactorySendFlags(
+        status = sdk_status(TRITONBACKEND_ResponseFactorySendFlags(
             factory != NULL ? factory : made, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
     if (made != NULL)
         TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseFactoryDelete(made));
     KELP_BACKEND_LOG_STATUS("cannot end a request", status);
 }
 
-void kit_request_close(kelp_backend_request *request, TRITONBACKEND_Request *raw,
-                       TRITONBACKEND_ResponseFactory *factory) {
+void kelp_sdk_request_close(kelp_backend_request *request, TRITONBACKEND_Request *raw,
+                            TRITONBACKEND_ResponseFactory *factory) {
     const kelp_backend_model *model = request->instance->model;
-    bool answered = atomic_load(&request->responses) > 0 || model->is_decoupled;
-    if (!kit_request_claim(request, true))
+    bool responded = atomic_load(&request->responses) > 0 || model->is_decoupled;
+    if (!kelp_sdk_request_claim(request, true))
         return;
-    if (answered) {
-        say_final(raw, factory);
+    if (responded) {
+        send_final_flag(raw, factory);
         return;
     }
     atomic_store(&request->failed, true);
@@ -123,13 +128,12 @@ void kit_request_close(kelp_backend_request *request, TRITONBACKEND_Request *raw
     TRITONSERVER_Error *error = raw != NULL
                                     ? TRITONBACKEND_ResponseNew(&response, raw)
                                     : TRITONBACKEND_ResponseNewFromFactory(&response, factory);
-    kelp_status *status = kit_status(error);
+    kelp_status *status = sdk_status(error);
     if (status == NULL) {
-        error = kelp_backend_error(KELP_ERROR(KELP_INTERNAL,
-                                              "backend '%s' gave no answer to a request for model "
-                                              "'%s'",
-                                              model->host->definition->name, model->name));
-        status = kit_status(
+        error = kelp_backend_error(
+            KELP_ERROR(KELP_INTERNAL, "backend '%s' sent no response to a request for model '%s'",
+                       model->host->definition->name, model->name));
+        status = sdk_status(
             TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error));
         TRITONSERVER_ErrorDelete(error);
     }
@@ -143,7 +147,7 @@ void kelp_backend_keep(kelp_backend_request *request) {
 void kelp_backend_fail(kelp_backend_request *request, kelp_status *take_status) {
     kelp_backend_response *response = NULL;
     if (atomic_load(&request->final)) {
-        KELP_BACKEND_LOG_STATUS("a request failed that was answered", take_status);
+        KELP_BACKEND_LOG_STATUS("a request failed after its final response", take_status);
         return;
     }
     kelp_status *status = kelp_backend_respond(request, &response);
@@ -151,15 +155,16 @@ void kelp_backend_fail(kelp_backend_request *request, kelp_status *take_status) 
         status = kelp_backend_send(response, KELP_BACKEND_FINAL, take_status);
     else
         KELP_BACKEND_LOG_STATUS("a request failed", take_status);
-    KELP_BACKEND_LOG_STATUS("cannot answer a request", status);
+    KELP_BACKEND_LOG_STATUS("cannot respond to a request", status);
 }
 
-/* Before the account is let go: how long it took, and how it went. */
+/* Reports the duration and the success of a request. */
 static void report(const kelp_backend_request *request, TRITONBACKEND_Request *raw) {
     kelp_backend_instance *instance = request->instance;
     uint64_t end_ns = kelp_backend_now_ns();
     uint64_t begin_ns = request->begin_ns, finish_ns = end_ns;
-    /* The marks belong to the execution's thread, which a kept request may have left. */
+    /* Only the execution's thread uses the instance's times; a kept request may be on another one.
+     */
     if (!request->kept) {
         begin_ns = instance->begin_ns ? instance->begin_ns : begin_ns;
         finish_ns = instance->end_ns ? instance->end_ns : finish_ns;
@@ -174,50 +179,51 @@ void kelp_backend_release(kelp_backend_request *request) {
     TRITONBACKEND_Request *raw = request->raw;
     if (raw == NULL) {
         kelp_backend_log(TRITONSERVER_LOG_ERROR, __FILE__, __LINE__,
-                         "a request was released a second time");
+                         "a request was released twice");
         return;
     }
     bool alone = atomic_load(&request->senders) == 1;
     if (request->pending.raw != NULL) {
         bool final = atomic_load(&request->final);
-        if (final) /* answered otherwise: what was begun is not needed */
+        if (final) /* another response was final: this one is not needed */
             kelp_backend_response_destroy(&request->pending);
         else
             KELP_BACKEND_LOG_STATUS(
                 "cannot send a response",
                 kelp_backend_send(&request->pending, alone ? KELP_BACKEND_FINAL : 0, NULL));
     }
-    if (alone) /* no factory can come to be any more */
-        kit_request_close(request, raw, request->own_factory);
+    if (alone) /* no factory can be created after this */
+        kelp_sdk_request_close(request, raw, request->own_factory);
     report(request, raw);
     if (request->own_factory != NULL)
         TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseFactoryDelete(request->own_factory));
     request->own_factory = NULL;
     request->raw = NULL;
     if (atomic_fetch_sub_explicit(&request->senders, 1, memory_order_acq_rel) == 1) {
-        /* The factories may have gone meanwhile, leaving the end to the request. */
-        kit_request_close(request, raw, NULL);
-        kit_request_drop(request);
+        /* The factories were destroyed in the meantime: the request ends itself. */
+        kelp_sdk_request_close(request, raw, NULL);
+        kelp_sdk_request_drop(request);
     }
     KELP_BACKEND_LOG_STATUS(
         "cannot release a request",
-        kit_status(TRITONBACKEND_RequestRelease(raw, TRITONSERVER_REQUEST_RELEASE_ALL)));
+        sdk_status(TRITONBACKEND_RequestRelease(raw, TRITONSERVER_REQUEST_RELEASE_ALL)));
 }
 
-bool kit_request_complete(kelp_backend_request *request, const kelp_status *status) {
-    bool told = false;
+bool kelp_sdk_request_complete(kelp_backend_request *request, const kelp_status *status) {
+    bool reported = false;
+    KELP_ASSERT(atomic_load(&request->holds) > 0); /* that of the execution */
     if (!request->kept && request->raw != NULL) {
         if (status != NULL && !atomic_load(&request->final)) {
             kelp_backend_fail(request, kelp_status_clone(status));
-            told = true;
+            reported = true;
         }
         kelp_backend_release(request);
     }
-    kit_request_drop(request);
-    return told;
+    kelp_sdk_request_drop(request);
+    return reported;
 }
 
-/* ---- what a request says ---- */
+/* ---- properties ---- */
 
 TRITONBACKEND_Request *kelp_backend_request_raw(const kelp_backend_request *request) {
     return request->raw;
@@ -235,12 +241,12 @@ const char *kelp_backend_request_id(const kelp_backend_request *request) {
 
 uint64_t kelp_backend_request_sequence(const kelp_backend_request *request) {
     uint64_t id = 0;
-    return kit_ok(TRITONBACKEND_RequestCorrelationId(request->raw, &id)) ? id : 0;
+    return sdk_ok(TRITONBACKEND_RequestCorrelationId(request->raw, &id)) ? id : 0;
 }
 
 const char *kelp_backend_request_sequence_text(const kelp_backend_request *request) {
     const char *id = NULL;
-    return kit_ok(TRITONBACKEND_RequestCorrelationIdString(request->raw, &id)) && id != NULL ? id
+    return sdk_ok(TRITONBACKEND_RequestCorrelationIdString(request->raw, &id)) && id != NULL ? id
                                                                                              : "";
 }
 
@@ -293,7 +299,7 @@ bool kelp_backend_request_wants(const kelp_backend_request *request, const char 
     size_t count = kelp_backend_request_output_count(request);
     for (size_t i = 0; i < count; i++) {
         const char *name = kelp_backend_request_output_name(request, i);
-        if (name != NULL && !strcmp(name, output_name))
+        if (name != NULL && strcmp(name, output_name) == 0)
             return true;
     }
     return false;
@@ -313,7 +319,7 @@ bool kelp_backend_request_parameter(const kelp_backend_request *request, size_t 
     TRITONSERVER_ErrorDelete(TRITONBACKEND_RequestParameterCount(request->raw, &count));
     if (index >= count)
         return false;
-    if (!kit_ok(TRITONBACKEND_RequestParameter(request->raw, (uint32_t)index, &parameter.name,
+    if (!sdk_ok(TRITONBACKEND_RequestParameter(request->raw, (uint32_t)index, &parameter.name,
                                                &parameter.type, &value)))
         return false;
     switch (parameter.type) {
@@ -336,14 +342,14 @@ bool kelp_backend_request_parameter(const kelp_backend_request *request, size_t 
     return true;
 }
 
-/* `*out_found` without one is false; INVALID_ARGUMENT when its type is neither of the two. */
+/* Finds a parameter and sets `*out_found`. Fails with INVALID_ARGUMENT if it has neither type. */
 static kelp_status *find_parameter(const kelp_backend_request *request, const char *name,
                                    TRITONSERVER_ParameterType type,
                                    TRITONSERVER_ParameterType other, bool *out_found,
                                    kelp_backend_parameter *out) {
     *out_found = false;
     for (size_t i = 0; kelp_backend_request_parameter(request, i, out); i++) {
-        if (strcmp(out->name, name))
+        if (strcmp(out->name, name) != 0)
             continue;
         if (out->type != type && out->type != other)
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s': expected %s, found %s", name,
@@ -358,30 +364,30 @@ static kelp_status *find_parameter(const kelp_backend_request *request, const ch
 kelp_status *kelp_backend_request_text(const kelp_backend_request *request, const char *name,
                                        const char *fallback, const char **out) {
     kelp_backend_parameter found;
-    bool there;
+    bool is_set;
     KELP_TRY(find_parameter(request, name, TRITONSERVER_PARAMETER_STRING,
-                            TRITONSERVER_PARAMETER_STRING, &there, &found));
-    *out = there ? found.text : fallback;
+                            TRITONSERVER_PARAMETER_STRING, &is_set, &found));
+    *out = is_set ? found.text : fallback;
     return NULL;
 }
 
 kelp_status *kelp_backend_request_i64(const kelp_backend_request *request, const char *name,
                                       int64_t fallback, int64_t *out) {
     kelp_backend_parameter found;
-    bool there;
+    bool is_set;
     KELP_TRY(find_parameter(request, name, TRITONSERVER_PARAMETER_INT, TRITONSERVER_PARAMETER_INT,
-                            &there, &found));
-    *out = there ? found.i64 : fallback;
+                            &is_set, &found));
+    *out = is_set ? found.i64 : fallback;
     return NULL;
 }
 
 kelp_status *kelp_backend_request_f64(const kelp_backend_request *request, const char *name,
                                       double fallback, double *out) {
     kelp_backend_parameter found;
-    bool there;
+    bool is_set;
     KELP_TRY(find_parameter(request, name, TRITONSERVER_PARAMETER_DOUBLE,
-                            TRITONSERVER_PARAMETER_INT, &there, &found));
-    *out = !there                                     ? fallback
+                            TRITONSERVER_PARAMETER_INT, &is_set, &found));
+    *out = !is_set                                    ? fallback
            : found.type == TRITONSERVER_PARAMETER_INT ? (double)found.i64
                                                       : found.f64;
     return NULL;
@@ -390,9 +396,9 @@ kelp_status *kelp_backend_request_f64(const kelp_backend_request *request, const
 kelp_status *kelp_backend_request_bool(const kelp_backend_request *request, const char *name,
                                        bool fallback, bool *out) {
     kelp_backend_parameter found;
-    bool there;
+    bool is_set;
     KELP_TRY(find_parameter(request, name, TRITONSERVER_PARAMETER_BOOL, TRITONSERVER_PARAMETER_BOOL,
-                            &there, &found));
-    *out = there ? found.boolean : fallback;
+                            &is_set, &found));
+    *out = is_set ? found.boolean : fallback;
     return NULL;
 }

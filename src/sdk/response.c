@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Responses, and the factories that make them after the request is gone. */
+/* Responses, and the factories that create responses after the request was released. */
 #include "sdk/sdk.h"
 
 #include "base/triton/convert.h"
 
 #include <stdlib.h>
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
-static kelp_status *answered(const kelp_backend_request *request) {
+static kelp_status *already_final(const kelp_backend_request *request) {
     return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                      "a request for model '%s' has had its final answer: another is refused",
+                      "the final response to a request for model '%s' was already sent",
                       request->instance->model->name);
 }
 
@@ -18,15 +18,15 @@ kelp_status *kelp_backend_respond(kelp_backend_request *request, kelp_backend_re
     kelp_backend_response *response = &request->pending;
     if (response->raw == NULL) {
         if (atomic_load(&request->final))
-            return answered(request);
+            return already_final(request);
         if (request->instance->model->is_decoupled) {
             response->start_ns = kelp_backend_now_ns();
             response->output_ns = 0;
             if (request->own_factory == NULL)
-                KELP_TRY(kit_status(
+                KELP_TRY(sdk_status(
                     TRITONBACKEND_ResponseFactoryNew(&request->own_factory, request->raw)));
         }
-        KELP_TRY(kit_status(TRITONBACKEND_ResponseNew(&response->raw, request->raw)));
+        KELP_TRY(sdk_status(TRITONBACKEND_ResponseNew(&response->raw, request->raw)));
     }
     *out = response;
     return NULL;
@@ -38,7 +38,7 @@ TRITONBACKEND_Response *kelp_backend_response_raw(const kelp_backend_response *r
 
 /* ---- outputs ---- */
 
-/* Adds an output of so many bytes and gives its memory. */
+/* Adds an output of `size_bytes` bytes and returns its memory. */
 static kelp_status *add_output(kelp_backend_response *response, const char *name, kelp_dtype dtype,
                                int32_t rank, const int64_t *shape, size_t size_bytes,
                                void **out_data) {
@@ -49,13 +49,13 @@ static kelp_status *add_output(kelp_backend_response *response, const char *name
     if (kelp_dtype_to_triton(dtype) == TRITONSERVER_TYPE_INVALID)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "output '%s': Triton has no type '%s'", name,
                           kelp_dtype_name(dtype));
-    KELP_TRY(kit_status(TRITONBACKEND_ResponseOutput(
+    KELP_TRY(sdk_status(TRITONBACKEND_ResponseOutput(
         response->raw, &output, name, kelp_dtype_to_triton(dtype), shape, (uint32_t)rank)));
-    KELP_TRY(kit_status(TRITONBACKEND_OutputBuffer(output, &data, size_bytes, &type, &id)));
+    KELP_TRY(sdk_status(TRITONBACKEND_OutputBuffer(output, &data, size_bytes, &type, &id)));
     if (type == TRITONSERVER_MEMORY_GPU)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "output '%s' lies in GPU memory, which the kit does not write", name);
-    if (response->start_ns && !response->output_ns)
+                          "output '%s' is in GPU memory, which the SDK does not support", name);
+    if (response->start_ns != 0 && response->output_ns == 0)
         response->output_ns = kelp_backend_now_ns();
     *out_data = data;
     return NULL;
@@ -69,8 +69,10 @@ kelp_status *kelp_backend_output_bytes(kelp_backend_response *response, const ch
     if (status != NULL)
         return KELP_ANNOTATE(status, "output '%s'", name);
     if (dtype != KELP_STRING && size_bytes != kelp_tensor_bytes(&tensor))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "output '%s': its shape takes %zu bytes, not %zu",
-                          name, kelp_tensor_bytes(&tensor), size_bytes);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "output '%s' has the wrong size for its shape: expected %zu bytes, found %zu", name,
+            kelp_tensor_bytes(&tensor), size_bytes);
     return add_output(response, name, dtype, rank, tensor.shape, size_bytes, out_data);
 }
 
@@ -80,7 +82,9 @@ kelp_status *kelp_backend_output_data(kelp_backend_response *response, const cha
     kelp_tensor tensor;
     if (dtype == KELP_STRING)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "output '%s': strings are put, as their size is not known before", name);
+                          "output '%s' has type BYTES: use kelp_backend_put_tensor, since the size "
+                          "depends on the strings",
+                          name);
     kelp_status *status = kelp_tensor_init(&tensor, dtype, rank, shape, NULL);
     if (status != NULL)
         return KELP_ANNOTATE(status, "output '%s'", name);
@@ -92,7 +96,9 @@ kelp_status *kelp_backend_output_tensor(kelp_backend_response *response, const c
                                         kelp_tensor *inout_tensor) {
     if (inout_tensor->dtype == KELP_STRING)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "output '%s': strings are put, as their size is not known before", name);
+                          "output '%s' has type BYTES: use kelp_backend_put_tensor, since the size "
+                          "depends on the strings",
+                          name);
     return add_output(response, name, inout_tensor->dtype, inout_tensor->rank, inout_tensor->shape,
                       kelp_tensor_bytes(inout_tensor), &inout_tensor->data);
 }
@@ -101,12 +107,12 @@ kelp_status *kelp_backend_put_tensor(kelp_backend_response *response, const char
                                      const kelp_tensor *tensor) {
     size_t size_bytes;
     void *data;
-    kelp_status *status = kit_wire_bytes(tensor, &size_bytes);
+    kelp_status *status = kelp_sdk_wire_bytes(tensor, &size_bytes);
     if (status != NULL)
         return KELP_ANNOTATE(status, "output '%s'", name);
     KELP_TRY(
         add_output(response, name, tensor->dtype, tensor->rank, tensor->shape, size_bytes, &data));
-    kit_wire_write(tensor, data);
+    kelp_sdk_wire_write(tensor, data);
     return NULL;
 }
 
@@ -135,59 +141,60 @@ kelp_status *kelp_backend_put_state(kelp_backend_request *request, const char *n
     int64_t id = 0;
     size_t size_bytes;
     void *data = NULL;
-    kelp_status *status = kit_wire_bytes(tensor, &size_bytes);
+    kelp_status *status = kelp_sdk_wire_bytes(tensor, &size_bytes);
     if (status != NULL)
         return KELP_ANNOTATE(status, "state '%s'", name);
-    KELP_TRY(kit_status(TRITONBACKEND_StateNew(&state, request->raw, name,
+    KELP_TRY(sdk_status(TRITONBACKEND_StateNew(&state, request->raw, name,
                                                kelp_dtype_to_triton(tensor->dtype), tensor->shape,
                                                (uint32_t)tensor->rank)));
-    KELP_TRY(kit_status(TRITONBACKEND_StateBuffer(state, &data, size_bytes, &type, &id)));
+    KELP_TRY(sdk_status(TRITONBACKEND_StateBuffer(state, &data, size_bytes, &type, &id)));
     if (type == TRITONSERVER_MEMORY_GPU)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "state '%s' lies in GPU memory", name);
-    kit_wire_write(tensor, data);
-    return kit_status(TRITONBACKEND_StateUpdate(state));
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "state '%s' is in GPU memory, which the SDK does not support", name);
+    kelp_sdk_wire_write(tensor, data);
+    return sdk_status(TRITONBACKEND_StateUpdate(state));
 }
 
 /* ---- parameters ---- */
 
 kelp_status *kelp_backend_set_text(kelp_backend_response *response, const char *name,
                                    const char *value) {
-    return kit_status(TRITONBACKEND_ResponseSetStringParameter(response->raw, name, value));
+    return sdk_status(TRITONBACKEND_ResponseSetStringParameter(response->raw, name, value));
 }
 
 kelp_status *kelp_backend_set_i64(kelp_backend_response *response, const char *name,
                                   int64_t value) {
-    return kit_status(TRITONBACKEND_ResponseSetIntParameter(response->raw, name, value));
+    return sdk_status(TRITONBACKEND_ResponseSetIntParameter(response->raw, name, value));
 }
 
 kelp_status *kelp_backend_set_f64(kelp_backend_response *response, const char *name, double value) {
-    return kit_status(TRITONBACKEND_ResponseSetDoubleParameter(response->raw, name, value));
+    return sdk_status(TRITONBACKEND_ResponseSetDoubleParameter(response->raw, name, value));
 }
 
 kelp_status *kelp_backend_set_bool(kelp_backend_response *response, const char *name, bool value) {
-    return kit_status(TRITONBACKEND_ResponseSetBoolParameter(response->raw, name, value));
+    return sdk_status(TRITONBACKEND_ResponseSetBoolParameter(response->raw, name, value));
 }
 
 /* ---- sending ---- */
 
-void kit_report_response(kelp_backend_request *request, TRITONBACKEND_ResponseFactory *factory,
-                         uint64_t start_ns, uint64_t output_ns, TRITONSERVER_Error *error) {
+void kelp_sdk_report_response(kelp_backend_request *request, TRITONBACKEND_ResponseFactory *factory,
+                              uint64_t start_ns, uint64_t output_ns, TRITONSERVER_Error *error) {
     TRITONBACKEND_ModelInstanceResponseStatistics *report = NULL;
-    if (!kit_ok(TRITONBACKEND_ModelInstanceResponseStatisticsNew(&report)))
+    if (!sdk_ok(TRITONBACKEND_ModelInstanceResponseStatisticsNew(&report)))
         return;
-    (void)(kit_ok(TRITONBACKEND_ModelInstanceResponseStatisticsSetModelInstance(
+    (void)(sdk_ok(TRITONBACKEND_ModelInstanceResponseStatisticsSetModelInstance(
                report, request->instance->raw)) &&
-           kit_ok(
+           sdk_ok(
                TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseFactory(report, factory)) &&
-           kit_ok(
+           sdk_ok(
                TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseStart(report, start_ns)) &&
-           kit_ok(TRITONBACKEND_ModelInstanceResponseStatisticsSetComputeOutputStart(report,
+           sdk_ok(TRITONBACKEND_ModelInstanceResponseStatisticsSetComputeOutputStart(report,
                                                                                      output_ns)) &&
-           kit_ok(TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseEnd(
+           sdk_ok(TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseEnd(
                report, kelp_backend_now_ns())) &&
-           kit_ok(TRITONBACKEND_ModelInstanceResponseStatisticsSetError(report, error)) &&
-           kit_ok(TRITONBACKEND_ModelInstanceReportResponseStatistics(report)));
-    (void)kit_ok(TRITONBACKEND_ModelInstanceResponseStatisticsDelete(report));
+           sdk_ok(TRITONBACKEND_ModelInstanceResponseStatisticsSetError(report, error)) &&
+           sdk_ok(TRITONBACKEND_ModelInstanceReportResponseStatistics(report)));
+    (void)sdk_ok(TRITONBACKEND_ModelInstanceResponseStatisticsDelete(report));
 }
 
 static void factory_drop(kelp_backend_factory *factory) {
@@ -195,21 +202,22 @@ static void factory_drop(kelp_backend_factory *factory) {
         return;
     kelp_backend_request *request = factory->request;
     TRITONBACKEND_ResponseFactory *raw = factory->raw;
+    KELP_ASSERT(atomic_load(&request->senders) > 0);
     free(factory);
     if (atomic_fetch_sub_explicit(&request->senders, 1, memory_order_acq_rel) == 1) {
-        kit_request_close(request, NULL, raw);
-        kit_request_drop(request);
+        kelp_sdk_request_close(request, NULL, raw);
+        kelp_sdk_request_drop(request);
     }
-    /* Last: this may unload the model, and with it the account. */
-    (void)kit_ok(TRITONBACKEND_ResponseFactoryDelete(raw));
+    /* Last: this may unload the model, and free the request. */
+    (void)sdk_ok(TRITONBACKEND_ResponseFactoryDelete(raw));
 }
 
-/* Lets go of a response whose raw one is sent or deleted. */
+/* Frees a response after Triton's response was sent or deleted. */
 static void response_free(kelp_backend_response *response) {
     kelp_backend_factory *factory = response->factory;
     response->raw = NULL;
     if (factory == NULL)
-        return; /* part of its request */
+        return; /* embedded in its request */
     free(response);
     factory_drop(factory);
 }
@@ -217,7 +225,7 @@ static void response_free(kelp_backend_response *response) {
 void kelp_backend_response_destroy(kelp_backend_response *response) {
     if (response == NULL || response->raw == NULL)
         return;
-    (void)kit_ok(TRITONBACKEND_ResponseDelete(response->raw));
+    (void)sdk_ok(TRITONBACKEND_ResponseDelete(response->raw));
     response_free(response);
 }
 
@@ -226,11 +234,10 @@ kelp_status *kelp_backend_send(kelp_backend_response *response, uint32_t flags,
     kelp_backend_request *request = response->request;
     bool decoupled = request->instance->model->is_decoupled;
     bool final = (flags & KELP_BACKEND_FINAL) || !decoupled;
-    if (response->raw == NULL || !kit_request_claim(request, final)) {
-        kelp_status *status =
-            response->raw != NULL
-                ? answered(request)
-                : KELP_ERROR(KELP_FAILED_PRECONDITION, "a response was sent a second time");
+    if (response->raw == NULL || !kelp_sdk_request_claim(request, final)) {
+        kelp_status *status = response->raw != NULL ? already_final(request)
+                                                    : KELP_ERROR(KELP_FAILED_PRECONDITION,
+                                                                 "the response was sent twice");
         kelp_status_free(take_error);
         kelp_backend_response_destroy(response);
         return status;
@@ -240,10 +247,10 @@ kelp_status *kelp_backend_send(kelp_backend_response *response, uint32_t flags,
         atomic_store(&request->failed, true);
     TRITONBACKEND_ResponseFactory *factory =
         response->factory != NULL ? response->factory->raw : request->own_factory;
-    kelp_status *status = kit_status(TRITONBACKEND_ResponseSend(
+    kelp_status *status = sdk_status(TRITONBACKEND_ResponseSend(
         response->raw, final ? TRITONSERVER_RESPONSE_COMPLETE_FINAL : 0, error));
     if (decoupled && factory != NULL)
-        kit_report_response(request, factory, response->start_ns, response->output_ns, error);
+        kelp_sdk_report_response(request, factory, response->start_ns, response->output_ns, error);
     TRITONSERVER_ErrorDelete(error);
     response_free(response);
     return status;
@@ -256,7 +263,7 @@ kelp_status *kelp_backend_factory_create(kelp_backend_request *request,
     kelp_backend_factory *factory = calloc(1, sizeof *factory);
     if (factory == NULL)
         return kelp_status_oom();
-    kelp_status *status = kit_status(TRITONBACKEND_ResponseFactoryNew(&factory->raw, request->raw));
+    kelp_status *status = sdk_status(TRITONBACKEND_ResponseFactoryNew(&factory->raw, request->raw));
     if (status != NULL) {
         free(factory);
         return status;
@@ -271,12 +278,12 @@ kelp_status *kelp_backend_factory_create(kelp_backend_request *request,
 kelp_status *kelp_backend_factory_respond(kelp_backend_factory *factory,
                                           kelp_backend_response **out) {
     if (atomic_load(&factory->request->final))
-        return answered(factory->request);
+        return already_final(factory->request);
     kelp_backend_response *response = calloc(1, sizeof *response);
     if (response == NULL)
         return kelp_status_oom();
     kelp_status *status =
-        kit_status(TRITONBACKEND_ResponseNewFromFactory(&response->raw, factory->raw));
+        sdk_status(TRITONBACKEND_ResponseNewFromFactory(&response->raw, factory->raw));
     if (status != NULL) {
         free(response);
         return status;
@@ -291,7 +298,7 @@ kelp_status *kelp_backend_factory_respond(kelp_backend_factory *factory,
 
 bool kelp_backend_factory_is_cancelled(const kelp_backend_factory *factory) {
     bool cancelled = false;
-    (void)kit_ok(TRITONBACKEND_ResponseFactoryIsCancelled(factory->raw, &cancelled));
+    (void)sdk_ok(TRITONBACKEND_ResponseFactoryIsCancelled(factory->raw, &cancelled));
     return cancelled;
 }
 
@@ -299,16 +306,17 @@ kelp_status *kelp_backend_factory_finish(kelp_backend_factory *factory) {
     kelp_backend_request *request = factory->request;
     uint64_t start_ns = kelp_backend_now_ns();
     if (atomic_load(&request->final))
-        return answered(request);
+        return already_final(request);
     if (atomic_load(&request->responses) == 0 && !request->instance->model->is_decoupled) {
-        kit_request_close(request, NULL, factory->raw); /* an error, as nothing was said */
+        kelp_sdk_request_close(request, NULL,
+                               factory->raw); /* sends an error: no response was sent */
         return NULL;
     }
-    if (!kit_request_claim(request, true))
-        return answered(request);
-    KELP_TRY(kit_status(TRITONBACKEND_ResponseFactorySendFlags(
+    if (!kelp_sdk_request_claim(request, true))
+        return already_final(request);
+    KELP_TRY(sdk_status(TRITONBACKEND_ResponseFactorySendFlags(
         factory->raw, TRITONSERVER_RESPONSE_COMPLETE_FINAL)));
-    kit_report_response(request, factory->raw, start_ns, 0, NULL);
+    kelp_sdk_report_response(request, factory->raw, start_ns, 0, NULL);
     return NULL;
 }
 

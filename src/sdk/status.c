@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversion between statuses and Triton's errors; the log. */
+/* Conversion between statuses and Triton's errors, and logging. */
 #include "sdk/sdk.h"
 
 #include "base/triton/convert.h"
@@ -9,7 +9,7 @@
 #include <time.h>
 
 kelp_status *kelp_backend_status(TRITONSERVER_Error *take_error) {
-    if (KELP_LIKELY(!take_error))
+    if (KELP_LIKELY(take_error == NULL))
         return NULL;
     kelp_status *status = KELP_ERROR(kelp_code_from_triton(TRITONSERVER_ErrorCode(take_error)),
                                      "%s", TRITONSERVER_ErrorMessage(take_error));
@@ -18,16 +18,16 @@ kelp_status *kelp_backend_status(TRITONSERVER_Error *take_error) {
 }
 
 TRITONSERVER_Error *kelp_backend_error(kelp_status *take_status) {
-    if (KELP_LIKELY(!take_status))
+    if (KELP_LIKELY(take_status == NULL))
         return NULL;
     char text[1024];
     char *message = text;
     size_t length = kelp_status_format(take_status, text, sizeof text);
     if (length >= sizeof text) {
-        char *whole = malloc(length + 1);
-        if (whole != NULL) {
-            kelp_status_format(take_status, whole, length + 1);
-            message = whole;
+        char *full_text = malloc(length + 1);
+        if (full_text != NULL) {
+            kelp_status_format(take_status, full_text, length + 1);
+            message = full_text;
         }
     }
     TRITONSERVER_Error *error =

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors between memory and the wire: strings are led by their length there, and nothing has
- * strides. */
+/* Conversion of tensors from and to Triton's serialized form: compact, and strings are preceded by
+ * their length. */
 #include "sdk/sdk.h"
 
-/* As clients spell it. */
+/* Returns the name of a type as in the inference protocol. */
 static const char *type_name(kelp_dtype dtype) {
     const char *name = kelp_dtype_triton_name(dtype);
     return name != NULL ? name : kelp_dtype_name(dtype);
 }
 
-kelp_status *kit_check(const char *what, const char *name, kelp_dtype dtype, int64_t rank,
-                       kelp_dtype expected_dtype, int32_t expected_rank) {
+kelp_status *kelp_sdk_check(const char *what, const char *name, kelp_dtype dtype, int64_t rank,
+                            kelp_dtype expected_dtype, int32_t expected_rank) {
     if (expected_dtype != KELP_DTYPE_INVALID && dtype != expected_dtype)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s '%s': expected type %s, found %s", what, name,
                           type_name(expected_dtype), type_name(dtype));
@@ -18,8 +18,9 @@ kelp_status *kit_check(const char *what, const char *name, kelp_dtype dtype, int
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s '%s': expected %d dimensions, found %lld",
                           what, name, expected_rank, (long long)rank);
     if (rank > KELP_MAX_RANK)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s '%s': %lld dimensions, at most %d are handled",
-                          what, name, (long long)rank, KELP_MAX_RANK);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s '%s' has %lld dimensions: at most %d are supported", what, name,
+                          (long long)rank, KELP_MAX_RANK);
     return NULL;
 }
 
@@ -27,17 +28,18 @@ static kelp_status *bad_size(const char *what, const char *name, uint64_t found,
                              const kelp_tensor *tensor, const char *why) {
     char shape[256];
     kelp_shape_format(tensor->rank, tensor->shape, shape, sizeof shape);
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s '%s': %llu bytes do not make up %s elements %s%s",
-                      what, name, (unsigned long long)found, type_name(tensor->dtype), shape, why);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "%s '%s' has the wrong size: %llu bytes for %s elements %s%s", what, name,
+                      (unsigned long long)found, type_name(tensor->dtype), shape, why);
 }
 
-/* Splits the wire's form of strings. */
+/* Parses serialized strings. */
 static kelp_status *read_strings(kelp_arena *arena, const char *what, const char *name,
                                  const char *data, uint64_t size_bytes, kelp_tensor *tensor) {
     int64_t count = kelp_tensor_elements(tensor);
-    /* Each string has at least its length: this bounds the allocation by what was received. */
+    /* Each string has at least a length: this limits the allocation by the received bytes. */
     if ((uint64_t)count > size_bytes / 4)
-        return bad_size(what, name, size_bytes, tensor, ", each led by its length in 4 bytes");
+        return bad_size(what, name, size_bytes, tensor, ", each preceded by its length in 4 bytes");
     kelp_string *strings = KELP_ARENA_ARRAY(arena, (size_t)count, kelp_string);
     if (strings == NULL)
         return kelp_status_oom();
@@ -45,24 +47,26 @@ static kelp_status *read_strings(kelp_arena *arena, const char *what, const char
     for (int64_t i = 0; i < count; i++) {
         uint32_t length;
         if (size_bytes - at < 4)
-            return bad_size(what, name, size_bytes, tensor, ": there are too few");
+            return bad_size(what, name, size_bytes, tensor, ": too few");
         memcpy(&length, data + at, 4);
         at += 4;
         if (length > size_bytes - at)
-            return bad_size(what, name, size_bytes, tensor, ": one is longer than what is left");
+            return bad_size(what, name, size_bytes, tensor,
+                            ": a string exceeds the remaining bytes");
         strings[i] = (kelp_string){data + at, length};
         at += length;
     }
     if (at != size_bytes)
-        return bad_size(what, name, size_bytes, tensor, ": there are more");
+        return bad_size(what, name, size_bytes, tensor, ": too many");
     tensor->data = strings;
     return NULL;
 }
 
-kelp_status *kit_tensor_from_wire(kelp_arena *arena, const char *what, const char *name,
-                                  kelp_dtype dtype, int64_t rank, const int64_t *shape,
-                                  const void *data, uint64_t size_bytes, kelp_tensor *out) {
+kelp_status *kelp_sdk_tensor_from_wire(kelp_arena *arena, const char *what, const char *name,
+                                       kelp_dtype dtype, int64_t rank, const int64_t *shape,
+                                       const void *data, uint64_t size_bytes, kelp_tensor *out) {
     kelp_tensor tensor;
+    KELP_ASSERT(rank >= 0 && rank <= KELP_MAX_RANK); /* kelp_sdk_check checked it */
     kelp_status *status =
         kelp_tensor_init(&tensor, dtype, (int32_t)rank, shape, (void *)(uintptr_t)data);
     if (status != NULL)
@@ -78,9 +82,10 @@ kelp_status *kit_tensor_from_wire(kelp_arena *arena, const char *what, const cha
 
 /* ---- writing ---- */
 
-/* Calls `visit` for each run of elements that lie side by side, in row-major order. */
+/* Visits a run of contiguous elements. */
 typedef void (*run_fn)(void *userp, const char *data, size_t elements);
 
+/* Calls `visit` for each run of contiguous elements, in row-major order. */
 static void each_run(const kelp_tensor *tensor, run_fn visit, void *userp) {
     int64_t index[KELP_MAX_RANK] = {0};
     size_t element =
@@ -137,23 +142,25 @@ static void write_elements(void *userp, const char *data, size_t elements) {
     w->at += elements * w->element_bytes;
 }
 
-kelp_status *kit_wire_bytes(const kelp_tensor *tensor, size_t *out) {
+kelp_status *kelp_sdk_wire_bytes(const kelp_tensor *tensor, size_t *out) {
     wire w = {0};
     if (tensor->device.device_type != kDLCPU)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "tensors are read from CPU memory only");
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "the tensor is not in CPU memory");
     if (tensor->dtype != KELP_STRING) {
         *out = kelp_tensor_bytes(tensor);
         return NULL;
     }
     each_run(tensor, measure_strings, &w);
     if (w.too_long)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a string is longer than 32 bits can say");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "a string is too long: at most 4294967295 bytes are supported");
     *out = w.size_bytes;
     return NULL;
 }
 
-void kit_wire_write(const kelp_tensor *tensor, void *out) {
+void kelp_sdk_wire_write(const kelp_tensor *tensor, void *out) {
     wire w = {.at = out};
+    KELP_ASSERT(tensor->device.device_type == kDLCPU); /* kelp_sdk_wire_bytes checked it */
     if (tensor->dtype == KELP_STRING) {
         each_run(tensor, write_strings, &w);
         return;
@@ -165,10 +172,10 @@ void kit_wire_write(const kelp_tensor *tensor, void *out) {
 kelp_status *kelp_backend_slice(const kelp_tensor *tensor, int32_t axis, int64_t begin, int64_t end,
                                 kelp_tensor *out) {
     if (axis < 0 || axis >= tensor->rank || begin < 0 || begin > end || end > tensor->shape[axis])
-        return KELP_ERROR(KELP_OUT_OF_RANGE,
-                          "a tensor of %d dimensions has no part [%lld, %lld) "
-                          "along dimension %d",
-                          tensor->rank, (long long)begin, (long long)end, axis);
+        return KELP_ERROR(
+            KELP_OUT_OF_RANGE,
+            "a tensor with %d dimensions has no range [%lld, %lld) along dimension %d",
+            tensor->rank, (long long)begin, (long long)end, axis);
     size_t element = kelp_dtype_bits(tensor->dtype) / 8;
     *out = *tensor;
     out->shape[axis] = end - begin;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of TensorRT: what it can build of a model, and the build as a configuration asks for it. */
+/* Builds plans with TensorRT: checks if a model is supported, configures and runs the build. */
 #include "tensorrt/provider.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/fs.h"
 #include "builder/builder.h"
@@ -17,7 +18,7 @@ static kelp_status *in_domain(kelp_status *status, kelp_domain domain) {
     return status;
 }
 
-/* ---- what it can build ---- */
+/* ---- supported models ---- */
 static kelp_status *check_model(const trt_library *library, trt_log *log, trt_builder *builder,
                                 const kelp_network *network, const void *data, size_t size) {
     bool all = false;
@@ -25,9 +26,10 @@ static kelp_status *check_model(const trt_library *library, trt_log *log, trt_bu
     kelp_status *status = trt_supports_model(library, log, builder, data, size,
                                              network->source_path, NULL, NULL, &all, &reasons);
     if (status == NULL && !all)
-        status = KELP_ERROR(KELP_UNIMPLEMENTED, "TensorRT cannot build all of model '%s': %s",
-                            kelp_network_name(network),
-                            reasons != NULL && *reasons != '\0' ? reasons : "it says no more");
+        status =
+            KELP_ERROR(KELP_UNIMPLEMENTED, "TensorRT does not support all nodes of model '%s': %s",
+                       kelp_network_name(network),
+                       reasons != NULL && *reasons != '\0' ? reasons : "it gave no reason");
     kelp_free_string(library->allocator, reasons);
     return status;
 }
@@ -39,7 +41,7 @@ kelp_status *trt_engine_supports(void *self, kelp_runtime *runtime, const kelp_n
     kelp_mapping file = {0};
     (void)self;
     if (network->parsed == NULL)
-        return NULL; /* every layer type has its like there */
+        return NULL; /* TensorRT has all layer types */
     KELP_TRY(trt_shared_library(&library));
     KELP_TRY(trt_runtime_log(runtime, &log));
     kelp_status *status = trt_create_builder(library, log, &builder);
@@ -57,7 +59,7 @@ kelp_status *trt_engine_supports(void *self, kelp_runtime *runtime, const kelp_n
 }
 
 /* ---- progress ---- */
-/* Phases that are under way, by name, with what a step of theirs is told with. */
+/* The current phases by name, with the values that each progress report needs. */
 typedef struct watch {
     kelp_builder_config *config;
     trt_progress progress;
@@ -92,6 +94,8 @@ static void phase_starts(void *userp, const char *phase, const char *parent, int
 }
 
 static struct phase *find_phase(watch *w, const char *name) {
+    KELP_ASSERT_HELD(&w->mutex);
+    KELP_ASSERT(w->count <= (int)KELP_COUNT(w->phases));
     for (int i = w->count; i-- > 0;)
         if (strncmp(w->phases[i].name, name, sizeof w->phases[i].name - 1) == 0)
             return &w->phases[i];
@@ -102,17 +106,18 @@ static bool step_done(void *userp, const char *phase, int32_t step) {
     watch *w = userp;
     pthread_mutex_lock(&w->mutex);
     const struct phase *p = find_phase(w, phase);
-    bool go_on = kelp_builder_config_progress(w->config, phase,
-                                              p != NULL && p->parent[0] != '\0' ? p->parent : NULL,
-                                              step + 1, p != NULL ? p->steps : step + 1);
+    bool proceed = kelp_builder_config_progress(
+        w->config, phase, p != NULL && p->parent[0] != '\0' ? p->parent : NULL, step + 1,
+        p != NULL ? p->steps : step + 1);
     pthread_mutex_unlock(&w->mutex);
-    return go_on;
+    return proceed;
 }
 
 static void phase_ends(void *userp, const char *phase) {
     watch *w = userp;
     pthread_mutex_lock(&w->mutex);
     struct phase *p = find_phase(w, phase);
+    KELP_ASSERT(p == NULL || w->count > 0);
     if (p != NULL)
         *p = w->phases[--w->count];
     pthread_mutex_unlock(&w->mutex);
@@ -153,12 +158,13 @@ static void set_limits(job *j) {
         trt_config_set_memory_pool_limit(m, j->to, TRT_MEMORY_POOL_TYPE_TACTIC_DRAM, device);
 }
 
-/* Only where the user brought one, or on the flavour that measures: on the other it needs a GPU. */
+/* Sets a timing cache if the user provides one, or if TensorRT (not TensorRT-RTX) measures kernels:
+ * on TensorRT-RTX, creating one needs a GPU. */
 static kelp_status *set_timing_cache(job *j) {
     const trt_methods *m = j->lowering.m;
     size_t size = 0;
     const void *data = kelp_builder_config_timing_cache(j->config, &size);
-    if (size == 0 && j->lowering.library->flavour != TRT_FLAVOUR_ENTERPRISE)
+    if (size == 0 && j->lowering.library->flavor != TRT_FLAVOR_ENTERPRISE)
         return NULL;
     trt_log_clear(j->log);
     j->cache = trt_config_create_timing_cache(m, j->to, data, size);
@@ -197,7 +203,7 @@ static kelp_status *set_values(job *j, trt_profile *to, const kelp_profile_shape
                                              (trt_opt_profile_selector)i, from->values[i].d,
                                              from->values[i].rank))
             return trt_log_failure(j->log, KELP_INVALID_ARGUMENT,
-                                   "TensorRT: the profile's values of input '%s' are refused",
+                                   "TensorRT: invalid values of input '%s' in the profile",
                                    from->input);
     return NULL;
 }
@@ -209,7 +215,7 @@ static kelp_status *add_profile(job *j, size_t index) {
     trt_log_clear(j->log);
     trt_profile *profile = trt_builder_create_optimization_profile(m, j->builder);
     if (profile == NULL)
-        return trt_log_failure(j->log, KELP_INTERNAL, "TensorRT: cannot make profile %zu", index);
+        return trt_log_failure(j->log, KELP_INTERNAL, "TensorRT: cannot create profile %zu", index);
     for (size_t i = 0; i < count; i++) {
         trt_dims ends[3];
         for (int k = 0; shapes[i].has_shape && k < 3; k++)
@@ -223,7 +229,7 @@ static kelp_status *add_profile(job *j, size_t index) {
     }
     if (!trt_profile_is_valid(m, profile) ||
         trt_config_add_optimization_profile(m, j->to, profile) < 0)
-        return trt_log_failure(j->log, KELP_INVALID_ARGUMENT, "TensorRT: profile %zu is refused",
+        return trt_log_failure(j->log, KELP_INVALID_ARGUMENT, "TensorRT: profile %zu is invalid",
                                index);
     return NULL;
 }
@@ -232,6 +238,7 @@ static kelp_status *add_profile(job *j, size_t index) {
 static kelp_status *make_network(job *j) {
     const trt_library *library = j->lowering.library;
     const kelp_network *network = j->network;
+    KELP_ASSERT(j->builder != NULL && j->lowering.to == NULL);
     KELP_TRY(trt_create_network(library, j->log, j->builder,
                                 1u << TRT_NETWORK_DEFINITION_CREATION_FLAG_STRONGLY_TYPED,
                                 &j->lowering.to));
@@ -248,8 +255,8 @@ static kelp_status *make_network(job *j) {
         if (trt_network_mark_weights_refittable(j->lowering.m, j->lowering.to,
                                                 network->refittable[i]))
             continue;
-        trt_log_clear(j->log); /* it says the same */
-        return KELP_ERROR(KELP_NOT_FOUND, "network '%s' has no weights '%s' that could be refitted",
+        trt_log_clear(j->log); /* its message has the same information */
+        return KELP_ERROR(KELP_NOT_FOUND, "network '%s' has no refittable weights '%s'",
                           network->name, network->refittable[i]);
     }
     return NULL;
@@ -271,6 +278,7 @@ static kelp_status *store_timing_cache(job *j) {
 
 static kelp_status *build(job *j, kelp_blob **out_plan) {
     const trt_library *library = j->lowering.library;
+    KELP_ASSERT(library != NULL && j->log != NULL && j->plan == NULL);
     kelp_buf bytes;
     KELP_TRY(trt_create_builder(library, j->log, &j->builder));
     KELP_TRY(in_domain(make_network(j), KELP_DOMAIN_NETWORK));
@@ -291,7 +299,7 @@ static kelp_status *build(job *j, kelp_blob **out_plan) {
     return status;
 }
 
-/* Those that were made last go first. */
+/* Destroys the objects in reverse order of creation. */
 static void close_job(job *j) {
     trt_destroy(j->plan);
     trt_destroy(j->cache);

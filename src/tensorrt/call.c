@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that can fail: made through the tables, their failures told in the library's words. */
+/* Calls that can fail. Statuses contain the messages of the library. */
 #include "tensorrt/call.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/checked.h"
 
@@ -16,13 +17,13 @@ kelp_status *trt_check(trt_log *log, bool done, const char *what) {
     return trt_log_failure(log, KELP_INTERNAL, "TensorRT: %s failed", what);
 }
 
-static kelp_status *made(trt_log *log, const void *object, const char *what) {
+static kelp_status *check_created(trt_log *log, const void *object, const char *what) {
     if (object != NULL)
         return NULL;
-    return trt_log_failure(log, KELP_UNAVAILABLE, "TensorRT: cannot make %s", what);
+    return trt_log_failure(log, KELP_UNAVAILABLE, "TensorRT: cannot create %s", what);
 }
 
-/* The runtime-only library of 11.4 adds an offset to the NULL that it means to answer. */
+/* The runtime-only library of 11.4 returns an offset from NULL on failure. */
 static void *real_object(void *object) {
     return (uintptr_t)object >= 4096 ? object : NULL;
 }
@@ -30,11 +31,11 @@ static void *real_object(void *object) {
 kelp_status *trt_create_builder(const trt_library *library, trt_log *log, trt_builder **out) {
     *out = NULL;
     if (library->create_builder == NULL)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "'%s' only runs engines: it has no builder",
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "'%s' has no builder: it can only run engines",
                           library->path);
     trt_log_clear(log);
     *out = real_object(library->create_builder(trt_log_logger(log), library->version));
-    KELP_TRY(made(log, *out, "a builder"));
+    KELP_TRY(check_created(log, *out, "a builder"));
     trt_builder_set_error_recorder(library->methods, *out, trt_log_recorder(log));
     return NULL;
 }
@@ -42,7 +43,7 @@ kelp_status *trt_create_builder(const trt_library *library, trt_log *log, trt_bu
 kelp_status *trt_create_runtime(const trt_library *library, trt_log *log, trt_runtime **out) {
     trt_log_clear(log);
     *out = real_object(library->create_runtime(trt_log_logger(log), library->version));
-    KELP_TRY(made(log, *out, "a runtime"));
+    KELP_TRY(check_created(log, *out, "a runtime"));
     trt_runtime_set_error_recorder(library->methods, *out, trt_log_recorder(log));
     return NULL;
 }
@@ -51,7 +52,7 @@ kelp_status *trt_create_refitter(const trt_library *library, trt_log *log, trt_e
                                  trt_refitter **out) {
     trt_log_clear(log);
     *out = real_object(library->create_refitter(engine, trt_log_logger(log), library->version));
-    KELP_TRY(made(log, *out, "a refitter"));
+    KELP_TRY(check_created(log, *out, "a refitter"));
     trt_refitter_set_error_recorder(library->methods, *out, trt_log_recorder(log));
     return NULL;
 }
@@ -60,7 +61,7 @@ kelp_status *trt_create_network(const trt_library *library, trt_log *log, trt_bu
                                 uint32_t flags, trt_network **out) {
     trt_log_clear(log);
     *out = trt_builder_create_network_v2(library->methods, builder, flags);
-    KELP_TRY(made(log, *out, "a network"));
+    KELP_TRY(check_created(log, *out, "a network"));
     trt_network_set_error_recorder(library->methods, *out, trt_log_recorder(log));
     return NULL;
 }
@@ -69,14 +70,14 @@ kelp_status *trt_create_config(const trt_library *library, trt_log *log, trt_bui
                                trt_config **out) {
     trt_log_clear(log);
     *out = trt_builder_create_builder_config(library->methods, builder);
-    return made(log, *out, "a builder's configuration");
+    return check_created(log, *out, "a builder's configuration");
 }
 
 static kelp_status *require_parser(const trt_library *library, const void *function) {
     if (function != NULL)
         return NULL;
     return KELP_ERROR(
-        KELP_NOT_FOUND, "TensorRT's ONNX parser was not found beside '%s': %s", library->path,
+        KELP_NOT_FOUND, "cannot find TensorRT's ONNX parser next to '%s': %s", library->path,
         library->parser_reason != NULL ? library->parser_reason : "it lacks a function");
 }
 
@@ -86,7 +87,7 @@ kelp_status *trt_create_parser(const trt_library *library, trt_log *log, trt_net
     KELP_TRY(require_parser(library, TRT_ADDRESS(library->create_parser)));
     trt_log_clear(log);
     *out = library->create_parser(network, trt_log_logger(log), library->parser_version);
-    return made(log, *out, "an ONNX parser");
+    return check_created(log, *out, "an ONNX parser");
 }
 
 kelp_status *trt_create_parser_refitter(const trt_library *library, trt_log *log,
@@ -95,9 +96,10 @@ kelp_status *trt_create_parser_refitter(const trt_library *library, trt_log *log
     KELP_TRY(require_parser(library, TRT_ADDRESS(library->create_parser_refitter)));
     trt_log_clear(log);
     *out = library->create_parser_refitter(refitter, trt_log_logger(log), library->parser_version);
-    return made(log, *out, "an ONNX refitter");
+    return check_created(log, *out, "an ONNX refitter");
 }
 
+/* Calls the destructor in `slot` of the object's table. */
 static void destroy_through(void *object, size_t slot) {
     typedef void (*destroy)(void *);
     if (object != NULL)
@@ -117,17 +119,17 @@ void trt_destroy_parser_refitter(trt_parser_refitter *refitter) {
 }
 
 kelp_status *trt_require(const trt_library *library, trt_method method) {
-    char having[128] = "";
+    char supported_by[128] = "";
     size_t length = 0;
     if (trt_has(library->methods, method))
         return NULL;
-    for (size_t i = 0; i < trt_methods_count() && length < sizeof having; i++)
+    for (size_t i = 0; i < trt_methods_count() && length < sizeof supported_by; i++)
         if (trt_has(trt_methods_at(i), method))
-            length += (size_t)snprintf(having + length, sizeof having - length, "%s%s",
+            length += (size_t)snprintf(supported_by + length, sizeof supported_by - length, "%s%s",
                                        length > 0 ? ", " : "", trt_methods_at(i)->name);
-    return KELP_ERROR(KELP_UNIMPLEMENTED, "%s %d.%d.%d has no %s (those that have it: %s)",
-                      trt_flavour_name(library->flavour), library->major, library->minor,
-                      library->patch, trt_method_name(method), having);
+    return KELP_ERROR(KELP_UNIMPLEMENTED, "%s %d.%d.%d does not support %s (supported by: %s)",
+                      trt_flavor_name(library->flavor), library->major, library->minor,
+                      library->patch, trt_method_name(method), supported_by);
 }
 
 /* ---- building ---- */
@@ -151,6 +153,7 @@ static void append_inputs(const trt_methods *m, trt_layer *layer, char *buffer, 
 kelp_status *trt_check_layer(const trt_library *library, trt_log *log, trt_layer *layer,
                              const char *what) {
     const trt_methods *m = library->methods;
+    KELP_ASSERT(m != NULL && what != NULL);
     char inputs[600];
     bool good = layer != NULL;
     int32_t count = good ? trt_layer_get_nb_outputs(m, layer) : 0;
@@ -168,6 +171,7 @@ kelp_status *trt_build(const trt_library *library, trt_log *log, trt_builder *bu
                        trt_network *network, trt_config *config, trt_progress *progress,
                        trt_memory **out) {
     const trt_methods *m = library->methods;
+    KELP_ASSERT(builder != NULL && network != NULL && config != NULL);
     trt_log_clear(log);
     if (progress != NULL)
         trt_config_set_progress_monitor(m, config, TRT_PROGRESS(progress));
@@ -177,7 +181,7 @@ kelp_status *trt_build(const trt_library *library, trt_log *log, trt_builder *bu
     if (*out != NULL)
         return NULL;
     if (progress != NULL && atomic_load(&progress->cancelled)) {
-        trt_log_clear(log); /* it says that a callback asked for it */
+        trt_log_clear(log); /* it only repeats that a callback cancelled the build */
         return KELP_ERROR(KELP_CANCELLED, "the build was cancelled");
     }
     return trt_log_failure(log, KELP_INTERNAL, "TensorRT: cannot build the network");
@@ -201,7 +205,7 @@ kelp_status *trt_set_profile(const trt_library *library, trt_log *log, trt_profi
             continue;
         trt_dims_format(ends[i].dims, shape, sizeof shape);
         return trt_log_failure(log, KELP_INVALID_ARGUMENT,
-                               "TensorRT: the profile's %s shape %s of input '%s' is refused",
+                               "TensorRT: invalid %s shape %s of input '%s' in the profile",
                                ends[i].name, shape, input);
     }
     return NULL;
@@ -215,11 +219,11 @@ kelp_status *trt_set_compute_capabilities(const trt_library *library, trt_log *l
     trt_log_clear(log);
     if (!trt_config_set_nb_compute_capabilities(m, config, (int32_t)count))
         return trt_log_failure(log, KELP_INVALID_ARGUMENT,
-                               "TensorRT: %zu compute capabilities are refused", count);
+                               "TensorRT: invalid number of compute capabilities: %zu", count);
     for (size_t i = 0; i < count; i++)
         if (!trt_config_set_compute_capability(m, config, capabilities[i], (int32_t)i))
             return trt_log_failure(log, KELP_INVALID_ARGUMENT,
-                                   "TensorRT: the compute capability %d.%d is refused",
+                                   "TensorRT: invalid compute capability %d.%d",
                                    capabilities[i] / 10, capabilities[i] % 10);
     return NULL;
 }
@@ -249,7 +253,7 @@ static const char *or_empty(const char *text) {
     return text != NULL ? text : "";
 }
 
-/* One error of the parser's in words; the code it stands for. */
+/* Appends a parser error as text. Returns its code. */
 static kelp_code append_error(const trt_methods *m, trt_parser *parser, trt_parser_error *error,
                               kelp_buf *out) {
     const char *name = or_empty(trt_parser_error_node_name(m, error));
@@ -263,7 +267,7 @@ static kelp_code append_error(const trt_methods *m, trt_parser *parser, trt_pars
     if (*kind != '\0' || *name != '\0')
         kelp_buf_printf(out, "node %d '%s' (%s): ", trt_parser_error_node(m, error), name, kind);
     if (*kind != '\0' && !trt_parser_supports_operator(m, parser, kind)) {
-        /* It looks for a plugin of that name, and calls the node invalid when there is none. */
+        /* The parser looks for a plugin of that name, and reports the node as invalid. */
         kelp_buf_append_cstr(out, "unknown operator: ");
         code = KELP_UNIMPLEMENTED;
     } else {
@@ -273,7 +277,7 @@ static kelp_code append_error(const trt_methods *m, trt_parser *parser, trt_pars
     return code;
 }
 
-/* Every error of the parser's; the code is the first one's. */
+/* Appends all parser errors as text. Returns the code of the first one. */
 static kelp_code append_errors(const trt_methods *m, trt_parser *parser, kelp_buf *out) {
     kelp_code first = KELP_OK;
     int count = trt_parser_get_nb_errors(m, parser);
@@ -287,21 +291,21 @@ static kelp_code append_errors(const trt_methods *m, trt_parser *parser, kelp_bu
     return first;
 }
 
-/* What the parser found wrong, as the cause of a failure; the log says the same with less. */
+/* Returns a failure with the parser's errors as its cause. They are more detailed than the log. */
 static kelp_status *parse_failure(const trt_library *library, trt_log *log, trt_parser *parser,
                                   const char *what) {
     kelp_buf text;
     kelp_buf_init(&text, library->allocator);
     kelp_code code = append_errors(library->methods, parser, &text);
-    const char *said = kelp_buf_cstr(&text);
+    const char *reasons = kelp_buf_cstr(&text);
     kelp_status *status;
     if (code == KELP_OK) {
         status = trt_log_failure(log, KELP_INVALID_ARGUMENT, "TensorRT: cannot parse '%s'", what);
     } else {
         trt_log_clear(log);
-        status = said == NULL ? kelp_status_oom()
-                              : KELP_ANNOTATE(KELP_ERROR(code, "%s", said),
-                                              "TensorRT: cannot parse '%s'", what);
+        status = reasons == NULL ? kelp_status_oom()
+                                 : KELP_ANNOTATE(KELP_ERROR(code, "%s", reasons),
+                                                 "TensorRT: cannot parse '%s'", what);
     }
     kelp_buf_deinit(&text);
     return status;
@@ -323,9 +327,9 @@ kelp_status *trt_parse_file(const trt_library *library, trt_log *log, trt_parser
     return parse_failure(library, log, parser, path);
 }
 
-static kelp_status *ask_parser(const trt_library *library, trt_parser *parser, const void *data,
-                               size_t size, const char *path, trt_subgraph_fn fn, void *userp,
-                               bool *out_all, char **out_reasons) {
+static kelp_status *query_parser(const trt_library *library, trt_parser *parser, const void *data,
+                                 size_t size, const char *path, trt_subgraph_fn fn, void *userp,
+                                 bool *out_all, char **out_reasons) {
     const trt_methods *m = library->methods;
     kelp_buf text;
     *out_all = trt_parser_supports_model_v2(m, parser, data, size, path);
@@ -337,10 +341,10 @@ static kelp_status *ask_parser(const trt_library *library, trt_parser *parser, c
         fn(userp, certain, nodes, nodes != NULL ? length : 0);
     }
     kelp_buf_init(&text, library->allocator);
-    (void)append_errors(m, parser, &text); /* here they are an answer, not a failure */
-    const char *said = kelp_buf_cstr(&text);
+    (void)append_errors(m, parser, &text); /* the reasons are a result here, not a failure */
+    const char *reasons = kelp_buf_cstr(&text);
     kelp_status *status =
-        said != NULL ? kelp_strdup(library->allocator, said, out_reasons) : kelp_status_oom();
+        reasons != NULL ? kelp_strdup(library->allocator, reasons, out_reasons) : kelp_status_oom();
     kelp_buf_deinit(&text);
     return status;
 }
@@ -355,7 +359,7 @@ kelp_status *trt_supports_model(const trt_library *library, trt_log *log, trt_bu
     KELP_TRY(trt_create_network(library, log, builder, 0, &network));
     kelp_status *status = trt_create_parser(library, log, network, &parser);
     if (status == NULL)
-        status = ask_parser(library, parser, data, size, path, fn, userp, out_all, out_reasons);
+        status = query_parser(library, parser, data, size, path, fn, userp, out_all, out_reasons);
     trt_destroy_parser(parser);
     trt_destroy(network);
     trt_log_clear(log);
@@ -376,7 +380,7 @@ kelp_status *trt_deserialize(const trt_library *library, trt_log *log, trt_runti
 /* ---- values ---- */
 kelp_status *trt_dims_from(size_t rank, const int64_t *shape, trt_dims *out) {
     if (rank > TRT_MAX_DIMS)
-        return KELP_ERROR(KELP_OUT_OF_RANGE, "TensorRT has at most %d dimensions, not %zu",
+        return KELP_ERROR(KELP_OUT_OF_RANGE, "TensorRT supports at most %d dimensions: found %zu",
                           TRT_MAX_DIMS, rank);
     *out = (trt_dims){.rank = (int32_t)rank};
     for (size_t i = 0; i < rank; i++)
@@ -385,6 +389,7 @@ kelp_status *trt_dims_from(size_t rank, const int64_t *shape, trt_dims *out) {
 }
 
 size_t trt_dims_format(const trt_dims *dims, char *buffer, size_t capacity) {
+    KELP_ASSERT(dims->rank <= TRT_MAX_DIMS);
     char text[TRT_MAX_DIMS * 22 + 3] = "[";
     size_t length = 1;
     for (int32_t i = 0; i < dims->rank && i < TRT_MAX_DIMS; i++)
@@ -410,7 +415,8 @@ kelp_status *trt_data_type_from(kelp_dtype dtype, trt_data_type *out) {
             return NULL;
         }
     }
-    return KELP_ERROR(KELP_UNIMPLEMENTED, "TensorRT has no type %s", kelp_dtype_name(dtype));
+    return KELP_ERROR(KELP_UNIMPLEMENTED, "TensorRT does not support type %s",
+                      kelp_dtype_name(dtype));
 }
 
 kelp_status *trt_data_type_to(trt_data_type type, kelp_dtype *out) {
@@ -420,5 +426,5 @@ kelp_status *trt_data_type_to(trt_data_type type, kelp_dtype *out) {
             return NULL;
         }
     }
-    return KELP_ERROR(KELP_UNIMPLEMENTED, "TensorRT's type %d is not known", (int)type);
+    return KELP_ERROR(KELP_UNIMPLEMENTED, "unknown type %d of TensorRT", (int)type);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables behind callbacks.h. A first parameter `self` is the object, whose first member is its
- * table; enumerations are 32-bit integers. */
+/* Method tables of the objects in callbacks.h. The first parameter `self` is the object, whose
+ * first member is the table. Enumerations are 32-bit integers. */
 #include "tensorrt/callbacks.h"
+
+#include "base/assert.h"
 
 int32_t trt_callback_language(const void *self) {
     (void)self;
@@ -26,8 +28,11 @@ INFO(reader, TRT_INTERFACE_STREAM_READER_V2)
 INFO(debugger, TRT_INTERFACE_DEBUG_LISTENER)
 
 /* ---- progress ---- */
+static const void *const progress_table[2 + TRT_SLOTS_PROGRESS_MONITOR];
+
 static void progress_start(void *self, const char *phase, const char *parent, int32_t steps) {
     trt_progress *p = self;
+    KELP_ASSERT(p->table == progress_table + 2);
     if (p->start != NULL)
         p->start(p->userp, phase, parent, steps);
 }
@@ -108,13 +113,13 @@ static const void *const enterprise_output_table[2 + TRT_SLOTS_ENTERPRISE_OUTPUT
 
 void trt_output_memory_init(const trt_methods *m, trt_output_memory *memory) {
     *memory = (trt_output_memory){
-        .table = (m->flavour == TRT_FLAVOUR_RTX ? rtx_output_table : enterprise_output_table) + 2};
+        .table = (m->flavor == TRT_FLAVOR_RTX ? rtx_output_table : enterprise_output_table) + 2};
 }
 
 /* ---- device memory ---- */
 static void *device_allocate_async(void *self, uint64_t size, uint64_t alignment, uint32_t flags,
                                    trt_stream stream) {
-    (void)flags; /* whether it may be resized: reallocate answers that it cannot */
+    (void)flags; /* resizable or not: device_reallocate always fails */
     trt_device_memory *d = self;
     return d->allocate != NULL ? d->allocate(d->userp, size, alignment, stream) : NULL;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects of ours that TensorRT calls back, each a table of methods made by hand in front of plain
- * functions: progress, profiles, output memory, device memory, streams of engine bytes, debugged
- * tensors. All live in the caller's storage, must not move, and must outlive the object they were
- * given to. Functions left NULL are answered with what does least.
+ * Callback objects for TensorRT: progress, profiles, output memory, device memory, streams of
+ * engine bytes, debug tensors. Each has a handwritten method table that calls plain functions. The
+ * caller owns the storage; the objects must not move and must outlive the TensorRT object that uses
+ * them. A function that is NULL has no effect.
  *
- * Threads: TensorRT may call from threads of its own, several at once where it says so.
+ * Threads: TensorRT may call them on its own threads, and some of them on several threads at once.
  */
 #ifndef KELP_TENSORRT_CALLBACKS_H_
 #define KELP_TENSORRT_CALLBACKS_H_
@@ -15,34 +15,34 @@
 
 #include <stdatomic.h>
 
-/* ---- for those who make tables ---- */
+/* ---- for method tables ---- */
 typedef struct trt_interface_info {
     const char *kind;
     int32_t major, minor;
 } trt_interface_info;
 
-int32_t trt_callback_language(const void *self); /* C++, as far as the library knows */
-void trt_callback_destroy(void *self);           /* nothing: storage is the caller's */
+int32_t trt_callback_language(const void *self); /* returns C++ */
+void trt_callback_destroy(void *self);           /* has no effect: the caller owns the storage */
 
 #define TRT_ADDRESS(function) ((const void *)(uintptr_t)(function))
-/* A table starts with the offset to the top and the type, which nobody asks for, two words before
- * the slots. */
+/* The first entries of a table. Two unused words precede the slots: the offset to the top and the
+ * type information. */
 #define TRT_CALLBACK_HEAD(name, info)                                             \
     [2] = TRT_ADDRESS(trt_callback_language),                                     \
     [2 + TRT_SLOT_##name##_GET_INTERFACE_INFO] = TRT_ADDRESS(info),               \
     [2 + TRT_SLOT_##name##_DESTROY_COMPLETE] = TRT_ADDRESS(trt_callback_destroy), \
     [2 + TRT_SLOT_##name##_DESTROY_DELETING] = TRT_ADDRESS(trt_callback_destroy)
 
-/* ---- progress of a build, and its end before time ---- */
+/* ---- progress and cancellation of a build ---- */
 typedef struct trt_progress {
     const void *const *table;
-    /* A phase of `steps` steps begins, within `parent` or NULL. */
+    /* Called at the start of a phase of `steps` steps. `parent` is its outer phase or NULL. */
     void (*start)(void *userp, const char *phase, const char *parent, int32_t steps);
-    /* Step `step` of it is done; false ends the build. */
+    /* Called after step `step`. Returns false to end the build. */
     bool (*step)(void *userp, const char *phase, int32_t step);
     void (*finish)(void *userp, const char *phase);
     void *userp;
-    atomic_bool cancelled; /* set it (from any thread), or answer false: the build ends early */
+    atomic_bool cancelled; /* any thread may set it to end the build */
 } trt_progress;
 void trt_progress_init(trt_progress *progress);
 #define TRT_PROGRESS(p) ((trt_progress_monitor *)(void *)(p))
@@ -56,11 +56,11 @@ typedef struct trt_layer_times {
 void trt_layer_times_init(trt_layer_times *times);
 #define TRT_LAYER_TIMES(p) ((trt_profiler *)(void *)(p))
 
-/* ---- memory for outputs whose size is known only when they are computed ---- */
+/* ---- memory for outputs whose size depends on data ---- */
 typedef struct trt_output_memory {
     const void *const *table;
-    /* At least `size` bytes at `alignment`; `current` is what the tensor has. NULL: there is none.
-     */
+    /* Returns at least `size` bytes at `alignment`, or NULL on failure. `current` is the tensor's
+     * memory. */
     void *(*reallocate)(void *userp, const char *tensor, void *current, uint64_t size,
                         uint64_t alignment, trt_stream stream);
     void (*shape)(void *userp, const char *tensor, const trt_dims *dims);
@@ -82,7 +82,8 @@ void trt_device_memory_init(trt_device_memory *memory);
 /* ---- an engine's bytes, out and in ---- */
 typedef struct trt_writer {
     const void *const *table;
-    int64_t (*write)(void *userp, const void *data, int64_t size); /* bytes taken; less fails */
+    int64_t (*write)(void *userp, const void *data,
+                     int64_t size); /* returns the bytes written; fewer than size is a failure */
     void *userp;
 } trt_writer;
 void trt_writer_init(trt_writer *writer);
@@ -90,7 +91,7 @@ void trt_writer_init(trt_writer *writer);
 
 typedef struct trt_reader {
     const void *const *table;
-    /* `out` is host or device memory, device when copies on `stream` are wanted. */
+    /* `out` is host memory, or device memory for copies on `stream`. */
     int64_t (*read)(void *userp, void *out, int64_t size, trt_stream stream);
     bool (*seek)(void *userp, int64_t offset, trt_seek_position from);
     void *userp;
@@ -98,7 +99,7 @@ typedef struct trt_reader {
 void trt_reader_init(trt_reader *reader);
 #define TRT_READER(p) ((trt_stream_reader_v2 *)(void *)(p))
 
-/* ---- tensors that were marked for debugging ---- */
+/* ---- debug tensors ---- */
 typedef struct trt_debugger {
     const void *const *table;
     bool (*tensor)(void *userp, const char *name, const void *data, trt_tensor_location location,

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts of TensorRT's engines: a stream of their own, device memory for what is bound in the
- * host's. Inputs in the host's memory are copied to the device, those on the device are used where
- * they are; outputs are asked for through an allocator, since the sizes of some are known only
- * when they are computed, and copied back.
+ * Contexts of TensorRT engines. Each has a stream, and device memory for tensors that are bound in
+ * host memory. Inputs in host memory are copied to the device; inputs on the device are used in
+ * allocate. TensorRT requests the memory of outputs from an allocator, since some sizes depend on
+ * data; they are copied back.
  *
- * Threads: one at a time for a context, whichever it is; each call makes the device current.
+ * Threads: a context is used by one thread at a time, which can change. Each call makes the device
+ * current.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "tensorrt/context.h"
 
@@ -19,19 +21,21 @@
 #define HOST_ALIGNMENT 64
 
 const char *trt_input_name(const trt_running *r, size_t index) {
+    KELP_ASSERT(index < r->engine->input_count);
     return r->engine->inputs[index].name;
 }
 
 const char *trt_output_name(const trt_running *r, size_t index) {
+    KELP_ASSERT(index < r->engine->output_count);
     return r->engine->outputs[index].name;
 }
 
 /* ---- memory ---- */
-/* What is too small goes; a driver waits until nobody uses it. */
+/* Replaces memory that is too small. The driver frees it when no kernel uses it. */
 static kelp_status *grow_device(const trt_running *r, size_t size_bytes, void **inout,
                                 size_t *inout_bytes) {
     if (size_bytes == 0)
-        size_bytes = 1; /* an address is needed even for nothing */
+        size_bytes = 1; /* TensorRT requires an address even for 0 bytes */
     if (*inout != NULL && *inout_bytes >= size_bytes)
         return NULL;
     if (*inout != NULL)
@@ -57,25 +61,27 @@ static kelp_status *grow_host(const trt_running *r, size_t size_bytes, void **in
     return NULL;
 }
 
-static kelp_status *find_room(trt_running *r, trt_output_slot *slot, size_t size_bytes) {
+static kelp_status *reserve_output(trt_running *r, trt_output_slot *slot, size_t size_bytes) {
     if (slot->on_host)
         return grow_host(r, size_bytes, &slot->own_data, &slot->own_data_bytes);
     if (slot->target == NULL)
         return grow_device(r, size_bytes, &slot->own, &slot->own_bytes);
     if (size_bytes <= slot->target_bytes)
         return NULL;
-    return KELP_ERROR(
-        KELP_OUT_OF_RANGE, "output '%s' takes %zu bytes, the memory that was bound has %zu",
-        trt_output_name(r, (size_t)(slot - r->outputs)), size_bytes, slot->target_bytes);
+    return KELP_ERROR(KELP_OUT_OF_RANGE,
+                      "the memory bound to output '%s' is too small: expected %zu bytes, found %zu",
+                      trt_output_name(r, (size_t)(slot - r->outputs)), size_bytes,
+                      slot->target_bytes);
 }
 
-/* Called by TensorRT while it enqueues, on the same thread. */
-static void *give_output(void *userp, const char *tensor, void *current, uint64_t size,
-                         uint64_t alignment, trt_stream stream) {
+/* Called by TensorRT during enqueue, on the same thread. */
+static void *allocate_output(void *userp, const char *tensor, void *current, uint64_t size,
+                             uint64_t alignment, trt_stream stream) {
     trt_output_slot *slot = userp;
     trt_running *r = slot->context;
-    (void)tensor, (void)current, (void)alignment, (void)stream; /* 256 bytes are always enough */
-    kelp_status *status = find_room(r, slot, (size_t)size);
+    KELP_ASSERT(slot >= r->outputs && slot < r->outputs + r->engine->output_count);
+    (void)tensor, (void)current, (void)alignment, (void)stream; /* CUDA aligns to 256 bytes */
+    kelp_status *status = reserve_output(r, slot, (size_t)size);
     if (status != NULL) {
         kelp_status_free(r->failure);
         r->failure = status;
@@ -86,12 +92,12 @@ static void *give_output(void *userp, const char *tensor, void *current, uint64_
     return slot->target != NULL ? slot->target : slot->own;
 }
 
-static void take_shape(void *userp, const char *tensor, const trt_dims *dims) {
+static void store_shape(void *userp, const char *tensor, const trt_dims *dims) {
     (void)tensor;
     ((trt_output_slot *)userp)->shape = *dims;
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 void trt_context_free(void *userp) {
     trt_running *r = userp;
     const trt_loaded *e = r->engine;
@@ -117,7 +123,8 @@ void trt_context_free(void *userp) {
     kelp_free(e->allocator, r, sizeof *r);
 }
 
-/* The configuration is the engine's, and says for whose contexts it is only until the next one. */
+/* Creates TensorRT's context. All contexts share the engine's configuration, so the lock is needed.
+ */
 static kelp_status *make_context(const trt_running *r, trt_context **out) {
     trt_loaded *e = r->engine;
     trt_execution_context_allocation_strategy strategy =
@@ -134,7 +141,7 @@ static kelp_status *make_context(const trt_running *r, trt_context **out) {
     }
     if (*out == NULL)
         status =
-            trt_log_failure(e->log, KELP_RESOURCE_EXHAUSTED, "TensorRT: cannot make a context");
+            trt_log_failure(e->log, KELP_RESOURCE_EXHAUSTED, "TensorRT: cannot create a context");
     pthread_mutex_unlock(&e->lock);
     return status;
 }
@@ -143,14 +150,14 @@ static kelp_status *choose_profile(const trt_running *r, trt_context *context, s
     trt_log_clear(r->log);
     if (!trt_context_set_optimization_profile_async(r->engine->m, context, (int32_t)profile,
                                                     r->stream))
-        return trt_log_failure(r->log, KELP_INVALID_ARGUMENT, "TensorRT: profile %zu is refused",
+        return trt_log_failure(r->log, KELP_INVALID_ARGUMENT, "TensorRT: profile %zu is invalid",
                                profile);
     return NULL;
 }
 
-/* Tells TensorRT what an input is. */
-static kelp_status *tell_input(const trt_running *r, trt_context *context, size_t index,
-                               const kelp_tensor *tensor) {
+/* Sets the shape of an input, and its address if it is in host memory. */
+static kelp_status *set_input(const trt_running *r, trt_context *context, size_t index,
+                              const kelp_tensor *tensor) {
     const trt_loaded *e = r->engine;
     const char *name = trt_input_name(r, index);
     trt_dims dims;
@@ -160,7 +167,7 @@ static kelp_status *tell_input(const trt_running *r, trt_context *context, size_
         char shape[160];
         trt_dims_format(&dims, shape, sizeof shape);
         return trt_log_failure(r->log, KELP_INVALID_ARGUMENT,
-                               "TensorRT: the shape %s of input '%s' is refused", shape, name);
+                               "TensorRT: invalid shape %s of input '%s'", shape, name);
     }
     if (!r->inputs[index].on_host)
         return NULL;
@@ -168,32 +175,33 @@ static kelp_status *tell_input(const trt_running *r, trt_context *context, size_
                      "binding an input");
 }
 
-/* All that was bound and chosen; nothing of `r` changes. */
-static kelp_status *equip_context(trt_running *r, trt_context *context) {
+/* Applies all bindings and options to a new context. Does not change `r`. */
+static kelp_status *configure_context(trt_running *r, trt_context *context) {
     const trt_loaded *e = r->engine;
     trt_context_set_error_recorder(e->m, context, trt_log_recorder(r->log));
     if (r->workspace != NULL)
         trt_context_set_device_memory_v2(e->m, context, r->workspace, (int64_t)r->workspace_bytes);
-    trt_context_set_profiler(e->m, context, r->told != NULL ? TRT_LAYER_TIMES(&r->times) : NULL);
+    trt_context_set_profiler(e->m, context,
+                             r->profile_fn != NULL ? TRT_LAYER_TIMES(&r->times) : NULL);
     for (size_t i = 0; i < e->output_count; i++)
         KELP_TRY(
             trt_check(r->log,
                       trt_context_set_output_allocator(e->m, context, trt_output_name(r, i),
                                                        TRT_OUTPUT_MEMORY(&r->outputs[i].memory)),
-                      "taking an allocator of outputs"));
+                      "setting an output allocator"));
     if (r->has_profile)
         KELP_TRY(choose_profile(r, context, r->profile));
     for (size_t i = 0; i < e->input_count; i++)
         if (r->inputs[i].is_bound)
-            KELP_TRY(tell_input(r, context, i, &r->inputs[i].tensor));
+            KELP_TRY(set_input(r, context, i, &r->inputs[i].tensor));
     return kelp_cuda_stream_wait(e->cuda, r->stream);
 }
 
-/* The one before stays, with what it was told, until the new one is complete. */
+/* The old context remains in use until the new one is complete. */
 kelp_status *trt_context_open(trt_running *r) {
     trt_context *made = NULL;
     KELP_TRY(make_context(r, &made));
-    kelp_status *status = equip_context(r, made);
+    kelp_status *status = configure_context(r, made);
     if (status != NULL) {
         kelp_status_free(kelp_cuda_stream_wait(r->engine->cuda, r->stream)); /* for its profile */
         trt_destroy(made);
@@ -222,8 +230,8 @@ static kelp_status *fill_context(trt_running *r) {
         slot->on_host = trt_engine_get_tensor_location(e->m, e->engine, trt_output_name(r, i)) ==
                         TRT_TENSOR_LOCATION_HOST;
         trt_output_memory_init(e->m, &slot->memory);
-        slot->memory.reallocate = give_output;
-        slot->memory.shape = take_shape;
+        slot->memory.reallocate = allocate_output;
+        slot->memory.shape = store_shape;
         slot->memory.userp = slot;
     }
     return trt_context_open(r);
@@ -253,7 +261,7 @@ kelp_status *trt_context_profile(void *context, size_t profile) {
     r->profile = profile;
     r->has_profile = true;
     r->stamp++;
-    /* Shapes are forgotten; what does not fit this profile is no longer bound. */
+    /* TensorRT resets the shapes. Inputs that do not match the new profile are unbound. */
     for (size_t i = 0; i < e->input_count; i++) {
         trt_input_slot *slot = &r->inputs[i];
         trt_dims dims = {.rank = -1};
@@ -283,7 +291,7 @@ kelp_status *trt_context_bind_input(void *context, size_t index, const kelp_tens
                           "input '%s' must be in host memory%s: found device %d of type %d", name,
                           slot->on_host ? "" : ", or on the engine's device",
                           (int)tensor->device.device_id, (int)tensor->device.device_type);
-    KELP_TRY(tell_input(r, r->context, index, tensor));
+    KELP_TRY(set_input(r, r->context, index, tensor));
     slot->tensor = *tensor;
     slot->is_bound = true;
     r->stamp++;
@@ -295,7 +303,7 @@ kelp_status *trt_context_bind_output(void *context, size_t index, void *data,
     trt_running *r = context;
     r->outputs[index].user_data = data;
     r->outputs[index].user_bytes = capacity_bytes;
-    r->outputs[index].place = NULL;
+    r->outputs[index].allocate = NULL;
     r->stamp++;
     return NULL;
 }
@@ -303,8 +311,8 @@ kelp_status *trt_context_bind_output(void *context, size_t index, void *data,
 kelp_status *trt_context_output_place(void *context, size_t index, kelp_output_allocator fn,
                                       void *userp) {
     trt_running *r = context;
-    r->outputs[index].place = fn;
-    r->outputs[index].place_userp = userp;
+    r->outputs[index].allocate = fn;
+    r->outputs[index].allocate_userp = userp;
     r->stamp++;
     return NULL;
 }
@@ -314,11 +322,12 @@ kelp_status *trt_context_output_device(void *context, size_t index, DLDevice dev
     trt_output_slot *slot = &r->outputs[index];
     bool on_device = device.device_type == kDLCUDA && device.device_id == r->engine->device;
     if (device.device_type != kDLCPU && (!on_device || slot->on_host))
-        return KELP_ERROR(
-            KELP_INVALID_ARGUMENT, "output '%s' lies in host memory%s: found device %d of type %d",
-            trt_output_name(r, index), slot->on_host ? "" : ", or on the engine's device",
-            (int)device.device_id, (int)device.device_type);
-    slot->stays = on_device;
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "output '%s' must be in host memory%s: found device %d of type %d",
+                          trt_output_name(r, index),
+                          slot->on_host ? "" : ", or on the engine's device", (int)device.device_id,
+                          (int)device.device_type);
+    slot->on_device = on_device;
     r->stamp++;
     return NULL;
 }
@@ -331,13 +340,13 @@ static kelp_status *check_bound(const trt_running *r) {
     return NULL;
 }
 
-/* What an output is; rank -1 when only running tells. */
+/* Describes an output. The rank is -1 if the shape depends on data. */
 static void fill_output(const trt_running *r, size_t index, const trt_dims *dims,
                         kelp_tensor *out) {
     *out = (kelp_tensor){.dtype = r->engine->outputs[index].dtype,
                          .rank = dims->rank,
                          .device = {.device_type = kDLCPU}};
-    if (r->outputs[index].stays)
+    if (r->outputs[index].on_device)
         out->device = (DLDevice){.device_type = kDLCUDA, .device_id = r->engine->device};
     for (int32_t i = 0; i < dims->rank && i < TRT_MAX_DIMS; i++) {
         out->shape[i] = dims->d[i];
@@ -355,8 +364,8 @@ kelp_status *trt_context_shapes(void *context, kelp_tensor *out_outputs) {
     trt_log_clear(r->log);
     if (trt_context_infer_shapes(e->m, r->context, 1, &missing) != 0)
         return trt_log_failure(
-            r->log, KELP_INVALID_ARGUMENT, "TensorRT: cannot work out the shapes%s%s",
-            missing != NULL ? ": it lacks input " : "", missing != NULL ? missing : "");
+            r->log, KELP_INVALID_ARGUMENT, "TensorRT: cannot infer the shapes%s%s",
+            missing != NULL ? ": missing input " : "", missing != NULL ? missing : "");
     for (size_t i = 0; i < e->output_count; i++) {
         trt_dims dims = trt_context_get_tensor_shape(e->m, r->context, trt_output_name(r, i));
         fill_output(r, i, &dims, &out_outputs[i]);
@@ -364,14 +373,14 @@ kelp_status *trt_context_shapes(void *context, kelp_tensor *out_outputs) {
     return NULL;
 }
 
-/* ---- running ---- */
-static kelp_status *place_inputs(trt_running *r, trt_stream stream) {
+/* ---- execution ---- */
+static kelp_status *copy_inputs(trt_running *r, trt_stream stream) {
     const trt_loaded *e = r->engine;
     for (size_t i = 0; i < e->input_count; i++) {
         trt_input_slot *slot = &r->inputs[i];
         void *data = slot->tensor.data;
         if (slot->on_host)
-            continue; /* bound where it is */
+            continue; /* already bound in place */
         if (slot->tensor.device.device_type == kDLCPU) {
             size_t size = kelp_tensor_bytes(&slot->tensor);
             KELP_TRY(grow_device(r, size, &slot->own, &slot->own_bytes));
@@ -385,46 +394,47 @@ static kelp_status *place_inputs(trt_running *r, trt_stream stream) {
     return NULL;
 }
 
-static kelp_status *ask_place(trt_running *r, size_t index, const kelp_tensor *output,
-                              void **out_data) {
+static kelp_status *request_memory(trt_running *r, size_t index, const kelp_tensor *output,
+                                   void **out_data) {
     const trt_output_slot *slot = &r->outputs[index];
     size_t size = kelp_tensor_bytes(output);
-    *out_data = slot->place(slot->place_userp, index, output, size);
+    *out_data = slot->allocate(slot->allocate_userp, index, output, size);
     return *out_data != NULL || size == 0
                ? NULL
                : KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
-                            "the allocator of output '%s' gave no place for %zu bytes",
+                            "the allocator of output '%s' returned no memory for %zu bytes",
                             trt_output_name(r, index), size);
 }
 
-/* What stays on the device is written where the caller wants it, where that is known before. */
-static kelp_status *place_output(trt_running *r, size_t index) {
+/* Lets TensorRT write to the caller's device memory, if it is known before the run. */
+static kelp_status *prepare_output(trt_running *r, size_t index) {
     const trt_loaded *e = r->engine;
     trt_output_slot *slot = &r->outputs[index];
     kelp_tensor output;
     slot->shape = (trt_dims){.rank = -1};
-    slot->target = slot->stays ? slot->user_data : NULL;
+    slot->target = slot->on_device ? slot->user_data : NULL;
     slot->target_bytes = slot->target != NULL ? slot->user_bytes : 0;
-    if (!slot->stays || slot->place == NULL)
+    if (!slot->on_device || slot->allocate == NULL)
         return NULL;
     trt_dims dims = trt_context_get_tensor_shape(e->m, r->context, trt_output_name(r, index));
     fill_output(r, index, &dims, &output);
     if (output.rank < 0)
-        return NULL; /* asked once the run has told */
-    KELP_TRY(ask_place(r, index, &output, &slot->target));
+        return NULL; /* requested when the run has computed the shape */
+    KELP_TRY(request_memory(r, index, &output, &slot->target));
     slot->target_bytes = kelp_tensor_bytes(&output);
     return NULL;
 }
 
 kelp_status *trt_context_start(trt_running *r, trt_stream stream) {
     const trt_loaded *e = r->engine;
+    KELP_ASSERT(r->context != NULL && r->failure == NULL);
     KELP_TRY(kelp_cuda_use(e->cuda, e->device));
     KELP_TRY(check_bound(r));
     trt_log_clear(r->log);
-    r->layers_told = 0;
-    KELP_TRY(place_inputs(r, stream));
+    r->profiled_layers = 0;
+    KELP_TRY(copy_inputs(r, stream));
     for (size_t i = 0; i < e->output_count; i++)
-        KELP_TRY(place_output(r, i));
+        KELP_TRY(prepare_output(r, i));
     if (trt_context_enqueue_v3(e->m, r->context, stream))
         return NULL;
     kelp_status *status = r->failure;
@@ -435,36 +445,37 @@ kelp_status *trt_context_start(trt_running *r, trt_stream stream) {
     return KELP_ANNOTATE(status, "TensorRT: the run failed");
 }
 
-/* On the device already, but for one whose place can only be asked for once the shape is known. */
+/* Copies an output on the device, if its memory could not be requested before the run. */
 static kelp_status *fetch_on_device(trt_running *r, size_t index, trt_stream stream,
                                     kelp_tensor *out) {
     const trt_output_slot *slot = &r->outputs[index];
     out->data = slot->target != NULL ? slot->target : slot->own;
-    if (slot->place == NULL || slot->target != NULL)
+    if (slot->allocate == NULL || slot->target != NULL)
         return NULL;
-    KELP_TRY(ask_place(r, index, out, &out->data));
+    KELP_TRY(request_memory(r, index, out, &out->data));
     return kelp_cuda_copy(r->engine->cuda, out->data, slot->own, kelp_tensor_bytes(out), stream);
 }
 
 kelp_status *trt_context_fetch(trt_running *r, size_t index, trt_stream stream, kelp_tensor *out) {
     trt_output_slot *slot = &r->outputs[index];
-    if (slot->shape.rank < 0) /* it was known before, so that nobody told */
+    if (slot->shape.rank < 0) /* TensorRT did not report it, since it was known before */
         slot->shape =
             trt_context_get_tensor_shape(r->engine->m, r->context, trt_output_name(r, index));
     fill_output(r, index, &slot->shape, out);
     if (out->rank < 0)
         return KELP_ERROR(KELP_INTERNAL, "TensorRT: output '%s' has no shape after the run",
                           trt_output_name(r, index));
-    if (slot->stays)
+    if (slot->on_device)
         return fetch_on_device(r, index, stream, out);
     size_t size = kelp_tensor_bytes(out);
     void *data = slot->user_data;
     if (data != NULL && size > slot->user_bytes)
         return KELP_ERROR(KELP_OUT_OF_RANGE,
-                          "output '%s' takes %zu bytes, the memory that was bound has %zu",
+                          "the memory bound to output '%s' is too small: expected %zu bytes, found "
+                          "%zu",
                           trt_output_name(r, index), size, slot->user_bytes);
-    if (slot->place != NULL)
-        KELP_TRY(ask_place(r, index, out, &data));
+    if (slot->allocate != NULL)
+        KELP_TRY(request_memory(r, index, out, &data));
     else if (data == NULL && !slot->on_host)
         KELP_TRY(grow_host(r, size, &slot->own_data, &slot->own_data_bytes));
     out->data = data != NULL ? data : slot->own_data;
@@ -481,11 +492,12 @@ kelp_status *trt_context_run(void *context, kelp_tensor *out_outputs) {
     trt_running *r = context;
     const trt_loaded *e = r->engine;
     kelp_status *status = trt_context_start(r, r->stream);
-    if (status == NULL) /* shapes that depend on data are known then */
+    if (status == NULL) /* afterwards, shapes that depend on data are known */
         status = kelp_cuda_stream_wait(e->cuda, r->stream);
     for (size_t i = 0; status == NULL && i < e->output_count; i++)
         status = trt_context_fetch(r, i, r->stream, &out_outputs[i]);
-    kelp_status *waited = kelp_cuda_stream_wait(e->cuda, r->stream); /* what is bound may go */
+    kelp_status *waited =
+        kelp_cuda_stream_wait(e->cuda, r->stream); /* bound memory may be freed after this */
     if (status == NULL)
         return waited;
     kelp_status_free(waited);
@@ -499,7 +511,7 @@ kelp_status *trt_context_run_on(void *context, void *native_stream) {
     for (size_t i = 0; i < e->output_count; i++)
         if (r->outputs[i].user_data == NULL || r->outputs[i].on_host)
             return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                              "output '%s' must be bound to be put on a stream",
+                              "output '%s' is not bound: a stream requires device or host memory",
                               trt_output_name(r, i));
     KELP_TRY(trt_context_start(r, native_stream));
     for (size_t i = 0; i < e->output_count; i++) {
@@ -507,7 +519,7 @@ kelp_status *trt_context_run_on(void *context, void *native_stream) {
         fill_output(r, i, &dims, &output);
         if (output.rank < 0)
             return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                              "output '%s' has a shape that only the run tells: invoke instead",
+                              "the shape of output '%s' depends on data: use kelp_context_invoke",
                               trt_output_name(r, i));
         KELP_TRY(trt_context_fetch(r, i, native_stream, &output));
     }

@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What else a context of TensorRT's can do: time by layer, memory of the caller's, runs that are
- * captured as a CUDA graph and launched again.
+ * More functions of TensorRT contexts: profiling by layer, workspaces of the caller, and recordings
+ * as CUDA graphs.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "tensorrt/context.h"
 
 #include <string.h>
 
 /* ---- time by layer ---- */
-static void tell(void *userp, const char *layer, float milliseconds) {
+static void report_layer(void *userp, const char *layer, float milliseconds) {
     trt_running *r = userp;
-    if (r->told != NULL)
-        r->told(r->told_userp, r->layers_told++, "", layer, NULL,
-                (uint64_t)((double)milliseconds * 1e6 + 0.5));
+    if (r->profile_fn != NULL)
+        r->profile_fn(r->profile_userp, r->profiled_layers++, "", layer, NULL,
+                      (uint64_t)((double)milliseconds * 1e6 + 0.5));
 }
 
 kelp_status *trt_context_times(void *context, kelp_profile_fn fn, void *userp) {
     trt_running *r = context;
     if (r->times.table == NULL) {
         trt_layer_times_init(&r->times);
-        r->times.report = tell;
+        r->times.report = report_layer;
         r->times.userp = r;
     }
-    r->told = fn;
-    r->told_userp = userp;
+    r->profile_fn = fn;
+    r->profile_userp = userp;
     trt_context_set_profiler(r->engine->m, r->context,
                              fn != NULL ? TRT_LAYER_TIMES(&r->times) : NULL);
     r->stamp++;
     return NULL;
 }
 
-/* ---- memory of the caller's ---- */
-/* Whose memory it is, TensorRT is told when a context is made. */
+/* ---- workspaces of the caller ---- */
+/* Creates TensorRT's context again: it needs to know then who owns the workspace. */
 kelp_status *trt_context_memory(void *context, void *data, size_t size_bytes) {
     trt_running *r = context;
     const trt_loaded *e = r->engine;
@@ -52,15 +53,15 @@ kelp_status *trt_context_memory(void *context, void *data, size_t size_bytes) {
     return NULL;
 }
 
-/* ---- captured runs ---- */
-typedef struct captured {
+/* ---- recordings ---- */
+typedef struct recording {
     trt_running *context;
     void *graph;
     uint32_t stamp;
     kelp_tensor *outputs;
-} captured;
+} recording;
 
-static kelp_status *check_capturable(const trt_running *r) {
+static kelp_status *check_recordable(const trt_running *r) {
     for (size_t i = 0; i < r->engine->output_count; i++) {
         trt_dims dims =
             trt_context_get_tensor_shape(r->engine->m, r->context, trt_output_name(r, i));
@@ -70,17 +71,17 @@ static kelp_status *check_capturable(const trt_running *r) {
         if (!known || r->outputs[i].on_host)
             return KELP_ERROR(
                 KELP_FAILED_PRECONDITION,
-                "the run cannot be captured: the shape of output '%s' depends on data",
+                "the run cannot be recorded: the shape of output '%s' depends on data",
                 trt_output_name(r, i));
-        if (r->outputs[i].place != NULL)
+        if (r->outputs[i].allocate != NULL)
             return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                              "a run whose output '%s' is placed anew each time cannot be captured",
+                              "the run cannot be recorded: output '%s' has an allocator",
                               trt_output_name(r, i));
     }
     return NULL;
 }
 
-static kelp_status *record(trt_running *r, captured *c) {
+static kelp_status *record(trt_running *r, recording *c) {
     const kelp_cuda *cuda = r->engine->cuda;
     KELP_TRY(kelp_cuda_capture_begin(cuda, r->stream));
     kelp_status *status = trt_context_start(r, r->stream);
@@ -89,12 +90,12 @@ static kelp_status *record(trt_running *r, captured *c) {
     kelp_status *ended = kelp_cuda_capture_end(cuda, r->stream, &c->graph);
     if (status == NULL)
         return ended;
-    kelp_status_free(ended); /* it follows from the first */
+    kelp_status_free(ended); /* caused by the first failure */
     return status;
 }
 
 void trt_capture_free(void *capture) {
-    captured *c = capture;
+    recording *c = capture;
     const trt_loaded *e = c->context->engine;
     kelp_status_free(kelp_cuda_use(e->cuda, e->device));
     kelp_cuda_graph_destroy(e->cuda, c->graph);
@@ -102,19 +103,19 @@ void trt_capture_free(void *capture) {
     kelp_free(e->allocator, c, sizeof *c);
 }
 
-/* Runs once before: all memory is there then, and nothing is allocated while it is recorded. */
+/* Runs once before the recording, which allocates all memory: a recording must not allocate. */
 kelp_status *trt_context_capture(void *context, void **out, size_t *out_steps) {
     trt_running *r = context;
     const trt_loaded *e = r->engine;
-    captured *c = NULL;
-    KELP_TRY(KELP_NEW(e->allocator, captured, &c));
+    recording *c = NULL;
+    KELP_TRY(KELP_NEW(e->allocator, recording, &c));
     c->context = r;
     kelp_status *status =
         kelp_alloc_zero(e->allocator, e->output_count, sizeof *c->outputs, (void **)&c->outputs);
     if (status == NULL)
         status = trt_context_shapes(r, c->outputs);
     if (status == NULL)
-        status = check_capturable(r);
+        status = check_recordable(r);
     if (status == NULL)
         status = trt_context_run(r, c->outputs);
     if (status == NULL)
@@ -130,13 +131,14 @@ kelp_status *trt_context_capture(void *context, void **out, size_t *out_steps) {
 }
 
 kelp_status *trt_capture_run(void *capture, kelp_tensor *out_outputs) {
-    captured *c = capture;
+    recording *c = capture;
     const trt_running *r = c->context;
     const trt_loaded *e = r->engine;
+    KELP_ASSERT(c->graph != NULL);
     if (c->stamp != r->stamp)
         return KELP_ERROR(
             KELP_FAILED_PRECONDITION,
-            "the context was bound anew since the run was captured: capture it again");
+            "the recording is out of date: bindings of the context changed; record again");
     KELP_TRY(kelp_cuda_use(e->cuda, e->device));
     KELP_TRY(kelp_cuda_graph_launch(e->cuda, c->graph, r->stream));
     KELP_TRY(kelp_cuda_stream_wait(e->cuda, r->stream));

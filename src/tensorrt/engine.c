@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of TensorRT: loaded, looked into, refitted. Without a GPU its library says why it cannot.
- */
+/* Engines of TensorRT: loading, inspection, refitting. Without a GPU, its library reports the
+ * reason. */
 #include "tensorrt/engine.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "tensorrt/provider.h"
 
@@ -13,7 +14,7 @@ static void destroy(void *userp) {
     trt_loaded *loaded = userp;
     if (loaded->cuda != NULL)
         kelp_status_free(kelp_cuda_use(loaded->cuda, loaded->device));
-    trt_destroy(loaded->refitter); /* made from the engine and the log */
+    trt_destroy(loaded->refitter); /* uses the engine and the log */
     trt_destroy(loaded->config);
     trt_destroy(loaded->cache);
     trt_destroy(loaded->engine);
@@ -57,8 +58,8 @@ static kelp_status *workspace_bytes(void *userp, size_t profile, size_t *out) {
     int64_t size =
         trt_engine_get_device_memory_size_for_profile_v2(e->m, e->engine, (int32_t)profile);
     if (size < 0 || trt_log_has_errors(e->log))
-        return trt_log_failure(e->log, KELP_OUT_OF_RANGE, "TensorRT: profile %zu has no known size",
-                               profile);
+        return trt_log_failure(e->log, KELP_OUT_OF_RANGE,
+                               "TensorRT: the workspace size of profile %zu is unknown", profile);
     *out = (size_t)size;
     return NULL;
 }
@@ -73,7 +74,7 @@ static kelp_status *not_refittable(trt_loaded *e, trt_refitter *refitter, const 
         kelp_buf_printf(&list, "%s'%s'", i > 0 ? ", " : "", names[i]);
     const char *text = kelp_buf_cstr(&list);
     kelp_status *status = trt_log_failure(
-        e->log, KELP_NOT_FOUND, "TensorRT: weights '%s' cannot be exchanged; those that can: %s%s",
+        e->log, KELP_NOT_FOUND, "TensorRT: weights '%s' cannot be refitted: expected one of %s%s",
         name, text != NULL ? text : "", count > 64 ? ", …" : "");
     kelp_buf_deinit(&list);
     return status;
@@ -96,10 +97,10 @@ static kelp_status *set_weights(trt_loaded *e, trt_refitter *refitter,
                           kelp_dtype_name(weights->dtype));
     }
     return trt_check(e->log, trt_refitter_set_named_weights(e->m, refitter, name, values),
-                     "taking the weights");
+                     "setting the weights");
 }
 
-/* The refitter is asked for all before it changes any. */
+/* Checks all weights before the engine changes. */
 static kelp_status *refit(void *userp, const kelp_weights *weights, size_t count) {
     trt_loaded *e = userp;
     trt_refitter *refitter = NULL;
@@ -113,7 +114,7 @@ static kelp_status *refit(void *userp, const kelp_weights *weights, size_t count
     return status;
 }
 
-/* ---- what runs have compiled: TensorRT-RTX keeps it in a cache ---- */
+/* ---- runtime cache: kernels that TensorRT-RTX compiled during runs ---- */
 static kelp_status *set_runtime_cache(void *userp, const void *data, size_t size_bytes) {
     trt_loaded *e = userp;
     KELP_TRY(trt_require(e->library, TRT_M_runtime_config_create_runtime_cache));
@@ -124,14 +125,14 @@ static kelp_status *set_runtime_cache(void *userp, const void *data, size_t size
         config != NULL ? trt_runtime_config_create_runtime_cache(e->m, config) : NULL;
     kelp_status *status = NULL;
     if (cache == NULL)
-        status = trt_log_failure(e->log, KELP_INTERNAL, "TensorRT: cannot make a runtime cache");
+        status = trt_log_failure(e->log, KELP_INTERNAL, "TensorRT: cannot create a runtime cache");
     if (status == NULL && size_bytes > 0 &&
         !trt_runtime_cache_deserialize(e->m, cache, data, size_bytes))
         status = trt_log_failure(e->log, KELP_INVALID_ARGUMENT,
-                                 "TensorRT: the runtime cache of %zu bytes is refused", size_bytes);
+                                 "TensorRT: invalid runtime cache of %zu bytes", size_bytes);
     if (status == NULL)
         status = trt_check(e->log, trt_runtime_config_set_runtime_cache(e->m, config, cache),
-                           "taking a runtime cache");
+                           "setting the runtime cache");
     if (status != NULL) {
         trt_destroy(config);
         trt_destroy(cache);
@@ -152,8 +153,8 @@ static kelp_status *write_runtime_cache(void *userp,
     trt_loaded *e = userp;
     if (e->cache == NULL)
         return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                          "the engine keeps no runtime cache: set one, of 0 bytes for a new one, "
-                          "before contexts are made");
+                          "the engine has no runtime cache: set one (0 bytes for an empty one) "
+                          "before contexts are created");
     KELP_TRY(kelp_cuda_use(e->cuda, e->device));
     trt_log_clear(e->log);
     trt_memory *bytes = trt_runtime_cache_serialize(e->m, e->cache);
@@ -164,7 +165,7 @@ static kelp_status *write_runtime_cache(void *userp,
     return NULL;
 }
 
-/* ---- weights that may stay in host memory ---- */
+/* ---- weights that can be streamed from host memory ---- */
 static kelp_status *streamable_weights(void *userp, size_t *out_bytes) {
     trt_loaded *e = userp;
     int64_t size = trt_engine_get_streamable_weights_size(e->m, e->engine);
@@ -180,8 +181,8 @@ static kelp_status *set_weight_budget(void *userp, size_t device_bytes) {
     if (trt_engine_set_weight_streaming_budget_v2(e->m, e->engine, budget))
         return NULL;
     return trt_log_failure(e->log, KELP_FAILED_PRECONDITION,
-                           "TensorRT: a budget of %zu bytes for weights is refused (build with "
-                           "KELP_BUILD_WEIGHT_STREAMING, and set it before contexts are made)",
+                           "TensorRT: cannot set a weight budget of %zu bytes (build with "
+                           "KELP_BUILD_WEIGHT_STREAMING, and set it before contexts are created)",
                            device_bytes);
 }
 
@@ -202,7 +203,8 @@ static kelp_status *read_tensors(trt_loaded *e) {
         inputs += trt_engine_get_tensor_io_mode(e->m, e->engine, name) == TRT_TENSOR_IO_MODE_INPUT;
     }
     outputs = (size_t)count - inputs;
-    e->input_count = inputs; /* also what is freed */
+    KELP_ASSERT(e->inputs == NULL && inputs <= (size_t)count);
+    e->input_count = inputs; /* `destroy` uses it */
     KELP_TRY(kelp_alloc_zero(e->allocator, inputs, sizeof *e->inputs, (void **)&e->inputs));
     e->output_count = outputs;
     KELP_TRY(kelp_alloc_zero(e->allocator, outputs, sizeof *e->outputs, (void **)&e->outputs));
@@ -216,8 +218,8 @@ static kelp_status *read_tensors(trt_loaded *e) {
     return NULL;
 }
 
-/* The driver is opened first, so that the engine is made in the context that runs use; when there
- * is none, TensorRT is asked all the same, since it says what it misses. */
+/* Opens the driver first, so that the engine is created in the CUDA context of the runs. Without a
+ * driver, calls TensorRT anyway for its error message. */
 static kelp_status *open_engine(trt_loaded *e, kelp_runtime *runtime, const void *data,
                                 size_t size_bytes) {
     KELP_TRY(trt_runtime_log(runtime, &e->log));
@@ -267,13 +269,14 @@ static const kelp_engine_vtbl vtbl = {
     .set_weight_budget = set_weight_budget,
 };
 
-/* Bounds of inputs that give shapes by their values are left to TensorRT. */
+/* Reads the bounds of an input. TensorRT checks the bounds of inputs whose values define shapes. */
 static void read_bounds(const trt_loaded *e, size_t profile, size_t input, kelp_shape out[3]) {
     static const trt_opt_profile_selector selectors[] = {
         [KELP_PROFILE_MIN] = TRT_OPT_PROFILE_SELECTOR_MIN,
         [KELP_PROFILE_OPT] = TRT_OPT_PROFILE_SELECTOR_OPT,
         [KELP_PROFILE_MAX] = TRT_OPT_PROFILE_SELECTOR_MAX,
     };
+    KELP_ASSERT(input < e->input_count);
     for (int which = 0; which < 3; which++) {
         trt_dims dims = trt_engine_get_profile_shape(e->m, e->engine, e->inputs[input].name,
                                                      (int32_t)profile, selectors[which]);
@@ -283,7 +286,8 @@ static void read_bounds(const trt_loaded *e, size_t profile, size_t input, kelp_
     }
 }
 
-/* The names are the refitter's, which the engine keeps until it was wrapped. */
+/* Information for kelp_engine_wrap. The refitter owns the names and exists until the engine is
+ * wrapped. */
 typedef struct loaded_parts {
     kelp_shape (*bounds)[3];
     size_t bounds_count;
@@ -339,7 +343,7 @@ static kelp_status *load(kelp_runtime *runtime, const void *data, size_t size_by
     if (status != NULL) {
         free_parts(runtime->allocator, &found);
         destroy(e);
-        return KELP_ANNOTATE(status, "plan '%s' cannot be loaded", label != NULL ? label : "");
+        return KELP_ANNOTATE(status, "cannot load plan '%s'", label != NULL ? label : "");
     }
     kelp_engine_parts parts = {.struct_size = sizeof parts,
                                .provider = "tensorrt",
@@ -355,7 +359,7 @@ static kelp_status *load(kelp_runtime *runtime, const void *data, size_t size_by
                                .refittable_count = found.name_count};
     status = kelp_engine_wrap(runtime, &parts, out);
     free_parts(runtime->allocator, &found);
-    if (status == NULL) { /* else it went with the engine */
+    if (status == NULL) { /* otherwise it was destroyed with the engine */
         trt_destroy(e->refitter);
         e->refitter = NULL;
     }
@@ -368,6 +372,6 @@ kelp_status *trt_engine_load(void *self, kelp_runtime *runtime, const void *data
     (void)self;
     kelp_status *status = load(runtime, data, size_bytes, label, out);
     if (release != NULL)
-        release(userp); /* the engine has copied what it keeps */
+        release(userp); /* TensorRT has copied the plan */
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine of TensorRT's that was loaded; its contexts are in context.c. */
+/* A loaded TensorRT engine. context.c has its contexts. */
 #ifndef KELP_TENSORRT_ENGINE_H_
 #define KELP_TENSORRT_ENGINE_H_
 
@@ -10,25 +10,26 @@
 
 #include <pthread.h>
 
-/* Read only but for refitting, while which no context runs, and for what `lock` holds. */
+/* A loaded engine. Immutable except for refitting, during which no context may run, and for the
+ * fields that `lock` guards. */
 typedef struct trt_loaded {
     kelp_allocator allocator;
     const trt_library *library;
     const trt_methods *m;
     trt_log *log;
     kelp_cuda *cuda;
-    int device; /* all of it is on this one */
+    int device; /* of the engine and its contexts */
     trt_runtime *runtime;
     trt_engine *engine;
-    pthread_mutex_t lock;       /* of config and cache, and of the making of contexts */
-    trt_runtime_config *config; /* of contexts, with the cache; NULL until a cache was given */
+    pthread_mutex_t lock;       /* guards config, cache and the creation of contexts */
+    trt_runtime_config *config; /* for contexts with a cache; NULL without a cache */
     trt_runtime_cache *cache;
-    trt_refitter *refitter; /* only while loading: names are its own until they were copied */
-    kelp_io_info *inputs, *outputs; /* names are the engine's */
+    trt_refitter *refitter;         /* used only during loading */
+    kelp_io_info *inputs, *outputs; /* the engine owns the names */
     size_t input_count, output_count;
 } trt_loaded;
 
-/* ---- calls of a kelp_engine_vtbl ---- */
+/* ---- functions of the kelp_engine_vtbl ---- */
 kelp_status *trt_context_new(void *engine, void **out) KELP_MUST_USE;
 void trt_context_free(void *context);
 kelp_status *trt_context_profile(void *context, size_t profile) KELP_MUST_USE;

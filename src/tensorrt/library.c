@@ -3,6 +3,7 @@
 #include "tensorrt/library.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/checked.h"
 #include "base/fs.h"
@@ -12,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATH_MOST 4096
+#define PATH_CAPACITY 4096
 
-/* What each flavour's files are called, and the folder of its pip wheel. */
-static const struct flavour {
+/* The file names of each flavor, and the directory in its pip wheel. */
+static const struct flavor {
     trt_wanted wanted;
     const char *library, *parser, *wheel;
-} flavours[] = {
+} flavors[] = {
     {TRT_WANT_RTX, "libtensorrt_rtx.so.1", "libtensorrt_onnxparser_rtx.so.1", "tensorrt_rtx_libs"},
     {TRT_WANT_ENTERPRISE, "libnvinfer.so.11", "libnvonnxparser.so.11", "tensorrt_libs"},
 };
@@ -26,17 +27,17 @@ static const struct flavour {
 typedef struct search {
     kelp_allocator allocator;
     trt_library_options options;
-    const char *table; /* that the caller or the environment asks for; NULL */
+    const char *table; /* requested by the caller or the environment, or NULL */
     trt_library *library;
     kelp_buf tried;
-    bool found;   /* `library` is ready */
-    bool refused; /* one was there, of a version without tables */
+    bool found;       /* `library` is ready */
+    bool unsupported; /* a library was found, but its version has no tables */
 } search;
 
-static const char *from_environment(const char *given, const char *name) {
-    if (given == NULL)
-        given = getenv(name);
-    return given != NULL && *given != '\0' ? given : NULL;
+static const char *from_environment(const char *value, const char *name) {
+    if (value == NULL)
+        value = getenv(name);
+    return value != NULL && *value != '\0' ? value : NULL;
 }
 
 static void note(search *s, const char *path, const char *reason) {
@@ -62,7 +63,7 @@ static void known_names(char *buffer, size_t capacity) {
                                    trt_methods_at(i)->name);
 }
 
-/* Tables for the version that the library reports, or those that were asked for. */
+/* Selects the requested tables, or those of the library's version. */
 static kelp_status *choose_tables(const search *s, trt_library *l) {
     char known[128];
     l->methods = trt_methods_for(l->version);
@@ -72,16 +73,17 @@ static kelp_status *choose_tables(const search *s, trt_library *l) {
     if (s->table == NULL)
         return KELP_ERROR(
             KELP_UNIMPLEMENTED,
-            "it is %s %d.%d.%d, and Kelp knows how to call %s only; KELP_TENSORRT_TABLE=NAME has "
-            "it called like one of those, at your own risk: methods may have moved",
-            trt_flavour_name(l->flavour), l->major, l->minor, l->patch, known);
+            "unsupported version: %s %d.%d.%d, expected %s; KELP_TENSORRT_TABLE=NAME uses the "
+            "tables of one of these versions at your own risk: methods may have moved",
+            trt_flavor_name(l->flavor), l->major, l->minor, l->patch, known);
     l->methods = trt_methods_named(s->table);
     if (l->methods == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "there are no tables '%s', only %s", s->table,
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown tables '%s': expected %s", s->table,
                           known);
-    if (l->methods->flavour != l->flavour)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it is %s %d.%d.%d, which tables '%s' do not fit",
-                          trt_flavour_name(l->flavour), l->major, l->minor, l->patch, s->table);
+    if (l->methods->flavor != l->flavor)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "it is %s %d.%d.%d: tables '%s' are for another library",
+                          trt_flavor_name(l->flavor), l->major, l->minor, l->patch, s->table);
     return NULL;
 }
 
@@ -92,36 +94,36 @@ static kelp_status *read_library(search *s, trt_library *l, const char *path) {
     symbol(&l->dl, "createInferBuilder_INTERNAL", &l->create_builder);
     symbol(&l->dl, "createInferRuntime_INTERNAL", &l->create_runtime);
     symbol(&l->dl, "createInferRefitter_INTERNAL", &l->create_refitter);
-    /* A library for running only has no builder. */
+    /* A runtime-only library has no builder. */
     if (version == NULL || l->create_runtime == NULL || l->create_refitter == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "it is a library, but not TensorRT's: it has no %s",
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it is not TensorRT's library: it lacks %s",
                           version == NULL ? "getInferLibVersion" : "createInferRuntime_INTERNAL");
     l->version = version();
     l->build = build != NULL ? build() : 0;
-    trt_split_version(l->version, &l->flavour, &l->major, &l->minor, &l->patch);
+    trt_split_version(l->version, &l->flavor, &l->major, &l->minor, &l->patch);
     Dl_info info;
     void *address = kelp_dl_symbol(&l->dl, "getInferLibVersion");
     if (dladdr(address, &info) != 0 && info.dli_fname != NULL && info.dli_fname[0] != '\0')
         path = info.dli_fname;
+    KELP_ASSERT(l->path == NULL); /* clear_library freed that of the previous file */
     KELP_TRY(kelp_strdup(s->allocator, path, &l->path));
     return choose_tables(s, l);
 }
 
-/* The parser lies beside the library, or where the loader finds it. */
+/* Opens the parser: next to the library, or where the dynamic loader finds it. */
 static kelp_status *open_parser(search *s, trt_library *l) {
-    char path[PATH_MOST];
-    const struct flavour *flavour = &flavours[l->flavour == TRT_FLAVOUR_RTX ? 0 : 1];
+    char path[PATH_CAPACITY];
+    const struct flavor *flavor = &flavors[l->flavor == TRT_FLAVOR_RTX ? 0 : 1];
     const char *slash = strrchr(l->path, '/');
-    int folder = slash != NULL ? (int)(slash - l->path) + 1 : 0;
-    snprintf(path, sizeof path, "%.*s%s", folder, l->path, flavour->parser);
+    int directory = slash != NULL ? (int)(slash - l->path) + 1 : 0;
+    snprintf(path, sizeof path, "%.*s%s", directory, l->path, flavor->parser);
     kelp_status *status = kelp_dl_open(path, &l->parser_dl);
     if (status != NULL && slash != NULL) {
-        kelp_status *again = kelp_dl_open(flavour->parser, &l->parser_dl);
+        kelp_status *again = kelp_dl_open(flavor->parser, &l->parser_dl);
         if (again == NULL) {
             kelp_status_free(status);
             status = NULL;
-            snprintf(path, sizeof path, "%s", flavour->parser);
+            snprintf(path, sizeof path, "%s", flavor->parser);
         }
         kelp_status_free(again);
     }
@@ -136,13 +138,13 @@ static kelp_status *open_parser(search *s, trt_library *l) {
     symbol(&l->parser_dl, "createNvOnnxParser_INTERNAL", &l->create_parser);
     symbol(&l->parser_dl, "createNvOnnxParserRefitter_INTERNAL", &l->create_parser_refitter);
     if (version == NULL || l->create_parser == NULL)
-        return kelp_strdup(s->allocator, "the parser's library has no createNvOnnxParser_INTERNAL",
+        return kelp_strdup(s->allocator, "the parser's library lacks createNvOnnxParser_INTERNAL",
                            &l->parser_reason);
     l->parser_version = version();
     return kelp_strdup(s->allocator, path, &l->parser_path);
 }
 
-static void forget_library(trt_library *l) {
+static void clear_library(trt_library *l) {
     kelp_free_string(l->allocator, l->path);
     kelp_free_string(l->allocator, l->parser_path);
     kelp_free_string(l->allocator, l->parser_reason);
@@ -150,7 +152,7 @@ static void forget_library(trt_library *l) {
     *l = (trt_library){.allocator = l->allocator};
 }
 
-/* Tries one file; fails only for want of memory. */
+/* Tries one file. Fails only if there is not enough memory. */
 static kelp_status *try_file(search *s, const char *path) {
     trt_library *l = s->library;
     if (strchr(path, '/') != NULL && kelp_fs_kind_of(path) != KELP_FS_FILE) {
@@ -167,58 +169,58 @@ static kelp_status *try_file(search *s, const char *path) {
         s->found = true;
         return open_parser(s, l);
     }
-    /* Of a foreign library that was loaded nothing is known: it stays. */
-    s->refused = s->refused || kelp_status_code(status) == KELP_UNIMPLEMENTED;
+    /* An unknown library stays loaded: it may not support unloading. */
+    s->unsupported = s->unsupported || kelp_status_code(status) == KELP_UNIMPLEMENTED;
     if (status == kelp_status_oom())
         return status;
     note_status(s, path, status);
-    forget_library(l);
+    clear_library(l);
     return NULL;
 }
 
-/* ---- places ---- */
-static bool is_wanted(const search *s, const struct flavour *flavour) {
-    return s->options.wanted == TRT_WANT_ANY || s->options.wanted == flavour->wanted;
+/* ---- search ---- */
+static bool is_wanted(const search *s, const struct flavor *flavor) {
+    return s->options.wanted == TRT_WANT_ANY || s->options.wanted == flavor->wanted;
 }
 
-static kelp_status *try_folder(search *s, const char *folder, size_t length) {
-    for (size_t i = 0; i < KELP_COUNT(flavours) && !s->found; i++) {
-        const char *places[] = {"", "lib/", flavours[i].wheel};
-        if (!is_wanted(s, &flavours[i]))
+static kelp_status *try_directory(search *s, const char *directory, size_t length) {
+    for (size_t i = 0; i < KELP_COUNT(flavors) && !s->found; i++) {
+        const char *suffixes[] = {"", "lib/", flavors[i].wheel};
+        if (!is_wanted(s, &flavors[i]))
             continue;
         bool any = false;
-        char path[PATH_MOST];
-        for (size_t j = 0; j < KELP_COUNT(places) && !s->found; j++) {
-            snprintf(path, sizeof path, "%.*s/%s%s%s", (int)length, folder, places[j],
-                     j == 2 ? "/" : "", flavours[i].library);
+        char path[PATH_CAPACITY];
+        for (size_t j = 0; j < KELP_COUNT(suffixes) && !s->found; j++) {
+            snprintf(path, sizeof path, "%.*s/%s%s%s", (int)length, directory, suffixes[j],
+                     j == 2 ? "/" : "", flavors[i].library);
             if (kelp_fs_kind_of(path) != KELP_FS_FILE)
                 continue;
             any = true;
             KELP_TRY(try_file(s, path));
         }
         if (!any) {
-            snprintf(path, sizeof path, "%.*s/{,lib/,%s/}%s", (int)length, folder,
-                     flavours[i].wheel, flavours[i].library);
+            snprintf(path, sizeof path, "%.*s/{,lib/,%s/}%s", (int)length, directory,
+                     flavors[i].wheel, flavors[i].library);
             note(s, path, "no such file");
         }
     }
     return NULL;
 }
 
-static kelp_status *try_folders(search *s, const char *list) {
+static kelp_status *try_directories(search *s, const char *list) {
     while (list != NULL && *list != '\0' && !s->found) {
         size_t length = strcspn(list, ":");
         if (length > 0)
-            KELP_TRY(try_folder(s, list, length));
+            KELP_TRY(try_directory(s, list, length));
         list += length + (list[length] == ':');
     }
     return NULL;
 }
 
-/* lib/python3.X/site-packages of an activated virtual environment. */
+/* Tries lib/python3.X/site-packages of an activated virtual environment. */
 static kelp_status *try_virtual_env(search *s) {
     const char *root = from_environment(NULL, "VIRTUAL_ENV");
-    char path[PATH_MOST];
+    char path[PATH_CAPACITY];
     kelp_fs_names names;
     if (root == NULL)
         return NULL;
@@ -233,7 +235,7 @@ static kelp_status *try_virtual_env(search *s) {
             continue;
         int length = snprintf(path, sizeof path, "%s/lib/%s/site-packages", root, names.items[i]);
         if (length < (int)sizeof path)
-            status = try_folder(s, path, (size_t)length);
+            status = try_directory(s, path, (size_t)length);
     }
     kelp_fs_names_deinit(&names);
     return status;
@@ -243,15 +245,15 @@ static kelp_status *try_all(search *s) {
     const char *path = from_environment(s->options.path, "KELP_TENSORRT_LIBRARY");
     if (path != NULL) {
         if (kelp_fs_kind_of(path) == KELP_FS_DIRECTORY)
-            return try_folder(s, path, strlen(path));
+            return try_directory(s, path, strlen(path));
         return try_file(s, path);
     }
-    KELP_TRY(try_folders(s, from_environment(s->options.search_path, "KELP_TENSORRT_PATH")));
+    KELP_TRY(try_directories(s, from_environment(s->options.search_path, "KELP_TENSORRT_PATH")));
     if (!s->found)
         KELP_TRY(try_virtual_env(s));
-    for (size_t i = 0; i < KELP_COUNT(flavours) && !s->found; i++)
-        if (is_wanted(s, &flavours[i]))
-            KELP_TRY(try_file(s, flavours[i].library));
+    for (size_t i = 0; i < KELP_COUNT(flavors) && !s->found; i++)
+        if (is_wanted(s, &flavors[i]))
+            KELP_TRY(try_file(s, flavors[i].library));
     return NULL;
 }
 
@@ -259,8 +261,8 @@ static kelp_status *not_found(search *s) {
     const char *tried = kelp_buf_cstr(&s->tried);
     if (tried == NULL)
         return kelp_status_oom();
-    return KELP_ERROR(s->refused ? KELP_UNIMPLEMENTED : KELP_NOT_FOUND,
-                      "no TensorRT library that Kelp can use was found; install one (pip install "
+    return KELP_ERROR(s->unsupported ? KELP_UNIMPLEMENTED : KELP_NOT_FOUND,
+                      "cannot find a supported TensorRT library: install one (pip install "
                       "tensorrt-rtx-cu12-libs), or set KELP_TENSORRT_LIBRARY to its file. "
                       "Tried:\n%s",
                       tried);
@@ -296,11 +298,11 @@ kelp_status *trt_library_open(kelp_allocator allocator, const trt_library_option
 void trt_library_destroy(trt_library *library) {
     if (library == NULL)
         return;
-    forget_library(library);
+    clear_library(library);
     kelp_free(library->allocator, library, sizeof *library);
 }
 
 size_t trt_library_describe(const trt_library *l, char *buffer, size_t capacity) {
-    return (size_t)snprintf(buffer, capacity, "%s %d.%d.%d.%d (%s)", trt_flavour_name(l->flavour),
+    return (size_t)snprintf(buffer, capacity, "%s %d.%d.%d.%d (%s)", trt_flavor_name(l->flavor),
                             l->major, l->minor, l->patch, l->build, l->path);
 }

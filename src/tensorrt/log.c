@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorRT's messages: tables of methods made by hand, in front of one list under a lock. */
+/* TensorRT's messages: handwritten method tables that append to one list, guarded by a lock. */
 #include "tensorrt/log.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/checked.h"
 #include "tensorrt/callbacks.h"
@@ -13,28 +14,28 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A build that fails says a few things; one that says more than this says nothing new. */
-#define MOST_MESSAGES 512
+/* Limits the memory for messages. A failed build has a few messages. */
+#define MAX_MESSAGES 512
 
 typedef struct message {
     trt_severity severity;
-    trt_error_code code; /* 0 when it came through the logger */
+    trt_error_code code; /* 0: a message of the logger */
     char *text;
 } message;
 
 struct trt_log {
-    const void *const *logger; /* what the library sees as an ILogger starts here */
+    const void *const *logger; /* the address of this field is the ILogger */
     const void *const *recorder;
     kelp_allocator allocator;
-    trt_severity most;
+    trt_severity max_severity;
     trt_log_fn fn;
     void *userp;
-    atomic_int references; /* the library counts its recorders; the log lives on its own */
+    atomic_int references; /* counted for the library; does not affect the lifetime */
     pthread_mutex_t lock;
     message *messages;
     size_t count, capacity;
-    size_t hidden; /* messages before this one were cleared in the library's view */
-    size_t lost;   /* not kept: too many, or no memory */
+    size_t hidden; /* the library has cleared the messages before this one */
+    size_t lost;   /* messages that were not stored: too many, or out of memory */
 };
 
 static trt_log *of_recorder(void *self) {
@@ -42,24 +43,25 @@ static trt_log *of_recorder(void *self) {
 }
 
 /* ---- the list ---- */
-static void keep(trt_log *log, trt_severity severity, trt_error_code code, const char *text) {
+static void store(trt_log *log, trt_severity severity, trt_error_code code, const char *text) {
     char *copy = NULL;
     kelp_status *status = NULL;
+    KELP_ASSERT(text != NULL);
     pthread_mutex_lock(&log->lock);
-    if (log->count < MOST_MESSAGES)
+    if (log->count < MAX_MESSAGES)
         status = kelp_grow(log->allocator, (void **)&log->messages, &log->capacity, log->count + 1,
                            sizeof *log->messages);
-    if (status == NULL && log->count < MOST_MESSAGES)
+    if (status == NULL && log->count < MAX_MESSAGES)
         status = kelp_strdup(log->allocator, text, &copy);
     if (copy != NULL)
         log->messages[log->count++] = (message){severity, code, copy};
     else
         log->lost++;
     pthread_mutex_unlock(&log->lock);
-    kelp_status_free(status); /* told as "and N more" */
+    kelp_status_free(status); /* reported as "and N more" */
 }
 
-static void forget(trt_log *log) {
+static void clear(trt_log *log) {
     for (size_t i = 0; i < log->count; i++)
         kelp_free_string(log->allocator, log->messages[i].text);
     log->count = 0;
@@ -67,8 +69,9 @@ static void forget(trt_log *log) {
     log->lost = 0;
 }
 
-/* The library often says the same to its logger, with a place in front, and to its recorder. */
-static bool said_elsewhere(const trt_log *log, size_t index) {
+/* Returns true if another message contains this one: the library often sends the same text to its
+ * logger, with a location in front, and to its recorder. */
+static bool is_duplicate(const trt_log *log, size_t index) {
     const char *text = log->messages[index].text;
     for (size_t i = 0; i < log->count; i++) {
         const char *other = log->messages[i].text;
@@ -78,25 +81,27 @@ static bool said_elsewhere(const trt_log *log, size_t index) {
     return false;
 }
 
-/* Once a call into CUDA has failed, the library repeats that after each error of any kind. */
-static bool is_echo(const char *text) {
+/* Returns true for a repeated message: after a failed CUDA call, the library repeats it after each
+ * error. */
+static bool is_repeated(const char *text) {
     return strstr(text, "catchCudaError") != NULL;
 }
 
-static bool is_told(const trt_log *log, size_t index, trt_severity most) {
-    if (log->messages[index].severity > most || said_elsewhere(log, index))
+static bool is_reported(const trt_log *log, size_t index, trt_severity max_severity) {
+    if (log->messages[index].severity > max_severity || is_duplicate(log, index))
         return false;
-    if (!is_echo(log->messages[index].text))
+    if (!is_repeated(log->messages[index].text))
         return true;
     for (size_t i = 0; i < log->count; i++)
-        if (log->messages[i].severity <= TRT_SEVERITY_ERROR && !is_echo(log->messages[i].text))
+        if (log->messages[i].severity <= TRT_SEVERITY_ERROR && !is_repeated(log->messages[i].text))
             return false;
     return true;
 }
 
-static void join(const trt_log *log, trt_severity most, const char *separator, kelp_buf *out) {
+static void join(const trt_log *log, trt_severity max_severity, const char *separator,
+                 kelp_buf *out) {
     for (size_t i = 0; i < log->count; i++) {
-        if (!is_told(log, i, most))
+        if (!is_reported(log, i, max_severity))
             continue;
         if (out->length > 0)
             kelp_buf_append_cstr(out, separator);
@@ -112,8 +117,8 @@ static void logger_log(void *self, trt_severity severity, const char *text) {
     if (text == NULL)
         return;
     if (severity <= TRT_SEVERITY_WARNING)
-        keep(log, severity, 0, text);
-    if (log->fn != NULL && severity <= log->most)
+        store(log, severity, 0, text);
+    if (log->fn != NULL && severity <= log->max_severity)
         log->fn(log->userp, severity, text);
 }
 
@@ -127,6 +132,8 @@ static const void *const logger_table[2 + TRT_SLOTS_LOGGER] = {
 
 /* ---- as an IErrorRecorder ---- */
 static const message *nth_error(trt_log *log, int32_t index) {
+    KELP_ASSERT_HELD(&log->lock);
+    KELP_ASSERT(log->hidden <= log->count);
     for (size_t i = log->hidden; i < log->count; i++)
         if (log->messages[i].code != 0 && index-- == 0)
             return &log->messages[i];
@@ -156,7 +163,7 @@ static const char *recorder_text(const void *self, int32_t index) {
     trt_log *log = of_recorder((void *)(uintptr_t)self);
     pthread_mutex_lock(&log->lock);
     const message *found = nth_error(log, index);
-    const char *text = found != NULL ? found->text : ""; /* lives until the next clear */
+    const char *text = found != NULL ? found->text : ""; /* valid until the next clear */
     pthread_mutex_unlock(&log->lock);
     return text;
 }
@@ -169,7 +176,7 @@ static bool recorder_overflowed(const void *self) {
     return overflowed;
 }
 
-/* What the library clears is its own view; the messages wait for their status. */
+/* Hides the messages from the library. They are kept for the status of the operation. */
 static void recorder_clear(void *self) {
     trt_log *log = of_recorder(self);
     pthread_mutex_lock(&log->lock);
@@ -181,7 +188,7 @@ static bool recorder_report(void *self, trt_error_code code, const char *text) {
     trt_log *log = of_recorder(self);
     if (text == NULL)
         text = "";
-    keep(log, TRT_SEVERITY_ERROR, code, text);
+    store(log, TRT_SEVERITY_ERROR, code, text);
     if (log->fn != NULL)
         log->fn(log->userp, TRT_SEVERITY_ERROR, text);
     return true;
@@ -211,16 +218,16 @@ static const void *const recorder_table[2 + TRT_SLOTS_ERROR_RECORDER] = {
     [2 + TRT_SLOT_ERROR_RECORDER_INC_REF_COUNT] = TRT_ADDRESS(recorder_retain),
     [2 + TRT_SLOT_ERROR_RECORDER_DEC_REF_COUNT] = TRT_ADDRESS(recorder_release)};
 
-/* ---- for the callers ---- */
-kelp_status *trt_log_create(kelp_allocator allocator, trt_severity most, trt_log_fn fn, void *userp,
-                            trt_log **out) {
+/* ---- interface ---- */
+kelp_status *trt_log_create(kelp_allocator allocator, trt_severity max_severity, trt_log_fn fn,
+                            void *userp, trt_log **out) {
     trt_log *log = NULL;
     *out = NULL;
     KELP_TRY(KELP_NEW(allocator, trt_log, &log));
     log->logger = logger_table + 2;
     log->recorder = recorder_table + 2;
     log->allocator = allocator;
-    log->most = most;
+    log->max_severity = max_severity;
     log->fn = fn;
     log->userp = userp;
     atomic_init(&log->references, 0);
@@ -235,7 +242,7 @@ kelp_status *trt_log_create(kelp_allocator allocator, trt_severity most, trt_log
 void trt_log_destroy(trt_log *log) {
     if (log == NULL)
         return;
-    forget(log);
+    clear(log);
     kelp_free(log->allocator, log->messages, log->capacity * sizeof *log->messages);
     pthread_mutex_destroy(&log->lock);
     kelp_free(log->allocator, log, sizeof *log);
@@ -251,7 +258,7 @@ trt_error_recorder *trt_log_recorder(trt_log *log) {
 
 void trt_log_clear(trt_log *log) {
     pthread_mutex_lock(&log->lock);
-    forget(log);
+    clear(log);
     pthread_mutex_unlock(&log->lock);
 }
 
@@ -268,9 +275,9 @@ static kelp_code code_of(const trt_log *log, kelp_code otherwise) {
     for (size_t i = 0; i < log->count; i++) {
         const char *text = log->messages[i].text;
         trt_error_code code = log->messages[i].code;
-        if (log->messages[i].severity > TRT_SEVERITY_ERROR || is_echo(text))
+        if (log->messages[i].severity > TRT_SEVERITY_ERROR || is_repeated(text))
             continue;
-        /* No driver, no device, none that answers: "Cuda Runtime (… (cudaError 35: …)". */
+        /* No driver, or no working device: "Cuda Runtime (… (cudaError 35: …)". */
         if (strstr(text, "cudaError ") != NULL || strstr(text, ": Cuda Runtime (") != NULL)
             return KELP_UNAVAILABLE;
         if (code > 0 && code < (trt_error_code)KELP_COUNT(codes) && codes[code] != KELP_OK)
@@ -304,11 +311,11 @@ kelp_status *trt_log_failure(trt_log *log, kelp_code code, const char *format, .
     pthread_mutex_lock(&log->lock);
     code = code_of(log, code);
     join(log, has_errors(log) ? TRT_SEVERITY_ERROR : TRT_SEVERITY_WARNING, "; ", &text);
-    forget(log);
+    clear(log);
     pthread_mutex_unlock(&log->lock);
-    const char *said = kelp_buf_cstr(&text);
-    kelp_status *status = said != NULL && *said != '\0'
-                              ? KELP_ANNOTATE(KELP_ERROR(code, "%s", said), "%s", what)
+    const char *reasons = kelp_buf_cstr(&text);
+    kelp_status *status = reasons != NULL && *reasons != '\0'
+                              ? KELP_ANNOTATE(KELP_ERROR(code, "%s", reasons), "%s", what)
                               : KELP_ERROR(code, "%s (the library gave no reason)", what);
     kelp_buf_deinit(&text);
     return status;
@@ -320,8 +327,9 @@ kelp_status *trt_log_warnings(trt_log *log, char **out) {
     pthread_mutex_lock(&log->lock);
     join(log, TRT_SEVERITY_WARNING, "\n", &text);
     pthread_mutex_unlock(&log->lock);
-    const char *said = kelp_buf_cstr(&text);
-    kelp_status *status = said != NULL ? kelp_strdup(log->allocator, said, out) : kelp_status_oom();
+    const char *reasons = kelp_buf_cstr(&text);
+    kelp_status *status =
+        reasons != NULL ? kelp_strdup(log->allocator, reasons, out) : kelp_status_oom();
     kelp_buf_deinit(&text);
     return status;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A network of Kelp's as one of TensorRT's: inputs, weights, loops and conditionals, outputs. */
+/* Converts a Kelp network to TensorRT: inputs, weights, loops and conditionals, outputs. */
 #include "tensorrt/lower.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 
 #include <stdarg.h>
@@ -28,7 +29,7 @@ kelp_status *trt_lower_check(trt_lowering *l, const kelp_layer *layer, bool done
                                       layer->name, kelp_layer_type_name(layer->type), what));
 }
 
-kelp_status *trt_lower_refuse(const kelp_layer *layer, const char *format, ...) {
+kelp_status *trt_lower_unsupported(const kelp_layer *layer, const char *format, ...) {
     char text[400];
     va_list args;
     va_start(args, format);
@@ -39,7 +40,7 @@ kelp_status *trt_lower_refuse(const kelp_layer *layer, const char *format, ...) 
                                  text));
 }
 
-/* ---- what layers are made of ---- */
+/* ---- parts of layers ---- */
 trt_tensor *trt_lower_input(const trt_lowering *l, const kelp_layer *layer, uint32_t index) {
     return index < layer->input_count && layer->inputs[index] != NULL
                ? l->tensors[layer->inputs[index]->id]
@@ -47,17 +48,19 @@ trt_tensor *trt_lower_input(const trt_lowering *l, const kelp_layer *layer, uint
 }
 
 kelp_dtype trt_lower_input_type(const kelp_layer *layer, uint32_t index) {
+    KELP_ASSERT(index < layer->input_count && layer->inputs[index] != NULL);
     return layer->inputs[index]->draft->dtype;
 }
 
 int32_t trt_lower_input_rank(const kelp_layer *layer, uint32_t index) {
+    KELP_ASSERT(index < layer->input_count && layer->inputs[index] != NULL);
     return layer->inputs[index]->draft->rank;
 }
 
 kelp_status *trt_lower_dims(const kelp_layer *layer, const kelp_shape *shape, trt_dims *out) {
     if (shape->rank < 0 || shape->rank > TRT_MAX_DIMS)
-        return trt_lower_refuse(layer, "at most %d dimensions, found %d", TRT_MAX_DIMS,
-                                shape->rank);
+        return trt_lower_unsupported(layer, "at most %d dimensions are supported, found %d",
+                                     TRT_MAX_DIMS, shape->rank);
     return trt_dims_from((size_t)shape->rank, shape->d, out);
 }
 
@@ -80,6 +83,7 @@ kelp_status *trt_lower_weights(trt_lowering *l, const kelp_layer *layer,
                            : kelp_arena_printf(&l->arena, "%s.%s", layer->name, role);
     if (name == NULL)
         return kelp_status_oom();
+    KELP_ASSERT(l->unnamed_count <= KELP_COUNT(l->unnamed));
     if (l->unnamed_count < KELP_COUNT(l->unnamed)) {
         l->unnamed[l->unnamed_count].weights = *out;
         l->unnamed[l->unnamed_count++].name = name;
@@ -87,7 +91,8 @@ kelp_status *trt_lower_weights(trt_lowering *l, const kelp_layer *layer,
     return NULL;
 }
 
-/* TensorRT names only what a layer uses. Weights that two layers share keep their first name. */
+/* Names the weights of a new layer: TensorRT only names weights that a layer uses. Shared weights
+ * keep the first name. */
 static void name_weights(trt_lowering *l) {
     for (size_t i = 0; i < l->unnamed_count; i++)
         (void)trt_network_set_weights_name(l->m, l->to, l->unnamed[i].weights, l->unnamed[i].name);
@@ -123,7 +128,7 @@ kelp_status *trt_lower_constant(trt_lowering *l, const kelp_layer *layer,
         l, layer, trt_as_layer(trt_network_add_cast(l->m, l->to, *out, wanted)), "cast", out);
 }
 
-static void take_outputs(trt_lowering *l, const kelp_layer *layer, trt_layer *added) {
+static void store_outputs(trt_lowering *l, const kelp_layer *layer, trt_layer *added) {
     for (uint32_t i = 0; i < layer->output_count; i++) {
         trt_tensor *output = trt_layer_get_output(l->m, added, (int32_t)i);
         if (output != NULL)
@@ -138,7 +143,7 @@ kelp_status *trt_lower_done(trt_lowering *l, const kelp_layer *layer, trt_layer 
     KELP_TRY(in_network(trt_check_layer(l->library, l->log, added, text)));
     name_weights(l);
     trt_layer_set_name(l->m, added, layer->name);
-    take_outputs(l, layer, added);
+    store_outputs(l, layer, added);
     return NULL;
 }
 
@@ -170,8 +175,8 @@ static trt_tensor *find_parsed(const trt_lowering *l, const char *name, bool is_
     return NULL;
 }
 
-/* What the parser made of the model's inputs and outputs. */
-static kelp_status *take_parsed(trt_lowering *l, const kelp_layer *layer) {
+/* Finds the model's inputs and outputs in the parsed network. */
+static kelp_status *find_parsed_tensors(trt_lowering *l, const kelp_layer *layer) {
     const kelp_block *main = kelp_graph_main(l->from->parsed);
     size_t inputs = kelp_block_input_count(main);
     for (uint32_t i = 0; i < layer->output_count; i++) {
@@ -181,8 +186,8 @@ static kelp_status *take_parsed(trt_lowering *l, const kelp_layer *layer) {
                                                     : kelp_block_output(main, i - inputs));
         trt_tensor *found = find_parsed(l, name, is_input);
         if (found == NULL)
-            return trt_lower_refuse(layer, "the parser has made no %s '%s'",
-                                    is_input ? "input" : "output", name);
+            return trt_lower_unsupported(layer, "the parsed network has no %s '%s'",
+                                         is_input ? "input" : "output", name);
         l->tensors[tensor->id] = found;
     }
     for (uint32_t i = 0; i < layer->output_count; i++) {
@@ -199,28 +204,30 @@ static kelp_status *take_parsed(trt_lowering *l, const kelp_layer *layer) {
 /* ---- loops and conditionals ---- */
 kelp_status *trt_lower_loop(trt_lowering *l, const kelp_layer *layer, trt_loop **out) {
     const kelp_loop *loop = layer->boundary->loop;
-    trt_loop **made = &l->loops[loop->region.index];
-    if (*made == NULL) {
-        *made = trt_network_add_loop(l->m, l->to);
-        KELP_TRY(trt_lower_check(l, layer, *made != NULL, "add its loop"));
+    KELP_ASSERT(loop != NULL && loop->region.index <= l->from->region_count);
+    trt_loop **created = &l->loops[loop->region.index];
+    if (*created == NULL) {
+        *created = trt_network_add_loop(l->m, l->to);
+        KELP_TRY(trt_lower_check(l, layer, *created != NULL, "add its loop"));
     }
-    *out = *made;
+    *out = *created;
     return NULL;
 }
 
 static kelp_status *lower_loop_output(trt_lowering *l, const kelp_layer *layer) {
     const kelp_loop *loop = layer->boundary->loop;
-    trt_loop *made = NULL;
-    KELP_TRY(trt_lower_loop(l, layer, &made));
+    trt_loop *created = NULL;
+    KELP_TRY(trt_lower_loop(l, layer, &created));
     trt_layer *added = trt_as_layer(trt_loop_add_loop_output(
-        l->m, made, trt_lower_input(l, layer, 0), (trt_loop_output)layer->params.loop_output.kind,
-        layer->params.loop_output.axis));
+        l->m, created, trt_lower_input(l, layer, 0),
+        (trt_loop_output)layer->params.loop_output.kind, layer->params.loop_output.axis));
     KELP_TRY(trt_lower_check(l, layer, added != NULL, "add it"));
     if (layer->params.loop_output.kind != KELP_LOOP_LAST_VALUE) {
         trt_tensor *length = loop->trip_count != NULL ? l->tensors[loop->trip_count->id] : NULL;
         if (length == NULL)
-            return trt_lower_refuse(layer, "what is stacked takes a loop with a trip count that "
-                                           "was added before");
+            return trt_lower_unsupported(
+                layer,
+                "stacked outputs require a loop with a trip count that was added before the loop");
         trt_layer_set_input(l->m, added, 1, length);
     }
     return trt_lower_done(l, layer, added);
@@ -228,21 +235,21 @@ static kelp_status *lower_loop_output(trt_lowering *l, const kelp_layer *layer) 
 
 static kelp_status *lower_conditional(trt_lowering *l, const kelp_layer *layer) {
     const kelp_conditional *conditional = layer->boundary->conditional;
-    trt_if_conditional **made = &l->conditionals[conditional->region.index];
-    if (*made == NULL) {
-        *made = trt_network_add_if_conditional(l->m, l->to);
-        KELP_TRY(trt_lower_check(l, layer, *made != NULL, "add its conditional"));
-        const void *set =
-            trt_if_conditional_set_condition(l->m, *made, l->tensors[conditional->condition->id]);
+    trt_if_conditional **created = &l->conditionals[conditional->region.index];
+    if (*created == NULL) {
+        *created = trt_network_add_if_conditional(l->m, l->to);
+        KELP_TRY(trt_lower_check(l, layer, *created != NULL, "add its conditional"));
+        const void *set = trt_if_conditional_set_condition(l->m, *created,
+                                                           l->tensors[conditional->condition->id]);
         KELP_TRY(trt_lower_check(l, layer, set != NULL, "set its condition"));
     }
     if (layer->type == KELP_LAYER_CONDITIONAL_INPUT)
-        return trt_lower_done(
-            l, layer,
-            trt_as_layer(trt_if_conditional_add_input(l->m, *made, trt_lower_input(l, layer, 0))));
+        return trt_lower_done(l, layer,
+                              trt_as_layer(trt_if_conditional_add_input(
+                                  l->m, *created, trt_lower_input(l, layer, 0))));
     return trt_lower_done(
         l, layer,
-        trt_as_layer(trt_if_conditional_add_output(l->m, *made, trt_lower_input(l, layer, 0),
+        trt_as_layer(trt_if_conditional_add_output(l->m, *created, trt_lower_input(l, layer, 0),
                                                    trt_lower_input(l, layer, 1))));
 }
 
@@ -261,14 +268,14 @@ static kelp_status *lower_boundary(trt_lowering *l, const kelp_layer *layer) {
             : trt_as_layer(trt_loop_add_recurrence(l->m, loop, input));
     KELP_TRY(trt_lower_check(l, layer, added != NULL, "add it"));
     trt_layer_set_name(l->m, added, layer->name);
-    take_outputs(l, layer, added); /* shapes are known once the next value is */
+    store_outputs(l, layer, added); /* the shapes depend on the next value, which is added later */
     return NULL;
 }
 
-/* What a loop could not be given before its body was there: what follows, and when it ends. */
+/* Adds the parts of a loop that depend on its body: next values, trip count and condition. */
 static kelp_status *finish_loop(trt_lowering *l, const kelp_layer *layer) {
     const kelp_loop *loop = layer->boundary->loop;
-    trt_loop **made = &l->loops[loop->region.index];
+    trt_loop **created = &l->loops[loop->region.index];
     if (layer->type == KELP_LAYER_RECURRENCE) {
         const kelp_net_tensor *out = layer->outputs[0];
         trt_tensor *next = trt_lower_input(l, layer, 1), *output = l->tensors[out->id];
@@ -281,20 +288,20 @@ static kelp_status *finish_loop(trt_lowering *l, const kelp_layer *layer) {
                 trt_layer_set_input(l->m, added, 1, next);
         }
     }
-    if (*made == NULL || layer != loop->first)
+    if (*created == NULL || layer != loop->first)
         return NULL;
     if (loop->trip_count == NULL && loop->condition == NULL)
         return kelp_layer_error(layer, "its loop has neither a trip count nor a condition");
     if (loop->trip_count != NULL)
-        KELP_TRY(
-            trt_lower_check(l, layer,
-                            trt_loop_add_trip_limit(l->m, *made, l->tensors[loop->trip_count->id],
-                                                    TRT_TRIP_LIMIT_COUNT) != NULL,
-                            "set the loop's trip count"));
+        KELP_TRY(trt_lower_check(l, layer,
+                                 trt_loop_add_trip_limit(l->m, *created,
+                                                         l->tensors[loop->trip_count->id],
+                                                         TRT_TRIP_LIMIT_COUNT) != NULL,
+                                 "set the loop's trip count"));
     if (loop->condition != NULL)
         KELP_TRY(
             trt_lower_check(l, layer,
-                            trt_loop_add_trip_limit(l->m, *made, l->tensors[loop->condition->id],
+                            trt_loop_add_trip_limit(l->m, *created, l->tensors[loop->condition->id],
                                                     TRT_TRIP_LIMIT_WHILE) != NULL,
                             "set the loop's condition"));
     return NULL;
@@ -306,7 +313,7 @@ static kelp_status *lower_layer(trt_lowering *l, const kelp_layer *layer) {
     if (layer->type == KELP_LAYER_INPUT)
         return lower_input(l, layer);
     if (layer->type == KELP_LAYER_PARSED)
-        return take_parsed(l, layer);
+        return find_parsed_tensors(l, layer);
     if (layer->boundary != NULL)
         return lower_boundary(l, layer);
     KELP_TRY(trt_lower_basic(l, layer, &known));
@@ -314,7 +321,7 @@ static kelp_status *lower_layer(trt_lowering *l, const kelp_layer *layer) {
         KELP_TRY(trt_lower_shaping(l, layer, &known));
     if (!known)
         KELP_TRY(trt_lower_special(l, layer, &known));
-    return known ? NULL : trt_lower_refuse(layer, "there is no such layer");
+    return known ? NULL : trt_lower_unsupported(layer, "unsupported layer type");
 }
 
 static kelp_status *lower_outputs(trt_lowering *l) {
@@ -322,12 +329,13 @@ static kelp_status *lower_outputs(trt_lowering *l) {
         const kelp_net_tensor *output = l->from->outputs[i];
         trt_tensor *tensor = l->tensors[output->id];
         if (tensor == NULL)
-            return trt_lower_refuse(output->producer, "it has not made '%s'", output->name);
+            return trt_lower_unsupported(output->producer, "it has not produced '%s'",
+                                         output->name);
         if (trt_tensor_is_network_input(l->m, tensor))
-            return trt_lower_refuse(output->producer,
-                                    "'%s' is an input and an output, and names are unique: put an "
-                                    "identity between them",
-                                    output->name);
+            return trt_lower_unsupported(output->producer,
+                                         "'%s' is both an input and an output, which must have "
+                                         "different names: add an identity layer",
+                                         output->name);
         if (!trt_tensor_is_network_output(l->m, tensor))
             trt_network_mark_output(l->m, l->to, tensor);
     }
@@ -336,6 +344,7 @@ static kelp_status *lower_outputs(trt_lowering *l) {
 
 kelp_status *trt_lower(trt_lowering *l) {
     const kelp_network *from = l->from;
+    KELP_ASSERT(l->to != NULL && l->log != NULL && l->tensors == NULL);
     l->tensors = KELP_ARENA_ARRAY(&l->arena, from->tensor_count + 1, trt_tensor *);
     l->loops = KELP_ARENA_ARRAY(&l->arena, from->region_count + 1u, trt_loop *);
     l->conditionals = KELP_ARENA_ARRAY(&l->arena, from->region_count + 1u, trt_if_conditional *);

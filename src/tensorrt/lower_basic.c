@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that compute element by element, over windows, and over axes. */
+/* Layers that compute elementwise, over windows, and over axes. */
 #include "tensorrt/lower.h"
+
+#include "base/assert.h"
 
 #include <string.h>
 
-/* Both sides number these alike, so that they are handed over as they are. */
+/* These enumerations have the same values in Kelp and TensorRT, so they are passed unchanged. */
 _Static_assert((int)KELP_ACTIVATION_GELU_TANH == (int)TRT_ACTIVATION_TYPE_GELU_TANH, "");
 _Static_assert((int)KELP_UNARY_ISNAN == (int)TRT_UNARY_OPERATION_ISNAN, "");
 _Static_assert((int)KELP_ELEMENTWISE_LESS == (int)TRT_ELEMENT_WISE_OPERATION_LESS, "");
@@ -24,7 +26,7 @@ _Static_assert((int)KELP_MATRIX_VECTOR == (int)TRT_MATRIX_OPERATION_VECTOR, "");
 #define IN(i) trt_lower_input(l, layer, i)
 #define DONE(added) trt_lower_done(l, layer, trt_as_layer(added))
 
-/* ---- element by element ---- */
+/* ---- elementwise ---- */
 static kelp_status *constant(trt_lowering *l, const kelp_layer *layer) {
     trt_dims dims;
     trt_weights weights;
@@ -37,6 +39,7 @@ static kelp_status *constant(trt_lowering *l, const kelp_layer *layer) {
 static kelp_status *activation(trt_lowering *l, const kelp_layer *layer) {
     kelp_activation type = layer->params.activation.type;
     trt_activation_layer *added = trt_network_add_activation(NET, IN(0), (trt_activation_type)type);
+    KELP_TRY(trt_lower_check(l, layer, added != NULL, "add it"));
     bool takes_alpha = type >= KELP_ACTIVATION_LEAKY_RELU && type != KELP_ACTIVATION_SOFTSIGN &&
                        type <= KELP_ACTIVATION_THRESHOLDED_RELU;
     if (takes_alpha) {
@@ -46,7 +49,8 @@ static kelp_status *activation(trt_lowering *l, const kelp_layer *layer) {
     return DONE(added);
 }
 
-/* (x * scale + shift) ^ power, for ranks that TensorRT's own layer refuses. */
+/* Computes (x * scale + shift) ^ power with several layers, for ranks that TensorRT's layer does
+ * not support. */
 static kelp_status *scale_by_parts(trt_lowering *l, const kelp_layer *layer) {
     const struct {
         const kelp_weights *weights;
@@ -61,9 +65,9 @@ static kelp_status *scale_by_parts(trt_lowering *l, const kelp_layer *layer) {
     trt_dims dims;
     KELP_TRY(trt_lower_dims(layer, &shape, &dims));
     for (int32_t i = 0; i < dims.rank; i++) {
-        bool spread = layer->params.scale.mode == KELP_SCALE_UNIFORM || i < axis ||
-                      (layer->params.scale.mode == KELP_SCALE_CHANNEL && i != axis);
-        dims.d[i] = spread ? 1 : dims.d[i];
+        bool is_broadcast = layer->params.scale.mode == KELP_SCALE_UNIFORM || i < axis ||
+                            (layer->params.scale.mode == KELP_SCALE_CHANNEL && i != axis);
+        dims.d[i] = is_broadcast ? 1 : dims.d[i];
     }
     for (size_t i = 0; i < 3; i++) {
         trt_tensor *factor = NULL;
@@ -101,7 +105,8 @@ static kelp_status *cast(trt_lowering *l, const kelp_layer *layer) {
 }
 
 /* ---- windows ---- */
-/* Weights that are of the input's type go with the layer, others come as a tensor that is cast. */
+/* Weights of the input's type are passed to the layer; others are added as a constant with a cast.
+ */
 static kelp_status *window_weights(trt_lowering *l, const kelp_layer *layer, trt_weights *kernel,
                                    trt_weights *bias, trt_tensor **out_kernel,
                                    trt_tensor **out_bias) {
@@ -132,10 +137,11 @@ static kelp_status *window_weights(trt_lowering *l, const kelp_layer *layer, trt
 }
 
 typedef struct window_dims {
-    trt_dims window, stride, dilation, before, behind;
+    trt_dims window, stride, dilation, before, after;
 } window_dims;
 
 static window_dims dims_of(const kelp_window_params *p) {
+    KELP_ASSERT(p->window.rank >= 0 && p->window.rank <= TRT_MAX_DIMS);
     window_dims w = {{.rank = p->window.rank},
                      {.rank = p->window.rank},
                      {.rank = p->window.rank},
@@ -146,7 +152,7 @@ static window_dims dims_of(const kelp_window_params *p) {
         w.stride.d[i] = p->options.stride[i];
         w.dilation.d[i] = p->options.dilation[i];
         w.before.d[i] = p->options.pre_padding[i];
-        w.behind.d[i] = p->options.post_padding[i];
+        w.after.d[i] = p->options.post_padding[i];
     }
     return w;
 }
@@ -170,7 +176,7 @@ static kelp_status *convolution(trt_lowering *l, const kelp_layer *layer) {
     trt_convolution_layer_set_stride_nd(l->m, added, &w.stride);
     trt_convolution_layer_set_dilation_nd(l->m, added, &w.dilation);
     trt_convolution_layer_set_pre_padding(l->m, added, &w.before);
-    trt_convolution_layer_set_post_padding(l->m, added, &w.behind);
+    trt_convolution_layer_set_post_padding(l->m, added, &w.after);
     trt_convolution_layer_set_padding_mode(l->m, added, (trt_padding_mode)p->options.padding_mode);
     trt_convolution_layer_set_nb_groups(l->m, added, p->options.groups);
     set_tensors(l, trt_as_layer(added), computed, computed_bias);
@@ -189,7 +195,7 @@ static kelp_status *deconvolution(trt_lowering *l, const kelp_layer *layer) {
     trt_deconvolution_layer_set_stride_nd(l->m, added, &w.stride);
     trt_deconvolution_layer_set_dilation_nd(l->m, added, &w.dilation);
     trt_deconvolution_layer_set_pre_padding(l->m, added, &w.before);
-    trt_deconvolution_layer_set_post_padding(l->m, added, &w.behind);
+    trt_deconvolution_layer_set_post_padding(l->m, added, &w.after);
     trt_deconvolution_layer_set_padding_mode(l->m, added,
                                              (trt_padding_mode)p->options.padding_mode);
     trt_deconvolution_layer_set_nb_groups(l->m, added, p->options.groups);
@@ -202,14 +208,14 @@ static kelp_status *pooling(trt_lowering *l, const kelp_layer *layer) {
     const window_dims w = dims_of(p);
     for (int32_t i = 0; i < p->window.rank; i++)
         if (p->options.dilation[i] != 1)
-            return trt_lower_refuse(layer, "pooling has no dilation, found %lld",
-                                    (long long)p->options.dilation[i]);
+            return trt_lower_unsupported(layer, "pooling does not support dilation: found %lld",
+                                         (long long)p->options.dilation[i]);
     trt_pooling_layer *added =
         trt_network_add_pooling_nd(NET, IN(0), (trt_pooling_type)p->pooling, &w.window);
     KELP_TRY(trt_lower_check(l, layer, added != NULL, "add it"));
     trt_pooling_layer_set_stride_nd(l->m, added, &w.stride);
     trt_pooling_layer_set_pre_padding(l->m, added, &w.before);
-    trt_pooling_layer_set_post_padding(l->m, added, &w.behind);
+    trt_pooling_layer_set_post_padding(l->m, added, &w.after);
     trt_pooling_layer_set_padding_mode(l->m, added, (trt_padding_mode)p->options.padding_mode);
     if (p->pooling != KELP_POOLING_MAX)
         trt_pooling_layer_set_average_count_excludes_padding(l->m, added,
@@ -226,10 +232,10 @@ static kelp_status *lrn(trt_lowering *l, const kelp_layer *layer) {
 }
 
 static kelp_status *padding(trt_lowering *l, const kelp_layer *layer) {
-    trt_dims before, behind;
+    trt_dims before, after;
     KELP_TRY(trt_lower_dims(layer, &layer->params.padding.pre, &before));
-    KELP_TRY(trt_lower_dims(layer, &layer->params.padding.post, &behind));
-    return DONE(trt_network_add_padding_nd(NET, IN(0), &before, &behind));
+    KELP_TRY(trt_lower_dims(layer, &layer->params.padding.post, &after));
+    return DONE(trt_network_add_padding_nd(NET, IN(0), &before, &after));
 }
 
 static kelp_status *resize(trt_lowering *l, const kelp_layer *layer) {
@@ -271,6 +277,7 @@ static kelp_status *grid_sample(trt_lowering *l, const kelp_layer *layer) {
 /* ---- over axes ---- */
 static kelp_status *softmax(trt_lowering *l, const kelp_layer *layer) {
     trt_soft_max_layer *added = trt_network_add_soft_max(NET, IN(0));
+    KELP_TRY(trt_lower_check(l, layer, added != NULL, "add it"));
     trt_soft_max_layer_set_axes(l->m, added, layer->params.axes_mask);
     return DONE(added);
 }
@@ -280,7 +287,7 @@ static kelp_status *topk(trt_lowering *l, const kelp_layer *layer) {
     trt_data_type type = TRT_DATA_TYPE_INT32;
     KELP_TRY(trt_data_type_from(p->topk.indices, &type));
     if (p->topk.k < 0 || p->topk.k > INT32_MAX)
-        return trt_lower_refuse(layer, "k is %lld", (long long)p->topk.k);
+        return trt_lower_unsupported(layer, "k is out of range: %lld", (long long)p->topk.k);
     trt_topk_layer *added = trt_network_add_topk_v2(
         NET, IN(0), p->topk.largest ? TRT_TOPK_OPERATION_MAX : TRT_TOPK_OPERATION_MIN,
         (int32_t)p->topk.k, p->topk.axes, type);
@@ -307,7 +314,7 @@ static kelp_status *cumulative(trt_lowering *l, const kelp_layer *layer) {
 static kelp_status *normalization(trt_lowering *l, const kelp_layer *layer) {
     const kelp_layer_params *p = &layer->params;
     const kelp_value *x = layer->inputs[0]->draft, *scale_value = layer->inputs[1]->draft;
-    /* The second version scales channels where the first scales groups. */
+    /* The second version has a scale for each channel, the first one for each group. */
     bool of_groups = p->normalization.groups > 1 && scale_value->rank >= 2 &&
                      scale_value->shape[1] == p->normalization.groups &&
                      x->shape[1] != p->normalization.groups;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that move elements: shapes, slices, gathers, scatters; and those that make them. */
+/* Layers that move elements (shuffle, slice, gather, scatter) or generate them. */
 #include "tensorrt/lower.h"
 
 #include <string.h>
@@ -31,8 +31,8 @@ static kelp_status *shuffle(trt_lowering *l, const kelp_layer *layer) {
     trt_shuffle_layer *added = trt_network_add_shuffle(NET, IN(0));
     KELP_TRY(trt_lower_check(l, layer, added != NULL, "add it"));
     if (p->first_transpose_given) {
-        const trt_permutation turn = permutation_of(p->first_transpose);
-        trt_shuffle_layer_set_first_transpose(l->m, added, &turn);
+        const trt_permutation permutation = permutation_of(p->first_transpose);
+        trt_shuffle_layer_set_first_transpose(l->m, added, &permutation);
     }
     if (p->reshape_given && IN(1) == NULL) {
         trt_dims dims;
@@ -42,8 +42,8 @@ static kelp_status *shuffle(trt_lowering *l, const kelp_layer *layer) {
     trt_shuffle_layer_set_zero_is_placeholder(l->m, added, !p->zero_is_zero);
     set_if(l, layer, added, 1, 1);
     if (p->second_transpose_given) {
-        const trt_permutation turn = permutation_of(p->second_transpose);
-        trt_shuffle_layer_set_second_transpose(l->m, added, &turn);
+        const trt_permutation permutation = permutation_of(p->second_transpose);
+        trt_shuffle_layer_set_second_transpose(l->m, added, &permutation);
     }
     return DONE(added);
 }
@@ -61,15 +61,16 @@ static kelp_status *concatenation(trt_lowering *l, const kelp_layer *layer) {
     return DONE(added);
 }
 
-/* Zeros where a tensor takes the place: the rank must be right all the same. */
-static kelp_status *slice_dims(const kelp_layer *layer, const kelp_shape *given, uint32_t input,
+/* Returns zeros if a tensor replaces the parameter: TensorRT still requires the rank. */
+static kelp_status *slice_dims(const kelp_layer *layer, const kelp_shape *shape, uint32_t input,
                                trt_dims *out) {
     if (layer->inputs[input] == NULL)
-        return trt_lower_dims(layer, given, out);
+        return trt_lower_dims(layer, shape, out);
     *out = (trt_dims){.rank = trt_lower_input_rank(layer, 0)};
     return out->rank >= 0 && out->rank <= TRT_MAX_DIMS
                ? NULL
-               : trt_lower_refuse(layer, "the input has %d dimensions", out->rank);
+               : trt_lower_unsupported(layer, "unsupported number of dimensions of the input: %d",
+                                       out->rank);
 }
 
 static kelp_status *slice(trt_lowering *l, const kelp_layer *layer) {
@@ -130,9 +131,10 @@ static kelp_status *fill(trt_lowering *l, const kelp_layer *layer) {
     if (layer->inputs[0] == NULL)
         KELP_TRY(trt_lower_dims(layer, &layer->params.fill.dims, &dims));
     else
-        dims.rank = (int32_t)layer->inputs[0]->draft->shape[0]; /* a vector of known length */
-    if (dims.rank > TRT_MAX_DIMS)
-        return trt_lower_refuse(layer, "at most %d dimensions, found %d", TRT_MAX_DIMS, dims.rank);
+        dims.rank = (int32_t)layer->inputs[0]->draft->shape[0]; /* the length of the vector */
+    if (dims.rank < 0 || dims.rank > TRT_MAX_DIMS)
+        return trt_lower_unsupported(layer, "expected 0 to %d dimensions, found %d", TRT_MAX_DIMS,
+                                     dims.rank);
     trt_fill_layer *added =
         trt_network_add_fill_v2(NET, &dims, (trt_fill_operation)layer->params.fill.op, type);
     KELP_TRY(trt_lower_check(l, layer, added != NULL, "add it"));

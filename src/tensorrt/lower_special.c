@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers of attention, experts, quantisation, detection and several devices. */
+/* Layers for attention, experts, quantization, detection and collective operations. */
 #include "tensorrt/lower.h"
 
 _Static_assert((int)KELP_COLLECTIVE_REDUCE_SCATTER == (int)TRT_COLLECTIVE_OPERATION_REDUCE_SCATTER,
@@ -9,7 +9,7 @@ _Static_assert((int)KELP_COLLECTIVE_REDUCE_SCATTER == (int)TRT_COLLECTIVE_OPERAT
 #define IN(i) trt_lower_input(l, layer, i)
 #define DONE(added) trt_lower_done(l, layer, trt_as_layer(added))
 
-/* It is two layers to TensorRT, of which the last one gives the output. */
+/* TensorRT adds two layers; the second one has the output. */
 static kelp_status *attention(trt_lowering *l, const kelp_layer *layer) {
     const kelp_layer_params *p = &layer->params;
     trt_attention_normalization_op op = p->attention.no_softmax
@@ -25,7 +25,7 @@ static kelp_status *attention(trt_lowering *l, const kelp_layer *layer) {
     if (IN(3) != NULL)
         KELP_TRY(
             trt_lower_check(l, layer, trt_attention_set_mask(l->m, added, IN(3)), "set its mask"));
-    /* Where there is no fused kernel, several make up for it. */
+    /* Allows several kernels if there is no fused kernel. */
     trt_attention_set_decomposable(l->m, added, true);
     trt_attention_set_name(l->m, added, layer->name);
     trt_tensor *output = trt_attention_get_output(l->m, added, 0);
@@ -46,9 +46,9 @@ static kelp_status *rotary_embedding(trt_lowering *l, const kelp_layer *layer) {
 
 static kelp_status *moe(trt_lowering *l, const kelp_layer *layer) {
     if (IN(3) == NULL)
-        return trt_lower_refuse(layer, "experts have gates");
+        return trt_lower_unsupported(layer, "experts without gates are not supported");
     if (!layer->params.moe.swish)
-        return trt_lower_refuse(layer, "the gate's activation is SiLU: set swish");
+        return trt_lower_unsupported(layer, "the activation of the gate must be SiLU: set swish");
     trt_moe_layer *added = trt_network_add_moe(NET, IN(0), IN(1), IN(2));
     KELP_TRY(trt_lower_check(l, layer, added != NULL, "add it"));
     trt_moe_layer_set_gated_weights(l->m, added, IN(3), IN(4), IN(5), TRT_MOE_ACT_TYPE_SILU);
@@ -57,7 +57,7 @@ static kelp_status *moe(trt_lowering *l, const kelp_layer *layer) {
     return DONE(added);
 }
 
-/* ---- quantisation ---- */
+/* ---- quantization ---- */
 static kelp_status *quantize(trt_lowering *l, const kelp_layer *layer) {
     const kelp_layer_params *p = &layer->params;
     bool along_axis = trt_lower_input_rank(layer, 1) == 1;
@@ -83,7 +83,8 @@ static kelp_status *quantize(trt_lowering *l, const kelp_layer *layer) {
     return DONE(added);
 }
 
-/* Float4 has scales that are scaled themselves, by one here; float8 has blocks of any shape. */
+/* For float4, the scales are quantized too, with a scale of 1. For float8, blocks can have any
+ * shape. */
 static kelp_status *dynamic_quantize(trt_lowering *l, const kelp_layer *layer) {
     static const float one = 1.0f;
     const kelp_layer_params *p = &layer->params;
@@ -94,8 +95,9 @@ static kelp_status *dynamic_quantize(trt_lowering *l, const kelp_layer *layer) {
     KELP_TRY(trt_data_type_from(p->dynamic_quantize.to, &to));
     KELP_TRY(trt_data_type_from(p->dynamic_quantize.scale_dtype, &scale_type));
     if (rank < 0 || rank > TRT_MAX_DIMS || p->dynamic_quantize.block > INT32_MAX)
-        return trt_lower_refuse(layer, "the input has %d dimensions, blocks of %lld", rank,
-                                (long long)p->dynamic_quantize.block);
+        return trt_lower_unsupported(layer,
+                                     "unsupported input with %d dimensions and blocks of %lld",
+                                     rank, (long long)p->dynamic_quantize.block);
     if (p->dynamic_quantize.to != KELP_F4E2M1) {
         KELP_TRY(trt_require(l->library, TRT_M_network_add_dynamic_quantize_v2));
         for (int32_t i = 0; i < rank; i++)
@@ -113,15 +115,15 @@ static kelp_status *dynamic_quantize(trt_lowering *l, const kelp_layer *layer) {
 }
 
 /* ---- detection ---- */
-/* Scores are [b,classes,n] here, and [b,n,classes] there. */
+/* Transposes the scores from [b,classes,n] to TensorRT's [b,n,classes]. */
 static kelp_status *nms(trt_lowering *l, const kelp_layer *layer) {
     const kelp_layer_params *p = &layer->params;
-    const trt_permutation turn = {{0, 2, 1, 3, 4, 5, 6, 7}};
+    const trt_permutation permutation = {{0, 2, 1, 3, 4, 5, 6, 7}};
     trt_tensor *scores = NULL;
-    trt_shuffle_layer *turned = trt_network_add_shuffle(NET, IN(1));
-    if (turned != NULL)
-        trt_shuffle_layer_set_first_transpose(l->m, turned, &turn);
-    KELP_TRY(trt_lower_between(l, layer, trt_as_layer(turned), "scores", &scores));
+    trt_shuffle_layer *transposed = trt_network_add_shuffle(NET, IN(1));
+    if (transposed != NULL)
+        trt_shuffle_layer_set_first_transpose(l->m, transposed, &permutation);
+    KELP_TRY(trt_lower_between(l, layer, trt_as_layer(transposed), "scores", &scores));
     trt_nms_layer *added = trt_network_add_nms_v2(NET, IN(0), scores, IN(2), TRT_DATA_TYPE_INT32);
     KELP_TRY(trt_lower_check(l, layer, added != NULL, "add it"));
     trt_nms_layer_set_bounding_box_format(l->m, added,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's TensorRT as a provider of engines, where its users have installed it. */
+/* NVIDIA's TensorRT as a provider of engines, if it is installed. */
 #include "tensorrt/provider.h"
 
 #include <kelp/cuda.h>
@@ -10,7 +10,7 @@
 
 /* ---- the library ---- */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-static trt_library *opened; /* for good: it has threads and handlers of its own */
+static trt_library *opened; /* never closed: it has its own threads and handlers */
 
 kelp_status *trt_shared_library(const trt_library **out) {
     kelp_status *status = NULL;
@@ -21,9 +21,10 @@ kelp_status *trt_shared_library(const trt_library **out) {
     pthread_mutex_unlock(&opening);
     if (status == NULL)
         return NULL;
-    kelp_status *unavailable = KELP_ERROR(
-        KELP_UNAVAILABLE, "TensorRT cannot be used (docs/platforms.md says how to install it): %s",
-        kelp_status_message(status));
+    kelp_status *unavailable =
+        KELP_ERROR(KELP_UNAVAILABLE,
+                   "TensorRT is not available (docs/platforms.md describes its installation): %s",
+                   kelp_status_message(status));
     kelp_status_free(status);
     return unavailable;
 }
@@ -38,20 +39,20 @@ static void log_line(void *userp, trt_severity severity, const char *text) {
 }
 
 kelp_status *trt_runtime_log(kelp_runtime *runtime, trt_log **out) {
-    trt_severity most =
+    trt_severity max_severity =
         runtime->logger.level >= KELP_LOG_VERBOSE ? TRT_SEVERITY_VERBOSE : TRT_SEVERITY_INFO;
-    return trt_log_create(runtime->allocator, most, log_line, runtime, out);
+    return trt_log_create(runtime->allocator, max_severity, log_line, runtime, out);
 }
 
-/* ---- what there is ---- */
+/* ---- availability ---- */
 static kelp_status *available(void *self, kelp_runtime *runtime) {
     const trt_library *library = NULL;
     (void)self, (void)runtime;
     return trt_shared_library(&library);
 }
 
-/* The first bytes of a plan: of TensorRT-RTX, and of TensorRT. */
-static bool recognises(void *self, const void *data, size_t size_bytes) {
+/* Compares the first bytes with those of plans of TensorRT-RTX and TensorRT. */
+static bool recognizes(void *self, const void *data, size_t size_bytes) {
     (void)self;
     return size_bytes >= 4 && (memcmp(data, "vtrt", 4) == 0 || memcmp(data, "ftrt", 4) == 0);
 }
@@ -74,7 +75,7 @@ static kelp_status *describe_devices(const sink *s) {
     if (status != NULL) {
         put(s, "driver", kelp_status_message(status));
         kelp_status_free(status);
-        return NULL; /* without one engines are built all the same */
+        return NULL; /* building engines needs no driver */
     }
     int version = kelp_cuda_driver_version(cuda);
     snprintf(text, sizeof text, "of CUDA %d.%d", version / 1000, version % 1000 / 10);
@@ -103,7 +104,7 @@ static kelp_status *describe(void *self, kelp_runtime *runtime,
     trt_library_describe(library, text, sizeof text);
     put(&s, "library", text);
     put(&s, "tables", library->methods->name);
-    put(&s, "builder", library->create_builder != NULL ? "yes" : "no: it only runs engines");
+    put(&s, "builder", library->create_builder != NULL ? "yes" : "no: it can only run engines");
     put(&s, "parser",
         library->parser_path != NULL     ? library->parser_path
         : library->parser_reason != NULL ? library->parser_reason
@@ -127,7 +128,7 @@ static const kelp_engine_provider engines = {
     .available = available,
     .supports = trt_engine_supports,
     .build = trt_engine_build,
-    .recognises = recognises,
+    .recognises = recognizes,
     .load = trt_engine_load,
     .describe = describe,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The provider `tensorrt`: engines on NVIDIA's TensorRT, where its library is installed. */
+/* The provider `tensorrt`: engines on NVIDIA's TensorRT, if its library is installed. */
 #ifndef KELP_TENSORRT_PROVIDER_H_
 #define KELP_TENSORRT_PROVIDER_H_
 
@@ -10,10 +10,10 @@
 /* The row of the registry. */
 extern const kelp_provider kelp_tensorrt_provider;
 
-/* NVIDIA's library, opened once for the program and never closed: UNAVAILABLE with every path that
- * was tried. Any thread. */
+/* Returns NVIDIA's library, which is opened once and never closed. Fails with UNAVAILABLE and a
+ * list of the tried paths. Thread-safe. */
 kelp_status *trt_shared_library(const trt_library **out) KELP_MUST_USE;
-/* A log whose lines go to the runtime's logger as well. */
+/* Creates a log that also forwards messages to the runtime's logger. */
 kelp_status *trt_runtime_log(kelp_runtime *runtime, trt_log **out) KELP_MUST_USE;
 
 /* See kelp_engine_provider: load (engine.c). */

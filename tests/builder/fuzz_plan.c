@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans as bytes from anywhere: refused in words, or an engine that can be asked and refitted. The
- * hashes are made right first, so that what lies behind them is reached. */
+/* Plans from arbitrary bytes: loading fails with an error, or gives an engine that can be inspected
+ * and refitted. The hashes are corrected first, so that the code after their check is reached. */
 #include "cpu/image/image.h"
 
 #include <kelp/builder.h>
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     kelp_cpu_image_seal(bytes, size);
     kelp_status *status = kelp_engine_load(runtime, bytes, size, "plan", NULL, NULL, &engine);
     if (status == NULL)
-        status = kelp_engine_refit(engine, NULL, 0); /* from the graph before the passes */
+        status = kelp_engine_refit(engine, NULL, 0); /* from the original graph */
     if (engine != NULL) {
         kelp_status_free(status);
         status = kelp_context_create(engine, &context);

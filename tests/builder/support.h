@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime, a builder and what comes out of them: what the tests of builders share. */
+/* A runtime, a builder and their results, shared by the tests of builders. */
 #ifndef KELP_TESTS_BUILDER_SUPPORT_H_
 #define KELP_TESTS_BUILDER_SUPPORT_H_
 
@@ -57,7 +57,7 @@ static inline void free_plan(void *plan) {
     kelp_blob_release(plan);
 }
 
-/* Builds, loads and makes a context. */
+/* Builds, loads and creates a context. */
 static inline void bench_build(bench *b) {
     kelp_blob *plan = NULL;
     check_ok(kelp_builder_build(b->builder, b->network, b->config, &plan));

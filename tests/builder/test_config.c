@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a builder is told: each flag, limit, level and cache does something or is refused in words;
- * values of inputs are held to the profile; a build says how far it is; whatever goes first. */
+/* Builder configurations: every flag, limit, level and cache has an effect or fails with an error;
+ * values of inputs are limited by the profile; builds report progress; objects can be released in
+ * any order. */
 #include "builder/support.h"
 #include "support/failing_allocator.h"
 
@@ -10,7 +11,7 @@
 
 static float weights[WIDE * WIDE];
 
-/* x [-1,64] times weights, softmax */
+/* softmax(x · weights), x [-1,64] */
 static void add_product(bench *b) {
     kelp_net_tensor *x = NULL;
     kelp_layer *w = NULL, *product = NULL, *result = NULL;
@@ -26,31 +27,31 @@ static void add_product(bench *b) {
 }
 
 /* ---- flags, limits, caches ---- */
-static void what_the_cpu_has_not_is_refused(void **state) {
+static void options_that_the_cpu_lacks_fail(void **state) {
     static const struct {
         uint32_t flag;
         const char *name;
-    } refused[] = {{KELP_BUILD_FP16, "FP16"},
-                   {KELP_BUILD_INT8, "INT8"},
-                   {KELP_BUILD_FP8, "FP8"},
-                   {KELP_BUILD_TF32, "TF32"},
-                   {KELP_BUILD_WEIGHT_STREAMING, "WEIGHT_STREAMING"},
-                   {KELP_BUILD_VERSION_COMPATIBLE, "VERSION_COMPATIBLE"},
-                   {KELP_BUILD_MONITOR_MEMORY, "MONITOR_MEMORY"},
-                   {KELP_BUILD_DETAILED, "DETAILED"},
-                   {1u << 20, "of this number"}};
+    } unsupported[] = {{KELP_BUILD_FP16, "FP16"},
+                       {KELP_BUILD_INT8, "INT8"},
+                       {KELP_BUILD_FP8, "FP8"},
+                       {KELP_BUILD_TF32, "TF32"},
+                       {KELP_BUILD_WEIGHT_STREAMING, "WEIGHT_STREAMING"},
+                       {KELP_BUILD_VERSION_COMPATIBLE, "VERSION_COMPATIBLE"},
+                       {KELP_BUILD_MONITOR_MEMORY, "MONITOR_MEMORY"},
+                       {KELP_BUILD_DETAILED, "DETAILED"},
+                       {1u << 20, "of this number"}};
     bench b;
     char wanted[200];
     size_t size_bytes = 1;
     (void)state;
     bench_open(&b);
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
         snprintf(wanted, sizeof wanted,
                  "'cpu' does not support builder flag %s (bit %d): it supports BF16, REFIT, "
                  "REFIT_INDIVIDUAL, "
                  "STRIP_WEIGHTS, DISABLE_FUSION",
-                 refused[i].name, __builtin_ctz(refused[i].flag));
-        kelp_status *status = kelp_builder_config_set_flags(b.config, refused[i].flag);
+                 unsupported[i].name, __builtin_ctz(unsupported[i].flag));
+        kelp_status *status = kelp_builder_config_set_flags(b.config, unsupported[i].flag);
         assert_int_equal(kelp_status_domain(status), KELP_DOMAIN_PARAMETER);
         expect_failure(status, KELP_UNIMPLEMENTED, wanted);
     }
@@ -70,7 +71,7 @@ static void what_the_cpu_has_not_is_refused(void **state) {
     bench_close(&b);
 }
 
-static void a_configuration_is_its_providers(void **state) {
+static void configuration_of_another_provider_fails(void **state) {
     bench b;
     kelp_builder *other = NULL;
     kelp_builder_config *config = NULL;
@@ -83,7 +84,7 @@ static void a_configuration_is_its_providers(void **state) {
     expect_failure(kelp_builder_build(b.builder, b.network, config, &plan), KELP_INVALID_ARGUMENT,
                    "configuration belongs to provider 'null', the builder to 'cpu'");
     expect_failure(kelp_builder_build(other, b.network, config, &plan), KELP_INVALID_ARGUMENT,
-                   "was made for provider 'cpu', the builder is of 'null'");
+                   "belongs to provider 'cpu': the builder is of provider 'null'");
     kelp_builder_config_release(config);
     kelp_builder_release(other);
     bench_close(&b);
@@ -110,7 +111,7 @@ static size_t run_level(int level, float *out) {
     return size_bytes;
 }
 
-static void low_levels_leave_the_work_to_the_load(void **state) {
+static void low_levels_defer_packing_to_the_load(void **state) {
     static float low[3 * WIDE], high[3 * WIDE];
     (void)state;
     size_t small = run_level(0, low), large = run_level(3, high);
@@ -118,11 +119,11 @@ static void low_levels_leave_the_work_to_the_load(void **state) {
     assert_int_equal(run_level(2, low), small);
     assert_memory_equal(low, high, sizeof low);
     assert_int_equal(run_level(5, low), large);
-    assert_true(small < large); /* packed weights lie beside their originals */
+    assert_true(small < large); /* packed weights are stored in addition to the original weights */
 }
 
 /* ---- values ---- */
-/* y = x with the shape that `size` says. */
+/* y = x reshaped to the values of `size`. */
 static void add_reshape(bench *b) {
     kelp_net_tensor *x = NULL, *size = NULL;
     kelp_layer *shuffle = NULL;
@@ -146,7 +147,7 @@ static void append(void *userp, const char *text, size_t length) {
     strncat(userp, text, length);
 }
 
-static void values_are_held_to_the_profile(void **state) {
+static void values_outside_the_profile_fail(void **state) {
     bench b;
     static float x[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
     int64_t size[2] = {3, 4};
@@ -161,7 +162,7 @@ static void values_are_held_to_the_profile(void **state) {
     bind(b.context, 1, KELP_I64, dims(1, 2), size);
     check_ok(kelp_context_invoke(b.context));
     assert_int_equal(kelp_context_output(b.context, 0)->shape[0], 3);
-    size[0] = 6, size[1] = 2; /* what is bound is read when it runs */
+    size[0] = 6, size[1] = 2; /* bound values are read by the run */
     expect_failure(kelp_context_invoke(b.context), KELP_INVALID_ARGUMENT,
                    "value 0 of input 'size' is out of range: expected 1 to 4 in profile 0, "
                    "found 6");
@@ -178,7 +179,7 @@ static void values_are_held_to_the_profile(void **state) {
     bench_close(&b);
 }
 
-static void wrong_values_are_refused(void **state) {
+static void invalid_value_profiles_fail(void **state) {
     const int64_t one[1] = {3};
     bench b;
     kelp_blob *plan = NULL;
@@ -227,7 +228,7 @@ static bool watch(void *userp, const char *phase, const char *parent, int step, 
     return step != w->stop_at;
 }
 
-static void operators_are_told_one_by_one(void **state) {
+static void progress_names_every_operator(void **state) {
     bench b;
     kelp_blob *plan = NULL;
     watched all = {.stop_at = -1}, some = {.stop_at = 1};
@@ -247,7 +248,7 @@ static void operators_are_told_one_by_one(void **state) {
     bench_close(&b);
 }
 
-/* ---- whatever goes first ---- */
+/* ---- order of release ---- */
 enum { RUNTIME, BUILDER, NETWORK, CONFIG, PLAN, ENGINE, CONTEXT, CAPTURE, STREAM, OBJECTS };
 
 static void let_go(int object, void *thing) {
@@ -314,8 +315,8 @@ static void go_in_order(const int *order) {
     test_failing_deinit(&memory);
 }
 
-/* Every rotation, forwards and backwards, and orders drawn at random from a fixed seed. */
-static void any_order_of_release_is_fine(void **state) {
+/* Every rotation in both directions, and random orders from a fixed seed. */
+static void objects_can_be_released_in_any_order(void **state) {
     int order[OBJECTS];
     uint32_t random = 12345;
     (void)state;
@@ -338,13 +339,13 @@ static void any_order_of_release_is_fine(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_cpu_has_not_is_refused),
-        cmocka_unit_test(a_configuration_is_its_providers),
-        cmocka_unit_test(low_levels_leave_the_work_to_the_load),
-        cmocka_unit_test(values_are_held_to_the_profile),
-        cmocka_unit_test(wrong_values_are_refused),
-        cmocka_unit_test(operators_are_told_one_by_one),
-        cmocka_unit_test(any_order_of_release_is_fine),
+        cmocka_unit_test(options_that_the_cpu_lacks_fail),
+        cmocka_unit_test(configuration_of_another_provider_fails),
+        cmocka_unit_test(low_levels_defer_packing_to_the_load),
+        cmocka_unit_test(values_outside_the_profile_fail),
+        cmocka_unit_test(invalid_value_profiles_fail),
+        cmocka_unit_test(progress_names_every_operator),
+        cmocka_unit_test(objects_can_be_released_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

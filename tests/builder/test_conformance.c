@@ -156,7 +156,7 @@ static void wrong_bindings_are_rejected(void **state) {
                    "input 'x' has the wrong shape: expected [-1,4], found [2,5]");
     check_ok(kelp_tensor_init(&tensor, KELP_F32, 2, high, x));
     expect_failure(kelp_context_set_input(b.context, 0, &tensor), KELP_INVALID_ARGUMENT,
-                   "profile 0: expected from [1,4] to [4,4], found [5,4]; profile 1 takes it");
+                   "profile 0: expected from [1,4] to [4,4], found [5,4]; profile 1 accepts it");
     check_ok(kelp_tensor_init(&tensor, KELP_F32, 2, fits, x));
     expect_failure(kelp_context_set_input(b.context, 1, &tensor), KELP_INVALID_ARGUMENT, "input 1");
     expect_failure(kelp_context_set_output(b.context, 1, x, sizeof x), KELP_INVALID_ARGUMENT,
@@ -201,7 +201,7 @@ static void profiles_bound_shapes_and_unbind_inputs(void **state) {
 }
 
 /* ---- runs ---- */
-static void prepare_tells_shapes(void **state) {
+static void prepare_computes_output_shapes(void **state) {
     (void)state;
     bench b;
     float x[12] = {0};
@@ -215,7 +215,7 @@ static void prepare_tells_shapes(void **state) {
     bench_close(&b);
 }
 
-static void outputs_go_where_they_are_bound(void **state) {
+static void bound_outputs_are_written(void **state) {
     (void)state;
     bench b;
     float x[8], y[8];
@@ -297,7 +297,7 @@ static void contexts_are_independent_and_keep_their_engine(void **state) {
     bench_close(&b);
 }
 
-static void a_cancellation_without_a_run_is_ignored(void **state) {
+static void cancellation_without_a_run_is_ignored(void **state) {
     (void)state;
     bench b;
     float x[4];
@@ -385,7 +385,7 @@ static void features_work_or_are_unimplemented(void **state) {
 }
 
 /* ---- memory ---- */
-static void repeated_runs_allocate_nothing(void **state) {
+static void repeated_runs_do_not_allocate(void **state) {
     (void)state;
     bench b;
     float x[8], y[8];
@@ -401,7 +401,7 @@ static void repeated_runs_allocate_nothing(void **state) {
         bind(b.context, 0, KELP_F32, dims(2, 1 + i % 2, 4), x);
         check_ok(kelp_context_set_output(b.context, 0, y, sizeof y));
         check_ok(kelp_context_invoke(b.context));
-        before = i == 1 ? counted.calls : before; /* both shapes were seen */
+        before = i == 1 ? counted.calls : before; /* both shapes were used before */
     }
     assert_int_equal(counted.calls, before);
     bench_close(&b);
@@ -424,7 +424,7 @@ static kelp_status *whole_way(bench *b) {
     return kelp_context_invoke(b->context);
 }
 
-static void every_allocation_may_fail(void **state) {
+static void failed_allocations_are_reported(void **state) {
     (void)state;
     if (!on_host)
         skip();
@@ -475,16 +475,16 @@ int main(int argc, char **argv) {
         cmocka_unit_test(wrong_bindings_are_rejected),
         cmocka_unit_test(unbound_inputs_are_rejected),
         cmocka_unit_test(profiles_bound_shapes_and_unbind_inputs),
-        cmocka_unit_test(prepare_tells_shapes),
-        cmocka_unit_test(outputs_go_where_they_are_bound),
+        cmocka_unit_test(prepare_computes_output_shapes),
+        cmocka_unit_test(bound_outputs_are_written),
         cmocka_unit_test(output_allocators_are_called),
         cmocka_unit_test(outputs_are_on_the_host_by_default),
         cmocka_unit_test(contexts_are_independent_and_keep_their_engine),
-        cmocka_unit_test(a_cancellation_without_a_run_is_ignored),
+        cmocka_unit_test(cancellation_without_a_run_is_ignored),
         cmocka_unit_test(streams_run_in_order_and_report_failures),
         cmocka_unit_test(features_work_or_are_unimplemented),
-        cmocka_unit_test(repeated_runs_allocate_nothing),
-        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(repeated_runs_do_not_allocate),
+        cmocka_unit_test(failed_allocations_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans as an application uses them: built, saved, loaded, held to profiles, refitted, captured,
- * put on streams; and refused when they are not what was written. */
+/* Plans through the public interface: build, save, load, profiles, refit, capture, streams;
+ * modified plans fail. */
 #include "builder/support.h"
 #include "support/failing_allocator.h"
 
@@ -70,7 +70,7 @@ static void add_profile(bench *b, int least, int usual, int most) {
     set_profile(b, index, least, usual, most);
 }
 
-static void a_plan_is_saved_and_loaded(void **state) {
+static void saved_plan_can_be_loaded(void **state) {
     bench b;
     kelp_blob *plan = NULL, *again = NULL;
     char path[] = "plan-XXXXXX";
@@ -99,8 +99,8 @@ static void a_plan_is_saved_and_loaded(void **state) {
     bench_close(&b);
 }
 
-/* Whoever made it may go first. */
-static void parents_may_go_first(void **state) {
+/* Each parent is released before its children. */
+static void parents_can_be_released_first(void **state) {
     bench b;
     (void)state;
     bench_open(&b);
@@ -115,7 +115,7 @@ static void parents_may_go_first(void **state) {
     kelp_network_release(b.network);
 }
 
-static void contexts_are_held_to_profiles(void **state) {
+static void shapes_outside_the_profile_fail(void **state) {
     bench b;
     kelp_shape shape;
     float x[64] = {0};
@@ -134,7 +134,7 @@ static void contexts_are_held_to_profiles(void **state) {
     check_run(b.context, 2, weights, bias);
     check_ok(kelp_tensor_init(&tensor, KELP_F32, 2, three, x));
     expect_failure(kelp_context_set_input(b.context, 0, &tensor), KELP_INVALID_ARGUMENT,
-                   "profile 0: expected from [1,4] to [2,4], found [3,4]; profile 1 takes it");
+                   "profile 0: expected from [1,4] to [2,4], found [3,4]; profile 1 accepts it");
     check_ok(kelp_context_set_profile(b.context, 1));
     expect_failure(kelp_context_invoke(b.context), KELP_FAILED_PRECONDITION, "'x'");
     check_run(b.context, 3, weights, bias);
@@ -145,7 +145,7 @@ static void contexts_are_held_to_profiles(void **state) {
     bench_close(&b);
 }
 
-static void wrong_profiles_are_refused(void **state) {
+static void invalid_profiles_fail(void **state) {
     bench b;
     kelp_blob *plan = NULL;
     size_t index = 0;
@@ -170,7 +170,7 @@ static void wrong_profiles_are_refused(void **state) {
     bench_close(&b);
 }
 
-static void a_limit_on_the_workspace_is_kept(void **state) {
+static void workspace_limit_applies(void **state) {
     bench b;
     kelp_blob *plan = NULL;
     kelp_layer *layer = NULL;
@@ -210,7 +210,7 @@ static bool stop_at_once(void *userp, const char *phase, const char *parent, int
     return ++*(int *)userp < 2;
 }
 
-static void a_build_can_be_cancelled(void **state) {
+static void build_can_be_cancelled(void **state) {
     bench b;
     kelp_blob *plan = NULL;
     int calls = 0;
@@ -224,7 +224,7 @@ static void a_build_can_be_cancelled(void **state) {
     bench_close(&b);
 }
 
-static void a_refit_equals_a_rebuild(void **state) {
+static void refit_equals_a_rebuild(void **state) {
     bench b;
     static const float other[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, shift[3] = {9, 8, 7};
     const kelp_weights both[2] = {{KELP_F32, other, 12, "fc.weights"},
@@ -250,7 +250,7 @@ static void a_refit_equals_a_rebuild(void **state) {
     bench_close(&b);
 }
 
-static void only_marked_weights_are_refitted(void **state) {
+static void only_marked_weights_can_be_refitted(void **state) {
     bench b;
     (void)state;
     bench_open(&b);
@@ -260,12 +260,12 @@ static void only_marked_weights_are_refitted(void **state) {
     bench_build(&b);
     assert_int_equal(kelp_engine_refittable_count(b.engine), 1);
     assert_string_equal(kelp_engine_refittable(b.engine, 0), "fc.bias");
-    kelp_weights refused = {KELP_F32, weights, 12, "fc.weights"};
-    expect_failure(kelp_engine_refit(b.engine, &refused, 1), KELP_NOT_FOUND, "'fc.bias'");
+    kelp_weights unmarked = {KELP_F32, weights, 12, "fc.weights"};
+    expect_failure(kelp_engine_refit(b.engine, &unmarked, 1), KELP_NOT_FOUND, "'fc.bias'");
     bench_close(&b);
 }
 
-static void a_captured_run_gives_the_same_bytes(void **state) {
+static void captured_run_gives_the_same_results(void **state) {
     bench b;
     kelp_capture *capture = NULL;
     float x[8] = {1, 2, 3, 4, -1, 0.5f, 2, 8}, first[6], y[6];
@@ -289,7 +289,7 @@ static void a_captured_run_gives_the_same_bytes(void **state) {
     expect_failure(kelp_capture_replay(capture), KELP_FAILED_PRECONDITION, "were bound after it");
     kelp_context_destroy(b.context);
     b.context = NULL;
-    expect_failure(kelp_capture_replay(capture), KELP_FAILED_PRECONDITION, "is destroyed");
+    expect_failure(kelp_capture_replay(capture), KELP_FAILED_PRECONDITION, "was destroyed");
     kelp_capture_destroy(capture);
     bench_close(&b);
 }
@@ -304,7 +304,7 @@ static void *place(void *userp, size_t index, const kelp_tensor *output, size_t 
     return *memory;
 }
 
-static void outputs_are_placed_by_an_allocator(void **state) {
+static void output_allocator_is_called(void **state) {
     bench b;
     void *memory = NULL;
     (void)state;
@@ -320,7 +320,7 @@ static void outputs_are_placed_by_an_allocator(void **state) {
     bench_close(&b);
 }
 
-static void streams_run_in_order(void **state) {
+static void stream_runs_in_order(void **state) {
     bench b;
     kelp_stream *stream = NULL;
     kelp_event *event = NULL;
@@ -343,7 +343,7 @@ static void streams_run_in_order(void **state) {
     expected(x, weights, bias, 1, wanted);
     for (int i = 0; i < 3; i++)
         assert_float_equal(y[i], wanted[i], 1e-5);
-    check_ok(kelp_context_enqueue(second, stream, NULL)); /* nothing is bound */
+    check_ok(kelp_context_enqueue(second, stream, NULL)); /* no input is bound */
     expect_failure(kelp_stream_synchronize(stream), KELP_FAILED_PRECONDITION, "is not bound");
     check_ok(kelp_stream_synchronize(stream));
     kelp_stream_destroy(stream);
@@ -359,7 +359,7 @@ typedef struct altered {
     const char *message;
 } altered;
 
-static void plans_that_were_altered_are_refused(void **state) {
+static void modified_plans_fail(void **state) {
     bench b;
     kelp_blob *plan = NULL;
     kelp_engine *engine = NULL;
@@ -397,8 +397,8 @@ static void plans_that_were_altered_are_refused(void **state) {
     bench_close(&b);
 }
 
-/* A plan of a file gives what the file gives, bit for bit. */
-static void an_onnx_model_becomes_a_plan(void **state) {
+/* A plan of a model file gives exactly the results of the model file. */
+static void plan_of_an_onnx_model_gives_the_results_of_the_model(void **state) {
     bench b;
     kelp_network *network = NULL;
     kelp_layer *layer = NULL;
@@ -473,7 +473,7 @@ static void *run_many(void *userp) {
     return status;
 }
 
-static void contexts_run_in_threads_of_their_own(void **state) {
+static void contexts_run_concurrently(void **state) {
     bench b;
     pthread_t threads[8];
     (void)state;
@@ -490,7 +490,7 @@ static void contexts_run_in_threads_of_their_own(void **state) {
     bench_close(&b);
 }
 
-/* Everything from the runtime to a refitted and captured run. */
+/* All steps from the runtime to a refitted and captured run. */
 static kelp_status *whole_way(bench *b, kelp_capture **capture) {
     kelp_net_tensor *x = NULL;
     kelp_layer *w = NULL, *product = NULL, *row = NULL, *sum = NULL, *next = NULL, *last = NULL;
@@ -539,11 +539,11 @@ static kelp_status *whole_way(bench *b, kelp_capture **capture) {
     kelp_status *status = kelp_context_capture(b->context, capture);
     if (kelp_status_code(status) != KELP_FAILED_PRECONDITION)
         return status;
-    kelp_status_free(status); /* a loop's shapes hang on data */
+    kelp_status_free(status); /* the shapes of a loop depend on data */
     return NULL;
 }
 
-static void every_allocation_may_fail(void **state) {
+static void failed_allocations_are_reported(void **state) {
     (void)state;
     for (uint64_t n = 1;; n++) {
         test_failing memory;
@@ -566,7 +566,7 @@ static void every_allocation_may_fail(void **state) {
             check_ok(status);
             break;
         }
-        /* a loop whose body cannot be planned ahead is planned when it runs */
+        /* a loop whose body cannot be planned in advance is planned when it runs */
         if (kelp_status_code(status) != KELP_RESOURCE_EXHAUSTED)
             check_ok(status);
         kelp_status_free(status);
@@ -578,7 +578,7 @@ static void append(void *userp, const char *text, size_t length) {
     strncat(all, text, length);
 }
 
-static void an_engine_tells_what_is_inside(void **state) {
+static void engine_lists_its_layers(void **state) {
     bench b;
     static char text[16384];
     (void)state;
@@ -594,7 +594,7 @@ static void an_engine_tells_what_is_inside(void **state) {
     bench_close(&b);
 }
 
-static void providers_are_named(void **state) {
+static void unknown_providers_are_reported(void **state) {
     bench b;
     kelp_builder *builder = NULL;
     (void)state;
@@ -604,8 +604,9 @@ static void providers_are_named(void **state) {
     bench_close(&b);
 }
 
-/* Through another provider's table: names, types and shapes are real, the answers zeros. */
-static void the_null_provider_answers_zeros(void **state) {
+/* Through the table of another provider: names, types and shapes are inferred, results are zeros.
+ */
+static void null_provider_returns_zeros(void **state) {
     bench b = {0};
     kelp_blob *plan = NULL;
     kelp_stream *stream = NULL;
@@ -633,7 +634,7 @@ static void the_null_provider_answers_zeros(void **state) {
     check_ok(kelp_context_set_output(b.context, 0, y, 4));
     expect_failure(kelp_context_invoke(b.context), KELP_OUT_OF_RANGE, "output 'y' is too small");
     expect_failure(kelp_context_capture(b.context, &capture), KELP_UNIMPLEMENTED,
-                   "engines of provider 'null' have no captured runs");
+                   "engines of provider 'null' have no recordings");
     expect_failure(kelp_engine_refit(b.engine, NULL, 0), KELP_UNIMPLEMENTED, "no refitting");
     check_ok(kelp_stream_create(b.runtime, &stream));
     check_ok(kelp_context_set_output(b.context, 0, NULL, 0));
@@ -648,7 +649,7 @@ static void the_null_provider_answers_zeros(void **state) {
     bench_close(&b);
 }
 
-static void null_plans_keep_profiles(void **state) {
+static void plans_of_the_null_provider_keep_profiles(void **state) {
     bench b = {0};
     kelp_engine *engine = NULL;
     kelp_shape shape;
@@ -676,7 +677,7 @@ static void null_plans_keep_profiles(void **state) {
     }
     check_ok(kelp_tensor_init(&tensor, KELP_F32, 2, three, x));
     expect_failure(kelp_context_set_input(b.context, 0, &tensor), KELP_INVALID_ARGUMENT,
-                   "profile 0: expected from [1,4] to [2,4], found [3,4]; profile 1 takes it");
+                   "profile 0: expected from [1,4] to [2,4], found [3,4]; profile 1 accepts it");
     bind(b.context, 0, KELP_F32, dims(2, 2, 4), x);
     check_ok(kelp_context_invoke(b.context));
     check_ok(kelp_context_set_profile(b.context, 1));
@@ -693,25 +694,25 @@ static void null_plans_keep_profiles(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plan_is_saved_and_loaded),
-        cmocka_unit_test(parents_may_go_first),
-        cmocka_unit_test(contexts_are_held_to_profiles),
-        cmocka_unit_test(wrong_profiles_are_refused),
-        cmocka_unit_test(a_limit_on_the_workspace_is_kept),
-        cmocka_unit_test(a_build_can_be_cancelled),
-        cmocka_unit_test(a_refit_equals_a_rebuild),
-        cmocka_unit_test(only_marked_weights_are_refitted),
-        cmocka_unit_test(a_captured_run_gives_the_same_bytes),
-        cmocka_unit_test(outputs_are_placed_by_an_allocator),
-        cmocka_unit_test(streams_run_in_order),
-        cmocka_unit_test(plans_that_were_altered_are_refused),
-        cmocka_unit_test(an_onnx_model_becomes_a_plan),
-        cmocka_unit_test(an_engine_tells_what_is_inside),
-        cmocka_unit_test(providers_are_named),
-        cmocka_unit_test(contexts_run_in_threads_of_their_own),
-        cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(the_null_provider_answers_zeros),
-        cmocka_unit_test(null_plans_keep_profiles),
+        cmocka_unit_test(saved_plan_can_be_loaded),
+        cmocka_unit_test(parents_can_be_released_first),
+        cmocka_unit_test(shapes_outside_the_profile_fail),
+        cmocka_unit_test(invalid_profiles_fail),
+        cmocka_unit_test(workspace_limit_applies),
+        cmocka_unit_test(build_can_be_cancelled),
+        cmocka_unit_test(refit_equals_a_rebuild),
+        cmocka_unit_test(only_marked_weights_can_be_refitted),
+        cmocka_unit_test(captured_run_gives_the_same_results),
+        cmocka_unit_test(output_allocator_is_called),
+        cmocka_unit_test(stream_runs_in_order),
+        cmocka_unit_test(modified_plans_fail),
+        cmocka_unit_test(plan_of_an_onnx_model_gives_the_results_of_the_model),
+        cmocka_unit_test(engine_lists_its_layers),
+        cmocka_unit_test(unknown_providers_are_reported),
+        cmocka_unit_test(contexts_run_concurrently),
+        cmocka_unit_test(failed_allocations_are_reported),
+        cmocka_unit_test(null_provider_returns_zeros),
+        cmocka_unit_test(plans_of_the_null_provider_keep_profiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks as an application puts them together: shapes and errors when a layer is added, loops and
- * conditionals, results of a run. */
+/* Networks built through the public interface: shapes and errors when a layer is added, loops and
+ * conditionals, inference results. */
 #include "builder/support.h"
 
 static kelp_net_tensor *input(bench *b, const char *name, kelp_dtype dtype, kelp_shape shape) {
@@ -16,7 +16,7 @@ static kelp_net_tensor *constant_i32(bench *b, const int32_t *value) {
     return out_of(layer);
 }
 
-static void layers_know_their_shapes(void **state) {
+static void shapes_are_inferred_when_a_layer_is_added(void **state) {
     bench b;
     kelp_layer *layer = NULL;
     static const float kernel[8 * 3 * 3 * 3];
@@ -43,7 +43,7 @@ static void layers_know_their_shapes(void **state) {
     bench_close(&b);
 }
 
-static void what_does_not_fit_is_said_when_it_is_added(void **state) {
+static void invalid_layers_fail_when_they_are_added(void **state) {
     bench b;
     kelp_layer *layer = NULL;
     (void)state;
@@ -81,7 +81,69 @@ static void what_does_not_fit_is_said_when_it_is_added(void **state) {
     bench_close(&b);
 }
 
-static void tensors_of_another_network_are_refused(void **state) {
+/* A shape that no tensor can have, or positions that overflow, fail when the layer is added. */
+static void impossible_shapes_fail(void **state) {
+    bench b;
+    kelp_layer *layer = NULL;
+    static const float weight = 1;
+    const kelp_weights weights = {KELP_F32, &weight, 1, NULL};
+    const kelp_shape below = {.rank = -1}, above = {.rank = KELP_MAX_RANK + 1};
+    const kelp_shape far = {.rank = 1, .d = {INT64_MAX}};
+    kelp_shuffle shuffle = {.struct_size = sizeof shuffle, .reshape_given = true, .reshape = above};
+    kelp_resize resize = {.struct_size = sizeof resize, .dims = above};
+    (void)state;
+    bench_open(&b);
+    kelp_net_tensor *x = input(&b, "x", KELP_F32, dims(1, 4));
+    expect_failure(kelp_network_add_constant(b.network, above, weights, &layer),
+                   KELP_INVALID_ARGUMENT, "expected 0 to 16 dimensions, found 17");
+    expect_failure(kelp_network_add_constant(b.network, below, weights, &layer),
+                   KELP_INVALID_ARGUMENT, "expected 0 to 16 dimensions, found -1");
+    expect_failure(kelp_network_add_fill(b.network, below, KELP_FILL_LINSPACE, NULL, &layer),
+                   KELP_INVALID_ARGUMENT, "expected 0 to 16 dimensions, found -1");
+    expect_failure(kelp_network_add_shuffle(b.network, x, &shuffle, &layer), KELP_INVALID_ARGUMENT,
+                   "expected 0 to 16 dimensions, found 17");
+    expect_failure(kelp_network_add_resize(b.network, x, &resize, &layer), KELP_INVALID_ARGUMENT,
+                   "expected 0 to 16 dimensions, found 17");
+    resize = (kelp_resize){.struct_size = sizeof resize, .scale_count = KELP_MAX_RANK + 1};
+    expect_failure(kelp_network_add_resize(b.network, x, &resize, &layer), KELP_INVALID_ARGUMENT,
+                   "expected at most 16 scales, found 17");
+    expect_failure(kelp_network_add_slice(b.network, x, dims(1, 1), far, dims(1, 2), NULL, &layer),
+                   KELP_INVALID_ARGUMENT,
+                   "axis 0: start 1, size 9223372036854775807 and stride 2 overflow");
+    bench_close(&b);
+}
+
+/* `out` may be NULL where the layer can be reached otherwise, but not where it is the result. */
+static void layers_can_be_added_without_out(void **state) {
+    bench b;
+    kelp_loop *loop = NULL;
+    kelp_conditional *conditional = NULL;
+    kelp_layer *value = NULL, *inside = NULL;
+    (void)state;
+    bench_open(&b);
+    kelp_net_tensor *x = input(&b, "x", KELP_F32, dims(1, 3));
+    kelp_net_tensor *condition = input(&b, "condition", KELP_BOOL, dims(0));
+    check_ok(kelp_network_add_loop(b.network, &loop));
+    check_ok(kelp_loop_add_recurrence(loop, x, &value));
+    check_ok(kelp_loop_add_recurrence(loop, x, NULL));
+    check_ok(kelp_loop_add_iterator(loop, x, 0, false, NULL));
+    check_ok(kelp_loop_add_output(loop, out_of(value), KELP_LOOP_LAST_VALUE, 0, NULL));
+    check_ok(kelp_network_add_conditional(b.network, condition, &conditional));
+    check_ok(kelp_conditional_add_input(conditional, x, &inside));
+    check_ok(kelp_conditional_add_input(conditional, x, NULL));
+    check_ok(kelp_conditional_add_output(conditional, out_of(inside), out_of(inside), NULL));
+    check_ok(kelp_network_add_unary(b.network, x, KELP_UNARY_EXP, NULL));
+    size_t before = kelp_network_layer_count(b.network);
+    expect_failure(kelp_network_add_input(b.network, "y", KELP_F32, dims(1, 3), NULL),
+                   KELP_INVALID_ARGUMENT, "'out' is NULL");
+    expect_failure(kelp_network_add_loop(b.network, NULL), KELP_INVALID_ARGUMENT, "'out' is NULL");
+    expect_failure(kelp_network_add_conditional(b.network, condition, NULL), KELP_INVALID_ARGUMENT,
+                   "'out' is NULL");
+    assert_int_equal(kelp_network_layer_count(b.network), before);
+    bench_close(&b);
+}
+
+static void tensors_of_another_network_fail(void **state) {
     bench a, b;
     kelp_layer *layer = NULL;
     (void)state;
@@ -96,8 +158,8 @@ static void tensors_of_another_network_are_refused(void **state) {
     bench_close(&b);
 }
 
-/* sum over i of (i-th slice * factor), counted, with every step stacked */
-static void a_counted_loop_runs(void **state) {
+/* Sum of the slices, with a trip count; the second output has the values of all iterations. */
+static void loop_with_a_trip_count_runs(void **state) {
     bench b;
     kelp_loop *loop = NULL;
     kelp_layer *sum = NULL, *slice = NULL, *next = NULL, *last = NULL, *steps = NULL;
@@ -137,8 +199,8 @@ static void a_counted_loop_runs(void **state) {
     bench_close(&b);
 }
 
-/* doubles while below a limit: the condition is looked at before each turn */
-static void a_loop_runs_while_a_condition_holds(void **state) {
+/* Doubles while below a limit: the condition is evaluated before each iteration. */
+static void loop_runs_while_its_condition_is_true(void **state) {
     bench b;
     kelp_loop *loop = NULL;
     kelp_layer *value = NULL, *below = NULL, *twice = NULL, *last = NULL;
@@ -168,8 +230,8 @@ static void a_loop_runs_while_a_condition_holds(void **state) {
     bench_close(&b);
 }
 
-/* Branches of different shapes: only the one that is taken runs. */
-static void a_conditional_runs_one_branch(void **state) {
+/* The branches have different shapes. Only the selected branch runs. */
+static void conditional_runs_one_branch(void **state) {
     bench b;
     kelp_conditional *conditional = NULL;
     kelp_layer *inside = NULL, *negative = NULL, *sum = NULL, *result = NULL;
@@ -201,8 +263,8 @@ static void a_conditional_runs_one_branch(void **state) {
     bench_close(&b);
 }
 
-/* A loop in a loop: rows summed, then their running product. */
-static void loops_nest(void **state) {
+/* A loop in a loop: sums of the rows, then their product. */
+static void nested_loops_run(void **state) {
     bench b;
     kelp_loop *outer = NULL, *inner = NULL;
     kelp_layer *product = NULL, *row = NULL, *sum = NULL, *item = NULL, *next = NULL, *rows = NULL,
@@ -241,7 +303,7 @@ static void loops_nest(void **state) {
     bench_close(&b);
 }
 
-static void an_assertion_fails_the_run(void **state) {
+static void false_assertion_fails_the_inference(void **state) {
     bench b;
     kelp_layer *layer = NULL;
     (void)state;
@@ -264,20 +326,22 @@ static void an_assertion_fails_the_run(void **state) {
     check_ok(kelp_network_add_constant(b.network, dims(0),
                                        (kelp_weights){KELP_BOOL, &never, 1, NULL}, &constant));
     expect_failure(kelp_network_add_assertion(b.network, out_of(constant), "known", &layer),
-                   KELP_INVALID_ARGUMENT, "the assertion does not hold: known");
+                   KELP_INVALID_ARGUMENT, "the assertion is false: known");
     bench_close(&b);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_know_their_shapes),
-        cmocka_unit_test(what_does_not_fit_is_said_when_it_is_added),
-        cmocka_unit_test(tensors_of_another_network_are_refused),
-        cmocka_unit_test(a_counted_loop_runs),
-        cmocka_unit_test(a_loop_runs_while_a_condition_holds),
-        cmocka_unit_test(a_conditional_runs_one_branch),
-        cmocka_unit_test(loops_nest),
-        cmocka_unit_test(an_assertion_fails_the_run),
+        cmocka_unit_test(shapes_are_inferred_when_a_layer_is_added),
+        cmocka_unit_test(invalid_layers_fail_when_they_are_added),
+        cmocka_unit_test(impossible_shapes_fail),
+        cmocka_unit_test(layers_can_be_added_without_out),
+        cmocka_unit_test(tensors_of_another_network_fail),
+        cmocka_unit_test(loop_with_a_trip_count_runs),
+        cmocka_unit_test(loop_runs_while_its_condition_is_true),
+        cmocka_unit_test(conditional_runs_one_branch),
+        cmocka_unit_test(nested_loops_run),
+        cmocka_unit_test(false_assertion_fails_the_inference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

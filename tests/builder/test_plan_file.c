@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What plans hold besides the graph: packed weights, the graph to refit, and what was stripped.
- * Altered ones are refused when they are used, those for another machine are packed anew; answers
- * are the same bits whichever way. */
+/* Contents of plans besides the graph: packed weights, the graph for refits, stripped weights.
+ * Modified contents fail when they are used; packed weights for another machine are packed again.
+ * The results are always bit-identical. */
 #include "builder/support.h"
 
 #include "base/alloc.h"
@@ -39,8 +39,8 @@ static int fill_all(void **state) {
     return 0;
 }
 
-/* x [batch,48] · table, gelu, as [batch,40,1] through a convolution of few positions (packed when
- * shapes are known) and one the other way. */
+/* gelu(x [batch,48] · table), as [batch,40,1] through a convolution with few positions (packed when
+ * shapes are known) and a transposed convolution. */
 static kelp_status *add_layers(kelp_network *network) {
     kelp_net_tensor *x = NULL;
     kelp_layer *w = NULL, *layer = NULL;
@@ -69,7 +69,7 @@ static kelp_status *add_layers(kelp_network *network) {
     return kelp_network_mark_output(network, out_of(layer));
 }
 
-/* A plan as a file would be: at an address that is aligned. */
+/* A plan at an aligned address, like a mapped file. */
 typedef struct plan {
     char *data;
     size_t size;
@@ -127,7 +127,7 @@ static void run(kelp_engine *engine, answer *out) {
     kelp_context_destroy(context);
 }
 
-/* Packed by itself: what a plan at an address that kernels cannot read is. */
+/* A packed copy, as for a plan at an address that kernels cannot read. */
 static void run_unpacked(bench *b, const plan *p, answer *out) {
     kelp_engine *engine = NULL;
     memmove(p->data + 16, p->data, p->size);
@@ -139,7 +139,7 @@ static void run_unpacked(bench *b, const plan *p, answer *out) {
     memmove(p->data, p->data + 16, p->size);
 }
 
-static void packed_weights_are_used_where_they_lie(void **state) {
+static void packed_weights_are_used_in_place(void **state) {
     bench b;
     answer packed, unpacked;
     plan p = build(&b, 0);
@@ -149,7 +149,7 @@ static void packed_weights_are_used_where_they_lie(void **state) {
     assert_true(section(&p, KELP_SECTION_ORIGINALS).length >= DEPTH * WIDTH * sizeof(float));
     check_ok(load(&b, &p, &b.engine));
     run(b.engine, &packed);
-    /* states of kernels, and no weights */
+    /* states of kernels, without weights */
     assert_true(kelp_engine_get_stats(b.engine).weight_bytes_packed < 1024);
     run_unpacked(&b, &p, &unpacked);
     assert_memory_equal(&packed, &unpacked, sizeof packed);
@@ -164,9 +164,9 @@ static bool names_a_layout(const plan *p, const char *start) {
     return false;
 }
 
-/* Pairs of bfloat16 are kept as floats are: half as long, the same for every instruction set, and
- * what they were made of is not looked at. */
-static void bf16_weights_are_used_where_they_lie(void **state) {
+/* Pairs of bfloat16 are stored like floats: half the size, the same for every instruction set, and
+ * the original weights are not read. */
+static void bf16_weights_are_used_in_place(void **state) {
     bench b;
     answer packed, unpacked, coarse;
     plan p = build(&b, KELP_BUILD_BF16);
@@ -182,7 +182,8 @@ static void bf16_weights_are_used_where_they_lie(void **state) {
     assert_true(kelp_engine_get_stats(b.engine).weight_bytes_packed < 1024);
     kelp_engine_release(b.engine);
     kelp_cpu_isa_limit(KELP_ISA_PORTABLE);
-    check_ok(load(&b, &p, &b.engine)); /* the deconvolution's are floats, and fit as well */
+    check_ok(load(&b, &p,
+                  &b.engine)); /* the weights of the deconvolution are floats and match as well */
     run(b.engine, &coarse);
     assert_true(kelp_engine_get_stats(b.engine).weight_bytes_packed < 1024);
     kelp_cpu_isa_limit(KELP_ISA_BEST);
@@ -194,10 +195,10 @@ static void bf16_weights_are_used_where_they_lie(void **state) {
     drop(&b, &p);
 }
 
-static void altered_bf16_weights_are_refused(void **state) {
+static void modified_bf16_weights_fail(void **state) {
     bench b;
     plan p = build(&b, KELP_BUILD_BF16);
-    answer before, anew;
+    answer before, repacked;
     (void)state;
     check_ok(load(&b, &p, &b.engine));
     run(b.engine, &before);
@@ -207,16 +208,16 @@ static void altered_bf16_weights_are_refused(void **state) {
     block[3] ^= 1;
     expect_failure(load(&b, &p, &b.engine), KELP_INVALID_ARGUMENT, "packed weights of node");
     block[3] ^= 1;
-    entry_of(&p, 0)->layout[0] = 'B'; /* of another version: from the originals */
+    entry_of(&p, 0)->layout[0] = 'B'; /* another version: packed from the original weights */
     kelp_cpu_image_seal(p.data, p.size);
     check_ok(load(&b, &p, &b.engine));
     assert_true(kelp_engine_get_stats(b.engine).weight_bytes_packed >= DEPTH * WIDTH * 2);
-    run(b.engine, &anew);
-    assert_memory_equal(&before, &anew, sizeof before);
+    run(b.engine, &repacked);
+    assert_memory_equal(&before, &repacked, sizeof before);
     drop(&b, &p);
 }
 
-static void a_block_that_was_altered_is_refused(void **state) {
+static void modified_block_fails(void **state) {
     bench b;
     plan p = build(&b, 0);
     (void)state;
@@ -227,13 +228,13 @@ static void a_block_that_was_altered_is_refused(void **state) {
     entry_of(&p, 0)->length += 64;
     expect_failure(load(&b, &p, &b.engine), KELP_INVALID_ARGUMENT,
                    "section 4 (packed table) was altered");
-    kelp_cpu_image_seal(p.data, p.size); /* not what any kernel asks for */
+    kelp_cpu_image_seal(p.data, p.size); /* not the layout of any kernel */
     check_ok(load(&b, &p, &b.engine));
     assert_true(kelp_engine_get_stats(b.engine).weight_bytes_packed >= DEPTH * WIDTH * 4);
     drop(&b, &p);
 }
 
-static void a_table_that_is_none_is_refused(void **state) {
+static void malformed_table_fails(void **state) {
     bench b;
     plan p = build(&b, 0);
     (void)state;
@@ -258,10 +259,10 @@ static void a_table_that_is_none_is_refused(void **state) {
     drop(&b, &p);
 }
 
-/* Another layout, another constant: packed anew, from originals that are then looked at. */
-static void another_layout_is_packed_anew(void **state) {
+/* Another layout or constant: packed again from the original weights, which are checked then. */
+static void block_of_another_layout_is_packed_again(void **state) {
     bench b;
-    answer packed, anew;
+    answer packed, repacked;
     plan p = build(&b, 0);
     kelp_engine *engine = NULL;
     (void)state;
@@ -272,16 +273,16 @@ static void another_layout_is_packed_anew(void **state) {
     kelp_cpu_image_seal(p.data, p.size);
     check_ok(load(&b, &p, &engine));
     assert_true(kelp_engine_get_stats(engine).weight_bytes_packed >= DEPTH * WIDTH * 4);
-    run(engine, &anew);
-    assert_memory_equal(&packed, &anew, sizeof packed);
+    run(engine, &repacked);
+    assert_memory_equal(&packed, &repacked, sizeof packed);
     kelp_engine_release(engine);
     p.data[section(&p, KELP_SECTION_ORIGINALS).offset + 5] ^= 1;
     expect_failure(load(&b, &p, &engine), KELP_INVALID_ARGUMENT, "original weights were altered");
     drop(&b, &p);
 }
 
-/* Nobody reads originals as long as what is packed fits. */
-static void originals_are_checked_when_they_are_read(void **state) {
+/* The original weights are not read while the packed weights match. */
+static void original_weights_are_checked_when_read(void **state) {
     bench b;
     answer before, after;
     plan p = build(&b, KELP_BUILD_REFIT);
@@ -305,7 +306,7 @@ static void originals_are_checked_when_they_are_read(void **state) {
     drop(&b, &p);
 }
 
-static void another_instruction_set_is_packed_anew(void **state) {
+static void block_of_another_instruction_set_is_packed_again(void **state) {
     bench b;
     answer there, direct;
     plan p = build(&b, 0);
@@ -324,7 +325,7 @@ static void another_instruction_set_is_packed_anew(void **state) {
     drop(&b, &p);
 }
 
-static void a_refit_packs_anew(void **state) {
+static void refit_packs_again(void **state) {
     bench b, rebuilt;
     answer refitted, expected, before, again;
     plan p = build(&b, KELP_BUILD_REFIT), second;
@@ -353,7 +354,7 @@ static void a_refit_packs_anew(void **state) {
 }
 
 /* ---- stripped ---- */
-static void a_stripped_plan_waits_for_its_weights(void **state) {
+static void stripped_plan_fails_until_it_is_refitted(void **state) {
     bench b, whole;
     answer expected, found;
     plan p = build(&b, KELP_BUILD_STRIP_WEIGHTS), full = build(&whole, KELP_BUILD_REFIT);
@@ -366,7 +367,7 @@ static void a_stripped_plan_waits_for_its_weights(void **state) {
     (void)state;
     assert_true(p.size + (DEPTH * WIDTH + 2 * KERNEL) * sizeof(float) < full.size);
     check_ok(load(&b, &p, &b.engine));
-    assert_int_equal(kelp_engine_refittable_count(b.engine), 5); /* a reshape's extents stay */
+    assert_int_equal(kelp_engine_refittable_count(b.engine), 5); /* the shape of a reshape stays */
     assert_string_equal(kelp_engine_input(b.engine, 0)->name, "x");
     assert_int_equal(kelp_engine_output(b.engine, 0)->rank, 4);
     expect_failure(kelp_context_create(b.engine, &context), KELP_FAILED_PRECONDITION,
@@ -380,7 +381,7 @@ static void a_stripped_plan_waits_for_its_weights(void **state) {
     check_ok(load(&whole, &full, &whole.engine));
     run(whole.engine, &expected);
     assert_memory_equal(&found, &expected, sizeof found);
-    check_ok(kelp_engine_refit(b.engine, all + 2, 1)); /* from now on, as any other */
+    check_ok(kelp_engine_refit(b.engine, all + 2, 1)); /* afterwards like any other engine */
     run(b.engine, &found);
     assert_memory_equal(&found, &expected, sizeof found);
     drop(&b, &p);
@@ -391,7 +392,7 @@ static void append(void *userp, const char *text, size_t length) {
     strncat(userp, text, length);
 }
 
-static void marked_weights_alone_are_stripped(void **state) {
+static void only_marked_weights_are_stripped(void **state) {
     bench b;
     kelp_blob *blob = NULL;
     static char text[16384];
@@ -425,7 +426,7 @@ static void marked_weights_alone_are_stripped(void **state) {
     bench_close(&b);
 }
 
-/* x [2,40] · first · second, both of the same bytes. */
+/* x [2,40] · first · second, both with the same bytes. */
 static kelp_status *add_tied(kelp_network *network, const char *first, const char *second) {
     kelp_net_tensor *x = NULL;
     kelp_layer *w = NULL, *layer = NULL;
@@ -464,9 +465,9 @@ static void run_tied(const char *first, const char *second, uint32_t flags, floa
     bench_close(&b);
 }
 
-/* The unmarked one of two that share their bytes stays in the plan; of two of a name, the second.
- */
-static void tied_weights_are_stripped_one_by_one(void **state) {
+/* Of two weights that share bytes, the unmarked one stays in the plan; of two with the same name,
+ * the second. */
+static void weights_with_shared_bytes_are_stripped_separately(void **state) {
     static const char *const names[][2] = {{"a", "b"}, {"b", "a"}, {"a", "a"}};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -480,7 +481,7 @@ static void tied_weights_are_stripped_one_by_one(void **state) {
     }
 }
 
-static void a_name_that_is_listed_twice_is_refused(void **state) {
+static void duplicate_names_fail(void **state) {
     bench b;
     plan p = build(&b, KELP_BUILD_STRIP_WEIGHTS);
     (void)state;
@@ -494,15 +495,15 @@ static void a_name_that_is_listed_twice_is_refused(void **state) {
     drop(&b, &p);
 }
 
-/* ---- kernels of others ---- */
-static void blocks_of_no_constant_are_left_out(void **state) {
+/* ---- kernels of other providers ---- */
+static void blocks_without_a_constant_are_not_stored(void **state) {
     bench b;
     kelp_graph *graph = NULL;
     kelp_cpu_engine *engine = NULL;
     kelp_engine *loaded = NULL;
     kelp_cpu_origin origin = {.prepared = false};
     kelp_engine_options options = {.struct_size = sizeof options};
-    const uint32_t inputs[] = {0, 1u << 0, 1u << 31}; /* none, x, one that is not there */
+    const uint32_t inputs[] = {0, 1u << 0, 1u << 31}; /* none, x, and one that does not exist */
     kelp_op_packed packed[3];
     kelp_allocator allocator;
     char *data = NULL;
@@ -534,7 +535,7 @@ static void blocks_of_no_constant_are_left_out(void **state) {
     bench_close(&b);
 }
 
-/* ---- several ---- */
+/* ---- several contexts and engines ---- */
 typedef struct user {
     kelp_engine *engine;
     answer found;
@@ -546,8 +547,8 @@ static void *use(void *userp) {
     return NULL;
 }
 
-/* The batch alone is open: what one row needs is planned and packed, and nothing is bound. */
-static void what_is_foreseen_is_packed(void **state) {
+/* Only the batch is dynamic: shapes for one row are planned and packed without bound inputs. */
+static void known_shapes_are_packed_in_the_build(void **state) {
     bench b;
     kelp_graph *graph = NULL;
     answer expected, found;
@@ -561,7 +562,7 @@ static void what_is_foreseen_is_packed(void **state) {
     check_ok(kelp_context_create(b.engine, &b.context));
     kelp_context_warm_up(b.context);
     size_t packed = kelp_engine_get_stats(b.engine).weight_bytes_packed;
-    assert_true(packed >= made + KERNEL * sizeof(float)); /* the convolution's */
+    assert_true(packed >= made + KERNEL * sizeof(float)); /* of the convolution */
     expect_failure(kelp_context_invoke(b.context), KELP_FAILED_PRECONDITION, "'x'");
     assert_int_equal(kelp_context_plan_stats(b.context).steps, 0);
     fill(row, DEPTH, 6);
@@ -582,7 +583,8 @@ static void contexts_share_packed_weights(void **state) {
     pthread_t threads[8];
     user users[8];
     (void)state;
-    for (int round = 0; round < 2; round++) { /* found in the plan; packed when shapes are known */
+    for (int round = 0; round < 2;
+         round++) { /* first in the plan, then packed when shapes are known */
         if (round == 1) {
             for (size_t i = 0; i < 3; i++)
                 entry_of(&p, i)->layout[0] = 'G';
@@ -603,7 +605,7 @@ static void contexts_share_packed_weights(void **state) {
     drop(&b, &p);
 }
 
-/* Kilobytes of the file's mappings that are this process's own, and how many mappings there are. */
+/* Private kilobytes of the mappings of the file in this process, and the number of mappings. */
 static long private_kilobytes(const char *path, int *out_mappings) {
     FILE *maps = fopen("/proc/self/smaps", "r");
     char line[512];
@@ -624,7 +626,7 @@ static long private_kilobytes(const char *path, int *out_mappings) {
     return all;
 }
 
-static void engines_of_one_file_share_its_pages(void **state) {
+static void engines_of_one_file_share_pages(void **state) {
     bench b;
     plan p = build(&b, 0);
     kelp_engine *engines[3];
@@ -675,7 +677,7 @@ static kelp_status *whole_way(bench *b, uint32_t flags) {
     return kelp_context_invoke(b->context);
 }
 
-static void every_allocation_may_fail(void **state) {
+static void failed_allocations_are_reported(void **state) {
     static const uint32_t ways[] = {0, KELP_BUILD_REFIT, KELP_BUILD_STRIP_WEIGHTS};
     (void)state;
     for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++)
@@ -705,24 +707,24 @@ static void every_allocation_may_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packed_weights_are_used_where_they_lie),
-        cmocka_unit_test(bf16_weights_are_used_where_they_lie),
-        cmocka_unit_test(altered_bf16_weights_are_refused),
-        cmocka_unit_test(a_block_that_was_altered_is_refused),
-        cmocka_unit_test(a_table_that_is_none_is_refused),
-        cmocka_unit_test(another_layout_is_packed_anew),
-        cmocka_unit_test(originals_are_checked_when_they_are_read),
-        cmocka_unit_test(another_instruction_set_is_packed_anew),
-        cmocka_unit_test(a_refit_packs_anew),
-        cmocka_unit_test(a_stripped_plan_waits_for_its_weights),
-        cmocka_unit_test(marked_weights_alone_are_stripped),
-        cmocka_unit_test(tied_weights_are_stripped_one_by_one),
-        cmocka_unit_test(a_name_that_is_listed_twice_is_refused),
-        cmocka_unit_test(blocks_of_no_constant_are_left_out),
-        cmocka_unit_test(what_is_foreseen_is_packed),
+        cmocka_unit_test(packed_weights_are_used_in_place),
+        cmocka_unit_test(bf16_weights_are_used_in_place),
+        cmocka_unit_test(modified_bf16_weights_fail),
+        cmocka_unit_test(modified_block_fails),
+        cmocka_unit_test(malformed_table_fails),
+        cmocka_unit_test(block_of_another_layout_is_packed_again),
+        cmocka_unit_test(original_weights_are_checked_when_read),
+        cmocka_unit_test(block_of_another_instruction_set_is_packed_again),
+        cmocka_unit_test(refit_packs_again),
+        cmocka_unit_test(stripped_plan_fails_until_it_is_refitted),
+        cmocka_unit_test(only_marked_weights_are_stripped),
+        cmocka_unit_test(weights_with_shared_bytes_are_stripped_separately),
+        cmocka_unit_test(duplicate_names_fail),
+        cmocka_unit_test(blocks_without_a_constant_are_not_stored),
+        cmocka_unit_test(known_shapes_are_packed_in_the_build),
         cmocka_unit_test(contexts_share_packed_weights),
-        cmocka_unit_test(engines_of_one_file_share_its_pages),
-        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(engines_of_one_file_share_pages),
+        cmocka_unit_test(failed_allocations_are_reported),
     };
     return cmocka_run_group_tests(tests, fill_all, NULL);
 }

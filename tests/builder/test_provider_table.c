@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An engine provider as somebody else writes one, over the public headers: what its table has is
- * reached through kelp/engine.h, and what a shorter table lacks is told. Its engine copies input x
- * to output y.
+ * An engine provider of a third party, on the public headers: kelp/engine.h calls the functions of
+ * its table, and reports those that a shorter table lacks. Its engine copies input x to output y.
  */
 #include "support.h"
 
@@ -15,8 +14,8 @@ typedef struct copy_context {
     kelp_output_allocator place;
     void *place_userp;
     DLDevice device;
-    kelp_profile_fn told;
-    void *told_userp;
+    kelp_profile_fn profile_fn;
+    void *profile_userp;
     void *workspace;
     int cancelled;
 } copy_context;
@@ -44,7 +43,7 @@ static kelp_status *create_context(void *engine, void **out) {
 }
 
 static void destroy_context(void *context) {
-    assert_int_equal(seen.captures, 0); /* they go first */
+    assert_int_equal(seen.captures, 0); /* they are destroyed first */
     seen.contexts--;
     free(context);
 }
@@ -78,8 +77,8 @@ static kelp_status *invoke(void *userp, kelp_tensor *out_outputs) {
                                              context->elements * sizeof(float));
     if (context->elements > 0)
         memcpy(out_outputs[0].data, context->x, context->elements * sizeof(float));
-    if (context->told != NULL)
-        context->told(context->told_userp, 0, "Copy", "copy", "memcpy", 1000);
+    if (context->profile_fn != NULL)
+        context->profile_fn(context->profile_userp, 0, "Copy", "copy", "memcpy", 1000);
     return NULL;
 }
 
@@ -106,8 +105,8 @@ static kelp_status *set_workspace(void *userp, void *data, size_t size_bytes) {
 
 static kelp_status *set_profiler(void *userp, kelp_profile_fn fn, void *fn_userp) {
     copy_context *context = userp;
-    context->told = fn;
-    context->told_userp = fn_userp;
+    context->profile_fn = fn;
+    context->profile_userp = fn_userp;
     return NULL;
 }
 
@@ -170,7 +169,7 @@ static kelp_engine_vtbl table = {
     .set_profiler = set_profiler,
     .cancel = cancel,
     .capture = capture,
-    .replay = invoke, /* a record is the context itself */
+    .replay = invoke, /* a recording is the context itself */
     .destroy_capture = destroy_capture,
     .set_runtime_cache = set_runtime_cache,
     .write_runtime_cache = write_runtime_cache,
@@ -178,8 +177,8 @@ static kelp_engine_vtbl table = {
     .set_weight_budget = set_weight_budget,
 };
 
-/* An engine with two profiles of x, of 1 to 4 and 5 to 8 elements. `table_bytes` is how long the
- * provider believes the table to be. */
+/* An engine with two profiles of x, 1 to 4 and 5 to 8 elements. `table_bytes` is the size of the
+ * table that the provider reports. */
 static void open_engine(bench *b, size_t table_bytes) {
     static const kelp_io_info x = {.name = "x", .dtype = KELP_F32, .rank = 1, .shape = {-1}},
                               y = {.name = "y", .dtype = KELP_F32, .rank = 1, .shape = {-1}};
@@ -214,7 +213,7 @@ static void close_engine(bench *b) {
     assert_int_equal(seen.captures, 0);
 }
 
-static void profiles_and_names_are_known(void **state) {
+static void profiles_and_names_are_checked(void **state) {
     (void)state;
     bench b;
     kelp_shape shape;
@@ -230,7 +229,7 @@ static void profiles_and_names_are_known(void **state) {
     check_ok(kelp_tensor_init(&tensor, KELP_F32, 1, six, x));
     expect_failure(
         kelp_context_set_input(b.context, 0, &tensor), KELP_INVALID_ARGUMENT,
-        "wrong shape for profile 0: expected from [1] to [4], found [6]; profile 1 takes "
+        "wrong shape for profile 0: expected from [1] to [4], found [6]; profile 1 accepts "
         "it");
     check_ok(kelp_context_set_profile(b.context, 1));
     check_ok(kelp_context_set_input(b.context, 0, &tensor));
@@ -280,7 +279,7 @@ static void calls_reach_the_provider(void **state) {
     close_engine(&b);
 }
 
-static void records_go_before_their_context(void **state) {
+static void recordings_are_destroyed_before_their_context(void **state) {
     (void)state;
     bench b;
     float x[2] = {1, 2}, y[2] = {0};
@@ -301,7 +300,7 @@ static void records_go_before_their_context(void **state) {
     b.context = NULL;
     assert_int_equal(seen.captures, 0);
     expect_failure(kelp_capture_replay(second), KELP_FAILED_PRECONDITION,
-                   "the context of the captured run is destroyed");
+                   "the context of the recording was destroyed");
     kelp_capture_destroy(second);
     close_engine(&b);
 }
@@ -310,7 +309,7 @@ static void append(void *userp, const char *data, size_t length) {
     strncat(userp, data, length);
 }
 
-static void what_devices_have(void **state) {
+static void runtime_cache_and_weight_budget_reach_the_provider(void **state) {
     (void)state;
     bench b;
     size_t bytes;
@@ -326,8 +325,8 @@ static void what_devices_have(void **state) {
     close_engine(&b);
 }
 
-/* A provider that was compiled against a table that ended with `enqueue`. */
-static void a_shorter_table_lacks_the_rest(void **state) {
+/* A provider that was compiled with a table that ends with `enqueue`. */
+static void functions_beyond_a_shorter_table_fail(void **state) {
     (void)state;
     bench b;
     size_t bytes;
@@ -338,14 +337,15 @@ static void a_shorter_table_lacks_the_rest(void **state) {
                    "provider 'copy' have no output allocators");
     check_ok(kelp_context_set_output_allocator(b.context, 0, NULL, NULL));
     check_ok(kelp_context_set_output_device(b.context, 0, (DLDevice){kDLCPU, 0}));
-    expect_failure(kelp_context_set_output_device(b.context, 0, (DLDevice){kDLCUDA, 0}),
-                   KELP_INVALID_ARGUMENT, "can only lie in host memory: found device 0 of type 2");
+    expect_failure(
+        kelp_context_set_output_device(b.context, 0, (DLDevice){kDLCUDA, 0}), KELP_INVALID_ARGUMENT,
+        "must be in host memory for an engine of provider 'copy': found device 0 of type 2");
     expect_failure(kelp_context_set_workspace(b.context, text, sizeof text), KELP_UNIMPLEMENTED,
-                   "provider 'copy' have no workspace of the caller's");
+                   "provider 'copy' have no workspaces that the caller allocates");
     expect_failure(kelp_context_set_profiler(b.context, note, NULL), KELP_UNIMPLEMENTED,
                    "provider 'copy' have no profiler");
     expect_failure(kelp_context_capture(b.context, &none), KELP_UNIMPLEMENTED,
-                   "provider 'copy' have no captured runs");
+                   "provider 'copy' have no recordings");
     expect_failure(kelp_engine_set_runtime_cache(b.engine, "", 0), KELP_UNIMPLEMENTED,
                    "provider 'copy' have no runtime cache");
     expect_failure(kelp_engine_write_runtime_cache(b.engine, append, text), KELP_UNIMPLEMENTED,
@@ -358,7 +358,7 @@ static void a_shorter_table_lacks_the_rest(void **state) {
     close_engine(&b);
 }
 
-static void the_cpu_has_no_device(void **state) {
+static void cpu_has_no_device(void **state) {
     (void)state;
     bench b;
     size_t bytes;
@@ -370,7 +370,7 @@ static void the_cpu_has_no_device(void **state) {
     check_ok(kelp_network_mark_output(b.network, out_of(layer)));
     bench_build(&b);
     expect_failure(kelp_context_set_output_device(b.context, 0, (DLDevice){kDLCUDA, 0}),
-                   KELP_INVALID_ARGUMENT, "of provider 'cpu' can only lie in host memory");
+                   KELP_INVALID_ARGUMENT, "must be in host memory for an engine of provider 'cpu'");
     expect_failure(kelp_engine_set_runtime_cache(b.engine, "", 0), KELP_UNIMPLEMENTED,
                    "engines of provider 'cpu' have no runtime cache");
     expect_failure(kelp_engine_streamable_weights(b.engine, &bytes), KELP_UNIMPLEMENTED,
@@ -380,12 +380,12 @@ static void the_cpu_has_no_device(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(profiles_and_names_are_known),
+        cmocka_unit_test(profiles_and_names_are_checked),
         cmocka_unit_test(calls_reach_the_provider),
-        cmocka_unit_test(records_go_before_their_context),
-        cmocka_unit_test(what_devices_have),
-        cmocka_unit_test(a_shorter_table_lacks_the_rest),
-        cmocka_unit_test(the_cpu_has_no_device),
+        cmocka_unit_test(recordings_are_destroyed_before_their_context),
+        cmocka_unit_test(runtime_cache_and_weight_budget_reach_the_provider),
+        cmocka_unit_test(functions_beyond_a_shorter_table_fail),
+        cmocka_unit_test(cpu_has_no_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@ typedef struct small_model {
     const char *name;
     kelp_compute_metadata metadata;
     kelp_io_info io[2];
-    float room[64]; /* for outputs that the caller does not place */
+    float buffer[64]; /* for outputs that the caller does not bind */
 } small_model;
 
 test_small_counts test_small;
@@ -45,8 +45,8 @@ static kelp_status *run(small_model *model, kelp_infer_item *item) {
     }
     test_small.last_input = from;
     if (count > 0 && from[0] == -1)
-        return KELP_ERROR(KELP_UNAVAILABLE, "the small provider was told to fail");
-    void *to = item->outputs[0].data ? item->outputs[0].data : model->room;
+        return KELP_ERROR(KELP_UNAVAILABLE, "the first element is -1");
+    void *to = item->outputs[0].data ? item->outputs[0].data : model->buffer;
     KELP_TRY(kelp_tensor_init(&item->outputs[0], KELP_F32, 1, item->inputs[0].shape, to));
     for (int64_t i = 0; i < count; i++)
         ((float *)to)[i] = 2 * from[i];

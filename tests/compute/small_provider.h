@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider for tests, as an author would write one: float32 [n] in, [n] out, each element twice.
- * A first element of -1 makes the run fail, with UNAVAILABLE. What it was asked is counted. The
- * artifact's label chooses: "plain" (no infer_batch), "batch" (its own), "submit" (runs by itself),
- * "gate" (waits until test_small_open), "narrow" (limits: 2 items, 16 bytes in), "types" (its
- * output is of a type that it does not declare).
+ * A compute provider for tests: input float32 [n], output [n], each element doubled. If the first
+ * element is -1, the inference fails with UNAVAILABLE. Calls are counted. The label of the artifact
+ * selects a variant: "plain" (no infer_batch), "batch" (with infer_batch), "submit" (with
+ * asynchronous submission), "gate" (waits until test_small_open), "narrow" (limits: 2 items, 16
+ * input bytes), "types" (the output has an undeclared type).
  */
 #ifndef KELP_TESTS_SMALL_PROVIDER_H_
 #define KELP_TESTS_SMALL_PROVIDER_H_
@@ -19,7 +19,7 @@ typedef struct test_small_counts {
 extern test_small_counts test_small;
 
 const kelp_compute_backend *test_small_backend(const char *name);
-/* Lets models of "gate" run on; they wait again after test_small_close. */
+/* Lets models of "gate" continue; they wait again after test_small_close. */
 void test_small_open(void);
 void test_small_close(void);
 

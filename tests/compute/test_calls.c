@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Kelp does around a provider's model: counts, limits, types, placement, batches. */
+/* Checks and conversions around a provider's model: counts, limits, types, placement, batches. */
 #include "compute/small_provider.h"
 #include "support/failing_allocator.h"
 
@@ -55,7 +55,7 @@ static void fill(kelp_infer_item *items, kelp_tensor *in, kelp_tensor *out, floa
     }
 }
 
-static void a_providers_own_batch_is_called(void **state) {
+static void infer_batch_of_the_provider_is_called(void **state) {
     (void)state;
     session s;
     kelp_infer_item items[5];
@@ -76,7 +76,7 @@ static void a_providers_own_batch_is_called(void **state) {
     end(&s);
 }
 
-static void the_default_loops_over_one(void **state) {
+static void default_batch_calls_infer_for_each_item(void **state) {
     (void)state;
     session s;
     kelp_infer_item items[3];
@@ -89,7 +89,7 @@ static void the_default_loops_over_one(void **state) {
     end(&s);
 }
 
-/* Both ways of a batch, with an item that the checks refuse and one that fails when it runs. */
+/* Both modes of a batch, with an item that fails the checks and one that fails in the inference. */
 static void modes(const char *provider) {
     session s;
     kelp_infer_item items[5];
@@ -111,7 +111,8 @@ static void modes(const char *provider) {
         }
         check_ok(kelp_compute_infer_batch(s.model, items, 5, KELP_BATCH_EACH));
         expect_failure(items[2].status, KELP_INVALID_ARGUMENT, "expected float32, found int32");
-        expect_failure(items[4].status, KELP_UNAVAILABLE, "told to fail"); /* the provider's kind */
+        expect_failure(items[4].status, KELP_UNAVAILABLE,
+                       "the first element is -1"); /* the provider's code */
         assert_null(items[0].status);
         assert_null(items[3].status);
         assert_true(results[3][1] == 20);
@@ -119,17 +120,17 @@ static void modes(const char *provider) {
     end(&s);
 }
 
-static void modes_of_the_default(void **state) {
+static void default_batch_stops_or_continues(void **state) {
     (void)state;
     modes("plain");
 }
 
-static void modes_of_a_providers_own(void **state) {
+static void infer_batch_of_the_provider_stops_or_continues(void **state) {
     (void)state;
     modes("batch");
 }
 
-static void arrays_are_of_one_length(void **state) {
+static void arrays_of_different_lengths_fail(void **state) {
     (void)state;
     session s;
     kelp_tensor in[40], out[40];
@@ -142,7 +143,7 @@ static void arrays_are_of_one_length(void **state) {
         out[i] = floats(results[i], 2);
     }
     expect_failure(kelp_compute_infer_arrays(s.model, in, 3, out, 2), KELP_INVALID_ARGUMENT,
-                   "unequal length: 3 inputs, 2 outputs");
+                   "the arrays differ in length: 3 inputs, 2 outputs");
     assert_int_equal(test_small.items, 0);
     check_ok(kelp_compute_infer_arrays(s.model, in, 40, out, 40));
     assert_int_equal(test_small.items, 40);
@@ -152,7 +153,7 @@ static void arrays_are_of_one_length(void **state) {
 }
 
 /* ---- limits and types ---- */
-static void limits_hold(void **state) {
+static void inputs_beyond_the_limits_fail(void **state) {
     (void)state;
     session s;
     kelp_infer_item items[3];
@@ -161,15 +162,15 @@ static void limits_hold(void **state) {
     begin(&s, "narrow");
     fill(items, in, out, data, 3);
     expect_failure(kelp_compute_infer_batch(s.model, items, 3, KELP_BATCH_EACH), KELP_OUT_OF_RANGE,
-                   "a batch of 3 is more than the 2 that provider 'narrow' takes");
+                   "the batch has 3 items: provider 'narrow' accepts at most 2");
     check_ok(kelp_compute_infer_batch(s.model, items, 2, KELP_BATCH_EACH));
     in[0] = floats(many, 5);
     expect_failure(kelp_compute_infer_one(s.model, &items[0]), KELP_OUT_OF_RANGE,
-                   "20 bytes, more than the 16");
+                   "20 bytes: the model");
     end(&s);
 }
 
-static void a_model_of_other_types_is_refused(void **state) {
+static void undeclared_output_type_fails(void **state) {
     (void)state;
     session s;
     expect_failure(load(&s, "types", kelp_allocator_system()), KELP_UNIMPLEMENTED,
@@ -179,7 +180,7 @@ static void a_model_of_other_types_is_refused(void **state) {
 }
 
 /* ---- placement ---- */
-static void places(void **state) {
+static void placement_of_tensors_is_classified(void **state) {
     (void)state;
     float data[6] = {0};
     kelp_tensor tensor = floats(data, 6);
@@ -196,7 +197,7 @@ static void places(void **state) {
         {kDLCUDAManaged, 0, KELP_PLACED_SHARED, KELP_PLACING_ZERO_COPY},
         {kDLCUDA, 3, KELP_PLACED_DEVICE(3), KELP_PLACING_ZERO_COPY},
         {kDLCUDA, 3, KELP_PLACED_DEVICE(2), KELP_PLACING_IMPOSSIBLE},
-        {kDLCUDA, 16, KELP_PLACED_DEVICE(0), KELP_PLACING_IMPOSSIBLE}, /* does not wrap */
+        {kDLCUDA, 16, KELP_PLACED_DEVICE(0), KELP_PLACING_IMPOSSIBLE}, /* no overflow */
         {kDLCUDA, 0, KELP_PLACED_HOST, KELP_PLACING_IMPOSSIBLE},
         {kDLCPU, 0, KELP_PLACED_DEVICE(0), KELP_PLACING_IMPOSSIBLE},
         {kDLVulkan, 0, KELP_PLACED_HOST, KELP_PLACING_IMPOSSIBLE},
@@ -213,7 +214,7 @@ static void places(void **state) {
                      KELP_PLACING_IMPOSSIBLE);
 }
 
-static void compact_is_used_in_place_gaps_are_copied(void **state) {
+static void compact_tensors_are_not_copied(void **state) {
     (void)state;
     session s;
     float data[6] = {1, 2, 3, 4, 5, 6}, result[3];
@@ -227,7 +228,7 @@ static void compact_is_used_in_place_gaps_are_copied(void **state) {
     check_ok(kelp_compute_infer_one(s.model, &item));
     assert_ptr_not_equal(test_small.last_input, data);
     assert_true(result[0] == 2 && result[1] == 6 && result[2] == 10);
-    in.strides[0] = -1; /* backwards from the third */
+    in.strides[0] = -1; /* backward from the third */
     in.data = data + 2;
     check_ok(kelp_compute_infer_one(s.model, &item));
     assert_true(result[0] == 6 && result[1] == 4 && result[2] == 2);
@@ -259,7 +260,7 @@ static kelp_status *whole_scenario(kelp_allocator allocator) {
     return status;
 }
 
-static void any_allocation_may_fail(void **state) {
+static void failed_allocations_are_reported(void **state) {
     (void)state;
     for (uint64_t n = 1;; n++) {
         test_failing memory;
@@ -278,7 +279,7 @@ static void any_allocation_may_fail(void **state) {
     }
 }
 
-static void warm_calls_allocate_nothing(void **state) {
+static void repeated_calls_do_not_allocate(void **state) {
     (void)state;
     session s;
     test_failing memory;
@@ -303,17 +304,17 @@ static void warm_calls_allocate_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_providers_own_batch_is_called),
-        cmocka_unit_test(the_default_loops_over_one),
-        cmocka_unit_test(modes_of_the_default),
-        cmocka_unit_test(modes_of_a_providers_own),
-        cmocka_unit_test(arrays_are_of_one_length),
-        cmocka_unit_test(limits_hold),
-        cmocka_unit_test(a_model_of_other_types_is_refused),
-        cmocka_unit_test(places),
-        cmocka_unit_test(compact_is_used_in_place_gaps_are_copied),
-        cmocka_unit_test(any_allocation_may_fail),
-        cmocka_unit_test(warm_calls_allocate_nothing),
+        cmocka_unit_test(infer_batch_of_the_provider_is_called),
+        cmocka_unit_test(default_batch_calls_infer_for_each_item),
+        cmocka_unit_test(default_batch_stops_or_continues),
+        cmocka_unit_test(infer_batch_of_the_provider_stops_or_continues),
+        cmocka_unit_test(arrays_of_different_lengths_fail),
+        cmocka_unit_test(inputs_beyond_the_limits_fail),
+        cmocka_unit_test(undeclared_output_type_fails),
+        cmocka_unit_test(placement_of_tensors_is_classified),
+        cmocka_unit_test(compact_tensors_are_not_copied),
+        cmocka_unit_test(failed_allocations_are_reported),
+        cmocka_unit_test(repeated_calls_do_not_allocate),
     };
     return cmocka_run_group_tests_name("compute.calls", tests, NULL, NULL);
 }

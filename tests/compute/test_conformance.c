@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compute providers, one suite for each: artifacts, life cycle, shapes, placement, batches,
- * streams, forks, refusals. The arguments are the provider's name, and for the one that runs
- * kernels a library. A shape that a provider knows only by running, and the words of a foreign
- * library, are left out by capability. What every provider is given is a model of one input of
- * float32.
+ * streams, forks, errors. The arguments are the name of the provider and, for the provider of
+ * kernels, a library. Shapes that a provider knows only after an inference, and messages of other
+ * libraries, are not checked. Every provider gets a model with one float32 input.
  */
 #include "support/failing_allocator.h"
 
@@ -23,12 +22,12 @@
 
 #define DIGITS KELP_SOURCE_DIR "/examples/models/digits/1/model.onnx"
 
-/* What a provider is tried with: items of 64 elements to `out_extent` values between 0 and 1. */
+/* The model of a provider: items of 64 elements to `output_dim` values between 0 and 1. */
 static struct subject {
     const char *provider, *path, *input, *output;
-    int32_t rank;   /* of the input, whose first extent is the batch */
+    int32_t rank;   /* of the input, whose first dimension is the batch */
     size_t outputs; /* the first is float32, a second int64 */
-    int64_t out_extent;
+    int64_t output_dim;
     char *bytes; /* of the file at `path` */
     size_t size_bytes;
 } subject;
@@ -57,7 +56,7 @@ static void count_release(void *userp) {
     ++*(int *)userp;
 }
 
-/* Bytes are shared until nobody needs them, and then let go of once, whatever became of them. */
+/* Bytes are shared by their users and released once, also after errors. */
 static void bytes_are_released_once(void **state) {
     (void)state;
     kelp_runtime *runtime;
@@ -91,7 +90,7 @@ static void bytes_are_released_once(void **state) {
     assert_int_equal(released, 3);
 }
 
-static void nothing_runs_before_init(void **state) {
+static void calls_before_init_fail(void **state) {
     (void)state;
     kelp_runtime *runtime;
     kelp_compute_model *model, *fork = NULL;
@@ -101,16 +100,17 @@ static void nothing_runs_before_init(void **state) {
     make_input(&input, data, 1);
     check_ok(kelp_compute_fork(model, &fork));
     kelp_infer_item item = {.inputs = &input, .outputs = outputs};
-    expect_failure(kelp_compute_infer_one(fork, &item), KELP_FAILED_PRECONDITION, "before init");
+    expect_failure(kelp_compute_infer_one(fork, &item), KELP_FAILED_PRECONDITION,
+                   "not initialized");
     expect_failure(kelp_compute_infer_batch(fork, &item, 1, KELP_BATCH_EACH),
-                   KELP_FAILED_PRECONDITION, "before init");
+                   KELP_FAILED_PRECONDITION, "not initialized");
     check_ok(kelp_compute_init(fork));
     check_ok(kelp_compute_infer_one(fork, &item));
     kelp_compute_destroy(fork);
     close_model(runtime, model);
 }
 
-static void metadata_is_the_models(void **state) {
+static void metadata_describes_the_model(void **state) {
     (void)state;
     kelp_runtime *runtime;
     kelp_compute_model *model;
@@ -129,7 +129,7 @@ static void metadata_is_the_models(void **state) {
     close_model(runtime, model);
 }
 
-static void shapes_are_known_before_running(void **state) {
+static void output_shapes_are_known_before_inference(void **state) {
     (void)state;
     kelp_runtime *runtime;
     kelp_compute_model *model;
@@ -140,16 +140,16 @@ static void shapes_are_known_before_running(void **state) {
     kelp_infer_item item = {.inputs = &input, .outputs = outputs};
     check_ok(kelp_compute_infer_shapes(model, &item));
     float room[3 * 64];
-    int64_t count = 3 * subject.out_extent;
+    int64_t count = 3 * subject.output_dim;
     memset(room, 0xff, sizeof room);
-    if (outputs[0].rank == -1) { /* only running tells */
-        const int64_t shape[2] = {3, subject.out_extent};
+    if (outputs[0].rank == -1) { /* known only after an inference */
+        const int64_t shape[2] = {3, subject.output_dim};
         check_ok(kelp_tensor_init(&outputs[0], KELP_F32, 2, shape, NULL));
         outputs[1] = (kelp_tensor){0};
     } else {
         assert_int_equal(outputs[0].rank, 2);
         assert_int_equal(outputs[0].shape[0], 3);
-        assert_int_equal(outputs[0].shape[1], subject.out_extent);
+        assert_int_equal(outputs[0].shape[1], subject.output_dim);
         assert_null(outputs[0].data);
         if (subject.outputs == 2)
             assert_int_equal(outputs[1].shape[0], 3);
@@ -164,8 +164,8 @@ static void shapes_are_known_before_running(void **state) {
     close_model(runtime, model);
 }
 
-/* Copied where there are gaps, refused where no one can read or write, too large for the room. */
-static void tensors_lie_anywhere_that_can_be_read(void **state) {
+/* Strided tensors are copied; unreadable or unwritable tensors and too small outputs fail. */
+static void strided_tensors_are_copied_and_unreadable_tensors_fail(void **state) {
     (void)state;
     kelp_runtime *runtime;
     kelp_compute_model *model;
@@ -177,7 +177,7 @@ static void tensors_lie_anywhere_that_can_be_read(void **state) {
         wide[2 * i] = data[i];
     kelp_infer_item item = {.inputs = &input, .outputs = outputs};
     check_ok(kelp_compute_infer_one(model, &item));
-    size_t bytes = (size_t)subject.out_extent * sizeof *first;
+    size_t bytes = (size_t)subject.output_dim * sizeof *first;
     memcpy(first, outputs[0].data, bytes);
 
     gaps = input;
@@ -202,8 +202,8 @@ static void tensors_lie_anywhere_that_can_be_read(void **state) {
     close_model(runtime, model);
 }
 
-/* Beside the caller, in order, with the results that a call gives. */
-static void streams_give_what_calls_give(void **state) {
+/* Asynchronously, in order, with the results of a call. */
+static void streams_give_the_results_of_calls(void **state) {
     (void)state;
     enum { COUNT = 4 };
     kelp_runtime *runtime;
@@ -216,12 +216,12 @@ static void streams_give_what_calls_give(void **state) {
     make_input(&input, data, 1);
     kelp_infer_item item = {.inputs = &input, .outputs = outputs};
     check_ok(kelp_compute_infer_one(model, &item));
-    size_t bytes = (size_t)subject.out_extent * sizeof *first;
+    size_t bytes = (size_t)subject.output_dim * sizeof *first;
     memcpy(first, outputs[0].data, bytes);
     check_ok(kelp_compute_stream_create(model, COUNT, &stream));
     expect_failure(kelp_compute_infer_one(model, &item), KELP_FAILED_PRECONDITION, "stream");
     for (int i = 0; i < COUNT; i++) {
-        const int64_t shape[2] = {1, subject.out_extent};
+        const int64_t shape[2] = {1, subject.output_dim};
         check_ok(kelp_tensor_init(&later[i][0], KELP_F32, 2, shape, rooms[i]));
         items[i] = (kelp_infer_item){.inputs = &input, .outputs = later[i]};
         check_ok(kelp_compute_submit(stream, &items[i], NULL));
@@ -236,7 +236,7 @@ static void streams_give_what_calls_give(void **state) {
     close_model(runtime, model);
 }
 
-static void a_batch_stops_or_goes_on(void **state) {
+static void batch_stops_or_continues_after_a_failure(void **state) {
     (void)state;
     kelp_runtime *runtime;
     kelp_compute_model *model;
@@ -261,7 +261,7 @@ static void a_batch_stops_or_goes_on(void **state) {
     close_model(runtime, model);
 }
 
-static void forks_drain_and_reset(void **state) {
+static void forks_are_independent(void **state) {
     (void)state;
     kelp_runtime *runtime;
     kelp_compute_model *model, *fork = NULL;
@@ -274,12 +274,12 @@ static void forks_drain_and_reset(void **state) {
     kelp_infer_item item = {.inputs = &input, .outputs = outputs};
     check_ok(kelp_compute_infer_one(model, &item));
     float first[64];
-    size_t bytes = (size_t)subject.out_extent * sizeof *first;
+    size_t bytes = (size_t)subject.output_dim * sizeof *first;
     memcpy(first, outputs[0].data, bytes);
     check_ok(kelp_compute_drain(model));
     check_ok(kelp_compute_reset(model));
     kelp_compute_destroy(model);
-    kelp_runtime_release(runtime); /* the fork keeps what it needs */
+    kelp_runtime_release(runtime); /* the fork keeps its references */
     kelp_infer_item second = {.inputs = &input, .outputs = again};
     check_ok(kelp_compute_infer_one(fork, &second));
     assert_memory_equal(again[0].data, first, bytes);
@@ -291,8 +291,8 @@ static bool yes(void *userp) {
     return true;
 }
 
-/* Where the provider can be asked to give up, it does, and can run again. */
-static void an_inference_can_be_given_up(void **state) {
+/* If the provider supports cancellation, the inference stops and the model can run again. */
+static void running_inference_can_be_cancelled(void **state) {
     (void)state;
     kelp_runtime *runtime;
     kelp_compute_model *model;
@@ -314,7 +314,7 @@ static void an_inference_can_be_given_up(void **state) {
     close_model(runtime, model);
 }
 
-/* Of the calls that hand out a model, none leaves one behind when it fails. */
+/* Calls that create a model leave none after an error. */
 static kelp_status *whole_life(kelp_allocator allocator) {
     kelp_runtime_options options = {
         .struct_size = sizeof options, .allocator = allocator, .threads = 1};
@@ -344,7 +344,7 @@ static kelp_status *whole_life(kelp_allocator allocator) {
     return status;
 }
 
-static void memory_that_fails_is_an_error(void **state) {
+static void failed_allocations_are_reported(void **state) {
     (void)state;
     for (uint64_t n = 1;; n++) {
         test_failing memory;
@@ -357,13 +357,13 @@ static void memory_that_fails_is_an_error(void **state) {
             check_ok(status);
             return;
         }
-        if (status != NULL) /* some failures are made up for: packed weights, say */
+        if (status != NULL) /* some failures have a fallback, such as that of packed weights */
             assert_int_equal(kelp_status_code(status), KELP_RESOURCE_EXHAUSTED);
         kelp_status_free(status);
     }
 }
 
-static void unknown_providers_and_artifacts_are_named(void **state) {
+static void unknown_providers_and_artifacts_are_reported(void **state) {
     (void)state;
     kelp_runtime *runtime = NULL;
     kelp_compute_model *model = NULL;
@@ -379,6 +379,31 @@ static void unknown_providers_and_artifacts_are_named(void **state) {
     kelp_runtime_release(runtime);
 }
 
+/* A model of provider `kernels` has a value for scalar parameters of the kernel only, each once. */
+static void unknown_and_repeated_scalars_fail(void **state) {
+    static const struct {
+        const char *line, *error;
+    } cases[] = {{"radios=1\n", "kernel 'box_blur' has no scalar parameter 'radios'"},
+                 {"x=1\n", "kernel 'box_blur' has no scalar parameter 'x'"},
+                 {"radius=1\n", "parameter 'radius' has two values"}};
+    (void)state;
+    kelp_runtime *runtime = NULL;
+    kelp_compute_model *model = NULL;
+    char text[4096];
+    if (strcmp(subject.provider, "kernels") != 0)
+        skip();
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int length = snprintf(text, sizeof text, "%.*s%s", (int)subject.size_bytes, subject.bytes,
+                              cases[i].line);
+        assert_in_range(length, 1, sizeof text - 1);
+        kelp_artifact artifact = {.data = text, .size_bytes = (size_t)length};
+        expect_failure(kelp_compute_load(runtime, "kernels", &artifact, &model),
+                       KELP_INVALID_ARGUMENT, cases[i].error);
+    }
+    kelp_runtime_release(runtime);
+}
+
 static int read_bytes(const char *path) {
     FILE *file = fopen(path, "rb");
     if (file == NULL || fseek(file, 0, SEEK_END) != 0)
@@ -391,7 +416,7 @@ static int read_bytes(const char *path) {
     return subject.size_bytes == (size_t)size ? 0 : -1;
 }
 
-/* The blur of the example library, as a model in a file: each line of a picture is an item. */
+/* The blur of the example library as a model file. Each line of a picture is an item. */
 static int write_kernel_model(const char *library) {
     static char path[] = "kernel_model_XXXXXX";
     int written = -1, made = mkstemp(path);
@@ -407,16 +432,17 @@ static int write_kernel_model(const char *library) {
 static int suite(const char *name) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_are_released_once),
-        cmocka_unit_test(nothing_runs_before_init),
-        cmocka_unit_test(metadata_is_the_models),
-        cmocka_unit_test(shapes_are_known_before_running),
-        cmocka_unit_test(tensors_lie_anywhere_that_can_be_read),
-        cmocka_unit_test(streams_give_what_calls_give),
-        cmocka_unit_test(a_batch_stops_or_goes_on),
-        cmocka_unit_test(forks_drain_and_reset),
-        cmocka_unit_test(an_inference_can_be_given_up),
-        cmocka_unit_test(memory_that_fails_is_an_error),
-        cmocka_unit_test(unknown_providers_and_artifacts_are_named),
+        cmocka_unit_test(calls_before_init_fail),
+        cmocka_unit_test(metadata_describes_the_model),
+        cmocka_unit_test(output_shapes_are_known_before_inference),
+        cmocka_unit_test(strided_tensors_are_copied_and_unreadable_tensors_fail),
+        cmocka_unit_test(streams_give_the_results_of_calls),
+        cmocka_unit_test(batch_stops_or_continues_after_a_failure),
+        cmocka_unit_test(forks_are_independent),
+        cmocka_unit_test(running_inference_can_be_cancelled),
+        cmocka_unit_test(failed_allocations_are_reported),
+        cmocka_unit_test(unknown_providers_and_artifacts_are_reported),
+        cmocka_unit_test(unknown_and_repeated_scalars_fail),
     };
     return cmocka_run_group_tests_name(name, tests, NULL, NULL);
 }
@@ -429,10 +455,10 @@ int main(int argc, char **argv) {
                                .output = "probabilities",
                                .rank = 4,
                                .outputs = 2,
-                               .out_extent = 10};
+                               .output_dim = 10};
     if (argc == 3)
         subject = (struct subject){
-            .input = "x", .output = "y", .rank = 2, .outputs = 1, .out_extent = 64};
+            .input = "x", .output = "y", .rank = 2, .outputs = 1, .output_dim = 64};
     subject.provider = argv[1];
     int code = argc == 3 && write_kernel_model(argv[2]) < 0 ? 2 : read_bytes(subject.path);
     if (code == 0)

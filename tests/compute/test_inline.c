@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inline form: the same life cycle, batches and limits, as codes. */
+/* The inline interface: the same life cycle, batches and limits, with error codes. */
 #include "gesture.h"
 
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 static const acceleration still = {0, 0, 9.8f}, broken = {1e9f, 0, 0};
 
-static void life_cycle(void **state) {
+static void calls_follow_the_life_cycle(void **state) {
     (void)state;
     gesture model = {0};
     gesture_kind kind = GESTURE_BROKEN;
@@ -24,7 +24,7 @@ static void life_cycle(void **state) {
     assert_int_equal(model.seen, 0);
 }
 
-static void a_batch_stops_or_goes_on(void **state) {
+static void batch_stops_or_continues_after_a_failure(void **state) {
     (void)state;
     const acceleration inputs[3] = {still, broken, still};
     gesture_kind kinds[3] = {GESTURE_BROKEN, GESTURE_BROKEN, GESTURE_BROKEN};
@@ -47,7 +47,7 @@ static void a_batch_stops_or_goes_on(void **state) {
     assert_int_equal(kinds[2], GESTURE_NONE);
 }
 
-static void counts_and_limits(void **state) {
+static void wrong_counts_and_large_inputs_fail(void **state) {
     (void)state;
     acceleration inputs[17] = {{0}};
     gesture_kind kinds[17];
@@ -68,9 +68,9 @@ static void counts_and_limits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(life_cycle),
-        cmocka_unit_test(a_batch_stops_or_goes_on),
-        cmocka_unit_test(counts_and_limits),
+        cmocka_unit_test(calls_follow_the_life_cycle),
+        cmocka_unit_test(batch_stops_or_continues_after_a_failure),
+        cmocka_unit_test(wrong_counts_and_large_inputs_fail),
     };
     return cmocka_run_group_tests_name("compute.inline", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams and events: order, a full queue, drain, errors, ownership of the model. */
+/* Streams and events: order, full queues, drain, errors, ownership of the model. */
 #include "compute/small_provider.h"
 #include "support/failing_allocator.h"
 
@@ -51,7 +51,7 @@ static void end(session *s) {
         kelp_event_destroy(s->events[i]);
 }
 
-/* Submitted work is done in order, drain waits for all of it, and the errors stay with the items.
+/* Items run in order, drain waits for all of them, and each item keeps its error.
  */
 static void runs_all(const char *provider) {
     session s;
@@ -65,7 +65,7 @@ static void runs_all(const char *provider) {
     for (int i = 0; i < COUNT; i++) {
         assert_true(kelp_event_done(s.events[i]));
         if (i == 3) {
-            expect_failure(s.items[i].status, KELP_UNAVAILABLE, "told to fail");
+            expect_failure(s.items[i].status, KELP_UNAVAILABLE, "the first element is -1");
         } else {
             check_ok(s.items[i].status);
             assert_true(s.results[i] == 2 * (float)i);
@@ -74,17 +74,17 @@ static void runs_all(const char *provider) {
     end(&s);
 }
 
-static void a_thread_runs_all(void **state) {
+static void thread_runs_items_in_order(void **state) {
     (void)state;
     runs_all("plain");
 }
 
-static void a_provider_runs_all_by_itself(void **state) {
+static void provider_runs_items_in_order(void **state) {
     (void)state;
     runs_all("submit");
 }
 
-static void a_full_stream_refuses(void **state) {
+static void submission_to_a_full_stream_fails(void **state) {
     (void)state;
     session s;
     test_small_close();
@@ -92,7 +92,7 @@ static void a_full_stream_refuses(void **state) {
     check_ok(kelp_compute_submit(s.stream, &s.items[0], s.events[0]));
     check_ok(kelp_compute_submit(s.stream, &s.items[1], NULL));
     expect_failure(kelp_compute_submit(s.stream, &s.items[2], s.events[2]), KELP_RESOURCE_EXHAUSTED,
-                   "2 tasks wait already");
+                   "2 tasks are in flight");
     assert_true(kelp_event_done(s.events[2]));
     assert_false(kelp_event_done(s.events[0]));
     assert_false(kelp_event_wait(s.events[0], 1000000));
@@ -106,7 +106,7 @@ static void a_full_stream_refuses(void **state) {
     assert_true(s.results[1] == 2);
 }
 
-static void a_stream_owns_its_model(void **state) {
+static void stream_owns_its_model(void **state) {
     (void)state;
     session s;
     kelp_compute_stream *second = NULL;
@@ -127,11 +127,11 @@ static void a_stream_owns_its_model(void **state) {
     s.stream = NULL;
     check_ok(kelp_compute_infer_one(s.model, &s.items[2]));
     expect_failure(kelp_compute_stream_create(s.model, 0, &second), KELP_INVALID_ARGUMENT,
-                   "room for one submission");
+                   "the stream has capacity 0: expected at least 1");
     end(&s);
 }
 
-static void what_fails_the_checks_is_refused_at_once(void **state) {
+static void invalid_items_fail_at_submission(void **state) {
     (void)state;
     session s;
     begin(&s, "submit", kelp_allocator_system(), COUNT);
@@ -143,12 +143,12 @@ static void what_fails_the_checks_is_refused_at_once(void **state) {
     check_ok(kelp_tensor_init(&s.in[1], KELP_F32, 1, &two, gaps));
     s.in[1].strides[0] = 2;
     expect_failure(kelp_compute_submit(s.stream, &s.items[1], s.events[1]), KELP_UNIMPLEMENTED,
-                   "takes inputs where they are");
+                   "does not copy inputs");
     assert_true(kelp_event_done(s.events[0]));
     end(&s);
 }
 
-static void warm_submissions_allocate_nothing(void **state) {
+static void repeated_submissions_do_not_allocate(void **state) {
     (void)state;
     session s;
     test_failing memory;
@@ -169,12 +169,12 @@ static void warm_submissions_allocate_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_thread_runs_all),
-        cmocka_unit_test(a_provider_runs_all_by_itself),
-        cmocka_unit_test(a_full_stream_refuses),
-        cmocka_unit_test(a_stream_owns_its_model),
-        cmocka_unit_test(what_fails_the_checks_is_refused_at_once),
-        cmocka_unit_test(warm_submissions_allocate_nothing),
+        cmocka_unit_test(thread_runs_items_in_order),
+        cmocka_unit_test(provider_runs_items_in_order),
+        cmocka_unit_test(submission_to_a_full_stream_fails),
+        cmocka_unit_test(stream_owns_its_model),
+        cmocka_unit_test(invalid_items_fail_at_submission),
+        cmocka_unit_test(repeated_submissions_do_not_allocate),
     };
     return cmocka_run_group_tests_name("compute.stream", tests, NULL, NULL);
 }

@@ -123,7 +123,7 @@ class Plans(unittest.TestCase):
     def test_shapes_outside_the_profile_are_rejected(self):
         ended = kelp("run", self.plan, "--random", "--shape", "image=5x1x8x8")
         self.assertEqual(ended.returncode, 1)
-        self.assertIn("expected from [1,1,8,8] to [4,1,8,8], found [5,1,8,8]; profile 1 takes it", ended.stderr)
+        self.assertIn("expected from [1,1,8,8] to [4,1,8,8], found [5,1,8,8]; profile 1 accepts it", ended.stderr)
 
     def test_a_plan_is_served(self):
         for platform in ("", 'platform: "tensorrt_plan"', 'backend: "kelp"\ndefault_model_filename: "model.plan"'):
@@ -152,7 +152,7 @@ class Plans(unittest.TestCase):
             file.write("this is no plan")
         for words, said in (
                 (("run", altered, "--random"), "was altered"),
-                (("run", text, "--random"), "recognizes this as its plan"),
+                (("run", text, "--random"), "no engine provider recognizes this plan"),
                 (("run", os.path.join(self.directory, "missing.plan"), "--random"), "missing.plan"),
                 (("build", DIGITS, "-o", altered, "--max", "image"), "option '--max': expected NAME:1x3x224x224, found 'image'"),
                 (("build", DIGITS, "-o", altered, "--max", "image:1x8x"), "dimensions such as 1x3x224x224"),

@@ -84,7 +84,7 @@ class Providers(unittest.TestCase):
             self.assertFalse(os.path.exists(path))
             ended = kelp("run", MODEL, "--random", "--providers", providers)
             self.assertEqual(ended.returncode, 1)
-            self.assertIn("no worker answers at", ended.stderr)
+            self.assertIn("cannot connect to a worker at", ended.stderr)
 
     def test_a_plugin_is_served(self):
         from onnx import TensorProto, helper, save
@@ -133,7 +133,7 @@ class Providers(unittest.TestCase):
                 file.write("no library")
             shutil.copy(plugin, os.path.join(directory, "here.so"))
             for name, words in (("missing.so", "no such file"), ("text.so", "it is not a shared library (ELF)"),
-                                ("foreign.so", "and this process is for"), (library, "it exports no kelp_plugin_query")):
+                                ("foreign.so", "this process runs on"), (library, "it does not export 'kelp_plugin_query'")):
                 with self.subTest(name):
                     ended = kelp("run", MODEL, "--random", "--plugin", name, cwd=directory)
                     self.assertEqual(ended.returncode, 1)
@@ -151,9 +151,9 @@ class Providers(unittest.TestCase):
     def test_an_unknown_provider_lists_the_known_ones(self):
         ended = kelp("run", MODEL, "--random", "--providers", "nobody,cpu")
         self.assertEqual(ended.returncode, 1)
-        self.assertIn("there is no provider 'nobody'", ended.stderr)
+        self.assertIn("no provider 'nobody' is registered", ended.stderr)
         self.assertIn("cpu, null, onnxruntime", ended.stderr)
-        self.assertIn("there is no provider 'nobody'", kelp("bench", MODEL, "--seconds", "0", "--providers", "nobody,cpu").stderr)
+        self.assertIn("no provider 'nobody' is registered", kelp("bench", MODEL, "--seconds", "0", "--providers", "nobody,cpu").stderr)
 
 
 class OnnxRuntime(unittest.TestCase):

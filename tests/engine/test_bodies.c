@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Branches and loops as planned subgraphs: right for every shape, trip count and condition, in
- * whatever order they come; no allocation once warm, no growth without end; cancelled between
- * turns; shared by contexts. The model is bodies() of tests/data/make_test_models.py.
+ * Branches and loops as planned subgraphs: exact for every shape, trip count and condition, in any
+ * order; repeated runs do not allocate, memory is bounded; cancelled between iterations; shared by
+ * contexts. The model is bodies() of tests/data/make_test_models.py.
  */
 #include "support/failing_allocator.h"
 
@@ -86,7 +86,7 @@ static bool is(const kelp_context *context, size_t index, int32_t rank, const in
     return true;
 }
 
-/* What the model says, in C; all values are small integers, so that sums are exact. */
+/* The model in C. All values are small integers, so that sums are exact. */
 static bool agrees(const kelp_context *context, const inputs *in) {
     int64_t size = in->rows * 3;
     float h[MAX_ROWS * 3], y[MAX_ROWS * 3], sum[MAX_ROWS * 3];
@@ -115,7 +115,7 @@ static bool agrees(const kelp_context *context, const inputs *in) {
            is(context, 2, 2, longer, grown) && is(context, 3, 2, same, sum);
 }
 
-static void answers_hold_for_all_shapes_counts_and_conditions(void **state) {
+static void results_are_exact_for_all_shapes_counts_and_conditions(void **state) {
     (void)state;
     session s;
     check_ok(open_session(&s, kelp_allocator_system(), 1));
@@ -130,8 +130,8 @@ static void answers_hold_for_all_shapes_counts_and_conditions(void **state) {
     close_session(&s);
 }
 
-/* Integers that never repeat are not planned for without end, and change no answer. */
-static void data_that_never_repeat_cost_no_memory(void **state) {
+/* Integers that never repeat create a bounded number of plans and do not change results. */
+static void changing_data_does_not_grow_memory(void **state) {
     (void)state;
     test_failing memory;
     session s;
@@ -151,7 +151,7 @@ static void data_that_never_repeat_cost_no_memory(void **state) {
     test_failing_deinit(&memory);
 }
 
-static void warm_runs_allocate_nothing(void **state) {
+static void repeated_runs_do_not_allocate(void **state) {
     (void)state;
     test_failing memory;
     session s;
@@ -171,9 +171,9 @@ static void warm_runs_allocate_nothing(void **state) {
     test_failing_deinit(&memory);
 }
 
-/* The condition is known from the rate, the trip count from the count: what is left to the data is
- * the loop that grows and the one that leaves early. */
-static void known_integers_leave_little_to_invoke(void **state) {
+/* The rate determines the condition, and the count the trip count. Only the loop that grows and the
+ * loop that ends early depend on data. */
+static void bodies_with_known_integers_are_planned_in_advance(void **state) {
     (void)state;
     session s;
     check_ok(open_session(&s, kelp_allocator_system(), 1));
@@ -181,7 +181,7 @@ static void known_integers_leave_little_to_invoke(void **state) {
     check_ok(run(s.context, &in));
     assert_int_equal(kelp_context_plan_stats(s.context).dynamic_steps, 2);
     assert_int_equal(kelp_context_output(s.context, 1)->rank, 3);
-    /* preparing does not read data: shapes that hang on them are open */
+    /* preparing does not read data: shapes that depend on it are unknown */
     check_ok(kelp_context_prepare(s.context));
     assert_int_equal(kelp_context_output(s.context, 1)->rank, -1);
     check_ok(kelp_context_invoke(s.context));
@@ -189,7 +189,7 @@ static void known_integers_leave_little_to_invoke(void **state) {
     close_session(&s);
 }
 
-static void any_allocation_may_fail(void **state) {
+static void failed_allocations_are_reported(void **state) {
     (void)state;
     for (uint64_t n = 1;; n++) {
         test_failing memory;
@@ -205,7 +205,7 @@ static void any_allocation_may_fail(void **state) {
         test_failing_check(&memory);
         bool failed = memory.failed;
         test_failing_deinit(&memory);
-        /* a plan of a body that cannot be made ahead is made when it runs: that is no failure */
+        /* a body that cannot be planned in advance is planned when it runs, without an error */
         if (status == NULL && !failed)
             break;
         if (status != NULL)
@@ -236,7 +236,7 @@ static void *run_many(void *userp) {
     return NULL;
 }
 
-static void contexts_share_bodies(void **state) {
+static void concurrent_contexts_share_bodies(void **state) {
     (void)state;
     session s;
     job jobs[3];
@@ -261,7 +261,7 @@ static void *run_long(void *userp) {
     return NULL;
 }
 
-static void a_long_loop_can_be_cancelled(void **state) {
+static void long_loop_can_be_cancelled(void **state) {
     (void)state;
     session s;
     pthread_t thread;
@@ -283,13 +283,13 @@ static void a_long_loop_can_be_cancelled(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_hold_for_all_shapes_counts_and_conditions),
-        cmocka_unit_test(data_that_never_repeat_cost_no_memory),
-        cmocka_unit_test(warm_runs_allocate_nothing),
-        cmocka_unit_test(known_integers_leave_little_to_invoke),
-        cmocka_unit_test(any_allocation_may_fail),
-        cmocka_unit_test(contexts_share_bodies),
-        cmocka_unit_test(a_long_loop_can_be_cancelled),
+        cmocka_unit_test(results_are_exact_for_all_shapes_counts_and_conditions),
+        cmocka_unit_test(changing_data_does_not_grow_memory),
+        cmocka_unit_test(repeated_runs_do_not_allocate),
+        cmocka_unit_test(bodies_with_known_integers_are_planned_in_advance),
+        cmocka_unit_test(failed_allocations_are_reported),
+        cmocka_unit_test(concurrent_contexts_share_bodies),
+        cmocka_unit_test(long_loop_can_be_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

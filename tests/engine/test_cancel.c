@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run that is cancelled in the midst of one long node: it ends with CANCELLED and leaves work
- * undone, and the context then gives what it gave before, bit for bit. What was done is told by the
- * outputs' bytes and by how often the run asked, never by the clock.
+ * Cancellation of a run within a long node: it fails with CANCELLED before all work is done, and
+ * the next run of the context gives bit-identical results. The bytes of the outputs and the number
+ * of polls show how much was done; the test does not measure time.
  */
 #include "onnx/onnx_writer.h"
 
@@ -24,9 +24,9 @@
 #define UNTOUCHED 0x5a
 #define TRIES 50
 
-/* One node of model inputs alone. */
+/* One node whose inputs are all model inputs. */
 typedef struct long_node {
-    const char *op_type, *inputs; /* names: a, b, … in order; "-" is left out */
+    const char *op_type, *inputs; /* names a, b, … in order; "-": omitted */
     const char *types[MAX_INPUTS];
     const char *output;
     void (*attributes)(pb *node);
@@ -108,7 +108,7 @@ static void fill(kelp_tensor *x) {
         case KELP_F32:
             ((float *)x->data)[i] = (float)value / 8.0f;
             break;
-        case KELP_F16: /* 1 … 1.5, of either sign */
+        case KELP_F16: /* 1 to 1.5, both signs */
             ((uint16_t *)x->data)[i] =
                 (uint16_t)((value < 0 ? 0xbc00 : 0x3c00) + value * value * 8);
             break;
@@ -170,8 +170,8 @@ static void open_node(session *s, const long_node *n, int threads) {
     check_ok(kelp_context_set_output(s->context, 0, s->found, s->bytes));
 }
 
-/* ---- who cancels ---- */
-/* Another thread, once the run has asked for the `at`-th time; the first is before the node. */
+/* ---- cancelling ---- */
+/* Another thread cancels at poll number `at`. The first poll is before the node. */
 typedef struct canceller {
     kelp_context *context;
     pthread_t thread;
@@ -197,7 +197,7 @@ static bool let_cancel(void *userp) {
     sem_post(&c->inside);
     while (sem_wait(&c->done) != 0) {
     }
-    return false; /* it is the other thread's word that counts */
+    return false; /* only the other thread cancels */
 }
 
 static kelp_status *invoke_cancelled(kelp_context *context, int at, int *out_asked) {
@@ -208,7 +208,7 @@ static kelp_status *invoke_cancelled(kelp_context *context, int at, int *out_ask
     kelp_context_set_interrupt(context, let_cancel, &c);
     kelp_status *status = kelp_context_invoke(context);
     kelp_context_set_interrupt(context, NULL, NULL);
-    if (c.asked < at) { /* it was through before */
+    if (c.asked < at) { /* it completed before */
         c.over = true;
         sem_post(&c.inside);
     }
@@ -228,7 +228,7 @@ static bool any_untouched(const session *s) {
     return false;
 }
 
-/* ---- a node ---- */
+/* ---- one node ---- */
 static void runs_as_before(session *s) {
     memset(s->found, UNTOUCHED, s->bytes);
     check_ok(kelp_context_invoke(s->context));
@@ -245,12 +245,12 @@ static void cancelled_in_the_midst(const long_node *n, int threads) {
     memcpy(s.expected, s.found, s.bytes);
     memset(s.found, UNTOUCHED, s.bytes);
     kelp_status *status = NULL;
-    /* One thread does every part, and asks after it. Among several, the others may once do all the
-     * work before the caller, who asks, has a part of it. */
+    /* One thread does every part, and polls after it. Among several, the others may do all the
+     * work before the caller, which polls, has a part of it. */
     for (int i = 0; i < (threads == 1 ? 1 : TRIES) && status == NULL; i++)
         status = invoke_cancelled(s.context, 2, &asked);
     if (status == NULL)
-        fail_msg("%s of %s ran to its end, asked %d times", n->op_type, n->output, asked);
+        fail_msg("%s of %s ran to its end after %d polls", n->op_type, n->output, asked);
     expect_failure(status, KELP_CANCELLED, "was cancelled");
     assert_int_equal(asked, 2);
     if (threads == 1)
@@ -259,25 +259,25 @@ static void cancelled_in_the_midst(const long_node *n, int threads) {
     unload(&s);
 }
 
-static void one_thread(void **state) {
+static void node_on_one_thread_can_be_cancelled(void **state) {
     (void)state;
     for (size_t i = 0; i < NODES; i++)
         cancelled_in_the_midst(&nodes[i], 1);
 }
 
-static void several_threads(void **state) {
+static void node_on_several_threads_can_be_cancelled(void **state) {
     (void)state;
     for (size_t i = 0; i < NODES; i++)
         cancelled_in_the_midst(&nodes[i], 3);
 }
 
-/* ---- what a cancellation must not touch ---- */
+/* ---- state that a cancellation keeps ---- */
 static bool yes(void *userp) {
     ++*(int *)userp;
     return true;
 }
 
-/* x [m,32] times constant weights: laid out when shapes are first planned for. */
+/* x [m,32] times constant weights, which are packed when shapes are planned for the first time. */
 static void open_weights(session *s, const float *weights, int threads) {
     const int64_t dims[2] = {32, 64};
     pb graph = {0}, node = pb_node("MatMul", "x w", "y");
@@ -290,7 +290,7 @@ static void open_weights(session *s, const float *weights, int threads) {
     load(s, &model, threads);
 }
 
-static void what_is_prepared_is_whole(void **state) {
+static void cancellation_keeps_packed_weights_complete(void **state) {
     (void)state;
     float weights[32 * 64], x[48 * 32];
     for (int i = 0; i < 32 * 64; i++)
@@ -305,7 +305,7 @@ static void what_is_prepared_is_whole(void **state) {
             kelp_tensor tensor;
             check_ok(kelp_tensor_init(&tensor, KELP_F32, 2, (int64_t[]){m, 32}, x));
             check_ok(kelp_context_set_input(s.context, 0, &tensor));
-            kelp_context_cancel(s.context); /* nothing is under way */
+            kelp_context_cancel(s.context); /* no run is in flight */
             check_ok(kelp_context_prepare(s.context));
             kelp_context_set_interrupt(s.context, yes, &asked);
             expect_failure(kelp_context_invoke(s.context), KELP_CANCELLED, "was cancelled");
@@ -317,15 +317,15 @@ static void what_is_prepared_is_whole(void **state) {
                     float sum = 0;
                     for (int64_t k = 0; k < 32; k++)
                         sum += x[i * 32 + k] * weights[k * 64 + j];
-                    assert_true(y[i * 64 + j] == sum); /* small integers: exact */
+                    assert_true(y[i * 64 + j] == sum); /* exact for small integers */
                 }
         }
         unload(&s);
     }
 }
 
-/* Its results' number is known only while it runs: the node is reshaped with the data there. */
-static void a_search_ends_as_well(void **state) {
+/* The number of results is known only in the run: the node is reshaped with its data. */
+static void node_with_data_dependent_shape_can_be_cancelled(void **state) {
     static float boxes[2000 * 4], scores[2000];
     const int64_t most = 2000;
     (void)state;
@@ -360,7 +360,7 @@ static void a_search_ends_as_well(void **state) {
     unload(&s);
 }
 
-static void a_replay_ends_as_well(void **state) {
+static void replay_can_be_cancelled(void **state) {
     (void)state;
     session s;
     kelp_capture *capture = NULL;
@@ -374,11 +374,11 @@ static void a_replay_ends_as_well(void **state) {
     kelp_context_set_interrupt(s.context, yes, &asked);
     expect_failure(kelp_capture_replay(capture), KELP_CANCELLED, "was cancelled");
     assert_true(any_untouched(&s));
-    kelp_context_set_interrupt(s.context, let_cancel, &c); /* never */
+    kelp_context_set_interrupt(s.context, let_cancel, &c); /* no cancellation */
     check_ok(kelp_capture_replay(capture));
     assert_memory_equal(s.found, s.expected, s.bytes);
     assert_true(c.asked >= 2);
-    kelp_context_cancel(s.context); /* nothing is under way */
+    kelp_context_cancel(s.context); /* no run is in flight */
     memset(s.found, UNTOUCHED, s.bytes);
     check_ok(kelp_capture_replay(capture));
     assert_memory_equal(s.found, s.expected, s.bytes);
@@ -388,11 +388,11 @@ static void a_replay_ends_as_well(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_thread),
-        cmocka_unit_test(several_threads),
-        cmocka_unit_test(what_is_prepared_is_whole),
-        cmocka_unit_test(a_search_ends_as_well),
-        cmocka_unit_test(a_replay_ends_as_well),
+        cmocka_unit_test(node_on_one_thread_can_be_cancelled),
+        cmocka_unit_test(node_on_several_threads_can_be_cancelled),
+        cmocka_unit_test(cancellation_keeps_packed_weights_complete),
+        cmocka_unit_test(node_with_data_dependent_shape_can_be_cancelled),
+        cmocka_unit_test(replay_can_be_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

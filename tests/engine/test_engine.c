@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine as an application uses it: load, bind, invoke; other shapes; outputs in the caller's
- * memory; errors in words; no allocation once warm. */
+/* The engine through the public interface: load, bind, invoke; changing shapes; outputs in memory
+ * of the caller; errors; repeated runs do not allocate. */
 #include "support/failing_allocator.h"
 
 #include <kelp/engine.h>
@@ -37,7 +37,7 @@ static kelp_status *open_session(session *s, const char *path, kelp_allocator al
     return kelp_context_create(s->engine, &s->context);
 }
 
-/* Parents first: children hold on to what they need. */
+/* Parents are released first: children keep references. */
 static void close_session(session *s) {
     kelp_runtime_release(s->runtime);
     kelp_graph_release(s->graph);
@@ -67,7 +67,7 @@ static bool stop_at(void *userp) {
     return ++w->asked == w->stop_at;
 }
 
-static bool told(void *userp, size_t done, size_t total) {
+static bool on_progress(void *userp, size_t done, size_t total) {
     watch *w = userp;
     w->asked++;
     assert_true(done >= w->done && done <= total);
@@ -76,8 +76,8 @@ static bool told(void *userp, size_t done, size_t total) {
     return w->asked != w->stop_at;
 }
 
-/* Whoever waits may be asked between nodes whether to go on; what was stopped can run again. */
-static void an_invoke_can_be_interrupted(void **state) {
+/* The interrupt callback is polled between nodes. An interrupted context can run again. */
+static void invoke_can_be_interrupted(void **state) {
     (void)state;
     session s;
     float data[64];
@@ -96,12 +96,12 @@ static void an_invoke_can_be_interrupted(void **state) {
     close_session(&s);
 }
 
-static void making_an_engine_tells_how_far_it_is(void **state) {
+static void loading_reports_progress(void **state) {
     (void)state;
     session s;
     watch w = {0};
     kelp_engine_options options = {
-        .struct_size = sizeof options, .progress = told, .progress_userp = &w};
+        .struct_size = sizeof options, .progress = on_progress, .progress_userp = &w};
     kelp_engine *engine = NULL;
     check_ok(open_session(&s, DIGITS, kelp_allocator_system(), 1));
     check_ok(kelp_engine_create(s.runtime, s.graph, &options, &engine));
@@ -116,7 +116,7 @@ static void making_an_engine_tells_how_far_it_is(void **state) {
     close_session(&s);
 }
 
-static void digits_has_named_inputs_and_outputs(void **state) {
+static void inputs_and_outputs_have_their_names(void **state) {
     (void)state;
     session s;
     check_ok(open_session(&s, DIGITS, kelp_allocator_system(), 1));
@@ -134,8 +134,9 @@ static void digits_has_named_inputs_and_outputs(void **state) {
     close_session(&s);
 }
 
-/* Each picture of a batch is answered as it is alone, whatever the batch; twice the same. */
-static void batches_agree_with_single_pictures(void **state) {
+/* Each picture of a batch gives the same result as alone, in every batch size and in repeated runs.
+ */
+static void batches_give_the_results_of_single_items(void **state) {
     (void)state;
     session s;
     float pictures[7 * 64], alone[7][10];
@@ -165,7 +166,7 @@ static void batches_agree_with_single_pictures(void **state) {
     close_session(&s);
 }
 
-static void outputs_go_where_the_caller_wants(void **state) {
+static void outputs_are_written_to_the_memory_of_the_caller(void **state) {
     (void)state;
     session s;
     float pictures[2 * 64], own[20], room[21];
@@ -194,8 +195,8 @@ static void outputs_go_where_the_caller_wants(void **state) {
     close_session(&s);
 }
 
-/* A sequence of two and a tensor go in; a sequence of three comes out, and what is joined of it. */
-static void sequences_go_in_and_out(void **state) {
+/* Inputs: a sequence of two and a tensor. Outputs: a sequence of three, and its concatenation. */
+static void sequences_can_be_inputs_and_outputs(void **state) {
     (void)state;
     session s;
     float data[3][2] = {{1, 2}, {3, 4}, {-5, 6}};
@@ -225,7 +226,7 @@ static void sequences_go_in_and_out(void **state) {
     close_session(&s);
 }
 
-static void lists_that_are_none_are_refused(void **state) {
+static void malformed_sequences_fail(void **state) {
     (void)state;
     session s;
     float data[4] = {1, 2, 3, 4};
@@ -251,7 +252,7 @@ static void lists_that_are_none_are_refused(void **state) {
     close_session(&s);
 }
 
-static void inputs_may_lie_anywhere(void **state) {
+static void strided_inputs_are_read(void **state) {
     (void)state;
     session s;
     float pictures[64], expected[10];
@@ -273,7 +274,7 @@ static void inputs_may_lie_anywhere(void **state) {
     close_session(&s);
 }
 
-static void wrong_inputs_are_named(void **state) {
+static void wrong_inputs_are_reported(void **state) {
     (void)state;
     session s;
     float data[64] = {0};
@@ -296,8 +297,8 @@ static void wrong_inputs_are_named(void **state) {
     close_session(&s);
 }
 
-/* Shapes seen before cost no allocation, also when they alternate. */
-static void invoke_allocates_nothing_once_warm(void **state) {
+/* Runs with shapes that were used before do not allocate, also if the shapes alternate. */
+static void repeated_invoke_does_not_allocate(void **state) {
     (void)state;
     test_failing memory;
     session s;
@@ -320,8 +321,8 @@ static void invoke_allocates_nothing_once_warm(void **state) {
     test_failing_deinit(&memory);
 }
 
-/* A context keeps a bounded number of plans: shapes without end do not grow memory. */
-static void shapes_without_end_do_not_grow_memory(void **state) {
+/* A context keeps a bounded number of plans, for any number of shapes. */
+static void changing_shapes_do_not_grow_memory(void **state) {
     (void)state;
     test_failing memory;
     session s;
@@ -344,11 +345,11 @@ static void shapes_without_end_do_not_grow_memory(void **state) {
     test_failing_deinit(&memory);
 }
 
-/* Every allocation of load, create and invoke fails once: an error, nothing lost. */
-static void any_allocation_may_fail(void **state) {
+/* Every allocation of load, create and invoke fails once: an error without a leak. */
+static void failed_allocations_are_reported(void **state) {
     (void)state;
     float pictures[2 * 64];
-    bool workspace = false, output = false; /* whose memory it was is said */
+    bool workspace = false, output = false; /* the error names the user of the memory */
     picture(pictures, 2);
     for (uint64_t n = 1;; n++) {
         test_failing memory;
@@ -404,7 +405,7 @@ static void *run_job(void *userp) {
     return NULL;
 }
 
-static void contexts_in_threads_share_an_engine(void **state) {
+static void concurrent_contexts_share_an_engine(void **state) {
     (void)state;
     session s;
     float pictures[8 * 64], expected[80];
@@ -427,7 +428,7 @@ static void contexts_in_threads_share_an_engine(void **state) {
 }
 
 /* ---- shape arithmetic and data-dependent shapes ---- */
-static void shape_arithmetic_vanishes_when_planned(void **state) {
+static void shape_arithmetic_is_removed_by_planning(void **state) {
     (void)state;
     session s;
     check_ok(open_session(&s, MODELS "dynamic_reshape.onnx", kelp_allocator_system(), 1));
@@ -451,7 +452,7 @@ static void shape_arithmetic_vanishes_when_planned(void **state) {
     close_session(&s);
 }
 
-static void fusion_changes_no_answer(void **state) {
+static void fusion_does_not_change_results(void **state) {
     (void)state;
     session s;
     float pictures[3 * 64], fused[30];
@@ -479,21 +480,21 @@ static void fusion_changes_no_answer(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(digits_has_named_inputs_and_outputs),
-        cmocka_unit_test(an_invoke_can_be_interrupted),
-        cmocka_unit_test(making_an_engine_tells_how_far_it_is),
-        cmocka_unit_test(batches_agree_with_single_pictures),
-        cmocka_unit_test(outputs_go_where_the_caller_wants),
-        cmocka_unit_test(sequences_go_in_and_out),
-        cmocka_unit_test(lists_that_are_none_are_refused),
-        cmocka_unit_test(inputs_may_lie_anywhere),
-        cmocka_unit_test(wrong_inputs_are_named),
-        cmocka_unit_test(invoke_allocates_nothing_once_warm),
-        cmocka_unit_test(shapes_without_end_do_not_grow_memory),
-        cmocka_unit_test(any_allocation_may_fail),
-        cmocka_unit_test(contexts_in_threads_share_an_engine),
-        cmocka_unit_test(shape_arithmetic_vanishes_when_planned),
-        cmocka_unit_test(fusion_changes_no_answer),
+        cmocka_unit_test(inputs_and_outputs_have_their_names),
+        cmocka_unit_test(invoke_can_be_interrupted),
+        cmocka_unit_test(loading_reports_progress),
+        cmocka_unit_test(batches_give_the_results_of_single_items),
+        cmocka_unit_test(outputs_are_written_to_the_memory_of_the_caller),
+        cmocka_unit_test(sequences_can_be_inputs_and_outputs),
+        cmocka_unit_test(malformed_sequences_fail),
+        cmocka_unit_test(strided_inputs_are_read),
+        cmocka_unit_test(wrong_inputs_are_reported),
+        cmocka_unit_test(repeated_invoke_does_not_allocate),
+        cmocka_unit_test(changing_shapes_do_not_grow_memory),
+        cmocka_unit_test(failed_allocations_are_reported),
+        cmocka_unit_test(concurrent_contexts_share_an_engine),
+        cmocka_unit_test(shape_arithmetic_is_removed_by_planning),
+        cmocka_unit_test(fusion_does_not_change_results),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

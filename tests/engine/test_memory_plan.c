@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory plan: what is alive at once never overlaps, and the total stays near what is needed.
- */
+/* The memory plan: buffers that are live at the same time never overlap, and the total is near the
+ * lower bound. */
 #include "cpu/exec/schedule.h"
 
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static void check(kelp_cpu_interval *intervals, size_t count, size_t total) {
     }
 }
 
-static void a_chain_needs_two_buffers(void **state) {
+static void chain_needs_two_buffers(void **state) {
     (void)state;
     kelp_cpu_interval chain[10];
     uint32_t order[10], placed[10];
@@ -59,8 +59,8 @@ static void random_lifetimes_never_overlap(void **state) {
     }
 }
 
-/* Largest first alone takes 1.57 times the bound. */
-static void a_placement_that_wastes_is_mended(void **state) {
+/* Placing the largest first takes 1.57 times the bound. */
+static void wasteful_placement_is_improved(void **state) {
     (void)state;
     kelp_cpu_interval intervals[] = {{576, 4, 5, 0, 0}, {512, 3, 4, 0, 0}, {896, 0, 1, 0, 0},
                                      {576, 2, 3, 0, 0}, {256, 0, 2, 0, 0}, {256, 2, 4, 0, 0},
@@ -73,7 +73,7 @@ static void a_placement_that_wastes_is_mended(void **state) {
     assert_int_equal(total, bound);
 }
 
-static void sizes_that_do_not_fit_are_refused(void **state) {
+static void overflowing_sizes_fail(void **state) {
     (void)state;
     kelp_cpu_interval two[2] = {{SIZE_MAX / 2, 0, 1, 0, 0}, {SIZE_MAX / 2, 0, 1, 0, 0}};
     uint32_t order[2], placed[2];
@@ -83,10 +83,10 @@ static void sizes_that_do_not_fit_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_chain_needs_two_buffers),
+        cmocka_unit_test(chain_needs_two_buffers),
         cmocka_unit_test(random_lifetimes_never_overlap),
-        cmocka_unit_test(a_placement_that_wastes_is_mended),
-        cmocka_unit_test(sizes_that_do_not_fit_are_refused),
+        cmocka_unit_test(wasteful_placement_is_improved),
+        cmocka_unit_test(overflowing_sizes_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

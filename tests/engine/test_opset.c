@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opset backends as their author meets them: what is refused, what readiness says, and the bridges
- * between the three ways to execute. */
+/* Opset backends: errors of the registration, the readiness report, and the bridges between the
+ * three ways to execute. */
 #include <kelp/engine.h>
 
 #include <pthread.h>
@@ -133,13 +133,13 @@ static kelp_opset_backend make_backend(void) {
 }
 
 /* ---- registration ---- */
-static void a_backend_that_cannot_execute_is_refused(void **state) {
+static void backend_without_execution_fails(void **state) {
     (void)state;
     kelp_opset_registry *registry = NULL;
     check_ok(kelp_opset_registry_create(kelp_allocator_system(), &registry));
     kelp_opset_backend backend = make_backend();
     expect_failure(kelp_opset_register(registry, &backend, NULL), KELP_INVALID_ARGUMENT,
-                   "overrides neither execute_graph nor dispatch");
+                   "implements neither execute_graph nor dispatch");
     kelp_opset_registry_destroy(registry);
 }
 
@@ -154,7 +154,7 @@ static const kelp_opset *short_opset(void *self) {
     return &result;
 }
 
-static void a_floor_with_holes_is_refused_with_their_names(void **state) {
+static void incomplete_required_operators_are_named(void **state) {
     (void)state;
     kelp_opset_registry *registry = NULL;
     check_ok(kelp_opset_registry_create(kelp_allocator_system(), &registry));
@@ -162,11 +162,11 @@ static void a_floor_with_holes_is_refused_with_their_names(void **state) {
     backend.dispatch = dispatch;
     backend.atomic_opset = short_opset;
     expect_failure(kelp_opset_register(registry, &backend, NULL), KELP_INVALID_ARGUMENT,
-                   "misses 2 of the 30 operators that every provider covers: MatMul, Gather");
+                   "lacks 2 of the 30 operators that every provider must cover: MatMul, Gather");
     kelp_opset_registry_destroy(registry);
 }
 
-static void another_abi_version_is_refused(void **state) {
+static void another_abi_version_fails(void **state) {
     (void)state;
     kelp_opset_registry *registry = NULL;
     check_ok(kelp_opset_registry_create(kelp_allocator_system(), &registry));
@@ -179,7 +179,7 @@ static void another_abi_version_is_refused(void **state) {
 }
 
 /* ---- readiness ---- */
-static void readiness_names_every_uncovered_node(void **state) {
+static void readiness_lists_every_unsupported_node(void **state) {
     (void)state;
     kelp_runtime *runtime = NULL;
     kelp_graph *graph = NULL;
@@ -224,7 +224,7 @@ static kelp_status *run_custom(const kelp_opset_backend *backend, float *out) {
     check_ok(kelp_tensor_init(&input, KELP_F32, 1, shape, data));
     check_ok(kelp_context_set_input(context, 0, &input));
     kelp_status *status = kelp_context_invoke(context);
-    if (status == NULL) /* and once more: nothing of the first run is in the way */
+    if (status == NULL) /* again: no state of the first run remains */
         status = kelp_context_invoke(context);
     if (status == NULL)
         memcpy(out, kelp_context_output(context, 0)->data, sizeof data);
@@ -263,7 +263,7 @@ static void operators_run_as_one_node_graphs(void **state) {
     assert_true(executed > 0);
 }
 
-static void results_may_come_later(void **state) {
+static void asynchronous_results_are_awaited(void **state) {
     (void)state;
     float found[4];
     kelp_opset_backend backend = make_backend();
@@ -274,7 +274,7 @@ static void results_may_come_later(void **state) {
     check_custom(found);
 }
 
-static void a_late_error_keeps_its_code(void **state) {
+static void asynchronous_error_keeps_its_code(void **state) {
     (void)state;
     float found[4];
     kelp_opset_backend backend = make_backend();
@@ -284,7 +284,7 @@ static void a_late_error_keeps_its_code(void **state) {
     join_later();
 }
 
-/* ---- backends that go wrong ---- */
+/* ---- backends with defects ---- */
 static enum { NOTHING, NO_DATA, OTHER_TYPE, ENDED_EARLY } fault;
 
 static kelp_status *dispatch_wrongly(void *self, const kelp_op_env *env, const kelp_node *node,
@@ -305,12 +305,12 @@ static kelp_status *dispatch_wrongly(void *self, const kelp_op_env *env, const k
     return fault == ENDED_EARLY ? multiply(env, node, inputs[0], &outputs[0]) : NULL;
 }
 
-static void what_a_backend_returns_is_checked(void **state) {
+static void results_of_a_backend_are_checked(void **state) {
     (void)state;
     static const struct {
         kelp_code code;
         const char *says;
-    } expected[] = {[NOTHING] = {KELP_INTERNAL, "provider 'example' returned nothing for"},
+    } expected[] = {[NOTHING] = {KELP_INTERNAL, "provider 'example' returned no tensor for"},
                     [NO_DATA] = {KELP_INTERNAL, "returned no data for"},
                     [OTHER_TYPE] = {KELP_INTERNAL, "returned int32 for"},
                     [ENDED_EARLY] = {KELP_ABORTED, "it was over at once"}};
@@ -344,8 +344,9 @@ static bool is_covered(const kelp_opset_registry *registry, const char *op, int6
     return covered;
 }
 
-/* The runtime's own operators end with its version; a newer one changes what it lists. */
-static void a_newer_version_lists_what_changed(void **state) {
+/* The operators of the runtime are complete up to its version; a newer version lists its changes.
+ */
+static void newer_version_lists_its_changes(void **state) {
     (void)state;
     kelp_runtime *runtime = NULL;
     check_ok(kelp_runtime_create(NULL, &runtime));
@@ -360,22 +361,23 @@ static void a_newer_version_lists_what_changed(void **state) {
     assert_true(is_covered(registry, "Relu", 1000));
     assert_false(is_covered(registry, "Relu", 1001));
     assert_true(is_covered(registry, "Neg", 1000));
-    assert_false(is_covered(registry, "Neg", 999)); /* between Kelp's and the one that changed it */
+    assert_false(is_covered(registry, "Neg",
+                            999)); /* between Kelp's version and the version with the change */
     kelp_runtime_release(runtime);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_backend_that_cannot_execute_is_refused),
-        cmocka_unit_test(a_floor_with_holes_is_refused_with_their_names),
-        cmocka_unit_test(another_abi_version_is_refused),
-        cmocka_unit_test(readiness_names_every_uncovered_node),
+        cmocka_unit_test(backend_without_execution_fails),
+        cmocka_unit_test(incomplete_required_operators_are_named),
+        cmocka_unit_test(another_abi_version_fails),
+        cmocka_unit_test(readiness_lists_every_unsupported_node),
         cmocka_unit_test(operators_run_through_dispatch),
         cmocka_unit_test(operators_run_as_one_node_graphs),
-        cmocka_unit_test(results_may_come_later),
-        cmocka_unit_test(a_late_error_keeps_its_code),
-        cmocka_unit_test(what_a_backend_returns_is_checked),
-        cmocka_unit_test(a_newer_version_lists_what_changed),
+        cmocka_unit_test(asynchronous_results_are_awaited),
+        cmocka_unit_test(asynchronous_error_keeps_its_code),
+        cmocka_unit_test(results_of_a_backend_are_checked),
+        cmocka_unit_test(newer_version_lists_its_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole subgraphs handed to backends: which nodes, what for, and how they are run. */
+/* Subgraphs for backends: their nodes, costs, and execution. */
 #include "onnx/onnx_writer.h"
 #include "runtime/partition/regions.h"
 
@@ -39,9 +39,9 @@ static kelp_graph *load(const pb *graph) {
     return loaded;
 }
 
-/* x → Abs → Neg → Exp → Neg → Abs → y, and a way around the Exp: Neg's result is added at the end.
- */
-static kelp_graph *chain_with_a_way_around(void) {
+/* x → Abs → Neg → Exp → Neg → Abs → y, with a path around the Exp: the result of the first Neg is
+ * added at the end. */
+static kelp_graph *chain_with_bypass(void) {
     pb graph = {0};
     pb_text(&graph, 2, "chain");
     add(&graph, "Abs", "x", "a");
@@ -55,16 +55,16 @@ static kelp_graph *chain_with_a_way_around(void) {
     return load(&graph);
 }
 
-/* ---- a backend that computes a few operators of floats, and remembers what it was given ---- */
+/* ---- a backend that computes a few float operators, and records its arguments ---- */
 typedef struct taker {
     const char *covered; /* "Abs Neg" */
-    double cost_ns;      /* its answer */
+    double cost_ns;      /* the cost that it reports */
     int graphs, runs, dispatches, prepared, released;
     size_t nodes;                 /* of the last body */
-    char inputs[64], outputs[64]; /* its names */
+    char inputs[64], outputs[64]; /* names of its inputs and outputs */
     kelp_opset_region region;
     double elsewhere_ns;
-    kelp_code refuses; /* what prepare says */
+    kelp_code prepare_code; /* error code of prepare */
     bool later;
     pthread_t thread;
     bool started;
@@ -164,8 +164,8 @@ static kelp_status *prepare(void *self, const kelp_op_env *env, kelp_graph *grap
     t->prepared++;
     assert_true(kelp_block_node_count(kelp_graph_main(graph)) > 0);
     assert_int_equal(kelp_graph_opset_version(graph, ""), 17);
-    if (t->refuses != KELP_OK)
-        return KELP_ERROR(t->refuses, "not this one");
+    if (t->prepare_code != KELP_OK)
+        return KELP_ERROR(t->prepare_code, "not this one");
     *out_state = t;
     return NULL;
 }
@@ -258,21 +258,20 @@ static void expect_chain(fixture *f) {
     float found[4], expected[4];
     fixture plain;
     check_ok(invoke(f, found));
-    check_ok(make(&plain, chain_with_a_way_around(), NULL, NULL, NULL));
+    check_ok(make(&plain, chain_with_bypass(), NULL, NULL, NULL));
     check_ok(invoke(&plain, expected));
     drop(&plain);
     assert_memory_equal(found, expected, sizeof found);
 }
 
 /* ---- tests ---- */
-static void a_named_provider_takes_convex_regions(void **state) {
+static void named_provider_gets_convex_regions(void **state) {
     (void)state;
     fixture f;
     taker t = {.covered = "Abs Neg Add"};
     kelp_opset_backend backend = taking();
-    check_ok(make(&f, chain_with_a_way_around(), &backend, &t, "taker,cpu"));
-    /* Abs and Neg before the Exp; Neg, Abs and Add behind it: in one they would wait for
-     * themselves */
+    check_ok(make(&f, chain_with_bypass(), &backend, &t, "taker,cpu"));
+    /* Abs and Neg before the Exp; Neg, Abs and Add after it: one region would depend on itself */
     assert_int_equal(kelp_engine_subgraph_count(f.engine), 2);
     kelp_subgraph_info first = kelp_engine_subgraph(f.engine, 0);
     assert_string_equal(first.provider, "taker");
@@ -282,17 +281,17 @@ static void a_named_provider_takes_convex_regions(void **state) {
     assert_int_equal(kelp_block_node_count(kelp_engine_subgraph(f.engine, 1).body), 3);
     assert_null(kelp_engine_subgraph(f.engine, 2).body);
     expect_chain(&f);
-    assert_int_equal(t.graphs, 4); /* two of them, twice */
+    assert_int_equal(t.graphs, 4); /* two subgraphs, two runs */
     assert_string_equal(t.inputs, "c b");
     assert_string_equal(t.outputs, "y");
     assert_int_equal(t.dispatches, 0);
     drop(&f);
 }
 
-static void one_that_covers_all_gets_one_region(void **state) {
+static void provider_of_all_operators_gets_one_region(void **state) {
     (void)state;
     fixture f;
-    check_ok(make(&f, chain_with_a_way_around(), NULL, NULL, "null"));
+    check_ok(make(&f, chain_with_bypass(), NULL, NULL, "null"));
     assert_int_equal(kelp_engine_subgraph_count(f.engine), 1);
     float found[4];
     check_ok(invoke(&f, found));
@@ -301,25 +300,25 @@ static void one_that_covers_all_gets_one_region(void **state) {
     drop(&f);
 }
 
-static void without_names_only_what_nobody_else_covers_is_taken(void **state) {
+static void unnamed_provider_gets_only_unsupported_nodes(void **state) {
     (void)state;
     fixture f;
     taker t = {.covered = "Abs Neg Add"};
     kelp_opset_backend backend = taking();
     backend.flags = 0;
-    check_ok(make(&f, chain_with_a_way_around(), &backend, &t, NULL));
+    check_ok(make(&f, chain_with_bypass(), &backend, &t, NULL));
     assert_int_equal(kelp_engine_subgraph_count(f.engine), 0);
     drop(&f);
 }
 
-static void cost_decides(void **state) {
+static void cost_selects_the_provider(void **state) {
     (void)state;
     fixture f;
     taker t = {.covered = "Abs Neg Add", .cost_ns = 1};
     kelp_opset_backend backend = taking();
     backend.flags = 0;
     backend.cost_ns = cost_ns;
-    check_ok(make(&f, chain_with_a_way_around(), &backend, &t, NULL));
+    check_ok(make(&f, chain_with_bypass(), &backend, &t, NULL));
     assert_int_equal(kelp_engine_subgraph_count(f.engine), 2);
     assert_int_equal(t.region.node_count, 3);
     assert_int_equal(t.region.input_count, 2);
@@ -330,21 +329,21 @@ static void cost_decides(void **state) {
     expect_chain(&f);
     drop(&f);
     t.cost_ns = 1e9;
-    check_ok(make(&f, chain_with_a_way_around(), &backend, &t, NULL));
+    check_ok(make(&f, chain_with_bypass(), &backend, &t, NULL));
     assert_int_equal(kelp_engine_subgraph_count(f.engine), 0);
     drop(&f);
     t.cost_ns = -1;
-    check_ok(make(&f, chain_with_a_way_around(), &backend, &t, "taker,cpu"));
+    check_ok(make(&f, chain_with_bypass(), &backend, &t, "taker,cpu"));
     assert_int_equal(kelp_engine_subgraph_count(f.engine), 0);
     drop(&f);
 }
 
-/* com.example::Twice is the taker's alone. */
+/* Only this backend implements com.example::Twice. */
 static bool covers_twice(void *self, const kelp_node *node) {
     return covers(self, node) || strcmp(kelp_node_op_type(node), "Twice") == 0;
 }
 
-static void what_costs_too_much_is_cut_down_to_what_is_required(void **state) {
+static void expensive_region_shrinks_to_required_nodes(void **state) {
     (void)state;
     fixture f;
     pb graph = {0};
@@ -369,7 +368,7 @@ static void what_costs_too_much_is_cut_down_to_what_is_required(void **state) {
     assert_int_equal(kelp_engine_subgraph_count(f.engine), 1);
     assert_int_equal(kelp_block_node_count(kelp_engine_subgraph(f.engine, 0).body), 1);
     drop(&f);
-    /* nobody chosen has it */
+    /* no selected provider implements it */
     check_ok(kelp_graph_load_bytes(kelp_allocator_system(), model.data, model.length, "written",
                                    NULL, NULL, NULL, NULL, &loaded));
     expect_failure(make(&f, loaded, &backend, &t, "cpu"), KELP_UNIMPLEMENTED,
@@ -377,9 +376,9 @@ static void what_costs_too_much_is_cut_down_to_what_is_required(void **state) {
     drop(&f);
 }
 
-/* A plan keeps the graph as it came where a provider takes a part of it: it is parted again where
- * the plan is loaded, and its weights are packed there. */
-static void a_plan_is_parted_where_it_is_loaded(void **state) {
+/* A plan keeps the original graph if a provider takes a part of it. It is partitioned when the plan
+ * is loaded, and its weights are packed then. */
+static void plan_is_partitioned_when_loaded(void **state) {
     (void)state;
     fixture f;
     pb graph = {0};
@@ -394,7 +393,7 @@ static void a_plan_is_parted_where_it_is_loaded(void **state) {
     kelp_context *context = NULL;
     kelp_tensor input;
     backend.covers = covers_twice;
-    backend.flags = 0; /* asked without being named: builders name nobody */
+    backend.flags = 0; /* considered without a name, because builders have no list of names */
     for (int i = 0; i < 32 * 32; i++)
         w[i] = (float)(i * 7 % 13) - 6;
     for (int i = 0; i < 2 * 32; i++)
@@ -441,47 +440,47 @@ static void a_plan_is_parted_where_it_is_loaded(void **state) {
     drop(&f);
 }
 
-static void what_a_provider_gives_back_others_run(void **state) {
+static void declined_region_runs_elsewhere(void **state) {
     (void)state;
     fixture f;
-    taker t = {.covered = "Abs Neg Add", .refuses = KELP_UNIMPLEMENTED};
+    taker t = {.covered = "Abs Neg Add", .prepare_code = KELP_UNIMPLEMENTED};
     kelp_opset_backend backend = taking();
     backend.prepare_subgraph = prepare;
     backend.release_subgraph = release;
-    check_ok(make(&f, chain_with_a_way_around(), &backend, &t, "taker,cpu"));
+    check_ok(make(&f, chain_with_bypass(), &backend, &t, "taker,cpu"));
     assert_int_equal(t.prepared, 2);
     assert_int_equal(kelp_engine_subgraph_count(f.engine), 0);
     expect_chain(&f);
     drop(&f);
     assert_int_equal(t.released, 0);
-    expect_failure(make(&f, chain_with_a_way_around(), &backend, &t, "taker"), KELP_UNIMPLEMENTED,
+    expect_failure(make(&f, chain_with_bypass(), &backend, &t, "taker"), KELP_UNIMPLEMENTED,
                    "no chosen provider covers");
     drop(&f);
-    t.refuses = KELP_INVALID_ARGUMENT;
-    expect_failure(make(&f, chain_with_a_way_around(), &backend, &t, "taker,cpu"),
-                   KELP_INVALID_ARGUMENT, "not this one");
+    t.prepare_code = KELP_INVALID_ARGUMENT;
+    expect_failure(make(&f, chain_with_bypass(), &backend, &t, "taker,cpu"), KELP_INVALID_ARGUMENT,
+                   "not this one");
     drop(&f);
-    t.refuses = KELP_OK;
-    check_ok(make(&f, chain_with_a_way_around(), &backend, &t, "taker,cpu"));
+    t.prepare_code = KELP_OK;
+    check_ok(make(&f, chain_with_bypass(), &backend, &t, "taker,cpu"));
     expect_chain(&f);
     drop(&f);
     assert_int_equal(t.released, 2);
 }
 
-static void subgraphs_may_end_later(void **state) {
+static void asynchronous_subgraphs_are_awaited(void **state) {
     (void)state;
     fixture f;
     taker t = {.covered = "Abs Neg Add"};
     kelp_opset_backend backend = taking();
     backend.run_subgraph = run_subgraph;
-    check_ok(make(&f, chain_with_a_way_around(), &backend, &t, "taker,cpu"));
+    check_ok(make(&f, chain_with_bypass(), &backend, &t, "taker,cpu"));
     expect_chain(&f);
     assert_int_equal(t.runs, 4);
     pthread_join(t.thread, NULL);
     drop(&f);
 }
 
-/* A backend that has operators but no way to run graphs has each dispatched. */
+/* A backend with operators but without graph execution gets each operator dispatched. */
 static kelp_opset_op floor_table[KELP_OPSET_FLOOR_COUNT];
 static kelp_opset atomic = {.domain = "", .version = 17};
 
@@ -495,22 +494,22 @@ static const kelp_opset *atomic_opset(void *self) {
     return &atomic;
 }
 
-static void results_under_way_are_bounded(void **state) {
+static void pending_results_are_limited(void **state) {
     (void)state;
     fixture f;
     taker t = {.covered = "Abs Neg Add"};
     kelp_opset_backend backend = taking();
     backend.run_subgraph = run_subgraph;
-    check_ok(make(&f, chain_with_a_way_around(), &backend, &t, "taker,cpu"));
+    check_ok(make(&f, chain_with_bypass(), &backend, &t, "taker,cpu"));
     kelp_opset_registry *registry =
         (kelp_opset_registry *)(uintptr_t)kelp_runtime_opsets(f.runtime);
     kelp_opset_set_max_pending(registry, 1);
-    expect_chain(&f); /* one at a time, and each is counted off again */
+    expect_chain(&f); /* one at a time, and each decrements the count */
     pthread_join(t.thread, NULL);
     drop(&f);
 }
 
-static void an_old_table_still_registers(void **state) {
+static void shorter_table_registers(void **state) {
     (void)state;
     kelp_opset_registry *registry = NULL;
     kelp_opset_backend backend = taking();
@@ -525,16 +524,16 @@ static void an_old_table_still_registers(void **state) {
     kelp_opset_registry_destroy(registry);
 }
 
-static void unknown_providers_are_named(void **state) {
+static void unknown_providers_are_reported(void **state) {
     (void)state;
     fixture f;
     expect_failure(
-        make(&f, chain_with_a_way_around(), NULL, NULL, "cpu, nobody"), KELP_NOT_FOUND,
-        "there is no provider 'nobody' (of 'cpu, nobody'): found cpu, null, onnxruntime");
+        make(&f, chain_with_bypass(), NULL, NULL, "cpu, nobody"), KELP_NOT_FOUND,
+        "no provider 'nobody' is registered (of 'cpu, nobody'): found cpu, null, onnxruntime");
     drop(&f);
 }
 
-/* ---- regions of many graphs, against what they promise ---- */
+/* ---- properties of the regions of many graphs ---- */
 static uint64_t seed = 1;
 static uint32_t dice(uint32_t sides) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -559,7 +558,7 @@ static kelp_status *random_block(uint32_t nodes, kelp_graph **out) {
     return NULL;
 }
 
-/* reach[a][b]: a path leads from node a to node b. */
+/* reach[a][b]: there is a path from node a to node b. */
 static void find_reach(const kelp_block *block, bool reach[64][64]) {
     memset(reach, 0, 64 * sizeof reach[0]);
     for (size_t b = 0; b < block->node_count; b++)
@@ -591,7 +590,7 @@ static void regions_are_convex_and_cover_all(void **state) {
             assert_true(candidates[n] == (of[n] != KELP_NO_REGION));
             assert_true(of[n] == KELP_NO_REGION || of[n] < count);
         }
-        /* regions, each seen as one node, have no cycle */
+        /* the graph of regions has no cycle */
         static bool links[64][64];
         memset(links, 0, sizeof links);
         for (uint32_t a = 0; a < nodes; a++)
@@ -615,22 +614,22 @@ static void regions_are_convex_and_cover_all(void **state) {
         kelp_arena_deinit(&arena);
         kelp_graph_release(graph);
     }
-    assert_true(joined * 3 < all); /* and large, not node by node */
+    assert_true(joined * 3 < all); /* the regions are large */
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_named_provider_takes_convex_regions),
-        cmocka_unit_test(one_that_covers_all_gets_one_region),
-        cmocka_unit_test(without_names_only_what_nobody_else_covers_is_taken),
-        cmocka_unit_test(cost_decides),
-        cmocka_unit_test(what_costs_too_much_is_cut_down_to_what_is_required),
-        cmocka_unit_test(a_plan_is_parted_where_it_is_loaded),
-        cmocka_unit_test(what_a_provider_gives_back_others_run),
-        cmocka_unit_test(subgraphs_may_end_later),
-        cmocka_unit_test(results_under_way_are_bounded),
-        cmocka_unit_test(an_old_table_still_registers),
-        cmocka_unit_test(unknown_providers_are_named),
+        cmocka_unit_test(named_provider_gets_convex_regions),
+        cmocka_unit_test(provider_of_all_operators_gets_one_region),
+        cmocka_unit_test(unnamed_provider_gets_only_unsupported_nodes),
+        cmocka_unit_test(cost_selects_the_provider),
+        cmocka_unit_test(expensive_region_shrinks_to_required_nodes),
+        cmocka_unit_test(plan_is_partitioned_when_loaded),
+        cmocka_unit_test(declined_region_runs_elsewhere),
+        cmocka_unit_test(asynchronous_subgraphs_are_awaited),
+        cmocka_unit_test(pending_results_are_limited),
+        cmocka_unit_test(shorter_table_registers),
+        cmocka_unit_test(unknown_providers_are_reported),
         cmocka_unit_test(regions_are_convex_and_cover_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

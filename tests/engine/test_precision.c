@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engines that are asked for bfloat16: convolutions and products of many shapes against sums of
- * rounded operands in double precision, on every instruction set that the CPU has; and that
- * nothing changes unless it is asked for.
+ * Engines with bfloat16 precision: convolutions and products of many shapes against sums of rounded
+ * operands in double precision, on every instruction set of the CPU. Without the option, results do
+ * not change.
  */
 #include "onnx/onnx_writer.h"
 #include "cpu/kernels/cpu_features.h"
@@ -80,18 +80,18 @@ static void close_to(double found, double expected, double size) {
 
 /* ---- convolutions ---- */
 typedef struct conv_case {
-    int64_t batch, groups, in, out; /* channels a group */
+    int64_t batch, groups, in, out; /* channels per group */
     int64_t size[2], kernel[2], stride[2], dilation[2], pads[4];
-    bool one_axis; /* size[0] and its like are 1 and not written */
+    bool one_axis; /* size[0] and the other first elements are 1 and not used */
     bool relu;
 } conv_case;
 
 static const conv_case convs[] = {
-    /* kernel of one; with gaps; a wide image */
+    /* kernels of size 1; dilated; a wide image */
     {1, 1, 33, 32, {9, 11}, {1, 1}, {1, 1}, {1, 1}, {0}, false, true},
     {2, 1, 32, 33, {10, 7}, {1, 1}, {2, 2}, {1, 1}, {0}, false, false},
     {1, 1, 17, 64, {3, 300}, {1, 1}, {1, 1}, {1, 1}, {0}, false, false},
-    /* more pairs than are summed at a time */
+    /* more pairs than one sum has */
     {1, 1, 71, 5, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, false, true},
     {2, 1, 9, 13, {14, 15}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, false, false},
     {1, 1, 9, 13, {15, 14}, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, false, true},
@@ -100,7 +100,7 @@ static const conv_case convs[] = {
     {1, 1, 8, 16, {20, 21}, {3, 3}, {2, 2}, {3, 2}, {3, 2, 1, 0}, false, false},
     {1, 1, 8, 15, {12, 13}, {4, 3}, {1, 1}, {1, 1}, {-1, 2, 3, -1}, false, false},
     {2, 4, 5, 6, {11, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, false, true},
-    /* kernels larger than the stride's remainders, and smaller than the stride */
+    /* kernels larger than the remainders of the stride, and smaller than the stride */
     {1, 1, 8, 40, {16, 16}, {2, 2}, {3, 4}, {1, 1}, {0}, false, false},
     {1, 1, 16, 20, {70, 40}, {2, 3}, {1, 1}, {1, 1}, {0, 1, 1, 1}, false, false},
     /* few positions */
@@ -111,7 +111,7 @@ static const conv_case convs[] = {
     {3, 1, 11, 24, {1, 50}, {1, 5}, {1, 2}, {1, 2}, {0, 4, 0, 4}, true, false},
 };
 
-static int64_t out_extent(const conv_case *c, int axis) {
+static int64_t output_dim(const conv_case *c, int axis) {
     return (c->size[axis] + c->pads[axis] + c->pads[axis + 2] -
             (c->kernel[axis] - 1) * c->dilation[axis] - 1) /
                c->stride[axis] +
@@ -168,7 +168,7 @@ static double conv_at(const conv_case *c, const float *x, const float *w, int64_
 
 static void check_conv(const conv_case *c, const float *x, const float *w, const float *bias,
                        const float *found) {
-    int64_t high = out_extent(c, 0), wide = out_extent(c, 1), channels = c->groups * c->out;
+    int64_t high = output_dim(c, 0), wide = output_dim(c, 1), channels = c->groups * c->out;
     int64_t image = c->groups * c->in * c->size[0] * c->size[1];
     for (int64_t n = 0; n < c->batch; n++)
         for (int64_t channel = 0; channel < channels; channel++)
@@ -285,7 +285,7 @@ static void products_multiply_rounded_operands(void **state) {
 }
 
 /* ---- the option ---- */
-static void nothing_changes_unless_it_is_asked_for(void **state) {
+static void default_precision_is_exact(void **state) {
     (void)state;
     const conv_case *c = &convs[4];
     float x[2 * 9 * 14 * 15], w[13 * 9 * 9], bias[13];
@@ -316,7 +316,7 @@ static void nothing_changes_unless_it_is_asked_for(void **state) {
     close_session(&s);
 }
 
-static void small_and_unusual_nodes_stay_as_they_are(void **state) {
+static void small_and_unusual_nodes_stay_exact(void **state) {
     (void)state;
     static const conv_case depthwise = {1,      30,           1,     1,    {9, 9}, {7, 7}, {1, 1},
                                         {1, 1}, {3, 3, 3, 3}, false, false};
@@ -335,8 +335,8 @@ static void small_and_unusual_nodes_stay_as_they_are(void **state) {
     }
 }
 
-/* x + Conv(x), then Relu: one node, whose result is that of the three. */
-static void what_is_added_is_swallowed(void **state) {
+/* x + Conv(x), then Relu: one node with the result of the three. */
+static void added_operand_is_fused(void **state) {
     (void)state;
     static const conv_case c = {1,      1,      12,           12,    {11, 13}, {3, 3},
                                 {1, 1}, {1, 1}, {1, 1, 1, 1}, false, false};
@@ -353,10 +353,10 @@ static void what_is_added_is_swallowed(void **state) {
     pb_add_node(&graph, &relu);
     pb_add_input(&graph, "x", "float32[1,12,11,13]");
     pb_add_output(&graph, "z", "float32[1,12,11,13]");
-    int64_t extents[4] = {12, 12, 3, 3};
-    pb tensor = pb_tensor("w", KELP_F32, 4, extents, w, sizeof w);
+    int64_t dims[4] = {12, 12, 3, 3};
+    pb tensor = pb_tensor("w", KELP_F32, 4, dims, w, sizeof w);
     pb_add_initializer(&graph, &tensor);
-    tensor = pb_tensor("b", KELP_F32, 1, extents, bias, sizeof bias);
+    tensor = pb_tensor("b", KELP_F32, 1, dims, bias, sizeof bias);
     pb_add_initializer(&graph, &tensor);
     pb model = pb_model(&graph, 13);
     session s;
@@ -373,15 +373,15 @@ static void what_is_added_is_swallowed(void **state) {
 }
 
 /* ---- chains ---- */
-/* Three convolutions, each with an activation behind it but the last: what lies between them is of
- * bfloat16 where the channels allow it. `added`: the second's and third's input is added to their
- * result, or, `given`, x to the third's. Numbers are small integers, so that nothing is rounded and
- * results are exact, whatever the order of sums. */
+/* Three convolutions with an activation between them. Intermediate tensors are bfloat16 if the
+ * channels allow it. `added`: the inputs of the second and third are added to their results;
+ * `given`: x is added to the result of the third. All values are small integers, so that results
+ * are exact in any order of summation. */
 typedef struct chain_case {
-    int64_t batch, in, mid, out, size[2], kernel, stride, dilation; /* the second's */
+    int64_t batch, in, mid, out, size[2], kernel, stride, dilation; /* of the second */
     bool added, given, one_axis;
     int64_t most; /* of the activation; 0: none */
-    int64_t pool; /* of the first's result: the extent of a window of maxima, 2 apart; 0: none */
+    int64_t pool; /* window of a max pooling with stride 2 after the first; 0: none */
 } chain_case;
 
 static const chain_case chains[] = {
@@ -397,7 +397,8 @@ static const chain_case chains[] = {
     {2, 20, 48, 20, {17, 20}, 3, 1, 1, true, false, false, 0, 3},
     {1, 20, 30, 20, {16, 12}, 1, 1, 1, false, false, false, 0, 2},
     {2, 20, 32, 16, {1, 70}, 3, 1, 1, true, false, true, 6, 3},
-    /* channels that fill no panels stay one after the other, and so does what is between */
+    /* channels that do not fill panels are not interleaved, and neither are the intermediate
+       tensors */
     {2, 8, 34, 40, {10, 10}, 3, 1, 1, true, false, false, 0, 0},
     {1, 20, 18, 13, {11, 13}, 3, 1, 1, true, false, false, 0, 0},
 };
@@ -407,7 +408,7 @@ typedef struct layer {
     float *w, *bias;
 } layer;
 
-/* Up to six weights of -1 and 1 an output channel. */
+/* Up to six weights of -1 and 1 per output channel. */
 static void make_layer(layer *l) {
     int64_t count = l->in * l->kernel * l->kernel;
     l->w = calloc((size_t)(l->out * count), sizeof *l->w);
@@ -422,12 +423,12 @@ static void make_layer(layer *l) {
     }
 }
 
-static int64_t layer_out(const layer *l, int64_t extent) {
+static int64_t layer_out(const layer *l, int64_t dim) {
     int64_t pad = l->kernel / 2 * l->dilation;
-    return (extent + 2 * pad - (l->kernel - 1) * l->dilation - 1) / l->stride + 1;
+    return (dim + 2 * pad - (l->kernel - 1) * l->dilation - 1) / l->stride + 1;
 }
 
-/* Its definition: NULL for what is not added; most 0: any. */
+/* The definition. NULL: not added; most 0: no limit. */
 static float *run_layer(const layer *l, bool one_axis, const float *x, int64_t batch, int64_t high,
                         int64_t wide, const float *add, bool relu, int64_t most) {
     int64_t pad = l->kernel / 2 * l->dilation, tall = one_axis ? 1 : l->kernel;
@@ -513,7 +514,7 @@ static pb chain_model(const chain_case *c, const layer *layers) {
         pb add = pb_node("Add", c->given ? "x c2" : "y1 c2", "y");
         pb_add_node(&graph, &add);
     }
-    char type[64]; /* extents are known, or nothing is known to be shaped like its neighbour */
+    char type[64]; /* dimensions are known, so that shapes can be compared */
     if (c->one_axis)
         snprintf(type, sizeof type, "float32[%d,%d,%d]", (int)c->batch, (int)c->in,
                  (int)c->size[1]);
@@ -530,14 +531,14 @@ static pb chain_model(const chain_case *c, const layer *layers) {
     return pb_model(&graph, 13);
 }
 
-static int64_t pooled_extent(const chain_case *c, int64_t extent) {
+static int64_t pooled_dim(const chain_case *c, int64_t dim) {
     int64_t pad = c->pool / 2 - (c->pool == 2);
-    return c->pool == 0 || extent == 1 ? extent : (extent + 2 * pad - c->pool) / 2 + 1;
+    return c->pool == 0 || dim == 1 ? dim : (dim + 2 * pad - c->pool) / 2 + 1;
 }
 
 static float *run_pool(const chain_case *c, float *x) {
     int64_t pad = c->pool / 2 - (c->pool == 2);
-    int64_t high = pooled_extent(c, c->size[0]), wide = pooled_extent(c, c->size[1]);
+    int64_t high = pooled_dim(c, c->size[0]), wide = pooled_dim(c, c->size[1]);
     float *y = malloc((size_t)(c->batch * c->mid * high * wide) * sizeof *y);
     for (int64_t i = 0; i < c->batch * c->mid * high * wide; i++) {
         const float *plane = x + i / wide / high * c->size[0] * c->size[1];
@@ -555,7 +556,7 @@ static float *run_pool(const chain_case *c, float *x) {
 
 static float *expected_chain(const chain_case *c, const layer *layers, const float *x,
                              int64_t *out_count) {
-    int64_t tall = pooled_extent(c, c->size[0]), broad = pooled_extent(c, c->size[1]);
+    int64_t tall = pooled_dim(c, c->size[0]), broad = pooled_dim(c, c->size[1]);
     int64_t high = c->one_axis ? 1 : layer_out(&layers[1], tall);
     int64_t wide = layer_out(&layers[1], broad);
     float *first = run_layer(&layers[0], c->one_axis, x, c->batch, c->size[0], c->size[1], NULL,
@@ -579,7 +580,7 @@ static void run_chain(const chain_case *c) {
     layers[1].kernel = c->kernel;
     layers[1].stride = c->stride;
     layers[1].dilation = c->dilation;
-    if (c->added) /* the third's input is its residual: as many channels */
+    if (c->added) /* the input of the third is its residual, with equal channels */
         layers[2].out = c->mid;
     chain_case whole = *c;
     whole.out = layers[2].out;
@@ -619,7 +620,7 @@ static void run_chain(const chain_case *c) {
     free(x);
 }
 
-static void chains_keep_to_bfloat16(void **state) {
+static void chains_stay_in_bfloat16(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof chains / sizeof chains[0]; i++)
         run_chain(&chains[i]);
@@ -652,7 +653,7 @@ static void attend(const float *q, const float *k, const float *v, const float *
 }
 
 static pb attention_model(const float *k, const float *v, const float *mask) {
-    static const int64_t shape[3] = {1, KEYS, HEADS * SIZE}, extents[4] = {1, 1, 1, KEYS};
+    static const int64_t shape[3] = {1, KEYS, HEADS * SIZE}, dims[4] = {1, 1, 1, KEYS};
     pb graph = {0}, node = pb_node("Attention", "q k v m", "y");
     pb_text(&node, 7, "kelp");
     pb_attr_int(&node, "num_heads", HEADS);
@@ -668,7 +669,7 @@ static pb attention_model(const float *k, const float *v, const float *mask) {
     pb_add_initializer(&graph, &tensor);
     tensor = pb_tensor("v", KELP_F32, 3, shape, v, KEYS * HEADS * SIZE * 4);
     pb_add_initializer(&graph, &tensor);
-    tensor = pb_tensor("m", KELP_F32, 4, extents, mask, KEYS * 4);
+    tensor = pb_tensor("m", KELP_F32, 4, dims, mask, KEYS * 4);
     pb_add_initializer(&graph, &tensor);
     pb model = pb_model(&graph, 13);
     pb_import(&model, "kelp", 1);
@@ -693,7 +694,7 @@ static void attention_rounds_both_products(void **state) {
             assert_int_equal(kelp_engine_get_stats(s.engine).nodes_bf16, 1);
             const float *found = run(&s, 3, shape, q);
             for (int64_t i = 0; i < QUERIES * HEADS; i++) {
-                double expected[SIZE]; /* the softmax's result is rounded too: 8 bits of each */
+                double expected[SIZE]; /* the result of the softmax is rounded too, to 8 bits */
                 attend(q, k, v, mask, i / HEADS, i % HEADS, expected);
                 for (int64_t d = 0; d < SIZE; d++)
                     assert_true(fabs((double)found[i * SIZE + d] - expected[d]) < 0x1p-9);
@@ -703,7 +704,7 @@ static void attention_rounds_both_products(void **state) {
     kelp_cpu_isa_limit(KELP_ISA_BEST);
 }
 
-static void invoke_allocates_nothing_once_warm(void **state) {
+static void repeated_invoke_does_not_allocate(void **state) {
     (void)state;
     test_failing memory;
     float x[40 * 65 + 2 * 9 * 14 * 15], w[65 * 24], bias[64];
@@ -731,12 +732,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_multiply_rounded_operands),
         cmocka_unit_test(products_multiply_rounded_operands),
-        cmocka_unit_test(nothing_changes_unless_it_is_asked_for),
-        cmocka_unit_test(small_and_unusual_nodes_stay_as_they_are),
-        cmocka_unit_test(what_is_added_is_swallowed),
-        cmocka_unit_test(chains_keep_to_bfloat16),
+        cmocka_unit_test(default_precision_is_exact),
+        cmocka_unit_test(small_and_unusual_nodes_stay_exact),
+        cmocka_unit_test(added_operand_is_fused),
+        cmocka_unit_test(chains_stay_in_bfloat16),
         cmocka_unit_test(attention_rounds_both_products),
-        cmocka_unit_test(invoke_allocates_nothing_once_warm),
+        cmocka_unit_test(repeated_invoke_does_not_allocate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What threads cost: nothing while nothing runs, nothing for small work, and little when two
- * sessions run side by side. CPU time and switches are looked at, never the clock on the wall. */
+/* Costs of threads: none while idle, none for small work, and little when two sessions run
+ * concurrently. Measured as CPU time and context switches, not as elapsed time. */
 #include <kelp/builder.h>
 
 #include <dirent.h>
@@ -18,7 +18,7 @@
 
 #define ROUNDS 20
 #define PAUSE_NS 10000000
-#define SPIN_NS 50000 /* that a thread may go on looking for work, each time */
+#define SPIN_NS 50000 /* limit for a thread that polls for work */
 
 typedef struct session {
     kelp_runtime *runtime;
@@ -88,7 +88,7 @@ static void pause_a_while(void) {
     nanosleep(&pause, NULL);
 }
 
-/* How often the pool's threads went to sleep so far: each does it anew after it was woken. */
+/* How often the threads of the pool have gone to sleep. Each sleeps again after it was woken. */
 static long sleeps(void) {
     long sum = 0;
     DIR *folder = opendir("/proc/self/task");
@@ -123,17 +123,17 @@ static void idle_threads_sleep(void **state) {
         pause_a_while();
         idle_ns += cpu_ns() - began;
     }
-    assert_true(sleeps() > before); /* the product was worth more threads than one */
-    /* three threads that never slept would take as much time as the pauses, or thrice as much */
+    assert_true(sleeps() > before); /* the product used several threads */
+    /* three threads without sleep would take one to three times the time of the pauses */
     assert_true(idle_ns < ROUNDS * (3 * SPIN_NS + PAUSE_NS / 10));
     close_session(&s);
 }
 
-static void small_work_wakes_nobody(void **state) {
+static void small_work_wakes_no_threads(void **state) {
     session s;
     (void)state;
     open_session(&s, 4, 1);
-    pause_a_while(); /* the threads begin, and find nothing */
+    pause_a_while(); /* the threads start, without work */
     long before = sleeps();
     for (int i = 0; i < 50 && (pause_a_while(), sleeps() != before); i++)
         before = sleeps();
@@ -150,7 +150,7 @@ static void *run_many(void *userp) {
     return NULL;
 }
 
-static void two_sessions_share_the_machine(void **state) {
+static void two_sessions_share_the_cpus(void **state) {
     session s[2];
     pthread_t thread;
     (void)state;
@@ -169,7 +169,7 @@ static void two_sessions_share_the_machine(void **state) {
     uint64_t together_ns = cpu_ns() - began;
     print_message("CPU time side by side to one after the other: %.2f\n",
                   (double)together_ns / (double)apart_ns);
-    /* what each may spin, and as much again for caches that are shared */
+    /* the spin time of each, twice because of shared caches */
     assert_true(together_ns < 2 * apart_ns + (uint64_t)(2 * 40 * 2) * SPIN_NS);
     for (int i = 0; i < 2; i++)
         close_session(&s[i]);
@@ -178,8 +178,8 @@ static void two_sessions_share_the_machine(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_threads_sleep),
-        cmocka_unit_test(small_work_wakes_nobody),
-        cmocka_unit_test(two_sessions_share_the_machine),
+        cmocka_unit_test(small_work_wakes_no_threads),
+        cmocka_unit_test(two_sessions_share_the_cpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors from the wire: what arrives is what was sent, without a copy; what is wrong is refused in
- * the order that is promised, and leaves nothing behind. */
+/* Tensors from the network: received tensors equal those sent, without a copy; malformed ones fail
+ * with the documented order of checks and leave no tensor. */
 #include <kelp/wire.h>
 
 #include <setjmp.h>
@@ -60,7 +60,7 @@ static void end(fixture *f) {
     test_failing_deinit(&f->memory);
 }
 
-/* Puts bytes where the receiver wants them, at most `step` at once. */
+/* Writes bytes to the addresses of the receiver, at most `step` at a time. */
 static kelp_status *feed(kelp_receiver *receiver, const char *bytes, size_t length, size_t step) {
     for (size_t at = 0; at < length;) {
         size_t wanted = 0;
@@ -76,7 +76,7 @@ static kelp_status *feed(kelp_receiver *receiver, const char *bytes, size_t leng
     return NULL;
 }
 
-/* The envelope as one piece; free it. */
+/* Returns the envelope in contiguous memory, which the caller frees. */
 static char *pack(const kelp_envelope_parts *parts, size_t *out_length) {
     kelp_envelope *envelope = NULL;
     size_t count = 0, at = 0;
@@ -136,16 +136,16 @@ static kelp_tensor integer_tensor(void) {
 }
 
 /* ---- types ---- */
-static void hashes_are_those_of_fnv(void **state) {
+static void type_hashes_are_fnv_1a(void **state) {
     (void)state;
-    /* the published vectors of FNV-1a, 64 bits */
+    /* published test vectors of 64-bit FNV-1a */
     assert_true(kelp_type_hash("") == 0xcbf29ce484222325u);
     assert_true(kelp_type_hash("a") == 0xaf63dc4c8601ec8cu);
     assert_true(kelp_type_hash("foobar") == 0x85944171f73967e8u);
     assert_true(kelp_type_of_tensor(KELP_F32) == kelp_type_hash("kelp.tensor.float32"));
 }
 
-static void aliases_stand_for_their_type(void **state) {
+static void aliases_are_accepted(void **state) {
     fixture f;
     uint64_t hash = 0, own = 0;
     (void)state;
@@ -168,8 +168,8 @@ static void aliases_stand_for_their_type(void **state) {
     end(&f);
 }
 
-/* ---- what arrives ---- */
-static void what_is_sent_arrives(void **state) {
+/* ---- received tensors ---- */
+static void sent_tensors_are_received_unchanged(void **state) {
     (void)state;
     static const size_t steps[] = {1, 7, 64, SIZE_MAX};
     for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++) {
@@ -215,7 +215,7 @@ static void what_is_sent_arrives(void **state) {
     }
 }
 
-static void strings_and_empty_tensors_arrive(void **state) {
+static void strings_and_empty_tensors_are_received(void **state) {
     fixture f;
     kelp_string words[3] = {{"one", 3}, {"", 0}, {"three\0!", 7}};
     kelp_tensor text, empty;
@@ -239,8 +239,8 @@ static void strings_and_empty_tensors_arrive(void **state) {
     end(&f);
 }
 
-/* ---- what is refused ---- */
-static void fills_fail_alone(void **state) {
+/* ---- errors ---- */
+static void failed_fill_does_not_affect_others(void **state) {
     fixture f;
     kelp_tensor x = float_tensor(), ids = integer_tensor();
     char junk[100] = "junk";
@@ -266,9 +266,9 @@ static void fills_fail_alone(void **state) {
     expect_kind(&f, 1, KELP_WIRE_UNKNOWN_SLOT, KELP_OUT_OF_RANGE, "there is no slot 9 of 3");
     expect_kind(&f, 2, KELP_WIRE_UNKNOWN_TYPE_HASH, KELP_NOT_FOUND, "000000000000004d");
     expect_kind(&f, 3, KELP_WIRE_DELIVERED, KELP_OK, "");
-    expect_kind(&f, 4, KELP_WIRE_DECODE_FAILED, KELP_DATA_LOSS, "are no tensor");
-    expect_kind(&f, 5, KELP_WIRE_DECODE_FAILED, KELP_DATA_LOSS, "not what its hash");
-    expect_kind(&f, 6, KELP_WIRE_DECODE_FAILED, KELP_DATA_LOSS, "are no tensor");
+    expect_kind(&f, 4, KELP_WIRE_DECODE_FAILED, KELP_DATA_LOSS, "not a tensor");
+    expect_kind(&f, 5, KELP_WIRE_DECODE_FAILED, KELP_DATA_LOSS, "does not match its type hash");
+    expect_kind(&f, 6, KELP_WIRE_DECODE_FAILED, KELP_DATA_LOSS, "not a tensor");
     expect_kind(&f, 7, KELP_WIRE_DELIVERED, KELP_OK, "");
     assert_null(kelp_receiver_tensor(f.receiver, 0));
     assert_memory_equal(kelp_receiver_tensor(f.receiver, 1)->data, integers, sizeof integers);
@@ -285,8 +285,9 @@ static void the_budget_is_charged_and_released(void **state) {
     open_with(&f, 100, NULL);
     send(&f, both, 2);
     expect_kind(&f, 0, KELP_WIRE_DELIVERED, KELP_OK, "");
-    const kelp_fill_report *report = expect_kind(
-        &f, 1, KELP_WIRE_BUDGET_EXCEEDED, KELP_RESOURCE_EXHAUSTED, "needs 80 bytes, 20 remain");
+    const kelp_fill_report *report =
+        expect_kind(&f, 1, KELP_WIRE_BUDGET_EXCEEDED, KELP_RESOURCE_EXHAUSTED,
+                    "exceeds the budget: 80 bytes, 20 remain");
     assert_int_equal(report->size_bytes, 80);
     assert_int_equal(report->remaining_bytes, 20);
     kelp_receiver_evict(f.receiver, 0);
@@ -294,7 +295,7 @@ static void the_budget_is_charged_and_released(void **state) {
     send(&f, &both[1], 1);
     expect_kind(&f, 0, KELP_WIRE_DELIVERED, KELP_OK, "");
     assert_int_equal(kelp_budget_used(f.budget), 80);
-    /* an overwrite needs room for both for a moment, then releases the old */
+    /* an overwrite temporarily needs budget for both, then releases the old tensor */
     send(&f, &both[1], 1);
     expect_kind(&f, 0, KELP_WIRE_BUDGET_EXCEEDED, KELP_RESOURCE_EXHAUSTED, "20 remain");
     assert_non_null(kelp_receiver_tensor(f.receiver, 1)); /* the old one stays */
@@ -308,7 +309,7 @@ static void the_budget_is_charged_and_released(void **state) {
     end(&f);
 }
 
-static void caps_refuse_before_memory_is_taken(void **state) {
+static void limits_are_checked_before_allocation(void **state) {
     fixture f;
     kelp_tensor x = float_tensor();
     kelp_wire_caps caps = kelp_wire_caps_edge();
@@ -337,10 +338,10 @@ static void caps_refuse_before_memory_is_taken(void **state) {
         kelp_envelope_parts parts;
         const char *words;
     } cases[] = {
-        {{.fills = many, .fill_count = 17}, "a number of fills of 17: at most 16"},
-        {{.fills = &one_large, .fill_count = 1}, "a fill in bytes of 70000: at most 65536"},
-        {{.fills = five, .fill_count = 5}, "a size in bytes of 300160: at most 262144"},
-        {{.suffix = suffix, .suffix_bytes = 600}, "a suffix in bytes of 600: at most 512"},
+        {{.fills = many, .fill_count = 17}, "fills: 17 of at most 16"},
+        {{.fills = &one_large, .fill_count = 1}, "bytes of a fill: 70000 of at most 65536"},
+        {{.fills = five, .fill_count = 5}, "its bytes: 300160 of at most 262144"},
+        {{.suffix = suffix, .suffix_bytes = 600}, "bytes of the suffix: 600 of at most 512"},
     };
     begin(&f);
     open_with(&f, 0, &caps);
@@ -353,19 +354,19 @@ static void caps_refuse_before_memory_is_taken(void **state) {
         assert_int_equal(f.memory.calls, before);
         assert_int_equal(kelp_receiver_report_count(f.receiver), 0);
         free(bytes);
-        /* the sender's own caps say the same */
+        /* the limits of the sender give the same error */
         kelp_envelope *envelope = NULL;
         kelp_envelope_parts capped = cases[i].parts;
         capped.caps = &caps;
         expect_failure(kelp_envelope_create(kelp_allocator_system(), &capped, &envelope),
-                       KELP_OUT_OF_RANGE, "an envelope may have");
+                       KELP_OUT_OF_RANGE, "the envelope exceeds the limit of");
     }
-    send(&f, &fill, 1); /* and it goes on afterwards */
+    send(&f, &fill, 1); /* later fills succeed */
     expect_kind(&f, 0, KELP_WIRE_DELIVERED, KELP_OK, "");
     end(&f);
 }
 
-static void a_changed_byte_never_goes_unnoticed_into_memory(void **state) {
+static void changed_bytes_are_detected(void **state) {
     fixture f;
     kelp_tensor x = float_tensor(), ids = integer_tensor();
     size_t length = 0;
@@ -382,7 +383,7 @@ static void a_changed_byte_never_goes_unnoticed_into_memory(void **state) {
             kelp_status_free(feed(f.receiver, bytes, length, SIZE_MAX));
             bytes[at] ^= (char)(1 << bit);
         }
-    for (size_t cut = 0; cut < length; cut++) { /* ends early */
+    for (size_t cut = 0; cut < length; cut++) { /* truncated */
         kelp_receiver_next(f.receiver);
         check_ok(feed(f.receiver, bytes, cut, SIZE_MAX));
         assert_false(kelp_receiver_is_complete(f.receiver));
@@ -391,7 +392,7 @@ static void a_changed_byte_never_goes_unnoticed_into_memory(void **state) {
     end(&f);
 }
 
-/* ---- backends of their own ---- */
+/* ---- slots with a backend ---- */
 typedef struct counting {
     int made, released;
     void *last;
@@ -418,7 +419,7 @@ static void count_release(void *self, kelp_tensor *tensor) {
     kelp_wire_release_tensor(NULL, tensor);
 }
 
-static void bytes_are_moved_to_the_slots_backend(void **state) {
+static void tensors_are_moved_to_the_backend_of_the_slot(void **state) {
     fixture f;
     counting c = {0};
     kelp_tensor x = float_tensor();
@@ -435,22 +436,23 @@ static void bytes_are_moved_to_the_slots_backend(void **state) {
     open_with(&f, 0, NULL);
     send(&f, fills, 1);
     assert_int_equal(c.made, 1);
-    /* the memory that the transport wrote is the memory that the tensor lies in */
+    /* the tensor uses the memory that the transport wrote */
     assert_ptr_equal(kelp_receiver_tensor(f.receiver, 0)->data, (char *)c.last + 64);
     send(&f, fills, 1);
     assert_int_equal(c.made, 2);
     assert_int_equal(c.released, 1);
     c.fails = true;
     send(&f, fills, 2);
-    expect_kind(&f, 0, KELP_WIRE_BACKEND_MATERIALIZE_FAILED, KELP_UNAVAILABLE,
-                "BackendMaterializeFailed: provider 'counter' creates no tensor from slot 0 ('x')");
+    expect_kind(
+        &f, 0, KELP_WIRE_BACKEND_MATERIALIZE_FAILED, KELP_UNAVAILABLE,
+        "BackendMaterializeFailed: provider 'counter' cannot create a tensor for slot 0 ('x')");
     expect_kind(&f, 1, KELP_WIRE_DELIVERED, KELP_OK, "");
-    assert_non_null(kelp_receiver_tensor(f.receiver, 0)); /* the one before */
+    assert_non_null(kelp_receiver_tensor(f.receiver, 0)); /* the previous tensor */
     end(&f);
     assert_int_equal(c.released, 2);
 }
 
-static void a_backend_without_materialize_has_no_slot(void **state) {
+static void backend_without_materialize_fails(void **state) {
     fixture f;
     kelp_receiver *receiver = NULL;
     kelp_opset_backend backend = {.struct_size = sizeof backend, .name = "plain"};
@@ -465,7 +467,7 @@ static void a_backend_without_materialize_has_no_slot(void **state) {
                                      .slots = f.slots,
                                      .slot_count = 3};
     expect_failure(kelp_receiver_create(&options, &receiver), KELP_UNIMPLEMENTED,
-                   "provider 'plain' creates no tensors");
+                   "provider 'plain' does not create tensors");
     f.slots[1].backend = NULL;
     f.slots[1].type_hash = 12345;
     expect_failure(kelp_receiver_create(&options, &receiver), KELP_NOT_FOUND, "not declared");
@@ -503,7 +505,7 @@ static kelp_status *once(kelp_allocator allocator, const char *bytes, size_t len
     return status;
 }
 
-static void memory_that_fails_leaves_nothing(void **state) {
+static void failed_allocations_leave_no_tensor(void **state) {
     kelp_tensor x = float_tensor();
     size_t length = 0;
     (void)state;
@@ -536,17 +538,17 @@ static void memory_that_fails_leaves_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hashes_are_those_of_fnv),
-        cmocka_unit_test(aliases_stand_for_their_type),
-        cmocka_unit_test(what_is_sent_arrives),
-        cmocka_unit_test(strings_and_empty_tensors_arrive),
-        cmocka_unit_test(fills_fail_alone),
+        cmocka_unit_test(type_hashes_are_fnv_1a),
+        cmocka_unit_test(aliases_are_accepted),
+        cmocka_unit_test(sent_tensors_are_received_unchanged),
+        cmocka_unit_test(strings_and_empty_tensors_are_received),
+        cmocka_unit_test(failed_fill_does_not_affect_others),
         cmocka_unit_test(the_budget_is_charged_and_released),
-        cmocka_unit_test(caps_refuse_before_memory_is_taken),
-        cmocka_unit_test(a_changed_byte_never_goes_unnoticed_into_memory),
-        cmocka_unit_test(bytes_are_moved_to_the_slots_backend),
-        cmocka_unit_test(a_backend_without_materialize_has_no_slot),
-        cmocka_unit_test(memory_that_fails_leaves_nothing),
+        cmocka_unit_test(limits_are_checked_before_allocation),
+        cmocka_unit_test(changed_bytes_are_detected),
+        cmocka_unit_test(tensors_are_moved_to_the_backend_of_the_slot),
+        cmocka_unit_test(backend_without_materialize_fails),
+        cmocka_unit_test(failed_allocations_leave_no_tensor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

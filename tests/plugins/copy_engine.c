@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plug-in library with an engine provider, over the public headers: its engines copy x to y. */
+/* A plug-in library with an engine provider that uses only public headers. Its engines copy x to y.
+ */
 #include <kelp/engine_provider.h>
 #include <kelp/plugin.h>
 
@@ -55,7 +56,7 @@ static kelp_status *build(void *self, kelp_runtime *runtime, const kelp_network 
                           out_plan);
 }
 
-static bool recognises(void *self, const void *data, size_t size_bytes) {
+static bool recognizes(void *self, const void *data, size_t size_bytes) {
     (void)self;
     return size_bytes >= sizeof image && memcmp(data, image, sizeof image) == 0;
 }
@@ -85,7 +86,7 @@ static const kelp_engine_provider provider = {
     .struct_size = sizeof(kelp_engine_provider),
     .name = "copy",
     .build = build,
-    .recognises = recognises,
+    .recognises = recognizes,
     .load = load,
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels with integers that stand for extents. */
+/* Kernels with integers that have the name of a dimension. */
 #include <kelp/kernel.h>
 
 static kelp_code repeat(const kelp_kernel_context *context, const kelp_kernel_arg *args) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as a signature: read, or refused in words. */
+/* Parses arbitrary text as a signature: succeeds or returns an error. */
 #include "plugins/signature.h"
 
 #include <stdlib.h>

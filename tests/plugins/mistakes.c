@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Libraries that are wrong in one way each, by MISTAKE. */
+/* Libraries with one defect each, selected by MISTAKE. */
 #include <kelp/kernel.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine provider that comes from a plug-in library. */
+/* An engine provider of a plug-in library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static const char *library(void) {
     return getenv("KELP_TEST_LIBRARY");
 }
 
-static void a_plugin_brings_an_engine_provider(void **state) {
+static void loading_a_plugin_registers_its_engine_provider(void **state) {
     (void)state;
     kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
     kelp_runtime *runtime = NULL;
@@ -30,7 +30,7 @@ static void a_plugin_brings_an_engine_provider(void **state) {
     kelp_runtime_release(runtime);
 }
 
-static void engines_of_a_plugin_are_built_loaded_and_run(void **state) {
+static void engines_of_a_plugin_can_be_built_loaded_and_run(void **state) {
     (void)state;
     kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
     kelp_runtime *runtime = NULL;
@@ -75,8 +75,8 @@ static void engines_of_a_plugin_are_built_loaded_and_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plugin_brings_an_engine_provider),
-        cmocka_unit_test(engines_of_a_plugin_are_built_loaded_and_run),
+        cmocka_unit_test(loading_a_plugin_registers_its_engine_provider),
+        cmocka_unit_test(engines_of_a_plugin_can_be_built_loaded_and_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

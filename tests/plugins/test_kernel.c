@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel libraries as their users meet them: found, called, refused, asynchronous, as operators. */
+/* Kernel libraries: loading, calls, errors, asynchronous_kernels_complete_later kernels, kernels as
+ * operators. */
 #include "support/failing_allocator.h"
 
 #include <kelp/compute.h>
@@ -62,8 +63,8 @@ static kelp_kernel_arg tensor_arg(DLTensor *tensor) {
     return (kelp_kernel_arg){.kind = KELP_ARG_TENSOR, .as.tensor = tensor};
 }
 
-/* ---- the class in C++, known by get_function_ptr alone ---- */
-static void a_class_by_its_function(void **state) {
+/* ---- a C++ class with get_function_ptr only ---- */
+static void finds_kernels_of_a_class_by_function_name(void **state) {
     (void)state;
     fixture f;
     float a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8}, y[4] = {0};
@@ -84,7 +85,7 @@ static void a_class_by_its_function(void **state) {
     check_ok(kelp_kernel_call(add, f.session, args, 4));
     for (int i = 0; i < 4; i++)
         assert_true(y[i] == a[i] + b[i]);
-    /* the function itself, with the context */
+    /* a direct call of the function, with the context */
     void (*bare)(const kelp_kernel_context *, DLTensor *, DLTensor *, DLTensor *, uint32_t);
     void *address = kelp_kernel_library_function(f.library, "add");
     memcpy(&bare, &address, sizeof bare);
@@ -93,12 +94,12 @@ static void a_class_by_its_function(void **state) {
     assert_true(y[3] == 12);
     const kelp_kernel *none = NULL;
     expect_failure(kelp_kernel_library_find(f.library, "subtract", &none), KELP_NOT_FOUND,
-                   "has no kernel 'subtract': it has 'add'");
+                   "has no kernel 'subtract': found 'add'");
     close_library(&f);
 }
 
-/* ---- the library in C, with signatures ---- */
-static void kernels_with_signatures(void **state) {
+/* ---- a C library with signatures ---- */
+static void calls_check_arguments_against_the_signature(void **state) {
     (void)state;
     fixture f;
     float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {1, 1, 1, 1, 1, 1}, y[6];
@@ -119,7 +120,7 @@ static void kernels_with_signatures(void **state) {
     expect_failure(kelp_kernel_call(add, f.session, args, 3), KELP_INVALID_ARGUMENT,
                    "cannot call kernel 'add' of library 'toolbox': argument 'b' has the wrong "
                    "type: expected float32, found float64");
-    /* an error of the kernel's own, with its words */
+    /* an error that the kernel reports */
     kelp_kernel_arg blur[] = {tensor_arg(&ty), tensor_arg(&ta), {.kind = KELP_ARG_INT, .as.i = -1}};
     expect_failure(kelp_kernel_call(find(&f, "box_blur"), f.session, blur, 3),
                    KELP_INVALID_ARGUMENT,
@@ -136,7 +137,7 @@ static void kernels_with_signatures(void **state) {
     close_library(&f);
 }
 
-static void asynchronous(void **state) {
+static void asynchronous_kernels_complete_later(void **state) {
     (void)state;
     fixture f;
     double values[3] = {1, 2, 3.5}, sum = 0;
@@ -161,7 +162,7 @@ static void asynchronous(void **state) {
     expect_failure(kelp_kernel_call(find(&f, "later_sum"), f.session, args, 2), KELP_OUT_OF_RANGE,
                    "the sum is not finite");
     check_ok(kelp_kernel_submit(find(&f, "later_sum"), f.session, args, 2, event));
-    close_library(&f); /* waits for what is under way */
+    close_library(&f); /* waits for the kernel in progress */
     assert_true(kelp_event_done(event));
     kelp_event_destroy(event);
 }
@@ -172,7 +173,7 @@ static void note(void *resource) {
     strcat(order, resource);
 }
 
-static void resources_go_newest_first(void **state) {
+static void resources_are_released_in_reverse_order(void **state) {
     (void)state;
     fixture f;
     begin(&f, "toolbox");
@@ -187,7 +188,7 @@ static void resources_go_newest_first(void **state) {
     assert_string_equal(order, "321");
 }
 
-/* ---- by address, as a JIT's functions are ---- */
+/* ---- functions by address, such as those of a JIT compiler ---- */
 static void scale(double *unused, DLTensor *tensor, float by, int32_t times) {
     (void)unused;
     for (int64_t i = 0; i < tensor->shape[0]; i++)
@@ -199,7 +200,7 @@ static void see(int64_t value, double other) {
     last_seen = value + (int64_t)other;
 }
 
-static void functions_by_address(void **state) {
+static void functions_can_be_registered_by_address(void **state) {
     (void)state;
     fixture f;
     kelp_kernel_library *own = NULL;
@@ -231,14 +232,14 @@ static void functions_by_address(void **state) {
     assert_int_equal(last_seen, 7);
     assert_ptr_equal(kelp_kernel_library_function(own, "see"), address);
     expect_failure(kelp_kernel_library_register(own, "see", address, NULL, false, &kernel),
-                   KELP_ALREADY_EXISTS, "has a kernel 'see' already");
+                   KELP_ALREADY_EXISTS, "already has a kernel 'see'");
     expect_failure(
         kelp_kernel_library_register(own, "bad", address, "x float32[n]", false, &kernel),
         KELP_INVALID_ARGUMENT, "malformed at character");
     close_library(&f);
 }
 
-/* What numba's cfunc makes: addresses of elements, and as many parameters as one likes. */
+/* Functions as numba's cfunc creates them: addresses of elements, and any number of parameters. */
 static void saxpy(float *y, const float *x, float alpha, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         y[i] += alpha * x[i];
@@ -251,7 +252,7 @@ static void ten(int8_t a, uint8_t b, int32_t c, uint32_t d, int64_t e, const cha
     memcpy(seen, all, sizeof seen);
 }
 
-static void addresses_of_elements(void **state) {
+static void bare_functions_receive_addresses_of_elements(void **state) {
     (void)state;
     fixture f;
     kelp_kernel_library *own = NULL;
@@ -288,7 +289,7 @@ static void addresses_of_elements(void **state) {
     close_library(&f);
 }
 
-/* ---- kernels of the program's own ---- */
+/* ---- kernels that the program defines ---- */
 static kelp_code fill(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
     (void)context;
     for (int64_t i = 0; i < args[0].as.tensor->shape[0]; i++)
@@ -296,7 +297,7 @@ static kelp_code fill(const kelp_kernel_context *context, const kelp_kernel_arg 
     return KELP_OK;
 }
 
-static void own_kernels(void **state) {
+static void programs_can_define_kernels(void **state) {
     (void)state;
     fixture f;
     kelp_kernel_library *own = NULL;
@@ -318,8 +319,8 @@ static void own_kernels(void **state) {
     close_library(&f);
 }
 
-/* Two libraries in C++ at once, and two registries with the same one: each has its own object. */
-static void classes_do_not_meet(void **state) {
+/* Two C++ libraries at once, and two registries with the same library: each has its own object. */
+static void classes_have_separate_objects(void **state) {
     (void)state;
     fixture f, g;
     kelp_kernel_library *other = NULL;
@@ -340,7 +341,7 @@ static void classes_do_not_meet(void **state) {
     close_library(&g);
 }
 
-static void devices(void **state) {
+static void rejects_tensors_on_unsupported_devices(void **state) {
     (void)state;
     fixture f;
     const kelp_device_config cuda = {.device = "cuda"};
@@ -355,18 +356,18 @@ static void devices(void **state) {
         tensor_arg(&tx), tensor_arg(&tx), tensor_arg(&tx), {.kind = KELP_ARG_INT, .as.i = 2}};
     kernel = find(&f, "add");
     expect_failure(kelp_kernel_call(kernel, session, args, 4), KELP_INVALID_ARGUMENT,
-                   "the session is for device type 2, and the library supports cpu");
+                   "the session is for device type 2, but the library supports only cpu");
     check_ok(kelp_kernel_call(kernel, f.session, args, 4));
     assert_true(x[1] == 4);
     tx.device.device_type = kDLCUDA;
     expect_failure(kelp_kernel_call(kernel, f.session, args, 4), KELP_INVALID_ARGUMENT,
-                   "argument 0 lies on another device: expected type 1, found type 2");
+                   "argument 0 is on the wrong device: expected type 1, found type 2");
     kelp_kernel_session_destroy(session);
     close_library(&f);
 }
 
-/* ---- what is not found, and why ---- */
-static void a_missing_library_says_where_it_looked(void **state) {
+/* ---- libraries that cannot be loaded ---- */
+static void error_for_a_missing_library_lists_the_tried_files(void **state) {
     (void)state;
     fixture f;
     char path[4096];
@@ -384,7 +385,7 @@ static void a_missing_library_says_where_it_looked(void **state) {
     close_library(&f);
 }
 
-static void paths_of_the_environment(void **state) {
+static void search_path_comes_from_the_environment(void **state) {
     (void)state;
     fixture f;
     setenv("KELP_BACKEND_PATH", "/nowhere", 1);
@@ -393,22 +394,22 @@ static void paths_of_the_environment(void **state) {
     close_library(&f);
     char file[4096];
     snprintf(file, sizeof file, "%s/libtoolbox.so", folder);
-    setenv("KELP_BACKEND_PATH", file, 1); /* a file is an entry as well */
+    setenv("KELP_BACKEND_PATH", file, 1); /* an entry can be a file */
     unsetenv("TRITON_BACKEND_PATH");
     check_ok(open_library(&f, NULL, "toolbox", kelp_allocator_system()));
     close_library(&f);
     unsetenv("KELP_BACKEND_PATH");
 }
 
-static void wrong_libraries_are_refused_in_words(void **state) {
+static void invalid_libraries_are_rejected_with_the_reason(void **state) {
     (void)state;
     static const struct {
         const char *file, *words;
     } rows[] = {
         {"libmistake_1.so", "bad plug-in magic"},
-        {"libmistake_2.so", "built for plugin interface version 99"},
+        {"libmistake_2.so", "built for plug-in interface version 99"},
         {"libmistake_3.so", "its table has 8 bytes"},
-        {"libmistake_4.so", "holds no kernels"},
+        {"libmistake_4.so", "plug-in 'mistake' has no kernels"},
         {"libmistake_5.so", "found 'float33'"},
         {"libmistake_6.so", "failed to initialize: the device is on fire"},
         {"no_such_file.so", "no such file"},
@@ -429,7 +430,7 @@ static void wrong_libraries_are_refused_in_words(void **state) {
     }
 }
 
-static void a_file_for_another_machine(void **state) {
+static void rejects_files_for_other_machines(void **state) {
     (void)state;
     fixture f;
     unsigned char head[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
@@ -441,7 +442,7 @@ static void a_file_for_another_machine(void **state) {
     assert_int_equal(fwrite(head, 1, sizeof head, file), sizeof head);
     fclose(file);
     expect_failure(open_library(&f, "", path, kelp_allocator_system()), KELP_INVALID_ARGUMENT,
-                   "it is for another machine, and this process is for");
+                   "it is built for another machine: this process runs on");
     close_library(&f);
     file = fopen(path, "wb");
     assert_int_equal(fwrite("not at all a library", 1, 20, file), 20);
@@ -452,39 +453,39 @@ static void a_file_for_another_machine(void **state) {
     remove(path);
 }
 
-typedef struct told {
+typedef struct search_log {
     size_t count;
     char last[4096];
     kelp_code code;
-} told;
+} search_log;
 
-static void tell(void *userp, const char *path, const kelp_status *why) {
-    told *t = userp;
+static void log_file(void *userp, const char *path, const kelp_status *why) {
+    search_log *t = userp;
     t->count++;
     snprintf(t->last, sizeof t->last, "%s", path);
     t->code = kelp_status_code(why);
 }
 
-static void what_was_tried_can_be_had_apart(void **state) {
+static void search_reports_each_tried_file(void **state) {
     (void)state;
     fixture f;
-    told t = {0};
+    search_log t = {0};
     char path[4096];
     begin(&f, "toolbox");
     snprintf(path, sizeof path, "%s/absent/libabsent.so", folder);
-    expect_failure(kelp_kernel_registry_search(f.registry, "absent", tell, &t, &f.library),
+    expect_failure(kelp_kernel_registry_search(f.registry, "absent", log_file, &t, &f.library),
                    KELP_NOT_FOUND, path);
     assert_int_equal(t.count, 4);
     assert_string_equal(t.last, path);
     assert_int_equal(t.code, KELP_NOT_FOUND);
-    expect_failure(kelp_kernel_registry_search(f.registry, "./absent.so", tell, &t, &f.library),
+    expect_failure(kelp_kernel_registry_search(f.registry, "./absent.so", log_file, &t, &f.library),
                    KELP_NOT_FOUND, "./absent.so");
     assert_string_equal(t.last, "./absent.so");
     close_library(&f);
 }
 
-/* What a host needs to call a kernel that it has never seen: parameters, and what they make. */
-static void signatures_can_be_read(void **state) {
+/* Information that a host needs to call an unknown kernel: parameters and output shapes. */
+static void signatures_can_be_queried(void **state) {
     (void)state;
     fixture f;
     float x[6] = {0};
@@ -513,7 +514,7 @@ static void signatures_can_be_read(void **state) {
     assert_int_equal(y.shape[1], 3);
     assert_null(y.data);
     expect_failure(kelp_kernel_infer_shapes(blur, args, 2, &y), KELP_INVALID_ARGUMENT,
-                   "it takes 3 arguments: found 2");
+                   "it has 3 parameters: found 2 arguments");
     args[1].kind = 0;
     expect_failure(kelp_kernel_infer_shapes(blur, args, 3, &y), KELP_INVALID_ARGUMENT,
                    "argument 'x' is missing");
@@ -527,16 +528,16 @@ static void signatures_can_be_read(void **state) {
     close_library(&f);
 }
 
-static void another_name_is_not_taken(void **state) {
+static void rejects_a_library_with_another_name(void **state) {
     (void)state;
     fixture f;
     kelp_status *status = open_library(&f, folder, "mistake_7", kelp_allocator_system());
-    expect_failure(status, KELP_NOT_FOUND, "it calls itself 'somebody_else'");
+    expect_failure(status, KELP_NOT_FOUND, "its name is 'somebody_else'");
     close_library(&f);
 }
 
 /* ---- as operators ---- */
-static void kernels_are_operators(void **state) {
+static void kernels_can_be_operators(void **state) {
     (void)state;
     fixture f;
     const kelp_opset_backend *backend = NULL;
@@ -577,7 +578,7 @@ static void kernels_are_operators(void **state) {
     close_library(&f);
 }
 
-/* An integer that stands for an extent makes an output's shape, or is what the inputs say. */
+/* An integer with the name of a dimension sets the shape of an output, or is set by the inputs. */
 static kelp_status *infer_counting(kelp_runtime *runtime, const char *text, const kelp_tensor *in,
                                    kelp_tensor *out, float *copy) {
     char artifact_text[4096];
@@ -597,7 +598,7 @@ static kelp_status *infer_counting(kelp_runtime *runtime, const char *text, cons
     return status;
 }
 
-static void counting_models(void **state) {
+static void integers_set_dimensions_of_outputs(void **state) {
     (void)state;
     kelp_runtime *runtime = NULL;
     kelp_tensor in, out;
@@ -609,8 +610,8 @@ static void counting_models(void **state) {
     assert_int_equal(out.shape[1], 2);
     assert_true(y[5] == 2);
     expect_failure(infer_counting(runtime, "repeat\n", &in, &out, y), KELP_INVALID_ARGUMENT,
-                   "'n' is not given, and no input has an extent of that name");
-    check_ok(infer_counting(runtime, "twice\n", &in, &out, y)); /* the input says 2 */
+                   "parameter 'n' has no value");
+    check_ok(infer_counting(runtime, "twice\n", &in, &out, y)); /* n is 2, from the input */
     assert_int_equal(out.shape[0], 2);
     assert_true(y[1] == 4);
     expect_failure(infer_counting(runtime, "twice\nn=3\n", &in, &out, y), KELP_INVALID_ARGUMENT,
@@ -635,7 +636,7 @@ static kelp_status *scenario(kelp_allocator allocator) {
     return status;
 }
 
-static void any_allocation_may_fail(void **state) {
+static void every_allocation_may_fail(void **state) {
     (void)state;
     for (uint64_t n = 1;; n++) {
         test_failing memory;
@@ -648,11 +649,11 @@ static void any_allocation_may_fail(void **state) {
             check_ok(status);
             break;
         }
-        kelp_status_free(status); /* NULL where only words about another file were lost */
+        kelp_status_free(status); /* NULL if only a message about another file was lost */
     }
 }
 
-static void warm_calls_allocate_nothing(void **state) {
+static void warm_calls_do_not_allocate(void **state) {
     (void)state;
     fixture f;
     test_failing memory;
@@ -675,26 +676,26 @@ static void warm_calls_allocate_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_class_by_its_function),
-        cmocka_unit_test(kernels_with_signatures),
-        cmocka_unit_test(asynchronous),
-        cmocka_unit_test(resources_go_newest_first),
-        cmocka_unit_test(functions_by_address),
-        cmocka_unit_test(addresses_of_elements),
-        cmocka_unit_test(own_kernels),
-        cmocka_unit_test(classes_do_not_meet),
-        cmocka_unit_test(devices),
-        cmocka_unit_test(a_missing_library_says_where_it_looked),
-        cmocka_unit_test(paths_of_the_environment),
-        cmocka_unit_test(wrong_libraries_are_refused_in_words),
-        cmocka_unit_test(a_file_for_another_machine),
-        cmocka_unit_test(what_was_tried_can_be_had_apart),
-        cmocka_unit_test(signatures_can_be_read),
-        cmocka_unit_test(another_name_is_not_taken),
-        cmocka_unit_test(kernels_are_operators),
-        cmocka_unit_test(counting_models),
-        cmocka_unit_test(any_allocation_may_fail),
-        cmocka_unit_test(warm_calls_allocate_nothing),
+        cmocka_unit_test(finds_kernels_of_a_class_by_function_name),
+        cmocka_unit_test(calls_check_arguments_against_the_signature),
+        cmocka_unit_test(asynchronous_kernels_complete_later),
+        cmocka_unit_test(resources_are_released_in_reverse_order),
+        cmocka_unit_test(functions_can_be_registered_by_address),
+        cmocka_unit_test(bare_functions_receive_addresses_of_elements),
+        cmocka_unit_test(programs_can_define_kernels),
+        cmocka_unit_test(classes_have_separate_objects),
+        cmocka_unit_test(rejects_tensors_on_unsupported_devices),
+        cmocka_unit_test(error_for_a_missing_library_lists_the_tried_files),
+        cmocka_unit_test(search_path_comes_from_the_environment),
+        cmocka_unit_test(invalid_libraries_are_rejected_with_the_reason),
+        cmocka_unit_test(rejects_files_for_other_machines),
+        cmocka_unit_test(search_reports_each_tried_file),
+        cmocka_unit_test(signatures_can_be_queried),
+        cmocka_unit_test(rejects_a_library_with_another_name),
+        cmocka_unit_test(kernels_can_be_operators),
+        cmocka_unit_test(integers_set_dimensions_of_outputs),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(warm_calls_do_not_allocate),
     };
     folder = getenv("KERNEL_FOLDER");
     return folder ? cmocka_run_group_tests_name("kernel.kernel", tests, NULL, NULL) : 2;

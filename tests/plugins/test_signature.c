@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signatures: what is read, what is refused and where, what arguments must be. */
+/* Signatures: parsing, errors with their position, and checks of arguments. */
 #include "plugins/signature.h"
 
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 static const DLDevice cpu = {kDLCPU, 0};
 
-static void refuse(const char *text, const char *part) {
+static void expect_parse_error(const char *text, const char *part) {
     kelp_arena arena;
     kelp_signature signature;
     kelp_arena_init(&arena, kelp_allocator_system(), 0);
@@ -20,7 +20,7 @@ static void refuse(const char *text, const char *part) {
     kelp_arena_deinit(&arena);
 }
 
-static void what_is_read(void **state) {
+static void parses_all_parts_of_a_signature(void **state) {
     (void)state;
     kelp_arena arena;
     kelp_signature s;
@@ -32,11 +32,11 @@ static void what_is_read(void **state) {
     assert_int_equal(s.params[0].direction, KELP_PARAM_OUT);
     assert_int_equal(s.params[0].letter, 'T' - 'A');
     assert_true(s.params[0].leading);
-    assert_int_equal(s.params[0].extents[0], 3);
+    assert_int_equal(s.params[0].dims[0], 3);
     assert_int_equal(s.params[1].direction, KELP_PARAM_INOUT);
     assert_int_equal(s.params[1].dtype, KELP_F16);
     assert_true(s.params[1].strided);
-    assert_int_equal(s.params[1].extents[1], -1);
+    assert_int_equal(s.params[1].dims[1], -1);
     assert_int_equal(s.params[2].kind, KELP_ARG_INT);
     assert_int_equal(s.params[3].kind, KELP_ARG_STRING);
     check_ok(kelp_signature_parse(&arena, "", &s));
@@ -46,20 +46,20 @@ static void what_is_read(void **state) {
     kelp_arena_deinit(&arena);
 }
 
-static void what_is_refused(void **state) {
+static void rejects_malformed_signatures(void **state) {
     (void)state;
-    refuse("y float32[n]", "character 3");
-    refuse("y: float33[n]", "found 'float33'");
-    refuse("y: float32[n", "after an extent");
-    refuse("y: float32[...s n]", "after '...'");
-    refuse("y: float16", "expected a scalar type");
-    refuse("out k: int32", "a scalar cannot be written: parameter 'k'");
-    refuse("a: int32 b: int32", "expected ',' or the end");
-    refuse("y: string[n]", "do not travel as DLPack");
-    refuse("y: int8[99999999999999999999]", "expected a number");
-    refuse("a: int32,, b: int32", "the name of a parameter");
-    refuse("a: *int8", "only a tensor has elements");
-    refuse("a: int8[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "at most 16 extents");
+    expect_parse_error("y float32[n]", "character 3");
+    expect_parse_error("y: float33[n]", "found 'float33'");
+    expect_parse_error("y: float32[n", "after a dimension");
+    expect_parse_error("y: float32[...s n]", "after '...'");
+    expect_parse_error("y: float16", "expected a scalar type");
+    expect_parse_error("out k: int32", "a scalar cannot be written: parameter 'k'");
+    expect_parse_error("a: int32 b: int32", "expected ',' or the end");
+    expect_parse_error("y: string[n]", "DLPack has no tensors of strings");
+    expect_parse_error("y: int8[99999999999999999999]", "expected a number");
+    expect_parse_error("a: int32,, b: int32", "the name of a parameter");
+    expect_parse_error("a: *int8", "only a tensor has elements");
+    expect_parse_error("a: int8[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "at most 16 dimensions");
 }
 
 typedef struct call {
@@ -87,100 +87,112 @@ static void begin(call *c, const char *text) {
     c->args[2] = (kelp_kernel_arg){.kind = KELP_ARG_INT, .as.i = 5};
 }
 
-static void check_refused(call *c, int32_t count, const char *part) {
+static void expect_check_error(call *c, int32_t count, const char *part) {
     expect_failure(kelp_signature_check(&c->signature, c->args, count, cpu), KELP_INVALID_ARGUMENT,
                    part);
 }
 
-static void arguments(void **state) {
+static void checks_arguments_against_parameters(void **state) {
     (void)state;
     call c;
     begin(&c, "out y: float32[h, w], x: float32[h, w], k: int32");
     check_ok(kelp_signature_check(&c.signature, c.args, 3, cpu));
-    check_refused(&c, 2, "takes 3 arguments: found 2");
+    expect_check_error(&c, 2, "has 3 parameters: found 2 arguments");
     c.b_shape[1] = 4;
-    check_refused(&c, 3, "argument 'x' has shape [2,4]: expected extent 'w' of axis 1 to be 3");
+    expect_check_error(&c, 3,
+                       "argument 'x' has shape [2,4]: expected dimension 'w' of axis 1 to be 3");
     c.b_shape[1] = 3;
     c.b.dtype.bits = 64;
-    check_refused(&c, 3, "argument 'x' has the wrong type: expected float32, found float64");
+    expect_check_error(&c, 3, "argument 'x' has the wrong type: expected float32, found float64");
     c.b.dtype.bits = 32;
     c.b.ndim = 1;
-    check_refused(&c, 3, "expected rank 2");
+    expect_check_error(&c, 3, "expected rank 2");
     c.b.ndim = 2;
     c.args[0].flags = KELP_ARG_READ_ONLY;
-    check_refused(&c, 3, "argument 'y' is read-only");
+    expect_check_error(&c, 3, "argument 'y' is read-only");
     c.args[0].flags = 0;
-    c.args[1].flags = KELP_ARG_READ_ONLY; /* nobody writes it */
+    c.args[1].flags = KELP_ARG_READ_ONLY; /* an input */
     check_ok(kelp_signature_check(&c.signature, c.args, 3, cpu));
     c.args[2].as.i = (int64_t)1 << 40;
-    check_refused(&c, 3, "which is no int32");
+    expect_check_error(&c, 3, "1099511627776 is not a valid int32");
     c.args[2].kind = KELP_ARG_FLOAT;
-    check_refused(&c, 3, "argument 'k' must be an integer: found a number");
+    expect_check_error(&c, 3, "argument 'k' must be an integer: found a number");
     c.args[2] = (kelp_kernel_arg){.kind = KELP_ARG_INT, .as.i = 1};
     int64_t strides[2] = {8, 1};
     c.b.strides = strides;
-    check_refused(&c, 3, "gaps between its elements");
+    expect_check_error(&c, 3, "gaps between its elements");
+    c.b_shape[0] = c.b_shape[1] = (int64_t)1 << 33; /* their product overflows */
+    c.a_shape[0] = c.a_shape[1] = (int64_t)1 << 33;
+    strides[0] = (int64_t)1 << 33;
+    expect_check_error(&c, 3, "gaps between its elements");
+    c.a_shape[0] = c.b_shape[0] = 2;
+    c.a_shape[1] = c.b_shape[1] = 3;
     strides[0] = 3;
     check_ok(kelp_signature_check(&c.signature, c.args, 3, cpu));
     c.b.device.device_type = kDLCUDA;
-    check_refused(&c, 3, "lies on another device");
+    expect_check_error(&c, 3, "is on the wrong device");
     c.b.device = cpu;
     c.b.data = NULL;
-    check_refused(&c, 3, "has no data");
+    expect_check_error(&c, 3, "has no data");
     kelp_arena_deinit(&c.arena);
 }
 
-static void names_stand_for_one_thing(void **state) {
+static void names_have_one_value_per_call(void **state) {
     (void)state;
     call c;
     begin(&c, "out y: T[...s], x: T[...s]");
     check_ok(kelp_signature_check(&c.signature, c.args, 2, cpu));
     c.b.dtype.code = kDLInt;
-    check_refused(&c, 2, "expected float32, found int32");
+    expect_check_error(&c, 2, "expected float32, found int32");
     c.b.dtype.code = kDLFloat;
     c.b.ndim = 1;
-    check_refused(&c, 2, "begin with [2,3], as '...s' does elsewhere");
+    expect_check_error(&c, 2, "leading dimensions [2,3], as for the other '...s'");
     kelp_arena_deinit(&c.arena);
     begin(&c, "out y: any[..., 3], x: any[?, ?]");
     c.b.dtype.code = kDLInt;
     check_ok(kelp_signature_check(&c.signature, c.args, 2, cpu));
     c.a_shape[1] = 4;
-    check_refused(&c, 2, "argument 'y' has shape [2,4]: expected axis 1 to be 3");
+    expect_check_error(&c, 2, "argument 'y' has shape [2,4]: expected axis 1 to be 3");
     kelp_arena_deinit(&c.arena);
 }
 
-/* An integer with the name of an extent. */
-static void integers_that_count(void **state) {
+/* An integer with the name of a dimension. */
+static void integers_bind_dimensions(void **state) {
     (void)state;
     call c;
     begin(&c, "out y: float32[h, w], x: float32[h, w], w: int64");
-    check_refused(&c, 3, "argument 'w' is 5: expected 3, which is the extent 'w'");
+    expect_check_error(&c, 3, "argument 'w' is 5: expected 3, which is dimension 'w'");
     c.args[2].as.i = 3;
     check_ok(kelp_signature_check(&c.signature, c.args, 3, cpu));
     c.args[2].as.i = -1;
-    check_refused(&c, 3, "no extent is negative");
+    expect_check_error(&c, 3, "a dimension cannot be negative");
     kelp_arena_deinit(&c.arena);
 }
 
-static void where_elements_lie(void **state) {
+static void checks_alignment_of_elements(void **state) {
     (void)state;
     call c;
     begin(&c, "out y: float32[h, w], x: T[h, w]");
     c.b.byte_offset = 4;
     check_ok(kelp_signature_check(&c.signature, c.args, 2, cpu));
     c.b.byte_offset = 2;
-    check_refused(&c, 2, "argument 'x' lies at an address where no float32 may lie");
+    expect_check_error(
+        &c, 2,
+        "the address of argument 'x' is not aligned: expected a multiple of the size of float32");
     c.b.byte_offset = 0;
     c.a.byte_offset = 1;
-    check_refused(&c, 2, "argument 'y' lies at an address");
+    expect_check_error(&c, 2, "the address of argument 'y' is not aligned");
     kelp_arena_deinit(&c.arena);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_read),        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(arguments),           cmocka_unit_test(names_stand_for_one_thing),
-        cmocka_unit_test(integers_that_count), cmocka_unit_test(where_elements_lie),
+        cmocka_unit_test(parses_all_parts_of_a_signature),
+        cmocka_unit_test(rejects_malformed_signatures),
+        cmocka_unit_test(checks_arguments_against_parameters),
+        cmocka_unit_test(names_have_one_value_per_call),
+        cmocka_unit_test(integers_bind_dimensions),
+        cmocka_unit_test(checks_alignment_of_elements),
     };
     return cmocka_run_group_tests_name("kernel.signature", tests, NULL, NULL);
 }

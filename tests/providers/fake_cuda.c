@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A driver of one device whose memory is the host's: what is put into a stream is done at once, but
- * during a capture, when it is counted and left undone. */
+/* A driver with one device whose memory is host memory. Work in a stream is done at once; during a
+ * capture it is only counted. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 static int live, capturing, captured, launched;
 static char a_context, a_stream, a_graph;
 
-/* For the test: blocks, streams and events that were made and not yet let go. */
+/* For the test: number of blocks, streams and events that are not yet destroyed. */
 EXPORT int fake_cuda_live(void);
 EXPORT int fake_cuda_launched(void);
 int fake_cuda_live(void) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helpers over NVIDIA's driver: what they ask it for, and what they say when it is not there.
+/* The helpers for NVIDIA's driver: calls to the driver, and errors if it is missing.
  */
 #include <kelp/cuda.h>
 
@@ -27,7 +27,7 @@ static int ask_fake(const char *name) {
     return answer;
 }
 
-static void missing_driver_is_told(void **state) {
+static void missing_driver_is_reported(void **state) {
     (void)state;
     kelp_cuda *cuda;
     setenv("KELP_CUDA_LIBRARY", "/nowhere/libcuda.so.1", 1);
@@ -36,7 +36,7 @@ static void missing_driver_is_told(void **state) {
     assert_null(cuda);
     setenv("KELP_CUDA_LIBRARY", "libm.so.6", 1);
     expect_failure(kelp_cuda_open(kelp_allocator_system(), &cuda), KELP_UNAVAILABLE,
-                   "'libm.so.6' has no cuInit: it is too old");
+                   "'libm.so.6' lacks cuInit: expected CUDA 11.4");
     setenv("KELP_CUDA_LIBRARY", fake, 1);
     setenv("FAKE_CUDA_INIT", "100", 1);
     expect_failure(kelp_cuda_open(kelp_allocator_system(), &cuda), KELP_UNAVAILABLE,
@@ -58,7 +58,7 @@ static void devices_are_described(void **state) {
     assert_string_equal(device.name, "Fake 9000");
     assert_int_equal(device.compute_major * 10 + device.compute_minor, 86);
     expect_failure(kelp_cuda_describe(cuda, 1, &device), KELP_OUT_OF_RANGE,
-                   "no GPU 1, only 0 to 0");
+                   "no GPU 1: expected 0 to 0");
     expect_failure(kelp_cuda_use(cuda, -1), KELP_OUT_OF_RANGE, "no GPU -1");
     setenv("FAKE_CUDA_RETAIN", "999", 1);
     expect_failure(kelp_cuda_use(cuda, 0), KELP_UNAVAILABLE, "cuDevicePrimaryCtxRetain failed");
@@ -73,7 +73,7 @@ static void devices_are_described(void **state) {
     assert_int_equal(ask_fake("fake_cuda_live"), 0);
 }
 
-static void bytes_go_there_and_back(void **state) {
+static void copies_between_host_and_device_are_exact(void **state) {
     (void)state;
     kelp_cuda *cuda;
     void *stream;
@@ -110,7 +110,7 @@ static void bytes_go_there_and_back(void **state) {
     assert_int_equal(ask_fake("fake_cuda_live"), 0);
 }
 
-static void events_and_graphs(void **state) {
+static void events_measure_and_graphs_replay(void **state) {
     (void)state;
     kelp_cuda *cuda;
     void *stream;
@@ -139,7 +139,7 @@ static void events_and_graphs(void **state) {
     check_ok(kelp_cuda_graph_launch(cuda, graph, stream));
     assert_int_equal(ask_fake("fake_cuda_launched"), 2);
     kelp_cuda_graph_destroy(cuda, graph);
-    /* A capture that never began. */
+    /* No capture was begun. */
     expect_failure(kelp_cuda_capture_end(cuda, stream, &graph), KELP_UNAVAILABLE,
                    "cuStreamEndCapture failed");
     assert_null(graph);
@@ -157,10 +157,10 @@ int main(int argc, char **argv) {
         return 2;
     fake = argv[1];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(missing_driver_is_told),
+        cmocka_unit_test(missing_driver_is_reported),
         cmocka_unit_test(devices_are_described),
-        cmocka_unit_test(bytes_go_there_and_back),
-        cmocka_unit_test(events_and_graphs),
+        cmocka_unit_test(copies_between_host_and_device_are_exact),
+        cmocka_unit_test(events_measure_and_graphs_replay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

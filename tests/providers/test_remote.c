@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of models in another process: a worker of our own, started, killed and started again. */
+/* Subgraphs in another process: a worker that the test starts, kills and starts again. */
 #include "onnx/onnx_writer.h"
 
 #include <kelp/remote.h>
@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static void stop_serving(int number) {
     kelp_worker_stop(serving);
 }
 
-/* Runs this program again, as the worker. */
+/* Runs this program as the worker. */
 static int worker_main(const char *socket_path, const char *kind) {
     kelp_runtime *runtime = NULL;
     kelp_wire_caps caps = kelp_wire_caps_edge();
@@ -88,7 +89,7 @@ static void start_worker(const char *kind) {
         execl("/proc/self/exe", "test_remote", "--worker", path, kind, (char *)NULL);
         _exit(127);
     }
-    for (int fd = -1; fd < 0;) { /* until it listens; the test's own time limit ends the wait */
+    for (int fd = -1; fd < 0;) { /* until it listens; the time limit of the test ends the wait */
         assert_int_equal(waitpid(worker_pid, NULL, WNOHANG), 0);
         pause_ms(5);
         fd = connect_to_worker();
@@ -106,7 +107,7 @@ static void end_worker(int signal_number) {
         assert_true(WIFEXITED(code) && WEXITSTATUS(code) == 0);
 }
 
-/* After a test that failed. */
+/* After a failed test. */
 static int kill_worker(void **state) {
     (void)state;
     if (worker_pid > 0) {
@@ -127,14 +128,14 @@ static void free_bytes(void *userp) {
     free(userp);
 }
 
-/* y = Neg(Abs(x) * w), s = Identity(text): weights and strings travel too. */
+/* y = Neg(Abs(x) * w), s = Identity(text): weights and strings are sent too. */
 static kelp_graph *make_graph(const char *shape) {
     static const float weights[4] = {2, 3, 4, 5};
     pb graph = {0};
     kelp_graph *loaded = NULL;
     char type[64];
     snprintf(type, sizeof type, "float32[%s]", shape);
-    pb_text(&graph, 2, "travels");
+    pb_text(&graph, 2, "remote");
     add(&graph, "Abs", "x", "a");
     add(&graph, "Mul", "a w", "m");
     add(&graph, "Neg", "m", "y");
@@ -149,7 +150,7 @@ static kelp_graph *make_graph(const char *shape) {
     char *copy = malloc(model.length);
     assert_non_null(copy);
     memcpy(copy, model.data, model.length);
-    check_ok(kelp_graph_load_bytes(kelp_allocator_system(), copy, model.length, "travels", NULL,
+    check_ok(kelp_graph_load_bytes(kelp_allocator_system(), copy, model.length, "remote", NULL,
                                    free_bytes, copy, NULL, &loaded));
     return loaded;
 }
@@ -208,16 +209,16 @@ static kelp_status *invoke(kelp_context *context, int64_t rows) {
 }
 
 /* ---- tests ---- */
-static void a_part_runs_in_another_process(void **state) {
+static void subgraph_runs_in_another_process(void **state) {
     fixture f;
     (void)state;
     start_worker("plain");
     check_ok(make(&f, "n,4", NULL));
-    assert_int_equal(kelp_engine_subgraph_count(f.engine), 2); /* they do not touch each other */
+    assert_int_equal(kelp_engine_subgraph_count(f.engine), 2); /* they are not connected */
     for (int64_t rows = 1; rows < 40; rows += 13)
         check_ok(invoke(f.context, rows));
     drop(&f);
-    check_ok(make(&f, "3,4", NULL)); /* shapes that are known beforehand */
+    check_ok(make(&f, "3,4", NULL)); /* static shapes */
     check_ok(invoke(f.context, 3));
     check_ok(invoke(f.context, 3));
     drop(&f);
@@ -225,14 +226,14 @@ static void a_part_runs_in_another_process(void **state) {
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void without_a_worker_there_is_no_engine(void **state) {
+static void load_fails_without_a_worker(void **state) {
     fixture f;
     (void)state;
-    expect_failure(make(&f, "n,4", NULL), KELP_UNAVAILABLE, "no worker answers at");
+    expect_failure(make(&f, "n,4", NULL), KELP_UNAVAILABLE, "cannot connect to a worker at");
     drop(&f);
 }
 
-static void a_worker_that_dies_is_missed_and_found_again(void **state) {
+static void inference_fails_until_the_worker_restarts(void **state) {
     fixture f;
     (void)state;
     start_worker("plain");
@@ -240,59 +241,60 @@ static void a_worker_that_dies_is_missed_and_found_again(void **state) {
     check_ok(invoke(f.context, 2));
     end_worker(SIGKILL);
     expect_failure(invoke(f.context, 2), KELP_UNAVAILABLE, "worker at");
-    start_worker("plain"); /* in the place of the socket that was left */
+    start_worker("plain"); /* replaces the remaining socket file */
     check_ok(invoke(f.context, 2));
     check_ok(invoke(f.context, 5));
     drop(&f);
     end_worker(SIGTERM);
 }
 
-static void the_workers_caps_and_budget_hold(void **state) {
+static void limits_of_the_worker_apply(void **state) {
     fixture f;
     (void)state;
     start_worker("edge");
     check_ok(make(&f, "n,4", NULL));
     check_ok(invoke(f.context, 1000));
     expect_failure(invoke(f.context, 5000), KELP_OUT_OF_RANGE,
-                   "a fill in bytes of 80064: at most 65536");
+                   "bytes of a fill: 80064 of at most 65536");
     check_ok(invoke(f.context, 1000)); /* on a new connection */
     drop(&f);
     end_worker(SIGTERM);
     start_worker("poor");
     check_ok(make(&f, "n,4", NULL));
     expect_failure(invoke(f.context, 10), KELP_RESOURCE_EXHAUSTED,
-                   "BudgetExceeded: slot 0 ('x') needs 224 bytes, 100 remain");
+                   "BudgetExceeded: slot 0 ('x') exceeds the budget: 224 bytes, 100 remain");
     drop(&f);
     end_worker(SIGTERM);
 }
 
-static void what_cannot_travel_stays(void **state) {
+static void unsupported_nodes_stay_in_this_process(void **state) {
     fixture f;
     kelp_wire_caps caps = kelp_wire_caps_default();
     (void)state;
     start_worker("plain");
     caps.fill_bytes = 1000;
-    check_ok(make(&f, "100,4", &caps)); /* known to be too large: only the strings go */
+    check_ok(make(&f, "100,4", &caps)); /* known to be too large: only the strings are sent */
     assert_int_equal(kelp_engine_subgraph_count(f.engine), 1);
     check_ok(invoke(f.context, 100));
     drop(&f);
     end_worker(SIGTERM);
 }
 
-static void connections_are_bounded(void **state) {
+static void connection_count_is_limited(void **state) {
     fixture f;
     (void)state;
     start_worker("one");
-    pause_ms(100); /* the connection that looked for it is gone */
+    pause_ms(100); /* the connection of the search was closed */
     int fd = connect_to_worker();
     assert_true(fd >= 0);
-    expect_failure(make(&f, "n,4", NULL), KELP_RESOURCE_EXHAUSTED, "has 1 connections already");
+    expect_failure(make(&f, "n,4", NULL), KELP_RESOURCE_EXHAUSTED,
+                   "has 1 connections, which is the limit");
     drop(&f);
     close(fd);
     end_worker(SIGTERM);
 }
 
-static void a_worker_survives_what_it_does_not_understand(void **state) {
+static void worker_survives_malformed_messages(void **state) {
     fixture f;
     (void)state;
     start_worker("plain");
@@ -307,9 +309,9 @@ static void a_worker_survives_what_it_does_not_understand(void **state) {
             bytes[i] = (char)(seed >> 56);
         }
         memcpy(bytes, start, strlen(start));
-        if (round % 4 == 1) /* a run of few bytes, before anything is loaded */
+        if (round % 4 == 1) /* a truncated run, before a model is loaded */
             memcpy(bytes, "KRPC\x03\0\0\0\x30\0\0\0\0\0\0\0KENV", 20);
-        if (round % 4 == 2) /* a model that is none */
+        if (round % 4 == 2) /* a malformed model */
             memcpy(bytes, "KRPC\x01\0\0\0\x20\0\0\0\0\0\0\0", 16);
         int fd = connect_to_worker();
         assert_true(fd >= 0);
@@ -325,7 +327,79 @@ static void a_worker_survives_what_it_does_not_understand(void **state) {
     end_worker(SIGTERM);
 }
 
-/* Several threads, each with a context of the same engine. */
+/* ---- a worker with a defect: it answers every run with a failure of two bytes ---- */
+typedef struct broken_worker {
+    int listener;
+    pthread_t thread;
+    atomic_int connections;
+} broken_worker;
+
+static void *broken_connection(void *userp) {
+    int fd = (int)(intptr_t)userp;
+    char head[16], content[4096];
+    static const char loaded[16] = "KRPC\x02", failed[18] = "KRPC\x05\0\0\0\x02";
+    while (recv(fd, head, sizeof head, MSG_WAITALL) == sizeof head) {
+        uint64_t length;
+        ssize_t read = 1;
+        memcpy(&length, head + 8, sizeof length);
+        for (; length > 0 && read > 0; length -= (uint64_t)read)
+            read = recv(fd, content, length < sizeof content ? length : sizeof content, 0);
+        bool is_load = head[4] == 1;
+        if (read <= 0 || send(fd, is_load ? loaded : failed,
+                              is_load ? sizeof loaded : sizeof failed, MSG_NOSIGNAL) < 0)
+            break;
+    }
+    close(fd);
+    return NULL;
+}
+
+static void *broken_main(void *userp) {
+    broken_worker *w = userp;
+    for (int fd; (fd = accept(w->listener, NULL, NULL)) >= 0;) {
+        pthread_t thread;
+        atomic_fetch_add(&w->connections, 1);
+        if (pthread_create(&thread, NULL, broken_connection, (void *)(intptr_t)fd) == 0)
+            pthread_detach(thread);
+        else
+            close(fd);
+    }
+    return NULL;
+}
+
+static void start_broken_worker(broken_worker *w) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    unlink(path);
+    w->listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    atomic_init(&w->connections, 0);
+    assert_int_equal(bind(w->listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(w->listener, 8), 0);
+    assert_int_equal(pthread_create(&w->thread, NULL, broken_main, w), 0);
+}
+
+static void end_broken_worker(broken_worker *w) {
+    shutdown(w->listener, SHUT_RDWR);
+    pthread_join(w->thread, NULL);
+    close(w->listener);
+    unlink(path);
+}
+
+/* The position in the stream is unknown after a malformed frame. */
+static void connection_is_not_reused_after_a_malformed_failure(void **state) {
+    fixture f;
+    broken_worker w;
+    (void)state;
+    start_broken_worker(&w);
+    check_ok(make(&f, "n,4", NULL));
+    expect_failure(invoke(f.context, 2), KELP_INVALID_ARGUMENT, "invalid failure of 2 bytes");
+    int before = atomic_load(&w.connections);
+    expect_failure(invoke(f.context, 2), KELP_INVALID_ARGUMENT, "invalid failure of 2 bytes");
+    assert_true(atomic_load(&w.connections) > before);
+    drop(&f);
+    end_broken_worker(&w);
+}
+
+/* Several threads, each with a context of one engine. */
 static void *run_often(void *userp) {
     kelp_context *context = NULL;
     check_ok(kelp_context_create(userp, &context));
@@ -335,7 +409,7 @@ static void *run_often(void *userp) {
     return NULL;
 }
 
-static void contexts_share_the_connection(void **state) {
+static void concurrent_contexts_share_connections(void **state) {
     fixture f;
     pthread_t threads[3];
     (void)state;
@@ -357,14 +431,15 @@ int main(int argc, char **argv) {
         return 1;
     snprintf(path, sizeof path, "%s/worker.sock", folder);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_part_runs_in_another_process, kill_worker),
-        cmocka_unit_test_teardown(without_a_worker_there_is_no_engine, kill_worker),
-        cmocka_unit_test_teardown(a_worker_that_dies_is_missed_and_found_again, kill_worker),
-        cmocka_unit_test_teardown(the_workers_caps_and_budget_hold, kill_worker),
-        cmocka_unit_test_teardown(what_cannot_travel_stays, kill_worker),
-        cmocka_unit_test_teardown(connections_are_bounded, kill_worker),
-        cmocka_unit_test_teardown(a_worker_survives_what_it_does_not_understand, kill_worker),
-        cmocka_unit_test_teardown(contexts_share_the_connection, kill_worker),
+        cmocka_unit_test_teardown(subgraph_runs_in_another_process, kill_worker),
+        cmocka_unit_test_teardown(load_fails_without_a_worker, kill_worker),
+        cmocka_unit_test_teardown(inference_fails_until_the_worker_restarts, kill_worker),
+        cmocka_unit_test_teardown(limits_of_the_worker_apply, kill_worker),
+        cmocka_unit_test_teardown(unsupported_nodes_stay_in_this_process, kill_worker),
+        cmocka_unit_test_teardown(connection_count_is_limited, kill_worker),
+        cmocka_unit_test_teardown(worker_survives_malformed_messages, kill_worker),
+        cmocka_unit_test(connection_is_not_reused_after_a_malformed_failure),
+        cmocka_unit_test_teardown(concurrent_contexts_share_connections, kill_worker),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A backend on the kit exports its entry points and nothing else, needs nothing but Triton's functions and the C library, and
-# names no folder of the machine that built it.
-#   check_symbols.sh BACKENDS_FOLDER
+# Checks that a backend built on the SDK exports only its entry points, imports only Triton's functions and the C library, and
+# contains no library path of the machine that built it.
+#   check_symbols.sh BACKENDS_DIRECTORY
 set -euo pipefail
 bad=0
 for library in "$1"/*/libtriton_*.so; do

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linked into a backend with -Wl,--wrap for each function of the heap: the allocation that a test
- * chooses fails, of the backend's and the kit's, and of nobody else's in the process.
+ * Linked into a backend with -Wl,--wrap for each allocation function. A chosen allocation of the
+ * backend or the SDK fails; the rest of the process is not affected.
  */
 #include <stdatomic.h>
 #include <stddef.h>
@@ -18,13 +18,13 @@ void *__wrap_realloc(void *pointer, size_t size);
 int __wrap_posix_memalign(void **out, size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 
-/* How many allocations still succeed; negative: all do. Counted down past the failure, so that a
- * test sees whether there was one. */
-__attribute__((visibility("default"))) atomic_long kit_test_allocations_left = -1;
+/* The number of allocations before the one that fails; negative: all succeed. It is negative after
+ * the failure, so that a test can see if there was one. */
+__attribute__((visibility("default"))) atomic_long sdk_test_allocations_left = -1;
 
 static int fails(void) {
-    long left = atomic_load(&kit_test_allocations_left);
-    while (left >= 0 && !atomic_compare_exchange_weak(&kit_test_allocations_left, &left, left - 1))
+    long left = atomic_load(&sdk_test_allocations_left);
+    while (left >= 0 && !atomic_compare_exchange_weak(&sdk_test_allocations_left, &left, left - 1))
         ;
     return left == 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensors as they come over the wire, read by the kit: a byte of type, a byte of rank, that many
- * bytes of extents, then the data. What is accepted is written again, and is the same.
+ * Parses serialized tensors with the SDK. The input is a byte for the type, a byte for the rank,
+ * the dimensions (one byte each) and the data. An accepted tensor must serialize to the same bytes.
  */
 #include "base/triton/convert.h"
 #include "sdk/sdk.h"
@@ -26,15 +26,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t length = size - 2 - (size_t)rank;
     kelp_arena_init(&arena, kelp_allocator_system(), 0);
     kelp_status *status =
-        kit_tensor_from_wire(&arena, "input", "x", dtype, rank, shape, bytes, length, &tensor);
+        kelp_sdk_tensor_from_wire(&arena, "input", "x", dtype, rank, shape, bytes, length, &tensor);
     size_t again = 0;
     if (!status)
-        status = kit_wire_bytes(&tensor, &again);
+        status = kelp_sdk_wire_bytes(&tensor, &again);
     if (!status) {
         char *copy = malloc(again + 1);
         if (again != length || !copy)
             abort();
-        kit_wire_write(&tensor, copy);
+        kelp_sdk_wire_write(&tensor, copy);
         if (length && memcmp(copy, bytes, length) != 0)
             abort();
         free(copy);

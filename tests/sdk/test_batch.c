@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches through the kit: joined, split, and the inputs that a configuration asks to be made. */
+/* Batches with the SDK: joining, splitting, and batch inputs of the configuration. */
 #include "server/support.h"
 
 enum { CALLS = 3 };
@@ -12,12 +12,12 @@ static int set_up(void **state) {
 }
 
 static const char batch_config[] =
-    "backend: \"kitbatch\"\nmax_batch_size: 8\ndynamic_batching { }\n"
+    "backend: \"sdkbatch\"\nmax_batch_size: 8\ndynamic_batching { }\n"
     "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
     "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
     "instance_group [ { kind: KIND_CPU count: 1 } ]\n";
 
-/* Holds the instance, queues the calls, and lets them through together. */
+/* Blocks the instance, queues the requests, and then releases them together. */
 static void run_together(world *w, const char *name, const int64_t *shape, uint64_t rank,
                          const void *data, size_t size_bytes) {
     call_init(&gate, w->server, name, -1);
@@ -35,7 +35,7 @@ static void run_together(world *w, const char *name, const int64_t *shape, uint6
         call_wait(&calls[i]);
 }
 
-static void test_join_and_split(void **state) {
+static void joins_inputs_and_splits_outputs(void **state) {
     world *w = *state;
     static const int32_t values[] = {1, 2, 3, 4, 5, 6, 7, 8};
     repo_model(&w->r, "batch", batch_config);
@@ -51,7 +51,7 @@ static void test_join_and_split(void **state) {
         for (int i = 0; i < CALLS; i++) {
             size_t size_bytes = 0;
             TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseError(calls[i].response);
-            if (error) { /* it was in one batch with the gate */
+            if (error) { /* it was in the batch of the gate */
                 assert_int_equal(TRITONSERVER_ErrorCode(error), TRITONSERVER_ERROR_CANCELLED);
                 TRITONSERVER_ErrorDelete(error);
             } else {
@@ -65,8 +65,8 @@ static void test_join_and_split(void **state) {
     }
 }
 
-/* The failure of a batch is the answer of those that have none yet. */
-static void test_failure_of_a_batch(void **state) {
+/* Requests of a failed batch that have no response yet get the failure. */
+static void failure_of_a_batch_is_sent_to_all_open_requests(void **state) {
     world *w = *state;
     static const int32_t values[] = {1, 2};
     repo_model(&w->r, "fail", batch_config);
@@ -86,7 +86,7 @@ static void test_failure_of_a_batch(void **state) {
     "batch_input [ { kind: " kind " target_name: \"" name "\" data_type: " type \
     " source_input: \"INPUT0\" } ]\n"
 static const char ragged_config[] =
-    "backend: \"kitbatch\"\nmax_batch_size: 8\ndynamic_batching { }\n"
+    "backend: \"sdkbatch\"\nmax_batch_size: 8\ndynamic_batching { }\n"
     "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] allow_ragged_batch: true } ]\n"
     "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] },\n"
     "         { name: \"COUNT\" data_type: TYPE_INT32 dims: [ -1 ] },\n"
@@ -103,7 +103,8 @@ static const char ragged_config[] =
                     BATCH_INPUT("BATCH_ITEM_SHAPE", "SHAPE", "TYPE_INT32")
                         BATCH_INPUT("BATCH_ITEM_SHAPE_FLATTEN", "FLAT", "TYPE_INT64");
 
-/* The batch inputs of a batch that held the first `count` calls, of 1, 2 … elements. */
+/* Checks the batch inputs of a batch with the first `count` requests, which have 1, 2, … elements.
+ */
 static void check_batch_inputs(call *c, int count) {
     size_t size_bytes = 0;
     const int32_t *counts = call_output(c, "COUNT", &size_bytes);
@@ -127,7 +128,7 @@ static void check_batch_inputs(call *c, int count) {
     assert_int_equal(size_bytes, (size_t)count * 4);
 }
 
-static void test_ragged_batches(void **state) {
+static void computes_batch_inputs_of_ragged_batches(void **state) {
     world *w = *state;
     static const int32_t values[] = {1, 2, 3, 4, 5};
     repo_model(&w->r, "batch_input", ragged_config);
@@ -148,7 +149,7 @@ static void test_ragged_batches(void **state) {
             bool failed = error != NULL;
             TRITONSERVER_ErrorDelete(error);
             if (failed)
-                continue; /* it was in one batch with the gate */
+                continue; /* it was in the batch of the gate */
             const int32_t *out = call_output(&calls[i], "OUTPUT0", &size_bytes);
             assert_int_equal(size_bytes, (size_t)(i + 1) * 4);
             for (int k = 0; k <= i; k++)
@@ -169,9 +170,11 @@ static void test_ragged_batches(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_join_and_split, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_failure_of_a_batch, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_ragged_batches, set_up, world_close),
+        cmocka_unit_test_setup_teardown(joins_inputs_and_splits_outputs, set_up, world_close),
+        cmocka_unit_test_setup_teardown(failure_of_a_batch_is_sent_to_all_open_requests, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(computes_batch_inputs_of_ragged_batches, set_up,
+                                        world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

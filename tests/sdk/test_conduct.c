@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What authors get wrong, and what the kit promises then: whoever asked has one answer, and nothing
- * is left behind. */
+/* Typical errors of backend authors: each request still gets exactly one final response, and no
+ * resources leak. */
 #include "server/support.h"
 
 #include <time.h>
@@ -9,7 +9,7 @@
     "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"   \
     "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n" \
     "instance_group [ { kind: KIND_CPU count: 1 } ]\n"
-#define ONE "backend: \"kitone\"\n" IO
+#define ONE "backend: \"sdkone\"\n" IO
 #define DECOUPLED "model_transaction_policy { decoupled: true }\n"
 
 static const int64_t shape[] = {2};
@@ -29,7 +29,7 @@ static void open_model(world *w, const char *name, const char *config, call *c) 
 
 static void close_model(world *w, const char *name, call *c) {
     call_deinit(c);
-    world_unload(w, name); /* nothing of it is left in flight */
+    world_unload(w, name); /* no request is in flight */
 }
 
 static void check_output(call *c, int32_t value) {
@@ -46,7 +46,7 @@ static char *statistics(world *w, const char *name) {
     return message_text(message);
 }
 
-/* An execution is counted when it is over, which may be after its last answer. */
+/* An execution is counted at its end, which may be after the last response. */
 static void wait_for_executions(world *w, const char *name, long long count) {
     long long found = -1;
     for (int i = 0; i < 1000 && found != count; i++) {
@@ -59,8 +59,8 @@ static void wait_for_executions(world *w, const char *name, long long count) {
     assert_int_equal(found, count);
 }
 
-/* Answered well, however odd the way. */
-static void test_answers(void **state) {
+/* Unusual sequences of calls that still produce a correct response. */
+static void unusual_call_sequences_succeed(void **state) {
     static const struct {
         const char *name;
         int32_t value;
@@ -84,8 +84,8 @@ static void test_answers(void **state) {
     }
 }
 
-/* Answered with an error that says what happened. */
-static void test_failures(void **state) {
+/* Errors of the backend produce an error response with the reason. */
+static void errors_of_the_backend_are_sent_to_the_client(void **state) {
     static const struct {
         const char *name;
         TRITONSERVER_Error_Code code;
@@ -93,11 +93,11 @@ static void test_failures(void **state) {
     } cases[] = {
         {"midway", TRITONSERVER_ERROR_UNAVAILABLE, "cannot go on: the disk is full"},
         {"silent", TRITONSERVER_ERROR_INTERNAL,
-         "backend 'kitone' gave no answer to a request for model 'silent'"},
+         "backend 'sdkone' sent no response to a request for model 'silent'"},
         {"fail_twice", TRITONSERVER_ERROR_NOT_FOUND, "the first failure"},
-        {"late_forget", TRITONSERVER_ERROR_INTERNAL, "gave no answer"},
-        {"factory_forget", TRITONSERVER_ERROR_INTERNAL, "gave no answer"},
-        {"finish", TRITONSERVER_ERROR_INTERNAL, "gave no answer"},
+        {"late_forget", TRITONSERVER_ERROR_INTERNAL, "sent no response"},
+        {"factory_forget", TRITONSERVER_ERROR_INTERNAL, "sent no response"},
+        {"finish", TRITONSERVER_ERROR_INTERNAL, "sent no response"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         call c;
@@ -109,7 +109,7 @@ static void test_failures(void **state) {
             call_clear(&c);
         }
         char *stats = statistics(*state, cases[i].name);
-        /* What is said through a factory comes after the request's own report. */
+        /* A response of a factory may follow the report of the request. */
         if (!strstr(cases[i].name, "factory"))
             assert_int_equal(number_after(stats, "\"fail\":{\"count\":"), 3);
         free(stats);
@@ -117,7 +117,7 @@ static void test_failures(void **state) {
     }
 }
 
-static void test_streams(void **state) {
+static void decoupled_models_send_any_number_of_responses(void **state) {
     static const struct {
         const char *name;
         unsigned responses;
@@ -141,7 +141,7 @@ static void test_streams(void **state) {
     }
 }
 
-static void test_stream_statistics(void **state) {
+static void responses_of_decoupled_models_are_counted(void **state) {
     call c;
     open_model(*state, "stream", ONE DECOUPLED, &c);
     call_run(&c);
@@ -152,7 +152,7 @@ static void test_stream_statistics(void **state) {
     close_model(*state, "stream", &c);
 }
 
-static void test_cancellation(void **state) {
+static void backends_see_cancellation(void **state) {
     call c;
     open_model(*state, "cancel", ONE, &c);
     call_start(&c);
@@ -162,7 +162,7 @@ static void test_cancellation(void **state) {
     close_model(*state, "cancel", &c);
 }
 
-static void test_unload_waits_for_what_is_kept(void **state) {
+static void unloading_waits_for_kept_requests(void **state) {
     world *w = *state;
     call c;
     open_model(w, "late", ONE, &c);
@@ -174,9 +174,9 @@ static void test_unload_waits_for_what_is_kept(void **state) {
     call_deinit(&c);
 }
 
-/* Several instances, many requests in flight, answers from other threads; the model is unloaded
- * meanwhile. */
-static void test_many_at_once(void **state) {
+/* Several instances, many requests in flight, responses from other threads, and unloading of the
+ * model in the meantime. */
+static void unloading_waits_for_many_requests_in_flight(void **state) {
     enum { MANY = 64 };
     world *w = *state;
     static const char *const names[] = {"late",    "factory", "orphan",     "good",
@@ -206,7 +206,7 @@ static void test_many_at_once(void **state) {
     }
 }
 
-static void test_models_that_do_not_load(void **state) {
+static void models_that_cannot_be_loaded_report_the_reason(void **state) {
     world *w = *state;
     repo_model(&w->r, "model_fails", ONE);
     fails(TRITONSERVER_ServerLoadModel(w->server, "model_fails"), TRITONSERVER_ERROR_INVALID_ARG,
@@ -214,21 +214,21 @@ static void test_models_that_do_not_load(void **state) {
     repo_model(&w->r, "instance_fails", ONE);
     fails(TRITONSERVER_ServerLoadModel(w->server, "instance_fails"), TRITONSERVER_ERROR_UNAVAILABLE,
           "no instance today");
-    repo_model(&w->r, "badcreate", "backend: \"kitbadcreate\"\n" IO);
+    repo_model(&w->r, "badcreate", "backend: \"sdkbadcreate\"\n" IO);
     fails(TRITONSERVER_ServerLoadModel(w->server, "badcreate"), TRITONSERVER_ERROR_UNAVAILABLE,
           "no licence in 'the drawer'");
-    repo_model(&w->r, "badsize", "backend: \"kitbadsize\"\n" IO);
+    repo_model(&w->r, "badsize", "backend: \"sdkbadsize\"\n" IO);
     fails(TRITONSERVER_ServerLoadModel(w->server, "badsize"), TRITONSERVER_ERROR_INVALID_ARG,
-          "struct_size of its definition is 8");
-    repo_model(&w->r, "badexecute", "backend: \"kitbadexecute\"\n" IO);
+          "struct_size of its definition is wrong: expected");
+    repo_model(&w->r, "badexecute", "backend: \"sdkbadexecute\"\n" IO);
     fails(TRITONSERVER_ServerLoadModel(w->server, "badexecute"), TRITONSERVER_ERROR_INVALID_ARG,
           "exactly one of execute and execute_one");
 }
 
-static void test_configuration(void **state) {
+static void backends_read_and_complete_the_configuration(void **state) {
     world *w = *state;
     world_load(w, "config",
-               "backend: \"kitone\"\n"
+               "backend: \"sdkone\"\n"
                "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ -1, 3 ] },\n"
                "        { name: \"INPUT1\" data_type: TYPE_STRING dims: [ 1 ] optional: true } ]\n"
                "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ 1 ] } ]\n"
@@ -236,7 +236,7 @@ static void test_configuration(void **state) {
                "parameters { key: \"number\" value { string_value: \"12\" } }\n"
                "parameters { key: \"yes\" value { string_value: \"yes\" } }\n"
                "parameters { key: \"word\" value { string_value: \"x \\\"y\\\"\" } }\n");
-    world_load(w, "complete", "backend: \"kitone\"\n");
+    world_load(w, "complete", "backend: \"sdkone\"\n");
     TRITONSERVER_Message *message = NULL;
     ok(TRITONSERVER_ServerModelConfig(w->server, "complete", 1, 1, &message));
     char *config = message_text(message);
@@ -245,7 +245,7 @@ static void test_configuration(void **state) {
 }
 
 static const char rich_config[] =
-    "backend: \"kitone\"\n"
+    "backend: \"sdkone\"\n"
     "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ 2, 3 ] },\n"
     "        { name: \"INPUT1\" data_type: TYPE_STRING dims: [ 2 ] } ]\n"
     "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ 2, 2 ] },\n"
@@ -271,16 +271,16 @@ static void rich_call(world *w, const char *name, call *c) {
     call_input(c, "INPUT1", TRITONSERVER_TYPE_BYTES, vector, 1, strings, 11);
 }
 
-static void test_inputs(void **state) {
+static void inputs_in_pieces_are_joined(void **state) {
     call c;
     rich_call(*state, "inputs", &c);
     call_run(&c);
-    call_fails(&c, TRITONSERVER_ERROR_INTERNAL, "gave no answer"); /* it only looks */
+    call_fails(&c, TRITONSERVER_ERROR_INTERNAL, "sent no response"); /* it only looks */
     close_model(*state, "inputs", &c);
 }
 
-/* In one piece, but where no float can be read from. */
-static void test_input_at_an_odd_address(void **state) {
+/* One piece, but at an address that is not aligned for float. */
+static void unaligned_inputs_are_copied(void **state) {
     static _Alignas(8) char odd[32];
     const float values[] = {0, 1, 2, 3, 4, 5};
     call c;
@@ -290,11 +290,11 @@ static void test_input_at_an_odd_address(void **state) {
     ok(TRITONSERVER_InferenceRequestAppendInputData(c.request, "INPUT0", odd + 1, sizeof values,
                                                     TRITONSERVER_MEMORY_CPU, 0));
     call_run(&c);
-    call_fails(&c, TRITONSERVER_ERROR_INTERNAL, "gave no answer"); /* it only looks */
+    call_fails(&c, TRITONSERVER_ERROR_INTERNAL, "sent no response"); /* it only looks */
     close_model(*state, "inputs", &c);
 }
 
-static void test_outputs(void **state) {
+static void outputs_can_have_strides_and_strings(void **state) {
     static const float columns[] = {1, 2, 4, 5};
     static const int32_t transposed[] = {1, 3, 2, 4};
     size_t size_bytes = 0;
@@ -312,7 +312,7 @@ static void test_outputs(void **state) {
     close_model(*state, "outputs", &c);
 }
 
-static void test_parameters(void **state) {
+static void parameters_of_requests_and_responses_have_types(void **state) {
     uint32_t count = 0;
     const char *name = NULL;
     TRITONSERVER_ParameterType type;
@@ -339,7 +339,7 @@ static void test_parameters(void **state) {
     close_model(*state, "parameters", &c);
 }
 
-static void test_calls(void **state) {
+static void backends_can_call_other_models(void **state) {
     world *w = *state;
     static const char *const names[] = {"call", "call_many", "call_stream", "abandon"};
     world_load(w, "good", ONE);
@@ -397,8 +397,8 @@ static void on_trace_release(TRITONSERVER_InferenceTrace *trace, void *userp) {
     ok(TRITONSERVER_InferenceTraceDelete(trace));
 }
 
-/* What a request asks of another model shows up under it in a trace. */
-static void test_calls_are_traced(void **state) {
+/* A call to another model is a child of the request in a trace. */
+static void calls_are_traced(void **state) {
     world *w = *state;
     static traces t = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     TRITONSERVER_InferenceTrace *trace = NULL;
@@ -413,14 +413,14 @@ static void test_calls_are_traced(void **state) {
     check_output(&c, 7);
     close_model(w, "call", &c);
     pthread_mutex_lock(&t.lock);
-    while (t.released < 2) /* a trace ends with its request, which may be after the answer */
+    while (t.released < 2) /* a trace ends with its request, which may be after the response */
         pthread_cond_wait(&t.changed, &t.lock);
     pthread_mutex_unlock(&t.lock);
     assert_int_equal(t.released, 2);
     assert_int_equal(t.child_parent, t.root);
 }
 
-static void test_readiness(void **state) {
+static void readiness_comes_from_the_backend(void **state) {
     world *w = *state;
     bool is_ready = true;
     world_load(w, "unready", ONE);
@@ -431,7 +431,7 @@ static void test_readiness(void **state) {
     assert_true(is_ready);
 }
 
-static void test_cancellation_reaches_the_called(void **state) {
+static void cancellation_reaches_called_models(void **state) {
     world *w = *state;
     call c;
     world_load(w, "cancel", ONE);
@@ -445,23 +445,30 @@ static void test_cancellation_reaches_the_called(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_answers, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_failures, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_streams, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_stream_statistics, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_cancellation, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_unload_waits_for_what_is_kept, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_many_at_once, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_models_that_do_not_load, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_configuration, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_inputs, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_input_at_an_odd_address, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_outputs, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_parameters, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_calls, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_calls_are_traced, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_readiness, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_cancellation_reaches_the_called, set_up, world_close),
+        cmocka_unit_test_setup_teardown(unusual_call_sequences_succeed, set_up, world_close),
+        cmocka_unit_test_setup_teardown(errors_of_the_backend_are_sent_to_the_client, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(decoupled_models_send_any_number_of_responses, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(responses_of_decoupled_models_are_counted, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(backends_see_cancellation, set_up, world_close),
+        cmocka_unit_test_setup_teardown(unloading_waits_for_kept_requests, set_up, world_close),
+        cmocka_unit_test_setup_teardown(unloading_waits_for_many_requests_in_flight, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(models_that_cannot_be_loaded_report_the_reason, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(backends_read_and_complete_the_configuration, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(inputs_in_pieces_are_joined, set_up, world_close),
+        cmocka_unit_test_setup_teardown(unaligned_inputs_are_copied, set_up, world_close),
+        cmocka_unit_test_setup_teardown(outputs_can_have_strides_and_strings, set_up, world_close),
+        cmocka_unit_test_setup_teardown(parameters_of_requests_and_responses_have_types, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(backends_can_call_other_models, set_up, world_close),
+        cmocka_unit_test_setup_teardown(calls_are_traced, set_up, world_close),
+        cmocka_unit_test_setup_teardown(readiness_comes_from_the_backend, set_up, world_close),
+        cmocka_unit_test_setup_teardown(cancellation_reaches_called_models, set_up, world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

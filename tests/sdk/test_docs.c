@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The backends that the documentation and `kelp new` show do what is said of them. */
+/* The backends of the documentation and of `kelp new` work as described. */
 #include "server/support.h"
 
 static const char scale_config[] =
@@ -19,7 +19,7 @@ static void load_scale(const repo *r, TRITONSERVER_Server *server, const char *s
     ok(TRITONSERVER_ServerLoadModel(server, "my_scale"));
 }
 
-static void test_new_and_stream(void **state) {
+static void example_backends_of_the_documentation_work(void **state) {
     repo r;
     call c;
     size_t size_bytes = 0;
@@ -48,7 +48,7 @@ static void test_new_and_stream(void **state) {
         assert_int_equal(size_bytes, 4);
         call_clear(&c);
     }
-    /* Without the model that it calls, the answer is why. */
+    /* Without the model that it calls, the response has the reason. */
     ok(TRITONSERVER_ServerUnloadModel(server, "my_scale"));
     wait_for_index(server, "\"name\":\"my_scale\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"");
     call_run(&c);
@@ -70,7 +70,7 @@ static void test_new_and_stream(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_new_and_stream),
+        cmocka_unit_test(example_backends_of_the_documentation_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The example backends, as a user of the in-process API sees them. */
+/* The example backends, tested through the in-process API. */
 #include "server/support.h"
 
 #include <unistd.h>
@@ -22,8 +22,8 @@ static void load(world *w, const char *name, const char *backend, const char *co
     ok(TRITONSERVER_ServerLoadModel(w->server, name));
 }
 
-/* Every type that Triton has goes through identity as it came. */
-static void test_identity_of_all_types(void **state) {
+/* identity returns tensors of all Triton types unchanged. */
+static void identity_copies_all_types(void **state) {
     world *w = *state;
     static const unsigned char bytes[32] = {1, 0, 0, 0, 'x', 9, 8, 7, 6, 5, 4, 3, 2, 1};
     for (int type = TRITONSERVER_TYPE_BOOL; type <= TRITONSERVER_TYPE_BF16; type++) {
@@ -51,7 +51,7 @@ static void test_identity_of_all_types(void **state) {
     }
 }
 
-static void test_identity_echoes_and_is_cancelled(void **state) {
+static void identity_echoes_parameters_and_can_be_cancelled(void **state) {
     world *w = *state;
     static const int64_t shape[] = {4};
     static const float values[] = {1, 2, 3, 4};
@@ -76,7 +76,7 @@ static void test_identity_echoes_and_is_cancelled(void **state) {
     call_deinit(&c);
 }
 
-static void test_repeat(void **state) {
+static void repeat_sends_one_response_per_element(void **state) {
     world *w = *state;
     static const int64_t three[] = {3};
     static const int32_t values[] = {5, 6, 7};
@@ -105,8 +105,9 @@ static void test_repeat(void **state) {
     ok(TRITONSERVER_InferenceRequestRemoveInput(c.request, "DELAY"));
     call_input(&c, "DELAY", TRITONSERVER_TYPE_UINT32, (int64_t[]){2}, 1, delays_of_two, 8);
     call_run(&c);
-    call_fails(&c, TRITONSERVER_ERROR_INVALID_ARG, "IN has 3 elements, DELAY 2");
-    /* Without elements there is nothing to say but that. */
+    call_fails(&c, TRITONSERVER_ERROR_INVALID_ARG,
+               "DELAY' has the wrong shape: expected 3 elements, found 2");
+    /* Without elements, there is only the final flag. */
     call_clear(&c);
     ok(TRITONSERVER_InferenceRequestRemoveAllInputs(c.request));
     call_input(&c, "IN", TRITONSERVER_TYPE_INT32, (int64_t[]){0}, 1, values, 0);
@@ -118,7 +119,7 @@ static void test_repeat(void **state) {
           "");
 }
 
-static void test_repeat_ends_when_the_client_gives_up(void **state) {
+static void repeat_ends_on_cancellation(void **state) {
     world *w = *state;
     static const int32_t values[2] = {1, 2};
     static const uint32_t delays[2] = {0, 60000};
@@ -132,9 +133,9 @@ static void test_repeat_ends_when_the_client_gives_up(void **state) {
     call_input(&c, "IN", TRITONSERVER_TYPE_INT32, (int64_t[]){2}, 1, values, 8);
     call_input(&c, "DELAY", TRITONSERVER_TYPE_UINT32, (int64_t[]){2}, 1, delays, 8);
     call_start(&c);
-    usleep(20000); /* by then it waits for the second answer's time */
+    usleep(20000); /* now it waits for the time of the second response */
     ok(TRITONSERVER_InferenceRequestCancel(c.request));
-    call_wait(&c); /* not a minute from now */
+    call_wait(&c); /* does not wait for the remaining minute */
     call_deinit(&c);
 }
 
@@ -149,7 +150,7 @@ static float accumulate(call *c, float value, uint32_t flags) {
     return sum;
 }
 
-static void test_accumulator(void **state) {
+static void accumulator_keeps_one_sum_per_sequence(void **state) {
     world *w = *state;
     float value = 1;
     call a, b;
@@ -166,12 +167,12 @@ static void test_accumulator(void **state) {
     assert_true(accumulate(&b, 10, TRITONSERVER_REQUEST_FLAG_SEQUENCE_START) == 10);
     assert_true(accumulate(&a, 2, 0) == 3);
     assert_true(accumulate(&b, 20, 0) == 30);
-    /* A third sequence is one too many, until one ends. */
+    /* A third sequence exceeds the limit until one ends. */
     ok(TRITONSERVER_InferenceRequestSetCorrelationId(a.request, 3));
     ok(TRITONSERVER_InferenceRequestRemoveAllInputs(a.request));
     call_input(&a, "INPUT", F32, (int64_t[]){1}, 1, &value, sizeof value);
     call_run(&a);
-    call_fails(&a, TRITONSERVER_ERROR_UNAVAILABLE, "2 sequences already");
+    call_fails(&a, TRITONSERVER_ERROR_UNAVAILABLE, "too many sequences: at most 2");
     call_clear(&a);
     assert_true(accumulate(&b, 3, TRITONSERVER_REQUEST_FLAG_SEQUENCE_END) == 33);
     assert_true(accumulate(&a, 5, 0) == 5);
@@ -193,7 +194,7 @@ static void run_pipeline(world *w, const char *name, call *c) {
     call_run(c);
 }
 
-static void test_pipeline(void **state) {
+static void pipeline_joins_two_models(void **state) {
     world *w = *state;
     static const float expected[] = {24, 12, 0, -12};
     char config[1024];
@@ -215,7 +216,7 @@ static void test_pipeline(void **state) {
         assert_memory_equal(call_output(&c, "OUTPUT", &size_bytes), expected, sizeof expected);
         call_deinit(&c);
     }
-    /* One of the two is missing: that is what the answer says, once both are over. */
+    /* One of the two models is missing: the response has the reason, after both calls are over. */
     ok(TRITONSERVER_ServerUnloadModel(w->server, "addsub2"));
     wait_for_index(w->server, "\"name\":\"addsub2\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"");
     run_pipeline(w, "pipeline", &c);
@@ -228,13 +229,14 @@ static void test_pipeline(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_identity_of_all_types, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_identity_echoes_and_is_cancelled, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_repeat, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_repeat_ends_when_the_client_gives_up, set_up,
+        cmocka_unit_test_setup_teardown(identity_copies_all_types, set_up, world_close),
+        cmocka_unit_test_setup_teardown(identity_echoes_parameters_and_can_be_cancelled, set_up,
                                         world_close),
-        cmocka_unit_test_setup_teardown(test_accumulator, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_pipeline, set_up, world_close),
+        cmocka_unit_test_setup_teardown(repeat_sends_one_response_per_element, set_up, world_close),
+        cmocka_unit_test_setup_teardown(repeat_ends_on_cancellation, set_up, world_close),
+        cmocka_unit_test_setup_teardown(accumulator_keeps_one_sum_per_sequence, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(pipeline_joins_two_models, set_up, world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

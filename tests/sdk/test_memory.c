@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each allocation that the examples and the kit make, while a model is loaded and while a request
- * runs, fails once: the load is refused in words, or whoever asked has an answer and an end, and
- * the next request is served.
+ * Each allocation of the examples and the SDK fails once, while a model is loaded and while a
+ * request is executed: loading returns an error, or the client gets a final response and the next
+ * request succeeds.
  */
 #include "server/support.h"
 
@@ -36,7 +36,7 @@ static const example examples[] = {
 };
 enum { EXAMPLES = sizeof examples / sizeof examples[0] };
 
-/* The counter of a library that is loaded. */
+/* Returns the counter of a loaded library. */
 static atomic_long *counter_of(const example *e) {
     char path[1024];
     snprintf(path, sizeof path, "%s/%s/libtriton_%s.so", KELP_TEST_BACKENDS, e->backend,
@@ -44,9 +44,9 @@ static atomic_long *counter_of(const example *e) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         fail_msg("%s", dlerror());
-    atomic_long *counter = dlsym(library, "kit_test_allocations_left");
+    atomic_long *counter = dlsym(library, "sdk_test_allocations_left");
     assert_non_null(counter);
-    return counter; /* the library stays loaded, as the server keeps it */
+    return counter; /* the server keeps the library loaded */
 }
 
 static void fill_request(call *c, const char *backend) {
@@ -64,7 +64,7 @@ static void fill_request(call *c, const char *backend) {
             const char *name = i ? "INPUT1" : "INPUT0";
             ok(TRITONSERVER_InferenceRequestAddInput(c->request, name, TRITONSERVER_TYPE_FP32,
                                                      (int64_t[]){4}, 1));
-            /* Two pieces, so that they have to be put together. */
+            /* Two pieces, so that they must be joined. */
             for (int half = 0; half < 2; half++)
                 ok(TRITONSERVER_InferenceRequestAppendInputData(c->request, name, values + 2 * half,
                                                                 8, TRITONSERVER_MEMORY_CPU, 0));
@@ -72,7 +72,7 @@ static void fill_request(call *c, const char *backend) {
     }
 }
 
-/* Runs the request until no allocation of it is left to fail. */
+/* Runs the request until all of its allocations have failed once. */
 static void fail_each_of_a_request(TRITONSERVER_Server *server, const example *e,
                                    atomic_long *counter) {
     for (long n = 0; n < 1000; n++) {
@@ -91,7 +91,7 @@ static void fail_each_of_a_request(TRITONSERVER_Server *server, const example *e
     fail_msg("%s: no end of allocations", e->backend);
 }
 
-static void test_allocations_that_fail(void **state) {
+static void every_allocation_may_fail(void **state) {
     repo r;
     (void)state;
     repo_make(&r);
@@ -130,7 +130,7 @@ static void test_allocations_that_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_allocations_that_fail),
+        cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

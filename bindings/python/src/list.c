@@ -27,15 +27,15 @@ static void free_holder(PyObject *capsule) {
     }
 }
 
-/* Creates the memory for up to `room` elements, owned by the view. */
-static holder *make_holder(kpy_view *view, Py_ssize_t room) {
+/* Creates the memory for up to `capacity` elements, owned by the view. */
+static holder *make_holder(kpy_view *view, Py_ssize_t capacity) {
     holder *h = PyMem_Calloc(1, sizeof *h);
     if (h == NULL) {
         PyErr_NoMemory();
         return NULL;
     }
-    h->views = PyMem_Calloc((size_t)room + 1, sizeof *h->views);
-    h->items = PyMem_Calloc((size_t)room + 1, sizeof *h->items);
+    h->views = PyMem_Calloc((size_t)capacity + 1, sizeof *h->views);
+    h->items = PyMem_Calloc((size_t)capacity + 1, sizeof *h->items);
     view->owner = PyCapsule_New(h, HOLDER_NAME, free_holder);
     if (view->owner == NULL || h->views == NULL || h->items == NULL) {
         if (view->owner == NULL) {
@@ -97,8 +97,8 @@ static int view_list(kpy_view *view, PyObject *object, int32_t rank, const char 
                  rank == 3 ? "a dict" : "a list of arrays", Py_TYPE(object)->tp_name);
         return -1;
     }
-    Py_ssize_t room = rank == 1 ? PySequence_Fast_GET_SIZE(object) : 2;
-    holder *h = make_holder(view, room);
+    Py_ssize_t capacity = rank == 1 ? PySequence_Fast_GET_SIZE(object) : 2;
+    holder *h = make_holder(view, capacity);
     if (h == NULL || fill(h, object, rank, what, depth)) {
         kpy_view_deinit(view);
         return -1;

@@ -134,8 +134,8 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
     }
     kelp_op_env env = {.allocator = engine->weights,
                        .pool = engine->runtime->pool,
-                       .relax = release_pages,
-                       .relax_userp = engine};
+                       .release_pages = release_pages,
+                       .release_userp = engine};
     if (engine->packs != NULL)
         env.pack = (kelp_op_pack_site){&engine->packs->packs, node, out->index};
     kelp_status *status = NULL;

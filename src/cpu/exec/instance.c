@@ -37,8 +37,8 @@ kelp_status *kelp_cpu_instance_init(kelp_cpu_instance *instance, kelp_cpu_contex
     instance->credit = SPECIALIZED_CREDIT;
     instance->env = (kelp_op_env){.allocator = allocator,
                                   .pool = context->engine->runtime->pool,
-                                  .relax = release_pages,
-                                  .relax_userp = context};
+                                  .release_pages = release_pages,
+                                  .release_userp = context};
     kelp_cpu_context_lend(&instance->env, context);
     KELP_TRY(
         kelp_alloc_zero(allocator, inputs, sizeof *instance->inputs, (void **)&instance->inputs));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Receiving an envelope: its head, then what stands before the fills, then each fill into memory of
- * its own, which its backend is given. Fills that were refused are read past.
+ * Receives an envelope: the head, then the tables (addresses, suffix, fill table), then each fill
+ * into memory of its own, which the slot's provider takes over. Rejected fills are skipped.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "runtime/opset/registry.h"
 #include "remote/rpc/rpc.h"
@@ -12,13 +13,13 @@
 
 #define SKIP_BYTES 4096u
 
-typedef enum stage { STAGE_HEAD, STAGE_FRONT, STAGE_FILLS, STAGE_DONE, STAGE_FAILED } stage;
+typedef enum stage { STAGE_HEAD, STAGE_TABLES, STAGE_FILLS, STAGE_DONE, STAGE_FAILED } stage;
 
-/* A slot and what it holds. */
+/* A slot and its tensor. */
 typedef struct slot_state {
     kelp_wire_slot slot;
-    kelp_opset_backend table; /* as this Kelp knows it */
-    uint64_t expected;        /* the declared type's own hash */
+    kelp_opset_backend table; /* of this version's size; missing members are NULL */
+    uint64_t expected;        /* hash of the declared type, not of an alias */
     bool filled;
     kelp_tensor tensor;
     size_t charged_bytes;
@@ -32,20 +33,20 @@ struct kelp_receiver {
     slot_state *slots;
     size_t slot_count;
     stage at;
-    size_t have; /* bytes of the stage, or of the fill at hand */
+    size_t have; /* received bytes of the stage or, in STAGE_FILLS, of the current fill */
     char head[ENVELOPE_HEAD_BYTES];
-    char *front;
-    size_t front_capacity, front_bytes;
+    char *tables;
+    size_t tables_capacity, tables_bytes;
     kelp_fill_report *reports;
-    size_t fill; /* the one at hand */
+    size_t fill; /* index of the current fill */
     size_t fill_count, address_count, suffix_bytes, address_bytes;
     uint64_t total_bytes, correlation;
-    char *block; /* the fill's memory; NULL: it is read past */
+    char *block; /* memory of the current fill; NULL: it is skipped */
     char skipped[SKIP_BYTES];
 };
 
-/* ---- making one ---- */
-static size_t front_capacity(const kelp_wire_caps *caps) {
+/* ---- creation ---- */
+static size_t tables_capacity(const kelp_wire_caps *caps) {
     size_t addresses = 0, fills = 0, total = 0;
     if (!kelp_size_mul(caps->addresses, 2 + caps->address_bytes, &addresses) ||
         !kelp_size_mul(caps->fills, FILL_ENTRY_BYTES, &fills) ||
@@ -55,13 +56,13 @@ static size_t front_capacity(const kelp_wire_caps *caps) {
     return total;
 }
 
-static kelp_status *init_slot(const kelp_types *types, const kelp_wire_slot *given, size_t index,
-                              slot_state *out) {
+static kelp_status *init_slot(const kelp_types *types, const kelp_wire_slot *wire_slot,
+                              size_t index, slot_state *out) {
     static const kelp_opset_backend own = {.name = "kelp",
                                            .materialize = kelp_wire_materialize,
                                            .release_tensor = kelp_wire_release_tensor};
-    const kelp_opset_backend *backend = given->backend;
-    out->slot = *given;
+    const kelp_opset_backend *backend = wire_slot->backend;
+    out->slot = *wire_slot;
     out->table = own;
     if (backend != NULL) {
         memset(&out->table, 0, sizeof out->table);
@@ -69,13 +70,14 @@ static kelp_status *init_slot(const kelp_types *types, const kelp_wire_slot *giv
     }
     if (out->table.materialize == NULL || out->table.release_tensor == NULL)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "slot %zu ('%s'): provider '%s' creates no tensors from bytes of a "
-                          "wire",
-                          index, given->name ? given->name : "", backend->name);
-    if (given->type_hash != 0 && kelp_types_find(types, given->type_hash, &out->expected) == NULL)
-        return KELP_ERROR(KELP_NOT_FOUND,
-                          "slot %zu ('%s') expects type %016llx, which is not declared", index,
-                          given->name ? given->name : "", (unsigned long long)given->type_hash);
+                          "slot %zu ('%s'): provider '%s' does not create tensors from RPC "
+                          "messages",
+                          index, wire_slot->name ? wire_slot->name : "", backend->name);
+    if (wire_slot->type_hash != 0 &&
+        kelp_types_find(types, wire_slot->type_hash, &out->expected) == NULL)
+        return KELP_ERROR(
+            KELP_NOT_FOUND, "slot %zu ('%s') expects type %016llx, which is not declared", index,
+            wire_slot->name ? wire_slot->name : "", (unsigned long long)wire_slot->type_hash);
     return NULL;
 }
 
@@ -83,13 +85,13 @@ static kelp_status *init(kelp_receiver *r, const kelp_receiver_options *o) {
     r->types = o->types;
     r->budget = o->budget;
     r->caps = o->caps != NULL ? *o->caps : kelp_wire_caps_default();
-    r->front_capacity = front_capacity(&r->caps);
-    if (r->types == NULL || r->budget == NULL || r->front_capacity == SIZE_MAX)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "a receiver needs types, a budget and caps that fit memory");
+    r->tables_capacity = tables_capacity(&r->caps);
+    if (r->types == NULL || r->budget == NULL || r->tables_capacity == SIZE_MAX)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "invalid options of a receiver: expected types, a "
+                                                 "budget, and limits that fit in memory");
     KELP_TRY(kelp_alloc_zero(r->allocator, o->slot_count, sizeof *r->slots, (void **)&r->slots));
     r->slot_count = o->slot_count;
-    KELP_TRY(kelp_alloc_zero(r->allocator, r->front_capacity, 1, (void **)&r->front));
+    KELP_TRY(kelp_alloc_zero(r->allocator, r->tables_capacity, 1, (void **)&r->tables));
     KELP_TRY(
         kelp_alloc_zero(r->allocator, r->caps.fills, sizeof *r->reports, (void **)&r->reports));
     for (size_t i = 0; i < o->slot_count; i++)
@@ -97,9 +99,10 @@ static kelp_status *init(kelp_receiver *r, const kelp_receiver_options *o) {
     return NULL;
 }
 
-kelp_status *kelp_receiver_create(const kelp_receiver_options *given, kelp_receiver **out) {
+kelp_status *kelp_receiver_create(const kelp_receiver_options *caller_options,
+                                  kelp_receiver **out) {
     kelp_receiver_options options = {0};
-    memcpy(&options, given, KELP_MIN(given->struct_size, sizeof options));
+    memcpy(&options, caller_options, KELP_MIN(caller_options->struct_size, sizeof options));
     kelp_receiver *receiver = NULL;
     KELP_TRY(KELP_NEW(options.allocator, kelp_receiver, &receiver));
     receiver->allocator = options.allocator;
@@ -126,7 +129,7 @@ const kelp_tensor *kelp_receiver_tensor(const kelp_receiver *r, size_t slot) {
     return slot < r->slot_count && r->slots[slot].filled ? &r->slots[slot].tensor : NULL;
 }
 
-/* The fill at hand, if its memory was taken. */
+/* Frees the memory of the current fill, if any. */
 static void drop_block(kelp_receiver *r) {
     if (r->block == NULL)
         return;
@@ -145,7 +148,7 @@ void kelp_receiver_next(kelp_receiver *r) {
         memset(r->reports, 0, r->fill_count * sizeof *r->reports);
     r->at = STAGE_HEAD;
     r->have = r->fill = r->fill_count = r->address_count = r->suffix_bytes = 0;
-    r->address_bytes = r->front_bytes = 0;
+    r->address_bytes = r->tables_bytes = 0;
     r->correlation = r->total_bytes = 0;
 }
 
@@ -156,15 +159,16 @@ void kelp_receiver_destroy(kelp_receiver *r) {
     for (size_t i = 0; r->slots != NULL && i < r->slot_count; i++)
         kelp_receiver_evict(r, i);
     kelp_free(r->allocator, r->slots, r->slot_count * sizeof *r->slots);
-    kelp_free(r->allocator, r->front, r->front_capacity);
+    kelp_free(r->allocator, r->tables, r->tables_capacity);
     kelp_free(r->allocator, r->reports, r->caps.fills * sizeof *r->reports);
     kelp_free(r->allocator, r, sizeof *r);
 }
 
-/* ---- the head and what follows it ---- */
-static kelp_status *past(const char *what, uint64_t found, size_t cap) {
-    return KELP_ERROR(KELP_OUT_OF_RANGE, "the envelope has %s of %llu: at most %zu are taken", what,
-                      (unsigned long long)found, cap);
+/* ---- head and tables ---- */
+static kelp_status *exceeds(const char *what, uint64_t found, size_t limit) {
+    return KELP_ERROR(KELP_OUT_OF_RANGE,
+                      "the envelope exceeds the limit of %s: %llu of at most %zu", what,
+                      (unsigned long long)found, limit);
 }
 
 static kelp_status *malformed(const char *what, uint64_t found) {
@@ -178,57 +182,61 @@ static kelp_status *read_head(kelp_receiver *r) {
     uint64_t addresses = wire_get(head + 6, 2), address_bytes = wire_get(head + 16, 4);
     uint64_t total = wire_get(head + 24, 8);
     if (memcmp(head, "KENV", 4) != 0)
-        return malformed("it does not begin with 'KENV'", wire_get(head, 4));
+        return malformed("expected 'KENV' at the beginning", wire_get(head, 4));
     if (wire_get(head + 4, 2) != WIRE_VERSION)
-        return malformed("an unknown version", wire_get(head + 4, 2));
+        return malformed("unknown version", wire_get(head + 4, 2));
     if (total > r->caps.envelope_bytes)
-        return past("a size in bytes", total, r->caps.envelope_bytes);
+        return exceeds("its bytes", total, r->caps.envelope_bytes);
     if (fills > r->caps.fills)
-        return past("a number of fills", fills, r->caps.fills);
+        return exceeds("fills", fills, r->caps.fills);
     if (suffix > r->caps.suffix_bytes)
-        return past("a suffix in bytes", suffix, r->caps.suffix_bytes);
+        return exceeds("bytes of the suffix", suffix, r->caps.suffix_bytes);
     if (addresses > r->caps.addresses)
-        return past("a number of addresses", addresses, r->caps.addresses);
+        return exceeds("addresses", addresses, r->caps.addresses);
     if (address_bytes > addresses * (2 + r->caps.address_bytes) || address_bytes < 2 * addresses)
-        return past("addresses in bytes", address_bytes,
-                    (size_t)addresses * (2 + r->caps.address_bytes));
-    r->front_bytes = (size_t)(address_bytes + suffix + fills * FILL_ENTRY_BYTES);
-    if (total < ENVELOPE_HEAD_BYTES + r->front_bytes)
-        return malformed("it is shorter than its own tables", total);
+        return exceeds("bytes of addresses", address_bytes,
+                       (size_t)addresses * (2 + r->caps.address_bytes));
+    r->tables_bytes = (size_t)(address_bytes + suffix + fills * FILL_ENTRY_BYTES);
+    if (total < ENVELOPE_HEAD_BYTES + r->tables_bytes)
+        return malformed("it is shorter than its tables", total);
     r->fill_count = (size_t)fills;
     r->address_count = (size_t)addresses;
     r->address_bytes = (size_t)address_bytes;
     r->suffix_bytes = (size_t)suffix;
     r->total_bytes = total;
     r->correlation = wire_get(head + 32, 8);
-    r->at = STAGE_FRONT;
+    r->at = STAGE_TABLES;
     return NULL;
 }
 
-static kelp_status *read_front(kelp_receiver *r) {
+static kelp_status *read_tables(kelp_receiver *r) {
     size_t at = 0;
+    KELP_ASSERT(r->at == STAGE_TABLES && r->tables_bytes <= r->tables_capacity);
+    KELP_ASSERT(r->total_bytes >= ENVELOPE_HEAD_BYTES + r->tables_bytes);
     for (size_t i = 0; i < r->address_count; i++) {
         if (r->address_bytes - at < 2)
-            return malformed("an address is cut short", i);
-        size_t length = (size_t)wire_get(r->front + at, 2);
+            return malformed("an address is truncated", i);
+        size_t length = (size_t)wire_get(r->tables + at, 2);
         if (length > r->caps.address_bytes)
-            return past("an address in bytes", length, r->caps.address_bytes);
+            return exceeds("bytes of an address", length, r->caps.address_bytes);
         if (length > r->address_bytes - at - 2)
-            return malformed("an address is cut short", i);
+            return malformed("an address is truncated", i);
         at += 2 + length;
     }
     if (at != r->address_bytes)
         return malformed("bytes between its addresses and its suffix", r->address_bytes - at);
-    const char *table = r->front + r->address_bytes + r->suffix_bytes;
-    uint64_t total = ENVELOPE_HEAD_BYTES + r->front_bytes;
+    const char *table = r->tables + r->address_bytes + r->suffix_bytes;
+    uint64_t total = ENVELOPE_HEAD_BYTES + r->tables_bytes;
     for (size_t i = 0; i < r->fill_count; i++) {
         uint64_t bytes = wire_get(table + i * FILL_ENTRY_BYTES + 16, 8);
         if (bytes > r->caps.fill_bytes)
-            return past("a fill in bytes", bytes, r->caps.fill_bytes);
-        total += bytes; /* both factors are capped: no overflow */
+            return exceeds("bytes of a fill", bytes, r->caps.fill_bytes);
+        if (bytes > r->total_bytes - total) /* read_head checked: total_bytes >= total */
+            return malformed("its fills are longer than the envelope", bytes);
+        total += bytes;
     }
     if (total != r->total_bytes)
-        return malformed("its parts do not add up to its size", total);
+        return malformed("its size is not the sum of its parts", total);
     for (size_t i = 0; i < r->fill_count; i++) {
         const char *entry = table + i * FILL_ENTRY_BYTES;
         r->reports[i] = (kelp_fill_report){.slot = (uint32_t)wire_get(entry, 4),
@@ -240,17 +248,18 @@ static kelp_status *read_front(kelp_receiver *r) {
 }
 
 /* ---- fills ---- */
-static void refuse(kelp_fill_report *report, kelp_wire_kind kind, kelp_status *take_status) {
+static void reject(kelp_fill_report *report, kelp_wire_kind kind, kelp_status *take_status) {
+    KELP_ASSERT(report->kind == KELP_WIRE_DELIVERED && report->status == NULL);
     report->kind = kind;
     report->status = take_status;
 }
 
-/* Type, budget, memory, in this order. */
+/* Checks the type and the budget of a fill, and allocates its memory. */
 static void admit(kelp_receiver *r, kelp_fill_report *report) {
     uint64_t hash = 0;
     void *block = NULL;
     if (report->slot >= r->slot_count) {
-        refuse(report, KELP_WIRE_UNKNOWN_SLOT,
+        reject(report, KELP_WIRE_UNKNOWN_SLOT,
                WIRE_ERROR(KELP_WIRE_UNKNOWN_SLOT, KELP_OUT_OF_RANGE, "there is no slot %u of %zu",
                           report->slot, r->slot_count));
         return;
@@ -260,24 +269,24 @@ static void admit(kelp_receiver *r, kelp_fill_report *report) {
     report->expected_hash = s->expected;
     const char *type = kelp_types_find(r->types, report->type_hash, &hash);
     if (type == NULL) {
-        refuse(report, KELP_WIRE_UNKNOWN_TYPE_HASH,
+        reject(report, KELP_WIRE_UNKNOWN_TYPE_HASH,
                WIRE_ERROR(KELP_WIRE_UNKNOWN_TYPE_HASH, KELP_NOT_FOUND,
-                          "no type is declared that has the hash %016llx of slot %u ('%s')",
-                          (unsigned long long)report->type_hash, report->slot, name));
+                          "slot %u ('%s') has type hash %016llx, which is not declared",
+                          report->slot, name, (unsigned long long)report->type_hash));
         return;
     }
     if (s->expected != 0 && hash != s->expected) {
-        refuse(report, KELP_WIRE_TYPE_MISMATCH,
+        reject(report, KELP_WIRE_TYPE_MISMATCH,
                WIRE_ERROR(KELP_WIRE_TYPE_MISMATCH, KELP_INVALID_ARGUMENT,
                           "slot %u ('%s') expects type %s, found %s", report->slot, name,
                           kelp_types_find(r->types, s->expected, NULL), type));
         return;
     }
     if (!kelp_budget_charge(r->budget, report->size_bytes, &report->remaining_bytes)) {
-        refuse(report, KELP_WIRE_BUDGET_EXCEEDED,
+        reject(report, KELP_WIRE_BUDGET_EXCEEDED,
                WIRE_ERROR(KELP_WIRE_BUDGET_EXCEEDED, KELP_RESOURCE_EXHAUSTED,
-                          "slot %u ('%s') needs %zu bytes, %zu remain", report->slot, name,
-                          report->size_bytes, report->remaining_bytes));
+                          "slot %u ('%s') exceeds the budget: %zu bytes, %zu remain", report->slot,
+                          name, report->size_bytes, report->remaining_bytes));
         return;
     }
     kelp_status *status = kelp_alloc_aligned(
@@ -285,17 +294,18 @@ static void admit(kelp_receiver *r, kelp_fill_report *report) {
     if (status != NULL) {
         kelp_status_free(status);
         kelp_budget_release(r->budget, report->size_bytes);
-        refuse(report, KELP_WIRE_ALLOCATION_FAILED,
+        reject(report, KELP_WIRE_ALLOCATION_FAILED,
                WIRE_ERROR(KELP_WIRE_ALLOCATION_FAILED, KELP_RESOURCE_EXHAUSTED,
-                          "slot %u ('%s') needs %zu bytes, which there are not", report->slot, name,
+                          "slot %u ('%s') cannot be allocated: %zu bytes", report->slot, name,
                           report->size_bytes));
         return;
     }
     r->block = block;
 }
 
-/* The bytes are all there: they go to the backend, and the slot has a new tensor. */
+/* Passes the received bytes to the slot's provider, which creates the slot's new tensor. */
 static void materialize(kelp_receiver *r, kelp_fill_report *report) {
+    KELP_ASSERT(report->slot < r->slot_count && r->have == report->size_bytes);
     slot_state *s = &r->slots[report->slot];
     kelp_tensor tensor = {0};
     uint64_t hash = 0;
@@ -308,11 +318,11 @@ static void materialize(kelp_receiver *r, kelp_fill_report *report) {
     if (status != NULL) {
         kelp_budget_release(r->budget, report->size_bytes);
         if (kelp_wire_kind_of(status) == KELP_WIRE_DECODE_FAILED) {
-            refuse(report, KELP_WIRE_DECODE_FAILED, status);
+            reject(report, KELP_WIRE_DECODE_FAILED, status);
             return;
         }
-        refuse(report, KELP_WIRE_BACKEND_MATERIALIZE_FAILED,
-               KELP_ANNOTATE(status, "%s: provider '%s' creates no tensor from slot %u ('%s')",
+        reject(report, KELP_WIRE_BACKEND_MATERIALIZE_FAILED,
+               KELP_ANNOTATE(status, "%s: provider '%s' cannot create a tensor for slot %u ('%s')",
                              kelp_wire_kind_name(KELP_WIRE_BACKEND_MATERIALIZE_FAILED),
                              s->table.name, report->slot, s->slot.name ? s->slot.name : ""));
         return;
@@ -323,7 +333,7 @@ static void materialize(kelp_receiver *r, kelp_fill_report *report) {
     s->filled = true;
 }
 
-/* Begins the fill at hand, and ends those of no bytes, until bytes are needed. */
+/* Begins the next fill, and completes fills that need no more bytes. */
 static void advance(kelp_receiver *r) {
     while (r->fill < r->fill_count) {
         kelp_fill_report *report = &r->reports[r->fill];
@@ -346,10 +356,11 @@ void *kelp_receiver_want(kelp_receiver *r, size_t *out_bytes) {
     case STAGE_HEAD:
         *out_bytes = ENVELOPE_HEAD_BYTES - r->have;
         return r->head + r->have;
-    case STAGE_FRONT:
-        *out_bytes = r->front_bytes - r->have;
-        return r->front + r->have;
+    case STAGE_TABLES:
+        *out_bytes = r->tables_bytes - r->have;
+        return r->tables + r->have;
     case STAGE_FILLS: {
+        KELP_ASSERT(r->fill < r->fill_count && r->have < r->reports[r->fill].size_bytes);
         size_t rest = r->reports[r->fill].size_bytes - r->have;
         *out_bytes = r->block != NULL ? rest : KELP_MIN(rest, SKIP_BYTES);
         return r->block != NULL ? r->block + r->have : r->skipped;
@@ -366,9 +377,9 @@ static kelp_status *proceed(kelp_receiver *r) {
         r->have = 0;
         KELP_TRY(read_head(r));
     }
-    if (r->at == STAGE_FRONT && r->have == r->front_bytes) {
+    if (r->at == STAGE_TABLES && r->have == r->tables_bytes) {
         r->have = 0;
-        KELP_TRY(read_front(r));
+        KELP_TRY(read_tables(r));
     }
     if (r->at == STAGE_FILLS)
         advance(r);
@@ -380,7 +391,7 @@ kelp_status *kelp_receiver_got(kelp_receiver *r, size_t bytes) {
     (void)kelp_receiver_want(r, &wanted);
     if (bytes > wanted)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "a receiver got %zu bytes where it wants at most %zu", bytes, wanted);
+                          "the receiver expects at most %zu bytes: found %zu", bytes, wanted);
     r->have += bytes;
     kelp_status *status = proceed(r);
     if (status != NULL)
@@ -388,7 +399,7 @@ kelp_status *kelp_receiver_got(kelp_receiver *r, size_t bytes) {
     return status;
 }
 
-/* ---- what came ---- */
+/* ---- results ---- */
 bool kelp_receiver_is_complete(const kelp_receiver *r) {
     return r->at == STAGE_DONE;
 }
@@ -399,7 +410,7 @@ uint64_t kelp_receiver_correlation(const kelp_receiver *r) {
 
 const void *kelp_receiver_suffix(const kelp_receiver *r, size_t *out_bytes) {
     *out_bytes = r->at == STAGE_FILLS || r->at == STAGE_DONE ? r->suffix_bytes : 0;
-    return r->front + r->address_bytes;
+    return r->tables + r->address_bytes;
 }
 
 size_t kelp_receiver_address_count(const kelp_receiver *r) {
@@ -410,7 +421,7 @@ const void *kelp_receiver_address(const kelp_receiver *r, size_t index, size_t *
     *out_bytes = 0;
     if (index >= kelp_receiver_address_count(r))
         return NULL;
-    const char *at = r->front;
+    const char *at = r->tables;
     for (; index > 0; index--)
         at += 2 + wire_get(at, 2);
     *out_bytes = (size_t)wire_get(at, 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Envelopes to be sent: heads and tables are written, elements are sent from where they are. */
+/* Encodes envelopes. Heads and tables are written; elements are sent in place. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/checked.h"
@@ -13,9 +13,9 @@ struct kelp_envelope {
     size_t size_bytes;
 };
 
-static kelp_status *past(const char *what, size_t found, size_t cap) {
-    return KELP_ERROR(KELP_OUT_OF_RANGE, "an envelope may have %s of %zu: found %zu", what, cap,
-                      found);
+static kelp_status *exceeds(const char *what, size_t found, size_t limit) {
+    return KELP_ERROR(KELP_OUT_OF_RANGE, "the envelope exceeds the limit of %s: %zu of at most %zu",
+                      what, found, limit);
 }
 
 static void add_span(kelp_envelope *e, const void *data, size_t size_bytes) {
@@ -24,7 +24,7 @@ static void add_span(kelp_envelope *e, const void *data, size_t size_bytes) {
     e->size_bytes += size_bytes;
 }
 
-/* Descriptors with offsets, then the text. */
+/* Encodes strings: descriptors with offsets, then the text. */
 static kelp_status *encode_strings(kelp_envelope *e, const kelp_tensor *tensor,
                                    kelp_span *out_content) {
     const kelp_string *strings = tensor->data;
@@ -50,10 +50,11 @@ static kelp_status *encode_strings(kelp_envelope *e, const kelp_tensor *tensor,
 static kelp_status *encode_tensor(kelp_envelope *e, const kelp_tensor *tensor, size_t *out_bytes) {
     if (!kelp_tensor_is_compact(tensor) || tensor->device.device_type > kDLCPU ||
         tensor->dtype == KELP_LIST || kelp_dtype_bits(tensor->dtype) == 0)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "cannot send a tensor of %s: it must be compact and in host memory, and "
-                          "no list",
-                          kelp_dtype_name(tensor->dtype));
+        return KELP_ERROR(
+            KELP_UNIMPLEMENTED,
+            "cannot send a tensor of %s: expected a compact tensor in host memory, and not a list",
+            kelp_dtype_name(tensor->dtype));
+    KELP_ASSERT(tensor->rank >= 0 && tensor->rank <= KELP_MAX_RANK);
     size_t head_bytes = wire_tensor_head(tensor->rank);
     char *head = kelp_arena_alloc(&e->arena, head_bytes, 8);
     if (head == NULL)
@@ -86,7 +87,7 @@ static kelp_status *encode_fill(kelp_envelope *e, const kelp_envelope_fill *fill
     if (fill->tensor != NULL && hash == 0)
         hash = kelp_type_of_tensor(fill->tensor->dtype);
     if (bytes > caps->fill_bytes)
-        return past("fills", bytes, caps->fill_bytes);
+        return exceeds("bytes of a fill", bytes, caps->fill_bytes);
     wire_put(entry, fill->slot, 4);
     wire_put(entry + 4, 0, 4);
     wire_put(entry + 8, hash, 8);
@@ -98,14 +99,15 @@ static kelp_status *check_parts(const kelp_envelope_parts *parts, const kelp_wir
                                 size_t *out_address_bytes) {
     *out_address_bytes = 0;
     if (parts->fill_count > caps->fills)
-        return past("fills, at most", parts->fill_count, caps->fills);
+        return exceeds("fills", parts->fill_count, caps->fills);
     if (parts->suffix_bytes > caps->suffix_bytes)
-        return past("a suffix", parts->suffix_bytes, caps->suffix_bytes);
-    if (parts->address_count > caps->addresses)
-        return past("addresses, at most", parts->address_count, caps->addresses);
+        return exceeds("bytes of the suffix", parts->suffix_bytes, caps->suffix_bytes);
+    if (parts->address_count > KELP_MIN(caps->addresses, UINT16_MAX))
+        return exceeds("addresses", parts->address_count, KELP_MIN(caps->addresses, UINT16_MAX));
     for (size_t i = 0; i < parts->address_count; i++) {
         if (parts->addresses[i].length > KELP_MIN(caps->address_bytes, UINT16_MAX))
-            return past("addresses", parts->addresses[i].length, caps->address_bytes);
+            return exceeds("bytes of an address", parts->addresses[i].length,
+                           KELP_MIN(caps->address_bytes, UINT16_MAX));
         *out_address_bytes += 2 + parts->addresses[i].length;
     }
     return NULL;
@@ -144,7 +146,7 @@ static kelp_status *encode(kelp_envelope *e, const kelp_envelope_parts *parts,
     for (size_t i = 0; i < parts->fill_count; i++)
         KELP_TRY(encode_fill(e, &parts->fills[i], at + i * FILL_ENTRY_BYTES, caps));
     if (e->size_bytes > caps->envelope_bytes)
-        return past("bytes, at most", e->size_bytes, caps->envelope_bytes);
+        return exceeds("its bytes", e->size_bytes, caps->envelope_bytes);
     wire_put(head + 24, e->size_bytes, 8);
     return NULL;
 }

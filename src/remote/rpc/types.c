@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declared types by hash, budgets, caps, and the names of what goes wrong. */
+/* Declared types by hash, budgets, limits, and the names of failures. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/checked.h"
@@ -19,7 +19,7 @@ uint64_t kelp_type_hash(const char *type) {
 typedef struct declared {
     uint64_t hash;
     const char *name;
-    uint64_t stands_for; /* its own hash when it is no alias */
+    uint64_t target; /* hash of the type that an alias denotes, else its own hash */
 } declared;
 
 struct kelp_types {
@@ -29,8 +29,8 @@ struct kelp_types {
     size_t count, capacity;
 };
 
-/* Where a hash is, or would be. */
-static size_t place_of(const kelp_types *types, uint64_t hash) {
+/* Returns the position of a hash, or the position at which to insert it. */
+static size_t position_of(const kelp_types *types, uint64_t hash) {
     size_t low = 0, high = types->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -43,27 +43,27 @@ static size_t place_of(const kelp_types *types, uint64_t hash) {
 }
 
 static const declared *find(const kelp_types *types, uint64_t hash) {
-    size_t at = place_of(types, hash);
+    size_t at = position_of(types, hash);
     return at < types->count && types->items[at].hash == hash ? &types->items[at] : NULL;
 }
 
-static kelp_status *add(kelp_types *types, const char *name, uint64_t stands_for) {
+static kelp_status *add(kelp_types *types, const char *name, uint64_t target) {
     uint64_t hash = kelp_type_hash(name);
-    const declared *there = find(types, hash);
-    if (there != NULL && strcmp(there->name, name) == 0 && there->stands_for == stands_for)
+    const declared *existing = find(types, hash);
+    if (existing != NULL && strcmp(existing->name, name) == 0 && existing->target == target)
         return NULL;
-    if (there != NULL)
+    if (existing != NULL)
         return KELP_ERROR(KELP_ALREADY_EXISTS,
                           "cannot declare type '%s': its hash %016llx is that of type '%s'", name,
-                          (unsigned long long)hash, there->name);
+                          (unsigned long long)hash, existing->name);
     char *copy = kelp_arena_strndup(&types->names, name, strlen(name));
     if (copy == NULL)
         return kelp_status_oom();
     KELP_TRY(kelp_grow(types->allocator, (void **)&types->items, &types->capacity, types->count + 1,
                        sizeof *types->items));
-    size_t at = place_of(types, hash);
+    size_t at = position_of(types, hash);
     memmove(&types->items[at + 1], &types->items[at], (types->count - at) * sizeof *types->items);
-    types->items[at] = (declared){hash, copy, stands_for};
+    types->items[at] = (declared){hash, copy, target};
     types->count++;
     return NULL;
 }
@@ -78,7 +78,8 @@ uint64_t kelp_type_of_tensor(kelp_dtype dtype) {
     return kelp_type_hash(name);
 }
 
-/* ONNX has two names of its own (onnx/defs/data_type_utils.cc). */
+/* Declares a type and its ONNX name. Two ONNX names differ from Kelp's
+ * (onnx/defs/data_type_utils.cc). */
 static kelp_status *declare_tensor(kelp_types *types, kelp_dtype dtype) {
     char name[64], alias[64];
     const char *onnx = dtype == KELP_F32 ? "float" : dtype == KELP_F64 ? "double" : NULL;
@@ -121,19 +122,20 @@ kelp_status *kelp_types_declare(kelp_types *types, const char *type, uint64_t *o
 }
 
 kelp_status *kelp_types_alias(kelp_types *types, const char *alias, const char *type) {
-    const declared *target = find(types, kelp_type_hash(type));
-    if (target == NULL || strcmp(target->name, type) != 0)
-        return KELP_ERROR(KELP_NOT_FOUND, "cannot make '%s' an alias: type '%s' is not declared",
+    const declared *found = find(types, kelp_type_hash(type));
+    if (found == NULL || strcmp(found->name, type) != 0)
+        return KELP_ERROR(KELP_NOT_FOUND, "cannot declare alias '%s': type '%s' is not declared",
                           alias, type);
-    return add(types, alias, target->stands_for);
+    return add(types, alias, found->target);
 }
 
 const char *kelp_types_find(const kelp_types *types, uint64_t hash, uint64_t *out_hash) {
     const declared *item = find(types, hash);
     if (item == NULL)
         return NULL;
-    if (item->stands_for != item->hash)
-        item = find(types, item->stands_for);
+    if (item->target != item->hash)
+        item = find(types, item->target);
+    KELP_ASSERT(item != NULL && item->target == item->hash); /* aliases denote declared types */
     if (out_hash != NULL)
         *out_hash = item->hash;
     return item->name;
@@ -162,6 +164,7 @@ void kelp_budget_destroy(kelp_budget *budget) {
 bool kelp_budget_charge(kelp_budget *budget, size_t bytes, size_t *out_remaining) {
     size_t used = atomic_load_explicit(&budget->used, memory_order_relaxed);
     do {
+        KELP_ASSERT(used <= budget->limit);
         size_t remaining = budget->limit - used;
         if (out_remaining != NULL)
             *out_remaining = remaining;
@@ -173,14 +176,16 @@ bool kelp_budget_charge(kelp_budget *budget, size_t bytes, size_t *out_remaining
 }
 
 void kelp_budget_release(kelp_budget *budget, size_t bytes) {
-    atomic_fetch_sub_explicit(&budget->used, bytes, memory_order_relaxed);
+    size_t used = atomic_fetch_sub_explicit(&budget->used, bytes, memory_order_relaxed);
+    KELP_ASSERT(bytes <= used);
+    (void)used;
 }
 
 size_t kelp_budget_used(const kelp_budget *budget) {
     return atomic_load_explicit(&budget->used, memory_order_relaxed);
 }
 
-/* ---- caps and kinds ---- */
+/* ---- limits and kinds ---- */
 kelp_wire_caps kelp_wire_caps_default(void) {
     return (kelp_wire_caps){.envelope_bytes = (size_t)16 << 20,
                             .fills = 256,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls to a provider's model, and the checks before them. */
+/* Runs a provider's model, after checks of the inputs and outputs. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/arena.h"
@@ -8,9 +8,9 @@
 
 #include <stddef.h>
 
-/* ---- life ---- */
-static kelp_status *refuse_type(const kelp_compute_backend *backend, const char *what,
-                                const kelp_io_info *info) {
+/* ---- lifetime ---- */
+static kelp_status *unsupported_type(const kelp_compute_backend *backend, const char *what,
+                                     const kelp_io_info *info) {
     if (info->dtype == KELP_LIST)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "provider '%s' cannot run the model: its %s '%s' is a sequence, an "
@@ -30,20 +30,21 @@ static kelp_status *check_types(const kelp_compute_backend *backend, uint64_t ma
                                 const kelp_compute_metadata *metadata) {
     for (size_t i = 0; i < metadata->input_count; i++) {
         if (!in_mask(mask, metadata->inputs[i].dtype))
-            return refuse_type(backend, "input", &metadata->inputs[i]);
+            return unsupported_type(backend, "input", &metadata->inputs[i]);
     }
     for (size_t i = 0; i < metadata->output_count; i++) {
         if (!in_mask(mask, metadata->outputs[i].dtype))
-            return refuse_type(backend, "output", &metadata->outputs[i]);
+            return unsupported_type(backend, "output", &metadata->outputs[i]);
     }
     return NULL;
 }
 
-/* Creates the state of a model, or destroys the model. */
+/* Attaches Kelp's state to a model, or destroys the model on failure. */
 static kelp_status *adopt(kelp_allocator allocator, const kelp_compute_backend *backend,
                           kelp_compute_model *take_model, kelp_compute_model **out) {
     struct kelp_compute_state *state = NULL;
     kelp_status *status = NULL;
+    KELP_ASSERT(backend != NULL && backend->capabilities != NULL); /* checked at registration */
     kelp_compute_capabilities capabilities = backend->capabilities(backend->self);
     if (capabilities.device_streams != (take_model->vtbl->submit != NULL))
         status = KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -82,7 +83,7 @@ kelp_status *kelp_compute_load(kelp_runtime *runtime, const char *backend_name,
         KELP_TRY(backend->load_model(backend->self, runtime, artifact, &model));
         return adopt(kelp_runtime_allocator(runtime), backend, model, out);
     }
-    /* ownership of the bytes passes also on failure */
+    /* the bytes were transferred to this function: release them on failure too */
     if (artifact->release != NULL)
         artifact->release(artifact->userp);
     return status;
@@ -104,6 +105,7 @@ void kelp_compute_destroy(kelp_compute_model *model) {
     KELP_ASSERT(state != NULL);
     kelp_allocator allocator = state->allocator;
     kelp_compute_stream_destroy(state->stream);
+    KELP_ASSERT(state->stream == NULL);
     kelp_arena_deinit(&state->staging);
     model->vtbl->destroy(model);
     kelp_free(allocator, state, sizeof *state);
@@ -119,21 +121,21 @@ kelp_status *kelp_compute_check_item(const kelp_compute_model *model, const kelp
         const kelp_io_info *info = &metadata->inputs[i];
         const kelp_tensor *tensor = &item->inputs[i];
         KELP_TRY(kelp_io_check_dtype(info, tensor));
-        kelp_placing placing = kelp_compute_decide_placement(metadata->input_placements, tensor);
-        if (placing == KELP_PLACING_IMPOSSIBLE)
+        kelp_placing placement = kelp_compute_decide_placement(metadata->input_placements, tensor);
+        if (placement == KELP_PLACING_IMPOSSIBLE)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
                               "input '%s' is on a device that provider '%s' cannot read: "
                               "device type %d, id %d%s",
                               info->name, model->state->backend->name,
                               (int)tensor->device.device_type, (int)tensor->device.device_id,
                               kelp_tensor_is_compact(tensor) ? "" : ", with gaps");
-        *out_adapt |= placing == KELP_PLACING_ADAPT;
+        *out_adapt |= placement == KELP_PLACING_ADAPT;
         total += kelp_tensor_bytes(tensor);
     }
     if (metadata->max_input_bytes > 0 && total > metadata->max_input_bytes)
         return KELP_ERROR(KELP_OUT_OF_RANGE,
-                          "the inputs have %zu bytes, more than the %zu that the model takes",
-                          total, metadata->max_input_bytes);
+                          "the inputs have %zu bytes: the model accepts at most %zu", total,
+                          metadata->max_input_bytes);
     for (size_t i = 0; i < metadata->output_count; i++) {
         const kelp_tensor *tensor = &item->outputs[i];
         if (tensor->data != NULL && kelp_compute_decide_placement(metadata->output_placements,
@@ -155,18 +157,19 @@ static kelp_status *check_outputs(const kelp_compute_model *model, const kelp_in
         total += kelp_tensor_bytes(&item->outputs[i]);
     if (total > metadata->max_output_bytes)
         return KELP_ERROR(KELP_OUT_OF_RANGE,
-                          "the outputs have %zu bytes, more than the %zu that the model declares",
-                          total, metadata->max_output_bytes);
+                          "the outputs have %zu bytes: the model declares at most %zu", total,
+                          metadata->max_output_bytes);
     return NULL;
 }
 
 static kelp_status *check_owner(const kelp_compute_model *model) {
     if (!model->state->ready)
-        return KELP_ERROR(KELP_FAILED_PRECONDITION, "the model is used before init");
+        return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                          "the model is not initialized: call kelp_compute_init first");
     return model->state->stream == NULL
                ? NULL
                : KELP_ERROR(KELP_FAILED_PRECONDITION,
-                            "a stream owns the model: submit to it, or fork the model");
+                            "a stream owns the model: submit to the stream, or fork the model");
 }
 
 /* ---- inference ---- */
@@ -201,7 +204,7 @@ static kelp_status *batch_by_loop(kelp_compute_model *model, kelp_infer_item *it
     return NULL;
 }
 
-/* Passes runs of items that satisfy the checks to the provider; an item that needs a copy runs
+/* Passes sequences of items that pass the checks to the provider. An item that needs a copy runs
  * alone. */
 static kelp_status *batch_by_provider(kelp_compute_model *model, kelp_infer_item *items,
                                       size_t count, kelp_batch_mode mode) {
@@ -243,41 +246,41 @@ static kelp_status *batch_by_provider(kelp_compute_model *model, kelp_infer_item
 
 kelp_status *kelp_compute_infer_batch(kelp_compute_model *model, kelp_infer_item *items,
                                       size_t count, kelp_batch_mode mode) {
-    size_t most = model->state->capabilities.max_batch;
+    size_t max_batch = model->state->capabilities.max_batch;
     KELP_TRY(check_owner(model));
     for (size_t i = 0; i < count; i++)
         items[i].status = NULL;
-    if (most > 0 && count > most)
+    if (max_batch > 0 && count > max_batch)
         return KELP_ERROR(KELP_OUT_OF_RANGE,
-                          "a batch of %zu is more than the %zu that provider '%s' takes", count,
-                          most, model->state->backend->name);
+                          "the batch has %zu items: provider '%s' accepts at most %zu", count,
+                          model->state->backend->name, max_batch);
     if (model->vtbl->infer_batch != NULL)
         return batch_by_provider(model, items, count, mode);
     return batch_by_loop(model, items, count, mode);
 }
 
-#define ITEMS_AT_ONCE 32
+#define CHUNK_ITEMS 32
 kelp_status *kelp_compute_infer_arrays(kelp_compute_model *model, const kelp_tensor *inputs,
                                        size_t input_count, kelp_tensor *outputs,
                                        size_t output_count) {
     const kelp_compute_metadata *metadata = model->vtbl->metadata(model);
     if (metadata->input_count != 1 || metadata->output_count != 1)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "arrays need a model of one input and one output: found %zu and %zu",
+                          "the model has %zu inputs and %zu outputs: arrays need one of each",
                           metadata->input_count, metadata->output_count);
     if (input_count != output_count)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "the arrays are of unequal length: %zu inputs, %zu outputs", input_count,
+                          "the arrays differ in length: %zu inputs, %zu outputs", input_count,
                           output_count);
-    size_t most = model->state->capabilities.max_batch;
-    if (most > 0 && input_count > most)
+    size_t max_batch = model->state->capabilities.max_batch;
+    if (max_batch > 0 && input_count > max_batch)
         return KELP_ERROR(KELP_OUT_OF_RANGE,
-                          "a batch of %zu is more than the %zu that provider '%s' takes",
-                          input_count, most, model->state->backend->name);
-    for (size_t begin = 0; begin < input_count; begin += ITEMS_AT_ONCE) {
-        kelp_infer_item items[ITEMS_AT_ONCE];
+                          "the batch has %zu items: provider '%s' accepts at most %zu", input_count,
+                          model->state->backend->name, max_batch);
+    for (size_t begin = 0; begin < input_count; begin += CHUNK_ITEMS) {
+        kelp_infer_item items[CHUNK_ITEMS];
         size_t count = 0;
-        for (; count < ITEMS_AT_ONCE && begin + count < input_count; count++)
+        for (; count < CHUNK_ITEMS && begin + count < input_count; count++)
             items[count] = (kelp_infer_item){.inputs = &inputs[begin + count],
                                              .outputs = &outputs[begin + count]};
         kelp_status *status =

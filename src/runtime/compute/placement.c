@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Placement of tensors: whether a model can read them in place, and the copy if it cannot. */
+/* Placement of tensors: decides if a model can read them in placement, and copies them otherwise.
+ */
+#include "base/assert.h"
 #include "base/checked.h"
 #include "runtime/compute/state.h"
 
@@ -26,21 +28,23 @@ kelp_placements kelp_placement_of(DLDevice device) {
 
 kelp_placing kelp_compute_decide_placement(kelp_placements accepted, const kelp_tensor *tensor) {
     const kelp_placements readable = KELP_PLACED_HOST | KELP_PLACED_PINNED | KELP_PLACED_SHARED;
-    kelp_placements place = kelp_placement_of(tensor->device);
+    kelp_placements placement = kelp_placement_of(tensor->device);
     if (accepted == 0)
         accepted = KELP_PLACED_HOST;
-    bool there =
-        (place & accepted) != 0 || ((accepted & KELP_PLACED_HOST) != 0 && (place & readable) != 0);
-    if (there && kelp_tensor_is_compact(tensor))
+    bool accessible = (placement & accepted) != 0 ||
+                      ((accepted & KELP_PLACED_HOST) != 0 && (placement & readable) != 0);
+    if (accessible && kelp_tensor_is_compact(tensor))
         return KELP_PLACING_ZERO_COPY;
     bool whole_bytes = kelp_dtype_bits(tensor->dtype) % 8 == 0;
-    if ((place & readable) != 0 && (accepted & KELP_PLACED_HOST) != 0 && whole_bytes)
+    if ((placement & readable) != 0 && (accepted & KELP_PLACED_HOST) != 0 && whole_bytes)
         return KELP_PLACING_ADAPT;
     return KELP_PLACING_IMPOSSIBLE;
 }
 
+/* Copies the elements from `axis` on, `size` bytes each, to compact memory. */
 static void copy_axis(const kelp_tensor *from, int32_t axis, const char *at, size_t size,
                       char **inout_to) {
+    KELP_ASSERT(axis <= from->rank && size > 0);
     if (axis == from->rank) {
         memcpy(*inout_to, at, size);
         *inout_to += size;
@@ -56,7 +60,7 @@ kelp_status *kelp_compute_adapt(kelp_compute_model *model, const kelp_infer_item
     kelp_arena *staging = &model->state->staging;
     kelp_tensor *inputs = KELP_ARENA_ARRAY(staging, metadata->input_count, kelp_tensor);
     if (inputs == NULL)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory to place %zu inputs",
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for the descriptions of %zu inputs",
                           metadata->input_count);
     for (size_t i = 0; i < metadata->input_count; i++) {
         const kelp_tensor *from = &item->inputs[i];

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of submissions to a model. The provider runs them where it has a submit of its own. */
+/* Streams of submissions to a model. The provider runs them if its models have `submit`; otherwise,
+ * a thread of the stream does. */
 #include "runtime/stream.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "runtime/compute/state.h"
 
 struct kelp_compute_stream {
     kelp_compute_model *model;
-    kelp_task_stream tasks; /* items */
+    kelp_task_stream tasks; /* of kelp_infer_item */
 };
 
 static kelp_status *run(void *userp, void *task) {
@@ -29,9 +31,9 @@ kelp_status *kelp_compute_stream_create(kelp_compute_model *model, size_t capaci
     kelp_compute_stream *stream = NULL;
     if (model->state->stream != NULL)
         return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                          "a stream owns the model already: fork the model for another");
+                          "a stream already owns the model: fork the model for another stream");
     if (capacity == 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a stream needs room for one submission: found 0");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the stream has capacity 0: expected at least 1");
     KELP_TRY(KELP_NEW(allocator, kelp_compute_stream, &stream));
     stream->model = model;
     stream->tasks.run = model->vtbl->submit == NULL ? run : NULL;
@@ -54,6 +56,7 @@ void kelp_compute_stream_wait(kelp_compute_stream *stream) {
 void kelp_compute_stream_destroy(kelp_compute_stream *stream) {
     if (stream == NULL)
         return;
+    KELP_ASSERT(stream->model->state->stream == stream);
     kelp_task_stream_deinit(&stream->tasks);
     stream->model->state->stream = NULL;
     kelp_free(stream->tasks.allocator, stream, sizeof *stream);
@@ -66,8 +69,8 @@ kelp_status *kelp_compute_submit(kelp_compute_stream *stream, kelp_infer_item *i
     KELP_TRY(kelp_compute_check_item(model, item, &adapt));
     if (adapt && model->vtbl->submit != NULL)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "provider '%s' runs submissions itself and takes inputs where they are: "
-                          "one has gaps or is in memory of another device",
+                          "an input is not compact or is on another device: provider '%s' runs "
+                          "submissions itself and does not copy inputs",
                           model->state->backend->name);
     item->status = NULL;
     KELP_TRY(kelp_task_stream_push(&stream->tasks, item, event));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operator → one-node graph, and as a kernel. */
+/* Runs operators of a provider: through its kernel, its dispatch, or as a graph of one node. */
 #include "runtime/opset/bridge.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@ void kelp_completion_done(kelp_completion *completion, kelp_status *take_error) 
     KELP_ASSERT(!completion->done);
     completion->error = take_error;
     completion->done = true;
-    /* signalled under the lock: the waiter may destroy the object as soon as it has the lock */
+    /* signaled under the lock: the waiting thread may destroy the object once it has the lock */
     pthread_cond_signal(&completion->done_cond);
     pthread_mutex_unlock(&completion->lock);
 }
@@ -37,7 +37,7 @@ kelp_status *kelp_completion_end(kelp_completion *completion, kelp_opset_registr
     while (status == NULL && result == KELP_DISPATCH_LATER && !completion->done)
         pthread_cond_wait(&completion->done_cond, &completion->lock);
     pthread_mutex_unlock(&completion->lock);
-    if (status == NULL) /* also when it was ended before the call returned */
+    if (status == NULL) /* also if the dispatch was completed before it returned */
         status = completion->error;
     else
         kelp_status_free(completion->error);
@@ -50,7 +50,7 @@ kelp_status *kelp_completion_end(kelp_completion *completion, kelp_opset_registr
 kelp_status *kelp_bridge_check_result(const kelp_opset_backend *backend, const kelp_value *value,
                                       const kelp_tensor *result) {
     if (result->dtype == KELP_DTYPE_INVALID)
-        return KELP_ERROR(KELP_INTERNAL, "provider '%s' returned nothing for '%s'", backend->name,
+        return KELP_ERROR(KELP_INTERNAL, "provider '%s' returned no tensor for '%s'", backend->name,
                           value->name);
     if (value->kind == KELP_VALUE_TENSOR && value->dtype != KELP_DTYPE_INVALID &&
         result->dtype != value->dtype)
@@ -80,7 +80,7 @@ static kelp_status *dispatch_and_wait(const kelp_opset_match *match, const kelp_
     return kelp_completion_end(&completion, match->registry, status, result);
 }
 
-/* ---- kernel, run once ---- */
+/* ---- one run of an operator ---- */
 kelp_status *kelp_opset_check_lists(const kelp_op_kernel *kernel, const kelp_op_args *args) {
     for (int32_t i = 0; (kernel->flags & KELP_OP_LISTS) == 0 && i < args->input_count; i++)
         if (args->inputs[i] != NULL && args->inputs[i]->dtype == KELP_LIST)
@@ -119,9 +119,9 @@ static kelp_status *run_kernel(const kelp_op_kernel *kernel, const kelp_op_env *
     if (status == NULL)
         status = kernel->reshape(state, &args);
     if (status == NULL && args.deferred)
-        status =
-            KELP_ERROR(KELP_INTERNAL, "operator '%s' defers its shape although its data is there",
-                       kelp_node_op_type(node));
+        status = KELP_ERROR(KELP_INTERNAL,
+                            "operator '%s' defers its shape although all inputs have data",
+                            kelp_node_op_type(node));
     for (size_t i = 0; status == NULL && i < output_count; i++) {
         if (wanted[i] == NULL)
             continue;
@@ -147,8 +147,7 @@ static kelp_status *run_as_graph(const kelp_opset_match *match, const kelp_op_en
                                  kelp_tensor *outputs) {
     kelp_graph *graph = NULL;
     KELP_TRY(kelp_graph_of_node(kelp_op_env_allocator(env), node, inputs, &graph));
-    /* the block's inputs are the node's that are there, its outputs those that are wanted, in order
-     */
+    /* The block has the inputs that are present and the outputs that are requested, in order. */
     size_t input_count = kelp_node_input_count(node), output_count = kelp_node_output_count(node);
     const kelp_tensor **present =
         kelp_op_env_alloc(env, (input_count ? input_count : 1) * sizeof *present);
@@ -177,6 +176,8 @@ static kelp_status *run_as_graph(const kelp_opset_match *match, const kelp_op_en
 kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_env *env,
                                  const kelp_node *node, const kelp_tensor *const *inputs,
                                  kelp_tensor *outputs) {
+    KELP_ASSERT(match->op->kernel != NULL || match->backend->dispatch != NULL ||
+                match->backend->execute_graph != NULL); /* checked at registration */
     if (match->op->kernel != NULL)
         return run_kernel(match->op->kernel, env, node, inputs, outputs);
     if (match->backend->dispatch != NULL)
@@ -184,7 +185,7 @@ kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_en
     return run_as_graph(match, env, node, inputs, outputs);
 }
 
-/* ---- as a kernel ---- */
+/* ---- an operator as a kernel ---- */
 typedef struct bridge_state {
     kelp_opset_match match;
     const kelp_node *node;
@@ -221,7 +222,7 @@ static kelp_status *bridge_reshape(const void *state, kelp_op_args *args) {
     size_t count = (size_t)args->output_count;
     plan->results = kelp_op_env_alloc(args->env, (count ? count : 1) * sizeof(kelp_tensor));
     if (plan->results == NULL) {
-        /* planning has no memory that lives until invoke */
+        /* while a schedule is compiled, there is no memory that lives until invoke */
         args->deferred = true;
         return NULL;
     }
@@ -241,6 +242,7 @@ static kelp_status *bridge_reshape(const void *state, kelp_op_args *args) {
 static kelp_status *bridge_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     const bridge_plan *plan = args->plan;
+    KELP_ASSERT(plan->results != NULL || args->output_count == 0); /* reshape has run */
     for (int32_t i = 0; i < args->output_count; i++) {
         size_t bytes = args->outputs[i] != NULL ? kelp_tensor_bytes(args->outputs[i]) : 0;
         if (bytes > 0)

@@ -40,7 +40,7 @@ kelp_status *kelp_env_body(const kelp_op_env *env, const kelp_node *node, const 
         if ((*out)->block == block)
             return NULL;
     return KELP_ERROR(KELP_UNIMPLEMENTED,
-                      "node '%s' (%s): its graph '%s' runs in an engine, not by itself",
+                      "node '%s' (%s): graph '%s' can run only inside an engine",
                       kelp_node_name(node), kelp_node_op_type(node), attribute);
 }
 

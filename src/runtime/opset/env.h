@@ -10,20 +10,21 @@
 
 struct kelp_op_env {
     kelp_allocator allocator;
-    kelp_pool *pool;            /* NULL: the calling thread only */
-    kelp_stop *stop;            /* NULL: cannot be cancelled */
-    kelp_arena *arena;          /* of kelp_op_env_alloc; NULL: there is none */
-    struct kelp_body *bodies;   /* bodies of the node, see body.h */
-    kelp_op_pack_site pack;     /* while its kernel is created: the node */
-    void (*relax)(void *userp); /* see kelp_op_env_relax; may be NULL */
-    void *relax_userp;
+    kelp_pool *pool;          /* NULL: the calling thread only */
+    kelp_stop *stop;          /* NULL: cannot be cancelled */
+    kelp_arena *arena;        /* for kelp_op_env_alloc; NULL: it returns NULL */
+    struct kelp_body *bodies; /* bodies of the node, see body.h */
+    kelp_op_pack_site pack;   /* the node whose kernel is being created */
+    /* see kelp_op_env_release_pages; may be NULL */
+    void (*release_pages)(void *userp);
+    void *release_userp;
 };
 
-/* Releases pages of the model's file: constants were read that are not needed soon, and would stay
- * in memory besides the packed ones. Call it for some MiB at a time. Any thread. */
-static inline void kelp_op_env_relax(const kelp_op_env *env) {
-    if (env->relax != NULL)
-        env->relax(env->relax_userp);
+/* Releases pages of the model's file. Call it after packing some MiB of constants: their unpacked
+ * pages would otherwise stay in memory. Thread-safe. */
+static inline void kelp_op_env_release_pages(const kelp_op_env *env) {
+    if (env->release_pages != NULL)
+        env->release_pages(env->release_userp);
 }
 
 #endif

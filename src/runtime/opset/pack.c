@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed weights: a plan's, or memory for new ones. Any thread. */
+/* Packed weights: those of an engine image, or memory for new ones. Thread-safe. */
 #include "runtime/opset/pack.h"
 
 #include "base/alloc.h"
@@ -12,22 +12,22 @@ kelp_op_pack_site kelp_op_env_pack_site(const kelp_op_env *env) {
 }
 
 kelp_status *kelp_op_pack(const kelp_op_pack_site *site, kelp_allocator allocator,
-                          const kelp_op_packing *packing, kelp_op_packed *out, void **out_room) {
+                          const kelp_op_packing *packing, kelp_op_packed *out, void **out_bytes) {
     kelp_packs *packs = site->packs;
-    void *room = NULL;
+    void *bytes = NULL;
     *out = (kelp_op_packed){.size_bytes = packing->size_bytes};
-    *out_room = NULL;
+    *out_bytes = NULL;
     if (packs != NULL)
         KELP_TRY(packs->take(packs, site, packing, &out->data));
     if (out->data != NULL) {
         out->borrowed = true;
         return NULL;
     }
-    KELP_TRY(kelp_alloc_aligned(allocator, packing->size_bytes, KELP_TENSOR_ALIGNMENT, &room));
+    KELP_TRY(kelp_alloc_aligned(allocator, packing->size_bytes, KELP_TENSOR_ALIGNMENT, &bytes));
     if (packs != NULL && packs->keeps)
-        memset(room, 0, packing->size_bytes);
-    out->data = *out_room = room;
-    kelp_status *status = packs != NULL ? packs->made(packs, site, packing, room) : NULL;
+        memset(bytes, 0, packing->size_bytes);
+    out->data = *out_bytes = bytes;
+    kelp_status *status = packs != NULL ? packs->made(packs, site, packing, bytes) : NULL;
     if (status != NULL)
         kelp_op_unpack(out, allocator);
     return status;

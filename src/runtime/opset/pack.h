@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed weights of an engine, as kernels reach them. */
+/* Packed weights of an engine, as kernels find them. */
 #ifndef KELP_RUNTIME_OPSET_PACK_H_
 #define KELP_RUNTIME_OPSET_PACK_H_
 
@@ -7,8 +7,8 @@
 
 typedef struct kelp_packs kelp_packs;
 struct kelp_packs {
-    bool keeps; /* blocks are written to an engine image: every byte must be set */
-    /* Finds the block in the engine image; `*out` is NULL if none fits. */
+    bool keeps; /* blocks are written to an engine image: all bytes must be initialized */
+    /* Finds the block in the engine image. `*out` is NULL if it has no matching block. */
     kelp_status *(*take)(kelp_packs *packs, const kelp_op_pack_site *site,
                          const kelp_op_packing *packing, const void **out);
     /* Called after a kernel packed a block; `data` lives as long as the node's kernel. */

@@ -22,7 +22,7 @@ kelp_status *kelp_provider_register(kelp_runtime *runtime, const kelp_provider *
                                      : NULL;
 }
 
-/* Names of the providers for which `offers` returns true. */
+/* Lists the names of the providers for which `offers` returns true. */
 static void list_names(const kelp_runtime *runtime, bool (*offers)(const kelp_provider *row),
                        kelp_buf *out) {
     const kelp_opset_registry *registry = runtime->registry;
@@ -42,7 +42,7 @@ kelp_status *kelp_compute_register(kelp_runtime *runtime, const kelp_compute_bac
     if (backend->abi_version != KELP_COMPUTE_ABI_VERSION)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
-            "cannot register a provider of models of ABI version %u: this Kelp speaks "
+            "cannot register a provider of models of ABI version %u: this Kelp supports "
             "version %d",
             backend->abi_version, KELP_COMPUTE_ABI_VERSION);
     if (backend->struct_size < sizeof *backend || backend->name == NULL ||
@@ -54,7 +54,7 @@ kelp_status *kelp_compute_register(kelp_runtime *runtime, const kelp_compute_bac
                           backend->struct_size);
     KELP_TRY(kelp_registry_row(runtime->registry, backend->name, &row));
     if (row->models != NULL)
-        return KELP_ERROR(KELP_ALREADY_EXISTS, "provider '%s' offers models already",
+        return KELP_ERROR(KELP_ALREADY_EXISTS, "provider '%s' already offers models",
                           backend->name);
     row->models = backend;
     return NULL;
@@ -104,14 +104,16 @@ kelp_status *kelp_engine_provider_register(kelp_runtime *runtime,
         provider->struct_size < offsetof(kelp_engine_provider, describe) ||
         provider->name == NULL || provider->build == NULL || provider->load == NULL ||
         provider->recognises == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "engine provider '%s': expected a table of version %d, %zu bytes, with "
-                          "build, load and recognises; found version %u, %u bytes",
-                          provider->name ? provider->name : "", KELP_ENGINE_PROVIDER_ABI_VERSION,
-                          sizeof *provider, provider->abi_version, provider->struct_size);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "cannot register engine provider '%s': expected a table of version %d, "
+            "at least %zu bytes, with build, load and recognises; found version %u, "
+            "%u bytes",
+            provider->name ? provider->name : "(none)", KELP_ENGINE_PROVIDER_ABI_VERSION,
+            offsetof(kelp_engine_provider, describe), provider->abi_version, provider->struct_size);
     KELP_TRY(kelp_registry_row(runtime->registry, provider->name, &row));
     if (row->engines != NULL)
-        return KELP_ERROR(KELP_ALREADY_EXISTS, "provider '%s' offers engines already",
+        return KELP_ERROR(KELP_ALREADY_EXISTS, "provider '%s' already offers engines",
                           provider->name);
     row->engines = provider;
     return NULL;
@@ -135,6 +137,7 @@ kelp_status *kelp_engine_provider_find(const kelp_runtime *runtime, const char *
                                        const kelp_engine_provider **out) {
     const kelp_opset_registry *registry = runtime->registry;
     kelp_buf names;
+    KELP_ASSERT(name != NULL);
     for (size_t i = 0; i < registry->row_count; i++)
         if (registry->rows[i].engines != NULL && strcmp(registry->rows[i].name, name) == 0) {
             *out = registry->rows[i].engines;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The opset backends that a runtime knows, what each may not lack, and who covers a node. */
+/* Registers providers of operators, checks their tables, and finds the provider of a node. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/buf.h"
@@ -75,7 +75,7 @@ static bool same_domain(const char *a, const char *b) {
     return strcmp(a, b) == 0;
 }
 
-/* ---- operators by record, or by name where there is none ---- */
+/* ---- operators by record, or by name if they have no record ---- */
 static uint32_t bucket_of(const char *name) {
     uint32_t hash = 0;
     for (; *name != '\0'; name++)
@@ -89,7 +89,7 @@ static uint32_t *first_of(kelp_opset_entry *e, const char *domain, const char *n
     return op != NULL ? &e->first_by_id[op->id] : &e->first_by_name[bucket_of(name)];
 }
 
-/* Chains keep the order of declaration: the first that covers a node is it. */
+/* Chains keep the order of declaration: the first operator that covers a node is chosen. */
 static kelp_status *index_ops(kelp_allocator allocator, kelp_opset_entry *e) {
     size_t count = e->atomic->op_count, at;
     for (size_t k = 0; k < e->extension_count; k++)
@@ -104,11 +104,11 @@ static kelp_status *index_ops(kelp_allocator allocator, kelp_opset_entry *e) {
             *first = (uint32_t)at;
         }
     }
+    KELP_ASSERT(at == 1); /* link 0 ends chains */
     return NULL;
 }
 
-/* A name that some version of the opset covers: the floor asks for the operator, not for one
- * version of it. */
+/* Returns true if some version of the operator is covered: the floor does not require a version. */
 static bool has_name(const kelp_opset *opset, const char *name) {
     for (size_t i = 0; i < opset->op_count; i++)
         if (strcmp(opset->ops[i].name, name) == 0)
@@ -129,12 +129,12 @@ static kelp_status *check_floor(kelp_allocator allocator, const kelp_opset_backe
     }
     kelp_status *status = kelp_buf_status(&missing);
     if (status == NULL && count > 0)
-        status =
-            KELP_ERROR(KELP_INVALID_ARGUMENT,
-                       "cannot register provider '%s': its atomic opset (domain '%s', "
-                       "version %d) misses %d of the %d operators that every provider covers: %s",
-                       backend->name, atomic->domain, atomic->version, count,
-                       KELP_OPSET_FLOOR_COUNT, kelp_buf_cstr(&missing));
+        status = KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "cannot register provider '%s': its atomic opset (domain '%s', "
+            "version %d) lacks %d of the %d operators that every provider must cover: %s",
+            backend->name, atomic->domain, atomic->version, count, KELP_OPSET_FLOOR_COUNT,
+            kelp_buf_cstr(&missing));
     kelp_buf_deinit(&missing);
     return status;
 }
@@ -153,7 +153,7 @@ static kelp_status *check_table(const kelp_opset_backend *backend) {
     if (backend->abi_version != KELP_OPSET_ABI_VERSION)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
-            "cannot register a provider of operators of ABI version %u: this Kelp speaks "
+            "cannot register a provider of operators of ABI version %u: this Kelp supports "
             "version %d",
             backend->abi_version, KELP_OPSET_ABI_VERSION);
     if (backend->struct_size < FIRST_TABLE_BYTES || backend->name == NULL)
@@ -194,7 +194,7 @@ static kelp_status *check_entry(const kelp_opset_registry *registry, kelp_opset_
     if ((table->materialize == NULL) != (table->release_tensor == NULL))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "cannot register provider '%s': it has one of materialize and "
-                          "release_tensor, and needs both or none",
+                          "release_tensor, and needs both or neither",
                           table->name);
     if (table->execute_graph == NULL && table->dispatch == NULL) {
         const char *name = op_without_kernel(e->atomic);
@@ -202,7 +202,7 @@ static kelp_status *check_entry(const kelp_opset_registry *registry, kelp_opset_
             name = op_without_kernel(&e->extensions[i]);
         if (name != NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "cannot register provider '%s': it overrides neither "
+                              "cannot register provider '%s': it implements neither "
                               "execute_graph nor dispatch, and operator '%s' has no kernel",
                               table->name, name);
     }
@@ -227,7 +227,7 @@ kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset
                            registry->count + 1, sizeof *registry->entries);
     if (status == NULL)
         status = kelp_registry_row(registry, backend->name, &row);
-    if (status == NULL && row->operators != NULL) /* a later one of the same name is asked first */
+    if (status == NULL && row->operators != NULL) /* the newer provider of a name has priority */
         status = add_row(registry, backend->name, &row);
     if (status != NULL) {
         destroy_entry(registry->allocator, entry);
@@ -239,8 +239,8 @@ kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset
     return NULL;
 }
 
-/* An operator that newer declared versions of its domain do not list is in them what it was: so a
- * newer ai.onnx from a plugin needs to bring only what changed. */
+/* An operator is unchanged in newer declared versions of its domain that do not list it: a plug-in
+ * with a newer ai.onnx needs to declare only what changed. */
 static bool is_unchanged(const kelp_opset_entry *entry, const kelp_opset *of,
                          const kelp_opset_op *op, int64_t version) {
     kelp_opset_declared declared;
@@ -266,17 +266,19 @@ static bool is_covered_by(const kelp_opset_entry *entry, const kelp_opset *opset
            is_unchanged(entry, opset, op, version);
 }
 
-/* The chain of a custom operator has others of the same hash. */
+/* Compares names: the chain of a custom operator has other operators of the same hash. */
 static bool has_operator(const kelp_opset *opset, const kelp_opset_op *op,
                          const kelp_operator *of) {
     return strcmp(op->name, of->name) == 0 && same_domain(opset->domain, of->domain);
 }
 
 const kelp_opset_op *kelp_opset_entry_find(const kelp_opset_entry *entry, const kelp_node *node) {
+    KELP_ASSERT(node->op->id <= KELP_OPERATOR_COUNT);
     bool custom = node->op->id == KELP_OPERATOR_COUNT;
     uint32_t at =
         custom ? entry->first_by_name[bucket_of(node->op->name)] : entry->first_by_id[node->op->id];
     for (; at != 0; at = entry->links[at].next) {
+        KELP_ASSERT(at < entry->link_count);
         const kelp_opset *opset = entry->links[at].opset;
         const kelp_opset_op *op = entry->links[at].op;
         if ((!custom || has_operator(opset, op, node->op)) &&

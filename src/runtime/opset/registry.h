@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry of providers from inside, and the choice that one engine makes of it. */
+/* The definition of the registry of providers, and the providers that one engine uses. */
 #ifndef KELP_RUNTIME_OPSET_REGISTRY_H_
 #define KELP_RUNTIME_OPSET_REGISTRY_H_
 
@@ -13,7 +13,8 @@
 
 #define KELP_OPSET_BUCKETS 64
 
-/* The table as this Kelp knows it: what an older author's table has not is NULL. */
+/* A registered provider of operators. `table` has this version's size: members that an older
+ * provider's table lacks are NULL. */
 typedef struct kelp_opset_entry {
     const kelp_opset_registry *registry;
     const kelp_opset_backend *backend; /* as registered */
@@ -22,8 +23,8 @@ typedef struct kelp_opset_entry {
     const kelp_opset *atomic;
     const kelp_opset *extensions;
     size_t extension_count;
-    /* Chains of operators: of those with a record by its id, of others by a hash of the name. The
-     * items are indices into `links`; 0 ends a chain. */
+    /* Chains of operators: by record id, or by a hash of the name for operators without a record.
+     * The items are indices into `links`; 0 ends a chain. */
     uint32_t first_by_id[KELP_OPERATOR_COUNT];
     uint32_t first_by_name[KELP_OPSET_BUCKETS];
     struct kelp_opset_link {
@@ -42,14 +43,14 @@ struct kelp_opset_registry {
     kelp_opset_entry **entries;
     size_t count, capacity;
     uint32_t max_pending;
-    atomic_uint pending; /* dispatches that may end later */
+    atomic_uint pending; /* dispatches in flight that may end later */
 };
 
 /* Finds the last row of this name, or adds one. The row is valid until the next call. */
 kelp_status *kelp_registry_row(kelp_opset_registry *registry, const char *name,
                                kelp_provider **out) KELP_MUST_USE;
 
-/* Counts a dispatch that may end later; RESOURCE_EXHAUSTED when there are too many. */
+/* Counts a dispatch that may end later. Fails with RESOURCE_EXHAUSTED if too many are in flight. */
 kelp_status *kelp_opset_begin_pending(kelp_opset_registry *registry) KELP_MUST_USE;
 void kelp_opset_end_pending(kelp_opset_registry *registry);
 
@@ -58,13 +59,13 @@ typedef struct kelp_opset_choice {
     kelp_opset_registry *registry;
     kelp_opset_entry **entries;
     size_t count;
-    bool named; /* by the engine's options */
+    bool named; /* the engine's options list them */
 } kelp_opset_choice;
 
 /* Chooses providers; `providers` is the member of kelp_engine_options. */
 kelp_status *kelp_opset_choose(kelp_opset_registry *registry, const char *providers,
                                kelp_arena *arena, kelp_opset_choice *out) KELP_MUST_USE;
-/* Finds the provider that covers a node by itself. */
+/* Finds the provider that covers a node by itself. Returns false if there is none. */
 bool kelp_opset_choice_find(const kelp_opset_choice *choice, const kelp_node *node,
                             kelp_opset_match *out);
 /* Returns the entry's declaration of the node's operator, or NULL. */
@@ -74,8 +75,8 @@ bool kelp_opset_entry_covers(const kelp_opset_entry *entry, const kelp_node *nod
 /* Returns true if the entry runs subgraphs. */
 bool kelp_opset_takes_subgraphs(const kelp_opset_entry *entry);
 
-/* Checks as kelp_opset_check_ready does, for the chosen providers. `alone`: providers that cover a
- * node in subgraphs only do not count. */
+/* Checks the chosen providers as kelp_opset_check_ready does. If `alone`, providers that cover a
+ * node only in subgraphs do not count. */
 kelp_status *kelp_opset_check_choice(const kelp_opset_choice *choice, const kelp_graph *graph,
                                      bool alone) KELP_MUST_USE;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of the registered providers an engine uses, and in what order. */
+/* Chooses the registered providers that an engine uses, and their order of preference. */
+#include "base/assert.h"
 #include "base/buf.h"
 #include "runtime/opset/registry.h"
 
@@ -25,15 +26,15 @@ static kelp_opset_entry *find_entry(const kelp_opset_registry *registry, kelp_st
     return NULL;
 }
 
-static kelp_status *unknown(const kelp_opset_registry *registry, const char *providers,
-                            kelp_str name) {
+static kelp_status *unknown_provider(const kelp_opset_registry *registry, const char *providers,
+                                     kelp_str name) {
     kelp_buf names;
     kelp_buf_init(&names, registry->allocator);
     for (size_t i = 0; i < registry->count; i++)
         kelp_buf_printf(&names, "%s%s", i > 0 ? ", " : "", registry->entries[i]->backend->name);
     const char *list = kelp_buf_cstr(&names);
     kelp_status *status =
-        KELP_ERROR(KELP_NOT_FOUND, "there is no provider '%.*s' (of '%s'): found %s",
+        KELP_ERROR(KELP_NOT_FOUND, "no provider '%.*s' is registered (of '%s'): found %s",
                    (int)name.length, name.data, providers, list != NULL ? list : "others");
     kelp_buf_deinit(&names);
     return status;
@@ -46,7 +47,8 @@ static bool is_chosen(const kelp_opset_choice *choice, const kelp_opset_entry *e
     return false;
 }
 
-/* The name that begins at `*inout_at`, without blanks around it; false at the end. */
+/* Returns the name that begins at `*inout_at`, without blanks around it. Returns false at the end.
+ */
 static bool next_name(const char *providers, size_t *inout_at, kelp_str *out) {
     size_t begin = *inout_at;
     if (begin > strlen(providers))
@@ -76,10 +78,11 @@ kelp_status *kelp_opset_choose(kelp_opset_registry *registry, const char *provid
     for (size_t at = 0; providers != NULL && next_name(providers, &at, &name);) {
         kelp_opset_entry *entry = find_entry(registry, name);
         if (entry == NULL)
-            return unknown(registry, providers, name);
+            return unknown_provider(registry, providers, name);
         if (!is_chosen(out, entry))
             out->entries[out->count++] = entry;
     }
+    KELP_ASSERT(out->count <= registry->count);
     return NULL;
 }
 
@@ -116,10 +119,12 @@ kelp_status *kelp_opset_begin_pending(kelp_opset_registry *registry) {
         return NULL;
     kelp_opset_end_pending(registry);
     return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
-                      "%u results are in flight already, which is the limit",
+                      "%u results are already in flight, which is the limit",
                       registry->max_pending);
 }
 
 void kelp_opset_end_pending(kelp_opset_registry *registry) {
-    atomic_fetch_sub_explicit(&registry->pending, 1, memory_order_relaxed);
+    uint32_t before = atomic_fetch_sub_explicit(&registry->pending, 1, memory_order_relaxed);
+    KELP_ASSERT(before > 0);
+    (void)before;
 }

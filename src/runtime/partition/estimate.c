@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rough costs of nodes: enough to tell whether a region is worth its transfers. */
+/* Rough costs of nodes: they decide if a region is worth its transfers. */
+#include "base/assert.h"
 #include "runtime/partition/partition.h"
 
-/* One thread of a machine with AVX2: products near 20 GFLOP/s at the small sizes where it matters,
- * elements at 2 a nanosecond, and what a step costs by itself. */
-#define NS_PER_PRODUCT 0.05
+/* One thread with AVX2: a multiply-add at about 20 GFLOP/s for small matrices, 2 elements per
+ * nanosecond, and a fixed cost per node. */
+#define NS_PER_OPERATION 0.05
 #define NS_PER_ELEMENT 0.5
 #define NS_PER_NODE 300.0
 
@@ -15,7 +16,7 @@ static double elements_of(const kelp_value *value) {
     return value != NULL ? elements : 0;
 }
 
-static double extent_of(const kelp_value *value, int32_t axis) {
+static double dim_of(const kelp_value *value, int32_t axis) {
     if (value == NULL || value->rank <= 0)
         return 1;
     axis = axis < 0 ? axis + value->rank : axis;
@@ -27,7 +28,7 @@ static const kelp_value *input_of(const kelp_node *node, size_t index) {
     return index < node->input_count ? node->inputs[index] : NULL;
 }
 
-/* ---- multiply-adds, by the list's column ---- */
+/* ---- multiply-adds, by the column `cost` of the operator list ---- */
 typedef double (*cost_fn)(const kelp_node *node);
 
 static double outputs_of(const kelp_node *node) {
@@ -40,16 +41,16 @@ static double cost_NONE(const kelp_node *node) {
 }
 
 static double cost_MATMUL(const kelp_node *node) {
-    return outputs_of(node) * extent_of(input_of(node, 0), -1);
+    return outputs_of(node) * dim_of(input_of(node, 0), -1);
 }
 
 static double cost_GEMM(const kelp_node *node) {
     int32_t axis = kelp_node_attr_i64(node, "transA", 0) != 0 ? 0 : -1;
-    return outputs_of(node) * extent_of(input_of(node, 0), axis);
+    return outputs_of(node) * dim_of(input_of(node, 0), axis);
 }
 
 static double convolution_of(const kelp_node *node, const kelp_value *weights) {
-    return outputs_of(node) * elements_of(weights) / extent_of(weights, 0);
+    return outputs_of(node) * elements_of(weights) / dim_of(weights, 0);
 }
 
 static double cost_CONV(const kelp_node *node) {
@@ -62,12 +63,12 @@ static double cost_QLINEAR_CONV(const kelp_node *node) {
 
 static double cost_CONV_TRANSPOSE(const kelp_node *node) {
     const kelp_value *weights = input_of(node, 1);
-    return elements_of(input_of(node, 0)) * elements_of(weights) / extent_of(weights, 0);
+    return elements_of(input_of(node, 0)) * elements_of(weights) / dim_of(weights, 0);
 }
 
 static double cost_RECURRENT(const kelp_node *node) {
     const kelp_value *x = input_of(node, 0);
-    return extent_of(x, 0) * extent_of(x, 1) *
+    return dim_of(x, 0) * dim_of(x, 1) *
            (elements_of(input_of(node, 1)) + elements_of(input_of(node, 2)));
 }
 
@@ -77,11 +78,12 @@ static const cost_fn costs[KELP_OPERATOR_COUNT + 1] = {
     cost_NONE};
 
 void kelp_estimate_node(const kelp_node *node, double *out_operations, double *out_ns) {
-    double products = costs[node->op->id](node), elements = 0;
+    KELP_ASSERT(node->op->id <= KELP_OPERATOR_COUNT);
+    double multiply_adds = costs[node->op->id](node), elements = 0;
     for (size_t i = 0; i < node->output_count; i++)
         elements += elements_of(node->outputs[i]);
-    *out_operations = products > 0 ? 2 * products : elements;
-    *out_ns = NS_PER_NODE + 2 * products * NS_PER_PRODUCT + elements * NS_PER_ELEMENT;
+    *out_operations = multiply_adds > 0 ? 2 * multiply_adds : elements;
+    *out_ns = NS_PER_NODE + 2 * multiply_adds * NS_PER_OPERATION + elements * NS_PER_ELEMENT;
 }
 
 size_t kelp_estimate_bytes(const kelp_value *value) {

@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which backend takes which part of a block, and the nodes that stand for the parts. */
+/* Assigns subgraphs of a block to providers, and replaces each by one node. */
 #include "runtime/partition/partition.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "graph/load.h"
 #include "runtime/partition/regions.h"
 
 #include <string.h>
 
-/* One backend's turn. */
-typedef struct turn {
+/* The state of partitioning for one provider. */
+typedef struct partition_pass {
     kelp_partition *partition;
     kelp_graph *graph;
     kelp_block *block;
     const kelp_op_env *env;
     const kelp_logger *logger;
-    size_t at; /* in the choice */
+    size_t at; /* the provider's index in the choice */
     const kelp_opset_entry *entry;
-    kelp_arena arena;  /* of this round */
-    bool *candidates;  /* by node, as are the following */
-    bool *required;    /* no other chosen provider covers it */
-    uint32_t *of;      /* region */
-    uint32_t *uses_in; /* by value: uses inside the region at hand */
-    kelp_value **made; /* by value: what stands for it in the body at hand */
+    kelp_arena arena;  /* scratch memory */
+    bool *candidates;  /* by node */
+    bool *required;    /* by node: no other chosen provider covers it */
+    uint32_t *of;      /* by node: its region */
+    uint32_t *uses_in; /* by value: uses inside the current region */
+    kelp_value **made; /* by value: its copy in the current body */
     size_t taken;
-    bool left; /* required nodes in a region that was not taken */
-} turn;
+    bool left; /* a region with required nodes was not taken */
+} partition_pass;
 
-/* One region of it. */
+/* A region: the nodes that may become one subgraph. */
 typedef struct region {
     uint32_t number;
     const kelp_node **nodes;
@@ -69,7 +70,7 @@ kelp_subgraph *kelp_partition_find(const kelp_partition *partition, const kelp_n
     return item;
 }
 
-/* ---- who may take what ---- */
+/* ---- candidates ---- */
 static bool owns_blocks(const kelp_node *node) {
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         if (attr->blocks != NULL)
@@ -77,9 +78,9 @@ static bool owns_blocks(const kelp_node *node) {
     return false;
 }
 
-/* In an order of preference, a provider's required nodes are those that no later one covers;
- * without an order, those that no other one covers. */
-static bool is_required(const turn *t, const kelp_node *node) {
+/* If the engine's options give an order of preference, a node is required if no later provider
+ * covers it, otherwise if no other provider does. */
+static bool is_required(const partition_pass *t, const kelp_node *node) {
     const kelp_opset_choice *choice = &t->partition->choice;
     for (size_t i = choice->named ? t->at + 1 : 0; i < choice->count; i++)
         if (i != t->at && kelp_opset_entry_find(choice->entries[i], node) != NULL)
@@ -87,16 +88,16 @@ static bool is_required(const turn *t, const kelp_node *node) {
     return true;
 }
 
-static bool may_take(const turn *t, const kelp_node *node) {
+static bool may_take(const partition_pass *t, const kelp_node *node) {
     if (owns_blocks(node) || kelp_is_subgraph_node(node) || node->output_count == 0)
         return false;
-    /* ONNX has one version of a domain in a graph; functions that were inlined may bring others */
+    /* A graph imports one version of a domain; inlined functions may use others. */
     if (kelp_graph_opset_version(t->graph, node->op->domain) != node->opset_version)
         return false;
     return kelp_opset_entry_covers(t->entry, node);
 }
 
-static kelp_status *find_candidates(turn *t) {
+static kelp_status *find_candidates(partition_pass *t) {
     size_t nodes = t->block->node_count;
     bool **const arrays[] = {&t->candidates, &t->required};
     for (size_t i = 0; i < KELP_COUNT(arrays); i++) {
@@ -130,15 +131,15 @@ static size_t count_inputs(const region *r, size_t *out_outputs) {
     return inputs;
 }
 
-static bool is_inside(const turn *t, const region *r, const kelp_value *value) {
+static bool is_inside(const partition_pass *t, const region *r, const kelp_value *value) {
     return value->block == t->block && value->producer != NULL && value->constant == NULL &&
            t->of[value->producer->index] == r->number;
 }
 
-static kelp_status *find_border(turn *t, region *r) {
-    size_t most_outputs = 0, most_inputs = count_inputs(r, &most_outputs);
-    r->inputs = KELP_ARENA_ARRAY(&t->arena, most_inputs + 1, const kelp_value *);
-    r->outputs = KELP_ARENA_ARRAY(&t->arena, most_outputs + 1, const kelp_value *);
+static kelp_status *find_border(partition_pass *t, region *r) {
+    size_t max_outputs = 0, max_inputs = count_inputs(r, &max_outputs);
+    r->inputs = KELP_ARENA_ARRAY(&t->arena, max_inputs + 1, const kelp_value *);
+    r->outputs = KELP_ARENA_ARRAY(&t->arena, max_outputs + 1, const kelp_value *);
     if (r->inputs == NULL || r->outputs == NULL)
         return kelp_status_oom();
     for (size_t k = 0; k < r->node_count; k++)
@@ -165,7 +166,7 @@ static kelp_status *find_border(turn *t, region *r) {
     return NULL;
 }
 
-static kelp_status *describe(turn *t, uint32_t number, region *out) {
+static kelp_status *describe(partition_pass *t, uint32_t number, region *out) {
     *out = (region){.number = number};
     for (size_t n = 0; n < t->block->node_count; n++)
         out->node_count += t->of[n] == number;
@@ -181,8 +182,8 @@ static kelp_status *describe(turn *t, uint32_t number, region *out) {
     return find_border(t, out);
 }
 
-/* ---- is it worth it ---- */
-static bool is_worth_it(const turn *t, const region *r) {
+/* ---- cost ---- */
+static bool is_profitable(const partition_pass *t, const region *r) {
     if (t->entry->table.cost_ns == NULL)
         return true;
     kelp_opset_region seen = {.struct_size = sizeof seen,
@@ -218,7 +219,8 @@ static kelp_status *copy_value(kelp_block *body, const kelp_value *from, kelp_va
     return NULL;
 }
 
-static kelp_status *map_value(turn *t, kelp_block *body, const kelp_value *from, kelp_value **out) {
+static kelp_status *map_value(partition_pass *t, kelp_block *body, const kelp_value *from,
+                              kelp_value **out) {
     *out = NULL;
     if (from == NULL)
         return NULL;
@@ -229,7 +231,7 @@ static kelp_status *map_value(turn *t, kelp_block *body, const kelp_value *from,
     return NULL;
 }
 
-static kelp_status *map_values(turn *t, kelp_block *body, const kelp_value *const *from,
+static kelp_status *map_values(partition_pass *t, kelp_block *body, const kelp_value *const *from,
                                size_t count, kelp_value ***out) {
     *out = KELP_ARENA_ARRAY(&body->graph->arena, count + 1, kelp_value *);
     if (*out == NULL)
@@ -251,7 +253,7 @@ static kelp_status *import_domain(kelp_graph *graph, const kelp_node *node, size
     return NULL;
 }
 
-static kelp_status *fill_body(turn *t, const region *r, kelp_graph *graph) {
+static kelp_status *fill_body(partition_pass *t, const region *r, kelp_graph *graph) {
     kelp_block *body = graph->main;
     KELP_TRY(map_values(t, body, r->inputs, r->input_count, &body->inputs));
     for (size_t k = 0; k < r->node_count; k++) {
@@ -277,7 +279,7 @@ static kelp_status *fill_body(turn *t, const region *r, kelp_graph *graph) {
     return NULL;
 }
 
-static kelp_status *make_body(turn *t, const region *r, kelp_graph **out) {
+static kelp_status *make_body(partition_pass *t, const region *r, kelp_graph **out) {
     kelp_graph *graph = NULL;
     KELP_TRY(kelp_graph_new(t->graph->allocator, &graph));
     memset(t->made, 0, (t->block->value_count + 1) * sizeof(kelp_value *));
@@ -285,7 +287,7 @@ static kelp_status *make_body(turn *t, const region *r, kelp_graph **out) {
     graph->info.producer_name = "kelp";
     graph->info.node_count = r->node_count;
     graph->info.label =
-        kelp_arena_printf(&graph->arena, "%s: part %zu, for '%s'", t->graph->info.label,
+        kelp_arena_printf(&graph->arena, "%s: subgraph %zu, for '%s'", t->graph->info.label,
                           t->partition->count + 1, t->entry->backend->name);
     graph->main->name = kelp_arena_printf(&graph->arena, "%s_%zu", t->entry->backend->name,
                                           t->partition->count + 1);
@@ -301,8 +303,8 @@ static kelp_status *make_body(turn *t, const region *r, kelp_graph **out) {
     return NULL;
 }
 
-/* ---- its node ---- */
-static kelp_status *add_carrier(turn *t, const region *r, kelp_subgraph *item) {
+/* ---- the node ---- */
+static kelp_status *add_carrier(partition_pass *t, const region *r, kelp_subgraph *item) {
     kelp_arena *arena = &t->graph->arena;
     kelp_attr *body = KELP_ARENA_NEW(arena, kelp_attr);
     kelp_attr *provider = KELP_ARENA_NEW(arena, kelp_attr);
@@ -322,15 +324,16 @@ static kelp_status *add_carrier(turn *t, const region *r, kelp_subgraph *item) {
                                  body, &node));
     for (size_t k = 0; k < r->node_count; k++)
         ((kelp_node *)(uintptr_t)r->nodes[k])->removed = true;
-    /* where its last node stood: the order then stays as it was wherever it can */
+    /* the position of its last node: keeps the order of the other nodes */
     node->index = r->nodes[r->node_count - 1]->index;
     item->node = node;
     return NULL;
 }
 
-static kelp_status *take(turn *t, const region *r) {
+static kelp_status *take(partition_pass *t, const region *r) {
     const kelp_opset_backend *table = &t->entry->table;
     kelp_partition *partition = t->partition;
+    KELP_ASSERT(r->node_count > 0);
     kelp_subgraph *item = KELP_ARENA_NEW(&partition->arena, kelp_subgraph);
     if (item == NULL)
         return kelp_status_oom();
@@ -346,9 +349,8 @@ static kelp_status *take(turn *t, const region *r) {
         if (kelp_status_code(status) != KELP_UNIMPLEMENTED)
             return KELP_ANNOTATE(status, "provider '%s' cannot take %zu nodes of model '%s'",
                                  table->name, r->node_count, t->graph->info.label);
-        KELP_LOGF(t->logger, KELP_LOG_WARNING,
-                  "provider '%s' gives %zu nodes of model '%s' back: %s", table->name,
-                  r->node_count, t->graph->info.label, kelp_status_message(status));
+        KELP_LOGF(t->logger, KELP_LOG_WARNING, "provider '%s' declined %zu nodes of model '%s': %s",
+                  table->name, r->node_count, t->graph->info.label, kelp_status_message(status));
         kelp_status_free(status);
         return NULL;
     }
@@ -359,11 +361,11 @@ static kelp_status *take(turn *t, const region *r) {
     return add_carrier(t, r, item);
 }
 
-/* ---- a turn ---- */
-/* Takes the regions that are worth it. */
-static kelp_status *take_regions(turn *t) {
+/* ---- one provider ---- */
+/* Takes the profitable regions. */
+static kelp_status *take_regions(partition_pass *t) {
     uint32_t count = 0;
-    size_t nodes = t->block->node_count; /* carriers are added behind them */
+    size_t nodes = t->block->node_count; /* carriers are appended */
     KELP_TRY(kelp_regions_grow(t->block, t->candidates, &t->arena, &t->of, &count));
     for (uint32_t number = 0; number < count; number++) {
         region r;
@@ -372,7 +374,7 @@ static kelp_status *take_regions(turn *t) {
         kelp_status *status = describe(t, number, &r);
         t->block->node_count = all;
         KELP_TRY(status);
-        if (is_worth_it(t, &r))
+        if (is_profitable(t, &r))
             KELP_TRY(take(t, &r));
         else
             t->left = t->left || r.required > 0;
@@ -380,16 +382,18 @@ static kelp_status *take_regions(turn *t) {
     return NULL;
 }
 
-/* Carriers go where their last nodes stood. */
-static kelp_status *place_carriers(turn *t) {
+/* Moves each carrier to the position of the last node that it replaces. */
+static kelp_status *place_carriers(partition_pass *t) {
     kelp_block *block = t->block;
     size_t nodes = block->node_count - t->taken, placed = 0;
     kelp_node **order = KELP_ARENA_ARRAY(&t->arena, block->node_count + 1, kelp_node *);
     uint32_t *carrier = KELP_ARENA_ARRAY(&t->arena, nodes + 1, uint32_t);
     if (order == NULL || carrier == NULL)
         return kelp_status_oom();
-    for (size_t k = nodes; k < block->node_count; k++)
+    for (size_t k = nodes; k < block->node_count; k++) {
+        KELP_ASSERT(block->nodes[k]->index < nodes && carrier[block->nodes[k]->index] == 0);
         carrier[block->nodes[k]->index] = (uint32_t)k;
+    }
     for (size_t n = 0; n < nodes; n++) {
         if (!block->nodes[n]->removed)
             order[placed++] = block->nodes[n];
@@ -404,15 +408,15 @@ static kelp_status *place_carriers(turn *t) {
     return kelp_block_sort(block);
 }
 
-static kelp_status *take_turn(turn *t) {
+static kelp_status *take_profitable(partition_pass *t) {
     kelp_block_count_uses(t->block);
     KELP_TRY(find_candidates(t));
     KELP_TRY(take_regions(t));
     return t->taken > 0 ? place_carriers(t) : NULL;
 }
 
-/* A region that costs too much is tried again with its required nodes only. */
-static kelp_status *take_required(turn *t) {
+/* Retries regions that are not profitable with their required nodes only. */
+static kelp_status *take_required(partition_pass *t) {
     kelp_block_count_uses(t->block);
     KELP_TRY(find_candidates(t));
     memcpy(t->candidates, t->required, t->block->node_count * sizeof(bool));
@@ -427,15 +431,15 @@ kelp_status *kelp_partition_run(kelp_partition *partition, kelp_graph *graph,
     for (size_t i = 0; status == NULL && i < choice->count; i++) {
         if (!kelp_opset_takes_subgraphs(choice->entries[i]))
             continue;
-        turn t = {.partition = partition,
-                  .graph = graph,
-                  .block = graph->main,
-                  .env = env,
-                  .logger = logger,
-                  .at = i,
-                  .entry = choice->entries[i]};
+        partition_pass t = {.partition = partition,
+                            .graph = graph,
+                            .block = graph->main,
+                            .env = env,
+                            .logger = logger,
+                            .at = i,
+                            .entry = choice->entries[i]};
         kelp_arena_init(&t.arena, partition->allocator, 16 << 10);
-        status = take_turn(&t);
+        status = take_profitable(&t);
         if (status == NULL && t.left)
             status = take_required(&t);
         kelp_arena_deinit(&t.arena);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Subgraphs of an engine's main block that providers run as a whole: they are found, replaced by
- * kelp::BackendSubgraph nodes, prepared, and run as a kernel. One thread, except for running.
+ * Subgraphs of an engine's main block that providers run as one unit. Partitioning finds them,
+ * replaces them by kelp::BackendSubgraph nodes and prepares them. Not thread-safe, except for
+ * kelp_subgraph_kernel.
  */
 #ifndef KELP_RUNTIME_PARTITION_PARTITION_H_
 #define KELP_RUNTIME_PARTITION_PARTITION_H_
@@ -17,7 +18,7 @@ typedef struct kelp_subgraph {
     kelp_opset_registry *registry;
     kelp_graph *graph; /* its main block is the node's `body` */
     const kelp_node *node;
-    void *state; /* the provider's */
+    void *state; /* of the provider */
 } kelp_subgraph;
 
 typedef struct kelp_partition {
@@ -32,27 +33,27 @@ typedef struct kelp_partition {
 kelp_status *kelp_partition_init(kelp_partition *partition, kelp_allocator allocator,
                                  kelp_opset_registry *registry,
                                  const char *providers) KELP_MUST_USE;
-/* Accepts a zeroed one. The graph whose nodes it created still exists. */
+/* Releases the subgraphs. Accepts a zeroed object. The partitioned graph must still exist. */
 void kelp_partition_deinit(kelp_partition *partition);
-/* Partitions the main block of an engine's graph. Use counts are valid before and after. A region
- * that its provider declines is logged and left in place. UNIMPLEMENTED lists the nodes that no
- * chosen provider covers. */
+/* Partitions the main block of an engine's graph. Use counts are valid afterwards. A region that
+ * its provider declines is logged and left in place. Fails with UNIMPLEMENTED, with a list of the
+ * nodes, if no chosen provider covers some nodes. */
 kelp_status *kelp_partition_run(kelp_partition *partition, kelp_graph *graph,
                                 const kelp_op_env *env, const kelp_logger *logger) KELP_MUST_USE;
 
-/* Returns true for a node kelp::BackendSubgraph. */
+/* Returns true if the node is a kelp::BackendSubgraph. */
 bool kelp_is_subgraph_node(const kelp_node *node);
 /* Returns the subgraph of a node, or NULL. */
 kelp_subgraph *kelp_partition_find(const kelp_partition *partition, const kelp_node *node);
 
-/* Runs such a node; its state is the kelp_subgraph, which stays the partition's. */
+/* Runs a kelp::BackendSubgraph node. Its state is the kelp_subgraph, which the partition owns. */
 extern const kelp_op_kernel kelp_subgraph_kernel;
 
 /* ---- estimates ---- */
-/* Estimates the operations of a node whose shapes are known, and the time of Kelp's own kernels;
- * dynamic dimensions count as 1. */
+/* Estimates the operations of a node, and the time of Kelp's own kernels. Dynamic dimensions count
+ * as 1. */
 void kelp_estimate_node(const kelp_node *node, double *out_operations, double *out_ns);
-/* Returns the bytes of a value whose shape is fixed, else 0. */
+/* Returns the size of a value in bytes, or 0 if its shape is dynamic. */
 size_t kelp_estimate_bytes(const kelp_value *value);
 
 #endif

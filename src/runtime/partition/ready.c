@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readiness: every node of every block, subgraph and function has a provider, or all without one
- * are listed. */
+/* Readiness: checks that every node of every block, subgraph and function has a provider, and lists
+ * those without. */
 #include "base/buf.h"
 #include "graph/ir.h"
 #include "runtime/partition/partition.h"
 
 #include <string.h>
 
-/* Longest list of nodes in a message; the count is exact. */
+/* Maximum number of nodes that a message lists; its count is exact. */
 #define LISTED_MAX 200
 
 typedef struct walk {
@@ -27,7 +27,7 @@ static bool is_function(const kelp_graph *graph, const kelp_node *node) {
     return false;
 }
 
-static void describe_place(kelp_buf *out, const kelp_block *block) {
+static void describe_location(kelp_buf *out, const kelp_block *block) {
     if (block->owner != NULL) {
         kelp_buf_printf(out, "subgraph '%s' of node '%s' (%s)", block->name, block->owner->name,
                         block->owner->op->name);
@@ -50,14 +50,14 @@ static void check_block(walk *w, const kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         const kelp_node *node = block->nodes[i];
         if (w->alone && kelp_is_subgraph_node(node))
-            continue; /* a provider has it */
+            continue; /* assigned to a provider */
         if (!is_covered(w, node) && w->missing++ < LISTED_MAX) {
             kelp_buf_printf(&w->lines, "\n  %s::%s version %lld, node '%s', in ",
                             *node->op->domain ? node->op->domain : "ai.onnx", node->op->name,
                             (long long)node->opset_version, node->name);
-            describe_place(&w->lines, block);
+            describe_location(&w->lines, block);
         }
-        /* The loader bounds how deep blocks nest, and so this recursion. */
+        /* The loader limits the nesting of blocks, and so the depth of this recursion. */
         for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
             for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
                 check_block(w, attr->blocks[k]);

@@ -2,32 +2,34 @@
 /*
  * Convex sets of nodes.
  *
- * A node's level is how often, at most, a path that leads to it changes between candidates and
- * others. Candidates of one level that are connected are convex: a path between two of them that
- * goes through another node would have raised the second one's level. Levels are finer than need
- * be: a set is then joined with one that reads its results, unless some path leads from the one to
- * the other through a third.
+ * The level of a node is the maximum, over all paths to it, of the number of changes between
+ * candidates and other nodes. Connected candidates of one level are convex: a path between two of
+ * them through another node would raise the level of the second one. Levels divide more than
+ * necessary. So a set is then joined with a set that reads its results, unless a path leads from
+ * the first to the second through a third set.
  */
 #include "runtime/partition/regions.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 
 #include <string.h>
 
-/* Joining looks at every edge for each pair that it tries. */
+/* Limits the cost of joining, which visits every edge for each pair of sets. */
 #define JOIN_MAX_TRIES 4096
 
 typedef struct grower {
     const kelp_block *block;
     const bool *candidates;
-    uint32_t *level, *set;                    /* by node; sets are a forest of union-find */
+    uint32_t *level, *set;                    /* by node; sets are a union-find forest */
     uint32_t *first_user, *next_user, *users; /* edges, by producer */
     uint32_t *first_member, *next_member;     /* nodes of a set, by its root */
-    uint32_t *seen, *stack;                   /* of a search; `seen` holds its number */
+    uint32_t *seen, *stack;                   /* by node: number of the last search; to visit */
     uint32_t search;
 } grower;
 
-/* The node of the block that makes input `i` of node `n`, or SIZE_MAX. */
+/* Returns the index of the node that produces input `i`, or SIZE_MAX if no node of the block does.
+ */
 static size_t producer_of(const kelp_block *block, const kelp_node *node, size_t i) {
     const kelp_value *value = node->inputs[i];
     if (value == NULL || value->block != block || value->producer == NULL ||
@@ -61,7 +63,7 @@ static kelp_status *allocate(grower *g, kelp_arena *arena) {
     return g->next_user != NULL && g->users != NULL && g->stack != NULL ? NULL : kelp_status_oom();
 }
 
-/* Levels and edges, in one walk: producers come first. */
+/* Computes levels and edges in one pass: producers precede their users. */
 static void walk_edges(grower *g) {
     uint32_t edges = 0;
     for (uint32_t n = 0; n < g->block->node_count; n++) {
@@ -71,6 +73,7 @@ static void walk_edges(grower *g) {
             size_t from = producer_of(g->block, node, i);
             if (from == SIZE_MAX)
                 continue;
+            KELP_ASSERT(from < n); /* the block is sorted */
             uint32_t level = g->level[from] + (g->candidates[from] != g->candidates[n]);
             g->level[n] = KELP_MAX(g->level[n], level);
             g->users[edges] = n;
@@ -89,7 +92,7 @@ static void join_levels(grower *g) {
         }
 }
 
-/* Sets as lists, in the nodes' order. */
+/* Lists the members of each set, in the order of the nodes. */
 static void list_members(grower *g) {
     memset(g->first_member, 0, g->block->node_count * sizeof *g->first_member);
     for (uint32_t n = (uint32_t)g->block->node_count; n-- > 0;) {
@@ -99,8 +102,8 @@ static void list_members(grower *g) {
     }
 }
 
-/* Puts the users of a set on the stack, but for those in `a`, and in `b` when `direct`. true when a
- * user in `b` was met that counts. */
+/* Pushes the users of a set, except members of `a` and `b`, on the stack. Returns true if `b` has a
+ * user of the set and not `direct`. */
 static bool push_users(grower *g, uint32_t root, uint32_t a, uint32_t b, bool direct,
                        size_t *inout_depth) {
     for (uint32_t m = g->first_member[root]; m != 0; m = g->next_member[m - 1])
@@ -111,13 +114,14 @@ static bool push_users(grower *g, uint32_t root, uint32_t a, uint32_t b, bool di
             if (user == a || user == b || g->seen[user] == g->search)
                 continue;
             g->seen[user] = g->search;
+            KELP_ASSERT(*inout_depth < g->block->node_count); /* each set is pushed once */
             g->stack[(*inout_depth)++] = user;
         }
     return false;
 }
 
-/* Returns true if a path leads from `a` to `b` through a third. */
-static bool leads_around(grower *g, uint32_t a, uint32_t b) {
+/* Returns true if a path leads from `a` to `b` through a third set. */
+static bool has_indirect_path(grower *g, uint32_t a, uint32_t b) {
     size_t depth = 0;
     g->search++;
     (void)push_users(g, a, a, b, true, &depth);
@@ -127,7 +131,7 @@ static bool leads_around(grower *g, uint32_t a, uint32_t b) {
     return false;
 }
 
-/* The first pair of sets of which one reads the other's results and that may be one. */
+/* Joins the first pair of sets that stays convex. Returns false if there is no such pair. */
 static bool join_one(grower *g, uint32_t *inout_tries) {
     for (uint32_t n = 0; n < g->block->node_count; n++) {
         for (uint32_t e = g->first_user[n]; g->candidates[n] && e != 0; e = g->next_user[e - 1]) {
@@ -136,7 +140,7 @@ static bool join_one(grower *g, uint32_t *inout_tries) {
                 continue;
             if ((*inout_tries)++ >= JOIN_MAX_TRIES)
                 return false;
-            if (leads_around(g, a, b))
+            if (has_indirect_path(g, a, b))
                 continue;
             g->set[b] = a;
             return true;

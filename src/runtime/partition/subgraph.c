@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kelp::BackendSubgraph node as a kernel: its backend runs the body, whichever way it can. */
+/* The kernel of kelp::BackendSubgraph nodes: the provider runs the body. */
+#include "base/assert.h"
 #include "runtime/opset/bridge.h"
 #include "runtime/partition/partition.h"
 
 #include <string.h>
 
-static kelp_status *run_later(const kelp_subgraph *s, const kelp_op_env *env,
-                              const kelp_tensor *const *inputs, kelp_tensor *results) {
+static kelp_status *run_and_wait(const kelp_subgraph *s, const kelp_op_env *env,
+                                 const kelp_tensor *const *inputs, kelp_tensor *results) {
     kelp_completion completion;
     kelp_dispatch_result result = KELP_DISPATCH_IMMEDIATE;
     KELP_TRY(kelp_completion_begin(&completion, s->registry));
@@ -18,6 +19,7 @@ static kelp_status *run_later(const kelp_subgraph *s, const kelp_op_env *env,
 static kelp_status *run(const kelp_subgraph *s, const kelp_op_env *env,
                         const kelp_tensor *const *inputs, kelp_tensor **out_results) {
     const kelp_block *body = s->graph->main;
+    KELP_ASSERT(kelp_opset_takes_subgraphs(s->entry));
     kelp_tensor *results =
         kelp_op_env_alloc(env, (body->output_count ? body->output_count : 1) * sizeof *results);
     if (results == NULL)
@@ -27,7 +29,7 @@ static kelp_status *run(const kelp_subgraph *s, const kelp_op_env *env,
     const kelp_opset_backend *table = &s->entry->table;
     kelp_status *status = NULL;
     if (table->run_subgraph != NULL)
-        status = run_later(s, env, inputs, results);
+        status = run_and_wait(s, env, inputs, results);
     else
         status = table->execute_graph(s->entry->self, env, body, inputs, results);
     if (status != NULL)
@@ -37,7 +39,7 @@ static kelp_status *run(const kelp_subgraph *s, const kelp_op_env *env,
     return NULL;
 }
 
-/* Shapes that are fixed in the model are known before the backend has run. */
+/* Sets the output shapes if all are fixed in the model: they are known before the run. */
 static kelp_status *fixed_shapes(const kelp_block *body, kelp_op_args *args, bool *out_fixed) {
     *out_fixed = false;
     for (size_t i = 0; i < body->output_count; i++) {
@@ -57,9 +59,8 @@ static kelp_status *fixed_shapes(const kelp_block *body, kelp_op_args *args, boo
     return NULL;
 }
 
-/* NULL: the results are still to come. */
 typedef struct subgraph_plan {
-    kelp_tensor *results;
+    kelp_tensor *results; /* NULL: invoke runs the subgraph */
 } subgraph_plan;
 
 static kelp_status *subgraph_reshape(const void *state, kelp_op_args *args) {
@@ -77,7 +78,7 @@ static kelp_status *subgraph_reshape(const void *state, kelp_op_args *args) {
             return NULL;
         }
     }
-    /* planning has no memory that lives until invoke */
+    /* while a schedule is compiled, there is no memory that lives until invoke */
     if (kelp_op_env_alloc(args->env, 1) == NULL) {
         args->deferred = true;
         return NULL;
@@ -101,6 +102,7 @@ static kelp_status *subgraph_invoke(const void *state, kelp_op_args *args) {
     const kelp_subgraph *s = state;
     const subgraph_plan *plan = args->plan;
     kelp_tensor *results = plan->results;
+    KELP_ASSERT((size_t)args->output_count == s->graph->main->output_count);
     if (results == NULL)
         KELP_TRY(run(s, args->env, args->inputs, &results));
     for (int32_t i = 0; i < args->output_count; i++) {

@@ -10,7 +10,7 @@
 
 static const trt_methods versions[] = {
 #define TRT_METHOD(name, cxx, rtx_1_5, rtx_1_6, rtx_1_7, enterprise_11_4) [TRT_M_##name] = rtx_1_5,
-    {TRT_FLAVOUR_RTX,
+    {TRT_FLAVOR_RTX,
      1,
      5,
      "rtx-1.5",
@@ -20,7 +20,7 @@ static const trt_methods versions[] = {
      }},
 #undef TRT_METHOD
 #define TRT_METHOD(name, cxx, rtx_1_5, rtx_1_6, rtx_1_7, enterprise_11_4) [TRT_M_##name] = rtx_1_6,
-    {TRT_FLAVOUR_RTX,
+    {TRT_FLAVOR_RTX,
      1,
      6,
      "rtx-1.6",
@@ -30,7 +30,7 @@ static const trt_methods versions[] = {
      }},
 #undef TRT_METHOD
 #define TRT_METHOD(name, cxx, rtx_1_5, rtx_1_6, rtx_1_7, enterprise_11_4) [TRT_M_##name] = rtx_1_7,
-    {TRT_FLAVOUR_RTX,
+    {TRT_FLAVOR_RTX,
      1,
      7,
      "rtx-1.7",
@@ -41,7 +41,7 @@ static const trt_methods versions[] = {
 #undef TRT_METHOD
 #define TRT_METHOD(name, cxx, rtx_1_5, rtx_1_6, rtx_1_7, enterprise_11_4) \
     [TRT_M_##name] = enterprise_11_4,
-    {TRT_FLAVOUR_ENTERPRISE,
+    {TRT_FLAVOR_ENTERPRISE,
      11,
      4,
      "enterprise-11.4",
@@ -82,34 +82,34 @@ const trt_methods *trt_methods_named(const char *name) {
     return NULL;
 }
 
-void trt_split_version(int32_t version, trt_flavour *out_flavour, int *out_major, int *out_minor,
+void trt_split_version(int32_t version, trt_flavor *out_flavor, int *out_major, int *out_minor,
                        int *out_patch) {
     if (version < 10000) { /* as versions up to 9 counted: 8601 is 8.6.1 */
         *out_major = version / 1000;
         *out_minor = version / 100 % 10;
         *out_patch = version % 100;
-        *out_flavour = TRT_FLAVOUR_ENTERPRISE;
+        *out_flavor = TRT_FLAVOR_ENTERPRISE;
         return;
     }
     *out_major = version / 10000;
     *out_minor = version / 100 % 100;
     *out_patch = version % 100;
-    *out_flavour = *out_major < 8 ? TRT_FLAVOUR_RTX : TRT_FLAVOUR_ENTERPRISE;
+    *out_flavor = *out_major < 8 ? TRT_FLAVOR_RTX : TRT_FLAVOR_ENTERPRISE;
 }
 
 const trt_methods *trt_methods_for(int32_t version) {
-    trt_flavour flavour;
+    trt_flavor flavor;
     int major, minor, patch;
-    trt_split_version(version, &flavour, &major, &minor, &patch);
+    trt_split_version(version, &flavor, &major, &minor, &patch);
     for (size_t i = 0; i < KELP_COUNT(versions); i++)
-        if (versions[i].flavour == flavour && versions[i].major == major &&
+        if (versions[i].flavor == flavor && versions[i].major == major &&
             versions[i].minor == minor)
             return &versions[i];
     return NULL;
 }
 
-const char *trt_flavour_name(trt_flavour flavour) {
-    return flavour == TRT_FLAVOUR_RTX ? "TensorRT-RTX" : "TensorRT";
+const char *trt_flavor_name(trt_flavor flavor) {
+    return flavor == TRT_FLAVOR_RTX ? "TensorRT-RTX" : "TensorRT";
 }
 
 const char *trt_method_name(trt_method method) {

@@ -50,11 +50,11 @@ typedef enum trt_method {
     TRT_METHOD_COUNT
 } trt_method;
 
-typedef enum trt_flavour { TRT_FLAVOUR_RTX, TRT_FLAVOUR_ENTERPRISE } trt_flavour;
+typedef enum trt_flavor { TRT_FLAVOR_RTX, TRT_FLAVOR_ENTERPRISE } trt_flavor;
 
 /* The tables of one version; constant. */
 typedef struct trt_methods {
-    trt_flavour flavour;
+    trt_flavor flavor;
     int major, minor;
     const char *name; /* "rtx-1.7" */
     uint8_t column;   /* in tables/values.inc */
@@ -68,11 +68,11 @@ const trt_methods *trt_methods_at(size_t index);
 const trt_methods *trt_methods_named(const char *name);
 /* By what getInferLibVersion answers (10701, 110400); NULL when that version is not known. */
 const trt_methods *trt_methods_for(int32_t version);
-/* The flavour, major, minor and patch of such a number: RTX counts from 1, enterprise from 8. */
-void trt_split_version(int32_t version, trt_flavour *out_flavour, int *out_major, int *out_minor,
+/* The flavor, major, minor and patch of such a number: RTX counts from 1, enterprise from 8. */
+void trt_split_version(int32_t version, trt_flavor *out_flavor, int *out_major, int *out_minor,
                        int *out_patch);
 /* "TensorRT-RTX" or "TensorRT". */
-const char *trt_flavour_name(trt_flavour flavour);
+const char *trt_flavor_name(trt_flavor flavor);
 
 #define TRT_NO_SLOT 255
 

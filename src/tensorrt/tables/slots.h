@@ -51,14 +51,14 @@ enum {
     TRT_SLOT_GPU_ASYNC_ALLOCATOR_ALLOCATE_ASYNC = 7, /* void *IGpuAsyncAllocator::allocateAsync(const uint64_t, const uint64_t, const AllocatorFlags, cudaStream_t) */
     TRT_SLOT_GPU_ASYNC_ALLOCATOR_DEALLOCATE_ASYNC = 8, /* bool IGpuAsyncAllocator::deallocateAsync(void *const, cudaStream_t) */
     TRT_SLOTS_GPU_ASYNC_ALLOCATOR = 9,
-    /* IOutputAllocator of flavour rtx */
+    /* IOutputAllocator of flavor rtx */
     TRT_SLOT_RTX_OUTPUT_ALLOCATOR_GET_INTERFACE_INFO = 1, /* InterfaceInfo IOutputAllocator::getInterfaceInfo() const */
     TRT_SLOT_RTX_OUTPUT_ALLOCATOR_DESTROY_COMPLETE = 2,
     TRT_SLOT_RTX_OUTPUT_ALLOCATOR_DESTROY_DELETING = 3,
     TRT_SLOT_RTX_OUTPUT_ALLOCATOR_REALLOCATE_OUTPUT_ASYNC = 4, /* void *IOutputAllocator::reallocateOutputAsync(const char *, void *, uint64_t, uint64_t, cudaStream_t) */
     TRT_SLOT_RTX_OUTPUT_ALLOCATOR_NOTIFY_SHAPE = 5, /* void IOutputAllocator::notifyShape(const char *, const Dims &) */
     TRT_SLOTS_RTX_OUTPUT_ALLOCATOR = 6,
-    /* IOutputAllocator of flavour enterprise */
+    /* IOutputAllocator of flavor enterprise */
     TRT_SLOT_ENTERPRISE_OUTPUT_ALLOCATOR_GET_INTERFACE_INFO = 1, /* InterfaceInfo IOutputAllocator::getInterfaceInfo() const */
     TRT_SLOT_ENTERPRISE_OUTPUT_ALLOCATOR_DESTROY_COMPLETE = 2,
     TRT_SLOT_ENTERPRISE_OUTPUT_ALLOCATOR_DESTROY_DELETING = 3,

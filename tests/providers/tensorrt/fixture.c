@@ -15,7 +15,7 @@
 
 trt_library *library;
 
-static float numbers[1 << 16]; /* weights live until the network is built */
+static float numbers[1 << 16]; /* weights must remain valid until the build */
 
 void build_begin(build *b) {
     *b = (build){.m = library->methods};

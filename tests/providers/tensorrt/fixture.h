@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests on NVIDIA's library share: the library, a builder with all that it needs, builds
- * that are kept as bytes. */
+/* Shared by the tests of NVIDIA's library: the library, a builder with its objects, and builds to
+ * bytes. */
 #ifndef KELP_TESTS_PROVIDERS_TENSORRT_FIXTURE_H_
 #define KELP_TESTS_PROVIDERS_TENSORRT_FIXTURE_H_
 
@@ -24,11 +24,11 @@ trt_dims dims(int rank, int64_t d0, int64_t d1, int64_t d2, int64_t d3);
 /* y = relu(x * w + b), x [-1, in], w [in, out] of `type`. */
 void add_dense(build *b, trt_data_type type, int64_t in, int64_t out);
 void add_profile(build *b, const char *input, trt_dims min, trt_dims opt, trt_dims max);
-/* Builds; fails the test when it fails. */
+/* Builds. Fails the test if the build fails. */
 void build_engine(build *b);
 const uint8_t *engine_data(const build *b, size_t *out_size);
 
-/* Skips the running test when this machine has a GPU: it is about machines without. */
+/* Skips the test if this machine has a GPU. */
 void needs_no_gpu(void);
 
 int run_network_tests(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A builder of provider `tensorrt` and what comes out of it, through the public interface only. */
+/* A builder of provider `tensorrt` and its results, through the public interface only. */
 #ifndef KELP_TESTS_PROVIDERS_TENSORRT_PROVIDER_FIXTURE_H_
 #define KELP_TESTS_PROVIDERS_TENSORRT_PROVIDER_FIXTURE_H_
 
@@ -44,7 +44,7 @@ static inline void bench_close(bench *b) {
     kelp_runtime_release(b->runtime);
 }
 
-/* Builds, and looks whether it is a plan. */
+/* Builds and checks that the result is a plan. */
 static inline void bench_build(bench *b) {
     check_ok(kelp_builder_build(b->builder, b->network, b->config, &b->plan));
     assert_true(kelp_blob_size(b->plan) > 1000);

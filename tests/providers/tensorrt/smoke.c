@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A short walk through TensorRT without a test framework, so that it can be compiled for another
- * machine and run there or under an emulator: structures by value in and out, many parameters,
- * callbacks, errors, a model. Exits with 0 when all went well, with 77 without the library.
+ * A smoke test of TensorRT without a test framework, so that it can be compiled for another machine
+ * and run there or under an emulator: structures by value in both directions, many parameters,
+ * callbacks, errors, a model. Exits with 0 on success, with 77 without the library.
  *
  *     smoke MODEL.onnx     a model of one input of two dimensions, the first of them dynamic
  */

@@ -37,7 +37,7 @@ static void dynamic_batch_builds_with_two_profiles(void **state) {
     build_end(&one);
 }
 
-static void a_rebuild_is_the_same_bytes(void **state) {
+static void builds_are_reproducible(void **state) {
     (void)state;
     build b[2];
     size_t size[2];
@@ -55,7 +55,7 @@ static void a_rebuild_is_the_same_bytes(void **state) {
     build_end(&b[1]);
 }
 
-static void missing_profile_is_told(void **state) {
+static void missing_profile_is_reported(void **state) {
     (void)state;
     build b;
     build_begin(&b);
@@ -65,8 +65,8 @@ static void missing_profile_is_told(void **state) {
     build_end(&b);
 }
 
-/* A layer that cannot be: the library's words, which name what is wrong. */
-static void impossible_layer_is_told(void **state) {
+/* An invalid layer: the message of the library names the defect. */
+static void invalid_layer_is_reported(void **state) {
     (void)state;
     build b;
     build_begin(&b);
@@ -79,7 +79,7 @@ static void impossible_layer_is_told(void **state) {
         trt_check_layer(library, b.log, trt_as_layer(product), "a product"), KELP_INVALID_ARGUMENT,
         "cannot add a product of 'x' [4,16], 'y' [5,3]: ITensor::getDimensions: Error Code 4: API "
         "Usage Error ((Unnamed Layer* 0) [Matrix Multiply]: last dimension of input0 = 16");
-    /* A second input of that name. */
+    /* A second input with the same name. */
     assert_null(trt_network_add_input(b.m, b.network, "x", TRT_DATA_TYPE_FLOAT, &wide));
     expect_failure(trt_check_layer(library, b.log, NULL, "an input"), KELP_INVALID_ARGUMENT,
                    "cannot add an input: INetworkDefinition::addInput");
@@ -111,9 +111,9 @@ static void several_compute_capabilities_build(void **state) {
     build_for(turing, 1, TRT_DATA_TYPE_HALF);
 }
 
-static void refused_compute_capabilities_are_told(void **state) {
+static void invalid_compute_capabilities_are_reported(void **state) {
     (void)state;
-    needs_no_gpu(); /* "current" is none of them */
+    needs_no_gpu(); /* "current" is invalid */
     const int turing[] = {75}, current[] = {TRT_COMPUTE_CAPABILITY_CURRENT}, unknown[] = {42};
     build b;
     build_begin(&b);
@@ -128,7 +128,7 @@ static void refused_compute_capabilities_are_told(void **state) {
         check_ok(status);
     trt_destroy(b.engine);
     b.engine = NULL;
-    /* The GPU that is there: there is none. */
+    /* The current GPU, which does not exist. */
     status = trt_set_compute_capabilities(library, b.log, b.config, current, 1);
     if (status == NULL)
         status = trt_build(library, b.log, b.builder, b.network, b.config, NULL, &b.engine);
@@ -159,7 +159,7 @@ static void flags_that_need_no_gpu_build(void **state) {
     check_ok(build_with_flag(TRT_BUILDER_FLAG_MONITOR_MEMORY));
 }
 
-static void flags_that_need_a_gpu_are_told(void **state) {
+static void flags_that_need_a_gpu_are_reported(void **state) {
     (void)state;
     needs_no_gpu();
     expect_failure(build_with_flag(TRT_BUILDER_FLAG_REFIT), KELP_INTERNAL, "CUDA");
@@ -167,7 +167,7 @@ static void flags_that_need_a_gpu_are_told(void **state) {
     expect_failure(build_with_flag(TRT_BUILDER_FLAG_VERSION_COMPATIBLE), KELP_UNAVAILABLE, "lean");
 }
 
-static void limits_are_kept(void **state) {
+static void limits_can_be_read_back(void **state) {
     (void)state;
     build b;
     build_begin(&b);
@@ -223,7 +223,7 @@ static kelp_status *build_watched(seen *s) {
     return status;
 }
 
-static void progress_is_seen_and_cancels(void **state) {
+static void progress_is_reported_and_cancels(void **state) {
     (void)state;
     seen whole = {0}, cut = {.stop_after = 1};
     check_ok(build_watched(&whole));
@@ -233,8 +233,8 @@ static void progress_is_seen_and_cancels(void **state) {
     assert_true(cut.steps < whole.steps);
 }
 
-/* ---- running, where there is nothing to run on ---- */
-static void running_without_a_gpu_is_told(void **state) {
+/* ---- running without a GPU ---- */
+static void loading_without_a_gpu_is_reported(void **state) {
     (void)state;
     needs_no_gpu();
     build b;
@@ -270,47 +270,47 @@ static void library_describes_itself(void **state) {
     assert_non_null(strstr(text, "TensorRT"));
     assert_non_null(library->parser_path);
     assert_null(library->parser_reason);
-    assert_int_equal(library->methods->flavour, library->flavour);
+    assert_int_equal(library->methods->flavor, library->flavor);
 }
 
-static void other_tables_are_taken_when_asked_for(void **state) {
+static void tables_of_another_version_can_be_forced(void **state) {
     (void)state;
     trt_library *again = NULL;
     trt_library_options options = {.path = library->path, .table = "rtx-1.6"};
     check_ok(trt_library_open(kelp_allocator_system(), &options, &again));
     assert_string_equal(again->methods->name, "rtx-1.6");
     expect_failure(trt_require(again, TRT_M_engine_create_weights_manager), KELP_UNIMPLEMENTED,
-                   "has no ICudaEngine::createWeightsManager (those that have it: rtx-1.7)");
+                   "does not support ICudaEngine::createWeightsManager (supported by: rtx-1.7)");
     trt_library_destroy(again);
     options.table = "enterprise-11.4";
     expect_failure(trt_library_open(kelp_allocator_system(), &options, &again), KELP_NOT_FOUND,
                    "do not fit");
     options.table = "rtx-0.1";
     expect_failure(trt_library_open(kelp_allocator_system(), &options, &again), KELP_NOT_FOUND,
-                   "there are no tables 'rtx-0.1'");
+                   "unknown tables 'rtx-0.1'");
 }
 
 int run_network_tests(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(library_describes_itself),
-        cmocka_unit_test(other_tables_are_taken_when_asked_for),
+        cmocka_unit_test(tables_of_another_version_can_be_forced),
         cmocka_unit_test(dynamic_batch_builds_with_two_profiles),
-        cmocka_unit_test(a_rebuild_is_the_same_bytes),
-        cmocka_unit_test(missing_profile_is_told),
-        cmocka_unit_test(impossible_layer_is_told),
+        cmocka_unit_test(builds_are_reproducible),
+        cmocka_unit_test(missing_profile_is_reported),
+        cmocka_unit_test(invalid_layer_is_reported),
         cmocka_unit_test(several_compute_capabilities_build),
-        cmocka_unit_test(refused_compute_capabilities_are_told),
+        cmocka_unit_test(invalid_compute_capabilities_are_reported),
         cmocka_unit_test(flags_that_need_no_gpu_build),
-        cmocka_unit_test(flags_that_need_a_gpu_are_told),
-        cmocka_unit_test(limits_are_kept),
-        cmocka_unit_test(progress_is_seen_and_cancels),
-        cmocka_unit_test(running_without_a_gpu_is_told),
+        cmocka_unit_test(flags_that_need_a_gpu_are_reported),
+        cmocka_unit_test(limits_can_be_read_back),
+        cmocka_unit_test(progress_is_reported_and_cancels),
+        cmocka_unit_test(loading_without_a_gpu_is_reported),
     };
     return cmocka_run_group_tests_name("networks", tests, NULL, NULL);
 }
 
-/* ---- the enterprise flavour's runtime, which looks for a GPU at once ---- */
-static void enterprise_without_a_gpu_is_told(void **state) {
+/* ---- the runtime of the enterprise library, which needs a GPU at creation ---- */
+static void enterprise_without_a_gpu_is_reported(void **state) {
     (void)state;
     needs_no_gpu();
     trt_log *log;
@@ -322,15 +322,16 @@ static void enterprise_without_a_gpu_is_told(void **state) {
                    "CUDA initialization failure");
     assert_null(runtime);
     expect_failure(trt_create_builder(library, log, &builder), KELP_UNIMPLEMENTED,
-                   "only runs engines");
-    expect_failure(trt_require(library, TRT_M_runtime_cache_serialize), KELP_UNIMPLEMENTED,
-                   "TensorRT 11.4.0 has no IRuntimeCache::serialize (those that have it: rtx-1.5, "
-                   "rtx-1.6, rtx-1.7)");
+                   "can only run engines");
+    expect_failure(
+        trt_require(library, TRT_M_runtime_cache_serialize), KELP_UNIMPLEMENTED,
+        "TensorRT 11.4.0 does not support IRuntimeCache::serialize (supported by: rtx-1.5, "
+        "rtx-1.6, rtx-1.7)");
     trt_log_destroy(log);
 }
 
 static int run_enterprise_tests(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(enterprise_without_a_gpu_is_told)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(enterprise_without_a_gpu_is_reported)};
     return cmocka_run_group_tests_name("enterprise", tests, NULL, NULL);
 }
 
@@ -345,7 +346,7 @@ int main(void) {
     char text[4200];
     trt_library_describe(library, text, sizeof text);
     printf("%s\n", text);
-    int failed = library->flavour == TRT_FLAVOUR_ENTERPRISE
+    int failed = library->flavor == TRT_FLAVOR_ENTERPRISE
                      ? run_enterprise_tests()
                      : run_network_tests() + run_layer_tests() + run_onnx_tests();
     trt_library_destroy(library);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every layer type through the tables: added, named by the library as what it is, with the shapes
- * it should have, and built. Wrong slots or a wrong order of parameters would show here. */
+/* Every layer type through the tables: it is added, has the expected type and shapes in the
+ * library, and is built. This finds wrong slots and wrong orders of parameters. */
 #include "fixture.h"
 
 #include <setjmp.h>
@@ -327,7 +327,7 @@ static trt_layer *attend(build *b, bool newer) {
     trt_attention_set_decomposable(b->m, a, true);
     trt_tensor *y = trt_attention_get_output(b->m, a, 0);
     trt_network_mark_output(NET, y);
-    /* It stands for two layers: where it takes its inputs, and where it gives its output. */
+    /* It represents two layers, one for its inputs and one for its output. */
     return trt_network_get_layer(NET, trt_network_get_nb_layers(NET) - 1);
 }
 CASE(attention) {
@@ -400,7 +400,7 @@ static const struct layer_case {
     const char *name;
     trt_layer *(*add)(build *);
     trt_layer_type kind;
-    const char *shape; /* of the first output; NULL where the type is all that is checked */
+    const char *shape; /* of the first output; NULL: only the type is checked */
 } cases[] = {
     {"activation", activation, KIND(ACTIVATION), "[2,4,6,8]"},
     {"lrn", lrn, KIND(LRN), "[2,4,6,8]"},
@@ -460,7 +460,8 @@ static const struct layer_case {
     {"condition", condition, KIND(CONDITIONAL_OUTPUT), "[2,4,6,8]"},
 };
 
-/* Layers that are added but not built: without a GPU NVIDIA's builder has nothing that runs them.
+/* Layers that are added but not built: without a GPU, NVIDIA's builder has no implementation of
+ * them.
  */
 static const char *const not_built[] = {"non_zero", "non_zero_v2", "nms", "nms_v2", "moe"};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ONNX models through NVIDIA's parser, and what it says about those that it cannot read. */
+/* ONNX models through NVIDIA's parser, and its errors for invalid models. */
 #include "fixture.h"
 
 #include "base/alloc.h"
@@ -64,7 +64,7 @@ static void check_model(const char *model, trt_dims min, trt_dims opt, trt_dims 
     kelp_buf_deinit(&plans[1]);
 }
 
-static void models_build_twice_the_same(void **state) {
+static void builds_of_models_are_reproducible(void **state) {
     (void)state;
     check_model(MODELS "mlp_f32.onnx", dims(2, 1, 6, 0, 0), dims(2, 8, 6, 0, 0),
                 dims(2, 64, 6, 0, 0));
@@ -94,7 +94,7 @@ static void network_of_a_model_can_be_read(void **state) {
     build_end(&b);
 }
 
-static void a_model_from_bytes_finds_its_data(void **state) {
+static void model_from_bytes_reads_its_external_data(void **state) {
     (void)state;
     build b;
     kelp_buf bytes;
@@ -136,7 +136,7 @@ static void keep_part(void *userp, bool certain, const int64_t *nodes, int64_t c
         p->nodes[p->count++] = nodes[i];
 }
 
-static void unsupported_parts_are_listed(void **state) {
+static void unsupported_subgraphs_are_listed(void **state) {
     (void)state;
     build b;
     kelp_buf bytes;
@@ -171,10 +171,10 @@ static void unsupported_parts_are_listed(void **state) {
 int run_onnx_tests(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(network_of_a_model_can_be_read),
-        cmocka_unit_test(models_build_twice_the_same),
-        cmocka_unit_test(a_model_from_bytes_finds_its_data),
+        cmocka_unit_test(builds_of_models_are_reproducible),
+        cmocka_unit_test(model_from_bytes_reads_its_external_data),
         cmocka_unit_test(errors_name_the_node),
-        cmocka_unit_test(unsupported_parts_are_listed),
+        cmocka_unit_test(unsupported_subgraphs_are_listed),
     };
     return cmocka_run_group_tests_name("onnx", tests, NULL, NULL);
 }

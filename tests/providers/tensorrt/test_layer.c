@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layer under the TensorRT provider, where NVIDIA's library is not needed: tables, the objects
- * that the library would call, and what is said when it is not there. */
+/* The layer under the TensorRT provider without NVIDIA's library: tables, the objects that the
+ * library calls, and the errors if it is missing. */
 #include "tensorrt/call.h"
 
 #include "base/alloc.h"
@@ -16,7 +16,7 @@
 #include "support/check_status.h"
 #include "support/failing_allocator.h"
 
-/* What a C++ caller does: through the table in front of the object. */
+/* Calls through the table at the start of the object, like a C++ caller. */
 #define SLOT(object, slot) ((*(void *const *const *)(const void *)(object))[slot])
 
 static char *formatted(const kelp_status *status) {
@@ -25,18 +25,18 @@ static char *formatted(const kelp_status *status) {
     return text;
 }
 
-static void versions_are_told_apart(void **state) {
+static void versions_select_their_table(void **state) {
     (void)state;
-    trt_flavour flavour;
+    trt_flavor flavor;
     int major, minor, patch;
-    trt_split_version(10701, &flavour, &major, &minor, &patch);
-    assert_int_equal(flavour, TRT_FLAVOUR_RTX);
+    trt_split_version(10701, &flavor, &major, &minor, &patch);
+    assert_int_equal(flavor, TRT_FLAVOR_RTX);
     assert_int_equal(major * 10000 + minor * 100 + patch, 10701);
-    trt_split_version(110400, &flavour, &major, &minor, &patch);
-    assert_int_equal(flavour, TRT_FLAVOUR_ENTERPRISE);
+    trt_split_version(110400, &flavor, &major, &minor, &patch);
+    assert_int_equal(flavor, TRT_FLAVOR_ENTERPRISE);
     assert_int_equal(major, 11);
-    trt_split_version(8601, &flavour, &major, &minor, &patch);
-    assert_int_equal(flavour, TRT_FLAVOUR_ENTERPRISE);
+    trt_split_version(8601, &flavor, &major, &minor, &patch);
+    assert_int_equal(flavor, TRT_FLAVOR_ENTERPRISE);
     assert_int_equal(major * 100 + minor * 10 + patch, 861);
     assert_string_equal(trt_methods_for(10701)->name, "rtx-1.7");
     assert_string_equal(trt_methods_for(10599)->name, "rtx-1.5");
@@ -47,7 +47,7 @@ static void versions_are_told_apart(void **state) {
     assert_null(trt_methods_for(8601));
 }
 
-/* Known from NVIDIA's headers by eye: the tables were not shifted. */
+/* Slots read from NVIDIA's headers, to find shifted tables. */
 static void tables_have_known_slots(void **state) {
     (void)state;
     const trt_methods *rtx = trt_methods_named("rtx-1.7"), *old = trt_methods_named("rtx-1.5"),
@@ -59,7 +59,7 @@ static void tables_have_known_slots(void **state) {
         assert_int_equal(m->slots[TRT_M_builder_create_network_v2], 6);
         assert_int_equal(m->slots[TRT_M_builder_build_serialized_network], 11);
         assert_int_equal(m->slots[TRT_M_layer_get_output], 8);
-        assert_int_equal(m->slots[TRT_M_parser_parse], 0); /* no destructor before it */
+        assert_int_equal(m->slots[TRT_M_parser_parse], 0); /* without a destructor before it */
     }
     assert_true(trt_has(rtx, TRT_M_engine_create_weights_manager));
     assert_false(trt_has(old, TRT_M_engine_create_weights_manager));
@@ -96,7 +96,7 @@ static bool record(trt_log *log, trt_error_code code, const char *text) {
     return TRT_AS(fn, SLOT(recorder, TRT_SLOT_ERROR_RECORDER_REPORT_ERROR))(recorder, code, text);
 }
 
-static void messages_become_the_cause(void **state) {
+static void messages_become_the_cause_of_errors(void **state) {
     (void)state;
     trt_log *log;
     heard h = {0};
@@ -112,7 +112,7 @@ static void messages_become_the_cause(void **state) {
     check_ok(trt_log_warnings(log, &warnings));
     assert_string_equal(warnings, "beware");
     kelp_free_string(kelp_allocator_system(), warnings);
-    /* The same, with a place in front through the logger: told once. */
+    /* The same message through the logger, with a location before it, is reported once. */
     say(log, TRT_SEVERITY_ERROR, "[graph.cpp:7] bad shape");
     assert_true(record(log, TRT_ERROR_CODE_INVALID_ARGUMENT, "bad shape"));
     assert_true(record(log, TRT_ERROR_CODE_INVALID_STATE, "and worse"));
@@ -127,7 +127,7 @@ static void messages_become_the_cause(void **state) {
     trt_log_destroy(log);
 }
 
-static void recorder_answers_the_library(void **state) {
+static void recorder_implements_the_interface_of_the_library(void **state) {
     (void)state;
     typedef int32_t (*count_fn)(const void *);
     typedef int32_t (*code_fn)(const void *, int32_t);
@@ -154,7 +154,7 @@ static void recorder_answers_the_library(void **state) {
     assert_int_equal(TRT_AS(count_fn, SLOT(r, TRT_SLOT_ERROR_RECORDER_DEC_REF_COUNT))(r), 0);
     TRT_AS(clear_fn, SLOT(r, TRT_SLOT_ERROR_RECORDER_CLEAR))(r);
     assert_int_equal(TRT_AS(count_fn, SLOT(r, TRT_SLOT_ERROR_RECORDER_GET_NB_ERRORS))(r), 0);
-    /* What the library cleared is still told. */
+    /* Errors that the library cleared are still reported. */
     kelp_status *status = trt_log_failure(log, KELP_INTERNAL, "it");
     assert_int_equal(kelp_status_code(status), KELP_RESOURCE_EXHAUSTED);
     assert_string_equal(formatted(status), "it: no room; not recorded; no way");
@@ -171,7 +171,7 @@ static void *talk(void *userp) {
     return NULL;
 }
 
-static void threads_talk_at_once(void **state) {
+static void recorder_accepts_concurrent_messages(void **state) {
     (void)state;
     trt_log *log;
     pthread_t threads[4];
@@ -181,7 +181,7 @@ static void threads_talk_at_once(void **state) {
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     kelp_status *status = trt_log_failure(log, KELP_INTERNAL, "all");
-    /* 1600 were said, 512 kept. */
+    /* Of 1600 messages, 512 are kept. */
     assert_non_null(strstr(formatted(status), "and 1088 more"));
     kelp_status_free(status);
     trt_log_destroy(log);
@@ -193,7 +193,7 @@ static bool stop_at_two(void *userp, const char *phase, int32_t step) {
     return step < 2;
 }
 
-static void progress_cancels(void **state) {
+static void progress_monitor_cancels(void **state) {
     (void)state;
     typedef bool (*step_fn)(void *, const char *, int32_t);
     trt_progress progress;
@@ -205,7 +205,7 @@ static void progress_cancels(void **state) {
     assert_true(step(p, "a", 1));
     assert_false(step(p, "a", 2));
     assert_true(atomic_load(&progress.cancelled));
-    assert_false(step(p, "a", 1)); /* for good */
+    assert_false(step(p, "a", 1)); /* permanently */
 }
 
 static void *give(void *userp, const char *tensor, void *current, uint64_t size, uint64_t alignment,
@@ -216,7 +216,7 @@ static void *give(void *userp, const char *tensor, void *current, uint64_t size,
     return userp;
 }
 
-static void output_memory_is_asked_for(void **state) {
+static void output_allocator_is_called(void **state) {
     (void)state;
     typedef void *(*async_fn)(void *, const char *, void *, uint64_t, uint64_t, void *);
     typedef void *(*plain_fn)(void *, const char *, void *, uint64_t, uint64_t);
@@ -228,7 +228,7 @@ static void output_memory_is_asked_for(void **state) {
     trt_output_allocator *o = TRT_OUTPUT_MEMORY(&memory);
     assert_ptr_equal(TRT_AS(async_fn, SLOT(o, 4))(o, "y", NULL, 12, 1, NULL), &size);
     assert_int_equal(size, 12);
-    /* The other flavour has a method more in front. */
+    /* The other library has one more method before it. */
     trt_output_memory_init(trt_methods_named("enterprise-11.4"), &memory);
     memory.reallocate = give;
     memory.userp = &size;
@@ -237,8 +237,8 @@ static void output_memory_is_asked_for(void **state) {
     assert_int_equal(size, 14);
 }
 
-/* ---- the library that is not there ---- */
-static void every_path_tried_is_listed(void **state) {
+/* ---- a missing library ---- */
+static void all_searched_paths_are_listed(void **state) {
     (void)state;
     trt_library *library = NULL;
     trt_library_options options = {.path = "/nowhere/libtensorrt_rtx.so.1"};
@@ -248,10 +248,11 @@ static void every_path_tried_is_listed(void **state) {
     assert_non_null(strstr(formatted(status), "/nowhere/libtensorrt_rtx.so.1: no such file"));
     assert_null(strchr(strchr(kelp_status_message(status), '\n') + 1, '\n'));
     kelp_status_free(status);
-    /* A library, but another one; then folders, then the loader's own idea. */
+    /* A different library, then directories, then the search path of the loader. */
     options.path = "libm.so.6";
     status = trt_library_open(kelp_allocator_system(), &options, &library);
-    assert_non_null(strstr(formatted(status), "not TensorRT's: it has no getInferLibVersion"));
+    assert_non_null(
+        strstr(formatted(status), "it is not TensorRT's library: it lacks getInferLibVersion"));
     kelp_status_free(status);
     options = (trt_library_options){.search_path = "/nowhere:/elsewhere", .wanted = TRT_WANT_RTX};
     status = trt_library_open(kelp_allocator_system(), &options, &library);
@@ -273,7 +274,7 @@ static kelp_status *log_and_look(kelp_allocator allocator) {
     trt_library *library = NULL;
     char *warnings = NULL;
     KELP_TRY(trt_log_create(allocator, TRT_SEVERITY_INFO, NULL, NULL, &log));
-    /* A message that finds no room is counted, not lost. */
+    /* A message that cannot be stored is counted. */
     say(log, TRT_SEVERITY_WARNING, "beware");
     record(log, TRT_ERROR_CODE_INVALID_STATE, "bad");
     kelp_status *status = trt_log_warnings(log, &warnings);
@@ -297,7 +298,7 @@ static kelp_status *log_and_look(kelp_allocator allocator) {
     return NULL;
 }
 
-static void failing_memory_is_told(void **state) {
+static void failed_allocations_are_reported(void **state) {
     (void)state;
     for (uint64_t n = 1;; n++) {
         test_failing memory;
@@ -341,21 +342,21 @@ static void dims_and_types_convert(void **state) {
 }
 
 int main(void) {
-    /* What is installed here must not be found. */
+    /* An installed library must not be found. */
     unsetenv("KELP_TENSORRT_LIBRARY");
     unsetenv("KELP_TENSORRT_PATH");
     unsetenv("KELP_TENSORRT_TABLE");
     unsetenv("VIRTUAL_ENV");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions_are_told_apart),
+        cmocka_unit_test(versions_select_their_table),
         cmocka_unit_test(tables_have_known_slots),
-        cmocka_unit_test(messages_become_the_cause),
-        cmocka_unit_test(recorder_answers_the_library),
-        cmocka_unit_test(threads_talk_at_once),
-        cmocka_unit_test(progress_cancels),
-        cmocka_unit_test(output_memory_is_asked_for),
-        cmocka_unit_test(every_path_tried_is_listed),
-        cmocka_unit_test(failing_memory_is_told),
+        cmocka_unit_test(messages_become_the_cause_of_errors),
+        cmocka_unit_test(recorder_implements_the_interface_of_the_library),
+        cmocka_unit_test(recorder_accepts_concurrent_messages),
+        cmocka_unit_test(progress_monitor_cancels),
+        cmocka_unit_test(output_allocator_is_called),
+        cmocka_unit_test(all_searched_paths_are_listed),
+        cmocka_unit_test(failed_allocations_are_reported),
         cmocka_unit_test(dims_and_types_convert),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The provider `tensorrt` through the public interface, on NVIDIA's TensorRT-RTX and without a GPU:
- * plans are built ahead of time, and what needs a device says so in NVIDIA's words. Without the
- * library: skipped (77), with the paths that were tried.
+ * The provider `tensorrt` through the public interface, with NVIDIA's TensorRT-RTX and without a
+ * GPU: plans are built ahead of time, and functions that need a device fail with NVIDIA's message.
+ * Without the library: skipped (77), with the searched paths.
  */
 #include "provider_fixture.h"
 
@@ -17,7 +17,7 @@
 static kelp_runtime *probe; /* of main */
 static bool has_gpu;
 
-static float numbers[4096]; /* weights live as long as their network */
+static float numbers[4096]; /* weights must remain valid as long as their network */
 
 /* y = relu(x * w + b), x [-1, 16]. */
 static void add_dense(bench *b) {
@@ -78,7 +78,7 @@ static void dynamic_batch_builds_with_two_profiles(void **state) {
     bench_close(&one);
 }
 
-static void a_missing_profile_is_told(void **state) {
+static void missing_profile_is_reported(void **state) {
     (void)state;
     bench b;
     bench_open(&b);
@@ -87,8 +87,8 @@ static void a_missing_profile_is_told(void **state) {
     bench_close(&b);
 }
 
-/* What Kelp cannot check, NVIDIA's library does: its words, under the layer's name. */
-static void an_impossible_layer_is_told(void **state) {
+/* Checks that only NVIDIA's library does: its message, with the name of the layer. */
+static void invalid_layer_is_reported(void **state) {
     (void)state;
     bench b;
     kelp_net_tensor *x = NULL;
@@ -99,7 +99,7 @@ static void an_impossible_layer_is_told(void **state) {
     check_ok(kelp_network_mark_output(b.network, kelp_layer_output(layer, 0)));
     kelp_status *status = build(&b);
     assert_int_equal(kelp_status_domain(status), KELP_DOMAIN_NETWORK);
-    expect_failure(status, KELP_UNIMPLEMENTED, "'x': TensorRT has no type");
+    expect_failure(status, KELP_UNIMPLEMENTED, "'x': TensorRT does not support type");
     bench_close(&b);
     bench_open(&b);
     check_ok(kelp_network_add_input(b.network, "x", KELP_I32, shape(2, 4, 16, 0, 0), &x));
@@ -150,7 +150,7 @@ static void models_build(void **state) {
     }
 }
 
-static void layers_go_behind_a_model(void **state) {
+static void layers_can_be_added_after_a_model(void **state) {
     (void)state;
     bench b;
     kelp_layer *layer = NULL;
@@ -173,7 +173,7 @@ static size_t read_file(const char *path, char *out, size_t capacity) {
     return length;
 }
 
-static void a_model_from_bytes_builds(void **state) {
+static void model_from_bytes_builds(void **state) {
     (void)state;
     static char bytes[1 << 20];
     bench b;
@@ -187,7 +187,7 @@ static void a_model_from_bytes_builds(void **state) {
     bench_close(&b);
 }
 
-static void nodes_that_are_not_covered_are_listed(void **state) {
+static void unsupported_nodes_are_listed(void **state) {
     (void)state;
     bench b;
     kelp_network *network = NULL;
@@ -221,7 +221,7 @@ static void build_in_child(const char *out) {
     assert_true(WIFEXITED(code) && WEXITSTATUS(code) == 0);
 }
 
-static void a_rebuild_is_the_same_bytes(void **state) {
+static void builds_are_reproducible(void **state) {
     (void)state;
     static char first[4 << 20], second[4 << 20];
     build_in_child("first.plan");
@@ -250,7 +250,7 @@ static void several_compute_capabilities_build(void **state) {
     }
 }
 
-static void refused_compute_capabilities_are_told(void **state) {
+static void invalid_compute_capabilities_are_reported(void **state) {
     (void)state;
     bench b;
     bench_open(&b);
@@ -260,7 +260,7 @@ static void refused_compute_capabilities_are_told(void **state) {
     kelp_status *status = build(&b);
     assert_int_equal(kelp_status_domain(status), KELP_DOMAIN_PARAMETER);
     expect_failure(status, KELP_INVALID_ARGUMENT, "4.2");
-    /* NVIDIA's number for "the GPU that is here", which is none that a user may ask for. */
+    /* NVIDIA's number of the current GPU is not a valid compute capability. */
     expect_failure(kelp_builder_config_add_compute_capability(b.config, 1), KELP_INVALID_ARGUMENT,
                    "10 * major + minor");
     bench_close(&b);
@@ -288,7 +288,7 @@ static void flags_that_need_no_gpu_build(void **state) {
                    "no weights 'none of them'");
 }
 
-static void flags_that_need_a_gpu_are_told(void **state) {
+static void flags_that_need_a_gpu_are_reported(void **state) {
     (void)state;
     if (has_gpu)
         skip();
@@ -298,7 +298,7 @@ static void flags_that_need_a_gpu_are_told(void **state) {
     expect_failure(build_with(KELP_BUILD_VERSION_COMPATIBLE, NULL), KELP_UNAVAILABLE, "lean");
 }
 
-static void what_it_has_not_is_refused(void **state) {
+static void unsupported_features_fail(void **state) {
     (void)state;
     bench b;
     bench_open(&b);
@@ -315,8 +315,8 @@ static void what_it_has_not_is_refused(void **state) {
     bench_close(&b);
 }
 
-/* An input that gives a size: the profile bounds its values. */
-static void values_of_inputs_build(void **state) {
+/* An input that determines a shape: the profile limits its values. */
+static void value_profiles_build(void **state) {
     (void)state;
     bench b;
     kelp_net_tensor *x = NULL;
@@ -353,7 +353,7 @@ static bool watch(void *userp, const char *phase, const char *parent, int step, 
     return ++s->calls != s->stop_after;
 }
 
-static void progress_is_seen_and_cancels(void **state) {
+static void progress_is_reported_and_cancels(void **state) {
     (void)state;
     seen whole = {0};
     bench b;
@@ -375,7 +375,7 @@ static void progress_is_seen_and_cancels(void **state) {
 }
 
 /* ---- running ---- */
-static void no_gpu_is_told_when_loading(void **state) {
+static void loading_without_a_gpu_is_reported(void **state) {
     (void)state;
     bench b;
     kelp_engine *engine = NULL;
@@ -392,12 +392,12 @@ static void no_gpu_is_told_when_loading(void **state) {
     expect_failure(status, KELP_UNAVAILABLE, "Cuda Runtime");
     status = kelp_engine_load(b.runtime, data, 10, "short.plan", NULL, NULL, &engine);
     assert_int_equal(kelp_status_domain(status), KELP_DOMAIN_RUNTIME);
-    expect_failure(status, KELP_INTERNAL, "'short.plan' cannot be loaded");
+    expect_failure(status, KELP_INTERNAL, "cannot load plan 'short.plan'");
     bench_close(&b);
 }
 
-/* The whole way, where there is a GPU that the plan runs on. */
-static void a_plan_runs(void **state) {
+/* Build, load and run, with a GPU that supports the plan. */
+static void plan_runs_on_a_gpu(void **state) {
     (void)state;
     bench b;
     kelp_engine *engine = NULL;
@@ -417,8 +417,8 @@ static void a_plan_runs(void **state) {
     check_ok(kelp_context_create(engine, &context));
     for (int i = 0; i < 48; i++)
         in[i] = (float)i / 48.0f;
-    const int64_t extents[] = {3, 16};
-    check_ok(kelp_tensor_init(&x, KELP_F32, 2, extents, in));
+    const int64_t dims[] = {3, 16};
+    check_ok(kelp_tensor_init(&x, KELP_F32, 2, dims, in));
     check_ok(kelp_context_set_input(context, 0, &x));
     check_ok(kelp_context_invoke(context));
     const kelp_tensor *y = kelp_context_output(context, 0);
@@ -438,7 +438,7 @@ static void a_plan_runs(void **state) {
     bench_close(&b);
 }
 
-/* ---- what is installed ---- */
+/* ---- installed library ---- */
 static void collect(void *userp, const char *text, size_t length) {
     strncat(userp, text, length);
 }
@@ -450,7 +450,7 @@ static const kelp_engine_provider *find_provider(const kelp_runtime *runtime) {
     return NULL;
 }
 
-static void it_describes_what_is_installed(void **state) {
+static void installed_library_is_described(void **state) {
     (void)state;
     char text[20000] = "";
     const kelp_engine_provider *provider = find_provider(probe);
@@ -462,29 +462,29 @@ static void it_describes_what_is_installed(void **state) {
 
 static int run_all(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_describes_what_is_installed),
+        cmocka_unit_test(installed_library_is_described),
         cmocka_unit_test(dynamic_batch_builds_with_two_profiles),
-        cmocka_unit_test(a_missing_profile_is_told),
-        cmocka_unit_test(an_impossible_layer_is_told),
+        cmocka_unit_test(missing_profile_is_reported),
+        cmocka_unit_test(invalid_layer_is_reported),
         cmocka_unit_test(models_build),
-        cmocka_unit_test(layers_go_behind_a_model),
-        cmocka_unit_test(a_model_from_bytes_builds),
-        cmocka_unit_test(nodes_that_are_not_covered_are_listed),
-        cmocka_unit_test(a_rebuild_is_the_same_bytes),
+        cmocka_unit_test(layers_can_be_added_after_a_model),
+        cmocka_unit_test(model_from_bytes_builds),
+        cmocka_unit_test(unsupported_nodes_are_listed),
+        cmocka_unit_test(builds_are_reproducible),
         cmocka_unit_test(several_compute_capabilities_build),
-        cmocka_unit_test(refused_compute_capabilities_are_told),
+        cmocka_unit_test(invalid_compute_capabilities_are_reported),
         cmocka_unit_test(flags_that_need_no_gpu_build),
-        cmocka_unit_test(flags_that_need_a_gpu_are_told),
-        cmocka_unit_test(what_it_has_not_is_refused),
-        cmocka_unit_test(values_of_inputs_build),
-        cmocka_unit_test(progress_is_seen_and_cancels),
-        cmocka_unit_test(no_gpu_is_told_when_loading),
-        cmocka_unit_test(a_plan_runs),
+        cmocka_unit_test(flags_that_need_a_gpu_are_reported),
+        cmocka_unit_test(unsupported_features_fail),
+        cmocka_unit_test(value_profiles_build),
+        cmocka_unit_test(progress_is_reported_and_cancels),
+        cmocka_unit_test(loading_without_a_gpu_is_reported),
+        cmocka_unit_test(plan_runs_on_a_gpu),
     };
     return cmocka_run_group_tests_name("provider tensorrt", tests, NULL, NULL);
 }
 
-/* With `absent`: there is no library (the test sees to that), and this is told. */
+/* With `absent`: there is no library, and the error is checked. */
 static int run_absent(void) {
     kelp_builder *builder = NULL;
     char text[4000];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every layer of kelp/network.h built by NVIDIA's library: each in a network of its own, and those
- * that build without a GPU together in one. */
+/* Every layer of kelp/network.h built by NVIDIA's library: each in a separate network, and those
+ * that build without a GPU in one network. */
 #include "provider_fixture.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@ static const float floats[8192] = {1.0f, 2.0f, 0.5f};
 static const uint16_t halves[1024] = {0};
 static const int32_t ints[64] = {1, 2, 3};
 static const int64_t longs[8] = {0};
-static const char *current = ""; /* the case that is being added: names are unique */
+static const char *current = ""; /* name of the current case, for unique names */
 
 static kelp_net_tensor *input(kelp_network *n, const char *name, kelp_dtype type,
                               kelp_shape shape) {
@@ -51,7 +51,7 @@ static kelp_weights weights(int64_t count) {
 CASE(activation) {
     LAYER;
     kelp_net_tensor *x = IN("x", F32, X);
-    for (int i = 0; i < 14; i++) { /* one behind the other, each with what it takes */
+    for (int i = 0; i < 14; i++) { /* in sequence, each with the arguments that it needs */
         check_ok(kelp_network_add_activation(n, x, (kelp_activation)i, 0.25f, 0.75f, &layer));
         x = kelp_layer_output(layer, 0);
     }
@@ -352,7 +352,7 @@ CASE(collective) {
     ADD(kelp_network_add_collective(n, IN("x", F32, X), KELP_COLLECTIVE_ALL_REDUCE, KELP_REDUCE_SUM,
                                     0, 1, &layer));
 }
-/* Sums of rows of x, the last one and all of them on the way. */
+/* Running sums of the rows of x: the last one, and all of them. */
 CASE(loop) {
     LAYER, *row = NULL, *sum = NULL;
     kelp_loop *l = NULL;
@@ -368,7 +368,7 @@ CASE(loop) {
     check_ok(kelp_network_mark_output(n, kelp_layer_output(layer, 0)));
     ADD(kelp_loop_add_output(l, kelp_layer_output(sum, 0), KELP_LOOP_LAST_VALUE, 0, &layer));
 }
-/* Doubled while it is small. */
+/* Doubles a value while it is below a limit. */
 CASE(loop_while) {
     LAYER, *value = NULL;
     kelp_loop *l = NULL;
@@ -394,7 +394,7 @@ CASE(conditional) {
                                     &layer));
 }
 
-/* Those that nothing runs without a GPU are added, and refused by NVIDIA's builder. */
+/* Layers without an implementation if there is no GPU: NVIDIA's builder fails. */
 static const struct layer_case {
     const char *name;
     kelp_layer *(*add)(kelp_network *);
@@ -491,7 +491,7 @@ static void every_layer_builds(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-static void one_network_holds_them_all(void **state) {
+static void all_layers_build_in_one_network(void **state) {
     (void)state;
     bench b;
     bench_open(&b);
@@ -506,7 +506,7 @@ static void one_network_holds_them_all(void **state) {
 int run_layer_tests(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_layer_builds),
-        cmocka_unit_test(one_network_holds_them_all),
+        cmocka_unit_test(all_layers_build_in_one_network),
     };
     return cmocka_run_group_tests_name("layers", tests, NULL, NULL);
 }

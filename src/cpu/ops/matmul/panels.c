@@ -58,7 +58,7 @@ static void fill(void *userp, int64_t begin, int64_t end, int worker) {
         else
             kelp_gemm_pack(job->simd, b + column, panels->n, panels->k, columns, to);
         if (columns < panels->n) /* else the engine releases the pages */
-            kelp_op_env_relax(job->env);
+            kelp_op_env_release_pages(job->env);
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Libraries that refuse to load, each for one reason. */
+/* Libraries that cannot be loaded, each for one reason. */
 #include <kelp/backend.h>
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
 #endif
 
 #if defined(BAD_CREATE)
-/* Half-built: what is left behind goes to destroy. */
+/* Fails after it set the state: destroy receives the state. */
 static kelp_status *create(kelp_backend_host *host, void **out_state) {
     *out_state = malloc(100);
     return KELP_ERROR(KELP_UNAVAILABLE, "no licence in '%s'",

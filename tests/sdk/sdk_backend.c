@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A backend on the kit whose conduct is chosen by the model's name, up to the first '-': what
- * authors get wrong, and what the kit promises then. A promise that does not hold ends the process.
+ * A backend whose behavior is selected by the model's name, up to the first '-'. It makes typical
+ * errors of backend authors and checks how the SDK handles them. A failed check ends the process.
  */
-#include "kit_backend.h"
+#include "sdk_backend.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -34,7 +34,7 @@ static kelp_status *answer(kelp_backend_request *request, int32_t value) {
     return fill(response, value);
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
 static kelp_status *midway(kelp_backend_request *request) {
     KELP_TRY(answer(request, 7));
@@ -46,10 +46,10 @@ static kelp_status *twice(kelp_backend_request *request) {
     KELP_TRY(answer(request, 7));
     KELP_TRY(kelp_backend_respond(request, &response));
     KELP_TRY(kelp_backend_send(response, KELP_BACKEND_FINAL, NULL));
-    PROMISE(refused(kelp_backend_send(response, 0, KELP_ERROR(KELP_INTERNAL, "lost")),
-                    KELP_FAILED_PRECONDITION, "a second time"));
-    PROMISE(refused(kelp_backend_respond(request, &response), KELP_FAILED_PRECONDITION,
-                    "has had its final answer"));
+    CHECK(fails_with(kelp_backend_send(response, 0, KELP_ERROR(KELP_INTERNAL, "lost")),
+                     KELP_FAILED_PRECONDITION, "sent twice"));
+    CHECK(fails_with(kelp_backend_respond(request, &response), KELP_FAILED_PRECONDITION,
+                     "the final response to a request"));
     return NULL;
 }
 
@@ -57,15 +57,15 @@ static kelp_status *error_after(kelp_backend_request *request) {
     kelp_backend_response *response;
     KELP_TRY(answer(request, 7));
     KELP_TRY(kelp_backend_respond(request, &response));
-    KELP_TRY(kelp_backend_send(response, 0, NULL)); /* final all the same: not decoupled */
-    return KELP_ERROR(KELP_INTERNAL, "nobody will hear this");
+    KELP_TRY(kelp_backend_send(response, 0, NULL)); /* final, because the model is not decoupled */
+    return KELP_ERROR(KELP_INTERNAL, "this message is not sent");
 }
 
 static kelp_status *release_twice(kelp_backend_request *request) {
     KELP_TRY(answer(request, 7));
     kelp_backend_release(request);
     kelp_backend_release(request);
-    return KELP_ERROR(KELP_INTERNAL, "nobody will hear this");
+    return KELP_ERROR(KELP_INTERNAL, "this message is not sent");
 }
 
 static kelp_status *dropped(kelp_backend_request *request) {
@@ -83,7 +83,8 @@ static kelp_status *fail_twice(kelp_backend_request *request) {
     return KELP_ERROR(KELP_INTERNAL, "the third failure");
 }
 
-/* There is no state outside a sequence: refused in words, and the request is answered still. */
+/* There is no state outside a sequence: this returns an error, and the request still gets a
+ * response. */
 static kelp_status *put_state(kelp_backend_request *request) {
     int32_t values[] = {1, 2};
     const kelp_tensor tensor = {.dtype = KELP_I32,
@@ -92,16 +93,16 @@ static kelp_status *put_state(kelp_backend_request *request) {
                                 .strides = {1},
                                 .device = {kDLCPU, 0},
                                 .data = values};
-    PROMISE(refused(kelp_backend_put_state(request, "STATE", &tensor), KELP_UNIMPLEMENTED,
-                    "TRITONBACKEND_StateNew is not supported"));
+    CHECK(fails_with(kelp_backend_put_state(request, "STATE", &tensor), KELP_UNIMPLEMENTED,
+                     "TRITONBACKEND_StateNew is not supported"));
     return answer(request, 7);
 }
 
-/* ---- later, from other threads ---- */
+/* ---- responses from other threads ---- */
 
 static void detach(void *(*fn)(void *), void *userp) {
     pthread_t thread;
-    PROMISE(pthread_create(&thread, NULL, fn, userp) == 0);
+    CHECK(pthread_create(&thread, NULL, fn, userp) == 0);
     pthread_detach(thread);
 }
 
@@ -120,7 +121,7 @@ static void *late_thread(void *userp) {
 
 static void *late_forget_thread(void *userp) {
     pause_a_little();
-    kelp_backend_release(userp); /* without a word */
+    kelp_backend_release(userp); /* without a response */
     return NULL;
 }
 
@@ -137,14 +138,15 @@ static void *factory_thread(void *userp) {
     kelp_backend_factory *factory = userp;
     kelp_backend_response *response, *second;
     pause_a_little();
-    PROMISE(!kelp_backend_factory_is_cancelled(factory));
-    PROMISE(!kelp_backend_factory_respond(factory, &response));
-    PROMISE(!kelp_backend_factory_respond(factory, &second));
-    PROMISE(!fill(response, 7));
-    PROMISE(!kelp_backend_send(response, KELP_BACKEND_FINAL, NULL));
-    PROMISE(refused(kelp_backend_send(second, 0, NULL), KELP_FAILED_PRECONDITION, "final answer"));
-    PROMISE(refused(kelp_backend_factory_respond(factory, &second), KELP_FAILED_PRECONDITION, ""));
-    PROMISE(refused(kelp_backend_factory_finish(factory), KELP_FAILED_PRECONDITION, ""));
+    CHECK(!kelp_backend_factory_is_cancelled(factory));
+    CHECK(!kelp_backend_factory_respond(factory, &response));
+    CHECK(!kelp_backend_factory_respond(factory, &second));
+    CHECK(!fill(response, 7));
+    CHECK(!kelp_backend_send(response, KELP_BACKEND_FINAL, NULL));
+    CHECK(fails_with(kelp_backend_send(second, 0, NULL), KELP_FAILED_PRECONDITION,
+                     "the final response to a request"));
+    CHECK(fails_with(kelp_backend_factory_respond(factory, &second), KELP_FAILED_PRECONDITION, ""));
+    CHECK(fails_with(kelp_backend_factory_finish(factory), KELP_FAILED_PRECONDITION, ""));
     kelp_backend_factory_destroy(factory);
     return NULL;
 }
@@ -153,17 +155,17 @@ static void *factory_thread(void *userp) {
 static void *orphan_thread(void *userp) {
     kelp_backend_factory *factory = userp;
     kelp_backend_response *response;
-    PROMISE(!kelp_backend_factory_respond(factory, &response));
+    CHECK(!kelp_backend_factory_respond(factory, &response));
     kelp_backend_factory_destroy(factory);
     pause_a_little();
-    PROMISE(!fill(response, 7));
-    PROMISE(!kelp_backend_send(response, KELP_BACKEND_FINAL, NULL));
+    CHECK(!fill(response, 7));
+    CHECK(!kelp_backend_send(response, KELP_BACKEND_FINAL, NULL));
     return NULL;
 }
 
 static void *factory_forget_thread(void *userp) {
     kelp_backend_response *response;
-    PROMISE(!kelp_backend_factory_respond(userp, &response));
+    CHECK(!kelp_backend_factory_respond(userp, &response));
     kelp_backend_response_destroy(response);
     pause_a_little();
     kelp_backend_factory_destroy(userp);
@@ -196,7 +198,7 @@ static kelp_status *stream(kelp_backend_request *request, bool fails) {
     return fails ? KELP_ERROR(KELP_DATA_LOSS, "the stream broke") : NULL;
 }
 
-/* Two threads' worth of factories, one of which says nothing. */
+/* Two factories, one of which sends no response. */
 static kelp_status *two_factories(kelp_backend_request *request) {
     kelp_backend_factory *one, *two;
     kelp_backend_response *response;
@@ -236,7 +238,7 @@ static kelp_status *call_and_wait(kelp_backend_request *request, const char *nam
     kelp_tensor y = {0};
     kelp_status *status = make_call(request, name, &call);
     if (!status)
-        PROMISE(refused(kelp_backend_call_wait(call), KELP_FAILED_PRECONDITION, "not started"));
+        CHECK(fails_with(kelp_backend_call_wait(call), KELP_FAILED_PRECONDITION, "not started"));
     if (!status)
         status = kelp_backend_call_wants(call, "OUTPUT0");
     if (!status)
@@ -244,13 +246,13 @@ static kelp_status *call_and_wait(kelp_backend_request *request, const char *nam
     if (!status)
         status = kelp_backend_call_wait(call);
     if (!status) {
-        PROMISE(kelp_backend_call_response_count(call) == responses);
-        PROMISE(refused(kelp_backend_call_output(call, 0, "OUTPUT9", 0, 1, &y), KELP_NOT_FOUND,
-                        "no output 'OUTPUT9'"));
-        PROMISE(refused(kelp_backend_call_output(call, 0, "OUTPUT0", KELP_F32, 1, &y),
-                        KELP_INVALID_ARGUMENT, "expected type FP32, found INT32"));
-        PROMISE(refused(kelp_backend_call_output(call, responses, "OUTPUT0", 0, 1, &y),
-                        KELP_NOT_FOUND, "responses"));
+        CHECK(kelp_backend_call_response_count(call) == responses);
+        CHECK(fails_with(kelp_backend_call_output(call, 0, "OUTPUT9", 0, 1, &y), KELP_NOT_FOUND,
+                         "no output 'OUTPUT9'"));
+        CHECK(fails_with(kelp_backend_call_output(call, 0, "OUTPUT0", KELP_F32, 1, &y),
+                         KELP_INVALID_ARGUMENT, "expected type FP32, found INT32"));
+        CHECK(fails_with(kelp_backend_call_output(call, responses, "OUTPUT0", 0, 1, &y),
+                         KELP_NOT_FOUND, "responses"));
         status = kelp_backend_call_output(call, responses - 1, "OUTPUT0", KELP_I32, 1, &y);
     }
     if (!status)
@@ -263,7 +265,7 @@ static kelp_status *abandon(kelp_backend_request *request) {
     kelp_backend_call *call = NULL;
     KELP_TRY(make_call(request, "cancel", &call));
     kelp_status *status = kelp_backend_call_start(call, NULL, NULL);
-    kelp_backend_call_destroy(call); /* which cancels it, and waits */
+    kelp_backend_call_destroy(call); /* cancels the call and waits for it */
     return status ? status : answer(request, 7);
 }
 
@@ -283,9 +285,9 @@ static void on_stream(kelp_backend_call *call, const kelp_status *failure, bool 
     s->failures += failure != NULL;
     if (failure)
         return;
-    PROMISE(kelp_backend_call_response_count(call) == 1);
-    PROMISE(!kelp_backend_call_output(call, 0, "OUTPUT0", KELP_I32, 1, &y));
-    PROMISE(KELP_AT(const int32_t, &y, 1) == 8);
+    CHECK(kelp_backend_call_response_count(call) == 1);
+    CHECK(!kelp_backend_call_output(call, 0, "OUTPUT0", KELP_I32, 1, &y));
+    CHECK(KELP_AT(const int32_t, &y, 1) == 8);
     kelp_backend_call_clear(call);
 }
 
@@ -297,11 +299,11 @@ static kelp_status *call_stream(kelp_backend_request *request) {
     if (!status)
         status = kelp_backend_call_wait(call);
     kelp_backend_call_destroy(call);
-    PROMISE(status || (s.count == 3 && s.failures == 0 && s.ends == 1));
+    CHECK(status || (s.count == 3 && s.failures == 0 && s.ends == 1));
     return status ? status : answer(request, 7);
 }
 
-/* Its own cancellation reaches the model that it waits for. */
+/* Cancellation of the request also cancels the call that it waits for. */
 static kelp_status *call_cancel(kelp_backend_request *request) {
     return call_and_wait(request, "cancel", 1);
 }
@@ -354,18 +356,18 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
 
 static kelp_status *complete(kelp_backend_model *model) {
     static const char config[] =
-        "{\"name\":\"complete\",\"backend\":\"kitone\",\"max_batch_size\":4,"
+        "{\"name\":\"complete\",\"backend\":\"sdkone\",\"max_batch_size\":4,"
         "\"input\":[{\"name\":\"INPUT0\",\"data_type\":\"TYPE_INT32\",\"dims\":[2]}],"
         "\"output\":[{\"name\":\"OUTPUT0\",\"data_type\":\"TYPE_INT32\",\"dims\":[2]}]}";
     bool wants = false;
     size_t count;
-    PROMISE(kelp_backend_model_max_batch(model) == 0);
+    CHECK(kelp_backend_model_max_batch(model) == 0);
     KELP_TRY(kelp_backend_model_wants_config(model, &wants));
-    PROMISE(wants);
-    PROMISE(refused(kelp_backend_model_set_config(model, "{", 1), KELP_INVALID_ARGUMENT, ""));
+    CHECK(wants);
+    CHECK(fails_with(kelp_backend_model_set_config(model, "{", 1), KELP_INVALID_ARGUMENT, ""));
     KELP_TRY(kelp_backend_model_set_config(model, config, sizeof config - 1));
-    PROMISE(kelp_backend_model_max_batch(model) == 4);
-    PROMISE(kelp_backend_model_inputs(model, &count)[0].shape[0] == 2 && count == 1);
+    CHECK(kelp_backend_model_max_batch(model) == 4);
+    CHECK(kelp_backend_model_inputs(model, &count)[0].shape[0] == 2 && count == 1);
     return NULL;
 }
 
@@ -382,9 +384,9 @@ static kelp_status *model_create(kelp_backend_model *model, void **out_state) {
 static kelp_status *instance_create(kelp_backend_instance *instance, void **out_state) {
     kelp_backend_model *model = kelp_backend_instance_model(instance);
     *out_state = malloc(64);
-    PROMISE(kelp_backend_model_state(model));
-    PROMISE(kelp_backend_instance_kind(instance) == TRITONSERVER_INSTANCEGROUPKIND_CPU);
-    PROMISE(*kelp_backend_instance_name(instance) && !kelp_backend_instance_device(instance));
+    CHECK(kelp_backend_model_state(model));
+    CHECK(kelp_backend_instance_kind(instance) == TRITONSERVER_INSTANCEGROUPKIND_CPU);
+    CHECK(*kelp_backend_instance_name(instance) && !kelp_backend_instance_device(instance));
     return is(kelp_backend_model_name(model), "instance_fails")
                ? KELP_ERROR(KELP_UNAVAILABLE, "no instance today")
                : NULL;
@@ -397,14 +399,14 @@ static kelp_status *ready(kelp_backend_instance *instance) {
 }
 
 static kelp_status *create(kelp_backend_host *host, void **out_state) {
-    PROMISE(!kelp_backend_host_state(host));
+    CHECK(!kelp_backend_host_state(host));
     *out_state = malloc(64);
     return NULL;
 }
 
-static const kelp_backend_definition kitone = {
-    .struct_size = sizeof kitone,
-    .name = "kitone",
+static const kelp_backend_definition sdkone = {
+    .struct_size = sizeof sdkone,
+    .name = "sdkone",
     .flags = KELP_BACKEND_PARALLEL_LOADING,
     .create = create,
     .destroy = free,
@@ -415,4 +417,4 @@ static const kelp_backend_definition kitone = {
     .ready = ready,
     .execute_one = execute,
 };
-KELP_TRITON_BACKEND(kitone)
+KELP_TRITON_BACKEND(sdkone)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A backend on the kit that runs batches: joins INPUT0 of all requests, doubles it and splits it
- * again. The model's name chooses what else. A request with the id "gate" holds its execution until
- * it is cancelled, so that a test can have several requests in one batch.
+ * A backend that executes batches: it joins INPUT0 of all requests, doubles it and splits the
+ * result. The model's name selects further behavior. A request with the id "gate" blocks its
+ * execution until it is cancelled, so that a test can have several requests in one batch.
  */
-#include "kit_backend.h"
+#include "sdk_backend.h"
 
 #include <time.h>
 
@@ -35,7 +35,7 @@ static kelp_status *twofold(kelp_backend_request **requests, size_t count, const
     return kelp_backend_scatter(requests, count, "OUTPUT0", like, &y);
 }
 
-/* What batch_input of the configuration asks for comes back as outputs of the first request. */
+/* Returns the batch inputs of the configuration as outputs of the first request. */
 static kelp_status *batch_inputs(kelp_backend_request **requests, size_t count) {
     kelp_backend_model *model =
         kelp_backend_instance_model(kelp_backend_request_instance(requests[0]));
@@ -47,8 +47,8 @@ static kelp_status *batch_inputs(kelp_backend_request **requests, size_t count) 
         KELP_TRY(kelp_backend_batch_input(requests, count, i, &name, &t));
         KELP_TRY(kelp_backend_put_tensor(response, name, &t));
     }
-    PROMISE(refused(kelp_backend_batch_input(requests, count, 99, &name, &t), KELP_OUT_OF_RANGE,
-                    "no batch_input 99"));
+    CHECK(fails_with(kelp_backend_batch_input(requests, count, 99, &name, &t), KELP_OUT_OF_RANGE,
+                     "no batch_input 99"));
     return NULL;
 }
 
@@ -57,7 +57,7 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
     const char *name = kelp_backend_model_name(kelp_backend_instance_model(instance));
     KELP_TRY(pass_gate(requests[0]));
     if (strcmp(name, "fail") == 0 && request_count > 1) {
-        /* The second has its answer already; the others get the failure. */
+        /* The second request already has its response; the others get the failure. */
         kelp_backend_response *response;
         KELP_TRY(twofold(&requests[1], 1, NULL));
         KELP_TRY(kelp_backend_respond(requests[1], &response));
@@ -71,6 +71,6 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
     return twofold(requests, request_count, NULL);
 }
 
-static const kelp_backend_definition kitbatch = {
-    .struct_size = sizeof kitbatch, .name = "kitbatch", .execute = execute};
-KELP_TRITON_BACKEND(kitbatch)
+static const kelp_backend_definition sdkbatch = {
+    .struct_size = sizeof sdkbatch, .name = "sdkbatch", .execute = execute};
+KELP_TRITON_BACKEND(sdkbatch)
