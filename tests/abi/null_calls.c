@@ -49,7 +49,7 @@ int main(void) {
             printf("not ok: %s: %s\n", null_calls[i].what, wrong);
         failed += wrong != NULL;
     }
-    printf("%zu calls, %zu refused\n", null_call_count, errors);
+    printf("%zu calls, %zu rejected\n", null_call_count, errors);
     printf("%zu passed, %zu failed\n", null_call_count - failed, failed);
     return failed != 0;
 }

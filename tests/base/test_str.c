@@ -56,7 +56,7 @@ static void integers(void **state) {
 static void assert_reads(const char *text) {
     double found;
     if (!kelp_parse_f64(kelp_str_from(text), &found))
-        fail_msg("'%s' was refused", text);
+        fail_msg("'%s' was rejected", text);
     double expected = strtod(text, NULL);
     if (memcmp(&found, &expected, sizeof(found)) != 0)
         fail_msg("'%s': expected %a, found %a", text, expected, found);
