@@ -43,17 +43,17 @@ static void close_to_sums(const kelp_gemm *g, const float *b) {
 }
 
 static void check(kelp_pool *const *pools, int64_t m, int64_t k, int64_t n) {
-    const kelp_simd *simd = kelp_simd_get();
+    const kelp_gemm_kernels *kernels = kelp_gemm_kernels_get();
     float *a = floats(m * k), *b = floats(k * n), *bias = floats(n), *residual = floats(m * n);
     float *c = floats(m * n), *truth = floats(m * n),
           *partial = floats(kelp_gemm_skinny_floats(m, n));
     size_t size = (size_t)(k * n) * sizeof *b, packed;
     assert_true(kelp_gemm_is_skinny(m, k, n));
-    assert_true(kelp_gemm_packed_size(simd, k, n, &packed));
+    assert_true(kelp_gemm_packed_size(kernels, k, n, &packed));
     float *panels = malloc(packed * sizeof *panels);
     char *shifted = malloc(size + 1);
     assert_true(panels != NULL && shifted != NULL);
-    kelp_gemm_pack(simd, b, n, k, n, panels);
+    kelp_gemm_pack(kernels, b, n, k, n, panels);
     memcpy(shifted + 1, b, size);
     kelp_gemm job = {.a = a,
                      .m = m,

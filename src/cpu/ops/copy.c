@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between strided layouts: what every movement operator comes down to. */
 #include "cpu/ops/kernel.h"
-#include "cpu/kernels/simd/simd.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 
 typedef struct copy_job {
     size_t size; /* of an element */
@@ -68,6 +68,7 @@ static void copy_row(size_t size, char *to, int64_t to_stride, const char *from,
 /* Rows of the two innermost dimensions in tiles, so that both sides stay in cache when one of them
  * is turned. */
 static void copy_plane(const copy_job *job, char *to, const char *from, int64_t rows) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     enum { TILE = 16 };
     int32_t r = job->rank - 2;
     int64_t size = (int64_t)job->size;
@@ -80,7 +81,7 @@ static void copy_plane(const copy_job *job, char *to, const char *from, int64_t 
         return;
     }
     if (size == 4 && tc == 1 && ((uintptr_t)to & 3) == 0) {
-        kelp_simd_get()->turn((void *)to, tr, (const void *)from, fc, columns, rows);
+        layout->transpose((void *)to, tr, (const void *)from, fc, columns, rows);
         return;
     }
     for (int64_t j = 0; j < columns; j += TILE)

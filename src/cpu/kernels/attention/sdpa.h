@@ -8,7 +8,7 @@
 #ifndef KELP_CPU_KERNELS_ATTENTION_SDPA_H_
 #define KELP_CPU_KERNELS_ATTENTION_SDPA_H_
 
-#include <kelp/opset.h>
+#include <kelp/op_env.h>
 #include <kelp/tensor.h>
 
 /* [batch, heads, rows, size] with unit stride along `size`. Strides in elements. */

@@ -28,7 +28,7 @@ static kelp_bf16_pair *part(const float *packed, size_t offset) {
 }
 
 static void pack(const kelp_sdpa *s, const kelp_sdpa_block *b, float *to) {
-    const kelp_bf16 *table = kelp_bf16_get();
+    const kelp_bf16_kernels *table = kelp_bf16_kernels_get();
     bf16_parts parts = {0};
     (void)parts_of(s, &parts);
     kelp_bf16_pack_transposed(table, (const float *)s->k.data + kelp_sdpa_head_offset(s, b, &s->k),

@@ -3,24 +3,26 @@
 #include "cpu/kernels/attention/sdpa_float.h"
 
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/kernels/vector/vector_kernels.h"
 
-#define KEY_UNIT ((int64_t)kelp_simd_get()->tile_columns) /* panels of keys */
+#define KEY_UNIT ((int64_t)kelp_gemm_kernels_get()->tile_columns) /* panels of keys */
 #define FEW_QUERIES 8 /* packing the keys for so few would cost more than it saves */
 
 static void pack(const kelp_sdpa *s, const kelp_sdpa_block *b, float *to) {
-    kelp_gemm_pack_transposed(kelp_simd_get(),
+    kelp_gemm_pack_transposed(kelp_gemm_kernels_get(),
                               (const float *)s->k.data + kelp_sdpa_head_offset(s, b, &s->k),
                               s->k.row, s->size, s->keys, to);
 }
 
 static void score_rows(const kelp_sdpa *s, const kelp_sdpa_block *b, const float *q, int64_t row,
                        const float *packed, float *out) {
+    const kelp_vector_kernels *vector = kelp_vector_kernels_get();
     int64_t count = b->end - b->begin;
     if (s->packed_elements == 0) {
         const float *k =
             (const float *)s->k.data + kelp_sdpa_head_offset(s, b, &s->k) + b->begin * s->k.row;
         for (int64_t i = 0; i < b->rows; i++)
-            kelp_simd_get()->dots(q + i * row, k, s->k.row, count, s->size, out + i * s->stride);
+            vector->dots(q + i * row, k, s->k.row, count, s->size, out + i * s->stride);
         return;
     }
     kelp_gemm job = {.a = q,
@@ -32,7 +34,7 @@ static void score_rows(const kelp_sdpa *s, const kelp_sdpa_block *b, const float
                      .lda = row,
                      .ldb = count,
                      .ldc = s->stride};
-    kelp_gemm_run_serial(kelp_simd_get(), &job);
+    kelp_gemm_run_serial(kelp_gemm_kernels_get(), &job);
 }
 
 static void value_rows(const kelp_sdpa *s, const kelp_sdpa_block *b, const float *x, int64_t stride,
@@ -48,7 +50,7 @@ static void value_rows(const kelp_sdpa *s, const kelp_sdpa_block *b, const float
                      .ldb = s->v.row,
                      .ldc = row};
     (void)packed;
-    kelp_gemm_run_serial(kelp_simd_get(), &job);
+    kelp_gemm_run_serial(kelp_gemm_kernels_get(), &job);
 }
 
 #include "cpu/kernels/attention/sdpa.inc"
@@ -62,7 +64,7 @@ static bool is_f32_of_few(const kelp_sdpa *s) {
 }
 
 static bool packed_keys(const kelp_sdpa *s, size_t *out) {
-    return kelp_gemm_packed_size(kelp_simd_get(), s->size, s->keys, out);
+    return kelp_gemm_packed_size(kelp_gemm_kernels_get(), s->size, s->keys, out);
 }
 
 static bool packed_none(const kelp_sdpa *s, size_t *out) {

@@ -5,7 +5,8 @@
 
 #include "cpu/kernels/attention/sdpa_internal.h"
 
-#include "cpu/kernels/simd/simd.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
+#include "cpu/kernels/norm/norm_kernels.h"
 #include "tensor/real.h"
 
 #include <math.h>
@@ -17,11 +18,13 @@
 #define STORE kelp_real_store_f32
 
 static inline void softmax_plain(float *x, const float *bias, float scale, int64_t count) {
-    kelp_simd_get()->softmax(x, bias, scale, x, count, false);
+    const kelp_norm_kernels *norm = kelp_norm_kernels_get();
+    norm->softmax(x, bias, scale, x, count, false);
 }
 
 static inline void tanh_row(float *x, int64_t count) {
-    kelp_simd_get()->act[KELP_ACT_TANH](x, x, count);
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    elementwise->act[KELP_ACT_TANH](x, x, count);
 }
 
 static inline float round_to(kelp_dtype dtype, float x) {

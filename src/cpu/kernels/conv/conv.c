@@ -16,3 +16,9 @@ bool kelp_conv_is_pointwise(const kelp_conv *conv) {
         pointwise = pointwise && w->stride[i] == 1 && w->before[i] == 0 && w->after[i] == 0;
     return pointwise;
 }
+
+void kelp_conv_select_kernels(kelp_conv *conv) {
+    conv->kernels = kelp_conv_kernels_get();
+    conv->gemm = kelp_gemm_kernels_get();
+    conv->sliding = kelp_sliding_kernels_get();
+}

@@ -5,9 +5,9 @@
 #define KELP_CPU_KERNELS_GEMM_GEMM_H_
 
 #include "base/checked.h"
-#include "cpu/kernels/simd/simd.h"
+#include "cpu/kernels/gemm/gemm_kernels.h"
 
-#include <kelp/opset.h>
+#include <kelp/op_env.h>
 
 /* C[m,n] = act(A[m,k] · B[k,n] + bias[n] + row_bias[m] + residual[m,n]), row-major; operands
  * that are NULL are left out. A and B may have any address. */
@@ -17,8 +17,9 @@ typedef struct kelp_gemm {
     int64_t m, n, k, lda, ldb, ldc;
     const float *bias, *row_bias, *residual; /* residual has ldc */
     kelp_act act;
-    const float *packed;   /* not NULL: B in panels (kelp_gemm_pack), and `b` is not read */
-    const kelp_simd *simd; /* instruction set that B is packed for; NULL: the best of the CPU */
+    const float *packed; /* not NULL: B in panels (kelp_gemm_pack), and `b` is not read */
+    const kelp_gemm_kernels
+        *kernels; /* that B is packed for; NULL: those of the instruction set in use */
     float
         *partial; /* scratch memory of kelp_gemm_skinny_floats if kelp_gemm_is_skinny; else NULL */
 } kelp_gemm;
@@ -35,21 +36,22 @@ static inline const char *kelp_gemm_algorithm(bool is_skinny, bool is_packed) {
 }
 
 /* Packing of B[k,n]: panels as wide as a register tile, each row by row without gaps, the last
- * one padded with zeros. Constant weights are packed once for the instruction set `simd`. The
+ * one padded with zeros. Constant weights are packed once for the tile of `kernels`. The
  * size is in floats; false on overflow. */
-bool kelp_gemm_packed_size(const kelp_simd *simd, int64_t k, int64_t n, size_t *out_floats);
-void kelp_gemm_pack(const kelp_simd *simd, const void *b, int64_t stride, int64_t k, int64_t n,
-                    float *out); /* rows of B are `stride` floats apart */
-/* Formats the name of that layout for kelp_op_pack: "what/1/32". The number in the middle is the
- * version of the layout. */
-void kelp_gemm_layout(const kelp_simd *simd, const char *what, char out[KELP_OP_LAYOUT_MAX + 1]);
+bool kelp_gemm_packed_size(const kelp_gemm_kernels *kernels, int64_t k, int64_t n,
+                           size_t *out_floats);
+void kelp_gemm_pack(const kelp_gemm_kernels *kernels, const void *b, int64_t stride, int64_t k,
+                    int64_t n, float *out); /* rows of B are `stride` floats apart */
+/* Formats the name of that layout, "what/1/32", to `size` bytes at `out`. The number in the middle is
+ * the version of the layout. */
+void kelp_gemm_layout(const kelp_gemm_kernels *kernels, const char *what, char *out, size_t size);
 /* Packs a transposed B, [n,k] with rows `stride` floats apart. */
-void kelp_gemm_pack_transposed(const kelp_simd *simd, const void *b, int64_t stride, int64_t k,
-                               int64_t n, float *out);
+void kelp_gemm_pack_transposed(const kelp_gemm_kernels *kernels, const void *b, int64_t stride,
+                               int64_t k, int64_t n, float *out);
 
 /* Runs `count` GEMMs of one shape, distributed over the threads together. */
 void kelp_gemm_run(const kelp_op_env *env, const kelp_gemm *jobs, int64_t count);
 /* Runs one GEMM on the calling thread. */
-void kelp_gemm_run_serial(const kelp_simd *simd, const kelp_gemm *job);
+void kelp_gemm_run_serial(const kelp_gemm_kernels *kernels, const kelp_gemm *job);
 
 #endif

@@ -15,8 +15,7 @@
 #define BLOCK_ROWS KELP_GEMM_BF16_ROWS
 
 typedef struct blocking {
-    const kelp_bf16 *table;
-    const kelp_simd *simd;
+    const kelp_bf16_kernels *kernels;
     const kelp_bf16_gemm *job;
     int64_t rows, columns, down, across;
     int64_t scratch; /* pairs of a worker */
@@ -32,21 +31,21 @@ bool kelp_bf16_packed_size(int64_t k, int64_t n, size_t *out_pairs) {
                          out_pairs);
 }
 
-void kelp_bf16_pack(const kelp_bf16 *table, const void *b, int64_t stride, int64_t k, int64_t n,
-                    kelp_bf16_pair *out) {
+void kelp_bf16_pack(const kelp_bf16_kernels *kernels, const void *b, int64_t stride, int64_t k,
+                    int64_t n, kelp_bf16_pair *out) {
     const kelp_float_u *from = b;
     for (int64_t column = 0; column < n; column += KELP_BF16_COLUMNS) {
         int64_t count = KELP_MIN((int64_t)KELP_BF16_COLUMNS, n - column);
         for (int64_t row = 0; row < k; row += 2, out += KELP_BF16_COLUMNS) {
             const kelp_float_u *even = from + row * stride + column;
-            table->pairs(even, row + 1 < k ? even + stride : NULL, 0, 1, 1, count, out, 0);
+            kernels->pairs(even, row + 1 < k ? even + stride : NULL, 0, 1, 1, count, out, 0);
             memset(out + count, 0, (size_t)(KELP_BF16_COLUMNS - count) * sizeof *out);
         }
     }
 }
 
-void kelp_bf16_pack_transposed(const kelp_bf16 *table, const void *b, int64_t stride, int64_t k,
-                               int64_t n, kelp_bf16_pair *out) {
+void kelp_bf16_pack_transposed(const kelp_bf16_kernels *kernels, const void *b, int64_t stride,
+                               int64_t k, int64_t n, kelp_bf16_pair *out) {
     const kelp_float_u *from = b;
     kelp_bf16_pair row[64];
     int64_t depth = pairs_of(k);
@@ -58,8 +57,8 @@ void kelp_bf16_pack_transposed(const kelp_bf16 *table, const void *b, int64_t st
         for (int64_t first = 0; first < depth; first += 64) {
             int64_t rows = KELP_MIN((int64_t)64, depth - first);
             for (int64_t j = 0; j < count; j++) {
-                table->narrow(from + (column + j) * stride + 2 * first,
-                              KELP_MIN(2 * rows, k - 2 * first), row);
+                kernels->narrow(from + (column + j) * stride + 2 * first,
+                                KELP_MIN(2 * rows, k - 2 * first), row);
                 for (int64_t r = 0; r < rows; r++)
                     out[(first + r) * KELP_BF16_COLUMNS + j] = row[r];
             }
@@ -85,7 +84,7 @@ static void run_whole(const blocking *all, const kelp_bf16_pair *a, int64_t lda,
     static const int64_t none = 0;
     const kelp_bf16_gemm *g = all->job;
     for (int64_t j = 0; j < columns; j += KELP_BF16_COLUMNS)
-        all->table->pixels(
+        all->kernels->pixels(
             &(kelp_bf16_pixels){.a = (const uint16_t *)(const void *)a,
                                 .b = g->panels + (column + j) * pairs_of(g->k),
                                 .pixel = 2 * lda,
@@ -101,6 +100,7 @@ static void run_whole(const blocking *all, const kelp_bf16_pair *a, int64_t lda,
 }
 
 static void run_block(const blocking *all, int64_t row, int64_t column, kelp_bf16_pair *rows_of_a) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     const kelp_bf16_gemm *g = all->job;
     const kelp_float_u *a = (const kelp_float_u *)g->a + row * g->lda;
     float *c = g->c + row * g->ldc + column;
@@ -111,14 +111,14 @@ static void run_block(const blocking *all, int64_t row, int64_t column, kelp_bf1
     for (int64_t k = 0; k < depth || k == 0; k += SLICE) {
         int64_t slice = KELP_MIN((int64_t)SLICE, depth - k);
         for (int64_t i = 0; i < rows; i++)
-            all->table->narrow(a + i * g->lda + 2 * k, KELP_MIN(2 * slice, g->k - 2 * k),
-                               rows_of_a + i * lda);
+            all->kernels->narrow(a + i * g->lda + 2 * k, KELP_MIN(2 * slice, g->k - 2 * k),
+                                 rows_of_a + i * lda);
         if (rows > 3 && is_whole(g)) {
             run_whole(all, rows_of_a, lda, rows, column, columns, c);
             return;
         }
         for (int64_t j = 0; j < columns; j += width)
-            all->table->product(
+            all->kernels->gemm_block(
                 &(kelp_bf16_block){.a = rows_of_a,
                                    .b = g->panels + (column + j) * depth + k * KELP_BF16_COLUMNS,
                                    .c = c + j,
@@ -135,9 +135,9 @@ static void run_block(const blocking *all, int64_t row, int64_t column, kelp_bf1
     if (g->bias == NULL && g->residual == NULL && g->act == KELP_ACT_NONE)
         return;
     for (int64_t i = 0; i < rows; i++)
-        all->simd->finish(c + i * g->ldc, g->bias != NULL ? g->bias + column : NULL, 0.0f,
-                          g->residual != NULL ? g->residual + (row + i) * g->ldc + column : NULL,
-                          columns, g->act);
+        elementwise->finish(c + i * g->ldc, g->bias != NULL ? g->bias + column : NULL, 0.0f,
+                            g->residual != NULL ? g->residual + (row + i) * g->ldc + column : NULL,
+                            columns, g->act);
 }
 
 static void run_range(void *userp, int64_t begin, int64_t end, int worker) {
@@ -171,7 +171,7 @@ static void choose(blocking *all, int64_t threads) {
 void kelp_bf16_gemm_run(const kelp_op_env *env, const kelp_bf16_gemm *job) {
     if (job->m == 0 || job->n == 0)
         return;
-    blocking all = {.table = kelp_bf16_get(), .simd = kelp_simd_get(), .job = job};
+    blocking all = {.kernels = kelp_bf16_kernels_get(), .job = job};
     choose(&all, kelp_op_env_threads(env));
     int64_t work = all.rows * all.columns * KELP_MAX((int64_t)1, job->k);
     KELP_ASSERT(job->scratch != NULL && job->panels != NULL);
@@ -182,7 +182,7 @@ void kelp_bf16_gemm_run(const kelp_op_env *env, const kelp_bf16_gemm *job) {
 void kelp_bf16_gemm_run_serial(const kelp_bf16_gemm *job) {
     if (job->m == 0 || job->n == 0)
         return;
-    blocking all = {.table = kelp_bf16_get(), .simd = kelp_simd_get(), .job = job};
+    blocking all = {.kernels = kelp_bf16_kernels_get(), .job = job};
     choose(&all, 1);
     run_range(&all, 0, all.down * all.across, 0);
 }

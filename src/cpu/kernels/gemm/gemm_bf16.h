@@ -5,9 +5,10 @@
 #define KELP_CPU_KERNELS_GEMM_GEMM_BF16_H_
 
 #include "base/checked.h"
-#include "cpu/kernels/simd/bf16.h"
+#include "cpu/kernels/bf16/bf16_kernels.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
 
-#include <kelp/opset.h>
+#include <kelp/op_env.h>
 
 /* C[m,n] = act(A[m,k] · B[k,n] + bias[n] + residual[m,n]), row-major; operands that are NULL are
  * left out. A may have any address. */
@@ -25,11 +26,11 @@ typedef struct kelp_bf16_gemm {
  * The size is in pairs; false on overflow. */
 bool kelp_bf16_packed_size(int64_t k, int64_t n, size_t *out_pairs);
 /* Rows of B are `stride` floats apart, at any address. */
-void kelp_bf16_pack(const kelp_bf16 *table, const void *b, int64_t stride, int64_t k, int64_t n,
-                    kelp_bf16_pair *out);
+void kelp_bf16_pack(const kelp_bf16_kernels *kernels, const void *b, int64_t stride, int64_t k,
+                    int64_t n, kelp_bf16_pair *out);
 /* Packs a transposed B, [n,k] with rows `stride` floats apart. */
-void kelp_bf16_pack_transposed(const kelp_bf16 *table, const void *b, int64_t stride, int64_t k,
-                               int64_t n, kelp_bf16_pair *out);
+void kelp_bf16_pack_transposed(const kelp_bf16_kernels *kernels, const void *b, int64_t stride,
+                               int64_t k, int64_t n, kelp_bf16_pair *out);
 
 /* Returns the pairs of scratch memory of a worker for up to `m` rows and depth k. */
 int64_t kelp_bf16_gemm_scratch(int64_t m, int64_t k);

@@ -6,6 +6,7 @@
 #include "cpu/kernels/gemm/gemm.h"
 
 /* Runs one GEMM with `partial`; called by kelp_gemm_run. */
-void kelp_gemm_skinny_run(const kelp_op_env *env, const kelp_simd *simd, const kelp_gemm *g);
+void kelp_gemm_skinny_run(const kelp_op_env *env, const kelp_gemm_kernels *kernels,
+                          const kelp_gemm *g);
 
 #endif

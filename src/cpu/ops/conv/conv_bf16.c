@@ -59,8 +59,7 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
     KELP_TRY(check_pairs(args, conv));
-    conv->table = kelp_bf16_get();
-    conv->simd = kelp_simd_get();
+    conv->kernels = kelp_bf16_kernels_get();
     conv->threads = kelp_op_env_threads(args->env);
     for (size_t i = 0; p->algorithm == NULL; i++)
         if (algorithms[i]->is_applicable(conv)) /* the last always is */

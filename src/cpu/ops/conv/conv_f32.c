@@ -52,7 +52,7 @@ static kelp_status *choose_algorithm(const kelp_conv_weights *weights, conv_plan
         if (!a->is_applicable(conv) || (a->is_profitable != NULL && !a->is_profitable(conv)))
             continue;
         if (a->layout != KELP_CONV_UNPACKED) {
-            KELP_TRY(kelp_conv_weights_get(weights, conv->simd, a->layout, &conv->packed_weights));
+            KELP_TRY(kelp_conv_weights_get(weights, conv->gemm, a->layout, &conv->packed_weights));
             if (conv->packed_weights == NULL) /* weights are not constant */
                 continue;
         }
@@ -69,7 +69,7 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(read_args(args, conv));
     if (kelp_op_variant_of(args->node) == KELP_VARIANT_FUSED_ACT)
         KELP_TRY(kelp_act_read(args, &conv->act));
-    conv->simd = kelp_simd_get();
+    kelp_conv_select_kernels(conv);
     conv->threads = kelp_op_env_threads(args->env);
     KELP_TRY(choose_algorithm(state, p));
     args->algorithm = p->algorithm->name;

@@ -77,7 +77,7 @@ static kelp_status *conv_create(const kelp_node *node, const kelp_op_env *env, v
     KELP_TRY(kelp_op_pack(&site, allocator, &packing, &state->packed, &memory));
     if (memory != NULL) {
         KELP_TRY(kelp_alloc_aligned(allocator, buffer_bytes, 64, &buffer));
-        kelp_conv_int8_pack(kelp_int8_get(), &shape, w, zero, memory, buffer);
+        kelp_conv_int8_pack(kelp_int8_kernels_get(), &shape, w, zero, memory, buffer);
         kelp_free_aligned(allocator, buffer, buffer_bytes, 64);
     }
     kelp_conv_int8_packed_view(&shape, state->packed.data, &state->weights);
@@ -169,7 +169,7 @@ static void set_weights(const conv_state *state, const kelp_op_args *args,
         conv->weights = state->weights;
         return;
     }
-    kelp_conv_int8_pack(conv->loops, &p->weights_shape, args->inputs[places->b],
+    kelp_conv_int8_pack(conv->kernels, &p->weights_shape, args->inputs[places->b],
                         kelp_int8_place(args, places->b_zero), at_offset(args, p->weights),
                         at_offset(args, p->weights_buffer));
     kelp_conv_int8_packed_view(&p->weights_shape, at_offset(args, p->weights), &conv->weights);
@@ -181,12 +181,12 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     const kelp_int8_places *places = places_of(args->node);
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
-    conv->loops = kelp_int8_get();
+    conv->kernels = kelp_int8_kernels_get();
     conv->x = args->inputs[0]->data;
     conv->flip = args->inputs[0]->dtype == KELP_I8 ? 0x80 : 0;
     conv->scratch = at_offset(args, p->scratch);
     set_weights(state, args, places, p);
-    conv->product = (kelp_int8_product){
+    conv->product = (kelp_int8_gemm){
         .a_zero = kelp_int8_zero(kelp_int8_place(args, places->a_zero), 0) + conv->flip,
         .b = {.k = conv->window_bytes,
               .n = conv->shape.groups * conv->shape.out_channels,

@@ -22,7 +22,6 @@ typedef struct deform_plan {
     size_t input_offsets[5], matrix_offset; /* inputs as floats, unless they are */
     const float *inputs[5];
     const kelp_op_args *args;
-    const kelp_simd *simd;
 } deform_plan;
 
 static kelp_status *deform_check(deform_plan *p, kelp_op_args *args) {
@@ -143,7 +142,7 @@ static void deform_range(void *userp, int64_t begin, int64_t end, int worker) {
                          .ldb = count,
                          .ldc = direct ? w->out_size : count,
                          .row_bias = p->inputs[3] != NULL ? p->inputs[3] + channel : NULL};
-        kelp_gemm_run_serial(p->simd, &job);
+        kelp_gemm_run_serial(kelp_gemm_kernels_get(), &job);
         for (int64_t i = 0; !direct && i < p->out_channels; i++)
             kelp_real_store_f32(y->dtype, y->data, to + i * w->out_size, count,
                                 product + i * count);
@@ -154,7 +153,6 @@ static kelp_status *deform_invoke(const void *state, kelp_op_args *args) {
     deform_plan *p = args->plan;
     (void)state;
     p->args = args;
-    p->simd = kelp_simd_get();
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
     for (int32_t i = 0; i < 5; i++) {

@@ -4,7 +4,7 @@
  * the simd table; the others are plain loops. Source: ONNX operator specification.
  */
 #include "cpu/ops/kernel.h"
-#include "cpu/kernels/simd/simd.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
 #include "cpu/ops/converted.h"
 
 #include <math.h>
@@ -46,6 +46,7 @@ static kelp_status *unary_invoke(const void *state, kelp_op_args *args) {
 }
 
 static kelp_status *unary_reshape(kelp_op_args *args, const unary_entry *table, int act) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     unary_plan *p = args->plan;
     KELP_TRY(kelp_ops_check(args, 1));
     kelp_dtype dtype = args->inputs[0]->dtype;
@@ -55,7 +56,7 @@ static kelp_status *unary_reshape(kelp_op_args *args, const unary_entry *table, 
             p->fn = table->fn;
     if (act >= 0 && dtype == KELP_F32) {
         p->fn = unary_act;
-        p->act = kelp_simd_get()->act[act];
+        p->act = elementwise->act[act];
     }
     if (p->fn == NULL)
         return kelp_ops_bad_type(args, dtype);

@@ -46,12 +46,13 @@ static kelp_status *transpose_weights(const kelp_op_env *env, const kelp_tensor 
 }
 
 static kelp_status *gemm_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
+    const kelp_gemm_kernels *gemm = kelp_gemm_kernels_get();
     const kelp_tensor *b = kelp_panels_constant(node);
     bool transposed = kelp_node_attr_i64(node, "transB", 0) != 0;
     gemm_state *state = NULL;
     if (b == NULL)
         return NULL;
-    bool panels = b->shape[transposed ? 0 : 1] >= kelp_simd_get()->tile_columns;
+    bool panels = b->shape[transposed ? 0 : 1] >= gemm->tile_columns;
     if (!panels && !transposed)
         return NULL;
     kelp_allocator allocator = kelp_op_env_allocator(env);

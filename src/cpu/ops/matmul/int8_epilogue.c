@@ -70,7 +70,7 @@ static void range_of(kelp_dtype dtype, int32_t zero, float *least, float *most) 
 
 /* Adds integers to the sums: balance, of which a_zero times as much is taken off, becomes what has
  * to be taken off in all. */
-static void fold_bias(const int32_t *bias, int64_t columns, int32_t *room, kelp_int8_product *g) {
+static void fold_bias(const int32_t *bias, int64_t columns, int32_t *room, kelp_int8_gemm *g) {
     for (int64_t j = 0; j < columns; j++)
         room[j] = (int32_t)((uint32_t)g->a_zero * (uint32_t)g->b.balance[j] - (uint32_t)bias[j]);
     g->a_zero = 1;
@@ -78,7 +78,7 @@ static void fold_bias(const int32_t *bias, int64_t columns, int32_t *room, kelp_
 }
 
 void kelp_int8_epilogue_make(const kelp_op_args *args, const kelp_int8_places *p, float a_scale,
-                             kelp_act act, size_t offset, kelp_int8_product *product) {
+                             kelp_act act, size_t offset, kelp_int8_gemm *product) {
     const kelp_tensor *b_scale = kelp_int8_place(args, p->b_scale),
                       *bias = kelp_int8_place(args, p->bias),
                       *step = kelp_int8_place(args, p->step_scale),
@@ -98,11 +98,11 @@ void kelp_int8_epilogue_make(const kelp_op_args *args, const kelp_int8_places *p
     if (step != NULL) {
         unit = f->step = kelp_int8_scale(step, 0);
         range_of(step_zero != NULL ? step_zero->dtype : KELP_U8, kelp_int8_zero(step_zero, 0),
-                 &f->least, &f->most);
+                 &f->low, &f->high);
     } else if (y_scale != NULL && addend == NULL && act == KELP_ACT_NONE) {
         f->direct = true;
         unit = f->out_scale;
-        range_of(f->dtype, f->out_zero, &f->least, &f->most);
+        range_of(f->dtype, f->out_zero, &f->low, &f->high);
     }
     bool many = b_scale != NULL && kelp_tensor_elements(b_scale) > 1;
     bool whole = bias != NULL && bias->dtype == KELP_I32;

@@ -39,7 +39,6 @@ kelp_status *kelp_int8_epilogue_plan(kelp_op_args *args, const kelp_int8_places 
 /* invoke: sets the product's finish, and, for a bias of integers, its a_zero and balance, which are
  * to be there already. `a_scale` is the scale of A. */
 void kelp_int8_epilogue_make(const kelp_op_args *args, const kelp_int8_places *places,
-                             float a_scale, kelp_act act, size_t offset,
-                             kelp_int8_product *product);
+                             float a_scale, kelp_act act, size_t offset, kelp_int8_gemm *product);
 
 #endif

@@ -46,9 +46,9 @@ static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env,
     weights->n = n;
     KELP_TRY(kelp_op_pack(&site, allocator, &packing, &weights->panels, &room));
     if (room != NULL && turned)
-        kelp_bf16_pack_transposed(kelp_bf16_get(), b->data, k, k, n, room);
+        kelp_bf16_pack_transposed(kelp_bf16_kernels_get(), b->data, k, k, n, room);
     else if (room != NULL)
-        kelp_bf16_pack(kelp_bf16_get(), b->data, n, k, n, room);
+        kelp_bf16_pack(kelp_bf16_kernels_get(), b->data, n, k, n, room);
     return NULL;
 }
 

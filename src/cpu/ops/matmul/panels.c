@@ -4,6 +4,7 @@
 #include "cpu/ops/matmul/panels.h"
 
 #include "base/alloc.h"
+#include "cpu/kernels/gemm/gemm_kernels.h"
 #include "cpu/kernels/tuning.h"
 #include "runtime/opset/env.h"
 
@@ -17,7 +18,7 @@ struct kelp_panels {
     int64_t k, n;
     bool transposed;
     pthread_mutex_t lock;
-    const kelp_simd *simd; /* instruction set that they are packed for */
+    const kelp_gemm_kernels *kernels; /* instruction set that they are packed for */
     kelp_op_packed packed;
     _Atomic(const float *) filled; /* the panels; NULL until packed */
 };
@@ -32,7 +33,7 @@ const kelp_tensor *kelp_panels_constant(const kelp_node *node) {
 typedef struct filling {
     const kelp_op_env *env;
     const kelp_panels *panels;
-    const kelp_simd *simd;
+    const kelp_gemm_kernels *kernels;
     float *room;
     int64_t columns; /* of a share */
 } filling;
@@ -46,10 +47,10 @@ static void fill(void *userp, int64_t begin, int64_t end, int worker) {
         int64_t column = at * job->columns, columns = KELP_MIN(job->columns, panels->n - column);
         float *to = job->room + column * panels->k;
         if (panels->transposed)
-            kelp_gemm_pack_transposed(job->simd, b + column * panels->k, panels->k, panels->k,
+            kelp_gemm_pack_transposed(job->kernels, b + column * panels->k, panels->k, panels->k,
                                       columns, to);
         else
-            kelp_gemm_pack(job->simd, b + column, panels->n, panels->k, columns, to);
+            kelp_gemm_pack(job->kernels, b + column, panels->n, panels->k, columns, to);
         if (columns < panels->n) /* else the engine releases the pages */
             kelp_op_env_relax(job->env);
     }
@@ -57,30 +58,30 @@ static void fill(void *userp, int64_t begin, int64_t end, int worker) {
 
 /* Packs a large matrix in shares, on all threads, so that memory does not hold it twice. The
  * result is for all contexts: cancelling the current run does not stop it. */
-static void fill_all(const kelp_op_env *env, const kelp_panels *panels, const kelp_simd *simd,
-                     float *room) {
-    int64_t width = simd->tile_columns, each = width * panels->k * (int64_t)sizeof(float);
+static void fill_all(const kelp_op_env *env, const kelp_panels *panels,
+                     const kelp_gemm_kernels *kernels, float *room) {
+    int64_t width = kernels->tile_columns, each = width * panels->k * (int64_t)sizeof(float);
     int64_t columns = KELP_MAX((int64_t)1, KELP_PACK_SHARE_BYTES / each) * width;
-    filling job = {env, panels, simd, room, columns};
+    filling job = {env, panels, kernels, room, columns};
     kelp_op_env lasting = *env;
     lasting.stop = NULL;
     kelp_op_parallel(&lasting, (panels->n + columns - 1) / columns, 1, fill, &job);
 }
 
 static kelp_status *pack(const kelp_op_env *env, kelp_panels *panels) {
-    const kelp_simd *simd = kelp_simd_get();
+    const kelp_gemm_kernels *kernels = kelp_gemm_kernels_get();
     char layout[KELP_OP_LAYOUT_MAX + 1];
     kelp_op_packing packing = {.layout = layout, .inputs = 1u << 1, .replaces = 1u << 1};
     size_t floats;
     void *room = NULL;
-    if (!kelp_gemm_packed_size(simd, panels->k, panels->n, &floats) ||
+    if (!kelp_gemm_packed_size(kernels, panels->k, panels->n, &floats) ||
         !kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
         return kelp_status_oom();
-    kelp_gemm_layout(simd, "gemm", layout);
+    kelp_gemm_layout(kernels, "gemm", layout, sizeof layout);
     KELP_TRY(kelp_op_pack(&panels->site, panels->allocator, &packing, &panels->packed, &room));
     if (room != NULL)
-        fill_all(env, panels, simd, room);
-    panels->simd = simd;
+        fill_all(env, panels, kernels, room);
+    panels->kernels = kernels;
     atomic_store_explicit(&panels->filled, panels->packed.data, memory_order_release);
     return NULL;
 }
@@ -139,5 +140,5 @@ kelp_status *kelp_panels_plan(const kelp_op_env *env, const kelp_panels *shared,
 
 void kelp_panels_use(const kelp_panels *panels, kelp_gemm *inout_job) {
     inout_job->packed = panels != NULL ? filled(panels) : NULL;
-    inout_job->simd = inout_job->packed != NULL ? panels->simd : NULL;
+    inout_job->kernels = inout_job->packed != NULL ? panels->kernels : NULL;
 }

@@ -8,6 +8,8 @@
 
 #include "cpu/kernels/gemm/gemm.h"
 
+#include <kelp/opset.h>
+
 typedef struct kelp_panels kelp_panels;
 
 /* Returns the constant float32 matrix that is input 1, or NULL. */
@@ -22,7 +24,8 @@ void kelp_panels_destroy(kelp_panels *panels, kelp_allocator allocator);
  * below. */
 kelp_status *kelp_panels_plan(const kelp_op_env *env, const kelp_panels *panels,
                               int64_t m) KELP_MUST_USE;
-/* In invoke: sets `packed` and `simd` of a GEMM if there are panels; otherwise its `b` is read. */
+/* In invoke: sets `packed` and `kernels` of a GEMM if there are panels; otherwise its `b` is read.
+ */
 void kelp_panels_use(const kelp_panels *panels, kelp_gemm *inout_job);
 
 #endif

@@ -3,7 +3,7 @@
  * kelp::MaxPoolBf16: MaxPool of bfloat16 over one or two axes between convolutions of bfloat16,
  * whose channels lie side by side. The largest of what is rounded is the largest, rounded.
  */
-#include "cpu/kernels/simd/bf16.h"
+#include "cpu/kernels/bf16/bf16_kernels.h"
 #include "cpu/ops/conv/window.h"
 
 typedef struct pool_plan {
@@ -11,7 +11,7 @@ typedef struct pool_plan {
     int64_t batch, channels;
     size_t taps_offset;
     const kelp_op_args *args;
-    const kelp_bf16 *table;
+    const kelp_bf16_kernels *kernels;
 } pool_plan;
 
 static kelp_status *pool_reshape(const void *state, kelp_op_args *args) {
@@ -63,8 +63,8 @@ static void pool_line(const pool_plan *p, const uint16_t *image, int64_t row, in
         if (!inside || known < 0) /* windows inside see the same, further on */
             count = taps_at(p, row, column, taps);
         known = !inside ? -1 : known < 0 ? x : known;
-        p->table->most(image + (inside ? x - known : 0) * p->channels, taps, count, p->channels,
-                       to);
+        p->kernels->max_pool(image + (inside ? x - known : 0) * p->channels, taps, count,
+                             p->channels, to);
     }
 }
 
@@ -87,7 +87,7 @@ static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
     p->args = args;
-    p->table = kelp_bf16_get();
+    p->kernels = kelp_bf16_kernels_get();
     double work = (double)p->w.out[2] * (double)p->w.kernel_size * (double)p->channels;
     /* some 600,000 elements are 20 µs */
     kelp_op_parallel(args->env, p->batch * p->w.out[1],
