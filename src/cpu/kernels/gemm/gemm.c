@@ -162,10 +162,6 @@ void kelp_gemm_run(const kelp_op_env *env, const kelp_gemm *jobs, int64_t count)
         return;
     job_list list = {
         jobs[0].kernels != NULL ? jobs[0].kernels : kelp_gemm_kernels_get(), jobs, {0, 0, 0, 0}};
-    if (count == 1 && jobs[0].partial != NULL) {
-        kelp_gemm_skinny_run(env, list.kernels, &jobs[0]);
-        return;
-    }
     list.blocks = choose(list.kernels, &jobs[0]);
     spread(list.kernels, &jobs[0], (kelp_op_env_threads(env) + count - 1) / count, &list.blocks);
     int64_t blocks = list.blocks.down * list.blocks.across;
@@ -175,9 +171,36 @@ void kelp_gemm_run(const kelp_op_env *env, const kelp_gemm *jobs, int64_t count)
 }
 
 void kelp_gemm_run_serial(const kelp_gemm_kernels *kernels, const kelp_gemm *job) {
-    KELP_ASSERT(job->partial == NULL);
+    KELP_ASSERT(kernels != NULL && job->m >= 0 && job->n >= 0 && job->k >= 0);
     if (job->m == 0 || job->n == 0)
         return;
     job_list list = {kernels, job, choose(kernels, job)};
     run_range(&list, 0, list.blocks.down * list.blocks.across, 0);
+}
+
+/* ---- algorithms ---- */
+static bool is_packed(const kelp_gemm_shape *shape) {
+    return shape->is_packed;
+}
+
+static bool is_any(const kelp_gemm_shape *shape) {
+    (void)shape;
+    return true;
+}
+
+static const kelp_gemm_algorithm packed_gemm = {
+    .name = "packed_gemm", .is_applicable = is_packed, .run = kelp_gemm_run};
+static const kelp_gemm_algorithm blocked_gemm = {
+    .name = "gemm", .is_applicable = is_any, .run = kelp_gemm_run};
+
+/* In order of preference. */
+static const kelp_gemm_algorithm *const algorithms[] = {&kelp_gemm_skinny, &packed_gemm,
+                                                        &blocked_gemm};
+
+const kelp_gemm_algorithm *kelp_gemm_choose(const kelp_gemm_shape *shape) {
+    size_t i = 0;
+    KELP_ASSERT(shape->m >= 0 && shape->n >= 0 && shape->k >= 0 && shape->count >= 0);
+    while (!algorithms[i]->is_applicable(shape)) /* the last one always is */
+        i++;
+    return algorithms[i];
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define COLUMNS KELP_INT8_COLUMNS
+#define FEW_ROWS 16
 
 static size_t element_bytes(kelp_dtype dtype) {
     return kelp_dtype_bits(dtype) / 8;
@@ -232,23 +233,53 @@ static void run_range(void *userp, int64_t begin, int64_t end, int worker) {
     }
 }
 
-void kelp_int8_gemm_run(const kelp_op_env *env, const kelp_int8_gemm *jobs, int64_t count) {
+static void run_blocks(const kelp_op_env *env, const kelp_int8_gemm *jobs, int64_t count,
+                       int64_t columns) {
     if (count == 0 || jobs[0].m == 0 || jobs[0].b.n == 0)
         return;
+    KELP_ASSERT(!jobs[0].transposed && columns <= KELP_INT8_BLOCK_COLUMNS);
     const kelp_int8_kernels *kernels = kelp_int8_kernels_get();
-    int64_t m = jobs[0].m, n = jobs[0].b.n,
-            limit = kelp_round_up(KELP_GEMM_ROWS, kernels->tile_rows);
-    job_list list = {.kernels = kernels, .jobs = jobs};
-    list.columns = jobs[0].transposed ? KELP_INT8_TRANSPOSED_COLUMNS
-                   : m <= 16          ? KELP_GEMM_FLAT_COLUMNS
-                                      : KELP_GEMM_COLUMNS;
-    list.down = (m + limit - 1) / limit;
-    list.rows = (m + list.down - 1) / list.down;
-    list.across = (n + list.columns - 1) / list.columns;
+    int64_t m = jobs[0].m, limit = kelp_round_up(KELP_GEMM_ROWS, kernels->tile_rows);
+    job_list list = {.kernels = kernels, .jobs = jobs, .columns = columns};
+    list.down = kelp_divide_up(m, limit);
+    list.rows = kelp_divide_up(m, list.down);
+    list.across = kelp_divide_up(jobs[0].b.n, columns);
     int64_t blocks = list.down * list.across;
-    int64_t work = m * n / blocks * KELP_MAX((int64_t)16, jobs[0].b.k);
+    int64_t work = m * jobs[0].b.n / blocks * KELP_MAX((int64_t)16, jobs[0].b.k);
     kelp_op_parallel(env, blocks * count, kelp_cpu_grain_of_blocks(KELP_GRAIN_NARROW_TILES, work),
                      run_range, &list);
+}
+
+/* ---- algorithms ---- */
+static bool has_few_rows(const kelp_gemm_shape *shape) {
+    return shape->m <= FEW_ROWS;
+}
+
+static bool is_any(const kelp_gemm_shape *shape) {
+    (void)shape;
+    return true;
+}
+
+static void run_flat(const kelp_op_env *env, const kelp_int8_gemm *jobs, int64_t count) {
+    run_blocks(env, jobs, count, KELP_GEMM_FLAT_COLUMNS);
+}
+
+static void run(const kelp_op_env *env, const kelp_int8_gemm *jobs, int64_t count) {
+    run_blocks(env, jobs, count, KELP_GEMM_COLUMNS);
+}
+
+/* In order of preference. */
+static const kelp_int8_gemm_algorithm algorithms[] = {
+    {"int8_gemm_few_rows", has_few_rows, run_flat},
+    {"int8_gemm", is_any, run},
+};
+
+const kelp_int8_gemm_algorithm *kelp_int8_gemm_choose(const kelp_gemm_shape *shape) {
+    const kelp_int8_gemm_algorithm *algorithm = algorithms;
+    KELP_ASSERT(shape->m >= 0 && shape->n >= 0 && shape->k >= 0);
+    while (!algorithm->is_applicable(shape)) /* the last one always is */
+        algorithm++;
+    return algorithm;
 }
 
 /* ---- signs ---- */

@@ -7,7 +7,7 @@
 #define KELP_CPU_KERNELS_GEMM_GEMM_INT8_H_
 
 #include "base/checked.h"
-#include "cpu/kernels/elementwise/elementwise_kernels.h"
+#include "cpu/kernels/gemm/gemm_shape.h"
 #include "cpu/kernels/int8/int8_kernels.h"
 
 #include <kelp/op_env.h>
@@ -73,8 +73,21 @@ typedef struct kelp_int8_gemm {
 #define KELP_INT8_TRANSPOSED_COLUMNS 64
 #define KELP_INT8_BLOCK_ROWS 64
 
-/* Runs `count` GEMMs of one shape, distributed over the threads together. */
-void kelp_int8_gemm_run(const kelp_op_env *env, const kelp_int8_gemm *jobs, int64_t count);
+/* ---- algorithms ---- */
+typedef struct kelp_int8_gemm_algorithm {
+    const char *name;
+    bool (*is_applicable)(const kelp_gemm_shape *shape);
+    /* Runs `count` GEMMs of one shape, distributed over the threads together. Needs no scratch
+     * memory. */
+    void (*run)(const kelp_op_env *env, const kelp_int8_gemm *jobs, int64_t count);
+} kelp_int8_gemm_algorithm;
+
+/* Returns the first algorithm that is applicable:
+ *   int8_gemm_few_rows   at most 16 rows: wide blocks, so that B is read once
+ *   int8_gemm            blocks */
+const kelp_int8_gemm_algorithm *kelp_int8_gemm_choose(const kelp_gemm_shape *shape);
+
+/* ---- blocks, for convolutions ---- */
 /* Computes a block on the calling thread; `column` is a multiple of 16. */
 void kelp_int8_gemm_block(const kelp_int8_kernels *kernels, const kelp_int8_gemm *g, int64_t row,
                           int64_t column, int64_t rows, int64_t columns);

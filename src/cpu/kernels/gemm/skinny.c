@@ -28,14 +28,18 @@ typedef struct skinny_job {
     int64_t across;  /* number of shares along the columns */
 } skinny_job;
 
-int64_t kelp_gemm_skinny_floats(int64_t m, int64_t n) {
+static bool is_applicable(const kelp_gemm_shape *shape) {
+    return shape->count == 1 && kelp_gemm_is_skinny(shape->m, shape->k, shape->n);
+}
+
+static int64_t scratch_floats(const kelp_gemm_shape *shape) {
     int64_t floats;
-    return kelp_i64_mul(m * (PARTS - 1), n, &floats) ? floats : -1;
+    return kelp_i64_mul(shape->m * (PARTS - 1), shape->n, &floats) ? floats : -1;
 }
 
 /* Returns where the sums of a part are stored: C for the first, rows of n floats for the others. */
 static float *sums_of(const kelp_gemm *g, int64_t part) {
-    return part == 0 ? g->c : g->partial + (part - 1) * g->m * g->n;
+    return part == 0 ? g->c : g->scratch + (part - 1) * g->m * g->n;
 }
 
 /* Sums one part over `columns` columns of b, whose rows are `stride` floats apart. */
@@ -116,11 +120,12 @@ static void run_panels(void *userp, int64_t begin, int64_t end, int worker) {
     }
 }
 
-void kelp_gemm_skinny_run(const kelp_op_env *env, const kelp_gemm_kernels *kernels,
-                          const kelp_gemm *g) {
+static void run(const kelp_op_env *env, const kelp_gemm *g, int64_t count) {
+    const kelp_gemm_kernels *kernels = g->kernels != NULL ? g->kernels : kelp_gemm_kernels_get();
     skinny_job job = {kernels, g, g->k / (4 * PARTS) * 4, kernels->tile_columns, 1};
     int64_t threads = kelp_op_env_threads(env);
-    KELP_ASSERT(g->partial != NULL && g->m <= KELP_SKINNY_ROWS && g->k >= 4 * PARTS);
+    (void)count;
+    KELP_ASSERT(count == 1 && g->scratch != NULL && g->m <= KELP_SKINNY_ROWS && g->k >= 4 * PARTS);
     if (g->packed != NULL) {
         int64_t panels = (g->n + job.columns - 1) / job.columns;
         kelp_op_parallel(env, panels,
@@ -145,3 +150,8 @@ void kelp_gemm_skinny_run(const kelp_op_env *env, const kelp_gemm_kernels *kerne
                      run_parts, &job);
     join(&job, 0, g->n);
 }
+
+const kelp_gemm_algorithm kelp_gemm_skinny = {.name = "skinny_gemm",
+                                              .is_applicable = is_applicable,
+                                              .scratch_floats = scratch_floats,
+                                              .run = run};

@@ -38,6 +38,7 @@ typedef struct product_state {
 
 typedef struct product_plan {
     kelp_batch b;
+    const kelp_int8_gemm_algorithm *algorithm;
     kelp_act act;
     product_kind kind;
     bool rows; /* scales or a bias that the fast way does not take: sums are kept */
@@ -170,6 +171,9 @@ static kelp_status *product_shapes(kelp_op_args *args, const void *state, int32_
     if (!kelp_ops_is_byte(b->dtype))
         return kelp_ops_bad_type(args, b->dtype);
     KELP_TRY(check_zeros(args, places, &a_view, &b_view));
+    p->algorithm = kelp_int8_gemm_choose(
+        &(kelp_gemm_shape){.m = p->b.m, .n = p->b.n, .k = p->b.k, .count = p->b.batch});
+    args->algorithm = p->algorithm->name;
     return reserve(args, places, p, state);
 }
 
@@ -284,7 +288,7 @@ static kelp_status *integer_invoke(const void *state, kelp_op_args *args) {
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
     make_jobs(state, args, p, args->outputs[0]->data, &scale);
-    kelp_int8_gemm_run(args->env, kelp_ops_scratch_at(args, p->jobs), p->b.batch);
+    p->algorithm->run(args->env, kelp_ops_scratch_at(args, p->jobs), p->b.batch);
     return NULL;
 }
 
@@ -400,7 +404,7 @@ static kelp_status *linear_invoke(const void *state, kelp_op_args *args) {
         for (int64_t i = 1; i < p->b.batch; i++)
             jobs[i].finish = jobs[0].finish;
     }
-    kelp_int8_gemm_run(args->env, jobs, p->b.batch);
+    p->algorithm->run(args->env, jobs, p->b.batch);
     if (p->rows && p->kind == LINEAR)
         kelp_rows_finish(args, &p->b, y, NULL);
     else if (p->rows)
