@@ -123,6 +123,12 @@ extern const kelp_conv_algorithm kelp_conv_pointwise;
 /* Windows are copied to the columns of a matrix, which the weights are multiplied by. */
 extern const kelp_conv_algorithm kelp_conv_im2col_gemm;
 
+/* All of them in order of preference: a caller takes the first one that is applicable and
+ * profitable, and whose packed weights it has. The last one computes every convolution of floats.
+ */
+#define KELP_CONV_ALGORITHMS 13
+extern const kelp_conv_algorithm *const kelp_conv_algorithms[KELP_CONV_ALGORITHMS];
+
 /* ConvTranspose in double: each input is added to the outputs that it reaches. The window's `in`
  * and `out` are the operator's; weights are [groups * in_channels, out_channels, kernel…]. */
 void kelp_conv_transpose_reference_f64(const kelp_op_env *env, kelp_conv *conv);

@@ -85,6 +85,9 @@ extern const kelp_conv_bf16_algorithm kelp_conv_bf16_im2row;
 /* Other floats: planes of pairs of channels are the panels of a GEMM. */
 extern const kelp_conv_bf16_algorithm kelp_conv_bf16_planes_gemm;
 
+/* Returns the first algorithm that is applicable, in this order. */
+const kelp_conv_bf16_algorithm *kelp_conv_bf16_choose(const kelp_conv_bf16 *conv);
+
 /* ---- packing of weights [out_channels, in_channels, taps] of floats, at any address ---- */
 /* Pairs from one row to the next of KELP_CONV_BF16_ROWS. */
 int64_t kelp_conv_bf16_row_step(int64_t in_channels, int64_t taps);

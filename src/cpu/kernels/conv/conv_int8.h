@@ -83,6 +83,8 @@ extern const kelp_conv_int8_algorithm kelp_conv_int8_im2row;
 /* Computes the sizes of the images, which decide which algorithms are applicable. Returns false if
  * the padded image is too large. */
 bool kelp_conv_int8_plan_images(kelp_conv_int8 *conv);
+/* Returns the first algorithm that is applicable, in the order above. */
+const kelp_conv_int8_algorithm *kelp_conv_int8_choose(const kelp_conv_int8 *conv);
 /* Computes the offsets and the size of scratch memory. Returns false if it overflows. */
 bool kelp_conv_int8_reserve(kelp_conv_int8 *conv, const kelp_conv_int8_algorithm *algorithm);
 /* Transposes and pads the images, then runs the algorithm. */

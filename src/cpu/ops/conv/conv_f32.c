@@ -13,15 +13,6 @@
 #include "cpu/ops/elementwise/activation.h"
 #include "cpu/ops/variant.h"
 
-/* Algorithms in order of preference: reshape takes the first that is applicable and profitable. */
-static const kelp_conv_algorithm *const algorithms[] = {
-    &kelp_conv_reference_f64, &kelp_conv_depthwise_image, &kelp_conv_depthwise_padded,
-    &kelp_conv_im2row_few,    &kelp_conv_interleaved,     &kelp_conv_winograd_4x4,
-    &kelp_conv_winograd_2x2,  &kelp_conv_winograd_1d,     &kelp_conv_im2row,
-    &kelp_conv_direct_gemm,   &kelp_conv_pointwise,       &kelp_conv_depthwise_rows,
-    &kelp_conv_im2col_gemm,
-};
-
 typedef struct conv_plan {
     kelp_conv conv;
     const kelp_conv_algorithm *algorithm;
@@ -47,8 +38,8 @@ static kelp_status *read_args(kelp_op_args *args, kelp_conv *conv) {
 
 static kelp_status *choose_algorithm(const kelp_conv_weights *weights, conv_plan *p) {
     kelp_conv *conv = &p->conv;
-    for (size_t i = 0; i < KELP_COUNT(algorithms); i++) {
-        const kelp_conv_algorithm *a = algorithms[i];
+    for (size_t i = 0; i < KELP_CONV_ALGORITHMS; i++) {
+        const kelp_conv_algorithm *a = kelp_conv_algorithms[i];
         if (!a->is_applicable(conv) || (a->is_profitable != NULL && !a->is_profitable(conv)))
             continue;
         if (a->layout != KELP_CONV_UNPACKED) {

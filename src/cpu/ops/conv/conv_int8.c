@@ -12,10 +12,6 @@ static const kelp_int8_places integer_places = {-1, 2, 1, -1, 3, -1, -1, -1, -1,
 static const kelp_int8_places linear_places = {1, 2, 3, 4, 5, 8, -1, -1, -1, 6, 7};
 static const kelp_int8_places fused_places = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 
-/* Algorithms in order of preference: reshape takes the first that is applicable. */
-static const kelp_conv_int8_algorithm *const algorithms[] = {
-    &kelp_conv_int8_depthwise, &kelp_conv_int8_in_place, &kelp_conv_int8_im2row};
-
 typedef struct conv_plan {
     kelp_conv_int8 conv;
     const kelp_conv_int8_algorithm *algorithm;
@@ -148,9 +144,7 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     conv->threads = kelp_op_env_threads(args->env);
     if (!kelp_conv_int8_plan_images(conv))
         return kelp_conv_too_large(args);
-    for (size_t i = 0; p->algorithm == NULL; i++)
-        if (algorithms[i]->is_applicable(conv)) /* the last is wherever the first is not */
-            p->algorithm = algorithms[i];
+    p->algorithm = kelp_conv_int8_choose(conv);
     args->algorithm = p->algorithm->name;
     KELP_TRY(reserve(args, p, state != NULL));
     if (places != &integer_places) {
