@@ -8,7 +8,7 @@
 #ifndef KELP_CPU_KERNELS_ATTENTION_SDPA_H_
 #define KELP_CPU_KERNELS_ATTENTION_SDPA_H_
 
-#include <kelp/opset.h>
+#include <kelp/op_env.h>
 #include <kelp/tensor.h>
 
 /* [batch, heads, rows, size] with unit stride along `size`. Strides in elements. */
@@ -40,7 +40,7 @@ typedef struct kelp_sdpa {
     int64_t queries, keys, size, v_size;
     kelp_sdpa_view q, k, v, y;   /* y.data is written */
     kelp_dtype q_dtype, y_dtype; /* floating-point types, converted block by block */
-    float q_scale; /* q is multiplied by this and rounded to `round` when loaded; 1: as it is */
+    float q_scale; /* q is multiplied by this and rounded to `round` when loaded; 1: unchanged */
     double scale, softcap;    /* softcap 0: none */
     kelp_dtype round;         /* type to which every step before the softmax is rounded */
     kelp_dtype softmax_round; /* the same for the softmax */
@@ -61,6 +61,7 @@ typedef struct kelp_sdpa {
     /* Set by kelp_sdpa_plan. */
     const kelp_sdpa_algorithm *algorithm;
     int64_t blocks, stride; /* of queries; of rows of scores */
+    int64_t key_unit;       /* ranges of keys begin at multiples; 0: always all keys */
     size_t packed_elements, worker_elements;
     void *scratch; /* set by the caller before a run */
 } kelp_sdpa;

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv_bf16.h"
 #include "cpu/kernels/gemm/gemm_bf16.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
 #define LEAST_OUT_CHANNELS 16
@@ -49,6 +50,8 @@ static void gather(const kelp_conv_shape *s, const float *x, int64_t at, float *
 }
 
 static void run(const kelp_op_env *env, kelp_conv_bf16 *conv) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const kelp_conv_shape *s = &conv->shape;
     int64_t depth = depth_of(conv), size = s->window.out_size, count = positions_of(conv);
     int64_t plane = s->out_channels * size, image = s->in_channels * s->window.in_size;
@@ -69,10 +72,10 @@ static void run(const kelp_op_env *env, kelp_conv_bf16 *conv) {
                                .act = conv->residual == NULL ? conv->act : KELP_ACT_NONE,
                                .scratch = (void *)((char *)conv->scratch + conv->shared_bytes)});
     for (int64_t i = 0; i < s->batch; i++)
-        conv->simd->turn(y + i * plane, size, product + i * plane, s->out_channels, size,
-                         s->out_channels);
+        layout->transpose(y + i * plane, size, product + i * plane, s->out_channels, size,
+                          s->out_channels);
     if (conv->residual != NULL)
-        conv->simd->finish(y, NULL, 0.0f, conv->residual, count * s->out_channels, conv->act);
+        elementwise->finish(y, NULL, 0.0f, conv->residual, count * s->out_channels, conv->act);
 }
 
 const kelp_conv_bf16_algorithm kelp_conv_bf16_im2row = {.name = "bf16_im2row",

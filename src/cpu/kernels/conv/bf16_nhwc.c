@@ -7,6 +7,7 @@
  */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv_bf16.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
 #define PANEL KELP_BF16_COLUMNS
@@ -127,6 +128,7 @@ static bool reserve(kelp_conv_bf16 *conv) {
 /* Converts `count` pixels of NCHW floats at x to NHWC bfloat16 at `to`. */
 static void to_nhwc(const kelp_conv_bf16 *conv, const float *x, int64_t count, uint16_t *to,
                     void *scratch) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     int64_t channels = conv->shape.in_channels, plane = conv->shape.window.in_size,
             pairs = conv->blocking.nhwc.channels / 2;
     kelp_bf16_pair *some = scratch;
@@ -137,11 +139,11 @@ static void to_nhwc(const kelp_conv_bf16 *conv, const float *x, int64_t count, u
             for (int64_t i = 0; i < high; i++) {
                 const float *even = x + 2 * (s + i) * plane + at;
                 bool both = 2 * (s + i) + 1 < channels;
-                conv->table->pairs(even, both ? even + plane : NULL, 0, 1, 1, wide, some + i * TURN,
-                                   0);
+                conv->kernels->pairs(even, both ? even + plane : NULL, 0, 1, 1, wide,
+                                     some + i * TURN, 0);
             }
-            conv->simd->turn((float *)(void *)(to + at * conv->blocking.nhwc.channels + 2 * s),
-                             pairs, (const float *)(const void *)some, TURN, high, wide);
+            layout->transpose((float *)(void *)(to + at * conv->blocking.nhwc.channels + 2 * s),
+                              pairs, (const float *)(const void *)some, TURN, high, wide);
         }
     }
 }
@@ -199,23 +201,25 @@ static void fill_taps(const kelp_conv_bf16_nhwc *p, int64_t *taps) {
 /* Stores the results of a panel, NHWC floats, in y: NHWC bfloat16 or NCHW floats. */
 static void put_floats(const kelp_conv_bf16 *conv, const unit *u, int64_t channel, int64_t count,
                        float *from) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     int64_t pixels = u->rows * u->columns, size = conv->shape.window.out_size;
     int64_t first = u->row * conv->blocking.nhwc.w.out[2] + u->column;
     bool add = conv->residual != NULL && !conv->residual_is_bf16;
     bool ends = conv->act != KELP_ACT_NONE && (add || conv->act != KELP_ACT_RELU);
     if (conv->y_is_bf16) {
         uint16_t *to = (uint16_t *)conv->y + (u->image * size + first) * conv->shape.out_channels;
-        conv->simd->finish(from, NULL, 0.0f, NULL, pixels * PANEL, conv->act);
+        elementwise->finish(from, NULL, 0.0f, NULL, pixels * PANEL, conv->act);
         for (int64_t i = 0; i < pixels; i++)
-            conv->table->narrow(from + i * PANEL, count,
-                                (void *)(to + i * conv->shape.out_channels + channel));
+            conv->kernels->narrow(from + i * PANEL, count,
+                                  (void *)(to + i * conv->shape.out_channels + channel));
         return;
     }
     int64_t at = (u->image * conv->shape.out_channels + channel) * size + first;
-    conv->simd->turn((float *)conv->y + at, size, from, PANEL, pixels, count);
+    layout->transpose((float *)conv->y + at, size, from, PANEL, pixels, count);
     for (int64_t c = 0; c < count && (add || ends); c++, at += size)
-        conv->simd->finish((float *)conv->y + at, NULL, 0.0f,
-                           add ? (const float *)conv->residual + at : NULL, pixels, conv->act);
+        elementwise->finish((float *)conv->y + at, NULL, 0.0f,
+                            add ? (const float *)conv->residual + at : NULL, pixels, conv->act);
 }
 
 static void run_panel(const kelp_conv_bf16 *conv, const unit *u, const place *x, int64_t channel,
@@ -241,7 +245,7 @@ static void run_panel(const kelp_conv_bf16 *conv, const unit *u, const place *x,
         product.residual = conv->residual_is_bf16 ? (const uint16_t *)conv->residual + to : NULL;
         product.c = floats ? floats_of_panel + r * u->columns * PANEL : NULL;
         product.half = floats ? NULL : (uint16_t *)conv->y + to;
-        conv->table->pixels(&product);
+        conv->kernels->pixels(&product);
     }
     if (floats)
         put_floats(conv, u, channel, product.n, floats_of_panel);

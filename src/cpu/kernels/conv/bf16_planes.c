@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv_bf16.h"
 #include "cpu/kernels/gemm/gemm_bf16.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
 #define TILE KELP_BF16_COLUMNS
@@ -183,8 +184,8 @@ static void fill_pair(const kelp_conv_bf16 *conv, const float *even, const float
                 wide *= high;
                 high = 1;
             }
-            conv->table->pairs(even + at, odd != NULL ? odd + at : NULL, w->stride[1] * w->in[2],
-                               w->stride[2], high, wide, to + top * p->width + left, p->width);
+            conv->kernels->pairs(even + at, odd != NULL ? odd + at : NULL, w->stride[1] * w->in[2],
+                                 w->stride[2], high, wide, to + top * p->width + left, p->width);
         }
 }
 
@@ -233,8 +234,8 @@ static void multiply_column(const kelp_conv_bf16 *conv, const kelp_bf16_pair *ro
     for (int64_t s = 0; s < p->pairs; s++)
         for (int64_t t = 0; t < conv->shape.window.kernel_size; t++)
             *to++ = planes[s * p->plane + taps[t] + at];
-    conv->table->dots(rows, p->weights_step, channels, column,
-                      p->pairs * conv->shape.window.kernel_size, c + at, ldc);
+    conv->kernels->dots(rows, p->weights_step, channels, column,
+                        p->pairs * conv->shape.window.kernel_size, c + at, ldc);
 }
 
 static void multiply(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair *planes, float *c,
@@ -247,19 +248,19 @@ static void multiply(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair *
         conv->weights + (u->group * conv->shape.out_channels + u->channel) * p->weights_step;
     for (int64_t s = 0; s < p->pairs; s += slice)
         for (int64_t at = 0; at < whole; at += TILE)
-            conv->table->product(&(kelp_bf16_block){.a = rows + s * taps,
-                                                    .b = planes + s * p->plane + at,
-                                                    .c = c + at,
-                                                    .lda = p->weights_step,
-                                                    .ldc = ldc,
-                                                    .m = u->channels,
-                                                    .n = KELP_MIN((int64_t)TILE, whole - at),
-                                                    .panel = TILE,
-                                                    .steps = KELP_MIN(slice, p->pairs - s),
-                                                    .step = p->plane,
-                                                    .taps = taps,
-                                                    .tap = taps_of(conv),
-                                                    .accumulate = s > 0});
+            conv->kernels->gemm_block(&(kelp_bf16_block){.a = rows + s * taps,
+                                                         .b = planes + s * p->plane + at,
+                                                         .c = c + at,
+                                                         .lda = p->weights_step,
+                                                         .ldc = ldc,
+                                                         .m = u->channels,
+                                                         .n = KELP_MIN((int64_t)TILE, whole - at),
+                                                         .panel = TILE,
+                                                         .steps = KELP_MIN(slice, p->pairs - s),
+                                                         .step = p->plane,
+                                                         .taps = taps,
+                                                         .tap = taps_of(conv),
+                                                         .accumulate = s > 0});
     for (int64_t at = whole; at < columns; at++)
         multiply_column(conv, rows, u->channels, planes, at, c, ldc);
 }
@@ -267,16 +268,18 @@ static void multiply(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair *
 /* Applies bias, residual and activation to `count` results at `to` of one output channel. */
 static void finish_row(const kelp_conv_bf16 *conv, float *y, int64_t to, int64_t channel,
                        int64_t count) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     const float *bias = conv->bias, *residual = conv->residual;
     if (bias == NULL && residual == NULL && conv->act == KELP_ACT_NONE)
         return;
-    conv->simd->finish(y, NULL, bias != NULL ? bias[channel] : 0.0f,
-                       residual != NULL ? residual + to : NULL, count, conv->act);
+    elementwise->finish(y, NULL, bias != NULL ? bias[channel] : 0.0f,
+                        residual != NULL ? residual + to : NULL, count, conv->act);
 }
 
 /* Computes some output channels of a strip. */
 static void run_block(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair *planes,
                       float *product) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const planes_blocking *p = &conv->blocking.planes;
     const kelp_conv_window *w = &conv->shape.window;
     int64_t channel = u->group * conv->shape.out_channels + u->channel, count = u->rows * w->out[2];
@@ -290,7 +293,7 @@ static void run_block(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair 
     for (int64_t c = 0; c < u->channels; c++, to += w->out_size) {
         float *done = y + c * w->out_size;
         if (!direct)
-            conv->simd->copy_rows(done, w->out[2], product + c * ld, p->width, u->rows, w->out[2]);
+            layout->copy_rows(done, w->out[2], product + c * ld, p->width, u->rows, w->out[2]);
         finish_row(conv, done, to, channel + c, count);
     }
 }

@@ -11,10 +11,12 @@
 #define KELP_CPU_KERNELS_CONV_CONV_H_
 
 #include "base/checked.h"
+#include "cpu/kernels/conv/conv_kernels.h"
+#include "cpu/kernels/gemm/gemm_kernels.h"
+#include "cpu/kernels/sliding/sliding_kernels.h"
 #include "cpu/kernels/sliding/window.h"
-#include "cpu/kernels/simd/simd.h"
 
-#include <kelp/opset.h>
+#include <kelp/op_env.h>
 #include <string.h>
 
 /* How constant weights are packed for an algorithm. */
@@ -61,7 +63,11 @@ typedef struct kelp_conv_winograd {
 /* A convolution: y = act(conv(x, weights) + bias + residual). */
 typedef struct kelp_conv {
     kelp_conv_shape shape;
-    const kelp_simd *simd;
+    /* The tables that the choice of the blocking and the layout of packed weights depend on; see
+     * kelp_conv_select_kernels. */
+    const kelp_conv_kernels *kernels;
+    const kelp_gemm_kernels *gemm;
+    const kelp_sliding_kernels *sliding;
     int threads;
     kelp_act act;
     bool is_f64;       /* operands are double; no activation, no residual */
@@ -117,6 +123,12 @@ extern const kelp_conv_algorithm kelp_conv_pointwise;
 /* Windows are copied to the columns of a matrix, which the weights are multiplied by. */
 extern const kelp_conv_algorithm kelp_conv_im2col_gemm;
 
+/* All of them in order of preference: a caller takes the first one that is applicable and
+ * profitable, and whose packed weights it has. The last one computes every convolution of floats.
+ */
+#define KELP_CONV_ALGORITHMS 13
+extern const kelp_conv_algorithm *const kelp_conv_algorithms[KELP_CONV_ALGORITHMS];
+
 /* ConvTranspose in double: each input is added to the outputs that it reaches. The window's `in`
  * and `out` are the operator's; weights are [groups * in_channels, out_channels, kernel…]. */
 void kelp_conv_transpose_reference_f64(const kelp_op_env *env, kelp_conv *conv);
@@ -124,19 +136,22 @@ void kelp_conv_transpose_reference_f64(const kelp_op_env *env, kelp_conv *conv);
 /* ---- packing of weights [out_channels, in_channels, taps], at any address ---- */
 /* Packs them for im2row: panels of tile_columns output channels, in each tap after tap the input
  * channels. `out` has kelp_gemm_packed_size floats. */
-void kelp_conv_im2row_pack(const kelp_simd *simd, const void *weights, int64_t taps,
+void kelp_conv_im2row_pack(const kelp_gemm_kernels *kernels, const void *weights, int64_t taps,
                            int64_t in_channels, int64_t out_channels, float *out);
 /* Transforms them to panels for Winograd's convolutions: `points` parts, of 9 taps the square of
  * it. The size is in floats; false when it overflows. */
-bool kelp_conv_winograd_size(const kelp_simd *simd, int64_t taps, int64_t points,
+bool kelp_conv_winograd_size(const kelp_gemm_kernels *kernels, int64_t taps, int64_t points,
                              int64_t in_channels, int64_t out_channels, size_t *out_floats);
-void kelp_conv_winograd_pack(const kelp_simd *simd, int64_t taps, int64_t points,
+void kelp_conv_winograd_pack(const kelp_conv_kernels *kernels, int64_t taps, int64_t points,
                              const void *weights, int64_t in_channels, int64_t out_channels,
                              float *out);
 /* Transposes `taps` weights each of `rows` output channels, at most tile_columns, `stride` apart,
  * to out[tap * tile_columns + channel]; missing channels are zeros. */
-void kelp_conv_transpose_weights(const kelp_simd *simd, const void *weights, int64_t stride,
-                                 int64_t rows, int64_t taps, float *out);
+void kelp_conv_transpose_weights(int64_t width, const void *weights, int64_t stride, int64_t rows,
+                                 int64_t taps, float *out);
+
+/* Sets the tables of the instruction set in use. */
+void kelp_conv_select_kernels(kelp_conv *conv);
 
 /* ---- what the algorithms share ---- */
 /* Returns true if no dimension exceeds int32, so that costs can be estimated in int64. Larger

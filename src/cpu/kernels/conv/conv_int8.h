@@ -33,11 +33,11 @@ bool kelp_conv_int8_weights_shape_of(const kelp_tensor *weights, const kelp_tens
 /* Bytes of the packed weights, and of a buffer that packing needs; multiples of 64. */
 bool kelp_conv_int8_packed_size(const kelp_conv_int8_weights_shape *shape, size_t *out_bytes,
                                 size_t *out_buffer_bytes);
-#define KELP_CONV_INT8_LAYOUT "int8conv/1" /* for kelp_op_pack; for every instruction set */
+#define KELP_CONV_INT8_LAYOUT "int8conv/1" /* name of the format, for every instruction set */
 /* `memory` has the size above and is 64-byte aligned. */
-void kelp_conv_int8_pack(const kelp_int8 *loops, const kelp_conv_int8_weights_shape *shape,
-                         const kelp_tensor *weights, const kelp_tensor *zero, void *memory,
-                         void *buffer);
+void kelp_conv_int8_pack(const kelp_int8_kernels *kernels,
+                         const kelp_conv_int8_weights_shape *shape, const kelp_tensor *weights,
+                         const kelp_tensor *zero, void *memory, void *buffer);
 /* Sets the pointers into packed weights. */
 void kelp_conv_int8_packed_view(const kelp_conv_int8_weights_shape *shape, const void *memory,
                                 kelp_conv_int8_weights *out);
@@ -54,13 +54,13 @@ typedef struct kelp_conv_int8 {
     /* Sizes of scratch memory. The offsets are in `scratch`. */
     int64_t padded_offset, gathered_offset, scratch_bytes;
     /* Operands, set before each run. */
-    const kelp_int8 *loops;
+    const kelp_int8_kernels *kernels;
     const uint8_t *x;
     uint8_t flip;    /* 0x80 if x is signed */
     int32_t padding; /* the zero point of x, as an unsigned byte */
     kelp_conv_int8_weights weights;
-    kelp_int8_product product; /* of the first group; its `y` and finish are set */
-    void *scratch;             /* 64-byte aligned */
+    kelp_int8_gemm product; /* of the first group; its `y` and finish are set */
+    void *scratch;          /* 64-byte aligned */
 } kelp_conv_int8;
 
 typedef struct kelp_conv_int8_algorithm {
@@ -83,6 +83,8 @@ extern const kelp_conv_int8_algorithm kelp_conv_int8_im2row;
 /* Computes the sizes of the images, which decide which algorithms are applicable. Returns false if
  * the padded image is too large. */
 bool kelp_conv_int8_plan_images(kelp_conv_int8 *conv);
+/* Returns the first algorithm that is applicable, in the order above. */
+const kelp_conv_int8_algorithm *kelp_conv_int8_choose(const kelp_conv_int8 *conv);
 /* Computes the offsets and the size of scratch memory. Returns false if it overflows. */
 bool kelp_conv_int8_reserve(kelp_conv_int8 *conv, const kelp_conv_int8_algorithm *algorithm);
 /* Transposes and pads the images, then runs the algorithm. */

@@ -7,10 +7,11 @@
  */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
-#define LANES 16          /* floats of the widest vector */
-#define TILE_ROWS 12      /* rows of the highest register tile */
+#define LANES 16 /* floats of the widest vector */
+#define TILE_ROWS KELP_CONV_MAX_TILE_ROWS
 #define GATHERED_STEP 400 /* floats from one row of weights to the next: 25 cache lines */
 #define MOST_TAPS 121
 #define MOST_DILATION 64
@@ -209,6 +210,7 @@ static void inside(int64_t from, int64_t stride, int64_t count, int64_t extent, 
 /* Copies every stride-th row of one channel from `top` on to its phases, which begin at `to`. */
 static void fill_phase(const kelp_conv *conv, const float *x, int64_t top, const int64_t *across,
                        float *to) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_direct *f = &conv->blocking.direct;
     int64_t size = f->high * f->wide, first, last, step = w->stride[1] * w->in[2];
@@ -223,8 +225,8 @@ static void fill_phase(const kelp_conv *conv, const float *x, int64_t top, const
         return;
     const float *row = x + (top + first * w->stride[1]) * w->in[2] - w->before[2];
     if (w->stride[2] == 1) {
-        conv->simd->copy_rows(to + first * f->wide + begin[0], f->wide, row + begin[0], step,
-                              last - first, end[0] - begin[0]);
+        layout->copy_rows(to + first * f->wide + begin[0], f->wide, row + begin[0], step,
+                          last - first, end[0] - begin[0]);
         return;
     }
     if (across[0] >= 0 && across[1] >= 0) {
@@ -234,8 +236,8 @@ static void fill_phase(const kelp_conv *conv, const float *x, int64_t top, const
         for (int64_t r = first; r < last; r++)
             for (int64_t i = begin[1]; i < pairs; i++)
                 odd[(r - first) * f->wide + i] = row[(r - first) * step + 1 + 2 * i];
-        conv->simd->split_rows(even + begin[0], odd + begin[0], f->wide, row + 2 * begin[0], step,
-                               last - first, end[0] - begin[0], end[1] - pairs);
+        layout->split_rows(even + begin[0], odd + begin[0], f->wide, row + 2 * begin[0], step,
+                           last - first, end[0] - begin[0], end[1] - pairs);
         return;
     }
     for (int64_t p = 0; p < 2; p++)
@@ -270,32 +272,32 @@ static void fetch_rows(const kelp_float_u *weights, int64_t stride, int64_t rows
 static void multiply(const kelp_conv *conv, int64_t first, int64_t channels, const float *x,
                      int64_t columns, float *gathered, float *product, int64_t ldc) {
     int64_t depth = conv->shape.in_channels * conv->shape.window.kernel_size,
-            height = conv->simd->tile_rows;
+            height = conv->kernels->tile_rows;
     int64_t tiles = kelp_divide_up(channels, height);
     height = kelp_divide_up(channels, tiles); /* of equal height */
     const kelp_float_u *weights = (const kelp_float_u *)conv->weights + first * depth;
     for (int64_t k = 0; k < depth; k += KELP_GEMM_DEPTH) {
-        kelp_taps taps = {.a = gathered,
-                          .x = x,
-                          .offset = (const int32_t *)(const void *)conv->scratch + k,
-                          .lda = GATHERED_STEP,
-                          .ldc = ldc,
-                          .n = columns,
-                          .k = KELP_MIN((int64_t)KELP_GEMM_DEPTH, depth - k),
-                          .accumulate = k > 0};
+        kelp_conv_direct_block block = {.a = gathered,
+                                        .x = x,
+                                        .offset = (const int32_t *)(const void *)conv->scratch + k,
+                                        .lda = GATHERED_STEP,
+                                        .ldc = ldc,
+                                        .n = columns,
+                                        .k = KELP_MIN((int64_t)KELP_GEMM_DEPTH, depth - k),
+                                        .accumulate = k > 0};
         for (int64_t row = 0; row < channels; row += height) {
-            taps.m = KELP_MIN(height, channels - row);
-            taps.c = product + row * ldc;
-            for (int64_t i = 0; i < taps.m; i++)
+            block.m = KELP_MIN(height, channels - row);
+            block.c = product + row * ldc;
+            for (int64_t i = 0; i < block.m; i++)
                 memcpy(gathered + i * GATHERED_STEP, weights + (row + i) * depth + k,
-                       (size_t)taps.k * sizeof *gathered);
+                       (size_t)block.k * sizeof *gathered);
             if (row + height < channels)
                 fetch_rows(weights + (row + height) * depth + k, depth,
-                           KELP_MIN(height, channels - row - height), taps.k);
+                           KELP_MIN(height, channels - row - height), block.k);
             else
-                fetch_rows(weights + k + taps.k, depth, height,
-                           KELP_MIN((int64_t)KELP_GEMM_DEPTH, depth - k - taps.k));
-            conv->simd->taps(&taps);
+                fetch_rows(weights + k + block.k, depth, height,
+                           KELP_MIN((int64_t)KELP_GEMM_DEPTH, depth - k - block.k));
+            conv->kernels->direct(&block);
         }
     }
 }
@@ -303,6 +305,7 @@ static void multiply(const kelp_conv *conv, int64_t first, int64_t channels, con
 /* Runs units, each one strip of one slice of one group of one image. Units of a slice are
  * adjacent. */
 static void strips(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     const kelp_conv *conv = userp;
     const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_direct *f = &conv->blocking.direct;
@@ -325,7 +328,7 @@ static void strips(void *userp, int64_t begin, int64_t end, int worker) {
                  product, ldc);
         int64_t to = (image * conv->shape.out_channels + skipped) * w->out_size + row * w->out[2];
         for (int64_t c = 0; c < channels; c++, to += w->out_size)
-            conv->simd->finish_rows(
+            elementwise->finish_rows(
                 &(kelp_finish){.from = product + c * ldc,
                                .residual = conv->residual != NULL ? conv->residual + to : NULL,
                                .to = conv->y + to,

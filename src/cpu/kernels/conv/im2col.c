@@ -8,6 +8,7 @@
 #include "cpu/kernels/conv/conv.h"
 #include "cpu/kernels/conv/unroll.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
 static bool is_applicable(const kelp_conv *conv) {
@@ -16,7 +17,7 @@ static bool is_applicable(const kelp_conv *conv) {
 
 /* Strips whose columns fill the GEMM's tiles, where the number of rows allows it. */
 static int64_t fill_tiles(const kelp_conv *conv, int64_t strip, int64_t width) {
-    int64_t tile = conv->simd->tile_columns, columns = strip * width;
+    int64_t tile = conv->gemm->tile_columns, columns = strip * width;
     int64_t up = kelp_divide_up(columns, tile) * tile, down = columns / tile * tile;
     int64_t wanted = up <= columns + columns / 3 ? up : down;
     return wanted > 0 && wanted % width == 0 ? KELP_MIN(conv->shape.window.out[1], wanted / width)
@@ -82,17 +83,19 @@ static unit unit_at(const kelp_conv *conv, int64_t index) {
 
 /* Copies the GEMM's result for several images to where it belongs, then adds the residual. */
 static void scatter(const kelp_conv *conv, const float *product, const unit *u) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const float *residual = conv->residual;
     int64_t size = conv->shape.window.out_size, channels = conv->shape.out_channels;
     int64_t step = conv->shape.groups * channels * size;
     float *y = conv->y + u->to;
     for (int64_t c = 0; c < channels; c++) {
-        conv->simd->copy_rows(y + c * size, step, product + c * u->images * size, size, u->images,
-                              size);
+        layout->copy_rows(y + c * size, step, product + c * u->images * size, size, u->images,
+                          size);
         for (int64_t i = 0; i < u->images && residual != NULL; i++) {
             int64_t at = i * step + c * size;
-            conv->simd->finish(y + at, NULL, kelp_conv_bias(conv, u->group * channels + c),
-                               residual + u->to + at, size, conv->act);
+            elementwise->finish(y + at, NULL, kelp_conv_bias(conv, u->group * channels + c),
+                                residual + u->to + at, size, conv->act);
         }
     }
 }
@@ -115,7 +118,7 @@ static void multiply(const kelp_conv *conv, const unit *u, const float *matrix, 
         job.residual = conv->residual != NULL ? conv->residual + u->to : NULL;
         job.act = conv->act;
     }
-    kelp_gemm_run_serial(conv->simd, &job);
+    kelp_gemm_run_serial(conv->gemm, &job);
     if (u->images > 1)
         scatter(conv, product, u);
 }
@@ -131,7 +134,6 @@ static void units(void *userp, int64_t begin, int64_t end, int worker) {
         unit at = unit_at(conv, index);
         int64_t columns = at.images * at.rows * w->out[2], ld = columns + KELP_UNROLL_SLACK;
         kelp_unroll_run(&(kelp_unroll){.w = w,
-                                       .simd = conv->simd,
                                        .x = conv->x + (at.image * s->groups + at.group) *
                                                           s->in_channels * w->in_size,
                                        .channels = s->in_channels,

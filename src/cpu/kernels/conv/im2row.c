@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
 #define PACK_TAPS 128 /* transposed at a time */
@@ -13,23 +14,22 @@
 #define LEAST_OUT_CHANNELS 16
 
 /* ---- weights ---- */
-void kelp_conv_transpose_weights(const kelp_simd *simd, const void *weights, int64_t stride,
-                                 int64_t rows, int64_t taps, float *out) {
-    int64_t width = simd->tile_columns;
+void kelp_conv_transpose_weights(int64_t width, const void *weights, int64_t stride, int64_t rows,
+                                 int64_t taps, float *out) {
     KELP_ASSERT(rows <= width);
     if (rows < width)
         memset(out, 0, (size_t)(taps * width) * sizeof *out);
-    simd->turn(out, width, weights, stride, rows, taps);
+    kelp_layout_kernels_get()->transpose(out, width, weights, stride, rows, taps);
 }
 
-void kelp_conv_im2row_pack(const kelp_simd *simd, const void *weights, int64_t taps,
+void kelp_conv_im2row_pack(const kelp_gemm_kernels *kernels, const void *weights, int64_t taps,
                            int64_t in_channels, int64_t out_channels, float *out) {
-    float piece[PACK_TAPS * KELP_SIMD_COLUMNS];
-    int64_t width = simd->tile_columns, depth = taps * in_channels;
+    float piece[PACK_TAPS * KELP_GEMM_MAX_TILE_COLUMNS];
+    int64_t width = kernels->tile_columns, depth = taps * in_channels;
     for (int64_t m = 0; m < out_channels; m += width, out += depth * width)
         for (int64_t k = 0; k < depth; k += PACK_TAPS) {
             int64_t count = KELP_MIN((int64_t)PACK_TAPS, depth - k);
-            kelp_conv_transpose_weights(simd, (const kelp_float_u *)weights + m * depth + k, depth,
+            kelp_conv_transpose_weights(width, (const kelp_float_u *)weights + m * depth + k, depth,
                                         KELP_MIN(width, out_channels - m), count, piece);
             for (int64_t i = 0; i < count; i++)
                 memcpy(out + ((k + i) % taps * in_channels + (k + i) / taps) * width,
@@ -55,7 +55,7 @@ static bool is_applicable_few(const kelp_conv *conv) {
 static bool is_profitable(const kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
     const kelp_conv_window *w = &s->window;
-    int64_t positions = s->batch * w->out_size, lanes = conv->simd->tile_columns / 2;
+    int64_t positions = s->batch * w->out_size, lanes = conv->gemm->tile_columns / 2;
     if (positions < 1 || positions > KELP_IM2ROW_MOST ||
         s->in_channels * w->kernel_size < LEAST_DEPTH || s->out_channels < LEAST_OUT_CHANNELS ||
         s->batch * w->in_size > 8 * positions * w->kernel_size)
@@ -94,15 +94,16 @@ typedef struct im2row_run {
 
 /* Transposes blocks of input channels to NHWC. */
 static void to_nhwc(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const im2row_run *r = userp;
     const kelp_conv *conv = r->conv;
     int64_t size = conv->shape.window.in_size, first = begin * BLOCK;
     int64_t count = KELP_MIN(end * BLOCK, conv->shape.in_channels) - first;
     (void)worker;
     for (int64_t i = 0; i < conv->shape.batch; i++)
-        conv->simd->turn(r->pixels + i * size * conv->shape.in_channels + first,
-                         conv->shape.in_channels,
-                         conv->x + (i * conv->shape.in_channels + first) * size, size, count, size);
+        layout->transpose(
+            r->pixels + i * size * conv->shape.in_channels + first, conv->shape.in_channels,
+            conv->x + (i * conv->shape.in_channels + first) * size, size, count, size);
 }
 
 /* Gathers the channels of each tap of one kernel row, from pixel `first` of an image row (NULL:
@@ -147,6 +148,8 @@ static void gather_taps(void *userp, int64_t begin, int64_t end, int worker) {
 
 /* Transposes blocks of output channels to NCHW. */
 static void to_nchw(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const im2row_run *r = userp;
     const kelp_conv *conv = r->conv;
     int64_t size = conv->shape.window.out_size, first = begin * BLOCK;
@@ -154,12 +157,12 @@ static void to_nchw(void *userp, int64_t begin, int64_t end, int worker) {
     (void)worker;
     for (int64_t i = 0; i < conv->shape.batch; i++) {
         int64_t to = (i * conv->shape.out_channels + first) * size;
-        conv->simd->turn(conv->y + to, size,
-                         r->product + i * size * conv->shape.out_channels + first,
-                         conv->shape.out_channels, size, count);
+        layout->transpose(conv->y + to, size,
+                          r->product + i * size * conv->shape.out_channels + first,
+                          conv->shape.out_channels, size, count);
         if (conv->residual != NULL)
-            conv->simd->finish(conv->y + to, NULL, 0.0f, conv->residual + to, count * size,
-                               conv->act);
+            elementwise->finish(conv->y + to, NULL, 0.0f, conv->residual + to, count * size,
+                                conv->act);
     }
 }
 
@@ -198,7 +201,7 @@ static void run(const kelp_op_env *env, kelp_conv *conv) {
                                .residual = one ? conv->residual : NULL,
                                .act = conv->residual == NULL || one ? conv->act : KELP_ACT_NONE,
                                .packed = conv->packed_weights,
-                               .simd = conv->simd},
+                               .kernels = conv->gemm},
                   1);
     if (!one)
         kelp_op_parallel(env, blocks_of(s->out_channels),

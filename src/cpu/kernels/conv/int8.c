@@ -62,9 +62,10 @@ static void transpose_range(void *userp, int64_t begin, int64_t end, int worker)
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t image = unit / parts, first = unit % parts * KELP_INT8_CONV_TRANSPOSE;
-        conv->loops->turn(plain + image * conv->image_bytes + first * channels, channels,
-                          x + image * conv->image_bytes + first, size, channels,
-                          KELP_MIN((int64_t)KELP_INT8_CONV_TRANSPOSE, size - first), conv->flip);
+        conv->kernels->transpose(plain + image * conv->image_bytes + first * channels, channels,
+                                 x + image * conv->image_bytes + first, size, channels,
+                                 KELP_MIN((int64_t)KELP_INT8_CONV_TRANSPOSE, size - first),
+                                 conv->flip);
     }
 }
 
@@ -153,9 +154,9 @@ static void gather_rows(const kelp_conv_int8 *conv, const uint8_t *image, int64_
 
 /* ---- GEMM ---- */
 /* Returns the GEMM of one group, whose results begin at output position `first` of an image. */
-static kelp_int8_product of_group(const kelp_conv_int8 *conv, int64_t image, int64_t group,
-                                  int64_t first) {
-    kelp_int8_product g = conv->product;
+static kelp_int8_gemm of_group(const kelp_conv_int8 *conv, int64_t image, int64_t group,
+                               int64_t first) {
+    kelp_int8_gemm g = conv->product;
     int64_t columns = conv->depthwise ? conv->shape.groups : conv->shape.out_channels;
     int64_t channel = group * columns;
     size_t each = kelp_dtype_bits(g.finish.dtype) / 8;
@@ -178,12 +179,12 @@ static int64_t parts_of(const kelp_conv_int8 *conv) {
 }
 
 /* Runs a GEMM of `count` output positions in blocks of columns. */
-static void multiply(const kelp_conv_int8 *conv, kelp_int8_product *g, int64_t count) {
+static void multiply(const kelp_conv_int8 *conv, kelp_int8_gemm *g, int64_t count) {
     int64_t columns = conv->shape.out_channels;
     g->m = count;
     for (int64_t column = 0; column < columns; column += KELP_INT8_TRANSPOSED_COLUMNS)
-        kelp_int8_product_block(conv->loops, g, 0, column, count,
-                                KELP_MIN((int64_t)KELP_INT8_TRANSPOSED_COLUMNS, columns - column));
+        kelp_int8_gemm_block(conv->kernels, g, 0, column, count,
+                             KELP_MIN((int64_t)KELP_INT8_TRANSPOSED_COLUMNS, columns - column));
 }
 
 /* A unit is ROWS positions of one group of one image. */
@@ -193,7 +194,7 @@ static void in_place_range(void *userp, int64_t begin, int64_t end, int worker) 
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t first = unit % parts * ROWS, image = unit / parts;
-        kelp_int8_product g = of_group(conv, image, 0, first);
+        kelp_int8_gemm g = of_group(conv, image, 0, first);
         g.a = image_of(conv, image) + window_at(conv, first);
         g.lda = conv->shape.window.stride[2] * conv->shape.in_channels;
         multiply(conv, &g, KELP_MIN((int64_t)ROWS, conv->shape.window.out_size - first));
@@ -209,7 +210,7 @@ static void im2row_range(void *userp, int64_t begin, int64_t end, int worker) {
         int64_t first = unit % parts * ROWS, group = unit / parts % groups;
         int64_t image = unit / parts / groups;
         int64_t count = KELP_MIN((int64_t)ROWS, conv->shape.window.out_size - first);
-        kelp_int8_product g = of_group(conv, image, group, first);
+        kelp_int8_gemm g = of_group(conv, image, group, first);
         gather_rows(conv, image_of(conv, image), group, first, count, rows);
         g.a = rows;
         g.lda = conv->window_bytes;
@@ -275,15 +276,15 @@ static void depthwise_range(void *userp, int64_t begin, int64_t end, int worker)
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t image = unit / parts, first = unit % parts * ROWS;
         int64_t count = KELP_MIN((int64_t)ROWS, conv->shape.window.out_size - first);
-        kelp_int8_product g = of_group(conv, image, 0, first);
+        kelp_int8_gemm g = of_group(conv, image, 0, first);
         for (int64_t c = 0; c < channels; c += KELP_INT8_TRANSPOSED_COLUMNS) {
             int32_t sums[ROWS * KELP_INT8_TRANSPOSED_COLUMNS];
             int64_t width = KELP_MIN((int64_t)KELP_INT8_TRANSPOSED_COLUMNS, channels - c);
             for (int64_t i = 0; i < count; i++)
-                conv->loops->taps(
+                conv->kernels->taps(
                     sums + i * width, image_of(conv, image) + window_at(conv, first + i) + c, taps,
                     conv->shape.window.kernel_size, conv->weights.taps + c, channels, width);
-            kelp_int8_product_finish(conv->loops, &g, 0, c, count, width, sums);
+            kelp_int8_gemm_finish(conv->kernels, &g, 0, c, count, width, sums);
         }
     }
 }

@@ -3,6 +3,7 @@
  * outside the image cost nothing. */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
 #define MOST_PIXELS 64
@@ -39,7 +40,7 @@ static bool is_applicable(const kelp_conv *conv) {
 static bool is_profitable(const kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
     const kelp_conv_window *w = &s->window;
-    int64_t lanes = conv->simd->tile_columns, used = 0;
+    int64_t lanes = conv->kernels->tile_columns, used = 0;
     int32_t index[MOST_TAPS], offset[MOST_TAPS];
     if (s->in_channels * w->kernel_size < LEAST_DEPTH || s->out_channels < LEAST_OUT_CHANNELS ||
         s->batch < lanes || s->in_channels > MOST_CHANNELS || s->out_channels > MOST_CHANNELS)
@@ -56,14 +57,16 @@ static bool reserve(kelp_conv *conv) {
     int64_t in = 0, out = 0;
     return kelp_i64_mul(s->in_channels, s->window.in_size, &in) &&
            kelp_i64_mul(s->out_channels, s->window.out_size, &out) && kelp_i64_add(in, out, &in) &&
-           kelp_i64_mul(in, conv->simd->tile_columns, &conv->worker_floats);
+           kelp_i64_mul(in, conv->kernels->tile_columns, &conv->worker_floats);
 }
 
 /* Runs units, each as many images as a pair of vectors has lanes. */
 static void lanes_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const kelp_conv *conv = userp;
     const kelp_conv_window *w = &conv->shape.window;
-    int64_t lanes = conv->simd->tile_columns;
+    int64_t lanes = conv->kernels->tile_columns;
     int64_t in = conv->shape.in_channels * w->in_size, out = conv->shape.out_channels * w->out_size;
     float *x = kelp_conv_worker_scratch(conv, worker), *y = x + in * lanes;
     int32_t index[MOST_TAPS], offset[MOST_TAPS];
@@ -71,33 +74,34 @@ static void lanes_range(void *userp, int64_t begin, int64_t end, int worker) {
         int64_t first = unit * lanes, images = KELP_MIN(lanes, conv->shape.batch - first);
         if (images < lanes)
             memset(x, 0, (size_t)(in * lanes) * sizeof *x);
-        conv->simd->turn(x, lanes, conv->x + first * in, in, images, in);
+        layout->transpose(x, lanes, conv->x + first * in, in, images, in);
         for (int64_t o = 0; o < w->out_size; o++) {
             int32_t taps = inside(w, o / w->out[2], o % w->out[2], index, offset);
-            conv->simd->lanes(&(kelp_lanes){.w = conv->weights,
-                                            .x = x,
-                                            .y = y + o * lanes,
-                                            .m = conv->shape.out_channels,
-                                            .depth = conv->shape.in_channels * w->kernel_size,
-                                            .channels = conv->shape.in_channels,
-                                            .kernel = w->kernel_size,
-                                            .plane = w->in_size,
-                                            .y_step = w->out_size * lanes,
-                                            .taps = taps,
-                                            .tap_index = index,
-                                            .tap_offset = offset});
+            conv->kernels->interleaved(
+                &(kelp_conv_lanes){.w = conv->weights,
+                                   .x = x,
+                                   .y = y + o * lanes,
+                                   .m = conv->shape.out_channels,
+                                   .depth = conv->shape.in_channels * w->kernel_size,
+                                   .channels = conv->shape.in_channels,
+                                   .kernel = w->kernel_size,
+                                   .plane = w->in_size,
+                                   .y_step = w->out_size * lanes,
+                                   .taps = taps,
+                                   .tap_index = index,
+                                   .tap_offset = offset});
         }
         for (int64_t c = 0; c < conv->shape.out_channels; c++)
             if (conv->bias != NULL || conv->act != KELP_ACT_NONE)
-                conv->simd->finish(y + c * w->out_size * lanes, NULL, kelp_conv_bias(conv, c), NULL,
-                                   w->out_size * lanes, conv->act);
-        conv->simd->turn(conv->y + first * out, out, y, lanes, out, images);
+                elementwise->finish(y + c * w->out_size * lanes, NULL, kelp_conv_bias(conv, c),
+                                    NULL, w->out_size * lanes, conv->act);
+        layout->transpose(conv->y + first * out, out, y, lanes, out, images);
     }
 }
 
 static void run(const kelp_op_env *env, kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
-    int64_t lanes = conv->simd->tile_columns;
+    int64_t lanes = conv->kernels->tile_columns;
     KELP_ASSERT(s->groups == 1 && conv->residual == NULL && conv->scratch != NULL);
     int64_t work = s->in_channels * s->out_channels * s->window.kernel_size * s->window.out_size;
     kelp_op_parallel(env, kelp_divide_up(s->batch, lanes),

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
 #define POINTS 6       /* along an axis */
@@ -110,7 +111,7 @@ static int64_t input_columns(const kelp_conv_winograd *t, int64_t across) {
  * is as good. Sets the blocking otherwise. */
 static int64_t estimate(const kelp_conv *conv, int64_t points, kelp_conv_winograd *out) {
     const kelp_conv_window *w = &conv->shape.window;
-    int64_t lanes = conv->simd->tile_columns / 2;
+    int64_t lanes = conv->gemm->tile_columns / 2;
     int64_t ins = conv->shape.in_channels, outs = conv->shape.out_channels;
     *out = (kelp_conv_winograd){.inputs = kelp_divide_up(ins, lanes) * lanes,
                                 .outputs = kelp_divide_up(outs, lanes) * lanes};
@@ -190,26 +191,28 @@ static int64_t parts_of(int64_t taps, int64_t points) {
     return taps == 9 ? points * points : points;
 }
 
-bool kelp_conv_winograd_size(const kelp_simd *simd, int64_t taps, int64_t points,
+bool kelp_conv_winograd_size(const kelp_gemm_kernels *kernels, int64_t taps, int64_t points,
                              int64_t in_channels, int64_t out_channels, size_t *out_floats) {
     size_t floats;
-    return kelp_gemm_packed_size(simd, in_channels, out_channels, &floats) &&
+    return kelp_gemm_packed_size(kernels, in_channels, out_channels, &floats) &&
            kelp_size_mul(floats, (size_t)parts_of(taps, points), out_floats);
 }
 
-void kelp_conv_winograd_pack(const kelp_simd *simd, int64_t taps, int64_t points,
+void kelp_conv_winograd_pack(const kelp_conv_kernels *kernels, int64_t taps, int64_t points,
                              const void *weights, int64_t in_channels, int64_t out_channels,
                              float *out) {
     const kelp_float_u *from = weights;
-    float given[PACK_CHANNELS * 9 * KELP_SIMD_COLUMNS];
-    int64_t width = simd->tile_columns, panels = kelp_divide_up(out_channels, width);
+    float untransformed[PACK_CHANNELS * 9 * KELP_GEMM_MAX_TILE_COLUMNS];
+    int64_t width = kernels->tile_columns, panels = kelp_divide_up(out_channels, width);
     int64_t step = panels * in_channels * width, stride = in_channels * taps;
     for (int64_t m = 0; m < out_channels; m += width)
         for (int64_t c = 0, count; c < in_channels; c += count, out += count * width) {
             count = KELP_MIN((int64_t)PACK_CHANNELS, in_channels - c);
-            kelp_conv_transpose_weights(simd, from + m * stride + c * taps, stride,
-                                        KELP_MIN(width, out_channels - m), count * taps, given);
-            simd->winograd_weights(given, taps, parts_of(taps, points), count, out, step);
+            kelp_conv_transpose_weights(width, from + m * stride + c * taps, stride,
+                                        KELP_MIN(width, out_channels - m), count * taps,
+                                        untransformed);
+            kernels->winograd_weights(untransformed, taps, parts_of(taps, points), count, out,
+                                      step);
         }
 }
 
@@ -230,6 +233,7 @@ static block block_at(const kelp_conv *conv, int64_t index) {
 
 /* Copies the input of a block to NHWC. */
 static void gather(const kelp_conv *conv, const float *x, const block *b, float *image) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_winograd *t = &conv->blocking.winograd;
     int64_t high = input_rows(t, b->down), wide = input_columns(t, b->across);
@@ -242,8 +246,9 @@ static void gather(const kelp_conv *conv, const float *x, const block *b, float 
             continue;
         }
         memset(to, 0, (size_t)(begin * t->inputs) * sizeof *to);
-        conv->simd->turn(to + begin * t->inputs, t->inputs, x + (top + r) * w->in[2] + left + begin,
-                         w->in_size, conv->shape.in_channels, end - begin);
+        layout->transpose(to + begin * t->inputs, t->inputs,
+                          x + (top + r) * w->in[2] + left + begin, w->in_size,
+                          conv->shape.in_channels, end - begin);
         memset(to + end * t->inputs, 0, (size_t)((wide - end) * t->inputs) * sizeof *to);
     }
 }
@@ -251,29 +256,31 @@ static void gather(const kelp_conv *conv, const float *x, const block *b, float 
 /* Multiplies `tiles` of each part by the weights of one slice of output channels from `first`. */
 static void multiply(const kelp_conv *conv, const float *from, int64_t tiles, int64_t first,
                      float *to) {
+    const kelp_gemm_kernels *gemm = conv->gemm;
     const kelp_conv_winograd *t = &conv->blocking.winograd;
-    const kelp_simd *simd = conv->simd;
-    int64_t width = simd->tile_columns, outs = KELP_MIN(t->slice, t->outputs - first);
+    int64_t width = gemm->tile_columns, outs = KELP_MIN(t->slice, t->outputs - first);
     int64_t panels = kelp_divide_up(t->outputs, width), size = conv->shape.in_channels * width;
     for (int64_t part = 0; part < t->parts; part++, from += t->in_step, to += t->out_step)
         for (int64_t j = 0, n; j < outs; j += n) { /* a slice may begin within a panel */
             int64_t panel = part * panels + (first + j) / width, skipped = (first + j) % width;
             n = KELP_MIN(width - skipped, outs - j);
-            simd->gemm(&(kelp_gemm_block){.a = from,
-                                          .b = conv->packed_weights + panel * size + skipped,
-                                          .c = to + j,
-                                          .lda = t->inputs,
-                                          .ldb = width,
-                                          .ldc = outs,
-                                          .m = tiles,
-                                          .n = n,
-                                          .k = conv->shape.in_channels});
+            gemm->block(&(kelp_gemm_block){.a = from,
+                                           .b = conv->packed_weights + panel * size + skipped,
+                                           .c = to + j,
+                                           .lda = t->inputs,
+                                           .ldb = width,
+                                           .ldc = outs,
+                                           .m = tiles,
+                                           .n = n,
+                                           .k = conv->shape.in_channels});
         }
 }
 
 /* Transposes pixels of `step` floats to NCHW: `channels` channels from `first` of image `at`. */
 static void scatter(const kelp_conv *conv, const float *image, int64_t step, const block *b,
                     int64_t first, int64_t channels, int64_t at) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_winograd *t = &conv->blocking.winograd;
     int64_t rows = KELP_MIN(t->tall * b->down, w->out[1] - b->row), wide = t->wide * b->across;
@@ -283,17 +290,17 @@ static void scatter(const kelp_conv *conv, const float *image, int64_t step, con
     float *y = conv->y + begin;
     const float *residual = conv->residual != NULL ? conv->residual + begin : NULL;
     for (int64_t r = 0; r < rows; r++)
-        conv->simd->turn(y + r * w->out[2], w->out_size, image + r * wide * step, step, columns,
-                         channels);
+        layout->transpose(y + r * w->out[2], w->out_size, image + r * wide * step, step, columns,
+                          channels);
     if (conv->bias == NULL && residual == NULL && conv->act == KELP_ACT_NONE)
         return;
     bool whole = columns == w->out[2];
     for (int64_t c = 0; c < channels; c++)
         for (int64_t r = 0; r < (whole ? 1 : rows); r++) {
             int64_t to = c * w->out_size + r * w->out[2];
-            conv->simd->finish(y + to, NULL, conv->bias != NULL ? conv->bias[first + c] : 0.0f,
-                               residual != NULL ? residual + to : NULL,
-                               whole ? rows * columns : columns, conv->act);
+            elementwise->finish(y + to, NULL, conv->bias != NULL ? conv->bias[first + c] : 0.0f,
+                                residual != NULL ? residual + to : NULL,
+                                whole ? rows * columns : columns, conv->act);
         }
 }
 
@@ -309,23 +316,23 @@ static void blocks(void *userp, int64_t begin, int64_t end, int worker) {
         int64_t first = unit / t->blocks / conv->shape.batch * t->slice;
         int64_t outs = KELP_MIN(t->slice, t->outputs - first);
         block b = block_at(conv, unit % t->blocks);
-        kelp_winograd moved = {.image = image,
-                               .parts = parts,
-                               .tall = t->tall,
-                               .wide = t->wide,
-                               .down = b.down,
-                               .across = b.across,
-                               .channels = t->inputs,
-                               .step = t->in_step};
+        kelp_conv_winograd_tiles moved = {.image = image,
+                                          .parts = parts,
+                                          .tall = t->tall,
+                                          .wide = t->wide,
+                                          .down = b.down,
+                                          .across = b.across,
+                                          .channels = t->inputs,
+                                          .step = t->in_step};
         gather(conv, conv->x + at * conv->shape.in_channels * conv->shape.window.in_size, &b,
                image);
-        conv->simd->winograd_in(&moved);
+        conv->kernels->winograd_in(&moved);
         multiply(conv, parts, b.down * b.across, first, products);
         moved.image = parts;
         moved.parts = products;
         moved.channels = outs;
         moved.step = t->out_step;
-        conv->simd->winograd_out(&moved);
+        conv->kernels->winograd_out(&moved);
         scatter(conv, parts, outs, &b, first, KELP_MIN(outs, conv->shape.out_channels - first), at);
     }
 }

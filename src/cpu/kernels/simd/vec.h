@@ -84,7 +84,7 @@ VEC_INLINE vi v_bytes(const void *p) {
 VEC_INLINE float v_sum(vf x) {
     return _mm512_reduce_add_ps((__m512)x);
 }
-VEC_INLINE float v_largest(vf x) {
+VEC_INLINE float v_max_lane(vf x) {
     return _mm512_reduce_max_ps((__m512)x);
 }
 #elif defined(__AVX2__)
@@ -168,7 +168,7 @@ VEC_INLINE void v_store_n(void *p, vf x, int64_t n) {
 VEC_INLINE float v_sum(vf x) {
     return vaddvq_f32((float32x4_t)x);
 }
-VEC_INLINE float v_largest(vf x) {
+VEC_INLINE float v_max_lane(vf x) {
     return vmaxvq_f32((float32x4_t)x);
 }
 #else
@@ -217,11 +217,11 @@ VEC_INLINE float v_sum(vf x) {
         sum += x[i];
     return sum;
 }
-VEC_INLINE float v_largest(vf x) {
-    float most = x[0];
+VEC_INLINE float v_max_lane(vf x) {
+    float max = x[0];
     for (int i = 1; i < VEC_LANES; i++)
-        most = x[i] > most ? x[i] : most;
-    return most;
+        max = x[i] > max ? x[i] : max;
+    return max;
 }
 #endif
 
@@ -307,7 +307,7 @@ VEC_INLINE vf v_load_stride(const float *p, int64_t stride) {
     return stride == 1 ? v_load(p) : v_even(v_load(p), v_load(p + VEC_LANES));
 }
 /* The greater; a NaN on either side stays. */
-VEC_INLINE vf v_most(vf a, vf b) {
+VEC_INLINE vf v_max_nan(vf a, vf b) {
 #if defined(__AVX512F__)
     __mmask16 none = _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_UNORD_Q);
     return (vf)_mm512_mask_mov_ps((__m512)v_max(a, b), none, (__m512)a);

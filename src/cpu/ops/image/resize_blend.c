@@ -7,7 +7,7 @@
  */
 #include "cpu/ops/image/resize.h"
 #include "tensor/real.h"
-#include "cpu/kernels/simd/simd.h"
+#include "cpu/kernels/resize/resize_kernels.h"
 
 enum { INPUT, OUTPUT, FIRST, SECOND };
 
@@ -19,7 +19,6 @@ typedef struct blend_pass {
 typedef struct blend_job {
     const kelp_resize_plan *r;
     const kelp_op_args *args;
-    const kelp_simd *simd;
     blend_pass pass, next; /* next.axis NULL: nothing follows row by row */
     const char *x;
     char *y;
@@ -86,6 +85,7 @@ static void fill(const blend_job *job, char *y, int64_t count) {
 /* Whole rows of inputs, weighted. */
 static void blend_rows(const blend_job *job, const blend_pass *pass, const char *x, int64_t at,
                        char *y) {
+    const kelp_resize_kernels *resize = kelp_resize_kernels_get();
     const kelp_resize_axis *axis = pass->axis;
     const char *scratch = job->args->scratch;
     int64_t first = ((const int32_t *)(const void *)(scratch + axis->first_offset))[at];
@@ -96,8 +96,8 @@ static void blend_rows(const blend_job *job, const blend_pass *pass, const char 
     }
     x += (size_t)(first * pass->inner) * job->size;
     if (!job->r->wide) {
-        job->simd->blend((float *)(void *)y, (const float *)(const void *)x, pass->inner,
-                         (const float *)weights + at, axis->out, axis->taps, pass->inner);
+        resize->blend((float *)(void *)y, (const float *)(const void *)x, pass->inner,
+                      (const float *)weights + at, axis->out, axis->taps, pass->inner);
         return;
     }
     const double *from = (const double *)(const void *)x, *w = (const double *)weights + at;
@@ -112,12 +112,13 @@ static void blend_rows(const blend_job *job, const blend_pass *pass, const char 
 /* Along a row. */
 static void blend_along(const blend_job *job, const kelp_resize_axis *axis, const char *x,
                         char *y) {
+    const kelp_resize_kernels *resize = kelp_resize_kernels_get();
     const char *scratch = job->args->scratch;
     const int32_t *first = (const int32_t *)(const void *)(scratch + axis->first_offset);
     const void *weights = scratch + axis->weights_offset;
     if (!job->r->wide && job->r->place != KELP_RESIZE_CROP) {
-        job->simd->gather_blend((float *)(void *)y, (const float *)(const void *)x, first, weights,
-                                axis->out, axis->taps, axis->out);
+        resize->gather_blend((float *)(void *)y, (const float *)(const void *)x, first, weights,
+                             axis->out, axis->taps, axis->out);
         return;
     }
     for (int64_t i = 0; i < axis->out; i++) {
@@ -197,7 +198,7 @@ void kelp_resize_blend(const kelp_resize_plan *r, kelp_op_args *args) {
     char *buffers[4];
     for (int i = 0; i < 4; i++)
         buffers[i] = (char *)args->scratch + r->buffer_offsets[i];
-    blend_job job = {.r = r, .args = args, .simd = kelp_simd_get(), .x = x->data};
+    blend_job job = {.r = r, .args = args, .x = x->data};
     job.size = r->wide ? sizeof(double) : sizeof(float);
     if (!direct) {
         convert_job load = {x, buffers[INPUT], r->wide, true};

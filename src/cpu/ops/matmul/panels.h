@@ -8,6 +8,8 @@
 
 #include "cpu/kernels/gemm/gemm.h"
 
+#include <kelp/opset.h>
+
 /* A constant matrix, packed or not. */
 typedef struct kelp_panels kelp_panels;
 
@@ -22,8 +24,8 @@ void kelp_panels_destroy(kelp_panels *panels, kelp_allocator allocator);
 /* In reshape: packs the panels if GEMMs of m rows need them. `panels` may be NULL. */
 kelp_status *kelp_panels_plan(const kelp_op_env *env, const kelp_panels *panels,
                               int64_t m) KELP_MUST_USE;
-/* In invoke: sets `packed` and `simd` of a GEMM if the matrix is packed; otherwise the GEMM reads
- * its `b`. `panels` may be NULL. */
+/* In invoke: sets `packed` and `kernels` of a GEMM if the matrix is packed; otherwise the GEMM
+ * reads its `b`. `panels` may be NULL. */
 void kelp_panels_use(const kelp_panels *panels, kelp_gemm *inout_job);
 
 #endif
