@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BMP and PNM, which Kelp reads itself: whatever the bytes, pixels of the size that the header
- * says, or an error. */
+/* Fuzzer of the decoders of BMP and PNM: each input results in an image of the size in its header,
+ * or in an error. */
 #include "cpu/ops/image/decode.h"
 
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs the operator cases that gen_cases.py wrote, through the whole engine, and compares.
+ * Runs the operator cases of gen_cases.py in the engine and compares the results.
  *
  * usage: run_cases DIR [--isa 0|1|2|3] [--threads N] [--missing FILE] [--match TEXT]
  *        [--precision f32|bf16] [--allocations 0]
- * With --allocations 0 a case fails that allocates once its shapes were seen, as counted for the
- * whole process, and plans are kept for all shapes that a loop runs through. A case whose only
- * output is "!refused" must fail, with its text in the message. A case that fails must be listed in
- * FILE (name, tab, why). The last line sums up.
+ * With --allocations 0, a case fails if the process allocates memory in an inference whose shapes
+ * have run before; schedules are kept for all shapes of a loop. A case whose only output is
+ * "!refused" must be rejected, with its text in the message. Cases that fail must be listed in FILE
+ * (name, tab, reason). The last line is the summary.
  */
 #include "cpu/kernels/cpu_features.h"
 #include "support/case_file.h"
@@ -35,7 +35,7 @@ static kelp_status *bind_and_invoke(const test_case *c, kelp_engine *engine,
     return kelp_context_invoke(context);
 }
 
-/* What invoking again and again allocates: nothing, once everything is as large as it gets. */
+/* Counts the allocations of repeated inferences, after buffers have reached their final size. */
 static kelp_status *count_allocations(kelp_context *context, char *why, size_t room) {
     uint64_t before = 0;
     for (int round = 0; round < WARM_ROUNDS + 2; round++) {
@@ -50,7 +50,7 @@ static kelp_status *count_allocations(kelp_context *context, char *why, size_t r
     return NULL;
 }
 
-/* Twice: the second time every plan and buffer is warm. */
+/* Runs the model twice, so that the second run uses existing schedules and buffers. */
 static kelp_status *run(kelp_runtime *runtime, const char *model, const test_case *c, char *why,
                         size_t room) {
     kelp_graph *graph = NULL;
@@ -87,7 +87,8 @@ static kelp_status *run(kelp_runtime *runtime, const char *model, const test_cas
     return status;
 }
 
-/* The cases that may fail, one a line: name, tab, why. Returns why, or NULL. */
+/* Returns why a case may fail, from the file with one case per line (name, tab, reason), or NULL.
+ */
 static const char *listed(const char *missing, const char *name) {
     size_t length = strlen(name);
     for (const char *at = missing; (at = strstr(at, name)) != NULL; at += length) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of bfloat16: every table that this CPU runs against sums of rounded operands in double
- * precision, for ragged sizes. */
+/* Micro-kernels of bfloat16 for each instruction set of this CPU, compared with sums of rounded
+ * operands in double precision, for sizes that are not multiples of a vector. */
 #include "cpu/kernels/gemm/gemm_bf16.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static float *floats(int64_t count) {
     return x;
 }
 
-/* By the definition: the nearer of the two neighbours, the even one of two that are as near. */
+/* Rounds to nearest, ties to even, by definition. */
 static uint32_t rounded(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -77,9 +77,8 @@ static void operands_are_rounded_to_nearest_even(void **state) {
     }
 }
 
-/* Rows that end where their memory ends: nothing behind is read (address sanitizer), nor written.
- */
-static void pairs_take_every_stride(void **state) {
+/* Rows at the end of their memory: the address sanitizer detects accesses after it. */
+static void pairs_support_all_strides(void **state) {
     (void)state;
     for (int t = 0; kelp_bf16_kernels_at(t) != NULL; t++)
         for (int64_t stride = 1; stride <= 3; stride++)
@@ -136,11 +135,11 @@ static void check_product(const kelp_bf16_kernels *table, const kelp_bf16_block 
                 }
             close_to((double)g->c[i * g->ldc + j], sum, size);
         }
-    for (int64_t i = 0; i < g->m; i++) /* what lies between the rows is nobody's */
+    for (int64_t i = 0; i < g->m; i++) /* memory between the rows must not change */
         assert_true(g->c[i * g->ldc + g->n] == before[i * g->ldc + g->n]);
 }
 
-static void products_are_sums_of_products(void **state) {
+static void results_equal_sums_in_double(void **state) {
     (void)state;
     static const int64_t taps_of[] = {1, 2, 9}, tap[9] = {0, 3, 1, 70, 71, 72, 100, 9, 5};
     int round = 0;
@@ -170,7 +169,7 @@ static void products_are_sums_of_products(void **state) {
             }
 }
 
-/* One row of pixels whose memory ends with the last that is read, and so the results'. */
+/* One row of pixels; its memory and that of the results end with the last element. */
 static void check_pixels(const kelp_bf16_kernels *table, kelp_bf16_pixels *g, bool half,
                          bool added) {
     int64_t length = (g->m - 1) * g->pixel + g->tap[g->taps - 1] + 2 * g->steps;
@@ -225,7 +224,7 @@ static void check_pixels(const kelp_bf16_kernels *table, kelp_bf16_pixels *g, bo
     free(b);
 }
 
-static void pixels_are_multiplied_where_they_lie(void **state) {
+static void nhwc_pixels_are_multiplied_in_place(void **state) {
     (void)state;
     static const int64_t tap[4] = {0, 6, 22, 50};
     int round = 0;
@@ -241,7 +240,7 @@ static void pixels_are_multiplied_where_they_lie(void **state) {
             }
 }
 
-static void the_largest_is_found_of_each_channel(void **state) {
+static void max_pool_finds_the_maximum_of_each_channel(void **state) {
     (void)state;
     static const int64_t tap[5] = {100, 0, 213, 50, 301};
     uint16_t x[301 + 150], to[151];
@@ -290,16 +289,16 @@ static void columns_are_sums_along_the_depth(void **state) {
             }
 }
 
-/* A · B with bias, residual and activation; B as it lies, and turned, then without residual. */
+/* A · B with bias, residual and activation; B plain, and transposed without residual. */
 static void check_gemm(const kelp_bf16_kernels *table, int64_t m, int64_t n, int64_t k,
-                       bool turned) {
+                       bool transposed) {
     float *a = floats(m * k), *b = floats(k * n), *bias = floats(n), *residual = floats(m * n);
     float *c = floats(m * n);
     size_t pairs = 0;
     assert_true(kelp_bf16_packed_size(k, n, &pairs));
     kelp_bf16_pair *panels = malloc(pairs * sizeof *panels + 1);
     kelp_bf16_pair *scratch = malloc((size_t)kelp_bf16_gemm_scratch(m, k) * sizeof *scratch + 1);
-    if (turned)
+    if (transposed)
         kelp_bf16_pack_transposed(table, b, k, k, n, panels);
     else
         kelp_bf16_pack(table, b, n, k, n, panels);
@@ -312,15 +311,15 @@ static void check_gemm(const kelp_bf16_kernels *table, int64_t m, int64_t n, int
                                                 .lda = k,
                                                 .ldc = n,
                                                 .bias = bias,
-                                                .residual = turned ? NULL : residual,
+                                                .residual = transposed ? NULL : residual,
                                                 .act = KELP_ACT_RELU,
                                                 .scratch = scratch});
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
-            double sum = (double)bias[j] + (turned ? 0 : (double)residual[i * n + j]), size = 2;
+            double sum = (double)bias[j] + (transposed ? 0 : (double)residual[i * n + j]), size = 2;
             for (int64_t p = 0; p < k; p++) {
                 double term = value(rounded(a[i * k + p])) *
-                              value(rounded(turned ? b[j * k + p] : b[p * n + j]));
+                              value(rounded(transposed ? b[j * k + p] : b[p * n + j]));
                 sum += term;
                 size += fabs(term);
             }
@@ -342,17 +341,18 @@ static void matrices_of_any_size_are_multiplied(void **state) {
                                        {200, 12, 33}, {24, 64, 512}, {7, 8, 0}};
     for (int t = 0; kelp_bf16_kernels_at(t) != NULL; t++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-            for (int turned = 0; turned < 2; turned++)
-                check_gemm(kelp_bf16_kernels_at(t), sizes[i][0], sizes[i][1], sizes[i][2], turned);
+            for (int transposed = 0; transposed < 2; transposed++)
+                check_gemm(kelp_bf16_kernels_at(t), sizes[i][0], sizes[i][1], sizes[i][2],
+                           transposed);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operands_are_rounded_to_nearest_even),
-        cmocka_unit_test(pairs_take_every_stride),
-        cmocka_unit_test(products_are_sums_of_products),
-        cmocka_unit_test(pixels_are_multiplied_where_they_lie),
-        cmocka_unit_test(the_largest_is_found_of_each_channel),
+        cmocka_unit_test(pairs_support_all_strides),
+        cmocka_unit_test(results_equal_sums_in_double),
+        cmocka_unit_test(nhwc_pixels_are_multiplied_in_place),
+        cmocka_unit_test(max_pool_finds_the_maximum_of_each_channel),
         cmocka_unit_test(columns_are_sums_along_the_depth),
         cmocka_unit_test(matrices_of_any_size_are_multiplied),
     };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which algorithms of float convolutions are applicable and profitable for a shape. */
+/* Selection of algorithms of float convolutions: which are applicable and profitable for a shape.
+ */
 #include "cpu/kernels/conv/conv.h"
 #include "cpu/kernels/cpu_features.h"
 
@@ -9,7 +10,8 @@
 
 #include <cmocka.h>
 
-/* A square image of `size` with a square kernel, stride 1, and padding that keeps the size. */
+/* Returns a convolution of a square image of `size` with a square kernel, stride 1, and padding
+ * that preserves the size. */
 static kelp_conv conv_of(int64_t batch, int64_t in, int64_t out, int64_t size, int64_t kernel) {
     kelp_conv conv = {
         .shape = {.window = {.axes = 2, .in_size = 1, .out_size = 1, .kernel_size = 1},

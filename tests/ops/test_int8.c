@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of 8-bit integers: every table that this CPU runs against plain sums, bit by bit. */
+/* Micro-kernels of 8-bit integers for each instruction set of this CPU: results are equal to plain
+ * sums. */
 #include "cpu/kernels/int8/int8_kernels.h"
 
 #include <math.h>
@@ -23,7 +24,7 @@ static void fill(void *to, size_t count) {
         ((uint8_t *)to)[i] = (uint8_t)next();
 }
 
-/* Ends exactly where the data does, so that sanitizers see what is read behind it. */
+/* Allocates exactly the size of the data, so that sanitizers detect reads after it. */
 static void *room(size_t bytes) {
     void *memory = malloc(bytes > 0 ? bytes : 1);
     assert_non_null(memory);
@@ -42,7 +43,7 @@ static void check_product(const kelp_int8_kernels *loops, int64_t m, int64_t k, 
     int32_t *c = room((size_t)(m * width) * 4), *sums = calloc((size_t)width, 4);
     fill(a, (size_t)((m - 1) * lda + k));
     fill(b, (size_t)(k * n));
-    /* the pairs that saturating instructions get wrong */
+    /* pairs for which saturating instructions return wrong results */
     memset(a, 255, (size_t)(k < 8 ? k : 8));
     memset(b, 0x80, (size_t)(n < 40 ? n : 40));
     for (int64_t p = 0; p < panels; p++)
@@ -70,7 +71,7 @@ static void check_product(const kelp_int8_kernels *loops, int64_t m, int64_t k, 
     free(sums);
 }
 
-static void test_product(void **state) {
+static void gemm_equals_plain_sums(void **state) {
     static const int64_t shapes[][3] = {{1, 1, 1},    {1, 7, 33},   {2, 16, 16},   {3, 5, 47},
                                         {12, 64, 32}, {13, 66, 31}, {25, 129, 50}, {7, 383, 96}};
     (void)state;
@@ -83,7 +84,7 @@ static void test_product(void **state) {
         }
 }
 
-static void test_turn(void **state) {
+static void transpose_moves_and_flips_bytes(void **state) {
     (void)state;
     for (int t = 0; kelp_int8_kernels_at(t) != NULL; t++)
         for (int64_t rows = 1; rows < 50; rows += 7)
@@ -101,7 +102,7 @@ static void test_turn(void **state) {
 
 #define COUNT 103
 
-static void test_rows(void **state) {
+static void rows_of_sums_are_scaled_and_saturated(void **state) {
     int32_t sums[COUNT], balance[COUNT], zeros[COUNT], ints[COUNT];
     float scale[COUNT], bias[COUNT], addend[COUNT], first[COUNT], floats[COUNT];
     uint8_t bytes[COUNT];
@@ -155,7 +156,7 @@ static void check_quantize(const kelp_int8_kernels *loops, kelp_dtype dtype, int
         scale[i] = 0.1f + (float)(next() % 16) * 0.25f;
         zero[i] = low + (int32_t)(next() % (uint32_t)(high - low));
     }
-    /* halves go to the even neighbour; what is out of range stays at its end */
+    /* ties are rounded to even; values out of range are clamped */
     float edges[] = {0.5f, 1.5f, -0.5f, -2.5f, 1e30f, -1e30f, INFINITY, -INFINITY};
     memcpy(x, edges, sizeof edges);
     for (int i = 0; i < 4; i++)
@@ -175,7 +176,7 @@ static void check_quantize(const kelp_int8_kernels *loops, kelp_dtype dtype, int
     }
 }
 
-static void test_quantize(void **state) {
+static void quantization_rounds_and_clamps(void **state) {
     (void)state;
     for (int t = 0; kelp_int8_kernels_at(t) != NULL; t++)
         for (int stride = 0; stride < 2; stride++) {
@@ -186,7 +187,7 @@ static void test_quantize(void **state) {
         }
 }
 
-static void test_small_loops(void **state) {
+static void ranges_sums_and_dots_equal_plain_loops(void **state) {
     float x[COUNT];
     int32_t sums[COUNT];
     uint8_t a[COUNT];
@@ -224,8 +225,8 @@ static void test_small_loops(void **state) {
     }
 }
 
-/* Quotients on, just below and just above ties, which no shortcut may turn over. */
-static void test_ties(void **state) {
+/* Quotients at, just below and just above ties, which approximations must not round differently. */
+static void ties_are_rounded_to_even(void **state) {
     static const float scales[] = {1.0f, 0.1f, 0.0234375f, 3.7e-5f, 12345.678f};
     float x[512];
     uint8_t y[512];
@@ -251,9 +252,12 @@ static void test_ties(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_product),     cmocka_unit_test(test_turn),
-        cmocka_unit_test(test_rows),        cmocka_unit_test(test_quantize),
-        cmocka_unit_test(test_small_loops), cmocka_unit_test(test_ties),
+        cmocka_unit_test(gemm_equals_plain_sums),
+        cmocka_unit_test(transpose_moves_and_flips_bytes),
+        cmocka_unit_test(rows_of_sums_are_scaled_and_saturated),
+        cmocka_unit_test(quantization_rounds_and_clamps),
+        cmocka_unit_test(ranges_sums_and_dots_equal_plain_loops),
+        cmocka_unit_test(ties_are_rounded_to_even),
     };
     return cmocka_run_group_tests_name("int8", tests, NULL, NULL);
 }

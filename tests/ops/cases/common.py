@@ -142,7 +142,7 @@ class Own:
     """Adds the cases of the files in this directory, named after the operator that they test: own_<operator>_<number>[_<variant>].
 
     Models of several operators are named after the file's first word and what they test, such as own_fusion_<label>_<number>.
-    `reference` gives the expected outputs, or who computes them: "ort" (ONNX Runtime) or "onnx" (ONNX's reference implementation)."""
+    `reference` is the expected outputs, or the implementation that computes them: "ort" (ONNX Runtime) or "onnx" (ONNX's reference)."""
 
     def __init__(self, writer):
         self.writer, self.family, self.counts = writer, "", {}

@@ -38,7 +38,7 @@ def conv(own):
 
 
 def conv_and_conv_transpose(own):
-    # found by fuzzing: float64 weights may lie at any address of the file, also an unaligned one
+    # found by fuzzing: float64 weights may be at any address of the file, also an unaligned one
     for count in (1, 2, 3):
         for op, kernel in (("Conv", (count, 2, 1, 3)), ("ConvTranspose", (2, count, 1, 3))):
             own.add(op, [f32(1, 2, 2, 5).astype("f8"), f32(*kernel).astype("f8"), f32(count).astype("f8")], opset=11, constants=[1, 2], reference="onnx")

@@ -37,7 +37,7 @@ def convolutions(own):
 
 
 def activations(own):
-    """x times a gate of x, in the orders in which exporters write it: alone, after a convolution and after a matrix product."""
+    """x times a gate of x, in the orders in which exporters write it: alone, after a convolution and after a matrix multiplication."""
     three, six, zero, sixth = (np.float32(v) for v in (3, 6, 0, 1 / 6))
     constants = {"three": np.array(three), "six": np.array([six]), "zero": np.array(zero), "top": np.array(six), "sixth": np.array(sixth)}
     clip = [helper.make_node("Add", ["h", "three"], ["a"]), helper.make_node("Clip", ["a", "zero", "top"], ["g"])]
@@ -94,7 +94,7 @@ def residuals(own):
 
 
 def fused_activations(own):
-    """Activations fused into depthwise and pointwise convolutions and matrix products, of many sizes."""
+    """Activations fused into depthwise and pointwise convolutions and matrix multiplications, of many sizes."""
     n = helper.make_node
     acts = [[n("Relu", ["c"], ["y"])], [n("HardSwish", ["c"], ["y"])], [n("Clip", ["c", "low", "high"], ["y"])], [n("Sigmoid", ["c"], ["y"])], [n("Identity", ["c"], ["y"])]]
     bounds = {"low": np.float32(0), "high": np.float32(6)}

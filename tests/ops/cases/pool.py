@@ -44,7 +44,7 @@ def pool_windows(own):
 
 def pool_edges(own):
     """Windows that reach beyond the input."""
-    # found by fuzzing: a pool with one output took its window for the whole input, although it was dilated or lay beside it
+    # found by fuzzing: a pool with one output took its window for the whole input, although it was dilated or outside of it
     x = f32(3, 3, 2)
     own.add("AveragePool", [x], opset=19, kernel_shape=[2], dilations=[2], pads=[0, 1], reference=[x[:, :, :1]])
     x = f32(2, 3, 2, 2)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A few rows times a large matrix: against sums in double precision, for each instruction set; bit
- * for bit the same whether the matrix lies in panels or not, at any address, and with any number of
- * threads. */
+/* Skinny GEMMs of each instruction set, compared with sums in double precision. Results are
+ * bitwise the same for packed and plain matrices, for any alignment and any number of threads. */
 #include "base/alloc.h"
 #include "runtime/opset/env.h"
 #include "cpu/kernels/gemm/gemm.h"
@@ -90,7 +89,7 @@ static void check(kelp_pool *const *pools, int64_t m, int64_t k, int64_t n) {
     free(a);
 }
 
-static void thin_products_are_sums_in_one_order(void **state) {
+static void skinny_gemms_add_in_one_order(void **state) {
     (void)state;
     static const int64_t sizes[][3] = {
         {1, 576, 192}, {1, 576, 1536}, {2, 1536, 577}, {3, 71, 1031},  {4, 1030, 65},
@@ -108,7 +107,7 @@ static void thin_products_are_sums_in_one_order(void **state) {
     kelp_pool_destroy(pools[2]);
 }
 
-static void small_and_tall_products_are_not_thin(void **state) {
+static void small_and_tall_gemms_are_not_skinny(void **state) {
     (void)state;
     assert_false(kelp_gemm_is_skinny(0, 576, 1536));
     assert_false(kelp_gemm_is_skinny(5, 576, 1536));
@@ -119,8 +118,8 @@ static void small_and_tall_products_are_not_thin(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(thin_products_are_sums_in_one_order),
-        cmocka_unit_test(small_and_tall_products_are_not_thin),
+        cmocka_unit_test(skinny_gemms_add_in_one_order),
+        cmocka_unit_test(small_and_tall_gemms_are_not_skinny),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
