@@ -104,7 +104,9 @@ static int64_t row_of(const rotary_plan *p, int64_t token) {
     if (p->positions < 0)
         return token;
     const int64_t *at = p->args->inputs[p->positions]->data;
-    int64_t row = p->shared_position ? at[0] + token % p->tokens : at[token];
+    int64_t row = p->shared_position ? at[0] : at[token];
+    if (p->shared_position && row < p->cache_rows) /* else out of range, and might overflow */
+        row += token % p->tokens;
     return row < 0 ? row + p->cache_rows : row;
 }
 

@@ -444,6 +444,11 @@ static int64_t integer_power(int64_t base, int64_t exponent) {
     return (int64_t)result;
 }
 
+/* Converts as x86-64 does if the value is out of range, where C is undefined. */
+static int64_t to_integer(double x) {
+    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+
 static void pow_one(const kelp_tensor *a, int64_t i, const kelp_tensor *b, int64_t j, void *to,
                     int64_t k) {
     double exponent = kelp_ops_read_f64(b, j);
@@ -461,7 +466,7 @@ static void pow_one(const kelp_tensor *a, int64_t i, const kelp_tensor *b, int64
         break;
     default: {
         int64_t x = kelp_ops_read_i64(a, i);
-        int64_t y = kelp_ops_is_float(b->dtype) ? (int64_t)pow((double)x, exponent)
+        int64_t y = kelp_ops_is_float(b->dtype) ? to_integer(pow((double)x, exponent))
                                                 : integer_power(x, kelp_ops_read_i64(b, j));
         if (a->dtype == KELP_I32)
             ((int32_t *)to)[k] = (int32_t)y;
