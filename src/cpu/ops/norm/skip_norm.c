@@ -60,7 +60,7 @@ static kelp_status *skip_reshape(kelp_op_args *args, bool rms) {
     if (!rms)
         KELP_TRY(kelp_ops_plan_f32(args, kelp_ops_in(args, 3), &p->beta_at));
     KELP_TRY(kelp_ops_plan_f32(args, kelp_ops_in(args, p->bias_input), &p->bias_at));
-    KELP_TRY(kelp_ops_scratch(args, (p->count + 15) / 16 * 32,
+    KELP_TRY(kelp_ops_scratch(args, 2 * kelp_round_up(p->count, 16),
                               sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->room));
     return set_outputs(args);
 }
@@ -77,7 +77,7 @@ static void skip_range(void *userp, int64_t begin, int64_t end, int worker) {
     const skip_plan *p = userp;
     const kelp_op_args *args = p->args;
     kelp_tensor *y = args->outputs[0], *sum = kelp_ops_out(args, 3);
-    int64_t n = p->count, room = (n + 15) / 16 * 16;
+    int64_t n = p->count, room = kelp_round_up(n, 16);
     float *v = (float *)kelp_ops_scratch_at(args, p->room) + worker * 2 * room, *s = v + room;
     for (int64_t i = begin; i < end; i++) {
         float mean, inverse;
@@ -176,7 +176,7 @@ static kelp_status *embed_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_shapes(args, words, gamma, "positions, gamma or beta do not fit");
     KELP_TRY(kelp_ops_plan_f32(args, gamma, &p->gamma_at));
     KELP_TRY(kelp_ops_plan_f32(args, beta, &p->beta_at));
-    KELP_TRY(kelp_ops_scratch(args, (p->width + 15) / 16 * 32,
+    KELP_TRY(kelp_ops_scratch(args, 2 * kelp_round_up(p->width, 16),
                               sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->room));
     KELP_TRY(kelp_ops_set(args, 0, words->dtype, 3, shape));
     KELP_TRY(kelp_ops_set(args, 1, KELP_I32, 1, shape));
@@ -199,7 +199,7 @@ static void embed_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_norm_kernels *norm = kelp_norm_kernels_get();
     const embed_plan *p = userp;
     const kelp_op_args *args = p->args;
-    int64_t n = p->width, room = (n + 15) / 16 * 16;
+    int64_t n = p->width, room = kelp_round_up(n, 16);
     float *v = (float *)kelp_ops_scratch_at(args, p->room) + worker * 2 * room, *s = v + room;
     float mean, inverse;
     for (int64_t i = begin; i < end; i++) {
