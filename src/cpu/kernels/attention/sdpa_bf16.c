@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention whose matrix products take operands rounded to bfloat16: queries, keys, attention
+ * Attention whose GEMMs have operands rounded to bfloat16: queries, keys, attention
  * weights and values. Sums and the softmax are floats. Keys and values of a head are packed once
  * for all blocks of its queries.
  */
@@ -8,7 +8,7 @@
 
 #include "cpu/kernels/gemm/gemm_bf16.h"
 
-/* Packed keys, packed values and the rounded rows of a product; a pair has the size of a float. */
+/* Packed keys, packed values and the rounded rows of a GEMM; a pair has the size of a float. */
 typedef struct bf16_parts {
     size_t keys, values, rows;
 } bf16_parts;
@@ -39,6 +39,7 @@ static void pack(const kelp_sdpa *s, const kelp_sdpa_block *b, float *to) {
 static void score_rows(const kelp_sdpa *s, const kelp_sdpa_block *b, const float *q, int64_t row,
                        const float *packed, float *out) {
     bf16_parts parts = {0};
+    KELP_ASSERT(b->begin == 0 && b->end == s->keys); /* panels hold all keys */
     (void)parts_of(s, &parts);
     kelp_bf16_gemm_run_serial(
         &(kelp_bf16_gemm){.a = q,

@@ -11,7 +11,7 @@
 #define REAL_NAME f32
 #include "cpu/kernels/attention/sdpa.inc"
 
-#define FEW_QUERIES 8 /* packing the keys for so few would cost more than it saves */
+#define FEW_QUERIES 8 /* for so few, packing the keys takes longer than it saves */
 
 static void pack(const kelp_sdpa *s, const kelp_sdpa_block *b, float *to) {
     kelp_gemm_pack_transposed(kelp_gemm_kernels_get(),
@@ -22,6 +22,7 @@ static void pack(const kelp_sdpa *s, const kelp_sdpa_block *b, float *to) {
 static void score_packed(const kelp_sdpa *s, const kelp_sdpa_block *b, const float *q, int64_t row,
                          const float *packed, float *scores) {
     int64_t count = b->end - b->begin;
+    KELP_ASSERT(b->begin % kelp_gemm_kernels_get()->tile_columns == 0);
     kelp_gemm job = {.a = q,
                      .packed = packed + b->begin * s->size,
                      .c = scores,

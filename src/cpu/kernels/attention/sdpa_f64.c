@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention in doubles: for correctness, not for speed. */
+/* Attention in double, without optimization. */
 #include "cpu/kernels/attention/sdpa_internal.h"
 
 #define REAL double

@@ -4,7 +4,7 @@
 #include "cpu/kernels/gemm/gemm_bf16.h"
 
 int64_t kelp_conv_bf16_row_step(int64_t in_channels, int64_t taps) {
-    return kelp_bf16_row_step((in_channels + 1) / 2 * taps);
+    return kelp_bf16_row_step(kelp_divide_up(in_channels, 2) * taps);
 }
 
 void kelp_conv_bf16_pack_rows(const kelp_bf16_kernels *kernels, const void *weights, int64_t taps,
@@ -20,8 +20,8 @@ void kelp_conv_bf16_pack_rows(const kelp_bf16_kernels *kernels, const void *weig
     }
 }
 
-/* One panel's output channels, each tap after tap, as rows of `depth` floats; `from` has them
- * channel after channel. */
+/* Copies the output channels of one panel to rows of `depth` floats and transposes [channels, taps]
+ * of each to [taps, channels]. */
 static void order_taps(const kelp_float_u *from, int64_t taps, int64_t channels, int64_t count,
                        int64_t depth, float *to) {
     int64_t step = depth / taps;
@@ -35,7 +35,7 @@ static void order_taps(const kelp_float_u *from, int64_t taps, int64_t channels,
 void kelp_conv_bf16_pack_taps_first(const kelp_bf16_kernels *kernels, const void *weights,
                                     int64_t taps, int64_t in_channels, int64_t out_channels,
                                     float *ordered, kelp_bf16_pair *out) {
-    int64_t depth = (in_channels + 1) / 2 * 2 * taps, each = in_channels * taps;
+    int64_t depth = kelp_round_up(in_channels, 2) * taps, each = in_channels * taps;
     for (int64_t n = 0; n < out_channels; n += KELP_BF16_COLUMNS) {
         int64_t count = KELP_MIN((int64_t)KELP_BF16_COLUMNS, out_channels - n);
         order_taps((const kelp_float_u *)weights + n * each, taps, in_channels, count, depth,

@@ -3,8 +3,8 @@
  * Convolutions whose operands are rounded to bfloat16, over one or two axes; sums are floats. The
  * phases are those of conv.h: an algorithm is chosen and reserved once, then run.
  *
- * A tensor of bfloat16 is NHWC, whatever its shape says: only nodes of this kind read it. A tensor
- * of float32 is NCHW.
+ * A tensor of bfloat16 is NHWC, although its shape is that of NCHW: only nodes of this kind read
+ * it. A tensor of float32 is NCHW.
  */
 #ifndef KELP_CPU_KERNELS_CONV_CONV_BF16_H_
 #define KELP_CPU_KERNELS_CONV_CONV_BF16_H_
@@ -39,12 +39,12 @@ typedef struct kelp_conv_bf16_planes {
 
 /* Blocking over pixels (NHWC): pixels are the rows of a GEMM, output channels its columns. */
 typedef struct kelp_conv_bf16_nhwc {
-    kelp_conv_window w; /* as it is walked: an image that needs no rows is one row */
+    kelp_conv_window w; /* of the iteration: an image that needs no rows is one row */
     int64_t channels;   /* of a padded tile's pixel: even */
     int64_t taps;       /* kernel positions, or its rows, whose pixels are contiguous */
     bool padded;        /* input is copied to a tile: it is of floats, or has borders */
-    int64_t rows, columns, down, beside, across, part; /* part: panels of a unit */
-    int64_t wide;               /* pixels from one row of what is walked to the next */
+    int64_t rows, columns, down, across_image, across, part; /* part: panels of a unit */
+    int64_t wide;               /* pixels from one row of the tile, or of the image, to the next */
     int64_t tile, result_bytes; /* bytes of a worker's tile, and of its result in floats */
 } kelp_conv_bf16_nhwc;
 
@@ -96,8 +96,8 @@ int64_t kelp_conv_bf16_row_step(int64_t in_channels, int64_t taps);
 void kelp_conv_bf16_pack_rows(const kelp_bf16_kernels *kernels, const void *weights, int64_t taps,
                               int64_t in_channels, int64_t out_channels, kelp_bf16_pair *out);
 /* Panels of KELP_BF16_COLUMNS output channels, each tap after tap the pairs of input channels, an
- * odd last one beside zero. `ordered` is scratch memory: KELP_BF16_COLUMNS rows of the in_channels,
- * rounded up to even, times taps floats. */
+ * odd last channel is paired with zero. `ordered` is scratch memory: KELP_BF16_COLUMNS rows of the
+ * in_channels, rounded up to even, times taps floats. */
 void kelp_conv_bf16_pack_taps_first(const kelp_bf16_kernels *kernels, const void *weights,
                                     int64_t taps, int64_t in_channels, int64_t out_channels,
                                     float *ordered, kelp_bf16_pair *out);

@@ -27,7 +27,7 @@ typedef struct kelp_conv_int8_weights {
 } kelp_conv_int8_weights;
 
 /* Reads the shape of weights [out channels, channels of a group, spatial…] and their zero points
- * (NULL: 0). Returns false when they do not match. */
+ * (NULL: 0). Returns false if they do not match. */
 bool kelp_conv_int8_weights_shape_of(const kelp_tensor *weights, const kelp_tensor *zero,
                                      int64_t groups, kelp_conv_int8_weights_shape *out);
 /* Bytes of the packed weights, and of a buffer that packing needs; multiples of 64. */
@@ -47,10 +47,10 @@ typedef struct kelp_conv_int8 {
     kelp_conv_shape shape;
     bool depthwise; /* of the weights' shape */
     int threads;
-    /* Set by kelp_conv_int8_reserve: the padded image, and bytes of one image without and with
-     * padding, and of a window. */
+    /* Set by kelp_conv_int8_plan_images: the sizes of the padded image, and the bytes of an image
+     * without and with padding, and of a window. */
     bool padded;
-    int64_t extent[KELP_WINDOW_AXES], image_bytes, padded_bytes, window_bytes;
+    int64_t padded_size[KELP_WINDOW_AXES], image_bytes, padded_bytes, window_bytes;
     /* Sizes of scratch memory. The offsets are in `scratch`. */
     int64_t padded_offset, gathered_offset, scratch_bytes;
     /* Operands, set before each run. */
@@ -59,14 +59,16 @@ typedef struct kelp_conv_int8 {
     uint8_t flip;    /* 0x80 if x is signed */
     int32_t padding; /* the zero point of x, as an unsigned byte */
     kelp_conv_int8_weights weights;
-    kelp_int8_gemm product; /* of the first group; its `y` and finish are set */
-    void *scratch;          /* 64-byte aligned */
+    kelp_int8_gemm gemm; /* of the first group; its `y` and finish are set */
+    void *scratch;       /* 64-byte aligned */
 } kelp_conv_int8;
 
 typedef struct kelp_conv_int8_algorithm {
     const char *name; /* as profiles show it */
     bool (*is_applicable)(const kelp_conv_int8 *conv);
-    /* Bytes that it needs besides the images: of all threads, and of each. */
+    /* Return the bytes of scratch memory besides the images: for all threads, and for each. NULL:
+     * 0.
+     */
     int64_t (*shared_bytes)(const kelp_conv_int8 *conv);
     int64_t (*worker_bytes)(const kelp_conv_int8 *conv);
     /* Multiplies and finishes; the images are in scratch. */
@@ -75,7 +77,7 @@ typedef struct kelp_conv_int8_algorithm {
 
 /* Groups of one channel: windows are summed without a GEMM. */
 extern const kelp_conv_int8_algorithm kelp_conv_int8_depthwise;
-/* Windows are contiguous in the image, and read there. */
+/* Windows are contiguous in the image and are read in place. */
 extern const kelp_conv_int8_algorithm kelp_conv_int8_in_place;
 /* Windows are gathered to the rows of a matrix. */
 extern const kelp_conv_int8_algorithm kelp_conv_int8_im2row;

@@ -9,11 +9,11 @@
 #include "cpu/kernels/tuning.h"
 #include "cpu/kernels/vector/vector_kernels.h"
 
-#define MOST_OUT_CHANNELS 4 /* of a group: for more, a GEMM of the windows is faster */
+#define MAX_OUT_CHANNELS 4 /* of a group: for more, a GEMM of the windows is faster */
 
 /* ---- choice ---- */
 static bool is_depthwise(const kelp_conv *conv) {
-    return conv->shape.in_channels == 1 && conv->shape.out_channels <= MOST_OUT_CHANNELS;
+    return conv->shape.in_channels == 1 && conv->shape.out_channels <= MAX_OUT_CHANNELS;
 }
 
 static bool is_applicable_padded(const kelp_conv *conv) {
@@ -104,7 +104,7 @@ static void padded_strips(void *userp, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* Rows that are worth a thread. */
+/* Returns the rows whose work justifies another thread. */
 static int64_t rows_grain(const kelp_conv *conv) {
     const kelp_conv_window *w = &conv->shape.window;
     return kelp_cpu_grain(KELP_GRAIN_DEPTHWISE, w->kernel_size * w->out[2]);
@@ -144,7 +144,7 @@ static void sum_row(const kelp_conv *conv, const float *x, const kelp_float_u *w
             const float *row = x + (z * w->in[1] + r) * w->in[2];
             for (int64_t c = 0; c < w->kernel[2]; c++) {
                 int64_t shift = c * w->dilation[2] - w->before[2], stride = w->stride[2];
-                int64_t first = shift < 0 ? (-shift + stride - 1) / stride : 0;
+                int64_t first = shift < 0 ? kelp_divide_up(-shift, stride) : 0;
                 int64_t last = w->in[2] - shift <= 0 ? 0 : (w->in[2] - shift - 1) / stride + 1;
                 last = KELP_MIN(last, w->out[2]);
                 if (first < last)

@@ -10,8 +10,8 @@
 
 #define PACK_TAPS 128 /* transposed at a time */
 #define BLOCK KELP_IM2ROW_BLOCK
-#define LEAST_DEPTH 32
-#define LEAST_OUT_CHANNELS 16
+#define MIN_DEPTH 32
+#define MIN_OUT_CHANNELS 16
 
 /* ---- weights ---- */
 void kelp_conv_transpose_weights(int64_t width, const void *weights, int64_t stride, int64_t rows,
@@ -50,23 +50,23 @@ static bool is_applicable_few(const kelp_conv *conv) {
     return is_applicable(conv) && is_few(conv);
 }
 
-/* The usual order wastes the part of its last vector of positions that is not filled; this one
- * transposes both the input and the result. */
+/* With positions as columns, the part of the last vector without positions is wasted; with
+ * positions as rows, the input and the result are transposed. */
 static bool is_profitable(const kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
     const kelp_conv_window *w = &s->window;
     int64_t positions = s->batch * w->out_size, lanes = conv->gemm->tile_columns / 2;
-    if (positions < 1 || positions > KELP_IM2ROW_MOST ||
-        s->in_channels * w->kernel_size < LEAST_DEPTH || s->out_channels < LEAST_OUT_CHANNELS ||
+    if (positions < 1 || positions > KELP_IM2ROW_MAX ||
+        s->in_channels * w->kernel_size < MIN_DEPTH || s->out_channels < MIN_OUT_CHANNELS ||
         s->batch * w->in_size > 8 * positions * w->kernel_size)
         return false;
-    int64_t filled = kelp_divide_up(positions, lanes) * lanes;
+    int64_t filled = kelp_round_up(positions, lanes);
     return is_few(conv) || (s->out_channels >= 64 && (positions + 2) * 9 < filled * 8);
 }
 
 /* ---- run ---- */
 /* Returns true if the windows are contiguous in the NHWC image, stride[2] pixels apart. */
-static bool lie_in_image(const kelp_conv_window *w, int64_t batch) {
+static bool are_in_image(const kelp_conv_window *w, int64_t batch) {
     bool plain = w->kernel_size == 1, line = batch == 1 && w->dilation[2] == 1;
     for (int i = 0; i < KELP_WINDOW_AXES; i++) {
         plain = plain && w->stride[i] == 1 && w->before[i] == 0 && w->after[i] == 0;
@@ -80,7 +80,7 @@ static bool reserve(kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
     const kelp_conv_window *w = &s->window;
     int64_t positions = s->batch * w->out_size, floats = 0, pixels = 0;
-    int64_t depth = lie_in_image(w, s->batch) ? 0 : s->in_channels * w->kernel_size;
+    int64_t depth = are_in_image(w, s->batch) ? 0 : s->in_channels * w->kernel_size;
     return kelp_i64_mul(positions, depth + s->out_channels, &floats) &&
            kelp_i64_mul(s->batch * w->in_size, s->in_channels, &pixels) &&
            kelp_i64_add(floats, pixels, &conv->shared_floats);
@@ -89,7 +89,7 @@ static bool reserve(kelp_conv *conv) {
 typedef struct im2row_run {
     const kelp_conv *conv;
     const float *image; /* NHWC */
-    float *pixels, *rows, *product;
+    float *pixels, *rows, *result;
 } im2row_run;
 
 /* Transposes blocks of input channels to NHWC. */
@@ -158,7 +158,7 @@ static void to_nchw(void *userp, int64_t begin, int64_t end, int worker) {
     for (int64_t i = 0; i < conv->shape.batch; i++) {
         int64_t to = (i * conv->shape.out_channels + first) * size;
         layout->transpose(conv->y + to, size,
-                          r->product + i * size * conv->shape.out_channels + first,
+                          r->result + i * size * conv->shape.out_channels + first,
                           conv->shape.out_channels, size, count);
         if (conv->residual != NULL)
             elementwise->finish(conv->y + to, NULL, 0.0f, conv->residual + to, count * size,
@@ -173,12 +173,12 @@ static int64_t blocks_of(int64_t channels) {
 static void run(const kelp_op_env *env, kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
     const kelp_conv_window *w = &s->window;
-    bool gathers = !lie_in_image(w, s->batch), one = w->out_size == 1;
+    bool gathers = !are_in_image(w, s->batch), one = w->out_size == 1;
     int64_t depth = s->in_channels * w->kernel_size, positions = s->batch * w->out_size;
     im2row_run r = {.conv = conv, .image = conv->x, .pixels = conv->scratch};
     KELP_ASSERT(s->groups == 1 && conv->packed_weights != NULL && conv->scratch != NULL);
     r.rows = r.pixels + s->batch * w->in_size * s->in_channels;
-    r.product = one ? conv->y : r.rows + (gathers ? positions * depth : 0);
+    r.result = one ? conv->y : r.rows + (gathers ? positions * depth : 0);
     if (s->in_channels > 1 && w->in_size > 1) {
         kelp_op_parallel(env, blocks_of(s->in_channels),
                          kelp_cpu_grain(KELP_GRAIN_TRANSPOSE, s->batch * w->in_size * BLOCK),
@@ -190,7 +190,7 @@ static void run(const kelp_op_env *env, kelp_conv *conv) {
                          &r);
     kelp_gemm_run(env,
                   &(kelp_gemm){.a = gathers ? r.rows : r.image,
-                               .c = r.product,
+                               .c = r.result,
                                .m = positions,
                                .n = s->out_channels,
                                .k = depth,

@@ -17,7 +17,7 @@ static bool is_padded(const kelp_conv_window *w) {
            w->out[2] <= KELP_IM2COL_SHORT_ROW;
 }
 
-/* Rows and columns of the padded plane that `rows` output rows read. */
+/* Return the rows and columns of the padded plane that `rows` output rows read. */
 static int64_t padded_rows(const kelp_conv_window *w, int64_t rows) {
     return (rows - 1) * w->stride[1] + (w->kernel[1] - 1) * w->dilation[1] + 1;
 }

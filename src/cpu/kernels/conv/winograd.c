@@ -2,7 +2,7 @@
 /*
  * Winograd's convolution. A block of tiles is copied to NHWC, so that vectors are full even for
  * small images, and transformed to 36 or 16 matrices [tiles, input channels], or 6 for a kernel
- * along one axis. Each is multiplied by its part of the weights, and the products are transformed
+ * along one axis. Each is multiplied by its part of the weights, and the results are transformed
  * back. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015;
  * winograd.inc has the points.
  */
@@ -15,8 +15,8 @@
 #define POINTS 6       /* along an axis */
 #define SMALL_POINTS 4 /* of tiles of 2 x 2 */
 #define PACK_CHANNELS 8
-#define LEAST_CHANNELS 8
-#define MOST_CHANNELS 4096
+#define MIN_CHANNELS 8
+#define MAX_CHANNELS 4096
 
 static bool are_far(const kelp_conv_winograd *t, int64_t in) {
     return in * t->outputs * t->parts > KELP_WINOGRAD_NEAR_FLOATS;
@@ -35,7 +35,7 @@ static int64_t reading(int64_t weights, int64_t times) {
 }
 
 static int64_t gemm_cycles(const kelp_conv_window *w, int64_t lanes, int64_t in, int64_t out) {
-    int64_t weights = w->kernel_size * in * kelp_divide_up(out, 2) * 2;
+    int64_t weights = w->kernel_size * in * kelp_round_up(out, 2);
     return w->out_size * weights / lanes + reading(weights, 1);
 }
 
@@ -43,17 +43,17 @@ static int64_t cycles(const kelp_conv_window *w, const kelp_conv_winograd *t, in
                       int64_t in, int64_t out) {
     int64_t ins = kelp_divide_up(in, lanes), outs = kelp_divide_up(out, lanes);
     int64_t tiles = kelp_divide_up(w->out[1], t->tall) * kelp_divide_up(w->out[2], t->wide);
-    int64_t products = tiles * t->parts * in * outs;
+    int64_t results = tiles * t->parts * in * outs;
     int64_t once = t->parts == POINTS          ? ins * 17 + outs * 13
                    : t->points == SMALL_POINTS ? ins * 60 + outs * 40
                                                : ins * 200 + outs * 150;
     int64_t moves = in * t->parts / 2 + out * t->tall * t->wide / 2;
-    return products + tiles * (once + moves) + reading(in * t->outputs * t->parts, t->blocks);
+    return results + tiles * (once + moves) + reading(in * t->outputs * t->parts, t->blocks);
 }
 
 /* Sets the outputs of a tile along each axis, which read `points` pixels. Returns false for
  * other kernels. */
-static bool tile_extents(const kelp_conv_window *w, int64_t points, kelp_conv_winograd *t) {
+static bool tile_sizes(const kelp_conv_window *w, int64_t points, kelp_conv_winograd *t) {
     int64_t down = w->kernel[1], across = w->kernel[2];
     bool square = down == 3 && across == 3;
     bool line = (down == 1 && (across == 3 || across == 5) && w->before[1] == 0) ||
@@ -77,19 +77,19 @@ static void divide(const kelp_conv_window *w, int64_t lanes, int64_t batch, int6
                    kelp_conv_winograd *t) {
     int64_t high = kelp_divide_up(w->out[1], t->tall), wide = kelp_divide_up(w->out[2], t->wide);
     bool far = are_far(t, in);
-    int64_t most = KELP_MAX(far ? (int64_t)24 : (int64_t)12,
-                            KELP_WINOGRAD_BLOCK_FLOATS / t->parts / (t->inputs + t->outputs));
-    t->columns = kelp_divide_up(wide, most);
+    int64_t limit = KELP_MAX(far ? (int64_t)24 : (int64_t)12,
+                             KELP_WINOGRAD_BLOCK_FLOATS / t->parts / (t->inputs + t->outputs));
+    t->columns = kelp_divide_up(wide, limit);
     t->across = kelp_divide_up(wide, t->columns);
-    int64_t bands = t->columns > 1 ? high : kelp_divide_up(high, KELP_MAX(1, most / t->across));
+    int64_t bands = t->columns > 1 ? high : kelp_divide_up(high, KELP_MAX(1, limit / t->across));
     int64_t vectors = t->outputs / lanes, slices = 1;
     if (threads > 1 && batch * bands * t->columns < 4 * threads && batch % threads != 0) {
         if (far) {
             slices = KELP_MIN((int64_t)threads, vectors);
         } else {
             if (high == 1)
-                t->columns = KELP_MIN(wide, kelp_divide_up(t->columns, threads) * threads);
-            bands = KELP_MIN(high, kelp_divide_up(bands, threads) * threads);
+                t->columns = KELP_MIN(wide, kelp_round_up(t->columns, threads));
+            bands = KELP_MIN(high, kelp_round_up(bands, threads));
             t->across = kelp_divide_up(wide, t->columns);
         }
     }
@@ -113,16 +113,15 @@ static int64_t estimate(const kelp_conv *conv, int64_t points, kelp_conv_winogra
     const kelp_conv_window *w = &conv->shape.window;
     int64_t lanes = conv->gemm->tile_columns / 2;
     int64_t ins = conv->shape.in_channels, outs = conv->shape.out_channels;
-    *out = (kelp_conv_winograd){.inputs = kelp_divide_up(ins, lanes) * lanes,
-                                .outputs = kelp_divide_up(outs, lanes) * lanes};
-    if (!tile_extents(w, points, out) ||
-        ins * out->outputs * out->parts > KELP_WINOGRAD_LARGEST_FLOATS)
+    *out = (kelp_conv_winograd){.inputs = kelp_round_up(ins, lanes),
+                                .outputs = kelp_round_up(outs, lanes)};
+    if (!tile_sizes(w, points, out) || ins * out->outputs * out->parts > KELP_WINOGRAD_MAX_FLOATS)
         return INT64_MAX;
     divide(w, lanes, conv->shape.batch, ins, conv->threads, out);
     int64_t takes = cycles(w, out, lanes, ins, outs);
     if (takes * 8 >= gemm_cycles(w, lanes, ins, outs) * 7)
         return INT64_MAX;
-    /* memory has a price: it must save the time of reading it twice */
+    /* more memory must save at least the time of reading it twice */
     return takes + moved(ins * out->outputs * out->parts);
 }
 
@@ -133,8 +132,8 @@ static bool is_square(const kelp_conv *conv) {
 static bool is_applicable(const kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
     return s->groups == 1 && kelp_conv_fits_int32(conv) && has_unit_steps(&s->window) &&
-           s->in_channels >= LEAST_CHANNELS && s->out_channels >= LEAST_CHANNELS &&
-           s->in_channels <= MOST_CHANNELS && s->out_channels <= MOST_CHANNELS;
+           s->in_channels >= MIN_CHANNELS && s->out_channels >= MIN_CHANNELS &&
+           s->in_channels <= MAX_CHANNELS && s->out_channels <= MAX_CHANNELS;
 }
 
 static bool is_applicable_square(const kelp_conv *conv) {
@@ -168,13 +167,13 @@ static bool reserve_for(kelp_conv *conv, int64_t points) {
     (void)estimate(conv, points, t);
     int64_t tiles = t->down * t->across;
     t->image_floats = input_rows(t, t->down) * input_columns(t, t->across) * t->inputs;
-    /* an odd number of cache lines, so that the parts of a tile do not meet in the same sets */
+    /* an odd number of cache lines, so that the parts of a tile do not map to the same sets */
     t->in_step = (kelp_divide_up(tiles * t->inputs, 16) | 1) * 16;
     t->out_step = (kelp_divide_up(tiles * t->slice, 16) | 1) * 16;
     t->parts_floats = t->parts * KELP_MAX(t->in_step, t->slice); /* then the outputs */
     t->parts_floats = KELP_MAX(t->parts_floats, t->tall * t->wide * tiles * t->slice);
     conv->worker_floats = t->image_floats + t->parts_floats + t->parts * t->out_step;
-    conv->worker_floats = kelp_divide_up(conv->worker_floats, 16) * 16;
+    conv->worker_floats = kelp_round_up(conv->worker_floats, 16);
     return true;
 }
 
@@ -310,7 +309,7 @@ static void blocks(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv *conv = userp;
     const kelp_conv_winograd *t = &conv->blocking.winograd;
     float *image = kelp_conv_worker_scratch(conv, worker);
-    float *parts = image + t->image_floats, *products = parts + t->parts_floats;
+    float *parts = image + t->image_floats, *results = parts + t->parts_floats;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t at = unit / t->blocks % conv->shape.batch;
         int64_t first = unit / t->blocks / conv->shape.batch * t->slice;
@@ -327,9 +326,9 @@ static void blocks(void *userp, int64_t begin, int64_t end, int worker) {
         gather(conv, conv->x + at * conv->shape.in_channels * conv->shape.window.in_size, &b,
                image);
         conv->kernels->winograd_in(&moved);
-        multiply(conv, parts, b.down * b.across, first, products);
+        multiply(conv, parts, b.down * b.across, first, results);
         moved.image = parts;
-        moved.parts = products;
+        moved.parts = results;
         moved.channels = outs;
         moved.step = t->out_step;
         conv->kernels->winograd_out(&moved);

@@ -27,10 +27,10 @@ static blocking choose(const kelp_gemm_kernels *kernels, const kelp_gemm *g) {
         b.columns = kelp_round_up(KELP_GEMM_FLAT_COLUMNS, kernels->tile_columns);
     b.down = (g->m + b.rows + kernels->tile_rows - 1) / (b.rows + kernels->tile_rows);
     b.rows = (g->m + b.down - 1) / KELP_MAX((int64_t)1, b.down); /* no small rest */
-    b.across = (g->n + b.columns - 1) / b.columns;
+    b.across = kelp_divide_up(g->n, b.columns);
     if (b.across > 1) /* of equal width, too */
-        b.columns = kelp_round_up((g->n + b.across - 1) / b.across, kernels->tile_columns);
-    b.across = (g->n + b.columns - 1) / b.columns;
+        b.columns = kelp_round_up(kelp_divide_up(g->n, b.across), kernels->tile_columns);
+    b.across = kelp_divide_up(g->n, b.columns);
     return b;
 }
 
@@ -41,14 +41,14 @@ static void spread(const kelp_gemm_kernels *kernels, const kelp_gemm *g, int64_t
     while (b->down * b->across < wanted && b->columns > kernels->tile_columns &&
            b->rows * b->columns * g->k >= KELP_GRAIN_GEMM_BLOCK) {
         b->columns = kelp_round_up(b->columns / 2, kernels->tile_columns);
-        b->across = (g->n + b->columns - 1) / b->columns;
+        b->across = kelp_divide_up(g->n, b->columns);
     }
     if (b->across < 2 || b->down * b->across >= 4 * wanted || b->down * b->across % wanted == 0)
         return;
     b->columns = kelp_round_up((g->n + kelp_round_up(b->across, wanted) - 1) /
                                    kelp_round_up(b->across, wanted),
                                kernels->tile_columns);
-    b->across = (g->n + b->columns - 1) / b->columns;
+    b->across = kelp_divide_up(g->n, b->columns);
 }
 
 /* Returns the address of B[k, column] and sets the distance between B's rows. */
@@ -115,6 +115,7 @@ void kelp_gemm_layout(const kelp_gemm_kernels *kernels, const char *what, char *
 void kelp_gemm_pack(const kelp_gemm_kernels *kernels, const void *b, int64_t stride, int64_t k,
                     int64_t n, float *out) {
     int64_t width = kernels->tile_columns;
+    KELP_ASSERT(k >= 0 && n >= 0 && stride >= 0);
     for (int64_t column = 0; column < n; column += width) {
         size_t count = (size_t)KELP_MIN(width, n - column);
         for (int64_t row = 0; row < k; row++, out += width) {

@@ -172,12 +172,12 @@ static void run_range(void *userp, int64_t begin, int64_t end, int worker) {
 /* Chooses the blocks: smaller ones if some threads would have none. */
 static void choose(blocking *all, int64_t threads) {
     const kelp_bf16_gemm *g = all->job;
-    int64_t high = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS;
-    all->rows = kelp_round_up((g->m + high - 1) / high, KELP_BF16_ROWS);
+    int64_t high = kelp_divide_up(g->m, BLOCK_ROWS);
+    all->rows = kelp_round_up(kelp_divide_up(g->m, high), KELP_BF16_ROWS);
     all->columns = g->m <= FEW_ROWS ? KELP_GEMM_BF16_FLAT_COLUMNS : KELP_GEMM_BF16_COLUMNS;
     for (;;) {
-        all->down = (g->m + all->rows - 1) / all->rows;
-        all->across = (g->n + all->columns - 1) / all->columns;
+        all->down = kelp_divide_up(g->m, all->rows);
+        all->across = kelp_divide_up(g->n, all->columns);
         if (threads == 1 || all->down * all->across >= 4 * threads)
             break;
         if (all->columns > 64)

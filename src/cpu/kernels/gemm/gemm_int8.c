@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of a product of bytes. With a' = a - za and b' = b - zb,
+ * Blocks of an 8-bit GEMM. With a' = a - za and b' = b - zb,
  *   Σ a' b' = Σ a b - za · Σ b' - zb · Σ a,
- * so that the kernels multiply bytes as they are. Source: Jacob et al., "Quantization and Training
- * of Neural Networks for Efficient Integer-Arithmetic-Only Inference", 2018, section 2.3.
+ * so that the micro-kernels multiply unmodified bytes. Source: Jacob et al., "Quantization and
+ * Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference", 2018, section 2.3.
  */
 #include "cpu/kernels/gemm/gemm_int8.h"
 
@@ -76,7 +76,7 @@ void kelp_int8_weights_pack(const kelp_int8_kernels *kernels, const kelp_int8_ma
                            : b->zero->dtype == KELP_I8 ? ((const int8_t *)b->zero->data)[at]
                                                        : ((const uint8_t *)b->zero->data)[at];
             zeros[j] = zero - flip;
-            /* as unsigned: the sums of long rows wrap around, which the products do as well */
+            /* as unsigned: the sums of long rows wrap around, and so do those of the GEMM */
             balance[j] = (int32_t)((uint32_t)balance[j] - (uint32_t)b->k * (uint32_t)zeros[j]);
         }
     }
@@ -176,8 +176,8 @@ void kelp_int8_gemm_block(const kelp_int8_kernels *kernels, const kelp_int8_gemm
     float transposed[KELP_INT8_BLOCK_ROWS * KELP_INT8_TRANSPOSED_COLUMNS];
     size_t each = element_bytes(g->finish.dtype);
     int64_t width = kelp_round_up(columns, COLUMNS);
-    int64_t count = (rows + kernels->tile_rows - 1) / kernels->tile_rows;
-    int64_t height = count > 0 ? (rows + count - 1) / count : 1;
+    int64_t count = kelp_divide_up(rows, kernels->tile_rows);
+    int64_t height = count > 0 ? kelp_divide_up(rows, count) : 1;
     for (int64_t first = 0; first < rows; first += height) {
         kelp_int8_block block = {.a = g->a + (row + first) * g->lda,
                                  .b = g->b.panels + column / COLUMNS * panel_bytes(g->b.k),

@@ -28,8 +28,8 @@ typedef struct kelp_int8_matrix {
 typedef struct kelp_int8_weights {
     int64_t k, n;
     const int8_t *panels;
-    const int32_t *balance; /* of a column: the sum of its elements less their zero points */
-    const int32_t *zeros;   /* of a column; NULL when all are `zero` */
+    const int32_t *balance; /* of a column: the sum of its elements minus their zero points */
+    const int32_t *zeros;   /* of a column; NULL if all are `zero` */
     int32_t zero;
 } kelp_int8_weights;
 
@@ -42,9 +42,9 @@ void kelp_int8_weights_pack(const kelp_int8_kernels *kernels, const kelp_int8_ma
 /* Sets the pointers into `memory`, which holds a packed matrix of k and n. */
 void kelp_int8_weights_view(int64_t k, int64_t n, const void *memory, kelp_int8_weights *out);
 
-/* ---- the product ---- */
-/* y = round((sum · scale + bias) less what is below) and so on, see kelp_int8_row; then the
- * activation, then to bytes: max(low, min(high, round(y / out_scale) + out_zero)). */
+/* ---- GEMM ---- */
+/* The epilogue: kelp_int8_row, then the activation, then for bytes
+ * max(lowest, min(highest, round(y / out_scale) + out_zero)). */
 typedef struct kelp_int8_finish {
     kelp_dtype dtype;                   /* I32: the sums; F32; U8 or I8 */
     const float *scale, *bias, *addend; /* of a column; bias and addend may be NULL */
@@ -91,8 +91,8 @@ const kelp_int8_gemm_algorithm *kelp_int8_gemm_choose(const kelp_gemm_shape *sha
 /* Computes a block on the calling thread; `column` is a multiple of 16. */
 void kelp_int8_gemm_block(const kelp_int8_kernels *kernels, const kelp_int8_gemm *g, int64_t row,
                           int64_t column, int64_t rows, int64_t columns);
-/* Finishes sums [rows][columns] computed elsewhere, for a transposed result without zero points
- * of B. */
+/* Applies the epilogue to sums [rows][columns] that the caller computed, for a transposed result
+ * without zero points of B. */
 void kelp_int8_gemm_finish(const kelp_int8_kernels *kernels, const kelp_int8_gemm *g, int64_t row,
                            int64_t column, int64_t rows, int64_t columns, const int32_t *sums);
 

@@ -2,9 +2,9 @@
 /*
  * Skinny GEMM: a few rows times a large matrix, as in models that generate one token at a time.
  * Its time is that of reading the matrix, so the work is divided such that each thread reads long
- * contiguous ranges. Up to some thousand columns, a share is a quarter of B's rows; wider matrices
- * are divided by columns. The quarters are summed separately and then added, with any number of
- * threads, so that results do not depend on it.
+ * contiguous ranges: quarters of the rows of B, or columns of wide matrices. The quarters are
+ * summed separately and then added, with any number of threads, so that results do not depend on
+ * it.
  */
 #include "cpu/kernels/gemm/skinny.h"
 
@@ -13,17 +13,17 @@
 
 #include <string.h>
 
-#define PARTS 4 /* of the rows of B, however many threads there are */
+#define PARTS 4 /* of the rows of B, for any number of threads */
 
 bool kelp_gemm_is_skinny(int64_t m, int64_t k, int64_t n) {
-    return m > 0 && m <= KELP_SKINNY_ROWS && k >= KELP_SKINNY_LEAST_ROWS &&
-           n >= KELP_SKINNY_LEAST_ROWS && n >= KELP_SKINNY_LEAST_ELEMENTS / k;
+    return m > 0 && m <= KELP_SKINNY_ROWS && k >= KELP_SKINNY_MIN_SIZE &&
+           n >= KELP_SKINNY_MIN_SIZE && n >= KELP_SKINNY_MIN_ELEMENTS / k;
 }
 
 typedef struct skinny_job {
     const kelp_gemm_kernels *kernels;
     const kelp_gemm *g;
-    int64_t rows;    /* of B in a part: the rest is in the last one */
+    int64_t rows;    /* of B in a part; the last part has the remaining rows, too */
     int64_t columns; /* of a share */
     int64_t across;  /* number of shares along the columns */
 } skinny_job;
@@ -37,7 +37,7 @@ static int64_t scratch_floats(const kelp_gemm_shape *shape) {
     return kelp_i64_mul(shape->m * (PARTS - 1), shape->n, &floats) ? floats : -1;
 }
 
-/* Returns where the sums of a part are stored: C for the first, rows of n floats for the others. */
+/* Returns the address for the sums of a part: C for the first one, else rows of n floats. */
 static float *sums_of(const kelp_gemm *g, int64_t part) {
     return part == 0 ? g->c : g->scratch + (part - 1) * g->m * g->n;
 }
@@ -127,7 +127,7 @@ static void run(const kelp_op_env *env, const kelp_gemm *g, int64_t count) {
     (void)count;
     KELP_ASSERT(count == 1 && g->scratch != NULL && g->m <= KELP_SKINNY_ROWS && g->k >= 4 * PARTS);
     if (g->packed != NULL) {
-        int64_t panels = (g->n + job.columns - 1) / job.columns;
+        int64_t panels = kelp_divide_up(g->n, job.columns);
         kelp_op_parallel(env, panels,
                          kelp_cpu_grain_of_blocks(KELP_SKINNY_SHARE, g->k * job.columns),
                          run_panels, &job);
@@ -135,12 +135,11 @@ static void run(const kelp_op_env *env, const kelp_gemm *g, int64_t count) {
     }
     job.across =
         g->n >= KELP_SKINNY_WIDE
-            ? (g->n + KELP_SKINNY_WIDE_SHARE - 1) / KELP_SKINNY_WIDE_SHARE
-            : KELP_MAX((int64_t)1, KELP_MIN(threads / PARTS, g->n / KELP_SKINNY_LEAST_COLUMNS));
-    job.columns = (g->n + job.across - 1) / job.across;
-    job.columns =
-        (job.columns + kernels->tile_columns - 1) / kernels->tile_columns * kernels->tile_columns;
-    job.across = (g->n + job.columns - 1) / job.columns;
+            ? kelp_divide_up(g->n, KELP_SKINNY_WIDE_SHARE)
+            : KELP_MAX((int64_t)1, KELP_MIN(threads / PARTS, g->n / KELP_SKINNY_MIN_SHARE_COLUMNS));
+    job.columns = kelp_divide_up(g->n, job.across);
+    job.columns = kelp_round_up(job.columns, kernels->tile_columns);
+    job.across = kelp_divide_up(g->n, job.columns);
     if (g->n >= KELP_SKINNY_WIDE) {
         kelp_op_parallel(env, job.across, 1, run_columns, &job);
         return;

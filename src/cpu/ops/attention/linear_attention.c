@@ -79,7 +79,7 @@ static kelp_status *read_sizes(kelp_op_args *args, linear_plan *p) {
 
 /* Returns the floats of one row of values in scratch memory. */
 static int64_t row_stride(const linear_plan *p) {
-    return (p->v_size + 15) / 16 * 16;
+    return kelp_round_up(p->v_size, 16);
 }
 
 static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {

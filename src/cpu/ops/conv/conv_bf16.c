@@ -78,7 +78,7 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     p->conv.bias = bias != NULL ? bias->data : NULL;
     p->conv.residual = residual != NULL ? residual->data : NULL;
     p->conv.y = args->outputs[0]->data;
-    p->conv.scratch = (char *)args->scratch + p->scratch;
+    p->conv.scratch = kelp_ops_scratch_at(args, p->scratch);
     p->algorithm->run(args->env, &p->conv);
     return NULL;
 }

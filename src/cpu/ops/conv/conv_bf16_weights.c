@@ -57,7 +57,7 @@ static const char *const layout_names[KELP_CONV_BF16_LAYOUTS] = {
 
 /* Returns the floats of one output channel, with an even number of input channels. */
 static int64_t even_depth(const kelp_conv_bf16_weights *w) {
-    return (w->in_channels + 1) / 2 * 2 * w->taps;
+    return kelp_round_up(w->in_channels, 2) * w->taps;
 }
 
 static bool packed_pairs(const kelp_conv_bf16_weights *w, kelp_conv_bf16_layout layout,

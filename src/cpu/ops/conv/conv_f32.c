@@ -33,7 +33,7 @@ static kelp_status *read_args(kelp_op_args *args, kelp_conv *conv) {
     KELP_TRY(kelp_conv_check_bias(args, x->dtype));
     KELP_TRY(kelp_conv_check_residual(args, rank, dims, false));
     conv->has_residual = kelp_ops_in(args, 3) != NULL;
-    kelp_window_lay_down(&conv->shape.window);
+    kelp_window_make_row(&conv->shape.window);
     return kelp_ops_set(args, 0, x->dtype, rank, dims);
 }
 
@@ -86,7 +86,7 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     p->conv.bias = bias != NULL ? bias->data : NULL;
     p->conv.residual = residual != NULL ? residual->data : NULL;
     p->conv.y = args->outputs[0]->data;
-    p->conv.scratch = (float *)(void *)((char *)args->scratch + p->scratch);
+    p->conv.scratch = kelp_ops_scratch_at(args, p->scratch);
     p->algorithm->run(args->env, &p->conv);
     return NULL;
 }

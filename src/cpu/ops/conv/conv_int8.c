@@ -34,10 +34,6 @@ static const kelp_int8_operands *operands_of(const kelp_node *node) {
     }
 }
 
-static void *at_offset(const kelp_op_args *args, size_t offset) {
-    return (char *)args->scratch + offset;
-}
-
 /* ---- constant weights ---- */
 typedef struct conv_state {
     kelp_conv_int8_weights weights;
@@ -159,9 +155,10 @@ static void set_weights(const conv_state *state, const kelp_op_args *args,
         return;
     }
     kelp_conv_int8_pack(conv->kernels, &p->weights_shape, args->inputs[map->b],
-                        kelp_int8_operand(args, map->b_zero), at_offset(args, p->weights),
-                        at_offset(args, p->weights_buffer));
-    kelp_conv_int8_packed_view(&p->weights_shape, at_offset(args, p->weights), &conv->weights);
+                        kelp_int8_operand(args, map->b_zero), kelp_ops_scratch_at(args, p->weights),
+                        kelp_ops_scratch_at(args, p->weights_buffer));
+    kelp_conv_int8_packed_view(&p->weights_shape, kelp_ops_scratch_at(args, p->weights),
+                               &conv->weights);
 }
 
 static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
@@ -174,9 +171,9 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     conv->kernels = kelp_int8_kernels_get();
     conv->x = args->inputs[0]->data;
     conv->flip = args->inputs[0]->dtype == KELP_I8 ? 0x80 : 0;
-    conv->scratch = at_offset(args, p->scratch);
+    conv->scratch = kelp_ops_scratch_at(args, p->scratch);
     set_weights(state, args, map, p);
-    conv->product = (kelp_int8_gemm){
+    conv->gemm = (kelp_int8_gemm){
         .a_zero = kelp_int8_zero(kelp_int8_operand(args, map->a_zero), 0) + conv->flip,
         .b = {.k = conv->window_bytes,
               .n = conv->shape.groups * conv->shape.out_channels,
@@ -187,11 +184,11 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
         .y = args->outputs[0]->data,
         .ldy = conv->shape.window.out_size,
         .transposed = true};
-    conv->padding = conv->product.a_zero; /* which the epilogue may change */
+    conv->padding = conv->gemm.a_zero; /* which the epilogue may change */
     if (map != &integer_operands) {
         const kelp_tensor *scale = kelp_int8_operand(args, map->a_scale);
         kelp_int8_epilogue_make(args, map, scale != NULL ? kelp_int8_scale(scale, 0) : 1.0f, p->act,
-                                p->finish, &conv->product);
+                                p->finish, &conv->gemm);
     }
     kelp_conv_int8_run(args->env, p->algorithm, conv);
     return NULL;

@@ -267,7 +267,7 @@ static float bias_of(const deconv_plan *p, int64_t channel) {
 static void deconv_units(void *userp, int64_t begin, int64_t end, int worker) {
     const deconv_plan *p = userp;
     int64_t blocks = (p->out_channels + p->block - 1) / p->block;
-    float *product = (float *)(void *)((char *)p->args->scratch + p->buffer_offset) +
+    float *product = (float *)kelp_ops_scratch_at(p->args, p->buffer_offset) +
                      worker * (p->product_elements + p->row_elements);
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t group = unit / blocks % p->groups, image = unit / blocks / p->groups;
@@ -348,7 +348,7 @@ static kelp_status *deconv_invoke(const void *state, kelp_op_args *args) {
     if (known != NULL) {
         p->weights = known->weights.data;
     } else {
-        float *to = (float *)(void *)((char *)args->scratch + p->weights_offset);
+        float *to = kelp_ops_scratch_at(args, p->weights_offset);
         transpose(args->inputs[1]->data, p->groups, p->in_channels,
                   p->out_channels * p->kernel_size, to);
         p->weights = to;

@@ -125,7 +125,7 @@ static void deform_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv_window *w = &p->w;
     const kelp_tensor *y = p->args->outputs[0];
     int64_t runs = (w->out_size + RUN - 1) / RUN, depth = p->in_channels * w->kernel_size;
-    float *matrix = (float *)(void *)((char *)p->args->scratch + p->matrix_offset) +
+    float *matrix = (float *)kelp_ops_scratch_at(p->args, p->matrix_offset) +
                     (int64_t)worker * (depth + p->out_channels) * RUN;
     float *product = matrix + depth * RUN;
     for (int64_t unit = begin; unit < end; unit++) {
@@ -166,7 +166,7 @@ static kelp_status *deform_invoke(const void *state, kelp_op_args *args) {
         p->inputs[i] = input != NULL ? input->data : NULL;
         if (input == NULL || input->dtype == KELP_F32)
             continue;
-        float *to = (float *)(void *)((char *)args->scratch + p->input_offsets[i]);
+        float *to = kelp_ops_scratch_at(args, p->input_offsets[i]);
         kelp_real_load_f32(input->dtype, input->data, 0, kelp_tensor_elements(input), to);
         p->inputs[i] = to;
     }

@@ -270,9 +270,7 @@ typedef struct nearest_job {
 
 static const int32_t *firsts(const nearest_job *job, int32_t axis) {
     const kelp_resize_axis *a = &job->r->axes[axis];
-    return a->resized
-               ? (const int32_t *)(const void *)((const char *)job->args->scratch + a->first_offset)
-               : NULL;
+    return a->resized ? (const int32_t *)kelp_ops_scratch_at(job->args, a->first_offset) : NULL;
 }
 
 /* Where row `row` of the output begins in the input; -1: outside. */

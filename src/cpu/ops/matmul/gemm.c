@@ -132,7 +132,7 @@ static kelp_status *gemm_reshape(const void *userp, kelp_op_args *args) {
 }
 
 static const void *transposed(const kelp_op_args *args, const kelp_tensor *tensor, size_t offset) {
-    float *to = (float *)(void *)((char *)args->scratch + offset);
+    float *to = kelp_ops_scratch_at(args, offset);
     transpose(args->env, tensor, to);
     return to;
 }

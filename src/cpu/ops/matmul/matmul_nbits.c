@@ -156,8 +156,7 @@ static void tile_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_nbits_kernels *nbits = kelp_nbits_kernels_get();
     const kelp_vector_kernels *vector = kelp_vector_kernels_get();
     const bits_plan *p = userp;
-    float *rows =
-        (float *)(void *)((char *)p->args->scratch + p->rows) + worker * p->worker_elements;
+    float *rows = (float *)kelp_ops_scratch_at(p->args, p->rows) + worker * p->worker_elements;
     float *panel = rows + p->tile * p->padded, *y = p->args->outputs[0]->data;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t first = unit * p->tile, count = KELP_MIN(p->tile, p->n - first);
@@ -224,7 +223,7 @@ static void direct_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_nbits_kernels *nbits = kelp_nbits_kernels_get();
     const kelp_vector_kernels *vector = kelp_vector_kernels_get();
     const bits_plan *p = userp;
-    const float *sums = (const float *)(const void *)((const char *)p->args->scratch + p->sums);
+    const float *sums = kelp_ops_scratch_at(p->args, p->sums);
     float *y = p->args->outputs[0]->data;
     int64_t bytes = p->block * p->bits / 8;
     (void)worker;
@@ -242,7 +241,7 @@ static void direct_range(void *userp, int64_t begin, int64_t end, int worker) {
 }
 
 static void sum_blocks(const bits_plan *p) {
-    float *sums = (float *)(void *)((char *)p->args->scratch + p->sums);
+    float *sums = kelp_ops_scratch_at(p->args, p->sums);
     for (int64_t i = 0; i < p->m * p->blocks; i++) {
         sums[i] = 0;
         for (int64_t k = 0; k < p->block; k++)
@@ -256,7 +255,7 @@ static kelp_status *bits_invoke(const void *state, kelp_op_args *args) {
     KELP_ASSERT(p->padded == p->blocks * p->block && p->padded >= p->k);
     KELP_ASSERT(!p->direct || p->m <= DIRECT_ROWS);
     p->args = args;
-    p->a = (const float *)(void *)((char *)args->scratch + p->a_ordered);
+    p->a = kelp_ops_scratch_at(args, p->a_ordered);
     kelp_op_parallel(args->env, p->m, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->padded), order_range,
                      p);
     if (p->direct) {

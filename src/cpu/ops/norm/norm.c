@@ -223,7 +223,7 @@ static void scale_invoke(const kelp_op_args *args, int32_t index, scale_plan *s)
         return;
     s->tensor.data = scale->data;
     if (s->expanded) {
-        s->tensor.data = (char *)args->scratch + s->offset;
+        s->tensor.data = kelp_ops_scratch_at(args, s->offset);
         kelp_ops_strides(s->rank, s->shape, strides);
         kelp_ops_copy(args->env, kelp_ops_element_bytes(scale->dtype), s->rank, s->shape,
                       s->tensor.data, strides, scale->data, s->strides);
@@ -269,7 +269,7 @@ static kelp_status *norm_reshape(kelp_op_args *args, int32_t scales, int64_t axi
     kelp_dtype type = rms ? args->inputs[scales]->dtype : x->dtype;
     p->typed = x->dtype != KELP_F32 || type != KELP_F32;
     if (p->typed)
-        KELP_TRY(kelp_ops_scratch(args, (p->count + 7) / 8 * 8,
+        KELP_TRY(kelp_ops_scratch(args, kelp_round_up(p->count, 8),
                                   sizeof(double) * (size_t)kelp_op_env_threads(args->env),
                                   &p->row));
     return set_output(args, type, x->rank, x->shape);
@@ -301,7 +301,7 @@ static void norm_rows_typed(void *userp, int64_t begin, int64_t end, int worker)
     const kelp_tensor *x = p->args->inputs[0];
     kelp_tensor out = p->out, *y = &out;
     double *wide =
-        (double *)(void *)((char *)p->args->scratch + p->row) + worker * ((p->count + 7) / 8 * 8);
+        (double *)kelp_ops_scratch_at(p->args, p->row) + worker * kelp_round_up(p->count, 8);
     float *row = (float *)(void *)wide, mean, inverse;
     for (int64_t i = begin; i < end; i++) {
         if (x->dtype == KELP_F64 || y->dtype == KELP_F64) {
@@ -472,8 +472,8 @@ static kelp_status *skip_norm_invoke(const void *state, kelp_op_args *args) {
         return norm_run(args, 2);
     KELP_ASSERT(p->walk.outer * p->walk.inner == p->norm.rows * p->norm.count);
     p->args = args;
-    p->total = p->norm.sum != NULL ? p->norm.sum
-                                   : (float *)(void *)((char *)args->scratch + p->sum_offset);
+    p->total =
+        p->norm.sum != NULL ? p->norm.sum : (float *)kelp_ops_scratch_at(args, p->sum_offset);
     kelp_op_parallel(args->env, p->walk.outer, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->walk.inner),
                      add_rows, p);
     p->norm.x = p->total;

@@ -73,7 +73,7 @@ static kelp_status *skip_reshape(kelp_op_args *args, bool rms) {
     if (!rms)
         KELP_TRY(kelp_ops_plan_f32(args, kelp_ops_in(args, 3), &p->beta_at));
     KELP_TRY(kelp_ops_plan_f32(args, kelp_ops_in(args, p->bias_input), &p->bias_at));
-    KELP_TRY(kelp_ops_scratch(args, (p->count + 15) / 16 * 32,
+    KELP_TRY(kelp_ops_scratch(args, 2 * kelp_round_up(p->count, 16),
                               sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->rows_at));
     return set_outputs(args);
 }
@@ -90,7 +90,7 @@ static void skip_range(void *userp, int64_t begin, int64_t end, int worker) {
     const skip_plan *p = userp;
     const kelp_op_args *args = p->args;
     kelp_tensor *y = args->outputs[0], *sum = kelp_ops_out(args, 3);
-    int64_t n = p->count, stride = (n + 15) / 16 * 16;
+    int64_t n = p->count, stride = kelp_round_up(n, 16);
     float *v = (float *)kelp_ops_scratch_at(args, p->rows_at) + worker * 2 * stride,
           *s = v + stride;
     for (int64_t i = begin; i < end; i++) {
@@ -194,7 +194,7 @@ static kelp_status *embed_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_type(args, gamma->dtype);
     KELP_TRY(kelp_ops_plan_f32(args, gamma, &p->gamma_at));
     KELP_TRY(kelp_ops_plan_f32(args, beta, &p->beta_at));
-    KELP_TRY(kelp_ops_scratch(args, (p->width + 15) / 16 * 32,
+    KELP_TRY(kelp_ops_scratch(args, 2 * kelp_round_up(p->width, 16),
                               sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->rows_at));
     KELP_TRY(kelp_ops_set(args, 0, words->dtype, 3, shape));
     KELP_TRY(kelp_ops_set(args, 1, KELP_I32, 1, shape));
@@ -218,7 +218,7 @@ static void embed_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_norm_kernels *norm = kelp_norm_kernels_get();
     const embed_plan *p = userp;
     const kelp_op_args *args = p->args;
-    int64_t n = p->width, stride = (n + 15) / 16 * 16;
+    int64_t n = p->width, stride = kelp_round_up(n, 16);
     float *v = (float *)kelp_ops_scratch_at(args, p->rows_at) + worker * 2 * stride,
           *s = v + stride;
     float mean, inverse;

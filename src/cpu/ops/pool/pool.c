@@ -220,8 +220,7 @@ static void pool_plane(const pool_plan *p, const float *all, int64_t plane, int6
     const kelp_vector_kernels *vector = kelp_vector_kernels_get();
     const kelp_conv_window *w = &p->w;
     const float *x = all + plane * w->in_size;
-    const float *counts =
-        (const float *)(const void *)((const char *)p->args->scratch + p->counts_offset);
+    const float *counts = (const float *)kelp_ops_scratch_at(p->args, p->counts_offset);
     int64_t at[2];
     bool single = w->kernel[0] * w->kernel[1] == 1;
     bool whole = true; /* the window is the image */
@@ -272,7 +271,7 @@ static void plane_range(void *userp, int64_t begin, int64_t end, int worker) {
     const pool_plan *p = userp;
     const kelp_conv_window *w = &p->w;
     const kelp_tensor *x = p->args->inputs[0], *y = p->args->outputs[0];
-    float *row = (float *)(void *)((char *)p->args->scratch + p->buffer_offset) +
+    float *row = (float *)kelp_ops_scratch_at(p->args, p->buffer_offset) +
                  (int64_t)worker * p->buffer_elements;
     float *input = row + KELP_MAX(w->in[2], w->out[2]) + p->tile_elements;
     float *output = input + w->in_size;
@@ -337,9 +336,8 @@ static void one_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv_window *w = &p->w;
     const kelp_tensor *x = p->args->inputs[0], *y = kelp_ops_out(p->args, 0);
     const kelp_tensor *indices = p->kind == POOL_MAX ? kelp_ops_out(p->args, 1) : NULL;
-    const float *counts =
-        (const float *)(const void *)((const char *)p->args->scratch + p->counts_offset);
-    double *input = (double *)(void *)((char *)p->args->scratch + p->buffer_offset) +
+    const float *counts = (const float *)kelp_ops_scratch_at(p->args, p->counts_offset);
+    double *input = (double *)kelp_ops_scratch_at(p->args, p->buffer_offset) +
                     (int64_t)worker * p->buffer_elements;
     int64_t at[3];
     for (int64_t plane = begin; plane < end; plane++) {
@@ -372,7 +370,7 @@ static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
     KELP_ASSERT(args->scratch != NULL && p->buffer_elements > 0);
     KELP_ASSERT(!p->padded || p->strip > 0);
     p->args = args;
-    fill_counts(p, (float *)(void *)((char *)args->scratch + p->counts_offset));
+    fill_counts(p, (float *)kelp_ops_scratch_at(args, p->counts_offset));
     int64_t work = p->w.in_size + p->w.out_size * (p->by_one ? p->w.kernel_size : 4);
     kelp_op_parallel(args->env, p->planes, kelp_cpu_grain(KELP_GRAIN_ELEMENTS * 2, work),
                      p->by_one ? one_range : plane_range, p);

@@ -75,7 +75,7 @@ static void run_range(void *userp, int64_t begin, int64_t end, int worker) {
     const pool_plan *p = userp;
     const kelp_conv_window *w = &p->w;
     int64_t *taps =
-        (int64_t *)(void *)((char *)p->args->scratch + p->taps_offset) + worker * w->kernel_size;
+        (int64_t *)kelp_ops_scratch_at(p->args, p->taps_offset) + worker * w->kernel_size;
     uint16_t *to = (uint16_t *)p->args->outputs[0]->data + begin * w->out[2] * p->channels;
     for (int64_t line = begin; line < end; line++, to += w->out[2] * p->channels) {
         const uint16_t *image = (const uint16_t *)p->args->inputs[0]->data +

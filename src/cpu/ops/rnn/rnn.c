@@ -58,7 +58,7 @@ static bool sizes_of(const kelp_rnn *rnn, pack_sizes *out, size_t *out_all) {
     out->r_rest = 0;
     if (rnn->quantizes) { /* two floats for each column, and bytes in panels */
         int64_t panel = kelp_nbits_kernels_get()->panel_columns,
-                columns = (width + panel - 1) / panel * panel;
+                columns = kelp_round_up(width, panel);
         out->r_first = 2 * (size_t)width + (size_t)(rnn->hidden * (columns / 4));
         return kelp_gemm_packed_size(gemm, rnn->inputs, width, &out->w) &&
                kelp_size_add(out->w, out->r_first, &each) &&
