@@ -130,7 +130,6 @@ static kelp_status *bind_inputs(cpu_model *model, const kelp_infer_item *item) {
 static kelp_status *cpu_infer_one(kelp_compute_model *base, kelp_infer_item *item) {
     cpu_model *model = (cpu_model *)base;
     KELP_TRY(bind_inputs(model, item));
-    KELP_ASSERT(item->outputs != NULL || model->metadata.output_count == 0);
     for (size_t i = 0; i < model->metadata.output_count; i++) {
         kelp_tensor *output = &item->outputs[i];
         size_t capacity = output->data ? kelp_tensor_bytes(output) : 0;

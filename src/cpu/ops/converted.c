@@ -70,7 +70,7 @@ static void narrow(const kelp_op_env *env, const void *from, kelp_tensor *to) {
 const kelp_conversion kelp_widened = {is_half, KELP_F32, sizeof(float), widen, narrow};
 
 /* The first element of a byte is in its low bits. Source: ONNX's TensorProto, raw_data. */
-static void spread(const kelp_op_env *env, const kelp_tensor *from, void *to) {
+static void unpack(const kelp_op_env *env, const kelp_tensor *from, void *to) {
     uint32_t bits = kelp_dtype_bits(from->dtype), each = 8 / bits;
     int64_t count = kelp_tensor_elements(from);
     const uint8_t *bytes = from->data;
@@ -89,7 +89,7 @@ static void pack(const kelp_op_env *env, const void *from, kelp_tensor *to) {
         bytes[i / each] |= (uint8_t)(((const uint8_t *)from)[i] << i % each * bits);
 }
 
-const kelp_conversion kelp_spread = {kelp_ops_is_packed, KELP_U8, 1, spread, pack};
+const kelp_conversion kelp_unpacked = {kelp_ops_is_packed, KELP_U8, 1, unpack, pack};
 
 /* ---- reshape ---- */
 /* Finds the type of the inputs that are converted; INVALID if none is. */

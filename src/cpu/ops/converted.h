@@ -23,7 +23,7 @@ typedef struct kelp_conversion {
 /* Converts float16 and bfloat16 to float32. */
 extern const kelp_conversion kelp_widened;
 /* Converts elements smaller than a byte to bytes, for kernels that only move elements. */
-extern const kelp_conversion kelp_spread;
+extern const kelp_conversion kelp_unpacked;
 
 /* Converts all elements to or from float32, on all threads. */
 void kelp_ops_load_f32(const kelp_op_env *env, const kelp_tensor *from, float *to);

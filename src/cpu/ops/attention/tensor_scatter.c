@@ -54,10 +54,11 @@ static kelp_status *scatter_invoke(const void *state, kelp_op_args *args) {
     for (int64_t i = 0; i < p->prefix; i++) {
         int64_t first = at != NULL ? at[i / each] : 0;
         if (first < 0 || (!p->circular && first > p->rows - p->new_rows))
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "operator 'TensorScatter': %lld rows from %lld on do not fit a cache "
-                              "of %lld",
-                              (long long)p->new_rows, (long long)first, (long long)p->rows);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "operator 'TensorScatter': %lld rows from index %lld on exceed a cache "
+                "of %lld",
+                (long long)p->new_rows, (long long)first, (long long)p->rows);
         for (int64_t j = 0; j < p->new_rows; j++)
             kelp_ops_copy_elements(out->dtype, out->data,
                                    (i * p->rows + (first % p->rows + j) % p->rows) * p->inner,

@@ -5,7 +5,8 @@
 #include "base/assert.h"
 #include "operator/window.h"
 
-/* The largest supported dimension; sums and products of two such values do not overflow. */
+/* The largest supported dimension, stride, pad and span of a kernel, so that sums do not overflow.
+ */
 #define MAX_DIM ((int64_t)1 << 40)
 
 kelp_status *kelp_window_attr(const kelp_op_args *args, const char *name, size_t count,

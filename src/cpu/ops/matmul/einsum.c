@@ -53,22 +53,25 @@ static kelp_status *read_term(const kelp_op_args *args, const char **at, int32_t
             continue;
         int32_t more = c == '.' ? dots : 1;
         if (c == '.' ? strncmp(*at, "...", 3) != 0 : !is_letter(c))
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "Einsum: equation '%s' has '%c' at character %d: expected a letter, "
-                              "'...', ',' or '->'",
-                              text, c, (int)(*at - text) + 1);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "operator 'Einsum': equation '%s' has '%c' at character %d: expected a letter, "
+                "'...', ',' or '->'",
+                text, c, (int)(*at - text) + 1);
         if (more < 0 || out->count + more > KELP_MAX_RANK)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "Einsum: equation '%s' does not match the ranks of its inputs", text);
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "operator 'Einsum': equation '%s' does not match the ranks of its inputs", text);
         for (int32_t i = 0; i < more; i++)
             out->labels[out->count++] = c == '.' ? LETTERS + dots - 1 - i : label_of(c);
         if (c == '.')
             *at += 2;
     }
     if (rank >= 0 && out->count != rank)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "Einsum: a term of equation '%s' has %d labels for an input of rank %d",
-                          text, out->count, rank);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "operator 'Einsum': a term of equation '%s' has %d labels for an input of rank %d",
+            text, out->count, rank);
     return NULL;
 }
 
@@ -102,8 +105,8 @@ static kelp_status *read_equation(const kelp_op_args *args, term *terms, term *o
     for (int32_t t = 0; t < args->input_count; t++) {
         if (t > 0 && *at++ != ',')
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "Einsum: equation '%s' has fewer terms than the %d inputs", text,
-                              args->input_count);
+                              "operator 'Einsum': equation '%s' has fewer terms than the %d inputs",
+                              text, args->input_count);
         KELP_TRY(read_term(args, &at, args->inputs[t]->rank, 0, &terms[t]));
         for (int32_t i = 0; i < terms[t].count; i++)
             dots = KELP_MAX(dots, terms[t].labels[i] - LETTERS + 1);
@@ -112,11 +115,12 @@ static kelp_status *read_equation(const kelp_op_args *args, term *terms, term *o
         return implicit_output(terms, args->input_count, out)
                    ? NULL
                    : KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                "Einsum: the result of equation '%s' has more than %d dimensions",
+                                "operator 'Einsum': the result of equation '%s' has more than %d "
+                                "dimensions",
                                 text, KELP_MAX_RANK);
     if (at[0] != '-' || at[1] != '>')
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "Einsum: equation '%s' has more terms than inputs",
-                          text);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator 'Einsum': equation '%s' has more terms than inputs", text);
     at += 2;
     return read_term(args, &at, -1, dots, out);
 }
@@ -144,7 +148,7 @@ static kelp_status *einsum_reshape(const void *state, kelp_op_args *args) {
     int32_t place[LABELS];
     (void)state;
     if (args->input_count < 1 || args->input_count > OPERANDS)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "Einsum of %d inputs: 1 to %d are supported",
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "operator 'Einsum' has %d inputs: expected 1 to %d",
                           args->input_count, OPERANDS);
     KELP_TRY(kelp_ops_check(args, args->input_count));
     for (int32_t t = 0; t < args->input_count; t++) {
@@ -160,8 +164,9 @@ static kelp_status *einsum_reshape(const void *state, kelp_op_args *args) {
         place[i] = -1;
     for (int32_t i = 0; i < out.count; i++) {
         if (dims[out.labels[i]] < 0 || place[out.labels[i]] >= 0)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "Einsum: a label of the output occurs twice, or in no input");
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "operator 'Einsum': a label of the output occurs twice, or in no input");
         shape[i] = dims[out.labels[i]];
         place[out.labels[i]] = p->loops;
         p->dims[p->loops++] = shape[i];

@@ -30,15 +30,15 @@ int32_t kelp_int8_zero(const kelp_tensor *zero, int64_t index);
 /* Returns element `index` of a scale of any float type. */
 float kelp_int8_scale(const kelp_tensor *scale, int64_t index);
 
-/* In reshape: returns INVALID_ARGUMENT if an operand or output 0 is omitted. */
+/* Returns INVALID_ARGUMENT if an operand or output 0 is omitted; for reshape. */
 kelp_status *kelp_int8_check_operands(const kelp_op_args *args,
                                       const kelp_int8_operands *map) KELP_MUST_USE;
-/* In reshape: checks all inputs for `columns` columns, reserves scratch memory for the finish and
- * sets the type of the result. */
+/* Checks all inputs for `columns` columns, reserves scratch memory for the finish and sets the type
+ * of the result; for reshape. */
 kelp_status *kelp_int8_epilogue_plan(kelp_op_args *args, const kelp_int8_operands *map,
                                      int64_t columns, kelp_dtype *out_dtype,
                                      size_t *out_offset) KELP_MUST_USE;
-/* In invoke: sets the finish of `product`. For a bias of integers, also updates its a_zero and
+/* Sets the finish of `product`; for invoke. For a bias of integers, also updates its a_zero and
  * balance, which the caller has set. `a_scale` is the scale of A. */
 void kelp_int8_epilogue_make(const kelp_op_args *args, const kelp_int8_operands *map, float a_scale,
                              kelp_act act, size_t offset, kelp_int8_gemm *product);

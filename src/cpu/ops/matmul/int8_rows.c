@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The general, element-wise implementation of QLinearMatMul. Source: ONNX operator specification.
- */
+/* General, element-wise implementation of QLinearMatMul. Source: ONNX operator specification. */
 #include "cpu/ops/matmul/int8_rows.h"
 
 #include "base/assert.h"

@@ -21,11 +21,11 @@ kelp_status *kelp_panels_create(const kelp_op_env *env, const kelp_tensor *b, bo
                                 kelp_panels **out) KELP_MUST_USE;
 void kelp_panels_destroy(kelp_panels *panels, kelp_allocator allocator);
 
-/* In reshape: packs the panels if GEMMs of m rows need them. `panels` may be NULL. */
+/* Packs the panels if GEMMs of m rows need them; for reshape. `panels` may be NULL. */
 kelp_status *kelp_panels_plan(const kelp_op_env *env, const kelp_panels *panels,
                               int64_t m) KELP_MUST_USE;
-/* In invoke: sets `packed` and `kernels` of a GEMM if the matrix is packed; otherwise the GEMM
- * reads its `b`. `panels` may be NULL. */
+/* Sets `packed` and the instruction set of a GEMM if the matrix is packed, for invoke; otherwise
+ * the GEMM reads its `b`. `panels` may be NULL. */
 void kelp_panels_use(const kelp_panels *panels, kelp_gemm *inout_job);
 
 #endif

@@ -67,10 +67,11 @@ static kelp_status *unpool_invoke(const void *state, kelp_op_args *args) {
         int64_t rest = indices[i], to = 0, scale = 1;
         bool inside = true;
         if (rest < 0 || rest >= total)
-            return KELP_ERROR(KELP_OUT_OF_RANGE,
-                              "MaxUnpool: index %lld at position %lld is out of range: the result "
-                              "has %lld elements",
-                              (long long)rest, (long long)i, (long long)total);
+            return KELP_ERROR(
+                KELP_OUT_OF_RANGE,
+                "operator 'MaxUnpool': index %lld at position %lld is out of range: the result "
+                "has %lld elements",
+                (long long)rest, (long long)i, (long long)total);
         for (int32_t k = x->rank - 1; k >= 0; k--) {
             int64_t at = rest % p->inner[k];
             rest /= p->inner[k];

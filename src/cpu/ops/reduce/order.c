@@ -71,8 +71,9 @@ static kelp_status *topk_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_shapes(args, x, k, "K must be one int64");
     p->k = k != NULL ? kelp_ops_read_i64(k, 0) : kelp_node_attr_i64(args->node, "k", -1);
     if (p->k < 0 || p->k > p->length)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "TopK: K is %lld, but the dimension is %lld",
-                          (long long)p->k, (long long)p->length);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator 'TopK': K is %lld, but the dimension is %lld", (long long)p->k,
+                          (long long)p->length);
     p->largest = kelp_node_attr_i64(args->node, "largest", 1) != 0;
     KELP_TRY(kelp_ops_scratch(args, p->length, sizeof(ranked), &p->offset));
     memcpy(shape, x->shape, sizeof shape);

@@ -76,7 +76,7 @@ static kelp_status *reduce_shapes(kelp_op_args *args) {
     return kelp_ops_set(args, 0, x->dtype, rank, shape);
 }
 
-/* The innermost reduced axis: its size and stride, and the offset of row `row` of it. */
+/* Return the size and the stride of the innermost reduced axis, and the offset of its row `row`. */
 static int64_t inner_count(const reduce_plan *p) {
     return p->folded_rank > 0 ? p->folded[p->folded_rank - 1] : 1;
 }

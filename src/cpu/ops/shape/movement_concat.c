@@ -68,7 +68,7 @@ static kelp_status *part_size(kelp_op_args *args, int64_t total, int32_t index, 
         }
         if (listed != args->output_count || sum != total)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "Split: %lld sizes must add up to %lld for %d outputs",
+                              "operator 'Split': %lld sizes must add up to %lld for %d outputs",
                               (long long)listed, (long long)total, args->output_count);
         *out = sizes != NULL ? kelp_ops_read_i64(sizes, index) : list[index];
         return NULL;
@@ -76,8 +76,8 @@ static kelp_status *part_size(kelp_op_args *args, int64_t total, int32_t index, 
     int64_t parts = kelp_node_attr_i64(args->node, "num_outputs", args->output_count);
     if (parts < args->output_count || parts < 1)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "Split: num_outputs is %lld, but there are %d outputs", (long long)parts,
-                          args->output_count);
+                          "operator 'Split': num_outputs is %lld, but there are %d outputs",
+                          (long long)parts, args->output_count);
     int64_t each = total / parts + (total % parts != 0);
     *out = KELP_MAX(0, KELP_MIN(each, total - index * each));
     return NULL;

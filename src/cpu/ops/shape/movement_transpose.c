@@ -63,7 +63,7 @@ static kelp_status *transpose_invoke(const void *state, kelp_op_args *args) {
     KELP_TRY(read_perm(args, perm));
     return run(args, args->inputs[0]->rank, args->inputs[0]->shape, perm);
 }
-KELP_CONVERTED_PHASES(transpose, kelp_spread, 0, transpose_reshape, transpose_invoke)
+KELP_CONVERTED_PHASES(transpose, kelp_unpacked, 0, transpose_reshape, transpose_invoke)
 KELP_KERNEL(Transpose, 0, KELP_CONVERTED_PLAN(0), 1, transpose_reshape_any, transpose_invoke_any);
 
 static kelp_status *blocks_reshape(const void *state, kelp_op_args *args) {

@@ -151,9 +151,10 @@ static kelp_status *reverse_invoke(const void *state, kelp_op_args *args) {
             int64_t length = ((const int64_t *)lengths->data)[batch];
             int64_t max = time_first ? x->shape[0] : x->shape[1];
             if (length < 0 || length > max)
-                return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                  "ReverseSequence: length %lld of batch %lld is outside [0, %lld]",
-                                  (long long)length, (long long)batch, (long long)max);
+                return KELP_ERROR(
+                    KELP_INVALID_ARGUMENT,
+                    "operator 'ReverseSequence': length %lld of batch %lld is outside [0, %lld]",
+                    (long long)length, (long long)batch, (long long)max);
             if (time < length)
                 from = length - 1 - time;
             int64_t at = time_first ? from * x->shape[1] + j : i * x->shape[1] + from;

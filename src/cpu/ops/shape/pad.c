@@ -67,9 +67,10 @@ static kelp_status *pad_reshape(const void *state, kelp_op_args *args) {
         if (strcmp(mode, modes[i]) == 0)
             found = i;
     if (found < 0)
-        return KELP_ERROR(
-            KELP_INVALID_ARGUMENT,
-            "Pad: attribute 'mode': expected constant, edge, reflect or wrap, found '%s'", mode);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator 'Pad': attribute 'mode' is '%s': expected 'constant', 'edge', "
+                          "'reflect' or 'wrap'",
+                          mode);
     p->mode = (pad_mode)found;
     KELP_TRY(read_pads(args, x->rank, p->before, after));
     if (args->deferred)
@@ -191,5 +192,5 @@ static kelp_status *pad_invoke(const void *state, kelp_op_args *args) {
                      kelp_cpu_grain(2 * KELP_GRAIN_ELEMENTS, row), pad_rows, p);
     return NULL;
 }
-KELP_CONVERTED_PHASES(pad, kelp_spread, sizeof(pad_plan), pad_reshape, pad_invoke)
+KELP_CONVERTED_PHASES(pad, kelp_unpacked, sizeof(pad_plan), pad_reshape, pad_invoke)
 KELP_KERNEL(Pad, 0, KELP_CONVERTED_PLAN(sizeof(pad_plan)), 1, pad_reshape_any, pad_invoke_any);

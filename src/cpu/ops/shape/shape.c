@@ -101,15 +101,17 @@ static kelp_status *range_reshape(const void *state, kelp_op_args *args) {
         double delta = kelp_ops_read_f64(args->inputs[2], 0);
         double steps = ceil((limit - start) / delta);
         if (!(steps <= 0x1p40))
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "Range: from %g to %g by %g has no end", start,
-                              limit, delta);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "operator 'Range': from %g to %g by %g has no end", start, limit,
+                              delta);
         count = steps > 0 ? (int64_t)steps : 0;
     } else if (dtype == KELP_I64 || dtype == KELP_I32 || dtype == KELP_I16) {
         int64_t start = kelp_ops_read_i64(args->inputs[0], 0);
         int64_t limit = kelp_ops_read_i64(args->inputs[1], 0);
         int64_t delta = kelp_ops_read_i64(args->inputs[2], 0), distance;
         if (delta == 0 || __builtin_sub_overflow(limit, start, &distance) || distance == INT64_MIN)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "Range: from %lld to %lld by %lld has no end",
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "operator 'Range': from %lld to %lld by %lld has no end",
                               (long long)start, (long long)limit, (long long)delta);
         if (delta > 0 && distance > 0)
             count = (distance - 1) / delta + 1;
