@@ -58,6 +58,7 @@ bool kelp_sdpa_packed_none(const kelp_sdpa *s, size_t *out) {
 
 /* ---- blocks ---- */
 kelp_sdpa_block kelp_sdpa_block_at(const kelp_sdpa *s, int64_t unit) {
+    KELP_ASSERT(unit >= 0 && unit < s->batch * s->heads * s->blocks);
     int64_t pair = unit / s->blocks, first = unit % s->blocks * KELP_SDPA_QUERIES;
     return (kelp_sdpa_block){.image = pair / s->heads,
                              .head = pair % s->heads,
@@ -78,6 +79,7 @@ static int64_t clamp(int64_t value, int64_t largest) {
 
 void kelp_sdpa_key_range(const kelp_sdpa *s, int64_t image, int64_t i, int64_t *out_begin,
                          int64_t *out_end) {
+    KELP_ASSERT(i >= 0 && i < s->queries && image < s->batch);
     int64_t at = i + position(s, image), last = s->keys;
     if (s->key_counts != NULL)
         last = clamp(s->key_counts[image], last);
