@@ -68,15 +68,15 @@ static int by_value(const void *a, const void *b) {
 }
 
 static void compare(const shape *s, int rounds) {
-    const kelp_simd *simd = kelp_simd_get();
+    const kelp_gemm_kernels *kernels = kelp_gemm_kernels_get();
     float *a = floats(s->m * s->k, 1), *b = floats(s->k * s->n, 2),
           *xsmm = pack_for_xsmm(b, s->k, s->n);
     float *ours = floats(s->m * s->n, 3), *theirs = floats(s->m * s->n, 4);
     size_t packed_size = 0;
-    if (!kelp_gemm_packed_size(simd, s->k, s->n, &packed_size))
+    if (!kelp_gemm_packed_size(kernels, s->k, s->n, &packed_size))
         exit(2);
     float *packed = floats((int64_t)packed_size, 0);
-    kelp_gemm_pack(simd, b, s->n, s->k, s->n, packed);
+    kelp_gemm_pack(kernels, b, s->n, s->k, s->n, packed);
     kelp_gemm job = {.a = a,
                      .b = b,
                      .c = ours,
@@ -94,7 +94,7 @@ static void compare(const shape *s, int rounds) {
     for (int round = -1; round < rounds; round++) {
         uint64_t began = kelp_now_ns();
         for (int i = 0; i < repeat; i++)
-            kelp_gemm_run_serial(simd, &job);
+            kelp_gemm_run_serial(kernels, &job);
         uint64_t middle = kelp_now_ns();
         for (int i = 0; i < repeat; i++)
             run_xsmm(s, a, xsmm, theirs);

@@ -57,8 +57,8 @@ static void operands_are_rounded_to_nearest_even(void **state) {
         memcpy(&x[i], &edges[(size_t)i % (sizeof edges / sizeof edges[0])], sizeof *x);
         odd[i] = next() * 1e20f;
     }
-    for (int t = 0; kelp_bf16_at(t) != NULL; t++) {
-        const kelp_bf16 *table = kelp_bf16_at(t);
+    for (int t = 0; kelp_bf16_kernels_at(t) != NULL; t++) {
+        const kelp_bf16_kernels *table = kelp_bf16_kernels_at(t);
         for (int64_t count = 0; count <= 67; count++) {
             kelp_bf16_pair to[68];
             memset(to, 0xaa, sizeof to);
@@ -80,7 +80,7 @@ static void operands_are_rounded_to_nearest_even(void **state) {
 /* Rows at the end of their memory: the address sanitizer detects accesses after it. */
 static void pairs_support_all_strides(void **state) {
     (void)state;
-    for (int t = 0; kelp_bf16_at(t) != NULL; t++)
+    for (int t = 0; kelp_bf16_kernels_at(t) != NULL; t++)
         for (int64_t stride = 1; stride <= 3; stride++)
             for (int64_t count = 1; count <= 40; count += 3) {
                 int64_t rows = 3, step = count * stride + 5;
@@ -88,8 +88,8 @@ static void pairs_support_all_strides(void **state) {
                 float *even = floats(length), *odd = floats(length);
                 kelp_bf16_pair *to = malloc((size_t)(rows * to_step) * sizeof *to);
                 memset(to, 0xaa, (size_t)(rows * to_step) * sizeof *to);
-                kelp_bf16_at(t)->pairs(even, count % 2 == 0 ? odd : NULL, step, stride, rows, count,
-                                       to, to_step);
+                kelp_bf16_kernels_at(t)->pairs(even, count % 2 == 0 ? odd : NULL, step, stride,
+                                               rows, count, to, to_step);
                 for (int64_t r = 0; r < rows; r++) {
                     for (int64_t i = 0; i < count; i++) {
                         int64_t at = r * step + i * stride;
@@ -117,8 +117,9 @@ static void close_to(double found, double expected, double size) {
         fail_msg("expected %.9g, found %.9g, of terms that sum to %.3g", expected, found, size);
 }
 
-static void check_product(const kelp_bf16 *table, const kelp_bf16_block *g, const float *before) {
-    table->product(g);
+static void check_product(const kelp_bf16_kernels *table, const kelp_bf16_block *g,
+                          const float *before) {
+    table->gemm_block(g);
     for (int64_t i = 0; i < g->m; i++)
         for (int64_t j = 0; j < g->n; j++) {
             double sum = g->accumulate ? (double)before[i * g->ldc + j] : 0, size = fabs(sum);
@@ -142,7 +143,7 @@ static void results_equal_sums_in_double(void **state) {
     (void)state;
     static const int64_t taps_of[] = {1, 2, 9}, tap[9] = {0, 3, 1, 70, 71, 72, 100, 9, 5};
     int round = 0;
-    for (int t = 0; kelp_bf16_at(t) != NULL; t++)
+    for (int t = 0; kelp_bf16_kernels_at(t) != NULL; t++)
         for (int64_t m = 1; m <= 27; m += m < 14 ? 1 : 12)
             for (int64_t n = 1; n <= 300; n = n * 3 / 2 + 7, round++) {
                 int64_t taps = taps_of[round % 3], steps = round % 11, lda = steps * taps + 3;
@@ -160,7 +161,7 @@ static void results_equal_sums_in_double(void **state) {
                 g.a = a;
                 g.b = b;
                 g.c = c;
-                check_product(kelp_bf16_at(t), &g, before);
+                check_product(kelp_bf16_kernels_at(t), &g, before);
                 free(before);
                 free(c);
                 free(b);
@@ -169,7 +170,8 @@ static void results_equal_sums_in_double(void **state) {
 }
 
 /* One row of pixels; its memory and that of the results end with the last element. */
-static void check_pixels(const kelp_bf16 *table, kelp_bf16_pixels *g, bool half, bool added) {
+static void check_pixels(const kelp_bf16_kernels *table, kelp_bf16_pixels *g, bool half,
+                         bool added) {
     int64_t length = (g->m - 1) * g->pixel + g->tap[g->taps - 1] + 2 * g->steps;
     int64_t room = (g->m - 1) * g->c_step + g->n;
     kelp_bf16_pair *b = some_pairs(g->taps * g->steps * 32);
@@ -226,7 +228,7 @@ static void nhwc_pixels_are_multiplied_in_place(void **state) {
     (void)state;
     static const int64_t tap[4] = {0, 6, 22, 50};
     int round = 0;
-    for (int t = 0; kelp_bf16_at(t) != NULL; t++)
+    for (int t = 0; kelp_bf16_kernels_at(t) != NULL; t++)
         for (int64_t m = 1; m <= 27; m += m < 14 ? 1 : 12)
             for (int64_t n = 1; n <= 32; n += n % 3 + 1, round++) {
                 kelp_bf16_pixels g = {.m = m, .n = n, .pixel = 2 * (1 + round % 9), .tap = tap};
@@ -234,7 +236,7 @@ static void nhwc_pixels_are_multiplied_in_place(void **state) {
                 g.steps = 1 + round % 7;
                 g.c_step = n + round % 3 * 2;
                 g.relu = round % 2 == 0;
-                check_pixels(kelp_bf16_at(t), &g, n % 2 == 0, round % 5 < 3);
+                check_pixels(kelp_bf16_kernels_at(t), &g, n % 2 == 0, round % 5 < 3);
             }
 }
 
@@ -244,13 +246,13 @@ static void max_pool_finds_the_maximum_of_each_channel(void **state) {
     uint16_t x[301 + 150], to[151];
     for (int i = 0; i < 301 + 150; i++)
         x[i] = (uint16_t)rounded(next() * 8);
-    for (int t = 0; kelp_bf16_at(t) != NULL; t++)
+    for (int t = 0; kelp_bf16_kernels_at(t) != NULL; t++)
         for (int64_t n = 2; n <= 150; n += n % 3 * 2 + 2)
             for (int64_t taps = 0; taps <= 5; taps++) {
                 uint16_t *from = malloc((size_t)(301 + n) * sizeof *from);
                 memcpy(from, x, (size_t)(301 + n) * sizeof *from);
                 to[n] = 0xaaaa;
-                kelp_bf16_at(t)->most(from, tap, taps, n, to);
+                kelp_bf16_kernels_at(t)->max_pool(from, tap, taps, n, to);
                 for (int64_t j = 0; j < n; j++) {
                     double expected = -INFINITY;
                     for (int64_t k = 0; k < taps; k++)
@@ -264,13 +266,13 @@ static void max_pool_finds_the_maximum_of_each_channel(void **state) {
 
 static void columns_are_sums_along_the_depth(void **state) {
     (void)state;
-    for (int t = 0; kelp_bf16_at(t) != NULL; t++)
+    for (int t = 0; kelp_bf16_kernels_at(t) != NULL; t++)
         for (int64_t count = 0; count <= 70; count += 7)
             for (int64_t m = 1; m <= 9; m++) {
                 int64_t lda = count + 3, ldc = 5;
                 kelp_bf16_pair *a = some_pairs(m * lda), *b = some_pairs(count + 1);
                 float *c = floats(m * ldc);
-                kelp_bf16_at(t)->dots(a, lda, m, b, count, c, ldc);
+                kelp_bf16_kernels_at(t)->dots(a, lda, m, b, count, c, ldc);
                 for (int64_t i = 0; i < m; i++) {
                     double sum = 0, size = 0;
                     for (int64_t p = 0; p < count; p++) {
@@ -288,7 +290,8 @@ static void columns_are_sums_along_the_depth(void **state) {
 }
 
 /* A · B with bias, residual and activation; B plain, and transposed without residual. */
-static void check_gemm(const kelp_bf16 *table, int64_t m, int64_t n, int64_t k, bool transposed) {
+static void check_gemm(const kelp_bf16_kernels *table, int64_t m, int64_t n, int64_t k,
+                       bool transposed) {
     float *a = floats(m * k), *b = floats(k * n), *bias = floats(n), *residual = floats(m * n);
     float *c = floats(m * n);
     size_t pairs = 0;
@@ -336,10 +339,11 @@ static void matrices_of_any_size_are_multiplied(void **state) {
     static const int64_t sizes[][3] = {{1, 1, 1},     {1, 600, 7},   {2, 33, 513},  {3, 200, 64},
                                        {13, 31, 17},  {97, 65, 9},   {100, 300, 4}, {5, 257, 1030},
                                        {200, 12, 33}, {24, 64, 512}, {7, 8, 0}};
-    for (int t = 0; kelp_bf16_at(t) != NULL; t++)
+    for (int t = 0; kelp_bf16_kernels_at(t) != NULL; t++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
             for (int transposed = 0; transposed < 2; transposed++)
-                check_gemm(kelp_bf16_at(t), sizes[i][0], sizes[i][1], sizes[i][2], transposed);
+                check_gemm(kelp_bf16_kernels_at(t), sizes[i][0], sizes[i][1], sizes[i][2],
+                           transposed);
 }
 
 int main(void) {

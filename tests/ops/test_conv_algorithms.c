@@ -2,6 +2,7 @@
 /* Selection of algorithms of float convolutions: which are applicable and profitable for a shape.
  */
 #include "cpu/kernels/conv/conv.h"
+#include "cpu/kernels/cpu_features.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,8 +19,8 @@ static kelp_conv conv_of(int64_t batch, int64_t in, int64_t out, int64_t size, i
                   .groups = 1,
                   .in_channels = in,
                   .out_channels = out},
-        .simd = &kelp_simd_portable,
         .threads = 1};
+    kelp_conv_select_kernels(&conv);
     kelp_conv_window *w = &conv.shape.window;
     for (int i = 0; i < KELP_WINDOW_AXES; i++) {
         w->in[i] = w->out[i] = i > 0 ? size : 1;
@@ -107,5 +108,6 @@ int main(void) {
         cmocka_unit_test(doubles_use_the_reference),
         cmocka_unit_test(sizes_that_overflow_are_not_reserved),
     };
+    kelp_cpu_isa_limit(KELP_ISA_PORTABLE); /* choices depend on the size of the register tile */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

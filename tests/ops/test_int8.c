@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Micro-kernels of 8-bit integers for each instruction set of this CPU: results are equal to plain
  * sums. */
-#include "cpu/kernels/simd/int8.h"
+#include "cpu/kernels/int8/int8_kernels.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -35,7 +35,8 @@ static int64_t panels_of(int64_t n) {
     return (n + KELP_INT8_COLUMNS - 1) / KELP_INT8_COLUMNS;
 }
 
-static void check_product(const kelp_int8 *loops, int64_t m, int64_t k, int64_t n, int64_t lda) {
+static void check_product(const kelp_int8_kernels *loops, int64_t m, int64_t k, int64_t n,
+                          int64_t lda) {
     int64_t panels = panels_of(n), depth = (k + 3) / 4 * 4, width = panels * KELP_INT8_COLUMNS;
     uint8_t *a = room((size_t)((m - 1) * lda + k)), *b = room((size_t)(k * n));
     int8_t *packed = room((size_t)(depth * width));
@@ -50,7 +51,7 @@ static void check_product(const kelp_int8 *loops, int64_t m, int64_t k, int64_t 
                     n - p * KELP_INT8_COLUMNS < KELP_INT8_COLUMNS ? n - p * KELP_INT8_COLUMNS
                                                                   : KELP_INT8_COLUMNS,
                     0, packed + p * depth * KELP_INT8_COLUMNS, sums + p * KELP_INT8_COLUMNS);
-    loops->product(&(kelp_int8_block){a, packed, c, lda, width, m, panels, k});
+    loops->gemm_block(&(kelp_int8_block){a, packed, c, lda, width, m, panels, k});
     for (int64_t j = 0; j < n; j++) {
         int32_t column = 0;
         for (int64_t p = 0; p < k; p++)
@@ -74,23 +75,24 @@ static void gemm_equals_plain_sums(void **state) {
     static const int64_t shapes[][3] = {{1, 1, 1},    {1, 7, 33},   {2, 16, 16},   {3, 5, 47},
                                         {12, 64, 32}, {13, 66, 31}, {25, 129, 50}, {7, 383, 96}};
     (void)state;
-    for (int t = 0; kelp_int8_at(t) != NULL; t++)
+    for (int t = 0; kelp_int8_kernels_at(t) != NULL; t++)
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
-            check_product(kelp_int8_at(t), shapes[s][0], shapes[s][1], shapes[s][2], shapes[s][1]);
-            check_product(kelp_int8_at(t), shapes[s][0], shapes[s][1], shapes[s][2],
+            check_product(kelp_int8_kernels_at(t), shapes[s][0], shapes[s][1], shapes[s][2],
+                          shapes[s][1]);
+            check_product(kelp_int8_kernels_at(t), shapes[s][0], shapes[s][1], shapes[s][2],
                           shapes[s][1] + 5);
         }
 }
 
 static void transpose_moves_and_flips_bytes(void **state) {
     (void)state;
-    for (int t = 0; kelp_int8_at(t) != NULL; t++)
+    for (int t = 0; kelp_int8_kernels_at(t) != NULL; t++)
         for (int64_t rows = 1; rows < 50; rows += 7)
             for (int64_t columns = 1; columns < 70; columns += 5) {
                 uint8_t *from = room((size_t)(rows * columns)),
                         *to = room((size_t)(rows * columns));
                 fill(from, (size_t)(rows * columns));
-                kelp_int8_at(t)->turn(to, rows, from, columns, rows, columns, 0x80);
+                kelp_int8_kernels_at(t)->transpose(to, rows, from, columns, rows, columns, 0x80);
                 for (int64_t i = 0; i < rows * columns; i++)
                     assert_int_equal(to[i % columns * rows + i / columns], from[i] ^ 0x80);
                 free(from);
@@ -113,7 +115,7 @@ static void rows_of_sums_are_scaled_and_saturated(void **state) {
         bias[i] = (float)(next() % 1000) * 0.01f - 5.0f;
         addend[i] = (float)(next() % 1000) * 0.01f - 5.0f;
     }
-    for (int t = 0; kelp_int8_at(t) != NULL; t++) {
+    for (int t = 0; kelp_int8_kernels_at(t) != NULL; t++) {
         kelp_int8_row r = {.sums = sums,
                            .count = COUNT,
                            .shift = 5,
@@ -124,11 +126,11 @@ static void rows_of_sums_are_scaled_and_saturated(void **state) {
                            .bias = bias,
                            .addend = addend,
                            .step = 0.5f,
-                           .least = -50.0f,
-                           .most = 77.0f};
-        kelp_int8_at(t)->to_ints(&r, ints);
-        kelp_int8_at(t)->to_floats(&r, floats);
-        kelp_int8_at(t)->to_bytes(&r, 50, bytes);
+                           .low = -50.0f,
+                           .high = 77.0f};
+        kelp_int8_kernels_at(t)->to_ints(&r, ints);
+        kelp_int8_kernels_at(t)->to_floats(&r, floats);
+        kelp_int8_kernels_at(t)->to_bytes(&r, 50, bytes);
         for (int i = 0; i < COUNT; i++) {
             int32_t whole = sums[i] - 5 - balance[i] - 11 * zeros[i];
             volatile float product = (float)whole * scale[i];
@@ -144,8 +146,8 @@ static void rows_of_sums_are_scaled_and_saturated(void **state) {
     }
 }
 
-static void check_quantize(const kelp_int8 *loops, kelp_dtype dtype, int stride, int32_t low,
-                           int32_t high) {
+static void check_quantize(const kelp_int8_kernels *loops, kelp_dtype dtype, int stride,
+                           int32_t low, int32_t high) {
     float x[COUNT], scale[COUNT], back[COUNT];
     int32_t zero[COUNT];
     uint8_t y[2 * COUNT];
@@ -176,12 +178,12 @@ static void check_quantize(const kelp_int8 *loops, kelp_dtype dtype, int stride,
 
 static void quantization_rounds_and_clamps(void **state) {
     (void)state;
-    for (int t = 0; kelp_int8_at(t) != NULL; t++)
+    for (int t = 0; kelp_int8_kernels_at(t) != NULL; t++)
         for (int stride = 0; stride < 2; stride++) {
-            check_quantize(kelp_int8_at(t), KELP_U8, stride, 0, 255);
-            check_quantize(kelp_int8_at(t), KELP_I8, stride, -128, 127);
-            check_quantize(kelp_int8_at(t), KELP_U16, stride, 0, 65535);
-            check_quantize(kelp_int8_at(t), KELP_I16, stride, -32768, 32767);
+            check_quantize(kelp_int8_kernels_at(t), KELP_U8, stride, 0, 255);
+            check_quantize(kelp_int8_kernels_at(t), KELP_I8, stride, -128, 127);
+            check_quantize(kelp_int8_kernels_at(t), KELP_U16, stride, 0, 65535);
+            check_quantize(kelp_int8_kernels_at(t), KELP_I16, stride, -32768, 32767);
         }
 }
 
@@ -191,24 +193,24 @@ static void ranges_sums_and_dots_equal_plain_loops(void **state) {
     uint8_t a[COUNT];
     int16_t w[COUNT];
     (void)state;
-    for (int t = 0; kelp_int8_at(t) != NULL; t++) {
+    for (int t = 0; kelp_int8_kernels_at(t) != NULL; t++) {
         float least = 0, most = 0;
         for (int i = 0; i < COUNT; i++)
             x[i] = (float)(next() % 1000) - 500;
         x[3] = NAN;
         x[17] = 501.5f;
         x[102] = -777.0f;
-        kelp_int8_at(t)->range(x, COUNT, &least, &most);
+        kelp_int8_kernels_at(t)->range(x, COUNT, &least, &most);
         assert_true(least == -777.0f && most == 501.5f);
         fill(a, COUNT);
         for (int i = 0; i < COUNT; i++)
             w[i] = (int16_t)((int)(next() % 511) - 255);
         int64_t at[2] = {1, 0};
-        kelp_int8_at(t)->taps(sums, a, at, 2, w, 1, COUNT - 1);
+        kelp_int8_kernels_at(t)->taps(sums, a, at, 2, w, 1, COUNT - 1);
         for (int i = 0; i < COUNT - 1; i++)
             assert_int_equal(sums[i], a[i + 1] * w[i] + a[i] * w[i + 1]);
         int64_t nine[9] = {0, 1, 2, 10, 11, 12, 20, 21, 22};
-        kelp_int8_at(t)->taps(sums, a, nine, 9, w, 2, COUNT - 22);
+        kelp_int8_kernels_at(t)->taps(sums, a, nine, 9, w, 2, COUNT - 22);
         for (int i = 0; i < COUNT - 22; i++) {
             int32_t wanted = 0;
             for (int k = 0; k < 9; k++)
@@ -218,7 +220,7 @@ static void ranges_sums_and_dots_equal_plain_loops(void **state) {
         int32_t total = 0, found;
         for (int i = 0; i < COUNT; i++)
             total += a[i];
-        kelp_int8_at(t)->row_sums(a, COUNT, 1, COUNT, &found);
+        kelp_int8_kernels_at(t)->row_sums(a, COUNT, 1, COUNT, &found);
         assert_int_equal(found, total);
     }
 }
@@ -229,7 +231,7 @@ static void ties_are_rounded_to_even(void **state) {
     float x[512];
     uint8_t y[512];
     (void)state;
-    for (int t = 0; kelp_int8_at(t) != NULL; t++)
+    for (int t = 0; kelp_int8_kernels_at(t) != NULL; t++)
         for (size_t s = 0; s < sizeof scales / sizeof scales[0]; s++) {
             int32_t zero = 100;
             for (int i = 0; i < 512; i++) {
@@ -238,7 +240,7 @@ static void ties_are_rounded_to_even(void **state) {
                        : i % 3 == 1 ? nextafterf(tie, INFINITY)
                                     : nextafterf(tie, -INFINITY);
             }
-            kelp_int8_at(t)->quantize(
+            kelp_int8_kernels_at(t)->quantize(
                 &(kelp_quantize_run){x, y, 512, KELP_U8, &scales[s], &zero, 0});
             for (int i = 0; i < 512; i++) {
                 float quotient = x[i] / scales[s];

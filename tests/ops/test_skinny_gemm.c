@@ -42,17 +42,19 @@ static void close_to_sums(const kelp_gemm *g, const float *b) {
 }
 
 static void check(kelp_pool *const *pools, int64_t m, int64_t k, int64_t n) {
-    const kelp_simd *simd = kelp_simd_get();
+    const kelp_gemm_kernels *kernels = kelp_gemm_kernels_get();
     float *a = floats(m * k), *b = floats(k * n), *bias = floats(n), *residual = floats(m * n);
-    float *c = floats(m * n), *truth = floats(m * n),
-          *partial = floats(kelp_gemm_skinny_floats(m, n));
+    float *c = floats(m * n), *truth = floats(m * n), *scratch;
     size_t size = (size_t)(k * n) * sizeof *b, packed;
-    assert_true(kelp_gemm_is_skinny(m, k, n));
-    assert_true(kelp_gemm_packed_size(simd, k, n, &packed));
+    const kelp_gemm_shape shape = {.m = m, .n = n, .k = k, .count = 1};
+    const kelp_gemm_algorithm *skinny = kelp_gemm_choose(&shape);
+    assert_string_equal(skinny->name, "skinny_gemm");
+    scratch = floats(skinny->scratch_floats(&shape));
+    assert_true(kelp_gemm_packed_size(kernels, k, n, &packed));
     float *panels = malloc(packed * sizeof *panels);
     char *shifted = malloc(size + 1);
     assert_true(panels != NULL && shifted != NULL);
-    kelp_gemm_pack(simd, b, n, k, n, panels);
+    kelp_gemm_pack(kernels, b, n, k, n, panels);
     memcpy(shifted + 1, b, size);
     kelp_gemm job = {.a = a,
                      .m = m,
@@ -64,13 +66,13 @@ static void check(kelp_pool *const *pools, int64_t m, int64_t k, int64_t n) {
                      .bias = bias,
                      .residual = residual,
                      .act = KELP_ACT_RELU,
-                     .partial = partial};
+                     .scratch = scratch};
     for (int way = 0; way < 6; way++) {
         kelp_op_env env = {.allocator = kelp_allocator_system(), .pool = pools[way % 3]};
         job.b = way == 2 ? (const void *)(shifted + 1) : b;
         job.packed = way >= 3 ? panels : NULL;
         job.c = way == 0 ? truth : c;
-        kelp_gemm_run(&env, &job, 1);
+        skinny->run(&env, &job, 1);
         if (way == 0)
             close_to_sums(&job, b);
         else
@@ -78,7 +80,7 @@ static void check(kelp_pool *const *pools, int64_t m, int64_t k, int64_t n) {
     }
     free(shifted);
     free(panels);
-    free(partial);
+    free(scratch);
     free(truth);
     free(c);
     free(residual);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detection of what this CPU has. */
+/* Detection of the features of this CPU. */
 #include "cpu/kernels/cpu_features.h"
 
 #include "base/assert.h"
@@ -67,7 +67,7 @@ static kelp_cpu_features features[RANKS];
 static _Atomic(const kelp_cpu_features *) selected;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Returns -1 for an unknown name; without one there is no limit. */
+/* Returns the rank of that name, -1 for an unknown name, KELP_ISA_BEST for none. */
 static int rank_of(const char *name) {
     if (name == NULL || *name == '\0')
         return KELP_ISA_BEST;
@@ -122,7 +122,7 @@ kelp_status *kelp_cpu_isa_check(void) {
     if (rank != KELP_ISA_BEST && used == &features[rank] && (int)used->rank != rank)
         return KELP_ERROR(KELP_FAILED_PRECONDITION,
                           "the environment variable " VARIABLE
-                          " is '%s', which this CPU lacks: it has %s at most",
+                          " is '%s', which this CPU lacks: it has at most %s",
                           name, names[used->rank]);
     return NULL;
 }

@@ -2,13 +2,14 @@
 /*
  * Grains and cache sizes of the cpu kernels.
  *
- * A grain is the work of one chunk of kelp_op_parallel: about 16 µs, the time for which waking a
- * second thread is worthwhile. Each is the number of steps that one core does in that time, so it
- * depends on what a step is. Values were measured on x86-64 with AVX2 and AVX-512; to measure them
- * again run bench/convolutions.c, bench/gemm.c and bench/models.py with one and two threads.
+ * A grain is the work of one chunk of kelp_op_parallel: about 16 µs, the shortest time that
+ * justifies waking a second thread. Each grain is the number of steps that one core executes in
+ * that time; its comment says what a step is. Values were measured on x86-64 with AVX2 and AVX-512;
+ * to measure them again run bench/convolutions.c, bench/gemm.c and bench/models.py with one and two
+ * threads.
  *
- * Cache sizes are for a first-level cache of 32 KiB and a second-level cache of 1 MiB, of which a
- * kernel's working set may take the larger part: the rest is for the operand that streams through.
+ * Cache sizes are for a first-level cache of 32 KiB and a second-level cache of 1 MiB. The working
+ * set of a kernel may take more than half of a cache; the rest is for the operand that is streamed.
  */
 #ifndef KELP_CPU_KERNELS_TUNING_H_
 #define KELP_CPU_KERNELS_TUNING_H_
@@ -18,12 +19,12 @@
 /* ---- grains ---- */
 /* Multiply-adds of float register tiles: about 20 µs with AVX2. */
 #define KELP_GRAIN_TILES 1000000
-/* The same in blocks of a GEMM. A block is usually a chunk by itself; several are one chunk only
- * where blocks are small. */
+/* The same in blocks of a GEMM. A chunk is usually one block, or several if they are small. */
 #define KELP_GRAIN_GEMM 500000
 /* Multiply-adds below which a GEMM's block is not divided for another thread: 10 µs. */
 #define KELP_GRAIN_GEMM_BLOCK 400000
-/* Multiply-adds of Winograd's products; the transforms take the rest of the time. */
+/* Multiply-adds of the GEMMs of Winograd's convolutions; the transforms take the rest of the time.
+ */
 #define KELP_GRAIN_WINOGRAD 800000
 /* Multiply-adds of depthwise windows, which reach a third of the rate of register tiles. */
 #define KELP_GRAIN_DEPTHWISE 330000
@@ -43,33 +44,33 @@
 /* Elements of simple element-wise loops. Heavier steps take a fraction of it, lighter ones a
  * multiple. */
 #define KELP_GRAIN_ELEMENTS 16384
-/* Powers, which take a call of pow each. */
+/* Powers, each of which is a call of pow. */
 #define KELP_GRAIN_POW 4096
 /* Bytes that are copied. */
 #define KELP_GRAIN_COPY_BYTES (1 << 19)
 
-/* Returns the grain for units of `unit_work` steps each: those of one chunk, and one more, so that
+/* Returns the grain for units of `unit_work` steps each: the units of one chunk, plus one so that
  * the result is positive. */
 static inline int64_t kelp_cpu_grain(int64_t chunk_work, int64_t unit_work) {
     return chunk_work / KELP_MAX((int64_t)1, unit_work) + 1;
 }
-/* The same where the work may exceed int64. */
+/* The same for work that may exceed int64. */
 static inline int64_t kelp_cpu_grain_f64(int64_t chunk_work, double unit_work) {
     return unit_work < (double)chunk_work ? (int64_t)((double)chunk_work / (unit_work + 1)) + 1 : 1;
 }
-/* The same for units that are themselves chosen to be about one chunk: rounded down, at least 1. */
+/* The same for units whose size is about one chunk: rounded down, at least 1. */
 static inline int64_t kelp_cpu_grain_of_blocks(int64_t chunk_work, int64_t unit_work) {
     return KELP_MAX((int64_t)1, chunk_work / KELP_MAX((int64_t)1, unit_work));
 }
 
 /* ---- GEMM ---- */
-/* Rows of B of one slice: a panel of 32 columns takes 48 KiB, an L1 and a half, and A's rows of a
- * tile 18 KiB. Convolutions that are GEMMs slice their depth alike. */
+/* Rows of B of one slice: a panel of 32 columns takes 48 KiB, 1.5 first-level caches, and the rows
+ * of A of a tile 18 KiB. Convolutions that are GEMMs use the same slices. */
 #define KELP_GEMM_DEPTH 384
 /* Rows and columns of a block of C, before rounding to tiles: about 20 µs at KELP_GEMM_DEPTH. */
 #define KELP_GEMM_ROWS 48
 #define KELP_GEMM_COLUMNS 192
-/* Columns of a block where C has one tile's rows or fewer: B is read once, so blocks are wide. */
+/* Columns of a block if C has at most the rows of one tile: B is read once, so blocks are wide. */
 #define KELP_GEMM_FLAT_COLUMNS 256
 
 /* bfloat16: pairs of rows of B of one slice (32 columns take 32 KiB, A's rows of a tile 12 KiB),
@@ -79,15 +80,16 @@ static inline int64_t kelp_cpu_grain_of_blocks(int64_t chunk_work, int64_t unit_
 #define KELP_GEMM_BF16_COLUMNS 256
 #define KELP_GEMM_BF16_FLAT_COLUMNS 512
 
-/* Skinny GEMMs take as long as reading B takes. Elements of B below which it stays in cache, in
- * panels; and its rows and columns at least. */
-#define KELP_SKINNY_LEAST_ELEMENTS ((int64_t)1 << 16)
-#define KELP_SKINNY_LEAST_ROWS 64
-/* Columns from which threads share them; the columns of such a share; the least of any share. */
+/* A GEMM is skinny if its time is that of reading B. Minimum elements of B, below which packed
+ * panels stay in cache; minimum rows and columns of B. */
+#define KELP_SKINNY_MIN_ELEMENTS ((int64_t)1 << 16)
+#define KELP_SKINNY_MIN_SIZE 64
+/* Minimum columns for which threads divide B by columns; the columns of such a share; the minimum
+ * columns of any share. */
 #define KELP_SKINNY_WIDE 8192
 #define KELP_SKINNY_WIDE_SHARE 4096
-#define KELP_SKINNY_LEAST_COLUMNS 512
-/* Elements of B of a share: 5 µs of reading. */
+#define KELP_SKINNY_MIN_SHARE_COLUMNS 512
+/* Elements of B that a thread reads in 5 µs: a share. */
 #define KELP_SKINNY_SHARE ((int64_t)1 << 15)
 /* Bytes of weights that a thread packs at a time, so that memory does not hold them twice. */
 #define KELP_PACK_SHARE_BYTES ((int64_t)4 << 20)
@@ -99,47 +101,49 @@ static inline int64_t kelp_cpu_grain_of_blocks(int64_t chunk_work, int64_t unit_
 #define KELP_IM2COL_COLUMNS 256
 /* Columns where several small images share a matrix. */
 #define KELP_IM2COL_BATCH_COLUMNS 192
-/* Output columns up to which windows are copied from a padded plane: calls would cost more. */
+/* Maximum output columns for which windows are copied from a padded plane: separate copies of short
+ * rows would take longer. */
 #define KELP_IM2COL_SHORT_ROW 64
 /* Floats of a padded tile of depthwise convolutions and pools: a first-level cache. */
 #define KELP_PADDED_TILE_FLOATS 8192
 
-/* Columns of a strip of the direct GEMM; those where threads have few strips. */
+/* Columns of a strip of the direct GEMM; the same if there are few strips for each thread. */
 #define KELP_DIRECT_COLUMNS 320
 #define KELP_DIRECT_FEW_COLUMNS 64
-/* Floats of its padded tile: most of a second-level cache. */
+/* Floats of its padded tile: three quarters of a second-level cache. */
 #define KELP_DIRECT_TILE_FLOATS 196608
-/* Depth above which offsets of the tile's rows do not stay in cache. */
+/* Maximum depth for which the offsets of the tile's rows stay in cache. */
 #define KELP_DIRECT_CHANNELS 8192
-/* Multiplications of an output channel's slice for each input that is copied again. */
+/* Minimum multiplications for each input that a slice of the output channels copies again. */
 #define KELP_DIRECT_SLICE_WORK 64
 
-/* Floats of the transformed blocks of Winograd's convolutions: most of a second-level cache. */
+/* Floats of the transformed blocks of Winograd's convolutions: three quarters of a second-level
+ * cache. */
 #define KELP_WINOGRAD_BLOCK_FLOATS 196608
-/* Floats of transformed weights that stay in a second-level cache; those beyond it that prefetching
- * hides; and those above which memory is not worth the time: four times the model's own weights. */
+/* Floats of transformed weights that stay in a second-level cache; those whose reading is hidden by
+ * prefetching; and the maximum, because transformed weights take four times the memory. */
 #define KELP_WINOGRAD_HELD_FLOATS (1 << 17)
 #define KELP_WINOGRAD_NEAR_FLOATS (1 << 19)
-#define KELP_WINOGRAD_LARGEST_FLOATS (1 << 24)
+#define KELP_WINOGRAD_MAX_FLOATS (1 << 24)
 
-/* Output positions so few that a GEMM with windows as rows is always the fastest; those up to which
- * it may be. */
+/* Maximum output positions for which a GEMM with windows as rows is always the fastest algorithm,
+ * and for which it may be. */
 #define KELP_IM2ROW_FEW 10
-#define KELP_IM2ROW_MOST 64
+#define KELP_IM2ROW_MAX 64
 /* Channels that one unit transposes. */
 #define KELP_IM2ROW_BLOCK 64
 
-/* bfloat16: bytes of a strip's planes, and of its result; of a strip of pixels (NHWC). Each is a
+/* bfloat16: bytes of the planes and results of a strip, and of a strip of NHWC pixels. Each is a
  * part of the second-level cache. */
 #define KELP_BF16_PLANES_BYTES (256 << 10)
 #define KELP_BF16_NHWC_BYTES (384 << 10)
-/* Output channels whose sums are finished while they are in cache, and pairs of weights of one
- * channel at a time. */
+/* Output channels that are computed before they are finished, so that sums are still in cache, and
+ * pairs of weights of one channel at a time. */
 #define KELP_BF16_BLOCK_CHANNELS 48
 #define KELP_BF16_SLICE_PAIRS 288
-/* Output positions up to which windows are gathered: the rows of a tile. */
+/* Maximum output positions for which windows are gathered: the rows of a tile. */
 #define KELP_BF16_FEW_POSITIONS 12
-/* Units for each thread: one that is delayed leaves little for the others to wait for. */
+/* Units for each thread: with many small units the threads finish at about the same time. */
 #define KELP_BF16_UNITS 8
 
 /* int8: output positions of a unit, and positions that are transposed at a time. */

@@ -3,7 +3,7 @@
 #ifndef KELP_CPU_OPS_ACTIVATION_H_
 #define KELP_CPU_OPS_ACTIVATION_H_
 
-#include "cpu/kernels/simd/simd.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
 #include "cpu/ops/kernel.h"
 
 /* Parses "", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid", "silu", "hard_swish" or "relu6".

@@ -183,7 +183,7 @@ kelp_status *kelp_converted_invoke(const kelp_conversion *c, const void *state, 
     kelp_op_args own = *args;
     own.inputs = w->inputs;
     own.outputs = w->outputs;
-    own.scratch = (char *)args->scratch + w->scratch;
+    own.scratch = kelp_ops_scratch_at(args, w->scratch);
     KELP_TRY(inner(state, &own));
     for (int32_t i = 0; i < args->output_count; i++)
         if (args->outputs[i] != NULL && w->out[i].dtype == c->dtype)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between strided layouts, on which the operators that move elements are built. */
 #include "base/assert.h"
-#include "cpu/kernels/simd/simd.h"
 #include "cpu/ops/kernel.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 
 typedef struct copy_job {
     size_t size; /* of an element */
@@ -70,6 +70,7 @@ static void copy_row(size_t size, char *to, int64_t to_stride, const char *from,
 /* Copies rows of the two innermost dimensions, in tiles if one side is transposed, so that both
  * sides stay in cache. */
 static void copy_plane(const copy_job *job, char *to, const char *from, int64_t rows) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     enum { TILE = 16 };
     int32_t r = job->rank - 2;
     int64_t size = (int64_t)job->size;
@@ -82,7 +83,7 @@ static void copy_plane(const copy_job *job, char *to, const char *from, int64_t 
         return;
     }
     if (size == 4 && tc == 1 && ((uintptr_t)to & 3) == 0) {
-        kelp_simd_get()->turn((void *)to, tr, (const void *)from, fc, columns, rows);
+        layout->transpose((void *)to, tr, (const void *)from, fc, columns, rows);
         return;
     }
     for (int64_t j = 0; j < columns; j += TILE)

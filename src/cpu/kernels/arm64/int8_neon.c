@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of 8-bit integers for any arm64. */
-#define INT8_TABLE kelp_int8_neon
-#define INT8_NAME "neon"
-#define INT8_ROWS 4
-#define INT8_PANELS 1
+/* 8-bit micro-kernels for any arm64 CPU. */
+#define ISA neon
+#define ISA_TILE_ROWS 4
+#define ISA_TILE_PANELS 1
 #define VEC_NEON
-#include "cpu/kernels/simd/int8.inc"
+#include "cpu/kernels/isa/int8.inc"

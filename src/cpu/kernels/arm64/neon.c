@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The float loops for arm64, whose vectors every one of these CPUs has. */
-#define SIMD_TABLE kelp_simd_neon
-#define SIMD_NAME "neon"
-#define SIMD_ROWS 12
+/* Float micro-kernels for arm64 with NEON, which every arm64 CPU has. */
+#define ISA neon
+#define ISA_TILE_ROWS 12
 #define VEC_NEON
-#include "cpu/kernels/isa/kernels.inc"
+#include "cpu/kernels/isa/f32.inc"

@@ -14,7 +14,7 @@ static const kelp_sdpa_algorithm *const algorithms[] = {
 
 #define ALIGNED_ELEMENTS 16 /* each part of a worker's scratch memory begins at a cache line */
 
-/* The parts of sdpa.inc's `workspace`. */
+/* Adds up the parts of `workspace` in sdpa.inc. */
 static bool count_elements(kelp_sdpa *s) {
     size_t keys = (size_t)s->stride, rows = (size_t)KELP_MIN(KELP_SDPA_QUERIES, s->queries);
     size_t scores, q, y, total;
@@ -32,16 +32,17 @@ bool kelp_sdpa_plan(kelp_sdpa *s, int threads, size_t *out_bytes) {
     KELP_ASSERT(s->group > 0 && s->heads % s->group == 0 && threads > 0);
     s->algorithm = NULL;
     for (size_t i = 0; i < KELP_COUNT(algorithms) && s->algorithm == NULL; i++)
-        if (algorithms[i]->applicable(s))
+        if (algorithms[i]->is_applicable(s))
             s->algorithm = algorithms[i];
     KELP_ASSERT(s->algorithm != NULL);
     if (s->keys > INT64_MAX - 32)
         return false;
-    /* rows a power of two apart would map to the same sets of the cache */
-    s->stride = (s->keys + 31) / 16 * 16;
-    s->blocks = (s->queries + KELP_SDPA_QUERIES - 1) / KELP_SDPA_QUERIES;
+    /* at least 16 more: rows a power of two apart would map to the same sets of the cache */
+    s->stride = kelp_round_up(s->keys + 16, 16);
+    s->blocks = kelp_divide_up(s->queries, KELP_SDPA_QUERIES);
+    s->key_unit = s->algorithm->key_unit();
     return count_elements(s) &&
-           kelp_size_mul(s->worker_elements, s->algorithm->element_bytes, &total) &&
+           kelp_size_mul(s->worker_elements, s->algorithm->ranges->element_bytes, &total) &&
            kelp_size_mul(total, (size_t)threads, out_bytes);
 }
 
@@ -49,8 +50,15 @@ const char *kelp_sdpa_algorithm_name(const kelp_sdpa *s) {
     return s->algorithm->name;
 }
 
+bool kelp_sdpa_packed_none(const kelp_sdpa *s, size_t *out) {
+    (void)s;
+    *out = 0;
+    return true;
+}
+
 /* ---- blocks ---- */
 kelp_sdpa_block kelp_sdpa_block_at(const kelp_sdpa *s, int64_t unit) {
+    KELP_ASSERT(unit >= 0 && unit < s->batch * s->heads * s->blocks);
     int64_t pair = unit / s->blocks, first = unit % s->blocks * KELP_SDPA_QUERIES;
     return (kelp_sdpa_block){.image = pair / s->heads,
                              .head = pair % s->heads,
@@ -71,6 +79,7 @@ static int64_t clamp(int64_t value, int64_t largest) {
 
 void kelp_sdpa_key_range(const kelp_sdpa *s, int64_t image, int64_t i, int64_t *out_begin,
                          int64_t *out_end) {
+    KELP_ASSERT(i >= 0 && i < s->queries && image < s->batch);
     int64_t at = i + position(s, image), last = s->keys;
     if (s->key_counts != NULL)
         last = clamp(s->key_counts[image], last);
@@ -102,18 +111,18 @@ static void run(const kelp_op_env *env, const kelp_sdpa *s, kelp_sdpa_range *ran
 }
 
 void kelp_sdpa_run(const kelp_op_env *env, const kelp_sdpa *s) {
-    run(env, s, s->algorithm->run, NULL, s->size + s->v_size);
+    run(env, s, s->algorithm->ranges->run, NULL, s->size + s->v_size);
 }
 
 void kelp_sdpa_run_scores(const kelp_op_env *env, const kelp_sdpa *s, void *scores) {
-    run(env, s, s->algorithm->run_scores, scores, s->size);
+    run(env, s, s->algorithm->ranges->run_scores, scores, s->size);
 }
 
 void kelp_sdpa_run_softmax(const kelp_op_env *env, const kelp_sdpa *s, void *scores) {
-    run(env, s, s->algorithm->run_softmax, scores, 16);
+    run(env, s, s->algorithm->ranges->run_softmax, scores, 16);
 }
 
 void kelp_sdpa_run_values(const kelp_op_env *env, const kelp_sdpa *s, const void *scores) {
     uintptr_t unchanged = (uintptr_t)scores;
-    run(env, s, s->algorithm->run_values, (void *)unchanged, s->v_size);
+    run(env, s, s->algorithm->ranges->run_values, (void *)unchanged, s->v_size);
 }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention whose matrix products take operands rounded to bfloat16: queries, keys, attention
+ * Attention whose GEMMs have operands rounded to bfloat16: queries, keys, attention
  * weights and values. Sums and the softmax are floats. Keys and values of a head are packed once
  * for all blocks of its queries.
  */
-#include "cpu/kernels/attention/sdpa_float.h"
+#include "cpu/kernels/attention/sdpa_internal.h"
 
 #include "cpu/kernels/gemm/gemm_bf16.h"
 
-#define KEY_UNIT 0 /* the panels of values hold all keys */
-
-/* Packed keys, packed values and the rounded rows of a product; a pair has the size of a float. */
+/* Packed keys, packed values and the rounded rows of a GEMM; a pair has the size of a float. */
 typedef struct bf16_parts {
     size_t keys, values, rows;
 } bf16_parts;
@@ -28,18 +26,20 @@ static kelp_bf16_pair *part(const float *packed, size_t offset) {
 }
 
 static void pack(const kelp_sdpa *s, const kelp_sdpa_block *b, float *to) {
-    const kelp_bf16 *table = kelp_bf16_get();
+    const kelp_bf16_kernels *kernels = kelp_bf16_kernels_get();
     bf16_parts parts = {0};
     (void)parts_of(s, &parts);
-    kelp_bf16_pack_transposed(table, (const float *)s->k.data + kelp_sdpa_head_offset(s, b, &s->k),
+    kelp_bf16_pack_transposed(kernels,
+                              (const float *)s->k.data + kelp_sdpa_head_offset(s, b, &s->k),
                               s->k.row, s->size, s->keys, part(to, 0));
-    kelp_bf16_pack(table, (const float *)s->v.data + kelp_sdpa_head_offset(s, b, &s->v), s->v.row,
+    kelp_bf16_pack(kernels, (const float *)s->v.data + kelp_sdpa_head_offset(s, b, &s->v), s->v.row,
                    s->keys, s->v_size, part(to, parts.keys));
 }
 
 static void score_rows(const kelp_sdpa *s, const kelp_sdpa_block *b, const float *q, int64_t row,
                        const float *packed, float *out) {
     bf16_parts parts = {0};
+    KELP_ASSERT(b->begin == 0 && b->end == s->keys); /* panels hold all keys */
     (void)parts_of(s, &parts);
     kelp_bf16_gemm_run_serial(
         &(kelp_bf16_gemm){.a = q,
@@ -69,8 +69,6 @@ static void value_rows(const kelp_sdpa *s, const kelp_sdpa_block *b, const float
                           .scratch = part(packed, parts.keys + parts.values)});
 }
 
-#include "cpu/kernels/attention/sdpa.inc"
-
 static bool is_bf16(const kelp_sdpa *s) {
     return s->compute == KELP_BF16;
 }
@@ -81,11 +79,20 @@ static bool packed_all(const kelp_sdpa *s, size_t *out) {
            kelp_size_add(*out, parts.rows, out);
 }
 
+/* The panels of values hold all keys. */
+static int64_t all_keys(void) {
+    return 0;
+}
+
+static const kelp_sdpa_f32_steps steps = {.pack = pack,
+                                          .score_rows = score_rows,
+                                          .value_rows = value_rows,
+                                          .softmax_row = kelp_sdpa_f32_softmax,
+                                          .tanh_row = kelp_sdpa_f32_tanh};
+
 const kelp_sdpa_algorithm kelp_sdpa_bf16_packed = {.name = "bf16 packed keys and values",
-                                                   .applicable = is_bf16,
+                                                   .is_applicable = is_bf16,
                                                    .packed_elements = packed_all,
-                                                   .element_bytes = sizeof(float),
-                                                   .run = run_range,
-                                                   .run_scores = scores_range,
-                                                   .run_softmax = softmax_rows,
-                                                   .run_values = values_range};
+                                                   .key_unit = all_keys,
+                                                   .ranges = &kelp_sdpa_f32_ranges,
+                                                   .steps_f32 = &steps};

@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention in doubles: for correctness, not for speed. */
+/* Attention in double, without optimization. */
 #include "cpu/kernels/attention/sdpa_internal.h"
-
-#include "tensor/real.h"
-
-#include <math.h>
-#include <string.h>
 
 #define REAL double
 #define REAL_DTYPE KELP_F64
-#define LOAD kelp_real_load_f64
-#define STORE kelp_real_store_f64
-#define KEY_UNIT ((int64_t)1)
-
-static void pack(const kelp_sdpa *s, const kelp_sdpa_block *b, double *to) {
-    (void)s, (void)b, (void)to; /* keys are read in place */
-}
+#define REAL_NAME f64
+#include "cpu/kernels/attention/sdpa.inc"
 
 static void score_rows(const kelp_sdpa *s, const kelp_sdpa_block *b, const double *q, int64_t row,
                        const double *packed, double *out) {
@@ -45,15 +35,7 @@ static void value_rows(const kelp_sdpa *s, const kelp_sdpa_block *b, const doubl
     }
 }
 
-static double round_to(kelp_dtype dtype, double x) {
-    return dtype == KELP_F64 ? x : (double)kelp_real_round(dtype, (float)x);
-}
-
-static double exponent(double x) {
-    return exp(x);
-}
-
-static void softmax_plain(double *x, const double *bias, double scale, int64_t count) {
+static void softmax_row(double *x, const double *bias, double scale, int64_t count) {
     double largest = -INFINITY, sum = 0;
     for (int64_t j = 0; j < count; j++) {
         x[j] = x[j] * scale + (bias != NULL ? bias[j] : 0.0);
@@ -70,23 +52,22 @@ static void tanh_row(double *x, int64_t count) {
         x[j] = tanh(x[j]);
 }
 
-#include "cpu/kernels/attention/sdpa.inc"
-
 static bool is_f64(const kelp_sdpa *s) {
     return s->compute == KELP_F64;
 }
 
-static bool packed_none(const kelp_sdpa *s, size_t *out) {
-    (void)s;
-    *out = 0;
-    return true;
+static int64_t any_key(void) {
+    return 1;
 }
 
+static const kelp_sdpa_f64_steps steps = {.score_rows = score_rows,
+                                          .value_rows = value_rows,
+                                          .softmax_row = softmax_row,
+                                          .tanh_row = tanh_row};
+
 const kelp_sdpa_algorithm kelp_sdpa_f64_rows = {.name = "f64 rows",
-                                                .applicable = is_f64,
-                                                .packed_elements = packed_none,
-                                                .element_bytes = sizeof(double),
-                                                .run = run_range,
-                                                .run_scores = scores_range,
-                                                .run_softmax = softmax_rows,
-                                                .run_values = values_range};
+                                                .is_applicable = is_f64,
+                                                .packed_elements = kelp_sdpa_packed_none,
+                                                .key_unit = any_key,
+                                                .ranges = &kelp_sdpa_f64_ranges,
+                                                .steps_f64 = &steps};

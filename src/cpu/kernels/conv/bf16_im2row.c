@@ -4,9 +4,10 @@
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv_bf16.h"
 #include "cpu/kernels/gemm/gemm_bf16.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
-#define LEAST_OUT_CHANNELS 16
+#define MIN_OUT_CHANNELS 16
 
 static int64_t positions_of(const kelp_conv_bf16 *conv) {
     return conv->shape.batch * conv->shape.window.out_size;
@@ -19,7 +20,7 @@ static int64_t depth_of(const kelp_conv_bf16 *conv) {
 static bool is_applicable(const kelp_conv_bf16 *conv) {
     return !conv->x_is_bf16 && !conv->y_is_bf16 && !conv->residual_is_bf16 &&
            conv->shape.groups == 1 && positions_of(conv) <= KELP_BF16_FEW_POSITIONS &&
-           conv->shape.out_channels >= LEAST_OUT_CHANNELS;
+           conv->shape.out_channels >= MIN_OUT_CHANNELS;
 }
 
 static bool reserve(kelp_conv_bf16 *conv) {
@@ -49,17 +50,19 @@ static void gather(const kelp_conv_shape *s, const float *x, int64_t at, float *
 }
 
 static void run(const kelp_op_env *env, kelp_conv_bf16 *conv) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const kelp_conv_shape *s = &conv->shape;
     int64_t depth = depth_of(conv), size = s->window.out_size, count = positions_of(conv);
     int64_t plane = s->out_channels * size, image = s->in_channels * s->window.in_size;
-    float *rows = conv->scratch, *product = rows + count * depth, *y = conv->y;
+    float *rows = conv->scratch, *result = rows + count * depth, *y = conv->y;
     KELP_ASSERT(s->groups == 1 && conv->weights != NULL && conv->scratch != NULL);
     for (int64_t i = 0; i < count; i++)
         gather(s, (const float *)conv->x + i / size * image, i % size, rows + i * depth);
     kelp_bf16_gemm_run(
         env, &(kelp_bf16_gemm){.a = rows,
                                .panels = conv->weights,
-                               .c = product,
+                               .c = result,
                                .m = count,
                                .n = s->out_channels,
                                .k = depth,
@@ -69,10 +72,10 @@ static void run(const kelp_op_env *env, kelp_conv_bf16 *conv) {
                                .act = conv->residual == NULL ? conv->act : KELP_ACT_NONE,
                                .scratch = (void *)((char *)conv->scratch + conv->shared_bytes)});
     for (int64_t i = 0; i < s->batch; i++)
-        conv->simd->turn(y + i * plane, size, product + i * plane, s->out_channels, size,
-                         s->out_channels);
+        layout->transpose(y + i * plane, size, result + i * plane, s->out_channels, size,
+                          s->out_channels);
     if (conv->residual != NULL)
-        conv->simd->finish(y, NULL, 0.0f, conv->residual, count * s->out_channels, conv->act);
+        elementwise->finish(y, NULL, 0.0f, conv->residual, count * s->out_channels, conv->act);
 }
 
 const kelp_conv_bf16_algorithm kelp_conv_bf16_im2row = {.name = "bf16_im2row",

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bfloat16 convolutions over NHWC: a kernel position is one pixel stride away, so that a row of
- * output pixels times a panel of 32 output channels is a GEMM of what is there already. Only
- * borders are copied to a padded tile, and floats (NCHW), transposed into one. Results are finished
- * with bias, residual and activation in the registers; floats are transposed to NCHW after that.
+ * bfloat16 convolutions over NHWC. The pixels that one kernel position reads for a row of outputs
+ * are equally spaced, so that they are the left operand of a GEMM in place; a panel of 32 output
+ * channels is the right one. Only images with borders are copied to a padded tile, and floats
+ * (NCHW) are transposed to one. Results are finished with bias, residual and activation in the
+ * registers; floats are transposed to NCHW after that.
  */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv_bf16.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
 #define PANEL KELP_BF16_COLUMNS
 /* Pixels and pairs of channels that are transposed at a time. */
-#define TURN 64
-#define MOST_EXTENT (1 << 20)
+#define TRANSPOSED 64
+#define MAX_SIZE (1 << 20)
 
 typedef struct unit {
     int64_t image, row, rows, column, columns; /* of the result */
@@ -38,7 +40,7 @@ static bool has_borders(const kelp_conv_window *w) {
 
 /* Makes the image one row if each pixel of the result reads one pixel of input. */
 static void flatten(kelp_conv_window *w) {
-    kelp_window_lay_down(w);
+    kelp_window_make_row(w);
     if (w->kernel_size != 1 || w->stride[1] != 1 || w->stride[2] != 1 || has_borders(w) ||
         w->in[1] != w->out[1] || w->in[2] != w->out[2])
         return;
@@ -57,9 +59,9 @@ static int64_t line_bytes(const kelp_conv_bf16_nhwc *p) {
 static void choose_units(kelp_conv_bf16_nhwc *p, const kelp_conv_bf16 *conv, int64_t threads) {
     const kelp_conv_window *w = &p->w;
     int64_t lines = w->out[1] > 1 ? w->out[1] : w->out[2];
-    int64_t least =
+    int64_t min_lines =
         w->out[1] > 1 ? kelp_divide_up(2 * KELP_BF16_ROWS, w->out[2]) : 4 * KELP_BF16_ROWS;
-    int64_t strip = KELP_MAX(least, KELP_BF16_NHWC_BYTES / KELP_MAX((int64_t)1, line_bytes(p)));
+    int64_t strip = KELP_MAX(min_lines, KELP_BF16_NHWC_BYTES / KELP_MAX((int64_t)1, line_bytes(p)));
     int64_t panels = kelp_divide_up(conv->shape.out_channels, PANEL),
             wanted = threads > 1 ? KELP_BF16_UNITS * threads : 1;
     int64_t strips = kelp_divide_up(lines, KELP_MIN(strip, lines));
@@ -70,14 +72,14 @@ static void choose_units(kelp_conv_bf16_nhwc *p, const kelp_conv_bf16 *conv, int
         p->across = KELP_MIN(panels, kelp_divide_up(wanted, conv->shape.batch * strips));
     if (conv->shape.batch * strips * p->across < wanted)
         strips = KELP_MAX(strips, KELP_MIN(kelp_divide_up(wanted, conv->shape.batch * p->across),
-                                           kelp_divide_up(lines, least)));
+                                           kelp_divide_up(lines, min_lines)));
     if (!across_first)
         p->across = KELP_MIN(panels, kelp_divide_up(wanted, conv->shape.batch * strips));
     strip = kelp_divide_up(lines, strips);
     p->rows = w->out[1] > 1 ? strip : 1;
     p->columns = w->out[1] > 1 ? w->out[2] : strip;
     p->down = kelp_divide_up(w->out[1], p->rows);
-    p->beside = kelp_divide_up(w->out[2], p->columns);
+    p->across_image = kelp_divide_up(w->out[2], p->columns);
     p->part = kelp_divide_up(panels, p->across);
     p->across = kelp_divide_up(panels, p->part);
 }
@@ -85,8 +87,8 @@ static void choose_units(kelp_conv_bf16_nhwc *p, const kelp_conv_bf16 *conv, int
 static bool sizes_fit(const kelp_conv_window *w, int64_t channels, int64_t out_channels) {
     int64_t all = 0;
     for (int axis = 1; axis <= 2; axis++)
-        if (w->kernel[axis] > MOST_EXTENT || w->dilation[axis] > MOST_EXTENT ||
-            w->stride[axis] > MOST_EXTENT || w->before[axis] > MOST_EXTENT ||
+        if (w->kernel[axis] > MAX_SIZE || w->dilation[axis] > MAX_SIZE ||
+            w->stride[axis] > MAX_SIZE || w->before[axis] > MAX_SIZE ||
             w->out[axis] > INT64_MAX >> 24)
             return false;
     return kelp_i64_mul(seen(w, 1, w->out[1]), seen(w, 2, w->out[2]), &all) &&
@@ -106,7 +108,7 @@ static bool reserve(kelp_conv_bf16 *conv) {
     kelp_conv_bf16_nhwc *p = &conv->blocking.nhwc;
     const kelp_conv_shape *s = &conv->shape;
     KELP_ASSERT(s->groups == 1);
-    *p = (kelp_conv_bf16_nhwc){.w = s->window, .channels = kelp_divide_up(s->in_channels, 2) * 2};
+    *p = (kelp_conv_bf16_nhwc){.w = s->window, .channels = kelp_round_up(s->in_channels, 2)};
     if (!sizes_fit(&p->w, p->channels, s->out_channels))
         return false;
     flatten(&p->w);
@@ -118,7 +120,7 @@ static bool reserve(kelp_conv_bf16 *conv) {
     bool floats = !conv->y_is_bf16 || (conv->act != KELP_ACT_NONE && conv->act != KELP_ACT_RELU);
     p->result_bytes = floats ? to_lines(p->rows * p->columns * PANEL * (int64_t)sizeof(float)) : 0;
     conv->worker_bytes =
-        p->tile + KELP_MAX(p->result_bytes, (int64_t)(TURN * TURN * sizeof(float)));
+        p->tile + KELP_MAX(p->result_bytes, (int64_t)(TRANSPOSED * TRANSPOSED * sizeof(float)));
     conv->shared_bytes = to_lines(p->taps * (int64_t)sizeof(int64_t));
     return true;
 }
@@ -127,21 +129,22 @@ static bool reserve(kelp_conv_bf16 *conv) {
 /* Converts `count` pixels of NCHW floats at x to NHWC bfloat16 at `to`. */
 static void to_nhwc(const kelp_conv_bf16 *conv, const float *x, int64_t count, uint16_t *to,
                     void *scratch) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     int64_t channels = conv->shape.in_channels, plane = conv->shape.window.in_size,
             pairs = conv->blocking.nhwc.channels / 2;
     kelp_bf16_pair *some = scratch;
-    for (int64_t at = 0; at < count; at += TURN) {
-        int64_t wide = KELP_MIN((int64_t)TURN, count - at);
-        for (int64_t s = 0; s < pairs; s += TURN) {
-            int64_t high = KELP_MIN((int64_t)TURN, pairs - s);
+    for (int64_t at = 0; at < count; at += TRANSPOSED) {
+        int64_t wide = KELP_MIN((int64_t)TRANSPOSED, count - at);
+        for (int64_t s = 0; s < pairs; s += TRANSPOSED) {
+            int64_t high = KELP_MIN((int64_t)TRANSPOSED, pairs - s);
             for (int64_t i = 0; i < high; i++) {
                 const float *even = x + 2 * (s + i) * plane + at;
                 bool both = 2 * (s + i) + 1 < channels;
-                conv->table->pairs(even, both ? even + plane : NULL, 0, 1, 1, wide, some + i * TURN,
-                                   0);
+                conv->kernels->pairs(even, both ? even + plane : NULL, 0, 1, 1, wide,
+                                     some + i * TRANSPOSED, 0);
             }
-            conv->simd->turn((float *)(void *)(to + at * conv->blocking.nhwc.channels + 2 * s),
-                             pairs, (const float *)(const void *)some, TURN, high, wide);
+            layout->transpose((float *)(void *)(to + at * conv->blocking.nhwc.channels + 2 * s),
+                              pairs, (const float *)(const void *)some, TRANSPOSED, high, wide);
         }
     }
 }
@@ -180,9 +183,9 @@ static unit unit_of(const kelp_conv_bf16 *conv, int64_t index) {
     unit u = {.channel = index % p->across * p->part * PANEL};
     index /= p->across;
     u.channels = KELP_MIN(p->part * PANEL, conv->shape.out_channels - u.channel);
-    u.column = index % p->beside * p->columns;
+    u.column = index % p->across_image * p->columns;
     u.columns = KELP_MIN(p->columns, p->w.out[2] - u.column);
-    index /= p->beside;
+    index /= p->across_image;
     u.row = index % p->down * p->rows;
     u.rows = KELP_MIN(p->rows, p->w.out[1] - u.row);
     u.image = index / p->down;
@@ -199,23 +202,25 @@ static void fill_taps(const kelp_conv_bf16_nhwc *p, int64_t *taps) {
 /* Stores the results of a panel, NHWC floats, in y: NHWC bfloat16 or NCHW floats. */
 static void put_floats(const kelp_conv_bf16 *conv, const unit *u, int64_t channel, int64_t count,
                        float *from) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     int64_t pixels = u->rows * u->columns, size = conv->shape.window.out_size;
     int64_t first = u->row * conv->blocking.nhwc.w.out[2] + u->column;
     bool add = conv->residual != NULL && !conv->residual_is_bf16;
     bool ends = conv->act != KELP_ACT_NONE && (add || conv->act != KELP_ACT_RELU);
     if (conv->y_is_bf16) {
         uint16_t *to = (uint16_t *)conv->y + (u->image * size + first) * conv->shape.out_channels;
-        conv->simd->finish(from, NULL, 0.0f, NULL, pixels * PANEL, conv->act);
+        elementwise->finish(from, NULL, 0.0f, NULL, pixels * PANEL, conv->act);
         for (int64_t i = 0; i < pixels; i++)
-            conv->table->narrow(from + i * PANEL, count,
-                                (void *)(to + i * conv->shape.out_channels + channel));
+            conv->kernels->narrow(from + i * PANEL, count,
+                                  (void *)(to + i * conv->shape.out_channels + channel));
         return;
     }
     int64_t at = (u->image * conv->shape.out_channels + channel) * size + first;
-    conv->simd->turn((float *)conv->y + at, size, from, PANEL, pixels, count);
+    layout->transpose((float *)conv->y + at, size, from, PANEL, pixels, count);
     for (int64_t c = 0; c < count && (add || ends); c++, at += size)
-        conv->simd->finish((float *)conv->y + at, NULL, 0.0f,
-                           add ? (const float *)conv->residual + at : NULL, pixels, conv->act);
+        elementwise->finish((float *)conv->y + at, NULL, 0.0f,
+                            add ? (const float *)conv->residual + at : NULL, pixels, conv->act);
 }
 
 static void run_panel(const kelp_conv_bf16 *conv, const unit *u, const place *x, int64_t channel,
@@ -224,27 +229,27 @@ static void run_panel(const kelp_conv_bf16 *conv, const unit *u, const place *x,
     int64_t out = conv->shape.out_channels, pairs = conv->blocking.nhwc.channels / 2;
     int64_t to = (u->image * w->out_size + u->row * w->out[2] + u->column) * out + channel;
     bool floats = conv->blocking.nhwc.result_bytes > 0;
-    kelp_bf16_pixels product = {.b = conv->weights + channel * pairs * w->kernel_size,
-                                .pixel = x->pixel,
-                                .m = u->columns,
-                                .n = KELP_MIN((int64_t)PANEL, u->channel + u->channels - channel),
-                                .steps = pairs * w->kernel_size / conv->blocking.nhwc.taps,
-                                .taps = conv->blocking.nhwc.taps,
-                                .tap = conv->scratch,
-                                .bias = conv->bias != NULL ? conv->bias + channel : NULL,
-                                .residual_step = out,
-                                .c_step = floats ? PANEL : out,
-                                .relu = conv->act == KELP_ACT_RELU &&
-                                        (conv->residual == NULL || conv->residual_is_bf16)};
+    kelp_bf16_pixels pixels = {.b = conv->weights + channel * pairs * w->kernel_size,
+                               .pixel = x->pixel,
+                               .m = u->columns,
+                               .n = KELP_MIN((int64_t)PANEL, u->channel + u->channels - channel),
+                               .steps = pairs * w->kernel_size / conv->blocking.nhwc.taps,
+                               .taps = conv->blocking.nhwc.taps,
+                               .tap = conv->scratch,
+                               .bias = conv->bias != NULL ? conv->bias + channel : NULL,
+                               .residual_step = out,
+                               .c_step = floats ? PANEL : out,
+                               .relu = conv->act == KELP_ACT_RELU &&
+                                       (conv->residual == NULL || conv->residual_is_bf16)};
     for (int64_t r = 0; r < u->rows; r++, to += w->out[2] * out) {
-        product.a = x->first + r * x->row;
-        product.residual = conv->residual_is_bf16 ? (const uint16_t *)conv->residual + to : NULL;
-        product.c = floats ? floats_of_panel + r * u->columns * PANEL : NULL;
-        product.half = floats ? NULL : (uint16_t *)conv->y + to;
-        conv->table->pixels(&product);
+        pixels.a = x->first + r * x->row;
+        pixels.residual = conv->residual_is_bf16 ? (const uint16_t *)conv->residual + to : NULL;
+        pixels.c = floats ? floats_of_panel + r * u->columns * PANEL : NULL;
+        pixels.half = floats ? NULL : (uint16_t *)conv->y + to;
+        conv->kernels->pixels(&pixels);
     }
     if (floats)
-        put_floats(conv, u, channel, product.n, floats_of_panel);
+        put_floats(conv, u, channel, pixels.n, floats_of_panel);
 }
 
 /* Runs one unit. `fresh`: the tile does not hold its input yet. */
@@ -278,7 +283,7 @@ static void run(const kelp_op_env *env, kelp_conv_bf16 *conv) {
     KELP_ASSERT(conv->shape.groups == 1 && p->channels % 2 == 0 && conv->weights != NULL);
     KELP_ASSERT(conv->x != NULL && conv->y != NULL && conv->scratch != NULL);
     fill_taps(p, conv->scratch);
-    int64_t units = conv->shape.batch * p->down * p->beside * p->across;
+    int64_t units = conv->shape.batch * p->down * p->across_image * p->across;
     double work = (double)p->channels * (double)p->w.kernel_size * (double)p->w.out_size *
                   (double)conv->shape.out_channels * (double)conv->shape.batch / (double)units;
     kelp_op_parallel(env, units, kelp_cpu_grain_f64(KELP_GRAIN_NARROW_TILES, work), run_range,

@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bfloat16 convolutions of floats: a strip of the input is laid out as planes of pairs of channels,
- * its borders filled with zeros, one plane for each remainder of rows by the stride. There every
- * kernel position is an offset, and 32 output positions that follow one another, also around the
- * end of a row, are two vectors: the planes themselves are the panels of a GEMM, and windows are
- * not copied. Of columns there is a plane for each remainder as well, wider than the result's rows,
- * so that the sums between the rows are not copied to the result; or, where rows are short and
- * there are many output channels, one for each column of the kernel, as wide as the result.
+ * bfloat16 convolutions of floats. A strip of the input is copied to planes of pairs of channels,
+ * with zeros as borders and one plane for each remainder of the rows by the stride. In them each
+ * kernel position is an offset, and 32 consecutive output positions, also across the end of a row,
+ * are two vectors: the planes are the panels of a GEMM, and windows are not copied.
+ *
+ * The columns of the planes are divided as follows: either one plane for each remainder by the
+ * stride, which is wider than the rows of the result, so that the sums between the rows are dropped
+ * when the result is copied, or, for short rows and many output channels, one plane for each column
+ * of the kernel, which is as wide as the result.
  */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv_bf16.h"
 #include "cpu/kernels/gemm/gemm_bf16.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
 #define TILE KELP_BF16_COLUMNS
 #define VECTOR 16
-/* Columns after the last whole vector that are summed one by one, along the depth. */
-#define MOST_REST 6
+/* Maximum columns after the last whole vector that are summed separately, along the depth. */
+#define MAX_REST 6
 #define BLOCK KELP_BF16_BLOCK_CHANNELS
-#define MOST_EXTENT (1 << 20)
+#define MAX_EXTENT (1 << 20)
 
 typedef kelp_conv_bf16_planes planes_blocking;
 
 /* ---- sizes ---- */
-/* Rows of a phase that `strip` output rows read. */
+/* Returns the rows of a phase that `strip` output rows read. */
 static int64_t phase_rows(const kelp_conv_window *w, int64_t strip) {
     return strip + (w->kernel[1] - 1) * w->dilation[1] / w->stride[1];
 }
@@ -33,13 +36,13 @@ static int64_t positions(const kelp_conv_bf16 *conv, const planes_blocking *p, i
     return (rows - 1) * p->width + conv->shape.window.out[2];
 }
 
-/* Returns how many of the columns are summed one by one. */
+/* Returns the number of columns that are summed separately. */
 static int64_t rest_of(int64_t columns) {
     int64_t rest = columns % VECTOR;
-    return columns > VECTOR && rest <= MOST_REST ? rest : 0;
+    return columns > VECTOR && rest <= MAX_REST ? rest : 0;
 }
 
-/* Returns the work of so many columns, in vectors. */
+/* Returns the work of `columns` columns, in vectors. */
 static double vectors_of(int64_t columns) {
     int64_t rest = rest_of(columns);
     return (double)kelp_divide_up(columns - rest, VECTOR) + 0.1 * (double)rest;
@@ -60,11 +63,11 @@ static double strip_cost(const kelp_conv_bf16 *conv, const planes_blocking *p, i
         vectors += vectors_of(positions(conv, p, rest));
         rows += phase_rows(w, rest);
     }
-    double product = vectors * (double)(conv->shape.out_channels * w->kernel_size * p->pairs);
+    double result = vectors * (double)(conv->shape.out_channels * w->kernel_size * p->pairs);
     double planes = (double)(rows * p->width * p->row_phases * p->pairs) *
                     (1.5 + 0.5 * (double)(p->column_planes - 1));
     double copies = is_direct(conv, p) ? 0 : (double)(conv->shape.out_channels * w->out_size);
-    return product + planes + copies;
+    return result + planes + copies;
 }
 
 /* Chooses the rows of a strip so that planes and result stay in cache and vectors are full.
@@ -72,13 +75,14 @@ static double strip_cost(const kelp_conv_bf16 *conv, const planes_blocking *p, i
 static double choose_strip(const kelp_conv_bf16 *conv, planes_blocking *p) {
     const kelp_conv_window *w = &conv->shape.window;
     int64_t row_bytes = p->pairs * p->row_phases * p->column_planes * p->width * 4;
-    int64_t most = KELP_BF16_PLANES_BYTES / KELP_MAX((int64_t)1, row_bytes) - phase_rows(w, 0);
-    most = KELP_MIN(most, KELP_BF16_PLANES_BYTES /
-                              (4 * KELP_MIN(conv->shape.out_channels, (int64_t)BLOCK) * p->width));
-    most = KELP_MAX(most, kelp_divide_up(2 * TILE, p->width));
-    most = KELP_MAX((int64_t)1, KELP_MIN(most, w->out[1]));
+    int64_t limit = KELP_BF16_PLANES_BYTES / KELP_MAX((int64_t)1, row_bytes) - phase_rows(w, 0);
+    limit =
+        KELP_MIN(limit, KELP_BF16_PLANES_BYTES /
+                            (4 * KELP_MIN(conv->shape.out_channels, (int64_t)BLOCK) * p->width));
+    limit = KELP_MAX(limit, kelp_divide_up(2 * TILE, p->width));
+    limit = KELP_MAX((int64_t)1, KELP_MIN(limit, w->out[1]));
     double best = 0;
-    for (int64_t strip = most, tries = 0; strip > 0 && tries < 64; strip--, tries++) {
+    for (int64_t strip = limit, tries = 0; strip > 0 && tries < 64; strip--, tries++) {
         double cost = strip_cost(conv, p, strip);
         if (tries == 0 || cost < best * 0.99) {
             best = cost;
@@ -117,13 +121,13 @@ static void choose_parts(const kelp_conv_bf16 *conv, planes_blocking *p, int64_t
 static bool reserve(kelp_conv_bf16 *conv) {
     planes_blocking *p = &conv->blocking.planes;
     const kelp_conv_window *w = &conv->shape.window;
-    int64_t most = 0, all = 0, threads = conv->threads;
+    int64_t limit = 0, all = 0, threads = conv->threads;
     p->pairs = kelp_divide_up(conv->shape.in_channels, 2);
     p->row_phases = KELP_MIN(w->stride[1], (w->kernel[1] - 1) * w->dilation[1] + 1);
-    if (w->kernel[1] > MOST_EXTENT || w->kernel[2] > MOST_EXTENT || w->dilation[1] > MOST_EXTENT ||
-        w->dilation[2] > MOST_EXTENT ||
-        !kelp_i64_add(w->out[2], (w->kernel[2] - 1) * w->dilation[2] / w->stride[2], &most) ||
-        !kelp_i64_mul(most, phase_rows(w, w->out[1]), &all) ||
+    if (w->kernel[1] > MAX_EXTENT || w->kernel[2] > MAX_EXTENT || w->dilation[1] > MAX_EXTENT ||
+        w->dilation[2] > MAX_EXTENT ||
+        !kelp_i64_add(w->out[2], (w->kernel[2] - 1) * w->dilation[2] / w->stride[2], &limit) ||
+        !kelp_i64_mul(limit, phase_rows(w, w->out[1]), &all) ||
         !kelp_i64_mul(all, p->row_phases * KELP_MAX(w->stride[2], w->kernel[2]), &all) ||
         !kelp_i64_mul(all, p->pairs * 4, &all) ||
         !kelp_i64_mul(w->out_size, conv->shape.out_channels * w->kernel_size, &all) ||
@@ -136,28 +140,28 @@ static bool reserve(kelp_conv_bf16 *conv) {
     choose_parts(conv, p, threads);
     p->phase = phase_rows(w, p->strip) * p->width;
     p->plane = kelp_bf16_row_step(p->row_phases * p->column_planes * p->phase);
-    int64_t product = kelp_divide_up(positions(conv, p, p->strip), TILE) * TILE *
-                      KELP_MIN(conv->shape.out_channels, (int64_t)BLOCK);
+    int64_t result = kelp_round_up(positions(conv, p, p->strip), TILE) *
+                     KELP_MIN(conv->shape.out_channels, (int64_t)BLOCK);
     if (!kelp_i64_mul(p->pairs, p->plane, &p->planes_pairs))
         return false;
     p->planes_pairs += 2 * TILE; /* vectors read beyond the last */
     p->column_offset = p->planes_pairs;
     p->planes_pairs += kelp_bf16_row_step(p->pairs * w->kernel_size);
     if (is_direct(conv, p))
-        product = 0;
+        result = 0;
     p->weights_step = kelp_conv_bf16_row_step(conv->shape.in_channels, w->kernel_size);
-    conv->shared_bytes = kelp_divide_up(w->kernel_size * (int64_t)sizeof(int64_t), 64) * 64;
-    return kelp_i64_mul(p->planes_pairs + product, (int64_t)sizeof(kelp_bf16_pair),
+    conv->shared_bytes = kelp_round_up(w->kernel_size * (int64_t)sizeof(int64_t), 64);
+    return kelp_i64_mul(p->planes_pairs + result, (int64_t)sizeof(kelp_bf16_pair),
                         &conv->worker_bytes);
 }
 
 /* ---- planes ---- */
-/* Computes the positions [*out_first, *out_last) of [0, extent) with position * stride + shift
+/* Computes the positions [*out_first, *out_last) of [0, count) with position * stride + shift
  * in [0, in). */
-static void inside(int64_t extent, int64_t stride, int64_t shift, int64_t in, int64_t *out_first,
+static void inside(int64_t count, int64_t stride, int64_t shift, int64_t in, int64_t *out_first,
                    int64_t *out_last) {
-    *out_first = shift >= 0 ? 0 : KELP_MIN(extent, kelp_divide_up(-shift, stride));
-    *out_last = in - shift <= 0 ? 0 : KELP_MIN(extent, (in - shift - 1) / stride + 1);
+    *out_first = shift >= 0 ? 0 : KELP_MIN(count, kelp_divide_up(-shift, stride));
+    *out_last = in - shift <= 0 ? 0 : KELP_MIN(count, (in - shift - 1) / stride + 1);
     *out_last = KELP_MAX(*out_first, *out_last);
 }
 
@@ -183,8 +187,8 @@ static void fill_pair(const kelp_conv_bf16 *conv, const float *even, const float
                 wide *= high;
                 high = 1;
             }
-            conv->table->pairs(even + at, odd != NULL ? odd + at : NULL, w->stride[1] * w->in[2],
-                               w->stride[2], high, wide, to + top * p->width + left, p->width);
+            conv->kernels->pairs(even + at, odd != NULL ? odd + at : NULL, w->stride[1] * w->in[2],
+                                 w->stride[2], high, wide, to + top * p->width + left, p->width);
         }
 }
 
@@ -203,7 +207,7 @@ static void fill_taps(const kelp_conv_bf16 *conv, int64_t *taps) {
 
 /* ---- run ---- */
 typedef struct part {
-    int64_t image, group, row, rows, channel, channels; /* the channel is one of the group's */
+    int64_t image, group, row, rows, channel, channels; /* the channel within its group */
 } part;
 
 static part part_of(const kelp_conv_bf16 *conv, int64_t unit) {
@@ -233,8 +237,8 @@ static void multiply_column(const kelp_conv_bf16 *conv, const kelp_bf16_pair *ro
     for (int64_t s = 0; s < p->pairs; s++)
         for (int64_t t = 0; t < conv->shape.window.kernel_size; t++)
             *to++ = planes[s * p->plane + taps[t] + at];
-    conv->table->dots(rows, p->weights_step, channels, column,
-                      p->pairs * conv->shape.window.kernel_size, c + at, ldc);
+    conv->kernels->dots(rows, p->weights_step, channels, column,
+                        p->pairs * conv->shape.window.kernel_size, c + at, ldc);
 }
 
 static void multiply(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair *planes, float *c,
@@ -247,19 +251,19 @@ static void multiply(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair *
         conv->weights + (u->group * conv->shape.out_channels + u->channel) * p->weights_step;
     for (int64_t s = 0; s < p->pairs; s += slice)
         for (int64_t at = 0; at < whole; at += TILE)
-            conv->table->product(&(kelp_bf16_block){.a = rows + s * taps,
-                                                    .b = planes + s * p->plane + at,
-                                                    .c = c + at,
-                                                    .lda = p->weights_step,
-                                                    .ldc = ldc,
-                                                    .m = u->channels,
-                                                    .n = KELP_MIN((int64_t)TILE, whole - at),
-                                                    .panel = TILE,
-                                                    .steps = KELP_MIN(slice, p->pairs - s),
-                                                    .step = p->plane,
-                                                    .taps = taps,
-                                                    .tap = taps_of(conv),
-                                                    .accumulate = s > 0});
+            conv->kernels->gemm_block(&(kelp_bf16_block){.a = rows + s * taps,
+                                                         .b = planes + s * p->plane + at,
+                                                         .c = c + at,
+                                                         .lda = p->weights_step,
+                                                         .ldc = ldc,
+                                                         .m = u->channels,
+                                                         .n = KELP_MIN((int64_t)TILE, whole - at),
+                                                         .panel = TILE,
+                                                         .steps = KELP_MIN(slice, p->pairs - s),
+                                                         .step = p->plane,
+                                                         .taps = taps,
+                                                         .tap = taps_of(conv),
+                                                         .accumulate = s > 0});
     for (int64_t at = whole; at < columns; at++)
         multiply_column(conv, rows, u->channels, planes, at, c, ldc);
 }
@@ -267,30 +271,32 @@ static void multiply(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair *
 /* Applies bias, residual and activation to `count` results at `to` of one output channel. */
 static void finish_row(const kelp_conv_bf16 *conv, float *y, int64_t to, int64_t channel,
                        int64_t count) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     const float *bias = conv->bias, *residual = conv->residual;
     if (bias == NULL && residual == NULL && conv->act == KELP_ACT_NONE)
         return;
-    conv->simd->finish(y, NULL, bias != NULL ? bias[channel] : 0.0f,
-                       residual != NULL ? residual + to : NULL, count, conv->act);
+    elementwise->finish(y, NULL, bias != NULL ? bias[channel] : 0.0f,
+                        residual != NULL ? residual + to : NULL, count, conv->act);
 }
 
 /* Computes some output channels of a strip. */
 static void run_block(const kelp_conv_bf16 *conv, const part *u, kelp_bf16_pair *planes,
-                      float *product) {
+                      float *result) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const planes_blocking *p = &conv->blocking.planes;
     const kelp_conv_window *w = &conv->shape.window;
     int64_t channel = u->group * conv->shape.out_channels + u->channel, count = u->rows * w->out[2];
     int64_t to =
         (u->image * conv->shape.groups * conv->shape.out_channels + channel) * w->out_size +
         u->row * w->out[2];
-    int64_t ld = kelp_divide_up(positions(conv, p, u->rows), TILE) * TILE;
+    int64_t ld = kelp_round_up(positions(conv, p, u->rows), TILE);
     float *y = (float *)conv->y + to;
     bool direct = is_direct(conv, p);
-    multiply(conv, u, planes, direct ? y : product, direct ? w->out_size : ld);
+    multiply(conv, u, planes, direct ? y : result, direct ? w->out_size : ld);
     for (int64_t c = 0; c < u->channels; c++, to += w->out_size) {
         float *done = y + c * w->out_size;
         if (!direct)
-            conv->simd->copy_rows(done, w->out[2], product + c * ld, p->width, u->rows, w->out[2]);
+            layout->copy_rows(done, w->out[2], result + c * ld, p->width, u->rows, w->out[2]);
         finish_row(conv, done, to, channel + c, count);
     }
 }

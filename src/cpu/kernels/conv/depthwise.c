@@ -7,12 +7,13 @@
 #include "cpu/kernels/conv/conv.h"
 #include "cpu/kernels/sliding/padded.h"
 #include "cpu/kernels/tuning.h"
+#include "cpu/kernels/vector/vector_kernels.h"
 
-#define MOST_OUT_CHANNELS 4 /* of a group: for more, a GEMM of the windows is faster */
+#define MAX_OUT_CHANNELS 4 /* of a group: for more, a GEMM of the windows is faster */
 
 /* ---- choice ---- */
 static bool is_depthwise(const kelp_conv *conv) {
-    return conv->shape.in_channels == 1 && conv->shape.out_channels <= MOST_OUT_CHANNELS;
+    return conv->shape.in_channels == 1 && conv->shape.out_channels <= MAX_OUT_CHANNELS;
 }
 
 static bool is_applicable_padded(const kelp_conv *conv) {
@@ -20,7 +21,8 @@ static bool is_applicable_padded(const kelp_conv *conv) {
 }
 
 static bool is_applicable_image(const kelp_conv *conv) {
-    return is_applicable_padded(conv) && kelp_padded_is_same(&conv->shape.window, conv->simd);
+    return is_applicable_padded(conv) && conv->sliding->weighted_image != NULL &&
+           kelp_padded_keeps_width(&conv->shape.window);
 }
 
 static bool reserve_image(kelp_conv *conv) {
@@ -55,19 +57,19 @@ static strip strip_at(const kelp_conv *conv, int64_t unit) {
     return at;
 }
 
-static kelp_slide slide_at(const kelp_conv *conv, const strip *at) {
-    return (kelp_slide){.op = KELP_SLIDE_WEIGHTED,
-                        .y = conv->y + at->to,
-                        .w = (const kelp_float_u *)conv->weights +
-                             at->channel * conv->shape.window.kernel_size};
+static kelp_sliding_weighted windows_at(const kelp_conv *conv, const strip *at) {
+    return (kelp_sliding_weighted){.w = (const kelp_float_u *)conv->weights +
+                                        at->channel * conv->shape.window.kernel_size,
+                                   .y = conv->y + at->to};
 }
 
 static void finish(const kelp_conv *conv, const strip *at) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     if (conv->bias == NULL && conv->residual == NULL && conv->act == KELP_ACT_NONE)
         return;
-    conv->simd->finish(conv->y + at->to, NULL, kelp_conv_bias(conv, at->channel),
-                       conv->residual != NULL ? conv->residual + at->to : NULL,
-                       at->rows * conv->shape.window.out[2], conv->act);
+    elementwise->finish(conv->y + at->to, NULL, kelp_conv_bias(conv, at->channel),
+                        conv->residual != NULL ? conv->residual + at->to : NULL,
+                        at->rows * conv->shape.window.out[2], conv->act);
 }
 
 static void image_strips(void *userp, int64_t begin, int64_t end, int worker) {
@@ -76,13 +78,13 @@ static void image_strips(void *userp, int64_t begin, int64_t end, int worker) {
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {
         strip at = strip_at(conv, unit);
-        kelp_slide s = slide_at(conv, &at);
-        kelp_padded_image(&conv->shape.window, at.x, at.first, at.rows, &s);
+        kelp_sliding_image image = {.windows = windows_at(conv, &at)};
+        kelp_padded_image(&conv->shape.window, at.x, at.first, at.rows, &image.windows);
         if (finishes) {
-            s.bias = kelp_conv_bias(conv, at.channel);
-            s.act = conv->act;
+            image.bias = kelp_conv_bias(conv, at.channel);
+            image.act = conv->act;
         }
-        conv->simd->slide(&s);
+        conv->sliding->weighted_image(&image);
         if (!finishes)
             finish(conv, &at);
     }
@@ -93,14 +95,16 @@ static void padded_strips(void *userp, int64_t begin, int64_t end, int worker) {
     float *tile = kelp_conv_worker_scratch(conv, worker);
     for (int64_t unit = begin; unit < end; unit++) {
         strip at = strip_at(conv, unit);
-        kelp_slide s = slide_at(conv, &at);
-        kelp_padded_fill(&conv->shape.window, conv->simd, at.x, at.first, at.rows, 0.0f, tile, &s);
-        conv->simd->slide(&s);
+        kelp_sliding_weighted windows = windows_at(conv, &at);
+        windows.x = tile;
+        kelp_padded_fill(&conv->shape.window, at.x, at.first, at.rows, 0.0f, tile,
+                         &windows.geometry);
+        conv->sliding->weighted(&windows);
         finish(conv, &at);
     }
 }
 
-/* Rows that are worth a thread. */
+/* Returns the rows whose work justifies another thread. */
 static int64_t rows_grain(const kelp_conv *conv) {
     const kelp_conv_window *w = &conv->shape.window;
     return kelp_cpu_grain(KELP_GRAIN_DEPTHWISE, w->kernel_size * w->out[2]);
@@ -128,6 +132,7 @@ static void run_padded(const kelp_op_env *env, kelp_conv *conv) {
 /* ---- three axes ---- */
 static void sum_row(const kelp_conv *conv, const float *x, const kelp_float_u *weights,
                     const int64_t *at, float *y) {
+    const kelp_vector_kernels *vector = kelp_vector_kernels_get();
     const kelp_conv_window *w = &conv->shape.window;
     memset(y, 0, (size_t)w->out[2] * sizeof *y);
     for (int64_t a = 0; a < w->kernel[0]; a++)
@@ -139,18 +144,19 @@ static void sum_row(const kelp_conv *conv, const float *x, const kelp_float_u *w
             const float *row = x + (z * w->in[1] + r) * w->in[2];
             for (int64_t c = 0; c < w->kernel[2]; c++) {
                 int64_t shift = c * w->dilation[2] - w->before[2], stride = w->stride[2];
-                int64_t first = shift < 0 ? (-shift + stride - 1) / stride : 0;
+                int64_t first = shift < 0 ? kelp_divide_up(-shift, stride) : 0;
                 int64_t last = w->in[2] - shift <= 0 ? 0 : (w->in[2] - shift - 1) / stride + 1;
                 last = KELP_MIN(last, w->out[2]);
                 if (first < last)
-                    conv->simd->axpy(y + first, row + first * stride + shift,
-                                     weights[(a * w->kernel[1] + b) * w->kernel[2] + c], stride,
-                                     last - first);
+                    vector->axpy(y + first, row + first * stride + shift,
+                                 weights[(a * w->kernel[1] + b) * w->kernel[2] + c], stride,
+                                 last - first);
             }
         }
 }
 
 static void rows_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     const kelp_conv *conv = userp;
     const kelp_conv_shape *s = &conv->shape;
     const kelp_conv_window *w = &s->window;
@@ -163,9 +169,9 @@ static void rows_range(void *userp, int64_t begin, int64_t end, int worker) {
         int64_t to = plane * w->out_size + row * w->out[2];
         sum_row(conv, conv->x + input * w->in_size,
                 (const kelp_float_u *)conv->weights + channel * w->kernel_size, at, conv->y + to);
-        conv->simd->finish(conv->y + to, NULL, kelp_conv_bias(conv, channel),
-                           conv->residual != NULL ? conv->residual + to : NULL, w->out[2],
-                           conv->act);
+        elementwise->finish(conv->y + to, NULL, kelp_conv_bias(conv, channel),
+                            conv->residual != NULL ? conv->residual + to : NULL, w->out[2],
+                            conv->act);
     }
 }
 

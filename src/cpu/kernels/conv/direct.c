@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Direct convolution as a GEMM. The output positions of a strip of rows are numbered continuously,
- * as wide as the padded tile (the few after each row are computed and dropped). One kernel
- * position of a channel then reads one contiguous run of floats: the im2col matrix exists without
- * a copy. With a stride of s the tile is stored as s x s phases, each with a stride of 1.
+ * as wide as the padded tile (the extra ones after each row are computed and dropped). One kernel
+ * position of a channel then reads contiguous floats: no im2col matrix is copied. With a stride of
+ * s the tile is stored as s x s phases, each with a stride of 1.
  */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
-#define LANES 16          /* floats of the widest vector */
-#define TILE_ROWS 12      /* rows of the highest register tile */
+#define LANES 16 /* floats of the widest vector */
+#define TILE_ROWS KELP_CONV_MAX_TILE_ROWS
 #define GATHERED_STEP 400 /* floats from one row of weights to the next: 25 cache lines */
-#define MOST_TAPS 121
-#define MOST_DILATION 64
-#define MOST_STRIDE_DOWN 4
-#define MOST_STRIDE_ACROSS 2
-#define MOST_PHASES 8
+#define MAX_TAPS 121
+#define MAX_DILATION 64
+#define MAX_STRIDE_DOWN 4
+#define MAX_STRIDE_ACROSS 2
+#define MAX_PHASES 8
 
 /* Counts the phases that kernel positions along `axis` read. Sets the index of each, -1 for the
  * others. */
@@ -32,8 +33,8 @@ static int64_t phases(const kelp_conv_window *w, int axis, int64_t *places) {
 }
 
 /* Computes the sizes for a strip of `rows`. Returns false on overflow. */
-static bool lay_out(const kelp_conv_window *w, int64_t rows, int64_t in_channels,
-                    kelp_conv_direct *out) {
+static bool set_strip(const kelp_conv_window *w, int64_t rows, int64_t in_channels,
+                      kelp_conv_direct *out) {
     int64_t last = (w->kernel[1] - 1) * w->dilation[1];
     out->strip = rows;
     out->high = rows + last / w->stride[1];
@@ -41,13 +42,13 @@ static bool lay_out(const kelp_conv_window *w, int64_t rows, int64_t in_channels
     int64_t gathered = TILE_ROWS * GATHERED_STEP;
     return kelp_i64_mul(out->high * out->wide, in_channels * out->downs * out->across,
                         &out->tile_floats) &&
-           kelp_i64_mul(columns, out->slice, &out->product_floats) &&
-           kelp_i64_add(out->product_floats, gathered, &out->product_floats) &&
+           kelp_i64_mul(columns, out->slice, &out->result_floats) &&
+           kelp_i64_add(out->result_floats, gathered, &out->result_floats) &&
            out->tile_floats < INT32_MAX / 2;
 }
 
 static int64_t rounded(int64_t columns) {
-    return kelp_divide_up(columns, LANES) * LANES;
+    return kelp_round_up(columns, LANES);
 }
 
 /* Counts the columns computed for one image in strips of `rows`. */
@@ -86,12 +87,12 @@ static int64_t choose_strip(const kelp_conv_window *w, const kelp_conv_direct *f
                           (int64_t)KELP_MIN(w->out[1], KELP_DIRECT_FEW_COLUMNS / f->wide));
     if (threads > 1 && f->slices == 1) { /* as many strips for each thread */
         int64_t strips = kelp_divide_up(w->out[1], wanted);
-        wanted = kelp_divide_up(w->out[1], kelp_divide_up(strips, threads) * threads);
+        wanted = kelp_divide_up(w->out[1], kelp_round_up(strips, threads));
     }
-    int64_t rows = wanted, least = computed_columns(w, f, wanted);
+    int64_t rows = wanted, fewest = computed_columns(w, f, wanted);
     for (int64_t r = wanted; r >= kelp_divide_up(wanted, 2); r--)
-        if (computed_columns(w, f, r) * 128 < least * 127) { /* worth a smaller strip */
-            least = computed_columns(w, f, r);
+        if (computed_columns(w, f, r) * 128 < fewest * 127) { /* worth a smaller strip */
+            fewest = computed_columns(w, f, r);
             rows = r;
         }
     return rows;
@@ -101,7 +102,7 @@ static int64_t choose_strip(const kelp_conv_window *w, const kelp_conv_direct *f
 static bool choose_blocking(const kelp_conv *conv, kelp_conv_direct *out) {
     const kelp_conv_window *w = &conv->shape.window;
     int64_t in_channels = conv->shape.in_channels, out_channels = conv->shape.out_channels;
-    int64_t units = conv->shape.batch * conv->shape.groups, places[MOST_PHASES];
+    int64_t units = conv->shape.batch * conv->shape.groups, places[MAX_PHASES];
     int threads = conv->threads;
     *out = (kelp_conv_direct){.downs = phases(w, 1, places), .across = phases(w, 2, places)};
     int64_t wide = w->out[2] + (w->kernel[2] - 1) * w->dilation[2] / w->stride[2];
@@ -114,10 +115,10 @@ static bool choose_blocking(const kelp_conv *conv, kelp_conv_direct *out) {
     out->slices = few && divisible(w, out_channels, threads) ? threads : 1;
     out->slice = kelp_divide_up(out_channels, out->slices);
     int64_t rows = choose_strip(w, out, wanted, few, threads);
-    while (rows > 1 && lay_out(w, rows, in_channels, out) &&
+    while (rows > 1 && set_strip(w, rows, in_channels, out) &&
            out->tile_floats > KELP_DIRECT_TILE_FLOATS)
         rows = kelp_divide_up(rows, 2);
-    return lay_out(w, rows, in_channels, out) &&
+    return set_strip(w, rows, in_channels, out) &&
            (out->bare || out->tile_floats <= 4 * KELP_DIRECT_TILE_FLOATS);
 }
 
@@ -126,11 +127,11 @@ static bool is_applicable(const kelp_conv *conv) {
     int64_t in_channels = conv->shape.in_channels;
     return !kelp_conv_is_pointwise(conv) && kelp_conv_fits_int32(conv) && w->kernel[0] == 1 &&
            w->in[0] == 1 && w->out[0] == 1 && w->before[0] == 0 &&
-           w->stride[1] <= MOST_STRIDE_DOWN && w->stride[2] <= MOST_STRIDE_ACROSS &&
-           w->kernel_size <= MOST_TAPS && w->out_size > 0 && in_channels >= 1 &&
+           w->stride[1] <= MAX_STRIDE_DOWN && w->stride[2] <= MAX_STRIDE_ACROSS &&
+           w->kernel_size <= MAX_TAPS && w->out_size > 0 && in_channels >= 1 &&
            in_channels <= KELP_DIRECT_CHANNELS && conv->shape.out_channels >= 1 &&
-           w->in_size <= INT32_MAX / 2 && w->dilation[1] <= MOST_DILATION &&
-           w->dilation[2] <= MOST_DILATION;
+           w->in_size <= INT32_MAX / 2 && w->dilation[1] <= MAX_DILATION &&
+           w->dilation[2] <= MAX_DILATION;
 }
 
 /* Columns that are dropped cost as much as those kept; copying a window to a matrix costs about six
@@ -152,18 +153,18 @@ static bool reserve(kelp_conv *conv) {
         return false;
     if (f->bare)
         f->tile_floats = 0;
-    f->tile_floats = kelp_divide_up(f->tile_floats, 16) * 16;
-    f->product_floats = kelp_divide_up(f->product_floats, 16) * 16;
+    f->tile_floats = kelp_round_up(f->tile_floats, 16);
+    f->result_floats = kelp_round_up(f->result_floats, 16);
     conv->shared_floats =
-        kelp_divide_up(conv->shape.in_channels * conv->shape.window.kernel_size, 16) * 16;
-    conv->worker_floats = f->tile_floats + f->product_floats;
+        kelp_round_up(conv->shape.in_channels * conv->shape.window.kernel_size, 16);
+    conv->worker_floats = f->tile_floats + f->result_floats;
     return true;
 }
 
 static void fill_offsets(const kelp_conv *conv, int32_t *to) {
     const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_direct *f = &conv->blocking.direct;
-    int64_t down[MOST_PHASES], across[MOST_PHASES], taps[MOST_TAPS];
+    int64_t down[MAX_PHASES], across[MAX_PHASES], taps[MAX_TAPS];
     phases(w, 1, down);
     phases(w, 2, across);
     for (int64_t a = 0, t = 0; a < w->kernel[1]; a++)
@@ -197,18 +198,19 @@ static void clear_around(const kelp_conv_direct *f, float *phase, int64_t first,
     clear(phase + last * f->wide, (f->high - last) * f->wide);
 }
 
-/* Computes which of `count` positions, `stride` apart from `from`, are inside [0, extent):
+/* Computes which of `count` positions, `stride` apart from `from`, are inside [0, size):
  * [*begin, *end). */
-static void inside(int64_t from, int64_t stride, int64_t count, int64_t extent, int64_t *begin,
+static void inside(int64_t from, int64_t stride, int64_t count, int64_t size, int64_t *begin,
                    int64_t *end) {
     *begin = from >= 0 ? 0 : KELP_MIN(count, kelp_divide_up(-from, stride));
-    *end = from >= extent ? 0 : KELP_MIN(count, (extent - 1 - from) / stride + 1);
+    *end = from >= size ? 0 : KELP_MIN(count, (size - 1 - from) / stride + 1);
     *end = KELP_MAX(*begin, *end);
 }
 
 /* Copies every stride-th row of one channel from `top` on to its phases, which begin at `to`. */
 static void fill_phase(const kelp_conv *conv, const float *x, int64_t top, const int64_t *across,
                        float *to) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_direct *f = &conv->blocking.direct;
     int64_t size = f->high * f->wide, first, last, step = w->stride[1] * w->in[2];
@@ -223,8 +225,8 @@ static void fill_phase(const kelp_conv *conv, const float *x, int64_t top, const
         return;
     const float *row = x + (top + first * w->stride[1]) * w->in[2] - w->before[2];
     if (w->stride[2] == 1) {
-        conv->simd->copy_rows(to + first * f->wide + begin[0], f->wide, row + begin[0], step,
-                              last - first, end[0] - begin[0]);
+        layout->copy_rows(to + first * f->wide + begin[0], f->wide, row + begin[0], step,
+                          last - first, end[0] - begin[0]);
         return;
     }
     if (across[0] >= 0 && across[1] >= 0) {
@@ -234,8 +236,8 @@ static void fill_phase(const kelp_conv *conv, const float *x, int64_t top, const
         for (int64_t r = first; r < last; r++)
             for (int64_t i = begin[1]; i < pairs; i++)
                 odd[(r - first) * f->wide + i] = row[(r - first) * step + 1 + 2 * i];
-        conv->simd->split_rows(even + begin[0], odd + begin[0], f->wide, row + 2 * begin[0], step,
-                               last - first, end[0] - begin[0], end[1] - pairs);
+        layout->split_rows(even + begin[0], odd + begin[0], f->wide, row + 2 * begin[0], step,
+                           last - first, end[0] - begin[0], end[1] - pairs);
         return;
     }
     for (int64_t p = 0; p < 2; p++)
@@ -247,7 +249,7 @@ static void fill_phase(const kelp_conv *conv, const float *x, int64_t top, const
 static void fill_tile(const kelp_conv *conv, const float *x, int64_t row, float *tile) {
     const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_direct *f = &conv->blocking.direct;
-    int64_t down[MOST_PHASES], across[MOST_PHASES], top = row * w->stride[1] - w->before[1];
+    int64_t down[MAX_PHASES], across[MAX_PHASES], top = row * w->stride[1] - w->before[1];
     phases(w, 1, down);
     phases(w, 2, across);
     for (int64_t c = 0; c < conv->shape.in_channels; c++, x += w->in_size)
@@ -268,34 +270,34 @@ static void fetch_rows(const kelp_float_u *weights, int64_t stride, int64_t rows
 /* Multiplies the weights of output channels from `first` by the tile. The rows of weights are
  * gathered first: a power of two apart they would evict each other from the cache. */
 static void multiply(const kelp_conv *conv, int64_t first, int64_t channels, const float *x,
-                     int64_t columns, float *gathered, float *product, int64_t ldc) {
+                     int64_t columns, float *gathered, float *result, int64_t ldc) {
     int64_t depth = conv->shape.in_channels * conv->shape.window.kernel_size,
-            height = conv->simd->tile_rows;
+            height = conv->kernels->tile_rows;
     int64_t tiles = kelp_divide_up(channels, height);
     height = kelp_divide_up(channels, tiles); /* of equal height */
     const kelp_float_u *weights = (const kelp_float_u *)conv->weights + first * depth;
     for (int64_t k = 0; k < depth; k += KELP_GEMM_DEPTH) {
-        kelp_taps taps = {.a = gathered,
-                          .x = x,
-                          .offset = (const int32_t *)(const void *)conv->scratch + k,
-                          .lda = GATHERED_STEP,
-                          .ldc = ldc,
-                          .n = columns,
-                          .k = KELP_MIN((int64_t)KELP_GEMM_DEPTH, depth - k),
-                          .accumulate = k > 0};
+        kelp_conv_direct_block block = {.a = gathered,
+                                        .x = x,
+                                        .offset = (const int32_t *)(const void *)conv->scratch + k,
+                                        .lda = GATHERED_STEP,
+                                        .ldc = ldc,
+                                        .n = columns,
+                                        .k = KELP_MIN((int64_t)KELP_GEMM_DEPTH, depth - k),
+                                        .accumulate = k > 0};
         for (int64_t row = 0; row < channels; row += height) {
-            taps.m = KELP_MIN(height, channels - row);
-            taps.c = product + row * ldc;
-            for (int64_t i = 0; i < taps.m; i++)
+            block.m = KELP_MIN(height, channels - row);
+            block.c = result + row * ldc;
+            for (int64_t i = 0; i < block.m; i++)
                 memcpy(gathered + i * GATHERED_STEP, weights + (row + i) * depth + k,
-                       (size_t)taps.k * sizeof *gathered);
+                       (size_t)block.k * sizeof *gathered);
             if (row + height < channels)
                 fetch_rows(weights + (row + height) * depth + k, depth,
-                           KELP_MIN(height, channels - row - height), taps.k);
+                           KELP_MIN(height, channels - row - height), block.k);
             else
-                fetch_rows(weights + k + taps.k, depth, height,
-                           KELP_MIN((int64_t)KELP_GEMM_DEPTH, depth - k - taps.k));
-            conv->simd->taps(&taps);
+                fetch_rows(weights + k + block.k, depth, height,
+                           KELP_MIN((int64_t)KELP_GEMM_DEPTH, depth - k - block.k));
+            conv->kernels->direct(&block);
         }
     }
 }
@@ -303,11 +305,12 @@ static void multiply(const kelp_conv *conv, int64_t first, int64_t channels, con
 /* Runs units, each one strip of one slice of one group of one image. Units of a slice are
  * adjacent. */
 static void strips(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     const kelp_conv *conv = userp;
     const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_direct *f = &conv->blocking.direct;
     float *tile = kelp_conv_worker_scratch(conv, worker), *gathered = tile + f->tile_floats;
-    float *product = gathered + TILE_ROWS * GATHERED_STEP;
+    float *result = gathered + TILE_ROWS * GATHERED_STEP;
     int64_t strips_each = kelp_divide_up(w->out[1], f->strip);
     int64_t images = conv->shape.batch * conv->shape.groups;
     for (int64_t unit = begin; unit < end; unit++) {
@@ -320,13 +323,13 @@ static void strips(void *userp, int64_t begin, int64_t end, int worker) {
         if (!f->bare)
             fill_tile(conv, x, row, tile);
         int64_t columns = (rows - 1) * f->wide + w->out[2];
-        int64_t ldc = kelp_divide_up(columns, 2 * LANES) * 2 * LANES;
+        int64_t ldc = kelp_round_up(columns, 2 * LANES);
         multiply(conv, first, channels, f->bare ? x + row * f->wide : tile, columns, gathered,
-                 product, ldc);
+                 result, ldc);
         int64_t to = (image * conv->shape.out_channels + skipped) * w->out_size + row * w->out[2];
         for (int64_t c = 0; c < channels; c++, to += w->out_size)
-            conv->simd->finish_rows(
-                &(kelp_finish){.from = product + c * ldc,
+            elementwise->finish_rows(
+                &(kelp_finish){.from = result + c * ldc,
                                .residual = conv->residual != NULL ? conv->residual + to : NULL,
                                .to = conv->y + to,
                                .from_step = f->wide,

@@ -5,31 +5,31 @@
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
 #define PACK_TAPS 128 /* transposed at a time */
 #define BLOCK KELP_IM2ROW_BLOCK
-#define LEAST_DEPTH 32
-#define LEAST_OUT_CHANNELS 16
+#define MIN_DEPTH 32
+#define MIN_OUT_CHANNELS 16
 
 /* ---- weights ---- */
-void kelp_conv_transpose_weights(const kelp_simd *simd, const void *weights, int64_t stride,
-                                 int64_t rows, int64_t taps, float *out) {
-    int64_t width = simd->tile_columns;
+void kelp_conv_transpose_weights(int64_t width, const void *weights, int64_t stride, int64_t rows,
+                                 int64_t taps, float *out) {
     KELP_ASSERT(rows <= width);
     if (rows < width)
         memset(out, 0, (size_t)(taps * width) * sizeof *out);
-    simd->turn(out, width, weights, stride, rows, taps);
+    kelp_layout_kernels_get()->transpose(out, width, weights, stride, rows, taps);
 }
 
-void kelp_conv_im2row_pack(const kelp_simd *simd, const void *weights, int64_t taps,
+void kelp_conv_im2row_pack(const kelp_gemm_kernels *kernels, const void *weights, int64_t taps,
                            int64_t in_channels, int64_t out_channels, float *out) {
-    float piece[PACK_TAPS * KELP_SIMD_COLUMNS];
-    int64_t width = simd->tile_columns, depth = taps * in_channels;
+    float piece[PACK_TAPS * KELP_GEMM_MAX_TILE_COLUMNS];
+    int64_t width = kernels->tile_columns, depth = taps * in_channels;
     for (int64_t m = 0; m < out_channels; m += width, out += depth * width)
         for (int64_t k = 0; k < depth; k += PACK_TAPS) {
             int64_t count = KELP_MIN((int64_t)PACK_TAPS, depth - k);
-            kelp_conv_transpose_weights(simd, (const kelp_float_u *)weights + m * depth + k, depth,
+            kelp_conv_transpose_weights(width, (const kelp_float_u *)weights + m * depth + k, depth,
                                         KELP_MIN(width, out_channels - m), count, piece);
             for (int64_t i = 0; i < count; i++)
                 memcpy(out + ((k + i) % taps * in_channels + (k + i) / taps) * width,
@@ -50,23 +50,23 @@ static bool is_applicable_few(const kelp_conv *conv) {
     return is_applicable(conv) && is_few(conv);
 }
 
-/* The usual order wastes the part of its last vector of positions that is not filled; this one
- * transposes both the input and the result. */
+/* With positions as columns, the part of the last vector without positions is wasted; with
+ * positions as rows, the input and the result are transposed. */
 static bool is_profitable(const kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
     const kelp_conv_window *w = &s->window;
-    int64_t positions = s->batch * w->out_size, lanes = conv->simd->tile_columns / 2;
-    if (positions < 1 || positions > KELP_IM2ROW_MOST ||
-        s->in_channels * w->kernel_size < LEAST_DEPTH || s->out_channels < LEAST_OUT_CHANNELS ||
+    int64_t positions = s->batch * w->out_size, lanes = conv->gemm->tile_columns / 2;
+    if (positions < 1 || positions > KELP_IM2ROW_MAX ||
+        s->in_channels * w->kernel_size < MIN_DEPTH || s->out_channels < MIN_OUT_CHANNELS ||
         s->batch * w->in_size > 8 * positions * w->kernel_size)
         return false;
-    int64_t filled = kelp_divide_up(positions, lanes) * lanes;
+    int64_t filled = kelp_round_up(positions, lanes);
     return is_few(conv) || (s->out_channels >= 64 && (positions + 2) * 9 < filled * 8);
 }
 
 /* ---- run ---- */
 /* Returns true if the windows are contiguous in the NHWC image, stride[2] pixels apart. */
-static bool lie_in_image(const kelp_conv_window *w, int64_t batch) {
+static bool are_in_image(const kelp_conv_window *w, int64_t batch) {
     bool plain = w->kernel_size == 1, line = batch == 1 && w->dilation[2] == 1;
     for (int i = 0; i < KELP_WINDOW_AXES; i++) {
         plain = plain && w->stride[i] == 1 && w->before[i] == 0 && w->after[i] == 0;
@@ -80,7 +80,7 @@ static bool reserve(kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
     const kelp_conv_window *w = &s->window;
     int64_t positions = s->batch * w->out_size, floats = 0, pixels = 0;
-    int64_t depth = lie_in_image(w, s->batch) ? 0 : s->in_channels * w->kernel_size;
+    int64_t depth = are_in_image(w, s->batch) ? 0 : s->in_channels * w->kernel_size;
     return kelp_i64_mul(positions, depth + s->out_channels, &floats) &&
            kelp_i64_mul(s->batch * w->in_size, s->in_channels, &pixels) &&
            kelp_i64_add(floats, pixels, &conv->shared_floats);
@@ -89,20 +89,21 @@ static bool reserve(kelp_conv *conv) {
 typedef struct im2row_run {
     const kelp_conv *conv;
     const float *image; /* NHWC */
-    float *pixels, *rows, *product;
+    float *pixels, *rows, *result;
 } im2row_run;
 
 /* Transposes blocks of input channels to NHWC. */
 static void to_nhwc(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const im2row_run *r = userp;
     const kelp_conv *conv = r->conv;
     int64_t size = conv->shape.window.in_size, first = begin * BLOCK;
     int64_t count = KELP_MIN(end * BLOCK, conv->shape.in_channels) - first;
     (void)worker;
     for (int64_t i = 0; i < conv->shape.batch; i++)
-        conv->simd->turn(r->pixels + i * size * conv->shape.in_channels + first,
-                         conv->shape.in_channels,
-                         conv->x + (i * conv->shape.in_channels + first) * size, size, count, size);
+        layout->transpose(
+            r->pixels + i * size * conv->shape.in_channels + first, conv->shape.in_channels,
+            conv->x + (i * conv->shape.in_channels + first) * size, size, count, size);
 }
 
 /* Gathers the channels of each tap of one kernel row, from pixel `first` of an image row (NULL:
@@ -147,6 +148,8 @@ static void gather_taps(void *userp, int64_t begin, int64_t end, int worker) {
 
 /* Transposes blocks of output channels to NCHW. */
 static void to_nchw(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const im2row_run *r = userp;
     const kelp_conv *conv = r->conv;
     int64_t size = conv->shape.window.out_size, first = begin * BLOCK;
@@ -154,12 +157,12 @@ static void to_nchw(void *userp, int64_t begin, int64_t end, int worker) {
     (void)worker;
     for (int64_t i = 0; i < conv->shape.batch; i++) {
         int64_t to = (i * conv->shape.out_channels + first) * size;
-        conv->simd->turn(conv->y + to, size,
-                         r->product + i * size * conv->shape.out_channels + first,
-                         conv->shape.out_channels, size, count);
+        layout->transpose(conv->y + to, size,
+                          r->result + i * size * conv->shape.out_channels + first,
+                          conv->shape.out_channels, size, count);
         if (conv->residual != NULL)
-            conv->simd->finish(conv->y + to, NULL, 0.0f, conv->residual + to, count * size,
-                               conv->act);
+            elementwise->finish(conv->y + to, NULL, 0.0f, conv->residual + to, count * size,
+                                conv->act);
     }
 }
 
@@ -170,12 +173,12 @@ static int64_t blocks_of(int64_t channels) {
 static void run(const kelp_op_env *env, kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
     const kelp_conv_window *w = &s->window;
-    bool gathers = !lie_in_image(w, s->batch), one = w->out_size == 1;
+    bool gathers = !are_in_image(w, s->batch), one = w->out_size == 1;
     int64_t depth = s->in_channels * w->kernel_size, positions = s->batch * w->out_size;
     im2row_run r = {.conv = conv, .image = conv->x, .pixels = conv->scratch};
     KELP_ASSERT(s->groups == 1 && conv->packed_weights != NULL && conv->scratch != NULL);
     r.rows = r.pixels + s->batch * w->in_size * s->in_channels;
-    r.product = one ? conv->y : r.rows + (gathers ? positions * depth : 0);
+    r.result = one ? conv->y : r.rows + (gathers ? positions * depth : 0);
     if (s->in_channels > 1 && w->in_size > 1) {
         kelp_op_parallel(env, blocks_of(s->in_channels),
                          kelp_cpu_grain(KELP_GRAIN_TRANSPOSE, s->batch * w->in_size * BLOCK),
@@ -187,7 +190,7 @@ static void run(const kelp_op_env *env, kelp_conv *conv) {
                          &r);
     kelp_gemm_run(env,
                   &(kelp_gemm){.a = gathers ? r.rows : r.image,
-                               .c = r.product,
+                               .c = r.result,
                                .m = positions,
                                .n = s->out_channels,
                                .k = depth,
@@ -198,7 +201,7 @@ static void run(const kelp_op_env *env, kelp_conv *conv) {
                                .residual = one ? conv->residual : NULL,
                                .act = conv->residual == NULL || one ? conv->act : KELP_ACT_NONE,
                                .packed = conv->packed_weights,
-                               .simd = conv->simd},
+                               .kernels = conv->gemm},
                   1);
     if (!one)
         kelp_op_parallel(env, blocks_of(s->out_channels),

@@ -16,10 +16,11 @@ bool kelp_conv_int8_plan_images(kelp_conv_int8 *conv) {
     conv->padded_bytes = channels;
     for (int i = 0; i < KELP_WINDOW_AXES; i++) {
         /* exactly the pixels that windows read, also beyond the padding */
-        int64_t extent = (w->out[i] - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1;
-        conv->extent[i] = KELP_MAX((int64_t)0, extent);
-        conv->padded = conv->padded || w->before[i] != 0 || conv->extent[i] != w->in[i];
-        if (!kelp_i64_mul(conv->padded_bytes, conv->extent[i], &conv->padded_bytes))
+        int64_t padded_size =
+            (w->out[i] - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1;
+        conv->padded_size[i] = KELP_MAX((int64_t)0, padded_size);
+        conv->padded = conv->padded || w->before[i] != 0 || conv->padded_size[i] != w->in[i];
+        if (!kelp_i64_mul(conv->padded_bytes, conv->padded_size[i], &conv->padded_bytes))
             return false;
     }
     conv->image_bytes = w->in_size * channels;
@@ -51,36 +52,38 @@ bool kelp_conv_int8_reserve(kelp_conv_int8 *conv, const kelp_conv_int8_algorithm
 }
 
 /* ---- images ---- */
-/* A unit is some positions of an image. */
+/* Transposes units of some positions of an image. */
 static void transpose_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv_int8 *conv = userp;
     int64_t channels = conv->shape.groups * conv->shape.in_channels,
             size = conv->shape.window.in_size;
-    int64_t parts = (size + KELP_INT8_CONV_TRANSPOSE - 1) / KELP_INT8_CONV_TRANSPOSE;
+    int64_t parts = kelp_divide_up(size, KELP_INT8_CONV_TRANSPOSE);
     const uint8_t *x = conv->x;
     uint8_t *plain = conv->scratch;
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t image = unit / parts, first = unit % parts * KELP_INT8_CONV_TRANSPOSE;
-        conv->loops->turn(plain + image * conv->image_bytes + first * channels, channels,
-                          x + image * conv->image_bytes + first, size, channels,
-                          KELP_MIN((int64_t)KELP_INT8_CONV_TRANSPOSE, size - first), conv->flip);
+        conv->kernels->transpose(plain + image * conv->image_bytes + first * channels, channels,
+                                 x + image * conv->image_bytes + first, size, channels,
+                                 KELP_MIN((int64_t)KELP_INT8_CONV_TRANSPOSE, size - first),
+                                 conv->flip);
     }
 }
 
-/* A unit is a row of a padded image. */
+/* Pads units of one row of a padded image. */
 static void pad_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv_int8 *conv = userp;
     const kelp_conv_window *w = &conv->shape.window;
     int64_t channels = conv->shape.groups * conv->shape.in_channels,
-            rows = conv->extent[0] * conv->extent[1];
-    int64_t width = conv->extent[2], left = KELP_MIN(width, KELP_MAX((int64_t)0, w->before[2]));
+            rows = conv->padded_size[0] * conv->padded_size[1];
+    int64_t width = conv->padded_size[2],
+            left = KELP_MIN(width, KELP_MAX((int64_t)0, w->before[2]));
     int64_t from = KELP_MAX((int64_t)0, -w->before[2]);
     int64_t inside = KELP_MAX((int64_t)0, KELP_MIN(width - left, w->in[2] - from));
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {
-        int64_t image = unit / rows, z = unit % rows / conv->extent[1] - w->before[0];
-        int64_t y = unit % conv->extent[1] - w->before[1];
+        int64_t image = unit / rows, z = unit % rows / conv->padded_size[1] - w->before[0];
+        int64_t y = unit % conv->padded_size[1] - w->before[1];
         bool there = z >= 0 && z < w->in[0] && y >= 0 && y < w->in[1] && inside > 0;
         uint8_t *to = (uint8_t *)conv->scratch + conv->padded_offset + unit * width * channels;
         if (!there) {
@@ -107,15 +110,15 @@ void kelp_conv_int8_run(const kelp_op_env *env, const kelp_conv_int8_algorithm *
     const kelp_conv_shape *s = &conv->shape;
     int64_t channels = s->groups * s->in_channels;
     int64_t parts = kelp_divide_up(s->window.in_size, KELP_INT8_CONV_TRANSPOSE);
-    KELP_ASSERT(conv->x != NULL && conv->product.y != NULL && conv->scratch != NULL);
+    KELP_ASSERT(conv->x != NULL && conv->gemm.y != NULL && conv->scratch != NULL);
     KELP_ASSERT(conv->depthwise ? conv->weights.taps != NULL : conv->weights.panels != NULL);
     kelp_op_parallel(
         env, s->batch * parts,
         KELP_GRAIN_ELEMENTS * 4 / (KELP_INT8_CONV_TRANSPOSE * KELP_MAX((int64_t)1, channels)) + 1,
         transpose_range, conv);
     if (conv->padded)
-        kelp_op_parallel(env, s->batch * conv->extent[0] * conv->extent[1],
-                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS * 4, conv->extent[2] * channels),
+        kelp_op_parallel(env, s->batch * conv->padded_size[0] * conv->padded_size[1],
+                         kelp_cpu_grain(KELP_GRAIN_ELEMENTS * 4, conv->padded_size[2] * channels),
                          pad_range, conv);
     algorithm->run(env, conv);
 }
@@ -125,7 +128,7 @@ static int64_t window_at(const kelp_conv_int8 *conv, int64_t position) {
     const kelp_conv_window *w = &conv->shape.window;
     int64_t z = position / (w->out[1] * w->out[2]), y = position / w->out[2] % w->out[1];
     int64_t x = position % w->out[2];
-    return ((z * w->stride[0] * conv->extent[1] + y * w->stride[1]) * conv->extent[2] +
+    return ((z * w->stride[0] * conv->padded_size[1] + y * w->stride[1]) * conv->padded_size[2] +
             x * w->stride[2]) *
            conv->shape.groups * conv->shape.in_channels;
 }
@@ -143,19 +146,20 @@ static void gather_rows(const kelp_conv_int8 *conv, const uint8_t *image, int64_
             for (int64_t b = 0; b < w->kernel[1]; b++)
                 for (int64_t c = 0; c < taps; c++, to += bytes)
                     memcpy(to,
-                           from + ((a * w->dilation[0] * conv->extent[1] + b * w->dilation[1]) *
-                                       conv->extent[2] +
-                                   c * w->dilation[2]) *
-                                      channels,
+                           from +
+                               ((a * w->dilation[0] * conv->padded_size[1] + b * w->dilation[1]) *
+                                    conv->padded_size[2] +
+                                c * w->dilation[2]) *
+                                   channels,
                            (size_t)bytes);
     }
 }
 
 /* ---- GEMM ---- */
 /* Returns the GEMM of one group, whose results begin at output position `first` of an image. */
-static kelp_int8_product of_group(const kelp_conv_int8 *conv, int64_t image, int64_t group,
-                                  int64_t first) {
-    kelp_int8_product g = conv->product;
+static kelp_int8_gemm of_group(const kelp_conv_int8 *conv, int64_t image, int64_t group,
+                               int64_t first) {
+    kelp_int8_gemm g = conv->gemm;
     int64_t columns = conv->depthwise ? conv->shape.groups : conv->shape.out_channels;
     int64_t channel = group * columns;
     size_t each = kelp_dtype_bits(g.finish.dtype) / 8;
@@ -178,22 +182,22 @@ static int64_t parts_of(const kelp_conv_int8 *conv) {
 }
 
 /* Runs a GEMM of `count` output positions in blocks of columns. */
-static void multiply(const kelp_conv_int8 *conv, kelp_int8_product *g, int64_t count) {
+static void multiply(const kelp_conv_int8 *conv, kelp_int8_gemm *g, int64_t count) {
     int64_t columns = conv->shape.out_channels;
     g->m = count;
     for (int64_t column = 0; column < columns; column += KELP_INT8_TRANSPOSED_COLUMNS)
-        kelp_int8_product_block(conv->loops, g, 0, column, count,
-                                KELP_MIN((int64_t)KELP_INT8_TRANSPOSED_COLUMNS, columns - column));
+        kelp_int8_gemm_block(conv->kernels, g, 0, column, count,
+                             KELP_MIN((int64_t)KELP_INT8_TRANSPOSED_COLUMNS, columns - column));
 }
 
-/* A unit is ROWS positions of one group of one image. */
+/* Runs units, each ROWS positions of one image, whose windows are read in place. */
 static void in_place_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv_int8 *conv = userp;
     int64_t parts = parts_of(conv);
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t first = unit % parts * ROWS, image = unit / parts;
-        kelp_int8_product g = of_group(conv, image, 0, first);
+        kelp_int8_gemm g = of_group(conv, image, 0, first);
         g.a = image_of(conv, image) + window_at(conv, first);
         g.lda = conv->shape.window.stride[2] * conv->shape.in_channels;
         multiply(conv, &g, KELP_MIN((int64_t)ROWS, conv->shape.window.out_size - first));
@@ -209,7 +213,7 @@ static void im2row_range(void *userp, int64_t begin, int64_t end, int worker) {
         int64_t first = unit % parts * ROWS, group = unit / parts % groups;
         int64_t image = unit / parts / groups;
         int64_t count = KELP_MIN((int64_t)ROWS, conv->shape.window.out_size - first);
-        kelp_int8_product g = of_group(conv, image, group, first);
+        kelp_int8_gemm g = of_group(conv, image, group, first);
         gather_rows(conv, image_of(conv, image), group, first, count, rows);
         g.a = rows;
         g.lda = conv->window_bytes;
@@ -266,7 +270,7 @@ static int64_t *taps_of(const kelp_conv_int8 *conv) {
     return (int64_t *)(void *)((char *)conv->scratch + conv->gathered_offset);
 }
 
-/* All groups are the columns. */
+/* Runs units, each ROWS positions of one image; the columns are the groups. */
 static void depthwise_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv_int8 *conv = userp;
     int64_t parts = parts_of(conv), channels = conv->shape.groups;
@@ -275,15 +279,15 @@ static void depthwise_range(void *userp, int64_t begin, int64_t end, int worker)
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t image = unit / parts, first = unit % parts * ROWS;
         int64_t count = KELP_MIN((int64_t)ROWS, conv->shape.window.out_size - first);
-        kelp_int8_product g = of_group(conv, image, 0, first);
+        kelp_int8_gemm g = of_group(conv, image, 0, first);
         for (int64_t c = 0; c < channels; c += KELP_INT8_TRANSPOSED_COLUMNS) {
             int32_t sums[ROWS * KELP_INT8_TRANSPOSED_COLUMNS];
             int64_t width = KELP_MIN((int64_t)KELP_INT8_TRANSPOSED_COLUMNS, channels - c);
             for (int64_t i = 0; i < count; i++)
-                conv->loops->taps(
+                conv->kernels->taps(
                     sums + i * width, image_of(conv, image) + window_at(conv, first + i) + c, taps,
                     conv->shape.window.kernel_size, conv->weights.taps + c, channels, width);
-            kelp_int8_product_finish(conv->loops, &g, 0, c, count, width, sums);
+            kelp_int8_gemm_finish(conv->kernels, &g, 0, c, count, width, sums);
         }
     }
 }
@@ -292,7 +296,8 @@ static void list_taps(const kelp_conv_int8 *conv, int64_t *out) {
     const kelp_conv_window *w = &conv->shape.window;
     for (int64_t t = 0; t < w->kernel_size; t++) {
         int64_t a = t / (w->kernel[1] * w->kernel[2]), b = t / w->kernel[2] % w->kernel[1];
-        out[t] = ((a * w->dilation[0] * conv->extent[1] + b * w->dilation[1]) * conv->extent[2] +
+        out[t] = ((a * w->dilation[0] * conv->padded_size[1] + b * w->dilation[1]) *
+                      conv->padded_size[2] +
                   t % w->kernel[2] * w->dilation[2]) *
                  conv->shape.groups;
     }

@@ -73,7 +73,7 @@ static void lay_depthwise(const kelp_conv_int8_weights_shape *s, const kelp_tens
     }
 }
 
-void kelp_conv_int8_pack(const kelp_int8 *loops, const kelp_conv_int8_weights_shape *s,
+void kelp_conv_int8_pack(const kelp_int8_kernels *kernels, const kelp_conv_int8_weights_shape *s,
                          const kelp_tensor *weights, const kelp_tensor *zero, void *memory,
                          void *buffer) {
     int64_t depth = s->in_channels * s->taps, n = s->out_channels;
@@ -91,8 +91,8 @@ void kelp_conv_int8_pack(const kelp_int8 *loops, const kelp_conv_int8_weights_sh
         kelp_int8_weights laid;
         /* transpose [channels, taps] of each output channel to [taps, channels] */
         for (int64_t j = 0; s->taps > 1 && j < n; j++)
-            loops->turn(transposed + j * depth, s->in_channels, from + j * depth, s->taps,
-                        s->in_channels, s->taps, 0);
+            kernels->transpose(transposed + j * depth, s->in_channels, from + j * depth, s->taps,
+                               s->in_channels, s->taps, 0);
         kelp_int8_matrix matrix = {.data = s->taps > 1 ? transposed : from,
                                    .dtype = weights->dtype,
                                    .k = depth,
@@ -103,7 +103,7 @@ void kelp_conv_int8_pack(const kelp_int8 *loops, const kelp_conv_int8_weights_sh
                                    .zero_first = g * n};
         if (zero != NULL && kelp_tensor_elements(zero) == 1)
             matrix.zero_first = 0;
-        kelp_int8_weights_lay(loops, &matrix, panels + (size_t)g * each, &laid);
+        kelp_int8_weights_pack(kernels, &matrix, panels + (size_t)g * each, &laid);
         for (int64_t j = 0; j < n; j++) {
             balance[g * n + j] = laid.balance[j];
             zeros[g * n + j] = laid.zeros != NULL ? laid.zeros[j] : laid.zero;

@@ -5,20 +5,20 @@
 #include "cpu/kernels/conv/conv.h"
 
 /* Converts a flat index to coordinates. */
-static void unravel(const int64_t *extents, int64_t index, int64_t *out) {
-    for (int i = KELP_WINDOW_AXES; i-- > 0; index /= extents[i])
-        out[i] = index % extents[i];
+static void unravel(const int64_t *sizes, int64_t index, int64_t *out) {
+    for (int i = KELP_WINDOW_AXES; i-- > 0; index /= sizes[i])
+        out[i] = index % sizes[i];
 }
 
 /* Returns the flat index that tap `tap` of window `at` reads; -1 outside the image. */
 static int64_t place(const kelp_conv_window *w, const int64_t *at, const int64_t *tap,
-                     const int64_t *extents) {
+                     const int64_t *sizes) {
     int64_t offset = 0;
     for (int i = 0; i < KELP_WINDOW_AXES; i++) {
         int64_t x = at[i] * w->stride[i] - w->before[i] + tap[i] * w->dilation[i];
-        if (x < 0 || x >= extents[i])
+        if (x < 0 || x >= sizes[i])
             return -1;
-        offset = offset * extents[i] + x;
+        offset = offset * sizes[i] + x;
     }
     return offset;
 }

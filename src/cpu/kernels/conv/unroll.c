@@ -7,6 +7,7 @@
 #include "cpu/kernels/conv/unroll.h"
 
 #include "base/checked.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@ static bool is_padded(const kelp_conv_window *w) {
            w->out[2] <= KELP_IM2COL_SHORT_ROW;
 }
 
-/* Rows and columns of the padded plane that `rows` output rows read. */
+/* Return the rows and columns of the padded plane that `rows` output rows read. */
 static int64_t padded_rows(const kelp_conv_window *w, int64_t rows) {
     return (rows - 1) * w->stride[1] + (w->kernel[1] - 1) * w->dilation[1] + 1;
 }
@@ -34,6 +35,7 @@ int64_t kelp_unroll_plane(const kelp_conv_window *w, int64_t rows, int64_t image
 }
 
 static void unroll_padded(const kelp_unroll *u) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const kelp_conv_window *w = u->w;
     int64_t high = padded_rows(w, u->rows), wide = padded_columns(w), size = high * wide;
     int64_t top = u->row * w->stride[1] - w->before[1], left = -w->before[2];
@@ -45,13 +47,13 @@ static void unroll_padded(const kelp_unroll *u) {
     for (int64_t c = 0; c < u->channels; c++, x += w->in_size) {
         if (first < last && begin < end)
             for (int64_t i = 0; i < u->images; i++)
-                u->simd->copy_rows(inside + i * size, wide, x + i * u->image_step, w->in[2],
-                                   last - first, end - begin);
+                layout->copy_rows(inside + i * size, wide, x + i * u->image_step, w->in[2],
+                                  last - first, end - begin);
         for (int64_t b = 0; b < w->kernel[1]; b++)
             for (int64_t k = 0; k < w->kernel[2]; k++, to += u->ld)
-                u->simd->spread(to, u->plane + b * w->dilation[1] * wide + k * w->dilation[2],
-                                u->images, size, u->rows, w->stride[1] * wide, w->out[2],
-                                w->stride[2]);
+                layout->gather_rows(to, u->plane + b * w->dilation[1] * wide + k * w->dilation[2],
+                                    u->images, size, u->rows, w->stride[1] * wide, w->out[2],
+                                    w->stride[2]);
     }
 }
 

@@ -4,13 +4,11 @@
 #define KELP_CPU_KERNELS_CONV_UNROLL_H_
 
 #include "cpu/kernels/sliding/window.h"
-#include "cpu/kernels/simd/simd.h"
 
 /* Rows of the matrix are channels and kernel positions, columns are output positions: of every
  * image, output rows [row, row + rows) of plane `depth`. */
 typedef struct kelp_unroll {
     const kelp_conv_window *w;
-    const kelp_simd *simd;
     const float *x; /* first channel of the first image */
     int64_t channels, images, image_step;
     int64_t depth, row, rows;

@@ -2,20 +2,21 @@
 /*
  * Winograd's convolution. A block of tiles is copied to NHWC, so that vectors are full even for
  * small images, and transformed to 36 or 16 matrices [tiles, input channels], or 6 for a kernel
- * along one axis. Each is multiplied by its part of the weights, and the products are transformed
+ * along one axis. Each is multiplied by its part of the weights, and the results are transformed
  * back. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015;
  * winograd.inc has the points.
  */
 #include "base/assert.h"
 #include "cpu/kernels/conv/conv.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
 #define POINTS 6       /* along an axis */
 #define SMALL_POINTS 4 /* of tiles of 2 x 2 */
 #define PACK_CHANNELS 8
-#define LEAST_CHANNELS 8
-#define MOST_CHANNELS 4096
+#define MIN_CHANNELS 8
+#define MAX_CHANNELS 4096
 
 static bool are_far(const kelp_conv_winograd *t, int64_t in) {
     return in * t->outputs * t->parts > KELP_WINOGRAD_NEAR_FLOATS;
@@ -34,7 +35,7 @@ static int64_t reading(int64_t weights, int64_t times) {
 }
 
 static int64_t gemm_cycles(const kelp_conv_window *w, int64_t lanes, int64_t in, int64_t out) {
-    int64_t weights = w->kernel_size * in * kelp_divide_up(out, 2) * 2;
+    int64_t weights = w->kernel_size * in * kelp_round_up(out, 2);
     return w->out_size * weights / lanes + reading(weights, 1);
 }
 
@@ -42,17 +43,17 @@ static int64_t cycles(const kelp_conv_window *w, const kelp_conv_winograd *t, in
                       int64_t in, int64_t out) {
     int64_t ins = kelp_divide_up(in, lanes), outs = kelp_divide_up(out, lanes);
     int64_t tiles = kelp_divide_up(w->out[1], t->tall) * kelp_divide_up(w->out[2], t->wide);
-    int64_t products = tiles * t->parts * in * outs;
+    int64_t results = tiles * t->parts * in * outs;
     int64_t once = t->parts == POINTS          ? ins * 17 + outs * 13
                    : t->points == SMALL_POINTS ? ins * 60 + outs * 40
                                                : ins * 200 + outs * 150;
     int64_t moves = in * t->parts / 2 + out * t->tall * t->wide / 2;
-    return products + tiles * (once + moves) + reading(in * t->outputs * t->parts, t->blocks);
+    return results + tiles * (once + moves) + reading(in * t->outputs * t->parts, t->blocks);
 }
 
 /* Sets the outputs of a tile along each axis, which read `points` pixels. Returns false for
  * other kernels. */
-static bool tile_extents(const kelp_conv_window *w, int64_t points, kelp_conv_winograd *t) {
+static bool tile_sizes(const kelp_conv_window *w, int64_t points, kelp_conv_winograd *t) {
     int64_t down = w->kernel[1], across = w->kernel[2];
     bool square = down == 3 && across == 3;
     bool line = (down == 1 && (across == 3 || across == 5) && w->before[1] == 0) ||
@@ -76,19 +77,19 @@ static void divide(const kelp_conv_window *w, int64_t lanes, int64_t batch, int6
                    kelp_conv_winograd *t) {
     int64_t high = kelp_divide_up(w->out[1], t->tall), wide = kelp_divide_up(w->out[2], t->wide);
     bool far = are_far(t, in);
-    int64_t most = KELP_MAX(far ? (int64_t)24 : (int64_t)12,
-                            KELP_WINOGRAD_BLOCK_FLOATS / t->parts / (t->inputs + t->outputs));
-    t->columns = kelp_divide_up(wide, most);
+    int64_t limit = KELP_MAX(far ? (int64_t)24 : (int64_t)12,
+                             KELP_WINOGRAD_BLOCK_FLOATS / t->parts / (t->inputs + t->outputs));
+    t->columns = kelp_divide_up(wide, limit);
     t->across = kelp_divide_up(wide, t->columns);
-    int64_t bands = t->columns > 1 ? high : kelp_divide_up(high, KELP_MAX(1, most / t->across));
+    int64_t bands = t->columns > 1 ? high : kelp_divide_up(high, KELP_MAX(1, limit / t->across));
     int64_t vectors = t->outputs / lanes, slices = 1;
     if (threads > 1 && batch * bands * t->columns < 4 * threads && batch % threads != 0) {
         if (far) {
             slices = KELP_MIN((int64_t)threads, vectors);
         } else {
             if (high == 1)
-                t->columns = KELP_MIN(wide, kelp_divide_up(t->columns, threads) * threads);
-            bands = KELP_MIN(high, kelp_divide_up(bands, threads) * threads);
+                t->columns = KELP_MIN(wide, kelp_round_up(t->columns, threads));
+            bands = KELP_MIN(high, kelp_round_up(bands, threads));
             t->across = kelp_divide_up(wide, t->columns);
         }
     }
@@ -110,18 +111,17 @@ static int64_t input_columns(const kelp_conv_winograd *t, int64_t across) {
  * is as good. Sets the blocking otherwise. */
 static int64_t estimate(const kelp_conv *conv, int64_t points, kelp_conv_winograd *out) {
     const kelp_conv_window *w = &conv->shape.window;
-    int64_t lanes = conv->simd->tile_columns / 2;
+    int64_t lanes = conv->gemm->tile_columns / 2;
     int64_t ins = conv->shape.in_channels, outs = conv->shape.out_channels;
-    *out = (kelp_conv_winograd){.inputs = kelp_divide_up(ins, lanes) * lanes,
-                                .outputs = kelp_divide_up(outs, lanes) * lanes};
-    if (!tile_extents(w, points, out) ||
-        ins * out->outputs * out->parts > KELP_WINOGRAD_LARGEST_FLOATS)
+    *out = (kelp_conv_winograd){.inputs = kelp_round_up(ins, lanes),
+                                .outputs = kelp_round_up(outs, lanes)};
+    if (!tile_sizes(w, points, out) || ins * out->outputs * out->parts > KELP_WINOGRAD_MAX_FLOATS)
         return INT64_MAX;
     divide(w, lanes, conv->shape.batch, ins, conv->threads, out);
     int64_t takes = cycles(w, out, lanes, ins, outs);
     if (takes * 8 >= gemm_cycles(w, lanes, ins, outs) * 7)
         return INT64_MAX;
-    /* memory has a price: it must save the time of reading it twice */
+    /* more memory must save at least the time of reading it twice */
     return takes + moved(ins * out->outputs * out->parts);
 }
 
@@ -132,8 +132,8 @@ static bool is_square(const kelp_conv *conv) {
 static bool is_applicable(const kelp_conv *conv) {
     const kelp_conv_shape *s = &conv->shape;
     return s->groups == 1 && kelp_conv_fits_int32(conv) && has_unit_steps(&s->window) &&
-           s->in_channels >= LEAST_CHANNELS && s->out_channels >= LEAST_CHANNELS &&
-           s->in_channels <= MOST_CHANNELS && s->out_channels <= MOST_CHANNELS;
+           s->in_channels >= MIN_CHANNELS && s->out_channels >= MIN_CHANNELS &&
+           s->in_channels <= MAX_CHANNELS && s->out_channels <= MAX_CHANNELS;
 }
 
 static bool is_applicable_square(const kelp_conv *conv) {
@@ -167,13 +167,13 @@ static bool reserve_for(kelp_conv *conv, int64_t points) {
     (void)estimate(conv, points, t);
     int64_t tiles = t->down * t->across;
     t->image_floats = input_rows(t, t->down) * input_columns(t, t->across) * t->inputs;
-    /* an odd number of cache lines, so that the parts of a tile do not meet in the same sets */
+    /* an odd number of cache lines, so that the parts of a tile do not map to the same sets */
     t->in_step = (kelp_divide_up(tiles * t->inputs, 16) | 1) * 16;
     t->out_step = (kelp_divide_up(tiles * t->slice, 16) | 1) * 16;
     t->parts_floats = t->parts * KELP_MAX(t->in_step, t->slice); /* then the outputs */
     t->parts_floats = KELP_MAX(t->parts_floats, t->tall * t->wide * tiles * t->slice);
     conv->worker_floats = t->image_floats + t->parts_floats + t->parts * t->out_step;
-    conv->worker_floats = kelp_divide_up(conv->worker_floats, 16) * 16;
+    conv->worker_floats = kelp_round_up(conv->worker_floats, 16);
     return true;
 }
 
@@ -190,26 +190,28 @@ static int64_t parts_of(int64_t taps, int64_t points) {
     return taps == 9 ? points * points : points;
 }
 
-bool kelp_conv_winograd_size(const kelp_simd *simd, int64_t taps, int64_t points,
+bool kelp_conv_winograd_size(const kelp_gemm_kernels *kernels, int64_t taps, int64_t points,
                              int64_t in_channels, int64_t out_channels, size_t *out_floats) {
     size_t floats;
-    return kelp_gemm_packed_size(simd, in_channels, out_channels, &floats) &&
+    return kelp_gemm_packed_size(kernels, in_channels, out_channels, &floats) &&
            kelp_size_mul(floats, (size_t)parts_of(taps, points), out_floats);
 }
 
-void kelp_conv_winograd_pack(const kelp_simd *simd, int64_t taps, int64_t points,
+void kelp_conv_winograd_pack(const kelp_conv_kernels *kernels, int64_t taps, int64_t points,
                              const void *weights, int64_t in_channels, int64_t out_channels,
                              float *out) {
     const kelp_float_u *from = weights;
-    float given[PACK_CHANNELS * 9 * KELP_SIMD_COLUMNS];
-    int64_t width = simd->tile_columns, panels = kelp_divide_up(out_channels, width);
+    float untransformed[PACK_CHANNELS * 9 * KELP_GEMM_MAX_TILE_COLUMNS];
+    int64_t width = kernels->tile_columns, panels = kelp_divide_up(out_channels, width);
     int64_t step = panels * in_channels * width, stride = in_channels * taps;
     for (int64_t m = 0; m < out_channels; m += width)
         for (int64_t c = 0, count; c < in_channels; c += count, out += count * width) {
             count = KELP_MIN((int64_t)PACK_CHANNELS, in_channels - c);
-            kelp_conv_transpose_weights(simd, from + m * stride + c * taps, stride,
-                                        KELP_MIN(width, out_channels - m), count * taps, given);
-            simd->winograd_weights(given, taps, parts_of(taps, points), count, out, step);
+            kelp_conv_transpose_weights(width, from + m * stride + c * taps, stride,
+                                        KELP_MIN(width, out_channels - m), count * taps,
+                                        untransformed);
+            kernels->winograd_weights(untransformed, taps, parts_of(taps, points), count, out,
+                                      step);
         }
 }
 
@@ -230,6 +232,7 @@ static block block_at(const kelp_conv *conv, int64_t index) {
 
 /* Copies the input of a block to NHWC. */
 static void gather(const kelp_conv *conv, const float *x, const block *b, float *image) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_winograd *t = &conv->blocking.winograd;
     int64_t high = input_rows(t, b->down), wide = input_columns(t, b->across);
@@ -242,8 +245,9 @@ static void gather(const kelp_conv *conv, const float *x, const block *b, float 
             continue;
         }
         memset(to, 0, (size_t)(begin * t->inputs) * sizeof *to);
-        conv->simd->turn(to + begin * t->inputs, t->inputs, x + (top + r) * w->in[2] + left + begin,
-                         w->in_size, conv->shape.in_channels, end - begin);
+        layout->transpose(to + begin * t->inputs, t->inputs,
+                          x + (top + r) * w->in[2] + left + begin, w->in_size,
+                          conv->shape.in_channels, end - begin);
         memset(to + end * t->inputs, 0, (size_t)((wide - end) * t->inputs) * sizeof *to);
     }
 }
@@ -251,29 +255,31 @@ static void gather(const kelp_conv *conv, const float *x, const block *b, float 
 /* Multiplies `tiles` of each part by the weights of one slice of output channels from `first`. */
 static void multiply(const kelp_conv *conv, const float *from, int64_t tiles, int64_t first,
                      float *to) {
+    const kelp_gemm_kernels *gemm = conv->gemm;
     const kelp_conv_winograd *t = &conv->blocking.winograd;
-    const kelp_simd *simd = conv->simd;
-    int64_t width = simd->tile_columns, outs = KELP_MIN(t->slice, t->outputs - first);
+    int64_t width = gemm->tile_columns, outs = KELP_MIN(t->slice, t->outputs - first);
     int64_t panels = kelp_divide_up(t->outputs, width), size = conv->shape.in_channels * width;
     for (int64_t part = 0; part < t->parts; part++, from += t->in_step, to += t->out_step)
         for (int64_t j = 0, n; j < outs; j += n) { /* a slice may begin within a panel */
             int64_t panel = part * panels + (first + j) / width, skipped = (first + j) % width;
             n = KELP_MIN(width - skipped, outs - j);
-            simd->gemm(&(kelp_gemm_block){.a = from,
-                                          .b = conv->packed_weights + panel * size + skipped,
-                                          .c = to + j,
-                                          .lda = t->inputs,
-                                          .ldb = width,
-                                          .ldc = outs,
-                                          .m = tiles,
-                                          .n = n,
-                                          .k = conv->shape.in_channels});
+            gemm->block(&(kelp_gemm_block){.a = from,
+                                           .b = conv->packed_weights + panel * size + skipped,
+                                           .c = to + j,
+                                           .lda = t->inputs,
+                                           .ldb = width,
+                                           .ldc = outs,
+                                           .m = tiles,
+                                           .n = n,
+                                           .k = conv->shape.in_channels});
         }
 }
 
 /* Transposes pixels of `step` floats to NCHW: `channels` channels from `first` of image `at`. */
 static void scatter(const kelp_conv *conv, const float *image, int64_t step, const block *b,
                     int64_t first, int64_t channels, int64_t at) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const kelp_conv_window *w = &conv->shape.window;
     const kelp_conv_winograd *t = &conv->blocking.winograd;
     int64_t rows = KELP_MIN(t->tall * b->down, w->out[1] - b->row), wide = t->wide * b->across;
@@ -283,17 +289,17 @@ static void scatter(const kelp_conv *conv, const float *image, int64_t step, con
     float *y = conv->y + begin;
     const float *residual = conv->residual != NULL ? conv->residual + begin : NULL;
     for (int64_t r = 0; r < rows; r++)
-        conv->simd->turn(y + r * w->out[2], w->out_size, image + r * wide * step, step, columns,
-                         channels);
+        layout->transpose(y + r * w->out[2], w->out_size, image + r * wide * step, step, columns,
+                          channels);
     if (conv->bias == NULL && residual == NULL && conv->act == KELP_ACT_NONE)
         return;
     bool whole = columns == w->out[2];
     for (int64_t c = 0; c < channels; c++)
         for (int64_t r = 0; r < (whole ? 1 : rows); r++) {
             int64_t to = c * w->out_size + r * w->out[2];
-            conv->simd->finish(y + to, NULL, conv->bias != NULL ? conv->bias[first + c] : 0.0f,
-                               residual != NULL ? residual + to : NULL,
-                               whole ? rows * columns : columns, conv->act);
+            elementwise->finish(y + to, NULL, conv->bias != NULL ? conv->bias[first + c] : 0.0f,
+                                residual != NULL ? residual + to : NULL,
+                                whole ? rows * columns : columns, conv->act);
         }
 }
 
@@ -303,29 +309,29 @@ static void blocks(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv *conv = userp;
     const kelp_conv_winograd *t = &conv->blocking.winograd;
     float *image = kelp_conv_worker_scratch(conv, worker);
-    float *parts = image + t->image_floats, *products = parts + t->parts_floats;
+    float *parts = image + t->image_floats, *results = parts + t->parts_floats;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t at = unit / t->blocks % conv->shape.batch;
         int64_t first = unit / t->blocks / conv->shape.batch * t->slice;
         int64_t outs = KELP_MIN(t->slice, t->outputs - first);
         block b = block_at(conv, unit % t->blocks);
-        kelp_winograd moved = {.image = image,
-                               .parts = parts,
-                               .tall = t->tall,
-                               .wide = t->wide,
-                               .down = b.down,
-                               .across = b.across,
-                               .channels = t->inputs,
-                               .step = t->in_step};
+        kelp_conv_winograd_tiles moved = {.image = image,
+                                          .parts = parts,
+                                          .tall = t->tall,
+                                          .wide = t->wide,
+                                          .down = b.down,
+                                          .across = b.across,
+                                          .channels = t->inputs,
+                                          .step = t->in_step};
         gather(conv, conv->x + at * conv->shape.in_channels * conv->shape.window.in_size, &b,
                image);
-        conv->simd->winograd_in(&moved);
-        multiply(conv, parts, b.down * b.across, first, products);
+        conv->kernels->winograd_in(&moved);
+        multiply(conv, parts, b.down * b.across, first, results);
         moved.image = parts;
-        moved.parts = products;
+        moved.parts = results;
         moved.channels = outs;
         moved.step = t->out_step;
-        conv->simd->winograd_out(&moved);
+        conv->kernels->winograd_out(&moved);
         scatter(conv, parts, outs, &b, first, KELP_MIN(outs, conv->shape.out_channels - first), at);
     }
 }

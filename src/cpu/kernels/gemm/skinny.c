@@ -2,9 +2,9 @@
 /*
  * Skinny GEMM: a few rows times a large matrix, as in models that generate one token at a time.
  * Its time is that of reading the matrix, so the work is divided such that each thread reads long
- * contiguous ranges. Up to some thousand columns, a share is a quarter of B's rows; wider matrices
- * are divided by columns. The quarters are summed separately and then added, with any number of
- * threads, so that results do not depend on it.
+ * contiguous ranges: quarters of the rows of B, or columns of wide matrices. The quarters are
+ * summed separately and then added, with any number of threads, so that results do not depend on
+ * it.
  */
 #include "cpu/kernels/gemm/skinny.h"
 
@@ -13,29 +13,33 @@
 
 #include <string.h>
 
-#define PARTS 4 /* of the rows of B, however many threads there are */
+#define PARTS 4 /* of the rows of B, for any number of threads */
 
 bool kelp_gemm_is_skinny(int64_t m, int64_t k, int64_t n) {
-    return m > 0 && m <= KELP_SKINNY_ROWS && k >= KELP_SKINNY_LEAST_ROWS &&
-           n >= KELP_SKINNY_LEAST_ROWS && n >= KELP_SKINNY_LEAST_ELEMENTS / k;
+    return m > 0 && m <= KELP_SKINNY_ROWS && k >= KELP_SKINNY_MIN_SIZE &&
+           n >= KELP_SKINNY_MIN_SIZE && n >= KELP_SKINNY_MIN_ELEMENTS / k;
 }
 
 typedef struct skinny_job {
-    const kelp_simd *simd;
+    const kelp_gemm_kernels *kernels;
     const kelp_gemm *g;
-    int64_t rows;    /* of B in a part: the rest is in the last one */
+    int64_t rows;    /* of B in a part; the last part has the remaining rows, too */
     int64_t columns; /* of a share */
     int64_t across;  /* number of shares along the columns */
 } skinny_job;
 
-int64_t kelp_gemm_skinny_floats(int64_t m, int64_t n) {
-    int64_t floats;
-    return kelp_i64_mul(m * (PARTS - 1), n, &floats) ? floats : -1;
+static bool is_applicable(const kelp_gemm_shape *shape) {
+    return shape->count == 1 && kelp_gemm_is_skinny(shape->m, shape->k, shape->n);
 }
 
-/* Returns where the sums of a part are stored: C for the first, rows of n floats for the others. */
+static int64_t scratch_floats(const kelp_gemm_shape *shape) {
+    int64_t floats;
+    return kelp_i64_mul(shape->m * (PARTS - 1), shape->n, &floats) ? floats : -1;
+}
+
+/* Returns the address for the sums of a part: C for the first one, else rows of n floats. */
 static float *sums_of(const kelp_gemm *g, int64_t part) {
-    return part == 0 ? g->c : g->partial + (part - 1) * g->m * g->n;
+    return part == 0 ? g->c : g->scratch + (part - 1) * g->m * g->n;
 }
 
 /* Sums one part over `columns` columns of b, whose rows are `stride` floats apart. */
@@ -43,15 +47,15 @@ static void sum_part(const skinny_job *job, int64_t part, const void *b, int64_t
                      int64_t columns, float *c, int64_t ldc) {
     const kelp_gemm *g = job->g;
     int64_t row = part * job->rows;
-    job->simd->skinny(&(kelp_skinny){.a = (const kelp_float_u *)g->a + row,
-                                     .b = (const kelp_float_u *)b + row * stride,
-                                     .c = c,
-                                     .lda = g->lda,
-                                     .ldb = stride,
-                                     .ldc = ldc,
-                                     .m = g->m,
-                                     .n = columns,
-                                     .k = part + 1 < PARTS ? job->rows : g->k - row});
+    job->kernels->skinny(&(kelp_skinny){.a = (const kelp_float_u *)g->a + row,
+                                        .b = (const kelp_float_u *)b + row * stride,
+                                        .c = c,
+                                        .lda = g->lda,
+                                        .ldb = stride,
+                                        .ldc = ldc,
+                                        .m = g->m,
+                                        .n = columns,
+                                        .k = part + 1 < PARTS ? job->rows : g->k - row});
 }
 
 static void sum_columns(const skinny_job *job, int64_t part, int64_t column, int64_t columns) {
@@ -62,17 +66,19 @@ static void sum_columns(const skinny_job *job, int64_t part, int64_t column, int
 
 /* Adds the parts, then bias, residual and activation. */
 static void join(const skinny_job *job, int64_t column, int64_t columns) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     const kelp_gemm *g = job->g;
     for (int64_t i = 0; i < g->m; i++) {
         float *c = g->c + i * g->ldc + column;
         for (int64_t part = 1; part < PARTS; part++)
-            job->simd->bin[KELP_BIN_ADD](c, c, sums_of(g, part) + i * g->n + column, columns, 1, 1);
+            elementwise->bin[KELP_BIN_ADD](c, c, sums_of(g, part) + i * g->n + column, columns, 1,
+                                           1);
         if (g->bias != NULL || g->row_bias != NULL || g->residual != NULL ||
             g->act != KELP_ACT_NONE)
-            job->simd->finish(c, g->bias != NULL ? g->bias + column : NULL,
-                              g->row_bias != NULL ? g->row_bias[i] : 0.0f,
-                              g->residual != NULL ? g->residual + i * g->ldc + column : NULL,
-                              columns, g->act);
+            elementwise->finish(c, g->bias != NULL ? g->bias + column : NULL,
+                                g->row_bias != NULL ? g->row_bias[i] : 0.0f,
+                                g->residual != NULL ? g->residual + i * g->ldc + column : NULL,
+                                columns, g->act);
     }
 }
 
@@ -99,11 +105,11 @@ static void run_parts(void *userp, int64_t begin, int64_t end, int worker) {
 static void run_panels(void *userp, int64_t begin, int64_t end, int worker) {
     const skinny_job *job = userp;
     const kelp_gemm *g = job->g;
-    int64_t width = job->simd->tile_columns;
+    int64_t width = job->kernels->tile_columns;
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
         int64_t column = at * width, columns = KELP_MIN(width, g->n - column);
-        float sums[KELP_SKINNY_ROWS * KELP_SIMD_COLUMNS];
+        float sums[KELP_SKINNY_ROWS * KELP_GEMM_MAX_TILE_COLUMNS];
         for (int64_t part = 0; part < PARTS; part++) {
             sum_part(job, part, g->packed + column * g->k, width, width, sums, width);
             for (int64_t i = 0; i < g->m; i++)
@@ -114,12 +120,14 @@ static void run_panels(void *userp, int64_t begin, int64_t end, int worker) {
     }
 }
 
-void kelp_gemm_skinny_run(const kelp_op_env *env, const kelp_simd *simd, const kelp_gemm *g) {
-    skinny_job job = {simd, g, g->k / (4 * PARTS) * 4, simd->tile_columns, 1};
+static void run(const kelp_op_env *env, const kelp_gemm *g, int64_t count) {
+    const kelp_gemm_kernels *kernels = g->kernels != NULL ? g->kernels : kelp_gemm_kernels_get();
+    skinny_job job = {kernels, g, g->k / (4 * PARTS) * 4, kernels->tile_columns, 1};
     int64_t threads = kelp_op_env_threads(env);
-    KELP_ASSERT(g->partial != NULL && g->m <= KELP_SKINNY_ROWS && g->k >= 4 * PARTS);
+    (void)count;
+    KELP_ASSERT(count == 1 && g->scratch != NULL && g->m <= KELP_SKINNY_ROWS && g->k >= 4 * PARTS);
     if (g->packed != NULL) {
-        int64_t panels = (g->n + job.columns - 1) / job.columns;
+        int64_t panels = kelp_divide_up(g->n, job.columns);
         kelp_op_parallel(env, panels,
                          kelp_cpu_grain_of_blocks(KELP_SKINNY_SHARE, g->k * job.columns),
                          run_panels, &job);
@@ -127,11 +135,11 @@ void kelp_gemm_skinny_run(const kelp_op_env *env, const kelp_simd *simd, const k
     }
     job.across =
         g->n >= KELP_SKINNY_WIDE
-            ? (g->n + KELP_SKINNY_WIDE_SHARE - 1) / KELP_SKINNY_WIDE_SHARE
-            : KELP_MAX((int64_t)1, KELP_MIN(threads / PARTS, g->n / KELP_SKINNY_LEAST_COLUMNS));
-    job.columns = (g->n + job.across - 1) / job.across;
-    job.columns = (job.columns + simd->tile_columns - 1) / simd->tile_columns * simd->tile_columns;
-    job.across = (g->n + job.columns - 1) / job.columns;
+            ? kelp_divide_up(g->n, KELP_SKINNY_WIDE_SHARE)
+            : KELP_MAX((int64_t)1, KELP_MIN(threads / PARTS, g->n / KELP_SKINNY_MIN_SHARE_COLUMNS));
+    job.columns = kelp_divide_up(g->n, job.across);
+    job.columns = kelp_round_up(job.columns, kernels->tile_columns);
+    job.across = kelp_divide_up(g->n, job.columns);
     if (g->n >= KELP_SKINNY_WIDE) {
         kelp_op_parallel(env, job.across, 1, run_columns, &job);
         return;
@@ -141,3 +149,8 @@ void kelp_gemm_skinny_run(const kelp_op_env *env, const kelp_simd *simd, const k
                      run_parts, &job);
     join(&job, 0, g->n);
 }
+
+const kelp_gemm_algorithm kelp_gemm_skinny = {.name = "skinny_gemm",
+                                              .is_applicable = is_applicable,
+                                              .scratch_floats = scratch_floats,
+                                              .run = run};

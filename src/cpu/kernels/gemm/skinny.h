@@ -5,7 +5,6 @@
 
 #include "cpu/kernels/gemm/gemm.h"
 
-/* Runs one GEMM with `partial`; called by kelp_gemm_run. */
-void kelp_gemm_skinny_run(const kelp_op_env *env, const kelp_simd *simd, const kelp_gemm *g);
+extern const kelp_gemm_algorithm kelp_gemm_skinny;
 
 #endif

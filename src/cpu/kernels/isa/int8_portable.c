@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of 8-bit integers for any CPU: vectors of 16 bytes. */
-#define INT8_TABLE kelp_int8_portable
-#define INT8_NAME "portable"
-#define INT8_ROWS 2
-#define INT8_PANELS 1
-#include "cpu/kernels/simd/int8.inc"
+/* 8-bit micro-kernels for any CPU: vectors of 16 bytes. */
+#define ISA portable
+#define ISA_TILE_ROWS 2
+#define ISA_TILE_PANELS 1
+#include "cpu/kernels/isa/int8.inc"

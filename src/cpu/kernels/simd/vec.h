@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vector of floats as wide as the instruction set of the file that includes this, on the
- * compiler's vector types, so that one text serves all. Intrinsics stand only where the compiler
- * has no other word: maximum, rounding, masks.
+ * A vector of floats as wide as the vectors of the instruction set for which the including file is
+ * compiled. It uses the vector types of the compiler, so that kernels are written once; intrinsics
+ * are used only for operations that these types lack: maximum, rounding, masks.
  */
 #ifndef KELP_CPU_KERNELS_SIMD_VEC_H_
 #define KELP_CPU_KERNELS_SIMD_VEC_H_
+
+#include "base/assert.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -45,7 +47,7 @@ VEC_INLINE void v_store(void *p, vf x) {
 #define VEC_OPAQUE(pointer) __asm__("" : "+r"(pointer))
 
 VEC_INLINE vf v_set(float x) {
-    return x - (vf){0}; /* folds to a broadcast; 0 + x would not, for the sake of -0 */
+    return x - (vf){0}; /* folds to a broadcast; 0 + x would not because of -0 */
 }
 VEC_INLINE vf v_select(vi mask, vf a, vf b) {
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
@@ -55,7 +57,7 @@ VEC_INLINE vf v_abs(vf x) {
 }
 
 #if defined(__AVX512F__)
-/* a NaN in b comes through, as in the portable text */
+/* returns b if one of them is NaN, as the portable version does */
 VEC_INLINE vf v_max(vf a, vf b) {
     return (vf)_mm512_max_ps((__m512)a, (__m512)b);
 }
@@ -69,22 +71,24 @@ VEC_INLINE vi v_round(vf x) {
     return (vi)_mm512_cvtps_epi32((__m512)x);
 }
 VEC_INLINE vf v_load_n(const void *p, int64_t n) {
+    KELP_ASSERT(n >= 0 && n <= VEC_LANES);
     return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
 }
 VEC_INLINE void v_store_n(void *p, vf x, int64_t n) {
+    KELP_ASSERT(n >= 0 && n <= VEC_LANES);
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)x);
 }
 VEC_INLINE vf v_gather(const float *p, const int32_t *at) {
     return (vf)_mm512_i32gather_ps(_mm512_loadu_si512(at), p, 4);
 }
-/* VEC_LANES bytes as integers */
+/* Loads VEC_LANES bytes as integers. */
 VEC_INLINE vi v_bytes(const void *p) {
     return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128(p));
 }
 VEC_INLINE float v_sum(vf x) {
     return _mm512_reduce_add_ps((__m512)x);
 }
-VEC_INLINE float v_largest(vf x) {
+VEC_INLINE float v_max_lane(vf x) {
     return _mm512_reduce_max_ps((__m512)x);
 }
 #elif defined(__AVX2__)
@@ -116,7 +120,7 @@ VEC_INLINE void v_store_n(void *p, vf x, int64_t n) {
     _mm256_maskstore_ps(p, v_mask(n), (__m256)x);
 }
 #elif defined(VEC_NEON)
-/* a NaN on either side comes through */
+/* returns NaN if one of them is NaN */
 VEC_INLINE vf v_max(vf a, vf b) {
     return (vf)vmaxq_f32((float32x4_t)a, (float32x4_t)b);
 }
@@ -138,7 +142,7 @@ VEC_INLINE vi v_bytes(const void *p) {
     uint16x8_t words = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
     return (vi)vmovl_u16(vget_low_u16(words));
 }
-/* No masks: by twos and ones, which is less than a call of memcpy. */
+/* NEON has no masks: copies two floats and one, which is faster than a call of memcpy. */
 VEC_INLINE vf v_load_n(const void *p, int64_t n) {
     const char *from = p;
     vf x = {0};
@@ -168,7 +172,7 @@ VEC_INLINE void v_store_n(void *p, vf x, int64_t n) {
 VEC_INLINE float v_sum(vf x) {
     return vaddvq_f32((float32x4_t)x);
 }
-VEC_INLINE float v_largest(vf x) {
+VEC_INLINE float v_max_lane(vf x) {
     return vmaxvq_f32((float32x4_t)x);
 }
 #else
@@ -190,7 +194,7 @@ VEC_INLINE vf v_sqrt(vf x) {
         x[i] = __builtin_sqrtf(x[i]);
     return x;
 }
-/* exact for |x| < 2^22, which is all that is asked */
+/* exact for |x| < 2^22, which callers guarantee */
 VEC_INLINE vi v_round(vf x) {
     vf y = x + 0x1.8p23f;
     return (vi)y - 0x4b400000;
@@ -203,10 +207,12 @@ VEC_INLINE vf v_gather(const float *p, const int32_t *at) {
 }
 VEC_INLINE vf v_load_n(const void *p, int64_t n) {
     vf x = {0};
+    KELP_ASSERT(n >= 0 && n <= VEC_LANES);
     memcpy(&x, p, (size_t)n * 4);
     return x;
 }
 VEC_INLINE void v_store_n(void *p, vf x, int64_t n) {
+    KELP_ASSERT(n >= 0 && n <= VEC_LANES);
     memcpy(p, &x, (size_t)n * 4);
 }
 #endif
@@ -217,15 +223,15 @@ VEC_INLINE float v_sum(vf x) {
         sum += x[i];
     return sum;
 }
-VEC_INLINE float v_largest(vf x) {
-    float most = x[0];
+VEC_INLINE float v_max_lane(vf x) {
+    float max = x[0];
     for (int i = 1; i < VEC_LANES; i++)
-        most = x[i] > most ? x[i] : most;
-    return most;
+        max = x[i] > max ? x[i] : max;
+    return max;
 }
 #endif
 
-/* Every second float of two vectors: x[0], x[2], … */
+/* Return every second float of two vectors: x[0], x[2], … and x[1], x[3], … */
 VEC_INLINE vf v_even(vf a, vf b) {
 #if VEC_LANES == 16
     return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
@@ -244,7 +250,7 @@ VEC_INLINE vf v_odd(vf a, vf b) {
     return __builtin_shufflevector(a, b, 1, 3, 5, 7);
 #endif
 }
-/* a without its first float, then b's first. */
+/* Returns a without its first float, followed by the first float of b. */
 VEC_INLINE vf v_shift(vf a, vf b) {
 #if VEC_LANES == 16
     return __builtin_shufflevector(a, b, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
@@ -254,34 +260,34 @@ VEC_INLINE vf v_shift(vf a, vf b) {
     return __builtin_shufflevector(a, b, 1, 2, 3, 4);
 #endif
 }
-/* x moved by -2 to 2 floats: those before it and after it come in. */
-VEC_INLINE vf v_beside(vf before, vf x, vf after, int by) {
+/* Returns the VEC_LANES floats of {before, x, after} that begin `by` (-2 to 2) floats after x. */
+VEC_INLINE vf v_neighbours_at(vf before, vf x, vf after, int by) {
 #if defined(__AVX512F__)
-#define BEHIND(a, b, n) (vf) _mm512_alignr_epi32((__m512i)(b), (__m512i)(a), n)
+#define SHIFTED(a, b, n) (vf) _mm512_alignr_epi32((__m512i)(b), (__m512i)(a), n)
 #elif defined(__AVX2__)
 #define HALVES(a, b) _mm256_permute2x128_si256((__m256i)(a), (__m256i)(b), 0x21)
-#define BEHIND(a, b, n)                                                        \
+#define SHIFTED(a, b, n)                                                       \
     (vf)((n) < 4 ? _mm256_alignr_epi8(HALVES(a, b), (__m256i)(a), (n) % 4 * 4) \
                  : _mm256_alignr_epi8((__m256i)(b), HALVES(a, b), (n) % 4 * 4))
 #else
-#define BEHIND(a, b, n) __builtin_shufflevector(a, b, n, (n) + 1, (n) + 2, (n) + 3)
+#define SHIFTED(a, b, n) __builtin_shufflevector(a, b, n, (n) + 1, (n) + 2, (n) + 3)
 #endif
     switch (by) {
     case -2:
-        return BEHIND(before, x, VEC_LANES - 2);
+        return SHIFTED(before, x, VEC_LANES - 2);
     case -1:
-        return BEHIND(before, x, VEC_LANES - 1);
+        return SHIFTED(before, x, VEC_LANES - 1);
     case 1:
-        return BEHIND(x, after, 1);
+        return SHIFTED(x, after, 1);
     case 2:
-        return BEHIND(x, after, 2);
+        return SHIFTED(x, after, 2);
     default:
         return x;
     }
-#undef BEHIND
+#undef SHIFTED
 #undef HALVES
 }
-/* The first halves of both, and the second ones. */
+/* Return the first halves of both vectors, and the second halves. */
 VEC_INLINE vf v_firsts(vf a, vf b) {
 #if VEC_LANES == 16
     return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
@@ -301,13 +307,13 @@ VEC_INLINE vf v_seconds(vf a, vf b) {
     return __builtin_shufflevector(a, b, 2, 3, 6, 7);
 #endif
 }
-/* VEC_LANES floats `stride` (1 or 2) apart; reads up to the last alone when `stride` is 1, one
- * float more when it is 2. */
+/* Loads VEC_LANES floats `stride` (1 or 2) apart. With stride 2 one float after the last is read.
+ */
 VEC_INLINE vf v_load_stride(const float *p, int64_t stride) {
     return stride == 1 ? v_load(p) : v_even(v_load(p), v_load(p + VEC_LANES));
 }
-/* The greater; a NaN on either side stays. */
-VEC_INLINE vf v_most(vf a, vf b) {
+/* Returns the maximum, NaN if one of them is NaN. */
+VEC_INLINE vf v_max_nan(vf a, vf b) {
 #if defined(__AVX512F__)
     __mmask16 none = _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_UNORD_Q);
     return (vf)_mm512_mask_mov_ps((__m512)v_max(a, b), none, (__m512)a);
@@ -318,8 +324,7 @@ VEC_INLINE vf v_most(vf a, vf b) {
 #endif
 }
 
-/* e^x: 2^n · e^r, |r| <= ln2 / 2, Taylor's series to the seventh power (relative error below 6e-9).
- */
+/* e^x = 2^n · e^r, |r| <= ln2 / 2, with the Taylor series up to r^7 (relative error below 6e-9). */
 VEC_INLINE vf v_exp(vf x) {
     x = v_min(v_set(89.0f), v_max(v_set(-104.0f), x));
     vi n = v_round(x * 0x1.715476p+0f);
@@ -334,7 +339,7 @@ VEC_INLINE vf v_exp(vf x) {
     p = p * r + 0.5f;
     p = p * r + 1.0f;
     p = p * r + 1.0f;
-    /* in two steps, so that results near both ends of the range come out right */
+    /* in two steps, because 2^n alone may be out of range near both ends */
     vi half = n >> 1;
     return p * (vf)((half + 127) << 23) * (vf)((n - half + 127) << 23);
 }

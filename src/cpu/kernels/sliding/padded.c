@@ -2,7 +2,9 @@
 /* Padded tiles of images. */
 #include "cpu/kernels/sliding/padded.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
+#include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/tuning.h"
 
 bool kelp_padded_fits(const kelp_conv_window *w) {
@@ -30,7 +32,7 @@ int64_t kelp_padded_floats(const kelp_conv_window *w, int64_t rows) {
     return floats;
 }
 
-static void describe(const kelp_conv_window *w, int64_t wide, kelp_slide *out) {
+static void describe(const kelp_conv_window *w, int64_t wide, kelp_sliding_geometry *out) {
     out->width = w->out[2];
     out->row_step = w->stride[1] * wide;
     out->stride = w->stride[2];
@@ -42,8 +44,8 @@ static void describe(const kelp_conv_window *w, int64_t wide, kelp_slide *out) {
     out->tap_rows_apart = w->dilation[1];
 }
 
-void kelp_padded_fill(const kelp_conv_window *w, const kelp_simd *simd, const float *x,
-                      int64_t first, int64_t rows, float border, float *tile, kelp_slide *out) {
+void kelp_padded_fill(const kelp_conv_window *w, const float *x, int64_t first, int64_t rows,
+                      float border, float *tile, kelp_sliding_geometry *out) {
     int64_t high = rows_of(w, rows), wide = columns_of(w);
     int64_t top = first * w->stride[1] - w->before[1], left = -w->before[2];
     int64_t r0 = KELP_MAX((int64_t)0, -top), r1 = KELP_MIN(high, w->in[1] - top);
@@ -62,45 +64,44 @@ void kelp_padded_fill(const kelp_conv_window *w, const kelp_simd *simd, const fl
             row[c] = border;
     }
     if (inside)
-        simd->copy_rows(tile + r0 * wide + c0, wide, x + (top + r0) * w->in[2] + left + c0,
-                        w->in[2], r1 - r0, c1 - c0);
-    out->x = tile;
+        kelp_layout_kernels_get()->copy_rows(tile + r0 * wide + c0, wide,
+                                             x + (top + r0) * w->in[2] + left + c0, w->in[2],
+                                             r1 - r0, c1 - c0);
     out->rows = rows;
     describe(w, wide, out);
 }
 
-bool kelp_padded_bare(const kelp_conv_window *w, const float *x, int64_t plane, int64_t planes,
-                      kelp_slide *out) {
+bool kelp_padded_pool_image(const kelp_conv_window *w, const float *x, int64_t plane,
+                            int64_t planes, kelp_sliding_pool *out) {
     int64_t end = plane * w->in_size + (w->in[1] - 1) * w->in[2] - w->before[2] + columns_of(w);
-    if (!kelp_slide_takes_bare(out->op, w->kernel[2], w->stride[2], w->dilation[2]) ||
+    if (!kelp_sliding_takes_unpadded(w->kernel[2], w->stride[2], w->dilation[2]) ||
         plane * w->in_size < w->before[2] || end > planes * w->in_size - 31)
         return false;
     out->x = x + (plane * w->in_size - w->before[1] * w->in[2] - w->before[2]);
-    out->rows = w->out[1];
-    out->first = w->before[1];
-    out->last = w->before[1] + w->in[1];
-    out->bare = true;
+    out->unpadded = true;
     out->begin = w->before[2];
     out->end = w->before[2] + w->in[2];
-    describe(w, w->in[2], out);
+    out->geometry.rows = w->out[1];
+    out->geometry.first = w->before[1];
+    out->geometry.last = w->before[1] + w->in[1];
+    describe(w, w->in[2], &out->geometry);
     return true;
 }
 
-bool kelp_padded_is_same(const kelp_conv_window *w, const kelp_simd *simd) {
+bool kelp_padded_keeps_width(const kelp_conv_window *w) {
     int64_t size = w->kernel[2];
-    return simd->slides_image && (size == 3 || size == 5) && w->kernel[1] == size &&
-           w->stride[2] == 1 && w->dilation[1] == 1 && w->dilation[2] == 1 &&
-           w->before[2] == size / 2 && w->out[2] == w->in[2] &&
-           (w->stride[1] == 1 || w->stride[1] == 2);
+    return (size == 3 || size == 5) && w->kernel[1] == size && w->stride[2] == 1 &&
+           w->dilation[1] == 1 && w->dilation[2] == 1 && w->before[2] == size / 2 &&
+           w->out[2] == w->in[2] && (w->stride[1] == 1 || w->stride[1] == 2);
 }
 
 void kelp_padded_image(const kelp_conv_window *w, const float *x, int64_t first, int64_t rows,
-                       kelp_slide *out) {
+                       kelp_sliding_weighted *out) {
     int64_t top = first * w->stride[1] - w->before[1];
+    KELP_ASSERT(kelp_padded_keeps_width(w));
     out->x = x + top * w->in[2];
-    out->rows = rows;
-    out->first = -top;
-    out->last = w->in[1] - top;
-    out->bare = true;
-    describe(w, w->in[2], out);
+    out->geometry.rows = rows;
+    out->geometry.first = -top;
+    out->geometry.last = w->in[1] - top;
+    describe(w, w->in[2], &out->geometry);
 }

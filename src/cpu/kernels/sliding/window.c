@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 
-void kelp_window_lay_down(kelp_conv_window *w) {
+void kelp_window_make_row(kelp_conv_window *w) {
     int64_t *const fields[] = {w->in,       w->out,    w->kernel, w->stride,
                                w->dilation, w->before, w->after};
     bool row = w->in[1] == 1 && w->out[1] == 1 && w->kernel[1] == 1;
@@ -12,8 +12,8 @@ void kelp_window_lay_down(kelp_conv_window *w) {
     if (row || !column)
         return;
     for (size_t i = 0; i < KELP_COUNT(fields); i++) {
-        int64_t extent = fields[i][1];
+        int64_t size = fields[i][1];
         fields[i][1] = fields[i][2];
-        fields[i][2] = extent;
+        fields[i][2] = size;
     }
 }

@@ -14,7 +14,7 @@ typedef struct kelp_conv_window {
     int64_t in[KELP_WINDOW_AXES], out[KELP_WINDOW_AXES], kernel[KELP_WINDOW_AXES];
     int64_t stride[KELP_WINDOW_AXES], dilation[KELP_WINDOW_AXES];
     int64_t before[KELP_WINDOW_AXES], after[KELP_WINDOW_AXES]; /* padding; negative: cropped */
-    int64_t in_size, out_size, kernel_size;                    /* products over the axes */
+    int64_t in_size, out_size, kernel_size;                    /* number of elements */
 } kelp_conv_window;
 
 /* The shape of a convolution of [batch, groups * in_channels, spatial…] with weights
@@ -25,8 +25,8 @@ typedef struct kelp_conv_shape {
     int64_t in_channels, out_channels; /* of one group */
 } kelp_conv_shape;
 
-/* Transposes an image of one column to one of one row, which has the same bytes: inner loops run
+/* Converts an image of one column to one of one row, which has the same bytes: inner loops iterate
  * along rows. */
-void kelp_window_lay_down(kelp_conv_window *window);
+void kelp_window_make_row(kelp_conv_window *window);
 
 #endif

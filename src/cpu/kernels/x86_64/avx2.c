@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The float loops for x86-64 with AVX2 and FMA. */
-#define SIMD_TABLE kelp_simd_avx2
-#define SIMD_NAME "avx2"
-#define SIMD_ROWS 6
-#include "cpu/kernels/isa/kernels.inc"
+/* Float micro-kernels for x86-64 with AVX2 and FMA. */
+#define ISA avx2
+#define ISA_TILE_ROWS 6
+#include "cpu/kernels/isa/f32.inc"

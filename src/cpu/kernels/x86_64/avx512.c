@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The float loops for x86-64 with AVX-512 F, VL, BW and DQ. */
-#define SIMD_TABLE kelp_simd_avx512
-#define SIMD_NAME "avx512"
-#define SIMD_ROWS 12
-#include "cpu/kernels/isa/kernels.inc"
+/* Float micro-kernels for x86-64 with AVX-512 F, VL, BW and DQ. */
+#define ISA avx512
+#define ISA_TILE_ROWS 12
+#include "cpu/kernels/isa/f32.inc"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of bfloat16 for x86-64 with AVX-512 F, VL, BW and DQ, without AVX512_BF16. */
-#define BF16_TABLE kelp_bf16_avx512
-#define BF16_NAME "avx512"
-#define BF16_ROWS 12
-#include "cpu/kernels/simd/bf16.inc"
+/* bfloat16 micro-kernels for x86-64 with AVX-512 F, VL, BW and DQ, without AVX512_BF16. */
+#define ISA avx512
+#define ISA_TILE_ROWS 12
+#include "cpu/kernels/isa/bf16.inc"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of 8-bit integers for x86-64 with AVX-512 VNNI. */
-#define INT8_TABLE kelp_int8_vnni
-#define INT8_NAME "vnni"
-#define INT8_ROWS 12
-#define INT8_PANELS 2
-#include "cpu/kernels/simd/int8.inc"
+/* 8-bit micro-kernels for x86-64 with AVX-512 VNNI. */
+#define ISA vnni
+#define ISA_TILE_ROWS 12
+#define ISA_TILE_PANELS 2
+#include "cpu/kernels/isa/int8.inc"

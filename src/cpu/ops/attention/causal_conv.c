@@ -3,6 +3,7 @@
  * Source: ONNX operator specification. */
 #include "base/assert.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/kernels/vector/vector_kernels.h"
 #include "cpu/ops/converted.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
@@ -61,8 +62,9 @@ static kelp_status *causal_reshape(const void *state, kelp_op_args *args) {
 }
 
 static void causal_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_vector_kernels *vector = kelp_vector_kernels_get();
     const causal_plan *p = userp;
-    const kelp_simd *simd = kelp_simd_get();
     const kelp_tensor *x = p->args->inputs[0], *past = kelp_ops_in(p->args, 3);
     kelp_tensor *out = p->args->outputs[0], *present = kelp_ops_out(p->args, 1);
     float *row = (float *)kelp_ops_scratch_at(p->args, p->rows) + worker * 2 * p->row_size;
@@ -78,11 +80,11 @@ static void causal_range(void *userp, int64_t begin, int64_t end, int worker) {
         for (int64_t i = 0; i < p->length; i++)
             y[i] = p->bias != NULL ? p->bias[c] : 0.0f;
         for (int64_t k = 0; k < p->taps; k++)
-            simd->axpy(y, row + k, p->weight[c * p->taps + k], 1, p->length);
+            vector->axpy(y, row + k, p->weight[c * p->taps + k], 1, p->length);
         for (int64_t i = 0; i < p->length && x->dtype != KELP_F32; i++)
             y[i] = kelp_real_round(x->dtype, y[i]);
         if (p->silu)
-            simd->act[KELP_ACT_SILU](y, y, p->length);
+            elementwise->act[KELP_ACT_SILU](y, y, p->length);
         if (out->dtype != KELP_F32)
             kelp_tensor_store_f32(out, at * p->length, p->length, y);
         if (present != NULL)

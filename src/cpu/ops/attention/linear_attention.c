@@ -6,6 +6,7 @@
  */
 #include "base/assert.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/kernels/vector/vector_kernels.h"
 #include "cpu/ops/converted.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
@@ -78,7 +79,7 @@ static kelp_status *read_sizes(kelp_op_args *args, linear_plan *p) {
 
 /* Returns the floats of one row of values in scratch memory. */
 static int64_t row_stride(const linear_plan *p) {
-    return (p->v_size + 15) / 16 * 16;
+    return kelp_round_up(p->v_size, 16);
 }
 
 static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {
@@ -110,8 +111,8 @@ static kelp_status *linear_reshape(const void *state, kelp_op_args *args) {
 }
 
 /* Updates the state of one head by one token: decay, correction, sum. */
-static void update(const linear_plan *p, const kelp_simd *simd, int64_t token, int64_t head,
-                   float *s, float *fresh) {
+static void update(const linear_plan *p, const kelp_vector_kernels *vector, int64_t token,
+                   int64_t head, float *s, float *fresh) {
     int64_t at = token * p->kv_heads + head;
     const float *k = p->in[1] + at * p->size, *v = p->in[2] + at * p->v_size;
     for (int64_t d = 0; d < p->size && p->gated; d++) {
@@ -123,17 +124,17 @@ static void update(const linear_plan *p, const kelp_simd *simd, int64_t token, i
     if (p->delta) {
         float rate = p->in[5][p->beta_heads == 1 ? token : at];
         for (int64_t d = 0; d < p->size; d++)
-            simd->axpy(fresh, s + d * p->v_size, -k[d], 1, p->v_size);
+            vector->axpy(fresh, s + d * p->v_size, -k[d], 1, p->v_size);
         for (int64_t j = 0; j < p->v_size; j++)
             fresh[j] *= rate;
     }
     for (int64_t d = 0; d < p->size; d++)
-        simd->axpy(s + d * p->v_size, fresh, k[d], 1, p->v_size);
+        vector->axpy(s + d * p->v_size, fresh, k[d], 1, p->v_size);
 }
 
 static void linear_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_vector_kernels *vector = kelp_vector_kernels_get();
     const linear_plan *p = userp;
-    const kelp_simd *simd = kelp_simd_get();
     const kelp_tensor *past = kelp_ops_in(p->args, PAST);
     kelp_tensor *out = p->args->outputs[0];
     float *fresh = (float *)kelp_ops_scratch_at(p->args, p->rows) + worker * 2 * row_stride(p);
@@ -148,7 +149,7 @@ static void linear_range(void *userp, int64_t begin, int64_t end, int worker) {
         for (int64_t t = image * p->tokens; t < (image + 1) * p->tokens; t++) {
             if (kelp_op_env_cancelled(p->args->env))
                 return;
-            update(p, simd, t, head, s, fresh);
+            update(p, vector, t, head, s, fresh);
             for (int64_t h = head * group; h < (head + 1) * group; h++) {
                 const float *q = p->in[0] + (t * p->q_heads + h) * p->size;
                 int64_t at = (t * p->q_heads + h) * p->v_size;
@@ -156,7 +157,7 @@ static void linear_range(void *userp, int64_t begin, int64_t end, int worker) {
                 float *y = in_place ? (float *)out->data + at : fresh + row_stride(p);
                 memset(y, 0, (size_t)p->v_size * sizeof *y);
                 for (int64_t d = 0; d < p->size; d++)
-                    simd->axpy(y, s + d * p->v_size, q[d] * p->scale, 1, p->v_size);
+                    vector->axpy(y, s + d * p->v_size, q[d] * p->scale, 1, p->v_size);
                 if (!in_place)
                     kelp_tensor_store_f32(out, at, p->v_size, y);
             }

@@ -68,7 +68,7 @@ static kelp_status *convert_and_pack(const kelp_tensor *w, const kelp_tensor *sc
         dequantize(w, scale, zero, n, plain);
     else
         kelp_real_load_f32(w->dtype, w->data, 0, k * n, plain);
-    kelp_gemm_pack(kelp_simd_get(), plain, n, k, n, memory);
+    kelp_gemm_pack(kelp_gemm_kernels_get(), plain, n, k, n, memory);
     kelp_free_aligned(allocator, plain, plain_bytes, 64);
     return NULL;
 }
@@ -76,17 +76,17 @@ static kelp_status *convert_and_pack(const kelp_tensor *w, const kelp_tensor *sc
 static kelp_status *pack_weights(const kelp_tensor *w, const kelp_tensor *scale,
                                  const kelp_tensor *zero, const kelp_op_env *env,
                                  projected_state *state) {
-    const kelp_simd *simd = kelp_simd_get();
+    const kelp_gemm_kernels *kernels = kelp_gemm_kernels_get();
     kelp_allocator allocator = kelp_op_env_allocator(env);
     kelp_op_pack_site site = kelp_op_env_pack_site(env);
     char layout[KELP_OP_LAYOUT_MAX + 1];
     kelp_op_packing packing = {.layout = layout, .inputs = 1u << 1, .replaces = 1u << 1};
     size_t floats;
     void *memory = NULL;
-    if (!kelp_gemm_packed_size(simd, w->shape[0], w->shape[1], &floats) ||
+    if (!kelp_gemm_packed_size(kernels, w->shape[0], w->shape[1], &floats) ||
         !kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
         return kelp_status_oom();
-    kelp_gemm_layout(simd, "merged", layout);
+    kelp_gemm_layout(kernels, "merged", layout, sizeof layout);
     KELP_TRY(kelp_op_pack(&site, allocator, &packing, &state->packed, &memory));
     return memory != NULL ? convert_and_pack(w, scale, zero, allocator, memory) : NULL;
 }

@@ -10,10 +10,6 @@
 #include "cpu/ops/conv/conv_args.h"
 #include "cpu/ops/conv/conv_bf16_weights.h"
 
-/* Algorithms in order of preference: reshape takes the first that is applicable. */
-static const kelp_conv_bf16_algorithm *const algorithms[] = {
-    &kelp_conv_bf16_nhwc_gemm, &kelp_conv_bf16_im2row, &kelp_conv_bf16_planes_gemm};
-
 typedef struct conv_plan {
     kelp_conv_bf16 conv;
     const kelp_conv_bf16_algorithm *algorithm;
@@ -60,12 +56,9 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
         return NULL;
     KELP_ASSERT(state != NULL); /* create requires constant weights */
     KELP_TRY(check_pairs(args, conv));
-    conv->table = kelp_bf16_get();
-    conv->simd = kelp_simd_get();
+    conv->kernels = kelp_bf16_kernels_get();
     conv->threads = kelp_op_env_threads(args->env);
-    for (size_t i = 0; p->algorithm == NULL; i++)
-        if (algorithms[i]->is_applicable(conv)) /* the last one always is */
-            p->algorithm = algorithms[i];
+    p->algorithm = kelp_conv_bf16_choose(conv);
     args->algorithm = p->algorithm->name;
     KELP_TRY(kelp_conv_bf16_weights_get(state, p->algorithm->layout, &conv->weights));
     if (!p->algorithm->reserve(conv) || !kelp_i64_mul(conv->worker_bytes, conv->threads, &bytes) ||
@@ -85,7 +78,7 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     p->conv.bias = bias != NULL ? bias->data : NULL;
     p->conv.residual = residual != NULL ? residual->data : NULL;
     p->conv.y = args->outputs[0]->data;
-    p->conv.scratch = (char *)args->scratch + p->scratch;
+    p->conv.scratch = kelp_ops_scratch_at(args, p->scratch);
     p->algorithm->run(args->env, &p->conv);
     return NULL;
 }

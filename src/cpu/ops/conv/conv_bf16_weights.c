@@ -57,7 +57,7 @@ static const char *const layout_names[KELP_CONV_BF16_LAYOUTS] = {
 
 /* Returns the floats of one output channel, with an even number of input channels. */
 static int64_t even_depth(const kelp_conv_bf16_weights *w) {
-    return (w->in_channels + 1) / 2 * 2 * w->taps;
+    return kelp_round_up(w->in_channels, 2) * w->taps;
 }
 
 static bool packed_pairs(const kelp_conv_bf16_weights *w, kelp_conv_bf16_layout layout,
@@ -73,7 +73,7 @@ static kelp_status *pack_taps_first(const kelp_conv_bf16_weights *w, kelp_bf16_p
     size_t bytes = (size_t)(even_depth(w) * KELP_BF16_COLUMNS) * sizeof(float);
     void *ordered = NULL;
     KELP_TRY(kelp_alloc(w->allocator, bytes, &ordered));
-    kelp_conv_bf16_pack_taps_first(kelp_bf16_get(), w->weights, w->taps, w->in_channels,
+    kelp_conv_bf16_pack_taps_first(kelp_bf16_kernels_get(), w->weights, w->taps, w->in_channels,
                                    w->channels, ordered, out);
     kelp_free(w->allocator, ordered, bytes);
     return NULL;
@@ -100,10 +100,11 @@ static kelp_status *pack(kelp_conv_bf16_weights *w, kelp_conv_bf16_layout layout
         return status;
     }
     if (layout == KELP_CONV_BF16_ROWS)
-        kelp_conv_bf16_pack_rows(kelp_bf16_get(), w->weights, w->taps, w->in_channels, w->channels,
-                                 memory);
+        kelp_conv_bf16_pack_rows(kelp_bf16_kernels_get(), w->weights, w->taps, w->in_channels,
+                                 w->channels, memory);
     else
-        kelp_bf16_pack_transposed(kelp_bf16_get(), w->weights, depth, depth, w->channels, memory);
+        kelp_bf16_pack_transposed(kelp_bf16_kernels_get(), w->weights, depth, depth, w->channels,
+                                  memory);
     return NULL;
 }
 

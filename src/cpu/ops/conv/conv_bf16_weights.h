@@ -5,6 +5,8 @@
 
 #include "cpu/kernels/conv/conv_bf16.h"
 
+#include <kelp/opset.h>
+
 /* The weights of a node, shared by all contexts. */
 typedef struct kelp_conv_bf16_weights kelp_conv_bf16_weights;
 

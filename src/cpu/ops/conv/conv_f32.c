@@ -14,15 +14,6 @@
 #include "cpu/ops/elementwise/activation.h"
 #include "cpu/ops/variant.h"
 
-/* Algorithms in order of preference: reshape takes the first that is applicable and profitable. */
-static const kelp_conv_algorithm *const algorithms[] = {
-    &kelp_conv_reference_f64, &kelp_conv_depthwise_image, &kelp_conv_depthwise_padded,
-    &kelp_conv_im2row_few,    &kelp_conv_interleaved,     &kelp_conv_winograd_4x4,
-    &kelp_conv_winograd_2x2,  &kelp_conv_winograd_1d,     &kelp_conv_im2row,
-    &kelp_conv_direct_gemm,   &kelp_conv_pointwise,       &kelp_conv_depthwise_rows,
-    &kelp_conv_im2col_gemm,
-};
-
 typedef struct conv_plan {
     kelp_conv conv;
     const kelp_conv_algorithm *algorithm;
@@ -42,18 +33,18 @@ static kelp_status *read_args(kelp_op_args *args, kelp_conv *conv) {
     KELP_TRY(kelp_conv_check_bias(args, x->dtype));
     KELP_TRY(kelp_conv_check_residual(args, rank, dims, false));
     conv->has_residual = kelp_ops_in(args, 3) != NULL;
-    kelp_window_lay_down(&conv->shape.window);
+    kelp_window_make_row(&conv->shape.window);
     return kelp_ops_set(args, 0, x->dtype, rank, dims);
 }
 
 static kelp_status *choose_algorithm(const kelp_conv_weights *weights, conv_plan *p) {
     kelp_conv *conv = &p->conv;
-    for (size_t i = 0; i < KELP_COUNT(algorithms); i++) {
-        const kelp_conv_algorithm *a = algorithms[i];
+    for (size_t i = 0; i < KELP_CONV_ALGORITHMS; i++) {
+        const kelp_conv_algorithm *a = kelp_conv_algorithms[i];
         if (!a->is_applicable(conv) || (a->is_profitable != NULL && !a->is_profitable(conv)))
             continue;
         if (a->layout != KELP_CONV_UNPACKED) {
-            KELP_TRY(kelp_conv_weights_get(weights, conv->simd, a->layout, &conv->packed_weights));
+            KELP_TRY(kelp_conv_weights_get(weights, conv->gemm, a->layout, &conv->packed_weights));
             if (conv->packed_weights == NULL) /* weights are not constant */
                 continue;
         }
@@ -70,7 +61,7 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(read_args(args, conv));
     if (kelp_op_variant_of(args->node) == KELP_VARIANT_FUSED_ACT)
         KELP_TRY(kelp_act_read(args, &conv->act));
-    conv->simd = kelp_simd_get();
+    kelp_conv_select_kernels(conv);
     conv->threads = kelp_op_env_threads(args->env);
     KELP_TRY(choose_algorithm(state, p));
     args->algorithm = p->algorithm->name;
@@ -95,7 +86,7 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     p->conv.bias = bias != NULL ? bias->data : NULL;
     p->conv.residual = residual != NULL ? residual->data : NULL;
     p->conv.y = args->outputs[0]->data;
-    p->conv.scratch = (float *)(void *)((char *)args->scratch + p->scratch);
+    p->conv.scratch = kelp_ops_scratch_at(args, p->scratch);
     p->algorithm->run(args->env, &p->conv);
     return NULL;
 }

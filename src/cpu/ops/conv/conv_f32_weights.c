@@ -4,12 +4,13 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "cpu/kernels/conv/conv_kernels.h"
 #include "cpu/kernels/gemm/gemm.h"
 
 #include <pthread.h>
 
 typedef struct packed_weights {
-    const kelp_simd *simd; /* instruction set for which they are packed */
+    const kelp_gemm_kernels *kernels; /* instruction set for which they are packed */
     kelp_op_packed packed;
 } packed_weights;
 
@@ -57,8 +58,8 @@ static const char *const layout_names[KELP_CONV_LAYOUTS] = {[KELP_CONV_IM2ROW] =
                                                             [KELP_CONV_WINOGRAD_6] = "winograd",
                                                             [KELP_CONV_WINOGRAD_4] = "winograd4"};
 
-static kelp_status *pack(const kelp_conv_weights *w, const kelp_simd *simd, kelp_conv_layout layout,
-                         packed_weights *out) {
+static kelp_status *pack(const kelp_conv_weights *w, const kelp_gemm_kernels *kernels,
+                         kelp_conv_layout layout, packed_weights *out) {
     char name[KELP_OP_LAYOUT_MAX + 1];
     /* algorithms for other shapes may read the plain weights, so these are not replaced */
     kelp_op_packing packing = {.layout = name, .inputs = 1u << 1};
@@ -68,25 +69,26 @@ static kelp_status *pack(const kelp_conv_weights *w, const kelp_simd *simd, kelp
     void *memory = NULL;
     KELP_ASSERT(layout != KELP_CONV_UNPACKED && layout < KELP_CONV_LAYOUTS);
     KELP_ASSERT_HELD((pthread_mutex_t *)&w->lock);
-    if (im2row ? !kelp_gemm_packed_size(simd, depth, w->out_channels, &floats)
-               : !kelp_conv_winograd_size(simd, w->taps, points, w->in_channels, w->out_channels,
+    if (im2row ? !kelp_gemm_packed_size(kernels, depth, w->out_channels, &floats)
+               : !kelp_conv_winograd_size(kernels, w->taps, points, w->in_channels, w->out_channels,
                                           &floats))
         return NULL;
     if (!kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
         return NULL;
-    kelp_gemm_layout(simd, layout_names[layout], name);
+    kelp_gemm_layout(kernels, layout_names[layout], name, sizeof name);
     KELP_TRY(kelp_op_pack(&w->site, w->allocator, &packing, &out->packed, &memory));
     if (memory != NULL && im2row)
-        kelp_conv_im2row_pack(simd, w->data, w->taps, w->in_channels, w->out_channels, memory);
+        kelp_conv_im2row_pack(kernels, w->data, w->taps, w->in_channels, w->out_channels, memory);
     else if (memory != NULL)
-        kelp_conv_winograd_pack(simd, w->taps, points, w->data, w->in_channels, w->out_channels,
-                                memory);
-    out->simd = simd;
+        kelp_conv_winograd_pack(kelp_conv_kernels_get(), w->taps, points, w->data, w->in_channels,
+                                w->out_channels, memory);
+    out->kernels = kernels;
     return NULL;
 }
 
-kelp_status *kelp_conv_weights_get(const kelp_conv_weights *shared, const kelp_simd *simd,
-                                   kelp_conv_layout layout, const float **out) {
+kelp_status *kelp_conv_weights_get(const kelp_conv_weights *shared,
+                                   const kelp_gemm_kernels *kernels, kelp_conv_layout layout,
+                                   const float **out) {
     kelp_conv_weights *weights = (kelp_conv_weights *)shared; /* protected by the lock */
     kelp_status *status = NULL;
     *out = NULL;
@@ -95,8 +97,8 @@ kelp_status *kelp_conv_weights_get(const kelp_conv_weights *shared, const kelp_s
     packed_weights *packed = &weights->layouts[layout];
     pthread_mutex_lock(&weights->lock);
     if (packed->packed.data == NULL)
-        status = pack(weights, simd, layout, packed);
-    if (packed->simd == simd)
+        status = pack(weights, kernels, layout, packed);
+    if (packed->kernels == kernels)
         *out = packed->packed.data;
     pthread_mutex_unlock(&weights->lock);
     return status;

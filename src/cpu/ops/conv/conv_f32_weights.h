@@ -5,6 +5,8 @@
 
 #include "cpu/kernels/conv/conv.h"
 
+#include <kelp/opset.h>
+
 /* The weights of a node, shared by all contexts. */
 typedef struct kelp_conv_weights kelp_conv_weights;
 
@@ -14,10 +16,11 @@ kelp_status *kelp_conv_weights_create(const kelp_node *node, const kelp_op_env *
                                       void **out_state) KELP_MUST_USE;
 void kelp_conv_weights_destroy(void *state, kelp_allocator allocator);
 
-/* Gets the weights in `layout` for instruction set `simd`; packs them the first time. `*out` is
- * NULL if `weights` is NULL or they were packed for another instruction set: then the algorithm
+/* Gets the weights in `layout` for the tile of `kernels`; packs them the first time. NULL when
+ * `weights` is NULL, or when they were packed for another instruction set: then the algorithm
  * cannot run. Thread-safe. */
-kelp_status *kelp_conv_weights_get(const kelp_conv_weights *weights, const kelp_simd *simd,
-                                   kelp_conv_layout layout, const float **out) KELP_MUST_USE;
+kelp_status *kelp_conv_weights_get(const kelp_conv_weights *weights,
+                                   const kelp_gemm_kernels *kernels, kelp_conv_layout layout,
+                                   const float **out) KELP_MUST_USE;
 
 #endif

@@ -14,10 +14,6 @@ static const kelp_int8_operands integer_operands = {-1, 2, 1, -1, 3, -1, -1, -1,
 static const kelp_int8_operands linear_operands = {1, 2, 3, 4, 5, 8, -1, -1, -1, 6, 7};
 static const kelp_int8_operands fused_operands = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 
-/* Algorithms in order of preference: reshape takes the first that is applicable. */
-static const kelp_conv_int8_algorithm *const algorithms[] = {
-    &kelp_conv_int8_depthwise, &kelp_conv_int8_in_place, &kelp_conv_int8_im2row};
-
 typedef struct conv_plan {
     kelp_conv_int8 conv;
     const kelp_conv_int8_algorithm *algorithm;
@@ -36,10 +32,6 @@ static const kelp_int8_operands *operands_of(const kelp_node *node) {
     default:
         return &fused_operands;
     }
-}
-
-static void *at_offset(const kelp_op_args *args, size_t offset) {
-    return (char *)args->scratch + offset;
 }
 
 /* ---- constant weights ---- */
@@ -71,7 +63,7 @@ static kelp_status *conv_create(const kelp_node *node, const kelp_op_env *env, v
     KELP_TRY(kelp_op_pack(&site, allocator, &packing, &state->packed, &memory));
     if (memory != NULL) {
         KELP_TRY(kelp_alloc_aligned(allocator, buffer_bytes, 64, &buffer));
-        kelp_conv_int8_pack(kelp_int8_get(), &shape, w, zero, memory, buffer);
+        kelp_conv_int8_pack(kelp_int8_kernels_get(), &shape, w, zero, memory, buffer);
         kelp_free_aligned(allocator, buffer, buffer_bytes, 64);
     }
     kelp_conv_int8_packed_view(&shape, state->packed.data, &state->weights);
@@ -143,9 +135,7 @@ static kelp_status *conv_reshape(const void *state, kelp_op_args *args) {
     if (!kelp_conv_int8_plan_images(conv))
         return kelp_conv_too_large(args);
     KELP_ASSERT(conv->shape.groups > 0);
-    for (size_t i = 0; p->algorithm == NULL; i++)
-        if (algorithms[i]->is_applicable(conv)) /* the first or the last one is */
-            p->algorithm = algorithms[i];
+    p->algorithm = kelp_conv_int8_choose(conv);
     args->algorithm = p->algorithm->name;
     KELP_TRY(reserve(args, p, state != NULL));
     if (map != &integer_operands) {
@@ -164,10 +154,11 @@ static void set_weights(const conv_state *state, const kelp_op_args *args,
         conv->weights = state->weights;
         return;
     }
-    kelp_conv_int8_pack(conv->loops, &p->weights_shape, args->inputs[map->b],
-                        kelp_int8_operand(args, map->b_zero), at_offset(args, p->weights),
-                        at_offset(args, p->weights_buffer));
-    kelp_conv_int8_packed_view(&p->weights_shape, at_offset(args, p->weights), &conv->weights);
+    kelp_conv_int8_pack(conv->kernels, &p->weights_shape, args->inputs[map->b],
+                        kelp_int8_operand(args, map->b_zero), kelp_ops_scratch_at(args, p->weights),
+                        kelp_ops_scratch_at(args, p->weights_buffer));
+    kelp_conv_int8_packed_view(&p->weights_shape, kelp_ops_scratch_at(args, p->weights),
+                               &conv->weights);
 }
 
 static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
@@ -177,12 +168,12 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
     KELP_ASSERT(p->algorithm != NULL && args->scratch != NULL);
-    conv->loops = kelp_int8_get();
+    conv->kernels = kelp_int8_kernels_get();
     conv->x = args->inputs[0]->data;
     conv->flip = args->inputs[0]->dtype == KELP_I8 ? 0x80 : 0;
-    conv->scratch = at_offset(args, p->scratch);
+    conv->scratch = kelp_ops_scratch_at(args, p->scratch);
     set_weights(state, args, map, p);
-    conv->product = (kelp_int8_product){
+    conv->gemm = (kelp_int8_gemm){
         .a_zero = kelp_int8_zero(kelp_int8_operand(args, map->a_zero), 0) + conv->flip,
         .b = {.k = conv->window_bytes,
               .n = conv->shape.groups * conv->shape.out_channels,
@@ -193,11 +184,11 @@ static kelp_status *conv_invoke(const void *state, kelp_op_args *args) {
         .y = args->outputs[0]->data,
         .ldy = conv->shape.window.out_size,
         .transposed = true};
-    conv->padding = conv->product.a_zero; /* which the epilogue may change */
+    conv->padding = conv->gemm.a_zero; /* which the epilogue may change */
     if (map != &integer_operands) {
         const kelp_tensor *scale = kelp_int8_operand(args, map->a_scale);
         kelp_int8_epilogue_make(args, map, scale != NULL ? kelp_int8_scale(scale, 0) : 1.0f, p->act,
-                                p->finish, &conv->product);
+                                p->finish, &conv->gemm);
     }
     kelp_conv_int8_run(args->env, p->algorithm, conv);
     return NULL;

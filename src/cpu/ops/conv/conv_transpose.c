@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/kernels/vector/vector_kernels.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/kernels/conv/conv.h"
 #include "cpu/kernels/tuning.h"
@@ -26,7 +27,6 @@ typedef struct deconv_plan {
     size_t weights_offset, buffer_offset;
     const float *weights; /* [group, output channel, kernel position, input channel] */
     const kelp_op_args *args;
-    const kelp_simd *simd;
 } deconv_plan;
 
 /* Constant weights, transposed once. */
@@ -166,13 +166,14 @@ static kelp_status *deconv_reshape(const void *state, kelp_op_args *args) {
 /* Adds the products of one kernel column and an input row to an output row. With a stride above 1,
  * `row` collects the outputs of each remainder of the division by the stride. */
 static void add_row(const deconv_plan *p, const float *from, int64_t tap, float *y, float *row) {
+    const kelp_vector_kernels *vector = kelp_vector_kernels_get();
     int64_t stride = p->stride[2], at = tap * p->dilation[2] - p->before[2];
     int64_t rest = (at % stride + stride) % stride, shift = (at - rest) / stride;
     int64_t outputs = (p->out[2] - rest + stride - 1) / stride; /* with this remainder */
     int64_t first = KELP_MAX((int64_t)0, -shift), last = KELP_MIN(p->in[2], outputs - shift);
     float *to = stride == 1 ? y : row + rest * (p->row_elements / stride);
     if (first < last)
-        p->simd->gather_up(to + shift + first, from + first, 1, last - first, false);
+        vector->accumulate(to + shift + first, from + first, 1, last - first);
 }
 
 /* Adds the outputs that add_row collected to an output row. */
@@ -266,7 +267,7 @@ static float bias_of(const deconv_plan *p, int64_t channel) {
 static void deconv_units(void *userp, int64_t begin, int64_t end, int worker) {
     const deconv_plan *p = userp;
     int64_t blocks = (p->out_channels + p->block - 1) / p->block;
-    float *product = (float *)(void *)((char *)p->args->scratch + p->buffer_offset) +
+    float *product = (float *)kelp_ops_scratch_at(p->args, p->buffer_offset) +
                      worker * (p->product_elements + p->row_elements);
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t group = unit / blocks % p->groups, image = unit / blocks / p->groups;
@@ -292,7 +293,7 @@ static void deconv_units(void *userp, int64_t begin, int64_t end, int worker) {
                              .lda = p->in_channels,
                              .ldb = p->in_size,
                              .ldc = rows * p->in[2]};
-            kelp_gemm_run_serial(p->simd, &job);
+            kelp_gemm_run_serial(kelp_gemm_kernels_get(), &job);
             for (int64_t c = 0; c < channels; c++) {
                 const float *from = product + c * p->kernel_size * job.ldc;
                 if (p->is_one_to_one)
@@ -338,7 +339,6 @@ static kelp_status *deconv_invoke(const void *state, kelp_op_args *args) {
     deconv_plan *p = args->plan;
     const deconv_state *known = state;
     p->args = args;
-    p->simd = kelp_simd_get();
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
     if (args->inputs[0]->dtype == KELP_F64) {
@@ -348,7 +348,7 @@ static kelp_status *deconv_invoke(const void *state, kelp_op_args *args) {
     if (known != NULL) {
         p->weights = known->weights.data;
     } else {
-        float *to = (float *)(void *)((char *)args->scratch + p->weights_offset);
+        float *to = kelp_ops_scratch_at(args, p->weights_offset);
         transpose(args->inputs[1]->data, p->groups, p->in_channels,
                   p->out_channels * p->kernel_size, to);
         p->weights = to;

@@ -23,7 +23,6 @@ typedef struct deform_plan {
     size_t matrix_offset;    /* of the matrix of each worker */
     const float *inputs[5];
     const kelp_op_args *args;
-    const kelp_simd *simd;
 } deform_plan;
 
 static kelp_status *deform_check(deform_plan *p, kelp_op_args *args) {
@@ -126,7 +125,7 @@ static void deform_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv_window *w = &p->w;
     const kelp_tensor *y = p->args->outputs[0];
     int64_t runs = (w->out_size + RUN - 1) / RUN, depth = p->in_channels * w->kernel_size;
-    float *matrix = (float *)(void *)((char *)p->args->scratch + p->matrix_offset) +
+    float *matrix = (float *)kelp_ops_scratch_at(p->args, p->matrix_offset) +
                     (int64_t)worker * (depth + p->out_channels) * RUN;
     float *product = matrix + depth * RUN;
     for (int64_t unit = begin; unit < end; unit++) {
@@ -148,7 +147,7 @@ static void deform_range(void *userp, int64_t begin, int64_t end, int worker) {
                          .ldb = count,
                          .ldc = direct ? w->out_size : count,
                          .row_bias = p->inputs[3] != NULL ? p->inputs[3] + channel : NULL};
-        kelp_gemm_run_serial(p->simd, &job);
+        kelp_gemm_run_serial(kelp_gemm_kernels_get(), &job);
         for (int64_t i = 0; !direct && i < p->out_channels; i++)
             kelp_real_store_f32(y->dtype, y->data, to + i * w->out_size, count,
                                 product + i * count);
@@ -159,7 +158,6 @@ static kelp_status *deform_invoke(const void *state, kelp_op_args *args) {
     deform_plan *p = args->plan;
     (void)state;
     p->args = args;
-    p->simd = kelp_simd_get();
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
     KELP_ASSERT(p->w.axes == 2 && p->groups > 0 && p->offset_groups > 0);
@@ -168,7 +166,7 @@ static kelp_status *deform_invoke(const void *state, kelp_op_args *args) {
         p->inputs[i] = input != NULL ? input->data : NULL;
         if (input == NULL || input->dtype == KELP_F32)
             continue;
-        float *to = (float *)(void *)((char *)args->scratch + p->input_offsets[i]);
+        float *to = kelp_ops_scratch_at(args, p->input_offsets[i]);
         kelp_real_load_f32(input->dtype, input->data, 0, kelp_tensor_elements(input), to);
         p->inputs[i] = to;
     }

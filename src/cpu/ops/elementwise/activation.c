@@ -3,7 +3,7 @@
 #include "cpu/ops/elementwise/activation.h"
 
 #include "base/assert.h"
-#include "cpu/kernels/simd/simd.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
 
 #include <math.h>
 
@@ -39,20 +39,20 @@ typedef struct act_job {
 } act_job;
 
 static void act_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     const act_job *job = userp;
-    const kelp_simd *simd = kelp_simd_get();
     float *y = job->y + begin, a = job->act.a, b = job->act.b;
     int64_t count = end - begin;
     (void)worker;
     switch (job->act.function) {
     case KELP_FUSED_RELU:
-        simd->act[KELP_ACT_RELU](y, y, count);
+        elementwise->act[KELP_ACT_RELU](y, y, count);
         break;
     case KELP_FUSED_TANH:
-        simd->act[KELP_ACT_TANH](y, y, count);
+        elementwise->act[KELP_ACT_TANH](y, y, count);
         break;
     case KELP_FUSED_SIGMOID:
-        simd->act[KELP_ACT_SIGMOID](y, y, count);
+        elementwise->act[KELP_ACT_SIGMOID](y, y, count);
         break;
     case KELP_FUSED_LEAKY_RELU:
         for (int64_t i = 0; i < count; i++)

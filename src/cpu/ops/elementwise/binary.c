@@ -6,7 +6,7 @@
  */
 #include "base/assert.h"
 #include "cpu/ops/kernel.h"
-#include "cpu/kernels/simd/simd.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
 #include "cpu/ops/converted.h"
 #include "cpu/ops/variant.h"
 
@@ -105,6 +105,7 @@ static void align_second(const kelp_op_args *args, const kelp_tensor *a, kelp_te
 /* Implements reshape. `out_dtype` INVALID: the type of the inputs. */
 static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table, int simd,
                                    kelp_dtype out_dtype) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     binary_plan *p = args->plan;
     KELP_TRY(kelp_ops_check(args, 2));
     kelp_tensor aligned = *args->inputs[1];
@@ -116,7 +117,7 @@ static kelp_status *binary_reshape(kelp_op_args *args, const binary_entry *table
             KELP_INVALID_ARGUMENT, "operator '%s' expects two tensors of one type: found %s and %s",
             kelp_node_op_type(args->node), kelp_dtype_name(a->dtype), kelp_dtype_name(b->dtype));
     p->fn = find_entry(table, a->dtype);
-    p->simd = simd >= 0 && a->dtype == KELP_F32 ? kelp_simd_get()->bin[simd] : NULL;
+    p->simd = simd >= 0 && a->dtype == KELP_F32 ? elementwise->bin[simd] : NULL;
     if (p->fn == NULL)
         return kelp_ops_bad_type(args, a->dtype);
     int32_t rank = a->rank;
@@ -344,6 +345,7 @@ static const binary_entry Max_table[] = {NUMBER_ROWS(Max), {KELP_DTYPE_INVALID, 
 static const binary_entry float_add[] = {FLOAT_ROWS(Add), {KELP_DTYPE_INVALID, NULL}};
 
 static kelp_status *variadic_reshape(kelp_op_args *args, const binary_entry *table, int simd) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     binary_plan *p = args->plan;
     KELP_TRY(kelp_ops_check(args, args->input_count));
     KELP_TRY(kelp_ops_check(args, 1));
@@ -352,7 +354,7 @@ static kelp_status *variadic_reshape(kelp_op_args *args, const binary_entry *tab
     int64_t shape[KELP_MAX_RANK];
     memcpy(shape, first->shape, sizeof shape);
     p->fn = find_entry(table, first->dtype);
-    p->simd = simd >= 0 && first->dtype == KELP_F32 ? kelp_simd_get()->bin[simd] : NULL;
+    p->simd = simd >= 0 && first->dtype == KELP_F32 ? elementwise->bin[simd] : NULL;
     p->size = p->out_size = kelp_ops_element_bytes(first->dtype);
     if (p->fn == NULL)
         return kelp_ops_bad_type(args, first->dtype);
@@ -477,11 +479,11 @@ static void pow_one(const kelp_tensor *a, int64_t i, const kelp_tensor *b, int64
 
 /* Computes a row of floats whose exponent is 0.5 or 2; returns false for others. */
 static bool pow_special(const float *x, double exponent, float *y, int64_t count) {
-    const kelp_simd *simd = kelp_simd_get();
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     if (exponent == 0.5)
-        simd->act[KELP_ACT_SQRT](x, y, count);
+        elementwise->act[KELP_ACT_SQRT](x, y, count);
     else if (exponent == 2)
-        simd->bin[KELP_BIN_MUL](y, x, x, count, 1, 1);
+        elementwise->bin[KELP_BIN_MUL](y, x, x, count, 1, 1);
     else
         return false;
     return true;

@@ -2,7 +2,7 @@
 /* com.microsoft Gelu, FastGelu, QuickGelu, BiasGelu, BiasSplitGelu, BiasAdd. Source: ONNX Runtime,
  * ContribOperators.md. */
 #include "base/assert.h"
-#include "cpu/kernels/simd/simd.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"
 
@@ -38,24 +38,24 @@ static kelp_status *gelu_reshape(kelp_op_args *args, kelp_act act, int32_t neede
 
 /* Computes `count` elements of one row, at most CHUNK. */
 static void one_chunk(const gelu_plan *p, int64_t first, int64_t count) {
-    const kelp_simd *simd = kelp_simd_get();
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     const kelp_tensor *skip = kelp_ops_in(p->args, 2);
     float x[CHUNK], s[CHUNK];
     KELP_ASSERT(count > 0 && count <= CHUNK);
     kelp_tensor_load_f32(p->args->inputs[0], first, count, x);
     if (p->bias != NULL)
-        simd->bin[KELP_BIN_ADD](x, x, p->bias + first % p->row, count, 1, 1);
+        elementwise->bin[KELP_BIN_ADD](x, x, p->bias + first % p->row, count, 1, 1);
     if (skip != NULL) {
         kelp_tensor_load_f32(skip, first, count, s);
-        simd->bin[KELP_BIN_ADD](x, x, s, count, 1, 1);
+        elementwise->bin[KELP_BIN_ADD](x, x, s, count, 1, 1);
     }
     if (p->alpha != 0) { /* x * sigmoid(alpha * x) */
         for (int64_t i = 0; i < count; i++)
             s[i] = p->alpha * x[i];
-        simd->act[KELP_ACT_SIGMOID](s, s, count);
-        simd->bin[KELP_BIN_MUL](x, x, s, count, 1, 1);
+        elementwise->act[KELP_ACT_SIGMOID](s, s, count);
+        elementwise->bin[KELP_BIN_MUL](x, x, s, count, 1, 1);
     } else {
-        simd->act[p->act](x, x, count);
+        elementwise->act[p->act](x, x, count);
     }
     kelp_tensor_store_f32(p->args->outputs[0], first, count, x);
 }
@@ -130,8 +130,8 @@ static kelp_status *split_reshape(const void *state, kelp_op_args *args) {
 }
 
 static void split_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     const gelu_plan *p = userp;
-    const kelp_simd *simd = kelp_simd_get();
     const kelp_tensor *x = p->args->inputs[0];
     int64_t half = p->row / 2;
     float a[CHUNK], b[CHUNK];
@@ -141,10 +141,10 @@ static void split_range(void *userp, int64_t begin, int64_t end, int worker) {
             int64_t count = KELP_MIN((int64_t)CHUNK, half - i);
             kelp_tensor_load_f32(x, row * p->row + i, count, a);
             kelp_tensor_load_f32(x, row * p->row + half + i, count, b);
-            simd->bin[KELP_BIN_ADD](a, a, p->bias + i, count, 1, 1);
-            simd->bin[KELP_BIN_ADD](b, b, p->bias + half + i, count, 1, 1);
-            simd->act[KELP_ACT_GELU](b, b, count);
-            simd->bin[KELP_BIN_MUL](a, a, b, count, 1, 1);
+            elementwise->bin[KELP_BIN_ADD](a, a, p->bias + i, count, 1, 1);
+            elementwise->bin[KELP_BIN_ADD](b, b, p->bias + half + i, count, 1, 1);
+            elementwise->act[KELP_ACT_GELU](b, b, count);
+            elementwise->bin[KELP_BIN_MUL](a, a, b, count, 1, 1);
             kelp_tensor_store_f32(p->args->outputs[0], row * half + i, count, a);
         }
 }

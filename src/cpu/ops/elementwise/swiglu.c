@@ -21,14 +21,14 @@ static kelp_status *swiglu_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set_like(args, 0, a);
 }
 
-static void wide_chunk(const kelp_simd *simd, float alpha, const float *a, const float *b, float *y,
-                       int64_t count) {
+static void wide_chunk(const kelp_elementwise_kernels *elementwise, float alpha, const float *a,
+                       const float *b, float *y, int64_t count) {
     float gate[CHUNK];
     for (int64_t i = 0; i < count; i++)
         gate[i] = alpha * a[i];
-    simd->act[KELP_ACT_SIGMOID](gate, gate, count);
-    simd->bin[KELP_BIN_MUL](gate, gate, a, count, 1, 1);
-    simd->bin[KELP_BIN_MUL](y, gate, b, count, 1, 1);
+    elementwise->act[KELP_ACT_SIGMOID](gate, gate, count);
+    elementwise->bin[KELP_BIN_MUL](gate, gate, a, count, 1, 1);
+    elementwise->bin[KELP_BIN_MUL](y, gate, b, count, 1, 1);
 }
 
 /* Rounds each step, as the function body of the specification does. */
@@ -46,7 +46,7 @@ static void swiglu_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_tensor *a = args->inputs[0], *b = args->inputs[1];
     kelp_tensor *y = args->outputs[0];
     float alpha = kelp_node_attr_f32(args->node, "alpha", 1.0f);
-    const kelp_simd *simd = kelp_simd_get();
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     float left[CHUNK], right[CHUNK];
     (void)worker;
     if (a->dtype == KELP_F64) {
@@ -60,7 +60,7 @@ static void swiglu_range(void *userp, int64_t begin, int64_t end, int worker) {
     for (int64_t i = begin; i < end; i += CHUNK) {
         int64_t count = KELP_MIN((int64_t)CHUNK, end - i);
         if (a->dtype == KELP_F32) {
-            wide_chunk(simd, alpha, (const float *)a->data + i, (const float *)b->data + i,
+            wide_chunk(elementwise, alpha, (const float *)a->data + i, (const float *)b->data + i,
                        (float *)y->data + i, count);
             continue;
         }

@@ -5,7 +5,7 @@
  */
 #include "base/assert.h"
 #include "cpu/ops/kernel.h"
-#include "cpu/kernels/simd/simd.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
 #include "cpu/ops/converted.h"
 
 #include <math.h>
@@ -48,6 +48,7 @@ static kelp_status *unary_invoke(const void *state, kelp_op_args *args) {
 }
 
 static kelp_status *unary_reshape(kelp_op_args *args, const unary_entry *table, int act) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     unary_plan *p = args->plan;
     KELP_TRY(kelp_ops_check(args, 1));
     kelp_dtype dtype = args->inputs[0]->dtype;
@@ -57,7 +58,7 @@ static kelp_status *unary_reshape(kelp_op_args *args, const unary_entry *table, 
             p->fn = table->fn;
     if (act >= 0 && dtype == KELP_F32) {
         p->fn = unary_act;
-        p->act = kelp_simd_get()->act[act];
+        p->act = elementwise->act[act];
     }
     if (p->fn == NULL)
         return kelp_ops_bad_type(args, dtype);

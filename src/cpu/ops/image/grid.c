@@ -242,7 +242,7 @@ static kelp_status *sample_invoke(const void *state, kelp_op_args *args) {
     p->args = args;
     p->reals = x->data;
     if (p->mode != SAMPLE_NEAREST && x->dtype != KELP_F32 && x->dtype != KELP_F64) {
-        void *to = (char *)args->scratch + p->input_offset;
+        void *to = kelp_ops_scratch_at(args, p->input_offset);
         if (p->wide)
             kelp_real_load_f64(x->dtype, x->data, 0, count, to);
         else

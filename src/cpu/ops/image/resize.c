@@ -280,9 +280,7 @@ typedef struct nearest_job {
 
 static const int32_t *firsts(const nearest_job *job, int32_t axis) {
     const kelp_resize_axis *a = &job->r->axes[axis];
-    return a->resized
-               ? (const int32_t *)(const void *)((const char *)job->args->scratch + a->first_offset)
-               : NULL;
+    return a->resized ? (const int32_t *)kelp_ops_scratch_at(job->args, a->first_offset) : NULL;
 }
 
 /* Returns the position of output row `row` in the input, in units of job->bytes; -1 if it is

@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "cpu/ops/image/resize.h"
 #include "tensor/real.h"
-#include "cpu/kernels/simd/simd.h"
+#include "cpu/kernels/resize/resize_kernels.h"
 
 enum { INPUT, OUTPUT, FIRST, SECOND };
 
@@ -20,7 +20,6 @@ typedef struct blend_pass {
 typedef struct blend_job {
     const kelp_resize_plan *r;
     const kelp_op_args *args;
-    const kelp_simd *simd;
     blend_pass pass, next; /* next.axis is NULL unless a pass is fused with `pass` */
     const char *x;
     char *y;
@@ -87,6 +86,7 @@ static void fill(const blend_job *job, char *y, int64_t count) {
 /* Computes output `at` of the axis of `pass`: the weighted sum of rows of pass->inner elements. */
 static void blend_rows(const blend_job *job, const blend_pass *pass, const char *x, int64_t at,
                        char *y) {
+    const kelp_resize_kernels *resize = kelp_resize_kernels_get();
     const kelp_resize_axis *axis = pass->axis;
     const char *scratch = job->args->scratch;
     int64_t first = ((const int32_t *)(const void *)(scratch + axis->first_offset))[at];
@@ -98,8 +98,8 @@ static void blend_rows(const blend_job *job, const blend_pass *pass, const char 
     }
     x += (size_t)(first * pass->inner) * job->size;
     if (!job->r->wide) {
-        job->simd->blend((float *)(void *)y, (const float *)(const void *)x, pass->inner,
-                         (const float *)weights + at, axis->out, axis->taps, pass->inner);
+        resize->blend((float *)(void *)y, (const float *)(const void *)x, pass->inner,
+                      (const float *)weights + at, axis->out, axis->taps, pass->inner);
         return;
     }
     const double *from = (const double *)(const void *)x, *w = (const double *)weights + at;
@@ -114,12 +114,13 @@ static void blend_rows(const blend_job *job, const blend_pass *pass, const char 
 /* Resizes one row along the last axis. */
 static void blend_along(const blend_job *job, const kelp_resize_axis *axis, const char *x,
                         char *y) {
+    const kelp_resize_kernels *resize = kelp_resize_kernels_get();
     const char *scratch = job->args->scratch;
     const int32_t *first = (const int32_t *)(const void *)(scratch + axis->first_offset);
     const void *weights = scratch + axis->weights_offset;
     if (!job->r->wide && job->r->coordinates != KELP_RESIZE_CROP) {
-        job->simd->gather_blend((float *)(void *)y, (const float *)(const void *)x, first, weights,
-                                axis->out, axis->taps, axis->out);
+        resize->gather_blend((float *)(void *)y, (const float *)(const void *)x, first, weights,
+                             axis->out, axis->taps, axis->out);
         return;
     }
     for (int64_t i = 0; i < axis->out; i++) {
@@ -200,7 +201,7 @@ void kelp_resize_blend(const kelp_resize_plan *r, kelp_op_args *args) {
     char *buffers[4];
     for (int i = 0; i < 4; i++)
         buffers[i] = (char *)args->scratch + r->buffer_offsets[i];
-    blend_job job = {.r = r, .args = args, .simd = kelp_simd_get(), .x = x->data};
+    blend_job job = {.r = r, .args = args, .x = x->data};
     job.size = r->wide ? sizeof(double) : sizeof(float);
     if (!direct) {
         convert_job load = {x, buffers[INPUT], r->wide, true};

@@ -22,10 +22,10 @@ typedef struct gemm_state {
 typedef struct gemm_plan {
     int64_t m, n, k;
     bool transpose_a, transpose_b;
-    size_t a_offset, b_offset; /* of transposed copies in scratch */
-    int64_t c_row, c_column;   /* strides of C */
-    bool skinny;
-    size_t partial; /* in scratch */
+    size_t a_offset, b_offset;            /* of transposed copies in scratch */
+    int64_t c_row, c_column;              /* strides of C */
+    const kelp_gemm_algorithm *algorithm; /* of float matrices */
+    size_t scratch;                       /* offset of its scratch memory */
 } gemm_plan;
 
 static void transpose(const kelp_op_env *env, const kelp_tensor *tensor, float *to) {
@@ -49,12 +49,13 @@ static kelp_status *transpose_weights(const kelp_op_env *env, const kelp_tensor 
 }
 
 static kelp_status *gemm_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
+    const kelp_gemm_kernels *gemm = kelp_gemm_kernels_get();
     const kelp_tensor *b = kelp_panels_constant(node);
     bool transposed = kelp_node_attr_i64(node, "transB", 0) != 0;
     gemm_state *state = NULL;
     if (b == NULL)
         return NULL;
-    bool panels = b->shape[transposed ? 0 : 1] >= kelp_simd_get()->tile_columns;
+    bool panels = b->shape[transposed ? 0 : 1] >= gemm->tile_columns;
     if (!panels && !transposed)
         return NULL;
     kelp_allocator allocator = kelp_op_env_allocator(env);
@@ -76,6 +77,17 @@ static void gemm_destroy(void *state, kelp_allocator allocator) {
     kelp_panels_destroy(s->panels, allocator);
     kelp_op_unpack(&s->transposed_b, allocator);
     kelp_free(allocator, s, sizeof *s);
+}
+
+static kelp_status *choose_algorithm(kelp_op_args *args, bool is_packed) {
+    gemm_plan *p = args->plan;
+    kelp_gemm_shape shape = {.m = p->m, .n = p->n, .k = p->k, .count = 1, .is_packed = is_packed};
+    p->algorithm = kelp_gemm_choose(&shape);
+    args->algorithm = p->algorithm->name;
+    return p->algorithm->scratch_floats == NULL
+               ? NULL
+               : kelp_ops_scratch(args, p->algorithm->scratch_floats(&shape), sizeof(float),
+                                  &p->scratch);
 }
 
 static kelp_status *gemm_reshape(const void *userp, kelp_op_args *args) {
@@ -112,19 +124,15 @@ static kelp_status *gemm_reshape(const void *userp, kelp_op_args *args) {
         KELP_TRY(kelp_ops_scratch(args, p->m * p->k, sizeof(float), &p->a_offset));
     if (state != NULL)
         KELP_TRY(kelp_panels_plan(args->env, state->panels, p->m));
-    p->skinny = a->dtype == KELP_F32 && kelp_gemm_is_skinny(p->m, p->k, p->n);
     if (a->dtype == KELP_F32)
-        args->algorithm = kelp_gemm_algorithm(p->skinny, state != NULL && state->panels != NULL);
-    if (p->skinny)
-        KELP_TRY(kelp_ops_scratch(args, kelp_gemm_skinny_floats(p->m, p->n), sizeof(float),
-                                  &p->partial));
+        KELP_TRY(choose_algorithm(args, state != NULL && state->panels != NULL));
     if (p->transpose_b && a->dtype == KELP_F32 && state == NULL)
         KELP_TRY(kelp_ops_scratch(args, p->n * p->k, sizeof(float), &p->b_offset));
     return NULL;
 }
 
 static const void *transposed(const kelp_op_args *args, const kelp_tensor *tensor, size_t offset) {
-    float *to = (float *)(void *)((char *)args->scratch + offset);
+    float *to = kelp_ops_scratch_at(args, offset);
     transpose(args->env, tensor, to);
     return to;
 }
@@ -155,11 +163,11 @@ static void gemm_f32(const gemm_state *state, const kelp_op_args *args, float al
                      .ldb = p->n,
                      .ldc = p->n,
                      .bias = plain_bias ? c->data : NULL};
-    if (p->skinny)
-        job.partial = (float *)(void *)((char *)args->scratch + p->partial);
+    if (p->algorithm->scratch_floats != NULL)
+        job.scratch = kelp_ops_scratch_at(args, p->scratch);
     if (state != NULL)
         kelp_panels_use(state->panels, &job);
-    kelp_gemm_run(args->env, &job, 1);
+    p->algorithm->run(args->env, &job, 1);
     if (plain_bias || (c == NULL && alpha == 1.0f))
         return;
     const float *add = c != NULL ? c->data : NULL;

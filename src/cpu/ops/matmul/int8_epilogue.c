@@ -74,8 +74,7 @@ static void range_of(kelp_dtype dtype, int32_t zero, float *out_min, float *out_
 
 /* Adds a bias of integers. The kernel subtracts a_zero * balance from the sums: a_zero becomes 1,
  * and balance includes the bias. */
-static void fold_bias(const int32_t *bias, int64_t columns, int32_t *balance,
-                      kelp_int8_product *g) {
+static void fold_bias(const int32_t *bias, int64_t columns, int32_t *balance, kelp_int8_gemm *g) {
     KELP_ASSERT(g->b.balance != NULL);
     for (int64_t j = 0; j < columns; j++)
         balance[j] = (int32_t)((uint32_t)g->a_zero * (uint32_t)g->b.balance[j] - (uint32_t)bias[j]);
@@ -84,7 +83,7 @@ static void fold_bias(const int32_t *bias, int64_t columns, int32_t *balance,
 }
 
 void kelp_int8_epilogue_make(const kelp_op_args *args, const kelp_int8_operands *p, float a_scale,
-                             kelp_act act, size_t offset, kelp_int8_product *product) {
+                             kelp_act act, size_t offset, kelp_int8_gemm *product) {
     const kelp_tensor *b_scale = kelp_int8_operand(args, p->b_scale),
                       *bias = kelp_int8_operand(args, p->bias),
                       *step = kelp_int8_operand(args, p->step_scale),
@@ -106,11 +105,11 @@ void kelp_int8_epilogue_make(const kelp_op_args *args, const kelp_int8_operands 
     if (step != NULL) {
         unit = f->step = kelp_int8_scale(step, 0);
         range_of(step_zero != NULL ? step_zero->dtype : KELP_U8, kelp_int8_zero(step_zero, 0),
-                 &f->least, &f->most);
+                 &f->low, &f->high);
     } else if (y_scale != NULL && addend == NULL && act == KELP_ACT_NONE) {
         f->direct = true;
         unit = f->out_scale;
-        range_of(f->dtype, f->out_zero, &f->least, &f->most);
+        range_of(f->dtype, f->out_zero, &f->low, &f->high);
     }
     bool many = b_scale != NULL && kelp_tensor_elements(b_scale) > 1;
     bool whole = bias != NULL && bias->dtype == KELP_I32;

@@ -41,6 +41,6 @@ kelp_status *kelp_int8_epilogue_plan(kelp_op_args *args, const kelp_int8_operand
 /* Sets the finish of `product`; for invoke. For a bias of integers, also updates its a_zero and
  * balance, which the caller has set. `a_scale` is the scale of A. */
 void kelp_int8_epilogue_make(const kelp_op_args *args, const kelp_int8_operands *map, float a_scale,
-                             kelp_act act, size_t offset, kelp_int8_product *product);
+                             kelp_act act, size_t offset, kelp_int8_gemm *product);
 
 #endif

@@ -14,8 +14,8 @@
 typedef struct matmul_plan {
     kelp_batch b;
     kelp_act act;
-    size_t partial; /* in scratch memory, after the jobs */
-    bool skinny;
+    const kelp_gemm_algorithm *algorithm; /* of float matrices */
+    size_t scratch;                       /* the algorithm's, after the jobs */
 } matmul_plan;
 
 /* Smaller weights are read unpacked: they stay in cache and need few TLB entries. */
@@ -50,11 +50,13 @@ static kelp_status *matmul_shapes(kelp_op_args *args) {
 /* Plans a GEMM of float matrices: packs the panels and reserves scratch memory. */
 static kelp_status *plan_gemm(const void *state, kelp_op_args *args) {
     matmul_plan *p = args->plan;
-    p->skinny = p->b.batch == 1 && kelp_gemm_is_skinny(p->b.m, p->b.k, p->b.n);
-    args->algorithm = kelp_gemm_algorithm(p->skinny, state != NULL);
-    if (p->skinny)
-        KELP_TRY(kelp_ops_scratch(args, kelp_gemm_skinny_floats(p->b.m, p->b.n), sizeof(float),
-                                  &p->partial));
+    kelp_gemm_shape shape = {
+        .m = p->b.m, .n = p->b.n, .k = p->b.k, .count = p->b.batch, .is_packed = state != NULL};
+    p->algorithm = kelp_gemm_choose(&shape);
+    args->algorithm = p->algorithm->name;
+    if (p->algorithm->scratch_floats != NULL)
+        KELP_TRY(kelp_ops_scratch(args, p->algorithm->scratch_floats(&shape), sizeof(float),
+                                  &p->scratch));
     return kelp_panels_plan(args->env, state, p->b.batch > 0 ? p->b.m : 0);
 }
 
@@ -92,8 +94,8 @@ static void fill_job(const void *state, const kelp_op_args *args, int64_t index,
                        .ldb = p->b.n,
                        .ldc = p->b.n,
                        .act = p->act};
-    if (p->skinny)
-        out->partial = kelp_ops_scratch_at(args, p->partial);
+    if (p->algorithm->scratch_floats != NULL)
+        out->scratch = kelp_ops_scratch_at(args, p->scratch);
     kelp_panels_use(state, out);
 }
 
@@ -140,7 +142,7 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
     case KELP_F32:
         for (int64_t i = 0; i < p->b.batch; i++)
             fill_job(state, args, i, &jobs[i]);
-        kelp_gemm_run(args->env, jobs, p->b.batch);
+        p->algorithm->run(args->env, jobs, p->b.batch);
         return NULL;
     case KELP_F64:
         return multiply_rows(args, multiply_f64);
@@ -181,12 +183,13 @@ static kelp_status *matmul_bias_reshape(const void *state, kelp_op_args *args) {
 }
 
 static kelp_status *matmul_bias_invoke(const void *state, kelp_op_args *args) {
+    const matmul_plan *p = args->plan;
     kelp_gemm job;
     KELP_ASSERT(args->inputs[0]->dtype == KELP_F32);
     fill_job(state, args, 0, &job);
     job.bias = kelp_ops_in(args, 2) ? args->inputs[2]->data : NULL;
     job.residual = kelp_ops_in(args, 3) ? args->inputs[3]->data : NULL;
-    kelp_gemm_run(args->env, &job, 1);
+    p->algorithm->run(args->env, &job, 1);
     return NULL;
 }
 KELP_CONVERTED_PHASES(bias, kelp_widened, sizeof(matmul_plan), matmul_bias_reshape,

@@ -16,6 +16,7 @@
 typedef struct matmul_plan {
     kelp_batch b;
     kelp_act act;
+    const kelp_bf16_gemm_algorithm *algorithm;
     size_t scratch;
 } matmul_plan;
 
@@ -47,9 +48,9 @@ static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env,
     weights->n = n;
     KELP_TRY(kelp_op_pack(&site, allocator, &packing, &weights->panels, &memory));
     if (memory != NULL && transposed)
-        kelp_bf16_pack_transposed(kelp_bf16_get(), b->data, k, k, n, memory);
+        kelp_bf16_pack_transposed(kelp_bf16_kernels_get(), b->data, k, k, n, memory);
     else if (memory != NULL)
-        kelp_bf16_pack(kelp_bf16_get(), b->data, n, k, n, memory);
+        kelp_bf16_pack(kelp_bf16_kernels_get(), b->data, n, k, n, memory);
     return NULL;
 }
 
@@ -81,7 +82,16 @@ static kelp_status *matmul_reshape(const void *state, kelp_op_args *args) {
             args, a, args->inputs[1],
             "expected a bias of the columns of B, and a residual of the size of the result");
     KELP_TRY(kelp_act_read(args, &p->act));
-    if (!kelp_i64_mul(kelp_bf16_gemm_scratch(p->b.m, p->b.k), kelp_op_env_threads(args->env), &all))
+    kelp_gemm_shape product = {.m = p->b.m,
+                               .n = p->b.n,
+                               .k = p->b.k,
+                               .count = 1,
+                               .is_packed = true,
+                               .has_residual = residual != NULL,
+                               .act = p->act};
+    p->algorithm = kelp_bf16_gemm_choose(&product);
+    args->algorithm = p->algorithm->name;
+    if (!kelp_i64_mul(p->algorithm->scratch_pairs(&product), kelp_op_env_threads(args->env), &all))
         return kelp_ops_bad_shapes(args, a, args->inputs[1], "the matrices are too large");
     KELP_TRY(kelp_ops_scratch(args, all, sizeof(kelp_bf16_pair), &p->scratch));
     return kelp_ops_set(args, 0, KELP_F32, rank, shape);
@@ -92,7 +102,7 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
     const matmul_plan *p = args->plan;
     const kelp_tensor *bias = kelp_ops_in(args, 2), *residual = kelp_ops_in(args, 3);
     KELP_ASSERT(p->b.batch == 1 && p->b.k == weights->k && p->b.n == weights->n);
-    kelp_bf16_gemm_run(
+    p->algorithm->run(
         args->env,
         &(kelp_bf16_gemm){.a = args->inputs[0]->data,
                           .panels = weights->panels.data,

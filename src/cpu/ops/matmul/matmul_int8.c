@@ -41,6 +41,7 @@ typedef struct matmul_state {
 
 typedef struct matmul_plan {
     kelp_batch b;
+    const kelp_int8_gemm_algorithm *algorithm;
     kelp_act act;
     matmul_kind kind; /* of the node */
     bool rows; /* the fast algorithm does not support these scales or bias: it only computes sums */
@@ -104,7 +105,7 @@ static kelp_status *matmul_create(const kelp_node *node, const kelp_op_env *env,
     kelp_int8_matrix matrix = {b->data, b->dtype, k, n, transposed ? 1 : n, transposed ? k : 1,
                                zero,    0};
     if (memory != NULL)
-        kelp_int8_weights_lay(kelp_int8_get(), &matrix, memory, &state->weights);
+        kelp_int8_weights_pack(kelp_int8_kernels_get(), &matrix, memory, &state->weights);
     else
         kelp_int8_weights_view(k, n, state->packed.data, &state->weights);
     return NULL;
@@ -144,7 +145,7 @@ static kelp_status *check_zeros(const kelp_op_args *args, const kelp_int8_operan
 static kelp_status *reserve(kelp_op_args *args, const kelp_int8_operands *map, matmul_plan *p,
                             const void *state) {
     const kelp_tensor *a = args->inputs[0], *a_zero = kelp_int8_operand(args, map->a_zero);
-    KELP_TRY(kelp_ops_scratch(args, p->b.batch, sizeof(kelp_int8_product), &p->jobs));
+    KELP_TRY(kelp_ops_scratch(args, p->b.batch, sizeof(kelp_int8_gemm), &p->jobs));
     if (a->dtype != KELP_U8 || p->transpose_a)
         KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(a), 1, &p->flipped));
     if (elements_of(a_zero) > 1)
@@ -178,6 +179,9 @@ static kelp_status *matmul_shapes(kelp_op_args *args, const void *state, int32_t
     if (!kelp_ops_is_byte(b->dtype))
         return kelp_ops_bad_type(args, b->dtype);
     KELP_TRY(check_zeros(args, map, &a_view, &b_view));
+    p->algorithm = kelp_int8_gemm_choose(
+        &(kelp_gemm_shape){.m = p->b.m, .n = p->b.n, .k = p->b.k, .count = p->b.batch});
+    args->algorithm = p->algorithm->name;
     return reserve(args, map, p, state);
 }
 
@@ -187,7 +191,7 @@ static void pack_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_op_args *args = p->args;
     const kelp_int8_operands *map = operands_of(args->node);
     const kelp_tensor *b = args->inputs[map->b], *zero = kelp_int8_operand(args, map->b_zero);
-    kelp_int8_product *jobs = kelp_ops_scratch_at(args, p->jobs);
+    kelp_int8_gemm *jobs = kelp_ops_scratch_at(args, p->jobs);
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
         int64_t at = kelp_batch_offset(&p->b, p->b.b_strides, i);
@@ -200,10 +204,10 @@ static void pack_range(void *userp, int64_t begin, int64_t end, int worker) {
                                    .column_stride = p->transpose_b ? p->b.k : 1,
                                    .zero = zero,
                                    .zero_first = zeros > p->b.n ? at * p->b.n : 0};
-        kelp_int8_weights_lay(kelp_int8_get(), &matrix,
-                              (char *)kelp_ops_scratch_at(args, p->weights) +
-                                  (size_t)i * p->weights_bytes,
-                              &jobs[i].b);
+        kelp_int8_weights_pack(kelp_int8_kernels_get(), &matrix,
+                               (char *)kelp_ops_scratch_at(args, p->weights) +
+                                   (size_t)i * p->weights_bytes,
+                               &jobs[i].b);
     }
 }
 
@@ -228,8 +232,8 @@ static const uint8_t *unsigned_a(const kelp_op_args *args, const matmul_plan *p,
     uint8_t flip = a->dtype == KELP_I8 ? 0x80 : 0;
     *out_zero += flip;
     if (p->transpose_a) {
-        kelp_int8_get()->turn(kelp_ops_scratch_at(args, p->flipped), p->b.k, a->data, p->b.m,
-                              p->b.k, p->b.m, flip);
+        kelp_int8_kernels_get()->transpose(kelp_ops_scratch_at(args, p->flipped), p->b.k, a->data,
+                                           p->b.m, p->b.k, p->b.m, flip);
         return kelp_ops_scratch_at(args, p->flipped);
     }
     kelp_int8_flip(args->env, a->data, kelp_ops_scratch_at(args, p->flipped),
@@ -255,7 +259,7 @@ static const int32_t *zeros_of_rows(const kelp_op_args *args, const matmul_plan 
 static void make_jobs(const void *state, const kelp_op_args *args, matmul_plan *p, void *y,
                       float *out_scale) {
     const matmul_state *s = state;
-    kelp_int8_product *jobs = kelp_ops_scratch_at(args, p->jobs);
+    kelp_int8_gemm *jobs = kelp_ops_scratch_at(args, p->jobs);
     int32_t zero;
     const uint8_t *a = unsigned_a(args, p, &zero, out_scale);
     const int32_t *zeros = zeros_of_rows(args, p);
@@ -264,14 +268,14 @@ static void make_jobs(const void *state, const kelp_op_args *args, matmul_plan *
     p->args = args;
     for (int64_t i = 0; i < p->b.batch; i++) {
         int64_t at = kelp_batch_offset(&p->b, p->b.a_strides, i);
-        jobs[i] = (kelp_int8_product){.a = a + at * p->b.m * p->b.k,
-                                      .m = p->b.m,
-                                      .lda = p->b.k,
-                                      .a_zero = zero,
-                                      .a_zeros = zeros != NULL ? zeros + i * p->b.m : NULL,
-                                      .finish = {.dtype = KELP_I32},
-                                      .y = (char *)y + (size_t)(i * p->b.m * p->b.n) * each,
-                                      .ldy = p->b.n};
+        jobs[i] = (kelp_int8_gemm){.a = a + at * p->b.m * p->b.k,
+                                   .m = p->b.m,
+                                   .lda = p->b.k,
+                                   .a_zero = zero,
+                                   .a_zeros = zeros != NULL ? zeros + i * p->b.m : NULL,
+                                   .finish = {.dtype = KELP_I32},
+                                   .y = (char *)y + (size_t)(i * p->b.m * p->b.n) * each,
+                                   .ldy = p->b.n};
         if (s != NULL)
             jobs[i].b = s->weights;
     }
@@ -294,7 +298,7 @@ static kelp_status *integer_invoke(const void *state, kelp_op_args *args) {
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
     make_jobs(state, args, p, args->outputs[0]->data, &scale);
-    kelp_int8_products_run(args->env, kelp_ops_scratch_at(args, p->jobs), p->b.batch);
+    p->algorithm->run(args->env, kelp_ops_scratch_at(args, p->jobs), p->b.batch);
     return NULL;
 }
 
@@ -371,7 +375,7 @@ static void finish_gemm(const kelp_op_args *args, const matmul_plan *p, const in
     const kelp_tensor *c = args->inputs[6], *b_scale = args->inputs[4],
                       *y_scale = kelp_ops_in(args, 7), *y_zero = kelp_ops_in(args, 8);
     kelp_tensor *y = args->outputs[0];
-    const kelp_int8 *loops = kelp_int8_get();
+    const kelp_int8_kernels *loops = kelp_int8_kernels_get();
     int64_t columns = c->rank > 0 ? c->shape[c->rank - 1] : 1;
     int64_t rows = c->rank > 1 ? c->shape[0] : 1;
     bool many = kelp_tensor_elements(b_scale) > 1;
@@ -405,7 +409,7 @@ static kelp_status *linear_invoke(const void *state, kelp_op_args *args) {
         kelp_rows_floats_run(args, &p->floats);
         return NULL;
     }
-    kelp_int8_product *jobs = kelp_ops_scratch_at(args, p->jobs);
+    kelp_int8_gemm *jobs = kelp_ops_scratch_at(args, p->jobs);
     void *y = p->rows ? kelp_ops_scratch_at(args, p->sums) : args->outputs[0]->data;
     make_jobs(state, args, p, y, &scale);
     if (p->b.batch > 0 && !p->rows) {
@@ -413,7 +417,7 @@ static kelp_status *linear_invoke(const void *state, kelp_op_args *args) {
         for (int64_t i = 1; i < p->b.batch; i++)
             jobs[i].finish = jobs[0].finish;
     }
-    kelp_int8_products_run(args->env, jobs, p->b.batch);
+    p->algorithm->run(args->env, jobs, p->b.batch);
     if (p->rows && p->kind == LINEAR)
         kelp_rows_finish(args, &p->b, y, NULL);
     else if (p->rows)

@@ -7,6 +7,9 @@
  */
 #include "base/assert.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/kernels/layout/layout_kernels.h"
+#include "cpu/kernels/nbits/nbits_kernels.h"
+#include "cpu/kernels/vector/vector_kernels.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/ops/converted.h"
 
@@ -73,10 +76,9 @@ static kelp_status *bits_reshape(const void *state, kelp_op_args *args) {
     if (!kelp_i64_mul(p->m, p->padded, &a_floats))
         return kelp_ops_bad_shapes(args, a, args->inputs[B], "A is too large");
     KELP_TRY(kelp_ops_scratch(args, a_floats, sizeof(float), &p->a_ordered));
-    const kelp_simd *simd = kelp_simd_get();
-    p->tile = simd->tile_columns;
+    p->tile = kelp_gemm_kernels_get()->tile_columns;
     p->direct = p->bits >= 4 && p->m <= DIRECT_ROWS &&
-                p->block * p->bits / 8 % (simd->tile_columns / 2) == 0;
+                p->block * p->bits / 8 % kelp_nbits_kernels_get()->lanes == 0;
     if (!kelp_i64_mul(2 * p->tile, p->padded, &p->worker_elements))
         return kelp_ops_bad_shapes(args, a, args->inputs[B], "K is too large");
     KELP_TRY(kelp_ops_scratch(args, p->direct ? p->m * p->blocks : 0, sizeof(float), &p->sums));
@@ -90,8 +92,8 @@ static kelp_status *bits_reshape(const void *state, kelp_op_args *args) {
 
 /* Reorders rows of A like the elements of B, and pads them to whole blocks. */
 static void order_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_layout_kernels *layout = kelp_layout_kernels_get();
     const bits_plan *p = userp;
-    const kelp_simd *simd = kelp_simd_get();
     uintptr_t writable = (uintptr_t)p->a;
     int64_t half = p->block / 2, whole = p->bits == 4 ? p->k / p->block : 0;
     (void)worker;
@@ -103,7 +105,7 @@ static void order_range(void *userp, int64_t begin, int64_t end, int worker) {
             memcpy(to, from, (size_t)p->k * sizeof *to);
             continue;
         }
-        simd->split_rows(to, to + half, p->block, from, p->block, whole, half, half);
+        layout->split_rows(to, to + half, p->block, from, p->block, whole, half, half);
         for (int64_t i = whole * p->block; i < p->k; i++) {
             int64_t at = i - whole * p->block;
             to[whole * p->block + at / 2 + at % 2 * half] = from[i];
@@ -123,14 +125,15 @@ static float zero_of(const bits_plan *p, int64_t row, int64_t block) {
     return (float)(*bytes >> (bit % 8) & ((1 << p->bits) - 1));
 }
 
-static void unpack_row(const bits_plan *p, const kelp_simd *simd, int64_t row, float *to) {
+static void unpack_row(const bits_plan *p, const kelp_nbits_kernels *nbits, int64_t row,
+                       float *to) {
     int64_t bytes = p->block * p->bits / 8;
     const uint8_t *from = (const uint8_t *)p->args->inputs[B]->data + row * p->blocks * bytes;
     const float *scales = (const float *)p->args->inputs[SCALES]->data + row * p->blocks;
     for (int64_t b = 0; b < p->blocks; b++, from += bytes, to += p->block) {
         float zero = zero_of(p, row, b), scale = scales[b];
         if (p->bits == 4) {
-            simd->nibbles(from, bytes, zero, scale, to, to + bytes);
+            nbits->nibbles(from, bytes, zero, scale, to, to + bytes);
         } else if (p->bits == 8) {
             for (int64_t i = 0; i < bytes; i++)
                 to[i] = ((float)from[i] - zero) * scale;
@@ -149,18 +152,19 @@ static void add_bias(const bits_plan *p, int64_t first, int64_t count, float *y)
 }
 
 static void tile_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_gemm_kernels *gemm = kelp_gemm_kernels_get();
+    const kelp_nbits_kernels *nbits = kelp_nbits_kernels_get();
+    const kelp_vector_kernels *vector = kelp_vector_kernels_get();
     const bits_plan *p = userp;
-    const kelp_simd *simd = kelp_simd_get();
-    float *rows =
-        (float *)(void *)((char *)p->args->scratch + p->rows) + worker * p->worker_elements;
+    float *rows = (float *)kelp_ops_scratch_at(p->args, p->rows) + worker * p->worker_elements;
     float *panel = rows + p->tile * p->padded, *y = p->args->outputs[0]->data;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t first = unit * p->tile, count = KELP_MIN(p->tile, p->n - first);
         for (int64_t j = 0; j < count; j++)
-            unpack_row(p, simd, first + j, rows + j * p->padded);
+            unpack_row(p, nbits, first + j, rows + j * p->padded);
         if (p->m > DIRECT_ROWS) {
-            kelp_gemm_pack_transposed(simd, rows, p->padded, p->padded, count, panel);
-            kelp_gemm_run_serial(simd, &(kelp_gemm){.a = p->a,
+            kelp_gemm_pack_transposed(gemm, rows, p->padded, p->padded, count, panel);
+            kelp_gemm_run_serial(gemm, &(kelp_gemm){.a = p->a,
                                                     .packed = panel,
                                                     .c = y + first,
                                                     .m = p->m,
@@ -171,8 +175,8 @@ static void tile_range(void *userp, int64_t begin, int64_t end, int worker) {
                                                     .ldc = p->n});
         } else {
             for (int64_t i = 0; i < p->m; i++)
-                simd->dots(p->a + i * p->padded, rows, p->padded, count, p->padded,
-                           y + i * p->n + first);
+                vector->dots(p->a + i * p->padded, rows, p->padded, count, p->padded,
+                             y + i * p->n + first);
         }
         add_bias(p, first, count, y);
     }
@@ -198,27 +202,28 @@ static void scale_zeros(const bits_plan *p, int64_t row, int64_t first, int64_t 
 }
 
 /* Returns the sum, over the blocks, of scale * zero point * sum of the block of A. */
-static float zeros_of(const bits_plan *p, const kelp_simd *simd, int64_t row, const float *scales,
-                      const float *sums) {
+static float zeros_of(const bits_plan *p, const kelp_vector_kernels *vector, int64_t row,
+                      const float *scales, const float *sums) {
     enum { CHUNK = 256 };
     float scaled[CHUNK], all = 0, part;
     if (kelp_ops_in(p->args, ZEROS) == NULL) {
-        simd->dots(scales, sums, 0, 1, p->blocks, &all);
+        vector->dots(scales, sums, 0, 1, p->blocks, &all);
         return all * zero_of(p, row, 0);
     }
     for (int64_t first = 0; first < p->blocks; first += CHUNK) {
         int64_t count = KELP_MIN((int64_t)CHUNK, p->blocks - first);
         scale_zeros(p, row, first, count, scales + first, scaled);
-        simd->dots(scaled, sums + first, 0, 1, count, &part);
+        vector->dots(scaled, sums + first, 0, 1, count, &part);
         all += part;
     }
     return all;
 }
 
 static void direct_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_nbits_kernels *nbits = kelp_nbits_kernels_get();
+    const kelp_vector_kernels *vector = kelp_vector_kernels_get();
     const bits_plan *p = userp;
-    const kelp_simd *simd = kelp_simd_get();
-    const float *sums = (const float *)(const void *)((const char *)p->args->scratch + p->sums);
+    const float *sums = kelp_ops_scratch_at(p->args, p->sums);
     float *y = p->args->outputs[0]->data;
     int64_t bytes = p->block * p->bits / 8;
     (void)worker;
@@ -227,16 +232,16 @@ static void direct_range(void *userp, int64_t begin, int64_t end, int worker) {
         const float *scales = (const float *)p->args->inputs[SCALES]->data + row * p->blocks;
         for (int64_t i = 0; i < p->m; i++) {
             const float *a = p->a + i * p->padded;
-            float whole = p->bits == 4 ? simd->nibble_dot(from, scales, a, p->blocks, bytes)
-                                       : simd->byte_dot(from, scales, a, p->blocks, bytes);
-            y[i * p->n + row] = whole - zeros_of(p, simd, row, scales, sums + i * p->blocks);
+            float whole = p->bits == 4 ? nbits->nibble_dot(from, scales, a, p->blocks, bytes)
+                                       : nbits->byte_dot(from, scales, a, p->blocks, bytes);
+            y[i * p->n + row] = whole - zeros_of(p, vector, row, scales, sums + i * p->blocks);
         }
     }
     add_bias(p, begin, end - begin, y);
 }
 
 static void sum_blocks(const bits_plan *p) {
-    float *sums = (float *)(void *)((char *)p->args->scratch + p->sums);
+    float *sums = kelp_ops_scratch_at(p->args, p->sums);
     for (int64_t i = 0; i < p->m * p->blocks; i++) {
         sums[i] = 0;
         for (int64_t k = 0; k < p->block; k++)
@@ -250,7 +255,7 @@ static kelp_status *bits_invoke(const void *state, kelp_op_args *args) {
     KELP_ASSERT(p->padded == p->blocks * p->block && p->padded >= p->k);
     KELP_ASSERT(!p->direct || p->m <= DIRECT_ROWS);
     p->args = args;
-    p->a = (const float *)(void *)((char *)args->scratch + p->a_ordered);
+    p->a = kelp_ops_scratch_at(args, p->a_ordered);
     kelp_op_parallel(args->env, p->m, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->padded), order_range,
                      p);
     if (p->direct) {

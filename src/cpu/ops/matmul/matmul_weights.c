@@ -10,7 +10,7 @@
 #include "cpu/ops/activation.h"
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/kernel.h"
-#include "cpu/kernels/simd/int8.h"
+#include "cpu/kernels/int8/int8_kernels.h"
 #include "cpu/ops/operand.h"
 
 #define WIDTH KELP_INT8_WIDE_COLUMNS
@@ -145,11 +145,12 @@ static kelp_status *weights_reshape(const void *state, kelp_op_args *args) {
 
 /* Runs units. A unit is some rows of the columns of one panel. */
 static void weights_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_gemm_kernels *gemm = kelp_gemm_kernels_get();
     const weights_plan *p = userp;
     const weights_state *s = p->state;
     const kelp_tensor *bias = kelp_ops_in(p->args, BIAS);
-    const kelp_simd *simd = kelp_simd_get();
-    const kelp_int8 *loops = kelp_int8_get();
+    const kelp_int8_kernels *loops = kelp_int8_kernels_get();
     float slice[SLICE * WIDTH] __attribute__((aligned(64)));
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {
@@ -162,22 +163,23 @@ static void weights_range(void *userp, int64_t begin, int64_t end, int worker) {
             int64_t depth = KELP_MIN((int64_t)SLICE, s->k - k);
             loops->widen(s->bytes + column * s->k + k * WIDTH, depth, s->scale + column,
                          s->has_zeros ? s->zero + column : NULL, slice);
-            simd->gemm(&(kelp_gemm_block){.a = a + k,
-                                          .b = slice,
-                                          .c = c,
-                                          .lda = s->k,
-                                          .ldb = WIDTH,
-                                          .ldc = s->n,
-                                          .m = rows,
-                                          .n = count,
-                                          .k = depth,
-                                          .accumulate = k > 0});
+            gemm->block(&(kelp_gemm_block){.a = a + k,
+                                           .b = slice,
+                                           .c = c,
+                                           .lda = s->k,
+                                           .ldb = WIDTH,
+                                           .ldc = s->n,
+                                           .m = rows,
+                                           .n = count,
+                                           .k = depth,
+                                           .accumulate = k > 0});
         }
         if (bias == NULL && p->act == KELP_ACT_NONE)
             continue;
         for (int64_t i = 0; i < rows; i++)
-            simd->finish(c + i * s->n, bias != NULL ? (const float *)bias->data + column : NULL,
-                         0.0f, NULL, count, p->act);
+            elementwise->finish(c + i * s->n,
+                                bias != NULL ? (const float *)bias->data + column : NULL, 0.0f,
+                                NULL, count, p->act);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "cpu/kernels/gemm/gemm_kernels.h"
 #include "cpu/kernels/tuning.h"
 #include "runtime/opset/env.h"
 
@@ -18,7 +19,7 @@ struct kelp_panels {
     int64_t k, n;
     bool transposed;
     pthread_mutex_t lock;
-    const kelp_simd *simd; /* instruction set for which they are packed */
+    const kelp_gemm_kernels *kernels; /* instruction set for which they are packed */
     kelp_op_packed packed;
     _Atomic(const float *) filled; /* the panels; NULL until packed */
 };
@@ -38,7 +39,7 @@ static const float *filled(const kelp_panels *panels) {
 typedef struct fill_job {
     const kelp_op_env *env;
     const kelp_panels *panels;
-    const kelp_simd *simd;
+    const kelp_gemm_kernels *kernels;
     float *memory;
     int64_t columns; /* packed at a time */
 } fill_job;
@@ -48,15 +49,15 @@ static void fill(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_panels *panels = job->panels;
     const kelp_float_u *b = panels->data;
     (void)worker;
-    KELP_ASSERT(job->columns > 0 && job->columns % job->simd->tile_columns == 0);
+    KELP_ASSERT(job->columns > 0 && job->columns % job->kernels->tile_columns == 0);
     for (int64_t at = begin; at < end; at++) {
         int64_t column = at * job->columns, columns = KELP_MIN(job->columns, panels->n - column);
         float *to = job->memory + column * panels->k;
         if (panels->transposed)
-            kelp_gemm_pack_transposed(job->simd, b + column * panels->k, panels->k, panels->k,
+            kelp_gemm_pack_transposed(job->kernels, b + column * panels->k, panels->k, panels->k,
                                       columns, to);
         else
-            kelp_gemm_pack(job->simd, b + column, panels->n, panels->k, columns, to);
+            kelp_gemm_pack(job->kernels, b + column, panels->n, panels->k, columns, to);
         if (columns < panels->n) /* else the engine releases the pages */
             kelp_op_env_release_pages(job->env);
     }
@@ -65,31 +66,31 @@ static void fill(void *userp, int64_t begin, int64_t end, int worker) {
 /* Packs a large matrix in parts, on all threads, and releases the pages of each part, so that
  * memory does not contain it twice. The result is for all contexts, so cancelling the current run
  * does not stop it. */
-static void fill_all(const kelp_op_env *env, const kelp_panels *panels, const kelp_simd *simd,
-                     float *memory) {
-    int64_t width = simd->tile_columns, each = width * panels->k * (int64_t)sizeof(float);
+static void fill_all(const kelp_op_env *env, const kelp_panels *panels,
+                     const kelp_gemm_kernels *kernels, float *memory) {
+    int64_t width = kernels->tile_columns, each = width * panels->k * (int64_t)sizeof(float);
     int64_t columns = KELP_MAX((int64_t)1, KELP_PACK_SHARE_BYTES / each) * width;
-    fill_job job = {env, panels, simd, memory, columns};
+    fill_job job = {env, panels, kernels, memory, columns};
     kelp_op_env lasting = *env;
     lasting.stop = NULL;
     kelp_op_parallel(&lasting, (panels->n + columns - 1) / columns, 1, fill, &job);
 }
 
 static kelp_status *pack(const kelp_op_env *env, kelp_panels *panels) {
-    const kelp_simd *simd = kelp_simd_get();
+    const kelp_gemm_kernels *kernels = kelp_gemm_kernels_get();
     char layout[KELP_OP_LAYOUT_MAX + 1];
     kelp_op_packing packing = {.layout = layout, .inputs = 1u << 1, .replaces = 1u << 1};
     size_t floats;
-    void *memory = NULL;
     KELP_ASSERT(filled(panels) == NULL);
-    if (!kelp_gemm_packed_size(simd, panels->k, panels->n, &floats) ||
+    void *memory = NULL;
+    if (!kelp_gemm_packed_size(kernels, panels->k, panels->n, &floats) ||
         !kelp_size_mul(floats, sizeof(float), &packing.size_bytes))
         return kelp_status_oom();
-    kelp_gemm_layout(simd, "gemm", layout);
+    kelp_gemm_layout(kernels, "gemm", layout, sizeof layout);
     KELP_TRY(kelp_op_pack(&panels->site, panels->allocator, &packing, &panels->packed, &memory));
     if (memory != NULL)
-        fill_all(env, panels, simd, memory);
-    panels->simd = simd;
+        fill_all(env, panels, kernels, memory);
+    panels->kernels = kernels;
     atomic_store_explicit(&panels->filled, panels->packed.data, memory_order_release);
     return NULL;
 }
@@ -143,5 +144,5 @@ kelp_status *kelp_panels_plan(const kelp_op_env *env, const kelp_panels *shared,
 
 void kelp_panels_use(const kelp_panels *panels, kelp_gemm *inout_job) {
     inout_job->packed = panels != NULL ? filled(panels) : NULL;
-    inout_job->simd = inout_job->packed != NULL ? panels->simd : NULL;
+    inout_job->kernels = inout_job->packed != NULL ? panels->kernels : NULL;
 }

@@ -8,6 +8,8 @@
 
 #include "cpu/kernels/gemm/gemm.h"
 
+#include <kelp/opset.h>
+
 /* A constant matrix, packed or not. */
 typedef struct kelp_panels kelp_panels;
 

@@ -2,7 +2,8 @@
 /* Softmax, LogSoftmax, LayerNormalization, RMSNormalization, SkipLayerNorm. Source: ONNX operator
  * specification. */
 #include "base/assert.h"
-#include "cpu/kernels/simd/simd.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
+#include "cpu/kernels/norm/norm_kernels.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"
 
@@ -36,8 +37,8 @@ static kelp_status *softmax_reshape(kelp_op_args *args, bool log) {
 }
 
 /* Computes the softmax of rows of two: the sigmoid of the difference. */
-static void softmax_pairs(const softmax_plan *p, const kelp_simd *simd, int64_t begin,
-                          int64_t end) {
+static void softmax_pairs(const softmax_plan *p, const kelp_elementwise_kernels *elementwise,
+                          int64_t begin, int64_t end) {
     enum { BLOCK = 128 };
     float first[BLOCK], second[BLOCK];
     for (int64_t row = begin; row < end; row += BLOCK) {
@@ -48,8 +49,8 @@ static void softmax_pairs(const softmax_plan *p, const kelp_simd *simd, int64_t 
             first[i] = x[2 * i] - x[2 * i + 1];
             second[i] = x[2 * i + 1] - x[2 * i];
         }
-        simd->act[KELP_ACT_SIGMOID](first, first, count);
-        simd->act[KELP_ACT_SIGMOID](second, second, count);
+        elementwise->act[KELP_ACT_SIGMOID](first, first, count);
+        elementwise->act[KELP_ACT_SIGMOID](second, second, count);
         for (int64_t i = 0; i < count; i++) {
             y[2 * i] = first[i];
             y[2 * i + 1] = second[i];
@@ -58,15 +59,15 @@ static void softmax_pairs(const softmax_plan *p, const kelp_simd *simd, int64_t 
 }
 
 static void softmax_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_norm_kernels *norm = kelp_norm_kernels_get();
     const softmax_plan *p = userp;
-    const kelp_simd *simd = kelp_simd_get();
     (void)worker;
     if (p->length == 2 && !p->log && end - begin > 4) {
-        softmax_pairs(p, simd, begin, end);
+        softmax_pairs(p, kelp_elementwise_kernels_get(), begin, end);
         return;
     }
     for (int64_t i = begin; i < end; i++)
-        simd->softmax(p->x + i * p->length, NULL, 1.0f, p->y + i * p->length, p->length, p->log);
+        norm->softmax(p->x + i * p->length, NULL, 1.0f, p->y + i * p->length, p->length, p->log);
 }
 
 /* Computes the softmax along an axis that is not the last. */
@@ -222,7 +223,7 @@ static void scale_invoke(const kelp_op_args *args, int32_t index, scale_plan *s)
         return;
     s->tensor.data = scale->data;
     if (s->expanded) {
-        s->tensor.data = (char *)args->scratch + s->offset;
+        s->tensor.data = kelp_ops_scratch_at(args, s->offset);
         kelp_ops_strides(s->rank, s->shape, strides);
         kelp_ops_copy(args->env, kelp_ops_element_bytes(scale->dtype), s->rank, s->shape,
                       s->tensor.data, strides, scale->data, s->strides);
@@ -268,7 +269,7 @@ static kelp_status *norm_reshape(kelp_op_args *args, int32_t scales, int64_t axi
     kelp_dtype type = rms ? args->inputs[scales]->dtype : x->dtype;
     p->typed = x->dtype != KELP_F32 || type != KELP_F32;
     if (p->typed)
-        KELP_TRY(kelp_ops_scratch(args, (p->count + 7) / 8 * 8,
+        KELP_TRY(kelp_ops_scratch(args, kelp_round_up(p->count, 8),
                                   sizeof(double) * (size_t)kelp_op_env_threads(args->env),
                                   &p->row));
     return set_output(args, type, x->rank, x->shape);
@@ -295,11 +296,12 @@ static void norm_doubles(const norm_plan *p, int64_t row, double *v, float *out_
 
 /* Normalizes rows of other types than float, in a row of scratch memory of the worker. */
 static void norm_rows_typed(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_norm_kernels *norm = kelp_norm_kernels_get();
     const norm_plan *p = userp;
     const kelp_tensor *x = p->args->inputs[0];
     kelp_tensor out = p->out, *y = &out;
     double *wide =
-        (double *)(void *)((char *)p->args->scratch + p->row) + worker * ((p->count + 7) / 8 * 8);
+        (double *)kelp_ops_scratch_at(p->args, p->row) + worker * kelp_round_up(p->count, 8);
     float *row = (float *)(void *)wide, mean, inverse;
     for (int64_t i = begin; i < end; i++) {
         if (x->dtype == KELP_F64 || y->dtype == KELP_F64) {
@@ -310,9 +312,9 @@ static void norm_rows_typed(void *userp, int64_t begin, int64_t end, int worker)
                 kelp_tensor_set_f64(y, i * p->count + j, wide[j]);
         } else {
             kelp_tensor_load_f32(x, i * p->count, p->count, row);
-            kelp_simd_get()->layer_norm(row, NULL, scale_row(&p->gamma, i, p->count),
-                                        scale_row(&p->beta, i, p->count), p->epsilon, p->rms, NULL,
-                                        row, p->count, &mean, &inverse);
+            norm->layer_norm(row, NULL, scale_row(&p->gamma, i, p->count),
+                             scale_row(&p->beta, i, p->count), p->epsilon, p->rms, NULL, row,
+                             p->count, &mean, &inverse);
             kelp_tensor_store_f32(y, i * p->count, p->count, row);
         }
         if (p->mean != NULL)
@@ -323,13 +325,13 @@ static void norm_rows_typed(void *userp, int64_t begin, int64_t end, int worker)
 }
 
 static void norm_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_norm_kernels *norm = kelp_norm_kernels_get();
     const norm_plan *p = userp;
-    const kelp_simd *simd = kelp_simd_get();
     float mean, inverse;
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
         int64_t at = i * p->count;
-        simd->layer_norm(p->x + at, p->skip != NULL ? p->skip + at : NULL,
+        norm->layer_norm(p->x + at, p->skip != NULL ? p->skip + at : NULL,
                          scale_row(&p->gamma, i, p->count), scale_row(&p->beta, i, p->count),
                          p->epsilon, p->rms, p->sum != NULL ? p->sum + at : NULL, p->y + at,
                          p->count, &mean, &inverse);
@@ -447,18 +449,18 @@ static kelp_status *skip_norm_reshape(const void *state, kelp_op_args *args) {
 }
 
 static void add_rows(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     const skip_plan *p = userp;
-    const kelp_simd *simd = kelp_simd_get();
     int64_t offsets[KELP_BCAST_MAX];
     int last = p->walk.rank - 1;
     (void)worker;
     for (int64_t row = begin; row < end; row++) {
         kelp_bcast_row(&p->walk, row, offsets);
-        simd->bin[KELP_BIN_ADD](p->total + row * p->walk.inner,
-                                (const float *)p->args->inputs[0]->data + offsets[0],
-                                (const float *)p->args->inputs[1]->data + offsets[1], p->walk.inner,
-                                last < 0 ? 0 : (int)p->walk.strides[0][last],
-                                last < 0 ? 0 : (int)p->walk.strides[1][last]);
+        elementwise->bin[KELP_BIN_ADD](p->total + row * p->walk.inner,
+                                       (const float *)p->args->inputs[0]->data + offsets[0],
+                                       (const float *)p->args->inputs[1]->data + offsets[1],
+                                       p->walk.inner, last < 0 ? 0 : (int)p->walk.strides[0][last],
+                                       last < 0 ? 0 : (int)p->walk.strides[1][last]);
     }
 }
 
@@ -470,8 +472,8 @@ static kelp_status *skip_norm_invoke(const void *state, kelp_op_args *args) {
         return norm_run(args, 2);
     KELP_ASSERT(p->walk.outer * p->walk.inner == p->norm.rows * p->norm.count);
     p->args = args;
-    p->total = p->norm.sum != NULL ? p->norm.sum
-                                   : (float *)(void *)((char *)args->scratch + p->sum_offset);
+    p->total =
+        p->norm.sum != NULL ? p->norm.sum : (float *)kelp_ops_scratch_at(args, p->sum_offset);
     kelp_op_parallel(args->env, p->walk.outer, kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->walk.inner),
                      add_rows, p);
     p->norm.x = p->total;

@@ -3,7 +3,8 @@
  * channels, of each image. Source: ONNX operator specification; Wu and He, "Group Normalization",
  * 2018. */
 #include "base/assert.h"
-#include "cpu/kernels/simd/simd.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
+#include "cpu/kernels/norm/norm_kernels.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
@@ -64,19 +65,21 @@ static kelp_status *group_reshape(kelp_op_args *args, int64_t groups, bool of_gr
 }
 
 /* Normalizes float32 with the kernel of layer norms, then scales each channel. */
-static void group_floats(const group_plan *p, const kelp_simd *simd, int64_t group) {
+static void group_floats(const group_plan *p, int64_t group) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_norm_kernels *norm = kelp_norm_kernels_get();
     const kelp_op_args *args = p->args;
     int64_t count = p->channels * p->inner;
     const float *x = (const float *)args->inputs[0]->data + group * count;
     float *y = (float *)args->outputs[0]->data + group * count, mean, inverse;
-    simd->layer_norm(x, NULL, NULL, NULL, (float)p->epsilon, false, NULL, y, count, &mean,
+    norm->layer_norm(x, NULL, NULL, NULL, (float)p->epsilon, false, NULL, y, count, &mean,
                      &inverse);
     for (int64_t c = 0; c < p->channels; c++, y += p->inner) {
         int64_t index = p->of_group ? group % p->groups : group % p->groups * p->channels + c;
         float scale = (float)kelp_ops_read_f64(args->inputs[1], index);
         float shift = (float)kelp_ops_read_f64(args->inputs[2], index);
-        simd->bin[KELP_BIN_MUL](y, y, &scale, p->inner, 1, 0);
-        simd->bin[KELP_BIN_ADD](y, y, &shift, p->inner, 1, 0);
+        elementwise->bin[KELP_BIN_MUL](y, y, &scale, p->inner, 1, 0);
+        elementwise->bin[KELP_BIN_ADD](y, y, &shift, p->inner, 1, 0);
     }
 }
 
@@ -89,7 +92,7 @@ static void group_range(void *userp, int64_t begin, int64_t end, int worker) {
     for (int64_t at = begin; at < end; at++) {
         double mean, variance;
         if (floats) {
-            group_floats(p, kelp_simd_get(), at);
+            group_floats(p, at);
             continue;
         }
         moments(args->inputs[0], at * count, count, &mean, &variance);

@@ -4,7 +4,8 @@
  * EmbedLayerNormalization. Source: ONNX Runtime, ContribOperators.md.
  */
 #include "base/assert.h"
-#include "cpu/kernels/simd/simd.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
+#include "cpu/kernels/norm/norm_kernels.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"
 
@@ -72,7 +73,7 @@ static kelp_status *skip_reshape(kelp_op_args *args, bool rms) {
     if (!rms)
         KELP_TRY(kelp_ops_plan_f32(args, kelp_ops_in(args, 3), &p->beta_at));
     KELP_TRY(kelp_ops_plan_f32(args, kelp_ops_in(args, p->bias_input), &p->bias_at));
-    KELP_TRY(kelp_ops_scratch(args, (p->count + 15) / 16 * 32,
+    KELP_TRY(kelp_ops_scratch(args, 2 * kelp_round_up(p->count, 16),
                               sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->rows_at));
     return set_outputs(args);
 }
@@ -84,23 +85,24 @@ static void put_statistic(const kelp_op_args *args, int32_t index, int64_t row, 
 }
 
 static void skip_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_norm_kernels *norm = kelp_norm_kernels_get();
     const skip_plan *p = userp;
     const kelp_op_args *args = p->args;
-    const kelp_simd *simd = kelp_simd_get();
     kelp_tensor *y = args->outputs[0], *sum = kelp_ops_out(args, 3);
-    int64_t n = p->count, stride = (n + 15) / 16 * 16;
+    int64_t n = p->count, stride = kelp_round_up(n, 16);
     float *v = (float *)kelp_ops_scratch_at(args, p->rows_at) + worker * 2 * stride,
           *s = v + stride;
     for (int64_t i = begin; i < end; i++) {
         float mean, inverse;
         kelp_tensor_load_f32(args->inputs[0], i * n, n, v);
         kelp_tensor_load_f32(args->inputs[1], i % p->skip_rows * n, n, s);
-        simd->bin[KELP_BIN_ADD](v, v, s, n, 1, 1);
+        elementwise->bin[KELP_BIN_ADD](v, v, s, n, 1, 1);
         if (p->bias != NULL)
-            simd->bin[KELP_BIN_ADD](v, v, p->bias, n, 1, 1);
+            elementwise->bin[KELP_BIN_ADD](v, v, p->bias, n, 1, 1);
         if (sum != NULL)
             kelp_tensor_store_f32(sum, i * n, n, v);
-        simd->layer_norm(v, NULL, p->gamma, p->beta, p->epsilon, p->rms, NULL, s, n, &mean,
+        norm->layer_norm(v, NULL, p->gamma, p->beta, p->epsilon, p->rms, NULL, s, n, &mean,
                          &inverse);
         kelp_tensor_store_f32(y, i * n, n, s);
         put_statistic(args, 1, i, mean);
@@ -192,7 +194,7 @@ static kelp_status *embed_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_type(args, gamma->dtype);
     KELP_TRY(kelp_ops_plan_f32(args, gamma, &p->gamma_at));
     KELP_TRY(kelp_ops_plan_f32(args, beta, &p->beta_at));
-    KELP_TRY(kelp_ops_scratch(args, (p->width + 15) / 16 * 32,
+    KELP_TRY(kelp_ops_scratch(args, 2 * kelp_round_up(p->width, 16),
                               sizeof(float) * (size_t)kelp_op_env_threads(args->env), &p->rows_at));
     KELP_TRY(kelp_ops_set(args, 0, words->dtype, 3, shape));
     KELP_TRY(kelp_ops_set(args, 1, KELP_I32, 1, shape));
@@ -212,24 +214,25 @@ static int64_t position_at(const embed_plan *p, int64_t token) {
 }
 
 static void embed_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+    const kelp_norm_kernels *norm = kelp_norm_kernels_get();
     const embed_plan *p = userp;
     const kelp_op_args *args = p->args;
-    const kelp_simd *simd = kelp_simd_get();
-    int64_t n = p->width, stride = (n + 15) / 16 * 16;
+    int64_t n = p->width, stride = kelp_round_up(n, 16);
     float *v = (float *)kelp_ops_scratch_at(args, p->rows_at) + worker * 2 * stride,
           *s = v + stride;
     float mean, inverse;
     for (int64_t i = begin; i < end; i++) {
         kelp_tensor_load_f32(args->inputs[WORDS], id_at(args, IDS, i) * n, n, v);
         kelp_tensor_load_f32(args->inputs[POSITIONS], position_at(p, i) * n, n, s);
-        simd->bin[KELP_BIN_ADD](v, v, s, n, 1, 1);
+        elementwise->bin[KELP_BIN_ADD](v, v, s, n, 1, 1);
         if (kelp_ops_in(args, SEGMENTS) != NULL) {
             kelp_tensor_load_f32(args->inputs[SEGMENT_TABLE], id_at(args, SEGMENTS, i) * n, n, s);
-            simd->bin[KELP_BIN_ADD](v, v, s, n, 1, 1);
+            elementwise->bin[KELP_BIN_ADD](v, v, s, n, 1, 1);
         }
         if (kelp_ops_out(args, 2) != NULL)
             kelp_tensor_store_f32(args->outputs[2], i * n, n, v);
-        simd->layer_norm(v, NULL, p->gamma, p->beta,
+        norm->layer_norm(v, NULL, p->gamma, p->beta,
                          kelp_node_attr_f32(args->node, "epsilon", 1e-12f), false, NULL, s, n,
                          &mean, &inverse);
         if (kelp_ops_out(args, 0) != NULL)

@@ -7,10 +7,10 @@
  */
 #include "base/assert.h"
 #include "cpu/kernels/sliding/padded.h"
+#include "cpu/kernels/vector/vector_kernels.h"
 #include "cpu/ops/conv/window.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
-#include "cpu/kernels/simd/simd.h"
 
 #include <math.h>
 
@@ -27,7 +27,6 @@ typedef struct pool_plan {
     int64_t strip, tile_elements;
     int64_t buffer_elements; /* of a worker: a row, a tile, an input and an output plane */
     size_t counts_offset, buffer_offset;
-    const kelp_simd *simd;
     const kelp_op_args *args;
 } pool_plan;
 
@@ -129,7 +128,15 @@ static void fill_counts(const pool_plan *p, float *counts) {
 }
 
 /* ---- a row at a time ---- */
+typedef void accumulate_fn(float *y, const float *x, int64_t stride, int64_t count);
+
+static accumulate_fn *accumulate_of(const pool_plan *p) {
+    const kelp_vector_kernels *vector = kelp_vector_kernels_get();
+    return p->kind == POOL_MAX ? vector->accumulate_max : vector->accumulate;
+}
+
 static void combine_rows(const pool_plan *p, const float *x, const int64_t *at, float *row) {
+    accumulate_fn *accumulate = accumulate_of(p);
     const kelp_conv_window *w = &p->w;
     bool first = true;
     for (int64_t a = 0; a < w->kernel[0]; a++)
@@ -142,7 +149,7 @@ static void combine_rows(const pool_plan *p, const float *x, const int64_t *at, 
             if (first)
                 memcpy(row, from, (size_t)w->in[2] * sizeof *row);
             else
-                p->simd->gather_up(row, from, 1, w->in[2], p->kind == POOL_MAX);
+                accumulate(row, from, 1, w->in[2]);
             first = false;
         }
     for (int64_t i = 0; first && i < w->in[2]; i++)
@@ -150,6 +157,7 @@ static void combine_rows(const pool_plan *p, const float *x, const int64_t *at, 
 }
 
 static void combine_along(const pool_plan *p, const float *row, float *y) {
+    accumulate_fn *accumulate = accumulate_of(p);
     const kelp_conv_window *w = &p->w;
     for (int64_t i = 0; i < w->out[2]; i++)
         y[i] = p->kind == POOL_MAX ? -INFINITY : 0.0f;
@@ -159,14 +167,14 @@ static void combine_along(const pool_plan *p, const float *row, float *y) {
         int64_t last = w->in[2] - shift <= 0 ? 0 : (w->in[2] - shift - 1) / stride + 1;
         last = KELP_MIN(last, w->out[2]);
         if (first < last)
-            p->simd->gather_up(y + first, row + first * stride + shift, stride, last - first,
-                               p->kind == POOL_MAX);
+            accumulate(y + first, row + first * stride + shift, stride, last - first);
     }
 }
 
 /* Divides sums by the counts. The factors of a row are computed again only where they change. */
 static void average_rows(const pool_plan *p, const float *counts, int64_t first, int64_t rows,
                          float *factors, float *y) {
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     const kelp_conv_window *w = &p->w;
     const float *along = counts + w->out[0] + w->out[1];
     float before = 0.0f;
@@ -175,19 +183,21 @@ static void average_rows(const pool_plan *p, const float *counts, int64_t first,
         for (int64_t i = 0; i < w->out[2] && others != before; i++)
             factors[i] = 1.0f / (others * along[i]);
         before = others;
-        p->simd->bin[KELP_BIN_MUL](y, y, factors, w->out[2], 1, 1);
+        elementwise->bin[KELP_BIN_MUL](y, y, factors, w->out[2], 1, 1);
     }
 }
 
 /* Pools plane `plane` of the `planes` at `x`, in padded tiles. */
 static void pool_padded(const pool_plan *p, const float *counts, const float *x, int64_t plane,
                         int64_t planes, float *row, float *y) {
+    const kelp_sliding_kernels *sliding = kelp_sliding_kernels_get();
     const kelp_conv_window *w = &p->w;
     float *frame = row + KELP_MAX(w->in[2], w->out[2]);
     bool most = p->kind == POOL_MAX;
-    kelp_slide whole = {.op = most ? KELP_SLIDE_MAX : KELP_SLIDE_SUM, .y = y};
-    if (kelp_padded_bare(w, x, plane, planes, &whole)) {
-        p->simd->slide(&whole);
+    void (*slide)(const kelp_sliding_pool *windows) = most ? sliding->max : sliding->sum;
+    kelp_sliding_pool image = {.y = y};
+    if (kelp_padded_pool_image(w, x, plane, planes, &image)) {
+        slide(&image);
         if (p->kind == POOL_AVERAGE)
             average_rows(p, counts, 0, w->out[1], row, y);
         return;
@@ -195,9 +205,9 @@ static void pool_padded(const pool_plan *p, const float *counts, const float *x,
     x += plane * w->in_size;
     for (int64_t first = 0; first < w->out[1]; first += p->strip) {
         int64_t rows = KELP_MIN(p->strip, w->out[1] - first);
-        kelp_slide s = {.op = most ? KELP_SLIDE_MAX : KELP_SLIDE_SUM, .y = y + first * w->out[2]};
-        kelp_padded_fill(w, p->simd, x, first, rows, most ? -INFINITY : 0.0f, frame, &s);
-        p->simd->slide(&s);
+        kelp_sliding_pool s = {.x = frame, .y = y + first * w->out[2]};
+        kelp_padded_fill(w, x, first, rows, most ? -INFINITY : 0.0f, frame, &s.geometry);
+        slide(&s);
         if (p->kind == POOL_AVERAGE)
             average_rows(p, counts, first, rows, row, s.y);
     }
@@ -206,23 +216,24 @@ static void pool_padded(const pool_plan *p, const float *counts, const float *x,
 /* Pools plane `plane` of the `planes` at `all`. */
 static void pool_plane(const pool_plan *p, const float *all, int64_t plane, int64_t planes,
                        float *row, float *y) {
+    const kelp_sliding_kernels *sliding = kelp_sliding_kernels_get();
+    const kelp_vector_kernels *vector = kelp_vector_kernels_get();
     const kelp_conv_window *w = &p->w;
     const float *x = all + plane * w->in_size;
-    const float *counts =
-        (const float *)(const void *)((const char *)p->args->scratch + p->counts_offset);
+    const float *counts = (const float *)kelp_ops_scratch_at(p->args, p->counts_offset);
     int64_t at[2];
     bool single = w->kernel[0] * w->kernel[1] == 1;
     bool whole = true; /* the window is the image */
     for (int i = 0; i < KELP_WINDOW_AXES; i++)
         whole = whole && w->kernel[i] == w->in[i] && (w->kernel[i] == 1 || w->dilation[i] == 1);
     if (whole && w->out_size == 1 && w->before[0] + w->before[1] + w->before[2] == 0) {
-        y[0] = p->simd->reduce(x, w->in_size, p->kind == POOL_MAX);
+        y[0] = p->kind == POOL_MAX ? vector->max(x, w->in_size) : vector->sum(x, w->in_size);
         if (p->kind == POOL_AVERAGE)
             y[0] /= counts[0] * counts[1] * counts[2];
         return;
     }
     if (p->is_2x2) {
-        p->simd->halve(y, x, w->out[1], w->in[2]);
+        sliding->max_pool_2x2(y, x, w->out[1], w->in[2]);
         return;
     }
     if (p->padded) {
@@ -260,7 +271,7 @@ static void plane_range(void *userp, int64_t begin, int64_t end, int worker) {
     const pool_plan *p = userp;
     const kelp_conv_window *w = &p->w;
     const kelp_tensor *x = p->args->inputs[0], *y = p->args->outputs[0];
-    float *row = (float *)(void *)((char *)p->args->scratch + p->buffer_offset) +
+    float *row = (float *)kelp_ops_scratch_at(p->args, p->buffer_offset) +
                  (int64_t)worker * p->buffer_elements;
     float *input = row + KELP_MAX(w->in[2], w->out[2]) + p->tile_elements;
     float *output = input + w->in_size;
@@ -325,9 +336,8 @@ static void one_range(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_conv_window *w = &p->w;
     const kelp_tensor *x = p->args->inputs[0], *y = kelp_ops_out(p->args, 0);
     const kelp_tensor *indices = p->kind == POOL_MAX ? kelp_ops_out(p->args, 1) : NULL;
-    const float *counts =
-        (const float *)(const void *)((const char *)p->args->scratch + p->counts_offset);
-    double *input = (double *)(void *)((char *)p->args->scratch + p->buffer_offset) +
+    const float *counts = (const float *)kelp_ops_scratch_at(p->args, p->counts_offset);
+    double *input = (double *)kelp_ops_scratch_at(p->args, p->buffer_offset) +
                     (int64_t)worker * p->buffer_elements;
     int64_t at[3];
     for (int64_t plane = begin; plane < end; plane++) {
@@ -360,8 +370,7 @@ static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
     KELP_ASSERT(args->scratch != NULL && p->buffer_elements > 0);
     KELP_ASSERT(!p->padded || p->strip > 0);
     p->args = args;
-    p->simd = kelp_simd_get();
-    fill_counts(p, (float *)(void *)((char *)args->scratch + p->counts_offset));
+    fill_counts(p, (float *)kelp_ops_scratch_at(args, p->counts_offset));
     int64_t work = p->w.in_size + p->w.out_size * (p->by_one ? p->w.kernel_size : 4);
     kelp_op_parallel(args->env, p->planes, kelp_cpu_grain(KELP_GRAIN_ELEMENTS * 2, work),
                      p->by_one ? one_range : plane_range, p);

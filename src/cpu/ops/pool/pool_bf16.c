@@ -4,7 +4,7 @@
  * bfloat16. The maximum of rounded values equals the rounded maximum.
  */
 #include "base/assert.h"
-#include "cpu/kernels/simd/bf16.h"
+#include "cpu/kernels/bf16/bf16_kernels.h"
 #include "cpu/ops/conv/window.h"
 
 typedef struct pool_plan {
@@ -12,7 +12,7 @@ typedef struct pool_plan {
     int64_t batch, channels;
     size_t taps_offset;
     const kelp_op_args *args;
-    const kelp_bf16 *table;
+    const kelp_bf16_kernels *kernels;
 } pool_plan;
 
 static kelp_status *pool_reshape(const void *state, kelp_op_args *args) {
@@ -66,8 +66,8 @@ static void pool_line(const pool_plan *p, const uint16_t *image, int64_t row, in
         if (!inside || known < 0) /* windows inside the image have the same offsets */
             count = taps_at(p, row, column, taps);
         known = !inside ? -1 : known < 0 ? x : known;
-        p->table->most(image + (inside ? x - known : 0) * p->channels, taps, count, p->channels,
-                       to);
+        p->kernels->max_pool(image + (inside ? x - known : 0) * p->channels, taps, count,
+                             p->channels, to);
     }
 }
 
@@ -75,7 +75,7 @@ static void run_range(void *userp, int64_t begin, int64_t end, int worker) {
     const pool_plan *p = userp;
     const kelp_conv_window *w = &p->w;
     int64_t *taps =
-        (int64_t *)(void *)((char *)p->args->scratch + p->taps_offset) + worker * w->kernel_size;
+        (int64_t *)kelp_ops_scratch_at(p->args, p->taps_offset) + worker * w->kernel_size;
     uint16_t *to = (uint16_t *)p->args->outputs[0]->data + begin * w->out[2] * p->channels;
     for (int64_t line = begin; line < end; line++, to += w->out[2] * p->channels) {
         const uint16_t *image = (const uint16_t *)p->args->inputs[0]->data +
@@ -91,7 +91,7 @@ static kelp_status *pool_invoke(const void *state, kelp_op_args *args) {
         return NULL;
     KELP_ASSERT(p->channels % 2 == 0 && args->scratch != NULL);
     p->args = args;
-    p->table = kelp_bf16_get();
+    p->kernels = kelp_bf16_kernels_get();
     double work = (double)p->w.out[2] * (double)p->w.kernel_size * (double)p->channels;
     kelp_op_parallel(args->env, p->batch * p->w.out[1],
                      (int64_t)(KELP_GRAIN_POOL_BF16 / (work + 1)) + 1, run_range, p);

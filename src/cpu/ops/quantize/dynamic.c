@@ -4,14 +4,14 @@
 #include "cpu/ops/quantize/dynamic.h"
 
 #include "base/assert.h"
-#include "cpu/kernels/simd/int8.h"
+#include "cpu/kernels/int8/int8_kernels.h"
 
 #include <math.h>
 
 #define PARTS 64 /* maximum number of parts whose ranges are computed in parallel */
 
 typedef struct dynamic_job {
-    const kelp_int8 *loops;
+    const kelp_int8_kernels *loops;
     const float *x;
     uint8_t *y;
     int64_t count, part;
@@ -44,7 +44,7 @@ static void quantize_range(void *userp, int64_t begin, int64_t end, int worker) 
 
 void kelp_quantize_dynamic(const kelp_op_env *env, const float *x, int64_t count, uint8_t *y,
                            float *out_scale, uint8_t *out_zero) {
-    dynamic_job job = {.loops = kelp_int8_get(), .x = x, .y = y, .count = count};
+    dynamic_job job = {.loops = kelp_int8_kernels_get(), .x = x, .y = y, .count = count};
     float least = 0, most = 0;
     job.part = KELP_MAX((int64_t)2 * KELP_GRAIN_ELEMENTS, (count + PARTS - 1) / PARTS);
     int64_t parts = (count + job.part - 1) / job.part;

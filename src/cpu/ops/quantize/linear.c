@@ -5,7 +5,7 @@
  */
 #include "base/assert.h"
 #include "tensor/real.h"
-#include "cpu/kernels/simd/int8.h"
+#include "cpu/kernels/int8/int8_kernels.h"
 #include "cpu/ops/kernel.h"
 
 #include <math.h>
@@ -205,7 +205,7 @@ static kelp_status *quantize_reshape(const void *state, kelp_op_args *args) {
 static void quantize_runs(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_op_args *args = userp;
     const linear_plan *p = args->plan;
-    const kelp_int8 *loops = kelp_int8_get();
+    const kelp_int8_kernels *loops = kelp_int8_kernels_get();
     const int32_t *zeros = zeros_of(args);
     kelp_tensor *y = args->outputs[0];
     size_t each = kelp_ops_element_bytes(y->dtype);
@@ -284,7 +284,7 @@ static kelp_status *dequantize_reshape(const void *state, kelp_op_args *args) {
 static void dequantize_runs(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_op_args *args = userp;
     const linear_plan *p = args->plan;
-    const kelp_int8 *loops = kelp_int8_get();
+    const kelp_int8_kernels *loops = kelp_int8_kernels_get();
     const int32_t *zeros = zeros_of(args);
     const kelp_tensor *x = args->inputs[0];
     size_t each = kelp_ops_element_bytes(x->dtype);

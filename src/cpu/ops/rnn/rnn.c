@@ -5,6 +5,7 @@
  * computed as floats. Source: ONNX operator specification.
  */
 #include "base/assert.h"
+#include "cpu/kernels/nbits/nbits_kernels.h"
 #include "cpu/ops/operand.h"
 #include "cpu/ops/rnn/rnn.h"
 
@@ -49,42 +50,43 @@ typedef struct pack_sizes {
 
 /* Computes the sizes of the packed weights; false on overflow. */
 static bool sizes_of(const kelp_rnn *rnn, pack_sizes *out, size_t *out_all) {
-    const kelp_simd *simd = kelp_simd_get();
+    const kelp_gemm_kernels *gemm = kelp_gemm_kernels_get();
     int64_t width = rnn->gates * rnn->hidden,
             first = rnn->kind == KELP_GRU ? 2 * rnn->hidden : width;
     KELP_ASSERT(rnn->gates >= 1 && rnn->gates <= 4 && rnn->directions >= 1);
     size_t each;
     out->r_rest = 0;
     if (rnn->quantizes) { /* two floats for each column, and bytes in panels */
-        int64_t panel = 2 * simd->tile_columns, columns = (width + panel - 1) / panel * panel;
+        int64_t panel = kelp_nbits_kernels_get()->panel_columns,
+                columns = kelp_round_up(width, panel);
         out->r_first = 2 * (size_t)width + (size_t)(rnn->hidden * (columns / 4));
-        return kelp_gemm_packed_size(simd, rnn->inputs, width, &out->w) &&
+        return kelp_gemm_packed_size(gemm, rnn->inputs, width, &out->w) &&
                kelp_size_add(out->w, out->r_first, &each) &&
                kelp_size_mul(each, (size_t)rnn->directions, out_all);
     }
-    return kelp_gemm_packed_size(simd, rnn->inputs, width, &out->w) &&
-           kelp_gemm_packed_size(simd, rnn->hidden, first, &out->r_first) &&
+    return kelp_gemm_packed_size(gemm, rnn->inputs, width, &out->w) &&
+           kelp_gemm_packed_size(gemm, rnn->hidden, first, &out->r_first) &&
            (first == width ||
-            kelp_gemm_packed_size(simd, rnn->hidden, rnn->hidden, &out->r_rest)) &&
+            kelp_gemm_packed_size(gemm, rnn->hidden, rnn->hidden, &out->r_rest)) &&
            kelp_size_add(out->w, out->r_first, &each) && kelp_size_add(each, out->r_rest, &each) &&
            kelp_size_mul(each, (size_t)rnn->directions, out_all);
 }
 
 static void pack(const kelp_rnn *rnn, const void *w, const void *r, float *to) {
-    const kelp_simd *simd = kelp_simd_get();
+    const kelp_gemm_kernels *gemm = kelp_gemm_kernels_get();
     int64_t n = rnn->hidden, width = rnn->gates * n, first = rnn->kind == KELP_GRU ? 2 * n : width;
     pack_sizes sizes;
     size_t all;
     (void)sizes_of(rnn, &sizes, &all);
     for (int64_t d = 0; d < rnn->directions; d++, to += sizes.w)
-        kelp_gemm_pack_transposed(simd, (const kelp_float_u *)w + d * width * rnn->inputs,
+        kelp_gemm_pack_transposed(gemm, (const kelp_float_u *)w + d * width * rnn->inputs,
                                   rnn->inputs, rnn->inputs, width, to);
     for (int64_t d = 0; d < rnn->directions; d++) {
         const kelp_float_u *from = (const kelp_float_u *)r + d * width * n;
-        kelp_gemm_pack_transposed(simd, from, n, n, first, to);
+        kelp_gemm_pack_transposed(gemm, from, n, n, first, to);
         to += sizes.r_first;
         if (first < width)
-            kelp_gemm_pack_transposed(simd, from + first * n, n, n, width - first, to);
+            kelp_gemm_pack_transposed(gemm, from + first * n, n, n, width - first, to);
         to += sizes.r_rest;
     }
 }
@@ -98,7 +100,8 @@ static int64_t byte_at(const kelp_tensor *q, int64_t index) {
  * of each direction. */
 static void pack_integers(const kelp_rnn *rnn, const kelp_tensor *q, const kelp_tensor *scale,
                           const kelp_tensor *zero, int64_t direction, int64_t rows, float *to) {
-    int64_t columns = rnn->gates * rnn->hidden, width = kelp_simd_get()->tile_columns;
+    const kelp_gemm_kernels *gemm = kelp_gemm_kernels_get();
+    int64_t columns = rnn->gates * rnn->hidden, width = gemm->tile_columns;
     bool many_scales = kelp_tensor_elements(scale) > rnn->directions;
     bool many_zeros = kelp_tensor_elements(zero) > rnn->directions;
     for (int64_t first = 0; first < columns; first += width)
@@ -116,7 +119,8 @@ static void pack_integers(const kelp_rnn *rnn, const kelp_tensor *q, const kelp_
 /* Packs bytes as unsigned, with their scales and zero points. */
 static void pack_bytes(const kelp_rnn *rnn, const kelp_tensor *q, const kelp_tensor *scale,
                        const kelp_tensor *zero, int64_t direction, float *to) {
-    int64_t n = rnn->hidden, columns = rnn->gates * n, panel = 2 * kelp_simd_get()->tile_columns;
+    int64_t n = rnn->hidden, columns = rnn->gates * n,
+            panel = kelp_nbits_kernels_get()->panel_columns;
     bool many_scales = kelp_tensor_elements(scale) > rnn->directions;
     bool many_zeros = kelp_tensor_elements(zero) > rnn->directions;
     int64_t shift = q->dtype == KELP_I8 ? 128 : 0;
@@ -209,7 +213,7 @@ static kelp_status *rnn_create(const kelp_node *node, const kelp_op_env *env, vo
         return NULL; /* not packed; reshape reports errors */
     kelp_allocator allocator = kelp_op_env_allocator(env);
     kelp_op_pack_site site = kelp_op_env_pack_site(env);
-    kelp_gemm_layout(kelp_simd_get(), quantized ? "qrnn" : "rnn", layout);
+    kelp_gemm_layout(kelp_gemm_kernels_get(), quantized ? "qrnn" : "rnn", layout, sizeof layout);
     KELP_TRY(KELP_NEW(allocator, rnn_state, &state));
     *out_state = state;
     KELP_TRY(kelp_op_pack(&site, allocator, &packing, &state->packed, &memory));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recurrent layers over floats, with packed weights. */
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/kernels/nbits/nbits_kernels.h"
+#include "cpu/kernels/vector/vector_kernels.h"
 #include "cpu/ops/rnn/rnn.h"
 
 #include <math.h>
@@ -45,13 +47,14 @@ static void quantize(const float *x, float *y, int64_t count) {
 /* Multiplies all rows of states by R of bytes, and adds the projected inputs. */
 static void byte_matrix(const kelp_rnn *rnn, const float *a, const void *r, const float *residual,
                         float *c) {
+    const kelp_nbits_kernels *nbits = kelp_nbits_kernels_get();
     int64_t k = rnn->hidden, n = rnn->gates * k;
     const float *scales = r, *zeros = scales + n;
     for (int64_t i = 0; i < rnn->batch; i++, a += k, residual += n, c += n) {
         float sum = 0;
         for (int64_t p = 0; p < k; p++)
             sum += a[p];
-        kelp_simd_get()->byte_product(a, (const uint8_t *)(zeros + n), k, n, c);
+        nbits->byte_gemv(a, (const uint8_t *)(zeros + n), k, n, c);
         for (int64_t j = 0; j < n; j++)
             c[j] = (c[j] - zeros[j] * sum) * scales[j] + residual[j];
     }
@@ -85,13 +88,13 @@ static float one(const kelp_rnn_act *act, float x) {
 }
 
 static void act_vector(const kelp_rnn_act *act, float *x, int64_t count) {
-    const kelp_simd *simd = kelp_simd_get();
+    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
     if (act->function == KELP_RNN_TANH)
-        simd->act[KELP_ACT_TANH](x, x, count);
+        elementwise->act[KELP_ACT_TANH](x, x, count);
     else if (act->function == KELP_RNN_SIGMOID)
-        simd->act[KELP_ACT_SIGMOID](x, x, count);
+        elementwise->act[KELP_ACT_SIGMOID](x, x, count);
     else if (act->function == KELP_RNN_RELU)
-        simd->act[KELP_ACT_RELU](x, x, count);
+        elementwise->act[KELP_ACT_RELU](x, x, count);
     else
         for (int64_t i = 0; i < count; i++)
             x[i] = one(act, x[i]);
@@ -110,9 +113,10 @@ static void project(const kelp_op_env *env, const struct rnn_pass *passes, int64
 static void plain_matrix(const float *a, int64_t lda, const void *w, int64_t m, int64_t n,
                          int64_t k, const float *bias, const float *residual, float *c,
                          int64_t ldc) {
+    const kelp_vector_kernels *vector = kelp_vector_kernels_get();
     for (int64_t i = 0; i < m; i++) {
         float *y = c + i * ldc;
-        kelp_simd_get()->dots(a + i * lda, w, k, n, k, y);
+        vector->dots(a + i * lda, w, k, n, k, y);
         for (int64_t j = 0; j < n && bias != NULL; j++)
             y[j] += bias[j];
         for (int64_t j = 0; j < n && residual != NULL; j++)
@@ -142,14 +146,14 @@ static void matrix(const struct rnn_pass *pass, const float *a, int64_t lda, con
     if (pass->env != NULL)
         kelp_gemm_run(pass->env, &job, 1);
     else
-        kelp_gemm_run_serial(kelp_simd_get(), &job);
+        kelp_gemm_run_serial(kelp_gemm_kernels_get(), &job);
 }
 
 static const void *r_part(const struct rnn_pass *pass, const void *r) {
     int64_t n = pass->rnn->hidden;
     size_t floats = (size_t)(2 * n * n);
     if (!pass->data->plain)
-        (void)kelp_gemm_packed_size(kelp_simd_get(), n, 2 * n, &floats);
+        (void)kelp_gemm_packed_size(kelp_gemm_kernels_get(), n, 2 * n, &floats);
     return (const float *)r + floats;
 }
 
