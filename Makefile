@@ -9,7 +9,7 @@ PYTHON_TEST = $(or $(KELP_VENV),build/venv)/bin/python
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build debug test check check-full asan ubsan tsan nvidia fuzz bench format install \
-	example-minilm architecture-docs cli-docs operator-docs clean
+	example-minilm architecture-docs cli-docs python-enums operator-docs clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name text; do \
@@ -96,6 +96,9 @@ cli-docs: build ## generate docs/cli.md, docs/man/ and completions/ from the pro
 
 architecture-docs: ## generate the diagrams of docs/architecture.md from the #include directives
 	@python3 scripts/gen_architecture.py
+
+python-enums: ## generate the enumerations of the Python package from the public headers
+	@python3 scripts/gen_python_enums.py
 
 operator-docs: build ## generate docs/operators.md from the list of operators and their test cases
 	@scripts/deps.sh test

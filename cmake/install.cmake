@@ -1,46 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `make install` puts under a prefix. The layout is also that of a Triton directory: lib/libtritonserver.so and
-# backends/NAME/libtriton_NAME.so, so the library folder is plain "lib" on every system.
+# Files that `make install` installs in a prefix, and that a wheel contains in its package directory. The layout is also that of
+# Triton: lib/libtritonserver.so and backends/NAME/libtriton_NAME.so, so the library directory is "lib" on every system.
 include(CMakePackageConfigHelpers)
 
+set(root .)
+set(component kelp)
+if(SKBUILD)
+  set(root kelp)
+  set(component python)
+endif()
+
 if(TARGET kelp_shared)
-  install(TARGETS kelp_shared LIBRARY DESTINATION lib)
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/kelp DESTINATION include
+  if(SKBUILD)
+    # A wheel has no symbolic links: the file has the name of the soname, and a linker script has the name that -lkelp finds.
+    set_target_properties(kelp_shared PROPERTIES VERSION 0 INSTALL_RPATH "$ORIGIN")
+    install(TARGETS kelp_shared LIBRARY DESTINATION ${root}/lib COMPONENT ${component} NAMELINK_SKIP)
+    file(WRITE ${CMAKE_BINARY_DIR}/linker-script/libkelp.so "/* GNU ld script */\nINPUT(libkelp.so.0)\n")
+    install(FILES ${CMAKE_BINARY_DIR}/linker-script/libkelp.so DESTINATION ${root}/lib COMPONENT ${component})
+  else()
+    install(TARGETS kelp_shared LIBRARY DESTINATION ${root}/lib COMPONENT ${component})
+  endif()
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/kelp DESTINATION ${root}/include COMPONENT ${component}
     FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.inc")
 endif()
 if(TARGET tritonserver)
   set_target_properties(tritonserver PROPERTIES INSTALL_RPATH "$ORIGIN")
-  install(TARGETS tritonserver LIBRARY DESTINATION lib)
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/triton DESTINATION include FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+  install(TARGETS tritonserver LIBRARY DESTINATION ${root}/lib COMPONENT ${component})
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/triton DESTINATION ${root}/include COMPONENT ${component}
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 endif()
 if(TARGET kelp_backend)
-  install(TARGETS kelp_backend ARCHIVE DESTINATION lib)
+  install(TARGETS kelp_backend ARCHIVE DESTINATION ${root}/lib COMPONENT ${component})
 endif()
 if(TARGET kelp_program)
-  install(TARGETS kelp_program RUNTIME DESTINATION bin)
+  install(TARGETS kelp_program RUNTIME DESTINATION ${root}/bin COMPONENT ${component})
 endif()
 foreach(backend IN LISTS backends)
   get_filename_component(name ${backend} DIRECTORY)
   if(TARGET triton_${name})
-    install(TARGETS triton_${name} LIBRARY DESTINATION backends/${name})
+    install(TARGETS triton_${name} LIBRARY DESTINATION ${root}/backends/${name} COMPONENT ${component})
+    install(FILES ${CMAKE_SOURCE_DIR}/backends/${name}/config.pbtxt DESTINATION ${root}/backends/${name} COMPONENT ${component})
   endif()
 endforeach()
 
-# Found from where they lie, so that a prefix may be moved.
+# Paths in these files are relative to the file, so that a prefix may be moved.
 foreach(package kelp tritonserver kelp-backend)
   configure_file(${CMAKE_SOURCE_DIR}/cmake/${package}.pc.in ${CMAKE_BINARY_DIR}/${package}.pc @ONLY)
-  install(FILES ${CMAKE_BINARY_DIR}/${package}.pc DESTINATION lib/pkgconfig)
+  install(FILES ${CMAKE_BINARY_DIR}/${package}.pc DESTINATION ${root}/lib/pkgconfig COMPONENT ${component})
 endforeach()
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/kelp-config-version.cmake
   VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_SOURCE_DIR}/cmake/kelp-config.cmake ${CMAKE_BINARY_DIR}/kelp-config-version.cmake
-  DESTINATION lib/cmake/kelp)
+  DESTINATION ${root}/lib/cmake/kelp COMPONENT ${component})
 
-file(GLOB man_pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/man/*.1)
-install(FILES ${man_pages} DESTINATION share/man/man1)
-install(FILES ${CMAKE_SOURCE_DIR}/completions/kelp.bash DESTINATION share/bash-completion/completions RENAME kelp)
-install(FILES ${CMAKE_SOURCE_DIR}/completions/kelp.zsh DESTINATION share/zsh/site-functions RENAME _kelp)
-install(FILES ${CMAKE_SOURCE_DIR}/completions/kelp.fish DESTINATION share/fish/vendor_completions.d)
-file(GLOB documents CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/*.md)
-install(FILES ${documents} ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md
-  ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/kelp)
+install(FILES ${CMAKE_SOURCE_DIR}/completions/kelp.bash DESTINATION ${root}/share/bash-completion/completions RENAME kelp
+  COMPONENT ${component})
+install(FILES ${CMAKE_SOURCE_DIR}/completions/kelp.zsh DESTINATION ${root}/share/zsh/site-functions RENAME _kelp COMPONENT ${component})
+install(FILES ${CMAKE_SOURCE_DIR}/completions/kelp.fish DESTINATION ${root}/share/fish/vendor_completions.d COMPONENT ${component})
+if(NOT SKBUILD)
+  file(GLOB man_pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/man/*.1)
+  install(FILES ${man_pages} DESTINATION share/man/man1 COMPONENT ${component})
+  file(GLOB documents CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/*.md)
+  install(FILES ${documents} ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md
+    ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/kelp COMPONENT ${component})
+endif()

@@ -188,6 +188,7 @@ step deps scripts/deps.sh check
 step includes python3 tools/check-includes
 step docs docs
 step architecture python3 scripts/gen_architecture.py --check
+step python-enums python3 scripts/gen_python_enums.py --check
 step format formatted
 step headers headers
 step scripts scripts_parse

@@ -2,6 +2,7 @@
 /* Implements the system allocator and typed helpers over any allocator. */
 #include "base/alloc.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 
 #include <stdint.h>
@@ -39,6 +40,7 @@ static void advise_huge_pages(void *pointer, size_t size_bytes) {
  * does not preserve alignment beyond that of malloc. */
 static void *system_aligned(void *pointer, size_t old_size_bytes, size_t new_size_bytes,
                             size_t alignment) {
+    KELP_ASSERT(kelp_is_power_of_two(alignment));
     void *fresh = NULL;
     bool large = is_in_huge_pages(new_size_bytes);
     size_t length = large ? filled_up(new_size_bytes) : new_size_bytes;
@@ -71,6 +73,7 @@ kelp_allocator kelp_allocator_system(void) {
 
 kelp_status *kelp_alloc_aligned(kelp_allocator allocator, size_t size_bytes, size_t alignment,
                                 void **out) {
+    KELP_ASSERT(kelp_is_power_of_two(alignment));
     *out = NULL;
     if (size_bytes == 0)
         return NULL;
@@ -109,6 +112,7 @@ void kelp_free(kelp_allocator allocator, void *pointer, size_t size_bytes) {
 
 kelp_status *kelp_grow(kelp_allocator allocator, void **inout_items, size_t *inout_capacity,
                        size_t needed, size_t item_bytes) {
+    KELP_ASSERT(item_bytes > 0 && (*inout_items != NULL || *inout_capacity == 0));
     if (needed <= *inout_capacity)
         return NULL;
     size_t capacity = KELP_MAX(*inout_capacity, (size_t)4);

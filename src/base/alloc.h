@@ -11,7 +11,7 @@
 
 /* These functions fail with RESOURCE_EXHAUSTED if memory is exhausted or the size overflows.
  * kelp_alloc_zero zeroes the memory. A size of 0 gives NULL without a failure. The alignment is
- * KELP_DEFAULT_ALIGNMENT unless given. */
+ * KELP_DEFAULT_ALIGNMENT unless specified. */
 kelp_status *kelp_alloc(kelp_allocator allocator, size_t size_bytes, void **out) KELP_MUST_USE;
 kelp_status *kelp_alloc_zero(kelp_allocator allocator, size_t count, size_t element_bytes,
                              void **out) KELP_MUST_USE;

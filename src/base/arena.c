@@ -4,6 +4,7 @@
 #include "base/arena.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 
 #include <stdarg.h>
@@ -54,12 +55,14 @@ kelp_arena_mark kelp_arena_get_mark(const kelp_arena *arena) {
 }
 
 void kelp_arena_go_back(kelp_arena *arena, kelp_arena_mark mark) {
+    KELP_ASSERT(mark.used_bytes <= arena->used_bytes);
     if (mark.chunk == NULL) { /* it was empty */
         kelp_arena_clear(arena);
         return;
     }
     for (kelp_arena_chunk *chunk = mark.chunk; chunk != arena->current; chunk = chunk->next)
         chunk->next->used_bytes = 0;
+    KELP_ASSERT(mark.chunk_used_bytes <= mark.chunk->used_bytes);
     arena->current = mark.chunk;
     mark.chunk->used_bytes = mark.chunk_used_bytes;
     arena->used_bytes = mark.used_bytes;
@@ -86,11 +89,11 @@ static kelp_arena_chunk *chunk_add(kelp_arena *arena, size_t need) {
     size_t capacity = KELP_MAX(need, arena->chunk_bytes);
     if (arena->limit_bytes) {
         /* the last chunk below the limit may be small */
-        size_t room =
+        size_t available =
             arena->limit_bytes > arena->total_bytes ? arena->limit_bytes - arena->total_bytes : 0;
-        if (room < sizeof(kelp_arena_chunk) || room - sizeof(kelp_arena_chunk) < need)
+        if (available < sizeof(kelp_arena_chunk) || available - sizeof(kelp_arena_chunk) < need)
             return NULL;
-        capacity = KELP_MIN(capacity, room - sizeof(kelp_arena_chunk));
+        capacity = KELP_MIN(capacity, available - sizeof(kelp_arena_chunk));
     }
     if (!kelp_size_add(sizeof(kelp_arena_chunk), capacity, &block) ||
         !kelp_size_add(arena->total_bytes, block, &total))
@@ -127,6 +130,7 @@ static kelp_arena_chunk *chunk_next(kelp_arena *arena, size_t size_bytes, size_t
 }
 
 void *kelp_arena_alloc(kelp_arena *arena, size_t size_bytes, size_t alignment) {
+    KELP_ASSERT(kelp_is_power_of_two(alignment));
     /* at least one byte, so that every pointer is unique */
     size_t wanted = size_bytes ? size_bytes : 1;
     void *block = arena->current != NULL ? chunk_alloc(arena->current, wanted, alignment) : NULL;
@@ -136,6 +140,7 @@ void *kelp_arena_alloc(kelp_arena *arena, size_t size_bytes, size_t alignment) {
             return NULL;
         arena->current = chunk;
         block = chunk_alloc(chunk, wanted, alignment);
+        KELP_ASSERT(block != NULL); /* the chunk was chosen for this size */
     }
     arena->used_bytes += wanted;
     return block;

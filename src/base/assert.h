@@ -8,9 +8,11 @@
 #ifndef KELP_BASE_ASSERT_H_
 #define KELP_BASE_ASSERT_H_
 
+#include <stdbool.h>
+
 #ifdef NDEBUG
-/* The operand of sizeof is not evaluated, but still compiled and counted as used. */
-#define KELP_ASSERT(condition) ((void)sizeof(!(condition)))
+/* The condition is not evaluated, but compiled, so that what it uses counts as used. */
+#define KELP_ASSERT(condition) ((void)(false && (condition)))
 #define KELP_ASSERT_HELD(mutex) ((void)sizeof(mutex))
 #else
 #include <assert.h>

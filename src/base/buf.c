@@ -3,6 +3,7 @@
 #include "base/buf.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 
 #include <stdarg.h>
@@ -45,6 +46,7 @@ static bool buf_grow(kelp_buf *buf, size_t total) {
 }
 
 char *kelp_buf_reserve(kelp_buf *buf, size_t more_bytes) {
+    KELP_ASSERT(buf->length <= buf->capacity);
     if (buf->failed)
         return NULL;
     size_t total;
@@ -102,8 +104,9 @@ void kelp_buf_printf(kelp_buf *buf, const char *format, ...) {
         return;
     va_list args;
     va_start(args, format);
-    size_t room = buf->capacity - buf->length;
-    int length = vsnprintf(room ? buf->data + buf->length : NULL, room, format, args);
+    KELP_ASSERT(buf->length <= buf->capacity);
+    size_t available = buf->capacity - buf->length;
+    int length = vsnprintf(available ? buf->data + buf->length : NULL, available, format, args);
     va_end(args);
     size_t total;
     if (length < 0 || !kelp_size_add(buf->length, (size_t)length, &total) ||
@@ -111,7 +114,7 @@ void kelp_buf_printf(kelp_buf *buf, const char *format, ...) {
         buf->failed = true;
         return;
     }
-    if ((size_t)length >= room) {
+    if ((size_t)length >= available) {
         if (!buf_grow(buf, total + 1)) {
             buf->failed = true;
             return;

@@ -50,4 +50,8 @@ static inline int64_t kelp_round_up(int64_t value, int64_t multiple) {
 #define KELP_LIKELY(x) __builtin_expect(!!(x), 1)
 #define KELP_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+static inline bool kelp_is_power_of_two(size_t value) {
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
 #endif

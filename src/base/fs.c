@@ -3,6 +3,7 @@
 #include "base/fs.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 
@@ -13,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static kelp_code code_of(int error) {
@@ -93,19 +96,20 @@ kelp_status *kelp_fs_map(const char *path, kelp_mapping *out) {
 }
 
 void kelp_fs_unmap(kelp_mapping *mapping) {
+    KELP_ASSERT((mapping->data == NULL) == (mapping->size_bytes == 0));
     if (mapping->data != NULL)
         (void)munmap((void *)(uintptr_t)mapping->data, mapping->size_bytes);
     *mapping = (kelp_mapping){NULL, 0};
 }
 
-void kelp_fs_relax(const kelp_mapping *mapping) {
+void kelp_fs_release_pages(const kelp_mapping *mapping) {
     if (mapping->data != NULL)
         (void)madvise((void *)(uintptr_t)mapping->data, mapping->size_bytes, MADV_DONTNEED);
 }
 
 static kelp_status *too_long(const char *path, size_t limit_bytes) {
     return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
-                      "cannot read file '%s': it is longer than the %zu bytes allowed", path,
+                      "cannot read file '%s': it is longer than the limit of %zu bytes", path,
                       limit_bytes);
 }
 
@@ -179,7 +183,7 @@ static kelp_status *write_all(int fd, const char *path, const void *data, size_t
 }
 
 /* Creates a temporary file in the directory of `path`; its name is written to `out_name`. */
-static kelp_status *open_beside(const char *path, char *out_name, size_t capacity, int *out_fd) {
+static kelp_status *open_temporary(const char *path, char *out_name, size_t capacity, int *out_fd) {
     for (int attempt = 0; attempt < 100; attempt++) {
         int length = snprintf(out_name, capacity, "%s.%d.%llx.tmp", path, (int)getpid(),
                               (unsigned long long)kelp_now_ns());
@@ -210,7 +214,7 @@ kelp_status *kelp_fs_write(const char *path, const void *data, size_t length) {
     int fd = -1;
     if (kelp_fs_kind_of(path) == KELP_FS_OTHER)
         return write_into(path, data, length);
-    KELP_TRY(open_beside(path, name, sizeof(name), &fd));
+    KELP_TRY(open_temporary(path, name, sizeof(name), &fd));
     kelp_status *status = write_all(fd, name, data, length);
     if (close(fd) != 0 && status == NULL && errno != EINTR)
         status = system_error("cannot write file", name, errno);
@@ -228,20 +232,6 @@ kelp_fs_kind kelp_fs_kind_of(const char *path) {
     if (S_ISREG(info.st_mode))
         return KELP_FS_FILE;
     return S_ISDIR(info.st_mode) ? KELP_FS_DIRECTORY : KELP_FS_OTHER;
-}
-
-kelp_status *kelp_fs_mtime_ns(const char *path, int64_t *out) {
-    struct stat info;
-    if (stat(path, &info) != 0)
-        return system_error("cannot inspect", path, errno);
-    int64_t value;
-    if (!kelp_i64_mul(info.st_mtim.tv_sec, INT64_C(1000000000), &value) ||
-        !kelp_i64_add(value, info.st_mtim.tv_nsec, &value))
-        return KELP_ERROR(
-            KELP_OUT_OF_RANGE,
-            "modification time of '%s' is out of range: expected within 292 years of 1970", path);
-    *out = value;
-    return NULL;
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -282,6 +272,7 @@ kelp_status *kelp_fs_list(kelp_allocator allocator, const char *path, kelp_fs_na
 }
 
 void kelp_fs_names_deinit(kelp_fs_names *names) {
+    KELP_ASSERT(names->count <= names->capacity);
     for (size_t i = 0; i < names->count; i++)
         kelp_free_string(names->allocator, names->items[i]);
     kelp_free(names->allocator, names->items, names->capacity * sizeof *names->items);
@@ -310,6 +301,23 @@ kelp_status *kelp_fs_join(kelp_allocator allocator, const char *a, const char *b
     memcpy(path + a_length, b, b_bytes);
     *out = path;
     return NULL;
+}
+
+void kelp_fs_remove_stale_socket(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat about;
+    /* A connection to a file of another kind is refused, too. */
+    if (strlen(path) >= sizeof address.sun_path || lstat(path, &about) != 0 ||
+        !S_ISSOCK(about.st_mode))
+        return;
+    memcpy(address.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    if (connect(fd, (const struct sockaddr *)&address, sizeof address) != 0 &&
+        errno == ECONNREFUSED)
+        unlink(path);
+    close(fd);
 }
 
 bool kelp_fs_is_inside(const char *relative) {

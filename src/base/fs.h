@@ -16,7 +16,7 @@ typedef struct kelp_mapping {
 kelp_status *kelp_fs_map(const char *path, kelp_mapping *out) KELP_MUST_USE;
 void kelp_fs_unmap(kelp_mapping *mapping);
 /* Releases the resident pages of a mapping; they are read again on access. */
-void kelp_fs_relax(const kelp_mapping *mapping);
+void kelp_fs_release_pages(const kelp_mapping *mapping);
 
 /* Appends a whole file. Fails with RESOURCE_EXHAUSTED if it is longer than limit_bytes (0:
  * unlimited). */
@@ -32,7 +32,9 @@ typedef enum kelp_fs_kind {
     KELP_FS_OTHER
 } kelp_fs_kind;
 kelp_fs_kind kelp_fs_kind_of(const char *path); /* follows links; NONE if it cannot be inspected */
-kelp_status *kelp_fs_mtime_ns(const char *path, int64_t *out) KELP_MUST_USE;
+/* Removes a Unix socket on which no process listens, because its process was killed. Removes no
+ * other file, and ignores failures. */
+void kelp_fs_remove_stale_socket(const char *path);
 
 /* Names in a directory without . and .., hidden ones included, sorted by bytes. Free with
  * kelp_fs_names_deinit. */

@@ -2,6 +2,7 @@
 /* Implements the logger and the three formats of a line. */
 #include "base/log.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 
@@ -132,6 +133,7 @@ static void put_head(writer *out, kelp_log_format format, char letter, const cha
         used = snprintf(head, sizeof head, "%c%02d%02d %02d:%02d:%02d.%06d %d ", letter,
                         utc->tm_mon + 1, utc->tm_mday, utc->tm_hour, utc->tm_min, utc->tm_sec,
                         micros, (int)getpid());
+    KELP_ASSERT(used > 0 && (size_t)used < sizeof head);
     put_text(out, head, (size_t)used);
     put_text(out, file, strlen(file));
     used = snprintf(head, sizeof head, ":%d] ", line);
@@ -146,6 +148,7 @@ static void put_json_head(writer *out, const char *level, const char *file, int 
                  "{\"time\":\"%04d-%02d-%02dT%02d:%02d:%02d.%06dZ\",\"level\":\"%s\",\"file\":",
                  utc->tm_year + 1900, utc->tm_mon + 1, utc->tm_mday, utc->tm_hour, utc->tm_min,
                  utc->tm_sec, micros, level);
+    KELP_ASSERT(used > 0 && (size_t)used < sizeof head);
     put_text(out, head, (size_t)used);
     put_quoted(out, file, strlen(file));
     used = snprintf(head, sizeof head, ",\"line\":%d,\"thread\":%ld,\"message\":", line,

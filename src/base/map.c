@@ -7,6 +7,7 @@
 #include "base/map.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 
 #define TOMBSTONE UINT32_MAX
@@ -22,13 +23,6 @@ void kelp_map_deinit(kelp_map *map) {
     kelp_map_init(map, map->allocator);
 }
 
-void kelp_map_clear(kelp_map *map) {
-    if (map->slots != NULL)
-        memset(map->slots, 0, map->slot_count * sizeof *map->slots);
-    map->entry_count = 0;
-    map->count = 0;
-}
-
 static size_t first_slot(const kelp_map *map, uint64_t hash) {
     return (size_t)(hash ^ (hash >> 32)) & (map->slot_count - 1);
 }
@@ -37,12 +31,14 @@ static size_t first_slot(const kelp_map *map, uint64_t hash) {
 static size_t find_slot(const kelp_map *map, kelp_str key, uint64_t hash) {
     if (map->count == 0)
         return SIZE_MAX;
+    KELP_ASSERT(kelp_is_power_of_two(map->slot_count));
     for (size_t slot = first_slot(map, hash);; slot = (slot + 1) & (map->slot_count - 1)) {
         uint32_t index = map->slots[slot];
         if (index == 0)
             return SIZE_MAX;
         if (index == TOMBSTONE)
             continue;
+        KELP_ASSERT(index <= map->entry_count);
         const kelp_map_entry *entry = &map->entries[index - 1];
         if (entry->hash == hash && kelp_str_equal(entry->key, key))
             return slot;
@@ -64,6 +60,7 @@ void *kelp_map_get(const kelp_map *map, kelp_str key) {
 }
 
 static void place(kelp_map *map, size_t entry_index) {
+    KELP_ASSERT(entry_index < map->entry_capacity && map->count < map->slot_count);
     size_t slot = first_slot(map, map->entries[entry_index].hash);
     while (map->slots[slot] != 0 && map->slots[slot] != TOMBSTONE)
         slot = (slot + 1) & (map->slot_count - 1);
@@ -77,14 +74,15 @@ static void rebuild(kelp_map *map) {
         if (map->entries[i].used)
             map->entries[kept++] = map->entries[i];
     }
+    KELP_ASSERT(kept == map->count);
     map->entry_count = kept;
     memset(map->slots, 0, map->slot_count * sizeof *map->slots);
     for (size_t i = 0; i < kept; i++)
         place(map, i);
 }
 
-/* Makes room for one more entry. The map is unchanged on failure. */
-static kelp_status *make_room(kelp_map *map) {
+/* Grows the map for one more entry. The map is unchanged on failure. */
+static kelp_status *grow_for_one(kelp_map *map) {
     if (map->entry_count < map->entry_capacity)
         return NULL;
     if (map->entry_capacity && map->count <= map->entry_capacity / 2) {
@@ -125,7 +123,7 @@ kelp_status *kelp_map_put(kelp_map *map, kelp_str key, void *value) {
         entry->value = value;
         return NULL;
     }
-    KELP_TRY(make_room(map));
+    KELP_TRY(grow_for_one(map));
     map->entries[map->entry_count] =
         (kelp_map_entry){.key = key, .value = value, .hash = hash, .used = true};
     place(map, map->entry_count);

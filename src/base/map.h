@@ -29,7 +29,6 @@ typedef struct kelp_map {
 
 void kelp_map_init(kelp_map *map, kelp_allocator allocator);
 void kelp_map_deinit(kelp_map *map);
-void kelp_map_clear(kelp_map *map);
 /* Returns true if the key exists. `out_value` may be NULL. */
 bool kelp_map_find(const kelp_map *map, kelp_str key, void **out_value);
 /* Returns the value, or NULL. */

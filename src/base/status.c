@@ -34,7 +34,7 @@ kelp_status *kelp_status_oom(void) {
     return (kelp_status *)(uintptr_t)&out_of_memory;
 }
 
-/* Allocates a status with room for a message of `message_length` bytes, which the caller writes;
+/* Allocates a status with space for a message of `message_length` bytes, which the caller writes;
  * returns NULL if memory is exhausted. */
 static kelp_status *block_new(kelp_code code, const char *file, int line, size_t message_length,
                               char **out_message) {

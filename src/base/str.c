@@ -6,6 +6,7 @@
  */
 #include "base/str.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 
 #include <math.h>
@@ -248,6 +249,7 @@ static size_t format_integer(double value, char *buffer) {
 /* Computes the `precision` digits nearest to a positive value, without trailing zeros, and the
  * power of ten of the first one. */
 static size_t nearest_digits(double value, int precision, char *out_digits, int *out_exponent) {
+    KELP_ASSERT(value > 0 && precision >= 1 && precision <= 17);
     char text[40];
     (void)snprintf(text, sizeof text, "%.*e", precision - 1, value);
     size_t count = 0;
@@ -268,7 +270,8 @@ static bool reads_back(const char *digits, size_t count, int exponent, double va
     return decimal_value(&number) == value;
 }
 
-static size_t lay_out(const char *digits, size_t count, int exponent, char *buffer) {
+static size_t put_digits(const char *digits, size_t count, int exponent, char *buffer) {
+    KELP_ASSERT(count > 0);
     size_t length = 0;
     if (exponent < -4 || exponent >= 16) {
         buffer[length++] = digits[0];
@@ -320,7 +323,7 @@ size_t kelp_format_f64(double value, char *buffer) {
     size_t sign = value < 0 ? 1 : 0;
     if (sign)
         buffer[0] = '-';
-    return sign + lay_out(digits, count, exponent, buffer + sign);
+    return sign + put_digits(digits, count, exponent, buffer + sign);
 }
 
 size_t kelp_plain_radix(char *inout_text) {

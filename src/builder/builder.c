@@ -3,7 +3,9 @@
 #include "builder/builder.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fs.h"
+#include "base/log.h"
 #include "builder/network.h"
 #include "graph/save.h"
 #include "runtime/provider.h"
@@ -149,8 +151,14 @@ kelp_status *kelp_builder_build(kelp_builder *builder, const kelp_network *netwo
                             network->name);
     if (status == NULL)
         status = kelp_builder_check_config(builder, network, config);
+    uint64_t began_ns = kelp_now_ns();
     if (status == NULL)
         status = provider->build(provider->self, builder->runtime, network, config, out_plan);
+    if (status == NULL)
+        KELP_LOGF(&builder->runtime->logger, KELP_LOG_INFO,
+                  "network '%s': plan of %zu bytes for provider '%s' built in %.1f ms",
+                  network->name, kelp_blob_size(*out_plan), provider->name,
+                  (double)(kelp_now_ns() - began_ns) / 1e6);
     return in_domain(status, KELP_DOMAIN_BUILDER);
 }
 

@@ -43,7 +43,7 @@ static kelp_status *open_scope(lowering *l, const scope *parent, kelp_region *re
 static void set_type(kelp_value *value, const kelp_value *draft) {
     if (value->constant != NULL)
         return;
-    value->kind = KELP_VALUE_TENSOR;
+    value->kind = draft->kind;
     value->dtype = draft->dtype;
     value->rank = draft->rank;
     memcpy(value->shape, draft->shape, sizeof value->shape);

@@ -3,17 +3,18 @@
 #include "cli/args.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "cli/cli.h"
 
-#define LONGEST_WORD 64
+#define WORD_MAX 64
 
 /* Returns Levenshtein's distance (Soviet Physics Doklady 10, 1966), computed row by row. */
 static size_t edit_distance(const char *a, const char *b) {
     size_t a_length = strlen(a), b_length = strlen(b);
-    if (a_length > LONGEST_WORD || b_length > LONGEST_WORD)
+    if (a_length > WORD_MAX || b_length > WORD_MAX)
         return SIZE_MAX;
-    size_t row[LONGEST_WORD + 1];
+    size_t row[WORD_MAX + 1];
     for (size_t j = 0; j <= b_length; j++)
         row[j] = j;
     for (size_t i = 1; i <= a_length; i++) {
@@ -87,6 +88,7 @@ static bool is_choice(const char *choices, const char *text) {
 }
 
 static kelp_status *set_value(const kelp_arg_spec *spec, const char *text, void *options) {
+    KELP_ASSERT(text != NULL);
     void *member = (char *)options + spec->offset;
     switch (spec->kind) {
     case KELP_OPTION_BOOL:
@@ -136,8 +138,8 @@ static const kelp_arg_spec *find_long(const kelp_command *command, kelp_str name
 }
 
 static kelp_status *unknown_option(const kelp_command *command, kelp_str name) {
-    char word[LONGEST_WORD + 1] = "";
-    if (name.length <= LONGEST_WORD)
+    char word[WORD_MAX + 1] = "";
+    if (name.length <= WORD_MAX)
         memcpy(word, name.data, name.length);
     /* Options use '-'. Edit distance may not find a name with several '_'. */
     for (char *c = word; *c; c++) {
@@ -182,6 +184,8 @@ static kelp_status *parse_option(const kelp_command *command, int argc, char **a
         if (word[2])
             value = word + 2 + (word[2] == '=');
     }
+    KELP_ASSERT(spec->offset < command->options_bytes);
+    KELP_ASSERT((spec->kind == KELP_OPTION_BOOL) == (spec->value == NULL));
     const char *following = *inout_at + 1 < argc ? argv[*inout_at + 1] : NULL;
     if (value == NULL && spec->kind == KELP_OPTION_BOOL) {
         bool ignored;
@@ -199,6 +203,8 @@ static kelp_status *parse_option(const kelp_command *command, int argc, char **a
 
 kelp_status *kelp_args_parse(const kelp_command *command, int argc, char **argv, void *options,
                              bool *out_help) {
+    KELP_ASSERT(command->options_bytes >= sizeof(kelp_arg_list));
+    KELP_ASSERT(command->min_positionals <= command->max_positionals);
     kelp_arg_list *positionals = options;
     bool options_end = false;
     *out_help = false;
@@ -238,6 +244,7 @@ void kelp_args_deinit(const kelp_command *command, void *options) {
 
 /* Appends `text` from HELP_COLUMN, wrapped at HELP_WIDTH. */
 static void wrap(kelp_buf *out, size_t column, const char *text) {
+    KELP_ASSERT(text != NULL);
     if (column + 2 > HELP_COLUMN) {
         kelp_buf_append_char(out, '\n');
         column = 0;

@@ -7,8 +7,6 @@
 #include "base/fs.h"
 #include "cli/args.h"
 
-#include <kelp/engine.h>
-
 #include <stdio.h>
 
 /* Exit codes of the process. */
@@ -42,48 +40,6 @@ size_t kelp_cli_columns(const char *text, size_t length);
 /* Write "1.5 MiB" or "12.3 ms" to a buffer of 32 bytes, and return it. */
 const char *kelp_cli_bytes(uint64_t bytes, char *buffer);
 const char *kelp_cli_duration(uint64_t duration_ns, char *buffer);
-
-/* The option --precision, stored at offset `at`. */
-#define KELP_CLI_PRECISION(at)                                                                   \
-    {                                                                                            \
-        .name = "precision", .kind = KELP_OPTION_TEXT, .offset = (at), .value = "f32|bf16",      \
-        .choices = "f32|bf16",                                                                   \
-        .help =                                                                                  \
-            "precision of float32 GEMM and convolutions; bf16 is less precise, and takes about " \
-            "half the time on CPUs with AVX512_BF16 (f32)"                                       \
-    }
-
-/* The option --plugin, stored at offset `at`. */
-#define KELP_CLI_PLUGIN(at)                                                                       \
-    {                                                                                             \
-        .name = "plugin", .kind = KELP_OPTION_TEXT, .offset = (at), .value = "FILE.so",           \
-        .choices = "@file", .help = "plug-in library with operators or providers (kelp/plugin.h)" \
-    }
-/* The option --providers, stored at offset `at`. */
-#define KELP_CLI_PROVIDERS(at, text)                                                           \
-    {                                                                                          \
-        .name = "providers", .kind = KELP_OPTION_TEXT, .offset = (at), .value = "NAME,NAME,…", \
-        .help = (text)                                                                         \
-    }
-
-/* ---- the model of a command ---- */
-typedef struct kelp_cli_model {
-    const char *plugin;       /* plug-in library, or NULL; set before load */
-    const char *providers;    /* as in kelp_engine_options; set before build */
-    kelp_precision precision; /* as in kelp_engine_options; set before build */
-    bool engine_only;         /* create no context for a plan file; set before load */
-    kelp_runtime *runtime;
-    kelp_graph *graph;     /* NULL for a plan file, whose engine exists after load */
-    kelp_engine *engine;   /* NULL until kelp_cli_model_build */
-    kelp_context *context; /* NULL until kelp_cli_model_build */
-} kelp_cli_model;
-/* Creates the runtime, and the graph of a model or the engine and context of a plan file. 0
- * `threads` uses all CPUs. */
-kelp_status *kelp_cli_model_load(const char *path, int threads,
-                                 kelp_cli_model *inout_model) KELP_MUST_USE;
-/* Creates the engine and context unless they exist. */
-kelp_status *kelp_cli_model_build(kelp_cli_model *inout_model, bool fusion) KELP_MUST_USE;
-void kelp_cli_model_deinit(kelp_cli_model *model);
 
 /* A table of text with aligned columns. */
 #define KELP_TABLE_COLUMNS 8

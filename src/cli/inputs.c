@@ -3,6 +3,7 @@
 #include "cli/inputs.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/float16.h"
 #include "cli/show.h"
@@ -44,19 +45,19 @@ static kelp_status *find_input(const kelp_engine *engine, const char *option, co
 }
 
 typedef struct wanted_shape {
-    bool given;
+    bool is_set;
     int32_t rank;
-    int64_t extents[KELP_MAX_RANK];
+    int64_t dims[KELP_MAX_RANK];
 } wanted_shape;
 
 /* Parses "1x8x8", "1,8,8", or "" for a scalar. */
 static kelp_status *parse_shape(const char *input, const char *text, wanted_shape *out) {
-    *out = (wanted_shape){.given = true};
+    *out = (wanted_shape){.is_set = true};
     for (const char *at = text; *at;) {
         size_t digits = strcspn(at, "x,");
         if (out->rank == KELP_MAX_RANK ||
-            !kelp_parse_i64((kelp_str){at, digits}, &out->extents[out->rank]) ||
-            out->extents[out->rank] < 0)
+            !kelp_parse_i64((kelp_str){at, digits}, &out->dims[out->rank]) ||
+            out->dims[out->rank] < 0)
             return KELP_ERROR(
                 KELP_INVALID_ARGUMENT,
                 "option '--shape': input '%s': expected dimensions such as 1x3x224x224, found '%s'",
@@ -70,7 +71,7 @@ static kelp_status *parse_shape(const char *input, const char *text, wanted_shap
 /* Returns the shape from the command line, or the declared one with 1 for dynamic dimensions. */
 static kelp_status *settle_shape(const kelp_io_info *info, const wanted_shape *wanted,
                                  wanted_shape *out) {
-    if (wanted->given) {
+    if (wanted->is_set) {
         *out = *wanted;
         return NULL;
     }
@@ -81,7 +82,7 @@ static kelp_status *settle_shape(const kelp_io_info *info, const wanted_shape *w
             info->name);
     out->rank = info->rank;
     for (int32_t axis = 0; axis < info->rank; axis++)
-        out->extents[axis] = info->shape[axis] < 0 ? 1 : info->shape[axis];
+        out->dims[axis] = info->shape[axis] < 0 ? 1 : info->shape[axis];
     return NULL;
 }
 
@@ -89,6 +90,7 @@ static kelp_status *settle_shape(const kelp_io_info *info, const wanted_shape *w
 
 static bool whole_fits(kelp_dtype dtype, int64_t value) {
     unsigned bits = kelp_dtype_bits(dtype);
+    KELP_ASSERT(bits >= 8 && bits <= 64);
     if (dtype == KELP_U8 || dtype == KELP_U16 || dtype == KELP_U32)
         return value >= 0 && value < (int64_t)1 << bits;
     return bits == 64 || (value >= -((int64_t)1 << (bits - 1)) && value < (int64_t)1 << (bits - 1));
@@ -96,11 +98,11 @@ static bool whole_fits(kelp_dtype dtype, int64_t value) {
 
 static bool parse_whole(kelp_dtype dtype, kelp_str text, void *at) {
     int64_t value;
-    uint64_t natural;
+    uint64_t unsigned_value;
     if (dtype == KELP_U64) {
-        if (!kelp_parse_u64(text, &natural))
+        if (!kelp_parse_u64(text, &unsigned_value))
             return false;
-        memcpy(at, &natural, sizeof natural);
+        memcpy(at, &unsigned_value, sizeof unsigned_value);
         return true;
     }
     if (!kelp_parse_i64(text, &value) || !whole_fits(dtype, value))
@@ -111,6 +113,7 @@ static bool parse_whole(kelp_dtype dtype, kelp_str text, void *at) {
 }
 
 static bool parse_real(kelp_dtype dtype, kelp_str text, void *at) {
+    KELP_ASSERT(dtype == KELP_F16 || dtype == KELP_F32 || dtype == KELP_F64 || dtype == KELP_BF16);
     double value;
     if (!kelp_parse_f64(text, &value))
         return false;
@@ -123,8 +126,8 @@ static bool parse_real(kelp_dtype dtype, kelp_str text, void *at) {
         uint16_t half = kelp_f32_to_f16(single);
         memcpy(at, &half, sizeof half);
     } else {
-        uint16_t brain = kelp_f32_to_bf16(single);
-        memcpy(at, &brain, sizeof brain);
+        uint16_t bits = kelp_f32_to_bf16(single);
+        memcpy(at, &bits, sizeof bits);
     }
     return true;
 }
@@ -160,50 +163,50 @@ static bool parse_element(kelp_dtype dtype, kelp_str text, void *data, size_t i)
 /* Chooses a shape for `count` elements: the last dynamic dimension gets the quotient. */
 static bool fit_shape(const kelp_io_info *info, int64_t count, wanted_shape *inout) {
     if (info->rank < 0) {
-        *inout = (wanted_shape){.given = true, .rank = 1, .extents = {count}};
+        *inout = (wanted_shape){.is_set = true, .rank = 1, .dims = {count}};
         return true;
     }
     int64_t fixed = 1;
-    int32_t open = -1;
+    int32_t dynamic = -1;
     for (int32_t axis = 0; axis < info->rank; axis++) {
         if (info->shape[axis] < 0) {
-            inout->extents[axis] = 1;
-            open = axis; /* the last one; the others are 1 */
+            inout->dims[axis] = 1;
+            dynamic = axis; /* the last one; the others are 1 */
         } else {
-            inout->extents[axis] = info->shape[axis];
+            inout->dims[axis] = info->shape[axis];
             if (!kelp_i64_mul(fixed, info->shape[axis], &fixed))
                 return false;
         }
     }
     inout->rank = info->rank;
-    inout->given = true;
-    if (open < 0 || fixed == 0)
+    inout->is_set = true;
+    if (dynamic < 0 || fixed == 0)
         return count == fixed;
-    inout->extents[open] = count / fixed;
+    inout->dims[dynamic] = count / fixed;
     return count % fixed == 0;
 }
 
 static kelp_status *parse_values(const kelp_io_info *info, const char *text,
                                  const wanted_shape *wanted, kelp_array *out) {
-    int64_t count = *text ? 1 : 0, room;
+    int64_t count = *text ? 1 : 0, elements;
     for (const char *c = text; *c; c++)
         count += *c == ',';
     wanted_shape shape = *wanted;
     char expected[256];
-    if (!shape.given && !fit_shape(info, count, &shape)) {
+    if (!shape.is_set && !fit_shape(info, count, &shape)) {
         (void)kelp_shape_format(info->rank, info->shape, expected, sizeof expected);
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "option '--input': input '%s' has shape %s, which does not match %lld "
                           "values; specify '--shape %s=…'",
                           info->name, expected, (long long)count, info->name);
     }
-    if (!kelp_shape_elements(shape.rank, shape.extents, &room) || room != count) {
-        (void)kelp_shape_format(shape.rank, shape.extents, expected, sizeof expected);
+    if (!kelp_shape_elements(shape.rank, shape.dims, &elements) || elements != count) {
+        (void)kelp_shape_format(shape.rank, shape.dims, expected, sizeof expected);
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "option '--input': input '%s': shape %s does not match %lld values",
                           info->name, expected, (long long)count);
     }
-    KELP_TRY(kelp_array_init(out, info->dtype, shape.rank, shape.extents));
+    KELP_TRY(kelp_array_init(out, info->dtype, shape.rank, shape.dims));
     for (int64_t i = 0; i < count; i++) {
         size_t length = strcspn(text, ",");
         kelp_str word = {text, length};
@@ -224,6 +227,7 @@ static kelp_status *parse_values(const kelp_io_info *info, const char *text,
 /* Marsaglia's xorshift64* (Journal of Statistical Software 8, 14, 2003): the same numbers on every
  * machine. */
 static uint64_t next_random(uint64_t *inout_state) {
+    KELP_ASSERT(*inout_state != 0);
     uint64_t x = *inout_state;
     x ^= x >> 12;
     x ^= x << 25;
@@ -232,11 +236,11 @@ static uint64_t next_random(uint64_t *inout_state) {
     return x * 0x2545f4914f6cdd1dull;
 }
 
-static kelp_status *make_up(const kelp_io_info *info, const wanted_shape *wanted,
-                            kelp_input_fill fill, uint64_t *inout_state, kelp_array *out) {
+static kelp_status *generate(const kelp_io_info *info, const wanted_shape *wanted,
+                             kelp_input_fill fill, uint64_t *inout_state, kelp_array *out) {
     wanted_shape shape = {0};
     KELP_TRY(settle_shape(info, wanted, &shape));
-    KELP_TRY(kelp_array_init(out, info->dtype, shape.rank, shape.extents));
+    KELP_TRY(kelp_array_init(out, info->dtype, shape.rank, shape.dims));
     if (fill != KELP_FILL_RANDOM || kelp_dtype_bits(info->dtype) < 8)
         return NULL;
     int64_t count = kelp_tensor_elements(&out->tensor);
@@ -261,26 +265,26 @@ static kelp_status *make_up(const kelp_io_info *info, const wanted_shape *wanted
 
 /* ---- all inputs ---- */
 
-static kelp_status *refuse_list(const kelp_io_info *info) {
+static kelp_status *reject_list(const kelp_io_info *info) {
     const char *kind = info->rank == 1 ? "a sequence" : info->rank == 2 ? "an optional" : "a map";
     return KELP_ERROR(KELP_UNIMPLEMENTED,
                       "input '%s' is %s: the command line supports tensors only; use the C API",
                       info->name, kind);
 }
 
-static kelp_status *read_given(const kelp_engine *engine, const kelp_arg_list *values,
-                               const wanted_shape *shapes, kelp_inputs *out, bool *given) {
+static kelp_status *read_values(const kelp_engine *engine, const kelp_arg_list *values,
+                                const wanted_shape *shapes, kelp_inputs *out, bool *is_set) {
     for (size_t i = 0; values != NULL && i < values->count; i++) {
         size_t index = 0;
         const char *rest;
         KELP_TRY(find_input(engine, "input", values->items[i], &index, &rest));
         const kelp_io_info *info = kelp_engine_input(engine, index);
         if (info->dtype == KELP_LIST)
-            return refuse_list(info);
-        if (given[index])
+            return reject_list(info);
+        if (is_set[index])
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "option '--input': input '%s' is specified twice", info->name);
-        given[index] = true;
+        is_set[index] = true;
         if (rest[0] != '@') {
             KELP_TRY(parse_values(info, rest, &shapes[index], &out->arrays[index]));
             continue;
@@ -291,35 +295,35 @@ static kelp_status *read_given(const kelp_engine *engine, const kelp_arg_list *v
         const wanted_shape *shape = &shapes[index];
         int64_t elements = 0;
         kelp_tensor *tensor = &out->arrays[index].tensor;
-        if (shape->given && (!kelp_shape_elements(shape->rank, shape->extents, &elements) ||
-                             elements != kelp_tensor_elements(tensor)))
+        if (shape->is_set && (!kelp_shape_elements(shape->rank, shape->dims, &elements) ||
+                              elements != kelp_tensor_elements(tensor)))
             return KELP_ERROR(
                 KELP_INVALID_ARGUMENT,
                 "option '--shape': input '%s': '%s' has a different number of elements", info->name,
                 rest + 1);
-        if (shape->given)
+        if (shape->is_set)
             KELP_TRY(
-                kelp_tensor_init(tensor, tensor->dtype, shape->rank, shape->extents, tensor->data));
+                kelp_tensor_init(tensor, tensor->dtype, shape->rank, shape->dims, tensor->data));
     }
     return NULL;
 }
 
 static kelp_status *fill_inputs(const kelp_engine *engine, const kelp_arg_list *values,
                                 const kelp_arg_list *shape_words, kelp_input_fill fill,
-                                wanted_shape *shapes, bool *given, kelp_inputs *out) {
+                                wanted_shape *shapes, bool *is_set, kelp_inputs *out) {
     for (size_t i = 0; shape_words != NULL && i < shape_words->count; i++) {
         size_t index = 0;
         const char *rest;
         KELP_TRY(find_input(engine, "shape", shape_words->items[i], &index, &rest));
         KELP_TRY(parse_shape(kelp_engine_input(engine, index)->name, rest, &shapes[index]));
     }
-    KELP_TRY(read_given(engine, values, shapes, out, given));
+    KELP_TRY(read_values(engine, values, shapes, out, is_set));
     uint64_t state = 0x6b656c70;
     for (size_t i = 0; i < out->count; i++) {
         const kelp_io_info *info = kelp_engine_input(engine, i);
         if (info->dtype == KELP_LIST)
-            return refuse_list(info);
-        if (given[i])
+            return reject_list(info);
+        if (is_set[i])
             continue;
         if (fill == KELP_FILL_NONE) {
             char shape[256] = "of any shape";
@@ -330,7 +334,7 @@ static kelp_status *fill_inputs(const kelp_engine *engine, const kelp_arg_list *
                 "missing input '%s' (%s %s): specify '--input %s=@file.npy', values or '--random'",
                 info->name, kelp_dtype_name(info->dtype), shape, info->name);
         }
-        KELP_TRY(make_up(info, &shapes[i], fill, &state, &out->arrays[i]));
+        KELP_TRY(generate(info, &shapes[i], fill, &state, &out->arrays[i]));
     }
     return NULL;
 }
@@ -341,17 +345,17 @@ kelp_status *kelp_inputs_init(kelp_inputs *out, const kelp_engine *engine,
     kelp_allocator allocator = kelp_allocator_system();
     *out = (kelp_inputs){.count = kelp_engine_input_count(engine)};
     wanted_shape *wanted = NULL;
-    bool *given = NULL;
+    bool *is_set = NULL;
     kelp_status *status =
         kelp_alloc_zero(allocator, out->count, sizeof *out->arrays, (void **)&out->arrays);
     if (status == NULL)
         status = kelp_alloc_zero(allocator, out->count, sizeof *wanted, (void **)&wanted);
     if (status == NULL)
-        status = kelp_alloc_zero(allocator, out->count, sizeof *given, (void **)&given);
+        status = kelp_alloc_zero(allocator, out->count, sizeof *is_set, (void **)&is_set);
     if (status == NULL)
-        status = fill_inputs(engine, values, shapes, fill, wanted, given, out);
+        status = fill_inputs(engine, values, shapes, fill, wanted, is_set, out);
     kelp_free(allocator, wanted, out->count * sizeof *wanted);
-    kelp_free(allocator, given, out->count * sizeof *given);
+    kelp_free(allocator, is_set, out->count * sizeof *is_set);
     if (status != NULL)
         kelp_inputs_deinit(out);
     return status;
@@ -365,6 +369,7 @@ void kelp_inputs_deinit(kelp_inputs *inputs) {
 }
 
 kelp_status *kelp_inputs_bind(const kelp_inputs *inputs, kelp_context *context) {
+    KELP_ASSERT(inputs->arrays != NULL || inputs->count == 0);
     for (size_t i = 0; i < inputs->count; i++)
         KELP_TRY(kelp_context_set_input(context, i, &inputs->arrays[i].tensor));
     return NULL;

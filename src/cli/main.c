@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 
+#include <kelp/engine.h>
 #include <stdlib.h>
 
 static const kelp_command *const commands[] = {

@@ -3,6 +3,7 @@
 #include "cli/npy.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/fs.h"
 
@@ -11,7 +12,7 @@
 
 #define MAGIC "\x93NUMPY"
 #define MAGIC_BYTES 6u
-#define LONGEST_HEADER (1u << 20)
+#define HEADER_MAX (1u << 20)
 
 /* ---- memory ---- */
 
@@ -101,12 +102,12 @@ static kelp_status *read_shape(header *h) {
         skip_blanks(h);
         while (digits < h->rest.length && isdigit((unsigned char)h->rest.data[digits]))
             digits++;
-        int64_t extent;
-        if (!kelp_parse_i64((kelp_str){h->rest.data, digits}, &extent))
+        int64_t dim;
+        if (!kelp_parse_i64((kelp_str){h->rest.data, digits}, &dim))
             return malformed(h, "header field 'shape': expected an integer");
         if (h->rank == KELP_MAX_RANK)
             return malformed(h, "header field 'shape': more than 16 dimensions");
-        h->shape[h->rank++] = extent;
+        h->shape[h->rank++] = dim;
         h->rest.data += digits;
         h->rest.length -= digits;
         (void)take_char(h, 'L'); /* suffix of long integers in Python 2 */
@@ -218,6 +219,7 @@ static kelp_status *read_type(const header *h, element *out) {
 /* ---- elements ---- */
 
 static size_t utf8_put(uint32_t point, char *out) {
+    KELP_ASSERT(point <= 0x10ffff);
     if (point < 0x80) {
         out[0] = (char)point;
         return 1;
@@ -239,6 +241,7 @@ static uint32_t load_u32(const unsigned char *at) {
 /* Converts a string of the file to UTF-8, without trailing zeros. */
 static kelp_status *read_string(const header *h, const element *e, const unsigned char *at,
                                 char **inout_text, kelp_string *out) {
+    KELP_ASSERT(e->unit == 1 || e->unit == 4);
     size_t count = e->bytes / e->unit;
     char *begin = *inout_text;
     if (e->unit == 1) {
@@ -263,6 +266,7 @@ static kelp_status *read_string(const header *h, const element *e, const unsigne
 /* Returns the index in the file of the next element in row-major order. */
 static size_t fortran_next(const header *h, size_t *inout_index) {
     size_t at = 0, stride = 1;
+    KELP_ASSERT(h->rank > 0 && h->rank <= KELP_MAX_RANK);
     for (int32_t axis = 0; axis < h->rank; axis++) {
         at += inout_index[axis] * stride;
         stride *= (size_t)h->shape[axis];
@@ -299,6 +303,7 @@ static kelp_status *read_elements(const header *h, const element *e, const unsig
         else
             KELP_TRY(read_string(h, e, at, &text, &strings[i]));
     }
+    KELP_ASSERT(text == NULL || (size_t)(text - out->text) <= out->text_bytes);
     return NULL;
 }
 
@@ -318,7 +323,7 @@ kelp_status *kelp_npy_parse(const char *label, const void *data, size_t size_byt
     if (size_bytes < before)
         return malformed(&h, "the header is truncated");
     size_t length = major == 1 ? (size_t)bytes[8] | (size_t)bytes[9] << 8 : load_u32(bytes + 8);
-    if (length > LONGEST_HEADER || length > size_bytes - before)
+    if (length > HEADER_MAX || length > size_bytes - before)
         return malformed(&h, "the header is truncated or longer than 1 MiB");
     h.rest = (kelp_str){(const char *)bytes + before, length};
     element e = {0};
@@ -359,7 +364,7 @@ kelp_status *kelp_npy_load(const char *path, kelp_array *out) {
 
 /* Returns the length of the character at `at` (RFC 3629); 0 for invalid UTF-8. */
 static size_t utf8_take(const unsigned char *at, size_t left, uint32_t *out_point) {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    static const uint32_t min_points[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t length = at[0] < 0x80             ? 1
                     : (at[0] & 0xe0) == 0xc0 ? 2
                     : (at[0] & 0xf0) == 0xe0 ? 3
@@ -373,7 +378,7 @@ static size_t utf8_take(const unsigned char *at, size_t left, uint32_t *out_poin
             return 0;
         point = point << 6 | (at[i] & 0x3f);
     }
-    if (point < least[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
+    if (point < min_points[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
         return 0;
     *out_point = point;
     return length;
@@ -408,6 +413,7 @@ static void put_header(kelp_buf *out, const char *descr, const kelp_tensor *tens
     if (out->failed)
         return;
     size_t length = out->length - begin - 10;
+    KELP_ASSERT(length <= UINT16_MAX);
     out->data[begin + 8] = (char)(length & 0xff);
     out->data[begin + 9] = (char)(length >> 8);
 }
@@ -442,8 +448,10 @@ static kelp_status *put_strings(const char *label, const kelp_tensor *tensor, ke
         uint32_t point = 0;
         size_t next = 0;
         for (size_t done = 0; done < strings[i].length; next++) {
-            done += utf8_take((const unsigned char *)strings[i].data + done,
-                              strings[i].length - done, &point);
+            size_t step = utf8_take((const unsigned char *)strings[i].data + done,
+                                    strings[i].length - done, &point);
+            KELP_ASSERT(step > 0); /* utf8_count accepted the string */
+            done += step;
             for (size_t byte = 0; byte < 4; byte++)
                 at[4 * next + byte] = (char)(point >> (8 * byte));
         }

@@ -2,6 +2,7 @@
 /* Formats tensors as text. */
 #include "cli/show.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/float16.h"
 
@@ -65,6 +66,7 @@ static bool element_int(const kelp_tensor *tensor, size_t i, int64_t *out) {
 /* Returns the bits of an element of at most 8 bits. Smaller elements are packed, low bits first. */
 static unsigned element_bits(const kelp_tensor *tensor, size_t i) {
     unsigned bits = kelp_dtype_bits(tensor->dtype);
+    KELP_ASSERT(bits >= 1 && bits <= 8);
     const uint8_t *bytes = tensor->data;
     if (bits > 4)
         return bytes[i];
@@ -123,9 +125,10 @@ typedef struct shown {
 
 /* Returns the next visible index of an axis. */
 static int64_t next_index(const shown *s, int32_t axis, int64_t index) {
-    int64_t extent = s->tensor->shape[axis];
-    if (s->shorten && extent > 2 * SHOW_ENDS && index + 1 == SHOW_ENDS)
-        return extent - SHOW_ENDS;
+    KELP_ASSERT(axis < s->tensor->rank);
+    int64_t dim = s->tensor->shape[axis];
+    if (s->shorten && dim > 2 * SHOW_ENDS && index + 1 == SHOW_ENDS)
+        return dim - SHOW_ENDS;
     return index + 1;
 }
 
@@ -143,6 +146,7 @@ static void measure(shown *s, int32_t axis, size_t base) {
 }
 
 static void show_row(shown *s, size_t base) {
+    KELP_ASSERT(s->tensor->rank > 0);
     int32_t axis = s->tensor->rank - 1;
     for (int64_t i = 0; i < s->tensor->shape[axis];) {
         if (i && s->column + s->width + 1 > LINE_WIDTH) {
@@ -192,6 +196,7 @@ static void show_axis(shown *s, int32_t axis, size_t base) {
 
 /* Formats the elements of sequences, optionals and maps. */
 static void show_list(const char *name, const kelp_tensor *list, kelp_buf *out) {
+    KELP_ASSERT(list->rank >= 1 && list->rank <= 3);
     const kelp_tensor *items = list->data;
     const char *kind = list->rank == 1 ? "sequence" : list->rank == 2 ? "optional" : "map";
     kelp_buf_printf(out, "%s  %s", name, kind);

@@ -2,10 +2,12 @@
 /* Tables of text with aligned columns. */
 #include "cli/cli.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 
 void kelp_table_init(kelp_table *table, size_t columns) {
-    *table = (kelp_table){.columns = KELP_MIN(columns, (size_t)KELP_TABLE_COLUMNS)};
+    KELP_ASSERT(columns >= 1 && columns <= KELP_TABLE_COLUMNS);
+    *table = (kelp_table){.columns = columns};
     kelp_buf_init(&table->text, kelp_allocator_system());
 }
 
@@ -38,6 +40,7 @@ static size_t text_width(const char *text) {
 }
 
 static void measure(const kelp_table *table, size_t widths[KELP_TABLE_COLUMNS]) {
+    KELP_ASSERT(table->text.failed || table->cells % table->columns == 0);
     const char *cell = table->text.data;
     for (size_t i = 0; i < table->cells; i++, cell += strlen(cell) + 1) {
         size_t width = text_width(cell);

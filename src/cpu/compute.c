@@ -1,22 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models of the provider `cpu`: an ONNX model on Kelp's engine, or an engine image of any provider.
- * A model is one context; forks are further contexts of the same engine. */
+ * A model is one context; forks are further contexts of the same engine. A model has the tensor
+ * outputs of its engine: sequences, optionals and maps are left out. */
 #include "base/alloc.h"
+#include "base/log.h"
 #include "engine/artifact.h"
 #include "engine/engine.h"
 #include "cpu/provider.h"
+#include "runtime/runtime.h"
 
 typedef struct cpu_model {
     kelp_compute_model base;
     kelp_allocator allocator;
     kelp_engine *engine;
-    kelp_context *context; /* made by init */
+    kelp_context *context; /* created by init */
     kelp_compute_metadata metadata;
+    kelp_io_info *outputs; /* those that are tensors */
+    size_t *output_index;  /* their indices in the engine */
+    size_t engine_output_count;
     kelp_interrupt_fn interrupt; /* polled by the context */
     void *interrupt_userp;
 } cpu_model;
 
 static const kelp_compute_model_vtbl model_vtbl;
+
+static void free_model(cpu_model *model) {
+    kelp_allocator allocator = model->allocator;
+    kelp_context_destroy(model->context);
+    kelp_engine_release(model->engine);
+    kelp_free(allocator, model->outputs, model->engine_output_count * sizeof *model->outputs);
+    kelp_free(allocator, model->output_index,
+              model->engine_output_count * sizeof *model->output_index);
+    kelp_free(allocator, model, sizeof *model);
+}
+
+/* Collects the outputs that are tensors. */
+static kelp_status *collect_outputs(cpu_model *model) {
+    size_t count = kelp_engine_output_count(model->engine), kept = 0;
+    KELP_TRY(
+        kelp_alloc_zero(model->allocator, count, sizeof *model->outputs, (void **)&model->outputs));
+    kelp_status *status = kelp_alloc_zero(model->allocator, count, sizeof *model->output_index,
+                                          (void **)&model->output_index);
+    if (status != NULL) {
+        kelp_free(model->allocator, model->outputs, count * sizeof *model->outputs);
+        model->outputs = NULL;
+        return status;
+    }
+    model->engine_output_count = count;
+    for (size_t i = 0; i < count; i++) {
+        const kelp_io_info *info = kelp_engine_output(model->engine, i);
+        if (info->dtype == KELP_LIST)
+            continue;
+        model->outputs[kept] = *info;
+        model->output_index[kept++] = i;
+    }
+    model->metadata.outputs = model->outputs;
+    model->metadata.output_count = kept;
+    if (kept == 0 && count > 0)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "no output of the model is a tensor: '%s' is a sequence, an optional or "
+                          "a map",
+                          kelp_engine_output(model->engine, 0)->name);
+    return NULL;
+}
 
 static kelp_status *new_model(kelp_allocator allocator, kelp_engine *engine, cpu_model **out) {
     cpu_model *model = NULL;
@@ -29,11 +75,26 @@ static kelp_status *new_model(kelp_allocator allocator, kelp_engine *engine, cpu
         .preferred_output = KELP_MEMORY_HOST,
         .input_count = kelp_engine_input_count(engine),
         .inputs = kelp_engine_input(engine, 0),
-        .output_count = kelp_engine_output_count(engine),
-        .outputs = kelp_engine_output(engine, 0),
     };
+    kelp_status *status = collect_outputs(model);
+    if (status != NULL) {
+        free_model(model);
+        return status;
+    }
     *out = model;
     return NULL;
+}
+
+/* Logs the outputs that are left out. */
+static void log_left_out(const kelp_logger *logger, const char *label, const kelp_engine *engine) {
+    for (size_t i = 0; i < kelp_engine_output_count(engine); i++) {
+        const kelp_io_info *info = kelp_engine_output(engine, i);
+        if (info->dtype == KELP_LIST)
+            KELP_LOGF(logger, KELP_LOG_WARNING,
+                      "%s: output '%s' is left out: it is a sequence, an optional or a map, and "
+                      "only tensors are served",
+                      label, info->name);
+    }
 }
 
 static kelp_status *new_context(cpu_model *model, kelp_context **out) {
@@ -70,11 +131,12 @@ static kelp_status *cpu_infer_one(kelp_compute_model *base, kelp_infer_item *ite
     for (size_t i = 0; i < model->metadata.output_count; i++) {
         kelp_tensor *output = &item->outputs[i];
         size_t capacity = output->data ? kelp_tensor_bytes(output) : 0;
-        KELP_TRY(kelp_context_set_output(model->context, i, output->data, capacity));
+        KELP_TRY(kelp_context_set_output(model->context, model->output_index[i], output->data,
+                                         capacity));
     }
     KELP_TRY(kelp_context_invoke(model->context));
     for (size_t i = 0; i < model->metadata.output_count; i++)
-        item->outputs[i] = *kelp_context_output(model->context, i);
+        item->outputs[i] = *kelp_context_output(model->context, model->output_index[i]);
     return NULL;
 }
 
@@ -83,7 +145,7 @@ static kelp_status *cpu_infer_shapes(kelp_compute_model *base, kelp_infer_item *
     KELP_TRY(bind_inputs(model, item));
     KELP_TRY(kelp_context_prepare(model->context));
     for (size_t i = 0; i < model->metadata.output_count; i++) {
-        item->outputs[i] = *kelp_context_output(model->context, i);
+        item->outputs[i] = *kelp_context_output(model->context, model->output_index[i]);
         item->outputs[i].data = NULL;
     }
     return NULL;
@@ -117,11 +179,7 @@ static kelp_status *cpu_fork(kelp_compute_model *base, kelp_compute_model **out)
 }
 
 static void cpu_destroy(kelp_compute_model *base) {
-    cpu_model *model = (cpu_model *)base;
-    kelp_allocator allocator = model->allocator;
-    kelp_context_destroy(model->context);
-    kelp_engine_release(model->engine);
-    kelp_free(allocator, model, sizeof *model);
+    free_model((cpu_model *)base);
 }
 
 static const kelp_compute_model_vtbl model_vtbl = {
@@ -152,8 +210,11 @@ static kelp_status *cpu_load(void *self, kelp_runtime *runtime, const kelp_artif
     cpu_model *model = NULL;
     KELP_TRY(kelp_artifact_load_engine(runtime, artifact, &engine));
     kelp_status *status = new_model(kelp_runtime_allocator(runtime), engine, &model);
-    if (status == NULL)
+    if (status == NULL) {
+        log_left_out(&runtime->logger, artifact->label != NULL ? artifact->label : "the model",
+                     engine);
         *out = &model->base;
+    }
     kelp_engine_release(engine);
     return status;
 }

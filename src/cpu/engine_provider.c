@@ -66,9 +66,9 @@ static kelp_status *list_refittable(const kelp_network *network, const kelp_grap
 }
 
 /* ---- build ---- */
-#define LEVEL_PREPARED                                                         \
-    3 /* from here on passes and packing are part of the build, not of loading \
-       */
+/* The lowest optimization level that runs passes and packs weights in the build, not when the image
+ * is loaded. */
+#define LEVEL_PREPARED 3
 
 typedef struct owned_bytes {
     kelp_allocator allocator;
@@ -136,64 +136,111 @@ static kelp_status *warm(kelp_cpu_engine *engine, const kelp_builder_config *con
     return NULL;
 }
 
-/* Reports how many operators are created, which takes most of a build's time. */
-static bool tell_operators(void *userp, size_t done, size_t total) {
-    size_t most = total < INT_MAX ? total : INT_MAX;
-    return kelp_builder_config_progress(userp, "operators", "optimise",
-                                        (int)(done < most ? done : most), (int)most);
+/* Reports how many operators are created, which takes the longest part of a build. */
+static bool report_operators(void *userp, size_t done, size_t total) {
+    size_t max = total < INT_MAX ? total : INT_MAX;
+    return kelp_builder_config_progress(userp, "creating operators", "optimizing",
+                                        (int)(done < max ? done : max), (int)max);
+}
+
+/* One build, from the lowered graph to the bytes of the engine image. */
+typedef struct image_build {
+    kelp_runtime *runtime;
+    const kelp_network *network;
+    kelp_graph *graph;
+    kelp_builder_config *config;
+    uint32_t flags; /* KELP_BUILD_* */
+    kelp_arena arena;
+    kelp_cpu_engine *engine;
+    kelp_cpu_image_contents contents;
+} image_build;
+
+static bool is_stripped(const image_build *build) {
+    return (build->flags & KELP_BUILD_STRIP_WEIGHTS) != 0;
+}
+
+/* A stripped engine gets its weights by a refit. */
+static bool is_refittable(const image_build *build) {
+    return (build->flags &
+            (KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL)) != 0;
+}
+
+static kelp_precision precision_of(const image_build *build) {
+    return (build->flags & KELP_BUILD_BF16) != 0 ? KELP_PRECISION_BF16 : KELP_PRECISION_F32;
+}
+
+static bool is_unfused(const image_build *build) {
+    return (build->flags & KELP_BUILD_DISABLE_FUSION) != 0;
+}
+
+static kelp_status *make_engine(image_build *build) {
+    kelp_cpu_origin origin = {.prepared = false};
+    kelp_engine_options options = {.struct_size = sizeof options,
+                                   .progress = report_operators,
+                                   .progress_userp = build->config,
+                                   .disable_fusion = is_unfused(build),
+                                   .precision = precision_of(build)};
+    if (!kelp_builder_config_progress(build->config, "optimizing", "building", 1, 3))
+        return cancelled();
+    KELP_TRY(kelp_cpu_packs_create(build->runtime->allocator, true, NULL, &origin.take_packs));
+    kelp_status *status =
+        kelp_cpu_engine_make(build->runtime, build->graph, &options, &origin, &build->engine);
+    if (kelp_status_code(status) != KELP_CANCELLED)
+        return status;
+    kelp_status_free(status);
+    return cancelled();
+}
+
+/* Fills `contents` from the graph as it was built, or after the passes if the image is prepared. */
+static kelp_status *choose_contents(image_build *build) {
+    kelp_cpu_image_contents *contents = &build->contents;
+    *contents = (kelp_cpu_image_contents){.name = build->network->name,
+                                          .graph = build->graph,
+                                          .stripped = is_stripped(build),
+                                          .no_fusion = is_unfused(build),
+                                          .precision = precision_of(build),
+                                          .config = build->config};
+    if (is_refittable(build))
+        KELP_TRY(
+            list_refittable(build->network, build->graph, build->flags, &build->arena, contents));
+    /* subgraphs of other providers are partitioned again where the image is loaded */
+    contents->prepared = !contents->stripped && build->engine->partition.count == 0 &&
+                         kelp_builder_config_optimization_level(build->config) >= LEVEL_PREPARED;
+    if (!contents->prepared)
+        return NULL;
+    contents->graph = build->engine->graph;
+    contents->engine = build->engine;
+    contents->source = is_refittable(build) ? build->graph : NULL;
+    return warm(build->engine, build->config);
+}
+
+static kelp_status *write_contents(const image_build *build, owned_bytes *out) {
+    if (!kelp_builder_config_progress(build->config, "serializing", "building", 2, 3))
+        return cancelled();
+    if (is_stripped(build))
+        KELP_TRY(check_stripped(build->engine, &build->contents));
+    KELP_TRY(kelp_cpu_image_write(&build->contents, build->runtime->allocator, &out->data,
+                                  &out->capacity));
+    return is_stripped(build)
+               ? NULL
+               : check_workspace(build->engine, build->config, out->data, out->capacity);
 }
 
 static kelp_status *write_plan(kelp_runtime *runtime, const kelp_network *network,
                                kelp_graph *graph, kelp_builder_config *config, owned_bytes *out) {
-    uint32_t flags = kelp_builder_config_flags(config);
-    bool strips = (flags & KELP_BUILD_STRIP_WEIGHTS) != 0;
-    bool refits = strips || (flags & (KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL)) != 0;
-    kelp_cpu_origin origin = {.prepared = false};
-    kelp_engine_options options = {
-        .struct_size = sizeof options,
-        .progress = tell_operators,
-        .progress_userp = config,
-        .disable_fusion = (flags & KELP_BUILD_DISABLE_FUSION) != 0,
-        .precision = (flags & KELP_BUILD_BF16) != 0 ? KELP_PRECISION_BF16 : KELP_PRECISION_F32};
-    kelp_cpu_image_contents contents = {.name = network->name,
-                                        .graph = graph,
-                                        .stripped = strips,
-                                        .no_fusion = options.disable_fusion != 0,
-                                        .precision = options.precision,
-                                        .config = config};
-    kelp_cpu_engine *engine = NULL;
-    kelp_arena arena;
-    if (!kelp_builder_config_progress(config, "optimise", "build", 1, 3))
-        return cancelled();
-    KELP_TRY(kelp_cpu_packs_create(runtime->allocator, true, NULL, &origin.take_packs));
-    kelp_status *made = kelp_cpu_engine_make(runtime, graph, &options, &origin, &engine);
-    if (kelp_status_code(made) == KELP_CANCELLED) {
-        kelp_status_free(made);
-        return cancelled();
-    }
-    KELP_TRY(made);
-    kelp_arena_init(&arena, runtime->allocator, 4 << 10);
-    kelp_status *status = refits ? list_refittable(network, graph, flags, &arena, &contents) : NULL;
-    /* subgraphs of other providers are partitioned again where the image is loaded */
-    contents.prepared = !strips && engine->partition.count == 0 &&
-                        kelp_builder_config_optimization_level(config) >= LEVEL_PREPARED;
-    if (contents.prepared) {
-        contents.graph = engine->graph;
-        contents.engine = engine;
-        contents.source = refits ? graph : NULL;
-        if (status == NULL)
-            status = warm(engine, config);
-    }
-    if (status == NULL && !kelp_builder_config_progress(config, "serialise", "build", 2, 3))
-        status = cancelled();
-    if (status == NULL && strips)
-        status = check_stripped(engine, &contents);
+    image_build build = {.runtime = runtime,
+                         .network = network,
+                         .graph = graph,
+                         .config = config,
+                         .flags = kelp_builder_config_flags(config)};
+    kelp_arena_init(&build.arena, runtime->allocator, 4 << 10);
+    kelp_status *status = make_engine(&build);
     if (status == NULL)
-        status = kelp_cpu_image_write(&contents, runtime->allocator, &out->data, &out->capacity);
-    if (status == NULL && !strips)
-        status = check_workspace(engine, config, out->data, out->capacity);
-    kelp_arena_deinit(&arena);
-    kelp_cpu_engine_release(engine);
+        status = choose_contents(&build);
+    if (status == NULL)
+        status = write_contents(&build, out);
+    kelp_arena_deinit(&build.arena);
+    kelp_cpu_engine_release(build.engine);
     return status;
 }
 
@@ -202,7 +249,7 @@ static kelp_status *cpu_build(void *self, kelp_runtime *runtime, const kelp_netw
     kelp_graph *graph = NULL;
     owned_bytes *plan = NULL;
     (void)self;
-    if (!kelp_builder_config_progress(config, "lower", "build", 0, 3))
+    if (!kelp_builder_config_progress(config, "lowering", "building", 0, 3))
         return cancelled();
     KELP_TRY(kelp_network_lower(network, &graph));
     kelp_status *status = KELP_NEW(runtime->allocator, owned_bytes, &plan);
@@ -211,7 +258,7 @@ static kelp_status *cpu_build(void *self, kelp_runtime *runtime, const kelp_netw
         plan->alignment = KELP_CPU_IMAGE_ALIGNMENT;
         status = write_plan(runtime, network, graph, config, plan);
     }
-    if (status == NULL && !kelp_builder_config_progress(config, "done", "build", 3, 3))
+    if (status == NULL && !kelp_builder_config_progress(config, "done", "building", 3, 3))
         status = cancelled();
     kelp_graph_release(graph);
     if (status == NULL)
@@ -254,8 +301,8 @@ const kelp_engine_provider kelp_cpu_engines = {
     .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
     .struct_size = sizeof(kelp_engine_provider),
     .name = "cpu",
-    /* Flags without effect are not among them: types of tensors say what is computed in, a
-     * plan's weights are mapped, not loaded, and the inspector always tells everything. */
+    /* Without the flags that have no effect: tensors determine the precision, the weights of a plan
+     * file are memory-mapped, and the inspector always reports everything. */
     .flags = KELP_BUILD_BF16 | KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL |
              KELP_BUILD_STRIP_WEIGHTS | KELP_BUILD_DISABLE_FUSION,
     .pools = 1u << KELP_POOL_WORKSPACE,

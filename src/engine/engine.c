@@ -4,6 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "runtime/provider.h"
 
 #include <stdatomic.h>
@@ -102,13 +104,28 @@ kelp_status *kelp_engine_wrap(kelp_runtime *runtime, const kelp_engine_parts *gi
     return NULL;
 }
 
+void kelp_engine_log_created(const kelp_engine *engine, const char *what, const char *label,
+                             uint64_t began_ns) {
+    kelp_engine_stats stats = kelp_engine_get_stats(engine);
+    KELP_LOGF(&engine->runtime->logger, KELP_LOG_INFO,
+              "%s '%s': engine of provider '%s' with %zu nodes (%zu in the graph), %zu bytes of "
+              "weights in place and %zu packed, created in %.1f ms",
+              what, label, engine->provider, stats.nodes_planned, stats.nodes_loaded,
+              stats.weight_bytes_borrowed, stats.weight_bytes_packed,
+              (double)(kelp_now_ns() - began_ns) / 1e6);
+}
+
 kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
                                 const kelp_engine_options *options, kelp_engine **out) {
+    uint64_t began_ns = kelp_now_ns();
     size_t count = kelp_engine_provider_count(runtime);
     for (size_t i = 0; i < count; i++) {
         const kelp_engine_provider *provider = kelp_engine_provider_at(runtime, i);
-        if (KELP_ENGINE_PROVIDER_HAS(provider, create_engine) && provider->create_engine != NULL)
-            return provider->create_engine(provider->self, runtime, graph, options, out);
+        if (KELP_ENGINE_PROVIDER_HAS(provider, create_engine) && provider->create_engine != NULL) {
+            KELP_TRY(provider->create_engine(provider->self, runtime, graph, options, out));
+            kelp_engine_log_created(*out, "model", kelp_graph_get_info(graph).label, began_ns);
+            return NULL;
+        }
     }
     return KELP_ERROR(KELP_UNIMPLEMENTED,
                       "none of the %zu engine providers creates engines from graphs", count);

@@ -53,6 +53,10 @@ void kelp_context_warm_up(kelp_context *context);
 /* Releases the provider's part of every recording of the context, which can be replayed no more. */
 void kelp_context_drop_recordings(kelp_context *context);
 
+/* Logs that an engine was created from a "model" or loaded from a "plan", and how long it took. */
+void kelp_engine_log_created(const kelp_engine *engine, const char *what, const char *label,
+                             uint64_t began_ns);
+
 /* Returns UNIMPLEMENTED: engines of this provider have no `feature`. */
 kelp_status *kelp_engine_lacks(const kelp_engine *engine, const char *feature) KELP_MUST_USE;
 

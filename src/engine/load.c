@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading engine images (plans): which provider reads the bytes, and mapping of files. */
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fs.h"
 #include "engine/engine.h"
 
@@ -43,9 +44,13 @@ kelp_status *kelp_engine_load(kelp_runtime *runtime, const void *data, size_t si
                               kelp_engine **out) {
     const kelp_engine_provider *provider = reader_of(runtime, data, size_bytes);
     const char *name = label != NULL ? label : "plan";
-    if (provider != NULL)
-        return in_domain(
-            provider->load(provider->self, runtime, data, size_bytes, name, release, userp, out));
+    uint64_t began_ns = kelp_now_ns();
+    if (provider != NULL) {
+        KELP_TRY(in_domain(
+            provider->load(provider->self, runtime, data, size_bytes, name, release, userp, out)));
+        kelp_engine_log_created(*out, "plan", name, began_ns);
+        return NULL;
+    }
     if (release != NULL)
         release(userp);
     return in_domain(KELP_ERROR(KELP_INVALID_ARGUMENT,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the accessors of kelp/graph.h. */
+#include "base/assert.h"
 #include "graph/ir.h"
 
 #include <stdatomic.h>
@@ -114,6 +115,7 @@ const char *kelp_node_name(const kelp_node *node) {
 }
 
 const char *kelp_node_op_type(const kelp_node *node) {
+    KELP_ASSERT(node->op != NULL);
     return node->op->name;
 }
 

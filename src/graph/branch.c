@@ -61,6 +61,7 @@ kelp_status *kelp_node_take_branch(kelp_node *node, kelp_block *branch) {
                 attr->blocks[k]->parent = block;
     }
     size_t at = node->index;
+    KELP_ASSERT(block->nodes[at] == node && !node->removed);
     KELP_TRY(kelp_block_insert_nodes(block, at, branch->nodes, branch->node_count));
     KELP_TRY(connect_outputs(node, branch));
     for (size_t i = 0; i < branch->node_count; i++)

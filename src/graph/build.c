@@ -53,10 +53,11 @@ kelp_status *kelp_block_new(kelp_graph *graph, kelp_block *parent, const char *n
     return NULL;
 }
 
-/* Makes room for one more item in an arena array; doubles its capacity. */
-static kelp_status *make_room(kelp_arena *arena, void ***items, size_t count, size_t *capacity) {
+/* Grows an arena array for one more item; doubles its capacity. */
+static kelp_status *grow(kelp_arena *arena, void ***items, size_t count, size_t *capacity) {
     if (count < *capacity)
         return NULL;
+    KELP_ASSERT(count == *capacity);
     size_t grown = *capacity ? *capacity * 2 : 16;
     void **larger = KELP_ARENA_ARRAY(arena, grown, void *);
     if (larger == NULL)
@@ -73,8 +74,8 @@ kelp_status *kelp_block_add_value(kelp_block *block, const char *name, kelp_valu
     kelp_value *value = KELP_ARENA_NEW(arena, kelp_value);
     if (value == NULL)
         return kelp_status_oom();
-    KELP_TRY(
-        make_room(arena, (void ***)&block->values, block->value_count, &block->value_capacity));
+    KELP_TRY(grow(arena, (void ***)&block->values, block->value_count, &block->value_capacity));
+    KELP_ASSERT(block->value_count < UINT32_MAX);
     value->name = name;
     value->rank = -1;
     value->block = block;
@@ -103,7 +104,7 @@ static kelp_status *make_node(kelp_block *block, const kelp_operator *op, int64_
     kelp_node *node = KELP_ARENA_NEW(arena, kelp_node);
     if (node == NULL)
         return kelp_status_oom();
-    KELP_TRY(make_room(arena, (void ***)&block->nodes, block->node_count, &block->node_capacity));
+    KELP_TRY(grow(arena, (void ***)&block->nodes, block->node_count, &block->node_capacity));
     KELP_TRY(copy_values(arena, inputs, input_count, &node->inputs));
     KELP_TRY(copy_values(arena, outputs, output_count, &node->outputs));
     node->name = name;
@@ -114,8 +115,10 @@ static kelp_status *make_node(kelp_block *block, const kelp_operator *op, int64_
     node->attributes = attributes;
     node->block = block;
     for (size_t i = 0; i < output_count; i++)
-        if (outputs[i] != NULL)
+        if (outputs[i] != NULL) {
+            KELP_ASSERT(outputs[i]->block == block && !outputs[i]->is_input);
             outputs[i]->producer = node;
+        }
     for (kelp_attr *attr = attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
             attr->blocks[k]->owner = node;
@@ -146,6 +149,7 @@ kelp_status *kelp_block_insert_node(kelp_block *block, kelp_node *before, const 
     KELP_TRY(make_node(block, op, opset_version, name, inputs, input_count, outputs, output_count,
                        attributes, &node));
     size_t at = before->index;
+    KELP_ASSERT(at < block->node_count && block->nodes[at] == before);
     memmove(&block->nodes[at + 1], &block->nodes[at],
             (block->node_count - at) * sizeof *block->nodes);
     block->nodes[at] = node;
@@ -178,8 +182,9 @@ kelp_status *kelp_block_insert_nodes(kelp_block *block, size_t at, kelp_node *co
 }
 
 kelp_status *kelp_block_adopt_value(kelp_block *block, kelp_value *value) {
-    KELP_TRY(make_room(&block->graph->arena, (void ***)&block->values, block->value_count,
-                       &block->value_capacity));
+    KELP_ASSERT(value->block != block && value->block->graph == block->graph);
+    KELP_TRY(grow(&block->graph->arena, (void ***)&block->values, block->value_count,
+                  &block->value_capacity));
     value->block = block;
     value->id = (uint32_t)block->value_count;
     block->values[block->value_count++] = value;
@@ -242,6 +247,7 @@ static void replace_in_block(kelp_block *block, const kelp_value *from, kelp_val
 }
 
 void kelp_block_replace_uses(kelp_block *block, kelp_value *from, kelp_value *to) {
+    KELP_ASSERT(from != to);
     if (from->is_output) {
         to->name = from->name;
         to->is_output = true;
@@ -286,6 +292,7 @@ void kelp_block_sweep(kelp_block *block) {
     size_t kept = 0;
     for (size_t n = 0; n < block->node_count; n++)
         if (!block->nodes[n]->removed) {
+            KELP_ASSERT(block->nodes[n]->block == block);
             block->nodes[kept] = block->nodes[n];
             block->nodes[kept]->index = kept;
             kept++;
@@ -302,9 +309,11 @@ static bool is_used(const kelp_node *node) {
 
 static void drop_uses(const kelp_node *node) {
     for (size_t i = 0; i < node->input_count; i++)
-        if (node->inputs[i] != NULL)
+        if (node->inputs[i] != NULL) {
+            KELP_ASSERT(node->inputs[i]->use_count > 0);
             node->inputs[i]->use_count--;
-    if (kelp_node_find_attr(node, "kelp.captures") != NULL)
+        }
+    if (kelp_node_find_attr(node, KELP_CAPTURES_ATTRIBUTE) != NULL)
         return; /* its blocks use their own values */
     for (kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
@@ -319,7 +328,7 @@ static void drop_uses(const kelp_node *node) {
 /* Removes dead nodes of nested blocks. Works only once captures are inputs: before that, values
  * are used across blocks. */
 static void remove_dead_inside(kelp_node *node) {
-    if (kelp_node_find_attr(node, "kelp.captures") == NULL)
+    if (kelp_node_find_attr(node, KELP_CAPTURES_ATTRIBUTE) == NULL)
         return;
     for (kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns values that a subgraph reads from outside into inputs: of the node that owns the subgraph,
+ * Makes values that a subgraph reads from outside inputs: of the node that owns the subgraph,
  * after the node's own inputs, and of each of its blocks, after the block's own. The attribute
- * "kelp.captures" is the index of the first. A constant gets a value of its own in each block and
- * shares its data. Afterwards every block is self-contained: lifetimes, folding, fusion and memory
- * planning treat a body like the main block.
+ * KELP_CAPTURES_ATTRIBUTE is the index of the first. A constant gets a value of its own in each
+ * block and shares its data. Afterwards every block is self-contained: lifetimes, folding, fusion
+ * and the memory plan treat a body like the main block.
  */
 #include "base/assert.h"
 #include "graph/ir.h"
@@ -27,7 +27,9 @@ static bool owns_blocks(const kelp_node *node) {
 }
 
 size_t kelp_node_first_capture(const kelp_node *node) {
-    return (size_t)kelp_node_attr_i64(node, "kelp.captures", (int64_t)node->input_count);
+    int64_t first = kelp_node_attr_i64(node, KELP_CAPTURES_ATTRIBUTE, (int64_t)node->input_count);
+    KELP_ASSERT(first >= 0 && (size_t)first <= node->input_count);
+    return (size_t)first;
 }
 
 /* The block's own inputs come first. */
@@ -104,14 +106,15 @@ static kelp_status *make_local(kelp_node *owner, kelp_block *block, kelp_value *
         KELP_TRY(capture(owner, value));
         local = find_capture(owner, block, value, first);
     }
+    KELP_ASSERT(local != NULL && local->block == block);
     value->local = local;
     value->local_in = block;
     *inout_value = local;
     return NULL;
 }
 
-/* Starts with the innermost node: the enclosing nodes capture what it captures from further
- * outside. */
+/* Makes the values that a block reads from outside inputs of the block. Starts with nested blocks,
+ * whose captures may become captures of this block. */
 static kelp_status *close_block(kelp_node *owner, kelp_block *block, size_t first) {
     KELP_TRY(kelp_pass_captures(block));
     for (size_t n = 0; n < block->node_count; n++)
@@ -133,13 +136,14 @@ kelp_status *kelp_pass_captures(kelp_block *block) {
         for (kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
             for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
                 KELP_TRY(close_block(node, attr->blocks[k], first));
-        KELP_TRY(kelp_node_set_i64(node, "kelp.captures", (int64_t)first));
+        KELP_TRY(kelp_node_set_i64(node, KELP_CAPTURES_ATTRIBUTE, (int64_t)first));
     }
     return NULL;
 }
 
 /* ---- changes after capturing ---- */
 static void remove_capture(kelp_node *node, size_t input) {
+    KELP_ASSERT(input >= kelp_node_first_capture(node) && input < node->input_count);
     size_t after = node->input_count - input - 1;
     for (kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
@@ -179,6 +183,7 @@ void kelp_node_drop_captures(kelp_node *node) {
                 used = used || inner_capture(node, attr->blocks[k], i)->use_count > 0;
         if (used)
             continue;
+        KELP_ASSERT(node->inputs[i]->use_count > 0);
         node->inputs[i]->use_count--;
         remove_capture(node, i);
     }

@@ -2,6 +2,7 @@
 /* Copies a graph for an engine: replaces calls of functions by their bodies and Constant nodes by
  * constants. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "graph/ir.h"
 #include "onnx/schema.h"
 
@@ -30,8 +31,10 @@ typedef struct cloner {
 
 static kelp_value *lookup(const scope *s, const kelp_value *value) {
     for (; s != NULL; s = s->parent)
-        if (s->from == value->block)
+        if (s->from == value->block) {
+            KELP_ASSERT(value->id < s->from->value_count);
             return s->map[value->id];
+        }
     return NULL;
 }
 
@@ -75,12 +78,12 @@ static const kelp_attr *follow_ref(const scope *s, const kelp_attr *attr) {
             s = s->parent;
         if (s == NULL)
             return NULL;
-        const kelp_attr *given = kelp_node_find_attr(s->call, attr->ref);
-        for (const kelp_attr *fallback = s->from->defaults; given == NULL && fallback != NULL;
+        const kelp_attr *target = kelp_node_find_attr(s->call, attr->ref);
+        for (const kelp_attr *fallback = s->from->defaults; target == NULL && fallback != NULL;
              fallback = fallback->next)
             if (strcmp(fallback->name, attr->ref) == 0)
-                given = fallback;
-        attr = given;
+                target = fallback;
+        attr = target;
         s = s->parent;
     }
     return attr;
@@ -114,12 +117,14 @@ static kelp_status *clone_attrs(cloner *c, const scope *s, const kelp_attr *from
 }
 
 /* ---- constants ---- */
-static kelp_status *set_constant(kelp_value *value, kelp_dtype dtype, int32_t rank, int64_t extent,
+/* Sets a constant of rank 0, or of rank 1 with `count` elements. */
+static kelp_status *set_constant(kelp_value *value, kelp_dtype dtype, int32_t rank, int64_t count,
                                  void *data) {
     kelp_tensor *tensor = KELP_ARENA_NEW(&value->block->graph->arena, kelp_tensor);
     if (tensor == NULL)
         return kelp_status_oom();
-    KELP_TRY(kelp_tensor_init(tensor, dtype, rank, &extent, data));
+    KELP_ASSERT(value->constant == NULL && rank <= 1);
+    KELP_TRY(kelp_tensor_init(tensor, dtype, rank, &count, data));
     tensor->flags = KELP_TENSOR_READ_ONLY;
     value->constant = tensor;
     return NULL;
@@ -155,8 +160,8 @@ static kelp_status *constant_of(const kelp_node *node, const kelp_attr *attr, ke
         return copy_constant(value, KELP_STRING, 1, attr->count, attr->strings,
                              sizeof(kelp_string));
     default:
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "Constant node '%s': attribute '%s' is not supported",
-                          node->name, attr->name);
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "attribute '%s' of Constant node '%s' is unsupported",
+                          attr->name, node->name);
     }
 }
 
@@ -213,10 +218,10 @@ static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call
                                     *call->name ? call->name : call->op->name);
     if (body.prefix == NULL)
         return kelp_status_oom();
-    static kelp_value left_out; /* an input that the call omits */
+    static kelp_value omitted; /* stands for an input that the call omits */
     for (size_t i = 0; i < function->input_count; i++) {
-        const kelp_value *given = i < call->input_count ? call->inputs[i] : NULL;
-        body.map[function->inputs[i]->id] = given != NULL ? lookup(s, given) : &left_out;
+        const kelp_value *argument = i < call->input_count ? call->inputs[i] : NULL;
+        body.map[function->inputs[i]->id] = argument != NULL ? lookup(s, argument) : &omitted;
     }
     for (size_t i = 0; i < call->output_count; i++) {
         const kelp_value *inner = function->outputs[i];
@@ -236,7 +241,7 @@ static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call
                               function->name);
     }
     for (size_t i = 0; i < function->input_count; i++)
-        if (body.map[function->inputs[i]->id] == &left_out)
+        if (body.map[function->inputs[i]->id] == &omitted)
             body.map[function->inputs[i]->id] = NULL;
     KELP_TRY(clone_nodes(c, &body));
     for (size_t i = 0; i < call->output_count; i++) {
@@ -249,8 +254,7 @@ static kelp_status *inline_call(cloner *c, const scope *s, const kelp_node *call
     return NULL;
 }
 
-/* Checks that nodes can do without the inputs that the call omits. Such inputs are omitted from
- * these nodes. */
+/* Checks that an input that the call omits is optional for the node that reads it. */
 static kelp_status *check_omitted(const cloner *c, const scope *s, const kelp_node *from,
                                   size_t input) {
     const kelp_onnx_schema *schema = kelp_operator_schema(from->op, from->opset_version);
@@ -393,8 +397,11 @@ static kelp_status *wrap_node(kelp_graph *graph, const kelp_node *node,
         out[i]->is_output = true;
         block->outputs[block->output_count++] = out[i];
     }
-    return kelp_block_add_node(block, node->op, node->opset_version, node->name, in,
-                               node->input_count, out, node->output_count, node->attributes, NULL);
+    kelp_node *copy = NULL;
+    KELP_TRY(kelp_block_add_node(block, node->op, node->opset_version, node->name, in,
+                                 node->input_count, out, node->output_count, NULL, &copy));
+    copy->attributes = node->attributes; /* set later: their blocks keep their owner */
+    return NULL;
 }
 
 kelp_status *kelp_graph_of_node(kelp_allocator allocator, const kelp_node *node,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/intern.h"
 
-/* An operator that is not in the list; those of one name and different domains are chained. */
+/* An operator that is not in the list. Operators of one name and different domains are chained. */
 typedef struct custom {
     kelp_operator op;
     struct custom *next;

@@ -14,10 +14,11 @@
 
 #include <kelp/graph.h>
 
+/* An attribute of a node. */
 typedef struct kelp_attr {
     const char *name;
     kelp_attr_type type;
-    const char *ref; /* in a function: name of the call's attribute that it refers to; else NULL */
+    const char *ref; /* in a function: the attribute of the call that it refers to; or NULL */
     int64_t i;
     float f;
     kelp_string s;
@@ -30,6 +31,7 @@ typedef struct kelp_attr {
     struct kelp_attr *next;
 } kelp_attr;
 
+/* A value: an input, a constant, or an output of a node. */
 struct kelp_value {
     const char *name;
     kelp_value_kind kind;
@@ -46,10 +48,11 @@ struct kelp_value {
     bool is_input;
     bool is_output;
     bool is_own;       /* a constant that a pass created, whose bytes may be changed */
-    kelp_value *local; /* set by kelp_pass_captures: its stand-in in block `local_in` */
+    kelp_value *local; /* set by kelp_pass_captures: the input or constant for it in `local_in` */
     const kelp_block *local_in;
 };
 
+/* A node: one use of an operator. */
 struct kelp_node {
     const char *name;
     const kelp_operator *op; /* never NULL; two nodes of one graph have the same operator exactly
@@ -65,6 +68,7 @@ struct kelp_node {
     bool removed; /* set by a pass; kelp_block_sweep removes the node */
 };
 
+/* A block: the main graph, a subgraph of a node, or the body of a function. */
 struct kelp_block {
     const char *name;
     kelp_graph *graph;
@@ -83,11 +87,13 @@ struct kelp_block {
     kelp_attr *defaults;
 };
 
+/* The version of a domain that a model imports. */
 typedef struct kelp_opset_import {
     const char *domain;
     int64_t version;
 } kelp_opset_import;
 
+/* A graph and the owner of its memory. */
 struct kelp_graph {
     _Atomic uint32_t references;
     kelp_allocator allocator;
@@ -109,7 +115,7 @@ struct kelp_graph {
 /* Creates a graph with an empty main block, without imports and metadata. */
 kelp_status *kelp_graph_new(kelp_allocator allocator, kelp_graph **out) KELP_MUST_USE;
 /* Releases the resident pages of mapped files; they are read again on access. Thread-safe. */
-void kelp_graph_relax(kelp_graph *graph);
+void kelp_graph_release_pages(kelp_graph *graph);
 
 /* Creates a mutable copy for an engine: nodes, values and attributes are new; constants and
  * strings are borrowed from `graph`, which the copy retains. Calls of model-local functions are
@@ -118,8 +124,8 @@ void kelp_graph_relax(kelp_graph *graph);
 kelp_status *kelp_graph_clone_for_engine(kelp_graph *graph, kelp_graph **out) KELP_MUST_USE;
 
 /* Creates a graph of one node whose inputs and outputs are the block's, so that a provider that
- * only executes graphs can run one operator. Borrows the attributes of `node`; `inputs` give types
- * and shapes. */
+ * only executes graphs can run one operator. Borrows the attributes of `node`, whose blocks keep
+ * `node` as their owner. `inputs` define types and shapes. */
 kelp_status *kelp_graph_of_node(kelp_allocator allocator, const kelp_node *node,
                                 const kelp_tensor *const *inputs, kelp_graph **out) KELP_MUST_USE;
 
@@ -129,10 +135,17 @@ kelp_status *kelp_block_infer(kelp_block *block) KELP_MUST_USE;
 /* Infers types and shapes of the nodes from index `first` on. */
 kelp_status *kelp_block_infer_from(kelp_block *block, size_t first) KELP_MUST_USE;
 
-/* ---- building and modifying: memory comes from the arena; RESOURCE_EXHAUSTED if it is exhausted
- * ---- */
+/* The attribute of nodes with blocks that kelp_pass_captures adds: the index of the first captured
+ * input. The loader rejects it in files. */
+#define KELP_CAPTURES_ATTRIBUTE "kelp.captures"
+
+/* ---- building and modifying ---- */
+/* Memory is allocated in the arena of the graph; functions fail with RESOURCE_EXHAUSTED. */
+
+/* Creates an empty block. `name` is borrowed. */
 kelp_status *kelp_block_new(kelp_graph *graph, kelp_block *parent, const char *name,
                             kelp_block **out) KELP_MUST_USE;
+/* Adds a value of unknown type and rank. `name` is borrowed. */
 kelp_status *kelp_block_add_value(kelp_block *block, const char *name,
                                   kelp_value **out) KELP_MUST_USE;
 /* Appends a node. Copies the arrays and sets the producers of the outputs; takes over
@@ -152,12 +165,15 @@ kelp_status *kelp_block_insert_nodes(kelp_block *block, size_t at, kelp_node *co
                                      size_t count) KELP_MUST_USE;
 /* Moves a value of another block to this one and gives it a new id. */
 kelp_status *kelp_block_adopt_value(kelp_block *block, kelp_value *value) KELP_MUST_USE;
+/* Sets an attribute; replaces one of the same name. Names and strings are borrowed, lists copied.
+ */
 kelp_status *kelp_node_set_i64(kelp_node *node, const char *name, int64_t value) KELP_MUST_USE;
 kelp_status *kelp_node_set_f32(kelp_node *node, const char *name, float value) KELP_MUST_USE;
 kelp_status *kelp_node_set_i64s(kelp_node *node, const char *name, const int64_t *values,
                                 size_t count) KELP_MUST_USE;
 kelp_status *kelp_node_set_string(kelp_node *node, const char *name,
                                   const char *value) KELP_MUST_USE;
+/* Returns the attribute of this name, or NULL. */
 const kelp_attr *kelp_node_find_attr(const kelp_node *node, const char *name);
 
 /* Replaces every use of `from` (by nodes of this block and of nested ones, and as block output) by

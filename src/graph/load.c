@@ -6,6 +6,7 @@
 #include "graph/save.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/fs.h"
 #include "onnx/model.h"
 #include "onnx/schema.h"
@@ -28,13 +29,13 @@ static void release_source(kelp_graph *graph) {
         s->release(s->userp);
 }
 
-void kelp_graph_relax(kelp_graph *graph) {
+void kelp_graph_release_pages(kelp_graph *graph) {
     if (graph->release_source != release_source)
         return;
     const source *s = graph->source;
     for (const kelp_onnx_file *file = s->files; file != NULL; file = file->next)
-        kelp_fs_relax(&file->mapping);
-    kelp_fs_relax(&s->mapping);
+        kelp_fs_release_pages(&file->mapping);
+    kelp_fs_release_pages(&s->mapping);
 }
 
 /* Names visible at a point of a graph: those of the block, then those of the enclosing blocks. */
@@ -107,6 +108,7 @@ static kelp_status *set_constant(loader *l, kelp_value *value, const kelp_tensor
     kelp_tensor *owned = KELP_ARENA_NEW(&l->graph->arena, kelp_tensor);
     if (owned == NULL)
         return kelp_status_oom();
+    KELP_ASSERT(value->constant == NULL && value->producer == NULL);
     *owned = *tensor;
     value->constant = owned;
     value->kind = KELP_VALUE_TENSOR;
@@ -194,6 +196,9 @@ static kelp_status *load_attrs(loader *l, const scope *s, const kelp_onnx_attr *
             if (kelp_str_is(from[i].name, other->name))
                 return LOAD_ERROR("%s: attribute '%s' appears twice in graph '%s'", l->label,
                                   other->name, s->block->name);
+        if (kelp_str_is(from[i].name, KELP_CAPTURES_ATTRIBUTE))
+            return LOAD_ERROR("%s: attribute '%s' in graph '%s' is reserved", l->label,
+                              KELP_CAPTURES_ATTRIBUTE, s->block->name);
         kelp_attr *attr = KELP_ARENA_NEW(&l->graph->arena, kelp_attr);
         if (attr == NULL)
             return kelp_status_oom();
@@ -280,8 +285,10 @@ static kelp_status *load_node(loader *l, const scope *s, kelp_onnx_node *from) {
                 l->label, KELP_STR_ARG(from->inputs[i]), name, op->name, s->block->name);
     }
     for (size_t i = 0; i < from->output_count; i++)
-        if (from->outputs[i].length > 0)
+        if (from->outputs[i].length > 0) {
             outputs[i] = kelp_map_get(&s->names, from->outputs[i]);
+            KELP_ASSERT(outputs[i] != NULL && outputs[i]->block == s->block);
+        }
     KELP_TRY(load_attrs(l, s, from->attrs, from->attr_count, &attributes));
     l->graph->info.node_count++;
     return kelp_block_add_node(s->block, op, version, name, inputs, from->input_count, outputs,
@@ -293,8 +300,7 @@ static kelp_status *load_initializers(loader *l, scope *s, const kelp_onnx_graph
     for (size_t i = 0; i < from->initializer_count; i++) {
         kelp_value *value = NULL;
         if (from->initializers[i].name.length == 0)
-            return LOAD_ERROR("%s: graph.initializer[%zu]: name: expected one, found none",
-                              l->label, i);
+            return LOAD_ERROR("%s: graph.initializer[%zu] has no name", l->label, i);
         KELP_TRY(define(l, s, from->initializers[i].name, &value));
         KELP_TRY(set_constant(l, value, &from->initializers[i].tensor));
         l->graph->info.parameter_count +=
@@ -316,7 +322,7 @@ static kelp_status *load_inputs(loader *l, scope *s, const kelp_onnx_graph *from
         if (value != NULL && value->constant != NULL)
             continue;
         if (from->inputs[i].name.length == 0)
-            return LOAD_ERROR("%s: graph.input[%zu]: name: expected one, found none", l->label, i);
+            return LOAD_ERROR("%s: graph.input[%zu] has no name", l->label, i);
         KELP_TRY(define(l, s, from->inputs[i].name, &value));
         KELP_TRY(set_type(l, value, &from->inputs[i].type));
         value->is_input = true;
@@ -364,6 +370,7 @@ static kelp_status *load_into(loader *l, scope *s, const kelp_onnx_graph *from) 
 static kelp_status *load_graph(loader *l, const scope *outer, const kelp_onnx_graph *from,
                                kelp_block *block) {
     scope s = {.parent = outer, .block = block};
+    KELP_ASSERT(block->node_count == 0 && block->value_count == 0);
     if (outer == NULL) {
         s.imports = l->graph->imports;
         s.import_count = l->graph->import_count;
@@ -391,10 +398,10 @@ static kelp_status *load_imports(loader *l, const kelp_onnx_import *from, size_t
             if (strcmp((*out)[k].domain, (*out)[i].domain) == 0 &&
                 from[k].version != from[i].version)
                 return LOAD_ERROR(
-                    "%s: opset_import[%zu]: domain '%s' version %lld, but opset_import[%zu] "
-                    "says %lld",
-                    l->label, i, (*out)[i].domain, (long long)from[i].version, k,
-                    (long long)from[k].version);
+                    "%s: opset_import[%zu]: domain '%s' version %lld: expected version %lld as in "
+                    "opset_import[%zu]",
+                    l->label, i, (*out)[i].domain, (long long)from[i].version,
+                    (long long)from[k].version, k);
         int64_t newest = kelp_onnx_newest((*out)[i].domain);
         if (*(*out)[i].domain == '\0' && l->newest_onnx > newest)
             newest = l->newest_onnx;
@@ -556,8 +563,8 @@ static kelp_status *load_model(loader *l, const kelp_onnx_model *model) {
     return graph->settled ? NULL : kelp_block_infer(graph->main);
 }
 
-static kelp_graph_limits fill_limits(const kelp_graph_limits *given) {
-    kelp_graph_limits limits = given != NULL ? *given : (kelp_graph_limits){0};
+static kelp_graph_limits fill_limits(const kelp_graph_limits *user) {
+    kelp_graph_limits limits = user != NULL ? *user : (kelp_graph_limits){0};
     if (limits.file_bytes == 0)
         limits.file_bytes = (size_t)16 << 30;
     if (limits.nodes == 0)

@@ -15,6 +15,7 @@
 /* Attribute of nodes whose version differs from the imported one; only in models in parts. */
 #define KELP_OPSET_ATTRIBUTE "kelp.opset"
 
+/* A part of an engine image with bytes of tensors. */
 typedef enum kelp_graph_part {
     KELP_PART_WEIGHTS = 0,
     KELP_PART_ORIGINALS = 1,
@@ -30,10 +31,12 @@ typedef struct kelp_graph_parts {
      * stripped ones are kept apart. NULL: weights. */
     kelp_graph_part (*choose)(void *userp, const kelp_tensor *tensor);
     void *userp;
-    kelp_map places; /* bytes of a tensor -> position */
+    kelp_map stored; /* from the bytes of a tensor to their part and offset */
     kelp_arena arena;
 } kelp_graph_parts;
+/* Initializes empty parts. */
 void kelp_graph_parts_init(kelp_graph_parts *parts, kelp_allocator allocator);
+/* Frees the bytes. */
 void kelp_graph_parts_deinit(kelp_graph_parts *parts);
 /* Finds the bytes of a saved tensor. Returns false if they are in the model itself. */
 bool kelp_graph_parts_find(const kelp_graph_parts *parts, const kelp_tensor *tensor,

@@ -2,6 +2,7 @@
 /* Sorts nodes topologically with Kahn's algorithm. Source: "Topological sorting of large
  * networks", 1962. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "graph/load.h"
 
 #include <string.h>
@@ -47,7 +48,7 @@ static bool is_sorted(const kelp_block *block) {
 }
 
 typedef struct edges {
-    uint32_t *waiting; /* per node: producers not placed yet */
+    uint32_t *waiting; /* per node: number of producers not in the order yet */
     uint32_t *heads;   /* per node: first edge to a user + 1 */
     uint32_t *next;    /* per edge */
     uint32_t *users;   /* per edge */
@@ -68,24 +69,26 @@ static void add_edge(void *userp, const kelp_node *producer) {
     e->heads[producer->index] = (uint32_t)++e->count;
 }
 
-static kelp_status *place(kelp_block *block, edges *e, kelp_node **order) {
-    size_t placed = 0;
+static kelp_status *order_nodes(kelp_block *block, edges *e, kelp_node **order) {
+    size_t ordered = 0;
     for (size_t n = 0; n < block->node_count; n++)
         if (e->waiting[n] == 0)
-            order[placed++] = block->nodes[n];
-    for (size_t at = 0; at < placed; at++)
-        for (uint32_t edge = e->heads[order[at]->index]; edge != 0; edge = e->next[edge - 1])
+            order[ordered++] = block->nodes[n];
+    for (size_t at = 0; at < ordered; at++)
+        for (uint32_t edge = e->heads[order[at]->index]; edge != 0; edge = e->next[edge - 1]) {
+            KELP_ASSERT(e->waiting[e->users[edge - 1]] > 0);
             if (--e->waiting[e->users[edge - 1]] == 0)
-                order[placed++] = block->nodes[e->users[edge - 1]];
-    for (size_t n = 0; placed < block->node_count && n < block->node_count; n++)
+                order[ordered++] = block->nodes[e->users[edge - 1]];
+        }
+    for (size_t n = 0; ordered < block->node_count && n < block->node_count; n++)
         if (e->waiting[n] > 0)
             return KELP_ERROR(
                 KELP_INVALID_ARGUMENT,
                 "%s: node '%s' (%s) of graph '%s' depends on its own output: the graph has a cycle",
                 block->graph->info.label, block->nodes[n]->name, block->nodes[n]->op->name,
                 block->name);
-    memcpy(block->nodes, order, placed * sizeof *order);
-    for (size_t n = 0; n < placed; n++)
+    memcpy(block->nodes, order, ordered * sizeof *order);
+    for (size_t n = 0; n < ordered; n++)
         block->nodes[n]->index = n;
     return NULL;
 }
@@ -96,19 +99,20 @@ kelp_status *kelp_block_sort(kelp_block *block) {
     edges e = {0};
     for (size_t n = 0; n < block->node_count; n++)
         visit_inputs(block, block->nodes[n], count_edge, &e);
-    size_t most = e.count, nodes = block->node_count;
-    size_t bytes = nodes * sizeof(kelp_node *) + (2 * nodes + 2 * most) * sizeof(uint32_t);
+    size_t edge_count = e.count, nodes = block->node_count;
+    size_t bytes = nodes * sizeof(kelp_node *) + (2 * nodes + 2 * edge_count) * sizeof(uint32_t);
     void *memory = NULL;
     KELP_TRY(kelp_alloc_zero(block->graph->allocator, 1, bytes, &memory));
     kelp_node **order = memory;
     e.waiting = (uint32_t *)(order + nodes);
     e.heads = e.waiting + nodes;
     e.next = e.heads + nodes;
-    e.users = e.next + most;
+    e.users = e.next + edge_count;
     e.count = 0;
     for (e.user = 0; e.user < nodes; e.user++)
         visit_inputs(block, block->nodes[e.user], add_edge, &e);
-    kelp_status *status = place(block, &e, order);
+    KELP_ASSERT(e.count == edge_count);
+    kelp_status *status = order_nodes(block, &e, order);
     kelp_free(block->graph->allocator, memory, bytes);
     return status;
 }

@@ -81,7 +81,7 @@ static kelp_status *null_build(void *self, kelp_runtime *runtime, const kelp_net
     kelp_json_writer json;
     kelp_buf plan;
     (void)self;
-    if (!kelp_builder_config_progress(config, "write", "build", 0, 1))
+    if (!kelp_builder_config_progress(config, "serializing", "building", 0, 1))
         return KELP_ERROR(KELP_CANCELLED, "the build was cancelled by its progress callback");
     kelp_buf_init(&plan, runtime->allocator);
     kelp_buf_append(&plan, magic, sizeof magic);

@@ -9,7 +9,6 @@
 
 #include "base/arena.h"
 #include "base/fs.h"
-#include "onnx/wire.h"
 
 #include <kelp/graph.h>
 
@@ -116,34 +115,4 @@ typedef struct kelp_onnx_reader {
 kelp_status *kelp_onnx_read(kelp_onnx_reader *reader, kelp_str bytes,
                             kelp_onnx_model *out) KELP_MUST_USE;
 
-/* ---- between the reader's files ---- */
-/* Position in the message: a chain on the stack, formatted only for errors. */
-typedef struct kelp_onnx_place {
-    const struct kelp_onnx_place *parent;
-    const char *field;
-    int64_t index; /* -1 if the field is not repeated */
-    uint32_t depth;
-    kelp_str name; /* name of the item, if any; reported with the index */
-} kelp_onnx_place;
-
-kelp_status *kelp_onnx_error(const kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                             kelp_code code, const char *format, ...)
-    KELP_PRINTF(4, 5) KELP_MUST_USE;
-kelp_onnx_place kelp_onnx_inside(const kelp_onnx_place *parent, const char *field, int64_t index);
-kelp_status *kelp_onnx_read_tensor(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                   kelp_str bytes, kelp_onnx_tensor *out) KELP_MUST_USE;
-/* Appends the dimensions in `field`, one or packed, to dims[*inout_rank], which has room for
- * KELP_MAX_RANK. */
-kelp_status *kelp_onnx_read_dims(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                 const kelp_field *field, int64_t *dims,
-                                 int32_t *inout_rank) KELP_MUST_USE;
-/* Reads a SparseTensorProto as a dense tensor with zeros between its values. */
-kelp_status *kelp_onnx_read_sparse(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                   kelp_str bytes, kelp_onnx_tensor *out) KELP_MUST_USE;
-kelp_status *kelp_onnx_read_value(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                  kelp_str bytes, kelp_onnx_value *out) KELP_MUST_USE;
-/* Allocates an array for the repeated field `number` of the message; NULL and 0 if there is none.
- */
-kelp_status *kelp_onnx_array(kelp_onnx_reader *reader, kelp_str message, uint32_t number,
-                             size_t item_bytes, void *out_items) KELP_MUST_USE;
 #endif

@@ -4,8 +4,9 @@
  * Source: onnx.proto (SparseTensorProto): values [NNZ]; indices [NNZ] in row-major order, or [NNZ,
  * rank].
  */
-#include "onnx/model.h"
-#include "onnx/wire.h"
+#include "base/assert.h"
+#include "onnx/fields.h"
+#include "onnx/reader.h"
 
 #include <string.h>
 
@@ -21,21 +22,23 @@ typedef struct sparse {
 
 static kelp_status *read_fields(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                                 kelp_str bytes, sparse *s) {
-    kelp_wire wire = kelp_wire_of(bytes);
-    kelp_field field;
-    kelp_wire_result result;
-    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        if (field.number == 3) {
+    kelp_protobuf wire = kelp_protobuf_of(bytes);
+    kelp_protobuf_field field;
+    kelp_protobuf_result result;
+    while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD) {
+        if (field.number == SPARSE_DIMS) {
             KELP_TRY(kelp_onnx_read_dims(reader, place, &field, s->dims, &s->rank));
-        } else if ((field.number == 1 || field.number == 2) && field.type == KELP_WIRE_BYTES) {
-            bool values = field.number == 1;
-            kelp_onnx_place inner = kelp_onnx_inside(place, values ? "values" : "indices", -1);
-            KELP_TRY(kelp_onnx_read_tensor(reader, &inner, field.bytes,
-                                           values ? &s->values : &s->indices));
-            *(values ? &s->has_values : &s->has_indices) = true;
+        } else if (field.number == SPARSE_VALUES && field.type == KELP_PROTOBUF_BYTES) {
+            kelp_onnx_place inner = kelp_onnx_inside(place, "values", -1);
+            KELP_TRY(kelp_onnx_read_tensor(reader, &inner, field.bytes, &s->values));
+            s->has_values = true;
+        } else if (field.number == SPARSE_INDICES && field.type == KELP_PROTOBUF_BYTES) {
+            kelp_onnx_place inner = kelp_onnx_inside(place, "indices", -1);
+            KELP_TRY(kelp_onnx_read_tensor(reader, &inner, field.bytes, &s->indices));
+            s->has_indices = true;
         }
     }
-    if (result == KELP_WIRE_MALFORMED || !s->has_values || !s->has_indices)
+    if (result == KELP_PROTOBUF_MALFORMED || !s->has_values || !s->has_indices)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "malformed: expected a SparseTensorProto with values and indices");
     return NULL;
@@ -50,9 +53,9 @@ static kelp_status *check(kelp_onnx_reader *reader, const kelp_onnx_place *place
             "values: expected a vector of elements of whole bytes, found rank %d of %s",
             values->rank, kelp_dtype_name(values->dtype));
     bool linear = indices->rank == 1 && indices->shape[0] == values->shape[0];
-    bool spread =
+    bool by_axis =
         indices->rank == 2 && indices->shape[0] == values->shape[0] && indices->shape[1] == s->rank;
-    if (indices->dtype != KELP_I64 || (!linear && !spread))
+    if (indices->dtype != KELP_I64 || (!linear && !by_axis))
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "indices: expected int64 [%lld] or [%lld,%d]",
                                (long long)values->shape[0], (long long)values->shape[0], s->rank);
@@ -64,19 +67,21 @@ static kelp_status *scatter(kelp_onnx_reader *reader, const kelp_onnx_place *pla
     const kelp_tensor *indices = &s->indices.tensor;
     const char *index_bytes = indices->data, *values = s->values.tensor.data;
     size_t item = kelp_dtype_bits(dense->dtype) / 8;
+    KELP_ASSERT(indices->dtype == KELP_I64 && item > 0);
     int64_t elements = kelp_tensor_elements(dense);
     for (int64_t i = 0; i < s->values.tensor.shape[0]; i++) {
         int64_t at = 0;
         for (int32_t k = 0; k < (indices->rank == 1 ? 1 : s->rank); k++) {
-            int64_t index, extent = indices->rank == 1 ? elements : s->dims[k];
+            int64_t index, dim = indices->rank == 1 ? elements : s->dims[k];
             size_t number = indices->rank == 1 ? (size_t)i : (size_t)(i * s->rank + k);
             memcpy(&index, index_bytes + number * sizeof index, sizeof index);
-            if (index < 0 || index >= extent)
+            if (index < 0 || index >= dim)
                 return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                        "indices: index %lld of value %lld is outside [0, %lld)",
-                                       (long long)index, (long long)i, (long long)extent);
-            at = indices->rank == 1 ? index : at * extent + index;
+                                       (long long)index, (long long)i, (long long)dim);
+            at = indices->rank == 1 ? index : at * dim + index;
         }
+        KELP_ASSERT(at >= 0 && at < elements);
         memcpy((char *)dense->data + (size_t)at * item, values + (size_t)i * item, item);
     }
     return NULL;

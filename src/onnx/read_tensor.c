@@ -4,9 +4,10 @@
  * external data.
  * Source: onnx.proto (TensorProto), docs/ExternalData.md.
  */
+#include "base/assert.h"
 #include "base/checked.h"
-#include "onnx/model.h"
-#include "onnx/wire.h"
+#include "onnx/fields.h"
+#include "onnx/reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +20,7 @@ typedef struct raw_tensor {
     kelp_str raw;
     bool has_raw, external;
     kelp_str location, offset, length;
-    size_t floats, int32s, int64s, doubles, uint64s,
-        strings; /* number of elements in typed fields */
+    size_t counts[TENSOR_UINT64_DATA + 1]; /* elements in the typed data, by field number */
 } raw_tensor;
 
 static size_t count_varints(kelp_str bytes) {
@@ -31,14 +31,16 @@ static size_t count_varints(kelp_str bytes) {
 }
 
 kelp_status *kelp_onnx_read_dims(kelp_onnx_reader *reader, const kelp_onnx_place *place,
-                                 const kelp_field *field, int64_t *dims, int32_t *inout_rank) {
-    kelp_wire packed = kelp_wire_of(field->bytes);
+                                 const kelp_protobuf_field *field, int64_t *dims,
+                                 int32_t *inout_rank) {
+    KELP_ASSERT(*inout_rank >= 0 && *inout_rank <= KELP_MAX_RANK);
+    kelp_protobuf packed = kelp_protobuf_of(field->bytes);
     uint64_t value = field->value;
     do {
-        if (field->type == KELP_WIRE_BYTES) {
+        if (field->type == KELP_PROTOBUF_BYTES) {
             if (packed.at == packed.end)
                 return NULL;
-            if (!kelp_wire_varint(&packed, &value))
+            if (!kelp_protobuf_varint(&packed, &value))
                 return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                        "dims: malformed packed numbers");
         }
@@ -50,18 +52,18 @@ kelp_status *kelp_onnx_read_dims(kelp_onnx_reader *reader, const kelp_onnx_place
                                    "dims[%d]: expected a dimension, found %lld", *inout_rank,
                                    (long long)value);
         dims[(*inout_rank)++] = (int64_t)value;
-    } while (field->type == KELP_WIRE_BYTES);
+    } while (field->type == KELP_PROTOBUF_BYTES);
     return NULL;
 }
 
 static void read_external_entry(kelp_str bytes, raw_tensor *raw) {
-    kelp_wire wire = kelp_wire_of(bytes);
-    kelp_field field;
+    kelp_protobuf wire = kelp_protobuf_of(bytes);
+    kelp_protobuf_field field;
     kelp_str key = {0}, value = {0};
-    while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD) {
-        if (field.type == KELP_WIRE_BYTES && field.number == 1)
+    while (kelp_protobuf_next(&wire, &field) == KELP_PROTOBUF_FIELD) {
+        if (field.type == KELP_PROTOBUF_BYTES && field.number == ENTRY_KEY)
             key = field.bytes;
-        else if (field.type == KELP_WIRE_BYTES && field.number == 2)
+        else if (field.type == KELP_PROTOBUF_BYTES && field.number == ENTRY_VALUE)
             value = field.bytes;
     }
     if (kelp_str_is(key, "location"))
@@ -72,59 +74,72 @@ static void read_external_entry(kelp_str bytes, raw_tensor *raw) {
         raw->length = value;
 }
 
-static void count_elements(const kelp_field *field, raw_tensor *raw) {
-    bool packed = field->type == KELP_WIRE_BYTES;
+/* Returns the number of elements in one occurrence of a field with typed data. */
+static size_t count_elements(const kelp_protobuf_field *field) {
+    if (field->type != KELP_PROTOBUF_BYTES)
+        return 1;
     switch (field->number) {
-    case 4:
-        raw->floats += packed ? field->bytes.length / 4 : 1;
-        break;
-    case 5:
-        raw->int32s += packed ? count_varints(field->bytes) : 1;
-        break;
-    case 6:
-        raw->strings++;
-        break;
-    case 7:
-        raw->int64s += packed ? count_varints(field->bytes) : 1;
-        break;
-    case 10:
-        raw->doubles += packed ? field->bytes.length / 8 : 1;
-        break;
-    case 11:
-        raw->uint64s += packed ? count_varints(field->bytes) : 1;
-        break;
+    case TENSOR_FLOAT_DATA:
+        return field->bytes.length / sizeof(float);
+    case TENSOR_DOUBLE_DATA:
+        return field->bytes.length / sizeof(double);
+    case TENSOR_STRING_DATA:
+        return 1;
     default:
-        break;
+        return count_varints(field->bytes);
+    }
+}
+
+/* Ignores unknown fields, and known fields with another wire type. */
+static kelp_status *scan_field(kelp_onnx_reader *reader, const kelp_onnx_place *place,
+                               const kelp_protobuf_field *field, kelp_str *out_name,
+                               raw_tensor *raw) {
+    bool is_bytes = field->type == KELP_PROTOBUF_BYTES;
+    switch (field->number) {
+    case TENSOR_DIMS:
+        return kelp_onnx_read_dims(reader, place, field, raw->dims, &raw->rank);
+    case TENSOR_DATA_TYPE:
+        raw->data_type = is_bytes ? raw->data_type : field->value;
+        return NULL;
+    case TENSOR_SEGMENT:
+        return is_bytes ? kelp_onnx_error(reader, place, KELP_UNIMPLEMENTED,
+                                          "segment: segmented tensors are not supported")
+                        : NULL;
+    case TENSOR_NAME:
+        *out_name = is_bytes ? field->bytes : *out_name;
+        return NULL;
+    case TENSOR_RAW_DATA:
+        raw->raw = is_bytes ? field->bytes : raw->raw;
+        raw->has_raw = raw->has_raw || is_bytes;
+        return NULL;
+    case TENSOR_EXTERNAL_DATA:
+        if (is_bytes)
+            read_external_entry(field->bytes, raw);
+        return NULL;
+    case TENSOR_DATA_LOCATION:
+        raw->external = is_bytes ? raw->external : field->value == DATA_LOCATION_EXTERNAL;
+        return NULL;
+    case TENSOR_FLOAT_DATA:
+    case TENSOR_INT32_DATA:
+    case TENSOR_STRING_DATA:
+    case TENSOR_INT64_DATA:
+    case TENSOR_DOUBLE_DATA:
+    case TENSOR_UINT64_DATA:
+        raw->counts[field->number] += count_elements(field);
+        return NULL;
+    default:
+        return NULL;
     }
 }
 
 static kelp_status *scan(kelp_onnx_reader *reader, const kelp_onnx_place *place, kelp_str bytes,
                          kelp_str *out_name, raw_tensor *raw) {
-    kelp_wire wire = kelp_wire_of(bytes);
-    kelp_field field;
-    kelp_wire_result result;
-    while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
-        bool is_bytes = field.type == KELP_WIRE_BYTES;
-        if (field.number == 1)
-            KELP_TRY(kelp_onnx_read_dims(reader, place, &field, raw->dims, &raw->rank));
-        else if (field.number == 2 && !is_bytes)
-            raw->data_type = field.value;
-        else if (field.number == 3 && is_bytes)
-            return kelp_onnx_error(reader, place, KELP_UNIMPLEMENTED,
-                                   "segment: segmented tensors are not supported");
-        else if (field.number == 8 && is_bytes)
-            *out_name = field.bytes;
-        else if (field.number == 9 && is_bytes) {
-            raw->raw = field.bytes;
-            raw->has_raw = true;
-        } else if (field.number == 13 && is_bytes)
-            read_external_entry(field.bytes, raw);
-        else if (field.number == 14 && !is_bytes)
-            raw->external = field.value == 1;
-        else
-            count_elements(&field, raw);
-    }
-    if (result == KELP_WIRE_MALFORMED)
+    kelp_protobuf wire = kelp_protobuf_of(bytes);
+    kelp_protobuf_field field;
+    kelp_protobuf_result result;
+    while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD)
+        KELP_TRY(scan_field(reader, place, &field, out_name, raw));
+    if (result == KELP_PROTOBUF_MALFORMED)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "malformed: expected a TensorProto");
     return NULL;
@@ -212,45 +227,25 @@ static kelp_status *find_external(kelp_onnx_reader *reader, const kelp_onnx_plac
 }
 
 /* ---- typed fields ---- */
-/* Counts elements in typed fields. int32_data holds elements of 8 to 32 bits and floats of up to
- * 16 bits as their bits; packed sub-byte elements take one byte each. */
-static size_t typed_count(const raw_tensor *raw, kelp_dtype dtype) {
-    switch (dtype) {
-    case KELP_F32:
-    case KELP_C64:
-        return raw->floats;
-    case KELP_F64:
-    case KELP_C128:
-        return raw->doubles;
-    case KELP_I64:
-        return raw->int64s;
-    case KELP_U32:
-    case KELP_U64:
-        return raw->uint64s;
-    case KELP_STRING:
-        return raw->strings;
-    default:
-        return raw->int32s;
-    }
-}
-
+/* Returns the field with the typed data of an element type. int32_data holds elements of 8 to 32
+ * bits and floats of up to 16 bits as their bits; packed sub-byte elements take one byte each. */
 static uint32_t typed_field(kelp_dtype dtype) {
     switch (dtype) {
     case KELP_F32:
     case KELP_C64:
-        return 4;
+        return TENSOR_FLOAT_DATA;
     case KELP_F64:
     case KELP_C128:
-        return 10;
+        return TENSOR_DOUBLE_DATA;
     case KELP_I64:
-        return 7;
+        return TENSOR_INT64_DATA;
     case KELP_U32:
     case KELP_U64:
-        return 11;
+        return TENSOR_UINT64_DATA;
     case KELP_STRING:
-        return 6;
+        return TENSOR_STRING_DATA;
     default:
-        return 5;
+        return TENSOR_INT32_DATA;
     }
 }
 
@@ -258,35 +253,47 @@ static void store(char *to, size_t item, size_t index, uint64_t value) {
     memcpy(to + index * item, &value, item); /* little-endian: low bytes first */
 }
 
-/* Decodes typed fields. Returns false if a number is malformed. The counted number of elements
- * limits what is written. */
-static bool decode_typed(kelp_str message, uint32_t number, size_t item, bool varints, char *to) {
-    kelp_wire wire = kelp_wire_of(message);
-    kelp_field field;
-    size_t index = 0;
-    while (kelp_wire_next(&wire, &field) == KELP_WIRE_FIELD) {
-        if (field.number != number)
-            continue;
-        if (number == 6) {
-            kelp_string text = {field.bytes.data, field.bytes.length};
-            memcpy(to + index++ * sizeof text, &text, sizeof text);
-        } else if (field.type != KELP_WIRE_BYTES) {
-            store(to, item, index++, field.value);
-        } else if (!varints) {
-            if (field.bytes.length % item != 0)
-                return false;
-            memcpy(to + index * item, field.bytes.data, field.bytes.length / item * item);
-            index += field.bytes.length / item;
-        } else {
-            kelp_wire packed = kelp_wire_of(field.bytes);
-            uint64_t value;
-            while (packed.at < packed.end) {
-                if (!kelp_wire_varint(&packed, &value))
-                    return false;
-                store(to, item, index++, value);
-            }
-        }
+/* Appends the elements of one occurrence of a field with typed data. Returns false if a number is
+ * malformed. */
+static bool decode_field(const kelp_protobuf_field *field, size_t item, char *to,
+                         size_t *inout_index) {
+    if (field->number == TENSOR_STRING_DATA) {
+        kelp_string text = {field->bytes.data, field->bytes.length};
+        memcpy(to + (*inout_index)++ * sizeof text, &text, sizeof text);
+        return true;
     }
+    if (field->type != KELP_PROTOBUF_BYTES) {
+        store(to, item, (*inout_index)++, field->value);
+        return true;
+    }
+    if (field->number == TENSOR_FLOAT_DATA || field->number == TENSOR_DOUBLE_DATA) {
+        if (field->bytes.length % item != 0)
+            return false;
+        if (field->bytes.length > 0)
+            memcpy(to + *inout_index * item, field->bytes.data, field->bytes.length);
+        *inout_index += field->bytes.length / item;
+        return true;
+    }
+    kelp_protobuf packed = kelp_protobuf_of(field->bytes);
+    uint64_t value;
+    while (packed.at < packed.end) {
+        if (!kelp_protobuf_varint(&packed, &value))
+            return false;
+        store(to, item, (*inout_index)++, value);
+    }
+    return true;
+}
+
+/* Decodes all occurrences of a field with typed data. `count` is the number of elements that the
+ * field was found to have. Returns false if a number is malformed. */
+static bool decode_typed(kelp_str message, uint32_t number, size_t item, size_t count, char *to) {
+    kelp_protobuf wire = kelp_protobuf_of(message);
+    kelp_protobuf_field field;
+    size_t index = 0;
+    while (kelp_protobuf_next(&wire, &field) == KELP_PROTOBUF_FIELD)
+        if (field.number == number && !decode_field(&field, item, to, &index))
+            return false;
+    KELP_ASSERT(index == count);
     return true;
 }
 
@@ -297,7 +304,8 @@ static kelp_status *read_typed(kelp_onnx_reader *reader, const kelp_onnx_place *
     uint32_t bits = kelp_dtype_bits(tensor->dtype);
     size_t elements = (size_t)kelp_tensor_elements(tensor);
     size_t expected = complex_type ? 2 * elements : bits < 8 ? needed : elements;
-    size_t found = typed_count(raw, tensor->dtype);
+    uint32_t number = typed_field(tensor->dtype);
+    size_t found = raw->counts[number];
     if (found != expected)
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "expected %zu values of %s, found %zu", expected,
@@ -306,9 +314,8 @@ static kelp_status *read_typed(kelp_onnx_reader *reader, const kelp_onnx_place *
     char *data = kelp_arena_alloc(reader->data, needed + 8, 64);
     if (data == NULL)
         return kelp_status_oom();
-    uint32_t number = typed_field(tensor->dtype);
-    /* a uint32 is a varint like any other */
-    if (!decode_typed(message, number, item, number == 5 || number == 7 || number == 11, data))
+    KELP_ASSERT(found * item == needed);
+    if (!decode_typed(message, number, item, found, data))
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
                                "malformed packed numbers of %s", kelp_dtype_name(tensor->dtype));
     tensor->data = data;
@@ -330,7 +337,7 @@ kelp_status *kelp_onnx_read_tensor(kelp_onnx_reader *reader, const kelp_onnx_pla
     if (!kelp_shape_elements(raw.rank, raw.dims, &elements) ||
         !kelp_dtype_bytes(dtype, elements, &needed))
         return kelp_onnx_error(reader, place, KELP_INVALID_ARGUMENT,
-                               "tensor '%.*s': dims: their product overflows",
+                               "tensor '%.*s': dims: the number of elements overflows",
                                KELP_STR_ARG(out->name));
     KELP_TRY(kelp_tensor_init(&out->tensor, dtype, raw.rank, raw.dims, NULL));
     out->tensor.flags = KELP_TENSOR_READ_ONLY;
@@ -340,7 +347,7 @@ kelp_status *kelp_onnx_read_tensor(kelp_onnx_reader *reader, const kelp_onnx_pla
                                KELP_STR_ARG(out->name));
     if (raw.external)
         KELP_TRY(find_external(reader, place, &raw, needed));
-    if (!raw.has_raw && needed == 0 && typed_count(&raw, dtype) == 0)
+    if (!raw.has_raw && needed == 0 && raw.counts[typed_field(dtype)] == 0)
         return NULL;
     if (!raw.has_raw)
         return read_typed(reader, place, bytes, &raw, &out->tensor, needed);

@@ -47,6 +47,7 @@ const kelp_onnx_param *kelp_onnx_output_param(const kelp_onnx_schema *schema, si
 
 const kelp_onnx_type_set *kelp_onnx_param_types(const kelp_onnx_schema *schema,
                                                 const kelp_onnx_param *param) {
+    KELP_ASSERT(param->type < schema->type_count);
     return &kelp_onnx_sets[kelp_onnx_types[schema->types + param->type]];
 }
 
@@ -71,7 +72,7 @@ typedef struct check {
                __VA_ARGS__)
 
 /* Returns the number of names without the empty ones at the end. */
-static size_t count_given(const kelp_str *names, size_t count) {
+static size_t count_named(const kelp_str *names, size_t count) {
     while (count > 0 && names[count - 1].length == 0)
         count--;
     return count;
@@ -90,7 +91,7 @@ static size_t first_missing(const kelp_onnx_schema *schema, size_t count) {
 }
 
 static kelp_status *check_inputs(const check *c, const kelp_onnx_schema *schema) {
-    size_t count = count_given(c->node->inputs, c->node->input_count);
+    size_t count = count_named(c->node->inputs, c->node->input_count);
     size_t lacking = first_missing(schema, count);
     if (schema->max_inputs != 255 && count > schema->max_inputs)
         return NODE_ERROR(c, "expected at most %u inputs, found %zu", schema->max_inputs, count);
@@ -106,7 +107,7 @@ static kelp_status *check_inputs(const check *c, const kelp_onnx_schema *schema)
             return NODE_ERROR(c, "input %zu ('%s') is required but omitted", i,
                               kelp_onnx_text(param->name));
     }
-    size_t results = count_given(c->node->outputs, c->node->output_count);
+    size_t results = count_named(c->node->outputs, c->node->output_count);
     if (schema->max_outputs != 255 && results > schema->max_outputs)
         return NODE_ERROR(c, "expected at most %u outputs, found %zu", schema->max_outputs,
                           results);

@@ -6,13 +6,13 @@
 
 #include "base/buf.h"
 
-void kelp_wire_put_varint(kelp_buf *buf, uint64_t value);
+void kelp_protobuf_put_varint(kelp_buf *buf, uint64_t value);
 /* Appends a VARINT field. Negative numbers take ten bytes, like int64. */
-void kelp_wire_put_i64(kelp_buf *buf, uint32_t number, int64_t value);
-void kelp_wire_put_f32(kelp_buf *buf, uint32_t number, float value);
-void kelp_wire_put_bytes(kelp_buf *buf, uint32_t number, const void *data, size_t length);
-void kelp_wire_put_text(kelp_buf *buf, uint32_t number, const char *text);
+void kelp_protobuf_put_i64(kelp_buf *buf, uint32_t number, int64_t value);
+void kelp_protobuf_put_f32(kelp_buf *buf, uint32_t number, float value);
+void kelp_protobuf_put_bytes(kelp_buf *buf, uint32_t number, const void *data, size_t length);
+void kelp_protobuf_put_text(kelp_buf *buf, uint32_t number, const char *text);
 /* Appends a message from its own buffer and clears that buffer. */
-void kelp_wire_put_message(kelp_buf *buf, uint32_t number, kelp_buf *message);
+void kelp_protobuf_put_message(kelp_buf *buf, uint32_t number, kelp_buf *message);
 
 #endif

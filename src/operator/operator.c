@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operator records, made of the list, and finding one by name. */
+/* The operator records, and the search by name. */
 #include "operator/operator.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "onnx/schema_index.h"
 
@@ -15,7 +16,7 @@
 #define SCHEMA_MS(name) KELP_ONNX_NO_SCHEMA
 #define SCHEMA_KELP(name) KELP_ONNX_NO_SCHEMA
 #define SCHEMA_RUNTIME(name) KELP_ONNX_NO_SCHEMA
-/* ONNX Runtime writes it in the domain ai.onnx, whose specification does not have it. */
+/* ONNX Runtime writes this operator in the domain ai.onnx, whose specification lacks it. */
 #define KELP_ONNX_SCHEMA_ONNX_SimplifiedLayerNormalization KELP_ONNX_NO_SCHEMA
 
 /* Names of the domains, as addresses that constant records can hold. */
@@ -45,8 +46,9 @@ static int compare(const char *text, kelp_str name) {
     return order != 0 ? order : (length > name.length) - (length < name.length);
 }
 
-/* Rows of a domain are sorted by name. */
+/* Searches rows [low, end), which are sorted by name. */
 static const kelp_operator *find_between(int low, int end, kelp_str name) {
+    KELP_ASSERT(low >= 0 && end <= KELP_OPERATOR_COUNT);
     while (low < end) {
         int middle = low + (end - low) / 2;
         int order = compare(kelp_operators[middle].name, name);
@@ -65,5 +67,6 @@ const kelp_operator *kelp_operator_find(kelp_str domain, kelp_str name) {
     for (size_t i = 0; found == NULL && i < KELP_COUNT(domains); i++)
         if (kelp_str_is(domain, domains[i].name))
             found = find_between(domains[i].first, domains[i].end, name);
+    KELP_ASSERT(found == NULL || found == &kelp_operators[found->id]);
     return found;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operator/window.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 
 kelp_auto_pad kelp_auto_pad_parse(const char *text) {
@@ -22,6 +24,7 @@ static bool is_same(kelp_auto_pad pad) {
 
 /* The larger half of an odd total is after the input for UPPER. */
 static void split_padding(kelp_window_axis *axis, bool upper, int64_t total) {
+    KELP_ASSERT(total >= 0);
     int64_t half = total / 2;
     axis->before = upper ? half : total - half;
     axis->after = total - axis->before;
@@ -32,10 +35,10 @@ static bool span_of(const kelp_window_axis *axis, int64_t *out) {
            kelp_i64_mul(axis->kernel - 1, axis->dilation, out) && kelp_i64_add(*out, 1, out);
 }
 
-bool kelp_window_span(const kelp_window_axis *axis, int64_t *out_span, int64_t *out_room) {
+bool kelp_window_span(const kelp_window_axis *axis, int64_t *out_span, int64_t *out_slack) {
     int64_t padded;
     return span_of(axis, out_span) && kelp_i64_add(axis->in, axis->before, &padded) &&
-           kelp_i64_add(padded, axis->after, &padded) && kelp_i64_sub(padded, *out_span, out_room);
+           kelp_i64_add(padded, axis->after, &padded) && kelp_i64_sub(padded, *out_span, out_slack);
 }
 
 static bool same_output(kelp_window_axis *axis, bool upper, int64_t *out_size) {
@@ -51,32 +54,33 @@ static bool same_output(kelp_window_axis *axis, bool upper, int64_t *out_size) {
 
 bool kelp_window_output(kelp_window_axis *inout, kelp_auto_pad pad, bool ceil_mode,
                         int64_t *out_size) {
-    int64_t span, room, last;
+    int64_t span, slack, last;
     if (inout->stride < 1 || inout->in < 0)
         return false;
     if (is_same(pad))
         return same_output(inout, pad == KELP_AUTO_PAD_SAME_UPPER, out_size);
     if (pad == KELP_AUTO_PAD_VALID)
         inout->before = inout->after = 0;
-    if (!kelp_window_span(inout, &span, &room) || room < 0 || room == INT64_MAX)
+    if (!kelp_window_span(inout, &span, &slack) || slack < 0 || slack == INT64_MAX)
         return false;
-    int64_t size = room / inout->stride + 1;
+    int64_t size = slack / inout->stride + 1;
     if (ceil_mode) {
-        size += room % inout->stride != 0;
+        size += slack % inout->stride != 0;
         if (!kelp_i64_mul(size - 1, inout->stride, &last))
             return false;
         size -= last >= inout->in + inout->before;
     }
+    KELP_ASSERT(size >= 1 || ceil_mode);
     *out_size = size;
     return true;
 }
 
 bool kelp_window_round_up(const kelp_window_axis *axis, int64_t *out_padding) {
-    int64_t span, room;
-    if (!kelp_window_span(axis, &span, &room))
+    int64_t span, slack;
+    if (!kelp_window_span(axis, &span, &slack))
         return false;
-    bool partial = room > 0 && room % axis->stride != 0;
-    *out_padding = partial ? axis->stride - room % axis->stride : 0;
+    bool partial = slack > 0 && slack % axis->stride != 0;
+    *out_padding = partial ? axis->stride - slack % axis->stride : 0;
     return true;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/fs.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -45,21 +46,10 @@ kelp_status *kelp_channel_connect(const char *path, int *out_fd) {
     return status;
 }
 
-/* A socket that a worker left behind when it was killed. */
-static void remove_stale(const struct sockaddr_un *address) {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    if (connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 &&
-        errno == ECONNREFUSED)
-        unlink(address->sun_path);
-    close(fd);
-}
-
 kelp_status *kelp_channel_listen(const char *path, int *out_fd) {
     struct sockaddr_un address;
     KELP_TRY(socket_at(path, &address, out_fd));
-    remove_stale(&address);
+    kelp_fs_remove_stale_socket(path);
     if (bind(*out_fd, (struct sockaddr *)&address, sizeof address) == 0 &&
         listen(*out_fd, SOMAXCONN) == 0)
         return NULL;

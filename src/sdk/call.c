@@ -6,6 +6,8 @@
  */
 #include "sdk/sdk.h"
 
+#include "base/triton/convert.h"
+
 #include <stdlib.h>
 #include <time.h>
 
@@ -246,8 +248,9 @@ kelp_status *kelp_backend_call_input(kelp_backend_call *call, const char *name,
         kit_wire_write(tensor, copy);
         data = copy;
     }
-    KELP_TRY(kit_status(TRITONSERVER_InferenceRequestAddInput(
-        call->raw, name, kit_triton_type(tensor->dtype), tensor->shape, (uint64_t)tensor->rank)));
+    KELP_TRY(kit_status(
+        TRITONSERVER_InferenceRequestAddInput(call->raw, name, kelp_dtype_to_triton(tensor->dtype),
+                                              tensor->shape, (uint64_t)tensor->rank)));
     return kelp_backend_status(TRITONSERVER_InferenceRequestAppendInputData(
         call->raw, name, data, size_bytes, TRITONSERVER_MEMORY_CPU, 0));
 }
@@ -367,9 +370,9 @@ kelp_status *kelp_backend_call_output(kelp_backend_call *call, size_t response_i
     KELP_TRY(find_output(response, name, &index));
     KELP_TRY(kit_status(TRITONSERVER_InferenceResponseOutput(
         response, index, &found, &type, &shape, &dims, &base, &size_bytes, &memory, &id, &userp)));
-    KELP_TRY(kit_check("output", name, kit_dtype(type), (int64_t)dims, dtype, rank));
-    return kit_tensor_from_wire(&call->strings, "output", name, kit_dtype(type), (int64_t)dims,
-                                shape, base, size_bytes, out);
+    KELP_TRY(kit_check("output", name, kelp_dtype_from_triton(type), (int64_t)dims, dtype, rank));
+    return kit_tensor_from_wire(&call->strings, "output", name, kelp_dtype_from_triton(type),
+                                (int64_t)dims, shape, base, size_bytes, out);
 }
 
 void kelp_backend_call_destroy(kelp_backend_call *call) {

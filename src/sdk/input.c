@@ -2,6 +2,8 @@
 /* Inputs of a request: in pieces as the server has them, or as one tensor. */
 #include "sdk/sdk.h"
 
+#include "base/triton/convert.h"
+
 bool kelp_backend_has_input(const kelp_backend_request *request, const char *name) {
     TRITONBACKEND_Input *input = NULL;
     return kit_ok(TRITONBACKEND_RequestInput(request->raw, name, &input));
@@ -16,7 +18,7 @@ kelp_status *kelp_backend_pieces_init(kelp_backend_pieces *pieces,
     KELP_TRY(
         kit_status(TRITONBACKEND_InputProperties(pieces->raw, &pieces->name, &type, &pieces->shape,
                                                  &rank, &pieces->size_bytes, &pieces->count)));
-    pieces->dtype = kit_dtype(type);
+    pieces->dtype = kelp_dtype_from_triton(type);
     return kit_check("input", pieces->name, pieces->dtype, pieces->rank = (int32_t)rank,
                      KELP_DTYPE_INVALID, KELP_ANY_RANK);
 }

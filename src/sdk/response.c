@@ -2,6 +2,8 @@
 /* Responses, and the factories that make them after the request is gone. */
 #include "sdk/sdk.h"
 
+#include "base/triton/convert.h"
+
 #include <stdlib.h>
 
 /* ---- making ---- */
@@ -44,11 +46,11 @@ static kelp_status *add_output(kelp_backend_response *response, const char *name
     TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
     int64_t id = 0;
     void *data = NULL;
-    if (kit_triton_type(dtype) == TRITONSERVER_TYPE_INVALID)
+    if (kelp_dtype_to_triton(dtype) == TRITONSERVER_TYPE_INVALID)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "output '%s': Triton has no type '%s'", name,
                           kelp_dtype_name(dtype));
     KELP_TRY(kit_status(TRITONBACKEND_ResponseOutput(
-        response->raw, &output, name, kit_triton_type(dtype), shape, (uint32_t)rank)));
+        response->raw, &output, name, kelp_dtype_to_triton(dtype), shape, (uint32_t)rank)));
     KELP_TRY(kit_status(TRITONBACKEND_OutputBuffer(output, &data, size_bytes, &type, &id)));
     if (type == TRITONSERVER_MEMORY_GPU)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
@@ -137,7 +139,7 @@ kelp_status *kelp_backend_put_state(kelp_backend_request *request, const char *n
     if (status != NULL)
         return KELP_ANNOTATE(status, "state '%s'", name);
     KELP_TRY(kit_status(TRITONBACKEND_StateNew(&state, request->raw, name,
-                                               kit_triton_type(tensor->dtype), tensor->shape,
+                                               kelp_dtype_to_triton(tensor->dtype), tensor->shape,
                                                (uint32_t)tensor->rank)));
     KELP_TRY(kit_status(TRITONBACKEND_StateBuffer(state, &data, size_bytes, &type, &id)));
     if (type == TRITONSERVER_MEMORY_GPU)

@@ -132,10 +132,6 @@ kelp_status *kit_model_read_config(kelp_backend_model *model) KELP_MUST_USE;
 kelp_status *kit_message_parse(TRITONSERVER_Message *message, bool take, kelp_arena *arena,
                                const char *name, const kelp_json **out) KELP_MUST_USE;
 
-/* Triton's types; KELP_DTYPE_INVALID and TRITONSERVER_TYPE_INVALID where there is none. */
-kelp_dtype kit_dtype(TRITONSERVER_DataType type);
-TRITONSERVER_DataType kit_triton_type(kelp_dtype dtype);
-
 /* Checks type and rank of something of `name`, called `what` in messages. */
 kelp_status *kit_check(const char *what, const char *name, kelp_dtype dtype, int64_t rank,
                        kelp_dtype expected_dtype, int32_t expected_rank) KELP_MUST_USE;

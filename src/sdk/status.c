@@ -1,62 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statuses and Triton's errors, element types, the log. */
+/* Conversion between statuses and Triton's errors; the log. */
 #include "sdk/sdk.h"
+
+#include "base/triton/convert.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-static kelp_code code_of(TRITONSERVER_Error_Code code) {
-    switch (code) {
-    case TRITONSERVER_ERROR_UNKNOWN:
-        break;
-    case TRITONSERVER_ERROR_INTERNAL:
-        return KELP_INTERNAL;
-    case TRITONSERVER_ERROR_NOT_FOUND:
-        return KELP_NOT_FOUND;
-    case TRITONSERVER_ERROR_INVALID_ARG:
-        return KELP_INVALID_ARGUMENT;
-    case TRITONSERVER_ERROR_UNAVAILABLE:
-        return KELP_UNAVAILABLE;
-    case TRITONSERVER_ERROR_UNSUPPORTED:
-        return KELP_UNIMPLEMENTED;
-    case TRITONSERVER_ERROR_ALREADY_EXISTS:
-        return KELP_ALREADY_EXISTS;
-    case TRITONSERVER_ERROR_CANCELLED:
-        return KELP_CANCELLED;
-    }
-    return KELP_UNKNOWN;
-}
-
-static TRITONSERVER_Error_Code triton_code_of(kelp_code code) {
-    static const uint8_t codes[] = {
-        [KELP_OK] = TRITONSERVER_ERROR_UNKNOWN,
-        [KELP_CANCELLED] = TRITONSERVER_ERROR_CANCELLED,
-        [KELP_UNKNOWN] = TRITONSERVER_ERROR_UNKNOWN,
-        [KELP_INVALID_ARGUMENT] = TRITONSERVER_ERROR_INVALID_ARG,
-        [KELP_DEADLINE_EXCEEDED] = TRITONSERVER_ERROR_UNAVAILABLE,
-        [KELP_NOT_FOUND] = TRITONSERVER_ERROR_NOT_FOUND,
-        [KELP_ALREADY_EXISTS] = TRITONSERVER_ERROR_ALREADY_EXISTS,
-        [KELP_PERMISSION_DENIED] = TRITONSERVER_ERROR_UNAVAILABLE,
-        [KELP_RESOURCE_EXHAUSTED] = TRITONSERVER_ERROR_UNAVAILABLE,
-        [KELP_FAILED_PRECONDITION] = TRITONSERVER_ERROR_INVALID_ARG,
-        [KELP_ABORTED] = TRITONSERVER_ERROR_UNAVAILABLE,
-        [KELP_OUT_OF_RANGE] = TRITONSERVER_ERROR_INVALID_ARG,
-        [KELP_UNIMPLEMENTED] = TRITONSERVER_ERROR_UNSUPPORTED,
-        [KELP_INTERNAL] = TRITONSERVER_ERROR_INTERNAL,
-        [KELP_UNAVAILABLE] = TRITONSERVER_ERROR_UNAVAILABLE,
-        [KELP_DATA_LOSS] = TRITONSERVER_ERROR_INTERNAL,
-        [KELP_UNAUTHENTICATED] = TRITONSERVER_ERROR_UNAVAILABLE,
-    };
-    return (unsigned)code < KELP_COUNT(codes) ? (TRITONSERVER_Error_Code)codes[code]
-                                              : TRITONSERVER_ERROR_UNKNOWN;
-}
-
 kelp_status *kelp_backend_status(TRITONSERVER_Error *take_error) {
     if (KELP_LIKELY(!take_error))
         return NULL;
-    kelp_status *status = KELP_ERROR(code_of(TRITONSERVER_ErrorCode(take_error)), "%s",
-                                     TRITONSERVER_ErrorMessage(take_error));
+    kelp_status *status = KELP_ERROR(kelp_code_from_triton(TRITONSERVER_ErrorCode(take_error)),
+                                     "%s", TRITONSERVER_ErrorMessage(take_error));
     TRITONSERVER_ErrorDelete(take_error);
     return status;
 }
@@ -75,7 +31,7 @@ TRITONSERVER_Error *kelp_backend_error(kelp_status *take_status) {
         }
     }
     TRITONSERVER_Error *error =
-        TRITONSERVER_ErrorNew(triton_code_of(kelp_status_code(take_status)), message);
+        TRITONSERVER_ErrorNew(kelp_code_to_triton(kelp_status_code(take_status)), message);
     if (message != text)
         free(message);
     kelp_status_free(take_status);
@@ -109,31 +65,4 @@ uint64_t kelp_backend_now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-kelp_dtype kit_dtype(TRITONSERVER_DataType type) {
-    static const uint8_t types[] = {
-        [TRITONSERVER_TYPE_BOOL] = KELP_BOOL,    [TRITONSERVER_TYPE_UINT8] = KELP_U8,
-        [TRITONSERVER_TYPE_UINT16] = KELP_U16,   [TRITONSERVER_TYPE_UINT32] = KELP_U32,
-        [TRITONSERVER_TYPE_UINT64] = KELP_U64,   [TRITONSERVER_TYPE_INT8] = KELP_I8,
-        [TRITONSERVER_TYPE_INT16] = KELP_I16,    [TRITONSERVER_TYPE_INT32] = KELP_I32,
-        [TRITONSERVER_TYPE_INT64] = KELP_I64,    [TRITONSERVER_TYPE_FP16] = KELP_F16,
-        [TRITONSERVER_TYPE_FP32] = KELP_F32,     [TRITONSERVER_TYPE_FP64] = KELP_F64,
-        [TRITONSERVER_TYPE_BYTES] = KELP_STRING, [TRITONSERVER_TYPE_BF16] = KELP_BF16,
-    };
-    return (unsigned)type < KELP_COUNT(types) ? (kelp_dtype)types[type] : KELP_DTYPE_INVALID;
-}
-
-TRITONSERVER_DataType kit_triton_type(kelp_dtype dtype) {
-    static const uint8_t types[KELP_DTYPE_COUNT] = {
-        [KELP_BOOL] = TRITONSERVER_TYPE_BOOL,    [KELP_U8] = TRITONSERVER_TYPE_UINT8,
-        [KELP_U16] = TRITONSERVER_TYPE_UINT16,   [KELP_U32] = TRITONSERVER_TYPE_UINT32,
-        [KELP_U64] = TRITONSERVER_TYPE_UINT64,   [KELP_I8] = TRITONSERVER_TYPE_INT8,
-        [KELP_I16] = TRITONSERVER_TYPE_INT16,    [KELP_I32] = TRITONSERVER_TYPE_INT32,
-        [KELP_I64] = TRITONSERVER_TYPE_INT64,    [KELP_F16] = TRITONSERVER_TYPE_FP16,
-        [KELP_F32] = TRITONSERVER_TYPE_FP32,     [KELP_F64] = TRITONSERVER_TYPE_FP64,
-        [KELP_STRING] = TRITONSERVER_TYPE_BYTES, [KELP_BF16] = TRITONSERVER_TYPE_BF16,
-    };
-    return (unsigned)dtype < KELP_COUNT(types) ? (TRITONSERVER_DataType)types[dtype]
-                                               : TRITONSERVER_TYPE_INVALID;
 }

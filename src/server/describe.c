@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server reports of itself and its models, as JSON: metadata, configuration, statistics,
- * index. */
+/* Descriptions of the server and its models, as JSON: metadata, configuration, statistics, index.
+ */
+#include "base/assert.h"
 #include "base/text/json.h"
 #include "server/server.h"
 
@@ -97,13 +98,14 @@ static void put_tensors(kelp_json_writer *writer, const char *key, const kelp_co
     kelp_json_end_array(writer);
 }
 
-/* Writes every version that is ready, ascending. */
+/* Writes the versions that are ready, in ascending order. */
 static void put_versions(kelp_json_writer *writer, kelp_repository *repository,
                          const kelp_model *model) {
     kelp_json_key(writer, "versions");
     kelp_json_begin_array(writer);
     pthread_mutex_lock(&repository->lock);
     const kelp_entry *entry = model->entry;
+    KELP_ASSERT(entry != NULL); /* a model that was found is in the table */
     for (size_t i = 0; i < entry->version_count; i++)
         if (entry->versions[i].model != NULL)
             put_version(writer, entry->versions[i].number);
@@ -138,6 +140,7 @@ kelp_status *kelp_server_model_config(kelp_server *server, const char *name, int
     begin(&c, server);
     pthread_rwlock_rdlock(&model->change_lock);
     kelp_model_config *config = model->shown;
+    KELP_ASSERT(config != NULL);
     kelp_model_config_retain(config);
     pthread_rwlock_unlock(&model->change_lock);
     kelp_status *status = kelp_model_config_to_json(config, config_version, &c.text);
@@ -151,7 +154,7 @@ kelp_status *kelp_server_model_config(kelp_server *server, const char *name, int
 static kelp_status *put_model_stats(kelp_json_writer *writer, kelp_model *model) {
     kelp_stats total;
     if (!kelp_model_enter(&model->base))
-        return NULL; /* it is being unloaded */
+        return NULL; /* the model is being unloaded */
     kelp_stats_init(&total, model->base.host->allocator);
     kelp_status *status = kelp_model_add_stats(model, &total);
     if (status == NULL)

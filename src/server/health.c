@@ -19,7 +19,7 @@ kelp_status *kelp_server_check_live(const kelp_server *server) {
                                                     : NULL;
 }
 
-/* Tests whether every version that does not serve was unloaded on purpose. */
+/* Returns true if all versions serve, except for those that were unloaded on request. */
 static bool all_serve(kelp_repository *repository) {
     bool all = true;
     pthread_mutex_lock(&repository->lock);
@@ -36,7 +36,7 @@ static bool all_serve(kelp_repository *repository) {
     return all;
 }
 
-/* A model that is being unloaded does not make the server unready. */
+/* Returns true for a model that is being unloaded, because it does not make the server unready. */
 static bool model_ready(kelp_model *model) {
     if (!kelp_model_enter(&model->base))
         return true;
@@ -45,7 +45,7 @@ static bool model_ready(kelp_model *model) {
     return ready;
 }
 
-/* The backends are asked without the table's lock. */
+/* Tests all models. Calls the backends without the table's lock. */
 static kelp_status *all_ready(kelp_server *server, bool *out) {
     kelp_model_list models;
     *out = all_serve(&server->repository);
@@ -77,7 +77,7 @@ kelp_status *kelp_server_model_is_ready(kelp_server *server, const char *name, i
     KELP_TRY(kelp_server_check_ready(server));
     kelp_status *status = kelp_repository_find(&server->repository, name, version, &model, NULL);
     if (kelp_status_code(status) == KELP_UNAVAILABLE) {
-        kelp_status_free(status); /* known, and not ready */
+        kelp_status_free(status); /* the model exists, but is not ready */
         return NULL;
     }
     KELP_TRY(status);

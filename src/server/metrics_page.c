@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's page of metrics: the counters of each model with Triton's names, then the metrics
- * that backends and applications created. */
+/* The page of metrics: the counters of the models with Triton's names, then the metrics that
+ * backends and applications created. */
+#include "base/assert.h"
 #include "server/metrics/metrics.h"
 #include "server/server.h"
 
@@ -8,7 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* One row for each model that serves. */
+/* The metrics of a model that serves. */
 typedef struct row {
     kelp_model *model; /* a reference */
     char *labels;      /* {model="…",version="…"} */
@@ -25,7 +26,7 @@ typedef struct rows {
     size_t capacity;
 } rows;
 
-/* A family of Triton's: a counter of kelp_stats, in microseconds where it is a time. */
+/* A family of Triton's metrics: a counter of kelp_stats; times are reported in microseconds. */
 typedef struct family {
     const char *name;
     const char *help;
@@ -36,10 +37,9 @@ typedef struct family {
 #define COUNT(member) offsetof(kelp_stats, member)
 static const family families[] = {
     {"nv_inference_request_success", "Successful inference requests", COUNT(success.count), false},
-    {"nv_inference_count", "Inferences performed; a batch of n counts n", COUNT(inference_count),
-     false},
+    {"nv_inference_count", "Inferences; a batch of n counts as n", COUNT(inference_count), false},
     {"nv_inference_exec_count", "Executions of the model", COUNT(execution_count), false},
-    {"nv_inference_request_duration_us", "Time of requests from begin to end, in microseconds",
+    {"nv_inference_request_duration_us", "Total time of requests, in microseconds",
      COUNT(success.ns), true},
     {"nv_inference_queue_duration_us", "Time of requests in queues, in microseconds",
      COUNT(queue.ns), true},
@@ -49,14 +49,14 @@ static const family families[] = {
      COUNT(compute_infer.ns), true},
     {"nv_inference_compute_output_duration_us", "Time spent on outputs, in microseconds",
      COUNT(compute_output.ns), true},
-    {"nv_cache_num_hits_per_model", "Requests that the response cache answered",
+    {"nv_cache_num_hits_per_model", "Requests with a response from the response cache",
      COUNT(cache_hit.count), false},
-    {"nv_cache_num_misses_per_model", "Requests that the response cache did not answer",
+    {"nv_cache_num_misses_per_model", "Requests without a response in the response cache",
      COUNT(cache_miss.count), false},
-    {"nv_cache_hit_duration_per_model", "Time of look-ups that found a response, in microseconds",
+    {"nv_cache_hit_duration_per_model", "Time of lookups that found a response, in microseconds",
      COUNT(cache_hit.ns), true},
     {"nv_cache_miss_duration_per_model",
-     "Time of look-ups that found none and of storing the response, in microseconds",
+     "Time of lookups that found no response and of storing it, in microseconds",
      COUNT(cache_miss.ns), true},
 };
 
@@ -110,7 +110,7 @@ static kelp_status *collect(kelp_repository *repository, rows *list) {
     pthread_mutex_lock(&repository->lock);
     for (const kelp_entry *entry = repository->first_entry; entry != NULL && status == NULL;
          entry = entry->next) {
-        /* A model in the table has its instances: it is finalized only after it was removed. */
+        /* A model in the table has instances: it is finalized after its removal from the table. */
         for (size_t i = 0; i < entry->version_count && status == NULL; i++)
             if (entry->versions[i].model != NULL)
                 status = add_row(list, entry->versions[i].model);
@@ -149,18 +149,19 @@ static void write_rows(const rows *list, bool with_times, kelp_buf *out) {
     for (size_t i = 0; i < list->count; i++) {
         static const char *const reasons[] = {"BACKEND", "REJECTED", "CANCELED", "OTHER"};
         const char *labels = list->items[i].labels;
+        KELP_ASSERT(labels[strlen(labels) - 1] == '}'); /* replaced by another label */
         for (int k = 0; k < KELP_FAILURE_COUNT; k++)
             kelp_buf_printf(out, "nv_inference_request_failure%.*s,reason=\"%s\"} %" PRIu64 "\n",
                             (int)strlen(labels) - 1, labels, reasons[k],
                             list->items[i].stats.failures[k]);
     }
-    kelp_metrics_write_header(out, "nv_inference_pending_request_count",
-                              "Requests that wait to be executed", "gauge");
+    kelp_metrics_write_header(out, "nv_inference_pending_request_count", "Requests in queues",
+                              "gauge");
     for (size_t i = 0; i < list->count; i++)
         kelp_buf_printf(out, "nv_inference_pending_request_count%s %" PRIu32 "\n",
                         list->items[i].labels, list->items[i].pending);
     kelp_metrics_write_header(out, "nv_model_load_duration_secs",
-                              "Time that making the model took, in seconds", "gauge");
+                              "Time of loading the model, in seconds", "gauge");
     for (size_t i = 0; i < list->count; i++) {
         kelp_buf_printf(out, "nv_model_load_duration_secs%s ", list->items[i].labels);
         kelp_metrics_write_number(out, list->items[i].load_s);
@@ -171,7 +172,7 @@ static void write_rows(const rows *list, bool with_times, kelp_buf *out) {
 kelp_status *kelp_server_metrics(kelp_server *server, kelp_message **out) {
     const kelp_server_options *options = server->host.options;
     if (!options->metrics)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "metrics are turned off");
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "metrics are disabled");
     rows list = {.allocator = server->host.base.allocator};
     kelp_buf text;
     kelp_buf_init(&text, list.allocator);

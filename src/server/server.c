@@ -8,10 +8,12 @@
 
 #include <string.h>
 
-/* ---- what requests and models see: request/host.h ---- */
+/* ---- the interface to requests: request/host.h ---- */
 
 static void retain(kelp_request_host *host) {
-    atomic_fetch_add_explicit(&((kelp_server *)host)->refs, 1, memory_order_relaxed);
+    unsigned refs =
+        atomic_fetch_add_explicit(&((kelp_server *)host)->refs, 1, memory_order_relaxed);
+    KELP_ASSERT(refs > 0);
 }
 
 static void release(kelp_request_host *host) {
@@ -95,7 +97,9 @@ kelp_status *kelp_server_stop(kelp_server *server) {
 }
 
 void kelp_server_release(kelp_server *server) {
-    if (atomic_fetch_sub_explicit(&server->refs, 1, memory_order_acq_rel) != 1)
+    unsigned refs = atomic_fetch_sub_explicit(&server->refs, 1, memory_order_acq_rel);
+    KELP_ASSERT(refs > 0);
+    if (refs != 1)
         return;
     kelp_allocator allocator = server->host.base.allocator;
     kelp_request_pools_deinit(&server->host.base.pools);

@@ -8,45 +8,50 @@ typedef struct dtype_info {
     uint32_t bits;
     const char *name;
     const char *onnx;
-    const char *triton; /* NULL: Triton has no such type */
     uint8_t dl_code;
     bool has_dl;
 } dtype_info;
 
 /* The DLPack code and width of each type; strings have none. */
 static const dtype_info infos[KELP_DTYPE_COUNT] = {
-    [KELP_DTYPE_INVALID] = {0, "invalid", "UNDEFINED", NULL, 0, false},
-    [KELP_F32] = {32, "float32", "FLOAT", "FP32", kDLFloat, true},
-    [KELP_U8] = {8, "uint8", "UINT8", "UINT8", kDLUInt, true},
-    [KELP_I8] = {8, "int8", "INT8", "INT8", kDLInt, true},
-    [KELP_U16] = {16, "uint16", "UINT16", "UINT16", kDLUInt, true},
-    [KELP_I16] = {16, "int16", "INT16", "INT16", kDLInt, true},
-    [KELP_I32] = {32, "int32", "INT32", "INT32", kDLInt, true},
-    [KELP_I64] = {64, "int64", "INT64", "INT64", kDLInt, true},
-    [KELP_STRING] = {8 * sizeof(kelp_string), "string", "STRING", "BYTES", 0, false},
-    [KELP_BOOL] = {8, "bool", "BOOL", "BOOL", kDLBool, true},
-    [KELP_F16] = {16, "float16", "FLOAT16", "FP16", kDLFloat, true},
-    [KELP_F64] = {64, "float64", "DOUBLE", "FP64", kDLFloat, true},
-    [KELP_U32] = {32, "uint32", "UINT32", "UINT32", kDLUInt, true},
-    [KELP_U64] = {64, "uint64", "UINT64", "UINT64", kDLUInt, true},
-    [KELP_C64] = {64, "complex64", "COMPLEX64", NULL, kDLComplex, true},
-    [KELP_C128] = {128, "complex128", "COMPLEX128", NULL, kDLComplex, true},
-    [KELP_BF16] = {16, "bfloat16", "BFLOAT16", "BF16", kDLBfloat, true},
-    [KELP_F8E4M3FN] = {8, "float8_e4m3fn", "FLOAT8E4M3FN", NULL, kDLFloat8_e4m3fn, true},
-    [KELP_F8E4M3FNUZ] = {8, "float8_e4m3fnuz", "FLOAT8E4M3FNUZ", NULL, kDLFloat8_e4m3fnuz, true},
-    [KELP_F8E5M2] = {8, "float8_e5m2", "FLOAT8E5M2", NULL, kDLFloat8_e5m2, true},
-    [KELP_F8E5M2FNUZ] = {8, "float8_e5m2fnuz", "FLOAT8E5M2FNUZ", NULL, kDLFloat8_e5m2fnuz, true},
-    [KELP_U4] = {4, "uint4", "UINT4", NULL, kDLUInt, true},
-    [KELP_I4] = {4, "int4", "INT4", NULL, kDLInt, true},
-    [KELP_F4E2M1] = {4, "float4_e2m1", "FLOAT4E2M1", NULL, kDLFloat4_e2m1fn, true},
-    [KELP_F8E8M0] = {8, "float8_e8m0", "FLOAT8E8M0", NULL, kDLFloat8_e8m0fnu, true},
-    [KELP_U2] = {2, "uint2", "UINT2", NULL, kDLUInt, true},
-    [KELP_I2] = {2, "int2", "INT2", NULL, kDLInt, true},
-    [KELP_F6E2M3] = {8, "float6_e2m3", "FLOAT6E2M3", NULL, kDLFloat6_e2m3fn, false},
-    [KELP_F6E3M2] = {8, "float6_e3m2", "FLOAT6E3M2", NULL, kDLFloat6_e3m2fn, false},
+    [KELP_DTYPE_INVALID] = {0, "invalid", "UNDEFINED", 0, false},
+    [KELP_F32] = {32, "float32", "FLOAT", kDLFloat, true},
+    [KELP_U8] = {8, "uint8", "UINT8", kDLUInt, true},
+    [KELP_I8] = {8, "int8", "INT8", kDLInt, true},
+    [KELP_U16] = {16, "uint16", "UINT16", kDLUInt, true},
+    [KELP_I16] = {16, "int16", "INT16", kDLInt, true},
+    [KELP_I32] = {32, "int32", "INT32", kDLInt, true},
+    [KELP_I64] = {64, "int64", "INT64", kDLInt, true},
+    [KELP_STRING] = {8 * sizeof(kelp_string), "string", "STRING", 0, false},
+    [KELP_BOOL] = {8, "bool", "BOOL", kDLBool, true},
+    [KELP_F16] = {16, "float16", "FLOAT16", kDLFloat, true},
+    [KELP_F64] = {64, "float64", "DOUBLE", kDLFloat, true},
+    [KELP_U32] = {32, "uint32", "UINT32", kDLUInt, true},
+    [KELP_U64] = {64, "uint64", "UINT64", kDLUInt, true},
+    [KELP_C64] = {64, "complex64", "COMPLEX64", kDLComplex, true},
+    [KELP_C128] = {128, "complex128", "COMPLEX128", kDLComplex, true},
+    [KELP_BF16] = {16, "bfloat16", "BFLOAT16", kDLBfloat, true},
+    [KELP_F8E4M3FN] = {8, "float8_e4m3fn", "FLOAT8E4M3FN", kDLFloat8_e4m3fn, true},
+    [KELP_F8E4M3FNUZ] = {8, "float8_e4m3fnuz", "FLOAT8E4M3FNUZ", kDLFloat8_e4m3fnuz, true},
+    [KELP_F8E5M2] = {8, "float8_e5m2", "FLOAT8E5M2", kDLFloat8_e5m2, true},
+    [KELP_F8E5M2FNUZ] = {8, "float8_e5m2fnuz", "FLOAT8E5M2FNUZ", kDLFloat8_e5m2fnuz, true},
+    [KELP_U4] = {4, "uint4", "UINT4", kDLUInt, true},
+    [KELP_I4] = {4, "int4", "INT4", kDLInt, true},
+    [KELP_F4E2M1] = {4, "float4_e2m1", "FLOAT4E2M1", kDLFloat4_e2m1fn, true},
+    [KELP_F8E8M0] = {8, "float8_e8m0", "FLOAT8E8M0", kDLFloat8_e8m0fnu, true},
+    [KELP_U2] = {2, "uint2", "UINT2", kDLUInt, true},
+    [KELP_I2] = {2, "int2", "INT2", kDLInt, true},
+    [KELP_F6E2M3] = {8, "float6_e2m3", "FLOAT6E2M3", kDLFloat6_e2m3fn, false},
+    [KELP_F6E3M2] = {8, "float6_e3m2", "FLOAT6E3M2", kDLFloat6_e3m2fn, false},
 };
 
-static const dtype_info list_info = {8 * sizeof(kelp_tensor), "list", "", NULL, 0, false};
+/* NULL: Triton lacks the type. */
+static const char *const triton_names[KELP_DTYPE_COUNT] = {
+#define KELP_TYPE_ROW(triton, config, kelp, kind, size_bytes) [KELP_##kelp] = #triton,
+#include "base/triton/types.inc"
+};
+
+static const dtype_info list_info = {8 * sizeof(kelp_tensor), "list", "", 0, false};
 
 static const dtype_info *info_of(kelp_dtype dtype) {
     unsigned index = (unsigned)dtype;
@@ -64,7 +69,7 @@ const char *kelp_dtype_name(kelp_dtype dtype) {
 }
 
 const char *kelp_dtype_triton_name(kelp_dtype dtype) {
-    return info_of(dtype)->triton;
+    return (unsigned)dtype < KELP_DTYPE_COUNT ? triton_names[dtype] : NULL;
 }
 
 kelp_dtype kelp_dtype_parse(const char *name) {
@@ -75,7 +80,7 @@ kelp_dtype kelp_dtype_parse(const char *name) {
     for (int i = 1; i < KELP_DTYPE_COUNT; i++) {
         const dtype_info *info = &infos[i];
         if (strcmp(name, info->name) == 0 || strcmp(name, info->onnx) == 0 ||
-            (info->triton != NULL && strcmp(name, info->triton) == 0))
+            (triton_names[i] != NULL && strcmp(name, triton_names[i]) == 0))
             return (kelp_dtype)i;
     }
     return KELP_DTYPE_INVALID;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs of elements of any number type as float or double and back. */
+/* Converts runs of elements of any number type to and from float or double. */
 #include "tensor/real.h"
+
+#include "base/assert.h"
 
 #include <math.h>
 
@@ -60,14 +62,14 @@ bool kelp_real_fits_f32(kelp_dtype dtype) {
             out[i] = (REAL)kelp_bf16_to_f32(halves[i]); \
         break;
 
-#define STORE(dtype_name, type, least, most)                                            \
-    case dtype_name: {                                                                  \
-        type *to = (type *)data + begin;                                                \
-        for (int64_t i = 0; i < count; i++)                                             \
-            to[i] = from[i] >= (REAL)(most)   ? (most)                                  \
-                    : from[i] > (REAL)(least) ? (type)ROUND(from[i])                    \
-                                              : (from[i] != from[i] ? 0 : (type)least); \
-        break;                                                                          \
+#define STORE(dtype_name, type, min, max)                                             \
+    case dtype_name: {                                                                \
+        type *to = (type *)data + begin;                                              \
+        for (int64_t i = 0; i < count; i++)                                           \
+            to[i] = from[i] >= (REAL)(max)  ? (max)                                   \
+                    : from[i] > (REAL)(min) ? (type)ROUND(from[i])                    \
+                                            : (from[i] != from[i] ? 0 : (type)(min)); \
+        break;                                                                        \
     }
 #define STORE_ALL                                          \
     STORE(KELP_U8, uint8_t, 0, UINT8_MAX)                  \
@@ -106,6 +108,7 @@ bool kelp_real_fits_f32(kelp_dtype dtype) {
 void kelp_real_load_f32(kelp_dtype dtype, const void *data, int64_t begin, int64_t count,
                         float *out) {
     const half_bits *halves = (const half_bits *)data + begin;
+    KELP_ASSERT(begin >= 0 && count >= 0 && kelp_real_takes(dtype));
     switch (dtype) {
         LOAD_ALL
     default:
@@ -116,6 +119,7 @@ void kelp_real_load_f32(kelp_dtype dtype, const void *data, int64_t begin, int64
 void kelp_real_store_f32(kelp_dtype dtype, void *data, int64_t begin, int64_t count,
                          const float *from) {
     half_bits *halves = (half_bits *)data + begin;
+    KELP_ASSERT(begin >= 0 && count >= 0 && kelp_real_takes(dtype));
     switch (dtype) {
         STORE_ALL
     default:
@@ -134,6 +138,7 @@ void kelp_real_store_f32(kelp_dtype dtype, void *data, int64_t begin, int64_t co
 void kelp_real_load_f64(kelp_dtype dtype, const void *data, int64_t begin, int64_t count,
                         double *out) {
     const half_bits *halves = (const half_bits *)data + begin;
+    KELP_ASSERT(begin >= 0 && count >= 0 && kelp_real_takes(dtype));
     switch (dtype) {
         LOAD_ALL
     default:
@@ -144,6 +149,7 @@ void kelp_real_load_f64(kelp_dtype dtype, const void *data, int64_t begin, int64
 void kelp_real_store_f64(kelp_dtype dtype, void *data, int64_t begin, int64_t count,
                          const double *from) {
     half_bits *halves = (half_bits *)data + begin;
+    KELP_ASSERT(begin >= 0 && count >= 0 && kelp_real_takes(dtype));
     switch (dtype) {
         STORE_ALL
     default:

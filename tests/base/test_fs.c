@@ -15,7 +15,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static char root[256];
@@ -122,13 +124,11 @@ static void failures_name_the_path(void **state) {
     kelp_buf buf;
     kelp_mapping mapping;
     kelp_fs_names names;
-    int64_t time_ns;
     const char *missing = in_root("missing");
     kelp_buf_init(&buf, kelp_allocator_system());
     assert_code(kelp_fs_map(missing, &mapping), KELP_NOT_FOUND, missing);
     assert_code(kelp_fs_read(missing, 0, &buf), KELP_NOT_FOUND, missing);
     assert_code(kelp_fs_list(kelp_allocator_system(), missing, &names), KELP_NOT_FOUND, missing);
-    assert_code(kelp_fs_mtime_ns(missing, &time_ns), KELP_NOT_FOUND, missing);
     assert_code(kelp_fs_map(root, &mapping), KELP_INVALID_ARGUMENT, "directory");
     assert_code(kelp_fs_read(root, 0, &buf), KELP_INVALID_ARGUMENT, root);
     assert_code(kelp_fs_write(root, "x", 1), KELP_INVALID_ARGUMENT, root);
@@ -151,9 +151,8 @@ static void devices_are_written_to(void **state) {
     assert_int_equal(kelp_fs_kind_of(in_root("device")), KELP_FS_OTHER);
 }
 
-static void kinds_and_times(void **state) {
+static void kinds_follow_links(void **state) {
     (void)state;
-    int64_t time_ns = 0;
     assert_null(kelp_fs_write(in_root("kind"), "x", 1));
     assert_int_equal(symlink("kind", in_root("link")), 0);
     assert_int_equal(kelp_fs_kind_of(in_root("kind")), KELP_FS_FILE);
@@ -161,10 +160,29 @@ static void kinds_and_times(void **state) {
     assert_int_equal(kelp_fs_kind_of(root), KELP_FS_DIRECTORY);
     assert_int_equal(kelp_fs_kind_of("/dev/null"), KELP_FS_OTHER);
     assert_int_equal(kelp_fs_kind_of(in_root("none")), KELP_FS_NONE);
-    const struct timespec times[2] = {{1700000000, 5}, {1700000001, 123456000}};
-    assert_int_equal(utimensat(AT_FDCWD, in_root("kind"), times, 0), 0);
-    assert_null(kelp_fs_mtime_ns(in_root("kind"), &time_ns));
-    assert_true(time_ns == INT64_C(1700000001123456000));
+}
+
+static void stale_sockets_are_removed(void **state) {
+    (void)state;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = in_root("socket");
+    assert_true(strlen(path) < sizeof address.sun_path);
+    memcpy(address.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_return_code(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_return_code(listen(fd, 1), 0);
+    kelp_fs_remove_stale_socket(path);
+    assert_int_equal(kelp_fs_kind_of(path), KELP_FS_OTHER);
+    assert_return_code(close(fd), 0);
+    kelp_fs_remove_stale_socket(path);
+    assert_int_equal(kelp_fs_kind_of(path), KELP_FS_NONE);
+    kelp_fs_remove_stale_socket(path);
+    assert_null(kelp_fs_write(path, "data", 4));
+    kelp_fs_remove_stale_socket(path);
+    assert_int_equal(kelp_fs_kind_of(path), KELP_FS_FILE);
+    kelp_fs_remove_stale_socket(root);
+    assert_int_equal(kelp_fs_kind_of(root), KELP_FS_DIRECTORY);
+    assert_int_equal(remove(path), 0);
 }
 
 static void lists_are_sorted(void **state) {
@@ -252,7 +270,8 @@ int main(void) {
         cmocka_unit_test(files_that_claim_no_size),
         cmocka_unit_test(failures_name_the_path),
         cmocka_unit_test(devices_are_written_to),
-        cmocka_unit_test(kinds_and_times),
+        cmocka_unit_test(kinds_follow_links),
+        cmocka_unit_test(stale_sockets_are_removed),
         cmocka_unit_test(lists_are_sorted),
         cmocka_unit_test(paths_join),
         cmocka_unit_test(escapes_are_seen),

@@ -253,7 +253,7 @@ static void a_table_that_is_none_is_refused(void **state) {
             entry->node = UINT32_MAX;
         kelp_cpu_image_seal(p.data, p.size);
         expect_failure(load(&b, &p, &b.engine), KELP_INVALID_ARGUMENT,
-                       "the table of packed weights is not one");
+                       "the table of packed weights is invalid");
     }
     drop(&b, &p);
 }
@@ -370,11 +370,11 @@ static void a_stripped_plan_waits_for_its_weights(void **state) {
     assert_string_equal(kelp_engine_input(b.engine, 0)->name, "x");
     assert_int_equal(kelp_engine_output(b.engine, 0)->rank, 4);
     expect_failure(kelp_context_create(b.engine, &context), KELP_FAILED_PRECONDITION,
-                   "built without its weights: refit the engine first with 'table'");
+                   "built without its weights: refit the engine before use with 'table'");
     expect_failure(kelp_engine_workspace_bytes(b.engine, 0, &bytes), KELP_FAILED_PRECONDITION,
-                   "refit the engine first");
+                   "refit the engine before use");
     expect_failure(kelp_engine_refit(b.engine, all, 3), KELP_FAILED_PRECONDITION,
-                   "'filters' is not among those given");
+                   "the refit lacks weights 'filters'");
     check_ok(kelp_engine_refit(b.engine, all, 4));
     run(b.engine, &found);
     check_ok(load(&whole, &full, &whole.engine));
@@ -490,7 +490,7 @@ static void a_name_that_is_listed_twice_is_refused(void **state) {
     memcpy(name, "\"table\"", 7);
     kelp_cpu_image_seal(p.data, p.size);
     expect_failure(load(&b, &p, &b.engine), KELP_INVALID_ARGUMENT,
-                   "'refittable' has the name 'table' twice");
+                   "'refittable' contains the name 'table' twice");
     drop(&b, &p);
 }
 

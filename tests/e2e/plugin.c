@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library for programs that load plugins: com.example::Triple, and the same as Thrice of a newer
- * ai.onnx than Kelp's own. */
+/* A plug-in library: com.example::Triple, and the same operator as Thrice of a newer version of
+ * ai.onnx than Kelp implements. */
 #include <kelp/opset.h>
 #include <kelp/plugin.h>
 

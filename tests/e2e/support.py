@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests share: a `kelp serve` on a free port, HTTP without a library, and repositories in temporary folders."""
+"""Shared by the end-to-end tests: a `kelp serve` on a free port, HTTP without a client library, and temporary model repositories."""
 import argparse
 import http.client
 import json
@@ -17,7 +17,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MODELS = os.path.join(ROOT, "tests", "data", "models")
 KELP = None
-# Sanitizers and loaded machines are slow; nothing here measures speed.
+# Generous, since sanitizers and loaded machines are slow.
 PATIENCE_S = 120
 
 
@@ -27,13 +27,13 @@ def read_json(*path):
 
 
 def kelp(*words, **options):
-    """Runs a command of kelp to its end."""
+    """Runs a command of kelp and waits for its end."""
     return subprocess.run([KELP, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE_S,
                           stdin=subprocess.DEVNULL, check=False, **options)
 
 
 class Server:
-    """`kelp serve` with the words given; `url` once it is ready."""
+    """Runs `kelp serve` with the given arguments; `url` is set once it is ready."""
 
     def __init__(self, *words, ready=True):
         self.errors = tempfile.TemporaryFile()
@@ -70,14 +70,14 @@ class Server:
         return self.errors.read().decode("utf-8", "replace")
 
     def call(self, verb, path, body=None, **headers):
-        """Status, headers in small letters, body."""
+        """Returns the status, the headers with names in lower case, and the body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             if isinstance(body, (dict, list)):
                 body = json.dumps(body)
             connection.request(verb, path, body, {name.replace("_", "-"): str(value) for name, value in headers.items()})
-            answer = connection.getresponse()
-            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+            response = connection.getresponse()
+            return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
         finally:
             connection.close()
 
@@ -86,7 +86,7 @@ class Server:
         return status, json.loads(body or b"{}")
 
     def stop(self, how=signal.SIGTERM):
-        """The exit code."""
+        """Returns the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(how)
         try:
@@ -112,18 +112,18 @@ class Server:
 
 
 class Repository:
-    """A model repository in a temporary folder."""
+    """A model repository in a temporary directory."""
 
     def __init__(self):
         self.path = tempfile.mkdtemp(prefix="kelp-e2e-")
 
     def add(self, name, model=None, config=None, version="1"):
-        folder = os.path.join(self.path, name)
-        os.makedirs(os.path.join(folder, version))
+        directory = os.path.join(self.path, name)
+        os.makedirs(os.path.join(directory, version))
         if model:
-            shutil.copy(model, os.path.join(folder, version, "model.onnx"))
+            shutil.copy(model, os.path.join(directory, version, "model.onnx"))
         if config is not None:
-            with open(os.path.join(folder, "config.pbtxt"), "w", encoding="utf-8") as file:
+            with open(os.path.join(directory, "config.pbtxt"), "w", encoding="utf-8") as file:
                 file.write(config)
 
     def example(self, name):

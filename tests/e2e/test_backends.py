@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The example backends over HTTP: in `kelp serve`, or, with KELP_NVIDIA_WHEEL set to a folder that the wheel nvidia-pytriton 0.7.0 is
-unpacked in, in NVIDIA's executable on NVIDIA's library. The same files, the same requests, the same answers."""
+"""The example backends over HTTP: in `kelp serve`, or, with KELP_NVIDIA_WHEEL set to a directory that the wheel nvidia-pytriton 0.7.0 is
+unpacked in, in NVIDIA's executable with NVIDIA's library. Files, requests and expected responses are the same."""
 import json
 import os
 import signal
@@ -37,14 +37,14 @@ PAIR = [("INPUT0", "FP32", [4]), ("INPUT1", "FP32", [4])]
 
 
 class NvidiaServer(support.Server):
-    """NVIDIA's executable, with what `support.Server` has of ours."""
+    """NVIDIA's executable, with the interface of `support.Server`."""
 
     def __init__(self, wheel, repository, *words):  # pylint: disable=super-init-not-called
         wheel = os.path.abspath(wheel)
         program = os.path.join(wheel, "pytriton", "tritonserver", "bin", "tritonserver")
         libraries = os.path.join(wheel, "nvidia_pytriton.libs")
         os.chmod(program, 0o755)
-        # The wheel renamed the library; a backend asks for its real name.
+        # The wheel renamed the library, but a backend needs its original name.
         self.names = tempfile.TemporaryDirectory()
         renamed = [name for name in os.listdir(libraries) if name.startswith("libtritonserver-")]
         os.symlink(os.path.join(libraries, renamed[0]), os.path.join(self.names.name, "libtritonserver.so"))
@@ -107,32 +107,32 @@ class Backends(unittest.TestCase):
         assert code == 0, code
 
     def outputs(self, model, request):
-        status, answer = self.server.infer(model, request)
-        self.assertEqual(status, 200, answer)
-        return {output["name"]: output["data"] for output in answer["outputs"]}
+        status, response = self.server.infer(model, request)
+        self.assertEqual(status, 200, response)
+        return {output["name"]: output["data"] for output in response["outputs"]}
 
-    def test_identity(self):
+    def test_identity_returns_its_input(self):
         words = ["", "Kelp", "größer"]
         found = self.outputs("identity", {"inputs": [tensor("INPUT0", "INT64", [2], [-(2 ** 63), 2 ** 63 - 1]),
                                                      tensor("INPUT1", "BYTES", [3], words)]})
         self.assertEqual(found, {"OUTPUT0": [-(2 ** 63), 2 ** 63 - 1], "OUTPUT1": words})
 
     def test_identity_echoes_parameters(self):
-        status, answer = self.server.infer("identity", {
+        status, response = self.server.infer("identity", {
             "parameters": {"echo": True, "mood": "good", "level": 7, "ratio": 0.5},
             "outputs": [{"name": "OUTPUT0"}],
             "inputs": [tensor("INPUT0", "INT64", [1], [1]), tensor("INPUT1", "BYTES", [1], ["x"])]})
-        self.assertEqual(status, 200, answer)
-        self.assertEqual([output["name"] for output in answer["outputs"]], ["OUTPUT0"])
+        self.assertEqual(status, 200, response)
+        self.assertEqual([output["name"] for output in response["outputs"]], ["OUTPUT0"])
         for name, value in (("echo", True), ("mood", "good"), ("level", 7), ("ratio", 0.5)):
-            self.assertEqual(answer["parameters"][name], value)
+            self.assertEqual(response["parameters"][name], value)
 
-    def test_identity_takes_its_time(self):
+    def test_identity_executes_after_its_delay(self):
         began = time.monotonic()
         self.outputs("slow", {"inputs": [tensor("INPUT0", "INT64", [1], [1])]})
         self.assertGreaterEqual(time.monotonic() - began, 0.03)
 
-    def test_addsub_in_binary(self):
+    def test_addsub_accepts_and_returns_binary_data(self):
         data = struct.pack("<8f", 1, 2, 3, 4, 10, 20, 30, 40)
         header = ('{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[4],"parameters":{"binary_data_size":16}},'
                   '{"name":"INPUT1","datatype":"FP32","shape":[4],"parameters":{"binary_data_size":16}}]}').encode()
@@ -142,11 +142,11 @@ class Backends(unittest.TestCase):
         self.assertIn(b"11.0,22.0,33.0,44.0", body)
         self.assertIn(b"-9.0,-18.0,-27.0,-36.0", body)
 
-    def test_pipeline(self):
+    def test_a_pipeline_calls_other_models(self):
         inputs = [tensor("INPUT0", "FP32", [4], [5, 4, 3, 2]), tensor("INPUT1", "FP32", [4], [1, 2, 3, 4])]
         self.assertEqual(self.outputs("pipeline", {"inputs": inputs}), {"OUTPUT": [24, 12, 0, -12]})
 
-    def test_accumulator(self):
+    def test_the_accumulator_keeps_state_per_sequence(self):
         def add(sequence, value, **flags):
             return self.outputs("accumulator", {"parameters": {"sequence_id": sequence, **flags},
                                                 "inputs": [tensor("INPUT", "FP32", [1], [value])]})
@@ -155,18 +155,18 @@ class Backends(unittest.TestCase):
         self.assertEqual(add(1, 2), {"OUTPUT": [3], "COUNT": [2]})
         self.assertEqual(add(1, 3, sequence_end=True), {"OUTPUT": [6], "COUNT": [3]})
         self.assertEqual(add(1, 4, sequence_start=True), {"OUTPUT": [4], "COUNT": [1]})
-        status, answer = self.server.infer("accumulator", {"inputs": [tensor("INPUT", "FP32", [1], [1])]})
+        status, response = self.server.infer("accumulator", {"inputs": [tensor("INPUT", "FP32", [1], [1])]})
         self.assertEqual(status, 400)
-        self.assertIn("no sequence id", answer["error"])
+        self.assertIn("no sequence id", response["error"])
 
-    def test_repeat_is_decoupled(self):
-        """One request with one answer is what HTTP has; the front-end says so, and the server goes on."""
-        status, answer = self.server.infer("repeat", {"inputs": [tensor("IN", "INT32", [2], [1, 2])]})
-        self.assertGreaterEqual(status, 400, answer)
-        self.assertIn("decoupled", answer["error"])
+    def test_a_decoupled_model_is_rejected_without_a_stream(self):
+        """HTTP allows one response per request: the front-end reports that, and the server continues."""
+        status, response = self.server.infer("repeat", {"inputs": [tensor("IN", "INT32", [2], [1, 2])]})
+        self.assertGreaterEqual(status, 400, response)
+        self.assertIn("decoupled", response["error"])
 
-    def test_repeat_streams(self):
-        """Where the front-end has a stream, it carries every answer, and then ends."""
+    def test_a_stream_carries_every_response(self):
+        """If the front-end has streams, one carries every response and then ends."""
         status, _, body = self.server.call("POST", "/v2/models/repeat/generate_stream", {"IN": [5, 6, 7]})
         if status in (404, 405, 501):
             self.skipTest("this front-end has no generate_stream")
@@ -177,7 +177,7 @@ class Backends(unittest.TestCase):
         stats = json.loads(body)["model_stats"][0]
         self.assertEqual(sorted(stats["response_stats"]), ["0", "1", "2"])
 
-    def test_statistics_come_by_themselves(self):
+    def test_statistics_are_counted_without_the_backends_help(self):
         inputs = [tensor("INPUT0", "FP32", [4], [0, 0, 0, 0]), tensor("INPUT1", "FP32", [4], [0, 0, 0, 0])]
         self.outputs("addsub", {"inputs": inputs})
         _, _, body = self.server.call("GET", "/v2/models/addsub/stats")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kelp run, inspect, bench and help as their users meet them; `kelp run` gives ONNX Runtime's answers over tests/data/models.
+"""Tests the commands run, inspect, bench and help of `kelp`. `kelp run` must compute what ONNX Runtime computes for tests/data/models.
 
     test_cli.py --kelp PATH [unittest arguments]
 """
@@ -26,17 +26,17 @@ def index(kind):
     return [row[0] for row in rows if row[1].strip() == kind]
 
 
-def cases(folder):
-    """Each folder of input_*.npy and expected_*.npy of a model."""
-    if glob.glob(os.path.join(folder, "expected_*.npy")):
-        yield folder
-    for inner in sorted(glob.glob(os.path.join(folder, "*", ""))):
+def cases(directory):
+    """Returns the directories with input_*.npy and expected_*.npy of a model."""
+    if glob.glob(os.path.join(directory, "expected_*.npy")):
+        yield directory
+    for inner in sorted(glob.glob(os.path.join(directory, "*", ""))):
         yield from cases(inner.rstrip("/"))
 
 
-def arrays(folder, prefix):
+def arrays(directory, prefix):
     found = {}
-    for path in sorted(glob.glob(os.path.join(folder, f"{prefix}_*.npy"))):
+    for path in sorted(glob.glob(os.path.join(directory, f"{prefix}_*.npy"))):
         found[os.path.basename(path)[len(prefix) + 1:-4]] = path
     return found
 
@@ -50,23 +50,23 @@ class Run(unittest.TestCase):
         self.assertEqual(found.dtype, expected.dtype)
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
 
-    def test_models_as_onnx_runtime(self):
+    def test_run_computes_what_onnx_runtime_computes(self):
         models = index("good")
         self.assertTrue(models)
         for model in models:
-            folders = list(cases(os.path.join(MODELS, model[:-len(".onnx")])))
-            self.assertTrue(folders, f"{model} has no expected answers")
-            for folder in folders:
-                with self.subTest(model=model, case=os.path.basename(folder)), tempfile.TemporaryDirectory() as out:
+            directories = list(cases(os.path.join(MODELS, model[:-len(".onnx")])))
+            self.assertTrue(directories, f"{model} has no expected outputs")
+            for directory in directories:
+                with self.subTest(model=model, case=os.path.basename(directory)), tempfile.TemporaryDirectory() as out:
                     words = []
-                    for name, path in arrays(folder, "input").items():
+                    for name, path in arrays(directory, "input").items():
                         words += ["--input", f"{name}=@{path}"]
                     ended = kelp("run", os.path.join(MODELS, model), *words, "--output-dir", out)
                     self.assertEqual(ended.returncode, 0, ended.stderr)
-                    for name, path in arrays(folder, "expected").items():
+                    for name, path in arrays(directory, "expected").items():
                         self.compare(np.load(os.path.join(out, f"{name}.npy")), np.load(path))
 
-    def test_digits_as_onnx_runtime(self):
+    def test_run_classifies_digits_as_onnx_runtime(self):
         images = np.load(DIGITS_NPY)
         peer = onnxruntime.InferenceSession(DIGITS, providers=["CPUExecutionProvider"])
         expected = dict(zip(("probabilities", "digit"), peer.run(["probabilities", "digit"], {"image": images})))
@@ -79,20 +79,20 @@ class Run(unittest.TestCase):
 
     def test_fortran_order_is_transposed(self):
         images = np.load(DIGITS_NPY)
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "f.npy")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "f.npy")
             np.save(path, np.asfortranarray(images))
             plain = kelp("run", DIGITS, "--input", f"image=@{DIGITS_NPY}", "--json")
             fortran = kelp("run", DIGITS, "--input", f"image=@{path}", "--json")
             self.assertEqual(plain.returncode, 0, plain.stderr)
             self.assertEqual(fortran.stdout, plain.stdout)
 
-    def test_printed_for_people(self):
+    def test_outputs_are_printed_readably(self):
         ended = kelp("run", DIGITS, "--input", f"image=@{DIGITS_NPY}", "--output", "digit")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertRegex(ended.stdout, r"^digit  int64 \[3\]\n \[\d \d \d\]\n$")
 
-    def test_random_repeat_profile(self):
+    def test_random_inputs_can_be_repeated_and_profiled(self):
         ended = kelp("run", DIGITS, "--random", "--shape", "image=2x1x8x8", "--repeat", 3, "--profile", "--output", "digit")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertIn("int64 [2]", ended.stdout)
@@ -105,7 +105,7 @@ class Run(unittest.TestCase):
         self.assertIn(message, ended.stderr)
         self.assertEqual(ended.stdout, "")
 
-    def test_wrong_words(self):
+    def test_wrong_arguments_are_rejected(self):
         self.refuse(1, "missing input 'image' (float32 [-1,1,8,8])", "run", DIGITS)
         self.refuse(1, "it has 'image'", "run", DIGITS, "--input", "picture=1")
         self.refuse(1, "it has 'probabilities'", "run", DIGITS, "--random", "--output", "letter")
@@ -121,23 +121,31 @@ class Run(unittest.TestCase):
         self.refuse(2, "needs a value", "serve", "--http-port")
         self.refuse(2, "expected 0 to 65535", "serve", "--http-port", "70000")
 
-    def test_wrong_type_and_shape_of_an_input(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "x.npy")
+    def test_an_input_of_wrong_type_or_shape_is_rejected(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "x.npy")
             np.save(path, np.zeros((1, 1, 8, 8)))
             self.refuse(1, "image", "run", DIGITS, "--input", f"image=@{path}")
             np.save(path, np.zeros((1, 2, 8, 8), dtype=np.float32))
             self.refuse(1, "image", "run", DIGITS, "--input", f"image=@{path}")
 
-    def test_lists_are_shown_and_not_taken(self):
+    def test_list_outputs_are_printed_and_written_and_list_inputs_rejected(self):
         ended = kelp("run", os.path.join(MODELS, "gives_lists.onnx"), "--input", "x=1,2,3,4")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         for words in ("parts  sequence of 2", "parts[0]  float32 [2]", "parts[1]  float32 [2]"):
             self.assertIn(words, ended.stdout)
         self.assertIn("sequence of float32", kelp("inspect", os.path.join(MODELS, "gives_lists.onnx")).stdout)
         self.refuse(1, "input 's' is a sequence", "run", os.path.join(MODELS, "lists.onnx"), "--random")
+        with tempfile.TemporaryDirectory() as folder:
+            ended = kelp("run", os.path.join(MODELS, "gives_lists.onnx"), "--input", "x=1,2,3,4", "--output-dir", folder)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertEqual(sorted(os.listdir(folder)), ["parts.0.npy", "parts.1.npy"])
+            self.assertEqual(np.load(folder + "/parts.1.npy").size, 2)
+            ended = kelp("run", os.path.join(MODELS, "gives_lists.onnx"), "--input", "x=1,2,3,4", "--output", f"parts=@{folder}/a")
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertEqual(np.load(folder + "/a.0.npy").size, 2)
 
-    def test_bad_models_are_refused_in_words(self):
+    def test_invalid_models_are_rejected_with_a_message(self):
         models = index("bad")
         self.assertTrue(models)
         for model in models:
@@ -152,13 +160,13 @@ def as_text(value):
 
 
 class Inspect(unittest.TestCase):
-    def test_digits(self):
+    def test_inspect_describes_a_model(self):
         ended = kelp("inspect", DIGITS)
         self.assertEqual(ended.returncode, 0, ended.stderr)
         for word in ("image", "float32", "batch", "probabilities", "Conv", "parameters", "workspace", "ai.onnx"):
             self.assertIn(word, ended.stdout)
 
-    def test_json(self):
+    def test_inspect_writes_json(self):
         ended = kelp("inspect", DIGITS, "--json", "--shape", "image=4x1x8x8")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         found = json.loads(ended.stdout)
@@ -168,14 +176,20 @@ class Inspect(unittest.TestCase):
         self.assertGreater(found["plan"]["steps"], 0)
         self.assertTrue(all(op["covered_by"] for op in found["operators"]))
 
-    def test_shapes_are_asked_for(self):
-        """The error suggests --shape if dynamic dimensions of 1 are invalid."""
-        ended = kelp("inspect", os.path.join(MODELS, "conv_pool.onnx"))
-        self.assertEqual(ended.returncode, 1)
+    def test_dynamic_dimensions_of_1_that_the_model_does_not_take(self):
+        """The model is ready; there is no memory plan until --shape gives valid shapes."""
+        path = os.path.join(MODELS, "conv_pool.onnx")
+        ended = kelp("inspect", path)
+        self.assertEqual(ended.returncode, 0)
         self.assertIn("specify shapes with '--shape", ended.stderr)
-        self.assertEqual(kelp("inspect", os.path.join(MODELS, "conv_pool.onnx"), "--shape", "x=1x3x32x32").returncode, 0)
+        found = json.loads(kelp("inspect", path, "--json").stdout)
+        self.assertEqual((found["ready"], found["plan"]), (True, None))
+        self.assertNotIn("--shape", kelp("inspect", path, "--shape", "x=1x3x32x32").stderr)
+        ended = kelp("inspect", path, "--shape", "x=1x3x1x1")
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("cannot run", ended.stderr)
 
-    def test_uncovered_operators(self):
+    def test_inspect_lists_unsupported_operators(self):
         ended = kelp("inspect", os.path.join(MODELS, "uncovered_op.onnx"))
         self.assertEqual(ended.returncode, 1)
         self.assertIn("UNSUPPORTED", ended.stdout)
@@ -188,7 +202,7 @@ class Inspect(unittest.TestCase):
 
 
 class Others(unittest.TestCase):
-    def test_bench(self):
+    def test_bench_reports_latencies(self):
         ended = kelp("bench", DIGITS, "--threads", "1,2", "--seconds", "0", "--json")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         results = json.loads(ended.stdout)["results"]
@@ -213,7 +227,7 @@ class Others(unittest.TestCase):
                 self.assertRegex(step["algorithm"], "^[a-z0-9_]+$")
         self.assertTrue(any(step["operator"].startswith("Conv") for step in profile))
 
-    def test_ops_is_the_list_of_operators(self):
+    def test_ops_prints_the_documented_operators(self):
         with open(os.path.join(ROOT, "src", "operator", "operators.inc"), encoding="utf-8") as file:
             rows = [line.split("(")[1].split(", ") for line in file if line.startswith(("OPERATOR(", "OPERATOR_DISPATCHED("))]
         named = [name for domain, name, *_ in rows if domain != "RUNTIME"]
@@ -228,7 +242,7 @@ class Others(unittest.TestCase):
             ended = kelp("ops", *words)
             self.assertEqual((ended.returncode, ended.stderr), (1, f"kelp: unknown {said}\n"))
 
-    def test_help(self):
+    def test_every_command_prints_its_help(self):
         overview = kelp("help")
         self.assertEqual(overview.returncode, 0)
         for command in ("serve", "run", "inspect", "bench", "ops", "new", "completion"):
@@ -241,7 +255,7 @@ class Others(unittest.TestCase):
         self.assertEqual(kelp().returncode, 2)
         self.assertRegex(kelp("--version").stdout, r"^kelp \d+\.\d+\.\d+\n$")
 
-    def test_completion(self):
+    def test_shells_complete_commands_and_options(self):
         for shell in ("bash", "zsh", "fish"):
             self.assertIn("model-repository", kelp("completion", shell).stdout)
         self.assertEqual(kelp("completion", "csh").returncode, 2)

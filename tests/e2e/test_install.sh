@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs a build in a temporary prefix and uses it as a stranger would: the program serves, a C program is compiled against it with
-# pkg-config and with find_package, nothing refers to the build, and all of it is small.
-#   test_install.sh BUILD_FOLDER SOURCE_FOLDER
+# Installs a build in a temporary prefix and uses it from outside: the program serves, a C program is compiled against it with
+# pkg-config and with find_package, no file refers to the build directory, and the installed size is limited.
+#   test_install.sh BUILD_DIRECTORY SOURCE_DIRECTORY
 set -euo pipefail
 build=$1
 source=$2
@@ -19,7 +19,7 @@ fail() { echo "install: FAILED: $*" >&2; exit 1; }
 say "DESTDIR is put in front of the prefix"
 DESTDIR="$work/stage" cmake --install "$build" --prefix /opt/kelp --strip >"$work/install.log" ||
     { cat "$work/install.log"; fail "cmake --install"; }
-# A prefix may be moved: what was staged for /opt/kelp is used where it lies.
+# A prefix may be moved: files installed for /opt/kelp are used in their staging directory.
 prefix=$work/moved
 mv "$work/stage/opt/kelp" "$prefix"
 
@@ -33,7 +33,7 @@ size=$(du -sb --apparent-size "$prefix" | cut -f1)
 say "everything takes $size bytes"
 [ "$size" -lt 12582912 ] || fail "more than 12 MB are installed: $(du -ab "$prefix" | sort -n | tail -n 15)"
 
-if grep -rlF "$build" "$prefix"; then fail "these files name the build folder"; fi
+if grep -rlF "$build" "$prefix"; then fail "these files name the build directory"; fi
 
 say "each installed header compiles alone, as C17 and as C++17"
 for header in "$prefix"/include/kelp/*.h "$prefix"/include/triton/core/*.h; do
@@ -106,23 +106,56 @@ cmake -G Ninja -S "$work/cmake" -B "$work/cmake/build" "-DCMAKE_PREFIX_PATH=$pre
     ninja -C "$work/cmake/build" >>"$work/cmake.log" 2>&1 || { cat "$work/cmake.log"; fail "find_package"; }
 "$work/cmake/build/use" "$model"
 
+# Starts the installed server with the given arguments and sets `url`.
+serve() {
+    env -u LD_LIBRARY_PATH "$prefix/bin/kelp" serve --http-address 127.0.0.1 --http-port 0 "$@" \
+        >"$work/serve.out" 2>"$work/serve.err" &
+    server=$!
+    url=
+    for _ in $(seq 1 300); do
+        url=$(sed -n 's/^HTTP  \(http:[^ ]*\).*/\1/p' "$work/serve.out")
+        [ -z "$url" ] || return 0
+        kill -0 "$server" 2>/dev/null || break
+        sleep 0.1
+    done
+    cat "$work/serve.err"
+    fail "kelp serve $*"
+}
+stop() {
+    kill -TERM "$server"
+    wait "$server" || fail "kelp serve ended with $?"
+    server=
+}
+# infer MODEL REQUEST PATTERN: the response contains the pattern.
+infer() {
+    curl -sS --fail-with-body -o "$work/answer" "$url/v2/models/$1/infer" -d "$2" || { cat "$work/answer"; fail "$1"; }
+    grep -qE "$3" "$work/answer" || { cat "$work/answer"; fail "the response of $1 lacks $3"; }
+}
+
 say "the installed program serves with the installed backends"
-env -u LD_LIBRARY_PATH "$prefix/bin/kelp" serve --model-repository "$source/examples/models" --http-address 127.0.0.1 \
-    --http-port 0 >"$work/serve.out" 2>"$work/serve.err" &
-server=$!
-url=
-for _ in $(seq 1 300); do
-    url=$(sed -n 's/^HTTP  \(http:[^ ]*\).*/\1/p' "$work/serve.out")
-    [ -n "$url" ] && break
-    kill -0 "$server" 2>/dev/null || { cat "$work/serve.err"; fail "kelp serve ended"; }
-    sleep 0.1
-done
+serve --model-repository "$source/examples/models"
 for name in digits addsub; do
     curl -sS --fail-with-body -o "$work/answer" "$url/v2/models/$name/infer" -d "@$source/examples/requests/$name.json" ||
         { cat "$work/answer"; fail "$name"; }
 done
 grep -q "$prefix/backends/addsub/libtriton_addsub.so" "/proc/$server/maps" || fail "the backend is not the installed one"
-kill -TERM "$server"
-wait "$server" || fail "kelp serve ended with $?"
-server=
+stop
+
+say "each installed backend serves with its installed configuration"
+arguments=()
+for library in "$prefix"/backends/*/libtriton_*.so; do
+    arguments+=(--with-backend "$library")
+done
+serve "${arguments[@]}"
+numbers=$(seq -s, 0 15)
+addends='{"name":"INPUT0","shape":[1,16],"datatype":"FP32","data":['$numbers']},{"name":"INPUT1","shape":[1,16],"datatype":"FP32","data":['$numbers']}'
+infer addsub "{\"inputs\":[$addends]}" '"name":"OUTPUT0".*"data":\[0(\.0)?,2(\.0)?,4(\.0)?,6'
+infer pipeline "{\"inputs\":[$addends]}" '"name":"OUTPUT","datatype":"FP32","shape":\[1,16\]'
+infer identity '{"inputs":[{"name":"INPUT0","shape":[2],"datatype":"FP32","data":[3,4]}]}' '"name":"OUTPUT0".*"data":\[3(\.0)?,4(\.0)?\]'
+for sum in 5 10; do
+    infer accumulator '{"parameters":{"sequence_id":7},"inputs":[{"name":"INPUT","shape":[1],"datatype":"FP32","data":[5]}]}' \
+        "\"name\":\"OUTPUT\".*\"data\":\\[$sum(\\.0)?\\]"
+done
+infer repeat '{"inputs":[{"name":"IN","shape":[1],"datatype":"INT32","data":[9]}]}' '"name":"OUT".*"data":\[9\]'
+stop
 say "passed"

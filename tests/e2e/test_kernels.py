@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel of a shared library served as a model: the configuration names library and kernel.
+"""Tests a kernel of a shared library that is served as a model. The configuration names the library and the kernel.
 
-    test_kernels.py --kelp PATH --libraries FOLDER [unittest arguments]
+    test_kernels.py --kelp PATH --libraries DIRECTORY [unittest arguments]
 """
 import argparse
 import json
@@ -34,7 +34,7 @@ class Kernels(unittest.TestCase):
         self.addCleanup(server.__exit__)
         return server
 
-    def test_histogram_and_blur(self):
+    def test_kernels_of_a_library_are_served(self):
         server = self.serve(histogram=CONFIG % "histogram" + "input [ { name: \"image\" data_type: TYPE_UINT8 dims: [ -1, -1 ] } ]\n",
                             blur=CONFIG % "box_blur" + RADIUS % 1)
         client = triton.InferenceServerClient(server.url)
@@ -52,7 +52,7 @@ class Kernels(unittest.TestCase):
         client.close()
         self.assertEqual(server.stop(), 0, server.log())
 
-    def test_what_is_wrong_is_said(self):
+    def test_errors_of_a_configuration_are_reported(self):
         server = self.serve("--exit-on-error=false", "--strict-readiness=false", absent=CONFIG % "nothing",
                             scalar=CONFIG % "box_blur", half='backend: "kelp"\nparameters { key: "kernel" value { string_value: "add" } }\n',
                             number=CONFIG % "box_blur" + RADIUS % "wide")
@@ -62,7 +62,7 @@ class Kernels(unittest.TestCase):
             self.assertIn(word, index[name])
         self.assertEqual(server.stop(), 0, server.log())
 
-    def test_kelp_kernels_lists_them(self):
+    def test_kelp_kernels_lists_the_kernels_of_a_library(self):
         ended = kelp("kernels", "--library", "toolbox")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertIn("out y: float32[h, w], x: float32[h, w], radius: int32", ended.stdout)

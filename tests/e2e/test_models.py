@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whole models answer as ONNX Runtime does, batch and length varied: over HTTP, from `kelp run`, and from C.
+"""Compares whole models with ONNX Runtime for several batch sizes and lengths: over HTTP, with `kelp run`, and from C.
 
     test_models.py --kelp PATH --runner PATH [--minilm MODEL.onnx] [unittest arguments]
 
---runner: tests/ops/run_cases, the program in C. The sentence embedding takes part where --minilm gives the file that
-tools/make_minilm.py makes.
+--runner: tests/ops/run_cases, the C program. The sentence embedding is tested if --minilm names the file that
+tools/make_minilm.py writes.
 """
 import argparse
 import os
@@ -48,7 +48,7 @@ def sentences():
 
 
 class Model:
-    """A model's way of being asked; its tests are in Ways."""
+    """A model, its inputs and its outputs. The tests are in ModelTests."""
 
     def __init__(self, name, path, feeds):
         self.name, self.path, self.feeds = name, path, feeds
@@ -57,14 +57,14 @@ class Model:
         self.expected = [dict(zip(self.outputs, peer.run(None, feed))) for feed in feeds]
 
 
-class Ways:
+class ModelTests:
     def assert_same(self, found, expected):
         self.assertEqual(set(found), set(expected))
         for name, value in expected.items():
             self.assertEqual(found[name].dtype, value.dtype)
             np.testing.assert_allclose(found[name], value, rtol=RTOL, atol=ATOL, err_msg=name)
 
-    def test_over_http(self):
+    def test_served_over_http(self):
         with Repository() as repository:
             repository.add(self.model.name, self.model.path)
             with Server("--model-repository", repository.path) as server:
@@ -74,43 +74,43 @@ class Ways:
                     for name, value in feed.items():
                         inputs.append(triton.InferInput(name, value.shape, np_to_triton_dtype(value.dtype)))
                         inputs[-1].set_data_from_numpy(value)
-                    answer = client.infer(self.model.name, inputs)
-                    self.assert_same({name: answer.as_numpy(name) for name in self.model.outputs}, expected)
+                    response = client.infer(self.model.name, inputs)
+                    self.assert_same({name: response.as_numpy(name) for name in self.model.outputs}, expected)
                 client.close()
                 self.assertEqual(server.stop(), 0, server.log())
 
-    def test_from_kelp_run(self):
+    def test_run_by_kelp_run(self):
         for feed, expected in zip(self.model.feeds, self.model.expected):
-            with tempfile.TemporaryDirectory() as folder:
-                words = ["run", self.model.path, "--output-dir", folder]
+            with tempfile.TemporaryDirectory() as directory:
+                words = ["run", self.model.path, "--output-dir", directory]
                 for name, value in feed.items():
-                    np.save(os.path.join(folder, "in_" + name), value)
-                    words += ["--input", f"{name}=@{folder}/in_{name}.npy"]
+                    np.save(os.path.join(directory, "in_" + name), value)
+                    words += ["--input", f"{name}=@{directory}/in_{name}.npy"]
                 ended = kelp(*words)
                 self.assertEqual(ended.returncode, 0, ended.stderr)
-                self.assert_same({name: np.load(os.path.join(folder, name + ".npy")) for name in self.model.outputs}, expected)
+                self.assert_same({name: np.load(os.path.join(directory, name + ".npy")) for name in self.model.outputs}, expected)
 
-    def test_from_c(self):
+    def test_run_by_a_c_program(self):
         model = onnx.load(self.model.path)
-        with tempfile.TemporaryDirectory() as folder:
-            writer = Writer(folder)
+        with tempfile.TemporaryDirectory() as directory:
+            writer = Writer(directory)
             for index, (feed, expected) in enumerate(zip(self.model.feeds, self.model.expected)):
                 writer.case(f"{self.model.name}_{index}", model, list(feed.items()), list(expected.items()), RTOL, ATOL)
             writer.close()
             for threads in ("1", "3"):
-                ended = subprocess.run([RUNNER, folder, "--threads", threads], capture_output=True, text=True, check=False,
+                ended = subprocess.run([RUNNER, directory, "--threads", threads], capture_output=True, text=True, check=False,
                                        timeout=support.PATIENCE_S)
                 self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
                 self.assertIn(f"{len(self.model.feeds)} passed, 0 failed", ended.stdout)
 
 
-class Digits(Ways, unittest.TestCase):
+class Digits(ModelTests, unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.model = Model("digits", os.path.join(ROOT, "examples", "models", "digits", "1", "model.onnx"), digits())
 
 
-class SentenceEmbedding(Ways, unittest.TestCase):
+class SentenceEmbedding(ModelTests, unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.model = Model("minilm", MINILM, sentences())

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A backend from nothing, against an installed Kelp: the project of `kelp new` builds, passes its own test, and is served, also when it
-# is built with pkg-config, in an address sanitizer, and without a configuration; and what it must refuse it refuses.
-#   test_new_backend.sh BUILD_FOLDER SOURCE_FOLDER
+# Creates a backend with `kelp new` for an installed Kelp: the project builds, passes its own test, and is served, also if it
+# is built with pkg-config or with the address sanitizer, and without a configuration. Wrong arguments are rejected.
+#   test_new_backend.sh BUILD_DIRECTORY SOURCE_DIRECTORY
 set -euo pipefail
 build=$1
 source=$2
@@ -29,7 +29,7 @@ grep -q "kelp serve --with-backend build/libtriton_my_scale.so" out || fail "it 
 grep -q "CMAKE_PREFIX_PATH=$prefix\$" out || fail "it does not say where Kelp is"
 grep -rq "@NAME@" my_scale && fail "a name was not filled in"
 grep -rqE "SPDX|Apache" my_scale && fail "the project has Kelp's licence"
-# The prefix is found through PATH.
+# The prefix is found by PATH.
 cmake -G Ninja -S my_scale -B my_scale/build >log 2>&1 && cmake --build my_scale/build >>log 2>&1 || { cat log; fail "build"; }
 ctest --test-dir my_scale/build --output-on-failure >log 2>&1 || { cat log; fail "its test"; }
 [ -z "$(ls "$TMPDIR")" ] || fail "the server left $(ls "$TMPDIR")"
@@ -37,11 +37,11 @@ ctest --test-dir my_scale/build --output-on-failure >log 2>&1 || { cat log; fail
 say "docs/backends.md, step by step"
 if [ -d "$build/python/kelp" ]; then
     ln -s "$build/python" "$prefix/python"
-    "${KELP_PYTHON:-python3}" "$source/tests/support/shown.py" "$source/docs/backends.md" --run --build "$prefix" >log 2>&1 ||
+    "${KELP_PYTHON:-python3}" "$source/tests/support/shown.py" "$source/docs/backends.md" --run --build "$prefix" --prefix "$prefix" >log 2>&1 ||
         { cat log; fail "docs/backends.md"; }
 fi
 
-# ask: what the served backend answers to 21, once it is there; its words are in the file.
+# Prints the response of the served backend to 21, once it is ready; its log is in the file.
 serve_and_ask() {
     local words=$1 url=
     for _ in $(seq 1 600); do
@@ -73,7 +73,7 @@ END
     server=$!
     answer=$(serve_and_ask out) || { cat out; fail "in gdb"; }
     grep -q '"data":\[42.0\]' <<<"$answer" || { cat out; fail "in gdb: $answer"; }
-    # The program is gdb's child; where that cannot be told, gdb itself has to go.
+    # The program is gdb's child; if that is unknown, gdb itself is stopped.
     # shellcheck disable=SC2046
     kill -TERM $(cat /proc/"$server"/task/*/children 2>/dev/null) 2>/dev/null || kill "$server"
     wait "$server" || true
@@ -135,7 +135,7 @@ if command -v clang >/dev/null; then
     clang -std=c17 -Wall -Wextra -Werror -fsyntax-only -I"$prefix/include" my_scale/my_scale.c || fail "clang"
 fi
 
-say "without a configuration the backend is asked, and says nothing: the answer says so"
+say "without a configuration, a backend that completes none is reported"
 mkdir bare
 cp plain/libtriton_my_scale.so bare
 if kelp serve --with-backend bare/libtriton_my_scale.so --http-port 0 >out 2>&1; then fail "a model without inputs is served"; fi
@@ -183,7 +183,7 @@ wait "$server" || fail "kelp serve ended with $?"
 server=
 
 say "refusals"
-refused() {
+rejected() {
     local code=$1 text=$2
     shift 2
     set +e
@@ -192,13 +192,13 @@ refused() {
     set -e
     { [ "$found" -eq "$code" ] && grep -qF "$text" out; } || { cat out; fail "$*: ended with $found, expected $code and '$text'"; }
 }
-refused 1 "already exists" kelp new backend my_scale
-refused 2 "invalid backend name 'My-scale'" kelp new backend My-scale
-refused 2 "is reserved" kelp new backend python
-refused 2 "unknown kind of project 'model'" kelp new model x
-refused 1 "cannot create directory" kelp new backend x --dir no/such/folder
-refused 1 "nowhere/libtriton_x.so" kelp serve --with-backend nowhere/libtriton_x.so --http-port 0
-refused 1 "libtriton_NAME.so" kelp serve --with-backend my_scale/my_scale.c --http-port 0
-refused 1 "two libraries" kelp serve --with-backend plain/libtriton_my_scale.so --with-backend bare/libtriton_my_scale.so --http-port 0
+rejected 1 "already exists" kelp new backend my_scale
+rejected 2 "invalid backend name 'My-scale'" kelp new backend My-scale
+rejected 2 "is reserved" kelp new backend python
+rejected 2 "unknown kind of project 'model'" kelp new model x
+rejected 1 "cannot create directory" kelp new backend x --dir no/such/folder
+rejected 1 "nowhere/libtriton_x.so" kelp serve --with-backend nowhere/libtriton_x.so --http-port 0
+rejected 1 "libtriton_NAME.so" kelp serve --with-backend my_scale/my_scale.c --http-port 0
+rejected 1 "two libraries" kelp serve --with-backend plain/libtriton_my_scale.so --with-backend bare/libtriton_my_scale.so --http-port 0
 [ -z "$(ls "$TMPDIR")" ] || fail "the server left $(ls "$TMPDIR")"
 say "passed"

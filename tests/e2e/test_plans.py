@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kelp build, and what is done with a plan: run, inspected, measured, served; kelp doctor; KELP_ISA. The wrong way too.
+"""Tests `kelp build`, the commands that use a plan (run, inspect, bench, serve), `kelp doctor`, and KELP_ISA, with their errors.
 
     test_plans.py --kelp PATH [unittest arguments]
 """
@@ -29,15 +29,15 @@ IMAGES = os.path.join(ROOT, "examples", "requests", "digits.npy")
 class Plans(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        cls.plan = os.path.join(cls.folder, "digits.plan")
+        cls.directory = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.directory)
+        cls.plan = os.path.join(cls.directory, "digits.plan")
         ended = kelp("build", DIGITS, "-o", cls.plan, "--min", "image:1x1x8x8", "--max", "image:4x1x8x8",
                      "--min", "image:5x1x8x8", "--max", "image:64x1x8x8")
         assert ended.returncode == 0, ended.stderr
         assert "for provider cpu" in ended.stderr, ended.stderr
 
-    def test_a_plan_gives_onnx_runtimes_answers(self):
+    def test_a_plan_computes_what_onnx_runtime_computes(self):
         images = np.load(IMAGES)
         expected = onnxruntime.InferenceSession(DIGITS, providers=["CPUExecutionProvider"]).run(["probabilities", "digit"], {"image": images})
         ended = kelp("run", self.plan, "--input", f"image=@{IMAGES}", "--json")
@@ -46,23 +46,68 @@ class Plans(unittest.TestCase):
         np.testing.assert_allclose(found["probabilities"], expected[0], rtol=1e-3, atol=1e-5)
         np.testing.assert_array_equal(found["digit"], expected[1])
 
-    def test_every_model_gives_the_same_as_a_plan(self):
+    def classifier(self):
+        """A classifier as skl2onnx writes it: a label, and a sequence of maps with the probabilities."""
+        probabilities = onnx.ValueInfoProto(name="probabilities")
+        probabilities.type.sequence_type.elem_type.map_type.key_type = TensorProto.INT64
+        probabilities.type.sequence_type.elem_type.map_type.value_type.tensor_type.elem_type = TensorProto.FLOAT
+        nodes = [helper.make_node("LinearClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml", classlabels_ints=[0, 1, 2],
+                                  coefficients=[0.1 * i for i in range(9)], intercepts=[0.3, 0.2, 0.1], post_transform="SOFTMAX"),
+                 helper.make_node("ZipMap", ["scores"], ["probabilities"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2])]
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])],
+                                  [helper.make_tensor_value_info("label", TensorProto.INT64, ["n"]), probabilities])
+        path = os.path.join(self.folder, "classifier.onnx")
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)],
+                                    ir_version=8), path)
+        return path
+
+    def test_a_plan_keeps_outputs_that_are_sequences_and_maps(self):
+        path, plan = self.classifier(), os.path.join(self.folder, "classifier.plan")
+        self.assertEqual(kelp("build", path, "-o", plan).returncode, 0)
+        for file in (path, plan):
+            ended = kelp("run", file, "--random", "--shape", "x=2x3", "--json")
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertEqual([output["name"] for output in json.loads(ended.stdout)["outputs"]], ["label", "probabilities"])
+        direct, planned = (kelp("run", file, "--random", "--shape", "x=2x3", "--json").stdout for file in (path, plan))
+        self.assertEqual(direct, planned)
+
+    def test_a_model_with_list_outputs_serves_its_tensors(self):
+        for source, name in ((self.classifier(), "model.onnx"), (os.path.join(self.folder, "classifier.plan"), "model.plan")):
+            with self.subTest(name):
+                if name == "model.plan":
+                    self.assertEqual(kelp("build", self.classifier(), "-o", source).returncode, 0)
+                repository = os.path.join(self.folder, "lists-" + name)
+                os.makedirs(os.path.join(repository, "classifier", "1"))
+                shutil.copy(source, os.path.join(repository, "classifier", "1", name))
+                if name == "model.plan":
+                    with open(os.path.join(repository, "classifier", "config.pbtxt"), "w", encoding="utf-8") as file:
+                        file.write('backend: "kelp"\ndefault_model_filename: "model.plan"\n')
+                with Server("--model-repository", repository) as server:
+                    metadata = json.loads(server.call("GET", "/v2/models/classifier")[2])
+                    self.assertEqual([output["name"] for output in metadata["outputs"]], ["label"])
+                    status, response = server.infer("classifier", {"inputs": [
+                        {"name": "x", "datatype": "FP32", "shape": [1, 3], "data": [0, 0, 0]}]})
+                    self.assertEqual(status, 200, response)
+                    self.assertEqual([output["name"] for output in response["outputs"]], ["label"])
+                    self.assertIn("output 'probabilities' is left out", server.log())
+
+    def test_a_plan_of_every_model_computes_the_same(self):
         with open(os.path.join(support.MODELS, "index.tsv"), encoding="utf-8") as index:
             models = [line.split("\t")[0] for line in index
                       if line.strip() and line[0] != "#" and line.split("\t")[1].strip() == "good"]
         self.assertGreater(len(models), 5)
-        answered = 0
+        compared = 0
         for model in models:
             with self.subTest(model=model):
-                path, plan = os.path.join(support.MODELS, model), os.path.join(self.folder, "same.plan")
+                path, plan = os.path.join(support.MODELS, model), os.path.join(self.directory, "same.plan")
                 ended = kelp("build", path, "-o", plan)
                 self.assertEqual(ended.returncode, 0, ended.stderr)
                 direct, planned = (kelp("run", file, "--random", "--json") for file in (path, plan))
                 self.assertEqual((planned.returncode, planned.stdout), (direct.returncode, direct.stdout), planned.stderr)
-                answered += direct.returncode == 0
-        self.assertGreater(answered, 3)
+                compared += direct.returncode == 0
+        self.assertGreater(compared, 3)
 
-    def test_it_is_inspected_and_measured(self):
+    def test_a_plan_is_inspected_and_benchmarked(self):
         ended = kelp("inspect", self.plan)
         self.assertIn("profile 1, image: min [5,1,8,8] opt [64,1,8,8] max [64,1,8,8]", ended.stdout)
         told = json.loads(kelp("inspect", self.plan, "--json").stdout)
@@ -75,12 +120,12 @@ class Plans(unittest.TestCase):
         ended = kelp("bench", self.plan, "--seconds", "0.1")
         self.assertEqual(ended.returncode, 0, ended.stderr)
 
-    def test_shapes_outside_the_profile_are_refused(self):
+    def test_shapes_outside_the_profile_are_rejected(self):
         ended = kelp("run", self.plan, "--random", "--shape", "image=5x1x8x8")
         self.assertEqual(ended.returncode, 1)
         self.assertIn("expected from [1,1,8,8] to [4,1,8,8], found [5,1,8,8]; profile 1 takes it", ended.stderr)
 
-    def test_it_is_served(self):
+    def test_a_plan_is_served(self):
         for platform in ("", 'platform: "tensorrt_plan"', 'backend: "kelp"\ndefault_model_filename: "model.plan"'):
             with self.subTest(platform=platform), tempfile.TemporaryDirectory() as repository:
                 os.makedirs(os.path.join(repository, "digits", "1"))
@@ -90,46 +135,46 @@ class Plans(unittest.TestCase):
                         file.write(platform + "\n")
                 with Server("--model-repository", repository) as server:
                     pixels = np.load(IMAGES)[:1]
-                    status, answer = server.infer("digits", {"inputs": [
+                    status, response = server.infer("digits", {"inputs": [
                         {"name": "image", "datatype": "FP32", "shape": list(pixels.shape), "data": pixels.ravel().tolist()}]})
-                    self.assertEqual(status, 200, answer)
-                    self.assertEqual({output["name"] for output in answer["outputs"]}, {"probabilities", "digit"})
+                    self.assertEqual(status, 200, response)
+                    self.assertEqual({output["name"] for output in response["outputs"]}, {"probabilities", "digit"})
 
-    def test_what_is_wrong_is_said(self):
-        altered = os.path.join(self.folder, "altered.plan")
+    def test_errors_are_reported(self):
+        altered = os.path.join(self.directory, "altered.plan")
         with open(self.plan, "rb") as file:
             data = bytearray(file.read())
         data[len(data) // 2] ^= 255
         with open(altered, "wb") as file:
             file.write(data)
-        text = os.path.join(self.folder, "text.plan")
+        text = os.path.join(self.directory, "text.plan")
         with open(text, "w", encoding="utf-8") as file:
             file.write("this is no plan")
         for words, said in (
                 (("run", altered, "--random"), "was altered"),
                 (("run", text, "--random"), "recognizes this as its plan"),
-                (("run", os.path.join(self.folder, "missing.plan"), "--random"), "missing.plan"),
+                (("run", os.path.join(self.directory, "missing.plan"), "--random"), "missing.plan"),
                 (("build", DIGITS, "-o", altered, "--max", "image"), "option '--max': expected NAME:1x3x224x224, found 'image'"),
                 (("build", DIGITS, "-o", altered, "--max", "image:1x8x"), "dimensions such as 1x3x224x224"),
                 (("build", DIGITS, "-o", altered, "--max", "picture:1x1x8x8"), "has no input 'picture'"),
                 (("build", DIGITS, "-o", altered, "--max", "image:8x1x8x8"), "the minimum shape is missing"),
                 (("build", DIGITS, "-o", altered, "--min", "image:1x1x9x9", "--max", "image:1x1x9x9"), "the network declares [-1,1,8,8]"),
                 (("build", DIGITS, "-o", altered, "--provider", "gpu"), "no provider 'gpu' offers engines"),
-                (("build", DIGITS, "-o", altered, "--refit-weights", "nobody"), "no weights 'nobody'"),
+                (("build", DIGITS, "-o", altered, "--refit-weights", "no_such_weights"), "no weights 'no_such_weights'"),
                 (("build", DIGITS, "-o", altered, "--compute-capability", "86"), "no devices"),
                 (("build", DIGITS, "-o", altered, "--weight-streaming"), "'cpu' does not support builder flag WEIGHT_STREAMING (bit 8): it supports BF16,"),
                 (("build", DIGITS, "-o", altered, "--version-compatible"), "does not support builder flag VERSION_COMPATIBLE"),
-                (("build", DIGITS, "-o", altered, "--timing-cache", os.path.join(self.folder, "times")), "'cpu' has no timing cache"),
+                (("build", DIGITS, "-o", altered, "--timing-cache", os.path.join(self.directory, "times")), "'cpu' has no timing cache"),
                 (("build", IMAGES, "-o", altered), "expected an ONNX ModelProto"),
-                (("build", DIGITS, "-o", "/no/such/folder/x.plan"), "/no/such/folder/x.plan")):
+                (("build", DIGITS, "-o", "/no/such/directory/x.plan"), "/no/such/directory/x.plan")):
             with self.subTest(words=words[2:]):
                 ended = kelp(*words)
                 self.assertEqual(ended.returncode, 1, ended.stdout)
                 self.assertIn(said, ended.stderr)
 
-    def test_an_interrupted_build_leaves_nothing(self):
-        """Whenever it comes: before the program listens it is killed, then it ends at the next operator, or it is done."""
-        model = os.path.join(self.folder, "large.onnx")
+    def test_an_interrupted_build_leaves_no_file(self):
+        """The signal may come at any time: the program is killed, stops at the next operator, or has already finished."""
+        model = os.path.join(self.directory, "large.onnx")
         weights = [numpy_helper.from_array(np.zeros((512, 512), np.float32), f"w{i}") for i in range(24)]
         nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"]) for i in range(24)]
         ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ("n", 512)) for name in ("x0", "x24")]
@@ -149,29 +194,29 @@ class Plans(unittest.TestCase):
                 if process.returncode == 1:
                     self.assertIn("interrupted: '", said)
 
-    def test_a_low_level_makes_a_small_plan(self):
-        small, large = (os.path.join(self.folder, f"level{level}.plan") for level in (1, 4))
-        answers = []
+    def test_a_lower_optimization_level_makes_a_smaller_plan(self):
+        small, large = (os.path.join(self.directory, f"level{level}.plan") for level in (1, 4))
+        outputs = []
         for level, path in ((1, small), (4, large)):
             ended = kelp("build", DIGITS, "-o", path, "--level", str(level))
             self.assertEqual(ended.returncode, 0, ended.stderr)
-            answers.append(kelp("run", path, "--input", f"image=@{IMAGES}", "--json").stdout)
-        self.assertEqual(*answers)
+            outputs.append(kelp("run", path, "--input", f"image=@{IMAGES}", "--json").stdout)
+        self.assertEqual(*outputs)
         self.assertLess(os.path.getsize(small), os.path.getsize(large))
 
-    def test_the_doctor_knows_the_providers(self):
+    def test_doctor_lists_the_providers(self):
         ended = kelp("doctor")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertRegex(ended.stdout, r"cpu +usable")
 
 
 class InstructionSets(unittest.TestCase):
-    """KELP_ISA says which kernels are used, and is refused when it makes no sense."""
+    """KELP_ISA selects the kernels; an unknown value is rejected."""
 
     def with_isa(self, isa, *words):
         return kelp(*words, env={**os.environ, "KELP_ISA": isa})
 
-    def test_answers_are_the_same(self):
+    def test_every_instruction_set_computes_the_same(self):
         run = "run", DIGITS, "--input", f"image=@{IMAGES}", "--output", "digit"
         best = self.with_isa("", *run)
         self.assertEqual(best.returncode, 0, best.stderr)
@@ -185,7 +230,7 @@ class InstructionSets(unittest.TestCase):
                 self.assertEqual(ended.stdout, best.stdout)
                 self.assertIn(f"kernels for {isa}\n", self.with_isa(isa, "doctor").stdout)
 
-    def test_another_word_is_refused(self):
+    def test_an_unknown_instruction_set_is_rejected(self):
         ended = self.with_isa("sse9", "run", DIGITS, "--random")
         self.assertEqual(ended.returncode, 1)
         self.assertIn("KELP_ISA is 'sse9': expected portable", ended.stderr)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bfloat16 where it is asked for: run, built into a plan, and served, by the flag and by a model's parameter; float32 everywhere else.
+"""bfloat16 is used only if the option or the model's parameter selects it: in `kelp run`, in a plan, and in a server.
 
     test_precision.py --kelp PATH [unittest arguments]
 """
@@ -30,11 +30,11 @@ def run(model, *words):
 class Precision(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.directory = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.directory)
         cls.f32, cls.bf16 = run(DIGITS), run(DIGITS, "--precision", "bf16")
 
-    def test_it_rounds_when_asked_alone(self):
+    def test_run_rounds_only_with_the_option(self):
         session = onnxruntime.InferenceSession(DIGITS, providers=["CPUExecutionProvider"])
         expected = session.run(["probabilities"], {"image": np.load(IMAGES)})[0].reshape(-1)
         np.testing.assert_allclose(self.f32, expected, rtol=1e-3, atol=1e-5)
@@ -42,11 +42,11 @@ class Precision(unittest.TestCase):
         self.assertGreater(np.abs(self.bf16 - expected).max(), 1e-5)
         np.testing.assert_array_equal(run(DIGITS, "--precision", "f32"), self.f32)
 
-    def test_a_plan_keeps_it(self):
+    def test_a_plan_keeps_the_precision(self):
         for precision, expected in (("f32", self.f32), ("bf16", self.bf16)):
             for words in ((), ("--refit",), ("--no-fusion",)):
                 with self.subTest(precision=precision, words=words):
-                    plan = os.path.join(self.folder, "digits.plan")
+                    plan = os.path.join(self.directory, "digits.plan")
                     ended = kelp("build", DIGITS, "-o", plan, "--precision", precision, "--min", "image:1x1x8x8", "--max", "image:64x1x8x8",
                                  *words)
                     self.assertEqual(ended.returncode, 0, ended.stderr)
@@ -57,12 +57,12 @@ class Precision(unittest.TestCase):
 
     def served(self, server, model):
         images = np.load(IMAGES)
-        status, answer = server.infer(model, {"inputs": [{"name": "image", "shape": list(images.shape), "datatype": "FP32",
+        status, response = server.infer(model, {"inputs": [{"name": "image", "shape": list(images.shape), "datatype": "FP32",
                                                           "data": images.reshape(-1).tolist()}], "outputs": [{"name": "probabilities"}]})
-        self.assertEqual(status, 200, answer)
-        return np.array(answer["outputs"][0]["data"])
+        self.assertEqual(status, 200, response)
+        return np.array(response["outputs"][0]["data"])
 
-    def test_it_is_served(self):
+    def test_the_precision_of_a_served_model_is_a_parameter(self):
         with Repository() as repository:
             repository.add("plain", DIGITS)
             repository.add("fast", DIGITS, PARAMETER.format("bf16"))
@@ -73,7 +73,7 @@ class Precision(unittest.TestCase):
                         with self.subTest(words=words, model=model):
                             np.testing.assert_allclose(self.served(server, model), expected, rtol=1e-6, atol=1e-9)
 
-    def test_another_word_is_refused(self):
+    def test_an_unknown_precision_is_rejected(self):
         ended = kelp("run", DIGITS, "--random", "--precision", "f16")
         self.assertEqual(ended.returncode, 2)
         self.assertIn("f32|bf16", ended.stderr)

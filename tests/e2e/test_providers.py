@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of models by providers, from the command line: a worker in another process, and ONNX Runtime.
+"""Tests providers that run a part of a model, from the command line: a worker in another process, plugins, and ONNX Runtime.
 
     test_providers.py --kelp PATH [unittest arguments]
 """
@@ -46,15 +46,15 @@ def ask(server, model, image):
 
 
 def served(server, model, image):
-    status, answer = ask(server, model, image)
-    assert status == 200, answer
-    return numpy.array(answer["outputs"][0]["data"])
+    status, response = ask(server, model, image)
+    assert status == 200, response
+    return numpy.array(response["outputs"][0]["data"])
 
 
 class Providers(unittest.TestCase):
     def test_a_worker_runs_the_model(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "worker.sock")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "worker.sock")
             worker = subprocess.Popen([support.KELP, "worker", "--socket", path, "--threads", "1"], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
             try:
                 while not os.path.exists(path):
@@ -69,14 +69,14 @@ class Providers(unittest.TestCase):
                     repository.add("here", MODEL)
                     with support.Server("--model-repository", repository.path) as server:
                         image = numpy.load(IMAGE)
-                        answers = [served(server, model, image) for model in ("there", "here")]
-                        numpy.testing.assert_allclose(answers[0], answers[1], rtol=1e-5, atol=1e-7)
-                        worker.send_signal(signal.SIGTERM)  # it did run there
+                        values = [served(server, model, image) for model in ("there", "here")]
+                        numpy.testing.assert_allclose(values[0], values[1], rtol=1e-5, atol=1e-7)
+                        worker.send_signal(signal.SIGTERM)  # shows that the worker ran the model
                         worker.wait(60)
-                        status, answer = ask(server, "there", image)
+                        status, response = ask(server, "there", image)
                         self.assertNotEqual(status, 200)
-                        self.assertIn(path, str(answer))
-                        numpy.testing.assert_array_equal(served(server, "here", image), answers[1])
+                        self.assertIn(path, str(response))
+                        numpy.testing.assert_array_equal(served(server, "here", image), values[1])
             finally:
                 worker.send_signal(signal.SIGTERM)
                 worker.communicate(timeout=60)
@@ -91,17 +91,17 @@ class Providers(unittest.TestCase):
         plugin = os.environ["KELP_TEST_PLUGIN"]
         x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy")
         graph = helper.make_graph([helper.make_node("Triple", ["x"], ["y"], domain="com.example")], "tripled", [x], [y])
-        with tempfile.TemporaryDirectory() as folder, support.Repository() as repository:
-            path = os.path.join(folder, "model.onnx")
+        with tempfile.TemporaryDirectory() as directory, support.Repository() as repository:
+            path = os.path.join(directory, "model.onnx")
             save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("com.example", 1)]), path)
             measured = kelp("bench", path, "--plugin", plugin, "--threads", "1", "--seconds", "0")
             self.assertEqual(measured.returncode, 0, measured.stderr)
             repository.add("shared", path)
-            newer = os.path.join(folder, "newer.onnx")
+            newer = os.path.join(directory, "newer.onnx")
             graph = helper.make_graph([helper.make_node("Thrice", ["x"], ["y"])], "thrice", [x], [y])
             save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 99)]), newer)
             repository.add("newer", newer)
-            plan = os.path.join(folder, "newer.plan")
+            plan = os.path.join(directory, "newer.plan")
             for words in (("build", newer, "-o", plan), ("run", plan, "--input", "x=1,-2,4", "--json")):
                 ended = kelp(*words, "--plugin", plugin)
                 self.assertEqual(ended.returncode, 0, ended.stderr)
@@ -112,34 +112,34 @@ class Providers(unittest.TestCase):
             repository.add("apart", path, 'backend: "kelp" parameters { key: "intra_op_threads" value { string_value: "1" } }')
             with support.Server("--model-repository", repository.path, "--plugin", plugin) as server:
                 for model in ("shared", "apart", "newer"):
-                    status, answer = server.infer(model, {"inputs": [{"name": "x", "shape": [3], "datatype": "FP32", "data": [1, -2, 4]}]})
-                    self.assertEqual(status, 200, answer)
-                    self.assertEqual(answer["outputs"][0]["data"], [3, -6, 12])
+                    status, response = server.infer(model, {"inputs": [{"name": "x", "shape": [3], "datatype": "FP32", "data": [1, -2, 4]}]})
+                    self.assertEqual(status, 200, response)
+                    self.assertEqual(response["outputs"][0]["data"], [3, -6, 12])
             for words, message in (((), "newest supported version"), (("--plugin", "/nowhere/plugin.so"), "/nowhere/plugin.so")):
                 with support.Server("--model-repository", repository.path, *words, ready=False) as server:
                     self.assertNotEqual(server.process.wait(support.PATIENCE_S), 0)
                     self.assertIn(message, server.log())
 
-    def test_a_plugin_that_is_none_is_refused_in_words(self):
+    def test_an_invalid_plugin_is_rejected_with_a_message(self):
         plugin = os.environ["KELP_TEST_PLUGIN"]
-        library = os.path.join(os.path.dirname(plugin), "../../libkelp.so")  # one without the entry point
-        with tempfile.TemporaryDirectory() as folder:
+        library = os.path.join(os.path.dirname(plugin), "../../libkelp.so")  # has no entry point
+        with tempfile.TemporaryDirectory() as directory:
             with open(plugin, "rb") as file:
                 foreign = bytearray(file.read())
             foreign[18] = 0xB7 if foreign[18] == 0x3E else 0x3E  # e_machine: arm64 and x86-64
-            with open(os.path.join(folder, "foreign.so"), "wb") as file:
+            with open(os.path.join(directory, "foreign.so"), "wb") as file:
                 file.write(foreign)
-            with open(os.path.join(folder, "text.so"), "w") as file:
+            with open(os.path.join(directory, "text.so"), "w") as file:
                 file.write("no library")
-            shutil.copy(plugin, os.path.join(folder, "here.so"))
+            shutil.copy(plugin, os.path.join(directory, "here.so"))
             for name, words in (("missing.so", "no such file"), ("text.so", "it is not a shared library (ELF)"),
                                 ("foreign.so", "and this process is for"), (library, "it exports no kelp_plugin_query")):
                 with self.subTest(name):
-                    ended = kelp("run", MODEL, "--random", "--plugin", name, cwd=folder)
+                    ended = kelp("run", MODEL, "--random", "--plugin", name, cwd=directory)
                     self.assertEqual(ended.returncode, 1)
                     self.assertIn(f"cannot load plug-in library '{name}': ", ended.stderr)
                     self.assertIn(words, ended.stderr)
-            ended = kelp("run", MODEL, "--random", "--plugin", "here.so", cwd=folder)
+            ended = kelp("run", MODEL, "--random", "--plugin", "here.so", cwd=directory)
             self.assertEqual(ended.returncode, 0, ended.stderr)
 
     def test_a_missing_library_is_an_error(self):
@@ -148,7 +148,7 @@ class Providers(unittest.TestCase):
         self.assertEqual(ended.returncode, 1)
         self.assertIn("/nowhere/libonnxruntime.so", ended.stderr)
 
-    def test_an_unknown_provider_lists_those_there_are(self):
+    def test_an_unknown_provider_lists_the_known_ones(self):
         ended = kelp("run", MODEL, "--random", "--providers", "nobody,cpu")
         self.assertEqual(ended.returncode, 1)
         self.assertIn("there is no provider 'nobody'", ended.stderr)

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a repository is said clearly, and the other models are served.
+"""Errors of a model are reported clearly, and the other models are served.
 
     test_repository.py --kelp PATH [unittest arguments]
 """
 import os
+import signal
+import subprocess
+import tempfile
 import unittest
 
 import support
@@ -51,9 +54,9 @@ class Broken(unittest.TestCase):
         for word in words:
             self.assertIn(word, self.index[model]["reason"])
             self.assertIn(word, self.server.output)
-        status, answer = self.server.infer(model, read_json("examples", "requests", "digits.json"))
-        self.assertIn(status, (400, 404, 503), answer)
-        self.assertIn(model, answer["error"])
+        status, response = self.server.infer(model, read_json("examples", "requests", "digits.json"))
+        self.assertIn(status, (400, 404, 503), response)
+        self.assertIn(model, response["error"])
 
     def test_every_uncovered_operator_is_listed(self):
         with open(os.path.join(MODELS, "uncovered_op.tsv"), encoding="utf-8") as file:
@@ -62,20 +65,20 @@ class Broken(unittest.TestCase):
         for row in rows:
             self.reason("uncovered", row[1])
 
-    def test_truncated_file(self):
+    def test_a_truncated_model_is_reported(self):
         self.reason("truncated", "model.onnx")
 
-    def test_wrong_config_says_where(self):
+    def test_an_invalid_configuration_is_reported_with_its_position(self):
         self.reason("badconfig", "config.pbtxt:2:", "TYPE_FP99")
 
-    def test_missing_backend(self):
+    def test_a_missing_backend_is_reported(self):
         self.reason("nobackend", "not_there")
 
-    def test_others_are_served(self):
+    def test_other_models_are_served(self):
         for model in ("digits", "addsub"):
             self.assertEqual(self.index[model]["state"], "READY")
-            status, answer = self.server.infer(model, read_json("examples", "requests", f"{model}.json"))
-            self.assertEqual(status, 200, answer)
+            status, response = self.server.infer(model, read_json("examples", "requests", f"{model}.json"))
+            self.assertEqual(status, 200, response)
 
 
 class Starting(unittest.TestCase):
@@ -86,12 +89,12 @@ class Starting(unittest.TestCase):
             self.assertEqual(ended.returncode, 1, ended.stderr)
             self.assertIn("truncated", ended.stderr)
 
-    def test_repository_that_is_not_there(self):
-        ended = kelp("serve", "--model-repository", "/no/such/folder", "--http-port", "0")
+    def test_a_missing_repository_is_reported(self):
+        ended = kelp("serve", "--model-repository", "/no/such/directory", "--http-port", "0")
         self.assertEqual(ended.returncode, 1, ended.stderr)
-        self.assertIn("/no/such/folder", ended.stderr)
+        self.assertIn("/no/such/directory", ended.stderr)
 
-    def test_port_in_use(self):
+    def test_a_port_in_use_is_reported(self):
         models = os.path.join(ROOT, "examples", "models")
         with Server("--model-repository", models) as first:
             ended = kelp("serve", "--model-repository", models, "--http-address", "127.0.0.1", "--http-port", first.port)
@@ -99,7 +102,23 @@ class Starting(unittest.TestCase):
             self.assertIn(str(first.port), ended.stderr)
             self.assertEqual(first.stop(), 0)
 
-    def test_explicit_control(self):
+    def test_the_socket_of_a_killed_server_is_replaced(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "kelp.sock")
+            command = [support.KELP, "serve", "--model-repository", directory, "--http-address", f"unix:{path}"]
+            for end in (signal.SIGKILL, signal.SIGTERM):
+                with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as server:
+                    for line in server.stdout:
+                        if line.startswith("HTTP"):
+                            break
+                    else:
+                        self.fail("the server did not start")
+                    self.assertIn(path, kelp(*command[1:]).stderr)  # the socket is in use
+                    server.send_signal(end)
+                    server.stdout.read()
+            self.assertFalse(os.path.exists(path))
+
+    def test_explicit_control_loads_only_the_named_models(self):
         with Server("--model-repository", os.path.join(ROOT, "examples", "models"), "--model-control-mode", "explicit",
                     "--load-model", "digits") as server:
             self.assertEqual(server.call("GET", "/v2/models/digits/ready")[0], 200)

@@ -39,11 +39,11 @@ class Serving(unittest.TestCase):
             raise AssertionError(f"kelp serve ended with {code}:\n{cls.server.log()}")
         cls.server.__exit__()
 
-    def test_table_of_models(self):
+    def test_the_table_of_models_is_printed(self):
         for model in ("digits", "addsub"):
             self.assertRegex(self.server.output, rf"\| {model} +\| 1 +\| READY +\|")
 
-    def test_health_and_metadata(self):
+    def test_health_and_metadata_are_served(self):
         self.assertTrue(self.client.is_server_live())
         self.assertTrue(self.client.is_server_ready())
         self.assertTrue(self.client.is_model_ready("digits"))
@@ -59,18 +59,18 @@ class Serving(unittest.TestCase):
         wanted = [triton.InferRequestedOutput(name, binary_data=binary) for name in ("probabilities", "digit")]
         return self.client.infer("digits", [given], outputs=wanted)
 
-    def test_digits_as_onnx_runtime(self):
+    def test_digits_are_classified_as_by_onnx_runtime(self):
         random = np.random.default_rng(7)
         for batch in (1, 2, 3, 17, 64, 1):
             images = random.random((batch, 1, 8, 8), dtype=np.float32)
             expected = dict(zip(("probabilities", "digit"), self.peer.run(["probabilities", "digit"], {"image": images})))
             for binary in (False, True):
                 with self.subTest(batch=batch, binary=binary):
-                    answer = self.digits(images, binary)
-                    np.testing.assert_allclose(answer.as_numpy("probabilities"), expected["probabilities"], rtol=1e-3, atol=1e-5)
-                    np.testing.assert_array_equal(answer.as_numpy("digit"), expected["digit"])
+                    response = self.digits(images, binary)
+                    np.testing.assert_allclose(response.as_numpy("probabilities"), expected["probabilities"], rtol=1e-3, atol=1e-5)
+                    np.testing.assert_array_equal(response.as_numpy("digit"), expected["digit"])
 
-    def test_addsub(self):
+    def test_addsub_returns_sum_and_difference(self):
         random = np.random.default_rng(8)
         a, b = random.random((2, 4, 16), dtype=np.float32)
         inputs = []
@@ -78,17 +78,17 @@ class Serving(unittest.TestCase):
             given = triton.InferInput(name, value.shape, "FP32")
             given.set_data_from_numpy(value)
             inputs.append(given)
-        answer = self.client.infer("addsub", inputs)
-        np.testing.assert_array_equal(answer.as_numpy("OUTPUT0"), a + b)
-        np.testing.assert_array_equal(answer.as_numpy("OUTPUT1"), a - b)
+        response = self.client.infer("addsub", inputs)
+        np.testing.assert_array_equal(response.as_numpy("OUTPUT0"), a + b)
+        np.testing.assert_array_equal(response.as_numpy("OUTPUT1"), a - b)
 
-    def test_curl_with_the_committed_requests(self):
+    def test_the_committed_requests_work_with_curl(self):
         for model in ("digits", "addsub"):
-            answer = subprocess.run(["curl", "-sS", "--fail-with-body", f"http://{self.server.url}/v2/models/{model}/infer", "-d",
+            response = subprocess.run(["curl", "-sS", "--fail-with-body", f"http://{self.server.url}/v2/models/{model}/infer", "-d",
                                      "@" + os.path.join(ROOT, "examples", "requests", f"{model}.json")],
                                     capture_output=True, text=True, check=False, timeout=support.PATIENCE_S)
-            self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
-            found = {output["name"]: output for output in json.loads(answer.stdout)["outputs"]}
+            self.assertEqual(response.returncode, 0, response.stdout + response.stderr)
+            found = {output["name"]: output for output in json.loads(response.stdout)["outputs"]}
             for expected in read_json("examples", "requests", f"{model}.expected.json")["outputs"]:
                 output = found[expected["name"]]
                 self.assertEqual(output["datatype"], expected["datatype"])
@@ -96,10 +96,10 @@ class Serving(unittest.TestCase):
                 np.testing.assert_allclose(np.array(output["data"]).ravel(), np.array(expected["data"]).ravel(), rtol=1e-3, atol=1e-5)
 
     def expect_refusal(self, request, status, *words, model="digits"):
-        found, answer = self.server.infer(model, request)
-        self.assertEqual(found, status, answer)
+        found, response = self.server.infer(model, request)
+        self.assertEqual(found, status, response)
         for word in words:
-            self.assertIn(word, answer["error"])
+            self.assertIn(word, response["error"])
         self.assertTrue(self.client.is_server_ready())
 
     def request(self, **changes):
@@ -107,44 +107,44 @@ class Serving(unittest.TestCase):
         request["inputs"][0].update(changes)
         return request
 
-    def test_unknown_model(self):
-        found, answer = self.server.infer("nobody", self.request())
+    def test_an_unknown_model_is_rejected(self):
+        found, response = self.server.infer("no_such_model", self.request())
         self.assertIn(found, (400, 404))
-        self.assertIn("nobody", answer["error"])
+        self.assertIn("no_such_model", response["error"])
         with self.assertRaises(InferenceServerException):
-            self.client.get_model_metadata("nobody")
+            self.client.get_model_metadata("no_such_model")
 
-    def test_wrong_name(self):
+    def test_an_unknown_input_is_rejected(self):
         self.expect_refusal(self.request(name="picture"), 400, "picture")
 
-    def test_wrong_type(self):
+    def test_a_wrong_type_is_rejected(self):
         self.expect_refusal(self.request(datatype="INT64", data=[1] * 192), 400, "image")
 
-    def test_wrong_shape(self):
+    def test_a_wrong_shape_is_rejected(self):
         self.expect_refusal(self.request(shape=[3, 1, 4, 16]), 400, "image")
 
-    def test_too_little_data(self):
+    def test_too_little_data_is_rejected(self):
         self.expect_refusal(self.request(data=[0.5] * 7), 400, "image")
 
-    def test_unknown_output(self):
+    def test_an_unknown_output_is_rejected(self):
         request = self.request()
         request["outputs"] = [{"name": "letter"}]
         self.expect_refusal(request, 400, "letter")
 
-    def test_broken_json(self):
+    def test_invalid_json_is_rejected(self):
         self.expect_refusal('{"inputs": [', 400)
 
-    def test_body_cut_short(self):
-        """The client goes away in the middle of a body: nothing is answered to it, others are served."""
+    def test_a_truncated_body_does_not_disturb_other_clients(self):
+        """A client that closes its connection within a body gets no response; others are served."""
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as connection:
             connection.sendall(b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{\"inputs\":")
             connection.shutdown(socket.SHUT_WR)
             connection.settimeout(60)
-            answer = connection.recv(4096)
-        self.assertNotIn(b" 200 ", answer.split(b"\r\n")[0])
+            response = connection.recv(4096)
+        self.assertNotIn(b" 200 ", response.split(b"\r\n")[0])
         self.assertTrue(self.client.is_server_ready())
 
-    def test_binary_body_shorter_than_it_says(self):
+    def test_a_body_shorter_than_its_tensors_is_rejected(self):
         header = json.dumps({"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 1, 8, 8],
                                          "parameters": {"binary_data_size": 256}}]}).encode()
         status, _, body = self.server.call("POST", "/v2/models/digits/infer", header + b"\0" * 100,
@@ -154,7 +154,7 @@ class Serving(unittest.TestCase):
 
 
 class Metrics(unittest.TestCase):
-    def test_distributions_where_asked_for(self):
+    def test_latency_distributions_are_optional(self):
         words = ("--model-repository", os.path.join(ROOT, "examples", "models"))
         for more in ((), ("--metrics-config", "summary_latencies=true", "--metrics-config", "summary_quantiles=0.5:0.05,0.9:0.01")):
             with Server(*words, *more) as server:
@@ -163,7 +163,7 @@ class Metrics(unittest.TestCase):
                 self.assertEqual('nv_inference_request_summary_us{model="digits",version="1",quantile="0.9"}' in page, bool(more), page)
                 self.assertEqual(server.stop(), 0)
 
-    def test_wrong_words_are_refused(self):
+    def test_wrong_arguments_are_rejected(self):
         for word, code, reason in (("summaries=true", 1, "expected KEY=VALUE with KEY one of"), ("summary_latencies", 1, "expected KEY=VALUE"),
                                    ("summary_latencies=1", 1, "'summary_latencies': expected true or false, found '1'")):
             ended = support.kelp("serve", "--model-repository", os.path.join(ROOT, "examples", "models"), "--http-port", "0",
@@ -178,7 +178,7 @@ class Stopping(unittest.TestCase):
                 with socket.create_connection(("127.0.0.1", server.port), timeout=60):
                     began = time.monotonic()
                     self.assertEqual(server.stop(number), 0, server.log())
-                    # Triton waits for the exit timeout of 30 s while an idle connection is open.
+                    # While an idle connection is open, Triton waits for its exit timeout of 30 s.
                     self.assertLess(time.monotonic() - began, 20)
 
 

@@ -187,7 +187,7 @@ static void outputs_go_where_the_caller_wants(void **state) {
     assert_true(room[20] == 42.0f);
     check_ok(kelp_context_set_output(s.context, 0, room, 79));
     expect_failure(kelp_context_invoke(s.context), KELP_OUT_OF_RANGE,
-                   "'probabilities' is too small: 80 bytes are needed, 79 were given");
+                   "'probabilities' is too small: expected 80 bytes, found 79");
     check_ok(kelp_context_set_output(s.context, 0, NULL, 0));
     check_ok(kelp_context_invoke(s.context));
     assert_memory_equal(kelp_context_output(s.context, 0)->data, own, sizeof own);

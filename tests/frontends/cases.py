@@ -11,12 +11,12 @@ import struct
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-# What the server under test must have: models, and the limit of bodies without binary tensors.
+# Required of the server under test: its models, and the limit of bodies without binary tensors.
 MAX_INPUT_SIZE = 1 << 20
 
 
 class Error:
-    """A failure of that code whose message contains the words."""
+    """An error with this code whose message contains the words."""
 
     def __init__(self, code, *words):
         self.code = code
@@ -24,7 +24,7 @@ class Error:
 
 
 class Contains:
-    """A list that has a matching item, or a text that has this part."""
+    """A list with a matching item, or a text that contains this one."""
 
     def __init__(self, item):
         self.item = item
@@ -94,7 +94,7 @@ HEALTH = {
     "the server is ready": one("server_ready", True),
     "a loaded model is ready": one("model_ready", True, model="digits"),
     "a loaded version is ready": one("model_ready", True, model="digits", version="1"),
-    "an unknown model is not ready": one("model_ready", False, model="nobody"),
+    "an unknown model is not ready": one("model_ready", False, model="no_such_model"),
     "an unknown version is not ready": one("model_ready", False, model="digits", version="77"),
 }
 
@@ -105,10 +105,10 @@ METADATA = {
         one("model_metadata",
             {"name": "digits", "versions": ["1"], "inputs": [{"name": "image", "datatype": "FP32"}],
              "outputs": Contains({"name": "digit"})}, model="digits"),
-    "metadata of an unknown model": one("model_metadata", Error("NOT_FOUND", "nobody"), model="nobody"),
+    "metadata of an unknown model": one("model_metadata", Error("NOT_FOUND", "no_such_model"), model="no_such_model"),
     "metadata of an unknown version": one("model_metadata", Error("NOT_FOUND", "77"), model="digits", version="77"),
     "a model has a configuration": one("model_config", {"name": "digits"}, model="digits"),
-    "configuration of an unknown model": one("model_config", Error("NOT_FOUND", "nobody"), model="nobody"),
+    "configuration of an unknown model": one("model_config", Error("NOT_FOUND", "no_such_model"), model="no_such_model"),
 }
 
 STATISTICS = {
@@ -117,7 +117,7 @@ STATISTICS = {
          step("statistics", [{"name": "digits", "version": "1",
                               "inference_stats": {"success": {"count": AtLeast(1)}}}], model="digits")],
     "statistics of all models": one("statistics", Contains({"name": "identity"})),
-    "statistics of an unknown model": one("statistics", Error("NOT_FOUND", "nobody"), model="nobody"),
+    "statistics of an unknown model": one("statistics", Error("NOT_FOUND", "no_such_model"), model="no_such_model"),
 }
 
 REPOSITORY = {
@@ -130,10 +130,10 @@ REPOSITORY = {
          step("unload", None, model="spare"),
          step("model_ready", False, model="spare")],
     "a model is loaded with another configuration":
-        [step("load", None, model="spare", config=json.dumps({"parameters": {"colour": {"string_value": "red"}}})),
-         step("model_config", {"parameters": {"colour": {"string_value": "red"}}}, model="spare"),
+        [step("load", None, model="spare", config=json.dumps({"parameters": {"color": {"string_value": "red"}}})),
+         step("model_config", {"parameters": {"color": {"string_value": "red"}}}, model="spare"),
          step("unload", None, model="spare")],
-    "a model without files cannot be loaded": one("load", Error("NOT_FOUND", "nobody"), model="nobody"),
+    "a model without files cannot be loaded": one("load", Error("NOT_FOUND", "no_such_model"), model="no_such_model"),
 }
 
 INFERENCE = {
@@ -189,7 +189,7 @@ INFERENCE.update({
 })
 
 INFERENCE_ERRORS = {
-    "an unknown model": [(infer("nobody"), Error("NOT_FOUND", "nobody"))],
+    "an unknown model": [(infer("no_such_model"), Error("NOT_FOUND", "no_such_model"))],
     "an unknown version": [(infer(version="77"), Error("NOT_FOUND", "77"))],
     "an unknown input": [(infer(inputs=[image(name="other")]), Error("INVALID_ARGUMENT", "other"))],
     "an unknown output": [(infer(outputs=[{"name": "nothing"}]), Error("INVALID_ARGUMENT", "nothing"))],
@@ -211,7 +211,7 @@ def body_of(**changes):
 
 
 def http(method, path, status, *words, body=None, headers=None, expect_headers=None, expect=None):
-    """A request, the status of its response, and either words of the error or what the JSON must match."""
+    """A request, the status of its response, and either words of the error message or the JSON to match."""
     return {"method": method, "path": path, "body": body, "headers": headers or {}, "status": status, "words": words,
             "expect_headers": expect_headers or {}, "expect": expect}
 

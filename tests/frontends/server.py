@@ -17,7 +17,7 @@ CONFIGS = {
     "repeat": ("repeat", [("IN", "INT32")], [("OUT", "INT32"), ("IDX", "UINT32")],
                "model_transaction_policy { decoupled: true }"),
 }
-# Loaded by the cases, and not before.
+# Loaded by the cases, not at the start.
 SPARE = "spare"
 
 

@@ -19,7 +19,7 @@ TARGET = {}
 
 
 def matches(expected, found):
-    """Returns True if `found` has what is expected: of objects the given members, of numbers the value."""
+    """Returns True if `found` matches: objects may have more members than expected, numbers are compared by value."""
     if isinstance(expected, cases.Contains):
         if isinstance(found, str):
             return expected.item in found

@@ -55,11 +55,11 @@ static void round_trip(kelp_http_coding coding) {
         kelp_http_decode(coding, packed.data, packed.length, text.length - 1, &back);
     assert_int_equal(kelp_status_code(status), KELP_OUT_OF_RANGE);
     kelp_status_free(status);
-    kelp_buf_clear(&back); /* cut short */
+    kelp_buf_clear(&back); /* truncated */
     status = kelp_http_decode(coding, packed.data, packed.length / 2, text.length, &back);
     assert_int_equal(kelp_status_code(status), KELP_INVALID_ARGUMENT);
     kelp_status_free(status);
-    kelp_buf_clear(&back); /* something else */
+    kelp_buf_clear(&back); /* another format */
     status = kelp_http_decode(coding, "{\"a\":1}", 7, 1000, &back);
     assert_int_equal(kelp_status_code(status), KELP_INVALID_ARGUMENT);
     kelp_status_free(status);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transport under a small protocol that knows nothing of inference. */
+/* The transport with a small protocol that is independent of inference. */
 #include "base/clock.h"
 #include "frontends/http/exchange.h"
 #include "frontends/http/server.h"
@@ -27,8 +27,8 @@
 
 typedef struct echo_exchange {
     kelp_http_exchange base; /* first */
-    bool held;               /* by /hold, until it is cancelled */
-    int parts;               /* that /parts has sent */
+    bool held;               /* held by /hold until it is cancelled */
+    int parts;               /* sent by /parts */
 } echo_exchange;
 
 typedef struct echo_handler {

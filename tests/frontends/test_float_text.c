@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fast conversion of floats gives the same text as the general one. */
+/* The fast conversion of floats returns the same text as the general one. */
 #include "frontends/v2/float_text.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP/1.1 parser and writer: a stream gives the same requests in whatever pieces it arrives.
- */
+/* The HTTP/1.1 parser and writer: the requests of a stream do not depend on how it is split. */
 #include "frontends/http/http1.h"
 
 #include <setjmp.h>
@@ -218,6 +217,67 @@ static void the_chosen_offset_of_the_body_is_aligned(void **state) {
     }
 }
 
+/* Feeds a head and three bytes of the body; returns the memory that the parser then has for it. */
+static size_t reserved_bytes(const char *head) {
+    kelp_http1_parser parser;
+    kelp_http1_parser_init(&parser, kelp_allocator_system(), NULL);
+    size_t used;
+    assert_int_equal(kelp_http1_feed(&parser, head, strlen(head), &used), KELP_HTTP1_HEAD);
+    size_t rest = strlen(head) - used;
+    assert_int_equal(kelp_http1_feed(&parser, head + used, rest, &used), KELP_HTTP1_MORE);
+    size_t reserved = parser.body.capacity;
+    kelp_http1_parser_deinit(&parser);
+    return reserved;
+}
+
+/* The parser used to reserve memory for the announced size, in huge pages. */
+static void an_announced_size_alone_reserves_little_memory(void **state) {
+    (void)state;
+    assert_in_range(reserved_bytes("POST / HTTP/1.1\r\nContent-Length: 60000000\r\n\r\nabc"), 3,
+                    65536);
+    assert_in_range(
+        reserved_bytes("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3000000\r\nabc"), 3,
+        65536);
+}
+
+static void a_large_body_is_received_completely_and_aligned(void **state) {
+    (void)state;
+    enum { BODY_BYTES = 3000000 };
+    static const char head[] = "POST / HTTP/1.1\r\nContent-Length: 3000000\r\n\r\n";
+    char *body = malloc(BODY_BYTES);
+    assert_non_null(body);
+    for (size_t i = 0; i < BODY_BYTES; i++)
+        body[i] = (char)(i * 31);
+    kelp_http1_parser parser;
+    kelp_http1_parser_init(&parser, kelp_allocator_system(), NULL);
+    size_t used;
+    assert_int_equal(kelp_http1_feed(&parser, head, strlen(head), &used), KELP_HTTP1_HEAD);
+    parser.align_offset = 7;
+    assert_int_equal(kelp_http1_feed(&parser, body, BODY_BYTES, &used), KELP_HTTP1_COMPLETE);
+    assert_int_equal(used, BODY_BYTES);
+    assert_int_equal((uintptr_t)(kelp_http_body_data(&parser.body) + 7) % 64, 0);
+    assert_memory_equal(kelp_http_body_data(&parser.body), body, BODY_BYTES);
+    kelp_http1_parser_deinit(&parser);
+    free(body);
+}
+
+/* A kept buffer may be smaller than the offset that aligns the next body. */
+static void a_small_buffer_is_reused_with_another_alignment(void **state) {
+    (void)state;
+    static const char text[] = "POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n";
+    kelp_http1_parser parser;
+    kelp_http1_parser_init(&parser, kelp_allocator_system(), NULL);
+    for (size_t offset = 0; offset < 2; offset++) {
+        size_t used;
+        assert_int_equal(kelp_http1_feed(&parser, text, strlen(text), &used), KELP_HTTP1_HEAD);
+        parser.align_offset = offset;
+        assert_int_equal(kelp_http1_feed(&parser, "ab", 2, &used), KELP_HTTP1_COMPLETE);
+        assert_memory_equal(kelp_http_body_data(&parser.body), "ab", 2);
+        kelp_http1_parser_clear(&parser);
+    }
+    kelp_http1_parser_deinit(&parser);
+}
+
 static void headers_are_found_in_any_case(void **state) {
     (void)state;
     kelp_http1_parser parser;
@@ -281,6 +341,9 @@ int main(void) {
         cmocka_unit_test(limits_are_enforced),
         cmocka_unit_test(many_small_chunks_do_not_copy_quadratically),
         cmocka_unit_test(the_chosen_offset_of_the_body_is_aligned),
+        cmocka_unit_test(an_announced_size_alone_reserves_little_memory),
+        cmocka_unit_test(a_large_body_is_received_completely_and_aligned),
+        cmocka_unit_test(a_small_buffer_is_reused_with_another_alignment),
         cmocka_unit_test(headers_are_found_in_any_case),
         cmocka_unit_test(percent_encoding_is_decoded),
         cmocka_unit_test(response_heads_are_written),

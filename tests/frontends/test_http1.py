@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests HTTP/1.1 on raw sockets: what a client library hides.
+"""Tests HTTP/1.1 on raw sockets, since client libraries hide the details.
 
     test_http1.py --kelp PATH [unittest arguments]             starts `kelp serve`
     test_http1.py --url http://HOST:PORT [unittest arguments]  uses a server that is running; see server.py
@@ -92,7 +92,7 @@ class Connections(unittest.TestCase):
                 self.assertEqual((status, json.loads(body)["id"]), (200, str(i)))
                 self.assertEqual(raw.reply()[0], 200)
 
-    def test_many_pipelined_requests(self):
+    def test_many_pipelined_requests_are_answered(self):
         with Raw() as raw:
             threading.Thread(target=raw.send, args=(self.LIVE * 20000,), daemon=True).start()
             for _ in range(20000):
@@ -108,7 +108,7 @@ class Connections(unittest.TestCase):
             raw.send(text[200:])
             self.assertEqual(raw.reply()[0], 200)
 
-    def test_chunked_bodies(self):
+    def test_chunked_bodies_are_accepted(self):
         body = json.dumps(cases.body_of()).encode()
         for extra in (b"", b"Content-Length: 7\r\n"):
             with Raw() as raw:
@@ -120,7 +120,7 @@ class Connections(unittest.TestCase):
                 raw.send(b"0\r\n\r\n")
                 self.assertEqual(raw.reply()[0], 200)
 
-    def test_expect_continue(self):
+    def test_expect_continue_is_answered_before_the_body(self):
         body = json.dumps(cases.body_of()).encode()
         with Raw() as raw:
             head, _, _ = self.post(body, b"Expect: 100-continue\r\n").partition(b"\r\n\r\n")
@@ -129,7 +129,7 @@ class Connections(unittest.TestCase):
             raw.send(body)
             self.assertEqual(raw.reply()[0], 200)
 
-    def test_half_closed_client_is_answered(self):
+    def test_a_client_that_closed_its_sending_side_is_answered(self):
         with Raw() as raw:
             raw.send(self.LIVE + self.LIVE)
             raw.socket.shutdown(socket.SHUT_WR)

@@ -96,14 +96,14 @@ static void invalid_data_is_rejected(void **state) {
     rejected(TRITONSERVER_TYPE_FP32, 2, "[1 2]", "expected ','");
     rejected(TRITONSERVER_TYPE_FP32, 2, "[1,]", "not a number");
     rejected(TRITONSERVER_TYPE_FP32, 1, "1", "not an array");
-    rejected(TRITONSERVER_TYPE_FP32, 1, "[1", "no end");
-    rejected(TRITONSERVER_TYPE_FP32, 1, "", "no end");
+    rejected(TRITONSERVER_TYPE_FP32, 1, "[1", "not closed");
+    rejected(TRITONSERVER_TYPE_FP32, 1, "", "not closed");
     rejected(TRITONSERVER_TYPE_FP32, 3, "[1,2]", "expected 3 data elements for shape [n], found 2");
     rejected(TRITONSERVER_TYPE_FP32, 1, "[1,2]", "expected 1 data elements for shape [n], found 2");
     rejected(TRITONSERVER_TYPE_FP64, UINT64_MAX / 8, "[1]", "found 1");
     rejected(TRITONSERVER_TYPE_BYTES, 1, "[1]", "not a string");
-    rejected(TRITONSERVER_TYPE_BYTES, 1, "[\"a]", "without an end");
-    rejected(TRITONSERVER_TYPE_BYTES, 1, "[\"a\\", "without an end");
+    rejected(TRITONSERVER_TYPE_BYTES, 1, "[\"a]", "unterminated string");
+    rejected(TRITONSERVER_TYPE_BYTES, 1, "[\"a\\", "unterminated string");
     char deep[300];
     memset(deep, '[', 150);
     memset(deep + 150, ']', 150);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Model configurations as text: whatever the bytes, a configuration that shows itself as JSON, or
- * an error. */
+/* Fuzzes model configurations: any text is rejected or becomes a configuration that can be
+ * written as JSON. */
 #include "server/config/config.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         kelp_status *shown = kelp_model_config_to_json(config, 1, &text);
         if (shown != NULL)
             abort();
-        /* what it shows is a configuration again */
+        /* the JSON is a valid configuration */
         kelp_status_free(kelp_model_config_complete(config, text.data, text.length, &completed));
         kelp_model_config_release(completed);
         kelp_buf_deinit(&text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes what arrives over a wire: every byte of every tensor that is made can be read, the budget
- * is never passed and empty at the end. The first byte says how the rest is cut into reads. */
+/* Fuzzes received RPC messages: all bytes of all tensors can be read, and the memory budget is
+ * never exceeded and zero at the end. The first byte determines how the rest is split. */
 #include <kelp/wire.h>
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void receive(kelp_receiver *receiver, const uint8_t *data, size_t size, s
     while (status == NULL && size > 0) {
         size_t wanted = 0;
         void *where = kelp_receiver_want(receiver, &wanted);
-        if (where == NULL) { /* another envelope follows */
+        if (where == NULL) { /* another message follows */
             read_all(receiver);
             kelp_receiver_next(receiver);
             continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes the HTTP/1.1 parser: a stream gives the same requests whether it arrives whole, in odd
- * pieces, or read into the body. */
+/* Fuzzes the HTTP/1.1 parser: the requests of a stream are the same if it arrives at once, in
+ * pieces, or directly in the body. */
 #include "frontends/http/encoding.h"
 #include "frontends/http/http1.h"
 #include "frontends/v2/base64.h"
@@ -73,8 +73,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (int i = 0; i < 4; i++) {
         static const size_t steps[] = {1, 7, 61, SIZE_MAX};
         summary pieces = drive(bytes, size, steps[i], true);
-        /* How far a head is read before it is found too long depends on the pieces; what is found
-         * out does not. */
+        /* The position at which a long head is rejected depends on the pieces; the result does
+         * not. */
         if (pieces.hash != whole.hash || pieces.requests != whole.requests ||
             (pieces.error != 0) != (whole.error != 0))
             abort();

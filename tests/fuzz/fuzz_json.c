@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes JSON: what is taken must be written and read back to the same tree; what is refused must
- * say where. The reader that skips must judge as the tree does. */
+/* Fuzzes JSON: an accepted text can be written and read back to the same tree, and an error
+ * contains the position. Skipping a text has the same result as reading it. */
 #include "base/text/json.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Recursion is as deep as the reader lets arrays be. */
+/* The reader limits the depth of the recursion. */
 static void write_value(kelp_json_writer *writer, kelp_arena *arena, const kelp_json *value) {
     switch (value->type) {
     case KELP_JSON_NULL:

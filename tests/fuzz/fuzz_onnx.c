@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ONNX from untrusted bytes: read, checked, inferred, and cloned as an engine does, every
- * description looked at. */
+/* Fuzzes ONNX models: reads, checks, infers and clones a model as an engine does, and reads all
+ * descriptions. */
 #include <kelp/graph.h>
 
 #include "graph/ir.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static volatile size_t sink; /* so that nothing read is optimized away */
+static volatile size_t sink; /* so that the compiler does not remove the reads */
 
 static void look_at_tensor(const kelp_tensor *tensor) {
     size_t bytes = kelp_tensor_bytes(tensor);

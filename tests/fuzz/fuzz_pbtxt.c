@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes the text format: every tree is well-formed, every field can be asked for any type, every
- * refusal says where. */
+/* Fuzzes the text format: every tree is well-formed, every field can be read as any type, and
+ * every error contains the position. */
 #include "base/text/pbtxt.h"
 
 #include <stdlib.h>
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (status == NULL)
         walk(root, 0);
     check_refusal(status);
-    /* A field costs a node of fixed size; nothing costs more than its length beyond that. */
+    /* The memory is a node of fixed size for each field, and at most the length of the text. */
     if (arena.used_bytes > 1024 + size * 256)
         abort();
     kelp_arena_deinit(&arena);

@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random graphs (random_graph.py) in Kelp against ONNX's reference, with and without fusion, on every instruction set.
+"""Compares Kelp with ONNX's reference on random graphs (random_graph.py), with and without fusion, on every instruction set.
 
     graphs.py --runner PATH [--seed N] [--count N | --seconds N] [--family NAME] [--keep FOLDER]
 
---runner: tests/fuzz/run_models. Graph number N is the same one each time. --family: of one kind only, which else take turns. any: all operators
-alike; fused: chains as passes look for them (random_fused.py); types: strings, small floats and integers, which random_types.py makes and all
-that moves elements takes further; lists: sequences and optionals (random_lists.py), also as inputs
-and outputs of the graph. One in four stands as the body of an If, Loop or Scan,
-or of a function. One in eight is spoilt afterwards: it must be refused or answered, not end the process. Tolerances: 1e-3 relative plus 2e-5
-of the graph's largest magnitude (2e-2 and 4e-3 with float16, 8e-2 and 2e-2 with bfloat16), all that is no float exactly. Where ONNX's
-reference and Kelp differ, ONNX Runtime is asked: what agrees with Kelp is counted as the reference's. Anything else is cut down to the fewest
-nodes that still differ, printed, and the run fails.
+--runner: tests/fuzz/run_models. Graph number N is always the same. --family: selects one of the families, which alternate otherwise:
+any (all operators), fused (chains of operators that passes fuse, random_fused.py), types (strings, small floats and integers, which
+random_types.py creates and operators that move elements pass on), lists (sequences and optionals, random_lists.py, also as inputs and
+outputs of the graph). One graph in four is the body of an If, Loop or Scan, or of a function. One in eight is damaged afterwards: it must be
+refused or run, not end the process. Tolerances: 1e-3 relative plus 2e-5 of the graph's largest magnitude (2e-2 and 4e-3 with float16, 8e-2
+and 2e-2 with bfloat16); other types must be equal. If ONNX's reference and Kelp differ but ONNX Runtime agrees with Kelp, the difference is
+counted as the reference's. Any other graph is reduced to the fewest nodes that still differ and printed, and the run fails.
 """
 import argparse
 import collections
@@ -26,7 +25,7 @@ import onnx
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "ops")]
-import random_fused  # noqa: E402,F401 (fills OPS, as the next one does)
+import random_fused  # noqa: E402,F401 (fills OPS, like the next one)
 import random_graph  # noqa: E402
 import random_layers  # noqa: E402,F401
 import random_lists  # noqa: E402,F401
@@ -41,7 +40,7 @@ FAMILIES = ("any", "fused", "types", "lists")
 
 
 def draw(seed, family=None):
-    """The graph of a seed, or None when too little of it could be drawn."""
+    """Returns the graph of a seed, or None if too few nodes could be drawn."""
     family = family or FAMILIES[seed % len(FAMILIES)]
     graph = random_graph.Graph(seed, family == "types")
     labels = list(random_ops.OPS)
@@ -61,7 +60,7 @@ def draw(seed, family=None):
 
 
 def spoil(graph, model):
-    """Makes something wrong with a model, or at least other."""
+    """Damages or changes a model."""
     nodes = [n for n in model.graph.node if n.op_type != "Constant"] or list(model.graph.node)
     node = graph.pick(nodes)
     way = graph.int(0, 9)
@@ -104,7 +103,7 @@ class Runner:
         self.said = ""
 
     def run(self, cases, seconds=10, options=()):
-        """{name: (outcome, words)} of cases: name, model, feeds, expected outputs, rtol and atol. options: run_models' others."""
+        """Returns {name: (outcome, message)} of cases: name, model, feeds, expected outputs, rtol and atol. options: more of run_models."""
         with tempfile.TemporaryDirectory() as folder:
             folder = self.keep or folder
             writer = Writer(folder)
@@ -130,7 +129,7 @@ class Runner:
 
 
 def part(graph, records):
-    """A model of some of a graph's nodes: what the others would have given comes in as inputs."""
+    """Returns a model of some of a graph's nodes; the outputs of the others are its inputs."""
     made = {name for record in records for node in record.nodes for name in node.output if name}
     read = {name for record in records for name in record.reads if name} - made - {v.name for v in graph.lists_in}
     known = {v.name: v for v in graph.values}
@@ -140,13 +139,13 @@ def part(graph, records):
 
 
 def failing(runner, graph, choices, outcome):
-    """Which of these lists of records still come out so."""
+    """Returns those of the lists of records that still have this outcome."""
     cases, at = [], {}
     for i, records in enumerate(choices):
         try:
             cases.append((f"part{i}", *part(graph, records), *random_graph.tolerance(graph)))
             at[f"part{i}"] = records
-        except KeyError:  # what is no tensor would have to come in
+        except KeyError:  # a list would have to be an input
             continue
     try:
         found = runner.run(cases) if cases else {}
@@ -156,7 +155,7 @@ def failing(runner, graph, choices, outcome):
 
 
 def reduce(runner, graph, outcome):
-    """The fewest nodes, found one by one, with which the outcome is still what it was."""
+    """Returns the fewest nodes with the same outcome, by removing one after another."""
     records, wrapped = list(graph.records), graph.wrapped
     graph.wrapped = None
     if not failing(runner, graph, [records], outcome):

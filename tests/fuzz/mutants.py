@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Mutated models in Kelp: whatever was done to them, they are answered or refused.
+"""Runs mutated models in Kelp: each must be run or refused.
 
     mutants.py --runner PATH [--models FOLDER] [--seed N] [--count N | --seconds N] [--isas 3] [--compare | --plans N]
 
---runner: tests/fuzz/run_models, best of the asan build. A seed picks one of the models (those of FOLDER, see tools/zoo.py, and ONNX's
-node tests) and what is done to it: one to four changes to nodes, edges, attributes, types, shapes, weights and sizes, or to its bytes.
-Each mutant has a budget of time and memory. --plans: the models stay what they are; each is built into plans, of which N copies are changed
-(mutate_plan.c). --compare: where ONNX Runtime still runs it, the answers must be the same, within the model's tolerance times five,
-absolutely at least 5e-5 of the largest answer.
+--runner: tests/fuzz/run_models, preferably of the asan build. A seed selects a model (those of FOLDER, see tools/zoo.py, and ONNX's node
+tests) and its changes: one to four to nodes, edges, attributes, types, shapes, weights and sizes, or to its bytes. Each mutant has a budget
+of time and memory. --plans: the models are not changed; each is built into plans, of which N copies are modified (mutate_plan.c).
+--compare: if ONNX Runtime still runs the mutant, its outputs must agree, within five times the model's tolerance, absolutely at least 5e-5
+of the largest value.
 """
 import argparse
 import collections
@@ -34,7 +34,7 @@ BATCH = 50
 STRANGE = (-1, 0, 1, 2, 3, 7, 255, 65536, 2**31 - 1, -2**31, 2**32, 2**62, 2**63 - 1, -2**63)
 
 
-# ---- what to begin with ----
+# ---- the original models ----
 def node_tests():
     for test in loader.load_model_tests(kind="node"):
         if test.model is None or not test.data_sets:
@@ -55,7 +55,7 @@ def real_models(folder):
             yield name, model, list(feed.items()), zoo.TOLERANCES.get(name, zoo.TOLERANCE)
 
 
-# ---- what is done ----
+# ---- the changes ----
 class Mutator:
     def __init__(self, rng, model):
         self.rng, self.model = rng, model
@@ -65,7 +65,7 @@ class Mutator:
         return items[int(self.rng.integers(len(items)))] if items else None
 
     def block(self):
-        """The main graph as a rule, else a subgraph or a function."""
+        """Returns usually the main graph, otherwise a subgraph or a function."""
         blocks = [self.model.graph, *self.model.functions]
         for block in blocks:
             for node in block.node:
@@ -140,7 +140,7 @@ class Mutator:
         elif way < .3:
             at.name += "x"
         elif at.type == AttributeProto.INT:
-            # what a flag says beside 0 and 1 is open
+            # flags other than 0 and 1 are not specified
             at.i = int(self.rng.integers(2)) if at.i in (0, 1) and at.name in FLAGS else self.strange()
         elif at.type == AttributeProto.INTS:
             if at.ints and way < .8:
@@ -229,7 +229,7 @@ class Mutator:
             if len(block.node):
                 try:
                     self.pick(ways)(block)
-                except (ValueError, TypeError, OverflowError):  # protobuf does not hold the change
+                except (ValueError, TypeError, OverflowError):  # protobuf cannot represent the change
                     pass
 
 
@@ -239,7 +239,7 @@ OPERATORS = sorted({schema.name for schema in onnx.defs.get_all_schemas() if sch
 
 
 def spoil_bytes(rng, data):
-    """Some bytes of a file: flipped, cut out, doubled. Its description is as likely as its weights."""
+    """Flips, removes or duplicates bytes of a file, in its description as often as in its weights."""
     data = bytearray(data)
     for _ in range(int(rng.integers(1, 6))):
         if len(data) < 4:
@@ -261,7 +261,7 @@ def spoil_bytes(rng, data):
 
 
 class Bytes:
-    """Stands where a case's model stands; its inputs and outputs are those of the model that it was."""
+    """Replaces the model of a case; its inputs and outputs are those of the original model."""
 
     def __init__(self, model, data):
         self.graph, self.data = model.graph, data
@@ -271,7 +271,7 @@ class Bytes:
 
 
 def feeds_of(rng, model, feeds):
-    """The inputs of old, some of another shape, type or missing."""
+    """Returns the original inputs, some with another shape or type, or without some of them."""
     kept = []
     for name, array in feeds:
         if rng.random() < 1 / 40:
@@ -298,7 +298,7 @@ def mutant(seed, models):
 
 
 def ask_apart(model, feeds):
-    """ONNX Runtime's answer, from a process of its own: some mutants end it."""
+    """Returns ONNX Runtime's outputs, computed in another process, since some mutants crash it."""
     there, here = os.pipe()
     child = os.fork()
     if child == 0:
@@ -314,18 +314,18 @@ def ask_apart(model, feeds):
 
 
 def finite(model):
-    """Whether no weight is a NaN or infinite: which operators let a NaN through is open."""
+    """Returns True if no weight is NaN or infinite; which operators propagate NaN is not specified."""
     graph = model.graph if not isinstance(model, Bytes) else onnx.load_from_string(model.data).graph
     tensors = [*graph.initializer, *(a.t for node in graph.node for a in node.attribute if a.type == AttributeProto.TENSOR)]
     try:
         arrays = [numpy_helper.to_array(tensor) for tensor in tensors]
-    except Exception:  # not a tensor any more
+    except Exception:  # no longer a tensor
         return False
     return all(np.isfinite(array).all() for array in arrays if array.dtype.kind == "f")
 
 
 def spoilt_inside(model, feeds):
-    """Whether a NaN or an infinite number comes up between the nodes, as ONNX Runtime has it: its Relu, for one, makes 0 of a NaN."""
+    """Returns True if an intermediate value of ONNX Runtime is NaN or infinite; for example, its Relu replaces NaN with 0."""
     try:
         told = onnx.load_from_string(model.SerializeToString())
     except Exception:  # not even protobuf any more

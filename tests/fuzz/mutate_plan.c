@@ -22,7 +22,8 @@ static size_t below(uint64_t *state, size_t bound) {
     return bound > 0 ? (size_t)(next(state) % bound) : 0;
 }
 
-/* Where the next change goes: most are small sections that everything hangs on. */
+/* Selects the position of the next change; small sections, on which the others depend, are
+ * preferred. */
 static void choose(uint64_t *state, const char *plan, size_t size, size_t *out_begin,
                    size_t *out_length) {
     kelp_cpu_image_section entry;
@@ -56,7 +57,7 @@ static void change(uint64_t *state, char *at, size_t length) {
         if (place + wide <= length)
             memcpy(at + place / wide * wide, &number, wide);
     } else if (place + some <= length && other + some <= length) {
-        memmove(at + place, at + other, some); /* a field in another's place */
+        memmove(at + place, at + other, some); /* a field replaced by another one */
     }
 }
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chains of operators as Kelp's passes look for them (src/graph/passes), drawn as random_ops.py draws single ones.
+"""Draws chains of operators that Kelp's passes (src/graph/passes) fuse, like random_ops.py draws single ones.
 
-Most have a twist: a constant of another value or of more axes, another axis or order, one operand that is no constant, a value that
-somebody else reads as well. What a pass takes for its own and is not shows as a difference from ONNX's reference, and from Kelp without
-fusion.
+Most differ in a detail: a constant with another value or more axes, another axis or order, an operand that is not constant, a value that
+another node reads. A wrong fusion appears as a difference from ONNX's reference, and from Kelp without fusion.
 """
 import numpy as np
 from onnx import helper
@@ -15,13 +14,13 @@ SQRT2 = float(np.sqrt(2))
 
 
 def shaped(g, number, x, dtype=None):
-    """A number that a pass looks for: as a rule a scalar, else of some axes of one, seldom of more than x has."""
+    """Returns a constant that a pass expects: usually a scalar, sometimes with axes of size 1, rarely with more axes than x."""
     rank = g.pick([0, 0, 0, 1, x.array.ndim]) if g.chance(.9) else x.array.ndim + 1
     return g.source(np.full((1,) * rank, number, dtype or x.dtype), constant=g.chance(.95))
 
 
 def about(g, number, others=(1.5, -1.0, 2.0, .25)):
-    """The number itself, or another."""
+    """Returns the number, or another one."""
     return number if g.chance(.85) else float(g.pick(others))
 
 
@@ -34,14 +33,14 @@ def binary(g, op_type, a, b, ordered=False):
 
 
 def watched(g, x):
-    """x; now and then somebody else reads it too."""
+    """Returns x, sometimes with another node that reads it."""
     if g.chance(.08):
         g.node(g.pick(["Neg", "Abs"]), [x])
     return x
 
 
 def floats(g, shape):
-    """An input of small numbers."""
+    """Returns an input with small numbers."""
     return g.source(g.array("float32" if g.chance(.93) else "float64", shape), constant=False)
 
 
@@ -53,7 +52,7 @@ def gelu(g, x):
 
 
 def halve(g, x, total):
-    """total * x * ½ in some order"""
+    """Returns total * x * ½ in some order."""
     other = x if g.chance(.92) else g.partner(x)
     way, half = g.int(0, 2), shaped(g, about(g, .5), x)
     if way == 0:
@@ -123,7 +122,7 @@ def ActivationPieces(g, _):
 
 # ---- convolutions ----
 def channels(g, x, count, low=-4, high=4):
-    """A constant for the channels of x: one each, one for all; or something else that broadcasts."""
+    """Returns a constant for the channels of x: one for each, one for all, or another shape that broadcasts."""
     rank = x.array.ndim
     shape = g.pick([(count,) + (1,) * (rank - 2), (1, count) + (1,) * (rank - 2), (), (1,), (1,) * rank])
     if g.chance(.12):
@@ -310,7 +309,7 @@ def shares(g, q, k, batch, heads, queries, keys, size):
     if g.chance(.6):
         scores = masked(g, scores, batch, heads, queries, keys)
     axis = g.pick([-1, 3]) if g.chance(.93) else 2
-    if g.opset < 13:  # the reference does not know what this version does on inner axes
+    if g.opset < 13:  # the reference does not implement this version on inner axes
         axis = scores.array.ndim - 1
     soft, = g.node("Softmax", [watched(g, scores)], exact=False, axis=axis)
     return watched(g, soft)
@@ -418,7 +417,7 @@ def DynamicQuantizedChain(g, _):
     if g.opset < 11:
         raise Refused("no DynamicQuantizeLinear yet")
     m, k, n = g.int(1, 3), g.pick([2, 3, 8, 17]), g.pick([1, 2, 4, 8])
-    # a range of 255 steps of a quarter, with both ends there, so that no element lies on a step
+    # a range of 255 steps of 0.25 that includes both ends, so that no element is halfway between two steps
     array = np.asarray(g.rng.integers(-100, 101, (m, k)) / 4, np.float32)
     low = g.int(0, 255) / 4
     array.reshape(-1)[0], array.reshape(-1)[-1] = -low, 63.75 - low
@@ -437,7 +436,7 @@ def DynamicQuantizedChain(g, _):
 
 @op(weight=.25)
 def LargeByteWeights(g, _):
-    """Weights that stay of eight bits, in MatMul or a table."""
+    """Weights that remain 8-bit, in MatMul or a table."""
     if g.opset < 13:
         raise Refused("no axis yet")
     table = g.chance(.3)
@@ -472,7 +471,7 @@ def LargeByteWeights(g, _):
 # ---- shapes and layouts ----
 @op(weight=1.5)
 def ShapeArithmetic(g, _):
-    """Reshape, Expand or Slice to what was worked out of a shape."""
+    """Reshape, Expand or Slice with a computed shape."""
     if g.opset < 11:
         raise Refused("written otherwise")
     x = g.any(["float32", "int64"], ranks=range(1, 5), keep=lambda v: all(v.shape))
@@ -491,10 +490,10 @@ def ShapeArithmetic(g, _):
     rank = x.array.ndim
     parts = [extent(i) for i in range(rank)]
     way = g.int(0, 4)
-    if way == 0 and rank > 1:  # two axes become one
+    if way == 0 and rank > 1:  # merges two axes
         i = g.int(0, rank - 2)
         parts[i:i + 2] = [g.node("Mul", [parts[i], parts[i + 1]])[0]] if g.chance(.7) else [g.source(np.array([-1], np.int64), constant=True)]
-    elif way == 1:  # one becomes two
+    elif way == 1:  # splits an axis
         i = g.int(0, rank - 1)
         by = g.pick([d for d in range(1, x.shape[i] + 1) if x.shape[i] % d == 0])
         parts[i:i + 1] = [g.node("Div", [parts[i], g.scalar(by)])[0], g.source(np.array([by], np.int64), constant=True)]
@@ -522,7 +521,7 @@ def ShapeArithmetic(g, _):
 
 @op(weight=1.2)
 def Turns(g, _):
-    """Transposes and reshapes in a row, with something between them."""
+    """Several transposes and reshapes with other nodes between them."""
     x = g.any(["float32"], ranks=range(2, 5), keep=lambda v: all(v.shape))
     for _ in range(g.int(2, 4)):
         rank = x.array.ndim

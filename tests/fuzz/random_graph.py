@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random ONNX graphs from a seed, with the value of every edge.
 
-Each node is run by ONNX's reference as soon as it is drawn, so that the next one is drawn for shapes and types that are really there;
-what the reference refuses is drawn anew. A value is exact when every float on the way to it is a small multiple of a power of two:
-operators that jump (comparisons, rounding, ArgMax) take only those, since elsewhere two right answers may lie on two sides of a step.
+Each node is run by ONNX's reference as soon as it is drawn, so that the next one is drawn for its actual shapes and types; a node that the
+reference rejects is drawn again. A value is exact if every float that it was computed from is a small multiple of a power of two.
+Discontinuous operators (comparisons, rounding, ArgMax) read only exact values, since two correct results may differ for others.
 """
 import warnings
 import zlib
 
-import ml_dtypes  # noqa: F401 (gives numpy the names of the small types)
+import ml_dtypes  # noqa: F401 (registers the small types with numpy)
 import numpy as np
 import onnx
 import onnxruntime
@@ -19,25 +19,25 @@ FLOATS = ("float32", "float64", "float16")
 INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32", "uint64")
 NUMBERS = (*FLOATS, *INTEGERS)
 ALL = (*NUMBERS, "bool")
-# What a graph may hold beside those, and from which version on anything takes it.
+# The other types of a graph, and the first version of ONNX in which any operator supports them.
 EXTRAS = {("bfloat16",): 13, ("object",): 7, ("complex64",): 7, ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"): 19,
           ("int4", "uint4"): 21, ("float4_e2m1fn", "int4"): 23, ("float8_e8m0fnu",): 24, ("int2", "uint2"): 25}
 MOST_ELEMENTS = 4000
 LARGEST = 1e5
-# Where ONNX's reference strays from the standard in more than a corner, ONNX Runtime is asked: it takes another epsilon, sizes, the sign in a
-# norm of order 1, another pad than the standard's formula.
+# Operators whose reference differs from the standard in more than details, so ONNX Runtime is used: another epsilon, sizes, the sign in a norm
+# of order 1, another padding than the formula of the standard.
 WRONG = ("BatchNormalization", "LRN", "LpNormalization", "MaxPool", "AveragePool", "LpPool", "Shape")
 TYPE_NAMES = {"float32": "float", "float64": "double", "object": "string", "float8_e4m3fn": "float8e4m3fn", "float8_e4m3fnuz": "float8e4m3fnuz",
               "float8_e5m2": "float8e5m2", "float8_e5m2fnuz": "float8e5m2fnuz", "float8_e8m0fnu": "float8e8m0", "float4_e2m1fn": "float4e2m1"}
 NUMPY_NAMES = {theirs: ours for ours, theirs in TYPE_NAMES.items()}
 WORDS = ("", "a", "A", "ab", "kelp", "Kelp", "a b", " a,b ", "3", "-1.5", "1e3", "ä", "Ω海", "the", "THE", "x" * 40)
-# Operators that say themselves what they make of a bfloat16; see Graph.ask.
+# Operators that define their own computation for bfloat16; see Graph.ask.
 SUMS = ("MatMul", "Gemm", "Conv", "Einsum", "CumSum", "CumProd", "Sum", "Mean")
 TYPED = ("Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "Constant")
 
 
 def kind(dtype):
-    """numpy's letter for a type; those of ml_dtypes have none that says something."""
+    """Returns numpy's letter for a type; ml_dtypes's types have no unique one."""
     name = np.dtype(dtype).name
     if "float" in name:
         return "f"
@@ -49,7 +49,7 @@ def numbers(array):
 
 
 class Refused(Exception):
-    """This draw gives no node here."""
+    """No node can be made of this draw."""
 
 
 class Value:
@@ -66,14 +66,14 @@ class Value:
 
 
 class Listed:
-    """A sequence (a list of arrays) or an optional (of either, or None) that comes into a graph or goes out of it."""
+    """A sequence (a list of arrays) or an optional (of an array or a list, or None) that is an input or output of a graph."""
 
     def __init__(self, name, value, kind):
         self.name, self.value, self.kind = name, value, kind
 
 
 class Record:
-    """A node, or several that hand on among themselves what is no tensor; and the names that they read (their subgraphs as well)."""
+    """A node, or several that exchange lists, with the names that they and their subgraphs read."""
 
     def __init__(self, nodes, reads):
         self.nodes, self.reads = nodes, reads
@@ -98,7 +98,7 @@ def single(node, feeds, opset):
 
 
 def evaluate(nodes, feeds, outputs, opset, extra=()):
-    """What ONNX's reference says; Refused when it says nothing."""
+    """Returns the outputs of ONNX's reference; raises Refused if it fails."""
     graph = helper.make_graph(nodes, "g", [info(n, a) for n, a in feeds.items()], [helper.make_empty_tensor_value_info(n) for n in outputs])
     model = helper.make_model(graph, opset_imports=imports(opset), ir_version=10)
     with warnings.catch_warnings():
@@ -106,7 +106,7 @@ def evaluate(nodes, feeds, outputs, opset, extra=()):
         try:
             with np.errstate(all="ignore"):
                 return ReferenceEvaluator(model).run(None, {n: a.copy() for n, a in feeds.items()})
-        except Exception as error:  # whatever it fails with, it gives no answer
+        except Exception as error:  # any failure means that there is no output
             raise Refused(str(error)) from error
 
 
@@ -119,7 +119,7 @@ def ask_ort(model, feeds):
     options.log_severity_level = 4
     try:
         return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, dict(feeds))
-    except Exception:  # it does not know the model; that is an answer as well
+    except Exception:  # it does not support the model, which is a result
         return None
 
 
@@ -140,7 +140,7 @@ class Graph:
         self.symbolic = self.rng.random() < 0.5
         self.floats = ["float32"] * 6 + (["float64", "float16"] if self.rng.random() < 0.3 else [])
 
-    # ---- chances ----
+    # ---- random numbers ----
     def chance(self, p):
         return self.rng.random() < p
 
@@ -151,7 +151,7 @@ class Graph:
         return items[int(self.rng.integers(len(items)))]
 
     def int(self, low, high):
-        """low to high, both included"""
+        """Returns a number from low to high, inclusive."""
         return int(self.rng.integers(low, high + 1))
 
     def dim(self):
@@ -177,7 +177,7 @@ class Graph:
             return np.asarray(words[self.rng.integers(len(words), size=shape)], object)
         if dtype == "complex64":
             return np.asarray(self.rng.integers(low, high + 1, shape) + 1j * self.rng.integers(low, high + 1, shape), dtype)
-        if dtype not in ALL:  # what they cannot hold becomes what they can, as numpy does it
+        if dtype not in ALL:  # converts unrepresentable values like numpy
             array = self.rng.integers(low * 4, high * 4 + 1, shape) / 4 if kind(dtype) == "f" else self.rng.integers(-8, 8, shape)
             return np.asarray(np.abs(array) + (dtype == "float8_e8m0fnu") if dtype[0] == "u" or "e8m0" in dtype else array, np.float32).astype(dtype)
         if dtype.startswith("uint"):
@@ -187,7 +187,7 @@ class Graph:
         return np.asarray(self.rng.integers(low, high + 1, shape), dtype)
 
     def source(self, array, constant=None):
-        """A value that no node makes: an input or a constant."""
+        """Returns a new input or constant."""
         constant = self.chance(0.4) if constant is None else constant
         value = Value(self.name("c" if constant else "x"), np.asarray(array), True, constant)
         self.values.append(value)
@@ -195,14 +195,14 @@ class Graph:
         return value
 
     def const(self, *numbers, dtype="int64"):
-        """A tensor of one axis that a node wants constant or nearly always has so."""
+        """Returns a tensor of one axis that is required to be constant, or usually is."""
         return self.source(np.array(numbers, dtype), constant=self.chance(0.85))
 
     def scalar(self, number, dtype="int64"):
         return self.source(np.array(number, dtype), constant=self.chance(0.85))
 
     def widened(self, dtypes):
-        """The types of this graph, where an operator takes any; the rarer ones as often as the others together."""
+        """Returns the types of this graph for an operator that supports all; rare ones are as frequent as all others together."""
         if dtypes is ALL:
             return [*ALL, *self.extras * 6]
         return [*NUMBERS, *[t for t in self.extras if t == "bfloat16"] * 6] if dtypes is NUMBERS else dtypes
@@ -217,7 +217,7 @@ class Graph:
         return .4 if self.extras else .8
 
     def any(self, dtypes, ranks=None, exact=False, keep=lambda v: True):
-        """A value that is there, as a rule a late one; or a fresh source."""
+        """Returns an existing value, usually a late one, or a new source."""
         dtypes = self.widened(dtypes)
         rare = [t for t in dtypes if t in self.extras]
         if rare and self.chance(.6):
@@ -236,7 +236,7 @@ class Graph:
         raise Refused("no value fits")
 
     def partner(self, value, same_type=True, dtypes=None, exact=False):
-        """Something that broadcasts with a value."""
+        """Returns a value that broadcasts with this one."""
         def fits(other):
             try:
                 return np.prod(np.broadcast_shapes(other.shape, value.shape), dtype=np.int64) <= MOST_ELEMENTS
@@ -263,7 +263,7 @@ class Graph:
             raise Refused(str(error)) from error
 
     def types(self, op, index=0):
-        """Names of numpy's types that an input may have."""
+        """Returns the names of numpy's types that an input may have."""
         schema = self.schema(op)
         if schema.deprecated:
             raise Refused("deprecated")
@@ -272,7 +272,7 @@ class Graph:
         return [t for t in found if t in ALL] + [t for t in found if t in self.extras] * 6
 
     def check_types(self, op, inputs, arrays):
-        """Refuses what the schema does not allow, which ONNX's reference does not look at, nor at what it gives itself."""
+        """Raises Refused for types that the schema does not allow, since ONNX's reference checks neither its inputs nor its outputs."""
         schema = self.schema(op)
         bound = {}
         for group, items in ((schema.inputs, [v.array if v is not None else None for v in inputs]), (schema.outputs, arrays)):
@@ -287,8 +287,8 @@ class Graph:
                     raise Refused(f"{op}: two types for {item.type_str}")
 
     def node(self, op, inputs, outputs=1, exact=None, domain="", reads=(), arrays=None, **attributes):
-        """Adds a node; returns its outputs. exact: whether it keeps exact values exact (None) or not (False). arrays: what it gives, where
-        the reference is not to be asked."""
+        """Adds a node and returns its outputs. exact: None if exact values remain exact, otherwise False. arrays: its outputs, instead of
+        those of the reference."""
         feeds = {v.name: v.array for v in [*inputs, *reads] if v is not None}
         names = [self.name() for _ in range(outputs)] if isinstance(outputs, int) else [self.name() if o else "" for o in outputs]
         node = helper.make_node(op, [v.name if v is not None else "" for v in inputs], names, domain=domain, **attributes)
@@ -303,7 +303,7 @@ class Graph:
             raise Refused("not a tensor")
         self.check_types(op, inputs, arrays)
         made = []
-        # of halves a sum may be rounded once or each time
+        # a sum of float16 may be rounded once or after each addition
         rough = (op in SUMS or op.startswith("Reduce")) and any(v.dtype in ("float16", "bfloat16") for v in inputs if v is not None)
         for name, array in zip(wanted, arrays):
             if array.size > MOST_ELEMENTS or array.ndim > 6 or array.dtype.name not in (*ALL, *self.extras):
@@ -324,8 +324,8 @@ class Graph:
         return made
 
     def ask(self, node, feeds, wanted):
-        """ONNX's reference on one node. Of bfloat16 it sums in the type itself, in numpy's order; the standard leaves that open, and Kelp
-        sums floats and rounds once. So it is asked for floats, which are rounded here."""
+        """Runs one node with ONNX's reference. It sums bfloat16 in that type, in numpy's order, which the standard does not specify; Kelp sums
+        floats and rounds once. So the reference computes with floats, which are rounded here."""
         halves = [n for n, a in feeds.items() if a.dtype.name == "bfloat16"]
         if not halves or node.op_type in TYPED:
             return [a.astype(object) if isinstance(a, np.ndarray) and a.dtype.kind in "UT" else a for a in evaluate([node], feeds, wanted, self.opset)]
@@ -333,34 +333,34 @@ class Graph:
         return [a.astype(feeds[halves[0]].dtype) if a.dtype == np.float32 else a for a in evaluate([node], wide, wanted, self.opset)]
 
     def drop(self, value):
-        """Takes the node that was added last off again."""
+        """Removes the last node."""
         self.values.remove(value)
         self.records.pop()
         raise Refused("not wanted")
 
     def several(self, nodes, reads, output, array=None):
-        """Nodes that hand on what is no tensor among themselves; the reference is asked when what they give is not told."""
+        """Adds nodes that exchange lists; the reference computes their outputs unless they are given."""
         if array is None:
             array = evaluate(nodes, {v.name: v.array for v in reads}, [output], self.opset)[0]
         self.values.append(Value(output, np.asarray(array), all(getattr(v, "exact", True) for v in reads)))
         self.records.append(Record(nodes, [v.name for v in reads]))
 
     def list_in(self, value, kind):
-        """The name of a list that the caller brings, for several() to read."""
+        """Returns the name of a list that is an input of the graph, for several()."""
         if self.wrapped:
             raise Refused("bodies take tensors here")
         self.lists_in.append(Listed(self.name("s"), value, kind))
         return self.lists_in[-1].name
 
     def list_out(self, name, value, kind):
-        """A list that a node of several() made is an output of the graph."""
+        """Makes a list that a node of several() returned an output of the graph."""
         if self.wrapped:
             raise Refused("bodies give tensors here")
         self.lists_out.append(Listed(name, value, kind))
 
-    # ---- the whole ----
+    # ---- the model ----
     def declared(self, value):
-        """The dimensions that the model declares of an input: some by name, some not at all."""
+        """Returns the declared dimensions of an input: some are names, some unknown."""
         dims = list(value.shape)
         if self.symbolic:
             dims = [d if self.chance(0.4) else (f"d{value.name}_{i}" if self.chance(0.8) else None) for i, d in enumerate(dims)]
@@ -385,7 +385,7 @@ def empty(name):
 
 
 class Wrap:
-    """A whole graph as the body of one node: what it reads it captures. Each gives nodes, functions, feeds and expected outputs."""
+    """Makes a graph the body of one node, which captures its inputs. Each method returns nodes, functions, feeds and expected outputs."""
 
     def __init__(self, graph, nodes, inputs, constants, stored, outputs):
         self.nodes, self.inputs, self.constants, self.stored, self.outputs = nodes, inputs, constants, stored, outputs
@@ -404,7 +404,7 @@ class Wrap:
         self.expected = [(name, np.stack([array] * count)) for name, array in self.expected]
 
     def constant(self, name, array):
-        """Told to the model, or asked of the caller."""
+        """A constant of the model, or an input."""
         if self.mark & 16:
             self.feeds.append((name, array))
         else:
@@ -443,7 +443,7 @@ WRAPS = ("If", "Loop", "Scan", "function")
 
 
 def may_wrap(graph, inputs, outputs):
-    """The first Loop wanted something that is carried round, the first Scan a batch; lists come and go at the model's own door alone."""
+    """The first version of Loop needs a carried value, that of Scan a batch; lists can only be inputs and outputs of the model."""
     if graph.lists_in or graph.lists_out:
         return False
     if graph.wrapped in ("If", "Loop", "Scan"):
@@ -480,7 +480,7 @@ def build(graph, records, inputs, constants, outputs):
 
 
 def tolerance(graph):
-    """rtol, atol: what float arithmetic in another order may do to a graph of this depth and of these magnitudes."""
+    """Returns rtol and atol: the effect of float arithmetic in another order on a graph of this depth and these magnitudes."""
     floats = [v for v in graph.values if kind(v.array.dtype) in "fc" and v.array.size]
     largest = max([1.0] + [float(np.abs(v.array if kind(v.array.dtype) == "c" else numbers(v.array)).max()) for v in floats])
     if any(v.dtype == "bfloat16" for v in graph.values):

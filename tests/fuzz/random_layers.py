@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers, quantization, control flow and sequences, drawn as random_ops.py draws the rest."""
+"""Draws layers, quantization, control flow and sequences, like random_ops.py draws the other operators."""
 import numpy as np
 from onnx import TensorProto as T, helper
 from random_graph import FLOATS, Refused, ask_ort, empty, info, single
@@ -67,7 +67,7 @@ def window(g, x, rank, most=3):
         given["auto_pad"] = g.pick(["SAME_UPPER", "SAME_LOWER", "VALID"])
         if given["auto_pad"] != "VALID":
             given.pop("dilations", None)
-            given["strides"] = [min(s, k) for s, k in zip(given.get("strides", [1] * rank), kernel)]  # no pad is negative
+            given["strides"] = [min(s, k) for s, k in zip(given.get("strides", [1] * rank), kernel)]  # avoids negative padding
     elif way < 3:
         given["pads"] = [g.int(0, k - 1) for k in kernel * 2]
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, given.get("dilations", [1] * rank))]
@@ -111,7 +111,7 @@ def ConvTranspose(g, name):
     if g.chance(.3) and "strides" in given:
         given["output_padding"] = [g.int(0, s - 1) for s in given["strides"]]
     y, = g.node(name, [x, g.source(g.array(x.dtype, (channels, g.int(1, 3), *kernel), -2, 2))], group=group, **given)
-    if y.array.size == 0:  # the pads leave nothing: ONNX Runtime and Kelp refuse that
+    if y.array.size == 0:  # nothing remains after padding: ONNX Runtime and Kelp reject that
         g.drop(y)
 
 
@@ -145,7 +145,7 @@ def softmax(g, name):
     x = g.any([t for t in g.types(name) if t != "float16"], ranks=range(1, 5), exact=name == "Hardmax", keep=lambda v: all(v.shape))
     given = {"axis": axis_of(g, x)} if g.chance(.8) or x.array.ndim == 1 else {}
     arrays = None
-    if g.opset < 13:  # rows were all axes from that one on, which the reference does not know
+    if g.opset < 13:  # rows included all later axes, which the reference does not implement
         axis = given.get("axis", 1) % x.array.ndim
         rows = x.array.reshape(int(np.prod(x.shape[:axis])), -1)
         e = np.exp(rows - rows.max(1, keepdims=True))
@@ -299,7 +299,7 @@ def recurrent(g, name):
     node = helper.make_node(name, [v.name if v is not None else "" for v in inputs], [f"y{i}" for i in range(outputs)], hidden_size=hidden,
                             direction=way, **given)
     held = {v.name: v.array for v in inputs if v is not None}
-    arrays = ask_ort(single(node, held, g.opset), held)  # the reference knows one direction and no lengths
+    arrays = ask_ort(single(node, held, g.opset), held)  # the reference supports neither two directions nor lengths
     if arrays is None:
         raise Refused("ONNX Runtime does not run it")
     g.node(name, inputs, outputs=outputs, exact=False, arrays=arrays, hidden_size=hidden, direction=way, **given)
@@ -335,7 +335,7 @@ def Loop(g, name):
     nodes = [helper.make_node("Identity", [c], [c2]), helper.make_node(kind, [s, y.name], [s2]), helper.make_node("Neg", [s2], [out])]
     inner = helper.make_graph(nodes, g.name("body"), [info(i, np.array(0, np.int64)), info(c, np.array(True)), info(s, x.array)],
                               [info(c2, np.array(True)), info(s2, x.array), info(out, x.array)])
-    # the reference joins the pieces of a scan output along an axis that is there; the standard says along a new one
+    # the reference concatenates the parts of a scan output along an existing axis; the standard requires a new one
     state, pieces = x.array, []
     for _ in range(trips):
         state = state + y.array if kind == "Add" else state - y.array
@@ -358,7 +358,7 @@ def Scan(g, name):
 
 @op(weight=.5)
 def Sequence(g, _):
-    """What goes into a sequence comes out of it."""
+    """Writes to a sequence and reads the elements again."""
     if g.opset < 11:
         raise Refused("no sequences yet")
     x = g.any(["float32", "int64"], ranks=range(1, 4), keep=lambda v: all(v.shape))

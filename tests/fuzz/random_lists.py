@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences and optionals: short programs over one list, as graphs with bodies write them."""
+"""Draws sequences and optionals: short programs with one list, like those of graphs with bodies."""
 import numpy as np
 from onnx import TensorProto as T, helper
 from random_graph import Refused, empty, info, proto_type
@@ -7,12 +7,12 @@ from random_ops import axis_of, op
 
 
 class Program:
-    """Nodes over one sequence, of which the tensors are known."""
+    """Nodes that use one sequence, whose tensors are known."""
 
     def __init__(self, g):
         self.g, self.nodes, self.reads = g, [], []
         self.dtype = g.pick(["float32", "int64", "bool", *[t for t in g.extras if t == "object"] * 3])
-        self.shape = g.shape(g.int(0, 3), 60)  # of most of them
+        self.shape = g.shape(g.int(0, 3), 60)  # of most tensors
         self.items, self.name = [], None
 
     def tensor(self, shape=None):
@@ -32,7 +32,7 @@ class Program:
     def kind(self):
         return helper.make_sequence_type_proto(helper.make_tensor_type_proto(proto_type(np.zeros(0, self.dtype)), None))
 
-    # ---- how it begins ----
+    # ---- the first list ----
     def begin(self):
         g = self.g
         way = g.int(0, 2)
@@ -48,7 +48,7 @@ class Program:
         return None
 
     def come(self):
-        """The caller brings it, at times in an optional."""
+        """The list is an input, sometimes as an optional."""
         g = self.g
         self.items = [g.array(self.dtype, g.shape(len(self.shape), 60) if g.chance(.2) else self.shape) for _ in range(g.int(0, 4))]
         held = g.opset >= 18 and g.chance(.3)
@@ -58,7 +58,7 @@ class Program:
             self.name = self.emit("OptionalGetElement", [self.name])
 
     def leave(self):
-        """It goes out as well, at times in an optional; what is an input yet, or nothing, is not made here."""
+        """The list is also an output, sometimes as an optional, unless it is an unchanged input or missing."""
         g = self.g
         if g.wrapped or not g.chance(.6) or not any(self.name in node.output for node in self.nodes):
             return
@@ -92,7 +92,7 @@ class Program:
             self.items = [item.squeeze(axis) for item in self.items]
         self.name, self.shape = self.emit("SplitToSequence", inputs, **given), self.items[0].shape
 
-    # ---- what becomes of it ----
+    # ---- changes of the list ----
     def insert(self):
         g, item, count = self.g, self.tensor(), len(self.items)
         if g.chance(.5):
@@ -116,7 +116,7 @@ class Program:
         return None
 
     def pass_on(self):
-        """Through Identity (a sequence may since 14), an optional, or both branches of an If."""
+        """Passes it through Identity (for sequences since version 14), an optional, or both branches of an If."""
         g = self.g
         way = g.int(0, 2)
         if way == 0 and g.opset >= 14:
@@ -133,7 +133,7 @@ class Program:
             self.name = self.emit("If", [cond.name], then_branch=branches[0], else_branch=branches[1])
 
     def grow(self):
-        """A Loop that puts one more in each time."""
+        """A Loop that inserts an element in each iteration."""
         g = self.g
         if g.opset < 13:
             return
@@ -147,7 +147,7 @@ class Program:
         self.items = [*self.items, *[item.array] * trips]
 
     def map(self):
-        """Each with something done to it that keeps its type."""
+        """Applies an operator that keeps the type to each element."""
         g = self.g
         if g.opset < 17 or self.dtype == "object":
             return
@@ -159,7 +159,7 @@ class Program:
         self.name = self.emit("SequenceMap", [self.name], body=body)
         self.items = [item + item if double else item for item in self.items]
 
-    # ---- what is made of it ----
+    # ---- tensors made of the list ----
     def end(self):
         g, count = self.g, len(self.items)
         way = g.int(0, 3)
@@ -183,7 +183,7 @@ class Program:
 
 @op(weight=.8)
 def SequenceProgram(g, _):
-    """What comes of it is worked out here: the reference joins what it should not (see Loop), and knows no optional of a sequence."""
+    """The outputs are computed here: the reference concatenates wrongly (see Loop), and does not support an optional of a sequence."""
     if g.opset < 11:
         raise Refused("no sequences yet")
     p = Program(g)

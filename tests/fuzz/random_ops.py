@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a node of each operator is drawn: which values it takes and which attributes. OPS maps a label to (weight, function of a Graph, module)."""
+"""Draws a node of each operator with its inputs and attributes. OPS maps a label to (weight, function of a Graph, module)."""
 import numpy as np
 from onnx import helper
 from random_graph import ALL, FLOATS, INTEGERS, NUMBERS, Refused, kind
@@ -16,7 +16,7 @@ def op(*names, weight=1):
 
 
 def jumps(g, name):
-    """What an operator that jumps may take; values that are not exact are left aside."""
+    """Returns an exact value, for a discontinuous operator."""
     return g.any(g.types(name), exact=True)
 
 
@@ -24,7 +24,7 @@ def number(g, low=-2.0, high=2.0):
     return float(g.rng.integers(int(low * 4), int(high * 4) + 1) / 4)
 
 
-# ---- element by element ----
+# ---- elementwise ----
 @op("Abs", "Neg", "Relu", "Identity", "Not", "BitwiseNot", weight=.6)
 def exact_unary(g, name):
     g.node(name, [g.any(g.types(name))])
@@ -136,7 +136,7 @@ def Cast(g, name):
     if kind(x.dtype) in "cO":
         raise Refused("see random_types.py")
     if kind(x.dtype) == "f" and np.dtype(to).kind in "iub":
-        # out of range, negative to unsigned: the standard leaves it open
+        # not specified: out of range, or negative to unsigned
         if not x.exact or (x.array.size and (np.abs(x.array.astype(np.float64)).max() > 100 or (np.dtype(to).kind == "u" and x.array.min() < 0))):
             raise Refused("undetermined")
     g.node(name, [x], to=helper.np_dtype_to_tensor_dtype(np.dtype(to)))
@@ -201,7 +201,7 @@ def TopK(g, name):
     x = g.any(g.types(name), ranks=range(1, 5), exact=True)
     axis = axis_of(g, x)
     k = g.int(0 if g.chance(.1) else min(1, x.shape[axis]), x.shape[axis])
-    # equal elements: the lower index comes first
+    # the lower index of equal elements is first
     if g.opset < 10:
         return g.node(name, [x], outputs=2, k=k, axis=axis)
     g.node(name, [x, g.const(k)], outputs=2, axis=axis, **({"largest": g.int(0, 1), "sorted": 1} if g.opset >= 11 else {}))
@@ -260,7 +260,7 @@ def Unsqueeze(g, name):
     rank = x.array.ndim + count
     axes = g.rng.permutation(rank)[:count].tolist()
     if g.opset < 13:
-        axes.sort()  # the reference inserts them one by one, and so has negative ones of a smaller rank
+        axes.sort()  # the reference inserts one after another, so its negative axes are relative to a smaller rank
     negative = g.opset >= 13 or (g.opset >= 11 and count == 1)
     axes_node(g, name, x, [a - rank if negative and g.chance(.4) else a for a in axes])
 
@@ -386,7 +386,7 @@ def ScatterND(g, name):
     x = g.any(NUMBERS, ranks=range(1, 5))
     at, depth = nd_indices(g, x)
     given = scatter_reduction(g)
-    if given.get("reduction", "none") == "none":  # which of two writes is the last is open
+    if given.get("reduction", "none") == "none":  # the order of two writes is not specified
         flat = at.reshape(-1, depth) % np.maximum(x.shape[:depth], 1)
         if len(np.unique(flat, axis=0)) < len(flat):
             raise Refused("twice the same place")
@@ -474,7 +474,7 @@ def Compress(g, name):
 
 @op(weight=.6)
 def Trilu(g, name):
-    x = g.any(ALL, ranks=range(2, 5), keep=lambda v: v.dtype != "object")  # what a string's zero is, is open
+    x = g.any(ALL, ranks=range(2, 5), keep=lambda v: v.dtype != "object")  # the zero of strings is not specified
     inputs = [x, g.scalar(g.int(-6, 6))] if g.chance(.7) else [x]
     g.node(name, inputs, upper=g.int(0, 1))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strings, small floats and small integers, drawn as random_ops.py draws the rest; what only moves elements takes them there."""
+"""Draws strings, small floats and small integers, like random_ops.py draws other types; operators that move elements use them too."""
 import numpy as np
 from onnx import helper
 from random_graph import FLOATS, INTEGERS, Refused, kind, numbers
@@ -35,7 +35,7 @@ def StringSplit(g, name):
 
 @op(weight=.1)
 def StringNormalizer(g, name):
-    """The reference drops empty strings, takes accents off and looks for stop words inside of strings; the standard says none of it."""
+    """The reference removes empty strings and accents, and finds stop words within strings, unlike the standard."""
     since(g, 10, "object")
     shape = (g.int(1, 6),) if g.chance(.6) else (1, g.int(1, 6))
     x = g.source(np.asarray(np.array(PLAIN, object)[g.rng.integers(len(PLAIN), size=shape)], object), constant=False)
@@ -75,7 +75,7 @@ def StringCast(g, _):
 
 # ---- casts ----
 def fits(array, dtype):
-    """Whether the standard says what these numbers become there."""
+    """Returns True if the standard specifies the result for these numbers."""
     if kind(dtype) == "f" or not array.size:
         return kind(dtype) != "f" or "e8m0" not in dtype or bool((numbers(array) > 0).all())
     low, high = LIMITS.get(dtype, (-100, 100))
@@ -101,7 +101,7 @@ def SmallCast(g, _):
 
 # ---- quantization ----
 def scales(g, x):
-    """Scales, the axis and the size of blocks: one for all, one a slice, or one a block of an axis."""
+    """Returns the scales, the axis and the block size: one scale for all, for each slice, or for each block of an axis."""
     way = g.int(0, 2) if x.array.ndim and all(x.shape) else 0
     if way == 0:
         return np.asarray(2.0 ** g.int(-2, 2)), {}
@@ -124,7 +124,7 @@ def SmallQuantize(g, _):
     x = g.any(["float32", "float16", *[t for t in g.extras if t == "bfloat16"]], exact=True)
     scale, given = scales(g, x)
     inputs = [x, g.source(np.asarray(scale).astype(x.dtype))]
-    if g.opset < 21 or g.chance(.6):  # a float's has to be zero
+    if g.opset < 21 or g.chance(.6):  # for floats it must be zero
         zero = np.zeros(np.shape(scale), to) if kind(to) == "f" else g.array(to, np.shape(scale), 0, 3)
         inputs.append(g.source(zero))
     else:
@@ -147,10 +147,10 @@ def SmallDequantize(g, _):
     g.node("DequantizeLinear", inputs, **given)
 
 
-# ---- floats of half the size ----
+# ---- 16-bit floats ----
 @op(weight=.2)
 def HalfNorm(g, _):
-    since(g, 17, "bfloat16")  # the reference does not widen float16 as the operator says
+    since(g, 17, "bfloat16")  # the reference does not widen float16 as specified
     dtype = "bfloat16"
     x = g.source(g.array(dtype, tuple(max(1, d) for d in g.shape(g.int(1, 3), 100))))
     axis = g.pick([-1, 0])

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs models that were generated or mutated, as graphs.py and mutants.py write them, and says of
- * each what came of it. Nothing that a model holds may end the process, stall it or leak.
+ * Runs generated or mutated models, which graphs.py and mutants.py write, and prints the outcome of
+ * each. No content of a model may end the process, stall it, or leak memory.
  *
  * usage: run_models DIR [--isas 013] [--seconds N] [--memory MIB] [--plans N [--seed N]]
  * DIR/cases.txt lists the cases (see gen_cases.py). Each is loaded, planned and run twice with and
- * without fusion, for each instruction set; with no expected output any answer is right. One line
- * a case: its outcome, name and words, between tabs. Outcomes: same, different, refused, ran (no
- * expected output), late (cancelled after N seconds of CPU time), crashed, stalled (would not be
- * cancelled), leaked.
+ * without fusion, for each instruction set. Without an expected output, every output is accepted.
+ * Prints a line for each case: its outcome, name and message, separated by tabs. Outcomes: same,
+ * different, refused, ran (no expected output), late (canceled after N seconds of CPU time),
+ * crashed, stalled (did not react to the cancellation), leaked.
  *
- * --plans: each model is built into a plan, of which N changed copies are loaded, told about and
- * run instead; any answer is right.
+ * --plans: instead, each model is built into a plan, of which N modified copies are loaded,
+ * described and run; every output is accepted.
  *
- * A worker does the cases in turn; when it dies the parent notes the case and forks the next.
+ * A worker runs the cases one after another. If it dies, the parent records the case and forks the
+ * next worker.
  */
 #include "mutate_plan.h"
 #include "cpu/kernels/cpu_features.h"
@@ -51,13 +52,13 @@ typedef struct settings {
     size_t memory_bytes, plans, seed;
 } settings;
 
-/* What the parent knows of the worker. */
+/* The state of the worker that the parent reads. */
 typedef struct progress {
-    size_t at, plan; /* the case under way, the changed plan of it */
+    size_t at, plan; /* the current case, and its modified plan */
     size_t plans, loaded, ran;
 } progress;
 
-/* ---- memory with a budget, counted, exactly as large as asked for ---- */
+/* ---- memory of the exact size, with a budget ---- */
 typedef struct budget {
     atomic_size_t live_bytes;
     size_t most_bytes;
@@ -79,7 +80,7 @@ static void *budget_realloc(void *userp, void *pointer, size_t old_size, size_t 
     size_t kept = old_size < new_size ? old_size : new_size;
     if (pointer != NULL && kept > 0)
         memcpy(fresh, pointer, kept);
-    memset((char *)fresh + kept, 0xFF, new_size - kept); /* NaN: nothing may rely on it */
+    memset((char *)fresh + kept, 0xFF, new_size - kept); /* NaN, so that no code relies on it */
     free(pointer);
     atomic_fetch_add(&b->live_bytes, new_size);
     atomic_fetch_sub(&b->live_bytes, old_size);
@@ -97,15 +98,15 @@ static bool is_late(void *userp) {
     return cpu_seconds() > *(const double *)userp;
 }
 
-/* ---- one model, one way ---- */
+/* ---- a model in a configuration ---- */
 typedef struct attempt {
     kelp_runtime *runtime;
     double deadline;
     bool fused;
-    size_t plans, seed; /* changed copies of each plan, the first one's seed */
+    size_t plans, seed; /* modified copies of each plan, and the seed of the first one */
 } attempt;
 
-/* Copies of their own, so that a read past the end is seen. */
+/* Exact copies, so that the sanitizer detects reads past the end. */
 static kelp_status *bind(const test_case *c, kelp_engine *engine, kelp_context *context,
                          void **copies) {
     for (uint32_t i = 0; i < c->input_count; i++) {
@@ -171,12 +172,12 @@ static kelp_status *run(attempt *a, const char *model, const test_case *c, char 
     return status;
 }
 
-/* ---- one model's plans ---- */
+/* ---- the plans of a model ---- */
 static void forget(void *userp, const char *text, size_t length) {
     (void)userp, (void)text, (void)length;
 }
 
-/* The model as a plan, whose weights can be exchanged or not. */
+/* Builds the model as a plan, with or without refit. */
 static kelp_status *build_plan(attempt *a, const char *model, kelp_blob **out) {
     kelp_builder *builder = NULL;
     kelp_network *network = NULL;
@@ -242,7 +243,7 @@ static kelp_status *run_plans(attempt *a, const char *model, const test_case *c,
     return status;
 }
 
-/* Tabs and line ends would end the field. */
+/* Replaces tabs and line ends, which separate fields. */
 static void flatten(char *text) {
     for (; *text != '\0'; text++)
         if (*text == '\n' || *text == '\t')
@@ -276,8 +277,8 @@ static outcome run_one_way(const settings *s, const char *model, const test_case
     return result;
 }
 
-/* The first way that goes wrong decides; ways that disagree on whether the model is refused are a
- * difference as well. */
+/* The first configuration that fails determines the result. It is also a difference if only some
+ * configurations reject the model. */
 static outcome run_every_way(const settings *s, const char *model, const test_case *c,
                              progress *shared, char *why, size_t room) {
     outcome result = RAN;
@@ -310,8 +311,8 @@ static void work(const settings *s, char **names, size_t count, progress *shared
         char path[4096], why[2200] = "";
         test_case c;
         alarm((unsigned)(s->seconds * 60 *
-                         (double)(s->plans + 1))); /* what no limit of CPU time sees: a wait */
-        /* the interrupt is asked between nodes only */
+                         (double)(s->plans + 1))); /* detects a wait, which uses no CPU time */
+        /* the interrupt is polled between nodes only */
         double most = s->seconds * 12 * (double)(s->plans + 1);
         struct rlimit limit = {(rlim_t)(cpu_seconds() + most), RLIM_INFINITY};
         setrlimit(RLIMIT_CPU, &limit);
@@ -324,7 +325,7 @@ static void work(const settings *s, char **names, size_t count, progress *shared
         fflush(stdout);
         test_case_free(&c);
     }
-    exit(0); /* the leak sanitizer looks now */
+    exit(0); /* the leak sanitizer checks now */
 }
 
 static char **read_names(const char *directory, size_t *out_count) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs that tests of passes put together by hand. */
+/* Helpers that build graphs for tests of passes. */
 #ifndef KELP_TESTS_GRAPH_PASSES_SUPPORT_H_
 #define KELP_TESTS_GRAPH_PASSES_SUPPORT_H_
 
@@ -13,11 +13,13 @@
 
 #include "graph/passes/passes.h"
 
+/* A graph under construction. */
 typedef struct model {
     kelp_graph *graph;
     kelp_block *block;
 } model;
 
+/* Creates an empty graph. */
 static inline model make(void) {
     model m = {0};
     assert_null(kelp_graph_new(kelp_allocator_system(), &m.graph));
@@ -25,7 +27,7 @@ static inline model make(void) {
     return m;
 }
 
-/* Of open extents. */
+/* Adds a value with dynamic dimensions. */
 static inline kelp_value *value(model *m, kelp_dtype dtype, int32_t rank) {
     kelp_value *v = NULL;
     assert_null(kelp_block_add_value(m->block, "v", &v));

@@ -12,7 +12,7 @@
 #include "graph/ir.h"
 
 kelp_status *load_model(const pb *model, kelp_graph **out) {
-    /* an exact copy, so that sanitizers see a read past its end */
+    /* an exact copy, so that sanitizers detect a read after its end */
     char *copy = malloc(model->length ? model->length : 1);
     assert_non_null(copy);
     memcpy(copy, model->data, model->length);
@@ -28,18 +28,18 @@ kelp_graph *loaded(const pb *model) {
     return graph;
 }
 
-void expect_words(kelp_status *status, kelp_code code, const char *words) {
-    char text[1024];
-    kelp_status_format(status, text, sizeof text);
-    if (kelp_status_code(status) != code || strstr(text, words) == NULL)
-        fail_msg("expected %s '%s', found %s: %s", kelp_code_name(code), words,
-                 kelp_code_name(kelp_status_code(status)), text);
+void expect_error(kelp_status *status, kelp_code code, const char *text) {
+    char message[1024];
+    kelp_status_format(status, message, sizeof message);
+    if (kelp_status_code(status) != code || strstr(message, text) == NULL)
+        fail_msg("expected %s '%s', found %s: %s", kelp_code_name(code), text,
+                 kelp_code_name(kelp_status_code(status)), message);
     kelp_status_free(status);
 }
 
-void refused(const pb *model, kelp_code code, const char *words) {
+void expect_rejected(const pb *model, kelp_code code, const char *text) {
     kelp_graph *graph = NULL;
-    expect_words(load_model(model, &graph), code, words);
+    expect_error(load_model(model, &graph), code, text);
     assert_null(graph);
 }
 
@@ -51,9 +51,9 @@ void expect_type(const kelp_value *value, const char *type) {
     int32_t rank = kelp_value_rank(value);
     for (int32_t i = 0; i < rank; i++) {
         const char *symbol = NULL, *before = i == 0 ? "[" : ",";
-        int64_t extent = kelp_value_dim(value, i, &symbol);
-        n += extent >= 0
-                 ? snprintf(text + n, sizeof text - (size_t)n, "%s%lld", before, (long long)extent)
+        int64_t dim = kelp_value_dim(value, i, &symbol);
+        n += dim >= 0
+                 ? snprintf(text + n, sizeof text - (size_t)n, "%s%lld", before, (long long)dim)
                  : snprintf(text + n, sizeof text - (size_t)n, "%s%s", before,
                             symbol ? symbol : "?");
     }

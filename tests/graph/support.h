@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading what tests write, and looking at what came of it. */
+/* Helpers that load models written by tests and check the graphs. */
 #ifndef KELP_TESTS_GRAPH_SUPPORT_H_
 #define KELP_TESTS_GRAPH_SUPPORT_H_
 
@@ -7,17 +7,18 @@
 
 #include <kelp/graph.h>
 
-/* Loads a copy of the model's bytes, which goes with the graph. */
+/* Loads a copy of the model, which is freed with the graph. */
 kelp_status *load_model(const pb *model, kelp_graph **out);
-/* Must load. */
+/* Loads a model; fails the test on an error. */
 kelp_graph *loaded(const pb *model);
-/* Must be refused, with these words in its message. */
-void refused(const pb *model, kelp_code code, const char *words);
-/* The status is a failure with these words; frees it. */
-void expect_words(kelp_status *status, kelp_code code, const char *words);
-/* "float32[2,n,?]" as pb_value takes it; kinds other than tensor by name in front. */
+/* Fails the test unless the model is rejected with a message that contains `text`. */
+void expect_rejected(const pb *model, kelp_code code, const char *text);
+/* Fails the test unless the status is an error with a message that contains `text`; frees it. */
+void expect_error(kelp_status *status, kelp_code code, const char *text);
+/* Compares a type in the notation of pb_value, such as "float32[2,n,?]", after the name of a kind
+ * other than tensor. */
 void expect_type(const kelp_value *value, const char *type);
-/* The value of this name in the main graph. */
+/* Returns the value of this name in the main graph. */
 const kelp_value *value_named(const kelp_graph *graph, const char *name);
 
 #endif

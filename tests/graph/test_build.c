@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making and changing graphs, as passes do. */
+/* Tests of building and modifying graphs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static chain make_chain(void) {
     return c;
 }
 
-static void dead_nodes_go(void **state) {
+static void dead_nodes_are_removed(void **state) {
     (void)state;
     chain c = make_chain();
     assert_int_equal(c.a->use_count, 2);
@@ -55,13 +55,13 @@ static void dead_nodes_go(void **state) {
     kelp_graph_release(c.graph);
 }
 
-static void nodes_are_inserted_in_their_place(void **state) {
+static void a_node_is_inserted_before_another(void **state) {
     (void)state;
     chain c = make_chain();
     kelp_value *t = NULL;
     kelp_node *node = NULL;
     assert_null(kelp_block_add_value(c.graph->main, "t", &t));
-    for (int i = 0; i < 40; i++) /* past the first capacity */
+    for (int i = 0; i < 40; i++) /* more than the initial capacity */
         assert_null(kelp_block_insert_node(c.graph->main, c.third, KELP_OP(Ceil), 17, "t", &c.b, 1,
                                            &t, 1, NULL, &node));
     assert_int_equal(c.graph->main->node_count, 44);
@@ -104,8 +104,8 @@ static void attributes_are_set_and_replaced(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dead_nodes_go),
-        cmocka_unit_test(nodes_are_inserted_in_their_place),
+        cmocka_unit_test(dead_nodes_are_removed),
+        cmocka_unit_test(a_node_is_inserted_before_another),
         cmocka_unit_test(replacing_an_output_keeps_its_name),
         cmocka_unit_test(attributes_are_set_and_replaced),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine's copy: functions inlined with their attributes, Constant nodes folded, weights shared.
- */
+/* Tests of the copy of a graph for an engine: functions are inlined, Constant nodes are folded, and
+ * weights are shared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,12 +18,11 @@ static kelp_graph *cloned(const pb *model) {
     kelp_status *status = kelp_graph_clone_for_engine(graph, &clone);
     if (status != NULL)
         fail_msg("%s", kelp_status_message(status));
-    kelp_graph_release(graph); /* the copy keeps alive what it borrows */
+    kelp_graph_release(graph); /* the copy retains it */
     return clone;
 }
 
-/* A function of one input that calls op_type on it twice over; of Concat it hands its attribute
- * `along` on as the axis. */
+/* A function v → op_type(v, v). Its attribute `along` is the axis of a Concat. */
 static pb function_of(const char *name, const char *op_type, const char *domain,
                       bool with_default) {
     pb function = {0}, import = {0}, node = pb_node(op_type, "v v", "w"), attr = {0};
@@ -85,7 +84,7 @@ static void functions_are_inlined_with_their_attributes(void **state) {
     }
 }
 
-static void overloads_are_told_apart(void **state) {
+static void overloads_are_distinguished(void **state) {
     (void)state;
     pb graph = {0}, call = pb_node("Twice", "x", "y");
     pb_text(&call, 7, "kelp.test");
@@ -101,7 +100,7 @@ static void overloads_are_told_apart(void **state) {
     assert_string_equal(kelp_node_op_type(kelp_block_node(block, 0)), "Mul");
     kelp_graph_release(clone);
     pb_message(&model, 25, &other);
-    refused(&model, KELP_INVALID_ARGUMENT, "'kelp.test::Twice:abs' is defined twice");
+    expect_rejected(&model, KELP_INVALID_ARGUMENT, "'kelp.test::Twice:abs' is defined twice");
 }
 
 static void two_calls_do_not_share_names(void **state) {
@@ -121,7 +120,7 @@ static void two_calls_do_not_share_names(void **state) {
     kelp_graph_release(clone);
 }
 
-static void calls_give_what_the_body_needs(void **state) {
+static void calls_without_a_required_input_are_rejected(void **state) {
     (void)state;
     pb graph = {0}, call = pb_node("Twice", "", "y");
     pb_text(&call, 7, "kelp.test");
@@ -129,23 +128,23 @@ static void calls_give_what_the_body_needs(void **state) {
     pb function = function_of("Twice", "Mul", "", false);
     pb model = model_with(&graph, &function);
     kelp_graph *loading = loaded(&model), *clone = NULL;
-    expect_words(kelp_graph_clone_for_engine(loading, &clone), KELP_INVALID_ARGUMENT,
+    expect_error(kelp_graph_clone_for_engine(loading, &clone), KELP_INVALID_ARGUMENT,
                  "omits input 'v' of function 'kelp.test::Twice'");
     assert_null(clone);
     kelp_graph_release(loading);
 }
 
-static void functions_that_call_themselves_are_refused(void **state) {
+static void recursive_functions_are_rejected(void **state) {
     (void)state;
     pb graph = {0}, call = pb_node("Twice", "x", "y");
     pb_text(&call, 7, "kelp.test");
     pb_add_node(&graph, &call);
     pb function = function_of("Twice", "Twice", "kelp.test", false);
     pb model = model_with(&graph, &function);
-    refused(&model, KELP_INVALID_ARGUMENT, "function 'kelp.test::Twice' recursively");
+    expect_rejected(&model, KELP_INVALID_ARGUMENT, "function 'kelp.test::Twice' recursively");
 }
 
-/* Sixty functions, each of which calls the next one twice, would be 2^60 nodes. */
+/* Sixty functions that each call the next one twice would expand to 2^60 nodes. */
 static void inlining_has_a_limit(void **state) {
     (void)state;
     pb graph = {0}, call = pb_node("F0", "x", "y"), import = {0};
@@ -178,7 +177,7 @@ static void inlining_has_a_limit(void **state) {
     kelp_graph_limits limits = {.nodes = 1000};
     assert_null(kelp_graph_load_bytes(kelp_allocator_system(), model.data, model.length, "m.onnx",
                                       NULL, NULL, NULL, &limits, &g));
-    expect_words(kelp_graph_clone_for_engine(g, &clone), KELP_RESOURCE_EXHAUSTED,
+    expect_error(kelp_graph_clone_for_engine(g, &clone), KELP_RESOURCE_EXHAUSTED,
                  "more than 1000 nodes");
     kelp_graph_release(g);
 }
@@ -230,16 +229,48 @@ static void one_node_becomes_a_graph(void **state) {
     kelp_graph_release(g);
 }
 
+/* The blocks kept a pointer to the node of the copy, which was destroyed before them. */
+static void a_graph_of_a_node_leaves_the_owner_of_its_blocks(void **state) {
+    (void)state;
+    pb graph = {0}, yes = {0}, no = {0}, node = pb_node("If", "c", "y");
+    pb relu = pb_node("Relu", "x", "p"), neg = pb_node("Neg", "x", "q");
+    pb_add_node(&yes, &relu);
+    pb_add_output(&yes, "p", "");
+    pb_add_node(&no, &neg);
+    pb_add_output(&no, "q", "");
+    pb_attr_graph(&node, "then_branch", &yes);
+    pb_attr_graph(&node, "else_branch", &no);
+    pb_add_input(&graph, "x", "float32[2,k]");
+    pb_add_input(&graph, "c", "bool[]");
+    pb_add_node(&graph, &node);
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    kelp_graph *g = loaded(&model), *alone = NULL;
+    const kelp_node *branch = kelp_block_node(kelp_graph_main(g), 0);
+    uint8_t condition = 1;
+    kelp_tensor c;
+    assert_null(kelp_tensor_init(&c, KELP_BOOL, 0, NULL, &condition));
+    const kelp_tensor *inputs[1] = {&c};
+    assert_null(kelp_graph_of_node(kelp_allocator_system(), branch, inputs, &alone));
+    const kelp_block *body = kelp_node_attr_block(branch, "then_branch");
+    assert_ptr_equal(
+        kelp_node_attr_block(kelp_block_node(kelp_graph_main(alone), 0), "then_branch"), body);
+    kelp_graph_release(alone);
+    assert_ptr_equal(body->owner, branch);
+    kelp_graph_release(g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_are_inlined_with_their_attributes),
-        cmocka_unit_test(overloads_are_told_apart),
+        cmocka_unit_test(overloads_are_distinguished),
         cmocka_unit_test(two_calls_do_not_share_names),
-        cmocka_unit_test(calls_give_what_the_body_needs),
-        cmocka_unit_test(functions_that_call_themselves_are_refused),
+        cmocka_unit_test(calls_without_a_required_input_are_rejected),
+        cmocka_unit_test(recursive_functions_are_rejected),
         cmocka_unit_test(inlining_has_a_limit),
         cmocka_unit_test(constant_nodes_become_constants),
         cmocka_unit_test(one_node_becomes_a_graph),
+        cmocka_unit_test(a_graph_of_a_node_leaves_the_owner_of_its_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

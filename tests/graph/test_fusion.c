@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the passes over float operators make of graphs, and what they leave alone. */
+/* Tests of the passes over float operators. */
 #include "passes_support.h"
 
 #include <math.h>
 
-/* Every item is `item`. */
+/* Adds a constant whose elements are all `item`. */
 static kelp_value *floats(model *m, float item, int32_t rank, int64_t a, int64_t b, int64_t c) {
     int64_t shape[3] = {a, b, c};
     kelp_value *v = NULL;
@@ -43,18 +43,18 @@ static void set_output(model *m, kelp_value *y) {
     y->is_output = true;
 }
 
-/* Names of the nodes that are left, in order. */
-static void expect(model *m, const char *wanted) {
+/* Runs the passes and compares the operators of the remaining nodes, in order. */
+static void expect(model *m, const char *expected) {
     char found[256] = "";
     assert_null(kelp_passes_run(m->block));
     for (size_t i = 0; i < m->block->node_count; i++) {
         strcat(found, i > 0 ? " " : "");
         strcat(found, m->block->nodes[i]->op->name);
     }
-    assert_string_equal(found, wanted);
+    assert_string_equal(found, expected);
 }
 
-/* [n,columns] of zeros and ones by comparison of [n,1] with 0, 1, 2, … */
+/* Adds one-hot rows [n,columns]: the comparison of indices [n,1] with 0, 1, 2, … */
 static kelp_value *one_hot(model *m, int64_t columns) {
     kelp_value *indices = value(m, KELP_I64, 2);
     indices->shape[1] = 1;
@@ -64,21 +64,21 @@ static kelp_value *one_hot(model *m, int64_t columns) {
     return cast;
 }
 
-static void one_hot_rows_are_looked_up(void **state) {
+static void matmul_of_one_hot_rows_becomes_lookup(void **state) {
     (void)state;
     model m = make();
-    kelp_value *product =
+    kelp_value *rows =
         node(&m, KELP_OP(MatMul), KELP_F32, 2, one_hot(&m, 4), floats(&m, 2.0f, 2, 4, 3, 0));
-    set_output(&m, product);
+    set_output(&m, rows);
     expect(&m, "Lookup");
     const kelp_tensor *table = m.block->nodes[0]->inputs[1]->constant;
     assert_int_equal(table->shape[0], 5);
     assert_true(((const float *)table->data)[11] == 2.0f);
-    assert_true(((const float *)table->data)[12] == 0.0f); /* for what is outside */
+    assert_true(((const float *)table->data)[12] == 0.0f); /* the row of indices out of range */
     kelp_graph_release(m.graph);
 }
 
-static void what_follows_is_done_to_the_table(void **state) {
+static void elementwise_operators_are_applied_to_the_table(void **state) {
     (void)state;
     model m = make();
     kelp_value *y =
@@ -91,7 +91,7 @@ static void what_follows_is_done_to_the_table(void **state) {
     kelp_graph_release(m.graph);
 }
 
-static void weights_that_are_not_finite_are_multiplied(void **state) {
+static void infinite_weights_prevent_a_lookup(void **state) {
     (void)state;
     model m = make();
     set_output(&m, node(&m, KELP_OP(MatMul), KELP_F32, 2, one_hot(&m, 4),
@@ -100,7 +100,7 @@ static void weights_that_are_not_finite_are_multiplied(void **state) {
     kelp_graph_release(m.graph);
 }
 
-static void gelu_by_tanh_is_one_node(void **state) {
+static void gelu_by_tanh_is_fused(void **state) {
     (void)state;
     model m = make();
     kelp_value *x = value(&m, KELP_F32, 2);
@@ -118,7 +118,7 @@ static void gelu_by_tanh_is_one_node(void **state) {
     kelp_graph_release(m.graph);
 }
 
-static void convolve(int64_t padding, float scale, const char *wanted, float weight) {
+static void convolve(int64_t padding, float scale, const char *expected, float weight) {
     model m = make();
     kelp_value *x = value(&m, KELP_F32, 3), *w = floats(&m, 3.0f, 3, 2, 4, 5);
     kelp_value *y = node(&m, KELP_OP(Mul), KELP_F32, 3, x, floats(&m, scale, 1, 1, 0, 0));
@@ -127,18 +127,19 @@ static void convolve(int64_t padding, float scale, const char *wanted, float wei
     int64_t pads[2] = {padding, padding};
     assert_null(kelp_node_set_i64s(y->producer, "pads", pads, 2));
     set_output(&m, y);
-    expect(&m, wanted);
+    expect(&m, expected);
     const kelp_node *conv = m.block->nodes[m.block->node_count - 1];
     assert_true(*(const float *)conv->inputs[1]->constant->data == weight);
-    assert_true(*(const float *)w->constant->data == 3.0f); /* the model's own stay */
+    assert_true(*(const float *)w->constant->data ==
+                3.0f); /* the weights of the model are unchanged */
     kelp_graph_release(m.graph);
 }
 
-static void convolutions_swallow_what_is_before_them(void **state) {
+static void mul_and_add_before_a_convolution_are_folded(void **state) {
     (void)state;
     convolve(0, 2.0f, "Conv", 6.0f);
     convolve(1, 2.0f, "Add Conv", 6.0f);     /* zeros are not shifted */
-    convolve(1, 0.0f, "Mul Add Conv", 3.0f); /* nothing to divide by */
+    convolve(1, 0.0f, "Mul Add Conv", 3.0f); /* the scale 0 has no reciprocal */
 }
 
 static kelp_value *mean(model *m, kelp_value *x, int64_t axis) {
@@ -147,9 +148,9 @@ static kelp_value *mean(model *m, kelp_value *x, int64_t axis) {
     return y;
 }
 
-/* Numbers of rank 0, but where more is said; `square` by Pow when it is. */
+/* Builds a layer normalization. With an exponent rank above 0, Pow computes the square. */
 static void normalize(int64_t axis, int32_t epsilon_rank, int32_t exponent_rank,
-                      const char *wanted) {
+                      const char *expected) {
     model m = make();
     kelp_value *x = value(&m, KELP_F32, 2);
     x->shape[1] = 6;
@@ -162,21 +163,21 @@ static void normalize(int64_t axis, int32_t epsilon_rank, int32_t exponent_rank,
     y = node(&m, KELP_OP(Div), KELP_F32, 2, d, node(&m, KELP_OP(Sqrt), KELP_F32, 2, y, NULL));
     y = node(&m, KELP_OP(Mul), KELP_F32, 2, floats(&m, 2.0f, 1, 6, 0, 0), y);
     set_output(&m, node(&m, KELP_OP(Add), KELP_F32, 2, y, floats(&m, 1.0f, 1, 6, 0, 0)));
-    expect(&m, wanted);
+    expect(&m, expected);
     kelp_graph_release(m.graph);
 }
 
-static void layer_normalization_is_one_node(void **state) {
+static void layer_normalization_is_fused(void **state) {
     (void)state;
     normalize(-1, 0, 0, "LayerNormalization");
     normalize(-1, 2, 2, "LayerNormalization");
     normalize(0, 0, 0, "ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add");
-    /* numbers that raise the rank of the result */
+    /* constants that raise the rank of the result */
     normalize(-1, 3, 0, "ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add");
     normalize(-1, 0, 3, "ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add");
 }
 
-static void products_with_one_go(void **state) {
+static void multiplication_by_one_is_removed(void **state) {
     (void)state;
     model m = make();
     kelp_value *x = value(&m, KELP_F32, 2);
@@ -188,13 +189,13 @@ static void products_with_one_go(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_hot_rows_are_looked_up),
-        cmocka_unit_test(what_follows_is_done_to_the_table),
-        cmocka_unit_test(weights_that_are_not_finite_are_multiplied),
-        cmocka_unit_test(gelu_by_tanh_is_one_node),
-        cmocka_unit_test(convolutions_swallow_what_is_before_them),
-        cmocka_unit_test(layer_normalization_is_one_node),
-        cmocka_unit_test(products_with_one_go),
+        cmocka_unit_test(matmul_of_one_hot_rows_becomes_lookup),
+        cmocka_unit_test(elementwise_operators_are_applied_to_the_table),
+        cmocka_unit_test(infinite_weights_prevent_a_lookup),
+        cmocka_unit_test(gelu_by_tanh_is_fused),
+        cmocka_unit_test(mul_and_add_before_a_convolution_are_folded),
+        cmocka_unit_test(layer_normalization_is_fused),
+        cmocka_unit_test(multiplication_by_one_is_removed),
     };
     return cmocka_run_group_tests_name("fusion", tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Types and shapes that follow from operators, with the names of open extents, and contradictions.
- */
+/* Tests of type and shape inference, names of dynamic dimensions, and inconsistent models. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,14 +11,14 @@
 
 #include "graph/support.h"
 
-/* One operator: inputs a, b, c, d of these types ("" is none); attributes; y must come out as
- * `expected`. "=1,-1" in place of a type is an int64 constant vector, "=5!" a scalar. */
+/* A node with inputs a, b, c, d of the types `in` ("" is omitted) and the type `expected` of its
+ * output y. Instead of a type, "=1,-1" is an int64 constant vector and "=5!" a scalar. */
 typedef struct one {
     const char *op_type;
     const char *in[4];
     const char *expected;
     const char *attr; /* "name=3" an int, "name=1,2" or "name=1," ints, "name:text" a string;
-                         several by blanks */
+                         separated by blanks */
     int opset;        /* 0: 18 */
 } one;
 
@@ -182,7 +181,7 @@ static const one cases[] = {
     {"DepthToSpace", {"float32[1,8,2,3]"}, "float32[1,2,4,6]", "blocksize=2", 0},
 };
 
-static void results_follow_from_inputs(void **state) {
+static void outputs_are_inferred_from_inputs(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pb model = model_of(&cases[i], "");
@@ -192,7 +191,7 @@ static void results_follow_from_inputs(void **state) {
     }
 }
 
-static void pieces_of_a_split_have_their_sizes(void **state) {
+static void outputs_of_a_split_have_their_lengths(void **state) {
     (void)state;
     pb graph = {0}, node = pb_node("Split", "x", "p q r");
     pb_add_input(&graph, "x", "float32[n,8]");
@@ -207,8 +206,23 @@ static void pieces_of_a_split_have_their_sizes(void **state) {
     kelp_graph_release(g);
 }
 
-/* x [n,s,12] → Reshape to [Shape(x)[0], Shape(x)[1], 3, -1], as exporters write it */
-static void computed_shapes_keep_the_names_of_extents(void **state) {
+/* The sum of the dimension and the number of outputs overflowed. */
+static void a_split_of_the_largest_dimension_does_not_overflow(void **state) {
+    (void)state;
+    pb graph = {0}, node = pb_node("Split", "x", "p q r");
+    pb_add_input(&graph, "x", "float32[9223372036854775807]");
+    pb_attr_int(&node, "num_outputs", 3);
+    pb_add_node(&graph, &node);
+    pb_add_output(&graph, "r", "");
+    pb model = pb_model(&graph, 18);
+    kelp_graph *g = loaded(&model);
+    expect_type(value_named(g, "p"), "float32[3074457345618258603]");
+    expect_type(value_named(g, "r"), "float32[3074457345618258601]");
+    kelp_graph_release(g);
+}
+
+/* Reshape of x [n,s,12] to [Shape(x)[0], Shape(x)[1], 3, -1], as exporters write it. */
+static void computed_shapes_keep_the_names_of_dimensions(void **state) {
     (void)state;
     pb graph = {0};
     int64_t numbers[4] = {0, 1, 3, -1};
@@ -241,7 +255,7 @@ static void computed_shapes_keep_the_names_of_extents(void **state) {
     kelp_graph_release(g);
 }
 
-static void branches_give_their_types(void **state) {
+static void types_of_branches_are_merged(void **state) {
     (void)state;
     pb graph = {0}, yes = {0}, no = {0}, branch = pb_node("If", "c", "y");
     pb relu = pb_node("Relu", "x", "p"), cut = pb_node("Concat", "x x", "q");
@@ -262,11 +276,11 @@ static void branches_give_their_types(void **state) {
     kelp_graph_release(g);
 }
 
-/* Exporters declare shapes that are wrong; what the operator gives counts. Types must agree. */
-static void declared_shapes_give_way(void **state) {
+/* Exporters may declare wrong shapes, which are replaced. Types must agree. */
+static void inferred_shapes_replace_declared_shapes(void **state) {
     (void)state;
     one relu = {"Relu", {"float32[n,3]"}, NULL, NULL, 0};
-    pb model = model_of(&relu, "float32[m,3]"); /* two names of one extent */
+    pb model = model_of(&relu, "float32[m,3]"); /* two names of one dimension */
     kelp_graph_release(loaded(&model));
     static const char *const wrong[] = {"float32[n,4]", "float32[n]", "float32[1,n,3]"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -276,15 +290,15 @@ static void declared_shapes_give_way(void **state) {
         kelp_graph_release(g);
     }
     model = model_of(&relu, "float64[n,3]");
-    refused(&model, KELP_INVALID_ARGUMENT,
-            "output 'y' is declared as float64: the operator returns float32");
+    expect_rejected(&model, KELP_INVALID_ARGUMENT,
+                    "output 'y' is declared as float64: the operator returns float32");
 }
 
-static void inputs_must_agree(void **state) {
+static void inconsistent_inputs_are_rejected(void **state) {
     (void)state;
     static const struct {
         one c;
-        const char *words;
+        const char *text;
     } wrong[] = {
         {{"Add", {"float32[2]", "float32[3]"}, NULL, NULL, 0}, "cannot be broadcast"},
         {{"Add", {"float32[2]", "float64[2]"}, NULL, NULL, 0}, "expected the same type"},
@@ -306,18 +320,19 @@ static void inputs_must_agree(void **state) {
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         pb model = model_of(&wrong[i].c, "");
-        refused(&model, KELP_INVALID_ARGUMENT, wrong[i].words);
+        expect_rejected(&model, KELP_INVALID_ARGUMENT, wrong[i].text);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_follow_from_inputs),
-        cmocka_unit_test(pieces_of_a_split_have_their_sizes),
-        cmocka_unit_test(computed_shapes_keep_the_names_of_extents),
-        cmocka_unit_test(branches_give_their_types),
-        cmocka_unit_test(declared_shapes_give_way),
-        cmocka_unit_test(inputs_must_agree),
+        cmocka_unit_test(outputs_are_inferred_from_inputs),
+        cmocka_unit_test(outputs_of_a_split_have_their_lengths),
+        cmocka_unit_test(a_split_of_the_largest_dimension_does_not_overflow),
+        cmocka_unit_test(computed_shapes_keep_the_names_of_dimensions),
+        cmocka_unit_test(types_of_branches_are_merged),
+        cmocka_unit_test(inferred_shapes_replace_declared_shapes),
+        cmocka_unit_test(inconsistent_inputs_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From ONNX to the IR: order, names, captures, defaults, functions, files outside. */
+/* Tests of loading ONNX models: order, names, captures, defaults, functions, external data. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static void add(pb *graph, const char *op_type, const char *inputs, const char *
     pb_add_node(graph, &node);
 }
 
-static void nodes_are_put_in_order(void **state) {
+static void nodes_are_sorted_topologically(void **state) {
     (void)state;
     pb graph = {0};
     add(&graph, "Exp", "b", "y");
@@ -38,8 +38,8 @@ static void nodes_are_put_in_order(void **state) {
     kelp_graph_release(g);
 }
 
-/* The branch reads a value of the outer graph that is made after the node in the file. */
-static void captures_are_waited_for(void **state) {
+/* The branch reads a value of the outer graph whose producer follows the node in the file. */
+static void captures_are_produced_before_the_node(void **state) {
     (void)state;
     pb graph = {0}, inner = {0}, branch = pb_node("If", "c", "y");
     add(&inner, "Neg", "late", "p");
@@ -61,7 +61,7 @@ static void captures_are_waited_for(void **state) {
     kelp_graph_release(g);
 }
 
-static void a_node_cannot_wait_for_itself_through_its_body(void **state) {
+static void a_body_that_reads_the_output_of_its_node_is_a_cycle(void **state) {
     (void)state;
     pb graph = {0}, inner = {0}, branch = pb_node("If", "c", "y");
     add(&inner, "Neg", "y", "p");
@@ -72,10 +72,10 @@ static void a_node_cannot_wait_for_itself_through_its_body(void **state) {
     pb_add_input(&graph, "c", "bool[]");
     pb_add_output(&graph, "y", "");
     pb model = pb_model(&graph, 17);
-    refused(&model, KELP_INVALID_ARGUMENT, "node 'If' (If)");
+    expect_rejected(&model, KELP_INVALID_ARGUMENT, "node 'If' (If)");
 }
 
-static void names_must_be_unique_and_made(void **state) {
+static void names_are_unique_and_have_a_producer(void **state) {
     (void)state;
     pb graph = {0}, model;
     add(&graph, "Abs", "x", "y");
@@ -83,23 +83,23 @@ static void names_must_be_unique_and_made(void **state) {
     pb_add_input(&graph, "x", "float32");
     pb_add_output(&graph, "y", "");
     model = pb_model(&graph, 17);
-    refused(&model, KELP_INVALID_ARGUMENT, "value 'x' of graph '' is defined twice");
+    expect_rejected(&model, KELP_INVALID_ARGUMENT, "value 'x' of graph '' is defined twice");
     graph.length = 0;
     add(&graph, "Abs", "x", "x");
     pb_add_input(&graph, "x", "float32");
     pb_add_output(&graph, "x", "");
     model = pb_model(&graph, 17);
-    refused(&model, KELP_INVALID_ARGUMENT, "value 'x' of graph '' is defined twice");
+    expect_rejected(&model, KELP_INVALID_ARGUMENT, "value 'x' of graph '' is defined twice");
     graph.length = 0;
     add(&graph, "Abs", "nobody", "y");
     pb_add_output(&graph, "y", "");
     model = pb_model(&graph, 17);
-    refused(&model, KELP_INVALID_ARGUMENT, "input 'nobody' of node 'Abs' (Abs)");
+    expect_rejected(&model, KELP_INVALID_ARGUMENT, "input 'nobody' of node 'Abs' (Abs)");
     graph.length = 0;
     add(&graph, "Abs", "x", "a");
     pb_add_input(&graph, "x", "float32");
     model = pb_model(&graph, 17);
-    refused(&model, KELP_INVALID_ARGUMENT, "graph.output: expected at least one");
+    expect_rejected(&model, KELP_INVALID_ARGUMENT, "graph.output: expected at least one");
 }
 
 static void an_initializer_is_the_default_of_its_input(void **state) {
@@ -161,10 +161,10 @@ static void attributes_are_read_by_type(void **state) {
     kelp_graph_release(g);
 }
 
-static void nodes_are_held_against_their_schema(void **state) {
+static void nodes_are_checked_against_their_schema(void **state) {
     (void)state;
     static const struct {
-        const char *op_type, *inputs, *attr, *words;
+        const char *op_type, *inputs, *attr, *text;
     } wrong[] = {
         {"Abs", "x x", NULL, "expected at most 1 inputs, found 2"},
         {"Add", "x", NULL, "'B' is missing"},
@@ -181,9 +181,9 @@ static void nodes_are_held_against_their_schema(void **state) {
         pb_add_input(&graph, "x", "float32[2,2]");
         pb_add_output(&graph, "y", "");
         pb model = pb_model(&graph, 17);
-        refused(&model, KELP_INVALID_ARGUMENT, wrong[i].words);
+        expect_rejected(&model, KELP_INVALID_ARGUMENT, wrong[i].text);
     }
-    pb graph = {0}, clip = pb_node("Clip", "x - -", "y"); /* optional ones may be left out */
+    pb graph = {0}, clip = pb_node("Clip", "x - -", "y"); /* optional inputs may be omitted */
     pb_add_node(&graph, &clip);
     pb_add_input(&graph, "x", "float32");
     pb_add_output(&graph, "y", "");
@@ -191,7 +191,7 @@ static void nodes_are_held_against_their_schema(void **state) {
     kelp_graph_release(loaded(&model));
 }
 
-static void an_attribute_given_twice_is_refused(void **state) {
+static void duplicate_and_reserved_attributes_are_rejected(void **state) {
     (void)state;
     pb graph = {0}, node = pb_node("Concat", "x x", "y");
     pb_attr_int(&node, "axis", 0);
@@ -200,7 +200,18 @@ static void an_attribute_given_twice_is_refused(void **state) {
     pb_add_input(&graph, "x", "float32[2,2]");
     pb_add_output(&graph, "y", "");
     pb model = pb_model(&graph, 17);
-    refused(&model, KELP_INVALID_ARGUMENT, "attribute 'axis' appears twice");
+    expect_rejected(&model, KELP_INVALID_ARGUMENT, "attribute 'axis' appears twice");
+    /* it is the index of the first captured input and was read from the file */
+    pb other = {0}, custom = pb_node("Custom", "x", "y");
+    pb_text(&custom, 7, "com.example");
+    pb_attr_int(&custom, "kelp.captures", 1000);
+    pb_add_node(&other, &custom);
+    pb_add_input(&other, "x", "float32[2,2]");
+    pb_add_output(&other, "y", "");
+    model = pb_model(&other, 17);
+    pb_import(&model, "com.example", 1);
+    expect_rejected(&model, KELP_INVALID_ARGUMENT,
+                    "attribute 'kelp.captures' in graph '' is reserved");
 }
 
 static void add_of_domain(pb *graph, const char *op_type, const char *domain, const char *inputs,
@@ -251,13 +262,13 @@ static void imports_must_agree(void **state) {
     pb_add_input(&graph, "x", "float32");
     pb_add_output(&graph, "y", "");
     pb model = pb_model(&graph, 17);
-    pb_import(&model, "ai.onnx", 17); /* the same again says nothing new */
+    pb_import(&model, "ai.onnx", 17); /* equal imports are ignored */
     kelp_graph_release(loaded(&model));
     pb_import(&model, "", 18);
-    refused(&model, KELP_INVALID_ARGUMENT, "opset_import[2]: domain '' version 18");
+    expect_rejected(&model, KELP_INVALID_ARGUMENT, "opset_import[2]: domain '' version 18");
 }
 
-static void malformed_sparse_initializers_are_refused(void **state) {
+static void malformed_sparse_initializers_are_rejected(void **state) {
     (void)state;
     pb graph = {0}, sparse = {0};
     add(&graph, "Abs", "x", "y");
@@ -265,10 +276,10 @@ static void malformed_sparse_initializers_are_refused(void **state) {
     pb_add_input(&graph, "x", "float32");
     pb_add_output(&graph, "y", "");
     pb model = pb_model(&graph, 17);
-    refused(&model, KELP_INVALID_ARGUMENT, "graph.sparse_initializer[0]: malformed");
+    expect_rejected(&model, KELP_INVALID_ARGUMENT, "graph.sparse_initializer[0]: malformed");
 }
 
-/* ---- files outside ---- */
+/* ---- external data ---- */
 static pb external_model(const char *location) {
     pb graph = {0}, tensor = {0}, entry = {0};
     pb_int(&tensor, 1, 4);
@@ -291,7 +302,7 @@ static void write_file(const char *path, const char *text) {
     assert_int_equal(fclose(file), 0);
 }
 
-static void links_out_of_the_folder_are_refused(void **state) {
+static void links_out_of_the_directory_are_rejected(void **state) {
     (void)state;
     char root[] = "/tmp/kelp-load-XXXXXX", path[128], inside[128], secret[128], link_path[128];
     assert_non_null(mkdtemp(root));
@@ -327,7 +338,7 @@ static void links_out_of_the_folder_are_refused(void **state) {
         kelp_graph_release(graph);
     }
     pb model = external_model("inside");
-    refused(&model, KELP_INVALID_ARGUMENT, "the model was loaded without a directory");
+    expect_rejected(&model, KELP_INVALID_ARGUMENT, "the model was loaded without a directory");
     unlink(link_path);
     unlink(inside);
     unlink(secret);
@@ -339,7 +350,7 @@ static void count_release(void *userp) {
     ++*(int *)userp;
 }
 
-static void bytes_are_given_back_once(void **state) {
+static void the_bytes_are_released_once(void **state) {
     (void)state;
     int released = 0;
     kelp_graph *graph = NULL;
@@ -354,13 +365,13 @@ static void bytes_are_given_back_once(void **state) {
     assert_int_equal(released, 0);
     kelp_graph_release(graph);
     assert_int_equal(released, 1);
-    expect_words(kelp_graph_load_bytes(kelp_allocator_system(), "", 0, "m.onnx", NULL,
+    expect_error(kelp_graph_load_bytes(kelp_allocator_system(), "", 0, "m.onnx", NULL,
                                        count_release, &released, NULL, &graph),
                  KELP_INVALID_ARGUMENT, "m.onnx: empty");
     assert_int_equal(released, 2);
 }
 
-static void limits_are_kept(void **state) {
+static void models_beyond_the_limits_are_rejected(void **state) {
     (void)state;
     pb graph = {0};
     for (char c = 'a'; c < 'z'; c++)
@@ -374,29 +385,29 @@ static void limits_are_kept(void **state) {
         kelp_status *status =
             kelp_graph_load_bytes(kelp_allocator_system(), model.data, model.length, "m.onnx", NULL,
                                   NULL, NULL, &limits[i], &g);
-        expect_words(status, KELP_RESOURCE_EXHAUSTED, i == 0 ? "limit of 100" : "than 10 nodes");
+        expect_error(status, KELP_RESOURCE_EXHAUSTED, i == 0 ? "limit of 100" : "than 10 nodes");
     }
     kelp_graph *g = NULL;
-    expect_words(kelp_graph_load_file(kelp_allocator_system(), "/no/such/model.onnx", NULL, &g),
+    expect_error(kelp_graph_load_file(kelp_allocator_system(), "/no/such/model.onnx", NULL, &g),
                  KELP_NOT_FOUND, "/no/such/model.onnx");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_are_put_in_order),
-        cmocka_unit_test(captures_are_waited_for),
-        cmocka_unit_test(a_node_cannot_wait_for_itself_through_its_body),
-        cmocka_unit_test(names_must_be_unique_and_made),
+        cmocka_unit_test(nodes_are_sorted_topologically),
+        cmocka_unit_test(captures_are_produced_before_the_node),
+        cmocka_unit_test(a_body_that_reads_the_output_of_its_node_is_a_cycle),
+        cmocka_unit_test(names_are_unique_and_have_a_producer),
         cmocka_unit_test(an_initializer_is_the_default_of_its_input),
         cmocka_unit_test(attributes_are_read_by_type),
-        cmocka_unit_test(nodes_are_held_against_their_schema),
-        cmocka_unit_test(an_attribute_given_twice_is_refused),
+        cmocka_unit_test(nodes_are_checked_against_their_schema),
+        cmocka_unit_test(duplicate_and_reserved_attributes_are_rejected),
         cmocka_unit_test(operators_have_one_record_per_domain_and_name),
         cmocka_unit_test(imports_must_agree),
-        cmocka_unit_test(malformed_sparse_initializers_are_refused),
-        cmocka_unit_test(links_out_of_the_folder_are_refused),
-        cmocka_unit_test(bytes_are_given_back_once),
-        cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(malformed_sparse_initializers_are_rejected),
+        cmocka_unit_test(links_out_of_the_directory_are_rejected),
+        cmocka_unit_test(the_bytes_are_released_once),
+        cmocka_unit_test(models_beyond_the_limits_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

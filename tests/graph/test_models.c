@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every model of tests/data/models: good ones load and are cloned, wrong ones are refused with the
- * right words. */
+/* Tests of the models in tests/data/models: valid models are loaded and cloned, invalid ones are
+ * rejected with the expected message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,10 +17,10 @@
 #define MODELS KELP_TEST_DATA "/models/"
 #define DIGITS KELP_SOURCE_DIR "/examples/models/digits/1/model.onnx"
 
-/* What is wrong, in the words of the refusal; the rest of the index loads (readiness judges
- * operators that nobody covers). */
+/* Invalid models and their error messages. The other models load; the readiness check rejects those
+ * with unsupported operators. */
 static const struct {
-    const char *file, *words;
+    const char *file, *text;
     kelp_code code;
 } wrong[] = {
     {"external_escape.onnx", "is outside the model's directory", KELP_PERMISSION_DENIED},
@@ -45,7 +45,7 @@ static const struct {
     {"bad/external_short.onnx", "has 100 bytes", KELP_INVALID_ARGUMENT},
     {"bad/future_opset.onnx", "version 999: the newest supported version is", KELP_UNIMPLEMENTED},
     {"bad/initializer_dtype.onnx", "expected a data type, found 99", KELP_INVALID_ARGUMENT},
-    {"bad/initializer_huge.onnx", "their product overflows", KELP_INVALID_ARGUMENT},
+    {"bad/initializer_huge.onnx", "the number of elements overflows", KELP_INVALID_ARGUMENT},
     {"bad/initializer_negative.onnx", "expected a dimension, found -4", KELP_INVALID_ARGUMENT},
     {"bad/initializer_short.onnx", "expected 16 bytes of float32, found 14", KELP_INVALID_ARGUMENT},
     {"bad/missing_input.onnx", "input 'nowhere' of node 'lost' (Add)", KELP_INVALID_ARGUMENT},
@@ -69,7 +69,7 @@ static void check_model(const char *file) {
         if (strcmp(wrong[i].file, file) == 0) {
             assert_null(graph);
             assert_non_null(strstr(kelp_status_message(status), file));
-            expect_words(status, wrong[i].code, wrong[i].words);
+            expect_error(status, wrong[i].code, wrong[i].text);
             return;
         }
     if (status != NULL)
@@ -79,10 +79,10 @@ static void check_model(const char *file) {
     kelp_graph_release(clone);
 }
 
-static void every_model_of_the_index_is_judged(void **state) {
+static void all_models_are_loaded_or_rejected(void **state) {
     (void)state;
     char line[1024];
-    size_t count = 0, refusals = 0;
+    size_t count = 0, bad = 0;
     FILE *index = fopen(MODELS "index.tsv", "r");
     assert_non_null(index);
     while (fgets(line, sizeof line, index) != NULL) {
@@ -92,15 +92,15 @@ static void every_model_of_the_index_is_judged(void **state) {
         *tab = '\0';
         check_model(line);
         count++;
-        refusals += strncmp(tab + 1, "bad", 3) == 0;
+        bad += strncmp(tab + 1, "bad", 3) == 0;
     }
     fclose(index);
     assert_true(count >= 40);
-    /* three that are called bad are whole, and only lack somebody to run them */
-    assert_int_equal(refusals, sizeof wrong / sizeof wrong[0] + 3);
+    /* three of the bad models are valid, but have unsupported operators */
+    assert_int_equal(bad, sizeof wrong / sizeof wrong[0] + 3);
 }
 
-static void the_digits_model_is_described(void **state) {
+static void the_digits_model_has_types_and_ranks(void **state) {
     (void)state;
     kelp_graph *graph = NULL;
     assert_null(kelp_graph_load_file(kelp_allocator_system(), DIGITS, NULL, &graph));
@@ -114,7 +114,7 @@ static void the_digits_model_is_described(void **state) {
     assert_int_equal(kelp_graph_opset_version(graph, "ai.onnx"),
                      kelp_graph_opset_version(graph, ""));
     assert_int_equal(kelp_graph_opset_version(graph, "com.example"), 0);
-    /* every shape follows from the input's */
+    /* all ranks are inferred */
     for (size_t n = 0; n < kelp_block_node_count(block); n++) {
         const kelp_value *value = kelp_node_output(kelp_block_node(block, n), 0);
         assert_int_not_equal(kelp_value_dtype(value), KELP_DTYPE_INVALID);
@@ -123,7 +123,7 @@ static void the_digits_model_is_described(void **state) {
     kelp_graph_release(graph);
 }
 
-static void external_data_is_mapped_beside_the_model(void **state) {
+static void external_data_is_loaded_from_the_directory_of_the_model(void **state) {
     (void)state;
     kelp_graph *graph = NULL;
     assert_null(
@@ -163,7 +163,7 @@ static void sweep(const char *path) {
     }
 }
 
-static void every_failing_allocation_is_reported_and_nothing_leaks(void **state) {
+static void every_failed_allocation_is_reported_without_leaks(void **state) {
     (void)state;
     sweep(DIGITS);
     sweep(MODELS "control_flow.onnx");
@@ -173,10 +173,10 @@ static void every_failing_allocation_is_reported_and_nothing_leaks(void **state)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_model_of_the_index_is_judged),
-        cmocka_unit_test(the_digits_model_is_described),
-        cmocka_unit_test(external_data_is_mapped_beside_the_model),
-        cmocka_unit_test(every_failing_allocation_is_reported_and_nothing_leaks),
+        cmocka_unit_test(all_models_are_loaded_or_rejected),
+        cmocka_unit_test(the_digits_model_has_types_and_ranks),
+        cmocka_unit_test(external_data_is_loaded_from_the_directory_of_the_model),
+        cmocka_unit_test(every_failed_allocation_is_reported_without_leaks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the passes over quantized operators make of graphs, and what they leave alone. */
+/* Tests of the passes over quantized operators. */
 #include "passes_support.h"
 
-/* Zeros but for the first element, a float 1 or a byte `first`. */
+/* Adds a constant of zeros, except the first element, a float 1 or a byte `first`. */
 static kelp_value *constant(model *m, kelp_dtype dtype, int32_t rank, int64_t a, int64_t b,
                             uint8_t first) {
     int64_t shape[2] = {a, b};
@@ -48,15 +48,15 @@ static void set_output(model *m, kelp_value *y) {
     y->is_output = true;
 }
 
-/* Names of the nodes that are left, in order. */
-static void expect(model *m, const char *wanted) {
+/* Runs the passes and compares the operators of the remaining nodes, in order. */
+static void expect(model *m, const char *expected) {
     char found[256] = "";
     assert_null(kelp_passes_run_quant(m->block));
     for (size_t i = 0; i < m->block->node_count; i++) {
         strcat(found, i > 0 ? " " : "");
         strcat(found, m->block->nodes[i]->op->name);
     }
-    assert_string_equal(found, wanted);
+    assert_string_equal(found, expected);
     kelp_graph_release(m->graph);
 }
 
@@ -64,7 +64,7 @@ static kelp_value *weights(model *m, int64_t k, int64_t n) {
     return dequantize(m, constant(m, KELP_I8, 2, k, n, 3), 0);
 }
 
-static void products_between_roundings_become_one(void **state) {
+static void a_matmul_between_quantize_nodes_is_fused(void **state) {
     (void)state;
     model m = make();
     kelp_value *x = dequantize(&m, quantize(&m, value(&m, KELP_F32, 2), 7), 7);
@@ -74,7 +74,7 @@ static void products_between_roundings_become_one(void **state) {
     expect(&m, "QuantizeLinear QMatMul DequantizeLinear");
 }
 
-static void a_rounding_on_the_way_is_kept_inside(void **state) {
+static void an_intermediate_rounding_is_kept_in_the_fused_node(void **state) {
     (void)state;
     model m = make();
     kelp_value *x = dequantize(&m, quantize(&m, value(&m, KELP_F32, 2), 7), 7);
@@ -85,7 +85,7 @@ static void a_rounding_on_the_way_is_kept_inside(void **state) {
     expect(&m, "QuantizeLinear QMatMul");
 }
 
-static void bytes_that_another_product_reads_stay_bytes(void **state) {
+static void a_quantized_result_between_two_matmuls_stays_quantized(void **state) {
     (void)state;
     model m = make();
     kelp_value *x = dequantize(&m, quantize(&m, value(&m, KELP_F32, 2), 7), 7);
@@ -95,26 +95,26 @@ static void bytes_that_another_product_reads_stay_bytes(void **state) {
     expect(&m, "QuantizeLinear QMatMul QMatMul");
 }
 
-static void other_scales_are_no_rounding(void **state) {
+static void another_zero_point_prevents_an_intermediate_rounding(void **state) {
     (void)state;
     model m = make();
     kelp_value *x = dequantize(&m, quantize(&m, value(&m, KELP_F32, 2), 7), 7);
     kelp_value *y = node(&m, KELP_OP(MatMul), KELP_F32, x, weights(&m, 4, 6), NULL);
-    y = dequantize(&m, quantize(&m, y, 9), 8); /* comes back with another zero point */
+    y = dequantize(&m, quantize(&m, y, 9), 8); /* dequantized with another zero point */
     set_output(&m, node(&m, KELP_OP(Relu), KELP_F32, y, NULL, NULL));
     expect(&m, "QuantizeLinear QMatMul DequantizeLinear Relu");
 }
 
-static void float_products_stay(void **state) {
+static void a_matmul_of_floats_and_small_weights_is_not_fused(void **state) {
     (void)state;
     model m = make();
     kelp_value *x = value(&m, KELP_F32, 2);
-    /* small weights: they are folded to floats later */
+    /* constant folding dequantizes small weights */
     set_output(&m, node(&m, KELP_OP(MatMul), KELP_F32, x, weights(&m, 4, 6), NULL));
     expect(&m, "DequantizeLinear MatMul");
 }
 
-static void large_weights_stay_bytes(void **state) {
+static void large_weights_stay_in_8_bits(void **state) {
     (void)state;
     model m = make();
     kelp_value *y =
@@ -124,7 +124,7 @@ static void large_weights_stay_bytes(void **state) {
     expect(&m, "WeightMatMul");
 }
 
-static void what_is_quantized_as_it_comes_is_multiplied_as_integers(void **state) {
+static void a_matmul_of_dynamically_quantized_input_is_fused(void **state) {
     (void)state;
     model m = make();
     kelp_value *x = value(&m, KELP_F32, 2), *out[3];
@@ -146,13 +146,13 @@ static void what_is_quantized_as_it_comes_is_multiplied_as_integers(void **state
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_between_roundings_become_one),
-        cmocka_unit_test(a_rounding_on_the_way_is_kept_inside),
-        cmocka_unit_test(bytes_that_another_product_reads_stay_bytes),
-        cmocka_unit_test(other_scales_are_no_rounding),
-        cmocka_unit_test(float_products_stay),
-        cmocka_unit_test(large_weights_stay_bytes),
-        cmocka_unit_test(what_is_quantized_as_it_comes_is_multiplied_as_integers),
+        cmocka_unit_test(a_matmul_between_quantize_nodes_is_fused),
+        cmocka_unit_test(an_intermediate_rounding_is_kept_in_the_fused_node),
+        cmocka_unit_test(a_quantized_result_between_two_matmuls_stays_quantized),
+        cmocka_unit_test(another_zero_point_prevents_an_intermediate_rounding),
+        cmocka_unit_test(a_matmul_of_floats_and_small_weights_is_not_fused),
+        cmocka_unit_test(large_weights_stay_in_8_bits),
+        cmocka_unit_test(a_matmul_of_dynamically_quantized_input_is_fused),
     };
     return cmocka_run_group_tests_name("quant", tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the interoperability tests share: where things are, NVIDIA's parts taken out of their wheel, processes, ports, repositories.
+"""Shared by the interoperability tests: paths, NVIDIA's files from their wheel, processes, ports, and repositories.
 
-The parts of the wheel find their library under a mangled name and carry an RPATH into the wheel's own folder, which the loader asks
-before LD_LIBRARY_PATH. So they are used as copies outside the wheel, beside a folder of links that name our library as they expect."""
+The files of the wheel load their library under a mangled name with an RPATH to the wheel's directory, which the loader searches
+before LD_LIBRARY_PATH. So they are copied out of the wheel, next to a directory of links from the expected names to our library."""
 import argparse
 import glob
 import os
@@ -19,8 +19,8 @@ import urllib.request
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="folder of our build")
-parser.add_argument("--nvidia", default=os.path.join(ROOT, "build", "nvidia"), help="folder that the wheel is unpacked in")
+parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="directory of our build")
+parser.add_argument("--nvidia", default=os.path.join(ROOT, "build", "nvidia"), help="directory that the wheel is unpacked in")
 OPTIONS, REST = parser.parse_known_args()
 BUILD = os.path.abspath(OPTIONS.build)
 KELP = os.path.join(BUILD, "bin", "kelp")
@@ -31,7 +31,7 @@ EXAMPLES = os.path.join(ROOT, "examples", "models")
 
 
 def skip(reason):
-    """Ends the script as skipped: 77 is what CTest and scripts/interop.sh take for it."""
+    """Ends the script as skipped, which is exit code 77 for CTest and scripts/interop.sh."""
     print(f"skipped: {reason}")
     sys.exit(77)
 
@@ -41,18 +41,18 @@ def need_nvidia():
         skip(f"no wheel nvidia-pytriton 0.7.0 in {OPTIONS.nvidia} (scripts/nvidia.sh brings it)")
 
 
-def stage(folder):
-    """Copies NVIDIA's executable, python backend and caches to `folder`, and links their library's names to ours. The environment to
+def stage(directory):
+    """Copies NVIDIA's executable, python backend and caches to `directory`, and links their library's names to ours. Returns the environment to
     run them in."""
-    links = os.path.join(folder, "lib")
+    links = os.path.join(directory, "lib")
     os.makedirs(links)
     os.symlink(LIBRARY, os.path.join(links, "libtritonserver.so"))
     for mangled in glob.glob(os.path.join(NVIDIA_LIBRARIES, "libtritonserver-*.so")):
         os.symlink(LIBRARY, os.path.join(links, os.path.basename(mangled)))
-    os.makedirs(os.path.join(folder, "bin"))
-    shutil.copy(os.path.join(NVIDIA, "bin", "tritonserver"), os.path.join(folder, "bin"))
-    os.chmod(os.path.join(folder, "bin", "tritonserver"), 0o755)
-    backends = os.path.join(folder, "backends")
+    os.makedirs(os.path.join(directory, "bin"))
+    shutil.copy(os.path.join(NVIDIA, "bin", "tritonserver"), os.path.join(directory, "bin"))
+    os.chmod(os.path.join(directory, "bin", "tritonserver"), 0o755)
+    backends = os.path.join(directory, "backends")
     shutil.copytree(os.path.join(NVIDIA, "backends"), backends)
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     stub = os.path.join(NVIDIA, "python_backend_stubs", version, "triton_python_backend_stub")
@@ -61,11 +61,11 @@ def stage(folder):
         os.chmod(os.path.join(backends, "python", "triton_python_backend_stub"), 0o755)
     for name in ("addsub", "identity", "repeat"):
         os.symlink(os.path.join(BUILD, "backends", name), os.path.join(backends, name))
-    # The stub is a Python of its own that ignores PYTHONPATH, but looks into its backend's folder.
+    # The stub contains its own Python, which ignores PYTHONPATH but searches the backend's directory.
     for path in glob.glob(os.path.join(sysconfig.get_paths()["platlib"], "numpy*")):
         os.symlink(path, os.path.join(backends, "python", os.path.basename(path)))
-    shutil.copytree(os.path.join(NVIDIA, "caches"), os.path.join(folder, "caches"))
-    # NVIDIA's own library is in the wheel's folder too, so ours comes first.
+    shutil.copytree(os.path.join(NVIDIA, "caches"), os.path.join(directory, "caches"))
+    # The wheel's directory contains NVIDIA's own library, so our directory is first.
     return {**os.environ, "LD_LIBRARY_PATH": f"{links}:{NVIDIA_LIBRARIES}"}
 
 
@@ -80,12 +80,12 @@ def free_ports(count):
 
 
 def get(port, path):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
-        return answer.read().decode()
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as result:
+        return result.read().decode()
 
 
 class Server:
-    """A server process with HTTP, gRPC and metrics; its log is kept in `log`."""
+    """A server process with HTTP, gRPC and metrics; `log` is its log file."""
 
     def __init__(self, command, environment):
         self.log = tempfile.NamedTemporaryFile(mode="w+", suffix=".log")
@@ -109,13 +109,13 @@ class Server:
         raise AssertionError(f"the server did not become ready (exit code {self.process.poll()}):\n{self.text()}")
 
     def children(self, part):
-        """Command lines, with `part` in them, of the processes below the server."""
+        """Returns the command lines that contain `part` of the server's child processes."""
         found = subprocess.run(["ps", "-ww", "-o", "args=", "--ppid", str(self.process.pid)], capture_output=True, text=True,
                                check=False)
         return [line.strip() for line in found.stdout.splitlines() if part in line]
 
     def stop(self, timeout_s=60):
-        """SIGTERM; the exit code."""
+        """Sends SIGTERM and returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
         try:
             return self.process.wait(timeout_s)
@@ -133,17 +133,17 @@ def nvidia_command(staged, repository, ports, *more):
 
 
 def kelp_command(staged, repository, ports, *more):
-    """Ours, with HTTP and, on the same port, metrics."""
+    """Our server, with HTTP and metrics on one port."""
     return [KELP, "serve", "--model-repository", repository, "--backend-directory", os.path.join(staged, "backends"),
             "--cache-directory", os.path.join(staged, "caches"), "--http-address", "127.0.0.1", "--http-port", str(ports[0]), *more]
 
 
 def write_model(repository, name, config, files=None):
-    """REPOSITORY/NAME with config.pbtxt and version 1."""
-    folder = os.path.join(repository, name)
-    os.makedirs(os.path.join(folder, "1"))
-    with open(os.path.join(folder, "config.pbtxt"), "w", encoding="utf-8") as file:
+    """Writes REPOSITORY/NAME with config.pbtxt and version 1."""
+    directory = os.path.join(repository, name)
+    os.makedirs(os.path.join(directory, "1"))
+    with open(os.path.join(directory, "config.pbtxt"), "w", encoding="utf-8") as file:
         file.write(config)
     for path, text in (files or {}).items():
-        with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
+        with open(os.path.join(directory, path), "w", encoding="utf-8") as file:
             file.write(text)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""NVIDIA's own tritonserver executable (2.51.0, from the wheel nvidia-pytriton 0.7.0) on top of our libtritonserver.so: HTTP, gRPC and
-metrics answer, tritonclient infers, loads, unloads and streams, SIGTERM ends it with 0."""
+"""NVIDIA's own tritonserver executable (2.51.0, from the wheel nvidia-pytriton 0.7.0) with our libtritonserver.so: HTTP, gRPC and
+metrics work; tritonclient infers, loads, unloads and streams; SIGTERM ends it with exit code 0."""
 import glob
 import json
 import os
@@ -54,21 +54,21 @@ backend: "python" model_transaction_policy { decoupled: true }
 input [ { name: "IN" data_type: TYPE_INT32 dims: [ -1 ] } ]
 output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] } ]
 """
-# Asks another model from inside.
+# Calls another model.
 ASKS = '''
 import triton_python_backend_utils as pb_utils
 
 
 class TritonPythonModel:
     def execute(self, requests):
-        answers = []
+        results = []
         for request in requests:
             inputs = [pb_utils.get_input_tensor_by_name(request, name) for name in ("INPUT0", "INPUT1")]
-            answer = pb_utils.InferenceRequest(model_name="addsub", requested_output_names=["OUTPUT0"], inputs=inputs,
+            result = pb_utils.InferenceRequest(model_name="addsub", requested_output_names=["OUTPUT0"], inputs=inputs,
                                                trace=request.trace()).exec()
-            answers.append(pb_utils.InferenceResponse(error=answer.error()) if answer.has_error()
-                           else pb_utils.InferenceResponse(answer.output_tensors()))
-        return answers
+            results.append(pb_utils.InferenceResponse(error=result.error()) if result.has_error()
+                           else pb_utils.InferenceResponse(result.output_tensors()))
+        return results
 '''
 ASKS_CONFIG = """
 backend: "python" max_batch_size: 8
@@ -80,9 +80,9 @@ output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ 16 ] } ]
 class NvidiaExecutable(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        staged = os.path.join(cls.folder.name, "staged")
-        repository = os.path.join(cls.folder.name, "models")
+        cls.directory = tempfile.TemporaryDirectory()
+        staged = os.path.join(cls.directory.name, "staged")
+        repository = os.path.join(cls.directory.name, "models")
         environment = interop.stage(staged)
         interop.write_model(repository, "addsub", ADDSUB)
         interop.write_model(repository, "repeat", REPEAT)
@@ -95,7 +95,7 @@ class NvidiaExecutable(unittest.TestCase):
             interop.nvidia_command(staged, repository, cls.ports, "--model-control-mode", "explicit", "--load-model", "addsub",
                                    "--load-model", "repeat", "--load-model", "digits",
                                    "--trace-config", "mode=triton",
-                                   "--trace-config", "triton,file=" + os.path.join(cls.folder.name, "trace.json"),
+                                   "--trace-config", "triton,file=" + os.path.join(cls.directory.name, "trace.json"),
                                    "--metrics-config", "summary_latencies=true",
                                    "--metrics-config", "summary_quantiles=0.5:0.05,0.75:0.01"), environment).wait_ready(cls.ports[0])
         cls.http = httpclient.InferenceServerClient(f"127.0.0.1:{cls.ports[0]}")
@@ -107,7 +107,7 @@ class NvidiaExecutable(unittest.TestCase):
         cls.grpc.close()
         code = cls.server.stop()
         log = cls.server.text()
-        cls.folder.cleanup()
+        cls.directory.cleanup()
         assert code == 0, f"exit code {code} after SIGTERM:\n{log}"
 
     def addsub(self, module, client):
@@ -116,9 +116,9 @@ class NvidiaExecutable(unittest.TestCase):
         inputs = [module.InferInput("INPUT0", [1, 16], "FP32"), module.InferInput("INPUT1", [1, 16], "FP32")]
         inputs[0].set_data_from_numpy(a)
         inputs[1].set_data_from_numpy(b)
-        answer = client.infer("addsub", inputs, request_id="one")
-        np.testing.assert_array_equal(answer.as_numpy("OUTPUT0"), a + b)
-        np.testing.assert_array_equal(answer.as_numpy("OUTPUT1"), a - b)
+        result = client.infer("addsub", inputs, request_id="one")
+        np.testing.assert_array_equal(result.as_numpy("OUTPUT0"), a + b)
+        np.testing.assert_array_equal(result.as_numpy("OUTPUT1"), a - b)
 
     def test_library_is_ours(self):
         with open(f"/proc/{self.server.process.pid}/maps", encoding="utf-8") as file:
@@ -126,48 +126,48 @@ class NvidiaExecutable(unittest.TestCase):
         self.assertIn(os.path.realpath(interop.LIBRARY), maps)
         self.assertNotIn("nvidia_pytriton.libs/libtritonserver", maps)
 
-    def test_infer_http(self):
+    def test_http_infers(self):
         self.addsub(httpclient, self.http)
 
-    def test_infer_grpc(self):
+    def test_grpc_infers(self):
         self.addsub(grpcclient, self.grpc)
 
-    def test_onnx_model(self):
+    def test_an_onnx_model_is_served(self):
         about = self.grpc.get_model_metadata("digits").inputs[0]
         name = about.name
-        image = np.zeros([max(extent, 1) for extent in about.shape], dtype=np.float32)
+        image = np.zeros([max(dim, 1) for dim in about.shape], dtype=np.float32)
         given = grpcclient.InferInput(name, list(image.shape), "FP32")
         given.set_data_from_numpy(image)
-        answer = self.grpc.infer("digits", [given])
-        self.assertTrue(answer.get_response().outputs)
+        result = self.grpc.infer("digits", [given])
+        self.assertTrue(result.get_response().outputs)
 
-    def test_stream(self):
+    def test_a_stream_carries_every_response(self):
         self.assertEqual(self.stream("repeat", [4, 5, 6]), [4, 5, 6])
 
-    def test_stream_from_python(self):
+    def test_a_python_model_streams(self):
         self.grpc.load_model("stream")
         self.assertEqual(self.stream("stream", list(range(20))), list(range(20)))
         self.grpc.unload_model("stream")
 
     def stream(self, model, numbers):
-        answers = queue.Queue()
+        results = queue.Queue()
         with grpcclient.InferenceServerClient(f"127.0.0.1:{self.ports[1]}") as client:
-            client.start_stream(callback=lambda result, error: answers.put(error or result))
+            client.start_stream(callback=lambda result, error: results.put(error or result))
             given = grpcclient.InferInput("IN", [len(numbers)], "INT32")
             given.set_data_from_numpy(np.array(numbers, dtype=np.int32))
             client.async_stream_infer(model, [given], enable_empty_final_response=True)
             values, final = [], False
             while not final:
-                answer = answers.get(timeout=20)
-                self.assertNotIsInstance(answer, InferenceServerException, answer)
-                response = answer.get_response()
+                result = results.get(timeout=20)
+                self.assertNotIsInstance(result, InferenceServerException, result)
+                response = result.get_response()
                 final = response.parameters["triton_final_response"].bool_param
                 if response.outputs:
-                    values.extend(answer.as_numpy("OUT").tolist())
+                    values.extend(result.as_numpy("OUT").tolist())
             client.stop_stream()
         return values
 
-    def test_load_and_unload(self):
+    def test_models_are_loaded_and_unloaded(self):
         for client in (self.http, self.grpc):
             client.load_model("text")
             self.assertTrue(client.is_model_ready("text"))
@@ -179,14 +179,14 @@ class NvidiaExecutable(unittest.TestCase):
             with self.assertRaises(InferenceServerException):
                 client.infer("text", [given])
 
-    def test_errors(self):
+    def test_errors_have_codes_and_messages(self):
         with self.assertRaisesRegex(InferenceServerException, "unknown model"):
-            self.grpc.infer("nobody", [])
+            self.grpc.infer("no_such_model", [])
         with self.assertRaisesRegex(InferenceServerException, "expected 2 inputs"):
             self.http.infer("addsub", [httpclient.InferInput("INPUT0", [1, 16], "FP32").set_data_from_numpy(
                 np.zeros((1, 16), dtype=np.float32))])
 
-    def test_metadata_config_index_statistics(self):
+    def test_metadata_configuration_index_and_statistics_are_served(self):
         self.addsub(httpclient, self.http)
         self.assertEqual(self.http.get_server_metadata()["name"], "triton")
         self.assertEqual(self.http.get_model_config("addsub")["max_batch_size"], 8)
@@ -198,13 +198,13 @@ class NvidiaExecutable(unittest.TestCase):
         self.assertGreaterEqual(statistics.inference_count, 1)
         self.assertGreaterEqual(statistics.inference_stats.success.count, 1)
 
-    def test_metrics(self):
+    def test_metrics_are_served(self):
         self.addsub(httpclient, self.http)
         text = interop.get(self.ports[2], "/metrics")
         self.assertIn('nv_inference_request_success{model="addsub",version="1"}', text)
         self.assertRegex(text, r'nv_inference_request_summary_us{model="addsub",version="1",quantile="0.75"} [0-9.]+\n')
 
-    def test_trace_and_log_settings(self):
+    def test_trace_and_log_settings_can_be_changed(self):
         self.assertIn("trace_level", self.http.get_trace_settings())
         self.http.update_trace_settings(model_name="addsub", settings={"trace_rate": "3"})
         self.assertEqual(self.grpc.get_trace_settings("addsub").settings["trace_rate"].value[0], "3")
@@ -212,10 +212,10 @@ class NvidiaExecutable(unittest.TestCase):
         self.http.update_log_settings({"log_verbose_level": 1})
         self.http.update_log_settings({"log_verbose_level": 0})
 
-    def test_trace_of_sub_inference(self):
-        """What a model asks for inside is in the trace, as the child of its request."""
+    def test_a_sub_inference_is_traced_as_a_child(self):
+        """The trace contains a request that a model sends, as a child of its own request."""
         self.http.load_model("asks")
-        name = os.path.join(self.folder.name, "trace.json")
+        name = os.path.join(self.directory.name, "trace.json")
         self.http.update_trace_settings(model_name="asks", settings={
             "trace_level": ["TIMESTAMPS"], "trace_rate": "1", "trace_count": "-1", "log_frequency": "1"})
         a = np.arange(16, dtype=np.float32).reshape(1, 16)
@@ -231,13 +231,13 @@ class NvidiaExecutable(unittest.TestCase):
                     with open(path, encoding="utf-8") as file:
                         models.update({entry["model_name"]: entry for entry in json.load(file) if "model_name" in entry})
                 except ValueError:
-                    pass  # it is being written
+                    pass  # the file is incomplete
         self.assertEqual(set(models), {"asks", "addsub"})
         self.assertEqual(models["addsub"]["parent_id"], models["asks"]["id"])
         self.assertNotIn("parent_id", models["asks"])
         self.http.unload_model("asks")
 
-    def test_cancelled_stream_leaves_the_server_well(self):
+    def test_a_canceled_stream_does_not_disturb_the_server(self):
         client = grpcclient.InferenceServerClient(f"127.0.0.1:{self.ports[1]}")
         client.start_stream(callback=lambda result, error: None)
         given = grpcclient.InferInput("IN", [3], "INT32")

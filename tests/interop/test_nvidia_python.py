@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's python backend and local cache, from the wheel nvidia-pytriton 0.7.0, in `kelp serve`: a model in Python, one
-that asks an ONNX model from inside (BLS), asynchronously too; unloading ends the model's process; cached answers come from the cache."""
+that calls an ONNX model (BLS), also asynchronously; unloading ends the model's process; the cache stores responses."""
 import os
 import shutil
 import tempfile
@@ -30,14 +30,14 @@ class TritonPythonModel:
         self.factor = int(self.config["parameters"]["factor"]["string_value"])
 
     def execute(self, requests):
-        answers = []
+        results = []
         for request in requests:
             given = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
             if (given < 0).any():
-                answers.append(pb_utils.InferenceResponse(error=pb_utils.TritonError("a negative number")))
+                results.append(pb_utils.InferenceResponse(error=pb_utils.TritonError("a negative number")))
                 continue
-            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", given * np.float32(self.factor))]))
-        return answers
+            results.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", given * np.float32(self.factor))]))
+        return results
 
     def finalize(self):
         print("bye")
@@ -57,7 +57,7 @@ import triton_python_backend_utils as pb_utils
 
 class TritonPythonModel:
     async def execute(self, requests):
-        answers = []
+        results = []
         for request in requests:
             image = pb_utils.get_input_tensor_by_name(request, "IMAGE").as_numpy()
 
@@ -66,14 +66,14 @@ class TritonPythonModel:
                                                  inputs=[pb_utils.Tensor("@IN@", image)])
             both = await asyncio.gather(ask().async_exec(), ask().async_exec())
             first = both[0]
-            failed = [answer.error() for answer in both if answer.has_error()]
+            failed = [result.error() for result in both if result.has_error()]
             if failed:
-                answers.append(pb_utils.InferenceResponse(error=failed[0]))
+                results.append(pb_utils.InferenceResponse(error=failed[0]))
                 continue
             one = pb_utils.get_output_tensor_by_name(first, "@OUT@").as_numpy()
             two = pb_utils.get_output_tensor_by_name(both[1], "@OUT@").as_numpy()
-            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("SCORES", (one + two) / 2)]))
-        return answers
+            results.append(pb_utils.InferenceResponse([pb_utils.Tensor("SCORES", (one + two) / 2)]))
+        return results
 '''
 BLS_SYNC = BLS.replace("async def", "def").replace("await asyncio.gather(ask().async_exec(), ask().async_exec())", "[ask().exec(), ask().exec()]")
 BLS_CONFIG = """
@@ -81,7 +81,7 @@ backend: "python"
 input [ { name: "IMAGE" data_type: TYPE_FP32 dims: [ -1, -1, -1, -1 ] } ]
 output [ { name: "SCORES" data_type: TYPE_FP32 dims: [ -1, -1 ] } ]
 """
-# No config.pbtxt: the model says what it is (auto_complete_config).
+# Without config.pbtxt: the model describes itself (auto_complete_config).
 SELF = PLAIN.replace("    def initialize", '''    @staticmethod
     def auto_complete_config(config):
         config.add_input({"name": "IN", "data_type": "TYPE_FP32", "dims": [-1]})
@@ -90,7 +90,7 @@ SELF = PLAIN.replace("    def initialize", '''    @staticmethod
         return config
 
     def initialize''').replace('int(self.config["parameters"]["factor"]["string_value"])', "2")
-# Decoupled: an answer for each number.
+# Decoupled: one response for each number.
 STREAM = '''
 import numpy as np
 import triton_python_backend_utils as pb_utils
@@ -110,7 +110,7 @@ backend: "python" model_transaction_policy { decoupled: true }
 input [ { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] } ]
 output [ { name: "OUT" data_type: TYPE_FP32 dims: [ 1 ] } ]
 """
-# Asks the decoupled one, and gives all its answers as one.
+# Calls the decoupled model, and concatenates its responses.
 COLLECT = '''
 import numpy as np
 import triton_python_backend_utils as pb_utils
@@ -118,7 +118,7 @@ import triton_python_backend_utils as pb_utils
 
 class TritonPythonModel:
     def execute(self, requests):
-        answers = []
+        results = []
         for request in requests:
             given = pb_utils.get_input_tensor_by_name(request, "IN")
             parts = []
@@ -127,8 +127,8 @@ class TritonPythonModel:
                     raise pb_utils.TritonModelException(part.error().message())
                 if part.output_tensors():
                     parts.append(pb_utils.get_output_tensor_by_name(part, "OUT").as_numpy())
-            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.concatenate(parts))]))
-        return answers
+            results.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.concatenate(parts))]))
+        return results
 '''
 COLLECT_CONFIG = STREAM_CONFIG.replace(" model_transaction_policy { decoupled: true }", "").replace("[ 1 ]", "[ -1 ]")
 CACHED_CONFIG = PLAIN_CONFIG + "response_cache { enable: true }\n"
@@ -147,9 +147,9 @@ def statistics(client, model):
 class NvidiaPython(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        staged = os.path.join(cls.folder.name, "staged")
-        cls.repository = os.path.join(cls.folder.name, "models")
+        cls.directory = tempfile.TemporaryDirectory()
+        staged = os.path.join(cls.directory.name, "staged")
+        cls.repository = os.path.join(cls.directory.name, "models")
         environment = interop.stage(staged)
         shutil.copytree(os.path.join(interop.EXAMPLES, "digits"), os.path.join(cls.repository, "digits"))
         interop.write_model(cls.repository, "plain", PLAIN_CONFIG, {"1/model.py": PLAIN})
@@ -157,7 +157,7 @@ class NvidiaPython(unittest.TestCase):
         interop.write_model(cls.repository, "collect", COLLECT_CONFIG, {"1/model.py": COLLECT})
         interop.write_model(cls.repository, "cached", CACHED_CONFIG, {"1/model.py": PLAIN})
         interop.write_model(cls.repository, "self", 'backend: "python"\n', {"1/model.py": SELF})
-        # A backend of its own that is written in Python: the models of it hold no code.
+        # A backend written in Python, whose models contain no code.
         os.makedirs(os.path.join(staged, "backends", "scale"))
         with open(os.path.join(staged, "backends", "scale", "model.py"), "w", encoding="utf-8") as file:
             file.write(PLAIN)
@@ -175,10 +175,10 @@ class NvidiaPython(unittest.TestCase):
         cls.http.close()
         code = cls.server.stop()
         log = cls.server.text()
-        cls.folder.cleanup()
+        cls.directory.cleanup()
         assert code == 0, f"exit code {code} after SIGTERM:\n{log}"
 
-    def test_plain(self):
+    def test_a_python_model_infers(self):
         values = np.arange(6, dtype=np.float32).reshape(2, 3)
         np.testing.assert_array_equal(infer(self.http, "plain", "IN", values, "OUT"), values * 3)
 
@@ -187,7 +187,7 @@ class NvidiaPython(unittest.TestCase):
         np.testing.assert_array_equal(infer(self.http, "scaled", "IN", values, "OUT"), values * 7)
         self.assertEqual(self.http.get_model_config("scaled")["runtime"], "model.py")
 
-    def test_decoupled(self):
+    def test_a_decoupled_model_streams(self):
         for model in ("stream", "collect"):
             self.http.load_model(model)
         values = np.arange(20, dtype=np.float32)
@@ -197,19 +197,19 @@ class NvidiaPython(unittest.TestCase):
         for model in ("collect", "stream"):
             self.http.unload_model(model)
 
-    def test_error_of_the_model(self):
+    def test_an_error_of_the_model_is_reported(self):
         with self.assertRaisesRegex(InferenceServerException, "a negative number"):
             infer(self.http, "plain", "IN", -np.ones((1, 2), dtype=np.float32), "OUT")
 
     def settled_count(self):
-        """The backend counts after its answer: those of earlier tests may be on their way."""
+        """Waits, since the backend counts after its response, possibly during the next test."""
         before = -1
         while (count := statistics(self.http, "plain")["inference_count"]) != before:
             before = count
             time.sleep(0.1)
         return count
 
-    def test_statistics(self):
+    def test_statistics_are_counted(self):
         values = np.ones((2, 3), dtype=np.float32)
         before = self.settled_count()
         infer(self.http, "plain", "IN", values, "OUT")
@@ -220,22 +220,22 @@ class NvidiaPython(unittest.TestCase):
             time.sleep(0.02)
         self.assertEqual(after, before + 2)
 
-    def test_config_of_its_own(self):
+    def test_a_model_completes_its_configuration(self):
         values = np.arange(4, dtype=np.float32)
         np.testing.assert_array_equal(infer(self.http, "self", "IN", values, "OUT"), values * 2)
 
-    def test_sub_inference(self):
+    def test_a_model_calls_other_models(self):
         about = self.http.get_model_metadata("digits")
         names = {"@IN@": about["inputs"][0]["name"], "@OUT@": about["outputs"][0]["name"]}
-        image = np.random.default_rng(1).random([max(extent, 1) for extent in about["inputs"][0]["shape"]], dtype=np.float32)
+        image = np.random.default_rng(1).random([max(dim, 1) for dim in about["inputs"][0]["shape"]], dtype=np.float32)
         direct = infer(self.http, "digits", names["@IN@"], image, names["@OUT@"])
         for name, code in (("bls", BLS), ("bls_sync", BLS_SYNC)):
             for mark, text in names.items():
                 code = code.replace(mark, text)
             interop.write_model(self.repository, name, BLS_CONFIG, {"1/model.py": code})
             self.http.load_model(name)
-            answer = infer(self.http, name, "IMAGE", image, "SCORES")
-            np.testing.assert_allclose(answer.reshape(-1), direct.reshape(-1), rtol=1e-6)
+            result = infer(self.http, name, "IMAGE", image, "SCORES")
+            np.testing.assert_allclose(result.reshape(-1), direct.reshape(-1), rtol=1e-6)
             self.http.unload_model(name)
 
     def test_unload_ends_the_process(self):
@@ -250,8 +250,8 @@ class NvidiaPython(unittest.TestCase):
             time.sleep(0.05)
         self.assertEqual(self.server.children("/brief/"), [])
 
-    def test_instances_come_and_go(self):
-        """A change of the instances alone: a process of the stub each, and the first goes on as the same model."""
+    def test_a_change_of_instances_keeps_the_model(self):
+        """If only the instances change, each has its own stub process, and the first one keeps its state."""
         interop.write_model(self.repository, "grows", PLAIN_CONFIG, {"1/model.py": PLAIN})
         self.http.load_model("grows")
         first = set(self.server.children("/grows/"))
@@ -268,12 +268,12 @@ class NvidiaPython(unittest.TestCase):
         self.assertEqual(statistics(self.http, "grows")["inference_stats"]["success"]["count"], 12)
         self.http.unload_model("grows")
 
-    def test_failure_to_load_is_told(self):
+    def test_a_failure_to_load_is_reported(self):
         interop.write_model(self.repository, "broken", PLAIN_CONFIG, {"1/model.py": "import nothing_of_this_name\n"})
         with self.assertRaisesRegex(InferenceServerException, "nothing_of_this_name"):
             self.http.load_model("broken")
 
-    def test_cache_of_nvidia(self):
+    def test_the_local_cache_stores_responses(self):
         with open(f"/proc/{self.server.process.pid}/maps", encoding="utf-8") as file:
             self.assertIn("libtritoncache_local.so", file.read())
         values = np.arange(6, dtype=np.float32).reshape(2, 3)

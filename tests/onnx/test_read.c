@@ -214,7 +214,7 @@ static void tensors_that_do_not_fit_their_shape_are_refused(void **state) {
     t = pb_tensor("w", KELP_U8, 1, (int64_t[]){-5}, "12", 2);
     refused_tensor(&t, "dims[0]: expected a dimension, found -5");
     t = pb_tensor("w", KELP_U8, 2, (int64_t[]){1LL << 40, 1LL << 40}, "12", 2);
-    refused_tensor(&t, "dims: their product overflows");
+    refused_tensor(&t, "dims: the number of elements overflows");
     t = typed_tensor(KELP_I32, 2);
     pb_int(&t, 5, 1);
     refused_tensor(&t, "expected 2 values of int32, found 1");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of operators: its order, its records, and the schemas they refer to. */
+/* Tests of the list of operators: its order, its records and their schemas. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void rows_of_a_domain_are_sorted_by_name(void **state) {
             sorted += strcmp(kelp_operators[i - 1].name, kelp_operators[i].name) < 0;
         else
             sorted++;
-    /* the runtime's own operators follow those of the same domain, and start again */
+    /* operators of the runtime are a separate sorted range of the same domain */
     assert_in_range(KELP_OPERATOR_COUNT - 1 - sorted, 0, 1);
 }
 
@@ -56,7 +56,7 @@ static void one_name_in_two_domains_is_two_operators(void **state) {
     assert_ptr_equal(find("kelp", "BackendSubgraph"), KELP_OPERATOR(RUNTIME, BackendSubgraph));
 }
 
-/* So that an operator outside the list never has a schema. */
+/* Operators outside the list never have a schema. */
 static void every_schema_belongs_to_an_operator(void **state) {
     (void)state;
     for (size_t i = 0; i < kelp_onnx_schemas_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output sizes and padding of convolution and pooling windows. */
+/* Tests of output sizes and padding of convolution and pooling windows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static void output_sizes_follow_the_specification(void **state) {
     }
 }
 
-/* Every small window, against the positions counted one by one. */
+/* Compares all small windows with a count of their positions. */
 static void sizes_count_the_windows_that_fit(void **state) {
     (void)state;
     for (int64_t code = 0; code < 6 * 3 * 3 * 3 * 3 * 2; code++) {

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const kelp_image_format *formats[] = {&kelp_image_bmp, &kelp_image_pnm};
     for (size_t i = 0; i < KELP_COUNT(formats); i++) {
         kelp_encoded image = {.data = data, .size = size};
-        if (!formats[i]->is(&image))
+        if (!formats[i]->matches(&image))
             continue;
         kelp_status *status = formats[i]->measure(&image);
         if (status == NULL && image.width > 0 && image.height > 0 &&

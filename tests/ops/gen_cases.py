@@ -7,7 +7,7 @@ usage: gen_cases.py OUT own|node|data|light|all
 own:  ours, of every file in cases/, with seeded values; expected values are those of ONNX Runtime or of ONNX's reference
       implementation. A case is named after its operator, such as own_pad_001 (see common.Own).
 node: the node tests of the onnx package.
-data: its other small tests: simple ones, and those that PyTorch exported.
+data: its other small tests: simple ones, those that PyTorch exported, and those that the package builds in memory.
 light: its complete vision models, which take seconds; not part of `all`.
 OUT/cases.txt lists the cases, OUT/NAME.onnx is the model. OUT/NAME.bin holds, little-endian: rtol, atol (float64); the number of
 inputs; for each input the length of its name (u32), the name and the value (see common.as_value); the same for outputs.
@@ -20,6 +20,7 @@ import numpy as np
 import onnx
 from cases import common
 from cases.common import Own, Writer
+from onnx.backend.test.case.model import collect_testcases
 
 FAMILIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
 
@@ -31,14 +32,18 @@ def write_own(writer):
         own.run(name, importlib.import_module(f"cases.{name}"))
 
 
+def write_test(writer, test):
+    if test.model is None or not test.data_sets:
+        raise SystemExit(f"{test.name} has no data")
+    inputs, outputs = test.data_sets[0]
+    graph = test.model.graph
+    writer.case(test.name, test.model, [(i.name, v) for i, v in zip(graph.input, inputs)],
+                [(o.name, v) for o, v in zip(graph.output, outputs)], test.rtol, test.atol)
+
+
 def write_node_tests(writer):
     for test in common.node_tests():
-        if test.model is None or not test.data_sets:
-            raise SystemExit(f"{test.name} has no data")
-        inputs, outputs = test.data_sets[0]
-        graph = test.model.graph
-        writer.case(test.name, test.model, [(i.name, v) for i, v in zip(graph.input, inputs)],
-                    [(o.name, v) for o, v in zip(graph.output, outputs)], test.rtol, test.atol)
+        write_test(writer, test)
 
 
 def read_proto(path, kind=None):
@@ -81,6 +86,9 @@ def write_data_tests(writer):
             wanted = [(value.name, read_proto(os.path.join(data, f"output_{i}.pb"), value.type))
                       for i, value in enumerate(model.graph.output)]
             writer.case(f"{kind}_{name}", model, given, wanted, 1e-3, 1e-7)
+    for test in collect_testcases():  # the package also has files of most of these
+        if not os.path.isdir(os.path.join(DATA, test.kind, test.name)):
+            write_test(writer, test)
 
 
 def main():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that go element by element, constants included, against numpy."""
+"""Compares elementwise layers and constants with numpy."""
 import math
 
 import numpy as np
@@ -78,18 +78,18 @@ class ElementwiseLayers(LayerCase):
                     if name == "DIV" and dtype[0] == "i":
                         expected = np.trunc(expected)
                     expected = expected.astype(bool if name in ("EQUAL", "GREATER", "LESS") else dtype)
-                    self.check(lambda n, p, q: n.add_elementwise(p, q, name), [x, y], expected, f"{name} {dtype} {shapes}", open_axis=None)
+                    self.check(lambda n, p, q: n.add_elementwise(p, q, name), [x, y], expected, f"{name} {dtype} {shapes}", dynamic_axis=None)
         a, b = self.integers(0, 2, 3, 4).astype(bool), self.integers(0, 2, 1, 4).astype(bool)
         for name, function in (("AND", np.logical_and), ("OR", np.logical_or), ("XOR", np.logical_xor), ("EQUAL", np.equal)):
-            self.check(lambda n, p, q: n.add_elementwise(p, q, name), [a, b], function(a, b), name, open_axis=1)
+            self.check(lambda n, p, q: n.add_elementwise(p, q, name), [a, b], function(a, b), name, dynamic_axis=1)
 
-    def test_elementwise_refused(self):
-        self.refused("INVALID_ARGUMENT", lambda n, p, q: n.add_elementwise(p, q, "sum"), self.normal(2, 3), self.normal(2, 4),
+    def test_elementwise_errors(self):
+        self.rejected("INVALID_ARGUMENT", lambda n, p, q: n.add_elementwise(p, q, "sum"), self.normal(2, 3), self.normal(2, 4),
                      words=("[2,3]", "[2,4]"))
-        self.refused("INVALID_ARGUMENT", lambda n, p, q: n.add_elementwise(p, q, "sum"), self.normal(2, 3), self.normal(3))
-        self.refused("INVALID_ARGUMENT", lambda n, p, q: n.add_elementwise(p, q, "sum"), self.normal(2, 3), self.integers(0, 5, 2, 3),
+        self.rejected("INVALID_ARGUMENT", lambda n, p, q: n.add_elementwise(p, q, "sum"), self.normal(2, 3), self.normal(3))
+        self.rejected("INVALID_ARGUMENT", lambda n, p, q: n.add_elementwise(p, q, "sum"), self.normal(2, 3), self.integers(0, 5, 2, 3),
                      words=("float32", "int32"))
-        self.refused("INVALID_ARGUMENT", lambda n, p, q: n.add_elementwise(p, q, "plus"), self.normal(2), self.normal(2), words=("sum",))
+        self.rejected("INVALID_ARGUMENT", lambda n, p, q: n.add_elementwise(p, q, "plus"), self.normal(2), self.normal(2), words=("sum",))
 
     def test_scale(self):
         for dtype in FLOATS:
@@ -104,17 +104,17 @@ class ElementwiseLayers(LayerCase):
             other = np.array([2, 3, 4, 5], dtype)
             self.check(lambda n, t: n.add_scale(t, "channel", scale=other, axis=2), [x],
                        (x.astype("float64") * other[:, None]).astype(dtype))
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_scale(t, "channel", scale=self.normal(7)), self.normal(2, 3, 4, 5))
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_scale(t, "channel", scale=self.normal(7)), self.normal(2, 3, 4, 5))
 
     def test_select_prelu_identity(self):
         for dtype in FLOATS:
             x, slope = self.normal(2, 3, 5, dtype=dtype), self.normal(1, 3, 1, dtype=dtype)
-            self.check(lambda n, t, s: n.add_parametric_relu(t, s), [x, slope], np.where(x >= 0, x, x * slope), open_axis=None)
+            self.check(lambda n, t, s: n.add_parametric_relu(t, s), [x, slope], np.where(x >= 0, x, x * slope), dynamic_axis=None)
             self.check(lambda n, t: n.add_parametric_relu(t, slope), [x], np.where(x >= 0, x, x * slope))
         for dtype in ("float32", "float16", "int32", "int64", "bool"):
             a, b = (self.integers(0, 2, *shape, dtype=dtype) for shape in ((2, 3, 1), (1, 3, 5)))
             c = self.integers(0, 2, 2, 1, 5).astype(bool)
-            self.check(lambda n, *t: n.add_select(*t), [c, a, b], np.where(c, a, b), dtype, open_axis=2)
+            self.check(lambda n, *t: n.add_select(*t), [c, a, b], np.where(c, a, b), dtype, dynamic_axis=2)
             self.check(lambda n, t: n.add_identity(t), [a], a, dtype)
 
     def test_cast(self):
@@ -137,5 +137,5 @@ class ElementwiseLayers(LayerCase):
                 array = self.integers(0, 2 if dtype == "bool" else 7, *shape).astype(dtype)
                 self.check(lambda n: n.add_constant(array), [], array, f"{dtype} {shape}")
         self.check(lambda n: n.add_constant(np.zeros((0, 4), "float32")), [], np.zeros((0, 4), "float32"))
-        turned = self.normal(4, 3).T
-        self.check(lambda n, t: n.add_elementwise(t, turned, "sum"), [np.zeros((3, 4), "float32")], turned, open_axis=None)
+        transposed = self.normal(4, 3).T
+        self.check(lambda n, t: n.add_elementwise(t, transposed, "sum"), [np.zeros((3, 4), "float32")], transposed, dynamic_axis=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products, attention, experts, quantisation and detection against numpy."""
+"""Compares layers for products, attention, experts, quantization and detection with numpy."""
 import itertools
 
 import ml_dtypes
@@ -45,19 +45,19 @@ class ProductLayers(LayerCase):
                     for op_b in ("none", "transpose"):
                         given = [np.ascontiguousarray(x.swapaxes(-1, -2)) if op == "transpose" else x for x, op in ((a, op_a), (b, op_b))]
                         self.check(lambda n, s, t: n.add_matrix_multiply(s, t, op_a, op_b), given, expected,
-                                   f"{dtype} {batch_a} {op_a} {op_b}", self.tolerance(dtype), open_axis=None)
+                                   f"{dtype} {batch_a} {op_a} {op_b}", self.tolerance(dtype), dynamic_axis=None)
                         self.check(lambda n, s: n.add_matrix_multiply(s, given[1], op_a, op_b), given[:1], expected,
                                    f"constant {dtype} {batch_a} {op_a} {op_b}", self.tolerance(dtype))
             a, b, u, v = (self.normal(*shape, dtype=dtype) for shape in ((3, 4, 5), (3, 5, 6), (3, 4), (3, 5)))
             wide = dict(zip("abuv", self.wide(a, b, u, v)))
             self.check(lambda n, s, t: n.add_matrix_multiply(s, t, "none", "vector"), [a, v],
-                       np.einsum("nij,nj->ni", wide["a"], wide["v"]).astype(dtype), dtype, self.tolerance(dtype), open_axis=None)
+                       np.einsum("nij,nj->ni", wide["a"], wide["v"]).astype(dtype), dtype, self.tolerance(dtype), dynamic_axis=None)
             self.check(lambda n, s, t: n.add_matrix_multiply(s, t, "vector", "none"), [v, b],
-                       np.einsum("nj,njk->nk", wide["v"], wide["b"]).astype(dtype), dtype, self.tolerance(dtype), open_axis=None)
+                       np.einsum("nj,njk->nk", wide["v"], wide["b"]).astype(dtype), dtype, self.tolerance(dtype), dynamic_axis=None)
             self.check(lambda n, s, t: n.add_matrix_multiply(s, t, "vector", "vector"), [v, v],
-                       np.einsum("nj,nj->n", wide["v"], wide["v"]).astype(dtype), dtype, self.tolerance(dtype), open_axis=None)
-        self.refused("INVALID_ARGUMENT", lambda n, s, t: n.add_matrix_multiply(s, t), self.normal(2, 3), self.normal(4, 5), words=("[2,3]", "[4,5]"))
-        self.refused("INVALID_ARGUMENT", lambda n, s, t: n.add_matrix_multiply(s, t), self.normal(1, 2, 3), self.normal(3, 5))
+                       np.einsum("nj,nj->n", wide["v"], wide["v"]).astype(dtype), dtype, self.tolerance(dtype), dynamic_axis=None)
+        self.rejected("INVALID_ARGUMENT", lambda n, s, t: n.add_matrix_multiply(s, t), self.normal(2, 3), self.normal(4, 5), words=("[2,3]", "[4,5]"))
+        self.rejected("INVALID_ARGUMENT", lambda n, s, t: n.add_matrix_multiply(s, t), self.normal(1, 2, 3), self.normal(3, 5))
 
     def test_einsum(self):
         for dtype in FLOATS:
@@ -66,7 +66,7 @@ class ProductLayers(LayerCase):
                                      ("ii->i", ((4, 4),)), ("ij,jk,kl->il", ((2, 3), (3, 4), (4, 5))), ("ij,ij->", ((3, 4), (3, 4)))):
                 arrays = [self.normal(*shape, dtype=dtype) for shape in shapes]
                 self.check(lambda n, *t: n.add_einsum(t, equation), arrays, np.einsum(equation, *self.wide(*arrays)).astype(dtype),
-                           f"{dtype} {equation}", self.tolerance(dtype), open_axis=None)
+                           f"{dtype} {equation}", self.tolerance(dtype), dynamic_axis=None)
 
     def test_attention(self):
         for dtype in FLOATS:
@@ -84,14 +84,14 @@ class ProductLayers(LayerCase):
                             what = f"{dtype} {heads} {kv_heads} {q_len} {kv_len} {None if mask is None else mask.dtype} {causal}"
                             tensors = [q, k, v] + ([] if mask is None else [mask])
                             self.check(lambda n, *t: n.add_attention(*t[:3], causal=causal, mask=t[3] if len(t) > 3 else None), tensors,
-                                       expected.astype(dtype), what, self.tolerance(dtype), open_axis=None)
+                                       expected.astype(dtype), what, self.tolerance(dtype), dynamic_axis=None)
                             self.check(lambda n, *t: n.add_attention(*t, causal=causal, mask=mask), [q, k, v], expected.astype(dtype),
-                                       what + " open", self.tolerance(dtype), open_axis=None if mask is seen else 0)
+                                       what + " open", self.tolerance(dtype), dynamic_axis=None if mask is seen else 0)
             q, k, v = (self.normal(2, 3, s, 4, dtype=dtype) for s in (5, 6, 6))
             wide = self.wide(q, k, v)
             self.check(lambda n, *t: n.add_attention(*t, no_softmax=True), [q, k, v], (wide[0] @ wide[1].swapaxes(2, 3) @ wide[2]).astype(dtype),
                        f"products {dtype}", 1e-3 if dtype == "float32" else 0.1)
-        self.refused("INVALID_ARGUMENT", lambda n, *t: n.add_attention(*t), *(self.normal(2, 5, 8) for _ in range(3)))
+        self.rejected("INVALID_ARGUMENT", lambda n, *t: n.add_attention(*t), *(self.normal(2, 5, 8) for _ in range(3)))
 
     def test_rotary_embedding(self):
         for dtype in FLOATS:
@@ -148,7 +148,7 @@ class ProductLayers(LayerCase):
         for op, dtype in itertools.product(("all_reduce", "all_gather", "broadcast", "reduce", "reduce_scatter"), FLOATS):
             x = self.normal(2, 3, dtype=dtype)
             self.check(lambda n, t: n.add_collective(t, op), [x], x, f"{op} {dtype}")
-        self.refused("UNIMPLEMENTED", lambda n, t: n.add_collective(t, "all_reduce", ranks=2), x)
+        self.rejected("UNIMPLEMENTED", lambda n, t: n.add_collective(t, "all_reduce", ranks=2), x)
 
 
 class QuantizeLayers(LayerCase):
@@ -160,7 +160,7 @@ class QuantizeLayers(LayerCase):
                 integer = "int" in to.name
                 info = ml_dtypes.iinfo(to) if integer else ml_dtypes.finfo(to)
                 for shape in ((), (5,)):
-                    scale = np.exp2(self.integers(-2, 1, *shape)).astype(dtype)  # powers of two: quotients are exact
+                    scale = np.exp2(self.integers(-2, 1, *shape)).astype(dtype)  # powers of two, for exact quotients
                     zero = self.integers(0, 4, *shape).astype(to)
                     for with_zero in (True, False) if integer else (False,):
                         spread = lambda value: np.asarray(value, "float64").reshape(-1, 1) if shape else np.asarray(value, "float64")
@@ -173,7 +173,7 @@ class QuantizeLayers(LayerCase):
                         back = ((expected.astype("float64") - (spread(zero.astype("float64")) if with_zero else 0)) * spread(scale)).astype(dtype)
                         self.check(lambda n, t: n.add_dequantize(t, *given, axis=1, to=dtype), [expected], back,
                                    f"back {dtype} {to} {shape} {with_zero}")
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_quantize(t, np.array(1, "float32"), to="float32"), self.normal(2, 3))
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_quantize(t, np.array(1, "float32"), to="float32"), self.normal(2, 3))
 
     def test_dynamic_quantize(self):
         for dtype in FLOATS:
@@ -189,8 +189,8 @@ class QuantizeLayers(LayerCase):
                         if axis == 0:
                             data, scale = data.T, scale.T
                         self.check(lambda n, t: n.add_dynamic_quantize(t, axis, 16, to, scale_dtype), [given], [data, scale],
-                                   f"{dtype} {axis} {to} {scale_dtype}", open_axis=None)
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_dynamic_quantize(t, 1, 16), self.normal(2, 20), words=("20", "16"))
+                                   f"{dtype} {axis} {to} {scale_dtype}", dynamic_axis=None)
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_dynamic_quantize(t, 1, 16), self.normal(2, 20), words=("20", "16"))
 
     def test_nms(self):
         for centers, dtype in itertools.product((False, True), FLOATS):
@@ -213,4 +213,4 @@ class QuantizeLayers(LayerCase):
                 self.check(lambda n, *t: n.add_nms(*t, np.array(most, "int32"), iou_threshold=np.array(limit, "float32"),
                                                    score_threshold=None if least is None else np.array(least, "float32"),
                                                    centers=centers, topk=topk), [boxes.astype(dtype), scores.astype(dtype)],
-                           [np.array(chosen, "int32"), np.array(len(chosen), "int32")], f"{centers} {most} {limit} {least} {topk}", open_axis=None)
+                           [np.array(chosen, "int32"), np.array(len(chosen), "int32")], f"{centers} {most} {limit} {least} {topk}", dynamic_axis=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions, sorts, running sums and normalisations against numpy."""
+"""Compares reductions, sorts, cumulative sums and normalizations with numpy."""
 import numpy as np
 
 from layers_support import FLOATS, LayerCase
@@ -23,15 +23,15 @@ class ReduceLayers(LayerCase):
                     for keep in (False, True):
                         expected = function(x if dtype[0] == "i" else x.astype("float64"), axis=axes, keepdims=keep)
                         self.check(lambda n, t: n.add_reduce(t, name, axes, keep), [x], np.asarray(expected).astype(dtype),
-                                   f"{name} {dtype} {axes} {keep}", 2e-2 if dtype == "float16" else None, open_axis=1)
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_reduce(t, "sum", (3,)), self.normal(2, 3))
+                                   f"{name} {dtype} {axes} {keep}", 2e-2 if dtype == "float16" else None, dynamic_axis=1)
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_reduce(t, "sum", (3,)), self.normal(2, 3))
 
     def test_softmax(self):
         for dtype in FLOATS:
             x = self.normal(3, 4, 5, dtype=dtype) * np.asarray(4, dtype)
             for axis in (0, 1, 2, -1):
                 self.check(lambda n, t: n.add_softmax(t, axis), [x], softmax(x.astype("float64"), axis).astype(dtype), f"{dtype} {axis}")
-            self.refused("INVALID_ARGUMENT", lambda n, t: n.add_softmax(t, (0, 1)), x)
+            self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_softmax(t, (0, 1)), x)
             for shape in ((4, 6), (2, 4, 6)):
                 x, bounds = self.normal(*shape, dtype=dtype), self.integers(1, 7, *shape[:-1], 1)
                 expected = np.zeros(shape)
@@ -54,10 +54,10 @@ class ReduceLayers(LayerCase):
                         what = f"{dtype} {axis} {largest} {index}"
                         self.check(lambda n, t: n.add_topk(t, 2, axis, largest=largest, indices=index), [x], expected, what)
                         self.check(lambda n, t, k: n.add_topk(t, k, axis, largest=largest, indices=index), [x, np.array(2, "int32")],
-                                   expected, what + " computed", open_axis=None)
+                                   expected, what + " computed", dynamic_axis=None)
         ties = np.array([[1, 3, 3, 1, 3]], "float32")
         self.check(lambda n, t: n.add_topk(t, 3), [ties], [np.array([[3, 3, 3]], "float32"), np.array([[1, 2, 4]], "int32")])
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_topk(t, 9), self.normal(2, 3))
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_topk(t, 9), self.normal(2, 3))
 
     def test_cumulative(self):
         for dtype in (*FLOATS, "int32", "int64"):
@@ -94,7 +94,7 @@ class ReduceLayers(LayerCase):
                 expected = standard * scale.reshape(1, groups, 1) + bias.reshape(1, groups, 1)
                 self.check(lambda n, t: n.add_normalization(t, scale, bias, (2, 3), groups=groups), [x],
                            expected.reshape(x.shape).astype(dtype), f"{dtype} {groups} groups, theirs", tolerance)
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_normalization(t, self.normal(1, 4, 1), self.normal(1, 4, 1), (2,)),
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_normalization(t, self.normal(1, 4, 1), self.normal(1, 4, 1), (2,)),
                      self.normal(2, 3, 4))
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_normalization(t, self.normal(1, 6, 1), self.normal(1, 6, 1), (2,), groups=4),
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_normalization(t, self.normal(1, 6, 1), self.normal(1, 6, 1), (2,), groups=4),
                      self.normal(2, 6, 4), words=("6", "4"))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops and conditionals against the same written in Python."""
+"""Compares loops and conditionals with the same code in Python."""
 import numpy as np
 
 from layers_support import FLOATS, LayerCase
 
 
 class RegionLayers(LayerCase):
-    def test_loop_counted(self):
+    def test_a_loop_with_a_trip_count(self):
         for dtype in FLOATS:
             for index in ("int32", "int64"):
                 rows, first = self.normal(4, 3, 5, dtype=dtype), np.zeros((3, 5), dtype)
@@ -30,9 +30,9 @@ class RegionLayers(LayerCase):
 
                         expected = [total, np.stack(totals), np.stack(totals[::-1]), np.stack(totals, 2), np.stack(totals[::-1], 1)]
                         self.check(make, [rows, np.array(len(parts), index)], [array.astype(dtype) for array in expected],
-                                   f"{dtype} {index} {axis} {reverse}", open_axis=None)
+                                   f"{dtype} {index} {axis} {reverse}", dynamic_axis=None)
 
-    def test_loop_never(self):
+    def test_a_loop_without_iterations(self):
         def make(n, t, count):
             loop = n.add_loop()
             loop.set_trip_count(count)
@@ -41,10 +41,10 @@ class RegionLayers(LayerCase):
             return [loop.add_output(value), loop.add_output(value, "concatenate")]
 
         x = self.normal(2, 3)
-        self.check(make, [x, np.array(0, "int32")], [x, np.zeros((0, 2, 3), "float32")], open_axis=None)
-        self.check(make, [x, np.array(3, "int32")], [-x, np.stack([x, -x, x])], open_axis=None)
+        self.check(make, [x, np.array(0, "int32")], [x, np.zeros((0, 2, 3), "float32")], dynamic_axis=None)
+        self.check(make, [x, np.array(3, "int32")], [-x, np.stack([x, -x, x])], dynamic_axis=None)
 
-    def test_loop_assertion(self):
+    def test_an_assertion_in_a_loop(self):
         import kelp
 
         def make(n, t, limit):
@@ -57,12 +57,12 @@ class RegionLayers(LayerCase):
             return loop.add_output(value)
 
         one = np.array(1, "float32")
-        self.check(make, [one, np.array(9, "float32")], np.array(8, "float32"), open_axis=None)
+        self.check(make, [one, np.array(9, "float32")], np.array(8, "float32"), dynamic_axis=None)
         with self.assertRaises(kelp.KelpError) as caught:
             self.outputs_of(make, [one, np.array(8, "float32")])
         self.assertIn("it grew too much", str(caught.exception))
 
-    def test_loop_while(self):
+    def test_a_loop_with_a_condition(self):
         def make(n, t):
             loop = n.add_loop()
             value = loop.add_recurrence(t)
@@ -77,7 +77,7 @@ class RegionLayers(LayerCase):
             value *= 2
         self.assertEqual(float(found), float(value))
 
-    def test_loop_nested(self):
+    def test_nested_loops(self):
         def make(n, t):
             outer = n.add_loop()
             outer.set_trip_count(np.array(3, "int32"))
@@ -89,7 +89,7 @@ class RegionLayers(LayerCase):
             return outer.add_output(inner.add_output(total), "concatenate")
 
         x = self.normal(3, 4)
-        self.check(make, [x], x.sum(1), open_axis=None)
+        self.check(make, [x], x.sum(1), dynamic_axis=None)
 
     def test_conditional(self):
         for dtype in (*FLOATS, "int32"):
@@ -100,9 +100,9 @@ class RegionLayers(LayerCase):
                     seen = branches.add_input(t)
                     return branches.add_output(n.add_unary(seen, "neg"), n.add_elementwise(seen, seen, "sum"))
 
-                self.check(make, [x, np.array(flag)], -x if flag else x + x, f"{dtype} {flag}", open_axis=None)
+                self.check(make, [x, np.array(flag)], -x if flag else x + x, f"{dtype} {flag}", dynamic_axis=None)
 
-    def test_conditional_in_loop(self):
+    def test_a_conditional_in_a_loop(self):
         def make(n, t):
             loop = n.add_loop()
             loop.set_trip_count(np.array(5, "int32"))
@@ -113,4 +113,4 @@ class RegionLayers(LayerCase):
             return loop.add_output(total)
 
         x = self.normal(5)
-        self.check(make, [x], np.asarray(abs(x).sum(), "float32"), open_axis=None)
+        self.check(make, [x], np.asarray(abs(x).sum(), "float32"), dynamic_axis=None)

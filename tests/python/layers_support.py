@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the conformance suite of layers shares: a network of one case is built for the cpu, run, and compared with what numpy says."""
+"""Shared by the conformance tests of layers: a network is built for the CPU, run, and compared with numpy."""
 import unittest
 
 import numpy as np
 
 import kelp
 
-SEEN = {}  # types of the layers of all networks that ran -> the sets of types of what they read and write
+SEEN = {}  # type of each layer that ran -> the sets of element types that it read and wrote
 TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "float16": 4e-3, "bfloat16": 2e-2}
 FLOATS = ("float32", "float16")
 
 
 def close(found, expected, what, tolerance=None):
-    """Equal shapes and types; equal values, or near ones of floating-point types."""
+    """Checks shapes, types and values; floating-point values may differ by a tolerance."""
     assert found.dtype == expected.dtype, f"{what}: the type is {found.dtype}, expected {expected.dtype}"
     assert found.shape == expected.shape, f"{what}: the shape is {found.shape}, expected {expected.shape}"
     limit = tolerance or TOLERANCE.get(found.dtype.name)
@@ -23,7 +23,7 @@ def close(found, expected, what, tolerance=None):
 
 
 class LayerCase(unittest.TestCase):
-    """A test with random values of its own."""
+    """A test with its own random numbers."""
 
     def setUp(self):
         self.rng = np.random.default_rng(20)
@@ -35,12 +35,12 @@ class LayerCase(unittest.TestCase):
     def integers(self, low, high, *shape, dtype="int32"):
         return self.rng.integers(low, high, shape).astype(dtype)
 
-    def outputs_of(self, make, inputs, open_axis=None, **options):
-        """Outputs of a network: make(network, *tensors) gives a layer, a tensor or several."""
+    def outputs_of(self, make, inputs, dynamic_axis=None, **options):
+        """Returns the outputs of a network. make(network, *tensors) returns a layer, a tensor, or a list of them."""
         network = self.builder.create_network()
         tensors = []
         for i, array in enumerate(inputs):
-            shape = [-1 if axis == open_axis else extent for axis, extent in enumerate(array.shape)]
+            shape = [-1 if axis == dynamic_axis else dim for axis, dim in enumerate(array.shape)]
             tensors.append(network.add_input(f"in{i}", array.dtype, shape))
         made = make(network, *tensors)
         outputs = []
@@ -51,26 +51,26 @@ class LayerCase(unittest.TestCase):
         declared = [(tensor.dtype, tensor.shape) for tensor in outputs]
         engine = kelp.Engine.load(self.builder.build(network, **options))
         found = list(engine.run({f"in{i}": array for i, array in enumerate(inputs)}).values())
-        for array, (dtype, shape) in zip(found, declared):  # what the network said before it ran
+        for array, (dtype, shape) in zip(found, declared):  # the shape and type before the run
             self.assertEqual(array.dtype, kelp._capi.numpy_dtype(kelp._capi.dtype_number(dtype)))
             if shape is not None:
                 self.assertEqual(len(shape), array.ndim)
-                self.assertTrue(all(said in (-1, extent) for said, extent in zip(shape, array.shape)), f"{shape}, found {array.shape}")
+                self.assertTrue(all(said in (-1, dim) for said, dim in zip(shape, array.shape)), f"{shape}, found {array.shape}")
         for layer in network.layers:
             SEEN.setdefault(layer.type.name, set()).add(frozenset(tensor.dtype for tensor in [*layer.inputs, *layer.outputs]))
         return found
 
-    def check(self, make, inputs, expected, what="", tolerance=None, open_axis=0, **options):
-        """The same with fixed extents and, unless open_axis is None, with one that is open."""
+    def check(self, make, inputs, expected, what="", tolerance=None, dynamic_axis=0, **options):
+        """Compares the outputs for fixed dimensions and, unless dynamic_axis is None, with that axis dynamic."""
         expected = expected if isinstance(expected, (list, tuple)) else [expected]
-        for axis in (None,) if open_axis is None or not inputs else (None, open_axis):
+        for axis in (None,) if dynamic_axis is None or not inputs else (None, dynamic_axis):
             found = self.outputs_of(make, inputs, axis, **options)
             self.assertEqual(len(found), len(expected), what)
             for i, (array, wanted) in enumerate(zip(found, expected)):
-                close(array, np.asarray(wanted), f"{what or self.id()}, output {i}, open axis {axis}", tolerance)
+                close(array, np.asarray(wanted), f"{what or self.id()}, output {i}, dynamic axis {axis}", tolerance)
 
-    def refused(self, code, make, *inputs, words=()):
-        """Adding or building it is a KelpError of that code with these words."""
+    def rejected(self, code, make, *inputs, words=()):
+        """Checks that adding or building it raises a KelpError with this code and these words."""
         with self.assertRaises(kelp.KelpError) as caught:
             self.outputs_of(make, inputs)
         self.assertEqual(caught.exception.code.name, code, caught.exception)

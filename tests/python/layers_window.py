@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of windows, padding, resizing and sampling against sums written out in numpy."""
+"""Compares layers for windows, padding, resizing and sampling with explicit sums in numpy."""
 import itertools
 import math
 
@@ -8,34 +8,34 @@ import numpy as np
 from layers_support import FLOATS, LayerCase
 
 
-def padding_of(extents, window, stride, dilation, pre, post, mode):
-    """Padding before and behind each axis, and the extents of the result."""
-    before, behind, result = [], [], []
-    for i, extent in enumerate(extents):
+def padding_of(dims, window, stride, dilation, pre, post, mode):
+    """Returns the padding before and after each axis, and the dimensions of the result."""
+    before, after, result = [], [], []
+    for i, dim in enumerate(dims):
         covered = dilation[i] * (window[i] - 1) + 1
         if mode.startswith("same"):
-            count = -(-extent // stride[i])
-            total = max((count - 1) * stride[i] + covered - extent, 0)
+            count = -(-dim // stride[i])
+            total = max((count - 1) * stride[i] + covered - dim, 0)
             small, large = total // 2, total - total // 2
             a, b = (small, large) if mode == "same_upper" else (large, small)
         else:
             a, b = pre[i], post[i]
-            room = extent + a + b - covered
+            room = dim + a + b - covered
             count = (-(-room // stride[i]) if mode == "explicit_round_up" else room // stride[i]) + 1
         before.append(a)
-        behind.append(b)
+        after.append(b)
         result.append(count)
-    return before, behind, result
+    return before, after, result
 
 
 def convolve(x, kernel, bias, stride, dilation, pre, post, groups, mode):
-    n, channels, extents, maps, window = x.shape[0], x.shape[1], x.shape[2:], kernel.shape[0], kernel.shape[2:]
-    before, _, result = padding_of(extents, window, stride, dilation, pre, post, mode)
+    n, channels, dims, maps, window = x.shape[0], x.shape[1], x.shape[2:], kernel.shape[0], kernel.shape[2:]
+    before, _, result = padding_of(dims, window, stride, dilation, pre, post, mode)
     y = np.zeros((n, maps, *result))
     for at in np.ndindex(*result):
         for tap in np.ndindex(*window):
             place = [at[i] * stride[i] + tap[i] * dilation[i] - before[i] for i in range(len(window))]
-            if all(0 <= place[i] < extents[i] for i in range(len(window))):
+            if all(0 <= place[i] < dims[i] for i in range(len(window))):
                 part = x[(slice(None), slice(None), *place)].reshape(n, groups, channels // groups)
                 taps = kernel[(slice(None), slice(None), *tap)].reshape(groups, maps // groups, channels // groups)
                 y[(slice(None), slice(None), *at)] += np.einsum("ngc,gmc->ngm", part, taps).reshape(n, maps)
@@ -43,11 +43,11 @@ def convolve(x, kernel, bias, stride, dilation, pre, post, groups, mode):
 
 
 def deconvolve(x, kernel, bias, stride, dilation, pre, post, groups):
-    n, channels, extents, each, window = x.shape[0], x.shape[1], x.shape[2:], kernel.shape[1], kernel.shape[2:]
+    n, channels, dims, each, window = x.shape[0], x.shape[1], x.shape[2:], kernel.shape[1], kernel.shape[2:]
     maps = each * groups
-    full = [(extents[i] - 1) * stride[i] + dilation[i] * (window[i] - 1) + 1 for i in range(len(window))]
+    full = [(dims[i] - 1) * stride[i] + dilation[i] * (window[i] - 1) + 1 for i in range(len(window))]
     y = np.zeros((n, maps, *full))
-    for at in np.ndindex(*extents):
+    for at in np.ndindex(*dims):
         for tap in np.ndindex(*window):
             place = [at[i] * stride[i] + tap[i] * dilation[i] for i in range(len(window))]
             part = x[(slice(None), slice(None), *at)].reshape(n, groups, channels // groups)
@@ -58,24 +58,24 @@ def deconvolve(x, kernel, bias, stride, dilation, pre, post, groups):
 
 
 def pooled(x, kind, window, stride, dilation, pre, post, mode, include, blend):
-    extents = x.shape[2:]
-    before, behind, result = padding_of(extents, window, stride, dilation, pre, post, mode)
+    dims = x.shape[2:]
+    before, after, result = padding_of(dims, window, stride, dilation, pre, post, mode)
     y = np.zeros((*x.shape[:2], *result))
     for at in np.ndindex(*result):
         inside, padded = [], 0
         for tap in np.ndindex(*window):
             place = [at[i] * stride[i] + tap[i] * dilation[i] - before[i] for i in range(len(window))]
-            padded += all(place[i] < extents[i] + behind[i] for i in range(len(window)))
-            if all(0 <= place[i] < extents[i] for i in range(len(window))):
+            padded += all(place[i] < dims[i] + after[i] for i in range(len(window)))
+            if all(0 <= place[i] < dims[i] for i in range(len(window))):
                 inside.append(x[(slice(None), slice(None), *place)])
         largest, average = np.max(inside, axis=0), np.sum(inside, axis=0) / (padded if include else len(inside))
         y[(slice(None), slice(None), *at)] = {"max": largest, "average": average, "blend": (1 - blend) * largest + blend * average}[kind]
     return y
 
 
-def coordinate(i, extent, count, scale, mode):
+def coordinate(i, dim, count, scale, mode):
     if mode == "align_corners":
-        return i * (extent - 1) / (count - 1) if count > 1 else 0.0
+        return i * (dim - 1) / (count - 1) if count > 1 else 0.0
     return i / scale if mode == "asymmetric" else (i + 0.5) / scale - 0.5
 
 
@@ -85,12 +85,12 @@ def cubic(t, a=-0.75):
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def matrix_of(extent, count, mode, coordinates, rounding="half_up", scale=None, a=-0.75):
-    """[count,extent]: what each element of the result takes of each element along an axis."""
-    matrix = np.zeros((count, extent))
-    scale = scale or count / extent
+def matrix_of(dim, count, mode, coordinates, rounding="half_up", scale=None, a=-0.75):
+    """Returns the weights [count,dim] of each input element in each element of the result along an axis."""
+    matrix = np.zeros((count, dim))
+    scale = scale or count / dim
     for i in range(count):
-        x = coordinate(i, extent, count, scale, coordinates)
+        x = coordinate(i, dim, count, scale, coordinates)
         if mode == "nearest":
             at = {"half_up": math.floor(x + 0.5), "half_down": math.ceil(x - 0.5), "floor": math.floor(x), "ceil": math.ceil(x)}[rounding]
             taps = [(at, 1.0)]
@@ -99,12 +99,12 @@ def matrix_of(extent, count, mode, coordinates, rounding="half_up", scale=None, 
             weights = [1 - (x - low), x - low] if mode == "linear" else cubic(x - low, a)
             taps = [(low + k - (mode == "cubic"), weight) for k, weight in enumerate(weights)]
         for at, weight in taps:
-            matrix[i, min(max(at, 0), extent - 1)] += weight
+            matrix[i, min(max(at, 0), dim - 1)] += weight
     return matrix
 
 
 def reflect(x, low, high):
-    """A place reflected at both ends until it is inside."""
+    """Reflects a position at both ends until it is inside."""
     while not low <= x <= high and high > low:
         x = 2 * low - x if x < low else 2 * high - x
     return x if high > low else low
@@ -118,20 +118,20 @@ def sampled(x, grid, mode, align, outside):
         if outside == "clamp":
             row, column = min(max(row, 0), height - 1), min(max(column, 0), width - 1)
         elif outside == "reflect":
-            row, column = (int(reflect(at, *((0, extent - 1) if align else (-0.5, extent - 0.5)))) for at, extent in
+            row, column = (int(reflect(at, *((0, dim - 1) if align else (-0.5, dim - 0.5)))) for at, dim in
                            ((row, height), (column, width)))
             row, column = min(max(row, 0), height - 1), min(max(column, 0), width - 1)
         return x[b, :, row, column] if 0 <= row < height and 0 <= column < width else np.zeros(channels)
 
     for b, i, j in np.ndindex(n, *grid.shape[1:3]):
         place = []
-        for value, extent in zip(grid[b, i, j][::-1], (height, width)):
-            at = (value + 1) / 2 * (extent - 1) if align else ((value + 1) * extent - 1) / 2
+        for value, dim in zip(grid[b, i, j][::-1], (height, width)):
+            at = (value + 1) / 2 * (dim - 1) if align else ((value + 1) * dim - 1) / 2
             if mode != "cubic":
                 if outside == "clamp":
-                    at = min(max(at, 0), extent - 1)
+                    at = min(max(at, 0), dim - 1)
                 elif outside == "reflect":
-                    at = min(max(reflect(at, *((0, extent - 1) if align else (-0.5, extent - 0.5))), 0), extent - 1)
+                    at = min(max(reflect(at, *((0, dim - 1) if align else (-0.5, dim - 0.5))), 0), dim - 1)
             place.append(at)
         row, column = place
         if mode == "nearest":
@@ -148,7 +148,7 @@ def sampled(x, grid, mode, align, outside):
 class WindowLayers(LayerCase):
     def test_convolution(self):
         for dtype in FLOATS:
-            for extents, window, stride, dilation, pre, post, groups, mode in (
+            for dims, window, stride, dilation, pre, post, groups, mode in (
                     ((7, 5), (3, 2), (1, 1), (1, 1), (0, 0), (0, 0), 1, "explicit_round_down"),
                     ((9, 8), (3, 2), (2, 3), (1, 1), (1, 0), (0, 2), 2, "explicit_round_down"),
                     ((10, 8), (3, 3), (2, 2), (1, 1), (1, 0), (0, 1), 1, "explicit_round_up"),
@@ -156,7 +156,7 @@ class WindowLayers(LayerCase):
                     ((7, 6), (3, 4), (2, 2), (1, 1), (0, 0), (0, 0), 2, "same_upper"),
                     ((7, 6), (2, 4), (2, 3), (1, 1), (0, 0), (0, 0), 1, "same_lower"),
                     ((5, 4, 6), (2, 3, 2), (1, 2, 1), (1, 1, 2), (1, 0, 1), (0, 1, 1), 2, "explicit_round_down")):
-                x = self.normal(2, 4, *extents, dtype=dtype)
+                x = self.normal(2, 4, *dims, dtype=dtype)
                 kernel, bias = self.normal(8, 4 // groups, *window, dtype=dtype), self.normal(8, dtype=dtype)
                 for with_bias in (bias, None):
                     expected = convolve(*(None if array is None else array.astype("float64") for array in (x, kernel, with_bias)), stride,
@@ -168,34 +168,34 @@ class WindowLayers(LayerCase):
                     self.check(lambda n, t: n.add_convolution(t, 8, window, kernel, with_bias, **given), [x], expected, what, tolerance)
                     tensors = [x, kernel] + ([] if with_bias is None else [bias])
                     self.check(lambda n, *t: n.add_convolution(t[0], 8, window, *t[1:], **given), tensors, expected, what, tolerance,
-                               open_axis=None)
+                               dynamic_axis=None)
 
-    def test_convolution_refused(self):
+    def test_convolution_errors(self):
         x = self.normal(1, 4, 5, 5)
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_convolution(t, 6, (3, 3), self.normal(6, 2, 3, 3), groups=4), x, words=("6", "4"))
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_convolution(t, 6, (3, 3), self.normal(6, 4, 3, 2)), x)
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_convolution(t, 6, (3,), self.normal(6, 4, 3)), x)
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_convolution(t, 6, (3, 3), self.normal(6, 4, 3, 3), stride=-1), x)
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_convolution(t, 6, (3, 3), self.normal(6, 2, 3, 3), groups=4), x, words=("6", "4"))
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_convolution(t, 6, (3, 3), self.normal(6, 4, 3, 2)), x)
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_convolution(t, 6, (3,), self.normal(6, 4, 3)), x)
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_convolution(t, 6, (3, 3), self.normal(6, 4, 3, 3), stride=-1), x)
 
     def test_deconvolution(self):
         for dtype in FLOATS:
-            for extents, window, stride, dilation, pre, post, groups in (
+            for dims, window, stride, dilation, pre, post, groups in (
                     ((4, 5), (3, 2), (1, 1), (1, 1), (0, 0), (0, 0), 1), ((4, 3), (3, 4), (2, 3), (1, 1), (1, 0), (0, 2), 2),
                     ((3, 4), (2, 3), (2, 1), (2, 2), (0, 1), (1, 1), 4), ((2, 3, 4), (2, 3, 2), (2, 1, 2), (1, 1, 1), (0, 1, 0), (1, 0, 1), 2)):
-                x = self.normal(2, 4, *extents, dtype=dtype)
+                x = self.normal(2, 4, *dims, dtype=dtype)
                 kernel, bias = self.normal(4, 8 // groups, *window, dtype=dtype), self.normal(8, dtype=dtype)
                 expected = deconvolve(*(array.astype("float64") for array in (x, kernel, bias)), stride, dilation, pre, post,
                                       groups).astype(dtype)
                 self.check(lambda n, t: n.add_deconvolution(t, 8, window, kernel, bias, stride=stride, dilation=dilation, pre_padding=pre,
                                                             post_padding=post, groups=groups), [x], expected,
                            f"{dtype} {window} {stride} {groups}", 1e-4 if dtype == "float32" else 2e-2)
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_deconvolution(t, 8, (2, 2), self.normal(4, 8, 2, 2),
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_deconvolution(t, 8, (2, 2), self.normal(4, 8, 2, 2),
                                                                           padding_mode="explicit_round_up"), self.normal(1, 4, 3, 3))
 
     def test_pooling(self):
         for dtype in FLOATS:
             for kind, include in (("max", False), ("average", False), ("average", True), ("blend", False)):
-                for extents, window, stride, dilation, pre, post, mode in (
+                for dims, window, stride, dilation, pre, post, mode in (
                         ((8, 7), (2, 3), None, (1, 1), (0, 0), (0, 0), "explicit_round_down"),
                         ((9, 8), (3, 3), (2, 2), (1, 1), (1, 0), (0, 1), "explicit_round_down"),
                         ((8, 10), (3, 3), (2, 3), (1, 1), (1, 1), (0, 1), "explicit_round_up"),
@@ -204,7 +204,7 @@ class WindowLayers(LayerCase):
                         ((4, 5, 6), (2, 2, 3), (2, 1, 2), (1, 1, 1), (0, 1, 0), (1, 0, 1), "explicit_round_down")):
                     if include and mode != "explicit_round_down":
                         continue
-                    x = self.normal(2, 3, *extents, dtype=dtype)
+                    x = self.normal(2, 3, *dims, dtype=dtype)
                     expected = pooled(x.astype("float64"), kind, window, stride or window, dilation, pre, post, mode, include, 0.25)
                     self.check(lambda n, t: n.add_pooling(t, kind, window, stride=stride, dilation=dilation, pre_padding=pre,
                                                           post_padding=post, padding_mode=mode, include_padding=include, blend=0.25),
@@ -218,20 +218,20 @@ class WindowLayers(LayerCase):
                 sums = np.stack([(wide[:, max(c - window // 2, 0):c + window // 2 + 1] ** 2).sum(1) for c in range(7)], 1)
                 self.check(lambda n, t: n.add_lrn(t, window, 0.5, 0.75, 1.5), [x],
                            (wide / (1.5 + 0.5 / window * sums) ** 0.75).astype(dtype), f"{dtype} {window}")
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_lrn(t, 4, 1, 1, 1), self.normal(1, 3, 4, 4), words=("odd",))
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_lrn(t, 4, 1, 1, 1), self.normal(1, 3, 4, 4), words=("odd",))
 
     def test_padding(self):
         for dtype in ("float32", "float16", "int32"):
             x = (self.normal(2, 3, 5, 6) * 10).astype(dtype)
             for pre, post in (((1, 2), (3, 0)), ((-1, 0), (0, -2)), ((-2, 3), (1, -1))):
                 padded = np.pad(x, ((0, 0), (0, 0), *[(max(a, 0), max(b, 0)) for a, b in zip(pre, post)]))
-                rows, columns = (slice(max(-a, 0), extent + max(a, 0) + b if b < 0 else None) for a, b, extent in zip(pre, post, (5, 6)))
+                rows, columns = (slice(max(-a, 0), dim + max(a, 0) + b if b < 0 else None) for a, b, dim in zip(pre, post, (5, 6)))
                 if post[0] < 0:
                     rows = slice(rows.start, padded.shape[2] + post[0])
                 if post[1] < 0:
                     columns = slice(columns.start, padded.shape[3] + post[1])
                 self.check(lambda n, t: n.add_padding(t, pre, post), [x], padded[:, :, rows, columns], f"{dtype} {pre} {post}")
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_padding(t, (-9, 0), (0, 0)), self.normal(1, 1, 4, 4))
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_padding(t, (-9, 0), (0, 0)), self.normal(1, 1, 4, 4))
 
     def test_resize(self):
         for dtype in FLOATS:
@@ -248,7 +248,7 @@ class WindowLayers(LayerCase):
                 shape = np.array([2, 3, 9, 4], "int64")
                 expected = np.einsum("ih,jw,nchw->ncij", matrix_of(5, 9, mode, coordinates, rounding),
                                      matrix_of(6, 4, mode, coordinates, rounding), x.astype("float64")).astype(dtype)
-                self.check(lambda n, t, s: n.add_resize(t, shape=s, **given), [x, shape], expected, what + " computed", open_axis=None)
+                self.check(lambda n, t, s: n.add_resize(t, shape=s, **given), [x, shape], expected, what + " computed", dynamic_axis=None)
             expected = np.einsum("ih,jw,nchw->ncij", matrix_of(5, 10, "linear", "half_pixel", scale=2.0),
                                  matrix_of(6, 9, "linear", "half_pixel", scale=1.5), x.astype("float64")).astype(dtype)
             self.check(lambda n, t: n.add_resize(t, scales=(1, 1, 2, 1.5), mode="linear", coordinates="half_pixel"), [x], expected, "scales")
@@ -256,8 +256,8 @@ class WindowLayers(LayerCase):
                                  matrix_of(6, 4, "cubic", "half_pixel", a=-0.5), x.astype("float64")).astype(dtype)
             self.check(lambda n, t: n.add_resize(t, dims=(2, 3, 9, 4), mode="cubic", coordinates="half_pixel", cubic_coefficient=-0.5), [x],
                        expected, "coefficient")
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_resize(t, dims=(4, 4)), self.normal(1, 1, 2, 2))
-        self.refused("INVALID_ARGUMENT", lambda n, t: n.add_resize(t), self.normal(1, 1, 2, 2))
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_resize(t, dims=(4, 4)), self.normal(1, 1, 2, 2))
+        self.rejected("INVALID_ARGUMENT", lambda n, t: n.add_resize(t), self.normal(1, 1, 2, 2))
 
     def test_grid_sample(self):
         for dtype in FLOATS:
@@ -267,9 +267,9 @@ class WindowLayers(LayerCase):
                 for align in (False, True):
                     for outside in ("fill", "clamp", "reflect"):
                         if dtype == "float16" and mode == "nearest":
-                            continue  # a place of 16 bits may be rounded to the neighbour
+                            continue  # a 16-bit position may be rounded to the next element
                         expected = sampled(x.astype("float64"), grid.astype("float64"), mode, align, outside).astype(dtype)
                         self.check(lambda n, t, g: n.add_grid_sample(t, g, mode, align, outside), [x, grid], expected,
                                    f"{dtype} {mode} {align} {outside}", 1e-4 if dtype == "float32" else 3e-2)
-        self.refused("INVALID_ARGUMENT", lambda n, t, g: n.add_grid_sample(t, g, "linear", False, "wrap"), self.normal(1, 1, 3, 3),
+        self.rejected("INVALID_ARGUMENT", lambda n, t, g: n.add_grid_sample(t, g, "linear", False, "wrap"), self.normal(1, 1, 3, 3),
                      np.zeros((1, 2, 2, 2), "float32"))

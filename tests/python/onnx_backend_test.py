@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX's own suite (onnx.backend.test), run through kelp.backend: node tests, simple models, what PyTorch wrote, and whole vision
-models with made-up weights. Nothing is fetched.
+"""Runs ONNX's own tests (onnx.backend.test) with kelp.backend: node tests, simple models, models from PyTorch, and whole vision
+models with random weights. Nothing is downloaded.
 
-    onnx_backend_test.py [--light] [pattern…]     --light: the vision models as well, which take a minute
+    onnx_backend_test.py [--light] [pattern…]     --light: includes the vision models, which take a minute
 
-Cases that tests/ops/missing_cases.tsv lists, and what ONNX's runner cannot compare, are expected to fail; every other must pass. A case
-that is expected to fail and passes is an error: the list is to be shortened then.
+Cases that tests/ops/missing_cases.tsv lists, or ONNX's runner cannot compare, are expected to fail; all others must pass. A case
+that is expected to fail and passes is an error: remove it from the list.
 """
 import os
 import re
@@ -18,18 +18,18 @@ import kelp.backend
 import onnx.backend.test
 from support import ROOT
 
-# What ONNX's runner calls its kinds, and how many cases of each must pass at least.
+# The categories of ONNX's runner, and the least number of cases of each that must pass.
 KINDS = {"OnnxBackendNodeModelTest": ("node", 1861), "OnnxBackendSimpleModelTest": ("simple", 22),
          "OnnxBackendPyTorchConvertedModelTest": ("pytorch-converted", 82),
          "OnnxBackendPyTorchOperatorModelTest": ("pytorch-operator", 35)}
 LIGHT = {"OnnxBackendRealModelTest": ("light", 9)}
 
-# ONNX's runner asks for the length of each element of a sequence, which an element of rank 0 has not; tests/ops compares that case.
+# ONNX's runner needs the length of each element of a sequence, but elements of rank 0 have none; tests/ops compares that case.
 NOT_COMPARED = {"test_loop16_seq_none"}
 
 
 def missing():
-    """Names of cases to the reasons why they fail."""
+    """Returns a dict from the name of a case to the reason why it fails."""
     with open(os.path.join(ROOT, "tests", "ops", "missing_cases.tsv"), encoding="utf-8") as file:
         return dict(line.rstrip("\n").split("\t", 1) for line in file if line.strip() and not line.startswith("#"))
 
@@ -47,13 +47,13 @@ def main():
     runner = onnx.backend.test.runner.Runner(kelp.backend.KelpBackend, __name__)
     reasons = missing()
     expected = reasons.keys() | NOT_COMPARED
-    drawn = {name for name, reason in reasons.items() if reason.startswith("drawn:")}  # luck may have it that they pass
+    drawn = {name for name, reason in reasons.items() if reason.startswith("drawn:")}  # may pass by chance
     for name in sorted(expected):
         runner.xfail(f"^{re.escape(name)}_cpu$")
     wanted = [word for word in sys.argv[1:] if word != "--light"]
     lines, good = [], True
     with tempfile.TemporaryDirectory() as home:
-        os.environ["ONNX_HOME"] = home  # where the runner lays down the models that it finds in its package
+        os.environ["ONNX_HOME"] = home  # the runner writes the models of its package here
         for kind, (label, least) in {**KINDS, **(LIGHT if "--light" in sys.argv else {})}.items():
             suite = cases_of(runner, kind, wanted)
             result = unittest.TextTestRunner(verbosity=0).run(suite)

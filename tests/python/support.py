@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the Python package share: where things are, and models of one node."""
+"""Shared by the tests of the Python package: paths, and models of one node."""
 import os
 import signal
 import sys
@@ -16,7 +16,7 @@ MODELS = os.path.join(ROOT, "tests", "data", "models")
 
 
 def model(op, inputs, outputs, opset=21, domain="", **attributes):
-    """Bytes of a model of one node; inputs and outputs are (name, onnx type, shape)."""
+    """Returns the bytes of a model of one node; inputs and outputs are (name, ONNX type, shape)."""
     node = helper.make_node(op, [i[0] for i in inputs], [o[0] for o in outputs], domain=domain, **attributes)
     graph = helper.make_graph([node], "one_node", [helper.make_tensor_value_info(*i) for i in inputs],
                               [helper.make_tensor_value_info(*o) for o in outputs])
@@ -25,7 +25,7 @@ def model(op, inputs, outputs, opset=21, domain="", **attributes):
 
 
 def endless():
-    """Bytes of a model that adds 1 to 0 `rounds` times, one by one: with enough rounds, until it is stopped."""
+    """Returns the bytes of a model that adds 1 to 0 `rounds` times; with many rounds it runs until it is stopped."""
     body = helper.make_graph([helper.make_node("Add", ["v", "one"], ["w"]), helper.make_node("Identity", ["go"], ["on"])], "body",
                              [helper.make_tensor_value_info(*i) for i in (("i", 7, ()), ("go", 9, ()), ("v", 7, ()))],
                              [helper.make_tensor_value_info(*o) for o in (("on", 9, ()), ("w", 7, ()))],
@@ -37,7 +37,7 @@ def endless():
 
 
 class Interrupt:
-    """A context: Ctrl-C arrives a moment after it is entered, as a KeyboardInterrupt that it expects, and soon."""
+    """A context that sends Ctrl-C shortly after it is entered, and expects a KeyboardInterrupt within a short time."""
 
     def __init__(self, test):
         self.test = test
@@ -50,12 +50,12 @@ class Interrupt:
     def __exit__(self, kind, *_):
         self.timer.join()
         self.test.assertIs(kind, KeyboardInterrupt)
-        self.test.assertLess(time.monotonic() - self.begin, 30)  # what it stops would go on for hours
+        self.test.assertLess(time.monotonic() - self.begin, 30)  # otherwise it would run for hours
         return True
 
 
 def identity(dtype, shape=("n",)):
-    """x to y, unchanged, of an ONNX element type."""
+    """Returns a model that copies x to y, for an ONNX element type."""
     return model("Identity", [("x", dtype, shape)], [("y", dtype, shape)])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builder, plans and engines from Python: profiles, refitting, progress, memory, failures. test_layers.py has the layers."""
+"""Tests builders, plans and engines from Python: profiles, refitting, progress, memory, errors. For layers, see test_layers.py."""
 import gc
 import os
 import signal
@@ -20,7 +20,7 @@ class BuilderTests(unittest.TestCase):
         self.rng = np.random.default_rng(3)
 
     def linear(self, weights, shape=(-1, 4)):
-        """A network of one product; its weights are 'w'."""
+        """Returns a network of one product with the weights 'w'."""
         network = self.builder.create_network()
         x = network.add_input("x", "float32", shape)
         constant = network.add_constant(weights)
@@ -35,7 +35,7 @@ class BuilderTests(unittest.TestCase):
         for word in words:
             self.assertIn(word, str(caught.exception))
 
-    def test_network(self):
+    def test_a_network_describes_itself(self):
         network = self.linear(np.eye(4, dtype="float32"))
         self.assertEqual([tensor.name for tensor in network.inputs], ["x"])
         self.assertEqual([(tensor.name, tensor.dtype, tensor.shape) for tensor in network.outputs], [("y", "float32", (-1, 4))])
@@ -60,15 +60,15 @@ class BuilderTests(unittest.TestCase):
         found = kelp.Engine.load(self.builder.build(network)).run({"x": x})["y"]
         np.testing.assert_allclose(found, x @ kept, rtol=1e-5)
 
-    def test_plan(self):
+    def test_a_plan_can_be_saved_and_loaded(self):
         network = self.linear(np.ones((4, 3), "float32"))
         plan = self.builder.build(network)
         self.assertIsInstance(plan, bytes)
         self.assertEqual(plan, self.builder.build(network))
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "a.plan")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "a.plan")
             plan.save(path)
-            self.assertEqual(os.listdir(folder), ["a.plan"])
+            self.assertEqual(os.listdir(directory), ["a.plan"])
             with open(path, "rb") as file:
                 self.assertEqual(file.read(), plan)
             engine = kelp.Engine.load(path)
@@ -91,7 +91,7 @@ class BuilderTests(unittest.TestCase):
         gc.collect()
         self.assertEqual(context.run({"x": np.ones((1, 4), "float32")})["y"].tolist(), [[4, 4, 4]])
 
-    def test_engines_go(self):
+    def test_an_engine_is_freed_without_the_collector(self):
         import weakref
         engine = kelp.Engine.load(self.builder.build(self.linear(np.ones((4, 3), "float32"))))
         engine.run({"x": np.ones((1, 4), "float32")})
@@ -100,12 +100,12 @@ class BuilderTests(unittest.TestCase):
         gc.disable()
         try:
             del engine, network
-            self.assertIsNone(gone())  # without the collector: nothing goes in a circle
+            self.assertIsNone(gone())  # without the collector, so there is no reference cycle
             self.assertIsNone(gone_too())
         finally:
             gc.enable()
 
-    def test_output_that_is_an_input(self):
+    def test_an_output_may_be_an_input(self):
         network = self.builder.create_network()
         x = network.add_input("x", "float32", (2, -1))
         network.mark_output(network.add_identity(x), "y")
@@ -122,12 +122,12 @@ class BuilderTests(unittest.TestCase):
         found["c"][0] = 9
         self.assertEqual(engine.run({"x": given})["c"].tolist(), [0, 1, 2])
 
-    def test_memory_of_others(self):
-        """Inputs and outputs by DLPack, where they lie."""
+    def test_dlpack_memory_is_used_in_place(self):
+        """Inputs and outputs passed as DLPack are not copied."""
         engine = kelp.Engine.load(self.builder.build(self.linear(np.eye(4, dtype="float32"))))
         x, y = self.rng.standard_normal((2, 4)).astype("float32"), np.zeros((3, 4), "float32")
 
-        class Foreign:  # as a framework's tensor: no numpy about it
+        class Foreign:  # like a framework's tensor, without numpy
             def __init__(self, array):
                 self.array = array
 
@@ -143,7 +143,7 @@ class BuilderTests(unittest.TestCase):
             np.testing.assert_array_equal(found, x)
             np.testing.assert_array_equal(y, np.concatenate([x, np.full((1, 4), 7, "float32")]))
             self.assertTrue(np.shares_memory(found, y))
-        self.assertFalse(np.shares_memory(engine.run({"x": x})["y"], y))  # only where it was asked for
+        self.assertFalse(np.shares_memory(engine.run({"x": x})["y"], y))  # only if it was requested
         small, locked = np.zeros(7, "float32"), np.zeros((2, 4), "float32")
         locked.flags.writeable = False
         self.raises("OUT_OF_RANGE", engine.run, {"x": x}, out={"y": small}, words=("'y'", "32 bytes", "28"))
@@ -152,24 +152,32 @@ class BuilderTests(unittest.TestCase):
         self.raises("INVALID_ARGUMENT", engine.run, {"x": x}, out={"y": [0] * 8}, words=("'y'", "list"))
         self.raises("NOT_FOUND", engine.run, {"x": x}, out={"z": y}, words=("'z'", "y"))
         self.raises("INVALID_ARGUMENT", engine.run, {}, out={"y": y}, words=("missing input 'x'",))
-        self.assertFalse(np.shares_memory(engine.run({"x": x})["y"], y))  # what a failed run was given is forgotten
+        self.assertFalse(np.shares_memory(engine.run({"x": x})["y"], y))  # the buffers of a failed run are released
         np.testing.assert_array_equal(engine.run({"x": x})["y"], x)
 
-    def test_runtime(self):
-        heard = []
-        runtime = kelp.Runtime(threads=1, log=lambda level, text: heard.append((level, text)), log_level="verbose")
-        plan = kelp.Builder(runtime=runtime).build(self.linear(np.eye(4, dtype="float32")))
+    def test_a_runtime_loads_plans_and_logs(self):
+        lines = []
+        runtime = kelp.Runtime(threads=1, log=lambda level, text: lines.append((level, text)), log_level="verbose")
+        builder = kelp.Builder(runtime=runtime)
+        network = builder.create_network()
+        network.mark_output(network.add_identity(network.add_input("x", "float32", (-1, 4))), "y")
+        plan = builder.build(network)
+        self.assertRegex("\n".join(text for _, text in lines), rf"plan of {len(plan)} bytes for provider 'cpu' built in \d+\.\d ms")
         engine = runtime.load(plan)
+        self.assertEqual(lines[-1][0], "info")
+        self.assertRegex(lines[-1][1], r"^plan 'plan': engine of provider 'cpu' with \d+ nodes")
+        silent = []
+        kelp.Runtime(log=lambda *line: silent.append(line), log_level="warning").load(plan)
+        self.assertEqual(silent, [])
         del runtime
         gc.collect()
         x = np.ones((1, 4), "float32")
         np.testing.assert_array_equal(engine.run({"x": x})["y"], x)
-        self.assertTrue(all(level in ("error", "warning", "info", "verbose") and isinstance(text, str) for level, text in heard))
         self.raises("INVALID_ARGUMENT", kelp.Runtime, log_level="loud", words=("'loud'", "verbose"))
         self.raises("INVALID_ARGUMENT", kelp.Runtime().load, b"KELPPLAN", words=("plan",))
 
-    def test_interrupted(self):
-        """Ctrl-C ends a run, and the engine runs on afterwards."""
+    def test_ctrl_c_ends_a_run(self):
+        """Ctrl-C ends a run; the engine can run again."""
         network = self.builder.create_network()
         count = network.add_input("count", "int64", ())
         loop = network.add_loop()
@@ -183,7 +191,7 @@ class BuilderTests(unittest.TestCase):
             engine.run({"count": np.array(1 << 60)})
         self.assertEqual(engine.run({"count": np.array(3)})["y"].tolist(), [3, 3])
 
-    def test_inputs_are_checked(self):
+    def test_wrong_inputs_are_rejected(self):
         engine = kelp.Engine.load(self.builder.build(self.linear(np.ones((4, 3), "float32"))))
         good = np.ones((2, 4), "float32")
         self.raises("INVALID_ARGUMENT", engine.run, {}, words=("'x'",))
@@ -193,9 +201,9 @@ class BuilderTests(unittest.TestCase):
         self.raises("INVALID_ARGUMENT", engine.run, {"x": np.ones((2, 5), "float32")}, words=("'x'",))
         self.raises("INVALID_ARGUMENT", engine.run, {"x": np.array([["a"] * 4])}, words=("'x'",))
         self.raises("INVALID_ARGUMENT", engine.run, {"x": good.astype(">f4")}, words=("'x'",))
-        self.assertEqual(engine.run({"x": good})["y"].shape, (2, 3))  # as good as before
+        self.assertEqual(engine.run({"x": good})["y"].shape, (2, 3))  # still works
 
-    def test_profiles(self):
+    def test_profiles_limit_the_shapes(self):
         network = self.linear(np.ones((4, 3), "float32"))
         plan = self.builder.build(network, profiles=[{"x": ((1, 4), (2, 4), (4, 4))}, {"x": ((5, 4), (6, 4), (8, 4))}])
         engine = kelp.Engine.load(plan)
@@ -207,7 +215,7 @@ class BuilderTests(unittest.TestCase):
         self.raises("INVALID_ARGUMENT", self.builder.build, network, profiles=[{"x": ((1, 4), (2, 4))}], words=("'x'",))
         self.raises("INVALID_ARGUMENT", self.builder.build, network, profiles=[{"x": ((3, 4), (2, 4), (1, 4))}])
 
-    def test_refit(self):
+    def test_weights_can_be_refitted(self):
         weights = self.rng.standard_normal((4, 3)).astype("float32")
         engine = kelp.Engine.load(self.builder.build(self.linear(weights), flags=kelp.builder.BuilderFlag.REFIT))
         self.assertEqual(len(engine.refittable), 1)
@@ -218,11 +226,11 @@ class BuilderTests(unittest.TestCase):
         engine.refit({name: other})
         np.testing.assert_allclose(engine.run({"x": x})["y"], x @ other, rtol=1e-5)
         self.raises("INVALID_ARGUMENT", engine.refit, {name: other[:2]})
-        self.raises("NOT_FOUND", engine.refit, {"nobody": other}, words=(name,))
+        self.raises("NOT_FOUND", engine.refit, {"no_such_name": other}, words=(name,))
         np.testing.assert_allclose(engine.run({"x": x})["y"], x @ other, rtol=1e-5)
         self.raises("INVALID_ARGUMENT", self.builder.build, self.linear(weights), flags="refit,nothing", words=("nothing",))
 
-    def test_stripped(self):
+    def test_a_stripped_plan_needs_its_weights(self):
         weights = self.rng.standard_normal((4, 3)).astype("float32")
         network = self.linear(weights)
         whole = self.builder.build(network)
@@ -234,7 +242,7 @@ class BuilderTests(unittest.TestCase):
         engine.refit({name: weights})
         np.testing.assert_array_equal(engine.run({"x": x})["y"], kelp.Engine.load(whole).run({"x": x})["y"])
 
-    def test_progress(self):
+    def test_progress_is_reported_and_can_cancel(self):
         seen = []
         network = self.linear(np.ones((4, 3), "float32"))
         self.builder.build(network, progress=lambda *step: seen.append(step))
@@ -248,7 +256,7 @@ class BuilderTests(unittest.TestCase):
             self.builder.build(network, progress=fails)
         self.builder.build(network)
 
-    def test_parse(self):
+    def test_a_model_is_parsed(self):
         with open(DIGITS, "rb") as file:
             data = file.read()
         image = self.rng.random((3, 1, 8, 8), "float32")
@@ -265,7 +273,7 @@ class BuilderTests(unittest.TestCase):
         self.raises("NOT_FOUND", self.builder.parse, "nowhere.onnx")
         self.raises("INVALID_ARGUMENT", self.builder.parse, b"no model")
 
-    def test_packed(self):
+    def test_packed_types_are_unpacked(self):
         for dtype in (ml_dtypes.int4, ml_dtypes.uint4):
             network = self.builder.create_network()
             x = network.add_input("x", dtype, (-1, 3))
@@ -279,7 +287,7 @@ class BuilderTests(unittest.TestCase):
                 np.testing.assert_array_equal(found["same"].astype("int8"), x.astype("int8"))
                 np.testing.assert_array_equal(found["wide"], x.astype("float32") / 2)
 
-    def test_threads(self):
+    def test_engines_run_in_several_threads(self):
         engine = kelp.Engine.load(self.builder.build(self.linear(np.ones((4, 3), "float32"))), threads=2)
         wrong = []
 
@@ -296,8 +304,8 @@ class BuilderTests(unittest.TestCase):
             thread.join()
         self.assertEqual(wrong, [])
 
-    def test_providers(self):
-        self.raises("NOT_FOUND", kelp.Builder, "nobody", words=("cpu",))
+    def test_providers_are_chosen_by_name(self):
+        self.raises("NOT_FOUND", kelp.Builder, "no_such_name", words=("cpu",))
         builder = kelp.Builder("null")
         network = builder.create_network()
         network.mark_output(network.add_unary(network.add_input("x", "float32", (2, 3)), "exp"), "y")

@@ -15,13 +15,13 @@ import kelp.backend
 from support import ROOT, main
 
 sys.path.insert(0, ROOT + "/tests/support")
-import shown  # noqa: E402 (shared with the tests in C)
+import shown  # noqa: E402 (shared with the C tests)
 
 PACKAGE = os.path.dirname(kelp.__file__)
 
 
 class Documents(unittest.TestCase):
-    def test_tutorial(self):
+    def test_the_tutorial_runs(self):
         blocks = [block for block in shown.blocks(ROOT + "/docs/python.md") if block[0] == "python"]
         self.assertGreater(len(blocks), 5)
         names, printed = {}, io.StringIO()
@@ -30,7 +30,7 @@ class Documents(unittest.TestCase):
                 exec(compile("\n" * (line - 1) + block, "docs/python.md", "exec"), names)
         self.assertIn("digits:", printed.getvalue())
 
-    def test_docstrings(self):
+    def test_the_examples_of_docstrings_run(self):
         tried = 0
         for name in ("kelp", "kelp._kelp", "kelp._session", "kelp._error", "kelp._serving", "kelp._progress", "kelp.backend",
                      "kelp.builder", "kelp.runtime"):
@@ -54,7 +54,7 @@ class Documents(unittest.TestCase):
                 if not word.startswith("_") and callable(member):
                     self.assertTrue(member.__doc__, f"{name}.{word}")
 
-    def test_stubs(self):
+    def test_stubs_match_the_modules(self):
         self.assertTrue(os.path.exists(PACKAGE + "/py.typed"))
         for file in sorted(f for f in os.listdir(PACKAGE) if f.endswith(".pyi")):
             with open(os.path.join(PACKAGE, file), encoding="utf-8") as opened:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Named kernels from Python: the example of a C++ class, typed kernels in C, functions by address, and their failures."""
+"""Tests named kernels from Python: the example of a C++ class, typed kernels in C, functions by address, and errors."""
 import ctypes
 import os
 import pickle
@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 from support import ROOT, main
 
-FOLDER = os.path.join(os.environ["KELP_BUILD"], "tests", "plugins", "libraries")
+DIRECTORY = os.path.join(os.environ["KELP_BUILD"], "tests", "plugins", "libraries")
 EXAMPLE = '''
 import kelp.runtime as rt
 import numpy as np
@@ -51,13 +51,13 @@ class Example(unittest.TestCase):
         return subprocess.run([sys.executable, "-c", EXAMPLE], env={**environment, **more}, capture_output=True, text=True, timeout=300,
                               check=False)
 
-    def test_it_runs(self):
+    def test_the_example_runs(self):
         for name in ("TRITON_BACKEND_PATH", "KELP_BACKEND_PATH"):
-            ended = self.run_example(**{name: FOLDER})
+            ended = self.run_example(**{name: DIRECTORY})
             self.assertEqual((ended.returncode, ended.stdout), (0, "Output: [ 6.  8. 10. 12.]\n"), ended.stderr)
             self.assertIn("CustomAddBackend initialized", ended.stderr)
 
-    def test_it_is_missing(self):
+    def test_a_missing_kernel_is_reported(self):
         ended = self.run_example(KELP_BACKEND_PATH="/nowhere/kernels")
         self.assertIn("Failed to get custom backend: there is no kernel library 'custom_add'", ended.stdout)
         self.assertIn("/nowhere/kernels/libcustom_add_backend.so: no such file", ended.stdout)
@@ -66,12 +66,12 @@ class Example(unittest.TestCase):
 class Toolbox(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.runtime = rt.Runtime(FOLDER)
+        cls.runtime = rt.Runtime(DIRECTORY)
         cls.toolbox = cls.runtime.get_backend("toolbox")
 
-    def test_what_it_has(self):
+    def test_a_library_describes_its_kernels(self):
         self.assertEqual(self.toolbox.kernels, ["add", "box_blur", "gauss_blur", "histogram", "sort", "later_sum"])
-        self.assertEqual((self.toolbox.name, self.toolbox.path), ("toolbox", FOLDER + "/libtoolbox.so"))
+        self.assertEqual((self.toolbox.name, self.toolbox.path), ("toolbox", DIRECTORY + "/libtoolbox.so"))
         self.assertEqual(self.toolbox.get_supported_devices(), ["cpu"])
         self.assertEqual(self.toolbox.sort.signature, "inout values: int64[n]")
         self.assertIn("sort", dir(self.toolbox))
@@ -88,7 +88,7 @@ class Toolbox(unittest.TestCase):
         self.toolbox.sort(values)
         self.assertEqual(values.tolist(), [1, 2, 3])
 
-    def test_more_than_arithmetic(self):
+    def test_kernels_have_memory_and_errors(self):
         image = np.random.default_rng(3).integers(0, 255, (90, 160), dtype="u1")
         bins = np.empty(256, "i8")
         self.toolbox.histogram(bins, image)
@@ -100,20 +100,20 @@ class Toolbox(unittest.TestCase):
         self.toolbox.later_sum(total, np.arange(1000.0))
         self.assertEqual(float(total), 499500.0)
 
-    def test_a_picture_before_and_after(self):
-        with tempfile.TemporaryDirectory() as folder:
+    def test_a_picture_of_the_documentation_is_reproduced(self):
+        with tempfile.TemporaryDirectory() as directory:
             script = ROOT + "/examples/kernels/blur_picture.py"
-            ended = subprocess.run([sys.executable, script, "--crop", "360x200", "--out", folder], capture_output=True, text=True, check=False,
-                                   env={**os.environ, "KELP_BACKEND_PATH": FOLDER}, timeout=300)
+            ended = subprocess.run([sys.executable, script, "--crop", "360x200", "--out", directory], capture_output=True, text=True, check=False,
+                                   env={**os.environ, "KELP_BACKEND_PATH": DIRECTORY}, timeout=300)
             self.assertEqual(ended.returncode, 0, ended.stderr)
             self.assertRegex(ended.stdout, r"^gauss_blur\(3840 x 2160, 8\): [\d.]+ ms$")
-            for name in ("before", "after"):  # what docs/kernels.md shows
-                with Image.open(f"{folder}/{name}.png") as made, Image.open(f"{ROOT}/docs/pictures/{name}.png") as shown:
+            for name in ("before", "after"):  # the pictures in docs/kernels.md
+                with Image.open(f"{directory}/{name}.png") as made, Image.open(f"{ROOT}/docs/pictures/{name}.png") as shown:
                     self.assertEqual(made.size, (360, 200))
                     apart = np.abs(np.asarray(made, "i4") - np.asarray(shown, "i4"))
-                    self.assertLess((apart > 1).mean(), 0.01)  # a sine may fall on another side of 0 elsewhere
+                    self.assertLess((apart > 1).mean(), 0.01)  # a sine near 0 may have another sign on other machines
 
-    def test_gauss_blur(self):
+    def test_gauss_blur_is_compared_with_numpy(self):
         x = np.random.default_rng(5).random((37, 53), dtype="f4")
         for sigma in (0.5, 2.0, 30.0):
             radius = int(np.ceil(3 * sigma))
@@ -126,10 +126,10 @@ class Toolbox(unittest.TestCase):
             self.toolbox.gauss_blur(y, x, sigma)
             np.testing.assert_allclose(y, expected, rtol=2e-6)
         for sigma in (0, -1, float("nan"), 1e9):
-            self.refused("sigma must be greater than 0", self.toolbox.gauss_blur, y, x, sigma)
+            self.rejected("sigma must be greater than 0", self.toolbox.gauss_blur, y, x, sigma)
         self.toolbox.gauss_blur(np.empty((0, 3), "f4"), np.empty((0, 3), "f4"), 1)
 
-    def test_many_threads(self):
+    def test_a_kernel_runs_in_several_threads(self):
         a = np.arange(1000, dtype="f4")
         wrong = []
 
@@ -146,42 +146,42 @@ class Toolbox(unittest.TestCase):
             thread.join()
         self.assertEqual(wrong, [])
 
-    def refused(self, words, function, *arguments, kind=kelp.KelpError):
+    def rejected(self, words, function, *arguments, kind=kelp.KelpError):
         with self.assertRaisesRegex(kind, words):
             function(*arguments)
 
-    def test_arguments_are_checked(self):
+    def test_wrong_arguments_are_rejected(self):
         add, a, y = self.toolbox.add, np.ones((2, 3), "f4"), np.zeros((2, 3), "f4")
         read_only = np.zeros((2, 3), "f4")
         read_only.flags.writeable = False
-        self.refused("'a'.*float32.*float64", add, y, a.astype("f8"), a)
-        self.refused("'b'", add, y, a, a[:1])
-        self.refused("read-only", add, read_only, a, a)
-        self.refused("gaps", add, y, np.asfortranarray(a), a)
-        self.refused("3", add, y, a)
-        self.refused("'toolbox'", add, y, a, 3)
-        self.refused("has type 'list'", add, y, a, [1], kind=TypeError)
-        self.refused("positional arguments only", lambda: add(y, a, b=a), kind=TypeError)
-        self.refused("foreign byte order", add, y, a.astype(">f4"), a)
-        self.refused("radius must not be negative", self.toolbox.box_blur, y, a, -1)
+        self.rejected("'a'.*float32.*float64", add, y, a.astype("f8"), a)
+        self.rejected("'b'", add, y, a, a[:1])
+        self.rejected("read-only", add, read_only, a, a)
+        self.rejected("gaps", add, y, np.asfortranarray(a), a)
+        self.rejected("3", add, y, a)
+        self.rejected("'toolbox'", add, y, a, 3)
+        self.rejected("has type 'list'", add, y, a, [1], kind=TypeError)
+        self.rejected("positional arguments only", lambda: add(y, a, b=a), kind=TypeError)
+        self.rejected("foreign byte order", add, y, a.astype(">f4"), a)
+        self.rejected("radius must not be negative", self.toolbox.box_blur, y, a, -1)
         self.assertEqual(y.tolist(), np.zeros((2, 3)).tolist())
-        self.refused("no_such", self.toolbox.execute_kernel, "no_such")
+        self.rejected("no_such", self.toolbox.execute_kernel, "no_such")
         self.assertFalse(hasattr(self.toolbox, "no_such"))
         untyped = self.runtime.get_backend("custom_add")
-        self.refused("not contiguous", untyped.add, np.zeros(2, "f4"), np.zeros(4, "f4")[::2], np.zeros(2, "f4"), 2)
+        self.rejected("not contiguous", untyped.add, np.zeros(2, "f4"), np.zeros(4, "f4")[::2], np.zeros(2, "f4"), 2)
 
     def test_a_missing_library_says_where_it_looked(self):
         with self.assertRaises(rt.TritonException) as caught:
-            rt.Runtime("/nowhere:" + FOLDER).get_backend("missing")
+            rt.Runtime("/nowhere:" + DIRECTORY).get_backend("missing")
         self.assertEqual(caught.exception.code, kelp.Code.NOT_FOUND)
         self.assertEqual(caught.exception.paths[:2], ["/nowhere/libmissing_backend.so", "/nowhere/libmissing.so"])
-        self.assertIn(FOLDER + "/libmissing.so", caught.exception.paths)
+        self.assertIn(DIRECTORY + "/libmissing.so", caught.exception.paths)
         self.assertEqual(list(caught.exception.tried), caught.exception.paths)
         self.assertEqual(caught.exception.tried["/nowhere/libmissing.so"], "no such file")
         self.assertEqual(pickle.loads(pickle.dumps(caught.exception)).tried, caught.exception.tried)
         with self.assertRaises(kelp.KelpError) as caught:
-            self.runtime.get_backend(f"{FOLDER}/libmistake_1.so")
-        self.assertIn("bad plug-in magic", caught.exception.tried[f"{FOLDER}/libmistake_1.so"])
+            self.runtime.get_backend(f"{DIRECTORY}/libmistake_1.so")
+        self.assertIn("bad plug-in magic", caught.exception.tried[f"{DIRECTORY}/libmistake_1.so"])
 
     def test_parameters_can_be_read(self):
         y, x, radius = self.toolbox.box_blur.parameters
@@ -191,18 +191,18 @@ class Toolbox(unittest.TestCase):
         self.assertEqual(self.toolbox.add.parameters[0]["shape"], ["...s"])
         self.assertIsNone(self.runtime.get_backend("custom_add").add.parameters)
 
-    def test_contexts(self):
+    def test_contexts_are_created_and_freed(self):
         context = self.runtime.get_context()
         y = np.empty((4, 4), "f4")
         for _ in range(3):
             self.toolbox.box_blur(context, y, np.ones((4, 4), "f4"), 1)
         self.assertEqual(y.tolist(), np.ones((4, 4)).tolist())
         self.assertGreater(context.address, 0)
-        self.refused("another runtime", self.toolbox.add, rt.Runtime(FOLDER).get_context(), y, y, y)
+        self.rejected("another runtime", self.toolbox.add, rt.Runtime(DIRECTORY).get_context(), y, y, y)
 
 
 class ByAddress(unittest.TestCase):
-    def test_ctypes(self):
+    def test_a_ctypes_function_is_a_kernel(self):
         mine = rt.Runtime("").add_backend("mine")
         called = []
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_double)(lambda *words: called.append(words))
@@ -218,7 +218,7 @@ class ByAddress(unittest.TestCase):
         untyped = mine.register("untyped", address)
         self.assertEqual((untyped.signature, kernel.address), ("", address))
 
-    def test_numba(self):
+    def test_a_numba_function_is_a_kernel(self):
         from numba import carray, cfunc, types
 
         @cfunc(types.void(types.CPointer(types.float64), types.int64))
@@ -242,11 +242,11 @@ class ByAddress(unittest.TestCase):
         marks = np.empty_like(picture)
         mine.threshold(marks, picture, 5, 7, 0.5)
         self.assertEqual(marks.tolist(), (picture > 0.5).astype("f4").tolist())
-        with self.assertRaises(kelp.KelpError) as caught:  # a wrong extent never reaches the function
+        with self.assertRaises(kelp.KelpError) as caught:  # the function is not called with a wrong size
             mine.threshold(marks, picture, 5, 8, 0.5)
         self.assertIn("'w'", str(caught.exception))
 
-    def test_numba_with_descriptions(self):
+    def test_a_numba_function_reads_descriptions(self):
         from numba import carray, cfunc, types
         from numba.extending import intrinsic
 
@@ -257,7 +257,7 @@ class ByAddress(unittest.TestCase):
             return types.voidptr(address), code
 
         @cfunc(types.void(types.CPointer(types.int64), types.int64))
-        def double(tensor, n):  # a DLTensor begins with the address of its data
+        def double(tensor, n):  # the first member of a DLTensor is its data
             values = carray(pointer(tensor[0]), n, np.float64)
             for i in range(n):
                 values[i] *= 2
@@ -268,7 +268,7 @@ class ByAddress(unittest.TestCase):
         self.assertEqual(x.tolist(), [0, 2, 4, 6])
 
     def test_the_comparison_runs(self):
-        ended = subprocess.run([sys.executable, f"{ROOT}/bench/python_calls.py", "--kernels", FOLDER, "--rounds", "3", "--calls", "20"],
+        ended = subprocess.run([sys.executable, f"{ROOT}/bench/python_calls.py", "--kernels", DIRECTORY, "--rounds", "3", "--calls", "20"],
                                stdout=subprocess.PIPE, text=True, check=True)
         for name in ("kelp, checked", "kelp, untyped", "ctypes", "cffi", "tvm-ffi", "numpy ufunc"):
             self.assertRegex(ended.stdout, rf"(?m)^{name} +\d+ ns$")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every type of layer on the cpu against numpy; each module has a part of them."""
+"""Compares every type of layer on the CPU with numpy. The tests are in the layers_*.py modules."""
 import os
 import re
 import unittest
@@ -18,24 +18,24 @@ __all__ = ["ElementwiseLayers", "ProductLayers", "QuantizeLayers", "ReduceLayers
 
 
 class ZEveryType(unittest.TestCase):
-    """Runs behind the others: the names of unittest's cases are sorted."""
+    """Runs after the others, since unittest sorts the classes by name."""
 
     def setUp(self):
         with open(os.path.join(ROOT, "include", "kelp", "layers.inc"), encoding="utf-8") as file:
             self.types = re.findall(r"^KELP_LAYER\((\w+),", file.read(), re.MULTILINE)
 
-    def test_numbers(self):
+    def test_every_layer_has_its_number(self):
         self.assertEqual([member.name for member in kelp.builder.LayerType], self.types)
 
-    def test_covered(self):
+    def test_every_layer_was_run(self):
         if not SEEN:
             self.skipTest("only this one runs")
         self.assertEqual([name for name in self.types if name not in SEEN and name not in {"INPUT", "PARSED"}], [])
 
-    def test_two_types_and_more(self):
+    def test_every_layer_was_run_with_two_types(self):
         if not SEEN:
             self.skipTest("only this one runs")
-        self.assertEqual([name for name, types in SEEN.items() if len(types) < 2], ["ASSERTION"])  # which reads bool, and gives nothing
+        self.assertEqual([name for name, types in SEEN.items() if len(types) < 2], ["ASSERTION"])  # it only reads bool
 
 
 if __name__ == "__main__":

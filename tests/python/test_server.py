@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kelp.Server: repositories in process, answers now and later, backends in C, and what is refused."""
+"""Tests kelp.Server: repositories, synchronous and asynchronous requests, backends in C, and errors."""
 import asyncio
 import gc
 import os
@@ -22,21 +22,21 @@ IMAGE = np.load(ROOT + "/examples/requests/digits.npy")
 class Served(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="kelp-python-")
+        cls.directory = tempfile.mkdtemp(prefix="kelp-python-")
         for name in ("digits", "addsub"):
-            shutil.copytree(ROOT + "/examples/models/" + name, f"{cls.folder}/{name}")
+            shutil.copytree(ROOT + "/examples/models/" + name, f"{cls.directory}/{name}")
         for name, onnx_type in (("text", T.STRING), ("bf16", T.BFLOAT16), ("half", T.FLOAT16), ("flags", T.BOOL)):
-            os.makedirs(f"{cls.folder}/{name}/1")
-            with open(f"{cls.folder}/{name}/1/model.onnx", "wb") as file:
+            os.makedirs(f"{cls.directory}/{name}/1")
+            with open(f"{cls.directory}/{name}/1/model.onnx", "wb") as file:
                 file.write(identity(onnx_type))
-        cls.server = kelp.Server(cls.folder, server_id="tests")
+        cls.server = kelp.Server(cls.directory, server_id="tests")
 
     @classmethod
     def tearDownClass(cls):
         cls.server.close()
-        shutil.rmtree(cls.folder)
+        shutil.rmtree(cls.directory)
 
-    def test_what_is_there(self):
+    def test_a_server_lists_its_models(self):
         server = self.server
         self.assertTrue(server.live and server.ready and server.model_ready("digits"))
         self.assertEqual({m["name"]: m["state"] for m in server.models},
@@ -47,7 +47,7 @@ class Served(unittest.TestCase):
         with self.assertRaises(kelp.KelpError):
             server.metadata("nothing")
 
-    def test_same_answers_as_a_session(self):
+    def test_a_server_computes_what_a_session_computes(self):
         expected = kelp.InferenceSession(DIGITS).run(None, {"image": IMAGE})
         outputs = self.server.infer("digits", {"image": IMAGE}, request_id="7")
         for name, array in zip(("probabilities", "digit"), expected):
@@ -58,26 +58,26 @@ class Served(unittest.TestCase):
         self.assertGreaterEqual(self.server.statistics("digits")["model_stats"][0]["inference_count"], 2)
 
     def test_outputs_outlive_the_server(self):
-        with kelp.Server(self.folder, control="explicit", models=["digits"]) as server:
+        with kelp.Server(self.directory, control="explicit", models=["digits"]) as server:
             digit = server.infer("digits", {"image": IMAGE})["digit"]
         del server
         gc.collect()
         self.assertEqual(digit.tolist(), kelp.InferenceSession(DIGITS).run(["digit"], {"image": IMAGE})[0].tolist())
 
-    def test_a_backend_in_c(self):
+    def test_a_backend_in_c_is_loaded(self):
         a, b = np.arange(32, dtype="f4").reshape(2, 16), np.full((2, 16), 3, "f4")
         outputs = self.server.infer("addsub", {"INPUT0": a, "INPUT1": b})
         self.assertEqual(outputs["OUTPUT0"].tolist(), (a + b).tolist())
         self.assertEqual(outputs["OUTPUT1"].tolist(), (a - b).tolist())
 
-    def test_types(self):
+    def test_every_type_is_transferred(self):
         import ml_dtypes
         for model, x in (("text", np.array(["a", "Größe", ""], dtype=object)), ("bf16", np.array([1, -2], dtype=ml_dtypes.bfloat16)),
                          ("half", np.array([1.5, 2], "f2")), ("flags", np.array([True, False]))):
             y = self.server.infer(model, {"x": x})["y"]
             self.assertEqual((y.dtype, y.tolist()), (x.dtype, x.tolist()))
 
-    def test_later(self):
+    def test_an_asynchronous_request_returns_a_future(self):
         images = np.random.default_rng(2).random((40, 1, 1, 8, 8), dtype="f4")
         session = kelp.InferenceSession(DIGITS)
         futures = [self.server.infer_async("digits", {"image": image}) for image in images]
@@ -89,7 +89,7 @@ class Served(unittest.TestCase):
         self.assertEqual(len(asyncio.run(gather())), 4)
         self.assertEqual(len(list(self.server.infer_stream("digits", {"image": images[0]}))), 1)
 
-    def test_failures(self):
+    def test_failures_are_reported(self):
         with self.assertRaisesRegex(kelp.KelpError, "nothing") as caught:
             self.server.infer("nothing", {"image": IMAGE})
         self.assertEqual(caught.exception.code, kelp.Code.NOT_FOUND)
@@ -101,14 +101,14 @@ class Served(unittest.TestCase):
         with self.assertRaisesRegex(kelp.KelpError, "does not support numpy's type 'complex64'"):
             self.server.infer("digits", {"image": np.zeros(1, "c8")})
         with self.assertRaisesRegex(kelp.KelpError, "invalid control 'often'"):
-            kelp.Server(self.folder, control="often")
+            kelp.Server(self.directory, control="often")
         with self.assertRaises(kelp.KelpError):
             kelp.Server("nowhere/at/all")
         self.assertRaises(kelp.KelpError, self.server.load, "digits")
 
 
 class Life(unittest.TestCase):
-    def test_explicit_control(self):
+    def test_models_are_loaded_and_unloaded_explicitly(self):
         with kelp.Server(ROOT + "/examples/models", control="explicit") as server:
             self.assertEqual([m for m in server.models if m.get("state") == "READY"], [])
             server.load("digits")
@@ -118,20 +118,20 @@ class Life(unittest.TestCase):
         with self.assertRaisesRegex(kelp.KelpError, "closed"):
             server.infer("digits", {"image": IMAGE})
 
-    def test_requests_under_way_when_closed(self):
+    def test_closing_waits_for_running_requests(self):
         server = kelp.Server(ROOT + "/examples/models", control="explicit", models=["digits"])
         futures = [server.infer_async("digits", {"image": IMAGE}) for _ in range(20)]
         server.close()
         self.assertEqual(len([future.result(60) for future in futures]), 20)
 
-    def test_ctrl_c(self):
-        with tempfile.TemporaryDirectory() as folder:
-            os.makedirs(folder + "/slow/1")
-            with open(folder + "/slow/config.pbtxt", "w", encoding="utf-8") as file:
+    def test_ctrl_c_ends_a_wait(self):
+        with tempfile.TemporaryDirectory() as directory:
+            os.makedirs(directory + "/slow/1")
+            with open(directory + "/slow/config.pbtxt", "w", encoding="utf-8") as file:
                 file.write('backend: "identity"\ninput [ { name: "INPUT" data_type: TYPE_FP32 dims: [ -1 ] } ]\n'
                            'output [ { name: "OUTPUT" data_type: TYPE_FP32 dims: [ -1 ] } ]\n')
             x = np.arange(3, dtype="f4")
-            with kelp.Server(folder) as server:
+            with kelp.Server(directory) as server:
                 self.assertEqual(server.infer("slow", {"INPUT": x})["OUTPUT"].tolist(), [0, 1, 2])
                 for _ in range(2):
                     with Interrupt(self):
@@ -140,12 +140,12 @@ class Life(unittest.TestCase):
                     server.infer_async("slow", {"INPUT": x}, parameters={"delay_ms": 1000}).result()
                 self.assertEqual(server.infer("slow", {"INPUT": x})["OUTPUT"].tolist(), [0, 1, 2])
 
-    def test_ctrl_c_while_the_engine_runs(self):
-        with tempfile.TemporaryDirectory() as folder:
-            os.makedirs(folder + "/endless/1")
-            with open(folder + "/endless/1/model.onnx", "wb") as file:
+    def test_ctrl_c_ends_a_run_of_the_engine(self):
+        with tempfile.TemporaryDirectory() as directory:
+            os.makedirs(directory + "/endless/1")
+            with open(directory + "/endless/1/model.onnx", "wb") as file:
                 file.write(endless())
-            with kelp.Server(folder) as server:
+            with kelp.Server(directory) as server:
                 handler = signal.getsignal(signal.SIGINT)
                 for _ in range(2):
                     with Interrupt(self):
@@ -156,7 +156,7 @@ class Life(unittest.TestCase):
     def run_python(self, text):
         return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
 
-    def test_left_open_at_exit(self):
+    def test_an_open_server_does_not_prevent_the_exit(self):
         ended = self.run_python("import kelp, numpy\n"
                                 "s = kelp.Server('examples/models', control='explicit', models=['digits'])\n"
                                 "f = s.infer_async('digits', {'image': numpy.zeros((1, 1, 8, 8), 'f4')})\n")
@@ -168,12 +168,12 @@ class Life(unittest.TestCase):
                                 "print(bool(ctypes.CDLL(None).TRITONSERVER_ServerNew))\n")
         self.assertEqual((ended.stdout, ended.stderr), ("True\n", ""))
 
-    def test_a_foreign_library_is_refused(self):
-        with tempfile.TemporaryDirectory() as folder:
-            foreign = folder + "/libtritonserver.so"
-            with open(folder + "/a.c", "w", encoding="utf-8") as file:
+    def test_a_foreign_library_is_rejected(self):
+        with tempfile.TemporaryDirectory() as directory:
+            foreign = directory + "/libtritonserver.so"
+            with open(directory + "/a.c", "w", encoding="utf-8") as file:
                 file.write("int TRITONSERVER_ServerNew(void) { return 0; }\n")
-            subprocess.run(["cc", "-shared", "-fPIC", "-o", foreign, folder + "/a.c"], check=True)
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", foreign, directory + "/a.c"], check=True)
             ended = self.run_python("import kelp, ctypes\n"
                                     f"ctypes.CDLL({foreign!r})\n"
                                     "try:\n    kelp.Server('examples/models')\n"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of the Python package: answers beside ONNX Runtime's, every element type, memory that is not copied, and errors in words."""
+"""Tests sessions of the Python package: outputs compared with ONNX Runtime, every element type, memory without copies, and errors."""
 import array
 import gc
 import json
@@ -20,25 +20,25 @@ from support import DIGITS, Interrupt, MODELS, ROOT, endless, identity, main, mo
 
 
 class Sessions(unittest.TestCase):
-    def test_digits_as_onnx_runtime(self):
+    def test_digits_are_classified_as_by_onnx_runtime(self):
         image = np.load(ROOT + "/examples/requests/digits.npy")
         ours, theirs = kelp.InferenceSession(DIGITS), onnxruntime.InferenceSession(DIGITS)
         for a, b in zip(ours.run(None, {"image": image}), theirs.run(None, {"image": image})):
             self.assertEqual((a.dtype, a.shape), (b.dtype, b.shape))
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
-    def test_descriptions_as_onnx_runtime(self):
+    def test_inputs_and_outputs_are_described_as_by_onnx_runtime(self):
         for path in (DIGITS, MODELS + "/string_identity.onnx", MODELS + "/dynamic_reshape.onnx", MODELS + "/mlp_f32.onnx"):
             ours, theirs = kelp.InferenceSession(path), onnxruntime.InferenceSession(path)
             for a, b in zip(ours.get_inputs() + ours.get_outputs(), theirs.get_inputs() + theirs.get_outputs(), strict=True):
                 self.assertEqual((a.name, a.type), (b.name, b.type))
                 if a.shape != b.shape:
-                    # where ONNX Runtime knows no name, Kelp may have worked out an extent
+                    # if ONNX Runtime has no name, Kelp may have inferred a size
                     self.assertEqual(len(a.shape), len(b.shape), (path, a, b.shape))
             self.assertEqual(ours.get_modelmeta().graph_name, theirs.get_modelmeta().graph_name)
             self.assertEqual(ours.get_modelmeta().custom_metadata_map, theirs.get_modelmeta().custom_metadata_map)
 
-    def test_bytes_and_output_names(self):
+    def test_a_model_may_be_bytes_and_outputs_be_selected(self):
         with open(DIGITS, "rb") as file:
             session = kelp.InferenceSession(file.read(), providers=["CPUExecutionProvider"])
         gc.collect()
@@ -52,7 +52,7 @@ class Sessions(unittest.TestCase):
             expected = {o["name"]: o["data"] for o in json.load(file)["outputs"]}
         self.assertEqual(digit.ravel().tolist(), expected["digit"])
 
-    def test_every_type(self):
+    def test_every_element_type_is_transferred(self):
         for onnx_type, dtype in ((T.FLOAT, "f4"), (T.DOUBLE, "f8"), (T.FLOAT16, "f2"), (T.INT8, "i1"), (T.INT16, "i2"),
                                  (T.INT32, "i4"), (T.INT64, "i8"), (T.UINT8, "u1"), (T.UINT16, "u2"), (T.UINT32, "u4"),
                                  (T.UINT64, "u8"), (T.BOOL, "?"), (T.COMPLEX64, "c8"), (T.COMPLEX128, "c16"),
@@ -66,12 +66,12 @@ class Sessions(unittest.TestCase):
                 self.assertEqual(y.dtype, x.dtype)
                 self.assertEqual(y.tolist(), x.tolist())
 
-    def test_negative_int4(self):
+    def test_negative_int4_values_are_unpacked(self):
         x = np.array([[-8, -1, 7], [3, -5, 0]], dtype=ml_dtypes.int4)
         y, = kelp.InferenceSession(identity(T.INT4, ("a", "b"))).run(None, {"x": x})
         self.assertEqual(y.astype(int).tolist(), x.astype(int).tolist())
 
-    def test_strings(self):
+    def test_strings_are_transferred(self):
         session = kelp.InferenceSession(identity(T.STRING, ("a", "b")))
         words = np.array([["Kelp", ""], ["Größe ✓", "a\0b"]], dtype=object)
         y, = session.run(None, {"x": words})
@@ -83,23 +83,23 @@ class Sessions(unittest.TestCase):
         with self.assertRaisesRegex(kelp.KelpError, "element 1 of a string array has type 'int'"):
             session.run(None, {"x": np.array([["a", 3]], dtype=object)})
 
-    def test_shapes_that_depend_on_data(self):
+    def test_output_shapes_may_depend_on_values(self):
         session = kelp.InferenceSession(model("NonZero", [("x", T.FLOAT, ("n",))], [("y", T.INT64, (1, "m"))]))
         for values in ([0, 1, 0, 2], [0], [], [1, 1, 1]):
             x = np.array(values, dtype="f4")
             self.assertEqual(session.run(None, {"x": x})[0].tolist(), [np.flatnonzero(x).tolist()])
-        for values in ([0, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0], [1, 1, 0]):  # one shape of inputs, several of outputs
+        for values in ([0, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0], [1, 1, 0]):  # one shape of inputs, several shapes of outputs
             x = np.array(values, dtype="f4")
             self.assertEqual(session.run(None, {"x": x})[0].tolist(), [np.flatnonzero(x).tolist()])
 
-    def test_scalars_lists_and_empty(self):
+    def test_scalars_lists_and_empty_arrays_are_inputs(self):
         add = kelp.InferenceSession(model("Add", [("a", T.FLOAT, None), ("b", T.FLOAT, None)], [("c", T.FLOAT, None)]))
         self.assertEqual(add.run(None, {"a": 2, "b": [1, 2]})[0].tolist(), [3, 4])
         zero_rank = add.run(None, {"a": np.float32(1), "b": np.array(2, "f4")})[0]
         self.assertEqual((zero_rank.shape, float(zero_rank)), ((), 3.0))
         self.assertEqual(add.run(None, {"a": np.zeros((0, 3), "f4"), "b": np.zeros(3, "f4")})[0].shape, (0, 3))
 
-    def test_options(self):
+    def test_options_are_read_and_written(self):
         options = kelp.SessionOptions()
         options.intra_op_num_threads = 1
         options.graph_optimization_level = kelp.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -110,7 +110,7 @@ class Sessions(unittest.TestCase):
         with self.assertWarnsRegex(UserWarning, "unknown provider 'CUDAExecutionProvider': the model runs on the CPU"):
             kelp.InferenceSession(DIGITS, providers=["CUDAExecutionProvider", ("CPUExecutionProvider", {})])
 
-    def test_precision(self):
+    def test_the_precision_is_an_option(self):
         options = kelp.SessionOptions()
         images = np.random.default_rng(1).random((4, 1, 8, 8), dtype="f4")
         exact = kelp.InferenceSession(DIGITS, options).run(["probabilities"], {"image": images})[0]
@@ -122,7 +122,7 @@ class Sessions(unittest.TestCase):
         with self.assertRaisesRegex(kelp.KelpError, "unknown precision 'fp8': expected f32 or bf16"):
             kelp.InferenceSession(DIGITS, options)
 
-    def test_many_threads(self):
+    def test_a_session_runs_in_several_threads(self):
         session = kelp.InferenceSession(DIGITS)
         images = np.random.default_rng(1).random((32, 1, 1, 8, 8), dtype="f4")
         expected = [session.run(None, {"image": image})[0] for image in images]
@@ -163,19 +163,19 @@ class Stopping(unittest.TestCase):
     def setUp(self):
         self.session = kelp.InferenceSession(endless())
 
-    def test_it_counts(self):
+    def test_an_uninterrupted_run_counts(self):
         self.assertEqual(self.session.run(None, {"rounds": np.array(1000)})[0].tolist(), 1000)
 
-    def test_ctrl_c(self):
+    def test_ctrl_c_ends_a_run(self):
         for _ in range(2):
             with Interrupt(self):
                 self.session.run(None, HOURS)
         with Interrupt(self):
             self.session.run_into({"count": np.array(0)}, HOURS)
-        self.test_it_counts()
+        self.test_an_uninterrupted_run_counts()
 
-    def test_a_handler_that_does_not_raise(self):
-        """It runs while the model does, and the model goes on; it may use the session itself."""
+    def test_a_signal_handler_may_use_the_session(self):
+        """The handler runs while the model runs, which then continues; the handler may use the session."""
         seen = []
         before = signal.signal(signal.SIGALRM, lambda *_: (seen.append(self.session.run(None, {"rounds": np.array(3)})[0].tolist()),
                                                            setattr(options, "terminate", len(seen) == 3)))
@@ -189,7 +189,7 @@ class Stopping(unittest.TestCase):
             signal.signal(signal.SIGALRM, before)
         self.assertEqual((caught.exception.code, seen[:3]), (kelp.Code.CANCELLED, [3, 3, 3]))
 
-    def test_terminate(self):
+    def test_terminate_ends_a_run(self):
         options = kelp.RunOptions()
         options.logid = "the long one"
         self.assertEqual(self.session.run(None, {"rounds": np.array(5)}, options)[0].tolist(), 5)
@@ -214,13 +214,13 @@ class Stopping(unittest.TestCase):
         options.terminate = False
         self.assertEqual(self.session.run(None, {"rounds": np.array(5)}, options)[0].tolist(), 5)
 
-    def test_what_is_logged(self):
+    def test_the_severity_selects_what_is_logged(self):
         options = kelp.RunOptions()
         options.logid = "seven"
         digits = kelp.InferenceSession(DIGITS)
         feed = {"image": np.zeros((1, 1, 8, 8), "f4")}
         with self.assertLogs("kelp", "DEBUG") as logged:
-            digits.run(None, feed, options)  # severity 2: nothing
+            digits.run(None, feed, options)  # severity 2: nothing is logged
             options.log_severity_level = 1
             digits.run(None, feed, options)
         self.assertEqual(len(logged.output), 1)
@@ -231,14 +231,14 @@ class Stopping(unittest.TestCase):
         self.assertGreater(len(logged.output), 3)
         self.assertRegex(logged.output[0], r"^DEBUG:kelp:run 'seven': \w+ '.*' took [\d.]+ ms$")
 
-    def test_options_of_another_kind(self):
+    def test_run_options_of_a_wrong_type_are_rejected(self):
         for wrong in ({}, "fast", onnxruntime.RunOptions()):
             with self.assertRaisesRegex(TypeError, "run_options: expected a kelp.RunOptions or None, found "):
                 self.session.run(None, {"rounds": np.array(1)}, wrong)
 
-    def test_after_a_fork(self):
-        """The thread that looks for signals is made anew."""
-        self.test_it_counts()
+    def test_a_session_works_after_a_fork(self):
+        """The child creates its own thread that checks for signals."""
+        self.test_an_uninterrupted_run_counts()
         child = os.fork()
         if child == 0:
             code = 1
@@ -254,7 +254,7 @@ class Stopping(unittest.TestCase):
 
 
 class Mistakes(unittest.TestCase):
-    def test_arguments_of_another_kind(self):
+    def test_arguments_of_a_wrong_type_are_rejected(self):
         session, feed = kelp.InferenceSession(DIGITS), {"image": np.zeros((1, 1, 8, 8), "f4")}
         for wrong in (5, None, ["model.onnx"]):
             with self.assertRaisesRegex(TypeError, "path_or_bytes: expected a path or bytes, found "):
@@ -270,7 +270,7 @@ class Mistakes(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
-    """Addresses prove that nothing is copied."""
+    """Compares addresses to show that nothing is copied."""
 
     def test_outputs_are_written_in_place(self):
         session = kelp.InferenceSession(model("Relu", [("x", T.FLOAT, (2, 3))], [("y", T.FLOAT, (2, 3))]))
@@ -290,7 +290,7 @@ class Memory(unittest.TestCase):
         self.assertEqual(y.tolist(), [[7] * 3] * 2)
         self.assertEqual(binding.copy_outputs_to_cpu()[0].ctypes.data, y.ctypes.data)
 
-    def test_outputs_that_cannot_be_written(self):
+    def test_unwritable_outputs_are_rejected(self):
         session = kelp.InferenceSession(model("Relu", [("x", T.FLOAT, (2, 3))], [("y", T.FLOAT, (2, 3))]))
         feed = {"x": np.zeros((2, 3), "f4")}
         read_only = np.zeros((2, 3), "f4")
@@ -301,7 +301,7 @@ class Memory(unittest.TestCase):
             with self.assertRaisesRegex(kelp.KelpError, words):
                 session.run_into({"y": given}, feed)
 
-    def test_inputs_of_many_kinds(self):
+    def test_inputs_of_many_libraries_are_accepted(self):
         session = kelp.InferenceSession(model("Neg", [("x", T.FLOAT, ("a", "b"))], [("y", T.FLOAT, ("a", "b"))]))
         x = np.arange(6, dtype="f4").reshape(2, 3)
         read_only = x.copy()
@@ -315,7 +315,7 @@ class Memory(unittest.TestCase):
         with self.assertRaisesRegex(kelp.KelpError, "foreign byte order"):
             session.run(None, {"x": x.astype(">f4")})
 
-    def test_dlpack_both_ways(self):
+    def test_arrays_are_exchanged_by_dlpack(self):
         x = np.arange(12, dtype="f4").reshape(3, 4)[:, 1:3]
         t = kelp.DLTensor(x)
         self.assertEqual((t.data, t.shape, t.strides, t.dtype, t.device, t.ndim, t.read_only),
@@ -337,7 +337,7 @@ class Memory(unittest.TestCase):
         with self.assertRaisesRegex(kelp.KelpError, "a capsule can be used once"):
             kelp.DLTensor(capsule)
 
-    def test_dlpack_keeps_and_lets_go(self):
+    def test_a_capsule_keeps_its_memory_until_it_is_freed(self):
         x = np.zeros(5).view(type("A", (np.ndarray,), {}))
         ref = weakref.ref(x)
         y = np.from_dlpack(kelp.DLTensor(x))
@@ -349,7 +349,7 @@ class Memory(unittest.TestCase):
         gc.collect()
         self.assertIsNone(ref())
 
-    def test_read_only_leaves_read_only(self):
+    def test_a_read_only_array_stays_read_only(self):
         x = np.zeros(3)
         x.flags.writeable = False
         t = kelp.DLTensor(x)
@@ -359,7 +359,7 @@ class Memory(unittest.TestCase):
         with self.assertRaisesRegex(BufferError, "read-only"):
             t.__dlpack__()
 
-    def test_addresses(self):
+    def test_buffers_are_bound_by_address(self):
         a = np.arange(6, dtype="f4")
         t = kelp.DLTensor(data=a.ctypes.data, shape=(3,), dtype=a.dtype, device="cpu", strides=(2,), owner=a)
         self.assertEqual(np.asarray(t).tolist(), [0, 2, 4])
@@ -371,7 +371,7 @@ class Memory(unittest.TestCase):
             with self.assertRaisesRegex(kelp.KelpError, words):
                 kelp.DLTensor(*arguments)
 
-    def test_bfloat16_dlpack(self):
+    def test_bfloat16_is_exchanged_by_dlpack(self):
         x = np.array([1, 2, 3], dtype=ml_dtypes.bfloat16)
         t = kelp.DLTensor(x)
         self.assertEqual((t.dtype, t.data, t.numpy().dtype), ("bfloat16", x.ctypes.data, x.dtype))
@@ -379,7 +379,7 @@ class Memory(unittest.TestCase):
 
 
 class Lists(unittest.TestCase):
-    def test_sequences(self):
+    def test_sequences_are_inputs_and_outputs(self):
         session, x = kelp.InferenceSession(MODELS + "/lists.onnx"), np.float32([1, -2])
         for given in ([], [x], (x, x + 1)):
             longer, joined = session.run(None, {"s": given, "x": x})
@@ -387,7 +387,7 @@ class Lists(unittest.TestCase):
             np.testing.assert_array_equal(longer, [*given, np.abs(x)])
             np.testing.assert_array_equal(joined, np.concatenate([*given, np.abs(x)]))
 
-    def test_what_is_no_sequence(self):
+    def test_an_invalid_sequence_is_rejected(self):
         session, x = kelp.InferenceSession(MODELS + "/lists.onnx"), np.float32([1, -2])
         for given, words in ((x, "expected a list of arrays, found 'numpy.ndarray'"), (None, "found 'NoneType'"), ({1: 2}, "found 'dict'"),
                              ([x, np.int32([1])], "element 1 has the wrong type: expected float32, found int32")):
@@ -396,7 +396,7 @@ class Lists(unittest.TestCase):
 
 
 class LegacyProducer:
-    """An array from before DLPack 1.0."""
+    """An array with the protocol of DLPack before 1.0."""
 
     def __init__(self, values):
         self.values = values
@@ -409,31 +409,31 @@ class LegacyProducer:
 
 
 class Errors(unittest.TestCase):
-    def refused(self, code, words, function, *arguments):
+    def rejected(self, code, words, function, *arguments):
         with self.assertRaisesRegex(kelp.KelpError, words) as caught:
             function(*arguments)
         self.assertEqual(caught.exception.code, code)
         return caught.exception
 
-    def test_models(self):
-        self.refused(kelp.Code.NOT_FOUND, "nowhere.onnx", kelp.InferenceSession, "nowhere.onnx")
-        self.refused(kelp.Code.INVALID_ARGUMENT, "model", kelp.InferenceSession, b"no model")
-        error = self.refused(kelp.Code.UNIMPLEMENTED, "", kelp.InferenceSession, MODELS + "/uncovered_op.onnx")
+    def test_invalid_models_are_rejected(self):
+        self.rejected(kelp.Code.NOT_FOUND, "nowhere.onnx", kelp.InferenceSession, "nowhere.onnx")
+        self.rejected(kelp.Code.INVALID_ARGUMENT, "model", kelp.InferenceSession, b"no model")
+        error = self.rejected(kelp.Code.UNIMPLEMENTED, "", kelp.InferenceSession, MODELS + "/uncovered_op.onnx")
         self.assertIs(kelp.TritonException, type(error))
         self.assertTrue(error.message)
-        self.refused(kelp.Code.NOT_FOUND, "unknown provider 'TPU'", kelp.InferenceSession, DIGITS, None, ["TPU"])
+        self.rejected(kelp.Code.NOT_FOUND, "unknown provider 'TPU'", kelp.InferenceSession, DIGITS, None, ["TPU"])
         self.assertRaises(TypeError, kelp.InferenceSession, 3.5)
 
-    def test_feeds(self):
+    def test_wrong_feeds_are_rejected(self):
         session = kelp.InferenceSession(DIGITS)
         image = np.zeros((1, 1, 8, 8), "f4")
         bad = kelp.Code.INVALID_ARGUMENT
-        self.refused(bad, r"missing input 'image': expected float32 \[-1,1,8,8\]", session.run, None, {})
-        self.refused(bad, "no input 'x'; it has 'image'", session.run, None, {"image": image, "x": image})
-        self.refused(bad, "no output 'x'; it has 'probabilities', 'digit'", session.run, ["x"], {"image": image})
-        self.refused(bad, "expected float32, found float64", session.run, None, {"image": image.astype("f8")})
-        self.refused(bad, r"expected \[-1,1,8,8\], found \[1,1,8,9\]", session.run, None, {"image": np.zeros((1, 1, 8, 9), "f4")})
-        self.refused(bad, "datetime64", session.run, None, {"image": np.zeros(3, "M8[s]")})
+        self.rejected(bad, r"missing input 'image': expected float32 \[-1,1,8,8\]", session.run, None, {})
+        self.rejected(bad, "no input 'x'; it has 'image'", session.run, None, {"image": image, "x": image})
+        self.rejected(bad, "no output 'x'; it has 'probabilities', 'digit'", session.run, ["x"], {"image": image})
+        self.rejected(bad, "expected float32, found float64", session.run, None, {"image": image.astype("f8")})
+        self.rejected(bad, r"expected \[-1,1,8,8\], found \[1,1,8,9\]", session.run, None, {"image": np.zeros((1, 1, 8, 9), "f4")})
+        self.rejected(bad, "datetime64", session.run, None, {"image": np.zeros(3, "M8[s]")})
         self.assertRaises(TypeError, session.run, None, [image])
         self.assertRaises(TypeError, session.run)
         self.assertRaises(TypeError, session.run, None, {"image": image}, wrong=1)
@@ -441,11 +441,11 @@ class Errors(unittest.TestCase):
 
     def test_a_failure_while_running_has_a_cause(self):
         session = kelp.InferenceSession(model("Gather", [("x", T.FLOAT, ("n",)), ("i", T.INT64, ("m",))], [("y", T.FLOAT, ("m",))]))
-        error = self.refused(kelp.Code.OUT_OF_RANGE, "Gather", session.run, None, {"x": np.zeros(3, "f4"), "i": np.array([9])})
+        error = self.rejected(kelp.Code.OUT_OF_RANGE, "Gather", session.run, None, {"x": np.zeros(3, "f4"), "i": np.array([9])})
         self.assertIsInstance(error.cause, kelp.KelpError)
         self.assertEqual(str(error), f"{error.message}: {error.cause}")
 
-    def test_pickled(self):
+    def test_errors_can_be_pickled(self):
         import pickle
         error = pickle.loads(pickle.dumps(kelp.KelpError("a", kelp.Code.NOT_FOUND, kelp.KelpError("b"), ["/x"])))
         self.assertEqual((str(error), error.code, error.paths), ("a: b", kelp.Code.NOT_FOUND, ["/x"]))

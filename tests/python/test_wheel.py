@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel that pip builds is whole: it holds what it needs, and what it installs runs away from the sources."""
+"""The wheel that pip builds is complete: what it installs runs without the source directory."""
 import glob
 import os
 import shutil
@@ -35,30 +35,33 @@ def run(*words, **options):
 class Wheel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="kelp-wheel-")
+        cls.directory = tempfile.mkdtemp(prefix="kelp-wheel-")
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-        # the folder of the build is kept, so that the next test compiles what has changed only
+        # the build directory is kept, so that the next run compiles only what changed
         run(sys.executable, "-m", "pip", "wheel", ROOT, "--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check",
-            "-q", "-w", cls.folder, f"--config-settings=build-dir={BUILD}/wheel", env=environment)
-        cls.wheel, = glob.glob(cls.folder + "/kelp_runtime-*.whl")
-        cls.site = cls.folder + "/site"
+            "-q", "-w", cls.directory, f"--config-settings=build-dir={BUILD}/wheel", env=environment)
+        cls.wheel, = glob.glob(cls.directory + "/kelp_runtime-*.whl")
+        cls.site = cls.directory + "/site"
         run(sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "-q", "--disable-pip-version-check", "--target", cls.site,
             cls.wheel, env=environment)
         cls.environment = {**environment, "PYTHONPATH": cls.site}
 
     @classmethod
     def tearDownClass(cls):
-        shutil.rmtree(cls.folder)
+        shutil.rmtree(cls.directory)
 
-    def test_contents(self):
+    def test_the_wheel_contains_what_it_needs(self):
         with zipfile.ZipFile(self.wheel) as wheel:
             names = {info.filename: info.file_size for info in wheel.infolist()}
         for name in ("__init__.py", "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0",
-                     "lib/libtritonserver.so", "kernels/README"):
+                     "lib/libtritonserver.so", "kernels/README", "include/kelp/backend.h", "include/kelp/layers.inc",
+                     "include/triton/core/tritonserver.h", "lib/libkelp_backend.a", "lib/cmake/kelp/kelp-config.cmake",
+                     "lib/pkgconfig/kelp.pc", "backends/addsub/libtriton_addsub.so", "backends/addsub/config.pbtxt",
+                     "share/bash-completion/completions/kelp"):
             self.assertIn("kelp/" + name, names)
         self.assertFalse([name for name in names if name.split("/")[0] not in ("kelp",) and ".dist-info/" not in name])
         self.assertLess(sum(names.values()), 12 << 20)
-        # no library is looked for where it was built
+        # no library is searched in the build directory
         for name in ("bin/kelp", "lib/libkelp.so.0", "lib/libtritonserver.so", "_kelp*.so", "_server*.so"):
             path, = glob.glob(f"{self.site}/kelp/{name}")
             with open(path, "rb") as file:
@@ -66,15 +69,41 @@ class Wheel(unittest.TestCase):
             self.assertNotIn(BUILD.encode(), data)
             self.assertNotIn(ROOT.encode() + b"/", data)
 
-    def test_program(self):
+    def test_the_installed_program_runs(self):
         for words in ([self.site + "/bin/kelp"], [sys.executable, "-m", "kelp"]):
             self.assertRegex(run(*words, "--version", env=self.environment, cwd="/"), r"^kelp \d+\.\d+\.\d+\n$")
         self.assertIn("digit", run(self.site + "/bin/kelp", "run", DIGITS, "--random", env=self.environment))
 
-    def test_package(self):
+    def test_the_installed_package_works(self):
         self.assertRegex(run(sys.executable, "-c", CODE, ROOT, env=self.environment, cwd="/"), r"^\[.*\] \d+\.\d+\.\d+\n$")
 
-    def test_version(self):
+    def test_c_program(self):
+        """Compiles and runs the C program of the README with the headers and libraries of the wheel."""
+        with tempfile.TemporaryDirectory() as folder:
+            run(sys.executable, ROOT + "/tests/support/shown.py", ROOT + "/README.md", "digits.c", folder + "/digits.c")
+            include, libraries = run(sys.executable, "-c", "import kelp; print(kelp.get_include()); print(*kelp.get_library_dirs())",
+                                     env=self.environment, cwd="/").splitlines()
+            self.assertTrue(include.startswith(self.site), include)
+            run("cc", "-std=c17", folder + "/digits.c", "-o", folder + "/digits", "-I", include, "-L", libraries, "-lkelp",
+                "-Wl,-rpath," + libraries)
+            self.assertEqual(run(folder + "/digits", cwd=ROOT), "digit 1\n")
+
+    def test_new_backend(self):
+        """Makes, builds and tests a backend with what the wheel contains, as `kelp new backend` says."""
+        program = self.site + "/bin/kelp"
+        with tempfile.TemporaryDirectory() as folder:
+            said = run(program, "new", "backend", "my_scale", env=self.environment, cwd=folder)
+            self.assertIn(f"-DCMAKE_PREFIX_PATH={self.site}/kelp", said)
+            environment = {**self.environment, "PATH": self.site + "/kelp/bin:" + os.environ["PATH"]}
+            run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.site}/kelp", env=environment, cwd=folder + "/my_scale")
+            run("cmake", "--build", "build", env=environment, cwd=folder + "/my_scale")
+            run("ctest", "--test-dir", "build", "--output-on-failure", env=environment, cwd=folder + "/my_scale")
+
+    def test_suites(self):
+        for name in ("session", "builder", "layers", "docs", "wrong_arguments"):
+            run(sys.executable, os.path.join(ROOT, "tests", "python", f"test_{name}.py"), env={**self.environment, "KELP_BUILD": BUILD})
+
+    def test_the_version_is_that_of_the_project(self):
         version = run(sys.executable, "-c", "import kelp; print(kelp.__version__)", env=self.environment, cwd="/").strip()
         self.assertIn(f"kelp_runtime-{version}-", self.wheel)
 

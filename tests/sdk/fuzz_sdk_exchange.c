@@ -3,6 +3,7 @@
  * Tensors as they come over the wire, read by the kit: a byte of type, a byte of rank, that many
  * bytes of extents, then the data. What is accepted is written again, and is the same.
  */
+#include "base/triton/convert.h"
 #include "sdk/sdk.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     kelp_arena arena;
     if (size < 2)
         return 0;
-    kelp_dtype dtype = kit_dtype((TRITONSERVER_DataType)(data[0] % 15));
+    kelp_dtype dtype = kelp_dtype_from_triton((TRITONSERVER_DataType)(data[0] % 15));
     int32_t rank = data[1] % 8;
     if (size < 2 + (size_t)rank)
         return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cache in which all keys collide: it keeps one entry and gives that for every key. A server that
- * trusts hashes would hand out other requests' answers. */
+/* A cache in which all keys collide: it has one entry, which it returns for every key. A server
+ * that compares only hashes would return responses of other requests. */
 #include <triton/core/tritoncache.h>
 
 #include <pthread.h>
@@ -14,8 +14,8 @@ struct TRITONCACHE_Cache {
 };
 
 TRITONSERVER_Error *TRITONCACHE_CacheInitialize(TRITONCACHE_Cache **cache, const char *config) {
-    if (strstr(config, "refuse"))
-        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, "this cache refuses");
+    if (strstr(config, "reject"))
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, "rejected by the cache");
     *cache = calloc(1, sizeof **cache);
     pthread_mutex_init(&(*cache)->lock, NULL);
     return NULL;

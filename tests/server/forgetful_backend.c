@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A backend that answers nothing and gives nothing back, as some of those written without the
+/* A backend that sends no responses and releases no requests, as some backends without the
  * helper library do. */
 #include <triton/core/tritonbackend.h>
 

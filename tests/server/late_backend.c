@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A backend that gives its requests back first and answers afterwards, with an error where the
- * first number of INPUT0 is negative. It cannot report statistics: it does not know these
- * functions. */
+/* A backend that releases its requests before it sends responses, with an error if the first
+ * element of INPUT0 is negative. It does not use the functions that report statistics. */
 #include <triton/core/tritonbackend.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-static TRITONSERVER_Error *answer(TRITONBACKEND_ResponseFactory *factory, bool fails) {
+static TRITONSERVER_Error *respond(TRITONBACKEND_ResponseFactory *factory, bool fails) {
     TRITONBACKEND_Response *response = NULL;
     TRITONSERVER_Error *error = TRITONBACKEND_ResponseNewFromFactory(&response, factory);
     if (error)
@@ -35,7 +34,7 @@ static TRITONSERVER_Error *run(TRITONBACKEND_Request *request) {
     if (!error)
         error = TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL);
     if (!error)
-        error = answer(factory, fails);
+        error = respond(factory, fails);
     TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseFactoryDelete(factory));
     return error;
 }

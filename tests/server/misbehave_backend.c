@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A backend whose conduct is chosen by the model's name, up to the first '-': what backends in the
- * field get wrong, and the rarer things that they may do (answer later from a thread of their own,
- * answer several times, complete a configuration).
+ * A backend whose behavior is selected by the model's name, up to the first '-': common errors of
+ * backends, and rare but valid behavior (respond later on another thread, respond several times,
+ * complete a configuration).
  */
 #include <triton/core/tritonbackend.h>
 
@@ -83,12 +83,12 @@ static TRITONSERVER_Error *fill(TRITONBACKEND_Response *response) {
     memcpy(buffer, values, sizeof values);
     error = TRITONBACKEND_OutputBuffer(output, &again, sizeof values, &type, &id);
     if (!error || TRITONSERVER_ErrorCode(error) != TRITONSERVER_ERROR_ALREADY_EXISTS)
-        abort(); /* the contract of a second call */
+        abort(); /* the second call must fail */
     drop(error);
     error = TRITONBACKEND_ResponseOutput(response, &output, "OUTPUT0", TRITONSERVER_TYPE_INT32,
                                          shape, 1);
     if (!error || TRITONSERVER_ErrorCode(error) != TRITONSERVER_ERROR_ALREADY_EXISTS)
-        abort(); /* clients find an output by its name */
+        abort(); /* names of outputs are unique */
     drop(error);
     return NULL;
 }
@@ -99,8 +99,8 @@ static void respond(TRITONBACKEND_Response *response, uint32_t flags) {
     drop(error);
 }
 
-/* Three responses, then FINAL alone, long after the request is released. */
-static void *answer_later(void *userp) {
+/* Sends three responses, then only FINAL, long after the request was released. */
+static void *respond_later(void *userp) {
     TRITONBACKEND_ResponseFactory *factory = userp;
     for (int i = 0; i < 3; i++) {
         TRITONBACKEND_Response *response = NULL;
@@ -143,8 +143,8 @@ static void detach(void *(*fn)(void *), TRITONBACKEND_Request *request) {
     start(fn, factory);
 }
 
-/* What must be refused, and is in words. */
-static void refused(TRITONSERVER_Error *error) {
+/* Expects an error with a message. */
+static void rejected(TRITONSERVER_Error *error) {
     if (!error || TRITONSERVER_ErrorCode(error) != TRITONSERVER_ERROR_INTERNAL ||
         TRITONSERVER_ErrorMessage(error)[0] == '\0')
         abort();
@@ -156,23 +156,22 @@ static void allowed(TRITONSERVER_Error *error) {
         abort();
 }
 
-/* Everything that can be done to a response after it was sent, by a backend that kept the pointer.
- */
+/* Uses a response after it was sent. */
 static void touch(TRITONBACKEND_Response *response, TRITONBACKEND_Output *output) {
     static const int64_t shape[] = {2};
     TRITONBACKEND_Output *another = NULL;
     TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
     int64_t id = 0;
     void *buffer = NULL;
-    refused(TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL));
-    refused(TRITONBACKEND_ResponseSetIntParameter(response, "late", 1));
-    refused(TRITONBACKEND_ResponseOutput(response, &another, "OUTPUT0", TRITONSERVER_TYPE_INT32,
-                                         shape, 1));
-    refused(TRITONBACKEND_OutputBuffer(output, &buffer, 8, &type, &id));
-    refused(TRITONBACKEND_ResponseDelete(response));
+    rejected(TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL));
+    rejected(TRITONBACKEND_ResponseSetIntParameter(response, "late", 1));
+    rejected(TRITONBACKEND_ResponseOutput(response, &another, "OUTPUT0", TRITONSERVER_TYPE_INT32,
+                                          shape, 1));
+    rejected(TRITONBACKEND_OutputBuffer(output, &buffer, 8, &type, &id));
+    rejected(TRITONBACKEND_ResponseDelete(response));
 }
 
-/* The response is held by whoever asked while it is touched: nobody else gets its memory. */
+/* The client holds the response meanwhile, so that its memory is not reused. */
 static void send_and_touch(TRITONBACKEND_Request *request) {
     static const int64_t shape[] = {2};
     TRITONBACKEND_Response *response = NULL;
@@ -189,8 +188,8 @@ static void send_and_touch(TRITONBACKEND_Request *request) {
     touch(response, output);
 }
 
-/* A second answer, in each way, after the final one. */
-static void answer_again(TRITONBACKEND_Request *request) {
+/* Sends another response after the final one, by all functions that can. */
+static void respond_again(TRITONBACKEND_Request *request) {
     TRITONBACKEND_ResponseFactory *factory = NULL;
     TRITONBACKEND_Response *first = NULL, *second = NULL, *third = NULL;
     allowed(TRITONBACKEND_ResponseFactoryNew(&factory, request));
@@ -199,13 +198,13 @@ static void answer_again(TRITONBACKEND_Request *request) {
     allowed(TRITONBACKEND_ResponseNewFromFactory(&third, factory));
     respond(first, TRITONSERVER_RESPONSE_COMPLETE_FINAL);
     allowed(fill(second));
-    refused(TRITONBACKEND_ResponseSend(second, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL));
-    refused(TRITONBACKEND_ResponseSend(third, 0, NULL));
-    refused(TRITONBACKEND_ResponseFactorySendFlags(factory, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
+    rejected(TRITONBACKEND_ResponseSend(second, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL));
+    rejected(TRITONBACKEND_ResponseSend(third, 0, NULL));
+    rejected(TRITONBACKEND_ResponseFactorySendFlags(factory, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
     allowed(TRITONBACKEND_ResponseFactoryDelete(factory));
 }
 
-/* Use of the request, and of a factory, after both were given back. */
+/* Uses a request after its release, and a factory after its deletion. */
 static void use_after_release(TRITONBACKEND_Request *request) {
     TRITONBACKEND_ResponseFactory *factory = NULL, *another = NULL;
     TRITONBACKEND_Response *response = NULL;
@@ -213,15 +212,17 @@ static void use_after_release(TRITONBACKEND_Request *request) {
     allowed(TRITONBACKEND_ResponseNew(&response, request));
     respond(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL);
     allowed(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
-    refused(TRITONBACKEND_ResponseNew(&response, request));
-    refused(TRITONBACKEND_ResponseFactoryNew(&another, request));
+    rejected(TRITONBACKEND_ResponseNew(&response, request));
+    rejected(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
+    rejected(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_RESCHEDULE));
+    rejected(TRITONBACKEND_ResponseFactoryNew(&another, request));
     allowed(TRITONBACKEND_ResponseFactoryDelete(factory));
-    refused(TRITONBACKEND_ResponseFactoryDelete(factory));
-    refused(TRITONBACKEND_ResponseNewFromFactory(&response, factory));
-    refused(TRITONBACKEND_ResponseFactorySendFlags(factory, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
+    rejected(TRITONBACKEND_ResponseFactoryDelete(factory));
+    rejected(TRITONBACKEND_ResponseNewFromFactory(&response, factory));
+    rejected(TRITONBACKEND_ResponseFactorySendFlags(factory, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
 }
 
-/* Answers and releases on another thread, long after Execute returned. */
+/* Responds and releases on another thread, long after Execute has returned. */
 static void *respond_and_release(void *userp) {
     TRITONBACKEND_Request *request = userp;
     TRITONBACKEND_Response *response = NULL;
@@ -232,8 +233,8 @@ static void *respond_and_release(void *userp) {
     return NULL;
 }
 
-/* One of several threads that answer one request, none of which knows who is last. */
-static void *answer_some(void *userp) {
+/* One of several threads that respond to one request. None of them knows which one is last. */
+static void *respond_some(void *userp) {
     TRITONBACKEND_ResponseFactory *factory = userp;
     for (int i = 0; i < 5; i++) {
         TRITONBACKEND_Response *response = NULL;
@@ -244,7 +245,7 @@ static void *answer_some(void *userp) {
     return NULL;
 }
 
-/* Conduct that sees to the release itself; false when it is none of these. */
+/* Runs a behavior that includes the release; returns false for other behaviors. */
 static bool run_odd(const char *conduct, TRITONBACKEND_Request *request) {
     if (is(conduct, "elsewhere")) {
         start(respond_and_release, request);
@@ -256,11 +257,11 @@ static bool run_odd(const char *conduct, TRITONBACKEND_Request *request) {
     }
     if (is(conduct, "crowd")) {
         for (int i = 0; i < 4; i++)
-            detach(answer_some, request);
+            detach(respond_some, request);
     } else if (is(conduct, "touch")) {
         send_and_touch(request);
     } else if (is(conduct, "again")) {
-        answer_again(request);
+        respond_again(request);
     } else {
         return false;
     }
@@ -273,7 +274,7 @@ static void run(const char *conduct, TRITONBACKEND_Request *request) {
         return;
     TRITONBACKEND_Response *response = NULL;
     if (is(conduct, "decoupled"))
-        detach(answer_later, request);
+        detach(respond_later, request);
     else if (is(conduct, "cancel"))
         detach(wait_for_cancel, request);
     else if (is(conduct, "unsent")) {
@@ -291,15 +292,15 @@ static void run(const char *conduct, TRITONBACKEND_Request *request) {
             abort();
         drop(error);
     }
-    if (is(conduct, "answer_then_fail"))
-        return; /* and Execute fails, with the request still the server's to release */
+    if (is(conduct, "respond_then_fail"))
+        return; /* Execute fails, and the server releases the request */
     drop(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
     if (is(conduct, "double_release"))
         drop(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
 }
 
-/* The request whose id is "gate" holds its execution until it is cancelled, having made its
- * response. */
+/* The execution of the request with the id "gate" waits, after it has created its response,
+ * until it is cancelled. */
 static void pass_gate(TRITONBACKEND_Request *request) {
     const char *id = "";
     TRITONBACKEND_Response *response = NULL;
@@ -337,7 +338,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstan
             pass_gate(requests[i]);
         run(conduct, requests[i]);
     }
-    if (is(conduct, "answer_then_fail") || is(conduct, "release_then_fail"))
+    if (is(conduct, "respond_then_fail") || is(conduct, "release_then_fail"))
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "too late to say so");
     drop(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, batch_size, 1, 2, 3, 4));
     return NULL;

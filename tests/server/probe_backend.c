@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A backend that notes what it is told, for a test in the same process to read. It refuses a
- * version whose folder holds a file "bad". OUTPUT0 has the type, shape and bytes of INPUT0.
+ * A backend that records its calls for a test in the same process. It rejects a version whose
+ * directory contains a file "bad". OUTPUT0 has the type, shape and bytes of INPUT0.
  */
 #include "server/probe_backend.h"
 
@@ -66,7 +66,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model) {
     return NULL;
 }
 
-/* Three instances wait here for each other, for 10 s at most. */
+/* Three instances wait for each other, at most 10 s. */
 static TRITONSERVER_Error *meet(void) {
     static unsigned here;
     struct timespec until;
@@ -103,7 +103,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelIns
     if (strcmp(name, "together") == 0)
         return meet();
     must(TRITONBACKEND_ModelVersion(model, &version));
-    if (strstr(probe_seen.instance, "refused") ||
+    if (strstr(probe_seen.instance, "rejected") ||
         (strstr(probe_seen.instance, "only_first") && version != 1))
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "no such instance here");
     return NULL;
@@ -149,7 +149,7 @@ static void note_outputs(TRITONBACKEND_Request *request) {
         must(TRITONBACKEND_RequestOutputName(request, i, &name));
         strcat(strcat(probe_seen.outputs, name), ";");
     }
-    /* There are none without the allocator's query function. */
+    /* There are no properties without the allocator's query function. */
     TRITONSERVER_ErrorDelete(
         TRITONBACKEND_RequestOutputBufferProperties(request, "OUTPUT0", &size_bytes, &type, &id));
     probe_seen.preferred = type;
@@ -211,7 +211,7 @@ static void reload_itself(TRITONBACKEND_ModelInstance *instance) {
     TRITONSERVER_ErrorDelete(error);
 }
 
-/* What an instance called "held" executes waits, for 20 s at most, until the test lets go. */
+/* Executions of the instance "held" wait, at most 20 s, until the test releases them. */
 static TRITONSERVER_Error *hold(TRITONBACKEND_ModelInstance *instance) {
     const char *name = NULL;
     must(TRITONBACKEND_ModelInstanceName(instance, &name));
@@ -222,7 +222,7 @@ static TRITONSERVER_Error *hold(TRITONBACKEND_ModelInstance *instance) {
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     return atomic_load(&probe_seen.let_go)
                ? NULL
-               : TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "nobody lets go");
+               : TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "not released within 20 s");
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,

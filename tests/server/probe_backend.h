@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the backend "probe" notes of its latest calls. */
+/* The records of the backend "probe" about its latest calls. */
 #ifndef KELP_TESTS_SERVER_PROBE_BACKEND_H_
 #define KELP_TESTS_SERVER_PROBE_BACKEND_H_
 
@@ -13,10 +13,10 @@ typedef struct probe_notes {
     bool auto_complete;
     unsigned models, instances, passive;
     atomic_uint ended; /* instances that were finalized */
-    atomic_uint held;  /* executions of instances called "held", which wait for let_go */
+    atomic_uint held;  /* executions of the instance "held", which wait for let_go */
     atomic_bool let_go;
     pthread_t initialize_thread, execute_thread, finalize_thread;
-    char reload[256]; /* what came of loading itself from inside an execution */
+    char reload[256]; /* the result of loading itself during an execution */
     TRITONBACKEND_Request *request;
     TRITONBACKEND_Response *response;
     char id[64], parameters[256], outputs[256];
@@ -24,7 +24,7 @@ typedef struct probe_notes {
     uint32_t flags, inputs;
     TRITONSERVER_MemoryType preferred; /* of OUTPUT0 */
     int64_t preferred_id;
-    TRITONSERVER_DataType datatype; /* of INPUT0, as its shape, size and data */
+    TRITONSERVER_DataType datatype; /* shape, size and data of INPUT0 */
     int64_t shape[8];
     uint32_t rank, buffers;
     uint64_t size_bytes, length;

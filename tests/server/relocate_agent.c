@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A repository agent for tests. Parameters:
- *   log     append each action's number to this file
- *   refuse  fail LOAD with this text
- *   sum     the model's files `1/weights` must have bytes that add up to this
- *   move    copy config.pbtxt to an acquired folder, with this text appended, and serve that
+ * A repository agent for tests. Parameters: "log" is a file to which each action's number is
+ * appended; "reject" fails LOAD with its value as message; "sum" is the expected sum of the bytes
+ * of `1/weights`; "move" is appended to a copy of config.pbtxt in an acquired directory, which is
+ * then served.
  */
 #include <triton/core/tritonrepoagent.h>
 
@@ -49,10 +48,10 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelFinalize(TRITONREPOAGENT_Agent *agent,
     return error;
 }
 
-static TRITONSERVER_Error *check_sum(const char *folder, long expected) {
+static TRITONSERVER_Error *check_sum(const char *directory, long expected) {
     char path[1024];
     long sum = 0;
-    snprintf(path, sizeof path, "%s/1/weights", folder);
+    snprintf(path, sizeof path, "%s/1/weights", directory);
     FILE *file = fopen(path, "rb");
     for (int c; file && (c = fgetc(file)) != EOF;)
         sum += c;
@@ -66,16 +65,16 @@ static TRITONSERVER_Error *check_sum(const char *folder, long expected) {
 static TRITONSERVER_Error *move(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
                                 const char *more) {
     char path[1024];
-    const char *folder = NULL;
+    const char *directory = NULL;
     TRITONSERVER_Error *error = TRITONREPOAGENT_ModelRepositoryLocationAcquire(
-        agent, model, TRITONREPOAGENT_ARTIFACT_FILESYSTEM, &folder);
+        agent, model, TRITONREPOAGENT_ARTIFACT_FILESYSTEM, &directory);
     if (error)
         return error;
-    snprintf(path, sizeof path, "%s/1", folder);
+    snprintf(path, sizeof path, "%s/1", directory);
     mkdir(path, 0700);
     snprintf(path, sizeof path, "%s/config.pbtxt", place(agent, model));
     FILE *from = fopen(path, "r");
-    snprintf(path, sizeof path, "%s/config.pbtxt", folder);
+    snprintf(path, sizeof path, "%s/config.pbtxt", directory);
     FILE *to = fopen(path, "w");
     for (int c; from && to && (c = fgetc(from)) != EOF;)
         fputc(c, to);
@@ -86,7 +85,7 @@ static TRITONSERVER_Error *move(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_Ag
     if (from)
         fclose(from);
     return TRITONREPOAGENT_ModelRepositoryUpdate(agent, model, TRITONREPOAGENT_ARTIFACT_FILESYSTEM,
-                                                 folder);
+                                                 directory);
 }
 
 TRITONSERVER_Error *TRITONREPOAGENT_ModelAction(TRITONREPOAGENT_Agent *agent,
@@ -101,9 +100,9 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelAction(TRITONREPOAGENT_Agent *agent,
     }
     if (error || action != TRITONREPOAGENT_ACTION_LOAD)
         return error;
-    const char *refuse = parameter(agent, model, "refuse");
-    if (refuse)
-        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, refuse);
+    const char *reject = parameter(agent, model, "reject");
+    if (reject)
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, reject);
     const char *sum = parameter(agent, model, "sum");
     if (sum)
         error = check_sum(place(agent, model), strtol(sum, NULL, 10));

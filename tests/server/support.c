@@ -195,9 +195,9 @@ static TRITONSERVER_Error *allocate(TRITONSERVER_ResponseAllocator *allocator, c
     (void)id;
     pthread_mutex_lock(&c->lock);
     c->allocations++;
-    bool refuse = c->refuse_allocation;
+    bool fail = c->fail_allocation;
     pthread_mutex_unlock(&c->lock);
-    if (refuse)
+    if (fail)
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "no room for outputs");
     *buffer = size_bytes ? malloc(size_bytes) : NULL;
     *buffer_userp = c;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the server's tests share: a model repository in a temporary folder, a server over it, and
- * requests that are waited for. Everything goes through the public C API. Failures of the set-up
- * end the test with the API's own message.
+ * Functions that the server's tests share: a model repository in a temporary directory, a server
+ * with it, and synchronous requests. They use only the public C API. A failure ends the test with
+ * the API's message.
  */
 #ifndef KELP_TESTS_SERVER_SUPPORT_H_
 #define KELP_TESTS_SERVER_SUPPORT_H_
@@ -26,14 +26,15 @@ typedef struct repo {
 } repo;
 void repo_make(repo *r);
 void repo_remove(repo *r);
-/* REPO/NAME/config.pbtxt (none when config is NULL) and the folder REPO/NAME/1 */
+/* Creates REPO/NAME/config.pbtxt (unless config is NULL) and the directory REPO/NAME/1. */
 void repo_model(const repo *r, const char *name, const char *config);
 void repo_version(const repo *r, const char *name, const char *version);
 /* a file in the repository, relative to it */
 void repo_file(const repo *r, const char *path, const char *text);
-void repo_drop(const repo *r, const char *path); /* a folder or file, with all in it */
+void repo_drop(const repo *r,
+               const char *path); /* removes a file or a directory with its contents */
 
-/* a configuration of addsub: FP32 [16], batches of 8 */
+/* addsub: FP32 [16], max_batch_size 8 */
 extern const char addsub_config[];
 /* identity over INT32 [-1] and BYTES [-1] */
 extern const char identity_config[];
@@ -44,12 +45,12 @@ typedef struct server_setup {
     const char *startup[4];
     bool keep_on_error;      /* exit_on_error off */
     bool complete;           /* strict_model_config off */
-    unsigned exit_timeout_s; /* 0: 30 */
-    const char *backends;    /* NULL: those of this build */
+    unsigned exit_timeout_s; /* 0: the default */
+    const char *backends;    /* NULL: the backends of this build */
     const char *cache;       /* NULL: none */
     const char *cache_config;
-    const char *caches; /* folder; NULL: the usual one */
-    const char *agents; /* folder; NULL: the usual one */
+    const char *caches; /* a directory; NULL: the default */
+    const char *agents; /* a directory; NULL: the default */
     const char *second_repository;
     const char *backend_setting[3]; /* backend, setting, value */
     const char *metrics_setting[4][2];
@@ -57,19 +58,19 @@ typedef struct server_setup {
 } server_setup;
 TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup, TRITONSERVER_Server **out);
 TRITONSERVER_Server *server_start(const repo *r, const server_setup *setup);
-void server_end(TRITONSERVER_Server *server); /* deletes; must succeed */
+void server_end(TRITONSERVER_Server *server); /* deletes the server, which must succeed */
 
-/* Asserts success; prints the message otherwise. */
+/* Asserts success; otherwise prints the message. */
 void ok(TRITONSERVER_Error *error);
 /* Asserts a failure of that code whose message contains `text`, and deletes it. */
 void fails(TRITONSERVER_Error *error, TRITONSERVER_Error_Code code, const char *text);
-/* The text of a message, which is deleted. Free it. */
+/* Deletes a message and returns its text; free it. */
 char *message_text(TRITONSERVER_Message *message);
-/* The page that a monitor reads. Free it. */
+/* Returns the page of metrics; free it. */
 char *metrics_of(TRITONSERVER_Server *server);
 /* Asserts that `text` contains `part`. */
 void contains(const char *text, const char *part);
-/* The number that follows the first `key` in `text`; -1 when it is not there. */
+/* Returns the number after the first `key` in `text`, or -1. */
 long long number_after(const char *text, const char *key);
 
 /* ---- one request ---- */
@@ -79,35 +80,35 @@ typedef struct call {
     TRITONSERVER_ResponseAllocator *allocator;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    TRITONSERVER_InferenceResponse *response; /* the last that came */
-    unsigned responses;                       /* that were not NULL */
+    TRITONSERVER_InferenceResponse *response; /* the latest one */
+    unsigned responses;                       /* not counting NULL */
     unsigned finals;
     unsigned releases;
     unsigned starts, allocations, frees; /* of the allocator */
-    bool refuse_allocation;
+    bool fail_allocation;
 } call;
 
 void call_init(call *c, TRITONSERVER_Server *server, const char *model, int64_t version);
-/* Waits for what is under way, then deletes everything. */
+/* Waits for the request in flight, then deletes everything. */
 void call_deinit(call *c);
-/* Submits; asserts that it is taken. */
+/* Submits the request, which must succeed. */
 void call_start(call *c);
-/* Until it is released and FINAL came. */
+/* Waits until the request is released and FINAL was received. */
 void call_wait(call *c);
 void call_run(call *c);
-/* Forgets the last answer, so that the request can be submitted again. */
+/* Deletes the latest response, so that the request can be submitted again. */
 void call_clear(call *c);
 void call_input(call *c, const char *name, TRITONSERVER_DataType type, const int64_t *shape,
                 uint64_t rank, const void *data, size_t size_bytes);
-/* Asserts success and gives the output of that name. */
+/* Asserts success and returns an output by name. */
 const void *call_output(call *c, const char *name, size_t *out_size_bytes);
-/* Asserts that the response carries an error with that text. */
+/* Asserts that the response is an error whose message contains `text`. */
 void call_fails(call *c, TRITONSERVER_Error_Code code, const char *text);
-/* The usual request to a model of addsub_config, filled with `value` and 1. The arrays must outlive
- * the call. */
+/* Prepares a request to a model with addsub_config, with `value` and 1 as inputs. The arrays
+ * must outlive the request. */
 void call_addsub(call *c, float *a, float *b, float value);
 
-/* Waits (10 s at most) until the index of the server shows `text`. */
+/* Waits, at most 10 s, until the server's index contains `text`. */
 void wait_for_index(TRITONSERVER_Server *server, const char *text);
 
 /* ---- a repository and a server over it, as the state of a test ---- */
@@ -115,12 +116,12 @@ typedef struct world {
     repo r;
     TRITONSERVER_Server *server;
 } world;
-world *world_new(void);                                  /* an empty repository, no server yet */
-int world_open(void **state, const server_setup *setup); /* for a set-up: 0 */
-int world_close(void **state);                           /* for a tear-down: 0 */
-/* repo_model and the load of it, which must succeed */
+world *world_new(void);                                  /* an empty repository without a server */
+int world_open(void **state, const server_setup *setup); /* set-up function; returns 0 */
+int world_close(void **state);                           /* tear-down function; returns 0 */
+/* Creates a model with repo_model and loads it, which must succeed. */
 void world_load(world *w, const char *name, const char *config);
-/* Unloads, and waits until version 1 is gone. */
+/* Unloads a model, and waits until version 1 is unavailable. */
 void world_unload(world *w, const char *name);
 
 #endif

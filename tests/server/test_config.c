@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Model configurations as their authors meet them: what is filled in, what is refused and where,
- * what clients are shown. */
+/* Model configurations: defaults, errors with their positions, and the JSON for clients. */
 #include "base/alloc.h"
 #include "server/config/config.h"
 
@@ -17,7 +16,7 @@ static kelp_status *parse(const char *text, bool strict, kelp_model_config **out
                                    strlen(text), out);
 }
 
-static kelp_model_config *accept(const char *text) {
+static kelp_model_config *accepts(const char *text) {
     kelp_model_config *config = NULL;
     kelp_status *status = parse(text, false, &config);
     if (status != NULL)
@@ -25,7 +24,7 @@ static kelp_model_config *accept(const char *text) {
     return config;
 }
 
-static void refuse(const char *text, bool strict, const char *part) {
+static void rejects(const char *text, bool strict, const char *part) {
     kelp_model_config *config = NULL;
     kelp_status *status = parse(text, strict, &config);
     assert_non_null(status);
@@ -50,9 +49,33 @@ static void shows(const kelp_model_config *config, const char *part) {
     "        { name: \"INPUT1\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n" \
     "output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: 16 }\n"
 
+static void fields_without_effect_are_listed(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {
+        {ADDSUB, ""},
+        {ADDSUB "dynamic_batching { }", ""},
+        {ADDSUB "dynamic_batching { max_queue_delay_microseconds: 0 preserve_ordering: false }",
+         ""},
+        {ADDSUB "dynamic_batching { preferred_batch_size: [ 4, 8 ] preserve_ordering: true }",
+         "dynamic_batching.preferred_batch_size, dynamic_batching.preserve_ordering"},
+        {ADDSUB "dynamic_batching { default_queue_policy { max_queue_size: 3 } }", ""},
+        {ADDSUB "instance_group [ { count: 1 }, { rate_limiter { priority: 2 } } ]",
+         "instance_group.rate_limiter"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        kelp_model_config *config = accept(rows[i][0]);
+        kelp_buf text;
+        kelp_buf_init(&text, kelp_allocator_system());
+        kelp_model_config_list_unused(config, &text);
+        assert_string_equal(kelp_buf_cstr(&text), rows[i][1]);
+        kelp_buf_deinit(&text);
+        kelp_model_config_release(config);
+    }
+}
+
 static void a_configuration_is_read_and_filled_in(void **state) {
     (void)state;
-    kelp_model_config *config = accept(ADDSUB);
+    kelp_model_config *config = accepts(ADDSUB);
     assert_string_equal(config->name, "m");
     assert_string_equal(config->backend, "addsub");
     assert_int_equal(config->max_batch_size, 8);
@@ -67,14 +90,14 @@ static void a_configuration_is_read_and_filled_in(void **state) {
     assert_int_equal(config->instance_groups[0].kind, TRITONSERVER_INSTANCEGROUPKIND_CPU);
     assert_int_equal(config->version_policy.kind, KELP_VERSIONS_LATEST);
     assert_int_equal(config->version_policy.latest, 1);
-    assert_false(config->instance_groups_given);
+    assert_false(config->has_instance_groups);
     assert_null(kelp_model_config_validate(config));
     kelp_model_config_release(config);
 }
 
 static void clients_see_every_default(void **state) {
     (void)state;
-    kelp_model_config *config = accept(ADDSUB);
+    kelp_model_config *config = accepts(ADDSUB);
     shows(config, "{\"name\":\"m\",\"platform\":\"\",\"backend\":\"addsub\",\"runtime\":\"\","
                   "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":8,"
                   "\"input\":[{\"name\":\"INPUT0\",\"data_type\":\"TYPE_FP32\","
@@ -90,9 +113,9 @@ static void clients_see_every_default(void **state) {
     kelp_model_config_release(config);
 }
 
-static void schedulers_parameters_and_groups_are_understood(void **state) {
+static void schedulers_parameters_and_groups_are_read(void **state) {
     (void)state;
-    kelp_model_config *config = accept(
+    kelp_model_config *config = accepts(
         ADDSUB
         "dynamic_batching { preferred_batch_size: [ 4, 8 ] max_queue_delay_microseconds: 100"
         " priority_levels: 2 default_priority_level: 1"
@@ -110,8 +133,8 @@ static void schedulers_parameters_and_groups_are_understood(void **state) {
     assert_int_equal(config->dynamic_batching.policies[0].timeout_action, KELP_TIMEOUT_DELAY);
     assert_int_equal(config->instance_group_count, 2);
     assert_string_equal(config->instance_groups[0].name, "m_0");
-    assert_true(config->instance_groups[0].count_given);
-    assert_false(config->instance_groups[0].kind_given);
+    assert_true(config->instance_groups[0].has_count);
+    assert_false(config->instance_groups[0].has_kind);
     assert_int_equal(config->instance_groups[1].kind, TRITONSERVER_INSTANCEGROUPKIND_MODEL);
     assert_string_equal(kelp_model_config_parameter(config, "a"), "bc");
     assert_int_equal(config->parameter_count, 1);
@@ -122,41 +145,42 @@ static void schedulers_parameters_and_groups_are_understood(void **state) {
     kelp_model_config_release(config);
 }
 
-static void mistakes_are_shown_with_their_place(void **state) {
+static void errors_contain_the_position(void **state) {
     (void)state;
-    refuse("backend: \"b\"\nmax_batchsize: 1", false,
-           "config.pbtxt:2:1: ModelConfig has no field 'max_batchsize'; did you mean "
-           "'max_batch_size'?");
-    refuse("max_batch_size: many", false,
-           "config.pbtxt:1:17: field 'max_batch_size': expected a whole number from -2147483648 to "
-           "2147483647, found 'many'");
-    refuse("backend: \"b\" max_batch_size: -1", false, "expected 0 or more, found -1");
-    refuse("backend: \"b\"\nbackend: \"c\"", false,
-           "config.pbtxt:2:1: field 'backend' is given twice");
-    refuse("input { name: \"a\" data_type: TYPE_FP99 }", false, "TYPE_FP99");
-    refuse("input { name: \"a\" data_type: \"TYPE_FP32\" }", false,
-           "expected a name without quotes");
-    refuse("name: \"other\" backend: \"b\"", false, "expected 'm' (the model's directory)");
-    refuse("backend: \"b\" dynamic_batching { }\nsequence_batching { }", false,
-           "fields 'dynamic_batching' and 'sequence_batching' exclude each other");
-    refuse("max_batch_size: 1", false, "no backend is given");
-    refuse("backend: \"../b\"", false, "expected a name, found the path");
-    refuse(ADDSUB "input { name: \"INPUT0\" data_type: TYPE_FP32 dims: 1 }", false,
-           "input 'INPUT0' is given twice");
-    refuse("backend: \"b\" input { name: \"a\" data_type: TYPE_FP32 dims: [ 0 ] }", false,
-           "input 'a': field 'dims': expected extents above 0 or -1, found 0");
-    refuse("backend: \"b\" instance_group { kind: KIND_GPU }", false, "this server has no GPU");
-    refuse("backend: \"b\" instance_group { count: -2 }", false, "expected 1 or more, found -2");
-    refuse("backend: \"b\" input { name: \"a\" dims: 1 }", true,
-           "input 'a': field 'data_type' is missing");
-    refuse("platform: \"ensemble\"", false, "needs 'ensemble_scheduling'");
-    refuse("backend: \"b\" dynamic_batching { preferred_batch_size: 9 } max_batch_size: 8", false,
-           "expected 1 to max_batch_size (8), found 9");
+    rejects("backend: \"b\"\nmax_batchsize: 1", false,
+            "config.pbtxt:2:1: ModelConfig has no field 'max_batchsize'; did you mean "
+            "'max_batch_size'?");
+    rejects(
+        "max_batch_size: many", false,
+        "config.pbtxt:1:17: field 'max_batch_size': expected a whole number from -2147483648 to "
+        "2147483647, found 'many'");
+    rejects("backend: \"b\" max_batch_size: -1", false, "expected 0 or more, found -1");
+    rejects("backend: \"b\"\nbackend: \"c\"", false,
+            "config.pbtxt:2:1: field 'backend' is set twice");
+    rejects("input { name: \"a\" data_type: TYPE_FP99 }", false, "TYPE_FP99");
+    rejects("input { name: \"a\" data_type: \"TYPE_FP32\" }", false,
+            "expected a name without quotes");
+    rejects("name: \"other\" backend: \"b\"", false, "expected 'm' (the model's directory)");
+    rejects("backend: \"b\" dynamic_batching { }\nsequence_batching { }", false,
+            "fields 'dynamic_batching' and 'sequence_batching' exclude each other");
+    rejects("max_batch_size: 1", false, "has no backend");
+    rejects("backend: \"../b\"", false, "expected a name, found the path");
+    rejects(ADDSUB "input { name: \"INPUT0\" data_type: TYPE_FP32 dims: 1 }", false,
+            "input 'INPUT0' is defined twice");
+    rejects("backend: \"b\" input { name: \"a\" data_type: TYPE_FP32 dims: [ 0 ] }", false,
+            "input 'a': field 'dims': expected dimensions above 0 or -1, found 0");
+    rejects("backend: \"b\" instance_group { kind: KIND_GPU }", false, "this server has no GPU");
+    rejects("backend: \"b\" instance_group { count: -2 }", false, "expected 1 or more, found -2");
+    rejects("backend: \"b\" input { name: \"a\" dims: 1 }", true,
+            "input 'a': field 'data_type' is missing");
+    rejects("platform: \"ensemble\"", false, "requires 'ensemble_scheduling'");
+    rejects("backend: \"b\" dynamic_batching { preferred_batch_size: 9 } max_batch_size: 8", false,
+            "expected 1 to max_batch_size (8), found 9");
 }
 
-static void a_backend_completes_what_is_missing(void **state) {
+static void a_backend_completes_missing_fields(void **state) {
     (void)state;
-    kelp_model_config *config = accept("backend: \"b\" instance_group { count: 2 }"), *completed;
+    kelp_model_config *config = accepts("backend: \"b\" instance_group { count: 2 }"), *completed;
     const char *found = "{\"max_batch_size\":4,\"input\":[{\"name\":\"x\",\"data_type\":"
                         "\"TYPE_STRING\",\"dims\":[\"-1\"]}],\"output\":[{\"name\":\"y\","
                         "\"data_type\":\"TYPE_INT64\",\"dims\":[2]}],\"dynamic_batching\":{},"
@@ -168,7 +192,7 @@ static void a_backend_completes_what_is_missing(void **state) {
     assert_int_equal(completed->inputs[0].dims[0], -1);
     assert_int_equal(completed->scheduling, KELP_SCHEDULING_DYNAMIC);
     assert_int_equal(completed->instance_groups[0].count, 2);
-    assert_true(completed->instance_groups[0].count_given);
+    assert_true(completed->instance_groups[0].has_count);
     assert_null(kelp_model_config_validate(completed));
     assert_int_equal(config->input_count, 0);
     kelp_status *status = kelp_model_config_complete(config, "{\"input\":3}", 11, &completed);
@@ -179,7 +203,62 @@ static void a_backend_completes_what_is_missing(void **state) {
     kelp_model_config_release(config);
 }
 
-static void instances_by_default(void **state) {
+/* Reads `count` inputs and parameters from JSON, with every parameter twice. The time used to grow
+ * with the square of the size of the text. */
+static void a_large_override_is_read(void **state) {
+    enum { COUNT = 20000 };
+    (void)state;
+    kelp_buf json;
+    kelp_buf_init(&json, kelp_allocator_system());
+    kelp_buf_append_cstr(&json, "{\"backend\":\"b\",\"input\":[");
+    for (int i = 0; i < COUNT; i++)
+        kelp_buf_printf(&json, "%s{\"name\":\"x%d\",\"data_type\":\"TYPE_FP32\",\"dims\":[1]}",
+                        i ? "," : "", i);
+    kelp_buf_append_cstr(&json, "],\"parameters\":{");
+    for (int i = 0; i < 2 * COUNT; i++)
+        kelp_buf_printf(&json, "%s\"p%d\":{\"string_value\":\"%d\"}", i ? "," : "", i % COUNT, i);
+    kelp_buf_append_cstr(&json, "}}");
+    assert_non_null(kelp_buf_cstr(&json));
+    const kelp_config_load_options options = {
+        .model_name = "m", .override_json = json.data, .override_length = json.length};
+    kelp_model_config *config = NULL;
+    kelp_status *status = kelp_model_config_load(kelp_allocator_system(), &options, &config);
+    if (status != NULL)
+        fail_msg("%s", kelp_status_message(status));
+    assert_int_equal(config->input_count, COUNT);
+    assert_int_equal(config->parameter_count, COUNT);
+    assert_string_equal(config->parameters[0].key, "p0");
+    assert_string_equal(config->parameters[0].value, "20000");
+    kelp_model_config_release(config);
+    kelp_buf_deinit(&json);
+}
+
+static void errors_of_an_override_contain_the_position(void **state) {
+    static const struct {
+        const char *json, *part;
+    } cases[] = {
+        {"{\n\"backend\":\"b\",\n\"backend\":\"c\"}", "'m':3:"},
+        {"{\"backend\":\"b\",\"backend\":\"c\"}", "field 'backend' is set twice"},
+        {"{\"dynamic_batching\":{},\"sequence_batching\":{}}", "exclude each other"},
+        {"{\"input\":[{\"data_type\":\"TYPE_FP99\"}]}", "expected one of TYPE_INVALID, TYPE_BOOL"},
+        {"{\"max_batchsize\":1}", "did you mean 'max_batch_size'?"},
+        {"{\"input\":[{\"data_type\":99}]}", "expected a name of the enumeration"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const kelp_config_load_options options = {.model_name = "m",
+                                                  .override_json = cases[i].json,
+                                                  .override_length = strlen(cases[i].json)};
+        kelp_model_config *config = NULL;
+        kelp_status *status = kelp_model_config_load(kelp_allocator_system(), &options, &config);
+        assert_non_null(status);
+        if (strstr(kelp_status_message(status), cases[i].part) == NULL)
+            fail_msg("expected '%s' in: %s", cases[i].part, kelp_status_message(status));
+        kelp_status_free(status);
+    }
+}
+
+static void default_instance_count_depends_on_the_backend(void **state) {
     static const struct {
         const char *text;
         int count;
@@ -190,16 +269,17 @@ static void instances_by_default(void **state) {
                  {"backend: \"onnxruntime\" instance_group { count: 3 }", 3}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        kelp_model_config *config = accept(cases[i].text);
+        kelp_model_config *config = accepts(cases[i].text);
         assert_int_equal(config->instance_groups[0].count, cases[i].count);
         assert_int_equal(config->instance_groups[0].kind, TRITONSERVER_INSTANCEGROUPKIND_CPU);
         kelp_model_config_release(config);
     }
 }
 
-static void preferences_fill_only_what_was_not_said(void **state) {
+static void preferences_replace_only_defaults(void **state) {
     (void)state;
-    kelp_model_config *config = accept("backend: \"b\" instance_group [ { count: 2 }, { } ]"), *out;
+    kelp_model_config *config = accepts("backend: \"b\" instance_group [ { count: 2 }, { } ]"),
+                      *out;
     const kelp_preferred_group groups[] = {{TRITONSERVER_INSTANCEGROUPKIND_GPU, 9},
                                            {TRITONSERVER_INSTANCEGROUPKIND_CPU, 5}};
     assert_null(kelp_model_config_prefer(config, groups, 2, 0, &out));
@@ -216,12 +296,15 @@ static void preferences_fill_only_what_was_not_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_configuration_is_read_and_filled_in),
+        cmocka_unit_test(fields_without_effect_are_listed),
         cmocka_unit_test(clients_see_every_default),
-        cmocka_unit_test(schedulers_parameters_and_groups_are_understood),
-        cmocka_unit_test(mistakes_are_shown_with_their_place),
-        cmocka_unit_test(a_backend_completes_what_is_missing),
-        cmocka_unit_test(instances_by_default),
-        cmocka_unit_test(preferences_fill_only_what_was_not_said),
+        cmocka_unit_test(schedulers_parameters_and_groups_are_read),
+        cmocka_unit_test(errors_contain_the_position),
+        cmocka_unit_test(a_backend_completes_missing_fields),
+        cmocka_unit_test(a_large_override_is_read),
+        cmocka_unit_test(errors_of_an_override_contain_the_position),
+        cmocka_unit_test(default_instance_count_depends_on_the_backend),
+        cmocka_unit_test(preferences_replace_only_defaults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Summaries of durations: how exact their quantiles are over the whole range. */
+/* Summaries of durations: the error of quantiles over the whole range. */
 #include "base/alloc.h"
 #include "server/metrics/latency.h"
 
@@ -25,7 +25,7 @@ static kelp_latency *make(const char *quantiles) {
     return latency;
 }
 
-/* The number after the key in what is written. */
+/* Returns the number after a key in the text. */
 static double written(kelp_latency *latency, const char *key) {
     kelp_buf text;
     kelp_buf_init(&text, kelp_allocator_system());
@@ -43,7 +43,7 @@ static void near(double found, double expected) {
         fail_msg("expected about %g, found %g", expected, found);
 }
 
-static void quantiles_are_near(void **state) {
+static void errors_of_quantiles_are_below_the_limit(void **state) {
     static const char family[] = "nv_inference_queue_summary_us";
     (void)state;
     for (uint64_t unit_ns = 1000; unit_ns <= 1000000000; unit_ns *= 10) {
@@ -64,8 +64,8 @@ static void quantiles_are_near(void **state) {
     }
 }
 
-/* What is nothing, and what is longer than anything. */
-static void ends_of_the_range(void **state) {
+/* Zero, and the longest duration. */
+static void extreme_durations_are_counted(void **state) {
     (void)state;
     kelp_latency *latency = make("1:0");
     kelp_latency_add(latency, KELP_LATENCY_REQUEST, 0);
@@ -73,7 +73,7 @@ static void ends_of_the_range(void **state) {
                 0.001);
     kelp_latency_add(latency, KELP_LATENCY_REQUEST, UINT64_MAX);
     assert_true(written(latency, "nv_inference_request_summary_us{m=\"a\",quantile=\"1\"} ") > 4e9);
-    kelp_latency_add(latency, KELP_LATENCY_CACHE_HIT, 1); /* there is none for it */
+    kelp_latency_add(latency, KELP_LATENCY_CACHE_HIT, 1); /* there is no summary for it */
     kelp_latency_add(NULL, KELP_LATENCY_REQUEST, 1);
     kelp_latency_destroy(latency);
     kelp_latency_destroy(NULL);
@@ -81,8 +81,8 @@ static void ends_of_the_range(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantiles_are_near),
-        cmocka_unit_test(ends_of_the_range),
+        cmocka_unit_test(errors_of_quantiles_are_below_the_limit),
+        cmocka_unit_test(extreme_durations_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static const kelp_policy_ops pair_ops = {.admit = pair_admit,
 
 /* ---- the pool ---- */
 
-/* What was executed, in order. */
+/* The executed requests, in order. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -158,27 +158,27 @@ static void held_request_runs_after_its_delay(kelp_execution_mode mode) {
     assert_true(record.times_ns[0] - f.requests[0].queue_start_ns >= policy.delay_ns);
 }
 
-static void test_pairs_on_instances(void **state) {
+static void test_policy_pairs_requests_on_instances(void **state) {
     (void)state;
     requests_wait_for_a_pair(KELP_EXECUTE_ON_INSTANCE);
 }
 
-static void test_pairs_on_callers(void **state) {
+static void test_policy_pairs_requests_on_callers(void **state) {
     (void)state;
     requests_wait_for_a_pair(KELP_EXECUTE_ON_CALLER);
 }
 
-static void test_delay_on_instances(void **state) {
+static void test_policy_delays_requests_on_instances(void **state) {
     (void)state;
     held_request_runs_after_its_delay(KELP_EXECUTE_ON_INSTANCE);
 }
 
-static void test_delay_on_callers(void **state) {
+static void test_policy_delays_requests_on_callers(void **state) {
     (void)state;
     held_request_runs_after_its_delay(KELP_EXECUTE_ON_CALLER);
 }
 
-static void test_queue_limit(void **state) {
+static void test_full_queue_rejects_requests(void **state) {
     fixture f;
     pair_policy policy = {.base = {.ops = &pair_ops, .limits = {.max_size = 1}},
                           .delay_ns = 30000000000};
@@ -209,7 +209,7 @@ static void test_default_policy_runs_on_the_caller(void **state) {
     assert_null(kelp_default_policy_create(heap, config, &policy));
     start(&f, policy, KELP_EXECUTE_ON_CALLER, 1);
     assert_null(submit(&f, 0));
-    assert_int_equal(record.executions, 1); /* when submit returns */
+    assert_int_equal(record.executions, 1); /* at the return of submit */
     assert_true(pthread_equal(record.threads[0], pthread_self()));
     stop(&f);
     policy->ops->destroy(policy);
@@ -218,11 +218,11 @@ static void test_default_policy_runs_on_the_caller(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pairs_on_instances),
-        cmocka_unit_test(test_pairs_on_callers),
-        cmocka_unit_test(test_delay_on_instances),
-        cmocka_unit_test(test_delay_on_callers),
-        cmocka_unit_test(test_queue_limit),
+        cmocka_unit_test(test_policy_pairs_requests_on_instances),
+        cmocka_unit_test(test_policy_pairs_requests_on_callers),
+        cmocka_unit_test(test_policy_delays_requests_on_instances),
+        cmocka_unit_test(test_policy_delays_requests_on_callers),
+        cmocka_unit_test(test_full_queue_rejects_requests),
         cmocka_unit_test(test_default_policy_runs_on_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include <triton/core/tritonbackend.h>
 #include <unistd.h>
 
-static void test_versions(void **state) {
+static void test_api_versions_are_reported(void **state) {
     uint32_t major = 0, minor = 0;
     (void)state;
     ok(TRITONSERVER_ApiVersion(&major, &minor));
@@ -17,7 +17,7 @@ static void test_versions(void **state) {
     fails(TRITONSERVER_ApiVersion(NULL, &minor), TRITONSERVER_ERROR_INVALID_ARG, "major");
 }
 
-static void test_errors(void **state) {
+static void test_errors_have_code_and_message(void **state) {
     static const char *const names[] = {"Unknown",          "Internal",    "Not found",
                                         "Invalid argument", "Unavailable", "Unsupported",
                                         "Already exists",   "Cancelled"};
@@ -32,7 +32,7 @@ static void test_errors(void **state) {
     TRITONSERVER_ErrorDelete(NULL);
 }
 
-static void test_names(void **state) {
+static void test_enumerations_have_names(void **state) {
     (void)state;
     for (int i = 1; i <= TRITONSERVER_TYPE_BF16; i++) {
         const char *name = TRITONSERVER_DataTypeString((TRITONSERVER_DataType)i);
@@ -52,7 +52,7 @@ static void test_names(void **state) {
         "CUSTOM_ACTIVITY");
 }
 
-static void test_messages(void **state) {
+static void test_messages_are_json(void **state) {
     TRITONSERVER_Message *message = NULL;
     const char *base = NULL;
     size_t size = 0;
@@ -67,7 +67,7 @@ static void test_messages(void **state) {
     ok(TRITONSERVER_MessageDelete(NULL));
 }
 
-static void test_buffer_attributes(void **state) {
+static void test_buffer_attributes_are_stored(void **state) {
     TRITONSERVER_BufferAttributes *attributes = NULL;
     TRITONSERVER_MemoryType type;
     int64_t id = -1;
@@ -91,7 +91,7 @@ static void test_buffer_attributes(void **state) {
     ok(TRITONSERVER_BufferAttributesDelete(attributes));
 }
 
-static void test_options(void **state) {
+static void test_options_are_checked(void **state) {
     TRITONSERVER_ServerOptions *options = NULL;
     TRITONSERVER_Server *server = NULL;
     (void)state;
@@ -114,7 +114,7 @@ static void test_options(void **state) {
     ok(TRITONSERVER_ServerOptionsDelete(options));
 }
 
-static void test_memory(void **state) {
+static void test_memory_manager_allocates(void **state) {
     void *buffer = NULL;
     (void)state;
     ok(TRITONBACKEND_MemoryManagerAllocate(NULL, &buffer, TRITONSERVER_MEMORY_CPU, 0, 64));
@@ -124,7 +124,7 @@ static void test_memory(void **state) {
           TRITONSERVER_ERROR_UNSUPPORTED, "GPU");
 }
 
-static void test_null_arguments(void **state) {
+static void test_null_arguments_are_errors(void **state) {
     (void)state;
     fails(TRITONSERVER_ServerNew(NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "must not be NULL");
     fails(TRITONSERVER_InferenceRequestNew(NULL, NULL, NULL, 1), TRITONSERVER_ERROR_INVALID_ARG,
@@ -133,6 +133,9 @@ static void test_null_arguments(void **state) {
           "server");
     fails(TRITONSERVER_ServerMetadata(NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "server");
     fails(TRITONBACKEND_RequestInput(NULL, NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "request");
+    int backend = 0; /* is not read */
+    fails(TRITONBACKEND_BackendArtifacts((void *)&backend, NULL, NULL),
+          TRITONSERVER_ERROR_INVALID_ARG, "an output argument must not be NULL");
     fails(TRITONBACKEND_ResponseNew(NULL, NULL), TRITONSERVER_ERROR_INVALID_ARG, "response");
     fails(TRITONBACKEND_RequestRelease(NULL, 1), TRITONSERVER_ERROR_INVALID_ARG, "request");
     ok(TRITONSERVER_InferenceRequestDelete(NULL));
@@ -141,7 +144,7 @@ static void test_null_arguments(void **state) {
     ok(TRITONBACKEND_ResponseFactoryDelete(NULL));
 }
 
-static void test_log_file(void **state) {
+static void test_log_is_written_to_a_file(void **state) {
     char path[] = "/tmp/kelp-test-log-XXXXXX", line[512] = "";
     (void)state;
     int fd = mkstemp(path);
@@ -166,7 +169,7 @@ static void test_log_file(void **state) {
           TRITONSERVER_ERROR_INVALID_ARG, "unknown log level");
 }
 
-static void test_metrics(void **state) {
+static void test_metrics_are_counted(void **state) {
     static const double bounds[] = {1, 2.5};
     TRITONSERVER_MetricFamily *family = NULL, *same = NULL, *histograms = NULL;
     TRITONSERVER_Metric *counter = NULL, *twin = NULL, *histogram = NULL;
@@ -179,17 +182,18 @@ static void test_metrics(void **state) {
     ok(TRITONSERVER_MetricFamilyNew(&family, TRITONSERVER_METRIC_KIND_COUNTER, "things", "Things"));
     ok(TRITONSERVER_MetricFamilyNew(&same, TRITONSERVER_METRIC_KIND_COUNTER, "things", "Things"));
     fails(TRITONSERVER_MetricFamilyNew(&same, TRITONSERVER_METRIC_KIND_GAUGE, "things", "Things"),
-          TRITONSERVER_ERROR_INVALID_ARG, "of another kind");
+          TRITONSERVER_ERROR_INVALID_ARG, "different kind");
     ok(TRITONSERVER_MetricNew(&counter, family, labels, 1));
     ok(TRITONSERVER_MetricNew(&twin, same, labels, 1));
     ok(TRITONSERVER_MetricIncrement(counter, 2));
     ok(TRITONSERVER_MetricIncrement(twin, 0.5));
     ok(TRITONSERVER_MetricValue(counter, &value));
     assert_true(value == 2.5);
-    fails(TRITONSERVER_MetricIncrement(counter, -1), TRITONSERVER_ERROR_INVALID_ARG, "cannot fall");
+    fails(TRITONSERVER_MetricIncrement(counter, -1), TRITONSERVER_ERROR_INVALID_ARG,
+          "cannot decrease");
     fails(TRITONSERVER_MetricSet(counter, 1), TRITONSERVER_ERROR_UNSUPPORTED, "counter");
     ok(TRITONSERVER_MetricFamilyDelete(same));
-    fails(TRITONSERVER_MetricFamilyDelete(family), TRITONSERVER_ERROR_INTERNAL, "metrics of it");
+    fails(TRITONSERVER_MetricFamilyDelete(family), TRITONSERVER_ERROR_INTERNAL, "it has metrics");
     ok(TRITONSERVER_MetricFamilyNew(&histograms, TRITONSERVER_METRIC_KIND_HISTOGRAM, "spread",
                                     "S"));
     fails(TRITONSERVER_MetricNew(&histogram, histograms, NULL, 0), TRITONSERVER_ERROR_INVALID_ARG,
@@ -210,16 +214,16 @@ static void test_metrics(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_buffer_attributes),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_null_arguments),
-        cmocka_unit_test(test_log_file),
-        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_api_versions_are_reported),
+        cmocka_unit_test(test_errors_have_code_and_message),
+        cmocka_unit_test(test_enumerations_have_names),
+        cmocka_unit_test(test_messages_are_json),
+        cmocka_unit_test(test_buffer_attributes_are_stored),
+        cmocka_unit_test(test_options_are_checked),
+        cmocka_unit_test(test_memory_manager_allocates),
+        cmocka_unit_test(test_null_arguments_are_errors),
+        cmocka_unit_test(test_log_is_written_to_a_file),
+        cmocka_unit_test(test_metrics_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

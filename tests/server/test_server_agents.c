@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Repository agents: which actions they see and when, what they can refuse, and files that they put
- * in place of the model's own. */
+/* Repository agents: the order of actions, rejected models, and replaced files. */
 #include "server/support.h"
 
 #include <sys/stat.h>
 #include <time.h>
 #include <triton/core/tritonrepoagent.h>
 
-/* A model with an agent; `parameters` is the inside of its list of them. */
+/* Creates a model with an agent and the agent's parameters. */
 static void model(const repo *r, const char *name, const char *parameters) {
     char text[4096];
     snprintf(text, sizeof text,
@@ -22,7 +21,7 @@ static TRITONSERVER_Server *start(const repo *r) {
                                            .agents = KELP_TEST_BACKENDS});
 }
 
-/* Waits (10 s at most) until the agent has seen these actions. */
+/* Waits, at most 10 s, until the agent has received these actions. */
 static void saw(const repo *r, const char *actions) {
     char path[300], text[256] = "";
     snprintf(path, sizeof path, "%s.log", r->path);
@@ -59,7 +58,7 @@ static void ask(TRITONSERVER_Server *server, const char *name) {
     call_deinit(&c);
 }
 
-static void test_actions(void **state) {
+static void test_actions_are_called_in_order(void **state) {
     repo r;
     (void)state;
     repo_make(&r);
@@ -71,32 +70,33 @@ static void test_actions(void **state) {
     ok(TRITONSERVER_ServerUnloadModel(server, "seen"));
     saw(&r, "0 1 3 4 ");
     ok(TRITONSERVER_ServerLoadModel(server, "seen"));
-    ok(TRITONSERVER_ServerLoadModel(server, "seen")); /* the new one is there before the old goes */
+    ok(TRITONSERVER_ServerLoadModel(
+        server, "seen")); /* the new model is loaded before the old one is unloaded */
     saw(&r, "0 1 3 4 0 1 0 1 3 4 ");
     end(server, &r);
 }
 
-static void test_refusal(void **state) {
+static void test_agent_can_reject_a_model(void **state) {
     repo r;
     (void)state;
     repo_make(&r);
-    model(&r, "refused", ", { key: \"refuse\" value: \"not on my watch\" }");
+    model(&r, "rejected", ", { key: \"reject\" value: \"not on my watch\" }");
     model(&r, "changed", ", { key: \"sum\" value: \"294\" }");
     repo_file(&r, "changed/1/weights", "abc");
     TRITONSERVER_Server *server = start(&r);
-    fails(TRITONSERVER_ServerLoadModel(server, "refused"), TRITONSERVER_ERROR_UNAVAILABLE,
+    fails(TRITONSERVER_ServerLoadModel(server, "rejected"), TRITONSERVER_ERROR_UNAVAILABLE,
           "not on my watch");
     saw(&r, "0 ");
     ok(TRITONSERVER_ServerLoadModel(server, "changed"));
     repo_file(&r, "changed/1/weights", "abd");
     fails(TRITONSERVER_ServerLoadModel(server, "changed"), TRITONSERVER_ERROR_INVALID_ARG,
           "the weights were changed");
-    ask(server, "changed"); /* what served goes on */
+    ask(server, "changed"); /* the previous model continues to serve */
     end(server, &r);
 }
 
-/* A model that does not load after all. */
-static void test_load_fails(void **state) {
+/* A model whose load fails after the agent's LOAD. */
+static void test_failed_load_calls_the_agent(void **state) {
     repo r;
     (void)state;
     repo_make(&r);
@@ -126,25 +126,27 @@ static void test_files_are_replaced(void **state) {
     end(server, &r);
 }
 
-static void test_unknown_agent(void **state) {
+static void test_unknown_agent_is_an_error(void **state) {
     repo r;
     char text[2048];
     (void)state;
     repo_make(&r);
-    snprintf(text, sizeof text, "%smodel_repository_agents { agents [ { name: \"nobody\" } ] }\n",
+    snprintf(text, sizeof text, "%smodel_repository_agents { agents [ { name: \"unknown\" } ] }\n",
              addsub_config);
     repo_model(&r, "lost", text);
     TRITONSERVER_Server *server = start(&r);
     fails(TRITONSERVER_ServerLoadModel(server, "lost"), TRITONSERVER_ERROR_NOT_FOUND,
-          "nobody/libtritonrepoagent_nobody.so");
+          "unknown/libtritonrepoagent_unknown.so");
     end(server, &r);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_actions),       cmocka_unit_test(test_refusal),
-        cmocka_unit_test(test_load_fails),    cmocka_unit_test(test_files_are_replaced),
-        cmocka_unit_test(test_unknown_agent),
+        cmocka_unit_test(test_actions_are_called_in_order),
+        cmocka_unit_test(test_agent_can_reject_a_model),
+        cmocka_unit_test(test_failed_load_calls_the_agent),
+        cmocka_unit_test(test_files_are_replaced),
+        cmocka_unit_test(test_unknown_agent_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Triton's documentation promises to backends and front-ends, seen from both sides at once:
- * the backend "probe" notes what it is told. */
+/* The behavior that Triton's documentation specifies for backends and front ends. The backend
+ * "probe" records its calls. */
 #include "server/support.h"
 
 #include "server/probe_backend.h"
@@ -59,7 +59,7 @@ static void test_handles_are_the_same_on_both_sides(void **state) {
     call_deinit(&c);
 }
 
-static void test_each_error_is_the_callers_own(void **state) {
+static void test_errors_are_independent(void **state) {
     call c;
     open_model(*state, "fail",
                "backend: \"misbehave\"\n"
@@ -80,7 +80,7 @@ static void test_each_error_is_the_callers_own(void **state) {
 
 /* ---- what a backend is told ---- */
 
-static void test_configuration_of_a_backend(void **state) {
+static void test_backend_gets_its_configuration(void **state) {
     world_load(*state, "config", MODEL);
     contains(seen()->backend_config, "{\"cmdline\":{");
     contains(seen()->backend_config, "\"auto-complete-config\":\"false\"");
@@ -104,7 +104,7 @@ static TRITONSERVER_Error *prefer(TRITONSERVER_ResponseAllocator *allocator, voi
     return NULL;
 }
 
-static void test_request_of_a_backend(void **state) {
+static void test_backend_reads_the_request(void **state) {
     call c;
     open_model(*state, "request", MODEL, &c);
     put_data(&c);
@@ -126,7 +126,7 @@ static void test_request_of_a_backend(void **state) {
     assert_int_equal(seen()->preferred, TRITONSERVER_MEMORY_CPU_PINNED);
     assert_int_equal(seen()->preferred_id, 3);
     assert_int_equal(seen()->inputs, 1);
-    assert_string_equal(seen()->outputs, "OUTPUT0;EXTRA;"); /* none asked for: all */
+    assert_string_equal(seen()->outputs, "OUTPUT0;EXTRA;"); /* no requested outputs: all */
     call_clear(&c);
     ok(TRITONSERVER_InferenceRequestAddRequestedOutput(c.request, "OUTPUT0"));
     ok(TRITONSERVER_InferenceRequestAddRequestedOutput(c.request, "EXTRA"));
@@ -136,7 +136,7 @@ static void test_request_of_a_backend(void **state) {
     call_deinit(&c);
 }
 
-static void test_threads(void **state) {
+static void test_threads_of_entry_points(void **state) {
     world *w = *state;
     call c;
     open_model(w, "threads", MODEL "instance_group [ { kind: KIND_CPU } ]\n", &c);
@@ -151,7 +151,7 @@ static void test_threads(void **state) {
     assert_false(pthread_equal(seen()->finalize_thread, seen()->execute_thread));
 }
 
-static void test_passive_instances(void **state) {
+static void test_passive_instances_execute_nothing(void **state) {
     world *w = *state;
     unsigned before = seen()->instances, passive = seen()->passive;
     call c;
@@ -170,11 +170,12 @@ static void test_passive_instances(void **state) {
     call_deinit(&c);
     repo_model(&w->r, "only", MODEL "instance_group [ { kind: KIND_CPU passive: true } ]\n");
     fails(TRITONSERVER_ServerLoadModel(w->server, "only"), TRITONSERVER_ERROR_INVALID_ARG,
-          "no instance that executes");
+          "no instance that is not passive");
 }
 
-/* Instances that wait for each other while they are made: so they are made at the same time. */
-static void test_instances_made_in_parallel(void **state) {
+/* Instances that wait for each other during initialization, so that they must be initialized
+ * concurrently. */
+static void test_instances_are_initialized_in_parallel(void **state) {
     world *w = *state;
     repo_model(&w->r, "together", MODEL "instance_group [ { kind: KIND_CPU count: 3 } ]\n");
     setenv("TRITON_PARALLEL_INSTANCE_LOADING", "1", 1);
@@ -183,7 +184,7 @@ static void test_instances_made_in_parallel(void **state) {
     ok(error);
 }
 
-static void test_data_for_a_host_policy(void **state) {
+static void test_data_for_a_host_policy_is_selected(void **state) {
     static const int32_t others[] = {8, 9};
     call c;
     open_model(*state, "policy",
@@ -201,7 +202,7 @@ static void test_data_for_a_host_policy(void **state) {
 
 /* ---- metrics ---- */
 
-static void test_metrics_of_model_and_machine(void **state) {
+static void test_metrics_of_models_and_machine_are_reported(void **state) {
     world *w = *state;
     world_load(w, "tagged",
                MODEL
@@ -221,7 +222,7 @@ static void test_metrics_of_model_and_machine(void **state) {
 
 /* ---- shapes ---- */
 
-static void test_reshape(void **state) {
+static void test_reshape_is_applied(void **state) {
     static const int64_t three_four[] = {3, 4};
     static const int32_t twelve[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
     call c;
@@ -249,14 +250,14 @@ static void test_reshape(void **state) {
     void *userp = NULL;
     ok(TRITONSERVER_InferenceResponseOutput(c.response, 0, &name, &type, &shape, &rank, &base,
                                             &size_bytes, &memory, &id, &userp));
-    assert_int_equal(rank, 2); /* as clients know it */
+    assert_int_equal(rank, 2); /* as clients see it */
     assert_int_equal(shape[0], 3);
     assert_int_equal(shape[1], 4);
     assert_memory_equal(base, twelve, sizeof twelve);
     call_deinit(&c);
 }
 
-static void test_raw_input_is_described(void **state) {
+static void test_shape_of_raw_input_is_deduced(void **state) {
     call c;
     static const int32_t six[] = {1, 2, 3, 4, 5, 6};
     open_model(*state, "raw",
@@ -278,7 +279,7 @@ static void test_raw_input_is_described(void **state) {
     call_deinit(&c);
 }
 
-static void test_optional_inputs(void **state) {
+static void test_optional_inputs_may_be_omitted(void **state) {
     call c;
     open_model(*state, "optional",
                "backend: \"probe\"\n"
@@ -299,8 +300,8 @@ static void test_optional_inputs(void **state) {
     call_deinit(&c);
 }
 
-/* A string may go on in the next buffer, its length may not. */
-static void test_strings_in_pieces(void **state) {
+/* A string may continue in the next buffer, but its length must not. */
+static void test_strings_may_span_buffers(void **state) {
     static const char bytes[] = "\x05\0\0\0hello\x01\0\0\0!";
     static const struct {
         size_t cut;
@@ -335,14 +336,14 @@ static void test_strings_in_pieces(void **state) {
 
 /* ---- versions and overrides ---- */
 
-static void test_folders_that_are_no_versions(void **state) {
+static void test_other_directories_are_not_versions(void **state) {
     static const char *const names[] = {"01", "x", "-3", "2x", "99999999999999999999", "0"};
     world *w = *state;
     unsigned before = seen()->models;
-    repo_model(&w->r, "folders", MODEL "version_policy { all { } }\n");
+    repo_model(&w->r, "directories", MODEL "version_policy { all { } }\n");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        repo_version(&w->r, "folders", names[i]);
-    ok(TRITONSERVER_ServerLoadModel(w->server, "folders"));
+        repo_version(&w->r, "directories", names[i]);
+    ok(TRITONSERVER_ServerLoadModel(w->server, "directories"));
     assert_int_equal(seen()->models - before, 1);
 }
 
@@ -358,7 +359,7 @@ static void test_one_bad_version_fails_the_load(void **state) {
           TRITONSERVER_ERROR_UNAVAILABLE, "not at ready state");
     repo_drop(&w->r, "bad/2/bad");
     ok(TRITONSERVER_ServerLoadModel(w->server, "bad"));
-    /* Which goes on serving when the next load fails. */
+    /* It continues to serve if the next load fails. */
     repo_version(&w->r, "bad", "3");
     repo_file(&w->r, "bad/3/bad", "");
     fails(TRITONSERVER_ServerLoadModel(w->server, "bad"), TRITONSERVER_ERROR_INTERNAL,
@@ -391,8 +392,8 @@ static void reconfigure(world *w, const char *more) {
     repo_file(&w->r, "grows/config.pbtxt", config);
 }
 
-/* Loads the model with this added to its configuration; what the backend sees made and, when what
- * served before is over, ended. */
+/* Loads the model with an addition to its configuration, and checks which instances the backend
+ * initializes and finalizes. */
 static void change(world *w, const char *more, unsigned models, unsigned instances,
                    unsigned ended) {
     const counts before = count_seen();
@@ -425,13 +426,13 @@ static void test_instances_change_in_place(void **state) {
     change(w, "# nothing\ninstance_group [ { kind: KIND_CPU count: 3 } ]\n", 0, 0, 0);
     change(w, "instance_group [ { kind: KIND_CPU count: 1 }, { passive: true kind: KIND_CPU } ]\n",
            0, 1, 2);
-    /* Another host policy is another instance. */
+    /* A different host policy is a different instance. */
     change(w, "instance_group [ { kind: KIND_CPU host_policy: \"far\" } ]\n", 0, 1, 2);
     contains(seen()->host_policy, "{\"far\":");
-    /* One that cannot be made leaves the model as it was. */
+    /* If an instance cannot be initialized, the model does not change. */
     counts before = count_seen();
     reconfigure(w, "instance_group [ { kind: KIND_CPU host_policy: \"far\" count: 2 },"
-                   " { name: \"refused\" kind: KIND_CPU } ]\n");
+                   " { name: \"rejected\" kind: KIND_CPU } ]\n");
     fails(TRITONSERVER_ServerLoadModel(w->server, "grows"), TRITONSERVER_ERROR_UNAVAILABLE,
           "no such instance here");
     assert_int_equal(count_seen().models, before.models);
@@ -439,11 +440,11 @@ static void test_instances_change_in_place(void **state) {
     has(w->server, "grows", "\"host_policy\":\"far\"");
     reconfigure(w, "instance_group [ { kind: KIND_CPU passive: true } ]\n");
     fails(TRITONSERVER_ServerLoadModel(w->server, "grows"), TRITONSERVER_ERROR_INVALID_ARG,
-          "has no instance that executes");
+          "has no instance that is not passive");
     reconfigure(w, "instance_group [ { kind: KIND_GPU } ]\n");
     fails(TRITONSERVER_ServerLoadModel(w->server, "grows"), TRITONSERVER_ERROR_INVALID_ARG,
           "this server has no GPU");
-    /* It has been the same model all the time, also to who asked for it at first. */
+    /* The model was never replaced, also for requests that were created at the beginning. */
     call_clear(&c);
     call_run(&c);
     TRITONSERVER_Message *message = NULL;
@@ -452,7 +453,7 @@ static void test_instances_change_in_place(void **state) {
     contains(text, "\"name\":\"grows\",\"version\":\"1\"");
     free(text);
     call_deinit(&c);
-    /* Versions come and go around those that stay. */
+    /* Versions are added and removed while others stay. */
     repo_version(&w->r, "grows", "2");
     change(w, "version_policy { all { } }\n", 1, 2, 1);
     wait_for_index(w->server, "{\"name\":\"grows\",\"version\":\"1\",\"state\":\"READY\"}");
@@ -460,13 +461,14 @@ static void test_instances_change_in_place(void **state) {
     has(w->server, "grows", "\"all\":{}");
     change(w, "version_policy { specific { versions: [ 1 ] } }\n", 0, 0, 1);
     wait_for_index(w->server, "\"version\":\"2\",\"state\":\"UNAVAILABLE\"");
-    /* Anything else makes it anew: its files, what they share, the rest of the configuration. */
+    /* Any other change creates a new model: in its files, in shared files, in other fields of
+     * the configuration. */
     repo_file(&w->r, "grows/1/weights", "new");
     change(w, "version_policy { specific { versions: [ 1 ] } }\n", 1, 1, 1);
     repo_file(&w->r, "grows/labels.txt", "new");
     change(w, "version_policy { specific { versions: [ 1 ] } }\n", 1, 1, 1);
     repo_file(&w->r, "grows/2/weights", "of another version");
-    repo_version(&w->r, "grows", "1/__pycache__"); /* Python keeps what it made of its sources */
+    repo_version(&w->r, "grows", "1/__pycache__"); /* Python's compiled files are ignored */
     repo_file(&w->r, "grows/1/__pycache__/model.pyc", "code");
     change(w, "version_policy { specific { versions: [ 1 ] } }\n", 0, 0, 0);
     change(w,
@@ -475,7 +477,7 @@ static void test_instances_change_in_place(void **state) {
            1, 1, 1);
 }
 
-/* All versions that stay get the instances that are new, or none does. */
+/* All versions that stay get the new instances, or none does. */
 static void test_versions_change_together(void **state) {
     static const char first[] = "version_policy { all { } }\n";
     world *w = *state;
@@ -518,8 +520,8 @@ static void *load_warm(void *userp) {
     return TRITONSERVER_ServerLoadModel(userp, "warm");
 }
 
-/* Requests are executed while another instance warms up, however long that takes. */
-static void test_requests_while_an_instance_warms_up(void **state) {
+/* Requests are executed while another instance warms up. */
+static void test_requests_run_while_an_instance_warms_up(void **state) {
     world *w = *state;
     call c;
     pthread_t loading;
@@ -534,20 +536,21 @@ static void test_requests_while_an_instance_warms_up(void **state) {
     for (int i = 0; i < 10000 && !atomic_load(&seen()->held); i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     for (int i = 0; i < 50; i++) {
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* the instance sleeps by then */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* the instance is sleeping now */
         call_clear(&c);
         call_run(&c);
     }
     atomic_store(&seen()->let_go, true);
     pthread_join(loading, &error);
-    ok(error); /* it has not given up, so the requests did not wait for it */
+    ok(error); /* the wait has not timed out, so that the requests did not wait for it */
     assert_int_equal(atomic_load(&seen()->held), 1);
     call_deinit(&c);
     ok(TRITONSERVER_ServerUnloadModel(w->server, "warm"));
 }
 
-/* A model that loads itself while it executes: whatever takes its instance away is refused. */
-static void test_loads_itself(void **state) {
+/* A model that loads itself during an execution: a load that would remove its instance is
+ * rejected. */
+static void test_model_can_load_itself(void **state) {
     static const char *const places[] = {"instance", "caller"};
     world *w = *state;
     for (int i = 0; i < 2; i++) {
@@ -566,7 +569,8 @@ static void test_loads_itself(void **state) {
         call_run(&c);
         contains(seen()->reload, "removed by a request that it executes");
         call_deinit(&c);
-        ok(TRITONSERVER_ServerLoadModel(w->server, "itself")); /* from elsewhere it is done */
+        ok(TRITONSERVER_ServerLoadModel(w->server,
+                                        "itself")); /* it succeeds outside of the execution */
         contains(seen()->host_policy, "{\"far\":");
         ok(TRITONSERVER_ServerUnloadModel(w->server, "itself"));
         wait_for_index(w->server,
@@ -574,7 +578,7 @@ static void test_loads_itself(void **state) {
     }
 }
 
-static void test_overrides_end(void **state) {
+static void test_overrides_end_when_files_change(void **state) {
     static const char json[] =
         "{\"backend\":\"probe\",\"max_batch_size\":3,\"input\":[{\"name\":\"INPUT0\",\"data_type\":"
         "\"TYPE_INT32\",\"dims\":[2]}],\"output\":[{\"name\":\"OUTPUT0\",\"data_type\":"
@@ -587,21 +591,22 @@ static void test_overrides_end(void **state) {
     TRITONSERVER_Parameter *file = TRITONSERVER_ParameterBytesNew("file:7/data", "x", 1);
     const TRITONSERVER_Parameter *only[] = {config}, *whole[] = {config, file},
                                  *failing[] = {config, bad};
-    /* It is kept, until a file of the model is newer. */
+    /* The override applies until a file of the model changes. */
     ok(TRITONSERVER_ServerLoadModelWithParameters(w->server, "override", only, 1));
     ok(TRITONSERVER_ServerLoadModel(w->server, "override"));
     has(w->server, "override", "\"max_batch_size\":3");
     repo_file(&w->r, "override/1/new", "a new file");
     ok(TRITONSERVER_ServerLoadModel(w->server, "override"));
     has(w->server, "override", "\"max_batch_size\":0");
-    /* Files replace the whole folder, versions too, until the next plain load. */
+    /* Files replace the whole directory, including versions, until the next load without
+     * parameters. */
     ok(TRITONSERVER_ServerLoadModelWithParameters(w->server, "override", whole, 2));
     wait_for_index(w->server, "{\"name\":\"override\",\"version\":\"7\",\"state\":\"READY\"}");
     wait_for_index(w->server, "{\"name\":\"override\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"");
     ok(TRITONSERVER_ServerLoadModel(w->server, "override"));
     has(w->server, "override", "\"max_batch_size\":0");
     wait_for_index(w->server, "{\"name\":\"override\",\"version\":\"1\",\"state\":\"READY\"}");
-    /* One that fails leaves what serves. */
+    /* After a failure, the previous model continues to serve. */
     fails(TRITONSERVER_ServerLoadModelWithParameters(w->server, "override", failing, 2),
           TRITONSERVER_ERROR_INTERNAL, "a bad version");
     has(w->server, "override", "\"max_batch_size\":0");
@@ -613,7 +618,7 @@ static void test_overrides_end(void **state) {
 
 /* ---- options ---- */
 
-static void test_star_is_alone(void **state) {
+static void test_wildcard_must_be_the_only_startup_model(void **state) {
     world *w = *state;
     TRITONSERVER_Server *server = NULL;
     fails(server_try(&w->r,
@@ -624,8 +629,8 @@ static void test_star_is_alone(void **state) {
           TRITONSERVER_ERROR_INVALID_ARG, "'*' must be the ONLY startup model");
 }
 
-/* A server of which nothing is said but its repository. */
-static void test_defaults(void **state) {
+/* A server with a repository and no other options. */
+static void test_options_have_defaults(void **state) {
     repo r;
     TRITONSERVER_ServerOptions *options = NULL;
     TRITONSERVER_Server *server = NULL;
@@ -642,7 +647,7 @@ static void test_defaults(void **state) {
     TRITONSERVER_ErrorDelete(error);
     repo_file(&r, "m/config.pbtxt", "backend: \"probe\"\n");
     error = TRITONSERVER_ServerNew(&server, options);
-    assert_non_null(error); /* strict: a whole configuration is expected */
+    assert_non_null(error); /* strict: a complete configuration is required */
     assert_null(strstr(TRITONSERVER_ErrorMessage(error), "libtriton_probe"));
     TRITONSERVER_ErrorDelete(error);
     ok(TRITONSERVER_ServerOptionsDelete(options));
@@ -658,8 +663,8 @@ static void read_text(FILE *file, char *out, size_t size) {
     fclose(file);
 }
 
-/* Information goes to standard output, the rest to standard error. */
-static void test_where_the_log_goes(void **state) {
+/* INFO is written to standard output, other levels to standard error. */
+static void test_log_levels_select_the_stream(void **state) {
     char out[512], err[512];
     FILE *files[] = {tmpfile(), tmpfile()};
     int saved[] = {dup(1), dup(2)};
@@ -693,7 +698,7 @@ static void drop_trace(TRITONSERVER_InferenceTrace *trace, void *userp) {
     ok(TRITONSERVER_InferenceTraceDelete(trace));
 }
 
-static void test_trace_ids(void **state) {
+static void test_trace_ids_are_unique(void **state) {
     TRITONSERVER_InferenceTrace *first = NULL, *second = NULL, *child = NULL;
     uint64_t id = 0, next = 0, parent = 7;
     (void)state;
@@ -718,29 +723,29 @@ static void test_trace_ids(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_handles_are_the_same_on_both_sides),
-        cmocka_unit_test(test_each_error_is_the_callers_own),
-        cmocka_unit_test(test_configuration_of_a_backend),
-        cmocka_unit_test(test_request_of_a_backend),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_passive_instances),
-        cmocka_unit_test(test_instances_made_in_parallel),
+        cmocka_unit_test(test_errors_are_independent),
+        cmocka_unit_test(test_backend_gets_its_configuration),
+        cmocka_unit_test(test_backend_reads_the_request),
+        cmocka_unit_test(test_threads_of_entry_points),
+        cmocka_unit_test(test_passive_instances_execute_nothing),
+        cmocka_unit_test(test_instances_are_initialized_in_parallel),
         cmocka_unit_test(test_instances_change_in_place),
         cmocka_unit_test(test_versions_change_together),
-        cmocka_unit_test(test_requests_while_an_instance_warms_up),
-        cmocka_unit_test(test_loads_itself),
-        cmocka_unit_test(test_data_for_a_host_policy),
-        cmocka_unit_test(test_metrics_of_model_and_machine),
-        cmocka_unit_test(test_reshape),
-        cmocka_unit_test(test_raw_input_is_described),
-        cmocka_unit_test(test_optional_inputs),
-        cmocka_unit_test(test_strings_in_pieces),
-        cmocka_unit_test(test_folders_that_are_no_versions),
+        cmocka_unit_test(test_requests_run_while_an_instance_warms_up),
+        cmocka_unit_test(test_model_can_load_itself),
+        cmocka_unit_test(test_data_for_a_host_policy_is_selected),
+        cmocka_unit_test(test_metrics_of_models_and_machine_are_reported),
+        cmocka_unit_test(test_reshape_is_applied),
+        cmocka_unit_test(test_shape_of_raw_input_is_deduced),
+        cmocka_unit_test(test_optional_inputs_may_be_omitted),
+        cmocka_unit_test(test_strings_may_span_buffers),
+        cmocka_unit_test(test_other_directories_are_not_versions),
         cmocka_unit_test(test_one_bad_version_fails_the_load),
-        cmocka_unit_test(test_overrides_end),
-        cmocka_unit_test(test_star_is_alone),
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_where_the_log_goes),
-        cmocka_unit_test(test_trace_ids),
+        cmocka_unit_test(test_overrides_end_when_files_change),
+        cmocka_unit_test(test_wildcard_must_be_the_only_startup_model),
+        cmocka_unit_test(test_options_have_defaults),
+        cmocka_unit_test(test_log_levels_select_the_stream),
+        cmocka_unit_test(test_trace_ids_are_unique),
     };
     return cmocka_run_group_tests(tests, set_up, world_close);
 }

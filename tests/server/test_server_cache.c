@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers from the cache: the built-in one and one from a shared library, what is kept and what is
- * not, and what statistics and metrics say of it. */
+/* Responses from the built-in cache and from a cache in a shared library: which responses are
+ * stored, and the statistics and metrics. */
 #include "server/support.h"
 
 #include <triton/core/tritoncache.h>
@@ -43,7 +43,7 @@ static void ask(TRITONSERVER_Server *server, const char *model, float value) {
     call_deinit(&c);
 }
 
-/* Hits and misses as the model's statistics say. */
+/* Returns hits and misses of the model's statistics. */
 static void expect(TRITONSERVER_Server *server, const char *model, long long hits,
                    long long misses) {
     TRITONSERVER_Message *message = NULL;
@@ -58,7 +58,7 @@ static void expect(TRITONSERVER_Server *server, const char *model, long long hit
     free(text);
 }
 
-static void test_hit_and_miss(void **state) {
+static void test_equal_request_hits(void **state) {
     repo r;
     (void)state;
     TRITONSERVER_Server *server = start(&r, "local", "{\"size\":\"1048576\"}");
@@ -72,7 +72,7 @@ static void test_hit_and_miss(void **state) {
     TRITONSERVER_Message *message = NULL;
     ok(TRITONSERVER_ServerModelStatistics(server, "cached", -1, &message));
     char *stats = message_text(message);
-    assert_int_equal(number_after(stats, "\"inference_count\":"), 2); /* hits are none */
+    assert_int_equal(number_after(stats, "\"inference_count\":"), 2); /* hits are no executions */
     assert_int_equal(number_after(stats, "\"success\":{\"count\":"), 4);
     assert_int_equal(number_after(stats, "\"queue\":{\"count\":"), 4);
     assert_int_equal(number_after(stats, "\"compute_infer\":{\"count\":"), 2);
@@ -100,8 +100,8 @@ static void test_hit_and_miss(void **state) {
     end(server, &r);
 }
 
-/* The same request object, again and again. */
-static void test_request_reused(void **state) {
+/* Submits the same request object repeatedly. */
+static void test_resubmitted_request_hits(void **state) {
     repo r;
     call c;
     float a[16], b[16];
@@ -121,14 +121,14 @@ static void test_request_reused(void **state) {
     end(server, &r);
 }
 
-/* A cache too small for all keeps what was used last, and never grows. */
-static void test_bounded(void **state) {
+/* A small cache keeps the most recently used entries, and does not grow. */
+static void test_size_is_limited(void **state) {
     repo r;
     (void)state;
     TRITONSERVER_Server *server = start(&r, "local", "{\"size\":2500}");
     ask(server, "cached", 1);
     ask(server, "cached", 2);
-    ask(server, "cached", 1); /* now 2 is the one not used for the longest time */
+    ask(server, "cached", 1); /* now 2 is the least recently used entry */
     expect(server, "cached", 1, 2);
     for (int i = 3; i < 40; i++) {
         ask(server, "cached", (float)i);
@@ -138,15 +138,15 @@ static void test_bounded(void **state) {
     ask(server, "cached", 2);
     expect(server, "cached", 38, 40);
     end(server, &r);
-    server = start(&r, "local", "{\"size\":100}"); /* nothing fits */
+    server = start(&r, "local", "{\"size\":100}"); /* no entry fits */
     ask(server, "cached", 1);
     ask(server, "cached", 1);
     expect(server, "cached", 0, 2);
     end(server, &r);
 }
 
-/* Other files or another configuration are another model. */
-static void test_reload_forgets(void **state) {
+/* A change of files or configuration changes the model's fingerprint. */
+static void test_reload_invalidates_responses(void **state) {
     repo r;
     char text[2048];
     (void)state;
@@ -163,7 +163,7 @@ static void test_reload_forgets(void **state) {
     end(server, &r);
 }
 
-static void test_errors_are_not_kept(void **state) {
+static void test_errors_are_not_cached(void **state) {
     repo r;
     (void)state;
     repo_make(&r);
@@ -191,32 +191,32 @@ static void test_errors_are_not_kept(void **state) {
     end(server, &r);
 }
 
-static void test_library(void **state) {
+static void test_library_is_loaded(void **state) {
     repo r;
     (void)state;
     TRITONSERVER_Server *server = start(&r, "collide", "{}");
     ask(server, "cached", 1);
     ask(server, "cached", 1);
     expect(server, "cached", 1, 1);
-    ask(server, "cached", 2); /* the cache gives the answer to 1, which is not taken */
+    ask(server, "cached", 2); /* the cache returns the response to 1, which is ignored */
     expect(server, "cached", 1, 2);
     ask(server, "cached", 2);
     expect(server, "cached", 2, 2);
     end(server, &r);
 }
 
-static void test_refusals(void **state) {
+static void test_invalid_caches_are_rejected(void **state) {
     repo r;
     TRITONSERVER_Server *server = NULL;
     (void)state;
     repo_make(&r);
     repo_model(&r, "plain", addsub_config);
-    server_setup setup = {.cache = "nobody", .cache_config = "{}", .caches = KELP_TEST_BACKENDS};
+    server_setup setup = {.cache = "unknown", .cache_config = "{}", .caches = KELP_TEST_BACKENDS};
     fails(server_try(&r, &setup, &server), TRITONSERVER_ERROR_NOT_FOUND,
-          "nobody/libtritoncache_nobody.so");
+          "unknown/libtritoncache_unknown.so");
     setup.cache = "collide";
-    setup.cache_config = "{\"refuse\":\"1\"}";
-    fails(server_try(&r, &setup, &server), TRITONSERVER_ERROR_INVALID_ARG, "this cache refuses");
+    setup.cache_config = "{\"reject\":\"1\"}";
+    fails(server_try(&r, &setup, &server), TRITONSERVER_ERROR_INVALID_ARG, "rejected by the cache");
     setup.cache = "local";
     static const char *const wrong[] = {"{}", "{\"size\":-1}", "{\"size\":\"many\"}",
                                         "{\"size\":\"12x\"}", "{\"size\":\"\"}"};
@@ -235,7 +235,7 @@ static void test_refusals(void **state) {
     repo_remove(&r);
 }
 
-static void test_entries(void **state) {
+static void test_entries_have_buffers(void **state) {
     TRITONCACHE_CacheEntry *entry = NULL;
     TRITONSERVER_BufferAttributes *attributes = NULL;
     extern TRITONSERVER_Error *TRITONCACHE_CacheEntryNew(TRITONCACHE_CacheEntry **);
@@ -271,14 +271,14 @@ static void test_entries(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hit_and_miss),
-        cmocka_unit_test(test_request_reused),
-        cmocka_unit_test(test_bounded),
-        cmocka_unit_test(test_reload_forgets),
-        cmocka_unit_test(test_errors_are_not_kept),
-        cmocka_unit_test(test_library),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_entries),
+        cmocka_unit_test(test_equal_request_hits),
+        cmocka_unit_test(test_resubmitted_request_hits),
+        cmocka_unit_test(test_size_is_limited),
+        cmocka_unit_test(test_reload_invalidates_responses),
+        cmocka_unit_test(test_errors_are_not_cached),
+        cmocka_unit_test(test_library_is_loaded),
+        cmocka_unit_test(test_invalid_caches_are_rejected),
+        cmocka_unit_test(test_entries_have_buffers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On which thread a request is executed: that of the caller for backends that say they do not
- * block, without callbacks that nest without end and without callers that never come back; else one
- * of the server. The test tells by the thread that runs the callbacks.
+ * The thread that executes a request: the submitting thread for backends that do not block, with
+ * limits on nested callbacks and on the work for other submitters; otherwise a thread of the
+ * server. The tests compare the thread of the callbacks.
  */
 #include "server/support.h"
 
@@ -23,7 +23,7 @@ static int set_up(void **state) {
     return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT});
 }
 
-/* With the backends that are made for tests, none of which says anything. */
+/* Uses the backends for tests, which do not declare whether they block. */
 static int set_up_silent(void **state) {
     return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
                                              .backends = KELP_TEST_BACKENDS});
@@ -33,7 +33,7 @@ static int set_up_silent(void **state) {
 
 typedef struct seen {
     call c;
-    pthread_t responder; /* after the call is over */
+    pthread_t responder; /* after the submission has returned */
 } seen;
 
 static void note(TRITONSERVER_InferenceResponse *response, const uint32_t flags, void *userp) {
@@ -54,7 +54,7 @@ static void seen_init(seen *s, world *w, const char *model) {
     call_input(&s->c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
 }
 
-/* Whether a request to the model is executed by the caller. */
+/* Returns true if a request to the model is executed on the submitting thread. */
 static bool runs_here(world *w, const char *model, int64_t delay_ms) {
     seen s;
     seen_init(&s, w, model);
@@ -72,7 +72,7 @@ static bool runs_here(world *w, const char *model, int64_t delay_ms) {
     return here;
 }
 
-static void test_a_backend_that_does_not_block(void **state) {
+static void test_nonblocking_backend_runs_on_the_submitting_thread(void **state) {
     world *w = *state;
     world_load(w, "one", IDENTITY(1));
     world_load(w, "three", IDENTITY(3));
@@ -82,8 +82,8 @@ static void test_a_backend_that_does_not_block(void **state) {
     }
 }
 
-/* A delay is asked for by request or model; the next request comes back to the caller. */
-static void test_requests_that_block(void **state) {
+/* A request or a model requests a delay; the next request runs on the submitting thread again. */
+static void test_blocking_requests_run_on_worker_threads(void **state) {
     world *w = *state;
     world_load(w, "one", IDENTITY(1));
     world_load(
@@ -93,15 +93,16 @@ static void test_requests_that_block(void **state) {
         assert_false(runs_here(w, "one", 1));
         assert_false(runs_here(w, "slow", 0));
     }
-    /* The instance is given back after the answer, so the first of these may find it taken. */
+    /* The instance becomes idle after the response, so that it may still be busy for the first
+     * request. */
     bool here = false;
     for (int i = 0; i < 1000 && !here; i++)
         here = runs_here(w, "one", 0);
     assert_true(here);
 }
 
-/* Two that block run side by side on two instances, though neither thread was there before. */
-static void test_instances_that_block(void **state) {
+/* Two blocking requests run concurrently on two instances, whose threads are started for them. */
+static void test_blocking_requests_use_all_instances(void **state) {
     world *w = *state;
     seen s[2];
     world_load(w, "two", IDENTITY(2));
@@ -110,7 +111,7 @@ static void test_instances_that_block(void **state) {
         ok(TRITONSERVER_InferenceRequestSetIntParameter(s[i].c.request, "delay_ms", 3600000));
         call_start(&s[i].c);
     }
-    /* Only one that executes sees this and ends; one that waited would not be begun. */
+    /* Only a request that is being executed polls this; a queued one would not be started. */
     for (int i = 2; i-- > 0;) {
         ok(TRITONSERVER_InferenceRequestCancel(s[i].c.request));
         call_wait(&s[i].c);
@@ -120,7 +121,7 @@ static void test_instances_that_block(void **state) {
     world_unload(w, "two");
 }
 
-static void test_the_configuration_decides(void **state) {
+static void test_configuration_selects_the_thread(void **state) {
     world *w = *state;
     world_load(w, "here", IDENTITY(1) EXECUTE_ON("caller"));
     world_load(w, "there", IDENTITY(1) EXECUTE_ON("instance"));
@@ -128,11 +129,11 @@ static void test_the_configuration_decides(void **state) {
     fails(TRITONSERVER_ServerLoadModel(w->server, "wrong"), TRITONSERVER_ERROR_INVALID_ARG,
           "parameter 'kelp_execute_on': expected caller or instance, found 'moon'");
     assert_true(runs_here(w, "here", 0));
-    assert_true(runs_here(w, "here", 1)); /* whoever writes that has to know */
+    assert_true(runs_here(w, "here", 1)); /* the configuration is responsible for that */
     assert_false(runs_here(w, "there", 0));
 }
 
-static void test_a_backend_that_says_nothing(void **state) {
+static void test_undeclared_backend_runs_on_instance_threads(void **state) {
     world *w = *state;
     world_load(w, "good", "backend: \"misbehave\"\n" IO INSTANCES(1));
     world_load(w, "good-here", "backend: \"misbehave\"\n" IO INSTANCES(1) EXECUTE_ON("caller"));
@@ -142,15 +143,15 @@ static void test_a_backend_that_says_nothing(void **state) {
 
 /* ---- callbacks that submit ---- */
 
-static _Thread_local unsigned nested; /* submissions on this thread that have not returned */
+static _Thread_local unsigned nested; /* nested submissions on this thread */
 
-/* One request that is submitted again whenever it is over. */
+/* A request that is resubmitted whenever it is over. */
 typedef struct chain {
     call c;
     atomic_uint links, deepest;
     unsigned at_least;
-    atomic_bool returned; /* the first submission has */
-    bool over;            /* under the call's lock */
+    atomic_bool returned; /* the first submission has returned */
+    bool over;            /* under the lock of the call */
 } chain;
 
 static void submit(chain *ch) {
@@ -174,7 +175,7 @@ static void next_link(TRITONSERVER_InferenceRequest *request, const uint32_t fla
     chain *ch = userp;
     (void)request;
     (void)flags;
-    /* For ever, unless the submission that began it returns. */
+    /* Without limit, unless the first submission returns. */
     if (atomic_fetch_add(&ch->links, 1) < ch->at_least || !atomic_load(&ch->returned)) {
         submit(ch);
         return;
@@ -205,7 +206,7 @@ static void chain_end(chain *ch) {
     call_deinit(&ch->c);
 }
 
-static void test_a_callback_that_submits_the_next(void **state) {
+static void test_callback_can_submit_the_next_request(void **state) {
     world *w = *state;
     chain one, nine;
     world_load(w, "one", IDENTITY(1));
@@ -259,7 +260,7 @@ static void crowd_asks(world *w, const char *model) {
     chain_end(&ch);
 }
 
-static void test_callers_chains_and_delays_together(void **state) {
+static void test_mixed_submissions_complete(void **state) {
     world *w = *state;
     world_load(w, "one", IDENTITY(1));
     world_load(w, "two", IDENTITY(2));
@@ -267,8 +268,8 @@ static void test_callers_chains_and_delays_together(void **state) {
     crowd_asks(w, "two");
 }
 
-/* The model goes when what is under way is over, wherever that runs. */
-static void test_unload_in_flight(void **state) {
+/* An unloaded model is finalized after its requests in flight, on any thread. */
+static void test_unload_waits_for_requests_in_flight(void **state) {
     world *w = *state;
     for (int round = 0; round < 10; round++) {
         seen s[6];
@@ -289,16 +290,20 @@ static void test_unload_in_flight(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_backend_that_does_not_block, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_requests_that_block, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_instances_that_block, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_the_configuration_decides, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_a_backend_that_says_nothing, set_up_silent,
+        cmocka_unit_test_setup_teardown(test_nonblocking_backend_runs_on_the_submitting_thread,
+                                        set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_blocking_requests_run_on_worker_threads, set_up,
                                         world_close),
-        cmocka_unit_test_setup_teardown(test_a_callback_that_submits_the_next, set_up, world_close),
-        cmocka_unit_test_setup_teardown(test_callers_chains_and_delays_together, set_up,
+        cmocka_unit_test_setup_teardown(test_blocking_requests_use_all_instances, set_up,
                                         world_close),
-        cmocka_unit_test_setup_teardown(test_unload_in_flight, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_configuration_selects_the_thread, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_undeclared_backend_runs_on_instance_threads,
+                                        set_up_silent, world_close),
+        cmocka_unit_test_setup_teardown(test_callback_can_submit_the_next_request, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_mixed_submissions_complete, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_unload_waits_for_requests_in_flight, set_up,
+                                        world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inference through the C API: right answers, and each kind of wrong request refused in words with
- * the server unharmed. */
+/* Inference through the C API: correct responses, and errors for each kind of invalid request. */
 #include "server/support.h"
 
 static int set_up(void **state) {
@@ -27,7 +26,7 @@ static void check_sum(call *c, float value) {
     }
 }
 
-static void test_adds_and_subtracts(void **state) {
+static void test_outputs_are_correct(void **state) {
     call c;
     float a[16], b[16];
     const char *id = NULL, *name = NULL;
@@ -49,7 +48,7 @@ static void test_adds_and_subtracts(void **state) {
     call_deinit(&c);
 }
 
-static void test_request_is_used_again(void **state) {
+static void test_request_can_be_resubmitted(void **state) {
     call c;
     float a[16], b[16];
     call_init(&c, server_of(state), "addsub", 1);
@@ -64,7 +63,7 @@ static void test_request_is_used_again(void **state) {
     call_deinit(&c);
 }
 
-static void test_input_in_pieces(void **state) {
+static void test_input_may_have_several_buffers(void **state) {
     static const int64_t shape[] = {1, 16};
     call c;
     float a[16], b[16];
@@ -81,7 +80,7 @@ static void test_input_in_pieces(void **state) {
     call_deinit(&c);
 }
 
-static void test_batch(void **state) {
+static void test_batch_is_executed(void **state) {
     static const int64_t shape[] = {8, 16};
     static float a[8 * 16], b[8 * 16];
     call c;
@@ -95,7 +94,7 @@ static void test_batch(void **state) {
     call_deinit(&c);
 }
 
-static void test_only_requested_outputs(void **state) {
+static void test_only_requested_outputs_are_returned(void **state) {
     call c;
     float a[16], b[16];
     uint32_t count = 0;
@@ -114,7 +113,7 @@ static void test_only_requested_outputs(void **state) {
     call_deinit(&c);
 }
 
-static void test_strings_and_nothing(void **state) {
+static void test_strings_and_empty_tensors_are_returned(void **state) {
     static const char bytes[] = "\x03\0\0\0abc\0\0\0\0\x01\0\0\0z";
     static const int64_t three[] = {3}, none[] = {0};
     call c;
@@ -128,20 +127,53 @@ static void test_strings_and_nothing(void **state) {
     assert_memory_equal(text, bytes, size_bytes);
     call_output(&c, "OUTPUT0", &size_bytes);
     assert_int_equal(size_bytes, 0);
-    assert_int_equal(c.allocations, 2); /* also for the output of 0 bytes */
+    assert_int_equal(c.allocations, 2); /* includes the empty output */
     call_clear(&c);
-    assert_int_equal(c.frees, 1); /* but there was no buffer to free */
+    assert_int_equal(c.frees, 1); /* the empty output has no buffer */
     call_deinit(&c);
 }
 
-/* Submits and expects a refusal; the request stays the caller's and no callback runs. */
-static void refused(call *c, const char *text) {
+/* Submits a request, which must be rejected: the caller still owns it and no callback is called. */
+static void rejected(call *c, const char *text) {
     fails(TRITONSERVER_ServerInferAsync(c->server, c->request, NULL),
           TRITONSERVER_ERROR_INVALID_ARG, text);
     assert_int_equal(c->releases + c->responses + c->finals, 0);
 }
 
-static void test_wrong_shapes(void **state) {
+/* The server compares the names of a list with each other, so that long lists took minutes. */
+static void test_length_of_lists_is_limited(void **state) {
+    static const int64_t shape[] = {1, 16};
+    TRITONSERVER_Error *error = NULL;
+    call c;
+    char name[24];
+    int count;
+    call_init(&c, server_of(state), "addsub", -1);
+    for (count = 0; count < 10000 && error == NULL; count++) {
+        snprintf(name, sizeof name, "INPUT%d", count);
+        error = TRITONSERVER_InferenceRequestAddInput(c.request, name, TRITONSERVER_TYPE_FP32,
+                                                      shape, 2);
+    }
+    assert_in_range(count, 3, 100);
+    fails(error, TRITONSERVER_ERROR_INVALID_ARG, "too many inputs: model 'addsub' has 2");
+    error = NULL;
+    for (count = 0; count < 10000 && error == NULL; count++) {
+        snprintf(name, sizeof name, "OUTPUT%d", count);
+        error = TRITONSERVER_InferenceRequestAddRequestedOutput(c.request, name);
+    }
+    assert_in_range(count, 3, 100);
+    fails(error, TRITONSERVER_ERROR_INVALID_ARG,
+          "too many requested outputs: model 'addsub' has 2");
+    error = NULL;
+    for (count = 0; count < 10000 && error == NULL; count++) {
+        snprintf(name, sizeof name, "parameter %d", count);
+        error = TRITONSERVER_InferenceRequestSetIntParameter(c.request, name, count);
+    }
+    assert_in_range(count, 1000, 2000);
+    fails(error, TRITONSERVER_ERROR_INVALID_ARG, "expected at most 1024 parameters");
+    call_deinit(&c);
+}
+
+static void test_invalid_shapes_are_rejected(void **state) {
     static const int64_t narrow[] = {1, 15}, flat[] = {16}, crowd[] = {9, 16}, empty[] = {0, 16},
                          two[] = {2, 16}, negative[] = {-1, 16}, huge[] = {1, INT64_MAX},
                          one[] = {1, 16};
@@ -171,29 +203,30 @@ static void test_wrong_shapes(void **state) {
             cases[i].shape == crowd || cases[i].shape == empty || cases[i].shape == negative;
         call_input(&c, "INPUT1", TRITONSERVER_TYPE_FP32, alone ? cases[i].shape : one, 2, data,
                    sizeof data);
-        refused(&c, cases[i].text);
+        rejected(&c, cases[i].text);
         call_deinit(&c);
     }
 }
 
-static void test_wrong_inputs(void **state) {
+static void test_invalid_inputs_are_rejected(void **state) {
     static const int64_t one[] = {1, 16};
     float data[16] = {0};
     call c;
     call_init(&c, server_of(state), "addsub", -1);
-    refused(&c, "expected 2 inputs but got 0 inputs for model 'addsub'");
+    rejected(&c, "expected 2 inputs but got 0 inputs for model 'addsub'");
     call_input(&c, "INPUT0", TRITONSERVER_TYPE_FP32, one, 2, data, sizeof data);
-    refused(&c, "expected 2 inputs but got 1 inputs for model 'addsub'. Got input(s) ['INPUT0'], "
-                "but missing required input(s) ['INPUT1']. Please provide all required input(s).");
+    rejected(&c, "expected 2 inputs but got 1 inputs for model 'addsub'. Got input(s) ['INPUT0'], "
+                 "but missing required input(s) ['INPUT1']. Please provide all required input(s).");
     call_input(&c, "NOVEL", TRITONSERVER_TYPE_FP32, one, 2, data, sizeof data);
-    refused(&c, "unexpected inference input 'NOVEL' for model 'addsub'");
+    rejected(&c, "unexpected inference input 'NOVEL' for model 'addsub'");
     ok(TRITONSERVER_InferenceRequestRemoveInput(c.request, "NOVEL"));
     call_input(&c, "INPUT1", TRITONSERVER_TYPE_INT32, one, 2, data, sizeof data);
-    refused(&c, "inference input 'INPUT1' data-type is 'INT32', but model 'addsub' expects 'FP32'");
+    rejected(&c,
+             "inference input 'INPUT1' data-type is 'INT32', but model 'addsub' expects 'FP32'");
     ok(TRITONSERVER_InferenceRequestRemoveInput(c.request, "INPUT1"));
     call_input(&c, "INPUT1", TRITONSERVER_TYPE_FP32, one, 2, data, sizeof data - 4);
-    refused(&c, "input byte size mismatch for input 'INPUT1' for model 'addsub'. Expected 64, got "
-                "60");
+    rejected(&c, "input byte size mismatch for input 'INPUT1' for model 'addsub'. Expected 64, got "
+                 "60");
     fails(
         TRITONSERVER_InferenceRequestAddInput(c.request, "INPUT1", TRITONSERVER_TYPE_FP32, one, 2),
         TRITONSERVER_ERROR_ALREADY_EXISTS, "input 'INPUT1' already exists in request");
@@ -203,16 +236,16 @@ static void test_wrong_inputs(void **state) {
     ok(TRITONSERVER_InferenceRequestAppendInputData(c.request, "INPUT1", data, sizeof data,
                                                     TRITONSERVER_MEMORY_CPU, 0));
     ok(TRITONSERVER_InferenceRequestAddRequestedOutput(c.request, "OUTPUT7"));
-    refused(&c, "unexpected inference output 'OUTPUT7' for model 'addsub'");
+    rejected(&c, "unexpected inference output 'OUTPUT7' for model 'addsub'");
     ok(TRITONSERVER_InferenceRequestRemoveRequestedOutput(c.request, "OUTPUT7"));
-    call_run(&c); /* the same request, mended */
+    call_run(&c); /* the same request without the error */
     size_t size_bytes = 0;
     call_output(&c, "OUTPUT0", &size_bytes);
     assert_int_equal(size_bytes, sizeof data);
     call_deinit(&c);
 }
 
-static void test_wrong_strings(void **state) {
+static void test_invalid_strings_are_rejected(void **state) {
     static const int64_t two[] = {2};
     static const struct {
         const char *bytes;
@@ -236,39 +269,39 @@ static void test_wrong_strings(void **state) {
         call_init(&c, server_of(state), "identity", -1);
         call_input(&c, "INPUT1", TRITONSERVER_TYPE_BYTES, two, 1, cases[i].bytes,
                    cases[i].size_bytes);
-        refused(&c, cases[i].text);
+        rejected(&c, cases[i].text);
         call_deinit(&c);
     }
 }
 
-static void test_unknown_models(void **state) {
+static void test_unknown_models_are_not_found(void **state) {
     TRITONSERVER_InferenceRequest *request = NULL;
     bool ready = true;
-    fails(TRITONSERVER_InferenceRequestNew(&request, server_of(state), "nobody", -1),
-          TRITONSERVER_ERROR_NOT_FOUND, "Request for unknown model: 'nobody' is not found");
+    fails(TRITONSERVER_InferenceRequestNew(&request, server_of(state), "unknown", -1),
+          TRITONSERVER_ERROR_NOT_FOUND, "Request for unknown model: 'unknown' is not found");
     fails(TRITONSERVER_InferenceRequestNew(&request, server_of(state), "addsub", 7),
           TRITONSERVER_ERROR_NOT_FOUND,
           "Request for unknown model: 'addsub' version 7 is not found");
-    fails(TRITONSERVER_ServerModelIsReady(server_of(state), "nobody", -1, &ready),
-          TRITONSERVER_ERROR_NOT_FOUND, "'nobody' is not found");
+    fails(TRITONSERVER_ServerModelIsReady(server_of(state), "unknown", -1, &ready),
+          TRITONSERVER_ERROR_NOT_FOUND, "'unknown' is not found");
     assert_false(ready);
     ok(TRITONSERVER_ServerModelIsReady(server_of(state), "addsub", 1, &ready));
     assert_true(ready);
 }
 
-static void test_raw_input(void **state) {
+static void test_invalid_raw_input_is_rejected(void **state) {
     call c;
     float data[16] = {0};
     call_init(&c, server_of(state), "addsub", -1);
     ok(TRITONSERVER_InferenceRequestAddRawInput(c.request, "raw"));
     ok(TRITONSERVER_InferenceRequestAppendInputData(c.request, "raw", data, sizeof data,
                                                     TRITONSERVER_MEMORY_CPU, 0));
-    refused(&c, "Raw request must only have 1 input (found 1) to be deduced but got 2 inputs in "
-                "'addsub' model configuration");
+    rejected(&c, "Raw request must only have 1 input (found 1) to be deduced but got 2 inputs in "
+                 "'addsub' model configuration");
     call_deinit(&c);
 }
 
-static void test_states(void **state) {
+static void test_invalid_state_transitions_are_rejected(void **state) {
     bool cancelled = true;
     call c;
     float a[16], b[16];
@@ -279,27 +312,27 @@ static void test_states(void **state) {
     call_run(&c);
     ok(TRITONSERVER_InferenceRequestIsCancelled(c.request, &cancelled));
     assert_false(cancelled);
-    ok(TRITONSERVER_InferenceRequestCancel(c.request)); /* too late, and harmless */
+    ok(TRITONSERVER_InferenceRequestCancel(c.request)); /* too late, without effect */
     call_deinit(&c);
 }
 
-static void test_allocator_that_refuses(void **state) {
+static void test_failed_allocation_fails_the_request(void **state) {
     call c;
     float a[16], b[16];
     call_init(&c, server_of(state), "addsub", -1);
     call_addsub(&c, a, b, 1);
-    c.refuse_allocation = true;
+    c.fail_allocation = true;
     call_run(&c);
     call_fails(&c, TRITONSERVER_ERROR_UNAVAILABLE, "no room for outputs");
     call_clear(&c);
     assert_int_equal(c.frees, 0);
-    c.refuse_allocation = false;
+    c.fail_allocation = false;
     call_run(&c);
     check_sum(&c, 1);
     call_deinit(&c);
 }
 
-static void test_answers_outlive_the_server(void **state) {
+static void test_responses_outlive_the_server(void **state) {
     world w;
     call c;
     float a[16], b[16];
@@ -318,20 +351,21 @@ static void test_answers_outlive_the_server(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adds_and_subtracts),
-        cmocka_unit_test(test_request_is_used_again),
-        cmocka_unit_test(test_input_in_pieces),
-        cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_only_requested_outputs),
-        cmocka_unit_test(test_strings_and_nothing),
-        cmocka_unit_test(test_wrong_shapes),
-        cmocka_unit_test(test_wrong_inputs),
-        cmocka_unit_test(test_wrong_strings),
-        cmocka_unit_test(test_unknown_models),
-        cmocka_unit_test(test_raw_input),
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_allocator_that_refuses),
-        cmocka_unit_test(test_answers_outlive_the_server),
+        cmocka_unit_test(test_outputs_are_correct),
+        cmocka_unit_test(test_request_can_be_resubmitted),
+        cmocka_unit_test(test_input_may_have_several_buffers),
+        cmocka_unit_test(test_batch_is_executed),
+        cmocka_unit_test(test_only_requested_outputs_are_returned),
+        cmocka_unit_test(test_strings_and_empty_tensors_are_returned),
+        cmocka_unit_test(test_length_of_lists_is_limited),
+        cmocka_unit_test(test_invalid_shapes_are_rejected),
+        cmocka_unit_test(test_invalid_inputs_are_rejected),
+        cmocka_unit_test(test_invalid_strings_are_rejected),
+        cmocka_unit_test(test_unknown_models_are_not_found),
+        cmocka_unit_test(test_invalid_raw_input_is_rejected),
+        cmocka_unit_test(test_invalid_state_transitions_are_rejected),
+        cmocka_unit_test(test_failed_allocation_fails_the_request),
+        cmocka_unit_test(test_responses_outlive_the_server),
     };
     return cmocka_run_group_tests(tests, set_up, world_close);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models come and go: control modes, versions, failures and their words, unloading under load, and
- * what the server says of itself. */
+/* Loading and unloading of models: control modes, versions, errors, unloading while requests
+ * run, and the server's metadata. */
 #include "server/support.h"
 
 #include <sys/stat.h>
@@ -21,8 +21,8 @@ static char *stats_of(TRITONSERVER_Server *server, const char *name) {
     return message_text(message);
 }
 
-/* Waits (10 s at most) until the model has executed so often, which a backend reports only after
- * its responses are out, and gives the statistics of then. */
+/* Waits, at most 10 s, until the model has so many executions, which a backend reports after its
+ * responses; returns the statistics. */
 static char *stats_after(TRITONSERVER_Server *server, const char *name, long long executions) {
     for (int i = 0; i < 1000; i++) {
         char *stats = stats_of(server, name);
@@ -52,7 +52,7 @@ static void infer_once(TRITONSERVER_Server *server, const char *model, float val
     call_deinit(&c);
 }
 
-static void test_none_mode(void **state) {
+static void test_mode_none_loads_all_models(void **state) {
     repo r;
     bool live = false;
     (void)state;
@@ -76,7 +76,7 @@ static void test_none_mode(void **state) {
     repo_remove(&r);
 }
 
-static void test_explicit_mode(void **state) {
+static void test_mode_explicit_loads_on_request(void **state) {
     repo r;
     (void)state;
     repo_make(&r);
@@ -96,10 +96,11 @@ static void test_explicit_mode(void **state) {
     index = index_of(server, TRITONSERVER_INDEX_FLAG_READY);
     assert_string_equal(index, "[{\"name\":\"addsub\",\"version\":\"1\",\"state\":\"READY\"}]");
     free(index);
-    assert_true(ready(server)); /* unloaded on purpose is no reason not to be */
-    fails(TRITONSERVER_ServerLoadModel(server, "nobody"), TRITONSERVER_ERROR_NOT_FOUND,
-          "failed to load 'nobody', failed to poll from model repository");
-    fails(TRITONSERVER_ServerUnloadModel(server, "nobody"), TRITONSERVER_ERROR_NOT_FOUND, "nobody");
+    assert_true(ready(server)); /* the server is ready, because the model was unloaded on request */
+    fails(TRITONSERVER_ServerLoadModel(server, "unknown"), TRITONSERVER_ERROR_NOT_FOUND,
+          "failed to load 'unknown', failed to poll from model repository");
+    fails(TRITONSERVER_ServerUnloadModel(server, "unknown"), TRITONSERVER_ERROR_NOT_FOUND,
+          "unknown");
     fails(TRITONSERVER_ServerLoadModel(server, "../etc"), TRITONSERVER_ERROR_INVALID_ARG, "../etc");
     TRITONSERVER_InferenceRequest *request = NULL;
     fails(TRITONSERVER_InferenceRequestNew(&request, server, "started", -1),
@@ -130,7 +131,7 @@ static void test_missing_library_names_every_path(void **state) {
     contains(text, path);
     contains(text, KELP_BACKENDS "/nowhere/libtriton_nowhere.so' (no such directory)");
     TRITONSERVER_ErrorDelete(error);
-    /* What is there, and is no file. */
+    /* A directory in place of the library. */
     char link[600];
     repo_version(&r, "lonely", "1/libtriton_nowhere.so");
     snprintf(link, sizeof link, "%s/lonely/libtriton_nowhere.so", r.path);
@@ -142,11 +143,11 @@ static void test_missing_library_names_every_path(void **state) {
     TRITONSERVER_ErrorDelete(error);
     repo_drop(&r, "lonely/1/libtriton_nowhere.so");
     repo_drop(&r, "lonely/libtriton_nowhere.so");
-    /* A library that is none. */
+    /* A file that is not a library. */
     repo_file(&r, "lonely/1/libtriton_nowhere.so", "not ELF");
     fails(server_try(&r, &(server_setup){0}, &server), TRITONSERVER_ERROR_INTERNAL,
           "unable to load backend 'nowhere' from");
-    /* Without exit_on_error the server runs, is not ready, and the index says why. */
+    /* Without exit_on_error, the server runs, but is not ready; the index contains the reason. */
     repo_model(&r, "addsub", addsub_config);
     server = server_start(&r, &(server_setup){.keep_on_error = true});
     assert_false(ready(server));
@@ -157,9 +158,9 @@ static void test_missing_library_names_every_path(void **state) {
     repo_remove(&r);
 }
 
-/* A backend written in Python: its model.py, run by the library of "python". Any library will do
- * here. */
-static void test_backend_of_a_script(void **state) {
+/* A backend written in Python: the library of "python" executes its model.py. The test uses
+ * another library. */
+static void test_backend_written_in_python_is_found(void **state) {
     repo r, backends;
     char path[600];
     call c;
@@ -215,7 +216,7 @@ static void test_backend_of_a_script(void **state) {
     repo_remove(&backends);
 }
 
-static void test_wrong_configs(void **state) {
+static void test_invalid_configurations_are_rejected(void **state) {
     repo r;
     TRITONSERVER_Server *server = NULL;
     (void)state;
@@ -235,12 +236,12 @@ static void test_wrong_configs(void **state) {
     repo_drop(&r, "m/1");
     repo_file(&r, "m/config.pbtxt", addsub_config);
     error = TRITONSERVER_ServerLoadModel(server, "m");
-    assert_non_null(error); /* no version folder */
+    assert_non_null(error); /* no version directory */
     contains(TRITONSERVER_ErrorMessage(error), "m");
     TRITONSERVER_ErrorDelete(error);
     repo_version(&r, "m", "1");
-    ok(TRITONSERVER_ServerLoadModel(server, "m")); /* mended */
-    /* A reload that fails leaves what serves. */
+    ok(TRITONSERVER_ServerLoadModel(server, "m")); /* now it is valid */
+    /* After a failed reload, the previous model continues to serve. */
     repo_file(&r, "m/config.pbtxt", "nonsense {");
     error = TRITONSERVER_ServerLoadModel(server, "m");
     assert_non_null(error);
@@ -250,7 +251,7 @@ static void test_wrong_configs(void **state) {
     repo_remove(&r);
 }
 
-static void test_versions(void **state) {
+static void test_version_policy_selects_versions(void **state) {
     repo r;
     call c;
     float a[16], b[16];
@@ -267,7 +268,7 @@ static void test_versions(void **state) {
     call_addsub(&c, a, b, 1);
     call_run(&c);
     ok(TRITONSERVER_InferenceResponseModel(c.response, &name, &version));
-    assert_int_equal(version, 3); /* the latest only */
+    assert_int_equal(version, 3); /* only the latest version */
     snprintf(config, sizeof config, "%s\nversion_policy { all { } }\n", addsub_config);
     repo_file(&r, "m/config.pbtxt", config);
     repo_version(&r, "m", "10");
@@ -276,12 +277,12 @@ static void test_versions(void **state) {
                    "[{\"name\":\"m\",\"version\":\"1\",\"state\":\"READY\"},{\"name\":\"m\","
                    "\"version\":\"3\",\"state\":\"READY\"},{\"name\":\"m\",\"version\":"
                    "\"10\",\"state\":\"READY\"}]");
-    /* A request that was made before stays with its version, */
+    /* A request that was created before uses its version, */
     call_clear(&c);
     call_run(&c);
     ok(TRITONSERVER_InferenceResponseModel(c.response, &name, &version));
     assert_int_equal(version, 3);
-    /* and goes to the one that took over when that is gone. */
+    /* and the version that replaced it after it was unloaded. */
     repo_drop(&r, "m/3");
     ok(TRITONSERVER_ServerLoadModel(server, "m"));
     call_clear(&c);
@@ -315,15 +316,15 @@ static const char gate_config[] =
     "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
     "instance_group [ { kind: KIND_CPU count: 1 } ]\n";
 
-static void gate_init(call *c, TRITONSERVER_Server *server, int64_t batch, int64_t extent) {
+static void gate_init(call *c, TRITONSERVER_Server *server, int64_t batch, int64_t size) {
     static const int32_t data[] = {1, 2, 3, 4};
-    const int64_t shape[] = {batch, extent};
+    const int64_t shape[] = {batch, size};
     call_init(c, server, "gate", -1);
     call_input(c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 2, data,
-               (size_t)(batch * extent) * sizeof *data);
+               (size_t)(batch * size) * sizeof *data);
 }
 
-/* Starts the gate and waits until it is being executed. */
+/* Starts the request "gate", and waits until it is being executed. */
 static void gate_close(call *c, TRITONSERVER_Server *server) {
     gate_init(c, server, 1, 2);
     ok(TRITONSERVER_InferenceRequestSetId(c->request, "gate"));
@@ -339,7 +340,7 @@ static void gate_open(call *c) {
     call_wait(c);
 }
 
-static void check_answer(call *c) {
+static void check_response(call *c) {
     static const int32_t expected[] = {7, 8};
     size_t size_bytes = 0;
     assert_memory_equal(call_output(c, "OUTPUT0", &size_bytes), expected, sizeof expected);
@@ -351,35 +352,35 @@ static const server_setup gate_setup = {.mode = TRITONSERVER_MODEL_CONTROL_EXPLI
 
 static void test_unload_waits_for_requests(void **state) {
     repo r;
-    call gate, behind;
+    call gate, queued;
     (void)state;
     repo_make(&r);
     repo_model(&r, "gate", gate_config);
     TRITONSERVER_Server *server = server_start(&r, &gate_setup);
     gate_close(&gate, server);
-    gate_init(&behind, server, 1, 2);
-    call_start(&behind);
+    gate_init(&queued, server, 1, 2);
+    call_start(&queued);
     ok(TRITONSERVER_ServerUnloadModel(server, "gate"));
     wait_for_index(server, "\"state\":\"UNLOADING\"");
-    fails(TRITONSERVER_InferenceRequestDelete(behind.request), TRITONSERVER_ERROR_INTERNAL,
+    fails(TRITONSERVER_InferenceRequestDelete(queued.request), TRITONSERVER_ERROR_INTERNAL,
           "cannot delete a request in state PENDING");
     fails(TRITONSERVER_InferenceRequestDelete(gate.request), TRITONSERVER_ERROR_INTERNAL,
           "cannot delete a request in state EXECUTING");
-    fails(TRITONSERVER_ServerInferAsync(server, behind.request, NULL), TRITONSERVER_ERROR_INTERNAL,
+    fails(TRITONSERVER_ServerInferAsync(server, queued.request, NULL), TRITONSERVER_ERROR_INTERNAL,
           "invalid request state transition from PENDING to PENDING");
     gate_open(&gate);
-    call_wait(&behind);
-    check_answer(&gate);
-    check_answer(&behind);
+    call_wait(&queued);
+    check_response(&gate);
+    check_response(&queued);
     wait_for_index(server, "\"reason\":\"unloaded\"");
-    call_clear(&behind);
-    fails(TRITONSERVER_ServerInferAsync(server, behind.request, NULL), TRITONSERVER_ERROR_NOT_FOUND,
+    call_clear(&queued);
+    fails(TRITONSERVER_ServerInferAsync(server, queued.request, NULL), TRITONSERVER_ERROR_NOT_FOUND,
           "'gate' has no available versions");
     ok(TRITONSERVER_ServerLoadModel(server, "gate"));
-    call_run(&behind);
-    check_answer(&behind);
+    call_run(&queued);
+    check_response(&queued);
     call_deinit(&gate);
-    call_deinit(&behind);
+    call_deinit(&queued);
     server_end(server);
     repo_remove(&r);
 }
@@ -400,7 +401,7 @@ static void test_cancelled_requests_leave_the_queue(void **state) {
     gate_open(&gate);
     call_wait(&kept);
     call_wait(&cancelled);
-    check_answer(&kept);
+    check_response(&kept);
     call_fails(&cancelled, TRITONSERVER_ERROR_CANCELLED, "Request cancelled");
     char *page = metrics_of(server);
     contains(page, "{model=\"gate\",version=\"1\",reason=\"CANCELED\"} 1\n");
@@ -413,8 +414,9 @@ static void test_cancelled_requests_leave_the_queue(void **state) {
     repo_remove(&r);
 }
 
-static void test_dynamic_batching_and_its_queue(void **state) {
-    /* Three that make up a batch of 4, and one of another shape; then the queue is full. */
+static void test_dynamic_batching_joins_queued_requests(void **state) {
+    /* Three requests that form a batch of 4, and one of a different shape; then the queue is
+     * full. */
     static const int64_t shapes[][2] = {{1, 2}, {2, 2}, {1, 2}, {1, 3}, {1, 2}};
     repo r;
     call gate, c[5];
@@ -440,10 +442,10 @@ static void test_dynamic_batching_and_its_queue(void **state) {
     gate_open(&gate);
     for (int i = 0; i < 4; i++) {
         call_wait(&c[i]);
-        check_answer(&c[i]);
+        check_response(&c[i]);
     }
-    call_run(&c[4]); /* refused once, and good again */
-    check_answer(&c[4]);
+    call_run(&c[4]); /* rejected before, and valid now */
+    check_response(&c[4]);
     call_deinit(&gate);
     for (int i = 0; i < 5; i++)
         call_deinit(&c[i]);
@@ -456,7 +458,7 @@ static void test_dynamic_batching_and_its_queue(void **state) {
     repo_remove(&r);
 }
 
-static void test_requests_that_wait_too_long(void **state) {
+static void test_queue_timeout_rejects_requests(void **state) {
     repo r;
     call gate, patient, hasty;
     char config[1024];
@@ -477,7 +479,7 @@ static void test_requests_that_wait_too_long(void **state) {
     gate_open(&gate);
     call_wait(&patient);
     call_wait(&hasty);
-    check_answer(&patient);
+    check_response(&patient);
     call_fails(&hasty, TRITONSERVER_ERROR_UNAVAILABLE, "Request timeout expired");
     char *page = metrics_of(server);
     contains(page, "{model=\"gate\",version=\"1\",reason=\"REJECTED\"} 1\n");
@@ -491,7 +493,7 @@ static void test_requests_that_wait_too_long(void **state) {
 
 static void test_stop_lets_requests_finish(void **state) {
     repo r;
-    call gate, behind;
+    call gate, queued;
     bool live = true;
     TRITONSERVER_InferenceRequest *request = NULL;
     (void)state;
@@ -499,24 +501,24 @@ static void test_stop_lets_requests_finish(void **state) {
     repo_model(&r, "gate", gate_config);
     TRITONSERVER_Server *server = server_start(&r, &gate_setup);
     gate_close(&gate, server);
-    gate_init(&behind, server, 1, 2);
-    call_start(&behind);
+    gate_init(&queued, server, 1, 2);
+    call_start(&queued);
     ok(TRITONSERVER_InferenceRequestCancel(gate.request));
     ok(TRITONSERVER_ServerStop(server));
     call_wait(&gate);
-    call_wait(&behind);
-    check_answer(&behind);
+    call_wait(&queued);
+    check_response(&queued);
     fails(TRITONSERVER_ServerIsLive(server, &live), TRITONSERVER_ERROR_UNAVAILABLE,
           "Server exiting");
     fails(TRITONSERVER_InferenceRequestNew(&request, server, "gate", -1),
           TRITONSERVER_ERROR_UNAVAILABLE, "Server exiting");
     call_deinit(&gate);
-    call_deinit(&behind);
+    call_deinit(&queued);
     server_end(server);
     repo_remove(&r);
 }
 
-static void test_load_and_unload_many_times(void **state) {
+static void test_models_can_be_loaded_repeatedly(void **state) {
     repo r;
     (void)state;
     repo_make(&r);
@@ -557,7 +559,7 @@ static void *work(void *userp) {
     return NULL;
 }
 
-/* The page that a monitor reads: the server's own counters and a family of the application's. */
+/* The page of metrics: the server's counters, and a family of the application. */
 static void check_metrics(TRITONSERVER_Server *server) {
     static const double bounds[] = {1, 2.5};
     TRITONSERVER_MetricFamily *family = NULL;
@@ -589,7 +591,7 @@ static void check_metrics(TRITONSERVER_Server *server) {
     ok(TRITONSERVER_MetricFamilyDelete(family));
 }
 
-static void test_instances_in_parallel_and_statistics(void **state) {
+static void test_instances_execute_concurrently_and_are_counted(void **state) {
     enum { THREADS = 6, EACH = 200 };
     repo r;
     char config[2048];
@@ -637,7 +639,7 @@ static void test_instances_in_parallel_and_statistics(void **state) {
 typedef struct loader {
     TRITONSERVER_Server *server;
     repo *r;
-    const char *file; /* that it changes, so that there is something to load */
+    const char *file; /* a change, so that there is a model to load */
 } loader;
 
 static void *reload(void *userp) {
@@ -651,7 +653,7 @@ static void *reload(void *userp) {
     return NULL;
 }
 
-static void test_reloads_under_load(void **state) {
+static void test_models_reload_while_requests_run(void **state) {
     enum { THREADS = 4 };
     repo r;
     worker workers[THREADS];
@@ -678,9 +680,9 @@ static void test_reloads_under_load(void **state) {
     repo_remove(&r);
 }
 
-/* Instances come and go while they execute, on threads of their own and on their callers'; none of
- * the requests is lost, and all are counted by the one model. */
-static void test_instances_change_under_load(void **state) {
+/* Instances are added and removed while requests run, on their own threads and on submitting
+ * threads. No request is lost, and all are counted in the same statistics. */
+static void test_instances_change_while_requests_run(void **state) {
     enum { THREADS = 4, EACH = 1000 };
     static const char *const places[] = {"instance", "caller"};
     (void)state;
@@ -719,7 +721,7 @@ static void test_instances_change_under_load(void **state) {
 
 /* ---- overrides and polling ---- */
 
-static void test_config_override(void **state) {
+static void test_load_parameter_overrides_the_configuration(void **state) {
     static const char json[] =
         "{\"backend\":\"addsub\",\"max_batch_size\":2,\"input\":[{\"name\":"
         "\"INPUT0\",\"data_type\":\"TYPE_FP32\",\"dims\":[16]},{\"name\":\"INPUT1\",\"data_type\":"
@@ -743,7 +745,7 @@ static void test_config_override(void **state) {
         char *text = message_text(message);
         contains(text, "\"max_batch_size\":2");
         free(text);
-        ok(TRITONSERVER_ServerLoadModel(server, "m")); /* a plain load keeps it */
+        ok(TRITONSERVER_ServerLoadModel(server, "m")); /* a load without parameters keeps it */
     }
     ok(TRITONSERVER_ServerUnloadModel(server, "m"));
     ok(TRITONSERVER_ServerLoadModel(server, "m"));
@@ -766,7 +768,7 @@ static void test_config_override(void **state) {
     repo_remove(&r);
 }
 
-static void test_polling(void **state) {
+static void test_polling_loads_and_unloads_models(void **state) {
     repo r;
     char config[2048];
     (void)state;
@@ -803,37 +805,37 @@ static void test_servers_share_a_backend(void **state) {
     repo_remove(&r);
 }
 
-static void test_missing_repository(void **state) {
+static void test_missing_repository_is_an_error(void **state) {
     TRITONSERVER_Server *server = NULL;
     (void)state;
-    repo r = {.path = "/tmp/kelp-there-is-no-such-folder"};
+    repo r = {.path = "/tmp/kelp-there-is-no-such-directory"};
     TRITONSERVER_Error *error = server_try(&r, &(server_setup){0}, &server);
     assert_non_null(error);
-    contains(TRITONSERVER_ErrorMessage(error), "kelp-there-is-no-such-folder");
+    contains(TRITONSERVER_ErrorMessage(error), "kelp-there-is-no-such-directory");
     TRITONSERVER_ErrorDelete(error);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_none_mode),
-        cmocka_unit_test(test_explicit_mode),
+        cmocka_unit_test(test_mode_none_loads_all_models),
+        cmocka_unit_test(test_mode_explicit_loads_on_request),
         cmocka_unit_test(test_missing_library_names_every_path),
-        cmocka_unit_test(test_backend_of_a_script),
-        cmocka_unit_test(test_wrong_configs),
-        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_backend_written_in_python_is_found),
+        cmocka_unit_test(test_invalid_configurations_are_rejected),
+        cmocka_unit_test(test_version_policy_selects_versions),
         cmocka_unit_test(test_unload_waits_for_requests),
         cmocka_unit_test(test_cancelled_requests_leave_the_queue),
-        cmocka_unit_test(test_dynamic_batching_and_its_queue),
-        cmocka_unit_test(test_requests_that_wait_too_long),
+        cmocka_unit_test(test_dynamic_batching_joins_queued_requests),
+        cmocka_unit_test(test_queue_timeout_rejects_requests),
         cmocka_unit_test(test_stop_lets_requests_finish),
-        cmocka_unit_test(test_load_and_unload_many_times),
-        cmocka_unit_test(test_instances_in_parallel_and_statistics),
-        cmocka_unit_test(test_reloads_under_load),
-        cmocka_unit_test(test_instances_change_under_load),
-        cmocka_unit_test(test_config_override),
-        cmocka_unit_test(test_polling),
+        cmocka_unit_test(test_models_can_be_loaded_repeatedly),
+        cmocka_unit_test(test_instances_execute_concurrently_and_are_counted),
+        cmocka_unit_test(test_models_reload_while_requests_run),
+        cmocka_unit_test(test_instances_change_while_requests_run),
+        cmocka_unit_test(test_load_parameter_overrides_the_configuration),
+        cmocka_unit_test(test_polling_loads_and_unloads_models),
         cmocka_unit_test(test_servers_share_a_backend),
-        cmocka_unit_test(test_missing_repository),
+        cmocka_unit_test(test_missing_repository_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which locks a warm request takes, and on how many threads: the program's own pthread_mutex_lock
- * stands before the C library's and takes notes. Requests to two models, from two threads, have no
- * lock in common. */
+/* The locks of a warm request, and the number of threads that take them. The program replaces
+ * the C library's pthread_mutex_lock and records the calls. Requests to two models from two
+ * threads share no lock. */
 #include "server/support.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ typedef struct notes {
 } notes;
 
 static notes taken[2];
-static _Atomic(notes *) noting; /* NULL: not now */
+static _Atomic(notes *) noting; /* NULL: not recording */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 
 static void note(notes *n, const pthread_mutex_t *lock) {
@@ -68,9 +68,9 @@ static void ask(call *c, const worker *w) {
     call_deinit(c);
 }
 
-/* Whole requests, from the making of the object to its end. */
+/* Complete requests, from the creation of the object to its deletion. */
 static void *work(void *userp) {
-    static call calls[2]; /* apart, so that no address stands for two locks */
+    static call calls[2]; /* separately, so that no address is used by two locks */
     const worker *w = userp;
     call *c = &calls[w->out - taken];
     for (int i = 0; i < ROUNDS; i++)
@@ -110,21 +110,21 @@ static void check(const char *place, unsigned threads) {
     repo_remove(&r);
 }
 
-/* The request changes to the instance's thread, and to no other. */
-static void test_on_the_instance(void **state) {
+/* The request changes to the instance's thread, and to no other thread. */
+static void test_locks_of_a_request_on_an_instance(void **state) {
     (void)state;
     check("instance", 2);
 }
 
-static void test_on_the_caller(void **state) {
+static void test_locks_of_a_request_on_the_caller(void **state) {
     (void)state;
     check("caller", 1);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_on_the_instance),
-        cmocka_unit_test(test_on_the_caller),
+        cmocka_unit_test(test_locks_of_a_request_on_an_instance),
+        cmocka_unit_test(test_locks_of_a_request_on_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long requests take, as a monitor reads it: summaries and the histogram of first responses,
- * where the metrics' configuration asks for them, and only there. */
+/* Distributions of durations in the metrics: summaries, and the histogram of first responses,
+ * only if the configuration enables them. */
 #include "server/support.h"
 
 #include <time.h>
@@ -23,7 +23,7 @@ static void ask(TRITONSERVER_Server *server, const char *model, int64_t delay_ms
     call_deinit(&c);
 }
 
-/* The page, once it has counted that many requests. Free it. */
+/* Returns the page of metrics after it has counted so many requests. Free it. */
 static char *page_after(TRITONSERVER_Server *server, const char *key, long long count) {
     for (int i = 0;; i++) {
         char *page = metrics_of(server);
@@ -34,7 +34,7 @@ static char *page_after(TRITONSERVER_Server *server, const char *key, long long 
     }
 }
 
-static void test_none_unless_asked_for(void **state) {
+static void test_distributions_are_disabled_by_default(void **state) {
     repo r;
     (void)state;
     repo_make(&r);
@@ -50,7 +50,7 @@ static void test_none_unless_asked_for(void **state) {
     repo_remove(&r);
 }
 
-static void test_summaries(void **state) {
+static void test_summaries_are_reported(void **state) {
     repo r;
     (void)state;
     repo_make(&r);
@@ -69,7 +69,7 @@ static void test_summaries(void **state) {
         "nv_inference_request_summary_us{model=\"slow\",version=\"1\",quantile=\"0.5\"} ";
     static const char last[] =
         "nv_inference_request_summary_us{model=\"slow\",version=\"1\",quantile=\"0.99\"} ";
-    assert_true(number_after(page, median) >= 19000); /* 2 % are allowed */
+    assert_true(number_after(page, median) >= 19000); /* the permitted error is 2 % */
     assert_true(number_after(page, last) >= number_after(page, median));
     assert_true(
         number_after(page, "nv_inference_request_summary_us_sum{model=\"slow\",version=\"1\"} ") >=
@@ -92,7 +92,7 @@ static void test_summaries(void **state) {
     repo_remove(&r);
 }
 
-static void test_summaries_of_a_cache(void **state) {
+static void test_summaries_of_a_cache_are_reported(void **state) {
     repo r;
     (void)state;
     repo_make(&r);
@@ -108,7 +108,7 @@ static void test_summaries_of_a_cache(void **state) {
     contains(page, "nv_cache_hit_summary_per_model_count{model=\"kept\",version=\"1\"} 2\n");
     contains(page, "nv_cache_miss_summary_per_model_count{model=\"kept\",version=\"1\"} 1\n");
     contains(page, "nv_inference_compute_infer_summary_us_count{model=\"kept\",version=\"1\"} 1\n");
-    /* Those that the cache answered have waited too. */
+    /* Requests with a cached response also have a queue time. */
     contains(page, "nv_inference_queue_summary_us_count{model=\"kept\",version=\"1\"} 3\n");
     assert_null(strstr(page, "nv_inference_request_summary_us"));
     free(page);
@@ -116,7 +116,7 @@ static void test_summaries_of_a_cache(void **state) {
     repo_remove(&r);
 }
 
-static void test_first_responses(void **state) {
+static void test_first_responses_are_counted(void **state) {
     repo r;
     (void)state;
     repo_make(&r);
@@ -142,7 +142,7 @@ static void test_first_responses(void **state) {
     repo_remove(&r);
 }
 
-static void test_refusals(void **state) {
+static void test_invalid_settings_are_rejected(void **state) {
     static const char *const wrong[][2] = {{"summary_latencies", "yes"},
                                            {"summary_quantiles", "0.5"},
                                            {"summary_quantiles", "0.5:0.1,"},
@@ -168,11 +168,11 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_none_unless_asked_for),
-        cmocka_unit_test(test_summaries),
-        cmocka_unit_test(test_summaries_of_a_cache),
-        cmocka_unit_test(test_first_responses),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_distributions_are_disabled_by_default),
+        cmocka_unit_test(test_summaries_are_reported),
+        cmocka_unit_test(test_summaries_of_a_cache_are_reported),
+        cmocka_unit_test(test_first_responses_are_counted),
+        cmocka_unit_test(test_invalid_settings_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

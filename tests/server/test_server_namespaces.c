@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several repositories: one name in two of them, refused or told apart by namespaces; repositories
- * that come and go; models served under another name than their folder's. */
+/* Several repositories: the same name in two repositories, with and without namespaces;
+ * registration of repositories; models with a name that differs from their directory's. */
 #include "server/support.h"
 
 typedef struct worlds {
@@ -20,7 +20,7 @@ static char *index_of(TRITONSERVER_Server *server) {
     return message_text(message);
 }
 
-/* The configuration of addsub with another batch size, by which models are told apart here. */
+/* addsub with a different batch size, which distinguishes the models. */
 static void add(const repo *r, const char *name, const char *batch) {
     char text[2048];
     snprintf(text, sizeof text, "%s", addsub_config);
@@ -52,11 +52,11 @@ static void ask(TRITONSERVER_Server *server, const char *model) {
     const float *sum = call_output(&c, "OUTPUT0", &size_bytes);
     assert_true(sum[0] == 3);
     ok(TRITONSERVER_InferenceResponseModel(c.response, &name, &version));
-    assert_null(strstr(name, "::")); /* the name itself, whichever way it was asked for */
+    assert_null(strstr(name, "::")); /* the name without the namespace */
     call_deinit(&c);
 }
 
-/* Two repositories; "same" is in both, "one" and "two" in one each. */
+/* Two repositories: "same" is in both, "one" and "two" are in one of them. */
 static void world_make(worlds *w, TRITONSERVER_ModelControlMode mode, bool namespaces) {
     repo_make(&w->first);
     repo_make(&w->second);
@@ -76,7 +76,7 @@ static void world_end(worlds *w) {
     repo_remove(&w->second);
 }
 
-static void test_conflict_without_namespaces(void **state) {
+static void test_duplicate_name_is_rejected_without_namespaces(void **state) {
     worlds w;
     bool ready = false;
     (void)state;
@@ -93,11 +93,11 @@ static void test_conflict_without_namespaces(void **state) {
 
     world_make(&w, TRITONSERVER_MODEL_CONTROL_EXPLICIT, false);
     fails(TRITONSERVER_ServerLoadModel(w.server, "same"), TRITONSERVER_ERROR_INVALID_ARG,
-          "model 'same' lies in two repositories: '");
+          "model 'same' is in two repositories: '");
     world_end(&w);
 }
 
-static void test_ambiguous_name(void **state) {
+static void test_ambiguous_name_is_rejected(void **state) {
     worlds w;
     bool ready = false;
     char full[400], label[400];
@@ -139,12 +139,13 @@ static void test_ambiguous_name(void **state) {
     world_end(&w);
 }
 
-static void test_loads_and_unloads_both(void **state) {
+static void test_load_and_unload_apply_to_all_namespaces(void **state) {
     worlds w;
     char text[400];
     (void)state;
     world_make(&w, TRITONSERVER_MODEL_CONTROL_EXPLICIT, true);
-    /* Only one of them can be loaded: the other's name is not in the way, and it is said. */
+    /* Only one of them can be loaded, so that the name is not ambiguous; the error names the
+     * other. */
     repo_file(&w.second, "same/config.pbtxt", "no such field { }");
     snprintf(text, sizeof text, "%s/same/config.pbtxt:1:", w.second.path);
     fails(TRITONSERVER_ServerLoadModel(w.server, "same"), TRITONSERVER_ERROR_INVALID_ARG, text);
@@ -158,7 +159,7 @@ static void test_loads_and_unloads_both(void **state) {
     ok(TRITONSERVER_ServerUnloadModel(w.server, "same"));
     fails(TRITONSERVER_InferenceRequestNew(&request, w.server, "same", -1),
           TRITONSERVER_ERROR_NOT_FOUND, "no available versions");
-    /* What is left of the name is clear again. */
+    /* The name is not ambiguous any more. */
     repo_drop(&w.first, "same");
     ok(TRITONSERVER_ServerLoadModel(w.server, "same"));
     has_batch(w.server, "same", "5");
@@ -166,7 +167,7 @@ static void test_loads_and_unloads_both(void **state) {
     world_end(&w);
 }
 
-static void test_polling_sees_one_of_two(void **state) {
+static void test_polling_updates_one_namespace(void **state) {
     worlds w;
     char full[400];
     (void)state;
@@ -182,7 +183,7 @@ static void test_polling_sees_one_of_two(void **state) {
     world_end(&w);
 }
 
-/* A reload while a request waits to be sent again stays in the request's own namespace. */
+/* After a reload, a request that is resubmitted stays in its namespace. */
 static void test_requests_keep_their_namespace(void **state) {
     worlds w;
     char full[400];
@@ -202,7 +203,7 @@ static void test_requests_keep_their_namespace(void **state) {
     ok(TRITONSERVER_InferenceRequestRemoveAllInputs(c.request));
     call_input(&c, "INPUT0", TRITONSERVER_TYPE_FP32, five, 2, many, sizeof many);
     call_input(&c, "INPUT1", TRITONSERVER_TYPE_FP32, five, 2, many, sizeof many);
-    call_run(&c); /* 5 are too many for the first */
+    call_run(&c); /* a batch of 5 is too large for the first model */
     size_t size_bytes = 0;
     call_output(&c, "OUTPUT0", &size_bytes);
     assert_int_equal(size_bytes, sizeof many);
@@ -210,7 +211,7 @@ static void test_requests_keep_their_namespace(void **state) {
     world_end(&w);
 }
 
-static void test_registering(void **state) {
+static void test_repositories_can_be_registered(void **state) {
     worlds w;
     (void)state;
     world_make(&w, TRITONSERVER_MODEL_CONTROL_EXPLICIT, false);
@@ -237,7 +238,7 @@ static void test_registering(void **state) {
     world_end(&w);
 }
 
-static void test_names_are_mapped(void **state) {
+static void test_directories_are_mapped_to_names(void **state) {
     worlds w;
     char text[2048];
     (void)state;
@@ -251,7 +252,8 @@ static void test_names_are_mapped(void **state) {
     const TRITONSERVER_Parameter *good[] = {mapping}, *bad[] = {mapping, number};
     fails(TRITONSERVER_ServerRegisterModelRepository(w.server, w.second.path, bad, 2),
           TRITONSERVER_ERROR_INVALID_ARG, "STRING");
-    snprintf(text, sizeof text, "name: \"same\"\n%s", addsub_config); /* as the folder is called */
+    snprintf(text, sizeof text, "name: \"same\"\n%s",
+             addsub_config); /* the name of the directory */
     strstr(text, "max_batch_size: 8")[16] = '5';
     repo_file(&w.second, "same/config.pbtxt", text);
     ok(TRITONSERVER_ServerRegisterModelRepository(w.server, w.second.path, good, 1));
@@ -276,13 +278,13 @@ static void test_names_are_mapped(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conflict_without_namespaces),
-        cmocka_unit_test(test_ambiguous_name),
-        cmocka_unit_test(test_loads_and_unloads_both),
-        cmocka_unit_test(test_polling_sees_one_of_two),
+        cmocka_unit_test(test_duplicate_name_is_rejected_without_namespaces),
+        cmocka_unit_test(test_ambiguous_name_is_rejected),
+        cmocka_unit_test(test_load_and_unload_apply_to_all_namespaces),
+        cmocka_unit_test(test_polling_updates_one_namespace),
         cmocka_unit_test(test_requests_keep_their_namespace),
-        cmocka_unit_test(test_registering),
-        cmocka_unit_test(test_names_are_mapped),
+        cmocka_unit_test(test_repositories_can_be_registered),
+        cmocka_unit_test(test_directories_are_mapped_to_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a warm request allocates: nothing, also after many were alive at once. The program's own
- * realloc, which the library takes its memory from, stands before the C library's and
- * counts. */
+/* A warm request allocates nothing, also after many requests existed at once. The program
+ * replaces the C library's realloc, which the server's allocator uses, and counts the calls. */
 #include "server/support.h"
 
 #include <dlfcn.h>
@@ -23,7 +22,7 @@ __attribute__((visibility("default"))) void *realloc(void *pointer, size_t size)
     return fn(pointer, size);
 }
 
-/* A request with all that it keeps memory for. */
+/* A request with all members that keep memory. */
 static void fill(call *c, float *a, float *b) {
     call_addsub(c, a, b, 1);
     ok(TRITONSERVER_InferenceRequestSetId(c->request, "a name of its own"));
@@ -31,7 +30,7 @@ static void fill(call *c, float *a, float *b) {
     ok(TRITONSERVER_InferenceRequestAddRequestedOutput(c->request, "OUTPUT0"));
 }
 
-/* What requests one after the other allocate. */
+/* Returns the allocations of consecutive requests. */
 static unsigned one_by_one(TRITONSERVER_Server *server) {
     static float a[16], b[16];
     unsigned before = atomic_load(&allocations);
@@ -45,7 +44,7 @@ static unsigned one_by_one(TRITONSERVER_Server *server) {
     return atomic_load(&allocations) - before;
 }
 
-static void test_after_a_burst(void **state) {
+static void test_no_allocation_after_a_burst(void **state) {
     static call calls[BURST];
     static float a[16], b[16];
     repo r;
@@ -58,7 +57,7 @@ static void test_after_a_burst(void **state) {
     repo_model(&r, "addsub", config);
     TRITONSERVER_Server *server = server_start(&r, &(server_setup){0});
     one_by_one(server);
-    /* The allocator of responses is the test's own, one a request. */
+    /* The response allocator of the test allocates once for each request. */
     assert_int_equal(one_by_one(server), ROUNDS);
     for (int i = 0; i < BURST; i++) {
         call_init(&calls[i], server, "addsub", -1);
@@ -73,6 +72,6 @@ static void test_after_a_burst(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_after_a_burst)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_allocation_after_a_burst)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

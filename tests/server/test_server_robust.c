@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backends that do what they must not, or what is seldom done: whoever asked always gets an end,
- * and the server goes on. */
+/* Backends with errors or unusual behavior: every request ends, and the server continues. */
 #include "server/support.h"
 
 #include <dlfcn.h>
@@ -29,7 +28,7 @@ static void open_model(world *w, const char *name, const char *config, call *c) 
 
 static void close_model(world *w, const char *name, call *c) {
     call_deinit(c);
-    world_unload(w, name); /* nothing of it is left in flight */
+    world_unload(w, name); /* no submission is in flight */
 }
 
 static void check_output(call *c) {
@@ -38,7 +37,7 @@ static void check_output(call *c) {
     assert_memory_equal(call_output(c, "OUTPUT0", &size_bytes), expected, sizeof expected);
 }
 
-static void test_good_conduct(void **state) {
+static void test_correct_backends_respond(void **state) {
     call c;
     open_model(*state, "good", CONFIG_OF("misbehave"), &c);
     for (int i = 0; i < 3; i++) {
@@ -49,7 +48,7 @@ static void test_good_conduct(void **state) {
     close_model(*state, "good", &c);
 }
 
-static void test_execute_that_fails(void **state) {
+static void test_execute_error_becomes_the_response(void **state) {
     TRITONSERVER_Message *message = NULL;
     call c;
     open_model(*state, "fail", CONFIG_OF("misbehave"), &c);
@@ -69,7 +68,7 @@ static void test_execute_that_fails(void **state) {
     close_model(*state, "fail", &c);
 }
 
-static void test_no_answer_becomes_an_error(void **state) {
+static void test_missing_response_becomes_an_error(void **state) {
     static const char *const names[] = {"no_response", "unsent"};
     for (int i = 0; i < 2; i++) {
         call c;
@@ -81,7 +80,7 @@ static void test_no_answer_becomes_an_error(void **state) {
     }
 }
 
-static void test_no_final_is_said_by_the_server(void **state) {
+static void test_server_sends_missing_final(void **state) {
     call c;
     open_model(*state, "no_final", CONFIG_OF("misbehave"), &c);
     call_run(&c);
@@ -90,7 +89,7 @@ static void test_no_final_is_said_by_the_server(void **state) {
     close_model(*state, "no_final", &c);
 }
 
-static void test_releases(void **state) {
+static void test_invalid_releases_are_rejected(void **state) {
     static const char *const names[] = {"double_release", "reschedule"};
     for (int i = 0; i < 2; i++) {
         call c;
@@ -101,11 +100,11 @@ static void test_releases(void **state) {
     }
 }
 
-/* Odd ways to one answer, which comes once whatever else the backend tries; what it tries is
- * refused, or the backend ends the test. */
-static void test_one_answer_whatever_is_tried(void **state) {
+/* Unusual sequences of calls that lead to one response. The backend ends the test if the server
+ * does not reject its invalid calls. */
+static void test_invalid_calls_do_not_change_the_response(void **state) {
     static const char *const names[] = {
-        "touch", "again", "use_after", "elsewhere", "answer_then_fail", "release_then_fail"};
+        "touch", "again", "use_after", "elsewhere", "respond_then_fail", "release_then_fail"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         call c;
         open_model(*state, names[i], CONFIG_OF("misbehave"), &c);
@@ -119,7 +118,7 @@ static void test_one_answer_whatever_is_tried(void **state) {
     }
 }
 
-/* Whoever asked gives the request back for good inside its callback, and Execute then fails. */
+/* The caller deletes the request in its release callback, and then Execute fails. */
 static void delete_request(TRITONSERVER_InferenceRequest *request, const uint32_t flags,
                            void *userp) {
     call *c = userp;
@@ -131,7 +130,7 @@ static void delete_request(TRITONSERVER_InferenceRequest *request, const uint32_
     pthread_mutex_unlock(&c->lock);
 }
 
-static void test_failure_after_the_request_is_gone(void **state) {
+static void test_execute_can_fail_after_the_request_is_deleted(void **state) {
     world *w = *state;
     call c;
     open_model(w, "release_then_fail-gone", CONFIG_OF("misbehave"), &c);
@@ -150,7 +149,21 @@ static void test_failure_after_the_request_is_gone(void **state) {
     close_model(w, "release_then_fail-gone", &c);
 }
 
-static void test_several_threads_answer(void **state) {
+/* The caller deletes the request in its release callback, and the backend uses it after that. A
+ * release for rescheduling used to read the model of the deleted request. */
+static void test_backend_cannot_use_a_deleted_request(void **state) {
+    world *w = *state;
+    call c;
+    open_model(w, "use_after-deleted", CONFIG_OF("misbehave"), &c);
+    ok(TRITONSERVER_InferenceRequestSetReleaseCallback(c.request, delete_request, &c));
+    call_run(&c);
+    check_output(&c);
+    call_clear(&c);
+    ok(TRITONSERVER_InferenceRequestNew(&c.request, w->server, "use_after-deleted", -1));
+    close_model(w, "use_after-deleted", &c);
+}
+
+static void test_several_threads_respond(void **state) {
     call c;
     open_model(*state, "crowd",
                CONFIG_OF("misbehave") "model_transaction_policy { decoupled: true }\n", &c);
@@ -160,7 +173,7 @@ static void test_several_threads_answer(void **state) {
         check_output(&c);
         call_clear(&c);
     }
-    /* Unloaded while they answer. */
+    /* Unload while the backend responds. */
     call_start(&c);
     ok(TRITONSERVER_ServerUnloadModel(((world *)*state)->server, "crowd"));
     call_wait(&c);
@@ -177,7 +190,7 @@ typedef struct unlucky_counts {
     int initialized, finalized, models, models_gone, instances, instances_gone, executions, held;
 } unlucky_counts;
 
-/* The backend stays mapped once it was loaded, so its counts can be read after it was finalized. */
+/* A backend is never unmapped, so that its counts can be read after it was finalized. */
 static unlucky_counts *unlucky(void) {
     static unlucky_counts *seen;
     if (!seen) {
@@ -203,7 +216,7 @@ static TRITONSERVER_Server *unlucky_server(repo *r, const char *fail_at) {
                                            .backend_setting = {"unlucky", "fail_at", fail_at}});
 }
 
-/* Nothing is held, and whatever was begun was ended. */
+/* No memory is held, and every object that was initialized was finalized. */
 static void unlucky_end(TRITONSERVER_Server *server, repo *r) {
     server_end(server);
     repo_remove(r);
@@ -214,7 +227,7 @@ static void unlucky_end(TRITONSERVER_Server *server, repo *r) {
     assert_int_equal(seen->instances, seen->instances_gone);
 }
 
-static void test_load_fails_at_each_entry_point(void **state) {
+static void test_failed_entry_point_fails_the_load(void **state) {
     static const char *const points[] = {"initialize", "attribute", "model", "instance",
                                          "second_instance"};
     (void)state;
@@ -234,7 +247,7 @@ static void test_load_fails_at_each_entry_point(void **state) {
     assert_int_equal(unlucky()->executions, 0);
 }
 
-static void test_work_fails_at_each_entry_point(void **state) {
+static void test_failed_entry_point_leaves_the_server_working(void **state) {
     static const char *const points[] = {"nowhere",       "execute",    "ready",
                                          "instance_gone", "model_gone", "finalize"};
     (void)state;
@@ -263,13 +276,13 @@ static void test_work_fails_at_each_entry_point(void **state) {
     }
 }
 
-static void test_backend_that_forgets_everything(void **state) {
+static void test_backend_that_never_responds_or_releases(void **state) {
     TRITONSERVER_Message *message = NULL;
     call c;
     open_model(*state, "forgetful", CONFIG_OF("forgetful"), &c);
     call_run(&c);
     call_fails(&c, TRITONSERVER_ERROR_INTERNAL, "without a response");
-    /* It cannot report either, so the server counts. */
+    /* The backend cannot report statistics either, so that the server counts. */
     ok(TRITONSERVER_ServerModelStatistics(((world *)*state)->server, "forgetful", 1, &message));
     char *stats = message_text(message);
     assert_int_equal(number_after(stats, "\"execution_count\":"), 1);
@@ -279,8 +292,8 @@ static void test_backend_that_forgets_everything(void **state) {
     close_model(*state, "forgetful", &c);
 }
 
-/* An answer that comes after the release counts as what it is. */
-static void test_late_answers_are_counted(void **state) {
+/* A response after the release is counted as success or failure. */
+static void test_late_responses_are_counted(void **state) {
     static const int32_t wrong[] = {-1, 0};
     world *w = *state;
     call c;
@@ -312,8 +325,7 @@ static void test_late_answers_are_counted(void **state) {
 
 /* ---- what was deleted ---- */
 
-/* Everything that can be done with a request, to one that was deleted: refused, or without any
- * effect. */
+/* Calls all functions with a deleted request: they fail, or have no effect. */
 static void use_request(TRITONSERVER_Server *server, TRITONSERVER_InferenceRequest *request) {
     const char *text = NULL;
     uint32_t number = 0;
@@ -357,7 +369,7 @@ static void use_response(TRITONSERVER_InferenceResponse *response) {
     TRITONSERVER_ParameterType type;
     int64_t id = 0;
     void *userp = NULL;
-    TRITONSERVER_Error *const refused[] = {
+    TRITONSERVER_Error *const rejected[] = {
         TRITONSERVER_InferenceResponseDelete(response),
         TRITONSERVER_InferenceResponseError(response),
         TRITONSERVER_InferenceResponseModel(response, &text, &version),
@@ -368,12 +380,12 @@ static void use_response(TRITONSERVER_InferenceResponse *response) {
         TRITONSERVER_InferenceResponseParameterCount(response, &count),
         TRITONSERVER_InferenceResponseParameter(response, 0, &text, &type, &base),
         TRITONSERVER_InferenceResponseOutputClassificationLabel(response, 0, 0, &text)};
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
-        fails(refused[i], TRITONSERVER_ERROR_INTERNAL, "the response was deleted before");
+    for (size_t i = 0; i < sizeof rejected / sizeof rejected[0]; i++)
+        fails(rejected[i], TRITONSERVER_ERROR_INTERNAL, "the response was deleted before");
 }
 
-/* Far more than the server keeps ready for use. */
-static void test_use_after_delete(void **state) {
+/* More than the pools keep with their memory. */
+static void test_deleted_requests_are_rejected(void **state) {
     enum { MANY = 400 };
     world *w = *state;
     static TRITONSERVER_InferenceRequest *requests[MANY];
@@ -394,7 +406,7 @@ static void test_use_after_delete(void **state) {
         use_request(w->server, requests[i]);
         use_response(responses[i]);
     }
-    /* What is made next is as new. */
+    /* The next requests have no data of earlier ones. */
     for (int i = 0; i < MANY; i++) {
         call_init(&calls[i], w->server, "good-many", -1);
         call_input(&calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
@@ -406,8 +418,8 @@ static void test_use_after_delete(void **state) {
     close_model(w, "good-many", &c);
 }
 
-/* Backends in the field look at an error that they have just deleted, or delete it twice. */
-static void test_errors_after_delete(void **state) {
+/* Existing backends read an error that they have just deleted, or delete it twice. */
+static void test_deleted_errors_stay_readable(void **state) {
     TRITONSERVER_Error *errors[20];
     (void)state;
     for (int i = 0; i < 20; i++) {
@@ -419,11 +431,11 @@ static void test_errors_after_delete(void **state) {
         assert_string_equal(TRITONSERVER_ErrorMessage(errors[i]), "not here");
         TRITONSERVER_ErrorDelete(errors[i]);
     }
-    for (int i = 0; i < 200; i++) /* the first ones are really gone then */
+    for (int i = 0; i < 200; i++) /* then the first ones are freed */
         TRITONSERVER_ErrorDelete(TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "more"));
 }
 
-static void test_decoupled_answers(void **state) {
+static void test_decoupled_responses_arrive(void **state) {
     world *w = *state;
     uint32_t flags = 0;
     call c;
@@ -446,7 +458,7 @@ static void test_decoupled_answers(void **state) {
               TRITONSERVER_ERROR_INVALID_ARG, "out of bounds index 1");
         call_clear(&c);
     }
-    /* Unloading waits for the factory, though the request was released long ago. */
+    /* Unloading waits for the factory, although the request was released. */
     call_start(&c);
     ok(TRITONSERVER_ServerUnloadModel(w->server, "decoupled"));
     call_wait(&c);
@@ -461,7 +473,7 @@ static void test_cancellation_reaches_the_backend(void **state) {
     open_model(*state, "cancel", CONFIG_OF("misbehave"), &c);
     call_start(&c);
     pthread_mutex_lock(&c.lock);
-    while (!c.releases) /* the backend has it */
+    while (!c.releases) /* the backend has the request */
         pthread_cond_wait(&c.changed, &c.lock);
     pthread_mutex_unlock(&c.lock);
     ok(TRITONSERVER_InferenceRequestCancel(c.request));
@@ -472,7 +484,7 @@ static void test_cancellation_reaches_the_backend(void **state) {
     close_model(*state, "cancel", &c);
 }
 
-static void test_initialization_that_fails(void **state) {
+static void test_failed_initialization_fails_the_load(void **state) {
     world *w = *state;
     repo_model(&w->r, "init_error", CONFIG_OF("misbehave"));
     fails(TRITONSERVER_ServerLoadModel(w->server, "init_error"), TRITONSERVER_ERROR_INVALID_ARG,
@@ -496,8 +508,8 @@ static void test_backend_completes_the_configuration(void **state) {
     free(text);
 }
 
-/* Nothing says which backend but the end of the model's name. */
-static void test_backend_in_the_name(void **state) {
+/* Only the model's name determines the backend. */
+static void test_model_name_determines_the_backend(void **state) {
     world *w = *state;
     TRITONSERVER_Message *message = NULL;
     repo_model(&w->r, "complete-x.misbehave", NULL);
@@ -506,11 +518,11 @@ static void test_backend_in_the_name(void **state) {
     char *text = message_text(message);
     contains(text, "\"backend\":\"misbehave\"");
     contains(text, "\"max_batch_size\":4");
-    contains(text, "{\"name\":\"complete-x.misbehave\""); /* not what the backend called it */
+    contains(text, "{\"name\":\"complete-x.misbehave\""); /* not the backend's name for it */
     free(text);
 }
 
-static void test_exit_timeout(void **state) {
+static void test_stop_fails_after_the_exit_timeout(void **state) {
     repo r;
     call c;
     (void)state;
@@ -525,7 +537,7 @@ static void test_exit_timeout(void **state) {
     ok(TRITONSERVER_InferenceRequestCancel(c.request));
     call_wait(&c);
     call_deinit(&c);
-    server_end(server); /* nothing is in flight any more */
+    server_end(server); /* no request is in flight */
     repo_remove(&r);
 }
 
@@ -561,8 +573,7 @@ static void on_trace_release(TRITONSERVER_InferenceTrace *trace, void *userp) {
     pthread_mutex_unlock(&seen->lock);
 }
 
-/* The tensors that a trace of that level is shown, and that REQUEST_END comes before the owner's
- * callback. */
+/* Checks the tensors that a trace reports, and that REQUEST_END precedes the release callback. */
 typedef struct tensors_seen {
     call c;
     unsigned inputs, outputs, wrong, ends_at_release;
@@ -581,19 +592,19 @@ static void on_end(TRITONSERVER_InferenceTrace *trace, TRITONSERVER_InferenceTra
 static void on_tensor(TRITONSERVER_InferenceTrace *trace,
                       TRITONSERVER_InferenceTraceActivity activity, const char *name,
                       TRITONSERVER_DataType datatype, const void *base, size_t byte_size,
-                      const int64_t *extents, uint64_t dim_count,
+                      const int64_t *shape_of_tensor, uint64_t dim_count,
                       TRITONSERVER_MemoryType memory_type, int64_t memory_type_id, void *userp) {
-    static const int32_t answer[] = {7, 8};
+    static const int32_t response_values[] = {7, 8};
     tensors_seen *seen = userp;
     bool input = activity == TRITONSERVER_TRACE_TENSOR_QUEUE_INPUT;
-    const void *expected = input ? (const void *)data : (const void *)answer;
+    const void *expected = input ? (const void *)data : (const void *)response_values;
     (void)trace;
     (void)memory_type_id;
     seen->inputs += input;
     seen->outputs += activity == TRITONSERVER_TRACE_TENSOR_BACKEND_OUTPUT;
     seen->wrong += strcmp(name, input ? "INPUT0" : "OUTPUT0") != 0 ||
                    datatype != TRITONSERVER_TYPE_INT32 || byte_size != 8 || dim_count != 1 ||
-                   extents[0] != 2 || memory_type != TRITONSERVER_MEMORY_CPU ||
+                   shape_of_tensor[0] != 2 || memory_type != TRITONSERVER_MEMORY_CPU ||
                    memcmp(base, expected, 8) != 0;
 }
 
@@ -614,12 +625,12 @@ static void on_request_release(TRITONSERVER_InferenceRequest *request, const uin
     pthread_mutex_unlock(&seen->c.lock);
 }
 
-static void test_trace_shows_tensors(void **state) {
+static void test_trace_reports_tensors(void **state) {
     world *w = *state;
     tensors_seen seen = {0};
     TRITONSERVER_InferenceTrace *trace = NULL;
     open_model(w, "good-tensors", CONFIG_OF("misbehave"), &seen.c);
-    /* In two pieces, which the trace is shown as one. */
+    /* In two buffers, which the trace reports as one. */
     ok(TRITONSERVER_InferenceRequestRemoveAllInputData(seen.c.request, "INPUT0"));
     for (int i = 0; i < 2; i++)
         ok(TRITONSERVER_InferenceRequestAppendInputData(seen.c.request, "INPUT0", &data[i], 4,
@@ -638,7 +649,7 @@ static void test_trace_shows_tensors(void **state) {
     assert_true(seen.released);
 }
 
-static void test_trace_comes_back(void **state) {
+static void test_trace_is_released(void **state) {
     world *w = *state;
     trace_seen seen = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     TRITONSERVER_InferenceTrace *trace = NULL;
@@ -648,7 +659,7 @@ static void test_trace_comes_back(void **state) {
                                       on_trace_release, &seen));
     ok(TRITONSERVER_ServerInferAsync(w->server, c.request, trace));
     call_wait(&c);
-    assert_int_equal(seen.releases, 0); /* the response may still be asked for it */
+    assert_int_equal(seen.releases, 0); /* the response still refers to it */
     call_clear(&c);
     pthread_mutex_lock(&seen.lock);
     while (!seen.releases)
@@ -661,28 +672,29 @@ static void test_trace_comes_back(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_conduct),
-        cmocka_unit_test(test_execute_that_fails),
-        cmocka_unit_test(test_no_answer_becomes_an_error),
-        cmocka_unit_test(test_no_final_is_said_by_the_server),
-        cmocka_unit_test(test_releases),
-        cmocka_unit_test(test_one_answer_whatever_is_tried),
-        cmocka_unit_test(test_failure_after_the_request_is_gone),
-        cmocka_unit_test(test_several_threads_answer),
-        cmocka_unit_test(test_load_fails_at_each_entry_point),
-        cmocka_unit_test(test_work_fails_at_each_entry_point),
-        cmocka_unit_test(test_backend_that_forgets_everything),
-        cmocka_unit_test(test_late_answers_are_counted),
-        cmocka_unit_test(test_use_after_delete),
-        cmocka_unit_test(test_errors_after_delete),
-        cmocka_unit_test(test_decoupled_answers),
+        cmocka_unit_test(test_correct_backends_respond),
+        cmocka_unit_test(test_execute_error_becomes_the_response),
+        cmocka_unit_test(test_missing_response_becomes_an_error),
+        cmocka_unit_test(test_server_sends_missing_final),
+        cmocka_unit_test(test_invalid_releases_are_rejected),
+        cmocka_unit_test(test_invalid_calls_do_not_change_the_response),
+        cmocka_unit_test(test_execute_can_fail_after_the_request_is_deleted),
+        cmocka_unit_test(test_backend_cannot_use_a_deleted_request),
+        cmocka_unit_test(test_several_threads_respond),
+        cmocka_unit_test(test_failed_entry_point_fails_the_load),
+        cmocka_unit_test(test_failed_entry_point_leaves_the_server_working),
+        cmocka_unit_test(test_backend_that_never_responds_or_releases),
+        cmocka_unit_test(test_late_responses_are_counted),
+        cmocka_unit_test(test_deleted_requests_are_rejected),
+        cmocka_unit_test(test_deleted_errors_stay_readable),
+        cmocka_unit_test(test_decoupled_responses_arrive),
         cmocka_unit_test(test_cancellation_reaches_the_backend),
-        cmocka_unit_test(test_initialization_that_fails),
+        cmocka_unit_test(test_failed_initialization_fails_the_load),
         cmocka_unit_test(test_backend_completes_the_configuration),
-        cmocka_unit_test(test_backend_in_the_name),
-        cmocka_unit_test(test_exit_timeout),
-        cmocka_unit_test(test_trace_comes_back),
-        cmocka_unit_test(test_trace_shows_tensors),
+        cmocka_unit_test(test_model_name_determines_the_backend),
+        cmocka_unit_test(test_stop_fails_after_the_exit_timeout),
+        cmocka_unit_test(test_trace_is_released),
+        cmocka_unit_test(test_trace_reports_tensors),
     };
     return cmocka_run_group_tests(tests, set_up, world_close);
 }

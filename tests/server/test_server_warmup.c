@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples that run before a model is ready: how often and in what batches, from what data, on every
- * instance, and that their failure is the load's. */
+/* Warmup samples: repeat count, batches, data, execution on every instance, and failures. */
 #include "server/support.h"
 
 #include <sys/stat.h>
@@ -25,7 +24,7 @@ static char *stats_of(world *w, const char *name) {
     return message_text(message);
 }
 
-static void test_batches_on_every_instance(void **state) {
+static void test_samples_run_on_every_instance(void **state) {
     world *w = *state;
     repo_model(&w->r, "good",
                MODEL("misbehave", "4", "2")
@@ -46,8 +45,8 @@ static void test_batches_on_every_instance(void **state) {
     call_deinit(&c);
 }
 
-/* Answers that come later, from another thread, are waited for. */
-static void test_answers_that_come_later(void **state) {
+/* A sample waits for responses from other threads. */
+static void test_samples_wait_for_late_responses(void **state) {
     world *w = *state;
     repo_model(&w->r, "elsewhere",
                MODEL("misbehave", "0", "1") SAMPLE("batch_size: 1 " INPUT("random_data: true")));
@@ -61,7 +60,7 @@ static void test_answers_that_come_later(void **state) {
     free(stats);
 }
 
-static void test_none_of_batch_0(void **state) {
+static void test_batch_size_0_runs_nothing(void **state) {
     world *w = *state;
     repo_model(&w->r, "good-0", MODEL("misbehave", "4", "1") SAMPLE("batch_size: 0 count: 9"));
     ok(TRITONSERVER_ServerLoadModel(w->server, "good-0"));
@@ -99,8 +98,8 @@ static void test_failure_fails_the_load(void **state) {
     }
 }
 
-/* Data of the model's own, strings among them, on a backend that runs on the caller's thread. */
-static void test_data_from_files(void **state) {
+/* Data from files, including strings, with a backend that runs on the submitting thread. */
+static void test_data_is_read_from_files(void **state) {
     static const char strings[] = "\x03\0\0\0abc\0\0\0\0";
     static const char config[] =
         "backend: \"identity\"\n"
@@ -137,20 +136,20 @@ static void test_data_from_files(void **state) {
     assert_int_equal(number_after(stats, "\"success\":{\"count\":"), 4);
     free(stats);
     server_end(server);
-    /* Too few bytes, on the caller's thread too. */
+    /* Too few bytes, also on the submitting thread. */
     repo_file(&r, "m/warmup/numbers", "12");
     fails(server_try(&r, &(server_setup){0}, &server), TRITONSERVER_ERROR_INTERNAL,
-          "expected 4 bytes, 'warmup/numbers' has only 2");
+          "expected 4 bytes, found 2 in 'warmup/numbers'");
     repo_remove(&r);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_batches_on_every_instance),
-        cmocka_unit_test(test_answers_that_come_later),
-        cmocka_unit_test(test_none_of_batch_0),
+        cmocka_unit_test(test_samples_run_on_every_instance),
+        cmocka_unit_test(test_samples_wait_for_late_responses),
+        cmocka_unit_test(test_batch_size_0_runs_nothing),
         cmocka_unit_test(test_failure_fails_the_load),
-        cmocka_unit_test(test_data_from_files),
+        cmocka_unit_test(test_data_is_read_from_files),
     };
     return cmocka_run_group_tests(tests, set_up, world_close);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A backend that fails at the entry point which its setting "fail_at" names, having kept memory
- * there, and counts what it is called for: what the server asked for it must take back.
+ * A backend that allocates memory and then fails at the entry point that its setting "fail_at"
+ * names. It counts calls: the server must finalize all objects that it has initialized.
  */
 #include <triton/core/tritonbackend.h>
 
@@ -10,7 +10,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Read by the test: calls, and memory that is held. */
+/* Read by the test: numbers of calls, and allocated memory. */
 typedef struct unlucky_counts {
     int initialized, finalized, models, models_gone, instances, instances_gone, executions, held;
 } unlucky_counts;

@@ -2,7 +2,7 @@
 /* See case_file.h. */
 #include "support/case_file.h"
 
-#include "onnx/model.h"
+#include "onnx/reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static uint32_t take_u32(kelp_str *rest) {
     return value;
 }
 
-/* A TensorProto, with its elements copied to where an application's would lie. */
+/* Reads a TensorProto; copies the elements to memory with the alignment of an application. */
 static void read_tensor(test_case *c, kelp_str bytes, kelp_tensor *out) {
     kelp_onnx_reader reader = {.arena = &c->arena, .data = &c->arena, .label = "case"};
     kelp_onnx_place place = {.field = "tensor", .index = -1};
@@ -47,7 +47,7 @@ static void read_tensor(test_case *c, kelp_str bytes, kelp_tensor *out) {
     out->data = copy;
 }
 
-/* A TensorProto, or a list whose kind is its rank (see kelp/tensor.h) and its elements. */
+/* Reads a TensorProto, or a list whose rank is its kind (see kelp/tensor.h), and its elements. */
 static void read_value(test_case *c, kelp_str *rest, kelp_tensor *out) {
     int32_t kind = (int32_t)take_u32(rest);
     uint32_t count = take_u32(rest);

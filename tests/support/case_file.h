@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The .bin beside an operator case or a benchmark's model: inputs and expected outputs, as
- * tests/ops/gen_cases.py writes them. A malformed file ends the program. */
+/* The .bin file of an operator's case or a benchmark's model: inputs and expected outputs, in
+ * the format of tests/ops/gen_cases.py. A malformed file ends the program. */
 #ifndef KELP_TESTS_CASE_FILE_H_
 #define KELP_TESTS_CASE_FILE_H_
 
@@ -14,7 +14,7 @@ typedef struct test_named {
     kelp_tensor tensor;
 } test_named;
 
-/* What a case reads lies in its arena, borrowed from the mapped file. */
+/* A case; its arena holds the data, which may be borrowed from the mapped file. */
 typedef struct test_case {
     kelp_arena arena;
     kelp_mapping mapping;

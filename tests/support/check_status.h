@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests ask of a status: that it is none, or that it says what it should. Include cmocka's
- * headers first. */
+/* Checks of a status: success, or the expected message. Include cmocka's headers first. */
 #ifndef KELP_TESTS_CHECK_STATUS_H_
 #define KELP_TESTS_CHECK_STATUS_H_
 
@@ -8,7 +7,7 @@
 
 #include <string.h>
 
-/* Fails the running test with the whole message. */
+/* Fails the test with the complete message unless the status is NULL. */
 static inline void check_ok(kelp_status *status) {
     if (status == NULL)
         return;
@@ -18,7 +17,8 @@ static inline void check_ok(kelp_status *status) {
     fail_msg("%s", text);
 }
 
-/* Of this code, with `part` somewhere in the message or its causes. Frees it. */
+/* Asserts the code, and that the message or those of its causes contain `part`. Frees the
+ * status. */
 static inline void expect_failure(kelp_status *status, kelp_code code, const char *part) {
     char text[4096];
     assert_non_null(status);

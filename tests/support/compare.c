@@ -43,7 +43,7 @@ bool test_same(const kelp_tensor *found, const kelp_tensor *expected, double rto
                  kelp_dtype_name(expected->dtype), b);
         return false;
     }
-    if (expected->dtype == KELP_BF16) /* ONNX's own runner allows two units in the last place */
+    if (expected->dtype == KELP_BF16) /* ONNX's runner permits two units in the last place */
         rtol = fmax(rtol, 0x1p-6);
     for (int64_t i = 0; expected->dtype == KELP_LIST && i < expected->shape[0]; i++) {
         char inner[900];

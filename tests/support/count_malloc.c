@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* malloc and its kin, counted. */
+/* malloc and related functions, counted. */
 #include "support/count_malloc.h"
 
 #include <errno.h>

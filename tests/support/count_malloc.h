@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocations of the whole process, counted by taking the place of malloc and its kin: what is
- * linked with count_malloc.c. Any thread. Under a sanitizer, which takes that place itself, and
- * with another C library than glibc nothing is counted.
+ * Counts the allocations of the process on all threads: programs that are linked with
+ * count_malloc.c replace malloc and related functions. Counts nothing with a sanitizer, which also
+ * replaces them, and with C libraries other than glibc.
  */
 #ifndef KELP_TESTS_COUNT_MALLOC_H_
 #define KELP_TESTS_COUNT_MALLOC_H_
@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 bool test_allocations_counted(void);
-/* malloc, calloc, realloc, aligned_alloc, memalign and posix_memalign so far; what libraries call
- * is among them. */
+/* Returns the number of calls of malloc, calloc, realloc, aligned_alloc, memalign and
+ * posix_memalign, including those of libraries. */
 uint64_t test_allocations(void);
 
 #endif

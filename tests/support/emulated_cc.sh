@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A compiler for another machine that can be used like this machine's own: a program that it links becomes a script that hands the
+# A compiler for another architecture that can be used like the native one: a linked program is replaced by a script that passes the
 # program to the emulator.
 #   emulated_cc.sh EMULATOR COMPILER arguments…
 set -euo pipefail

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The failing allocator. Each block carries a header just before it; growth always moves, to catch
- * stale pointers. */
+/* The failing allocator. Each block has a header before it. Growth always moves a block, to
+ * detect stale pointers. */
 #include "support/failing_allocator.h"
 
 #include <setjmp.h>
@@ -17,7 +17,7 @@ typedef struct header {
     uint64_t magic;
     size_t size_bytes;
     size_t alignment;
-    void *start; /* what the heap gave */
+    void *start; /* the pointer from the heap */
 } header;
 
 static header *header_of(void *pointer) {
@@ -33,7 +33,7 @@ static void *block_new(size_t size_bytes, size_t alignment) {
         return NULL;
     char *pointer = (char *)start + offset;
     *header_of(pointer) = (header){MAGIC, size_bytes, alignment, start};
-    memset(pointer, 0xA5, size_bytes); /* so that nothing relies on fresh memory being zero */
+    memset(pointer, 0xA5, size_bytes); /* so that no code relies on zeroed memory */
     return pointer;
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An allocator for tests: its nth allocation fails, it counts what is live, and it checks that each
- * block comes back with the size and alignment it was asked for with. Any thread.
+ * An allocator for tests: its nth allocation fails, it counts the live blocks, and it checks that
+ * each block is freed with its size and alignment. Thread-safe.
  *
- * Walk through every failure of a function like this:
+ * Tests every failure of a function like this:
  *
  *     for (uint64_t n = 1;; n++) {
  *         test_failing memory;
  *         test_failing_init(&memory, n);
  *         kelp_status *status = make_and_destroy(test_failing_allocator(&memory));
- *         test_failing_check(&memory);           (nothing live, every size right)
+ *         test_failing_check(&memory);           (no live blocks, correct sizes)
  *         bool failed = memory.failed;
  *         test_failing_deinit(&memory);
  *         if (!failed) { assert_null(status); break; }
@@ -25,21 +25,21 @@
 
 typedef struct test_failing {
     pthread_mutex_t lock;
-    uint64_t fail_at; /* the allocation or growth, counted from 1, that fails; 0 is none */
-    bool fail_from;   /* true: those after it fail too */
-    bool failed;      /* one did */
+    uint64_t fail_at; /* the number, from 1, of the allocation or growth that fails; 0: none */
+    bool fail_from;   /* later ones fail, too */
+    bool failed;      /* an allocation has failed */
     uint64_t calls;   /* allocations and growths so far */
     size_t live_blocks;
     size_t live_bytes;
     size_t peak_bytes;
-    const char *mistake; /* the first misuse seen, in words; NULL when none */
+    const char *mistake; /* a text about the first misuse, or NULL */
 } test_failing;
 
 void test_failing_init(test_failing *failing, uint64_t fail_at);
 void test_failing_deinit(test_failing *failing);
-/* Valid as long as `failing` stands still. */
+/* Returns the allocator, which refers to `failing`. */
 kelp_allocator test_failing_allocator(test_failing *failing);
-/* Fails the running cmocka test when a block is live or was misused. */
+/* Fails the cmocka test if a block was not freed or was misused. */
 void test_failing_check(test_failing *failing);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a fuzzer's entry on every file of the folders and files given: the corpus as a regression
- * test. */
+/* Runs a fuzzer on files and all files of directories: the corpus as a regression test. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,7 +30,7 @@ static int replay_file(const char *path) {
         size += got;
     }
     fclose(file);
-    /* an exact copy, so that a read past the end is seen by the sanitizers */
+    /* an exact copy, so that the sanitizers detect reads past the end */
     uint8_t *exact = malloc(size ? size : 1);
     if (exact == NULL)
         abort();

@@ -3,11 +3,13 @@
 """Extracts the examples of the documentation and runs them.
 
     shown.py DOCUMENT NAME OUT                    writes the block of C or C++ whose first line has this name
-    shown.py DOCUMENT --run --build FOLDER        saves every named block, runs the sh blocks in order, and compares their output with
+    shown.py DOCUMENT --run --build FOLDER --prefix PREFIX
+                                                  saves every named block, runs the sh blocks in order, and compares their output with
                                                   the following text block, in which … matches anything
 
-Commands run in a temporary directory that looks like the root of a clone after `make build`, with FOLDER as build/release, its program
-`kelp` and its Python package. In a cross build, FOLDER/emulated contains the emulated programs and a compiler.
+Commands run in a temporary directory with `examples` and `tests` of a clone. They use the program, headers and libraries in PREFIX,
+where the build in FOLDER is installed, and the Python package of FOLDER. In a cross build, FOLDER/emulated contains the emulated
+programs and a compiler.
 """
 import argparse
 import os
@@ -49,22 +51,21 @@ def matches(expected, printed):
     return re.fullmatch(pattern, printed.strip(), re.S) is not None
 
 
-def run(document, build):
+def run(document, build, prefix):
     """Returns the number of compared outputs."""
-    build, compared = os.path.abspath(build), 0
+    build, prefix, compared = os.path.abspath(build), os.path.abspath(prefix), 0
     environment = dict(os.environ, PYTHONPATH=build + "/python", PYTHONDONTWRITEBYTECODE="1",
-                       PATH=":".join((build + "/emulated", build + "/bin", os.path.dirname(sys.executable), os.environ["PATH"])))
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("include", "examples", "tests"):
-            os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
-        os.mkdir(os.path.join(folder, "build"))
-        os.symlink(build, os.path.join(folder, "build", "release"))
+                       PKG_CONFIG_PATH=prefix + "/lib/pkgconfig", LD_LIBRARY_PATH=prefix + "/lib",
+                       PATH=":".join((build + "/emulated", prefix + "/bin", os.path.dirname(sys.executable), os.environ["PATH"])))
+    with tempfile.TemporaryDirectory() as directory:
+        for name in ("examples", "tests"):
+            os.symlink(os.path.join(ROOT, name), os.path.join(directory, name))
         for name, text in sources(document).items():
-            write(os.path.join(folder, name), text)
+            write(os.path.join(directory, name), text)
         printed = None
         for language, text, line in blocks(document):
             if language == "sh":
-                ended = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, stdin=subprocess.DEVNULL,
+                ended = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=directory, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, text=True, check=False, env=environment)
                 printed = ended.stdout
                 if ended.returncode != 0:
@@ -85,9 +86,10 @@ def main():
     parser.add_argument("out", nargs="?")
     parser.add_argument("--run", action="store_true")
     parser.add_argument("--build")
+    parser.add_argument("--prefix")
     options = parser.parse_args()
     if options.run:
-        compared = run(options.document, options.build)
+        compared = run(options.document, options.build, options.prefix)
         if compared == 0:
             sys.exit(f"{options.document}: no sh block is followed by a text block")
         print(f"{options.document}: {len(sources(options.document))} sources, {compared} outputs match")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Narrow floats: every code there is, and values between two of them. */
+/* Tests of narrow floats: all codes, and values between two codes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static const struct {
     {KELP_F6E2M3, 6, 7.5f, 0.125f, 0x08},       {KELP_F6E3M2, 6, 28.0f, 0.0625f, 0x0c},
     {KELP_F4E2M1, 4, 6.0f, 0.5f, 0x02}};
 
-static void narrow_kinds_read_back(void **state) {
+static void all_codes_survive_the_conversion_to_float_and_back(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         float largest = 0, smallest = INFINITY;
@@ -44,7 +44,7 @@ static void narrow_kinds_read_back(void **state) {
     }
 }
 
-static void what_is_too_large_saturates_or_is_marked(void **state) {
+static void overflow_saturates_or_becomes_infinity_or_nan(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         kelp_dtype dtype = kinds[k].dtype;
@@ -67,7 +67,8 @@ static void narrow_ties_go_to_even(void **state) {
     assert_int_equal(kelp_f32_to_narrow(KELP_F8E4M3FN, 1.1875f, true), 0x3a);
     assert_int_equal(kelp_f32_to_narrow(KELP_F4E2M1, 2.5f, true), 0x04);
     assert_int_equal(kelp_f32_to_narrow(KELP_F4E2M1, 5.0f, true), 0x06);
-    assert_int_equal(kelp_f32_to_narrow(KELP_F8E4M3FNUZ, -1e-30f, true), 0x00); /* has no -0 */
+    assert_int_equal(kelp_f32_to_narrow(KELP_F8E4M3FNUZ, -1e-30f, true),
+                     0x00); /* the type has no -0 */
 }
 
 static void scales_are_powers_of_two(void **state) {
@@ -90,7 +91,7 @@ static void scales_are_powers_of_two(void **state) {
     assert_int_equal(kelp_f32_to_e8m0(0, true, 'u'), 0);
 }
 
-static void a_nan_without_a_code_is_a_zero_of_the_other_sign(void **state) {
+static void nan_becomes_zero_of_the_opposite_sign_in_types_without_nan(void **state) {
     (void)state;
     assert_int_equal(kelp_f32_to_narrow(KELP_F4E2M1, NAN, true), 0x08);
     assert_int_equal(kelp_f32_to_narrow(KELP_F4E2M1, -NAN, true), 0x00);
@@ -100,7 +101,7 @@ static void a_nan_without_a_code_is_a_zero_of_the_other_sign(void **state) {
 
 static void a_double_rounds_once(void **state) {
     (void)state;
-    /* a little above a tie of the narrow type, which float would make the tie itself */
+    /* slightly above a tie of the narrow type; rounding to float first would yield the tie */
     assert_int_equal(kelp_f64_to_f16(1 + 0x1p-11 + 0x1p-40), 0x3c01);
     assert_int_equal(kelp_f64_to_f16(1 + 0x1p-11), 0x3c00);
     assert_int_equal(kelp_f64_to_f16(1 + 0x3p-11 - 0x1p-40), 0x3c01);
@@ -116,10 +117,10 @@ static void a_double_rounds_once(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(narrow_kinds_read_back),
-        cmocka_unit_test(what_is_too_large_saturates_or_is_marked),
+        cmocka_unit_test(all_codes_survive_the_conversion_to_float_and_back),
+        cmocka_unit_test(overflow_saturates_or_becomes_infinity_or_nan),
         cmocka_unit_test(narrow_ties_go_to_even),
-        cmocka_unit_test(a_nan_without_a_code_is_a_zero_of_the_other_sign),
+        cmocka_unit_test(nan_becomes_zero_of_the_opposite_sign_in_types_without_nan),
         cmocka_unit_test(a_double_rounds_once),
         cmocka_unit_test(scales_are_powers_of_two),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types, shapes and descriptors, and the way to DLPack and back. */
+/* Tests of element types, shapes, descriptors, and the conversion to and from DLPack. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ static void expect_code(kelp_status *status, kelp_code code) {
     kelp_status_free(status);
 }
 
-static void every_type_has_a_width_and_a_name_that_reads_back(void **state) {
+static void every_type_has_a_width_and_a_name_that_parses(void **state) {
     (void)state;
     for (int i = 1; i < KELP_DTYPE_COUNT; i++) {
         kelp_dtype dtype = (kelp_dtype)i;
@@ -26,7 +26,7 @@ static void every_type_has_a_width_and_a_name_that_reads_back(void **state) {
     }
 }
 
-static void names_of_triton_and_onnx_are_understood(void **state) {
+static void names_of_triton_and_onnx_are_parsed(void **state) {
     (void)state;
     assert_int_equal(kelp_dtype_parse("FP32"), KELP_F32);
     assert_int_equal(kelp_dtype_parse("TYPE_FP16"), KELP_F16);
@@ -85,11 +85,11 @@ static void a_descriptor_is_compact_and_row_major(void **state) {
     assert_true(kelp_tensor_is_compact(&tensor));
     tensor.strides[0] = 24;
     assert_false(kelp_tensor_is_compact(&tensor));
-    tensor.shape[0] = 1; /* the stride of one element says nothing */
+    tensor.shape[0] = 1; /* the stride of a dimension of 1 is ignored */
     assert_true(kelp_tensor_is_compact(&tensor));
 }
 
-static void descriptors_out_of_bounds_are_refused(void **state) {
+static void invalid_ranks_types_and_shapes_are_rejected(void **state) {
     (void)state;
     kelp_tensor tensor;
     int64_t many[KELP_MAX_RANK + 1];
@@ -151,7 +151,7 @@ static void strides_and_offsets_come_from_dlpack(void **state) {
     assert_int_equal(tensor.strides[0], 3);
 }
 
-static void foreign_tensors_are_refused_in_words(void **state) {
+static void unsupported_dlpack_tensors_are_rejected(void **state) {
     (void)state;
     int64_t shape[1] = {-2};
     kelp_tensor tensor;
@@ -165,7 +165,7 @@ static void foreign_tensors_are_refused_in_words(void **state) {
     expect_code(kelp_tensor_from_dl(&dl, &tensor), KELP_INVALID_ARGUMENT);
 }
 
-static void shapes_are_written_as_lists(void **state) {
+static void shapes_are_formatted_as_lists(void **state) {
     (void)state;
     char text[32], small[4];
     assert_int_equal(kelp_shape_format(3, (int64_t[]){2, 3, -1}, text, sizeof text), 8);
@@ -178,16 +178,16 @@ static void shapes_are_written_as_lists(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_has_a_width_and_a_name_that_reads_back),
-        cmocka_unit_test(names_of_triton_and_onnx_are_understood),
+        cmocka_unit_test(every_type_has_a_width_and_a_name_that_parses),
+        cmocka_unit_test(names_of_triton_and_onnx_are_parsed),
         cmocka_unit_test(sub_byte_elements_are_packed),
         cmocka_unit_test(elements_are_counted_without_overflow),
         cmocka_unit_test(a_descriptor_is_compact_and_row_major),
-        cmocka_unit_test(descriptors_out_of_bounds_are_refused),
+        cmocka_unit_test(invalid_ranks_types_and_shapes_are_rejected),
         cmocka_unit_test(types_survive_dlpack),
         cmocka_unit_test(strides_and_offsets_come_from_dlpack),
-        cmocka_unit_test(foreign_tensors_are_refused_in_words),
-        cmocka_unit_test(shapes_are_written_as_lists),
+        cmocka_unit_test(unsupported_dlpack_tensors_are_rejected),
+        cmocka_unit_test(shapes_are_formatted_as_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,19 @@ __version__ = _kelp.__version__
 
 __all__ = ["Builder", "Code", "DLTensor", "Engine", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "KelpError", "ModelMetadata",
            "NodeArg", "Plan", "RunOptions", "Runtime", "Server", "SessionOptions", "TritonException", "__version__", "backend", "builder",
-           "get_available_providers", "get_device", "runtime"]
+           "get_available_providers", "get_device", "get_include", "get_library_dirs", "runtime"]
+
+
+def get_include():
+    """Returns the directory of the C headers: kelp/… and triton/core/…."""
+    from . import _native
+    return _native.include()
+
+
+def get_library_dirs():
+    """Returns the directories with libkelp.so and libtritonserver.so, for the linker and for LD_LIBRARY_PATH."""
+    from . import _native
+    return _native.library_dirs()
 
 
 def __getattr__(name):

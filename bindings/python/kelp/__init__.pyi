@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from . import backend as backend
 from . import builder as builder
 from . import runtime as runtime
+from ._enums import Code as Code
 from .builder import Builder as Builder
 from .builder import Engine as Engine
 from .builder import Plan as Plan
@@ -20,25 +21,6 @@ __version__: str
 
 Array: TypeAlias = numpy.ndarray[Any, Any]
 Path: TypeAlias = str | os.PathLike[str]
-
-class Code(enum.IntEnum):
-    OK = 0
-    CANCELLED = 1
-    UNKNOWN = 2
-    INVALID_ARGUMENT = 3
-    DEADLINE_EXCEEDED = 4
-    NOT_FOUND = 5
-    ALREADY_EXISTS = 6
-    PERMISSION_DENIED = 7
-    RESOURCE_EXHAUSTED = 8
-    FAILED_PRECONDITION = 9
-    ABORTED = 10
-    OUT_OF_RANGE = 11
-    UNIMPLEMENTED = 12
-    INTERNAL = 13
-    UNAVAILABLE = 14
-    DATA_LOSS = 15
-    UNAUTHENTICATED = 16
 
 class KelpError(RuntimeError):
     code: Code
@@ -182,3 +164,5 @@ class Server:
 
 def get_available_providers() -> list[str]: ...
 def get_device() -> str: ...
+def get_include() -> str: ...
+def get_library_dirs() -> list[str]: ...

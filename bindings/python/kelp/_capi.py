@@ -2,7 +2,6 @@
 """ctypes declarations of kelp/builder.h, kelp/network.h and kelp/engine.h. Failures raise KelpError. ctypes releases the GIL during a
 call."""
 import ctypes
-import enum
 import os
 import threading
 
@@ -325,13 +324,6 @@ def runtime(threads=0):
 
 
 # ---- enumerations ----
-def numbered(name, words, doc, first=0, module="kelp.builder"):
-    """Returns an IntEnum with consecutive values from `first`."""
-    made = enum.IntEnum(name, words, start=first, module=module)
-    made.__doc__ = doc
-    return made
-
-
 def number(kind, value, what):
     """Returns the value of a member, given as a member, its name in any case, or the value."""
     try:

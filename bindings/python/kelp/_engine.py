@@ -10,19 +10,21 @@ import numpy
 from . import _capi, _kelp
 from ._capi import call, get, library, make
 from ._error import Code, KelpError
+from ._handle import Handle
 
 __all__ = ["Context", "Engine", "IoInfo", "Runtime"]
 
 LEVELS = ("error", "warning", "info", "verbose")
 
 
-class IoInfo:
+class IoInfo(Handle):
     """An input or output: `name`, `dtype` ("float32"), `shape` (-1: dynamic dimension; None: unknown rank), `symbols` (names of
     dynamic dimensions, or None)."""
 
     __slots__ = ("_number", "dtype", "name", "shape", "symbols")
+    CREATED_BY = "Engine.inputs and Engine.outputs"
 
-    def __init__(self, info):
+    def _init(self, info):
         self.name = info.name.decode()
         self._number = info.dtype
         self.dtype = _capi.dtype_name(info.dtype)
@@ -58,7 +60,7 @@ def allocator(made, given, failures):
     return allocate
 
 
-class Runtime:
+class Runtime(Handle):
     """The threads and the log of engines. Engines keep a reference.
 
     threads: threads of a run, including the calling thread; 0: all CPUs.
@@ -87,15 +89,11 @@ class Runtime:
             library.kelp_runtime_release(pointer)
 
     def load(self, plan_or_path):
-        """Loads an Engine from a Plan, bytes, or the path of a file, which is mapped so that its weights are used in place."""
-        if isinstance(plan_or_path, (str, os.PathLike)):
-            return Engine(make("engine_load_file", self._borrowed, os.fsencode(plan_or_path)), self)
-        data = plan_or_path if isinstance(plan_or_path, bytes) else bytes(plan_or_path)
-        kept = numpy.frombuffer(data, "uint8")
-        return Engine(make("engine_load", self._borrowed, kept.ctypes.data, len(data), b"plan", None, None), (self, kept))
+        """Does the same as `Engine(plan_or_path, runtime=self)`."""
+        return Engine(plan_or_path, runtime=self)
 
 
-class Context:
+class Context(Handle):
     """The state of runs of an engine: schedules and memory. Created by `Engine.create_context`. Not thread-safe.
 
     profile: index of the optimization profile that limits the shapes; None: any shapes, or the only profile.
@@ -103,6 +101,8 @@ class Context:
 
     def __init__(self, engine, profile=None):
         self._pointer = None
+        if not isinstance(engine, Engine):
+            raise TypeError(f"engine: expected a kelp.Engine, found '{type(engine).__name__}'")
         # not the engine itself, which keeps contexts for `run`: avoids a reference cycle
         self._inputs, self._outputs, self._kept = engine.inputs, engine.outputs, engine._kept
         self._input_index, self._output_index = engine._input_index, engine._output_index
@@ -175,6 +175,9 @@ class Context:
 
     def _bind(self, index, info, array):
         what = f"input '{info.name}'"
+        if info.dtype == "list":
+            raise KelpError(f"{what} is a sequence, an optional or a map, which kelp.Engine does not take: run the ONNX model with "
+                            "kelp.InferenceSession", Code.UNIMPLEMENTED)
         if array.ndim > _capi.MAX_RANK:
             raise KelpError(f"{what} has {array.ndim} dimensions: expected at most {_capi.MAX_RANK}", Code.INVALID_ARGUMENT)
         array_bytes = _capi.array_bytes(array, what)
@@ -188,6 +191,9 @@ class Context:
         return array_bytes
 
     def _result(self, index):
+        if self._outputs[index].dtype == "list":
+            raise KelpError(f"output '{self._outputs[index].name}' is a sequence, an optional or a map, which kelp.Engine does not return: "
+                            "run the ONNX model with kelp.InferenceSession", Code.UNIMPLEMENTED)
         tensor = library.kelp_context_output(self._pointer, index).contents
         dtype, extents = _capi.numpy_dtype(tensor.dtype), tensor.shape[:tensor.rank]
         count = int(numpy.prod(extents, dtype="int64"))
@@ -202,19 +208,36 @@ class Context:
         library.kelp_context_cancel(self._pointer)
 
 
-class Engine:
-    """An engine that is ready to run. Created by `Engine.load`.
+class Engine(Handle):
+    """An engine that is ready to run, loaded from a plan.
+
+    plan_or_path: a Plan, bytes, or the path of a file, which is mapped so that its weights are used in place.
+    threads: threads of a run, including the calling thread; 0: all CPUs.
+    runtime: a Runtime, whose threads and log are used; None: one with `threads`.
 
     inputs, outputs: lists of IoInfo; provider: name of the provider; refittable: names of the weights that a refit can replace.
 
     `run` is thread-safe.
     """
 
-    def __init__(self, pointer, kept=None):
-        self._pointer, self._kept = pointer, kept
+    def __init__(self, plan_or_path, threads=0, *, runtime=None):
+        if not (runtime is None or isinstance(runtime, Runtime)):
+            raise TypeError(f"runtime: expected a kelp.Runtime or None, found '{type(runtime).__name__}'")
+        runtime = runtime or Runtime(threads)
+        if isinstance(plan_or_path, (str, os.PathLike)):
+            pointer, self._kept = make("engine_load_file", runtime._borrowed, os.fsencode(plan_or_path)), runtime
+        else:
+            try:
+                data = plan_or_path if isinstance(plan_or_path, bytes) else bytes(memoryview(plan_or_path))
+            except TypeError:
+                raise TypeError(f"plan_or_path: expected a path or bytes, found '{type(plan_or_path).__name__}'") from None
+            image = numpy.frombuffer(data, "uint8")
+            pointer = make("engine_load", runtime._borrowed, image.ctypes.data, len(data), b"plan", None, None)
+            self._kept = runtime, image
+        self._pointer = pointer
         self._lock, self._idle = threading.Lock(), []
-        self.inputs = [IoInfo(get("engine_input", pointer, i).contents) for i in range(get("engine_input_count", pointer))]
-        self.outputs = [IoInfo(get("engine_output", pointer, i).contents) for i in range(get("engine_output_count", pointer))]
+        self.inputs = [IoInfo._made(get("engine_input", pointer, i).contents) for i in range(get("engine_input_count", pointer))]
+        self.outputs = [IoInfo._made(get("engine_output", pointer, i).contents) for i in range(get("engine_output_count", pointer))]
         self._input_index = {info.name: i for i, info in enumerate(self.inputs)}
         self._output_index = {info.name: i for i, info in enumerate(self.outputs)}
         self.provider = get("engine_provider_name", pointer)
@@ -227,8 +250,8 @@ class Engine:
 
     @classmethod
     def load(cls, plan_or_path, threads=0):
-        """`Runtime(threads).load(plan_or_path)`."""
-        return Runtime(threads).load(plan_or_path)
+        """Does the same as `Engine(plan_or_path, threads)`."""
+        return cls(plan_or_path, threads)
 
     def create_context(self, profile=None):
         """Creates a Context, limited to the shapes of a profile if one is specified."""

@@ -1,30 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """KelpError and its codes."""
-import enum
+from ._enums import Code
 
 __all__ = ["Code", "KelpError", "TritonException"]
-
-
-class Code(enum.IntEnum):
-    """The seventeen error codes of gRPC."""
-
-    OK = 0
-    CANCELLED = 1
-    UNKNOWN = 2
-    INVALID_ARGUMENT = 3
-    DEADLINE_EXCEEDED = 4
-    NOT_FOUND = 5
-    ALREADY_EXISTS = 6
-    PERMISSION_DENIED = 7
-    RESOURCE_EXHAUSTED = 8
-    FAILED_PRECONDITION = 9
-    ABORTED = 10
-    OUT_OF_RANGE = 11
-    UNIMPLEMENTED = 12
-    INTERNAL = 13
-    UNAVAILABLE = 14
-    DATA_LOSS = 15
-    UNAUTHENTICATED = 16
 
 
 class KelpError(RuntimeError):

@@ -6,42 +6,20 @@ import ctypes
 import numpy
 
 from . import _capi
-from ._capi import call, dtype_number, get, make, number, numbered, options, shape
+from ._capi import call, dtype_number, get, make, number, options, shape
+from ._enums import (Activation, Collective, Coordinates, Elementwise, Fill, GatherMode, Interpolation, LayerType, LoopOutput, MatrixOp,
+                     PaddingMode, Pooling, Reduce, Rounding, SampleMode, ScaleMode, ScatterMode, Unary)
 from ._error import Code, KelpError
-
-LayerType = numbered("LayerType", " ".join("""
-INPUT PARSED ACTIVATION ASSERTION ATTENTION CAST COLLECTIVE CONCATENATION CONDITIONAL_INPUT CONDITIONAL_OUTPUT CONSTANT CONVOLUTION
-CUMULATIVE DECONVOLUTION DEQUANTIZE DYNAMIC_QUANTIZE EINSUM ELEMENTWISE FILL GATHER GRID_SAMPLE IDENTITY ITERATOR KV_CACHE_UPDATE
-LOOP_OUTPUT LRN MATRIX_MULTIPLY MOE NMS NON_ZERO NORMALIZATION ONE_HOT PADDING PARAMETRIC_RELU POOLING QUANTIZE RAGGED_SOFTMAX RECURRENCE
-REDUCE RESIZE REVERSE_SEQUENCE ROTARY_EMBEDDING SCALE SCATTER SELECT SHAPE SHUFFLE SLICE SOFTMAX SQUEEZE TOPK UNARY UNSQUEEZE
-""".split()), "Types of layers.")
-Activation = numbered("Activation", "RELU SIGMOID TANH LEAKY_RELU ELU SELU SOFTSIGN SOFTPLUS CLIP HARD_SIGMOID SCALED_TANH "
-                      "THRESHOLDED_RELU GELU_ERF GELU_TANH", "Activations.")
-Unary = numbered("Unary", "EXP LOG SQRT RECIP ABS NEG SIN COS TAN SINH COSH ASIN ACOS ATAN ASINH ACOSH ATANH CEIL FLOOR ERF NOT SIGN "
-                 "ROUND ISINF ISNAN", "Functions of one tensor.")
-Elementwise = numbered("Elementwise", "SUM PROD MAX MIN SUB DIV POW FLOOR_DIV AND OR XOR EQUAL GREATER LESS", "Functions of two tensors.")
-ScaleMode = numbered("ScaleMode", "UNIFORM CHANNEL ELEMENTWISE", "Number of coefficients of a scale layer.")
-PaddingMode = numbered("PaddingMode", "EXPLICIT_ROUND_DOWN EXPLICIT_ROUND_UP SAME_UPPER SAME_LOWER", "Padding of windows.")
-Pooling = numbered("Pooling", "MAX AVERAGE BLEND", "Types of pooling.")
-Interpolation = numbered("Interpolation", "NEAREST LINEAR CUBIC", "Interpolation modes.")
-Coordinates = numbered("Coordinates", "ALIGN_CORNERS ASYMMETRIC HALF_PIXEL", "Coordinate transformations of a resize layer.")
-Rounding = numbered("Rounding", "HALF_UP HALF_DOWN FLOOR CEIL", "Rounding of coordinates in nearest mode.")
-SampleMode = numbered("SampleMode", "STRICT WRAP CLAMP FILL REFLECT", "Values outside of a tensor.")
-GatherMode = numbered("GatherMode", "DEFAULT ELEMENT ND", "Modes of gather and scatter layers.")
-ScatterMode = numbered("ScatterMode", "ELEMENT ND", "Modes of gather and scatter layers.")
-Fill = numbered("Fill", "LINSPACE RANDOM_UNIFORM RANDOM_NORMAL", "Types of fill layers.")
-Reduce = numbered("Reduce", "SUM PROD MAX MIN AVERAGE NONE", "Operations of reduce layers.")
-MatrixOp = numbered("MatrixOp", "NONE TRANSPOSE VECTOR", "Use of a GEMM operand.")
-Collective = numbered("Collective", "ALL_REDUCE ALL_GATHER BROADCAST REDUCE REDUCE_SCATTER", "Collective operations.")
-LoopOutput = numbered("LoopOutput", "LAST_VALUE CONCATENATE REVERSE", "Types of loop outputs.")
+from ._handle import Handle
 
 
-class Tensor:
+class Tensor(Handle):
     """A tensor between layers: `name` (may be set), `dtype` ("float32"), `shape` (-1: dynamic dimension; None: unknown rank)."""
 
     __slots__ = ("_network", "_pointer")
+    CREATED_BY = "the methods of a Network"
 
-    def __init__(self, network, pointer):
+    def _init(self, network, pointer):
         self._network, self._pointer = network, pointer
 
     @property
@@ -68,12 +46,13 @@ class Tensor:
         return f"Tensor(name={self.name!r}, dtype={self.dtype!r}, shape={self.shape!r})"
 
 
-class Layer:
+class Layer(Handle):
     """A layer: `name` (may be set), `type` (a LayerType), `inputs` and `outputs` (lists of Tensor)."""
 
     __slots__ = ("_network", "_pointer")
+    CREATED_BY = "the methods of a Network"
 
-    def __init__(self, network, pointer):
+    def _init(self, network, pointer):
         self._network, self._pointer = network, pointer
 
     @property
@@ -94,12 +73,12 @@ class Layer:
     def inputs(self):
         """The inputs, a list of Tensor, without omitted optional inputs."""
         pointers = [get("layer_input", self._pointer, i) for i in range(get("layer_input_count", self._pointer))]
-        return [Tensor(self._network, pointer) for pointer in pointers if pointer]
+        return [Tensor._made(self._network, pointer) for pointer in pointers if pointer]
 
     @property
     def outputs(self):
         """The outputs, a list of Tensor."""
-        return [Tensor(self._network, get("layer_output", self._pointer, i)) for i in range(get("layer_output_count", self._pointer))]
+        return [Tensor._made(self._network, get("layer_output", self._pointer, i)) for i in range(get("layer_output_count", self._pointer))]
 
     def set_next(self, tensor):
         """Sets the value of a recurrence in the next iteration."""
@@ -109,10 +88,12 @@ class Layer:
         return f"<layer {self.name}: {self.outputs}>"
 
 
-class Loop:
+class Loop(Handle):
     """A loop. Layers that depend on one of its recurrences or iterators are its body."""
 
-    def __init__(self, network, pointer):
+    CREATED_BY = "the methods of a Network"
+
+    def _init(self, network, pointer):
         self._network, self._pointer = network, pointer
 
     def set_trip_count(self, count):
@@ -138,10 +119,12 @@ class Loop:
                                     number(LoopOutput, kind, "output of a loop"), axis)
 
 
-class Conditional:
+class Conditional(Handle):
     """A conditional with two branches. Layers that depend on its inputs run only in the branch that needs them."""
 
-    def __init__(self, network, pointer):
+    CREATED_BY = "the methods of a Network"
+
+    def _init(self, network, pointer):
         self._network, self._pointer = network, pointer
 
     def add_input(self, tensor):
@@ -181,16 +164,16 @@ def spatial(value, count):
     return [int(value)] * count if isinstance(value, (int, numpy.integer)) else [int(item) for item in value]
 
 
-class Layers:
+class Layers(Handle):
     """The methods that add layers to a network."""
 
-    def __init__(self, pointer):
+    def _init(self, pointer):
         self._pointer = pointer
         self._kept = []  # memory that the network references
 
     # ---- what the methods share ----
     def _made_tensor(self, pointer):
-        return Tensor(self, pointer)
+        return Tensor._made(self, pointer)
 
     def _tensor(self, value):
         if isinstance(value, Layer):
@@ -207,7 +190,7 @@ class Layers:
         return None if value is None else self._tensor(value)._pointer
 
     def _layer(self, function, *arguments):
-        return Layer(self, make(function, *arguments))
+        return Layer._made(self, make(function, *arguments))
 
     def _weights(self, value, what):
         made, kept = _capi.weights(value, what)
@@ -495,11 +478,11 @@ class Layers:
     # ---- control flow ----
     def add_loop(self):
         """A Loop."""
-        return Loop(self, make("network_add_loop", self._pointer))
+        return Loop._made(self, make("network_add_loop", self._pointer))
 
     def add_conditional(self, condition):
         """Adds a Conditional with a scalar bool condition."""
-        return Conditional(self, make("network_add_conditional", self._pointer, self._p(condition)))
+        return Conditional._made(self, make("network_add_conditional", self._pointer, self._p(condition)))
 
 
 def as_axes(axes):

@@ -37,3 +37,16 @@ def triton_library():
 def folder(name):
     """Returns a directory of plug-ins ('backends', 'kernels'), or None."""
     return find(os.path.join(PACKAGE, name), os.path.join(LIBRARIES, name), os.path.join(LIBRARIES, "..", name))
+
+
+def include():
+    """Returns the directory of the C headers."""
+    path = find(os.path.join(PACKAGE, "include"), os.path.join(LIBRARIES, "..", "include"), os.path.join(LIBRARIES, "..", "..", "include"))
+    if path is None:
+        raise KelpError(f"headers not found in '{PACKAGE}/include' or next to '{LIBRARIES}'", Code.NOT_FOUND)
+    return path
+
+
+def library_dirs():
+    """Returns the directories of libkelp.so and libtritonserver.so."""
+    return list(dict.fromkeys((os.path.normpath(LIBRARIES), os.path.dirname(triton_library()))))

@@ -173,6 +173,18 @@ def check_providers(providers):
         warnings.warn(f"unknown provider {', '.join(map(repr, missing))}: the model runs on the CPU", stacklevel=3)
 
 
+PLAN_MAGIC = b"KELPPLAN"
+
+
+def is_plan(path):
+    """Returns true if a file begins like a plan of the cpu provider."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(PLAN_MAGIC)) == PLAN_MAGIC
+    except OSError:
+        return False  # the library reports it
+
+
 class InferenceSession(_kelp.Session):
     """A model that is ready to run.
 
@@ -200,6 +212,8 @@ class InferenceSession(_kelp.Session):
         plain = int(options.graph_optimization_level) == GraphOptimizationLevel.ORT_DISABLE_ALL
         runtime = shared_runtime(int(options.intra_op_num_threads))
         if isinstance(path_or_bytes, (str, os.PathLike)):
+            if is_plan(path_or_bytes):
+                raise KelpError(f"'{os.fspath(path_or_bytes)}' is a plan, not an ONNX model: load it with kelp.Engine", Code.INVALID_ARGUMENT)
             with Progress(f"loading {os.fspath(path_or_bytes)}", self._fraction, progress):
                 self._open(path_or_bytes, None, runtime, None, None, plain, options.precision)
         else:
@@ -207,6 +221,8 @@ class InferenceSession(_kelp.Session):
                 data = path_or_bytes if isinstance(path_or_bytes, bytes) else bytes(memoryview(path_or_bytes))
             except TypeError:
                 raise TypeError(f"path_or_bytes: expected a path or bytes, found '{type(path_or_bytes).__name__}'") from None
+            if data.startswith(PLAN_MAGIC):
+                raise KelpError("the bytes are a plan, not an ONNX model: load them with kelp.Engine", Code.INVALID_ARGUMENT)
             with Progress("loading a model", self._fraction, progress):
                 self._open("", data, runtime, "model", None, plain, options.precision)
         inputs, outputs = self._io()

@@ -8,47 +8,26 @@
 >>> y = network.add_activation(x, "relu").outputs[0]
 >>> y = network.mark_output(y, "y")
 >>> plan = builder.build(network)
->>> kelp.Engine.load(plan).run({"x": numpy.array([[-1, 0, 2]], "float32")})["y"].tolist()
+>>> kelp.Engine(plan).run({"x": numpy.array([[-1, 0, 2]], "float32")})["y"].tolist()
 [[0.0, 0.0, 2.0]]
 """
 import ctypes
-import enum
 import os
 import tempfile
 
 from . import _capi
 from ._capi import call, get, library, make
 from ._engine import Context, Engine, IoInfo, Runtime
+from ._enums import (Activation, BuilderFlag, Collective, Coordinates, Elementwise, Fill, GatherMode, Interpolation, LayerType, LoopOutput,
+                     MatrixOp, MemoryPool, PaddingMode, Pooling, Reduce, Rounding, SampleMode, ScaleMode, ScatterMode, Unary)
 from ._error import Code, KelpError
-from ._layers import (Activation, Collective, Coordinates, Elementwise, Fill, GatherMode, Interpolation, Layer, LayerType, Layers, Loop,
-                      LoopOutput, MatrixOp, PaddingMode, Pooling, Reduce, Rounding, SampleMode, ScaleMode, ScatterMode, Tensor, Unary,
-                      Conditional)
+from ._handle import Handle
+from ._layers import Conditional, Layer, Layers, Loop, Tensor
 
 __all__ = ["Activation", "BuilderFlag", "Builder", "Collective", "Conditional", "Context", "Coordinates", "Elementwise", "Engine", "Fill",
            "GatherMode", "Interpolation", "IoInfo", "Layer", "LayerType", "Loop", "LoopOutput", "MatrixOp", "MemoryPool", "Network",
            "PaddingMode", "Plan", "Pooling", "Reduce", "Rounding", "Runtime",
            "SampleMode", "ScaleMode", "ScatterMode", "Tensor", "Unary"]
-
-
-class BuilderFlag(enum.IntFlag):
-    """Flags of a build: precisions, refit, fusion."""
-
-    FP16 = 1
-    BF16 = 2
-    INT8 = 4
-    FP8 = 8
-    TF32 = 16
-    REFIT = 32
-    REFIT_INDIVIDUAL = 64
-    STRIP_WEIGHTS = 128
-    WEIGHT_STREAMING = 256
-    VERSION_COMPATIBLE = 512
-    DISABLE_FUSION = 1024
-    MONITOR_MEMORY = 2048
-    DETAILED = 4096
-
-
-MemoryPool = _capi.numbered("MemoryPool", "WORKSPACE HOST DEVICE", "Memory pools that a build can limit.")
 
 
 def flag_bits(flags):
@@ -95,8 +74,10 @@ class Network(Layers):
     Each `add_…` checks types and shapes, and appends and returns a layer. It changes nothing if it fails.
     """
 
-    def __init__(self, builder, pointer):
-        super().__init__(pointer)
+    CREATED_BY = "Builder.create_network or Builder.parse"
+
+    def _init(self, builder, pointer):
+        super()._init(pointer)
         self._builder = builder
 
     def __del__(self):
@@ -140,10 +121,10 @@ class Network(Layers):
     @property
     def layers(self):
         """The layers in the order of their creation, including inputs: a list of Layer."""
-        return [Layer(self, pointer) for pointer in self._list("layer")]
+        return [Layer._made(self, pointer) for pointer in self._list("layer")]
 
 
-class Builder:
+class Builder(Handle):
     """Creates networks and builds plan files. Not thread-safe; builders are independent of each other.
 
     provider: "cpu", "null", "tensorrt" or the name of a registered provider.
@@ -153,6 +134,8 @@ class Builder:
 
     def __init__(self, provider="cpu", threads=0, runtime=None):
         self._pointer = None
+        if not (runtime is None or isinstance(runtime, Runtime)):
+            raise TypeError(f"runtime: expected a kelp.Runtime or None, found '{type(runtime).__name__}'")
         self._runtime = runtime or Runtime(threads)
         self._pointer = make("builder_create", self._runtime._borrowed, provider.encode())
         self.provider = provider
@@ -164,15 +147,15 @@ class Builder:
 
     def create_network(self):
         """Creates an empty Network."""
-        return Network(self, make("builder_create_network", self._pointer))
+        return Network._made(self, make("builder_create_network", self._pointer))
 
     def parse(self, path_or_bytes):
         """Creates a Network from an ONNX model, a path or bytes. More layers may be added."""
         if isinstance(path_or_bytes, (str, os.PathLike)):
-            return Network(self, make("builder_parse_file", self._pointer, os.fsencode(path_or_bytes)))
+            return Network._made(self, make("builder_parse_file", self._pointer, os.fsencode(path_or_bytes)))
         data = bytes(path_or_bytes)
         address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p)
-        network = Network(self, make("builder_parse_bytes", self._pointer, address, len(data), b"model", None, None))
+        network = Network._made(self, make("builder_parse_bytes", self._pointer, address, len(data), b"model", None, None))
         network._kept.append(data)
         return network
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-import enum
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
@@ -7,228 +6,39 @@ from typing import Any, Literal, TypeAlias
 import numpy
 from numpy.typing import ArrayLike, DTypeLike
 
+from ._enums import (
+    Activation as Activation,
+    BuilderFlag as BuilderFlag,
+    Collective as Collective,
+    Coordinates as Coordinates,
+    Elementwise as Elementwise,
+    Fill as Fill,
+    GatherMode as GatherMode,
+    Interpolation as Interpolation,
+    LayerType as LayerType,
+    LoopOutput as LoopOutput,
+    MatrixOp as MatrixOp,
+    MemoryPool as MemoryPool,
+    PaddingMode as PaddingMode,
+    Pooling as Pooling,
+    Reduce as Reduce,
+    Rounding as Rounding,
+    SampleMode as SampleMode,
+    ScaleMode as ScaleMode,
+    ScatterMode as ScatterMode,
+    Unary as Unary,
+)
+
 Array: TypeAlias = numpy.ndarray[Any, numpy.dtype[Any]]
 Path: TypeAlias = str | os.PathLike[str]
 DType: TypeAlias = DTypeLike
 Ints: TypeAlias = int | Sequence[int]
 Bounds: TypeAlias = Mapping[str, Sequence[Ints]]
 
-class Activation(enum.IntEnum):
-    RELU = 0
-    SIGMOID = 1
-    TANH = 2
-    LEAKY_RELU = 3
-    ELU = 4
-    SELU = 5
-    SOFTSIGN = 6
-    SOFTPLUS = 7
-    CLIP = 8
-    HARD_SIGMOID = 9
-    SCALED_TANH = 10
-    THRESHOLDED_RELU = 11
-    GELU_ERF = 12
-    GELU_TANH = 13
-
-class BuilderFlag(enum.IntFlag):
-    FP16 = 1
-    BF16 = 2
-    INT8 = 4
-    FP8 = 8
-    TF32 = 16
-    REFIT = 32
-    REFIT_INDIVIDUAL = 64
-    STRIP_WEIGHTS = 128
-    WEIGHT_STREAMING = 256
-    VERSION_COMPATIBLE = 512
-    DISABLE_FUSION = 1024
-    MONITOR_MEMORY = 2048
-    DETAILED = 4096
-
-class Collective(enum.IntEnum):
-    ALL_REDUCE = 0
-    ALL_GATHER = 1
-    BROADCAST = 2
-    REDUCE = 3
-    REDUCE_SCATTER = 4
-
-class Coordinates(enum.IntEnum):
-    ALIGN_CORNERS = 0
-    ASYMMETRIC = 1
-    HALF_PIXEL = 2
-
-class Elementwise(enum.IntEnum):
-    SUM = 0
-    PROD = 1
-    MAX = 2
-    MIN = 3
-    SUB = 4
-    DIV = 5
-    POW = 6
-    FLOOR_DIV = 7
-    AND = 8
-    OR = 9
-    XOR = 10
-    EQUAL = 11
-    GREATER = 12
-    LESS = 13
-
-class Fill(enum.IntEnum):
-    LINSPACE = 0
-    RANDOM_UNIFORM = 1
-    RANDOM_NORMAL = 2
-
-class GatherMode(enum.IntEnum):
-    DEFAULT = 0
-    ELEMENT = 1
-    ND = 2
-
-class Interpolation(enum.IntEnum):
-    NEAREST = 0
-    LINEAR = 1
-    CUBIC = 2
-
-class LayerType(enum.IntEnum):
-    INPUT = 0
-    PARSED = 1
-    ACTIVATION = 2
-    ASSERTION = 3
-    ATTENTION = 4
-    CAST = 5
-    COLLECTIVE = 6
-    CONCATENATION = 7
-    CONDITIONAL_INPUT = 8
-    CONDITIONAL_OUTPUT = 9
-    CONSTANT = 10
-    CONVOLUTION = 11
-    CUMULATIVE = 12
-    DECONVOLUTION = 13
-    DEQUANTIZE = 14
-    DYNAMIC_QUANTIZE = 15
-    EINSUM = 16
-    ELEMENTWISE = 17
-    FILL = 18
-    GATHER = 19
-    GRID_SAMPLE = 20
-    IDENTITY = 21
-    ITERATOR = 22
-    KV_CACHE_UPDATE = 23
-    LOOP_OUTPUT = 24
-    LRN = 25
-    MATRIX_MULTIPLY = 26
-    MOE = 27
-    NMS = 28
-    NON_ZERO = 29
-    NORMALIZATION = 30
-    ONE_HOT = 31
-    PADDING = 32
-    PARAMETRIC_RELU = 33
-    POOLING = 34
-    QUANTIZE = 35
-    RAGGED_SOFTMAX = 36
-    RECURRENCE = 37
-    REDUCE = 38
-    RESIZE = 39
-    REVERSE_SEQUENCE = 40
-    ROTARY_EMBEDDING = 41
-    SCALE = 42
-    SCATTER = 43
-    SELECT = 44
-    SHAPE = 45
-    SHUFFLE = 46
-    SLICE = 47
-    SOFTMAX = 48
-    SQUEEZE = 49
-    TOPK = 50
-    UNARY = 51
-    UNSQUEEZE = 52
-
-class LoopOutput(enum.IntEnum):
-    LAST_VALUE = 0
-    CONCATENATE = 1
-    REVERSE = 2
-
-class MatrixOp(enum.IntEnum):
-    NONE = 0
-    TRANSPOSE = 1
-    VECTOR = 2
-
-class MemoryPool(enum.IntEnum):
-    WORKSPACE = 0
-    HOST = 1
-    DEVICE = 2
-
-class PaddingMode(enum.IntEnum):
-    EXPLICIT_ROUND_DOWN = 0
-    EXPLICIT_ROUND_UP = 1
-    SAME_UPPER = 2
-    SAME_LOWER = 3
-
-class Pooling(enum.IntEnum):
-    MAX = 0
-    AVERAGE = 1
-    BLEND = 2
-
-class Reduce(enum.IntEnum):
-    SUM = 0
-    PROD = 1
-    MAX = 2
-    MIN = 3
-    AVERAGE = 4
-    NONE = 5
-
-class Rounding(enum.IntEnum):
-    HALF_UP = 0
-    HALF_DOWN = 1
-    FLOOR = 2
-    CEIL = 3
-
 class Runtime:
     def __init__(self, threads: int = 0, log: Callable[[str, str], object] | None = None,
                  log_level: Literal['error', 'warning', 'info', 'verbose'] = 'info') -> None: ...
     def load(self, plan_or_path: Path | bytes) -> Engine: ...
-
-class SampleMode(enum.IntEnum):
-    STRICT = 0
-    WRAP = 1
-    CLAMP = 2
-    FILL = 3
-    REFLECT = 4
-
-class ScaleMode(enum.IntEnum):
-    UNIFORM = 0
-    CHANNEL = 1
-    ELEMENTWISE = 2
-
-class ScatterMode(enum.IntEnum):
-    ELEMENT = 0
-    ND = 1
-
-class Unary(enum.IntEnum):
-    EXP = 0
-    LOG = 1
-    SQRT = 2
-    RECIP = 3
-    ABS = 4
-    NEG = 5
-    SIN = 6
-    COS = 7
-    TAN = 8
-    SINH = 9
-    COSH = 10
-    ASIN = 11
-    ACOS = 12
-    ATAN = 13
-    ASINH = 14
-    ACOSH = 15
-    ATANH = 16
-    CEIL = 17
-    FLOOR = 18
-    ERF = 19
-    NOT = 20
-    SIGN = 21
-    ROUND = 22
-    ISINF = 23
-    ISNAN = 24
 
 class Builder:
     provider: str
@@ -252,6 +62,7 @@ class Engine:
     inputs: list[IoInfo]
     outputs: list[IoInfo]
     provider: str
+    def __init__(self, plan_or_path: Path | bytes, threads: int = 0, *, runtime: Runtime | None = None) -> None: ...
     @classmethod
     def load(cls, plan_or_path: Path | bytes, threads: int = 0) -> Engine: ...
     def create_context(self, profile: int | None = None) -> Context: ...

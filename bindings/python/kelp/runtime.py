@@ -23,6 +23,7 @@ import threading
 
 from . import _kelp, _native
 from ._error import Code, KelpError, TritonException
+from ._handle import Handle
 from ._kelp import DLTensor
 
 __all__ = ["Backend", "Code", "DLTensor", "KelpError", "Runtime", "TritonException", "get_runtime"]
@@ -39,10 +40,12 @@ def default_search_path():
     return ":".join(path for path in (os.environ.get("KELP_BACKEND_PATH"), os.environ.get("TRITON_BACKEND_PATH"), folder) if path)
 
 
-class Backend:
+class Backend(Handle):
     """A kernel library. Each kernel is an attribute: `backend.add(out, a, b)`."""
 
-    def __init__(self, library, runtime):
+    CREATED_BY = "Runtime.get_backend or Runtime.add_backend"
+
+    def _init(self, library, runtime):
         self._library = library
         self._runtime = runtime
         self._found = {}
@@ -105,7 +108,7 @@ class Backend:
         return f"<backend {self.name}: {', '.join(self.kernels) or self.path}>"
 
 
-class Runtime:
+class Runtime(Handle):
     """Finds and keeps kernel libraries.
 
     search_path: directories and files, separated by ':', instead of KELP_BACKEND_PATH and TRITON_BACKEND_PATH.
@@ -125,7 +128,7 @@ class Runtime:
         if found is None:
             tried = []
             try:
-                found = Backend(self._registry.open(os.fspath(name), tried), self)
+                found = Backend._made(self._registry.open(os.fspath(name), tried), self)
             except KelpError as error:
                 error.tried = dict(tried)
                 error.paths = list(error.tried)
@@ -135,7 +138,7 @@ class Runtime:
 
     def add_backend(self, name):
         """Creates an empty library for functions that are registered by address."""
-        made = self._backends[name] = Backend(self._registry.add(name), self)
+        made = self._backends[name] = Backend._made(self._registry.add(name), self)
         return made
 
     def list_backends(self):

@@ -12,6 +12,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <kelp/status.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -20,14 +21,23 @@ static PyTypeObject *buffer_type;
 static pthread_t main_thread; /* Python's main thread, which runs signal handlers */
 
 /* Returns the code of KelpError for an error code of Triton. */
-static int code_of(TRITONSERVER_Error_Code code) {
-    static const int codes[] = {2, 13, 5, 3, 14, 12, 6, 1};
-    return (size_t)code < sizeof codes / sizeof *codes ? codes[code] : 2;
+static kelp_code code_of(TRITONSERVER_Error_Code code) {
+    static const kelp_code codes[] = {
+        [TRITONSERVER_ERROR_UNKNOWN] = KELP_UNKNOWN,
+        [TRITONSERVER_ERROR_INTERNAL] = KELP_INTERNAL,
+        [TRITONSERVER_ERROR_NOT_FOUND] = KELP_NOT_FOUND,
+        [TRITONSERVER_ERROR_INVALID_ARG] = KELP_INVALID_ARGUMENT,
+        [TRITONSERVER_ERROR_UNAVAILABLE] = KELP_UNAVAILABLE,
+        [TRITONSERVER_ERROR_UNSUPPORTED] = KELP_UNIMPLEMENTED,
+        [TRITONSERVER_ERROR_ALREADY_EXISTS] = KELP_ALREADY_EXISTS,
+        [TRITONSERVER_ERROR_CANCELLED] = KELP_CANCELLED,
+    };
+    return (size_t)code < sizeof codes / sizeof *codes ? codes[code] : KELP_UNKNOWN;
 }
 
 static PyObject *error_object(TRITONSERVER_Error *take_error) {
     PyObject *error = PyObject_CallFunction(error_type, "si", TRITONSERVER_ErrorMessage(take_error),
-                                            code_of(TRITONSERVER_ErrorCode(take_error)));
+                                            (int)code_of(TRITONSERVER_ErrorCode(take_error)));
     TRITONSERVER_ErrorDelete(take_error);
     return error;
 }

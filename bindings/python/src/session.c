@@ -754,6 +754,8 @@ PyDoc_STRVAR(meta_doc, "_meta()\n--\n\nReturns the metadata of the model as a di
 static PyObject *session_meta(PyObject *object, PyObject *args) {
     (void)args;
     session *self = (session *)object;
+    if (self->engine == NULL)
+        return kpy_fail(KELP_FAILED_PRECONDITION, "the session has no model");
     kelp_graph_info info = kelp_graph_get_info(self->graph);
     kelp_engine_stats stats = kelp_engine_get_stats(self->engine);
     PyObject *custom = PyDict_New();

@@ -3,6 +3,7 @@
 #include "base/sync/event.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -47,6 +48,7 @@ void kelp_event_destroy(kelp_event *event) {
     if (event == NULL)
         return;
     kelp_event_wait(event, UINT64_MAX);
+    KELP_ASSERT(!event->pending);
     kelp_allocator allocator = event->allocator;
     pthread_cond_destroy(&event->changed);
     pthread_mutex_destroy(&event->mutex);

@@ -4,6 +4,7 @@
 #include "base/sync/loop.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -92,6 +93,7 @@ void kelp_event_loop_stop(kelp_event_loop *loop) {
 }
 
 void kelp_event_loop_post(kelp_event_loop *loop, kelp_event_loop_task *task) {
+    KELP_ASSERT(task->fn != NULL);
     atomic_fetch_add_explicit(&loop->posting, 1, memory_order_relaxed);
     if (kelp_queue_push(&loop->posts, &task->node))
         wake(loop);
@@ -117,6 +119,7 @@ static kelp_status *control(kelp_event_loop *loop, int operation, kelp_event_loo
 }
 
 kelp_status *kelp_event_loop_add(kelp_event_loop *loop, kelp_event_loop_io *io, uint32_t events) {
+    KELP_ASSERT(io->fn != NULL);
     return control(loop, EPOLL_CTL_ADD, io, events);
 }
 
@@ -136,6 +139,7 @@ void kelp_event_loop_remove(kelp_event_loop *loop, kelp_event_loop_io *io) {
 
 /* ---- timers ---- */
 static void put_timer(kelp_event_loop *loop, size_t at, kelp_event_loop_timer *timer) {
+    KELP_ASSERT(at >= 1 && at <= loop->timer_count);
     loop->timers[at] = timer;
     timer->heap_index = at;
 }
@@ -162,6 +166,7 @@ void kelp_event_loop_timer_cancel(kelp_event_loop *loop, kelp_event_loop_timer *
     size_t at = timer->heap_index;
     if (at == 0)
         return;
+    KELP_ASSERT(at <= loop->timer_count && loop->timers[at] == timer);
     timer->heap_index = 0;
     kelp_event_loop_timer *last = loop->timers[loop->timer_count--];
     if (last == timer)
@@ -172,6 +177,7 @@ void kelp_event_loop_timer_cancel(kelp_event_loop *loop, kelp_event_loop_timer *
 
 kelp_status *kelp_event_loop_timer_set(kelp_event_loop *loop, kelp_event_loop_timer *timer,
                                        uint64_t deadline_ns) {
+    KELP_ASSERT(timer->fn != NULL);
     kelp_event_loop_timer_cancel(loop, timer);
     KELP_TRY(kelp_grow(loop->allocator, (void **)&loop->timers, &loop->timer_capacity,
                        loop->timer_count + 2, sizeof *loop->timers));

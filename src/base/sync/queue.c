@@ -8,6 +8,8 @@
  */
 #include "base/sync/queue.h"
 
+#include "base/assert.h"
+
 void kelp_queue_init(kelp_queue *queue) {
     atomic_init(&queue->tail, NULL);
     atomic_init(&queue->stub.next, NULL);
@@ -15,6 +17,7 @@ void kelp_queue_init(kelp_queue *queue) {
 }
 
 bool kelp_queue_push(kelp_queue *queue, kelp_queue_node *node) {
+    KELP_ASSERT(node != &queue->stub);
     kelp_queue_node *old = atomic_load_explicit(&queue->tail, memory_order_relaxed);
     do {
         atomic_store_explicit(&node->next, old, memory_order_relaxed);
@@ -43,6 +46,7 @@ kelp_queue_node *kelp_queue_pop(kelp_queue *queue) {
             atomic_exchange_explicit(&queue->tail, &queue->stub, memory_order_acquire);
         queue->head = reverse(newest, &queue->stub);
     }
+    KELP_ASSERT(queue->head != NULL); /* a swap returned at least one item */
     kelp_queue_node *node = queue->head;
     queue->head = atomic_load_explicit(&node->next, memory_order_relaxed);
     if (queue->head == NULL) {

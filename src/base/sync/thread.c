@@ -10,6 +10,7 @@
 #include "base/sync/thread.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 
@@ -149,6 +150,7 @@ static int64_t next_part(const region *r, int64_t done, uint64_t since_ns) {
  */
 static bool take_parts(const region *r, int64_t begin, int64_t end, int worker_index,
                        int64_t *inout_part) {
+    KELP_ASSERT(r->grain >= 1 && *inout_part >= 1);
     while (begin < end) {
         if (kelp_stop_is_set(r->stop))
             return false;
@@ -199,6 +201,7 @@ static bool gate_enter(kelp_pool *pool) {
 
 static void gate_leave(kelp_pool *pool) {
     uint32_t before = atomic_fetch_sub_explicit(&pool->gate, 1, memory_order_release);
+    KELP_ASSERT((before & GATE_INSIDE) != 0);
     if (before == (GATE_WAITED_FOR | 1u))
         futex_wake(&pool->gate, 1);
 }
@@ -289,6 +292,8 @@ static bool share_small(kelp_pool *pool, int64_t count, int64_t grain, bool *out
 
 /* Runs a region after the pool was acquired; wakes up to `wanted` sleeping workers. */
 static void run_region(kelp_pool *pool, int64_t count, int64_t chunks, int wanted) {
+    KELP_ASSERT(chunks >= 1 && chunks <= count);
+    KELP_ASSERT((atomic_load_explicit(&pool->gate, memory_order_relaxed) & GATE_INSIDE) == 0);
     pool->count = count;
     pool->chunk = count / chunks;
     pool->longer = count % chunks;
@@ -357,7 +362,7 @@ kelp_status *kelp_pool_create(kelp_allocator allocator, int thread_count, kelp_p
     *out = NULL;
     if (thread_count < 0 || thread_count > MAX_THREADS)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "cannot make a thread pool: expected 0 to %d threads, found %d",
+                          "cannot create a thread pool: expected 0 to %d threads, found %d",
                           MAX_THREADS, thread_count);
     if (thread_count == 0)
         thread_count = KELP_MIN(kelp_cpu_count(), MAX_THREADS);
@@ -435,12 +440,12 @@ static bool read_small(const char *path, char *buffer, size_t capacity) {
 
 /* Returns the CPU quota of a cgroup, rounded up, from "max 100000" or "150000 100000" (kernel
  * documentation, cgroup-v2, cpu.max); 0: no quota. */
-static int quota_in(const char *folder) {
+static int quota_in(const char *directory) {
     char path[PATH_MAX];
     char text[64];
     long long quota;
     long long period;
-    int length = snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", folder);
+    int length = snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", directory);
     if (length < 0 || (size_t)length >= sizeof path || !read_small(path, text, sizeof text) ||
         sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0)
         return 0;
@@ -451,23 +456,23 @@ static int quota_in(const char *folder) {
 /* Returns the smallest quota of this process's cgroup and its ancestors; 0: none. */
 static int cgroup_count(void) {
     char text[PATH_MAX];
-    char *folder = text;
+    char *group = text;
     int tightest = 0;
     if (!read_small("/proc/self/cgroup", text, sizeof text))
         return 0;
     if (strncmp(text, "0::", 3) != 0) {
-        folder = strstr(text, "\n0::");
-        if (folder == NULL)
+        group = strstr(text, "\n0::");
+        if (group == NULL)
             return 0;
-        folder++;
+        group++;
     }
-    folder += 3;
-    folder[strcspn(folder, "\n")] = '\0';
+    group += 3;
+    group[strcspn(group, "\n")] = '\0';
     for (;;) {
-        int quota = quota_in(strcmp(folder, "/") == 0 ? "" : folder);
+        int quota = quota_in(strcmp(group, "/") == 0 ? "" : group);
         if (quota && (tightest == 0 || quota < tightest))
             tightest = quota;
-        char *slash = strrchr(folder, '/');
+        char *slash = strrchr(group, '/');
         if (slash == NULL)
             return tightest;
         *slash = '\0';

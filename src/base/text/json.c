@@ -52,6 +52,7 @@ static kelp_status *fail(const kelp_json_reader *reader, size_t offset, const ch
 }
 
 static bool in_object(const kelp_json_reader *reader) {
+    KELP_ASSERT(reader->depth > 0);
     uint32_t at = reader->depth - 1;
     return (reader->object_bits[at / 64] >> (at % 64) & 1) != 0;
 }
@@ -163,6 +164,7 @@ static kelp_status *decode_string(const kelp_json_reader *reader, size_t begin, 
         else
             return fail(reader, at - 1, "an escape (one of \" \\ / b f n r t u)");
     }
+    KELP_ASSERT((size_t)(to - data) <= end - begin);
     *out = (kelp_str){data, (size_t)(to - data)};
     return NULL;
 }

@@ -26,7 +26,7 @@ typedef enum kelp_json_type {
     KELP_JSON_KEY,
     KELP_JSON_ARRAY_END,
     KELP_JSON_OBJECT_END,
-    KELP_JSON_END /* start of the text */
+    KELP_JSON_END /* end of the text */
 } kelp_json_type;
 
 const char *kelp_json_type_name(kelp_json_type type); /* Returns a static description for messages:

@@ -2,6 +2,8 @@
 /* Implements the JSON tree for configuration. */
 #include "base/text/json.h"
 
+#include "base/assert.h"
+
 #include <stdio.h>
 
 typedef struct level {
@@ -33,6 +35,7 @@ static kelp_status *parse(kelp_arena *arena, kelp_json_reader *reader, kelp_json
             continue;
         }
         if (token.type == KELP_JSON_ARRAY_END || token.type == KELP_JSON_OBJECT_END) {
+            KELP_ASSERT(depth > 0); /* the reader matches brackets */
             depth--;
             continue;
         }
@@ -66,13 +69,13 @@ kelp_status *kelp_json_parse(kelp_arena *arena, const char *name, const char *te
         return status;
     /* position in the format of compilers and editors */
     size_t line = 1, column = 1;
-    int place = 0;
+    int prefix = 0;
     const char *message = kelp_status_message(status);
-    if (sscanf(message, "line %zu column %zu: %n", &line, &column, &place) != 2)
-        place = 0;
+    if (sscanf(message, "line %zu column %zu: %n", &line, &column, &prefix) != 2)
+        prefix = 0;
     kelp_status *named =
         kelp_status_new(KELP_INVALID_ARGUMENT, kelp_status_file(status), kelp_status_line(status),
-                        "%s:%zu:%zu: %s", name, line, column, message + place);
+                        "%s:%zu:%zu: %s", name, line, column, message + prefix);
     kelp_status_free(status);
     return named;
 }

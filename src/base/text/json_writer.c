@@ -2,6 +2,8 @@
 /* Implements the JSON writer. */
 #include "base/text/json.h"
 
+#include "base/assert.h"
+
 void kelp_json_writer_init(kelp_json_writer *writer, kelp_buf *out) {
     *writer = (kelp_json_writer){.out = out};
 }
@@ -25,6 +27,7 @@ static void open(kelp_json_writer *writer, char c) {
 }
 
 static void close(kelp_json_writer *writer, char c) {
+    KELP_ASSERT(writer->depth > 0);
     kelp_buf_append_char(writer->out, c);
     writer->depth--;
     /* set unconditionally: below 64 levels a level shares its bit with an outer one */
@@ -48,6 +51,7 @@ void kelp_json_end_array(kelp_json_writer *writer) {
 }
 
 void kelp_json_key(kelp_json_writer *writer, const char *key) {
+    KELP_ASSERT(writer->depth > 0);
     separate(writer);
     kelp_json_escape(writer->out, kelp_str_from(key));
     kelp_buf_append_char(writer->out, ':');

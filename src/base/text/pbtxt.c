@@ -3,6 +3,8 @@
  */
 #include "base/text/pbtxt.h"
 
+#include "base/assert.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -43,6 +45,7 @@ static kelp_status *fail(const parser *p, const char *expected) {
 }
 
 static void advance(parser *p) {
+    KELP_ASSERT(p->at < p->end);
     if (*p->at == '\n') {
         p->line++;
         p->column = 0;
@@ -106,9 +109,9 @@ static int digit_value(char c, int base) {
     return value < base ? value : -1;
 }
 
-static uint32_t read_digits(parser *p, int base, int most, int *out_count) {
+static uint32_t read_digits(parser *p, int base, int max, int *out_count) {
     uint32_t value = 0;
-    for (*out_count = 0; *out_count < most && p->at < p->end; (*out_count)++) {
+    for (*out_count = 0; *out_count < max && p->at < p->end; (*out_count)++) {
         int digit = digit_value(*p->at, base);
         if (digit < 0)
             break;
@@ -164,13 +167,13 @@ static kelp_status *read_escape(parser *p, char **to) {
         return NULL;
     }
     advance(p);
-    int most = c == 'x' || c == 'X' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
-    uint32_t value = read_digits(p, 16, most, &count);
-    if (most == 0 || count == 0 || (most > 2 && (count != most || value > 0x10ffff)))
+    int max = c == 'x' || c == 'X' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+    uint32_t value = read_digits(p, 16, max, &count);
+    if (max == 0 || count == 0 || (max > 2 && (count != max || value > 0x10ffff)))
         return fail(p, "an escape that the text format knows");
-    if (most > 2 && value >= 0xd800 && value < 0xe000)
+    if (max > 2 && value >= 0xd800 && value < 0xe000)
         KELP_TRY(read_low_surrogate(p, &value));
-    if (most == 2)
+    if (max == 2)
         *(*to)++ = (char)value;
     else
         *to = put_utf8(*to, value);
@@ -203,7 +206,8 @@ static size_t measure_string(parser ahead) {
 
 /* Reads a string; adjacent literals are concatenated. */
 static kelp_status *read_string(parser *p, kelp_str *out) {
-    char *data = kelp_arena_alloc(p->arena, measure_string(*p) + 1, 1), *to = data;
+    size_t longest = measure_string(*p);
+    char *data = kelp_arena_alloc(p->arena, longest + 1, 1), *to = data;
     if (data == NULL)
         return kelp_status_oom();
     while (peek(p, '"') || peek(p, '\'')) {
@@ -225,6 +229,7 @@ static kelp_status *read_string(parser *p, kelp_str *out) {
         advance(p);
         skip_blanks(p);
     }
+    KELP_ASSERT((size_t)(to - data) <= longest);
     *out = (kelp_str){data, (size_t)(to - data)};
     return NULL;
 }
@@ -302,11 +307,11 @@ static kelp_status *read_value(parser *p, open_message *stack, size_t *depth, ke
 /* Reads further items of a list whose first field is `first`; stops after ']' or at a message that
  * it opened. */
 static kelp_status *read_items(parser *p, open_message *stack, size_t *depth, kelp_pbtxt *first,
-                               bool behind_item) {
+                               bool after_item) {
     open_message *into = &stack[*depth - 1];
     size_t own = *depth;
     for (;;) {
-        if (behind_item) {
+        if (after_item) {
             if (take(p, ']'))
                 return NULL;
             if (!take(p, ','))
@@ -317,7 +322,7 @@ static kelp_status *read_items(parser *p, open_message *stack, size_t *depth, ke
         KELP_TRY(read_value(p, stack, depth, field, first));
         if (*depth > own)
             return NULL;
-        behind_item = true;
+        after_item = true;
     }
 }
 
@@ -353,6 +358,7 @@ static kelp_status *parse(parser *p, kelp_pbtxt *root) {
     size_t depth = 1;
     skip_blanks(p);
     for (;;) {
+        KELP_ASSERT(depth >= 1 && depth <= DEPTH_MAX + 1);
         open_message *top = &stack[depth - 1];
         size_t before = depth;
         if (p->at == p->end && depth == 1)

@@ -5,10 +5,11 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/text/json.h"
-#include "cli/inputs.h"
+#include "cli/model.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -21,10 +22,8 @@
 typedef struct bench_options {
     kelp_arg_list positionals;
     const char *threads;
-    const char *precision, *plugin, *providers;
     double seconds;
-    kelp_arg_list inputs;
-    kelp_arg_list shapes;
+    kelp_model_options model;
     bool profile, json;
 } bench_options;
 
@@ -41,22 +40,10 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(seconds),
      .value = "S",
      .help = "duration of each measurement in seconds (3); at least ten runs"},
-    {.name = "input",
-     .letter = 'i',
-     .kind = KELP_OPTION_LIST,
-     .offset = AT(inputs),
-     .value = "NAME=@FILE|V,V,…",
-     .help = "an input; other inputs are random as with 'kelp run --random'"},
-    {.name = "shape",
-     .letter = 's',
-     .kind = KELP_OPTION_LIST,
-     .offset = AT(shapes),
-     .value = "NAME=1x8x8",
-     .help = "shape of an input with dynamic dimensions (1 each)"},
-    KELP_CLI_PRECISION(AT(precision)),
-    KELP_CLI_PLUGIN(AT(plugin)),
-    KELP_CLI_PROVIDERS(AT(providers),
-                       "providers in order of priority; each runs the subgraphs that it supports"),
+    KELP_CLI_INPUT(AT(model.inputs),
+                   "an input; other inputs are random as with 'kelp run --random'", NULL),
+    KELP_CLI_SHAPE(AT(model.shapes), "shape of an input with dynamic dimensions (1 each)"),
+    KELP_CLI_MODEL_OPTIONS(AT(model)),
     {.name = "profile",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(profile),
@@ -67,13 +54,13 @@ static const kelp_arg_spec specs[] = {
 
 #define MAX_RUNS 16
 #define MAX_SAMPLES (1u << 20)
-#define LEAST_SAMPLES 10u
+#define MIN_SAMPLES 10u
 #define PROFILED_RUNS 10u
 
 static void defaults(void *options) {
     bench_options *o = options;
     o->threads = "1,2";
-    o->precision = "f32";
+    o->model.precision = KELP_CLI_PRECISION_DEFAULT;
     o->seconds = 3;
 }
 
@@ -156,6 +143,7 @@ static void profile_deinit(bench_profile *profile) {
 
 /* Appends a table of the steps in the order in which they ran. */
 static void profile_put_text(const bench_profile *p, kelp_buf *out) {
+    KELP_ASSERT(p->runs > 0);
     static const char *const heads[] = {"operator", "algorithm", "mean", "share", "node"};
     kelp_table table;
     kelp_table_init(&table, KELP_COUNT(heads));
@@ -176,6 +164,7 @@ static void profile_put_text(const bench_profile *p, kelp_buf *out) {
 }
 
 static void profile_put_json(const bench_profile *p, kelp_json_writer *writer) {
+    KELP_ASSERT(p->runs > 0);
     kelp_json_begin_array(writer);
     for (size_t i = 0; i < p->count; i++) {
         const bench_step *step = &p->steps[i];
@@ -221,7 +210,7 @@ static kelp_status *sample(const bench_options *o, kelp_context *context, uint64
     uint64_t began_ns = kelp_now_ns(), last_bar_ns = began_ns, now_ns = began_ns;
     uint64_t limit_ns = (uint64_t)(o->seconds * 1e9);
     size_t count = 0;
-    while (count < MAX_SAMPLES && (count < LEAST_SAMPLES || now_ns - began_ns < limit_ns)) {
+    while (count < MAX_SAMPLES && (count < MIN_SAMPLES || now_ns - began_ns < limit_ns)) {
         uint64_t before_ns = kelp_now_ns();
         KELP_TRY(kelp_context_invoke(context));
         now_ns = kelp_now_ns();
@@ -232,6 +221,7 @@ static kelp_status *sample(const bench_options *o, kelp_context *context, uint64
             progress(out->threads, KELP_MIN(done, 0.99));
         }
     }
+    KELP_ASSERT(count >= MIN_SAMPLES);
     progress(out->threads, 1);
     qsort(samples, count, sizeof *samples, smaller_first);
     out->runs = count;
@@ -242,16 +232,11 @@ static kelp_status *sample(const bench_options *o, kelp_context *context, uint64
 }
 
 static kelp_status *load(const bench_options *o, int64_t threads, kelp_cli_model *model) {
-    model->plugin = o->plugin;
-    model->providers = o->providers;
-    KELP_TRY(kelp_cli_model_load(o->positionals.items[0], (int)threads, model));
-    (void)kelp_precision_parse(o->precision, &model->precision); /* one of the choices */
-    return kelp_cli_model_build(model, true);
+    return kelp_cli_model_open(&o->model, o->positionals.items[0], (int)threads, true, model);
 }
 
-static kelp_status *bind(const bench_options *o, kelp_cli_model *model, kelp_inputs *inputs) {
-    KELP_TRY(kelp_inputs_init(inputs, model->engine, &o->inputs, &o->shapes, KELP_FILL_RANDOM));
-    return kelp_inputs_bind(inputs, model->context);
+static kelp_status *bind(const bench_options *o, const kelp_cli_model *model, kelp_inputs *inputs) {
+    return kelp_cli_model_bind(&o->model, model, KELP_FILL_RANDOM, inputs);
 }
 
 static kelp_status *measure(const bench_options *o, kelp_cli_model *model, kelp_inputs *inputs,
@@ -285,7 +270,7 @@ static _Noreturn void child(const bench_options *o, result *out, int pipe_fd) {
 }
 
 /* Sets *out_failed if the child failed and printed the reason. */
-static kelp_status *measure_apart(const bench_options *o, result *inout, bool *out_failed) {
+static kelp_status *measure_in_child(const bench_options *o, result *inout, bool *out_failed) {
     int ends[2];
     if (pipe(ends))
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot create a pipe: %s", strerror(errno));
@@ -335,14 +320,16 @@ static kelp_status *parse_threads(const char *text, result *results, size_t *out
         size_t length = strcspn(at, ",");
         int64_t threads;
         if (*out_count == MAX_RUNS || !kelp_parse_i64((kelp_str){at, length}, &threads) ||
-            threads < 1 || threads > 1024)
+            threads < 1 || threads > KELP_CLI_THREADS_MAX)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "option '--threads': expected at most %d numbers from 1 to 1024, "
+                              "option '--threads': expected at most %d numbers from 1 to %d, "
                               "found '%s'",
-                              MAX_RUNS, text);
+                              MAX_RUNS, KELP_CLI_THREADS_MAX, text);
         results[(*out_count)++] = (result){.threads = threads};
         at += length + (at[length] == ',');
     }
+    if (*out_count == 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--threads': expected numbers, found ''");
     return NULL;
 }
 
@@ -427,7 +414,7 @@ static int print(const bench_options *o, const result *results, size_t count,
 static int run(const kelp_command *command, void *options) {
     const bench_options *o = options;
     result results[MAX_RUNS];
-    size_t count;
+    size_t count = 0;
     kelp_status *status = parse_threads(o->threads, results, &count);
     if (status == NULL && !(o->seconds >= 0 && o->seconds <= 3600))
         status = KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--seconds': expected 0 to 3600");
@@ -435,7 +422,7 @@ static int run(const kelp_command *command, void *options) {
         return kelp_cli_usage(command, status);
     for (size_t i = 0; i < count; i++) {
         bool failed = false;
-        status = measure_apart(o, &results[i], &failed);
+        status = measure_in_child(o, &results[i], &failed);
         if (status != NULL)
             return kelp_cli_finish(status);
         if (failed)

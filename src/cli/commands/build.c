@@ -3,9 +3,11 @@
 #include "cli/cli.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "cli/model.h"
 
 #include <kelp/builder.h>
 #include <signal.h>
@@ -128,7 +130,7 @@ static void defaults(void *options) {
     build_options *o = options;
     o->provider = "cpu";
     o->level = 3;
-    o->precision = "f32";
+    o->precision = KELP_CLI_PRECISION_DEFAULT;
 }
 
 /* ---- shapes ---- */
@@ -144,12 +146,12 @@ static kelp_status *parse_shape(const char *option, const char *word, kelp_str *
     *out_name = (kelp_str){word, (size_t)(colon - word)};
     while (*at != '\0') {
         char *end = NULL;
-        long long extent = strtoll(at, &end, 10);
-        if (end == at || extent < 0 || out->rank == KELP_MAX_RANK || (*end != 'x' && *end != '\0'))
+        long long dim = strtoll(at, &end, 10);
+        if (end == at || dim < 0 || out->rank == KELP_MAX_RANK || (*end != 'x' && *end != '\0'))
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "option '--%s': expected dimensions such as 1x3x224x224, found '%s'",
                               option, colon + 1);
-        out->d[out->rank++] = extent;
+        out->d[out->rank++] = dim;
         at = *end == 'x' ? end + 1 : end;
         if (*end == 'x' && *at == '\0')
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -174,6 +176,7 @@ static kelp_status *profile_of(kelp_builder_config *config, const kelp_arg_list 
         KELP_TRY(kelp_builder_config_add_profile(config, &index));
         *inout_made = index + 1;
     }
+    KELP_ASSERT(*out < *inout_made);
     return NULL;
 }
 

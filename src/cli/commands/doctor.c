@@ -74,13 +74,13 @@ static kelp_status *examine(kelp_runtime *runtime, kelp_buf *text) {
 }
 
 static int run(const kelp_command *command, void *options) {
-    kelp_runtime_options given = {.struct_size = sizeof given, .threads = 1};
+    kelp_runtime_options settings = {.struct_size = sizeof settings, .threads = 1};
     kelp_runtime *runtime = NULL;
     kelp_buf text;
     (void)command;
     (void)options;
     kelp_buf_init(&text, kelp_allocator_system());
-    kelp_status *status = kelp_runtime_create(&given, &runtime);
+    kelp_status *status = kelp_runtime_create(&settings, &runtime);
     if (status == NULL)
         status = examine(runtime, &text);
     if (status == NULL)

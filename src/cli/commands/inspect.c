@@ -4,10 +4,11 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/json.h"
 #include "base/map.h"
-#include "cli/inputs.h"
+#include "cli/model.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,12 +22,8 @@ typedef struct inspect_options {
 } inspect_options;
 
 static const kelp_arg_spec specs[] = {
-    {.name = "shape",
-     .letter = 's',
-     .kind = KELP_OPTION_LIST,
-     .offset = offsetof(inspect_options, shapes),
-     .value = "NAME=1x8x8",
-     .help = "shape of an input for the memory plan (dynamic dimensions are 1)"},
+    KELP_CLI_SHAPE(offsetof(inspect_options, shapes),
+                   "shape of an input for the memory plan (dynamic dimensions are 1)"),
     KELP_CLI_PLUGIN(offsetof(inspect_options, plugin)),
     KELP_CLI_PROVIDERS(offsetof(inspect_options, providers),
                        "providers in order of priority; shows the subgraphs of each"),
@@ -128,6 +125,7 @@ static kelp_status *sorted_rows(survey *s, op_row ***out) {
     size_t count = 0;
     for (kelp_map_entry *e = NULL; (e = kelp_map_next(&s->rows, e)) != NULL;)
         rows[count++] = e->value;
+    KELP_ASSERT(count == s->rows.count);
     qsort(rows, count, sizeof(op_row *), by_name);
     *out = rows;
     return NULL;
@@ -143,10 +141,10 @@ static void put_shape(const kelp_value *value, kelp_buf *out) {
     kelp_buf_append_char(out, '[');
     for (int32_t axis = 0; axis < rank; axis++) {
         const char *symbol = NULL;
-        int64_t extent = kelp_value_dim(value, axis, &symbol);
+        int64_t dim = kelp_value_dim(value, axis, &symbol);
         kelp_buf_append_cstr(out, axis ? "," : "");
-        if (extent >= 0)
-            kelp_buf_append_i64(out, extent);
+        if (dim >= 0)
+            kelp_buf_append_i64(out, dim);
         else
             kelp_buf_append_cstr(out, symbol != NULL && *symbol ? symbol : "?");
     }
@@ -179,10 +177,8 @@ typedef struct plan {
 
 static kelp_status *make_plan(const inspect_options *o, kelp_cli_model *model, plan *out) {
     kelp_inputs inputs = {0};
-    model->providers = o->providers;
-    kelp_status *status = kelp_cli_model_build(model, true);
-    if (status == NULL)
-        status = kelp_inputs_init(&inputs, model->engine, NULL, &o->shapes, KELP_FILL_ZERO);
+    kelp_status *status =
+        kelp_inputs_init(&inputs, model->engine, NULL, &o->shapes, KELP_FILL_ZERO);
     if (status == NULL)
         status = kelp_inputs_bind(&inputs, model->context);
     if (status == NULL)
@@ -258,6 +254,7 @@ static void text_operators(const survey *s, op_row *const *rows, kelp_buf *out) 
 }
 
 static void text_plan(const plan *p, kelp_buf *out) {
+    KELP_ASSERT(p->made);
     char a[32], b[32], c[32], d[32], e[32];
     kelp_buf_printf(
         out,
@@ -281,17 +278,17 @@ static void text_names(const kelp_block *body, bool inputs, kelp_buf *out) {
             kelp_value_name(inputs ? kelp_block_input(body, i) : kelp_block_output(body, i)));
 }
 
-static void text_parts(const kelp_engine *engine, kelp_buf *out) {
+static void text_subgraphs(const kelp_engine *engine, kelp_buf *out) {
     size_t count = kelp_engine_subgraph_count(engine);
     if (count > 0)
         kelp_buf_append_cstr(out, "subgraphs\n");
     for (size_t i = 0; i < count; i++) {
-        kelp_subgraph_info part = kelp_engine_subgraph(engine, i);
-        kelp_buf_printf(out, "  %s  %s, %zu nodes: ", part.name, part.provider,
-                        kelp_block_node_count(part.body));
-        text_names(part.body, true, out);
+        kelp_subgraph_info subgraph = kelp_engine_subgraph(engine, i);
+        kelp_buf_printf(out, "  %s  %s, %zu nodes: ", subgraph.name, subgraph.provider,
+                        kelp_block_node_count(subgraph.body));
+        text_names(subgraph.body, true, out);
         kelp_buf_append_cstr(out, " -> ");
-        text_names(part.body, false, out);
+        text_names(subgraph.body, false, out);
         kelp_buf_append_char(out, '\n');
     }
 }
@@ -327,11 +324,11 @@ static void json_value(kelp_json_writer *w, const kelp_value *value) {
         kelp_json_begin_array(w);
         for (int32_t axis = 0; axis < rank; axis++) {
             const char *symbol = NULL;
-            int64_t extent = kelp_value_dim(value, axis, &symbol);
-            if (extent < 0 && symbol != NULL && *symbol)
+            int64_t dim = kelp_value_dim(value, axis, &symbol);
+            if (dim < 0 && symbol != NULL && *symbol)
                 kelp_json_put_cstr(w, symbol);
             else
-                kelp_json_put_i64(w, extent);
+                kelp_json_put_i64(w, dim);
         }
         kelp_json_end_array(w);
     }
@@ -398,18 +395,18 @@ static void json_names(kelp_json_writer *w, const char *key, const kelp_block *b
     kelp_json_end_array(w);
 }
 
-static void json_parts(kelp_json_writer *w, const kelp_engine *engine) {
+static void json_subgraphs(kelp_json_writer *w, const kelp_engine *engine) {
     size_t count = engine != NULL ? kelp_engine_subgraph_count(engine) : 0;
     kelp_json_key(w, "parts");
     kelp_json_begin_array(w);
     for (size_t i = 0; i < count; i++) {
-        kelp_subgraph_info part = kelp_engine_subgraph(engine, i);
+        kelp_subgraph_info subgraph = kelp_engine_subgraph(engine, i);
         kelp_json_begin_object(w);
-        json_text(w, "name", part.name);
-        json_text(w, "provider", part.provider);
-        json_u64(w, "nodes", kelp_block_node_count(part.body));
-        json_names(w, "inputs", part.body, true);
-        json_names(w, "outputs", part.body, false);
+        json_text(w, "name", subgraph.name);
+        json_text(w, "provider", subgraph.provider);
+        json_u64(w, "nodes", kelp_block_node_count(subgraph.body));
+        json_names(w, "inputs", subgraph.body, true);
+        json_names(w, "outputs", subgraph.body, false);
         kelp_json_end_object(w);
     }
     kelp_json_end_array(w);
@@ -435,17 +432,29 @@ static void json_plan(kelp_json_writer *w, const plan *p) {
     kelp_json_end_object(w);
 }
 
-/* Returns true if all inputs are tensors and one has a dynamic dimension. */
-static bool has_open_extents(const kelp_block *block) {
-    bool open = false;
+/* Returns true if an input has a dynamic dimension or is not a tensor. A failed run with dimensions
+ * of 1 does not mean that such a model is not supported. */
+static bool has_dynamic_inputs(const kelp_block *block) {
     for (size_t i = 0; i < kelp_block_input_count(block); i++) {
         const kelp_value *value = kelp_block_input(block, i);
         if (kelp_value_kind_of(value) != KELP_VALUE_TENSOR)
-            return false;
+            return true;
         for (int32_t axis = 0; axis < kelp_value_rank(value); axis++)
-            open = open || kelp_value_dim(value, axis, NULL) < 0;
+            if (kelp_value_dim(value, axis, NULL) < 0)
+                return true;
     }
-    return open;
+    return false;
+}
+
+/* Reports why there is no memory plan, and frees the status. */
+static void report_no_plan(const char *path, kelp_status *take_reason) {
+    char text[1024];
+    kelp_status_format(take_reason, text, sizeof text);
+    fprintf(stderr,
+            "kelp: no memory plan for '%s' with dynamic dimensions of 1; specify shapes with "
+            "'--shape NAME=1x3x48x320': %s\n",
+            path, text);
+    kelp_status_free(take_reason);
 }
 
 static void append(void *userp, const char *text, size_t length) {
@@ -468,10 +477,19 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
     KELP_TRY(sorted_rows(s, &rows));
     kelp_status *not_ready =
         o->providers != NULL ? NULL : kelp_opset_check_ready(s->registry, model->graph);
+    kelp_status *no_plan = NULL;
     plan p = {0};
-    bool not_ready_shapes = not_ready == NULL && o->shapes.count == 0;
+    if (not_ready == NULL) {
+        model->providers = o->providers;
+        not_ready = kelp_cli_model_build(model, true);
+    }
     if (not_ready == NULL)
-        not_ready = make_plan(o, model, &p);
+        no_plan = make_plan(o, model, &p);
+    bool shapes_unknown = o->shapes.count == 0 && has_dynamic_inputs(kelp_graph_main(model->graph));
+    if (no_plan != NULL && !shapes_unknown) {
+        not_ready = no_plan;
+        no_plan = NULL;
+    }
     if (o->json) {
         kelp_json_writer writer;
         kelp_json_writer_init(&writer, text);
@@ -479,9 +497,9 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
         json_model(&writer, model->graph);
         json_operators(&writer, s, rows);
         kelp_json_key(&writer, "ready");
-        kelp_json_put_bool(&writer, p.made);
+        kelp_json_put_bool(&writer, not_ready == NULL);
         json_plan(&writer, &p);
-        json_parts(&writer, model->engine);
+        json_subgraphs(&writer, model->engine);
         kelp_json_end_object(&writer);
         kelp_buf_append_char(text, '\n');
     } else {
@@ -490,17 +508,14 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
         if (p.made)
             text_plan(&p, text);
         if (p.made)
-            text_parts(model->engine, text);
+            text_subgraphs(model->engine, text);
     }
     kelp_status *printed = kelp_cli_print(text);
+    if (no_plan != NULL)
+        report_no_plan(o->positionals.items[0], no_plan);
     if (not_ready == NULL)
         return printed;
     kelp_status_free(printed);
-    if (not_ready_shapes && has_open_extents(kelp_graph_main(model->graph)))
-        return KELP_ANNOTATE(not_ready,
-                             "'%s' cannot run with dynamic dimensions of 1; specify shapes with "
-                             "'--shape NAME=1x3x48x320'",
-                             o->positionals.items[0]);
     return KELP_ANNOTATE(not_ready, "'%s' cannot run", o->positionals.items[0]);
 }
 

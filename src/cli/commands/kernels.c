@@ -2,6 +2,7 @@
 /* kelp kernels: lists kernel libraries with the signatures of their kernels. */
 #include "cli/cli.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/json.h"
 
@@ -34,11 +35,11 @@ static void log_line(void *userp, int level, const char *text) {
     fprintf(stderr, "kelp: not loaded:%s\n", text);
 }
 
-static void devices_of(const kelp_kernel_library *library, char *out, size_t room) {
+static void devices_of(const kelp_kernel_library *library, char *out, size_t capacity) {
     size_t used = 0;
     *out = '\0';
-    for (size_t i = 0; kelp_kernel_library_device(library, i) != NULL && used < room; i++)
-        used += (size_t)snprintf(out + used, room - used, "%s%s", i ? "," : "",
+    for (size_t i = 0; kelp_kernel_library_device(library, i) != NULL && used < capacity; i++)
+        used += (size_t)snprintf(out + used, capacity - used, "%s%s", i ? "," : "",
                                  kelp_kernel_library_device(library, i));
 }
 
@@ -112,6 +113,7 @@ static int divert_stdout(int saved) {
             (void)dup2(STDERR_FILENO, STDOUT_FILENO);
         return saved;
     }
+    KELP_ASSERT(saved != STDOUT_FILENO);
     (void)dup2(saved, STDOUT_FILENO);
     close(saved);
     return -1;

@@ -2,9 +2,11 @@
 /* kelp ops: lists the operators with their versions and kinds. */
 #include "cli/cli.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/json.h"
 
+#include <kelp/engine.h>
 #include <kelp/opset.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -35,7 +37,7 @@ typedef struct row {
 } row;
 
 /* Describes how the operator is executed. */
-static void kind_of(const kelp_opset_op *op, char *out, size_t room) {
+static void kind_of(const kelp_opset_op *op, char *out, size_t capacity) {
     static const struct {
         uint32_t flag;
         const char *text;
@@ -46,17 +48,18 @@ static void kind_of(const kelp_opset_op *op, char *out, size_t room) {
         {KELP_OP_IMPURE, "random"},
         {KELP_OP_SERIAL, "one thread"},
     };
-    size_t used = (size_t)snprintf(out, room, "%s", op->kernel != NULL ? "kernel" : "dispatched");
-    for (size_t i = 0; op->kernel != NULL && i < KELP_COUNT(words) && used < room; i++)
+    size_t used =
+        (size_t)snprintf(out, capacity, "%s", op->kernel != NULL ? "kernel" : "dispatched");
+    for (size_t i = 0; op->kernel != NULL && i < KELP_COUNT(words) && used < capacity; i++)
         if (op->kernel->flags & words[i].flag)
-            used += (size_t)snprintf(out + used, room - used, ", %s", words[i].text);
+            used += (size_t)snprintf(out + used, capacity - used, ", %s", words[i].text);
 }
 
-static void versions_of(const kelp_opset_op *op, char *out, size_t room) {
+static void versions_of(const kelp_opset_op *op, char *out, size_t capacity) {
     if (op->until_version == 0)
-        snprintf(out, room, "%d+", op->since_version);
+        snprintf(out, capacity, "%d+", op->since_version);
     else
-        snprintf(out, room, "%d-%d", op->since_version, op->until_version);
+        snprintf(out, capacity, "%d-%d", op->since_version, op->until_version);
 }
 
 static int by_name(const void *left, const void *right) {
@@ -94,6 +97,7 @@ static kelp_status *collect(const kelp_opset_registry *registry, const ops_optio
                 (*out)[(*out_count)++] =
                     (row){domain, declared.backend->name, &declared.opset->ops[k]};
     }
+    KELP_ASSERT(*out_count <= capacity);
     qsort(*out, *out_count, sizeof **out, by_name);
     return NULL;
 }

@@ -3,22 +3,23 @@
 #include "cli/cli.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/text/json.h"
 #include "base/map.h"
-#include "cli/inputs.h"
+#include "cli/model.h"
 #include "cli/show.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 typedef struct run_options {
     kelp_arg_list positionals;
-    kelp_arg_list inputs;
-    kelp_arg_list shapes;
+    kelp_model_options model;
     bool random;
     kelp_arg_list outputs;
     const char *output_dir;
@@ -27,31 +28,19 @@ typedef struct run_options {
     bool json;
     bool profile;
     bool no_fusion;
-    const char *providers;
-    const char *precision;
-    const char *plugin;
 } run_options;
 
 #define AT(member) offsetof(run_options, member)
 static const kelp_arg_spec specs[] = {
-    {.group = "Inputs",
-     .name = "input",
-     .letter = 'i',
-     .kind = KELP_OPTION_LIST,
-     .offset = AT(inputs),
-     .value = "NAME=@FILE|V,V,…",
-     .help = "an input: a .npy file, or values separated by commas; may be repeated"},
+    KELP_CLI_INPUT(AT(model.inputs),
+                   "an input: a .npy file, or values separated by commas; may be repeated",
+                   "Inputs"),
     {.name = "random",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(random),
      .help = "use random values for other inputs: floats in [0,1), integers 0 or 1, the same in "
              "every run"},
-    {.name = "shape",
-     .letter = 's',
-     .kind = KELP_OPTION_LIST,
-     .offset = AT(shapes),
-     .value = "NAME=1x8x8",
-     .help = "shape of an input with dynamic dimensions (1 each)"},
+    KELP_CLI_SHAPE(AT(model.shapes), "shape of an input with dynamic dimensions (1 each)"),
     {.group = "Outputs",
      .name = "output",
      .letter = 'o',
@@ -69,15 +58,7 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_BOOL,
      .offset = AT(json),
      .help = "print outputs as JSON with all elements"},
-    {.group = "Execution",
-     .name = "threads",
-     .letter = 't',
-     .kind = KELP_ARG_I64,
-     .offset = AT(threads),
-     .value = "N",
-     .min = 0,
-     .max = 1024,
-     .help = "threads per operator (0: all CPUs)"},
+    KELP_CLI_THREADS(AT(threads), "Execution"),
     {.name = "repeat",
      .kind = KELP_ARG_I64,
      .offset = AT(repeat),
@@ -93,16 +74,14 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_BOOL,
      .offset = AT(no_fusion),
      .help = "disable fusion"},
-    KELP_CLI_PRECISION(AT(precision)),
-    KELP_CLI_PLUGIN(AT(plugin)),
-    KELP_CLI_PROVIDERS(AT(providers),
-                       "providers in order of priority; each runs the subgraphs that it supports"),
+    KELP_CLI_MODEL_OPTIONS(AT(model)),
 };
 #undef AT
 
 static void defaults(void *options) {
-    ((run_options *)options)->repeat = 1;
-    ((run_options *)options)->precision = "f32";
+    run_options *o = options;
+    o->repeat = 1;
+    o->model.precision = KELP_CLI_PRECISION_DEFAULT;
 }
 
 /* ---- outputs ---- */
@@ -160,7 +139,37 @@ static kelp_status *output_path(const char *directory, const char *name, char **
     return status;
 }
 
+static kelp_status *save_output(const char *path, const char *name, const kelp_tensor *tensor);
+
+/* Writes each element of a sequence, optional or map to a file of its own: y.npy becomes y.0.npy,
+ * y.1.npy and so on, or y.keys.npy and y.values.npy. */
+static kelp_status *save_elements(const char *path, const char *name, const kelp_tensor *list) {
+    size_t stem = strlen(path);
+    if (stem >= 4 && strcmp(path + stem - 4, ".npy") == 0)
+        stem -= 4;
+    if (list->shape[0] == 0)
+        fprintf(stderr, "kelp: output '%s' has no elements: no file is written\n", name);
+    kelp_buf file;
+    kelp_buf_init(&file, kelp_allocator_system());
+    kelp_status *status = NULL;
+    for (int64_t i = 0; i < list->shape[0] && status == NULL; i++) {
+        kelp_buf_clear(&file);
+        kelp_buf_append(&file, path, stem);
+        if (list->rank == 3)
+            kelp_buf_append_cstr(&file, i == 0 ? ".keys.npy" : ".values.npy");
+        else
+            kelp_buf_printf(&file, ".%" PRId64 ".npy", i);
+        const char *text = kelp_buf_cstr(&file);
+        status = text != NULL ? save_output(text, name, (const kelp_tensor *)list->data + i)
+                              : kelp_buf_status(&file);
+    }
+    kelp_buf_deinit(&file);
+    return status;
+}
+
 static kelp_status *save_output(const char *path, const char *name, const kelp_tensor *tensor) {
+    if (tensor->dtype == KELP_LIST)
+        return save_elements(path, name, tensor);
     kelp_status *status = kelp_npy_save(path, name, tensor);
     if (status != NULL)
         return KELP_ANNOTATE(status, "cannot write output '%s'", name);
@@ -247,6 +256,7 @@ static int slower_first(const void *a, const void *b) {
 }
 
 static void print_profile(profile *p) {
+    KELP_ASSERT(p->count <= PROFILE_TYPES);
     qsort(p->rows, p->count, sizeof p->rows[0], slower_first);
     kelp_buf text;
     kelp_buf_init(&text, kelp_allocator_system());
@@ -271,6 +281,7 @@ static void print_profile(profile *p) {
 }
 
 static kelp_status *invoke(const run_options *o, kelp_context *context) {
+    KELP_ASSERT(o->repeat >= 1);
     profile *p = NULL;
     if (o->profile)
         KELP_TRY(KELP_NEW(kelp_allocator_system(), profile, &p));
@@ -299,24 +310,19 @@ static kelp_status *invoke(const run_options *o, kelp_context *context) {
 
 static kelp_status *run_model(const run_options *o, kelp_cli_model *model, kelp_inputs *inputs,
                               kelp_buf *text) {
-    model->plugin = o->plugin;
-    KELP_TRY(kelp_cli_model_load(o->positionals.items[0], (int)o->threads, model));
-    model->providers = o->providers;
-    (void)kelp_precision_parse(o->precision, &model->precision); /* valid: one of the choices */
-    KELP_TRY(kelp_cli_model_build(model, !o->no_fusion));
+    KELP_TRY(kelp_cli_model_open(&o->model, o->positionals.items[0], (int)o->threads, !o->no_fusion,
+                                 model));
     if (o->output_dir != NULL && mkdir(o->output_dir, 0777) &&
         kelp_fs_kind_of(o->output_dir) != KELP_FS_DIRECTORY)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "option '--output-dir': cannot create directory '%s'", o->output_dir);
-    KELP_TRY(kelp_inputs_init(inputs, model->engine, &o->inputs, &o->shapes,
-                              o->random ? KELP_FILL_RANDOM : KELP_FILL_NONE));
+    KELP_TRY(kelp_cli_model_bind(&o->model, model, o->random ? KELP_FILL_RANDOM : KELP_FILL_NONE,
+                                 inputs));
     kelp_allocator allocator = kelp_allocator_system();
     size_t count = kelp_engine_output_count(model->engine);
     wanted_output *wanted = NULL;
     KELP_TRY(kelp_alloc_zero(allocator, count, sizeof *wanted, (void **)&wanted));
     kelp_status *status = choose_outputs(model->engine, &o->outputs, wanted);
-    if (status == NULL)
-        status = kelp_inputs_bind(inputs, model->context);
     if (status == NULL)
         status = invoke(o, model->context);
     if (status == NULL)
@@ -344,7 +350,9 @@ const kelp_command kelp_cmd_run = {
     .name = "run",
     .summary = "run a model",
     .usage = "MODEL.onnx|FILE.plan --input NAME=@FILE.npy [options]",
-    .details = "Prints the outputs, or writes them to .npy files.",
+    .details =
+        "Prints the outputs, or writes them to .npy files. The elements of a sequence or map "
+        "have a file\neach: NAME.0.npy, NAME.keys.npy and so on.",
     .examples = "  kelp run model.onnx --input image=@examples/requests/digits.npy\n"
                 "  kelp run model.onnx --input x=1,2,3,4 --shape x=2x2 --output y=@y.npy\n"
                 "  kelp run model.onnx --random --shape ids=1x128 --repeat 100 --profile",

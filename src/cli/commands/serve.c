@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -323,6 +324,7 @@ static kelp_status *default_backends(char **out) {
             length--;
         length -= length > 0;
     }
+    KELP_ASSERT(length < (ssize_t)sizeof program);
     if (length > 0) {
         program[length] = '\0';
         KELP_TRY(kelp_fs_join(allocator, program, "backends", out));
@@ -436,16 +438,18 @@ static TRITONSERVER_LogFormat log_format(const char *name) {
                                       : TRITONSERVER_LOG_DEFAULT;
 }
 
-#define SET(call) KELP_TRY(from_triton((call), "cannot set the server's options"))
+static kelp_status *set(TRITONSERVER_Error *take_error) {
+    return from_triton(take_error, "cannot set the server's options");
+}
 
 static kelp_status *fill_log(const serve_options *o, TRITONSERVER_ServerOptions *options) {
-    SET(TRITONSERVER_ServerOptionsSetLogFormat(options, log_format(o->log_format)));
-    SET(TRITONSERVER_ServerOptionsSetLogInfo(options, o->log_info));
-    SET(TRITONSERVER_ServerOptionsSetLogWarn(options, o->log_warning));
-    SET(TRITONSERVER_ServerOptionsSetLogError(options, o->log_error));
-    SET(TRITONSERVER_ServerOptionsSetLogVerbose(options, (int)o->log_verbose));
+    KELP_TRY(set(TRITONSERVER_ServerOptionsSetLogFormat(options, log_format(o->log_format))));
+    KELP_TRY(set(TRITONSERVER_ServerOptionsSetLogInfo(options, o->log_info)));
+    KELP_TRY(set(TRITONSERVER_ServerOptionsSetLogWarn(options, o->log_warning)));
+    KELP_TRY(set(TRITONSERVER_ServerOptionsSetLogError(options, o->log_error)));
+    KELP_TRY(set(TRITONSERVER_ServerOptionsSetLogVerbose(options, (int)o->log_verbose)));
     if (o->log_file != NULL)
-        SET(TRITONSERVER_ServerOptionsSetLogFile(options, o->log_file));
+        KELP_TRY(set(TRITONSERVER_ServerOptionsSetLogFile(options, o->log_file)));
     return NULL;
 }
 
@@ -472,43 +476,53 @@ static kelp_status *start_with_backends(const serve_options *o,
 static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOptions *options) {
     KELP_TRY(fill_log(o, options));
     for (size_t i = 0; i < o->repositories.count; i++)
-        SET(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, o->repositories.items[i]));
+        KELP_TRY(set(
+            TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, o->repositories.items[i])));
     if (o->with_repository != NULL)
-        SET(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, o->with_repository));
-    SET(TRITONSERVER_ServerOptionsSetModelControlMode(options, control_mode(o->control_mode)));
+        KELP_TRY(
+            set(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, o->with_repository)));
+    KELP_TRY(
+        set(TRITONSERVER_ServerOptionsSetModelControlMode(options, control_mode(o->control_mode))));
     for (size_t i = 0; i < o->load_models.count; i++)
-        SET(TRITONSERVER_ServerOptionsSetStartupModel(options, o->load_models.items[i]));
+        KELP_TRY(set(TRITONSERVER_ServerOptionsSetStartupModel(options, o->load_models.items[i])));
     KELP_TRY(start_with_backends(o, options));
-    SET(TRITONSERVER_ServerOptionsSetStrictModelConfig(options, o->strict_model_config ||
-                                                                    o->disable_auto_complete));
+    KELP_TRY(set(TRITONSERVER_ServerOptionsSetStrictModelConfig(
+        options, o->strict_model_config || o->disable_auto_complete)));
     if (o->config_name != NULL)
-        SET(TRITONSERVER_ServerOptionsSetModelConfigName(options, o->config_name));
+        KELP_TRY(set(TRITONSERVER_ServerOptionsSetModelConfigName(options, o->config_name)));
     if (o->id != NULL)
-        SET(TRITONSERVER_ServerOptionsSetServerId(options, o->id));
-    SET(TRITONSERVER_ServerOptionsSetExitOnError(options, o->exit_on_error));
-    SET(TRITONSERVER_ServerOptionsSetExitTimeout(options, (unsigned)o->exit_timeout_secs));
-    SET(TRITONSERVER_ServerOptionsSetStrictReadiness(options, o->strict_readiness));
-    SET(TRITONSERVER_ServerOptionsSetModelLoadThreadCount(options, (unsigned)o->load_threads));
+        KELP_TRY(set(TRITONSERVER_ServerOptionsSetServerId(options, o->id)));
+    KELP_TRY(set(TRITONSERVER_ServerOptionsSetExitOnError(options, o->exit_on_error)));
+    KELP_TRY(
+        set(TRITONSERVER_ServerOptionsSetExitTimeout(options, (unsigned)o->exit_timeout_secs)));
+    KELP_TRY(set(TRITONSERVER_ServerOptionsSetStrictReadiness(options, o->strict_readiness)));
+    KELP_TRY(
+        set(TRITONSERVER_ServerOptionsSetModelLoadThreadCount(options, (unsigned)o->load_threads)));
     if (o->load_retries)
-        SET(TRITONSERVER_ServerOptionsSetModelLoadRetryCount(options, (unsigned)o->load_retries));
+        KELP_TRY(set(
+            TRITONSERVER_ServerOptionsSetModelLoadRetryCount(options, (unsigned)o->load_retries)));
     if (o->namespacing)
-        SET(TRITONSERVER_ServerOptionsSetModelNamespacing(options, true));
-    SET(TRITONSERVER_ServerOptionsSetMetrics(options, o->allow_metrics));
+        KELP_TRY(set(TRITONSERVER_ServerOptionsSetModelNamespacing(options, true)));
+    KELP_TRY(set(TRITONSERVER_ServerOptionsSetMetrics(options, o->allow_metrics)));
     for (size_t i = 0; i < o->backend_config.count; i++)
         KELP_TRY(set_backend_config(options, o->backend_config.items[i]));
     for (size_t i = 0; i < o->metrics_config.count; i++)
         KELP_TRY(set_metrics_config(options, o->metrics_config.items[i]));
     if (o->precision != NULL)
-        SET(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "precision", o->precision));
+        KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "precision",
+                                                                o->precision)));
     if (o->providers != NULL)
-        SET(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "providers", o->providers));
+        KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "providers",
+                                                                o->providers)));
     if (o->plugin != NULL)
-        SET(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "plugin", o->plugin));
+        KELP_TRY(
+            set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "plugin", o->plugin)));
     KELP_TRY(set_caches(&o->cache_config, options));
     if (o->cache_directory != NULL)
-        SET(TRITONSERVER_ServerOptionsSetCacheDirectory(options, o->cache_directory));
+        KELP_TRY(set(TRITONSERVER_ServerOptionsSetCacheDirectory(options, o->cache_directory)));
     if (o->repoagent_directory != NULL)
-        SET(TRITONSERVER_ServerOptionsSetRepoAgentDirectory(options, o->repoagent_directory));
+        KELP_TRY(
+            set(TRITONSERVER_ServerOptionsSetRepoAgentDirectory(options, o->repoagent_directory)));
     char *backends = NULL;
     if (o->backend_directory == NULL)
         KELP_TRY(default_backends(&backends));
@@ -522,7 +536,7 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
 
 static kelp_status *make_core(const serve_options *o, TRITONSERVER_Server **out) {
     TRITONSERVER_ServerOptions *options = NULL;
-    SET(TRITONSERVER_ServerOptionsNew(&options));
+    KELP_TRY(set(TRITONSERVER_ServerOptionsNew(&options)));
     kelp_status *status = fill_options(o, options);
     if (status == NULL)
         status = from_triton(TRITONSERVER_ServerNew(out, options), "cannot start the server");
@@ -614,6 +628,7 @@ static void log_to_core(void *userp, kelp_log_level level, const char *file, int
 
 static kelp_status *start_http(const serve_options *o, TRITONSERVER_Server *core,
                                kelp_http_server **out) {
+    KELP_ASSERT(o->http_port >= 0 && o->http_port <= UINT16_MAX);
     kelp_http_server_options options = {
         .address = o->http_address,
         .port = (uint16_t)o->http_port,
@@ -633,6 +648,7 @@ static kelp_status *start_http(const serve_options *o, TRITONSERVER_Server *core
 /* Returns after SIGINT or SIGTERM. Polls the repository in poll mode. */
 static kelp_status *wait_for_signal(const serve_options *o, TRITONSERVER_Server *core,
                                     int signals) {
+    KELP_ASSERT(signals >= 0);
     bool polls = !strcmp(o->control_mode, "poll");
     for (;;) {
         struct pollfd fd = {.fd = signals, .events = POLLIN};

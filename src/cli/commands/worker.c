@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include "base/checked.h"
+#include "cli/model.h"
 
 #include <kelp/remote.h>
 #include <signal.h>
@@ -25,14 +26,7 @@ static const kelp_arg_spec specs[] = {
      .value = "PATH",
      .help = "Unix socket to create and listen on"},
     KELP_CLI_PROVIDERS(AT(providers), "providers that run the subgraphs, in order of priority"),
-    {.name = "threads",
-     .letter = 't',
-     .kind = KELP_ARG_I64,
-     .offset = AT(threads),
-     .value = "N",
-     .min = 0,
-     .max = 1024,
-     .help = "threads per operator (0: all CPUs)"},
+    KELP_CLI_THREADS(AT(threads), NULL),
     {.name = "budget",
      .kind = KELP_ARG_I64,
      .offset = AT(budget_mib),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of nodes as operators see them (runtime/opset/body.h): each is an instance of its own. */
+/* Bodies of nodes for operators (runtime/opset/body.h). Each body has its own instance. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "cpu/exec/context.h"
@@ -50,11 +50,13 @@ static kelp_status *run_body(kelp_body *body, const kelp_tensor *const *inputs,
     return NULL;
 }
 
-/* Which inputs of the body have known data: the last of the node's inputs are its last. */
+/* Returns the mask of the body's inputs whose data is known. The last inputs of the node are the
+ * last inputs of the body. */
 static uint64_t specialized_inside(const kelp_node *node, const kelp_block *block,
                                    uint64_t specialized) {
     size_t captures = node->input_count - kelp_node_first_capture(node);
     uint64_t inside = 0;
+    KELP_ASSERT(captures <= block->input_count);
     for (size_t i = 0; i < captures; i++) {
         size_t outer = node->input_count - captures + i, inner = block->input_count - captures + i;
         if (outer < KELP_CPU_MASKED_INPUTS && inner < KELP_CPU_MASKED_INPUTS &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts of the cpu, and the table through which users reach its engines. */
+/* Contexts of the provider `cpu`, and its kelp_engine_vtbl. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 kelp_status *kelp_cpu_context_create(kelp_cpu_engine *engine, kelp_cpu_context **out) {
     kelp_cpu_context *context = NULL;
     KELP_TRY(kelp_cpu_engine_check_complete(engine));
@@ -48,18 +48,18 @@ static void destroy(void *context) {
 }
 
 /* ---- inputs ---- */
-/* Lists within lists go no deeper: an optional sequence of maps of vectors. */
+/* The deepest list is an optional sequence of maps of vectors. */
 #define LIST_MAX_DEPTH 4
 
-/* Elements of a list are read in place, so that each must be as kernels need it. `dtype` is the
- * innermost type, INVALID if none is declared. */
+/* Checks a list and its elements, which kernels read in place. `dtype` is the innermost type, or
+ * INVALID if it is not declared. */
 static kelp_status *check_list(const char *name, const kelp_tensor *list, kelp_dtype dtype,
                                int depth) {
     if (list->rank < 1 || list->rank > 3 || (list->rank == 2 && list->shape[0] > 1) ||
         (list->rank == 3 && list->shape[0] != 2) || depth > LIST_MAX_DEPTH)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "input '%s': a list is a sequence [n], an optional [0,1] or [1,1], or a "
-                          "map [2,1,1], at most %d deep",
+                          "input '%s' has an invalid list: expected a sequence [n], an optional "
+                          "[0,1] or [1,1], or a map [2,1,1], at most %d deep",
                           name, LIST_MAX_DEPTH);
     for (int64_t i = 0; i < list->shape[0]; i++) {
         const kelp_tensor *item = (const kelp_tensor *)list->data + i;
@@ -119,7 +119,7 @@ static kelp_status *set_output(void *userp, size_t index, void *data, size_t cap
     kelp_cpu_instance *instance = &((kelp_cpu_context *)userp)->main;
     instance->outputs[index].user_data = data;
     instance->outputs[index].user_bytes = data != NULL ? capacity_bytes : 0;
-    instance->outputs[index].place = NULL;
+    instance->outputs[index].allocate = NULL;
     instance->rebind = true;
     instance->stamp++;
     return NULL;
@@ -128,15 +128,17 @@ static kelp_status *set_output(void *userp, size_t index, void *data, size_t cap
 static kelp_status *set_output_allocator(void *userp, size_t index, kelp_output_allocator fn,
                                          void *fn_userp) {
     kelp_cpu_instance *instance = &((kelp_cpu_context *)userp)->main;
-    instance->outputs[index].place = fn;
-    instance->outputs[index].place_userp = fn_userp;
+    KELP_ASSERT(index < instance->program->block->output_count);
+    instance->outputs[index].allocate = fn;
+    instance->outputs[index].allocate_userp = fn_userp;
     return NULL;
 }
 
 static kelp_status *set_workspace(void *userp, void *data, size_t size_bytes) {
     kelp_cpu_instance *instance = &((kelp_cpu_context *)userp)->main;
     if (((uintptr_t)data & (KELP_TENSOR_ALIGNMENT - 1)) != 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "a workspace is aligned to %u bytes: found %p",
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "the workspace is not aligned: expected a multiple of %u bytes, found %p",
                           KELP_TENSOR_ALIGNMENT, data);
     instance->user_workspace = data;
     instance->user_workspace_bytes = data != NULL ? size_bytes : 0;
@@ -146,8 +148,8 @@ static kelp_status *set_workspace(void *userp, void *data, size_t size_bytes) {
 }
 
 /* ---- runs ---- */
-/* After a refit, kernels and constants are others. */
-static void notice_refit(kelp_cpu_context *context) {
+/* Switches to the engine of the last refit, which has other kernels and constants. */
+static void follow_refit(kelp_cpu_context *context) {
     kelp_cpu_engine *current = kelp_cpu_engine_current(context->engine), *before = context->core;
     if (KELP_LIKELY(current == before))
         return;
@@ -158,16 +160,16 @@ static void notice_refit(kelp_cpu_context *context) {
 }
 
 kelp_status *kelp_cpu_context_prepare(kelp_cpu_context *context) {
-    notice_refit(context);
+    follow_refit(context);
     KELP_ASSERT(context->main.program == context->core->program);
     KELP_TRY(kelp_cpu_instance_prepare(&context->main));
-    kelp_cpu_instance_hide_dynamic(&context->main); /* the last shapes say nothing of the next */
+    kelp_cpu_instance_hide_dynamic(&context->main); /* the next run may have other shapes */
     return NULL;
 }
 
 static kelp_status *prepare(void *context, kelp_tensor *shown) {
     KELP_ASSERT(shown == ((kelp_cpu_context *)context)->main.shown);
-    (void)shown; /* as `outputs` returned them */
+    (void)shown;
     return kelp_cpu_context_prepare(context);
 }
 
@@ -180,7 +182,7 @@ static kelp_status *invoke(void *userp, kelp_tensor *shown) {
     kelp_cpu_context *context = userp;
     KELP_ASSERT(shown == context->main.shown);
     (void)shown;
-    notice_refit(context);
+    follow_refit(context);
     KELP_ASSERT(context->main.program == context->core->program);
     if (KELP_UNLIKELY(context->engine->profile_values != NULL))
         KELP_TRY(

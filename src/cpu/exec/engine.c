@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a graph to an engine: readiness, passes, kernels, packed weights. */
+/* Creation of an engine from a graph: readiness check, passes, kernels, packed weights. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
@@ -39,7 +39,8 @@ static kelp_status *fill_io(const kelp_cpu_engine *engine, const char *what, kel
     info->name = value->name;
     if (value->kind == KELP_VALUE_SPARSE)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "%s '%s' of model '%s' is a sparse tensor; the engine takes dense ones",
+                          "%s '%s' of model '%s' has an unsupported type: expected a dense tensor, "
+                          "found a sparse tensor",
                           what, value->name, engine->graph->info.label);
     if (value->kind != KELP_VALUE_TENSOR && value->kind != KELP_VALUE_UNKNOWN) {
         info->dtype = KELP_LIST;
@@ -78,8 +79,8 @@ size_t kelp_cpu_element_alignment(kelp_dtype dtype) {
     return bytes > 16 || (bytes & (bytes - 1)) != 0 ? sizeof(void *) : bytes ? bytes : 1;
 }
 
-/* Copies a constant to an aligned address, for kernels that need it; others read the mapped file.
- */
+/* Copies an unaligned constant to an aligned address. Aligned constants are read in the mapped
+ * file. */
 static kelp_status *align_constant(kelp_cpu_engine *engine, kelp_value *value) {
     const kelp_tensor *old = value->constant;
     if (((uintptr_t)old->data & (kelp_cpu_element_alignment(old->dtype) - 1)) == 0)
@@ -105,16 +106,16 @@ static kelp_status *align_constant(kelp_cpu_engine *engine, kelp_value *value) {
     return kelp_map_put(&engine->moved, name, moved);
 }
 
-static void relax(void *userp) {
+static void release_pages(void *userp) {
     const kelp_cpu_engine *engine = userp;
-    kelp_graph_relax(engine->source);
+    kelp_graph_release_pages(engine->source);
 }
 
 static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
                                 kelp_cpu_node *out) {
     kelp_opset_match match;
     out->node = node;
-    out->index = kelp_node_is_folded(node) ? UINT32_MAX : engine->nodes_made++;
+    out->index = kelp_node_is_folded(node) ? UINT32_MAX : engine->node_count++;
     if (kelp_is_subgraph_node(node)) {
         out->kernel = &kelp_subgraph_kernel;
         out->state = kelp_partition_find(&engine->partition, node);
@@ -133,7 +134,7 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
     }
     kelp_op_env env = {.allocator = engine->weights,
                        .pool = engine->runtime->pool,
-                       .relax = relax,
+                       .relax = release_pages,
                        .relax_userp = engine};
     if (engine->packs != NULL)
         env.pack = (kelp_op_pack_site){&engine->packs->packs, node, out->index};
@@ -143,8 +144,8 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
     else if (out->kernel->create != NULL)
         status = out->kernel->create(node, &env, &out->state);
     if (status != NULL)
-        return KELP_ANNOTATE(status, "cannot make operator %s of node '%s' in model '%s'",
-                             node->op->name, node->name, engine->graph->info.label);
+        return KELP_ANNOTATE(status, "cannot create the kernel of node '%s' (%s) in model '%s'",
+                             node->name, node->op->name, engine->graph->info.label);
     return NULL;
 }
 
@@ -176,15 +177,15 @@ static kelp_status *create_bodies(kelp_cpu_engine *engine, kelp_cpu_program *pro
     return NULL;
 }
 
-static kelp_status *tell_progress(const kelp_cpu_engine *engine, size_t done, size_t total) {
+static kelp_status *report_progress(const kelp_cpu_engine *engine, size_t done, size_t total) {
     const kelp_engine_options *options = engine->options;
     return options->progress == NULL || options->progress(options->progress_userp, done, total)
                ? NULL
-               : KELP_ERROR(KELP_CANCELLED, "preparing model '%s' was cancelled",
+               : KELP_ERROR(KELP_CANCELLED, "the build of model '%s' was cancelled",
                             engine->graph->info.label);
 }
 
-/* `*out` is set first, so that what was made before a failure is destroyed with the engine. */
+/* Sets `*out` first, so that kernels created before a failure are destroyed with the engine. */
 static kelp_status *create_program(kelp_cpu_engine *engine, const kelp_block *block,
                                    kelp_cpu_program **out) {
     kelp_cpu_program *program = KELP_ARENA_NEW(&engine->graph->arena, kelp_cpu_program);
@@ -199,14 +200,14 @@ static kelp_status *create_program(kelp_cpu_engine *engine, const kelp_block *bl
     program->node_total = block->node_count;
     for (size_t i = 0; i < block->node_count; i++) {
         if (block == engine->graph->main)
-            KELP_TRY(tell_progress(engine, i, block->node_count));
+            KELP_TRY(report_progress(engine, i, block->node_count));
         kelp_cpu_node *node = &program->nodes[program->node_count++];
         node->node = block->nodes[i];
         KELP_TRY(create_bodies(engine, program, node));
         KELP_TRY(create_node(engine, block->nodes[i], node));
-        kelp_cpu_engine_weights_relax(engine);
+        kelp_cpu_engine_release_pages(engine);
     }
-    /* kernels align what nodes read; an output may be a constant too */
+    /* an output may be a constant that no node reads */
     for (size_t i = 0; i < block->output_count; i++)
         if (block->outputs[i]->constant != NULL)
             KELP_TRY(align_constant(engine, block->outputs[i]));
@@ -247,14 +248,14 @@ static kelp_status *fold(kelp_cpu_engine *engine) {
     return NULL;
 }
 
-/* Weights stay integers until the passes that fuse integer operators have seen them. */
+/* Folds constants, but keeps quantized weights for the passes that fuse quantized operators. */
 static kelp_status *fold_first(kelp_cpu_engine *engine) {
     KELP_TRY(kelp_cpu_engine_fold_constants(engine, !engine->options->disable_fusion));
     kelp_block_remove_dead(engine->graph->main);
     return NULL;
 }
 
-/* Before fusion, whose operators only Kelp has. */
+/* Runs before fusion, because other providers do not support fused operators. */
 static kelp_status *partition(kelp_cpu_engine *engine) {
     KELP_ASSERT(engine->program == NULL); /* kernels are created afterwards */
     kelp_op_env env = {.allocator = engine->weights, .pool = engine->runtime->pool};
@@ -284,10 +285,10 @@ static kelp_status *create_kernels(kelp_cpu_engine *engine) {
     KELP_ASSERT(engine->inputs != NULL || engine->graph->main->input_count == 0);
     KELP_TRY(create_program(engine, engine->graph->main, &engine->program));
     size_t all = engine->graph->main->node_count;
-    return tell_progress(engine, all, all);
+    return report_progress(engine, all, all);
 }
 
-/* Conditions of a phase; all that are named must hold. */
+/* Conditions of a phase; all must hold. */
 typedef enum phase_condition {
     ALWAYS = 0,
     FROM_MODEL = 1, /* not from an engine image after the passes */
@@ -348,16 +349,15 @@ static kelp_status *new_engine(kelp_runtime *runtime, kelp_cpu_engine **out) {
 }
 
 kelp_status *kelp_cpu_engine_make(kelp_runtime *runtime, kelp_graph *graph,
-                                  const kelp_engine_options *given, const kelp_cpu_origin *origin,
+                                  const kelp_engine_options *user, const kelp_cpu_origin *origin,
                                   kelp_cpu_engine **out) {
     kelp_engine_options options = {0};
-    if (given != NULL)
-        memcpy(&options, given,
-               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    if (user != NULL)
+        memcpy(&options, user,
+               user->struct_size < sizeof options ? user->struct_size : sizeof options);
     if (options.precision != KELP_PRECISION_F32 && options.precision != KELP_PRECISION_BF16) {
         kelp_cpu_packs_destroy(origin->take_packs);
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "there is no precision number %d",
-                          (int)options.precision);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown precision %d", (int)options.precision);
     }
     kelp_cpu_engine *engine = NULL;
     kelp_status *status = new_engine(runtime, &engine);
@@ -414,7 +414,7 @@ void kelp_cpu_engine_release(kelp_cpu_engine *engine) {
 }
 
 /* ---- statistics ---- */
-/* Counts nodes and constants of a block and of those inside of it. */
+/* Counts the nodes and the bytes of constants of a block and its nested blocks. */
 static void count_program(const kelp_cpu_program *program, size_t *inout_nodes,
                           size_t *inout_bytes) {
     *inout_nodes += program->node_count;

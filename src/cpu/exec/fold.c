@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constant folding: nodes that do not depend on inputs are evaluated once, by the same kernels. */
+/* Constant folding: evaluates nodes that do not depend on inputs, with the same kernels. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "cpu/exec/engine.h"
 #include "graph/passes/passes.h"
 #include "runtime/opset/env.h"
 
 #include <string.h>
 
-/* A node whose result is larger is not folded: memory costs more than the computation. */
+/* Larger results are not folded: memory costs more than the computation. */
 #define FOLD_MAX_BYTES ((size_t)256 << 20)
 
 static bool is_foldable(const kelp_node *node, const kelp_opset_match *match) {
@@ -24,7 +25,7 @@ static bool is_foldable(const kelp_node *node, const kelp_opset_match *match) {
     return true;
 }
 
-/* Strings point to bytes elsewhere, which are copied with their descriptors. */
+/* Copies a tensor to memory of the engine, with the text of its strings. */
 static kelp_status *own_tensor(kelp_cpu_engine *engine, const kelp_tensor *result,
                                kelp_tensor *out) {
     size_t bytes = kelp_tensor_bytes(result), text_bytes = 0;
@@ -46,6 +47,7 @@ static kelp_status *own_tensor(kelp_cpu_engine *engine, const kelp_tensor *resul
             moved[i].data = text;
             text += strings[i].length;
         }
+        KELP_ASSERT(text == (char *)out->data + bytes + text_bytes);
     }
     return NULL;
 }
@@ -76,7 +78,7 @@ static kelp_status *fold_node(kelp_cpu_engine *engine, const kelp_op_env *env, k
     }
     kelp_status *status = kelp_opset_dispatch(match, env, node, inputs, outputs);
     if (status != NULL)
-        return KELP_ANNOTATE(status, "cannot work out constant node '%s' (%s) of model '%s'",
+        return KELP_ANNOTATE(status, "cannot evaluate constant node '%s' (%s) of model '%s'",
                              node->name, node->op->name, engine->graph->info.label);
     for (size_t i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL && kelp_tensor_bytes(&outputs[i]) > FOLD_MAX_BYTES)
@@ -88,6 +90,7 @@ static kelp_status *fold_node(kelp_cpu_engine *engine, const kelp_op_env *env, k
         kelp_tensor *constant = KELP_ARENA_NEW(&engine->graph->arena, kelp_tensor);
         if (constant == NULL)
             return kelp_status_oom();
+        KELP_ASSERT(value->producer == node && value->constant == NULL);
         KELP_TRY(own_tensor(engine, &outputs[i], constant));
         value->constant = constant;
         value->kind = KELP_VALUE_TENSOR;
@@ -101,7 +104,7 @@ static kelp_status *fold_node(kelp_cpu_engine *engine, const kelp_op_env *env, k
     return NULL;
 }
 
-/* Returns true for the first node from 8-bit weights to floats. */
+/* Returns true for a node that converts 8-bit weights to floats. */
 static bool widens_bytes(const kelp_node *node) {
     if (node->op == KELP_OP(DequantizeLinear))
         return true;
@@ -114,8 +117,8 @@ static bool widens_bytes(const kelp_node *node) {
 static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_block *block,
                                bool keep_bytes);
 
-/* Folds the bodies of a node. The branch of an If whose condition is known replaces the node, and
- * is visited next. */
+/* Folds the bodies of a node. An If with a known condition is replaced by its branch, which is
+ * visited next. */
 static kelp_status *fold_bodies(kelp_cpu_engine *engine, kelp_op_env *env, kelp_node *node,
                                 bool keep_bytes) {
     bool has_blocks = false;
@@ -143,7 +146,7 @@ static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_b
             continue;
         KELP_TRY(fold_bodies(engine, env, node, keep_bytes));
         if (node->removed) {
-            i--; /* the branch is where the node was */
+            i--; /* the branch is at the index of the node */
             continue;
         }
         if (!kelp_opset_find(engine->runtime->registry, node, &match) || !is_foldable(node, &match))
@@ -152,7 +155,7 @@ static kelp_status *fold_block(kelp_cpu_engine *engine, kelp_op_env *env, kelp_b
             continue;
         KELP_TRY(fold_node(engine, env, node, &match));
         kelp_arena_clear(env->arena);
-        if (env->arena->total_bytes > (size_t)64 << 20) { /* free a large one's memory */
+        if (env->arena->total_bytes > (size_t)64 << 20) { /* keep only a small arena */
             kelp_arena_deinit(env->arena);
             kelp_arena_init(env->arena, engine->allocator, 64 << 10);
         }

@@ -53,7 +53,7 @@ static void put_io(kelp_json_writer *json, const char *key, const kelp_io_info *
 
 static const char *const bound_names[] = {"min", "opt", "max"};
 
-/* Bounds of a profile for an input, or NULL: of the shape, or of what it holds. */
+/* Returns the bounds of the shape or of the values of an input in a profile, or NULL. */
 static const kelp_shape *bounds_of(const kelp_cpu_engine *engine, size_t profile, size_t input,
                                    bool values) {
     kelp_shape(*all)[3] = values ? engine->profile_values : engine->profile_shapes;

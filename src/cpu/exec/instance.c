@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instances: a program in one context. Schedules of recent shapes are kept. A schedule may leave
- * steps whose shapes depend on a few integers in inputs (a sampling rate that chooses a branch, the
- * dimensions of a Reshape). It is then followed by one that is specialized for those integers, as
- * long as they repeat.
+ * Instances: a program in one context, with a cache of schedules of recent shapes. A schedule may
+ * have dynamic steps that depend on a few integers in inputs, such as a sampling rate that selects
+ * a branch or the dimensions of a Reshape. If such integers repeat, a specialized schedule for them
+ * is compiled.
  */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -14,8 +14,8 @@
 
 #include <string.h>
 
-/* A specialized schedule costs SPECIALIZED_COST, a run that finds one returns 1, up to
- * SPECIALIZED_CREDIT: there are soon none for data that never repeat. */
+/* A specialized schedule costs SPECIALIZED_COST of the credit; a run that reuses one adds 1, up to
+ * SPECIALIZED_CREDIT. For data that never repeats, the credit is soon exhausted. */
 #define SPECIALIZED_COST 4u
 #define SPECIALIZED_CREDIT 32u
 
@@ -23,9 +23,9 @@ bool kelp_cpu_is_aligned(const void *data, kelp_dtype dtype) {
     return ((uintptr_t)data & (kelp_cpu_element_alignment(dtype) - 1)) == 0;
 }
 
-static void relax(void *userp) {
+static void release_pages(void *userp) {
     const kelp_cpu_context *context = userp;
-    kelp_graph_relax(context->core->source);
+    kelp_graph_release_pages(context->core->source);
 }
 
 kelp_status *kelp_cpu_instance_init(kelp_cpu_instance *instance, kelp_cpu_context *context,
@@ -37,7 +37,7 @@ kelp_status *kelp_cpu_instance_init(kelp_cpu_instance *instance, kelp_cpu_contex
     instance->credit = SPECIALIZED_CREDIT;
     instance->env = (kelp_op_env){.allocator = allocator,
                                   .pool = context->engine->runtime->pool,
-                                  .relax = relax,
+                                  .relax = release_pages,
                                   .relax_userp = context};
     kelp_cpu_context_lend(&instance->env, context);
     KELP_TRY(
@@ -104,7 +104,7 @@ void kelp_cpu_instance_bind(kelp_cpu_instance *instance, size_t index, const kel
 }
 
 /* ---- prepare ---- */
-/* Makes the schedule that fits the bindings the current one: an existing one, or a new one. */
+/* Makes the schedule of the bindings the current one; compiles it if it is not in the cache. */
 static kelp_status *use_schedule(kelp_cpu_instance *instance, uint64_t specialized) {
     kelp_cpu_schedule **link = &instance->schedules;
     for (; *link != NULL; link = &(*link)->next)
@@ -150,7 +150,7 @@ static kelp_status *grow(kelp_cpu_instance *instance, void **inout_data, size_t 
     return NULL;
 }
 
-static kelp_status *give_workspace(kelp_cpu_instance *instance, size_t needed) {
+static kelp_status *set_workspace(kelp_cpu_instance *instance, size_t needed) {
     instance->workspace = instance->user_workspace;
     if (instance->workspace == NULL) {
         KELP_TRY(KELP_ANNOTATE(grow(instance, (void **)&instance->own_workspace,
@@ -160,20 +160,20 @@ static kelp_status *give_workspace(kelp_cpu_instance *instance, size_t needed) {
         instance->workspace = instance->own_workspace;
     } else if (instance->user_workspace_bytes < needed) {
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
-                          "the workspace is too small: %zu bytes are needed, %zu were given",
-                          needed, instance->user_workspace_bytes);
+                          "the workspace is too small: expected %zu bytes, found %zu", needed,
+                          instance->user_workspace_bytes);
     }
     return NULL;
 }
 
-/* Gives the current schedule its workspace, and shows its outputs. */
+/* Sets the workspace of the current schedule, and the descriptors of its outputs. */
 static kelp_status *adopt_schedule(kelp_cpu_instance *instance) {
     const kelp_cpu_schedule *schedule = instance->schedules;
     const kelp_block *block = instance->program->block;
     KELP_ASSERT(schedule != NULL);
     instance->rebind = true;
     instance->stamp++;
-    KELP_TRY(give_workspace(instance, schedule->workspace_bytes));
+    KELP_TRY(set_workspace(instance, schedule->workspace_bytes));
     for (size_t i = 0; i < block->output_count; i++) {
         const kelp_cpu_value *value = schedule->outputs[i];
         kelp_tensor *shown = &instance->shown[i];
@@ -214,8 +214,6 @@ kelp_status *kelp_cpu_instance_prepare(kelp_cpu_instance *instance) {
 }
 
 /* ---- invoke ---- */
-/* The current schedule fits the shapes. If it is specialized it must fit the data as well, and if
- * it could be, a specialized one follows it. */
 static kelp_status *switch_schedule(kelp_cpu_instance *instance, uint64_t specialized) {
     instance->scheduled = false;
     KELP_TRY(use_schedule(instance, specialized));
@@ -224,6 +222,8 @@ static kelp_status *switch_schedule(kelp_cpu_instance *instance, uint64_t specia
     return NULL;
 }
 
+/* Selects the schedule by the data of inputs. The current schedule fits the shapes. If it is
+ * specialized it must fit the data too; if it can be specialized, a specialized one replaces it. */
 static kelp_status *choose_by_data(kelp_cpu_instance *instance) {
     const kelp_cpu_schedule *schedule = instance->schedules;
     uint64_t specializable = schedule->specializable | schedule->specialized;
@@ -246,32 +246,30 @@ static kelp_status *choose_by_data(kelp_cpu_instance *instance) {
 }
 
 static kelp_status *too_small(const kelp_cpu_instance *instance, size_t index, size_t needed) {
-    return KELP_ERROR(
-        KELP_OUT_OF_RANGE,
-        "the memory bound to output '%s' is too small: %zu bytes are needed, %zu were "
-        "given",
-        instance->program->block->outputs[index]->name, needed,
-        instance->outputs[index].user_bytes);
+    return KELP_ERROR(KELP_OUT_OF_RANGE,
+                      "the memory bound to output '%s' is too small: expected %zu bytes, found %zu",
+                      instance->program->block->outputs[index]->name, needed,
+                      instance->outputs[index].user_bytes);
 }
 
-/* Calls the output's allocator, in each run. */
-static kelp_status *place_output(kelp_cpu_instance *instance, size_t index) {
+/* Calls the allocator of the output, if it has one. */
+static kelp_status *allocate_output(kelp_cpu_instance *instance, size_t index) {
     kelp_cpu_bound_output *output = &instance->outputs[index];
     const kelp_tensor *shown = &instance->shown[index];
-    if (output->place == NULL)
+    if (output->allocate == NULL)
         return NULL;
     size_t bytes = kelp_tensor_bytes(shown);
-    output->user_data = output->place(output->place_userp, index, shown, bytes);
+    output->user_data = output->allocate(output->allocate_userp, index, shown, bytes);
     output->user_bytes = bytes;
     if (output->user_data == NULL && bytes > 0)
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
-                          "the allocator of output '%s' has no memory for %zu bytes",
+                          "the allocator of output '%s' returned no memory for %zu bytes",
                           instance->program->block->outputs[index]->name, bytes);
     return NULL;
 }
 
-/* Kernels read aligned data; a client's bytes may be at any address. The copy is freed after this
- * run, so that the next one binds again. */
+/* Copies inputs that are not aligned, because kernels read aligned data. The copy is freed after
+ * the run, so that the next run binds again. */
 static kelp_status *bind_inputs(kelp_cpu_instance *instance) {
     instance->rebind = false;
     for (size_t i = 0; i < instance->program->block->input_count; i++) {
@@ -290,7 +288,7 @@ static kelp_status *bind_inputs(kelp_cpu_instance *instance) {
     return NULL;
 }
 
-/* Output `i` of a body is its input `*out_input` in the next run. */
+/* Returns true if output `i` of a body is its input `*out_input` in the next run. */
 static bool is_carried(const kelp_cpu_instance *instance, size_t i, size_t *out_input) {
     const kelp_body *body = instance->body;
     if (body == NULL || i < body->first_output || i - body->first_output >= body->carried)
@@ -299,18 +297,18 @@ static bool is_carried(const kelp_cpu_instance *instance, size_t i, size_t *out_
     return true;
 }
 
-/* The instance's own memory for an output. A carried output alternates between two buffers: one is
- * read while the other is written. */
-static kelp_status *own_place(kelp_cpu_instance *instance, size_t i, size_t bytes) {
+/* Allocates the instance's own memory of an output. A carried output alternates between two
+ * buffers: the body reads one and writes the other. */
+static kelp_status *own_output(kelp_cpu_instance *instance, size_t i, size_t bytes) {
     kelp_cpu_bound_output *output = &instance->outputs[i];
     size_t input;
     if (is_carried(instance, i, &input)) {
         void *data = output->own_data;
-        size_t had = output->own_bytes;
+        size_t bytes_before = output->own_bytes;
         output->own_data = output->other_data;
         output->own_bytes = output->other_bytes;
         output->other_data = data;
-        output->other_bytes = had;
+        output->other_bytes = bytes_before;
     }
     return KELP_ANNOTATE(grow(instance, &output->own_data, &output->own_bytes, bytes ? bytes : 1),
                          "output '%s' needs %zu bytes", instance->program->block->outputs[i]->name,
@@ -323,7 +321,7 @@ static kelp_status *bind_outputs(kelp_cpu_instance *instance) {
         kelp_cpu_bound_output *output = &instance->outputs[i];
         if (schedule->copies[i])
             continue;
-        KELP_TRY(place_output(instance, i));
+        KELP_TRY(allocate_output(instance, i));
         size_t bytes = kelp_tensor_bytes(&instance->shown[i]);
         if (output->user_data != NULL && output->user_bytes < bytes)
             return too_small(instance, i, bytes);
@@ -332,14 +330,13 @@ static kelp_status *bind_outputs(kelp_cpu_instance *instance) {
             output->target = output->user_data;
             continue;
         }
-        KELP_TRY(own_place(instance, i, bytes));
+        KELP_TRY(own_output(instance, i, bytes));
         output->target = output->own_data;
     }
     return NULL;
 }
 
-/* Reshapes a step whose shapes were not known with the data that is there now, and allocates its
- * results. */
+/* Reshapes a dynamic step with the data of this run, and allocates its results. */
 static kelp_status *prepare_dynamic(const kelp_cpu_instance *instance, kelp_cpu_step *step) {
     KELP_ASSERT(step->dynamic);
     kelp_op_args *args = &step->args;
@@ -352,12 +349,12 @@ static kelp_status *prepare_dynamic(const kelp_cpu_instance *instance, kelp_cpu_
     args->algorithm = NULL;
     KELP_TRY(kelp_opset_check_lists(kernel, args));
     KELP_TRY(kernel->reshape(step->engine_node->state, args));
-    kelp_cpu_engine_weights_relax(instance->context->core);
-    if (kelp_stop_is_set(&instance->context->stop)) /* shapes may depend on what was left out */
+    kelp_cpu_engine_release_pages(instance->context->core);
+    if (kelp_stop_is_set(&instance->context->stop)) /* the inputs may be incomplete */
         return NULL;
     if (args->deferred)
         return KELP_ERROR(KELP_INTERNAL,
-                          "the operator defers its shape although its data is there");
+                          "the operator defers its shape although its inputs have data");
     if (args->placed)
         return NULL;
     for (int32_t i = 0; i < args->output_count; i++) {
@@ -411,7 +408,7 @@ static kelp_status *run_step(kelp_cpu_instance *instance, kelp_cpu_step *step) {
     return kelp_cpu_instance_settle(instance, step->args.node, status);
 }
 
-/* Returns true for a carried output that is the body's input unchanged: it is not copied. */
+/* Returns true for a carried output that is the unchanged input of the body and is not copied. */
 static bool stays(const kelp_cpu_instance *instance, size_t i) {
     const kelp_cpu_schedule *schedule = instance->schedules;
     const kelp_cpu_value *value = schedule->outputs[i], *root = &schedule->values[value->root];
@@ -432,18 +429,19 @@ static kelp_status *deliver(kelp_cpu_instance *instance, bool *out_keeps) {
         if (schedule->copies[i]) {
             *shown = schedule->outputs[i]->tensor;
             from = shown->data;
-            KELP_TRY(place_output(instance, i));
+            KELP_TRY(allocate_output(instance, i));
         }
         shown->flags = 0;
         *out_keeps = *out_keeps || shown->dtype == KELP_LIST || shown->dtype == KELP_STRING;
         if (stays(instance, i))
             continue;
-        instance->rebind = instance->rebind || output->place != NULL;
+        instance->rebind = instance->rebind || output->allocate != NULL;
         size_t bytes = kelp_tensor_bytes(shown);
         if (output->user_data != NULL && output->user_bytes < bytes)
             return too_small(instance, i, bytes);
+        KELP_ASSERT(bytes == 0 || from != NULL);
         if (output->user_data == NULL && schedule->copies[i])
-            KELP_TRY(own_place(instance, i, bytes));
+            KELP_TRY(own_output(instance, i, bytes));
         void *to = output->user_data != NULL ? output->user_data : output->own_data;
         if (to != from && bytes > 0)
             memcpy(to, from, bytes);
@@ -483,7 +481,7 @@ kelp_status *kelp_cpu_instance_run(kelp_cpu_instance *instance) {
     bool keeps = false;
     KELP_TRY(kelp_cpu_instance_begin(instance));
     bool profiled =
-        context->profiler != NULL && instance->body == NULL; /* a body's time is its node's */
+        context->profiler != NULL && instance->body == NULL; /* the node's time includes bodies */
     const kelp_cpu_schedule *schedule = instance->schedules;
     for (size_t i = 0; i < schedule->step_count; i++) {
         if (KELP_UNLIKELY(kelp_op_env_cancelled(&instance->env)))

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Offsets of activations in the workspace. */
+/* The memory plan: offsets of activations and scratch memory in the workspace. */
+#include "base/assert.h"
 #include "base/checked.h"
 #include "cpu/exec/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* How long is looked for a better placement: within 1/64 of the bound there is little to gain. */
+/* The search for a better placement ends within 1/64 of the lower bound. */
 #define NEAR_ENOUGH 64
-#define TURNS_MAX 64
+#define ROUNDS_MAX 64
 #define PLACEMENT_STEPS ((size_t)2 << 20)
 
 static size_t round_up(size_t bytes) {
@@ -33,10 +34,10 @@ static int compare_first(const void *a, const void *b, void *userp) {
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* The most that lives at one step: no placement can be smaller. */
+/* Returns the maximum number of live bytes at one step, a lower bound of any placement. */
 static size_t lower_bound(const kelp_cpu_interval *intervals, size_t count, uint32_t *order) {
     qsort_r(order, count, sizeof *order, compare_first, (void *)intervals);
-    size_t most = 0;
+    size_t max = 0;
     for (size_t i = 0; i < count; i++) {
         /* a maximum begins where an interval begins */
         uint32_t step = intervals[order[i]].first;
@@ -46,13 +47,13 @@ static size_t lower_bound(const kelp_cpu_interval *intervals, size_t count, uint
         for (size_t k = 0; k <= i; k++)
             if (intervals[order[k]].last >= step)
                 live += round_up(intervals[order[k]].bytes);
-        most = KELP_MAX(most, live);
+        max = KELP_MAX(max, live);
     }
-    return most;
+    return max;
 }
 
-/* Lowest offset at which `item` fits beside those of `placed` (sorted by offset) that live at the
- * same time. */
+/* Returns the lowest offset of `item` that does not overlap those of `placed` (sorted by offset)
+ * with an overlapping lifetime. */
 static size_t find_gap(const kelp_cpu_interval *intervals, const uint32_t *placed,
                        size_t placed_count, const kelp_cpu_interval *item) {
     size_t need = round_up(item->bytes), end = 0;
@@ -67,13 +68,14 @@ static size_t find_gap(const kelp_cpu_interval *intervals, const uint32_t *place
     return end;
 }
 
-/* In that order, each as low as it fits; the height of all. */
+/* Places the intervals in the order `order`, each at the lowest offset; returns the total size. */
 static size_t place(kelp_cpu_interval *intervals, size_t count, const uint32_t *order,
                     uint32_t *placed) {
     size_t total = 0;
     for (size_t i = 0; i < count; i++) {
         kelp_cpu_interval *item = &intervals[order[i]];
         item->offset = find_gap(intervals, placed, i, item);
+        KELP_ASSERT(item->first <= item->last && item->offset % 64 == 0);
         total = KELP_MAX(total, item->offset + round_up(item->bytes));
         size_t at = i;
         for (; at > 0 && intervals[placed[at - 1]].offset > item->offset; at--)
@@ -83,8 +85,9 @@ static size_t place(kelp_cpu_interval *intervals, size_t count, const uint32_t *
     return total;
 }
 
-/* Moves the intervals that reach the top to the front: the order left no gap for them. */
-static bool top_goes_first(const kelp_cpu_interval *intervals, size_t count, size_t total,
+/* Moves the interval that reaches the top to the front of the order, so that it is placed first.
+ * Returns false if there is no other order. */
+static bool move_top_first(const kelp_cpu_interval *intervals, size_t count, size_t total,
                            uint32_t *order) {
     size_t at = 0;
     while (at < count &&
@@ -98,15 +101,15 @@ static bool top_goes_first(const kelp_cpu_interval *intervals, size_t count, siz
     return true;
 }
 
-/* A few turns of that, as many as planning may take; the best placement stays. */
+/* Repeats the placement a limited number of times, and keeps the best. */
 static size_t improve(kelp_cpu_interval *intervals, size_t count, uint32_t *order, uint32_t *placed,
                       size_t total, size_t bound) {
     size_t best = total;
-    size_t turns = KELP_MIN(PLACEMENT_STEPS / (count * count), (size_t)TURNS_MAX);
+    size_t rounds = KELP_MIN(PLACEMENT_STEPS / (count * count), (size_t)ROUNDS_MAX);
     for (size_t i = 0; i < count; i++)
         intervals[i].best = intervals[i].offset;
-    for (size_t turn = 0; turn < turns && best > bound + bound / NEAR_ENOUGH; turn++) {
-        if (!top_goes_first(intervals, count, total, order))
+    for (size_t round = 0; round < rounds && best > bound + bound / NEAR_ENOUGH; round++) {
+        if (!move_top_first(intervals, count, total, order))
             break;
         total = place(intervals, count, order, placed);
         for (size_t i = 0; total < best && i < count; i++)
@@ -133,6 +136,7 @@ bool kelp_cpu_memory_plan(kelp_cpu_interval *intervals, size_t count, uint32_t *
     size_t total = place(intervals, count, order, placed);
     if (total > bound + bound / NEAR_ENOUGH)
         total = improve(intervals, count, order, placed, total, bound);
+    KELP_ASSERT(total >= bound && total <= sum);
     *out_total_bytes = total;
     *out_lower_bound_bytes = bound;
     return true;

@@ -3,6 +3,7 @@
 #include "cpu/exec/packs.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +16,13 @@ uint64_t kelp_cpu_image_hash(const void *data, size_t size_bytes) {
 }
 
 /* ---- from an engine image ---- */
-static bool lies_in(kelp_str part, const void *data, uint64_t *out_offset) {
+static bool is_in(kelp_str part, const void *data, uint64_t *out_offset) {
     uintptr_t at = (uintptr_t)data, begin = (uintptr_t)part.data;
     *out_offset = at - begin;
     return part.length > 0 && at >= begin && at < begin + part.length;
 }
 
-/* Finds the first of the inputs in the engine image; false: it is not there. */
+/* Finds the first of the inputs in the engine image; false if it is not there. */
 static bool place_of(const kelp_cpu_pack_source *source, const kelp_op_pack_site *site,
                      uint32_t inputs, uint64_t *out) {
     size_t index = inputs != 0 ? (size_t)__builtin_ctz(inputs) : SIZE_MAX;
@@ -30,9 +31,9 @@ static bool place_of(const kelp_cpu_pack_source *source, const kelp_op_pack_site
     const kelp_tensor *tensor = value != NULL ? kelp_value_constant(value) : NULL;
     if (tensor == NULL)
         return false;
-    if (lies_in(source->weights, tensor->data, out))
+    if (is_in(source->weights, tensor->data, out))
         return true;
-    if (!lies_in(source->originals, tensor->data, out))
+    if (!is_in(source->originals, tensor->data, out))
         return false;
     *out |= KELP_CPU_PACK_ORIGINAL;
     return true;
@@ -67,18 +68,20 @@ static kelp_status *take(kelp_packs *base, const kelp_op_pack_site *site,
     if (source->entries == NULL || !place_of(source, site, packing->inputs, &place))
         return NULL;
     const kelp_cpu_pack_entry *entry = find(source, site, packing, place);
-    if (entry == NULL) { /* for another instruction set, or of another Kelp: packed again */
+    if (entry == NULL) { /* built for another instruction set or layout version: packed again */
         bool several = (packing->inputs & (packing->inputs - 1)) != 0;
         return several || (place & KELP_CPU_PACK_ORIGINAL) != 0
                    ? kelp_cpu_packs_check_originals(packs)
                    : NULL;
     }
+    KELP_ASSERT(entry->offset <= source->packed.length &&
+                entry->length <= source->packed.length - entry->offset);
     const char *data = source->packed.data + entry->offset;
     if (kelp_cpu_image_hash(data, entry->length) != entry->hash)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
-            "%s: the block of packed weights of node '%s' was altered: its hash is not the "
-            "one that it was written with",
+            "%s: a block of packed weights of node '%s' was altered: its hash differs from the "
+            "stored hash",
             source->label, kelp_node_name(site->node));
     pthread_mutex_lock(&packs->lock);
     packs->taken_count++;
@@ -98,8 +101,8 @@ kelp_status *kelp_cpu_packs_check_originals(kelp_cpu_packs *packs) {
     pthread_mutex_unlock(&packs->lock);
     return good ? NULL
                 : KELP_ERROR(KELP_INVALID_ARGUMENT,
-                             "%s: the original weights were altered: their hash is not the one "
-                             "that they were written with",
+                             "%s: the original weights were altered: their hash differs from the "
+                             "stored hash",
                              source->label);
 }
 
@@ -148,12 +151,13 @@ kelp_status *kelp_cpu_packs_list(kelp_cpu_packs *packs, kelp_cpu_pack_record ***
         kelp_alloc_zero(packs->allocator, packs->record_count + 1, sizeof *list, (void **)&list));
     for (kelp_cpu_pack_record *record = packs->records; record != NULL; record = record->next)
         list[count++] = record;
+    KELP_ASSERT(count == packs->record_count);
     qsort(list, count, sizeof *list, by_node);
     *out = list;
     return NULL;
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 kelp_status *kelp_cpu_packs_create(kelp_allocator allocator, bool keeps,
                                    const kelp_cpu_pack_source *source, kelp_cpu_packs **out) {
     kelp_cpu_packs *packs = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimization profiles: values that inputs may hold, and schedules for the shapes of a profile. */
+/* Optimization profiles: bounds of the values of inputs, and schedules of the shapes of a profile.
+ */
 #include "base/assert.h"
 #include "cpu/exec/context.h"
 
@@ -20,16 +21,18 @@ static kelp_status *check_value(const kelp_cpu_engine *engine, size_t profile, s
         return NULL;
     if (kelp_tensor_elements(tensor) != bounds[0].rank || bounds[2].rank != bounds[0].rank)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "input '%s': profile %zu bounds %d values, found %lld",
-                          engine->inputs[input].name, profile, bounds[0].rank,
+                          "input '%s' has the wrong number of values: expected %d in profile %zu, "
+                          "found %lld",
+                          engine->inputs[input].name, bounds[0].rank, profile,
                           (long long)kelp_tensor_elements(tensor));
     for (int32_t i = 0; i < bounds[0].rank; i++) {
         int64_t value = integer_at(tensor, i);
         if (value < bounds[0].d[i] || value > bounds[2].d[i])
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "input '%s', value %d: profile %zu expects %lld to %lld, found %lld",
-                              engine->inputs[input].name, i, profile, (long long)bounds[0].d[i],
-                              (long long)bounds[2].d[i], (long long)value);
+                              "value %d of input '%s' is out of range: expected %lld to %lld in "
+                              "profile %zu, found %lld",
+                              i, engine->inputs[input].name, (long long)bounds[0].d[i],
+                              (long long)bounds[2].d[i], profile, (long long)value);
     }
     return NULL;
 }
@@ -107,7 +110,7 @@ void kelp_cpu_context_warm_up(kelp_cpu_context *context) {
     kelp_status_free(status);
 }
 
-/* The shape that needs the most memory. */
+/* Describes an input with its largest shape. */
 static kelp_status *largest(const kelp_cpu_engine *engine, size_t profile, size_t input,
                             kelp_tensor *out) {
     const kelp_io_info *info = &engine->inputs[input];
@@ -123,21 +126,21 @@ static kelp_status *largest(const kelp_cpu_engine *engine, size_t profile, size_
             if (info->shape[i] < 0)
                 return KELP_ERROR(
                     KELP_FAILED_PRECONDITION,
-                    "input '%s' has a dynamic dimension %d: an optimization profile is "
-                    "needed",
-                    info->name, i);
+                    "dimension %d of input '%s' has no bound: expected an optimization profile", i,
+                    info->name);
         }
         if (info->rank < 0)
-            return KELP_ERROR(KELP_FAILED_PRECONDITION, "input '%s' has no known rank", info->name);
+            return KELP_ERROR(KELP_FAILED_PRECONDITION, "the rank of input '%s' is unknown",
+                              info->name);
     }
     return kelp_tensor_init(out, info->dtype, shape.rank, shape.d, NULL);
 }
 
-/* Without profiles dynamic dimensions are 1, as engine images are built for. */
+/* Compiles the schedule of the largest shapes, or of shapes with dynamic dimensions 1. */
 static kelp_status *schedule_for(const kelp_cpu_engine *engine, size_t profile, bool dynamic_is_one,
                                  kelp_plan_stats *out) {
     kelp_cpu_context *context = NULL;
-    kelp_cpu_engine *shared = (kelp_cpu_engine *)(uintptr_t)engine; /* counted, not changed */
+    kelp_cpu_engine *shared = (kelp_cpu_engine *)(uintptr_t)engine; /* only its references change */
     KELP_TRY(kelp_cpu_context_create(shared, &context));
     kelp_status *status = NULL;
     for (size_t i = 0; status == NULL && i < engine->input_count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recordings: the kernel calls of a run, as a flat list with everything resolved. */
+/* Recordings: the kernel calls of a run as a flat list with resolved addresses. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
@@ -13,25 +13,25 @@ typedef struct call {
 
 typedef struct recording {
     kelp_cpu_context *context;
-    kelp_cpu_engine *core; /* counted: what the calls need */
+    kelp_cpu_engine *core; /* retained: owns the kernels */
     uint32_t stamp;
     bool delivers; /* outputs are copied after the last call */
     size_t count;
     call *calls;
 } recording;
 
-/* A run can be recorded when each call and each address is known before it. */
+/* Checks that all calls and addresses are known before the run. */
 static kelp_status *check_static(const kelp_cpu_instance *instance) {
     if (instance->rebind)
         return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                          "a run whose inputs are not aligned to their type, or whose outputs are "
-                          "placed again each time, cannot be captured");
+                          "the inference cannot be recorded: an input is not aligned to its type, "
+                          "or an output has an allocator");
     const kelp_cpu_schedule *schedule = instance->schedules;
     for (size_t i = 0; i < schedule->step_count; i++)
         if (schedule->steps[i].dynamic)
             return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                              "the run cannot be captured: the shape of node '%s' (%s) depends on "
-                              "data",
+                              "the inference cannot be recorded: the shape of node '%s' (%s) "
+                              "depends on data",
                               schedule->steps[i].args.node->name,
                               schedule->steps[i].args.node->op->name);
     return NULL;
@@ -77,11 +77,12 @@ kelp_status *kelp_cpu_recording_replay(void *userp, kelp_tensor *outputs) {
     const recording *made = userp;
     kelp_cpu_context *context = made->context;
     kelp_cpu_instance *instance = &context->main;
-    (void)outputs; /* the instance's own */
+    (void)outputs;
     if (KELP_UNLIKELY(made->stamp != instance->stamp || context->core != made->core))
         return KELP_ERROR(
             KELP_FAILED_PRECONDITION,
-            "the context was bound again since the run was captured: capture it again");
+            "the recording is invalid: tensors of the context were bound after it, or the engine "
+            "was refitted");
     KELP_ASSERT(outputs == instance->shown && instance->scheduled && !instance->rebind);
     KELP_ASSERT(made->count == instance->schedules->step_count);
     kelp_cpu_context_begin_run(context);

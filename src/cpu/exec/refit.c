@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Refits: a new engine is made from the graph before the passes, with other constants. It replaces
- * the old one inside of the engine; contexts notice before their next run.
+ * Refits: a new engine is created from the graph before the passes, with other constants. It
+ * replaces the previous one inside the engine; contexts switch to it before their next run.
  */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -21,7 +21,7 @@ static kelp_status *unknown(const kelp_cpu_engine *engine, const char *name) {
         kelp_buf_printf(&names, " and %zu more", engine->refittable_count - 20);
     const char *list = kelp_buf_cstr(&names);
     kelp_status *status =
-        KELP_ERROR(KELP_NOT_FOUND, "no weights '%s' can be refitted; there are %s", name,
+        KELP_ERROR(KELP_NOT_FOUND, "weights '%s' cannot be refitted: expected one of %s", name,
                    engine->refittable_count > 0 && list != NULL
                        ? list
                        : "none: build with KELP_BUILD_REFIT or KELP_BUILD_REFIT_INDIVIDUAL");
@@ -43,11 +43,11 @@ static kelp_value *find_constant(kelp_block *block, const char *name) {
     return NULL;
 }
 
-/* Copies the data into the graph's arena, where it lives as long as the new engine. */
-static kelp_status *exchange(kelp_graph *graph, const kelp_weights *weights) {
+/* Replaces a constant by weights of the caller, which are copied to the arena of the graph. */
+static kelp_status *replace_weights(kelp_graph *graph, const kelp_weights *weights) {
     kelp_value *value = find_constant(graph->main, weights->name);
     if (value == NULL)
-        return KELP_ERROR(KELP_INTERNAL, "weights '%s' are not in the plan's graph", weights->name);
+        return KELP_ERROR(KELP_INTERNAL, "the graph of the plan lacks weights '%s'", weights->name);
     const kelp_tensor *old = value->constant;
     int64_t count = kelp_tensor_elements(old);
     char shape[160];
@@ -55,8 +55,9 @@ static kelp_status *exchange(kelp_graph *graph, const kelp_weights *weights) {
     if (weights->dtype != old->dtype || weights->count != count ||
         (weights->data == NULL && count > 0))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "weights '%s': expected %s %s (%lld), found %s (%lld)%s", weights->name,
-                          kelp_dtype_name(old->dtype), shape, (long long)count,
+                          "weights '%s' do not fit: expected %s %s (%lld elements), found %s (%lld "
+                          "elements)%s",
+                          weights->name, kelp_dtype_name(old->dtype), shape, (long long)count,
                           kelp_dtype_name(weights->dtype), (long long)weights->count,
                           weights->data == NULL ? " without data" : "");
     size_t bytes = kelp_tensor_bytes(old);
@@ -71,19 +72,19 @@ static kelp_status *exchange(kelp_graph *graph, const kelp_weights *weights) {
     return NULL;
 }
 
-/* ---- an engine image's graph before the passes ---- */
+/* ---- the graph of an engine image before the passes ---- */
 static void release_graph(void *userp) {
     kelp_graph_release(userp);
 }
 
-/* Loads the graph, which may keep the image's bytes longer than the engine. */
+/* Loads the graph, which retains the bytes of the image. */
 static kelp_status *load_source(const kelp_cpu_engine *engine, kelp_graph **out) {
     const kelp_cpu_image_source *source = &engine->refittable_source;
     const char *label = engine->source->info.label;
     if (kelp_cpu_image_hash(source->model.data, source->model.length) != source->model_hash)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: the graph to refit was altered: its hash is not the one that it was "
-                          "written with",
+                          "%s: the graph to refit was altered: its hash differs from the stored "
+                          "hash",
                           label);
     if (engine->packs != NULL)
         KELP_TRY(kelp_cpu_packs_check_originals(engine->packs));
@@ -121,10 +122,10 @@ kelp_status *kelp_cpu_engine_check_complete(const kelp_cpu_engine *engine) {
     if (count > 20)
         kelp_buf_printf(&names, " and %zu more", count - 20);
     const char *list = kelp_buf_cstr(&names);
-    kelp_status *status =
-        KELP_ERROR(KELP_FAILED_PRECONDITION,
-                   "%s: the plan was built without its weights: refit the engine first with %s",
-                   engine->source->info.label, list != NULL ? list : "all of them");
+    kelp_status *status = KELP_ERROR(
+        KELP_FAILED_PRECONDITION,
+        "%s: the plan was built without its weights: refit the engine before use with %s",
+        engine->source->info.label, list != NULL ? list : "all of them");
     kelp_buf_deinit(&names);
     return status;
 }
@@ -133,14 +134,14 @@ kelp_status *kelp_cpu_engine_check_complete(const kelp_cpu_engine *engine) {
 static kelp_status *check_complete_refit(const kelp_cpu_engine *engine, const kelp_weights *weights,
                                          size_t count) {
     for (size_t i = 0; kelp_cpu_engine_is_stripped(engine) && i < engine->refittable_count; i++) {
-        bool given = kelp_cpu_engine_missing_bytes(engine, engine->refittable[i]) == 0;
-        for (size_t k = 0; !given && k < count; k++)
-            given = strcmp(weights[k].name, engine->refittable[i]) == 0;
-        if (!given)
-            return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                              "%s: the plan was built without its weights, and '%s' is not among "
-                              "those given",
-                              engine->source->info.label, engine->refittable[i]);
+        bool present = kelp_cpu_engine_missing_bytes(engine, engine->refittable[i]) == 0;
+        for (size_t k = 0; !present && k < count; k++)
+            present = strcmp(weights[k].name, engine->refittable[i]) == 0;
+        if (!present)
+            return KELP_ERROR(
+                KELP_FAILED_PRECONDITION,
+                "%s: the refit lacks weights '%s': the plan was built without weights",
+                engine->source->info.label, engine->refittable[i]);
     }
     return NULL;
 }
@@ -160,7 +161,7 @@ kelp_status *kelp_cpu_engine_refit(kelp_cpu_engine *engine, const kelp_weights *
     kelp_status *status = kelp_graph_clone_for_engine(source, &graph);
     kelp_graph_release(source);
     for (size_t i = 0; status == NULL && i < count; i++)
-        status = exchange(graph, &weights[i]);
+        status = replace_weights(graph, &weights[i]);
     if (status == NULL)
         status =
             kelp_cpu_engine_make(engine->runtime, graph, &options, &(kelp_cpu_origin){0}, &fresh);

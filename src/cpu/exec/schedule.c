@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Schedules: for one set of input shapes, which kernels run in which order, and where every byte
- * is.
+ * Compilation of schedules: the kernel calls and the memory layout for one set of input shapes.
  *
- * Nodes are visited once. Each is reshaped with what is known: shapes always, data where it is
- * constant. Nodes whose inputs are known are evaluated (shape arithmetic vanishes), views and
- * in-place results share their input's bytes, and nodes whose shapes depend on data become dynamic
- * steps that are reshaped again in each run.
+ * Each node is visited once and reshaped with the known shapes and data. Nodes with known inputs
+ * are evaluated, which removes shape arithmetic. Views and in-place results share the bytes of
+ * their input. Nodes whose shapes depend on data become dynamic steps, which are reshaped in each
+ * run.
  */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -16,11 +15,11 @@
 
 #include <string.h>
 
-/* Larger results are computed by each run, not while scheduling. */
+/* Larger results are computed in each run and not during scheduling. */
 #define FOLD_MAX_BYTES ((size_t)64 << 10)
 #define ALIVE_FOREVER UINT32_MAX
 
-/* Dimensions or a condition have no more elements; no schedule is specialized for larger data. */
+/* Enough for dimensions or a condition; no schedule is specialized for larger data. */
 #define SPECIALIZED_MAX_ELEMENTS 16
 /* In a mask of inputs: some input whose data no schedule is specialized for. */
 #define NEVER_SPECIALIZED ((uint64_t)1 << KELP_CPU_MASKED_INPUTS)
@@ -30,11 +29,11 @@ typedef struct scheduler {
     kelp_cpu_context *context;
     kelp_cpu_engine *engine;
     kelp_cpu_schedule *schedule;
-    size_t base;         /* where the values of the block that is walked begin */
-    uint32_t *same;      /* by value: the one it is another name of, in an outer or inner block;
-                            its own id when it is none */
-    uint32_t *remaining; /* uses still to come, by root */
-    uint64_t *from;      /* by value: inputs whose data determine it */
+    size_t base;         /* index of the first value of the current block */
+    uint32_t *same;      /* by value: the value of an outer or inner block that it is identical to,
+                            or its own id */
+    uint32_t *remaining; /* by root: number of remaining uses */
+    uint64_t *from;      /* by value: mask of inputs whose data determines it */
 } scheduler;
 
 static size_t index_of(const scheduler *p, const kelp_value *value) {
@@ -50,7 +49,7 @@ static kelp_cpu_value *root_of(const scheduler *p, const kelp_cpu_value *value) 
     return &p->schedule->values[value->root];
 }
 
-/* Enters a block: its constants are known. */
+/* Makes a block current and sets its constants. */
 static void enter(scheduler *p, const kelp_cpu_program *program, size_t base) {
     KELP_ASSERT(base + program->block->value_count <= p->schedule->value_count);
     p->base = base;
@@ -95,7 +94,7 @@ static kelp_status *init_inputs(scheduler *p) {
             p->from[index_of(p, block->inputs[i])] =
                 i < KELP_CPU_MASKED_INPUTS && may_specialize(shape) ? (uint64_t)1 << i
                                                                     : NEVER_SPECIALIZED;
-            shape->data = NULL; /* not known while scheduling */
+            shape->data = NULL; /* unknown during scheduling */
         }
         value->tensor = *shape;
         value->storage = specialized ? KELP_CPU_STORAGE_FIXED : KELP_CPU_STORAGE_INPUT;
@@ -134,7 +133,7 @@ static kelp_status *init_schedule(scheduler *p) {
     return init_inputs(p);
 }
 
-/* Allocates arrays of pointers into the schedule's values, and the kernel's memory. */
+/* Allocates the arrays of pointers to the schedule's values, and args->plan. */
 static kelp_status *init_args(scheduler *p, const kelp_cpu_node *engine_node, kelp_op_args *args) {
     const kelp_node *node = engine_node->node;
     kelp_arena *arena = &p->schedule->arena;
@@ -171,7 +170,7 @@ static bool any_input_dynamic(scheduler *p, const kelp_node *node) {
     return false;
 }
 
-/* ---- which inputs' data a value depends on ---- */
+/* ---- dependence of values on input data ---- */
 static void note_sources(scheduler *p, const kelp_cpu_node *engine_node, bool dynamic) {
     const kelp_node *node = engine_node->node;
     uint64_t from = 0;
@@ -187,7 +186,7 @@ static void note_sources(scheduler *p, const kelp_cpu_node *engine_node, bool dy
             p->from[index_of(p, node->outputs[i])] = from;
 }
 
-/* Notes the inputs whose data a dynamic step would need to be known. Dimensions and conditions are
+/* Notes the inputs whose data would make a dynamic step static. Dimensions and conditions are
  * integers and bools; an If needs its condition only. */
 static void note_specializable(scheduler *p, const kelp_cpu_node *engine_node) {
     const kelp_node *node = engine_node->node;
@@ -196,7 +195,7 @@ static void note_specializable(scheduler *p, const kelp_cpu_node *engine_node) {
     if ((engine_node->kernel == &kelp_bridge_kernel ||
          engine_node->kernel == &kelp_subgraph_kernel) &&
         !is_if)
-        return; /* dispatched, whatever is known */
+        return; /* always dispatched */
     for (size_t i = 0; i < node->input_count && (i == 0 || !is_if); i++) {
         const kelp_cpu_value *value = node->inputs[i] != NULL ? value_of(p, node->inputs[i]) : NULL;
         if (value == NULL || value->tensor.data != NULL)
@@ -219,7 +218,7 @@ static bool can_evaluate(scheduler *p, const kelp_cpu_node *engine_node) {
         const kelp_cpu_value *value =
             node->outputs[i] != NULL ? value_of(p, node->outputs[i]) : NULL;
         if (value != NULL && value->tensor.dtype == KELP_STRING && p->instance->body != NULL)
-            return false; /* strings that a body returns may outlive its schedule */
+            return false; /* strings that a body returns can outlive its schedule */
         bytes += value != NULL ? value->bytes : 0;
     }
     if (bytes > FOLD_MAX_BYTES)
@@ -297,7 +296,7 @@ static bool try_inplace(scheduler *p, const kelp_cpu_node *engine_node, const ke
         if ((engine_node->kernel->flags & flags[k]) == 0 || args->inputs[k] == NULL)
             continue;
         kelp_cpu_value *input = value_of(p, engine_node->node->inputs[k]);
-        /* the last use of bytes in the workspace */
+        /* the step must be the last use of bytes in the workspace */
         if (root_of(p, input)->storage == KELP_CPU_STORAGE_WORKSPACE &&
             p->remaining[input->root] == 1 && output->bytes == kelp_tensor_bytes(&input->tensor) &&
             kelp_tensor_elements(&input->tensor) == kelp_tensor_elements(&output->tensor)) {
@@ -319,8 +318,11 @@ static void touch(scheduler *p, const kelp_node *node, uint32_t step) {
 
 static void consume(scheduler *p, const kelp_node *node) {
     for (size_t i = 0; i < node->input_count; i++)
-        if (node->inputs[i] != NULL)
-            p->remaining[value_of(p, node->inputs[i])->root]--;
+        if (node->inputs[i] != NULL) {
+            uint32_t *remaining = &p->remaining[value_of(p, node->inputs[i])->root];
+            KELP_ASSERT(*remaining > 0);
+            --*remaining;
+        }
 }
 
 static void add_step(scheduler *p, const kelp_cpu_node *engine_node, const kelp_op_args *args,
@@ -367,7 +369,7 @@ static kelp_status *add_bodies(scheduler *p, const kelp_cpu_node *engine_node, k
             root_of(p, value)->storage == KELP_CPU_STORAGE_FIXED && may_specialize(&value->tensor))
             specialized |= (uint64_t)1 << i;
     }
-    *env = p->instance->env; /* complete when it becomes a step */
+    *env = p->instance->env; /* add_step completes it */
     KELP_TRY(
         kelp_cpu_bodies_create(p->context, p->schedule, engine_node, specialized, &env->bodies));
     args->env = env;
@@ -385,8 +387,8 @@ static void add_dynamic(scheduler *p, const kelp_cpu_node *engine_node, kelp_op_
 
 static kelp_status *schedule_node(scheduler *p, const kelp_cpu_node *engine_node);
 
-/* Schedules the nodes of an If's branch as the outer block's. Captures and results are other names
- * of outer values. */
+/* Schedules the nodes of the branch of an If as nodes of the outer block. Captures and results are
+ * identical to outer values. */
 static kelp_status *schedule_branch(scheduler *p, const kelp_cpu_node *engine_node,
                                     const kelp_cpu_program *program) {
     const kelp_node *node = engine_node->node;
@@ -409,7 +411,7 @@ static kelp_status *schedule_branch(scheduler *p, const kelp_cpu_node *engine_no
         p->remaining[p->schedule->values[id].root] += node->outputs[i]->use_count;
     }
     for (size_t i = 0; i < branch->output_count;
-         i++) /* the result of a branch is not one more use */
+         i++) /* branch outputs count as uses, but are not */
         p->remaining[value_of(p, branch->outputs[i])->root]--;
     p->base = outer;
     consume(p, node);
@@ -417,15 +419,16 @@ static kelp_status *schedule_branch(scheduler *p, const kelp_cpu_node *engine_no
     return NULL;
 }
 
-static kelp_status *schedule_if(scheduler *p, const kelp_cpu_node *engine_node, bool *out_planned) {
+static kelp_status *schedule_if(scheduler *p, const kelp_cpu_node *engine_node,
+                                bool *out_scheduled) {
     const kelp_node *node = engine_node->node;
     kelp_block *branch = NULL;
     const kelp_cpu_value *condition =
         node->input_count > 0 && node->inputs[0] != NULL ? value_of(p, node->inputs[0]) : NULL;
-    *out_planned = condition != NULL && !condition->dynamic &&
-                   root_of(p, condition)->storage == KELP_CPU_STORAGE_FIXED &&
-                   kelp_cpu_engine_known_branch(node, &condition->tensor, &branch);
-    for (size_t k = 0; *out_planned && k < engine_node->body_count; k++)
+    *out_scheduled = condition != NULL && !condition->dynamic &&
+                     root_of(p, condition)->storage == KELP_CPU_STORAGE_FIXED &&
+                     kelp_cpu_engine_known_branch(node, &condition->tensor, &branch);
+    for (size_t k = 0; *out_scheduled && k < engine_node->body_count; k++)
         if (engine_node->bodies[k]->block == branch)
             return schedule_branch(p, engine_node, engine_node->bodies[k]);
     return NULL;
@@ -468,7 +471,7 @@ static kelp_status *schedule_node(scheduler *p, const kelp_cpu_node *engine_node
     kelp_status *status = kelp_opset_check_lists(engine_node->kernel, &args);
     if (status == NULL)
         status = engine_node->kernel->reshape(engine_node->state, &args);
-    kelp_cpu_engine_weights_relax(p->context->core); /* it may have packed */
+    kelp_cpu_engine_release_pages(p->context->core); /* reshape may have packed weights */
     if (status == NULL && args.deferred) {
         add_dynamic(p, engine_node, &args);
         return NULL;
@@ -481,8 +484,8 @@ static kelp_status *schedule_node(scheduler *p, const kelp_cpu_node *engine_node
     return NULL;
 }
 
-/* A root that is an output is written where the output goes; one that is an input, a constant or
- * two outputs is copied. */
+/* Makes the steps write outputs directly to their memory. An output that is an input, a constant,
+ * dynamic, or the same as another output is copied after the steps. */
 static void claim_outputs(scheduler *p) {
     const kelp_block *block = p->instance->program->block;
     for (uint32_t i = 0; i < block->output_count; i++) {
@@ -502,13 +505,14 @@ static void claim_outputs(scheduler *p) {
     }
 }
 
-static kelp_status *place(scheduler *p) {
+/* Computes the memory plan of values and scratch memory in the workspace. */
+static kelp_status *plan_memory(scheduler *p) {
     kelp_cpu_schedule *schedule = p->schedule;
-    size_t most = schedule->value_count + schedule->step_count + 1, count = 0;
+    size_t capacity = schedule->value_count + schedule->step_count + 1, count = 0;
+    size_t item_bytes = sizeof(kelp_cpu_interval) + 2 * sizeof(uint32_t);
     kelp_cpu_interval *intervals = NULL;
-    KELP_TRY(kelp_alloc_zero(p->context->allocator, most, sizeof *intervals + 2 * sizeof(uint32_t),
-                             (void **)&intervals));
-    uint32_t *order = (uint32_t *)(intervals + most), *placed = order + most;
+    KELP_TRY(kelp_alloc_zero(p->context->allocator, capacity, item_bytes, (void **)&intervals));
+    uint32_t *order = (uint32_t *)(intervals + capacity), *placed = order + capacity;
     for (size_t i = 0; i < schedule->value_count; i++) {
         const kelp_cpu_value *value = &schedule->values[i];
         if (value->root == i && value->storage == KELP_CPU_STORAGE_WORKSPACE)
@@ -529,10 +533,10 @@ static kelp_status *place(scheduler *p) {
     for (uint32_t i = 0; i < schedule->step_count; i++)
         if (schedule->steps[i].args.scratch_bytes > 0)
             schedule->steps[i].scratch_offset = intervals[count++].offset;
-    kelp_free(p->context->allocator, intervals, most * (sizeof *intervals + 2 * sizeof(uint32_t)));
+    kelp_free(p->context->allocator, intervals, capacity * item_bytes);
     if (!fits)
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
-                          "cannot schedule model '%s': its activations exceed the address space",
+                          "the activations of model '%s' exceed the address space",
                           p->engine->graph->info.label);
     schedule->stats.workspace_bytes = schedule->workspace_bytes;
     schedule->stats.steps = schedule->step_count;
@@ -560,8 +564,8 @@ kelp_status *kelp_cpu_schedule_create(kelp_cpu_instance *instance, uint64_t spec
     schedule->specialized = specialized;
     scheduler p = {
         .instance = instance, .context = context, .engine = context->engine, .schedule = schedule};
-    /* kernels that need memory which lives until invoke find none while scheduling, and defer; what
-     * is laid out now is for all runs, so that the end of this one does not end it */
+    /* kernels that need memory of a run defer without it; the end of a run must not stop the
+     * compilation, whose result serves later runs */
     instance->env.arena = NULL;
     instance->env.stop = NULL;
     kelp_status *status = init_schedule(&p);
@@ -570,10 +574,10 @@ kelp_status *kelp_cpu_schedule_create(kelp_cpu_instance *instance, uint64_t spec
     if (status == NULL) {
         claim_outputs(&p);
         list_relocatable(&p);
-        status = place(&p);
+        status = plan_memory(&p);
     }
     kelp_cpu_context_lend(&instance->env, context);
-    if (specialized != 0 || instance->body != NULL) /* no other data would help */
+    if (specialized != 0 || instance->body != NULL) /* specialized once, or by the outer schedule */
         schedule->specializable = 0;
     if (status != NULL) {
         kelp_cpu_schedule_destroy(schedule, context->allocator);
@@ -617,6 +621,8 @@ static void resolve(kelp_cpu_schedule *schedule, const kelp_cpu_instance *instan
         value->tensor.data = instance->outputs[root->index].target;
         break;
     case KELP_CPU_STORAGE_WORKSPACE:
+        KELP_ASSERT(root->offset % KELP_TENSOR_ALIGNMENT == 0);
+        KELP_ASSERT(root->offset + root->bytes <= schedule->workspace_bytes);
         value->tensor.data = instance->workspace + root->offset;
         break;
     case KELP_CPU_STORAGE_NONE:

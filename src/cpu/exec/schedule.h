@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schedules: for one set of input shapes, which kernels run in which order, and where every byte
- * is. */
+/* Schedules: the kernel calls and the memory layout for one set of input shapes. */
 #ifndef KELP_CPU_EXEC_SCHEDULE_H_
 #define KELP_CPU_EXEC_SCHEDULE_H_
 
@@ -9,16 +8,17 @@
 
 typedef struct kelp_cpu_instance kelp_cpu_instance;
 
+/* The kind of memory of a value. */
 typedef enum kelp_cpu_storage {
     KELP_CPU_STORAGE_NONE = 0,  /* never computed: its steps were folded */
-    KELP_CPU_STORAGE_FIXED,     /* constant, or known since scheduling */
-    KELP_CPU_STORAGE_INPUT,     /* where the caller bound input `index` */
-    KELP_CPU_STORAGE_OUTPUT,    /* in the memory of output `index` */
-    KELP_CPU_STORAGE_WORKSPACE, /* at `offset` in the context's workspace */
-    KELP_CPU_STORAGE_DYNAMIC    /* allocated while invoking */
+    KELP_CPU_STORAGE_FIXED,     /* constant, or evaluated during scheduling */
+    KELP_CPU_STORAGE_INPUT,     /* the memory bound to input `index` */
+    KELP_CPU_STORAGE_OUTPUT,    /* the memory of output `index` */
+    KELP_CPU_STORAGE_WORKSPACE, /* at `offset` in the workspace */
+    KELP_CPU_STORAGE_DYNAMIC    /* allocated in each run */
 } kelp_cpu_storage;
 
-/* A value under a schedule. Values that share bytes (views, in place) have the same root. */
+/* A value in a schedule. Values that share bytes (views, in-place results) have the same root. */
 typedef struct kelp_cpu_value {
     kelp_tensor tensor; /* shape known unless `dynamic`; data is set when the schedule is bound */
     uint32_t root;      /* its own id if it is a root */
@@ -27,7 +27,7 @@ typedef struct kelp_cpu_value {
     size_t offset;
     size_t bytes;         /* of a root: the maximum over its values */
     uint32_t first, last; /* steps between which a root is alive */
-    bool dynamic;         /* shape known only while invoking */
+    bool dynamic;         /* shape known only in the run */
 } kelp_cpu_value;
 
 /* A kernel call. */
@@ -38,13 +38,14 @@ typedef struct kelp_cpu_step {
     bool dynamic; /* reshaped in each run */
 } kelp_cpu_step;
 
+/* A schedule of one instance. */
 typedef struct kelp_cpu_schedule {
     struct kelp_cpu_schedule *next; /* most recently used first */
-    kelp_arena arena;               /* holds everything below */
-    kelp_tensor *input_shapes;      /* that it is for; with `data` where it is specialized */
+    kelp_arena arena;               /* owns all arrays below */
+    kelp_tensor *input_shapes;      /* of the schedule; with `data` for specialized inputs */
     uint64_t specializable;         /* inputs whose data, if known, would remove steps (bit i) */
-    uint64_t specialized;           /* inputs whose data it is specialized for */
-    kelp_cpu_value *values;         /* by value id; those of included branches at their offsets */
+    uint64_t specialized;           /* inputs whose data the schedule is specialized for */
+    kelp_cpu_value *values;         /* by value id; included branches at their value_offset */
     size_t value_count;
     kelp_cpu_step *steps;
     size_t step_count;
@@ -52,42 +53,46 @@ typedef struct kelp_cpu_schedule {
     uint32_t *relocatable; /* values whose address changes with the caller's bindings */
     size_t relocatable_count;
     const kelp_cpu_value **outputs; /* of the block */
-    /* by output: its shape depends on data, here or in the schedule that is not specialized */
+    /* by output: its shape depends on data, here or in the schedule without specialization */
     bool *data_dependent;
-    bool *copies;          /* by output: it is copied to its place after the last step */
-    char *bound_workspace; /* that data pointers were resolved against */
+    bool *copies;          /* by output: it is copied to its memory after the last step */
+    char *bound_workspace; /* the workspace of the data pointers */
     bool bound;
-    struct kelp_cpu_body *bodies; /* of its nodes that own blocks */
+    struct kelp_cpu_body *bodies; /* of nodes with blocks */
     kelp_plan_stats stats;
 } kelp_cpu_schedule;
 
-/* Makes the schedule for the instance's bound input shapes, and for the data of inputs in
- * `specialized`. */
+/* Compiles the schedule of the bound input shapes, and of the data of the inputs in `specialized`.
+ */
 kelp_status *kelp_cpu_schedule_create(kelp_cpu_instance *instance, uint64_t specialized,
                                       kelp_cpu_schedule **out) KELP_MUST_USE;
+/* Destroys a schedule or NULL. */
 void kelp_cpu_schedule_destroy(kelp_cpu_schedule *schedule, kelp_allocator allocator);
-/* Returns true if it is for the shapes, and where it is specialized for the data, that are bound.
- */
+/* Returns true if the schedule is for the bound shapes, and for the bound data of specialized
+ * inputs. */
 bool kelp_cpu_schedule_fits(const kelp_cpu_schedule *schedule, const kelp_cpu_instance *instance);
-/* Points every value at its bytes: the workspace, the caller's memory, or the output's target. */
+/* Sets the data pointers of all values: into the workspace, the caller's memory or the target of an
+ * output. */
 void kelp_cpu_schedule_bind(kelp_cpu_schedule *schedule, kelp_cpu_instance *instance);
-/* Returns true if schedules may be specialized for the data of such an input: dimensions, a
- * condition. */
+/* Returns true if schedules may be specialized for the data of such an input: a small tensor of
+ * integers or bools. */
 bool kelp_cpu_may_specialize(const kelp_tensor *tensor);
 
-/* ---- memory planner (memory_plan.c) ---- */
+/* ---- memory plan (memory_plan.c) ---- */
+/* The lifetime of a block of the workspace. */
 typedef struct kelp_cpu_interval {
     size_t bytes;
     uint32_t first, last; /* alive during steps first … last */
-    size_t offset;        /* out */
-    size_t best;          /* used inside */
+    size_t offset;        /* result */
+    size_t best;          /* internal */
 } kelp_cpu_interval;
 
-/* Places the intervals so that no two that are alive at once overlap: largest first, each in the
- * lowest gap that fits. Where the result is well above the lower bound, it is repeated a few times
- * with the intervals that reached the top first. Offsets are multiples of 64. `order` and `placed`
- * have room for `count` indexes. Source: "greedy by size", Pisarchyk and Lee, "Efficient Memory
- * Management for Deep Neural Net Inference", 2020. */
+/* Computes offsets so that intervals with overlapping lifetimes do not overlap in memory: largest
+ * first, each in the lowest gap that fits. If the total is well above the lower bound, repeats the
+ * placement with the intervals at the top placed first, and keeps the best. Offsets are multiples
+ * of 64. `order` and `placed` have a capacity of `count`. Returns false if the sizes overflow.
+ * Source: "greedy by size", Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+ * Inference", 2020. */
 bool kelp_cpu_memory_plan(kelp_cpu_interval *intervals, size_t count, uint32_t *order,
                           uint32_t *placed, size_t *out_total_bytes, size_t *out_lower_bound_bytes);
 

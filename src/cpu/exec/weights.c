@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of an engine's packed weights: one after the other in large chunks, which the system backs
- * by large pages (base/alloc.c). Pages of the model file that were read for packing are released.
- * Any thread.
+ * Memory of an engine's packed weights: consecutive in large chunks, which the system backs by
+ * large pages (base/alloc.c). Pages of the model file that were read for packing are released.
+ * Thread-safe.
  */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -14,11 +14,11 @@
 #include <string.h>
 
 #define CHUNK_BYTES ((size_t)32 << 20)
-#define CHUNK_ALIGNMENT ((size_t)2 << 20) /* that of large pages */
-#define SMALLEST ((size_t)16 << 10)       /* smaller blocks, and those as large as a chunk, */
-#define LARGEST ((size_t)8 << 20)         /* are allocated alone */
-#define ALONE_BYTES ((size_t)1 << 20)     /* an engine with less has no chunks */
-#define RELAX_BYTES ((size_t)2 << 20)
+#define CHUNK_ALIGNMENT ((size_t)2 << 20)  /* of large pages */
+#define SMALLEST ((size_t)16 << 10)        /* smaller blocks are allocated separately, */
+#define LARGEST ((size_t)8 << 20)          /* and larger blocks too */
+#define CHUNKS_MIN_BYTES ((size_t)1 << 20) /* engines with less have no chunks */
+#define RELEASE_BYTES ((size_t)2 << 20)
 
 struct kelp_cpu_weight_chunk {
     struct kelp_cpu_weight_chunk *next;
@@ -84,15 +84,15 @@ static bool wants_chunk(const kelp_cpu_engine *engine, size_t bytes, size_t alig
     (void)engine;
     (void)bytes;
     (void)alignment;
-    return false; /* so that the sanitizer sees the end of each block */
+    return false; /* so that the sanitizer detects accesses after the end of each block */
 #else
     return bytes >= SMALLEST && bytes <= LARGEST && alignment <= KELP_TENSOR_ALIGNMENT &&
-           atomic_load_explicit(&engine->packed_bytes, memory_order_relaxed) >= ALONE_BYTES;
+           atomic_load_explicit(&engine->packed_bytes, memory_order_relaxed) >= CHUNKS_MIN_BYTES;
 #endif
 }
 
-static void *place(kelp_cpu_engine *engine, void *pointer, size_t old_bytes, size_t new_bytes,
-                   size_t alignment) {
+static void *realloc_locked(kelp_cpu_engine *engine, void *pointer, size_t old_bytes,
+                            size_t new_bytes, size_t alignment) {
     KELP_ASSERT_HELD(&engine->weights_lock);
     kelp_allocator inner = engine->allocator;
     struct kelp_cpu_weight_chunk *chunk = pointer != NULL ? chunk_of(engine, pointer) : NULL;
@@ -117,7 +117,7 @@ static void *weights_realloc(void *userp, void *pointer, size_t old_bytes, size_
                              size_t alignment) {
     kelp_cpu_engine *engine = userp;
     (void)pthread_mutex_lock(&engine->weights_lock);
-    void *result = place(engine, pointer, old_bytes, new_bytes, alignment);
+    void *result = realloc_locked(engine, pointer, old_bytes, new_bytes, alignment);
     (void)pthread_mutex_unlock(&engine->weights_lock);
     if (result != NULL || new_bytes == 0) {
         atomic_fetch_add_explicit(&engine->packed_bytes, new_bytes, memory_order_relaxed);
@@ -136,10 +136,10 @@ void kelp_cpu_engine_weights_deinit(kelp_cpu_engine *engine) {
     (void)pthread_mutex_destroy(&engine->weights_lock);
 }
 
-void kelp_cpu_engine_weights_relax(kelp_cpu_engine *engine) {
+void kelp_cpu_engine_release_pages(kelp_cpu_engine *engine) {
     size_t packed = atomic_load_explicit(&engine->packed_bytes, memory_order_relaxed);
-    size_t before = atomic_load_explicit(&engine->relaxed_bytes, memory_order_relaxed);
-    if (packed >= before + RELAX_BYTES &&
-        atomic_compare_exchange_strong(&engine->relaxed_bytes, &before, packed))
-        kelp_graph_relax(engine->source);
+    size_t before = atomic_load_explicit(&engine->released_at_bytes, memory_order_relaxed);
+    if (packed >= before + RELEASE_BYTES &&
+        atomic_compare_exchange_strong(&engine->released_at_bytes, &before, packed))
+        kelp_graph_release_pages(engine->source);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading engine images of the cpu. */
+/* Loads engine images. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/json.h"
 #include "base/map.h"
@@ -24,7 +25,7 @@ static kelp_status *read_bounds(const kelp_json *json, const char *label, kelp_s
     return NULL;
 }
 
-/* Allocates bounds of all inputs in all profiles: none so far. */
+/* Allocates the bounds of all inputs in all profiles, with rank -1. */
 static kelp_status *reserve_bounds(kelp_cpu_engine *engine, size_t profiles,
                                    kelp_shape (**out)[3]) {
     size_t count;
@@ -38,12 +39,15 @@ static kelp_status *reserve_bounds(kelp_cpu_engine *engine, size_t profiles,
     return NULL;
 }
 
-/* An entry has bounds of the shape, of the values, or of both. `input` counts over all profiles. */
+/* Reads an entry, which has bounds of the shape, of the values, or of both. `input` is an index
+ * over all profiles. */
 static kelp_status *read_entry(kelp_cpu_engine *engine, const kelp_json *entry, const char *label,
                                size_t input) {
     const kelp_json *values = kelp_json_get(entry, "values");
+    KELP_ASSERT(input < engine->profile_count * engine->input_count);
     if (values != NULL && values->type != KELP_JSON_OBJECT)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: a profile's 'values' are not an object",
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: 'values' of a profile has the wrong type: expected an object",
                           label);
     if (values != NULL && engine->profile_values == NULL)
         KELP_TRY(reserve_bounds(engine, engine->profile_count, &engine->profile_values));
@@ -63,7 +67,8 @@ static kelp_status *read_profile(kelp_cpu_engine *engine, const kelp_json *json,
     return NULL;
 }
 
-/* Each name counts once: the bytes that were stripped are compared with those of the names. */
+/* Reads the names of refittable weights. They are unique, because check_stripped adds their sizes.
+ */
 static kelp_status *read_names(kelp_cpu_engine *engine, const kelp_json *names, const char *label,
                                kelp_map *seen) {
     size_t count = names != NULL ? names->count : 0;
@@ -75,8 +80,8 @@ static kelp_status *read_names(kelp_cpu_engine *engine, const kelp_json *names, 
         if (name == NULL)
             return kelp_status_oom();
         if (kelp_map_find(seen, kelp_str_from(name), NULL))
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: 'refittable' has the name '%s' twice",
-                              label, name);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "%s: 'refittable' contains the name '%s' twice", label, name);
         KELP_TRY(kelp_map_put(seen, kelp_str_from(name), name));
         engine->refittable[engine->refittable_count++] = name;
     }
@@ -111,7 +116,7 @@ static kelp_status *read_precision(const kelp_json *info, const char *label, kel
         memcpy(name, value->string.data, value->string.length);
     if (!kelp_precision_parse(name, out))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: expected precision f32 or bf16, found another", label);
+                          "%s: 'precision' has an unknown value: expected f32 or bf16", label);
     return NULL;
 }
 
@@ -120,15 +125,15 @@ static kelp_status *read_stripped(const kelp_json *info, const char *label, size
     *out = 0;
     if (value == NULL || value->type != KELP_JSON_INT || value->i64 < 0 ||
         value->i64 > (int64_t)1 << 46)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: the plan does not say what was stripped from it", label);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: 'stripped_bytes' is missing or out of range",
+                          label);
     *out = (size_t)value->i64;
     return NULL;
 }
 
 /* ---- bytes ---- */
-/* The bytes that the graph keeps. Weights that were stripped are pages of zeros that are never
- * written: they take address space, not memory. */
+/* The bytes that the graph borrows. Stripped weights are read-only pages of zeros, which use
+ * address space but no memory. */
 typedef struct image_bytes {
     kelp_allocator allocator;
     void (*release)(void *userp);
@@ -152,8 +157,9 @@ static kelp_status *reserve_stripped(image_bytes *bytes, size_t size_bytes, cons
     void *pages =
         mmap(NULL, size_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "%s: no room for %zu bytes of stripped weights",
-                          label, size_bytes);
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                          "%s: no address space for %zu bytes of stripped weights", label,
+                          size_bytes);
     bytes->stripped = pages;
     bytes->stripped_bytes = size_bytes;
     return NULL;
@@ -169,10 +175,12 @@ typedef struct reader {
 } reader;
 
 static kelp_str section(const reader *r, int kind) {
+    KELP_ASSERT(kind >= 0 && kind < KELP_SECTION_COUNT);
     return (kelp_str){r->data + r->table[kind].offset, r->table[kind].length};
 }
 
-/* Checks that a refit brings all that was stripped, so that nothing larger is allocated. */
+/* Checks that the refittable weights are as large as the stripped ones, so that the file cannot
+ * make a refit allocate more. */
 static kelp_status *check_stripped(const kelp_cpu_engine *engine, const reader *r) {
     size_t all = 0, wanted = r->parts[KELP_PART_STRIPPED].length;
     for (size_t i = 0; i < engine->refittable_count; i++) {
@@ -184,12 +192,13 @@ static kelp_status *check_stripped(const kelp_cpu_engine *engine, const reader *
     if (all < wanted) /* names may share their bytes */
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
-            "%s: %zu bytes were stripped from the plan, and a refit would bring %zu only", r->label,
-            wanted, all);
+            "%s: 'stripped_bytes' is too large: expected at most %zu bytes of refittable weights, "
+            "found %zu",
+            r->label, all, wanted);
     return NULL;
 }
 
-/* `graph` keeps the bytes. */
+/* Creates the engine of `graph`, which retains the bytes of the image. */
 static kelp_status *make_engine(const reader *r, kelp_graph *graph, kelp_cpu_engine **out) {
     kelp_engine_options options = {.struct_size = sizeof options,
                                    .disable_fusion = is_true(r->info, "no_fusion")};
@@ -206,7 +215,7 @@ static kelp_status *make_engine(const reader *r, kelp_graph *graph, kelp_cpu_eng
                                   .label = graph->info.label};
     kelp_cpu_engine *engine = NULL;
     if (((uintptr_t)r->data & (KELP_CPU_IMAGE_ALIGNMENT - 1)) != 0)
-        packs.entry_count = 0; /* not aligned for kernels: packed again */
+        packs.entry_count = 0; /* unaligned: kernels pack the weights again */
     KELP_TRY(kelp_cpu_packs_create(r->runtime->allocator, false, &packs, &origin.take_packs));
     KELP_TRY(kelp_cpu_engine_make(r->runtime, graph, &options, &origin, &engine));
     engine->refittable_source = (kelp_cpu_image_source){

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing engine images of the cpu. */
+/* Writes engine images. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/text/json.h"
 #include "cpu/image/image.h"
 
@@ -69,14 +70,14 @@ static void write_info(const kelp_cpu_image_contents *contents, size_t stripped_
     kelp_json_end_object(&json);
 }
 
-/* ---- which kernels read a constant ---- */
+/* ---- constants that kernels read ---- */
 typedef struct readers {
     const kelp_cpu_image_contents *contents;
     kelp_cpu_pack_record **records; /* in the order of nodes */
     size_t record_count, at;
-    kelp_map kinds; /* address of bytes -> replaced, or read */
+    kelp_map kinds; /* from the address of a constant to replaced_mark or read_mark */
     kelp_arena arena;
-    bool rest; /* constants that no kernel was seen to read are originals */
+    bool rest; /* other constants are originals */
 } readers;
 static char replaced_mark, read_mark;
 
@@ -120,13 +121,13 @@ static kelp_status *note_program(readers *r, const kelp_cpu_program *program) {
     return NULL;
 }
 
-/* Dimensions, indexes and conditions stay: the graph cannot be loaded without them. */
+/* Returns false for dimensions, indices and conditions: the graph cannot be loaded without them. */
 static bool is_weight(kelp_dtype dtype) {
     return dtype != KELP_I64 && dtype != KELP_I32 && dtype != KELP_U64 && dtype != KELP_U32 &&
            dtype != KELP_BOOL;
 }
 
-/* A refit replaces the first constant of a name. */
+/* Returns true if an earlier constant has the same name. A refit replaces the first one. */
 static bool is_second_of_name(const kelp_block *block, size_t index) {
     for (size_t i = 0; i < index; i++)
         if (block->values[i]->constant != NULL &&
@@ -165,11 +166,12 @@ static void pad(kelp_buf *out) {
     kelp_buf_append(out, zeros, over > 0 ? KELP_CPU_IMAGE_ALIGNMENT - over : 0);
 }
 
-/* Keeps equal blocks once. */
+/* Appends a block, or refers to an equal one. */
 static void put_block(const kelp_buf *table, kelp_buf *packed, kelp_cpu_pack_entry *entry,
                       const void *data) {
     kelp_cpu_pack_entry other;
     entry->hash = kelp_cpu_image_hash(data, entry->length);
+    KELP_ASSERT(table->length % sizeof other == 0);
     for (size_t at = 0; at < table->length; at += sizeof other) {
         memcpy(&other, table->data + at, sizeof other);
         if (other.hash == entry->hash && other.length == entry->length &&
@@ -191,8 +193,8 @@ static const kelp_tensor *first_constant(const kelp_cpu_pack_record *record) {
     return value != NULL ? value->constant : NULL;
 }
 
-/* Blocks of constants inside of the model are small, and packed again, as are those that readers
- * could not find by a constant. */
+/* Writes the packed weights and their table. Leaves out blocks of constants that are inside the
+ * model, which are small, and blocks without a constant to identify them; both are packed again. */
 static kelp_status *write_packs(const readers *r, const kelp_graph_parts *parts, kelp_buf *table,
                                 kelp_buf *packed) {
     for (size_t i = 0; i < r->record_count; i++) {
@@ -205,6 +207,7 @@ static kelp_status *write_packs(const readers *r, const kelp_graph_parts *parts,
         if (record->site.index == UINT32_MAX || tensor == NULL ||
             !kelp_graph_parts_find(parts, tensor, &part, &offset))
             continue;
+        KELP_ASSERT(part != KELP_PART_STRIPPED && record->data != NULL);
         entry.place = offset | (part == KELP_PART_ORIGINALS ? KELP_CPU_PACK_ORIGINAL : 0);
         memcpy(entry.layout, record->layout, sizeof entry.layout);
         put_block(table, packed, &entry, record->data);
@@ -232,7 +235,7 @@ static kelp_status *assemble(const kelp_buf *const parts[KELP_SECTION_COUNT],
                  KELP_CPU_IMAGE_ALIGNMENT;
         uint64_t hash = i != KELP_SECTION_PACKED
                             ? kelp_cpu_image_hash(parts[i]->data, parts[i]->length)
-                            : 0; /* each block has its own */
+                            : 0; /* each block has a hash */
         table[i] = (kelp_cpu_image_section){
             .kind = i, .offset = offset, .length = parts[i]->length, .hash = hash};
         offset += parts[i]->length;
@@ -245,6 +248,8 @@ static kelp_status *assemble(const kelp_buf *const parts[KELP_SECTION_COUNT],
     memcpy(file + sizeof head, table, sizeof table);
     offset = sizeof head + sizeof table;
     for (uint32_t i = 0; i < KELP_SECTION_COUNT; i++) {
+        KELP_ASSERT(table[i].offset >= offset);
+        KELP_ASSERT(table[i].offset + table[i].length <= head.file_bytes);
         memset(file + offset, 0, table[i].offset - offset);
         if (parts[i]->length > 0)
             memcpy(file + table[i].offset, parts[i]->data, parts[i]->length);

@@ -23,13 +23,13 @@ void kelp_http_body_clear(kelp_http_body *body, size_t keep_bytes) {
 
 bool kelp_http_body_reserve(kelp_http_body *body, size_t needed_bytes) {
     KELP_ASSERT(body->skew < KELP_HTTP_BODY_ALIGNMENT);
-    KELP_ASSERT(body->capacity == 0 || body->skew + body->length <= body->capacity);
+    KELP_ASSERT(body->length == 0 || body->skew + body->length <= body->capacity);
     size_t capacity;
     if (!kelp_size_add(needed_bytes, body->skew, &capacity))
         return false;
     if (capacity <= body->capacity)
         return true;
-    if (body->length == 0) { /* nothing to keep: avoid the copy */
+    if (body->length == 0) { /* avoid a copy */
         size_t skew = body->skew;
         kelp_http_body_deinit(body);
         body->skew = skew;

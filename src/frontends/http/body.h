@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The body of a request: one growing buffer in which a chosen offset is aligned, so that a tensor
- * inside the body can be used in place. */
+/* The body of a request: a growing buffer in which one offset is aligned, so that the tensor at
+ * this offset can be used in place. */
 #ifndef KELP_FRONTENDS_HTTP_BODY_H_
 #define KELP_FRONTENDS_HTTP_BODY_H_
 
@@ -17,18 +17,18 @@ typedef struct kelp_http_body {
     kelp_allocator allocator;
     char *base;
     size_t capacity;
-    size_t skew; /* unused bytes before the body, which align the chosen offset */
+    size_t skew; /* unused bytes before the body, which align the offset */
     size_t length;
 } kelp_http_body;
 
 void kelp_http_body_init(kelp_http_body *body, kelp_allocator allocator);
 void kelp_http_body_deinit(kelp_http_body *body);
-/* Empties the body; frees memory of more than `keep_bytes`. */
+/* Empties the body; frees its memory if it has more than `keep_bytes`. */
 void kelp_http_body_clear(kelp_http_body *body, size_t keep_bytes);
-/* Makes room for `needed_bytes` of body in total and keeps the present bytes. Returns false when
+/* Reserves memory for `needed_bytes` of body in total, and preserves its contents. Returns false if
  * memory is exhausted. */
 bool kelp_http_body_reserve(kelp_http_body *body, size_t needed_bytes);
-/* Returns the first byte; NULL when nothing was ever reserved. */
+/* Returns the first byte; NULL if no memory is reserved. */
 static inline char *kelp_http_body_data(const kelp_http_body *body) {
     return body->base != NULL ? body->base + body->skew : NULL;
 }

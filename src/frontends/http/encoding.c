@@ -10,9 +10,9 @@
 #include <zlib.h>
 #define GZIP_WRAPPER 16                  /* added to windowBits; see zlib.h */
 #define MAX_STEP_BYTES ((size_t)1 << 30) /* of input or output; zlib counts in unsigned int */
-#define MIN_ROOM_BYTES ((size_t)4096)
+#define MIN_SPACE_BYTES ((size_t)4096)
 #define STEP_BYTES ((size_t)16384)
-#define DEFLATE_LEVEL 1  /* a response waits for this, and tensors compress badly at any level */
+#define DEFLATE_LEVEL 1  /* fastest: tensors compress badly at any level */
 #define DEFLATE_MEMORY 8 /* zlib's default */
 #endif
 
@@ -105,32 +105,32 @@ kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t 
     kelp_status *status = NULL;
     const char *name = kelp_http_coding_name(coding);
     uint64_t produced = 0;
-    size_t given = 0;
+    size_t consumed = 0;
     int result = Z_OK;
     while (result != Z_STREAM_END) {
-        if (stream.avail_in == 0 && given < length) {
-            size_t piece = KELP_MIN(length - given, MAX_STEP_BYTES);
-            stream.next_in = (Bytef *)(uintptr_t)(data + given);
+        if (stream.avail_in == 0 && consumed < length) {
+            size_t piece = KELP_MIN(length - consumed, MAX_STEP_BYTES);
+            stream.next_in = (Bytef *)(uintptr_t)(data + consumed);
             stream.avail_in = (uInt)piece;
-            given += piece;
+            consumed += piece;
         }
-        size_t room = out->capacity - out->length;
-        if (room < MIN_ROOM_BYTES)
-            room = KELP_MAX(STEP_BYTES, out->length);
-        if (room > MAX_STEP_BYTES)
-            room = MAX_STEP_BYTES;
+        size_t space_bytes = out->capacity - out->length;
+        if (space_bytes < MIN_SPACE_BYTES)
+            space_bytes = KELP_MAX(STEP_BYTES, out->length);
+        if (space_bytes > MAX_STEP_BYTES)
+            space_bytes = MAX_STEP_BYTES;
         uint64_t left = limit_bytes - produced;
-        if (room > left)
-            room = (size_t)left + 1;
-        char *space = kelp_buf_reserve(out, room);
+        if (space_bytes > left)
+            space_bytes = (size_t)left + 1;
+        char *space = kelp_buf_reserve(out, space_bytes);
         if (!space) {
             status = kelp_buf_status(out);
             break;
         }
         stream.next_out = (Bytef *)space;
-        stream.avail_out = (uInt)room;
+        stream.avail_out = (uInt)space_bytes;
         result = inflate(&stream, Z_NO_FLUSH);
-        size_t made = room - stream.avail_out;
+        size_t made = space_bytes - stream.avail_out;
         out->length += made;
         produced += made;
         if (produced > limit_bytes) {
@@ -144,7 +144,7 @@ kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t 
             status = KELP_ERROR(KELP_INVALID_ARGUMENT, "the request body is not valid %s: %s", name,
                                 result == Z_BUF_ERROR ? "it ends early"
                                 : stream.msg          ? stream.msg
-                                                      : "broken data");
+                                                      : "the data is corrupt");
             break;
         }
     }
@@ -211,12 +211,13 @@ kelp_status *kelp_http_encoder_end(kelp_http_encoder *encoder) {
     return encoder_run(encoder, Z_FINISH);
 }
 
-#else /* without zlib, kelp_http_coding_of never returns a coding but identity */
+#else /* without zlib, kelp_http_coding_of returns only IDENTITY and CODING_UNKNOWN */
 
 kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t length,
                               uint64_t limit_bytes, kelp_buf *out) {
     (void)data, (void)length, (void)limit_bytes, (void)out;
-    return KELP_ERROR(KELP_UNIMPLEMENTED, "this build of Kelp cannot decompress %s: it has no zlib",
+    return KELP_ERROR(KELP_UNIMPLEMENTED,
+                      "cannot decompress %s: this build of Kelp does not contain zlib",
                       kelp_http_coding_name(coding));
 }
 
@@ -224,7 +225,7 @@ kelp_status *kelp_http_encoder_create(kelp_allocator allocator, kelp_http_coding
                                       kelp_buf *out, kelp_http_encoder **out_encoder) {
     (void)allocator, (void)out, (void)out_encoder;
     return KELP_ERROR(KELP_UNIMPLEMENTED,
-                      "this build of Kelp cannot compress as %s: it has no zlib",
+                      "cannot compress as %s: this build of Kelp does not contain zlib",
                       kelp_http_coding_name(coding));
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Content codings (RFC 9110 section 8.4): gzip, and deflate in zlib's format. Needs zlib at build
- * time. */
+/* Content codings (RFC 9110 section 8.4): gzip, and deflate in zlib's format. They require zlib at
+ * build time. */
 #ifndef KELP_FRONTENDS_HTTP_ENCODING_H_
 #define KELP_FRONTENDS_HTTP_ENCODING_H_
 
 #include "base/buf.h"
 
+/* A content coding. */
 typedef enum kelp_http_coding {
     KELP_HTTP_IDENTITY,
     KELP_HTTP_GZIP,
@@ -13,17 +14,16 @@ typedef enum kelp_http_coding {
     KELP_HTTP_CODING_UNKNOWN
 } kelp_http_coding;
 
-/* Parses a Content-Encoding value of one coding. Returns UNKNOWN also for a coding that this build
- * does not support. */
+/* Parses a Content-Encoding value of one coding. Returns CODING_UNKNOWN for unsupported codings. */
 kelp_http_coding kelp_http_coding_of(kelp_str value);
 /* Returns "gzip", "deflate" or "identity". */
 const char *kelp_http_coding_name(kelp_http_coding coding);
-/* Returns the supported coding that an Accept-Encoding value prefers: the one of the highest
- * weight, gzip among equals; IDENTITY if none is accepted. */
+/* Returns the supported coding with the highest weight in an Accept-Encoding value; gzip if weights
+ * are equal, IDENTITY if no supported coding is accepted. */
 kelp_http_coding kelp_http_coding_accepted(kelp_str accept_encoding);
 
-/* Appends the decoded bytes to `out`. Fails with OUT_OF_RANGE for more than `limit_bytes` of them,
- * INVALID_ARGUMENT for broken data. */
+/* Appends the decoded bytes to `out`. Fails with OUT_OF_RANGE for more than `limit_bytes`,
+ * INVALID_ARGUMENT for corrupt data. */
 kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t length,
                               uint64_t limit_bytes, kelp_buf *out) KELP_MUST_USE;
 

@@ -9,7 +9,7 @@
 
 #define POOL_MAX 64
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_exchange **out) {
     kelp_allocator allocator = thread->allocator;
@@ -68,7 +68,7 @@ static void trim_buf(kelp_buf *buf) {
     kelp_buf_clear(buf);
 }
 
-/* Empties an unreferenced exchange and keeps it for the next request. */
+/* Empties an unreferenced exchange, and returns it to the pool. */
 static void exchange_recycle(kelp_http_exchange *exchange) {
     kelp_http_thread *thread = exchange->thread;
     exchange->handler->clear(exchange);
@@ -92,7 +92,7 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
         kelp_http_exchange_destroy(exchange);
         pthread_mutex_lock(&thread->mutex);
     }
-    /* Last: the owner of the thread frees everything after outstanding reaches 0. */
+    /* This must be last: after outstanding reaches 0, the owner of the thread frees everything. */
     KELP_ASSERT(thread->outstanding > 0);
     if (--thread->outstanding == 0)
         pthread_cond_broadcast(&thread->all_recycled);
@@ -205,7 +205,7 @@ void kelp_http_exchange_send(kelp_http_exchange *exchange) {
 
 void kelp_http_exchange_send_part(kelp_http_exchange *exchange) {
     KELP_ASSERT(kelp_http_exchange_on_thread(exchange) && exchange->handler->on_sent);
-    if (exchange->stream != NULL) /* else on_cancel has been called */
+    if (exchange->stream != NULL) /* otherwise on_cancel was called */
         exchange->stream->send(exchange->stream, false);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exchanges: HTTP requests with their responses, whatever version of HTTP carries them. This header
- * is what a protocol (v2, gRPC) sees of a transport (HTTP/1.1, HTTP/2).
+ * Exchanges: HTTP requests with their responses, independent of the version of HTTP. This header is
+ * the interface of a transport (HTTP/1.1, HTTP/2) to a protocol (v2, gRPC).
  *
  * A protocol implements kelp_http_handler. When a request is complete, the transport passes an
  * exchange to handler->on_request. The handler fills in the response and calls
- * kelp_http_exchange_send, before it returns or later. The transport sends text and pieces from
- * where they are, and recycles the exchange when it is unreferenced.
+ * kelp_http_exchange_send, before it returns or later. The transport sends text and pieces without
+ * copying them, and recycles the exchange when it is unreferenced.
  *
  * Threads: an exchange belongs to the event-loop thread of its connection. The functions marked
  * "any thread" are the exceptions.
@@ -32,19 +32,19 @@ typedef struct kelp_http_stream kelp_http_stream;
 typedef struct kelp_http_thread kelp_http_thread;
 
 #define KELP_HTTP_MAX_RESPONSE_HEADERS 8
-/* An exchange keeps buffers up to this size when it is recycled. */
+/* The maximum size of a buffer that a recycled exchange keeps. */
 #define KELP_HTTP_KEEP_BYTES ((size_t)256 * 1024)
 
-/* Bytes of a response that are sent from where they are. */
+/* Bytes of a response that are sent without a copy. */
 typedef struct kelp_http_piece {
     const void *data;
     size_t length;
 } kelp_http_piece;
 
-/* How the transport receives the body of a request. */
+/* The rules for receiving the body of a request. */
 typedef struct kelp_http_body_rules {
     uint64_t max_bytes;    /* a larger body is rejected with 413 */
-    size_t aligned_offset; /* this offset of the body is placed on KELP_HTTP_BODY_ALIGNMENT */
+    size_t aligned_offset; /* the offset in the body that is aligned to KELP_HTTP_BODY_ALIGNMENT */
 } kelp_http_body_rules;
 
 /* A protocol: callbacks from the transport. All but `clear` and `deinit` run on the event-loop
@@ -54,7 +54,7 @@ struct kelp_http_handler {
     size_t exchange_bytes;
     /* Initializes the handler's part of a new exchange, which is zeroed. */
     void (*init)(kelp_http_exchange *exchange);
-    /* Releases what the handler's part holds before the exchange is freed. */
+    /* Releases the resources of the handler's part before the exchange is freed. */
     void (*deinit)(kelp_http_exchange *exchange);
     /* Resets the handler's part after the last reference was dropped. Any thread. */
     void (*clear)(kelp_http_exchange *exchange);
@@ -65,37 +65,38 @@ struct kelp_http_handler {
     void (*on_request)(kelp_http_exchange *exchange);
     /* Fills in the response to a request that the transport rejects, and does not send it. */
     void (*on_error)(kelp_http_exchange *exchange, kelp_http_status status, const char *text);
-    /* A part of the response is written: the handler may fill in and send the next one, now or
-     * later. Text and pieces are empty again. NULL if the handler never sends parts. */
+    /* Continues a response after a part was written: the handler may fill in and send the next
+     * part, now or later. Text and pieces are empty. NULL if the handler never sends parts. */
     void (*on_sent)(kelp_http_exchange *exchange);
-    /* The client is gone, or has shut its sending side: the handler may stop its work. It must
-     * still call kelp_http_exchange_send. May be called more than once. */
+    /* Cancels the request, because the client closed the connection or shut down its sending side.
+     * The handler must still call kelp_http_exchange_send. May be called more than once. */
     void (*on_cancel)(kelp_http_exchange *exchange);
     /* Frees the handler after the last exchange was freed. */
     void (*destroy)(kelp_http_handler *handler);
 };
 
-/* How a response reaches the client: one implementation per version of HTTP. */
+/* The sending of a response, with one implementation per version of HTTP. */
 struct kelp_http_stream {
     /* Sends text and pieces of the stream's exchange, after status and headers the first time.
      * After the last part, drops the transport's reference. */
     void (*send)(kelp_http_stream *stream, bool last);
 };
 
+/* A request and its response. */
 struct kelp_http_exchange {
     kelp_event_loop_task task; /* first; see kelp_http_exchange_post */
     kelp_http_exchange *next;
     kelp_allocator allocator;
     kelp_http_thread *thread;
     kelp_http_handler *handler;
-    kelp_http_stream *stream; /* NULL after the client is gone */
+    kelp_http_stream *stream; /* NULL after the connection was closed */
     atomic_int refs;
-    void (*work)(kelp_http_exchange *exchange); /* posted, or on a thread of its own */
+    void (*work)(kelp_http_exchange *exchange); /* posted, or on a separate thread */
 
     /* the request */
     const kelp_http_request *request; /* valid while on_request runs */
     kelp_http_body body;
-    kelp_buf decoded;            /* the body after its content coding was removed */
+    kelp_buf decoded;            /* the body without its content coding */
     bool request_coding_unknown; /* the response must list the known codings */
 
     /* the response: status and headers, then `text`, then `pieces` */
@@ -110,30 +111,30 @@ struct kelp_http_exchange {
 
 /* ---- the request ---- */
 /* Returns the body without its content coding, in *out. Fails with OUT_OF_RANGE for a decoded body
- * of more than `max_bytes`, UNIMPLEMENTED for an unknown coding, INVALID_ARGUMENT for broken data.
+ * of more than `max_bytes`, UNIMPLEMENTED for an unknown coding, INVALID_ARGUMENT for corrupt data.
  * Valid while on_request runs. */
 kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_bytes,
                                      kelp_str *out) KELP_MUST_USE;
 
 /* ---- the response ---- */
-/* Starts a response, again if needed: without headers, text and pieces. */
+/* Starts a response. Discards headers, text and pieces of an earlier start. */
 void kelp_http_exchange_respond(kelp_http_exchange *exchange, kelp_http_status status);
 /* Adds a header. Both strings must live until the exchange is cleared. */
 void kelp_http_exchange_add_header(kelp_http_exchange *exchange, kelp_str name, kelp_str value);
-/* Appends bytes that stay where they are until they are sent. */
+/* Appends bytes, which must stay valid until the exchange is cleared. */
 kelp_status *kelp_http_exchange_add_piece(kelp_http_exchange *exchange, const void *data,
                                           size_t length) KELP_MUST_USE;
 /* Returns the length of text and pieces. */
 uint64_t kelp_http_exchange_content_length(const kelp_http_exchange *exchange);
-/* Replaces text and pieces by their compressed form. IDENTITY does nothing. */
+/* Replaces text and pieces by their compressed form. No effect for IDENTITY. */
 kelp_status *kelp_http_exchange_compress(kelp_http_exchange *exchange,
                                          kelp_http_coding coding) KELP_MUST_USE;
-/* Sends the response, or its last part. Drops the transport's reference, now or when the last byte
- * is written. */
+/* Sends the response, or its last part. The transport's reference is dropped after the last byte is
+ * written. */
 void kelp_http_exchange_send(kelp_http_exchange *exchange);
-/* Sends text and pieces as a part of the response that is not the last, such as an event of an
- * event stream; handler->on_sent follows, unless on_cancel does. The first part fixes status and
- * headers. */
+/* Sends text and pieces as a part of the response that is not the last one, such as an event of an
+ * event stream. Then handler->on_sent or on_cancel is called. Status and headers are sent with the
+ * first part. */
 void kelp_http_exchange_send_part(kelp_http_exchange *exchange);
 
 /* ---- threads ---- */
@@ -146,8 +147,8 @@ bool kelp_http_exchange_on_thread(const kelp_http_exchange *exchange);
 /* Runs `work` on the event-loop thread of the exchange. Any thread; one call at a time. */
 void kelp_http_exchange_post(kelp_http_exchange *exchange,
                              void (*work)(kelp_http_exchange *exchange));
-/* Runs `work`, which fills in the response and may block, on a thread of its own. Then sends the
- * response. Fails when the thread cannot start. */
+/* Runs `work`, which fills in the response and may block, on a separate thread. Then sends the
+ * response. Fails if the thread cannot be started. */
 kelp_status *
 kelp_http_exchange_run_blocking(kelp_http_exchange *exchange,
                                 void (*work)(kelp_http_exchange *exchange)) KELP_MUST_USE;

@@ -7,6 +7,9 @@
 #include "base/checked.h"
 
 #define BODY_KEEP_BYTES ((size_t)64 * 1024)
+/* Memory for a body before any of it has arrived. Smaller than the blocks for which the allocator
+ * uses huge pages. */
+#define BODY_FIRST_BYTES (BODY_KEEP_BYTES - KELP_HTTP_BODY_ALIGNMENT)
 #define BODY_STEP_BYTES ((size_t)1024 * 1024)
 #define CHUNK_STEP_MIN_BYTES ((size_t)4096)
 #define MAX_BLANK_BYTES 64       /* of blank lines before a request */
@@ -17,7 +20,7 @@
 #define DEFAULT_HEADER_COUNT 128
 #define DEFAULT_BODY_BYTES ((uint64_t)64 * 1024 * 1024)
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 void kelp_http1_parser_init(kelp_http1_parser *parser, kelp_allocator allocator,
                             const kelp_http1_limits *limits) {
@@ -209,7 +212,8 @@ static kelp_http1_event read_framing(kelp_http1_parser *parser) {
             framing->content_length = length;
         } else if (kelp_str_equal_nocase(name, KELP_STR("transfer-encoding"))) {
             if (framing->chunked)
-                return fail(parser, KELP_HTTP_BAD_REQUEST, "Transfer-Encoding is given twice");
+                return fail(parser, KELP_HTTP_BAD_REQUEST,
+                            "there are two Transfer-Encoding headers");
             if (!kelp_str_equal_nocase(value, KELP_STR("chunked")))
                 return fail(parser, KELP_HTTP_NOT_IMPLEMENTED,
                             "the only supported Transfer-Encoding is 'chunked'");
@@ -224,8 +228,8 @@ static kelp_http1_event read_framing(kelp_http1_parser *parser) {
                 framing->expect_continue = true;
         }
     }
-    /* RFC 9112 section 6.3: with both, the message is taken as chunked and the connection must not
-     * be used again. */
+    /* RFC 9112 section 6.3: a message with both headers is chunked, and the connection must be
+     * closed after the response. */
     if (close || (framing->chunked && (framing->has_content_length || framing->minor == 0)))
         framing->keep_alive = false;
     return KELP_HTTP1_MORE;
@@ -242,7 +246,7 @@ static kelp_http1_event parse_head(kelp_http1_parser *parser) {
         if (line.length && line.data[line.length - 1] == '\r')
             line.length--;
         if (!line.length)
-            break; /* the blank line at the end */
+            break; /* the blank line after the headers */
         kelp_http1_event event =
             first ? parse_request_line(parser, line) : add_header(parser, line);
         if (event == KELP_HTTP1_FAILED)
@@ -258,7 +262,7 @@ static kelp_http1_event parse_head(kelp_http1_parser *parser) {
 /* Collects lines in parser->head up to the blank line. */
 static kelp_http1_event feed_head(kelp_http1_parser *parser, const char *data, size_t length,
                                   size_t *inout_used) {
-    size_t start = *inout_used; /* of the bytes not yet in head */
+    size_t start = *inout_used; /* of the bytes that are not in `head` yet */
     size_t at = start;
     bool ended = false;
     while (at < length && !ended) {
@@ -312,26 +316,35 @@ static kelp_http1_event begin_body(kelp_http1_parser *parser) {
         parser->stage = KELP_HTTP1_STAGE_COMPLETE;
         return KELP_HTTP1_COMPLETE;
     }
-    if (framing->content_length > SIZE_MAX / 2 ||
-        !kelp_http_body_reserve(&parser->body, (size_t)framing->content_length))
+    if (framing->content_length > SIZE_MAX / 2)
         return fail(parser, KELP_HTTP_SERVICE_UNAVAILABLE, "out of memory for the request body");
     parser->remaining = framing->content_length;
     parser->stage = KELP_HTTP1_STAGE_BODY;
     return KELP_HTTP1_MORE;
 }
 
-/* Makes room for the chunk in steps, so that a large claimed size does not allocate much memory. */
-static bool reserve_chunk(kelp_http1_parser *parser) {
+/* Returns the number of body bytes to reserve memory for. A client must send a part of a body
+ * before it gets memory for all of it, since the announced size costs the client nothing. */
+static size_t next_step(const kelp_http1_parser *parser) {
+    const kelp_http_body *body = &parser->body;
+    size_t step = BODY_FIRST_BYTES;
+    if (body->length >= BODY_FIRST_BYTES)
+        step = parser->stage == KELP_HTTP1_STAGE_BODY ? SIZE_MAX
+                                                      : KELP_MAX(body->length, BODY_STEP_BYTES);
+    return parser->remaining < step ? (size_t)parser->remaining : step;
+}
+
+/* Reserves memory for the next bytes of the body or chunk, unless there is some left. */
+static bool reserve_body(kelp_http1_parser *parser) {
     kelp_http_body *body = &parser->body;
-    size_t room = body->capacity - KELP_MIN(body->capacity, body->skew + body->length);
-    if (room > 0)
+    KELP_ASSERT(parser->remaining > 0);
+    if (body->capacity > body->skew + body->length)
         return true;
-    size_t step = KELP_MAX(body->length, BODY_STEP_BYTES);
-    size_t more = parser->remaining < step ? (size_t)parser->remaining : step;
-    if (more < CHUNK_STEP_MIN_BYTES)
-        more = CHUNK_STEP_MIN_BYTES;
-    if (body->length > CHUNK_STEP_MIN_BYTES && more < body->length / 2)
-        more = body->length / 2; /* many small chunks: grow geometrically */
+    size_t more = next_step(parser);
+    if (parser->stage == KELP_HTTP1_STAGE_CHUNK_DATA) { /* many small chunks: grow geometrically */
+        more = KELP_MAX(more, CHUNK_STEP_MIN_BYTES);
+        more = KELP_MAX(more, body->length / 2);
+    }
     size_t needed;
     return kelp_size_add(body->length, more, &needed) && kelp_http_body_reserve(body, needed);
 }
@@ -421,13 +434,13 @@ char *kelp_http1_body_space(kelp_http1_parser *parser, size_t *out_length) {
     *out_length = 0;
     if (parser->stage != KELP_HTTP1_STAGE_BODY && parser->stage != KELP_HTTP1_STAGE_CHUNK_DATA)
         return NULL;
-    if (parser->stage == KELP_HTTP1_STAGE_CHUNK_DATA && !reserve_chunk(parser)) {
+    if (!reserve_body(parser)) {
         fail(parser, KELP_HTTP_SERVICE_UNAVAILABLE, "out of memory for the request body");
         return NULL;
     }
     kelp_http_body *body = &parser->body;
-    size_t room = body->capacity - body->skew - body->length;
-    *out_length = parser->remaining < room ? (size_t)parser->remaining : room;
+    size_t free_bytes = body->capacity - body->skew - body->length;
+    *out_length = parser->remaining < free_bytes ? (size_t)parser->remaining : free_bytes;
     return body->base + body->skew + body->length;
 }
 
@@ -449,11 +462,11 @@ kelp_http1_event kelp_http1_body_commit(kelp_http1_parser *parser, size_t length
 
 static kelp_http1_event feed_body(kelp_http1_parser *parser, const char *data, size_t length,
                                   size_t *inout_used) {
-    size_t room;
-    char *space = kelp_http1_body_space(parser, &room);
+    size_t space_bytes;
+    char *space = kelp_http1_body_space(parser, &space_bytes);
     if (space == NULL)
         return KELP_HTTP1_FAILED;
-    size_t n = KELP_MIN(room, length - *inout_used);
+    size_t n = KELP_MIN(space_bytes, length - *inout_used);
     if (n)
         memcpy(space, data + *inout_used, n);
     *inout_used += n;
@@ -491,7 +504,8 @@ kelp_http1_event kelp_http1_feed(kelp_http1_parser *parser, const char *data, si
         case KELP_HTTP1_STAGE_BODY_START:
         case KELP_HTTP1_STAGE_COMPLETE:
         case KELP_HTTP1_STAGE_FAILED:
-            event = KELP_HTTP1_FAILED; /* unreachable: handled above */
+            KELP_ASSERT(false); /* handled above */
+            event = KELP_HTTP1_FAILED;
             break;
         }
     }

@@ -3,11 +3,11 @@
  * HTTP/1.1 messages (RFC 9112), without I/O: parses requests and writes response heads.
  *
  * The parser is incremental: the caller may feed one byte at a time. It stops at the end of a
- * request, so pipelined bytes stay with the caller. A body is collected in one buffer; the caller
- * may read from its socket straight into that buffer (kelp_http1_body_space,
+ * request, and does not consume pipelined bytes after it. A body is collected in one buffer; the
+ * caller may read from its socket directly into that buffer (kelp_http1_body_space,
  * kelp_http1_body_commit). A parser is used by one thread at a time.
  *
- * The parser accepts more than the RFC allows where inference clients need it: Content-Length
+ * The parser accepts messages that the RFC forbids, but inference clients send: Content-Length
  * together with "Transfer-Encoding: chunked" (chunked wins, and the connection closes after the
  * response), lines that end in LF alone, and requests without Host.
  */
@@ -23,27 +23,29 @@
 /* Message framing and connection control of a request. */
 typedef struct kelp_http1_framing {
     int minor;       /* HTTP/1.minor: 0 or 1 */
-    bool keep_alive; /* what the client asks for */
+    bool keep_alive; /* requested by the client */
     bool chunked;
     bool has_content_length;
     bool expect_continue; /* "Expect: 100-continue" */
     uint64_t content_length;
 } kelp_http1_framing;
 
-/* Limits; 0 selects the default. */
+/* Limits of a request; 0 selects the default. */
 typedef struct kelp_http1_limits {
     size_t head_bytes;     /* request line and headers together, and the trailers; 64 KiB */
     uint32_t header_count; /* 128 */
     uint64_t body_bytes;   /* 64 MiB; may be changed for a request at KELP_HTTP1_HEAD */
 } kelp_http1_limits;
 
+/* The result of feeding bytes. */
 typedef enum kelp_http1_event {
     KELP_HTTP1_MORE,     /* all bytes were consumed; the request is incomplete */
     KELP_HTTP1_HEAD,     /* the head is complete: set the limits of the body, then feed the rest */
     KELP_HTTP1_COMPLETE, /* the request is complete; unconsumed bytes belong to the next request */
-    KELP_HTTP1_FAILED    /* error_status and error_text say why; the connection is unusable */
+    KELP_HTTP1_FAILED    /* the reason is in error_status and error_text; close the connection */
 } kelp_http1_event;
 
+/* The part of the request that the parser expects next. */
 typedef enum kelp_http1_stage {
     KELP_HTTP1_STAGE_HEAD,
     KELP_HTTP1_STAGE_BODY_START,
@@ -56,6 +58,7 @@ typedef enum kelp_http1_stage {
     KELP_HTTP1_STAGE_FAILED
 } kelp_http1_stage;
 
+/* A parser of requests. */
 typedef struct kelp_http1_parser {
     kelp_allocator allocator;
     kelp_http1_limits limits;
@@ -64,7 +67,7 @@ typedef struct kelp_http1_parser {
     kelp_http1_framing framing;
     kelp_http_body body;
     uint64_t body_limit_bytes; /* for this request */
-    size_t align_offset;       /* this offset of the body is aligned */
+    size_t align_offset;       /* the offset in the body that is aligned */
     kelp_http_status error_status;
     const char *error_text;
     /* private */
@@ -83,7 +86,7 @@ typedef struct kelp_http1_parser {
 void kelp_http1_parser_init(kelp_http1_parser *parser, kelp_allocator allocator,
                             const kelp_http1_limits *limits);
 void kelp_http1_parser_deinit(kelp_http1_parser *parser);
-/* Prepares for the next request of the connection; keeps small buffers. */
+/* Prepares the parser for the next request of the connection; keeps small buffers. */
 void kelp_http1_parser_clear(kelp_http1_parser *parser);
 /* Returns true while no byte of a request has arrived. */
 bool kelp_http1_parser_idle(const kelp_http1_parser *parser);
@@ -93,17 +96,19 @@ bool kelp_http1_parser_idle(const kelp_http1_parser *parser);
  * once. After COMPLETE and FAILED it consumes nothing until kelp_http1_parser_clear. */
 kelp_http1_event kelp_http1_feed(kelp_http1_parser *parser, const char *data, size_t length,
                                  size_t *out_consumed);
-/* Returns where body bytes may be read to directly, and how many; NULL outside of a body. */
+/* Returns memory for the next bytes of the body, and its size; NULL outside of a body. */
 char *kelp_http1_body_space(kelp_http1_parser *parser, size_t *out_length);
-/* Records that `length` bytes were written there. Returns MORE or COMPLETE. */
+/* Records that `length` bytes were written to the memory of kelp_http1_body_space. Returns MORE or
+ * COMPLETE. */
 kelp_http1_event kelp_http1_body_commit(kelp_http1_parser *parser, size_t length);
 
 /* ---- response heads ---- */
+/* Appends the status line, or a header. */
 void kelp_http1_put_status(kelp_buf *out, kelp_http_status status);
 void kelp_http1_put_header(kelp_buf *out, kelp_str name, kelp_str value);
 /* Appends Content-Length, Connection where `minor` of the request needs it, and the blank line. */
 void kelp_http1_end_head(kelp_buf *out, int minor, bool keep_alive, uint64_t content_length);
-/* The same for a response of unknown length: chunked in HTTP/1.1, delimited by the end of the
+/* Ends the head of a response of unknown length: chunked in HTTP/1.1, delimited by the end of the
  * connection in HTTP/1.0. */
 void kelp_http1_end_head_chunked(kelp_buf *out, int minor, bool keep_alive);
 /* Appends the size of a chunk. The bytes of the chunk and KELP_HTTP1_CHUNK_END follow. */

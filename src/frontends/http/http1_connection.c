@@ -3,8 +3,8 @@
  * An HTTP/1.1 connection: reads, feeds the parser, passes complete requests to the handler one at a
  * time, and writes responses in order.
  *
- * While a request is being processed the connection keeps reading into `pending`, up to a limit:
- * pipelined requests wait there, and a client that disconnects is noticed.
+ * While a request is being processed, the connection continues to read into `pending`, up to a
+ * limit. This buffers pipelined requests, and detects that the client has disconnected.
  */
 #include "frontends/http/http1_connection.h"
 
@@ -29,6 +29,7 @@
 #define MAX_MESSAGE 256
 #define MAX_IOV 64
 
+/* A connection. */
 typedef struct kelp_http1_connection {
     kelp_http_connection base; /* first */
     kelp_http_stream stream;   /* of the exchange */
@@ -37,11 +38,12 @@ typedef struct kelp_http1_connection {
     kelp_buf pending; /* bytes read after the current request */
     size_t pending_at;
     kelp_http_exchange *exchange; /* the current request, or NULL */
-    kelp_buf head;                /* before text and pieces of the part that is sent */
-    kelp_str tail;                /* after them */
-    uint64_t sent_bytes;          /* of the part, which the three of them are */
+    /* A part consists of `head`, the exchange's text and pieces, and `tail`. */
+    kelp_buf head;
+    kelp_str tail;
+    uint64_t sent_bytes; /* of the part */
     uint64_t part_bytes;
-    uint64_t deadline_ns; /* UINT64_MAX: none. The timer may fire earlier; it is then set again */
+    uint64_t deadline_ns; /* UINT64_MAX: none. If the timer fires earlier, it is set again */
     uint32_t depth;       /* of enter(); the object is freed on the outermost leave() */
     bool registered;
     bool running; /* inside the loop over pending requests */
@@ -50,17 +52,17 @@ typedef struct kelp_http1_connection {
     bool last_part;  /* it is the last one, or the whole response */
     bool head_sent;  /* earlier parts were sent */
     bool chunked;    /* the parts are chunks */
-    bool in_on_sent; /* the handler is called by send_parts */
+    bool in_on_sent; /* during the call of handler->on_sent */
     bool bodyless;   /* the response to HEAD */
     bool keep_alive;
-    bool peer_closed; /* the peer has shut its sending side */
-    bool lingering;   /* our sending side is shut; incoming bytes are discarded */
+    bool peer_closed; /* the peer has shut down its sending side */
+    bool lingering; /* the connection has shut down its sending side, and discards received bytes */
     bool closed;
 } kelp_http1_connection;
 
 static void run(kelp_http1_connection *c);
 
-/* ---- life ---- */
+/* ---- closing ---- */
 
 static void connection_free(kelp_http1_connection *c) {
     kelp_allocator allocator = c->base.thread->allocator;
@@ -82,7 +84,7 @@ static void leave(kelp_http1_connection *c) {
         connection_free(c);
 }
 
-/* Must be inside enter() and leave(), or the last use of the connection. */
+/* Closes the connection. The call must be between enter() and leave(), or be the last use. */
 static void connection_close(kelp_http1_connection *c) {
     if (c->closed)
         return;
@@ -106,12 +108,11 @@ static void connection_close(kelp_http1_connection *c) {
         connection_free(c);
 }
 
-/* ---- time ---- */
+/* ---- events and deadlines ---- */
 
 static void on_timer(kelp_event_loop_timer *timer);
 
-/* Ends the connection through the events that follow, so that callers need not handle a closed
- * connection. */
+/* Makes later events close the connection, so that callers need not handle a closed connection. */
 static void give_up(kelp_http1_connection *c, kelp_status *take_status) {
     kelp_status_free(take_status);
     shutdown(c->base.io.fd, SHUT_RDWR);
@@ -122,13 +123,13 @@ static void set_deadline(kelp_http1_connection *c, uint64_t after_ns) {
     c->deadline_ns = after_ns ? kelp_event_loop_now_ns(loop) + after_ns : UINT64_MAX;
     if (c->closed || !after_ns)
         return;
-    /* A timer that fires early is set again; only an earlier deadline needs it set now. */
+    /* A timer that fires too early is set again, so that only an earlier deadline must be set. */
     if (c->timer.heap_index != 0 && c->timer.deadline_ns <= c->deadline_ns)
         return;
     c->timer.fn = on_timer;
     c->timer.userp = c;
     kelp_status *status = kelp_event_loop_timer_set(loop, &c->timer, c->deadline_ns);
-    if (status != NULL) /* without a timer there is no protection against slow clients */
+    if (status != NULL) /* slow clients require a timer */
         give_up(c, status);
 }
 
@@ -164,7 +165,7 @@ static void linger(kelp_http1_connection *c) {
         set_events(c, KELP_LOOP_READ);
 }
 
-/* Prepares for the next request, or closes. */
+/* Prepares for the next request, or closes the connection. */
 static void response_done(kelp_http1_connection *c) {
     const kelp_http_server_options *options = c->base.thread->options;
     KELP_ASSERT(c->responding && c->sent_bytes == c->part_bytes);
@@ -190,7 +191,7 @@ static void response_done(kelp_http1_connection *c) {
     update_events(c);
 }
 
-/* Returns the bytes of the part that are still to be sent. */
+/* Collects the bytes of the part that are not sent yet; returns the number of iov elements. */
 static size_t gather(const kelp_http1_connection *c, struct iovec *iov) {
     const kelp_http_exchange *exchange = c->exchange;
     uint64_t skip = c->sent_bytes;
@@ -217,7 +218,7 @@ static size_t gather(const kelp_http1_connection *c, struct iovec *iov) {
     return n;
 }
 
-/* Writes the part. Returns true when all of it is written and the connection is open. */
+/* Writes the part. Returns true if all of it is written and the connection is open. */
 static bool write_part(kelp_http1_connection *c) {
     struct iovec iov[MAX_IOV];
     while (c->sent_bytes < c->part_bytes) {
@@ -241,8 +242,8 @@ static bool write_part(kelp_http1_connection *c) {
     return true;
 }
 
-/* Sends parts until the response is complete, the socket is full, or the handler has no next part
- * yet. */
+/* Sends parts until the response is complete, the socket's buffer is full, or the handler has not
+ * sent the next part. */
 static void send_parts(kelp_http1_connection *c) {
     while (c->responding && write_part(c)) {
         if (c->last_part) {
@@ -264,7 +265,7 @@ static void send_parts(kelp_http1_connection *c) {
         update_events(c);
 }
 
-/* Frames a part as a chunk. The size of a chunk is not 0, which ends the response. */
+/* Frames a part as a chunk. An empty part is no chunk, because an empty chunk ends the response. */
 static void frame_chunk(kelp_http1_connection *c, uint64_t length) {
     c->tail = (kelp_str){0};
     if (!c->chunked || c->bodyless)
@@ -313,7 +314,7 @@ static void on_send(kelp_http_stream *stream, bool last) {
     write_head(c);
     if (c->head.failed) {
         connection_close(c);
-    } else if (!c->in_on_sent) { /* else send_parts continues */
+    } else if (!c->in_on_sent) { /* otherwise send_parts continues */
         set_deadline(c, c->base.thread->options->idle_timeout_ns);
         send_parts(c);
         if (!c->closed && c->exchange == NULL) /* pipelined requests may be waiting */
@@ -346,16 +347,16 @@ static void start_request(kelp_http1_connection *c) {
         return;
     kelp_http_exchange *exchange = c->exchange;
     c->keep_alive = c->parser.framing.keep_alive;
-    /* The body moves to the exchange, which may outlive the connection; the exchange's old buffer
-     * receives the next body. */
+    /* The exchange takes the body, because it may outlive the connection. Its previous buffer will
+     * receive the next body. */
     kelp_http_body body = exchange->body;
     exchange->body = c->parser.body;
     c->parser.body = body;
     exchange->handler->on_request(exchange);
-    /* The response may be sent and the exchange recycled here. */
+    /* Here, the exchange may already be recycled. */
 }
 
-/* Responds to a request that could not be parsed, and closes. */
+/* Responds to an invalid request, and closes the connection after that. */
 static void reject(kelp_http1_connection *c) {
     const kelp_http1_parser *parser = &c->parser;
     const char *text = parser->error_text;
@@ -391,9 +392,9 @@ static void on_head(kelp_http1_connection *c) {
     parser->align_offset = rules.aligned_offset % KELP_HTTP_BODY_ALIGNMENT;
     if (framing->expect_continue && (framing->chunked || framing->content_length > 0) &&
         (framing->chunked || framing->content_length <= parser->body_limit_bytes)) {
-        static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-        /* No response is being sent, so the socket has room for these few bytes. */
-        if (send(c->base.io.fd, go_on, sizeof go_on - 1, MSG_NOSIGNAL) != (ssize_t)sizeof go_on - 1)
+        static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+        /* No response is being sent, so that the socket's buffer has space for these few bytes. */
+        if (send(c->base.io.fd, text, sizeof text - 1, MSG_NOSIGNAL) != (ssize_t)sizeof text - 1)
             connection_close(c);
     }
 }
@@ -405,7 +406,7 @@ static void note_progress(kelp_http1_connection *c) {
     if (c->parser.stage != KELP_HTTP1_STAGE_HEAD) {
         c->reading_head = false;
         set_deadline(c, options->idle_timeout_ns);
-    } else if (!c->reading_head) { /* one deadline for the whole head, however slowly it arrives */
+    } else if (!c->reading_head) { /* one deadline for the complete head */
         c->reading_head = true;
         set_deadline(c, options->header_timeout_ns);
     }
@@ -418,7 +419,7 @@ static void handle_event(kelp_http1_connection *c, kelp_http1_event event) {
         reject(c);
 }
 
-/* Feeds bytes until a request is complete. Returns how many were used. */
+/* Feeds bytes until a request is complete. Returns the number of consumed bytes. */
 static size_t feed(kelp_http1_connection *c, const char *data, size_t length) {
     size_t used = 0;
     for (;;) {
@@ -441,7 +442,7 @@ static size_t feed(kelp_http1_connection *c, const char *data, size_t length) {
 
 /* Processes pending bytes. */
 static void run(kelp_http1_connection *c) {
-    if (c->running) /* called from inside the loop below, which continues by itself */
+    if (c->running) /* called from inside the following loop, which continues by itself */
         return;
     c->running = true;
     while (!c->closed && !c->lingering && c->exchange == NULL &&
@@ -453,7 +454,7 @@ static void run(kelp_http1_connection *c) {
     if (c->closed)
         return;
     if (c->lingering || c->pending_at == c->pending.length) {
-        if (c->pending.capacity > PENDING_KEEP_BYTES) /* an idle connection should cost little */
+        if (c->pending.capacity > PENDING_KEEP_BYTES) /* idle connections keep little memory */
             kelp_buf_deinit(&c->pending);
         kelp_buf_clear(&c->pending);
         c->pending_at = 0;
@@ -497,24 +498,25 @@ static void on_end(kelp_http1_connection *c) {
         connection_close(c);
         return;
     }
-    /* The peer may only have shut its sending side, so the response is still sent. */
+    /* The response is still sent, because the peer may have shut down its sending side only. */
     if (!c->responding)
         c->exchange->handler->on_cancel(c->exchange);
     update_events(c);
 }
 
-/* Reads once. Returns false when there is nothing more to read. */
+/* Reads once. Returns false if there is no more to read. */
 static bool read_once(kelp_http1_connection *c) {
-    size_t room = 0;
-    char *space =
-        c->exchange != NULL || c->lingering ? NULL : kelp_http1_body_space(&c->parser, &room);
+    size_t space_bytes = 0;
+    char *space = c->exchange != NULL || c->lingering
+                      ? NULL
+                      : kelp_http1_body_space(&c->parser, &space_bytes);
     size_t limit = KELP_HTTP_SCRATCH_BYTES;
     if (c->exchange != NULL)
         limit -= KELP_MIN(limit, c->pending.length - c->pending_at);
     if (limit == 0)
         return false;
-    bool direct = space != NULL && room >= DIRECT_MIN_BYTES;
-    struct iovec iov[2] = {{space, room}, {c->base.thread->scratch, limit}};
+    bool direct = space != NULL && space_bytes >= DIRECT_MIN_BYTES;
+    struct iovec iov[2] = {{space, space_bytes}, {c->base.thread->scratch, limit}};
     ssize_t n =
         direct ? readv(c->base.io.fd, iov, 2) : read(c->base.io.fd, c->base.thread->scratch, limit);
     if (n < 0 && errno == EINTR)
@@ -529,15 +531,15 @@ static bool read_once(kelp_http1_connection *c) {
         return false;
     }
     size_t got = (size_t)n;
-    size_t into_body = direct ? KELP_MIN(got, room) : 0;
+    size_t into_body = direct ? KELP_MIN(got, space_bytes) : 0;
     if (into_body) {
         note_progress(c);
         handle_event(c, kelp_http1_body_commit(&c->parser, into_body));
     }
     if (!c->closed)
         on_bytes(c, c->base.thread->scratch, got - into_body);
-    /* A short read emptied the socket; level-triggered events call again if not. */
-    return !c->closed && got == (direct ? room : 0) + limit;
+    /* After a short read, the socket is usually empty; otherwise another event follows. */
+    return !c->closed && got == (direct ? space_bytes : 0) + limit;
 }
 
 static void on_io(kelp_event_loop_io *io, uint32_t events) {
@@ -555,7 +557,7 @@ static void on_io(kelp_event_loop_io *io, uint32_t events) {
         if (!c->closed)
             update_events(c);
     } else if (!c->closed && (events & KELP_LOOP_HANGUP)) {
-        connection_close(c); /* reset, or shut in both directions */
+        connection_close(c); /* reset, or shut down in both directions */
     }
     leave(c);
 }
@@ -565,7 +567,7 @@ static void on_timer(kelp_event_loop_timer *timer) {
     uint64_t now = kelp_event_loop_now_ns(c->base.thread->loop);
     enter(c);
     if (c->deadline_ns == UINT64_MAX) {
-        /* a request is being processed; set_deadline arms the timer again */
+        /* A request is being processed; set_deadline sets the timer again. */
     } else if (now < c->deadline_ns) {
         set_deadline(c, c->deadline_ns - now);
     } else if (c->exchange != NULL || c->lingering || kelp_http1_parser_idle(&c->parser)) {
@@ -585,7 +587,7 @@ static void connection_start(kelp_http_connection *base) {
     kelp_http_thread *thread = base->thread;
     KELP_ASSERT(thread == kelp_http_current_thread());
     int on = 1;
-    /* Fails on unix sockets, which need no such option. */
+    /* Fails on Unix sockets, which do not have the option. */
     setsockopt(base->io.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     base->io.fn = on_io;
     base->io.userp = c;

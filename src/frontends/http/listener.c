@@ -2,6 +2,7 @@
 #include "frontends/http/listener.h"
 
 #include "base/alloc.h"
+#include "base/fs.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -24,6 +25,7 @@ static kelp_status *listen_unix(kelp_http_listener *listener, const char *path) 
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "unix socket path '%s' is longer than %zu bytes",
                           path, sizeof(address.sun_path) - 1);
     memcpy(address.sun_path, path, strlen(path) + 1);
+    kelp_fs_remove_stale_socket(path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
         listen(fd, BACKLOG) != 0) {
@@ -43,7 +45,7 @@ static int bind_one(const struct addrinfo *info, bool reuse_port) {
     if (fd < 0)
         return -1;
     int on = 1;
-    /* Allows binding over connections in TIME_WAIT; a listening socket still conflicts. */
+    /* Permits binding while connections are in TIME_WAIT, but not while another socket listens. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (reuse_port)
         setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
@@ -108,7 +110,7 @@ static void on_timer(kelp_event_loop_timer *timer) {
         kelp_status_free(kelp_event_loop_modify(listener->loop, &listener->io, KELP_LOOP_READ));
 }
 
-/* Stops polling for a moment, since the pending connection would wake the loop again at once. */
+/* Stops polling for a short time, because the pending connection would wake the loop at once. */
 static void pause_accepting(kelp_http_listener *listener, int error) {
     KELP_LOGF(listener->logger, KELP_LOG_WARNING, "cannot accept HTTP connections: %s",
               strerror(error));

@@ -7,6 +7,7 @@
 #include "base/sync/loop.h"
 
 typedef struct kelp_http_listener kelp_http_listener;
+/* A listening socket. */
 struct kelp_http_listener {
     kelp_allocator allocator;
     const kelp_logger *logger;
@@ -15,23 +16,23 @@ struct kelp_http_listener {
     char *unix_path;       /* removed on close */
     kelp_event_loop *loop; /* NULL until started */
     kelp_event_loop_io io;
-    kelp_event_loop_timer timer; /* armed while file descriptors or memory are exhausted */
-    /* Takes an accepted, non-blocking socket. Loop's thread. */
+    kelp_event_loop_timer timer; /* set while file descriptors or memory are exhausted */
+    /* Takes an accepted, non-blocking socket. Called on the loop's thread. */
     void (*on_accept)(void *userp, int take_fd);
     void *userp;
 };
 
-/* Binds and listens. `address` is a name, an IPv4 or IPv6 address, or "unix:/path"; port 0 picks a
- * free one. `logger` is borrowed. kelp_http_listener_close is safe after a failure. Fails with
- * INVALID_ARGUMENT for an unknown address, UNAVAILABLE for one in use. */
+/* Binds and listens. `address` is a name, an IPv4 or IPv6 address, or "unix:/path"; port 0 selects
+ * a free port. `logger` is borrowed. kelp_http_listener_close must be called, also after a failure.
+ * Fails with INVALID_ARGUMENT for an unknown address, UNAVAILABLE for an address in use. */
 kelp_status *kelp_http_listener_open(kelp_http_listener *listener, kelp_allocator allocator,
                                      const kelp_logger *logger, const char *address, uint16_t port,
                                      bool reuse_port) KELP_MUST_USE;
-/* Accepts connections from now on. */
+/* Starts accepting connections. */
 kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_loop *loop,
                                       void (*on_accept)(void *userp, int take_fd),
                                       void *userp) KELP_MUST_USE;
-/* Stops accepting and closes the socket. Loop's thread, if started and the loop runs. */
+/* Stops accepting and closes the socket. Called on the loop's thread while the loop runs. */
 void kelp_http_listener_stop(kelp_http_listener *listener);
 /* Frees everything, after the loop has ended. */
 void kelp_http_listener_close(kelp_http_listener *listener);

@@ -24,6 +24,7 @@ typedef enum kelp_http_status {
     KELP_HTTP_VERSION_NOT_SUPPORTED = 505
 } kelp_http_status;
 
+/* A header of a request or a response. */
 typedef struct kelp_http_header {
     kelp_str name;
     kelp_str value; /* without surrounding spaces */
@@ -40,12 +41,12 @@ typedef struct kelp_http_request {
 
 /* Returns the reason phrase: "Not Found" for 404; "Unknown" for a code that is not in the enum. */
 const char *kelp_http_reason(kelp_http_status status);
-/* Returns the value of the first header of that name in any case, or NULL. */
+/* Returns the value of the first header of a name, or NULL. Ignores case. */
 const kelp_str *kelp_http_find(const kelp_http_request *request, const char *name);
-/* Returns true if the comma-separated list `value` contains `token` in any case. */
+/* Returns true if the comma-separated list `value` contains `token`. Ignores case. */
 bool kelp_http_has_token(kelp_str value, const char *token);
-/* Decodes %XX into `out`, which has room for in.length bytes. Returns false for a malformed escape
- * and for an encoded NUL. */
+/* Decodes %XX into `out`, whose size is at least in.length bytes. Returns false for a malformed
+ * escape and for an encoded NUL. */
 bool kelp_http_percent_decode(kelp_str in, char *out, size_t *out_length);
 
 #endif

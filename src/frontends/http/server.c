@@ -17,19 +17,20 @@
 #define DEFAULT_HEADER_TIMEOUT_NS (20 * KELP_HTTP_SECOND_NS)
 #define RELEASE_GRACE_NS (KELP_HTTP_SECOND_NS / 10) /* for models to release their requests */
 
+/* A server. */
 struct kelp_http_server {
     kelp_allocator allocator;
     kelp_http_handler *handler;
     kelp_http_server_options options;
     kelp_http_listener listener;
     kelp_event_loop_task stop_task;
-    uint32_t next_thread; /* that gets a connection; accepting thread only */
+    uint32_t next_thread; /* for the next connection; used by the accepting thread only */
     uint32_t thread_count;
     kelp_http_thread *threads; /* the first one accepts */
     atomic_uint connection_count;
     uint64_t drain_timeout_ns;
     bool stopped;
-    bool leaked; /* requests are still held: nothing that they use may be freed */
+    bool leaked; /* models still hold requests, whose memory must not be freed */
 };
 
 uint16_t kelp_http_server_port(const kelp_http_server *server) {
@@ -58,7 +59,7 @@ static void on_accept(void *userp, int take_fd) {
     }
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 static void fill_defaults(kelp_http_server_options *options) {
     if (options->address == NULL || !*options->address)
@@ -119,7 +120,7 @@ kelp_status *kelp_http_server_start(kelp_http_server *server) {
     KELP_TRY(
         kelp_http_listener_start(&server->listener, server->threads[0].loop, on_accept, server));
     server->stopped = false;
-    /* The accepting thread starts last, when all others can be handed connections. */
+    /* The accepting thread starts last, because it passes connections to the other threads. */
     for (uint32_t i = server->thread_count; i-- > 0;)
         KELP_TRY(kelp_http_thread_start(&server->threads[i], i));
     return NULL;
@@ -133,8 +134,8 @@ static void drain_threads(kelp_http_server *server) {
             kelp_http_thread_drain(&server->threads[i], server->drain_timeout_ns);
 }
 
-/* On the accepting thread. Connections that it has handed over precede the drain in the queues of
- * the other threads. */
+/* Stops accepting, on the accepting thread. In the queues of the other threads, the connections
+ * that it has passed to them precede the drain. */
 static void on_stop(kelp_event_loop_task *task) {
     kelp_http_server *server =
         (kelp_http_server *)((char *)task - offsetof(kelp_http_server, stop_task));
@@ -150,7 +151,7 @@ kelp_status *kelp_http_server_stop(kelp_http_server *server, uint64_t timeout_ns
     server->stop_task.fn = on_stop;
     if (server->threads[0].started)
         kelp_event_loop_post(server->threads[0].loop, &server->stop_task);
-    else /* kelp_http_server_start failed, and no thread accepts */
+    else /* kelp_http_server_start failed */
         drain_threads(server);
     for (uint32_t i = 0; i < server->thread_count; i++) {
         kelp_http_thread *thread = &server->threads[i];
@@ -158,7 +159,7 @@ kelp_status *kelp_http_server_stop(kelp_http_server *server, uint64_t timeout_ns
             pthread_join(thread->id, NULL);
         thread->started = false;
     }
-    /* The responses are sent, but models may release their requests a moment later. */
+    /* The responses are sent, but models may release the requests slightly later. */
     uint64_t deadline = kelp_now_ns() + RELEASE_GRACE_NS;
     size_t left = 0;
     for (uint32_t i = 0; i < server->thread_count; i++)
@@ -179,7 +180,7 @@ void kelp_http_server_destroy(kelp_http_server *server) {
         kelp_status_free(status);
     }
     kelp_http_listener_close(&server->listener);
-    if (server->leaked) /* callbacks of those models may still run, and use all of it */
+    if (server->leaked) /* callbacks of the models may still use the memory */
         return;
     for (uint32_t i = 0; i < server->thread_count; i++)
         kelp_http_thread_deinit(&server->threads[i]);

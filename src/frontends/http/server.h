@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An HTTP server: listens, and passes the requests of its connections to a handler. It runs one
- * event loop per thread; the first thread accepts and hands connections out in turn.
+ * An HTTP server: listens, and passes the requests of its connections to a handler. Each thread
+ * runs an event loop. The first thread accepts connections and distributes them round-robin.
  *
  * Call create, start, stop and destroy in this order.
  */
@@ -15,10 +15,11 @@
 typedef struct kelp_http_handler kelp_http_handler;
 typedef struct kelp_http_server kelp_http_server;
 
-/* 0 selects the default of every member. Strings are borrowed for the duration of create. */
+/* Options of a server. 0 selects the default of a member. Strings are borrowed until
+ * kelp_http_server_create returns. */
 typedef struct kelp_http_server_options {
     const char *address;      /* "0.0.0.0"; a name, an IPv4 or IPv6 address, or "unix:/path" */
-    uint16_t port;            /* 0 picks a free one */
+    uint16_t port;            /* 0 selects a free port */
     uint32_t threads;         /* number of CPUs, at most 8 */
     uint32_t max_connections; /* 16384; further connections are closed at once */
     uint64_t idle_timeout_ns; /* 75 s without a request, or without progress in body or response */
@@ -28,8 +29,8 @@ typedef struct kelp_http_server_options {
     kelp_allocator allocator; /* the system's if .realloc is NULL */
 } kelp_http_server_options;
 
-/* Binds and listens, so that a port in use is reported here; connections wait until start. Takes
- * the handler, also on failure: it is destroyed with the server. */
+/* Creates a server that listens, but does not accept connections before it is started. Takes the
+ * handler, also on failure. */
 kelp_status *kelp_http_server_create(kelp_http_handler *take_handler,
                                      const kelp_http_server_options *options,
                                      kelp_http_server **out) KELP_MUST_USE;
@@ -37,12 +38,12 @@ kelp_status *kelp_http_server_create(kelp_http_handler *take_handler,
 kelp_status *kelp_http_server_start(kelp_http_server *server) KELP_MUST_USE;
 /* Returns the port that the server listens on; 0 for a unix socket. */
 uint16_t kelp_http_server_port(const kelp_http_server *server);
-/* Stops accepting, closes idle connections at once, gives requests in flight `timeout_ns` to
- * finish, then cancels them and closes their connections. Blocks; call it once, from any thread but
- * the server's own. Fails with UNAVAILABLE when models do not release their requests: memory that
- * those requests use is then never freed, not even by destroy. */
+/* Stops accepting, closes idle connections, waits at most `timeout_ns` for requests in flight, then
+ * cancels them and closes their connections. Called once, on a thread that is not the server's.
+ * Fails with UNAVAILABLE if models do not release their requests. The memory that those requests
+ * use is then never freed. */
 kelp_status *kelp_http_server_stop(kelp_http_server *server, uint64_t timeout_ns) KELP_MUST_USE;
-/* Frees the server; stops it first, without waiting, if that has not been done. NULL is allowed. */
+/* Frees the server. Stops it without waiting if it is not stopped. NULL is ignored. */
 void kelp_http_server_destroy(kelp_http_server *server);
 
 #endif

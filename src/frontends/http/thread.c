@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define CANCEL_GRACE_NS (2 * KELP_HTTP_SECOND_NS) /* for models to notice a cancelled request */
+#define CANCEL_GRACE_NS (2 * KELP_HTTP_SECOND_NS) /* for models to detect the cancellation */
 #define DRAIN_POLL_NS \
     (KELP_HTTP_SECOND_NS / 100) /* while models hold exchanges of closed connections */
 
@@ -20,7 +20,7 @@ kelp_http_thread *kelp_http_current_thread(void) {
     return current_thread;
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *handler,
                                    const kelp_http_server_options *options,
@@ -87,8 +87,9 @@ static void set_drain_timer(kelp_http_thread *thread, uint64_t deadline_ns) {
     }
 }
 
-/* Ends the loop of a stopping thread without connections. Models may still hold exchanges, and
- * their callbacks post to this loop: it runs until they have done so, or until the time is up. */
+/* Ends the loop of a stopping thread without connections. If models still hold exchanges, their
+ * callbacks post to this loop; it then continues until they have done so or the time has expired.
+ */
 static void stop_if_empty(kelp_http_thread *thread) {
     KELP_ASSERT(thread == current_thread);
     if (!thread->stopping || thread->connections != NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Event-loop threads and the connections they own, independent of the HTTP version. Everything here
- * runs on the loop's thread unless it says otherwise.
+ * Event-loop threads and their connections, independent of the HTTP version. Functions are called
+ * on the loop's thread, except where noted.
  */
 #ifndef KELP_FRONTENDS_HTTP_THREAD_H_
 #define KELP_FRONTENDS_HTTP_THREAD_H_
@@ -16,19 +16,19 @@
 
 typedef struct kelp_http_connection kelp_http_connection;
 
-/* What a thread asks of a connection: one table per HTTP version. */
+/* The functions that a version of HTTP implements for its connections. */
 typedef struct kelp_http_connection_ops {
     /* Starts reading; the connection has joined its thread. */
     void (*start)(kelp_http_connection *connection);
-    /* The server is stopping: closes the connection as soon as no exchange is open. */
+    /* Closes the connection as soon as it has no open exchange, because the server is stopping. */
     void (*drain)(kelp_http_connection *connection);
     /* Cancels open exchanges and closes at once. */
     void (*close)(kelp_http_connection *connection);
 } kelp_http_connection_ops;
 
-/* The first member of every connection. */
+/* A connection. First member of the type of each HTTP version. */
 struct kelp_http_connection {
-    kelp_event_loop_task join_task; /* first; carries it from the accepting thread to its own */
+    kelp_event_loop_task join_task; /* first; posted by the accepting thread */
     kelp_event_loop_io io;
     const kelp_http_connection_ops *ops;
     kelp_http_thread *thread;
@@ -36,6 +36,7 @@ struct kelp_http_connection {
     kelp_http_connection *next;
 };
 
+/* A thread with an event loop. */
 struct kelp_http_thread {
     kelp_allocator allocator;
     kelp_http_handler *handler;
@@ -50,8 +51,8 @@ struct kelp_http_thread {
     kelp_event_loop_task drain_task;
     kelp_event_loop_timer drain_timer;
     uint64_t drain_timeout_ns;
-    uint64_t give_up_ns; /* when stopping: exchanges still open at that time are abandoned */
-    /* the pool of exchanges, which other threads return to */
+    uint64_t give_up_ns; /* if stopping: the time after which open exchanges are abandoned */
+    /* the pool of exchanges; other threads may return exchanges */
     pthread_mutex_t mutex;
     pthread_cond_t all_recycled;
     kelp_http_exchange *pool;
@@ -59,22 +60,23 @@ struct kelp_http_thread {
     size_t outstanding;
 };
 
-/* Initializes the thread without starting it; kelp_http_thread_deinit also after a failure. */
+/* Initializes a thread without starting it. kelp_http_thread_deinit must be called, also after a
+ * failure. */
 kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *handler,
                                    const kelp_http_server_options *options,
                                    atomic_uint *connection_count) KELP_MUST_USE;
 void kelp_http_thread_deinit(kelp_http_thread *thread);
 kelp_status *kelp_http_thread_start(kelp_http_thread *thread, unsigned index) KELP_MUST_USE;
-/* Makes the thread close idle connections, and all others after `timeout_ns`, and then end its
- * loop. Any thread. */
+/* Makes the thread close idle connections at once and others after at most `timeout_ns`, and then
+ * end its loop. Any thread. */
 void kelp_http_thread_drain(kelp_http_thread *thread, uint64_t timeout_ns);
-/* Waits until all exchanges are recycled, at most until the deadline. Returns how many are not. Any
- * thread; the loop has ended. */
+/* Waits until all exchanges are recycled, at most until the deadline. Returns the number of those
+ * that are not. Any thread, after the loop has ended. */
 size_t kelp_http_thread_wait(kelp_http_thread *thread, uint64_t deadline_ns);
-/* Returns the event-loop thread that the caller is on, or NULL. Any thread. */
+/* Returns the calling thread if it is an event-loop thread, or NULL. Any thread. */
 kelp_http_thread *kelp_http_current_thread(void);
 
-/* Hands a connection to its thread, which starts it. Any thread. */
+/* Passes a connection to its thread, which starts it. Any thread. */
 void kelp_http_connection_join(kelp_http_connection *connection);
 /* Removes a connection that is closing from its thread. Ends the loop if the server is stopping and
  * this was the last one. */

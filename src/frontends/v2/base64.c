@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "frontends/v2/base64.h"
 
+#include "base/assert.h"
+
 /* Values of characters in the alphabet. */
 enum { FIRST_LOWER = 26, FIRST_DIGIT = 52, PLUS = 62, SLASH = 63 };
 
@@ -38,6 +40,7 @@ bool kelp_v2_base64_decode(kelp_str in, char *out, size_t *out_length) {
             bits &= (1u << have) - 1u;
         }
     }
+    KELP_ASSERT(n <= in.length);
     *out_length = n;
     return have < BITS_PER_CHARACTER && bits == 0;
 }

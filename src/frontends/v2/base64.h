@@ -5,7 +5,8 @@
 #include "base/str.h"
 
 /* Decodes padded or unpadded base64 (RFC 4648 section 4), in which the repository extension sends
- * files. `out` has room for in.length bytes. Returns false for a character outside the alphabet. */
+ * files. The size of `out` is at least in.length bytes. Returns false for a character outside the
+ * alphabet. */
 bool kelp_v2_base64_decode(kelp_str in, char *out, size_t *out_length);
 
 #endif

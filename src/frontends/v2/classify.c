@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* An element and its position in the row. */
 typedef struct candidate {
     double score;
     uint64_t index;
@@ -43,7 +44,7 @@ static int compare(const void *a, const void *b) {
     return precedes(a, b) ? -1 : precedes(b, a) ? 1 : 0;
 }
 
-/* Restores the heap below `at`. Its root is the last by precedes(). */
+/* Restores the heap below `at`. Its root is the element that all others precede. */
 static void sift_down(candidate *heap, size_t count, size_t at) {
     for (;;) {
         size_t child = 2 * at + 1;
@@ -98,9 +99,10 @@ static void append_class(kelp_buf *out, TRITONSERVER_InferenceResponse *response
     kelp_buf_append_char(out, ':');
     kelp_buf_append_u64(out, chosen->index);
     const char *label = NULL;
+    KELP_ASSERT(size > 0);
     TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseOutputClassificationLabel(
         response, output, chosen->index, &label);
-    if (error != NULL) /* a class without a label is still a class */
+    if (error != NULL) /* the label is optional */
         TRITONSERVER_ErrorDelete(error);
     else if (label != NULL && *label) {
         kelp_buf_append_char(out, ':');

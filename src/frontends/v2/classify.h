@@ -8,6 +8,7 @@
 
 #include <triton/core/tritonserver.h>
 
+/* The selected classes of an output, as a tensor. */
 typedef struct kelp_v2_classes {
     void *bytes; /* BYTES elements, in the arena */
     size_t size_bytes;

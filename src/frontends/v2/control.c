@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handlers of all requests but inference: health, metadata, configuration, statistics, the model
+/* Handlers of all requests except inference: health, metadata, configuration, statistics, the model
  * repository, metrics. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/json.h"
 #include "frontends/v2/base64.h"
@@ -108,7 +109,7 @@ void kelp_v2_metrics(kelp_v2_exchange *exchange) {
 
 /* ---- the model repository ---- */
 
-/* Parses the body as an object; stores NULL in *out when it is empty. */
+/* Parses the body as an object; stores NULL in *out if the body is empty. */
 static kelp_status *parse_body(kelp_v2_exchange *exchange, kelp_json **out) {
     kelp_str body;
     *out = NULL;
@@ -151,8 +152,8 @@ static kelp_status *text_of(kelp_v2_exchange *exchange, const char *name, kelp_s
     return *out != NULL ? NULL : kelp_status_oom();
 }
 
-/* Creates a parameter of the server from a member of "parameters". The bytes of a file stay in the
- * arena, which outlives the load. */
+/* Creates a load parameter from a member of "parameters". The bytes of a file are in the arena,
+ * which outlives the load. */
 static kelp_status *make_parameter(kelp_v2_exchange *exchange, const kelp_json *member,
                                    TRITONSERVER_Parameter **out) {
     static const char file_prefix[] = "file:";
@@ -199,15 +200,16 @@ static kelp_status *load(kelp_v2_exchange *exchange) {
     if (parameters == NULL)
         return kelp_status_oom();
     kelp_status *status = NULL;
-    size_t made = 0;
+    size_t created = 0;
     for (const kelp_json *m = members->child; m != NULL && status == NULL; m = m->next) {
-        status = make_parameter(exchange, m, &parameters[made]);
-        made += status != NULL ? 0 : 1;
+        KELP_ASSERT(created < count);
+        status = make_parameter(exchange, m, &parameters[created]);
+        created += status != NULL ? 0 : 1;
     }
     if (status == NULL)
         status = kelp_v2_status(TRITONSERVER_ServerLoadModelWithParameters(
-            core, exchange->model, (const TRITONSERVER_Parameter **)parameters, made));
-    for (size_t i = 0; i < made; i++)
+            core, exchange->model, (const TRITONSERVER_Parameter **)parameters, created));
+    for (size_t i = 0; i < created; i++)
         TRITONSERVER_ParameterDelete(parameters[i]);
     return status;
 }
@@ -243,8 +245,8 @@ static void unload_blocking(kelp_http_exchange *base) {
         kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
 }
 
-/* Parses the body here, since it may only be read while the handler runs; then loads or unloads on
- * a thread of its own. */
+/* Parses the body, which may be read only while the handler runs; then loads or unloads on a
+ * separate thread. */
 static void parse_and_run(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base)) {
     kelp_status *status = parse_body(exchange, &exchange->document);
     if (status == NULL)

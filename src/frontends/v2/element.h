@@ -3,15 +3,17 @@
 #ifndef KELP_FRONTENDS_V2_ELEMENT_H_
 #define KELP_FRONTENDS_V2_ELEMENT_H_
 
+#include "base/assert.h"
 #include "base/float16.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <triton/core/tritonserver.h>
 
+/* The kind of an element type. */
 typedef enum kelp_v2_kind {
     KELP_V2_INVALID,
-    KELP_V2_BYTES, /* strings, each after its length in 4 bytes */
+    KELP_V2_BYTES, /* strings, each preceded by its length in 4 bytes */
     KELP_V2_BOOL,
     KELP_V2_UNSIGNED,
     KELP_V2_SIGNED,
@@ -20,14 +22,16 @@ typedef enum kelp_v2_kind {
     KELP_V2_FLOAT /* 4 or 8 bytes */
 } kelp_v2_kind;
 
+/* An element type. */
 typedef struct kelp_v2_element {
     kelp_v2_kind kind;
     size_t size_bytes; /* 0 for INVALID and BYTES */
 } kelp_v2_element;
 
-/* Returns kind and size of the elements of a tensor. */
+/* Returns the element type of a tensor's type. */
 kelp_v2_element kelp_v2_element_of(TRITONSERVER_DataType type);
 
+/* Returns true for floating-point types. */
 static inline bool kelp_v2_is_float(kelp_v2_element element) {
     return element.kind >= KELP_V2_FLOAT16;
 }
@@ -50,6 +54,7 @@ static inline void kelp_v2_store(void *at, size_t size_bytes, uint64_t value) {
     }
 }
 
+/* Loads an element as an integer or a float. `size_bytes` is 1, 2, 4 or 8. */
 static inline uint64_t kelp_v2_load_unsigned(const void *at, size_t size_bytes) {
     uint8_t u8;
     uint16_t u16;
@@ -73,6 +78,7 @@ static inline uint64_t kelp_v2_load_unsigned(const void *at, size_t size_bytes) 
 
 static inline int64_t kelp_v2_load_signed(const void *at, size_t size_bytes) {
     uint64_t bits = kelp_v2_load_unsigned(at, size_bytes);
+    KELP_ASSERT(size_bytes >= 1 && size_bytes <= sizeof bits);
     unsigned unused = 64 - 8 * (unsigned)size_bytes;
     return (int64_t)(bits << unused) >> unused;
 }
@@ -80,6 +86,7 @@ static inline int64_t kelp_v2_load_signed(const void *at, size_t size_bytes) {
 static inline double kelp_v2_load_float(const void *at, kelp_v2_element element) {
     uint64_t bits = kelp_v2_load_unsigned(at, element.size_bytes);
     double value;
+    KELP_ASSERT(kelp_v2_is_float(element));
     if (element.kind == KELP_V2_FLOAT16)
         return (double)kelp_f16_to_f32((uint16_t)bits);
     if (element.kind == KELP_V2_BFLOAT16)

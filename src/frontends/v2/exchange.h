@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request of the v2 protocol from its HTTP head to the response, and what its handlers share.
+ * A request of the v2 protocol from its HTTP head to the response, and the functions that the
+ * handlers share.
  *
  * An inference exchange has one reference for the response, and one until the server releases the
- * inference request. It belongs to its event-loop thread, except for what the callbacks of the
- * server use: `response`, `outputs`, `several_responses` and the references.
+ * inference request. It belongs to its event-loop thread, except for the members that the callbacks
+ * of the server use: `response`, `outputs`, `several_responses` and the references.
  */
 #ifndef KELP_FRONTENDS_V2_EXCHANGE_H_
 #define KELP_FRONTENDS_V2_EXCHANGE_H_
@@ -13,6 +14,7 @@
 #include "frontends/http/exchange.h"
 #include "frontends/v2/status.h"
 
+/* The handler of the protocol. */
 typedef struct kelp_v2_service {
     kelp_http_handler handler; /* first */
     kelp_allocator allocator;
@@ -26,11 +28,12 @@ typedef struct kelp_v2_service {
 /* An output that the client requested. */
 typedef struct kelp_v2_requested_output {
     const char *name;
-    bool have_binary; /* else the request's default applies */
+    bool have_binary; /* otherwise the request's default applies */
     bool binary;
     uint32_t classes; /* 0: the tensor itself */
 } kelp_v2_requested_output;
 
+/* A request and its response. */
 typedef struct kelp_v2_exchange {
     kelp_http_exchange base; /* first */
     bool in_flight;          /* submitted, and the final response has not arrived */
@@ -39,19 +42,19 @@ typedef struct kelp_v2_exchange {
     bool several_responses;  /* the model sent more than one */
 
     /* the request */
-    kelp_arena arena;  /* what was decoded from it */
+    kelp_arena arena;  /* decoded data */
     const char *model; /* percent-decoded; "" if the route has none */
     int64_t version;   /* -1 if the route has none */
     kelp_http_coding response_coding;
     struct kelp_json *document; /* parsed body of a load or unload */
     const kelp_v2_requested_output *requested;
     size_t requested_count;
-    bool binary_default; /* for outputs that do not say whether they are binary */
+    bool binary_default; /* for outputs without `binary_data` */
 
     /* the inference */
     TRITONSERVER_InferenceRequest *request;
     TRITONSERVER_InferenceResponse *response;
-    kelp_arena outputs;   /* the server writes the outputs here */
+    kelp_arena outputs;   /* memory for the outputs, which the model writes */
     char json_length[24]; /* value of Inference-Header-Content-Length */
 } kelp_v2_exchange;
 
@@ -59,10 +62,10 @@ static inline kelp_v2_service *kelp_v2_service_of(const kelp_v2_exchange *exchan
     return (kelp_v2_service *)exchange->base.handler;
 }
 
-/* ---- respond.c: each fills in the response and does not send it ---- */
+/* ---- respond.c: functions that fill in the response, but do not send it ---- */
 /* Starts a response with a JSON body, which the caller appends to exchange->base.text. */
 void kelp_v2_respond_json(kelp_v2_exchange *exchange, kelp_http_status status);
-/* Responds {"error":"message"}. */
+/* Responds with {"error":"message"}. */
 void kelp_v2_respond_error(kelp_v2_exchange *exchange, kelp_http_status status, kelp_str message);
 /* Responds with the HTTP status and the message of a failure. */
 void kelp_v2_respond_failure(kelp_v2_exchange *exchange, kelp_status *take_status);
@@ -71,10 +74,11 @@ void kelp_v2_respond_message(kelp_v2_exchange *exchange, TRITONSERVER_Error *tak
                              TRITONSERVER_Message *take_message);
 /* Responds with a failure, and sends it. */
 void kelp_v2_fail(kelp_v2_exchange *exchange, kelp_status *take_status);
+/* Sends the response. */
 void kelp_v2_send(kelp_v2_exchange *exchange);
 
 /* ---- routes.c ---- */
-/* Finds the handler of method and path and calls it; it sends the response at once or later. */
+/* Calls the handler of the method and path, which sends the response before it returns or later. */
 void kelp_v2_route(kelp_v2_exchange *exchange);
 
 /* ---- handlers ---- */
@@ -99,7 +103,7 @@ void kelp_v2_infer_cancel(kelp_v2_exchange *exchange);
  * and binary_default. */
 kelp_status *kelp_v2_decode_request(kelp_v2_exchange *exchange, kelp_str json,
                                     kelp_str binary) KELP_MUST_USE;
-/* Decodes a body that holds the bytes of the model's only input. */
+/* Decodes a body that contains only the bytes of the model's single input. */
 kelp_status *kelp_v2_decode_raw(kelp_v2_exchange *exchange, kelp_str body) KELP_MUST_USE;
 /* Fills in the HTTP response from exchange->response. */
 kelp_status *kelp_v2_encode_response(kelp_v2_exchange *exchange) KELP_MUST_USE;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A float has a mantissa of 24 bits. For usual magnitudes value * 10^k therefore fits a 128-bit
- * integer exactly, and division gives the decimal digits, without printing and reading back. Large
- * JSON responses consist mostly of such numbers.
+ * A float has a mantissa of 24 bits. For usual magnitudes, value * 10^k therefore fits exactly into
+ * a 128-bit integer, and division yields the decimal digits, without printing and reading back.
+ * Large JSON responses consist mostly of such numbers.
  */
 #include "frontends/v2/float_text.h"
+
+#include "base/assert.h"
 
 #include <math.h>
 
@@ -105,7 +107,9 @@ static uint64_t shortest_digits(exact e, int *out_scale) {
     return 0; /* unreachable: 17 digits always read back */
 }
 
-static size_t lay_out(uint64_t digits, int scale, char *text) {
+/* Writes digits * 10^-scale without an exponent. */
+static size_t write_decimal(uint64_t digits, int scale, char *text) {
+    KELP_ASSERT(digits > 0);
     while (digits % 10 == 0) {
         digits /= 10;
         scale--;
@@ -150,5 +154,7 @@ void kelp_v2_append_float(kelp_buf *out, float value) {
         text[n++] = '-';
     int scale = 0;
     uint64_t digits = shortest_digits(decompose(magnitude), &scale);
-    out->length += n + lay_out(digits, scale, text + n);
+    n += write_decimal(digits, scale, text + n);
+    KELP_ASSERT(n <= MAX_TEXT);
+    out->length += n;
 }

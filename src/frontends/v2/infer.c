@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inference: a request is decoded and submitted; the response is sent when the server's callback
- * brings the final response of the model. Callbacks run on threads of models, or on the event-loop
- * thread inside TRITONSERVER_ServerInferAsync. The latter respond at once, the others post.
+ * Inference. A request is decoded and submitted. The response is sent after the callback for the
+ * model's final response. Callbacks run on threads of models, which post to the event-loop thread,
+ * or on the event-loop thread inside TRITONSERVER_ServerInferAsync.
  */
 #include "base/assert.h"
 #include "frontends/v2/exchange.h"
@@ -23,7 +23,7 @@ static void complete(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
     KELP_ASSERT(exchange->in_flight && !exchange->submitting);
     exchange->in_flight = false;
-    if (base->stream != NULL) { /* the client is still there */
+    if (base->stream != NULL) { /* the connection is open */
         kelp_status *status = encode(exchange);
         if (status != NULL)
             kelp_v2_respond_failure(exchange, status);
@@ -31,7 +31,8 @@ static void complete(kelp_http_exchange *base) {
     kelp_v2_send(exchange);
 }
 
-/* Keeps the first response. A model that sends more is decoupled, and its work is of no use. */
+/* Keeps the first response. On the second one, cancels the request, because an HTTP response
+ * contains only one. */
 static void take_response(kelp_v2_exchange *exchange, TRITONSERVER_InferenceResponse *response) {
     if (exchange->response == NULL) {
         exchange->response = response;
@@ -43,7 +44,7 @@ static void take_response(kelp_v2_exchange *exchange, TRITONSERVER_InferenceResp
     exchange->several_responses = true;
 }
 
-/* Any thread. */
+/* Receives a response. Called on any thread. */
 static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
                         void *userp) {
     kelp_v2_exchange *exchange = userp;
@@ -58,7 +59,8 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
         kelp_http_exchange_post(&exchange->base, complete);
 }
 
-/* Any thread. The request is deleted with the exchange, so that it can be cancelled until then. */
+/* Drops the exchange's reference. Called on any thread. The request is deleted with the exchange,
+ * so that it can be cancelled until then. */
 static void on_release(TRITONSERVER_InferenceRequest *request, const uint32_t flags, void *userp) {
     (void)request;
     kelp_v2_exchange *exchange = userp;
@@ -110,7 +112,7 @@ static kelp_status *submit(kelp_v2_exchange *exchange) {
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerInferAsync(service->core, exchange->request, NULL);
     exchange->submitting = false;
-    if (error != NULL) { /* no callback runs, so the reference for on_release is dropped here */
+    if (error != NULL) { /* no callback is called: drop the reference of on_release here */
         exchange->in_flight = false;
         kelp_http_exchange_release(&exchange->base);
     }
@@ -126,6 +128,6 @@ void kelp_v2_infer(kelp_v2_exchange *exchange) {
 }
 
 void kelp_v2_infer_cancel(kelp_v2_exchange *exchange) {
-    if (exchange->in_flight) /* a model that ignores it or has just finished is no failure */
+    if (exchange->in_flight) /* errors are ignored: the model may have just finished */
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestCancel(exchange->request)));
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decodes inference requests: the JSON object and the binary tensors after it become a
- * TRITONSERVER_InferenceRequest. Binary tensors are passed to the server where they are in the
- * body.
+ * Decodes inference requests: creates a TRITONSERVER_InferenceRequest from the JSON object and the
+ * binary tensors after it. The server uses binary tensors in place in the body.
  *
  * Source: the inference protocol of KServe V2 with its binary tensor, classification and sequence
  * extensions.
@@ -18,10 +17,11 @@
 #define TENSOR_ALIGNMENT 64
 #define FIRST_REQUESTED_CAPACITY 8
 
+/* The state of decoding. */
 typedef struct decoder {
     kelp_v2_exchange *exchange;
     kelp_json_reader json;
-    kelp_str binary; /* the bytes after the JSON that no input has taken */
+    kelp_str binary; /* the bytes after the JSON that do not belong to an input yet */
     uint32_t flags;  /* of the sequence */
     size_t requested_capacity;
     kelp_v2_requested_output *requested;
@@ -36,7 +36,7 @@ static kelp_status *bad_type(const char *what, const char *expected, kelp_json_t
                       kelp_json_type_name(found));
 }
 
-/* Reads the next token, which must have that type. */
+/* Reads the next token, and fails if it has a different type. */
 static kelp_status *expect(decoder *d, kelp_json_type type, const char *what, const char *expected,
                            kelp_json_token *out) {
     KELP_TRY(kelp_json_next(&d->json, out));
@@ -110,6 +110,7 @@ static kelp_status *reject_shared_memory(const char *kind, const char *name) {
 
 /* ---- inputs ---- */
 
+/* An input while it is decoded. */
 typedef struct input {
     const char *name;
     TRITONSERVER_DataType type;
@@ -117,7 +118,7 @@ typedef struct input {
     bool have_shape;
     bool have_data;
     bool have_binary;
-    bool data_read; /* else `data` at data_position is read after type and shape are known */
+    bool data_read; /* otherwise `data` at data_position is read when type and shape are known */
     int64_t shape[MAX_RANK];
     size_t rank;
     size_t data_position;
@@ -166,11 +167,11 @@ static kelp_status *read_input_data(decoder *d, input *in, size_t *inout_positio
 
 static kelp_status *read_data_member(decoder *d, input *in) {
     if (in->have_data)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has 'data' twice",
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has more than one 'data'",
                           in->name ? in->name : "");
     in->have_data = true;
     in->data_position = kelp_json_value_offset(&d->json);
-    if (in->name == NULL || !in->have_type || !in->have_shape) /* members may have any order */
+    if (in->name == NULL || !in->have_type || !in->have_shape) /* members may be in any order */
         return kelp_json_skip(&d->json);
     size_t position = in->data_position;
     KELP_TRY(read_input_data(d, in, &position));
@@ -242,6 +243,7 @@ static kelp_status *check_binary_size(decoder *d, const input *in) {
 /* Takes the input's bytes from those after the JSON. */
 static kelp_status *take_binary(decoder *d, input *in) {
     KELP_ASSERT(in->have_binary && in->have_type && in->have_shape);
+    KELP_ASSERT(in->rank <= MAX_RANK);
     KELP_TRY(check_binary_size(d, in));
     size_t size = (size_t)in->binary_bytes;
     size_t element = TRITONSERVER_DataTypeByteSize(in->type);
@@ -250,8 +252,8 @@ static kelp_status *take_binary(decoder *d, input *in) {
     d->binary.data += size;
     d->binary.length -= size;
     if (element > 1 && (uintptr_t)in->data.bytes % element != 0) {
-        /* Backends read elements in place, which C requires to be aligned. Only tensors after one
-         * of odd size are copied. */
+        /* Elements must be aligned, because backends read them in place. Only tensors after a
+         * tensor of odd size are copied. */
         void *copy = kelp_arena_alloc(&d->exchange->arena, size, TENSOR_ALIGNMENT);
         if (copy == NULL)
             return kelp_status_oom();
@@ -294,6 +296,7 @@ static kelp_status *read_input(decoder *d) {
 
 /* ---- outputs ---- */
 
+/* A requested output while it is decoded. */
 typedef struct output {
     const char *name;
     bool have_binary;
@@ -465,16 +468,16 @@ kelp_status *kelp_v2_decode_request(kelp_v2_exchange *exchange, kelp_str json, k
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "the request has no 'inputs'");
     if (d.binary.length)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%zu bytes after the JSON belong to no input: expected %zu bytes, the "
-                          "sum of binary_data_size, found %zu",
+                          "%zu bytes after the JSON do not belong to an input: expected %zu bytes, "
+                          "the sum of binary_data_size, found %zu",
                           d.binary.length, binary.length - d.binary.length, binary.length);
     if (d.flags)
         KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestSetFlags(exchange->request, d.flags)));
     return NULL;
 }
 
-/* The server renames a raw input after the only input of the model, and rejects the request if the
- * model has several. */
+/* The server gives a raw input the name of the model's only input, and rejects the request if the
+ * model has several inputs. */
 kelp_status *kelp_v2_decode_raw(kelp_v2_exchange *exchange, kelp_str body) {
     static const char name[] = "raw_input";
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestAddRawInput(exchange->request, name)));

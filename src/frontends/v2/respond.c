@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Responses that all handlers share. */
+/* Functions for responses that all handlers share. */
 #include "base/checked.h"
 #include "base/text/json.h"
 #include "frontends/v2/exchange.h"

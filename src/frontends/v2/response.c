@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inference responses: JSON in the order id, model_name, model_version, parameters, outputs; then
- * the binary outputs, which are sent from where the model wrote them.
+ * Inference responses: JSON with id, model_name, model_version, parameters and outputs, in this
+ * order; then the binary outputs, which are sent from the memory that the model wrote.
  */
 #include "base/assert.h"
 #include "base/checked.h"
@@ -65,6 +65,7 @@ static kelp_status *model_batches(kelp_v2_exchange *exchange, bool *out) {
     return NULL;
 }
 
+/* An output tensor. */
 typedef struct tensor {
     const char *name;
     TRITONSERVER_DataType type;
@@ -148,7 +149,7 @@ static kelp_status *write_model(kelp_v2_exchange *exchange, kelp_json_writer *js
     kelp_json_key(json, "model_name");
     kelp_json_put_cstr(json, model);
     kelp_json_key(json, "model_version");
-    kelp_json_put_raw(json, KELP_STR("\"")); /* a string, as Triton sends it */
+    kelp_json_put_raw(json, KELP_STR("\"")); /* a string, as in Triton */
     kelp_buf_append_i64(json->out, version);
     kelp_buf_append_char(json->out, '"');
     return NULL;

@@ -3,8 +3,8 @@
 #include "base/checked.h"
 #include "frontends/v2/exchange.h"
 
-/* In a pattern '*' matches one segment, the name of a model, and '#' matches the digits of a
- * version. */
+/* The routes. In a pattern, '*' matches one segment, the name of a model, and '#' matches the
+ * digits of a version. */
 static const struct {
     const char *method;
     const char *pattern;
@@ -31,6 +31,7 @@ static const struct {
     {"GET", "/metrics/", kelp_v2_metrics},
 };
 
+/* Matches a path with a pattern, and returns the variable parts. */
 static bool match(const char *pattern, kelp_str path, kelp_str *out_model, kelp_str *out_version) {
     const char *p = path.data;
     const char *end = p + path.length;
@@ -54,7 +55,7 @@ static bool match(const char *pattern, kelp_str path, kelp_str *out_model, kelp_
     return p == end;
 }
 
-/* Copies the variable parts of the path, percent-decoded, since the head lives only while the
+/* Copies and decodes the variable parts of the path, because the head is valid only while the
  * handler runs. */
 static kelp_status *take_parts(kelp_v2_exchange *exchange, kelp_str model, kelp_str version) {
     exchange->model = "";

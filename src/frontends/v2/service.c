@@ -2,6 +2,7 @@
 #include "frontends/v2/service.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "frontends/v2/exchange.h"
 
 #include <stdio.h>
@@ -11,8 +12,8 @@
 
 /* ---- outputs ---- */
 
-/* Lets the model write into memory of the exchange, from where it is sent. Runs on a thread of the
- * model, for one response at a time. */
+/* Allocates an output in the memory of the exchange, from which it is sent. Called on a thread of
+ * the model, for one response at a time. */
 static TRITONSERVER_Error *
 allocate_output(TRITONSERVER_ResponseAllocator *allocator, const char *tensor_name,
                 size_t byte_size, TRITONSERVER_MemoryType memory_type, int64_t memory_type_id,
@@ -35,7 +36,7 @@ allocate_output(TRITONSERVER_ResponseAllocator *allocator, const char *tensor_na
     return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, text);
 }
 
-/* Does nothing: the exchange frees its outputs together. */
+/* Does nothing, because the exchange frees all outputs at once. */
 static TRITONSERVER_Error *release_output(TRITONSERVER_ResponseAllocator *allocator, void *buffer,
                                           void *buffer_userp, size_t byte_size,
                                           TRITONSERVER_MemoryType memory_type,
@@ -74,6 +75,7 @@ static void on_clear(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
     if (exchange->response != NULL)
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceResponseDelete(exchange->response)));
+    KELP_ASSERT(!exchange->in_flight);
     if (exchange->request != NULL)
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(exchange->request)));
     trim_arena(&exchange->arena);
@@ -92,8 +94,8 @@ static void on_clear(kelp_http_exchange *base) {
 
 /* ---- requests ---- */
 
-/* Bodies with binary tensors may be larger than others. The first tensor, which follows the JSON,
- * is aligned. */
+/* Sets the rules of the body. A body with binary tensors may be larger, and the first tensor, after
+ * the JSON, is aligned. */
 static void on_head(kelp_http_handler *handler, const kelp_http_request *request,
                     kelp_http_body_rules *inout_rules) {
     const kelp_v2_service *service = (const kelp_v2_service *)handler;
@@ -120,7 +122,7 @@ static void on_cancel(kelp_http_exchange *base) {
     kelp_v2_infer_cancel((kelp_v2_exchange *)base);
 }
 
-/* ---- life ---- */
+/* ---- the handler ---- */
 
 static void on_destroy(kelp_http_handler *handler) {
     kelp_v2_service *service = (kelp_v2_service *)handler;

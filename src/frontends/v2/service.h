@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The KServe v2 inference protocol with Triton's extensions, as a handler for an HTTP server. It
- * uses the public API of the server only. docs/http.md describes the protocol. */
+/* The KServe v2 inference protocol with Triton's extensions, as a handler of the HTTP server. It
+ * uses only the public API of the server. docs/http.md describes the protocol. */
 #ifndef KELP_FRONTENDS_V2_SERVICE_H_
 #define KELP_FRONTENDS_V2_SERVICE_H_
 
@@ -8,7 +8,7 @@
 
 #include <triton/core/tritonserver.h>
 
-/* 0 selects the default of every member. */
+/* Options of the protocol. 0 selects the default of a member. */
 typedef struct kelp_v2_options {
     uint64_t max_input_size_bytes; /* 64 MiB: JSON, raw, and decompressed bodies */
     uint64_t max_body_size_bytes;  /* 4 GiB: bodies with binary tensors */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failures between the server's API, Kelp and HTTP. */
+/* Conversion of failures: errors of the server's API, kelp_status, HTTP status codes. */
 #ifndef KELP_FRONTENDS_V2_STATUS_H_
 #define KELP_FRONTENDS_V2_STATUS_H_
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads data in one pass over the text without tokens: most JSON requests are a large array of
- * numbers. */
+/* Reads and writes tensor data. Data is read in one pass over the text, without a tokenizer,
+ * because most JSON requests consist of a large array of numbers. */
 #include "frontends/v2/tensor.h"
 
 #include "base/assert.h"
@@ -15,7 +15,7 @@
 #define LONGEST_DIMENSION 32 /* characters of a dimension with its comma */
 #define STRING_LENGTH_BYTES 4
 #define MAX_EXACT_MANTISSA ((uint64_t)1 << 53) /* a larger integer may not be an exact double */
-#define EXACT_DIGITS 19                        /* of decimal digits, which any uint64 can hold */
+#define EXACT_DIGITS 19                        /* any number of so many digits fits into uint64 */
 #define DATA_ALIGNMENT 64
 
 bool kelp_v2_element_count(const int64_t *shape, size_t rank, uint64_t *out) {
@@ -47,6 +47,7 @@ const char *kelp_v2_shape_text(kelp_arena *arena, const int64_t *shape, size_t r
 
 /* ---- reading ---- */
 
+/* The state of reading an array. */
 typedef struct reader {
     kelp_arena *arena;
     const char *input; /* name, for messages */
@@ -54,7 +55,7 @@ typedef struct reader {
     size_t length;
     size_t position;
     kelp_v2_element element;
-    uint64_t capacity; /* elements that fit into `bytes` */
+    uint64_t capacity; /* of `bytes`, in elements */
     uint64_t found;
     unsigned char *bytes;
     kelp_buf strings; /* the elements of BYTES, in memory of the arena's allocator */
@@ -108,7 +109,8 @@ static bool read_literal(kelp_str token, double *out) {
     return true;
 }
 
-/* Reads what does not begin as a number: a literal, or nothing valid. */
+/* Reads a literal, if the text does not begin with a number; fails if it is not a literal either.
+ */
 static kelp_status *read_word(reader *r, const char *start, bool leading_zero, number *out) {
     size_t length = r->length - r->position, n = 0;
     while (n < length && is_word_char(start[n]))
@@ -120,16 +122,16 @@ static kelp_status *read_word(reader *r, const char *start, bool leading_zero, n
     return NULL;
 }
 
-/* Reads text of more than the digits that are exact; the reader's position is at its end. */
+/* Reads a number that the fast path cannot; the reader's position is at its end. */
 static kelp_status *slow_number(reader *r, const char *start, number *out) {
     size_t begin = (size_t)(start - r->text), end = r->position;
     if (kelp_parse_f64((kelp_str){start, end - begin}, &out->value))
         return NULL;
-    r->position = begin; /* where the message points */
+    r->position = begin; /* for the message */
     return wrong(r, "is not a number");
 }
 
-/* Reads a run of digits into the mantissa, which wraps after EXACT_DIGITS in total. */
+/* Appends digits to the mantissa, which overflows after a total of EXACT_DIGITS. */
 static inline const char *read_digits(const char *p, const char *end, uint64_t *inout_mantissa) {
     uint64_t mantissa = *inout_mantissa;
     for (; p < end && *p >= '0' && *p <= '9'; p++)
@@ -245,9 +247,9 @@ static kelp_status *read_numeric(reader *r) {
     number n;
     KELP_TRY(read_number(r, &n));
     if (r->found >= r->capacity)
-        return NULL; /* counted, for the message */
+        return NULL; /* not stored, only counted for the message */
     size_t end = r->position;
-    r->position = start; /* where a message points */
+    r->position = start; /* for messages */
     kelp_status *status = NULL;
     if (kelp_v2_is_float(r->element))
         store_float(r, n.value);
@@ -257,16 +259,16 @@ static kelp_status *read_numeric(reader *r) {
     return status;
 }
 
-/* Reads a string, and appends it after its little-endian length. */
+/* Reads a string, and appends its length as 4 bytes, little-endian, and its bytes. */
 static kelp_status *read_string(reader *r) {
     KELP_ASSERT(r->position < r->length);
     if (r->text[r->position] != '"')
-        return wrong(r, "is not a string, which BYTES requires");
+        return wrong(r, "is not a string, as required by BYTES");
     size_t end = r->position + 1;
     while (end < r->length && r->text[end] != '"')
         end += r->text[end] == '\\' ? 2 : 1;
     if (end >= r->length)
-        return wrong(r, "is a string without an end");
+        return wrong(r, "is an unterminated string");
     kelp_json_reader json;
     kelp_json_token token;
     kelp_json_reader_init(&json, r->arena, r->text + r->position, end + 1 - r->position);
@@ -302,7 +304,7 @@ static kelp_status *read_arrays(reader *r) {
     do {
         skip_space(r);
         if (r->position >= r->length)
-            return wrong(r, "the data array has no end");
+            return wrong(r, "the data array is not closed");
         char c = r->text[r->position];
         if (need_value && c == '[') {
             if (++depth > KELP_V2_MAX_NESTING)
@@ -341,8 +343,8 @@ kelp_status *kelp_v2_read_data(kelp_arena *arena, const char *input, TRITONSERVE
     kelp_buf_init(&r.strings, arena->allocator);
     size_t element_bytes = r.element.size_bytes;
     if (r.element.kind != KELP_V2_BYTES) {
-        /* Bounds the memory for a claimed shape by the text: an element has at least two
-         * characters. */
+        /* The text limits the memory, because a client can claim any shape: an element has at least
+         * two characters. */
         r.capacity = KELP_MIN(count, (uint64_t)(length - r.position) / 2 + 1);
         size_t size;
         if (!kelp_size_mul((size_t)r.capacity, element_bytes, &size))

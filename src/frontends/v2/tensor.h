@@ -10,12 +10,13 @@
 
 #define KELP_V2_MAX_NESTING 100
 
-/* Computes the number of elements of a shape. Returns false when a dimension is negative or the
- * product overflows. */
+/* Computes the number of elements of a shape. Returns false if a dimension is negative or the
+ * number overflows. */
 bool kelp_v2_element_count(const int64_t *shape, size_t rank, uint64_t *out);
 /* Returns "[2,3]" in the arena, for messages. */
 const char *kelp_v2_shape_text(kelp_arena *arena, const int64_t *shape, size_t rank);
 
+/* The bytes of a tensor. */
 typedef struct kelp_v2_data {
     void *bytes; /* in the arena */
     size_t size_bytes;
@@ -24,16 +25,16 @@ typedef struct kelp_v2_data {
 /*
  * Reads the array that begins at text[*inout_position] as `count` elements of `type`, and moves the
  * position after it. FP16 and BF16 are rounded from FP32. BYTES elements are strings. Fails with
- * INVALID_ARGUMENT; the message names `input` and contains `shape_text`. The nesting is limited to
- * KELP_V2_MAX_NESTING; memory is proportional to the text at most.
+ * INVALID_ARGUMENT; the message contains `input` and `shape_text`. The depth of nested arrays is
+ * limited to KELP_V2_MAX_NESTING. The memory is at most proportional to the length of the text.
  */
 kelp_status *kelp_v2_read_data(kelp_arena *arena, const char *input, TRITONSERVER_DataType type,
                                uint64_t count, const char *shape_text, const char *text,
                                size_t length, size_t *inout_position,
                                kelp_v2_data *out) KELP_MUST_USE;
 
-/* Appends a flat JSON array of the tensor's elements. Fails with INTERNAL when the lengths of BYTES
- * elements do not match the size. */
+/* Appends the elements of a tensor as a flat JSON array. Fails with INTERNAL if the lengths of
+ * BYTES elements do not match the size. */
 kelp_status *kelp_v2_write_data(kelp_buf *out, const char *output, TRITONSERVER_DataType type,
                                 const void *bytes, size_t size_bytes) KELP_MUST_USE;
 

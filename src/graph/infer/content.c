@@ -5,6 +5,7 @@
  */
 #include "graph/infer/infer.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 
 #include <string.h>
@@ -67,6 +68,7 @@ bool kelp_infer_i64s(const kelp_infer *infer, const kelp_value *value, int64_t *
     kelp_content content;
     if (!kelp_infer_content(infer, value, &content))
         return false;
+    KELP_ASSERT(content.count <= KELP_MAX_RANK);
     for (size_t i = 0; i < content.count; i++) {
         if (!content.items[i].known)
             return false;
@@ -248,6 +250,8 @@ kelp_status *kelp_infer_note_content(kelp_infer *infer, const kelp_node *node,
     kelp_content *kept = KELP_ARENA_NEW(infer->arena, kelp_content);
     if (kept == NULL)
         return kelp_status_oom();
+    KELP_ASSERT(value->id < infer->block->value_count && content.count <= KELP_MAX_RANK);
+    KELP_ASSERT(content.rank == 1 || content.count == 1);
     *kept = content;
     infer->contents[value->id] = kept;
     return NULL;

@@ -6,6 +6,8 @@
  */
 #include "graph/infer/infer.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 
 static const kelp_infer_rule *const rules[KELP_OPERATOR_COUNT + 1] = {
@@ -25,6 +27,7 @@ static bool contradicts(const kelp_value *value, const kelp_dims *dims) {
 }
 
 static void take_shape(kelp_value *value, const kelp_dims *dims) {
+    KELP_ASSERT(dims->rank >= 0 && dims->rank <= KELP_MAX_RANK && value->constant == NULL);
     bool all = value->rank < 0 || contradicts(value, dims);
     if (all)
         value->rank = dims->rank;
@@ -40,6 +43,7 @@ static void take_shape(kelp_value *value, const kelp_dims *dims) {
 
 static kelp_status *infer_shapes(const kelp_infer *infer, const kelp_node *node,
                                  const kelp_onnx_schema *schema) {
+    KELP_ASSERT(node->op->id <= KELP_OPERATOR_COUNT && schema != NULL);
     const kelp_infer_rule *rule = rules[node->op->id];
     kelp_infer_call call = {.infer = infer, .node = node, .version = schema->since};
     size_t outputs = rule->shape == NULL ? 0 : rule->each_output ? node->output_count : 1;
@@ -143,7 +147,7 @@ static void take_type(kelp_value *to, const kelp_value *from) {
 
 /* Sets the types of the body's inputs: iteration, condition and loop-carried values. Shapes of
  * loop-carried values may change between iterations. */
-static void give_loop_types(const kelp_node *node, kelp_block *body) {
+static void set_loop_types(const kelp_node *node, kelp_block *body) {
     static const kelp_dtype leading[2] = {KELP_I64, KELP_BOOL};
     for (size_t i = 0; i < body->input_count; i++) {
         if (i < 2) {
@@ -168,7 +172,7 @@ static kelp_status *infer_loop(const kelp_node *node, const kelp_block *body) {
 
 /* Sets the types of the body's inputs: states, then slices of the scanned inputs (of one batch in
  * Scan-8). Shapes differ from those of the node's inputs and are not set. */
-static void give_scan_types(const kelp_node *node, kelp_block *body) {
+static void set_scan_types(const kelp_node *node, kelp_block *body) {
     size_t first = node->opset_version < 9 ? 1 : 0;
     for (size_t i = 0; i < body->input_count; i++)
         if (first + i < node->input_count && node->inputs[first + i] != NULL)
@@ -194,9 +198,9 @@ static kelp_status *infer_subgraphs(const kelp_infer *infer, const kelp_node *no
         for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++) {
             body = attr->blocks[k];
             if (is_loop)
-                give_loop_types(node, body);
+                set_loop_types(node, body);
             if (is_scan)
-                give_scan_types(node, body);
+                set_scan_types(node, body);
             KELP_TRY(infer_block(infer, infer->arena, body, 0));
         }
     if (body == NULL)
@@ -228,6 +232,7 @@ static kelp_status *infer_block(const kelp_infer *parent, kelp_arena *arena, kel
     for (size_t n = 0; n < block->node_count; n++) {
         kelp_node *node = block->nodes[n];
         const kelp_onnx_schema *schema = kelp_operator_schema(node->op, node->opset_version);
+        KELP_ASSERT(node->block == block && node->index == n);
         if (n >= first)
             KELP_TRY(infer_subgraphs(&infer, node));
         if (schema == NULL || calls_function(node))

@@ -49,18 +49,18 @@ typedef bool (*kelp_infer_fn)(kelp_infer_call *call, kelp_dims *out);
 /* Computes the elements of output 0; false when they are not known. */
 typedef bool (*kelp_content_fn)(const kelp_infer *infer, const kelp_node *node, kelp_content *out);
 
-/* Where the type of an output comes from that the schema's type variables leave open. */
+/* The source of the type of an output that the type variables of the schema do not determine. */
 typedef enum kelp_type_source {
-    KELP_TYPE_SCHEMA,             /* from nowhere else */
-    KELP_TYPE_ATTRIBUTE,          /* the type that the attribute names, or the type `fallback` */
-    KELP_TYPE_ATTRIBUTE_OR_INPUT, /* the type that the attribute names, or that of input `fallback`
-                                   */
+    KELP_TYPE_SCHEMA,             /* none */
+    KELP_TYPE_ATTRIBUTE,          /* the type in the attribute, or the type `fallback` */
+    KELP_TYPE_ATTRIBUTE_OR_INPUT, /* the type in the attribute, or that of input `fallback` */
     KELP_TYPE_VALUE,              /* the tensor in attribute 'value', or the type `fallback` */
     KELP_TYPE_INPUT,              /* input `fallback` */
     KELP_TYPE_ZERO_POINT,         /* QuantizeLinear's: the attribute, the zero point, or uint8 */
     KELP_TYPE_CONSTANT            /* the attribute that holds a Constant's value */
 } kelp_type_source;
 
+/* A rule for the type of an output. */
 typedef struct kelp_type_rule {
     kelp_type_source source;
     const char *attribute; /* NULL: none */
@@ -72,7 +72,7 @@ typedef struct kelp_infer_rule {
     kelp_infer_fn shape;     /* NULL: none */
     kelp_content_fn content; /* NULL: none */
     kelp_type_rule type;
-    bool each_output; /* `shape` is called for every output; else for the first alone */
+    bool each_output; /* `shape` is called for every output; otherwise for the first only */
 } kelp_infer_rule;
 
 /* The rules that operators.inc names. */
@@ -80,7 +80,8 @@ typedef struct kelp_infer_rule {
     extern const kelp_infer_rule kelp_rule_##infer;
 #include "operator/operators.inc"
 
-/* A failure of inference at a node: its message names the model, the node and the graph. */
+/* Creates the status of a failure at a node; the message names the model, the node and the graph.
+ */
 #define KELP_INFER_ERROR(node, format, ...)                                        \
     KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: node '%s' (%s) in graph '%s': " format, \
                (node)->block->graph->info.label, (node)->name, (node)->op->name,   \
@@ -104,7 +105,7 @@ bool kelp_infer_i64s(const kelp_infer *infer, const kelp_value *value, int64_t *
 /* Stores the contents of the node's first output if `rule` can compute them. `rule` may be NULL. */
 kelp_status *kelp_infer_note_content(kelp_infer *infer, const kelp_node *node,
                                      kelp_content_fn rule) KELP_MUST_USE;
-/* The content functions of single operators. */
+/* Computes the elements of output 0 of one operator; see kelp_content_fn. */
 bool kelp_content_shape(const kelp_infer *infer, const kelp_node *node, kelp_content *out);
 bool kelp_content_gather(const kelp_infer *infer, const kelp_node *node, kelp_content *out);
 bool kelp_content_concat(const kelp_infer *infer, const kelp_node *node, kelp_content *out);
@@ -123,9 +124,13 @@ bool kelp_content_constant(const kelp_infer *infer, const kelp_node *node, kelp_
 /* ---- helpers of shape functions (shape.c) ---- */
 /* Sets the problem and returns false, for use in a return statement. */
 bool kelp_infer_problem(kelp_infer_call *call, const char *format, ...) KELP_PRINTF(2, 3);
+/* Gets the shape of an input; false if its rank is not known. */
 bool kelp_dims_load(const kelp_node *node, size_t input, kelp_dims *out);
+/* Copies one dimension with its name. */
 void kelp_dims_copy(kelp_dims *to, int32_t at, const kelp_dims *from, int32_t axis);
+/* Sets one dimension, without a name; negative if dynamic. */
 void kelp_dims_set(kelp_dims *to, int32_t at, int64_t dimension);
+/* Broadcasts `to` with `other` as NumPy does; sets the problem if that is impossible. */
 bool kelp_dims_broadcast(kelp_infer_call *call, kelp_dims *to, const kelp_dims *other);
 /* Converts a negative axis to the equivalent positive one; sets the problem when it is out of
  * range. */

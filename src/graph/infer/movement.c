@@ -3,6 +3,7 @@
  * input. */
 #include "graph/infer/infer.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 
 #include <string.h>
@@ -39,6 +40,7 @@ static bool rank_by_length(const kelp_infer_call *call, size_t input, kelp_dims 
 }
 
 static void content_dim(kelp_dims *to, int32_t at, const kelp_content *content, size_t item) {
+    KELP_ASSERT(at >= 0 && at < to->rank && item < content->count);
     to->shape[at] = content->items[item].known ? content->items[item].value : -1;
     to->symbols[at] = content->items[item].known ? NULL : content->items[item].symbol;
 }
@@ -71,6 +73,7 @@ static bool transpose(kelp_infer_call *call, kelp_dims *out) {
 /* Computes the dimension -1 of a Reshape. Dimensions that both shapes contain cancel out; dynamic
  * dimensions are equal when their names are. */
 static void fill_dynamic(const kelp_dims *in, kelp_dims *out, int32_t unknown) {
+    KELP_ASSERT(unknown >= 0 && unknown < out->rank);
     bool taken[KELP_MAX_RANK] = {false};
     int64_t before = 1, after = 1;
     int32_t left = -1;
@@ -338,14 +341,16 @@ static bool split(kelp_infer_call *call, kelp_dims *out) {
     size_t count = 0;
     if (!kelp_dims_load(call->node, 0, out) || !kelp_infer_axis(call, &axis, out->rank))
         return false;
-    bool given = kelp_infer_list(call, "split", 1, pieces, &count);
+    bool known = kelp_infer_list(call, "split", 1, pieces, &count);
     int64_t whole = out->shape[axis], dimension = -1;
-    if (given && count > call->output) {
+    if (known && count > call->output) {
         dimension = pieces[call->output];
-    } else if (given && count == 0 && whole >= 0) {
+    } else if (known && count == 0 && whole >= 0) {
         /* equal parts; the last one may be smaller */
         int64_t outputs = (int64_t)call->node->output_count;
-        int64_t each = (whole + outputs - 1) / outputs, from = each * (int64_t)call->output;
+        int64_t each = whole / outputs + (whole % outputs != 0);
+        int64_t from = each * (int64_t)call->output;
+        KELP_ASSERT(call->output < call->node->output_count);
         dimension = from >= whole ? 0 : KELP_MIN(each, whole - from);
     }
     kelp_dims_set(out, (int32_t)axis, dimension);
@@ -356,8 +361,9 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high) {
     return value < low ? low : value > high ? high : value;
 }
 
-/* NumPy's slicing along one axis */
+/* Returns the length of a slice along one axis, as in NumPy. */
 static int64_t sliced(int64_t dimension, int64_t start, int64_t end, int64_t step) {
+    KELP_ASSERT(dimension >= 0 && step != 0);
     if (dimension == 0)
         return 0;
     start = start < 0 && start > INT64_MIN ? start + dimension : start;
@@ -417,9 +423,9 @@ static bool pad(kelp_infer_call *call, kelp_dims *out) {
     int64_t axes[KELP_MAX_RANK];
     size_t axis_count = 0;
     kelp_content pads = {.rank = 1};
-    const int64_t *given = NULL;
-    size_t given_count =
-        kelp_node_attr_i64s(call->node, call->version < 2 ? "paddings" : "pads", &given);
+    const int64_t *attribute = NULL;
+    size_t attribute_count =
+        kelp_node_attr_i64s(call->node, call->version < 2 ? "paddings" : "pads", &attribute);
     if (!kelp_dims_load(call->node, 0, out))
         return false;
     if (!kelp_infer_list(call, NULL, 3, axes, &axis_count))
@@ -430,13 +436,13 @@ static bool pad(kelp_infer_call *call, kelp_dims *out) {
         axis_count = (size_t)out->rank;
     /* two per axis may exceed the capacity of contents: then each is read separately */
     const kelp_tensor *constant =
-        given_count == 0 && call->node->input_count > 1 && call->node->inputs[1] != NULL
+        attribute_count == 0 && call->node->input_count > 1 && call->node->inputs[1] != NULL
             ? call->node->inputs[1]->constant
             : NULL;
-    bool known = given_count > 0 || constant != NULL || input_content(call, 1, &pads);
-    size_t count = given_count > 0    ? given_count
-                   : constant != NULL ? (size_t)kelp_tensor_elements(constant)
-                                      : pads.count;
+    bool known = attribute_count > 0 || constant != NULL || input_content(call, 1, &pads);
+    size_t count = attribute_count > 0 ? attribute_count
+                   : constant != NULL  ? (size_t)kelp_tensor_elements(constant)
+                                       : pads.count;
     if (!known || (constant != NULL && constant->dtype != KELP_I64))
         return dynamic_dims(out->rank, out);
     if (count != 2 * axis_count)
@@ -447,8 +453,8 @@ static bool pad(kelp_infer_call *call, kelp_dims *out) {
         for (size_t side = 0; side < 2; side++) {
             size_t at = i + side * axis_count;
             both[side] = pads.items[at < KELP_MAX_RANK ? at : 0].value;
-            if (given_count > 0)
-                both[side] = given[at];
+            if (attribute_count > 0)
+                both[side] = attribute[at];
             else if (constant != NULL)
                 memcpy(&both[side], (const char *)constant->data + 8 * at, 8);
             else if (!pads.items[at].known)

@@ -15,7 +15,7 @@ static bool attention(kelp_infer_call *call, kelp_dims *out) {
         return false;
     if (q.rank != 3 && q.rank != 4)
         return kelp_infer_problem(call, "Q has rank %d: expected 3 or 4", q.rank);
-    if (call->output > 0) { /* the present keys and values are the past ones and the new ones */
+    if (call->output > 0) { /* the present keys and values: past and new ones */
         out->rank = 4;
         for (int32_t i = 0; i < 4; i++)
             kelp_dims_set(out, i, -1);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers of all shape rules, and the rules of elementwise operators, matrix products, reductions
+/* Helpers of all shape rules, and the rules of elementwise operators, matmul, reductions
  * and recurrent layers. */
 #include "graph/infer/infer.h"
+
+#include "base/assert.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,11 +28,13 @@ bool kelp_dims_load(const kelp_node *node, size_t input, kelp_dims *out) {
 }
 
 void kelp_dims_copy(kelp_dims *to, int32_t at, const kelp_dims *from, int32_t axis) {
+    KELP_ASSERT(at >= 0 && at < KELP_MAX_RANK && axis >= 0 && axis < KELP_MAX_RANK);
     to->shape[at] = from->shape[axis];
     to->symbols[at] = from->symbols[axis];
 }
 
 void kelp_dims_set(kelp_dims *to, int32_t at, int64_t dimension) {
+    KELP_ASSERT(at >= 0 && at < KELP_MAX_RANK);
     to->shape[at] = dimension;
     to->symbols[at] = NULL;
 }
@@ -46,13 +50,13 @@ bool kelp_infer_axis(kelp_infer_call *call, int64_t *inout_axis, int32_t rank) {
 
 bool kelp_infer_list(const kelp_infer_call *call, const char *name, size_t input, int64_t *out,
                      size_t *out_count) {
-    const int64_t *given = NULL;
-    size_t count = name != NULL ? kelp_node_attr_i64s(call->node, name, &given) : 0;
+    const int64_t *items = NULL;
+    size_t count = name != NULL ? kelp_node_attr_i64s(call->node, name, &items) : 0;
     *out_count = 0;
     if (count > KELP_MAX_RANK)
         return false;
     if (count > 0) {
-        memcpy(out, given, count * sizeof *out);
+        memcpy(out, items, count * sizeof *out);
         *out_count = count;
         return true;
     }
@@ -114,7 +118,7 @@ static bool broadcast_all(kelp_infer_call *call, kelp_dims *out) {
     return true;
 }
 
-/* ---- products ---- */
+/* ---- matmul ---- */
 static bool check_inner(kelp_infer_call *call, const kelp_dims *a, int32_t a_axis,
                         const kelp_dims *b, int32_t b_axis) {
     if (a->shape[a_axis] < 0 || b->shape[b_axis] < 0 || a->shape[a_axis] == b->shape[b_axis])

@@ -3,6 +3,8 @@
  * output types of the few operators whose schema does not determine them. */
 #include "graph/infer/infer.h"
 
+#include "base/assert.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +14,7 @@
 typedef struct binding {
     kelp_value_kind kind;
     kelp_dtype dtype;
-    const char *by; /* name of the parameter that it was bound by */
+    const char *by; /* name of the first parameter of the type */
 } binding;
 
 static const char *kind_prefix(kelp_value_kind kind) {
@@ -99,7 +101,7 @@ static kelp_status *bind_inputs(const kelp_node *node, const kelp_onnx_schema *s
     return NULL;
 }
 
-/* ---- rules that depend on the type alone ---- */
+/* ---- rules without a shape ---- */
 const kelp_infer_rule kelp_rule_bit_cast = {.type = {KELP_TYPE_ATTRIBUTE, "to", 0}};
 const kelp_infer_rule kelp_rule_multinomial = {.type = {KELP_TYPE_ATTRIBUTE, "dtype", KELP_I32}};
 const kelp_infer_rule kelp_rule_window_function = {
@@ -177,7 +179,7 @@ static kelp_dtype only_dtype(const kelp_onnx_type_set *set) {
     return one ? (kelp_dtype)__builtin_ctz(bits) : KELP_DTYPE_INVALID;
 }
 
-/* Returns true for If, Loop and Scan, whose output types infer.c takes from their bodies. */
+/* Returns true for If, Loop and Scan; infer.c infers their output types from their bodies. */
 static bool has_blocks(const kelp_node *node) {
     for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
         if (attr->blocks != NULL)
@@ -188,6 +190,7 @@ static bool has_blocks(const kelp_node *node) {
 kelp_status *kelp_infer_types(kelp_node *node, const kelp_onnx_schema *schema,
                               const kelp_type_rule *type) {
     binding bound[VARIABLES_MAX] = {0};
+    KELP_ASSERT(schema != NULL && type != NULL);
     KELP_TRY(bind_inputs(node, schema, bound));
     if (has_blocks(node))
         return NULL;

@@ -2,6 +2,7 @@
 /* Shape rules of operators on spatial axes: convolution, pooling, resizing, DepthToSpace. */
 #include "graph/infer/infer.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "operator/window.h"
 
@@ -31,6 +32,7 @@ static window window_of(const kelp_node *node, size_t axes) {
 }
 
 static kelp_window_axis axis_of(const window *w, int64_t in, int64_t kernel, size_t axis) {
+    KELP_ASSERT(axis < w->axes);
     return (kelp_window_axis){.in = in,
                               .kernel = kernel,
                               .stride = w->strides != NULL ? w->strides[axis] : 1,
@@ -39,7 +41,7 @@ static kelp_window_axis axis_of(const window *w, int64_t in, int64_t kernel, siz
                               .after = w->pads != NULL ? w->pads[axis + w->axes] : 0};
 }
 
-/* Returns -1 when the size is not known or out of range. */
+/* Returns the output size; -1 if it is not known or out of range. */
 static int64_t window_size(const window *w, int64_t in, int64_t kernel, size_t axis) {
     kelp_window_axis a = axis_of(w, in, kernel, axis);
     int64_t size;

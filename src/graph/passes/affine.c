@@ -4,6 +4,7 @@
  * into its weights and bias: BatchNormalization in inference mode, and Mul or Add of one constant
  * per channel. The new weights belong to the graph. Sums are computed in double precision.
  */
+#include "base/assert.h"
 #include "base/checked.h"
 #include "graph/passes/passes.h"
 
@@ -48,14 +49,14 @@ static bool take_batch_norm(const kelp_node *node, affine *out) {
 
 /* Mul or Add, in a version that broadcasts as NumPy does. */
 static bool take_binary(const kelp_node *node, const kelp_value *x, int32_t rank, affine *out) {
-    bool product = node->op == KELP_OP(Mul);
+    bool multiplies = node->op == KELP_OP(Mul);
     const kelp_value *other = node->inputs[0] == x ? node->inputs[1] : node->inputs[0];
     if (node->opset_version < 7 || !kelp_match_channels(other, rank, out->channels))
         return false;
     for (int64_t c = 0; c < out->channels; c++) {
         double value = kelp_match_channel_at(other->constant, c);
-        out->scale[c] = product ? value : 1;
-        out->shift[c] = product ? 0 : value;
+        out->scale[c] = multiplies ? value : 1;
+        out->shift[c] = multiplies ? 0 : value;
     }
     return true;
 }
@@ -76,6 +77,7 @@ static kelp_status *apply(kelp_block *block, kelp_node *conv, const affine *chan
     const kelp_tensor *old = conv->inputs[1]->constant;
     const kelp_tensor *old_bias =
         conv->input_count > 2 && conv->inputs[2] != NULL ? conv->inputs[2]->constant : NULL;
+    KELP_ASSERT(old != NULL && old->shape[0] == change->channels);
     int64_t each = change->channels > 0 ? kelp_tensor_elements(old) / change->channels : 0;
     float *weights, *bias;
     KELP_TRY(kelp_pass_own_f32(block, conv->inputs[1], out_weights, &weights));
@@ -122,19 +124,20 @@ static kelp_status *fold_next(kelp_block *block, kelp_node *conv, kelp_node *nex
 }
 
 kelp_status *kelp_pass_affine(kelp_block *block) {
-    kelp_arena room;
+    kelp_arena scratch;
     kelp_status *status = NULL;
-    kelp_arena_init(&room, block->graph->allocator, 0);
+    kelp_arena_init(&scratch, block->graph->allocator, 0);
     for (size_t i = 0; status == NULL && i < block->node_count; i++) {
         affine change = {0};
         kelp_node *next = follower(block->nodes[i], &change);
         if (next == NULL)
             continue;
-        kelp_arena_clear(&room);
-        change.scale = KELP_ARENA_ARRAY(&room, (size_t)change.channels, double);
-        change.shift = KELP_ARENA_ARRAY(&room, (size_t)change.channels, double);
+        kelp_arena_clear(&scratch);
+        change.scale = KELP_ARENA_ARRAY(&scratch, (size_t)change.channels, double);
+        change.shift = KELP_ARENA_ARRAY(&scratch, (size_t)change.channels, double);
         if (change.scale == NULL || change.shift == NULL) {
-            status = KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory to fold '%s'", next->name);
+            status = KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "out of memory while folding node '%s'",
+                                next->name);
             break;
         }
         if (!take(next, block->nodes[i]->outputs[0], block->nodes[i]->inputs[1]->constant->rank,
@@ -147,6 +150,6 @@ kelp_status *kelp_pass_affine(kelp_block *block) {
             i = i > 0 ? i - 1 : 0; /* the next node may be folded into the new one */
         }
     }
-    kelp_arena_deinit(&room);
+    kelp_arena_deinit(&scratch);
     return status;
 }

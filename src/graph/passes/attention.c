@@ -10,6 +10,7 @@
  * to kelp::Attention of Q, K and V [batch, sequence, heads * size].
  * Source: Vaswani et al., "Attention Is All You Need", 2017.
  */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 #include <string.h>
@@ -64,7 +65,7 @@ typedef struct attention {
 /* Matches MatMul(q, k), optionally scaled before the mask is added. */
 static bool match_scores(kelp_value *value, void *userp) {
     attention *out = userp;
-    kelp_node *matmul = kelp_match_scaled_product(value, &out->scale);
+    kelp_node *matmul = kelp_match_scaled_matmul(value, &out->scale);
     if (matmul == NULL)
         return false;
     int64_t heads = 0, size = 0;
@@ -79,16 +80,16 @@ static bool is_plain_mask(const kelp_value *mask) {
 
 /* Checks known dimensions: a mask must not broadcast the scores to a larger shape. */
 static bool mask_fits(const attention *found) {
-    const int64_t wanted[4] = {found->q->shape[0], 1, found->q->shape[1], found->k->shape[1]};
+    const int64_t scores[4] = {found->q->shape[0], 1, found->q->shape[1], found->k->shape[1]};
     for (int i = 0; found->mask != NULL && i < 4; i++) {
-        int64_t given = found->mask->shape[i];
-        if (given >= 0 && given != 1 && wanted[i] >= 0 && given != wanted[i])
+        int64_t dim = found->mask->shape[i];
+        if (dim >= 0 && dim != 1 && scores[i] >= 0 && dim != scores[i])
             return false;
     }
     return true;
 }
 
-/* Returns the value after the heads are merged, or NULL. */
+/* Returns the Reshape that merges the heads, or NULL. */
 static kelp_node *match_join(kelp_value *context, const attention *found) {
     kelp_node *transpose = kelp_value_only_user(context);
     if (transpose == NULL ||
@@ -121,10 +122,11 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, bool *out_done) {
     kelp_node *join = match_join(matmul->outputs[0], &found), *fused = NULL;
     if (join == NULL)
         return NULL;
+    KELP_ASSERT(found.heads > 0 && found.size > 0);
     kelp_value *inputs[4] = {found.q, found.k, found.v, found.mask};
     kelp_value *outputs[1] = {join->outputs[0]};
     KELP_TRY(kelp_block_insert_node(block, join, KELP_OP_KELP(Attention), 1, join->name, inputs,
-                                    found.mask ? 4 : 3, outputs, 1, NULL, &fused));
+                                    found.mask != NULL ? 4 : 3, outputs, 1, NULL, &fused));
     KELP_TRY(kelp_node_set_i64(fused, "num_heads", found.heads));
     KELP_TRY(kelp_node_set_f32(fused, "scale", (float)found.scale));
     join->removed = true;

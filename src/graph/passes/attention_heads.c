@@ -10,6 +10,7 @@
  * a cache; but a mask with one key is broadcast along keys as Add does. Source: Ainslie et al.,
  * "GQA", 2023; ONNX operator specification.
  */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 #include <string.h>
@@ -24,7 +25,7 @@ static bool is_rank4(const kelp_value *value) {
            value->shape[3] > 0;
 }
 
-static bool same_extent(const kelp_value *a, const kelp_value *b, int32_t axis) {
+static bool same_dim(const kelp_value *a, const kelp_value *b, int32_t axis) {
     if (a->shape[axis] >= 0 || b->shape[axis] >= 0)
         return a->shape[axis] == b->shape[axis];
     return a->symbols[axis] != NULL && b->symbols[axis] != NULL &&
@@ -33,11 +34,11 @@ static bool same_extent(const kelp_value *a, const kelp_value *b, int32_t axis) 
 
 static bool adds_axis_2(const kelp_node *node) {
     int64_t axes[1];
-    const int64_t *given = NULL;
+    const int64_t *list = NULL;
     size_t count = 0;
     if (node->input_count == 2)
         return kelp_match_i64s(node->inputs[1], axes, 1, &count) && count == 1 && axes[0] == 2;
-    return kelp_node_attr_i64s(node, "axes", &given) == 1 && given[0] == 2;
+    return kelp_node_attr_i64s(node, "axes", &list) == 1 && list[0] == 2;
 }
 
 /* Returns the heads before they were repeated for groups of queries, or `value` if they were not.
@@ -50,19 +51,19 @@ static kelp_value *before_repeat(kelp_value *value) {
         expand != NULL ? kelp_match_producer(expand->inputs[0], KELP_OP(Unsqueeze)) : NULL;
     if (unsqueeze == NULL || !adds_axis_2(unsqueeze))
         return value;
-    kelp_value *few = unsqueeze->inputs[0];
-    const kelp_value *wide = expand->outputs[0];
-    bool repeats = is_rank4(few) && is_rank4(value) && wide->rank == 5 &&
-                   wide->shape[1] == few->shape[1] && wide->shape[4] == few->shape[3] &&
-                   value->shape[3] == few->shape[3] && wide->shape[2] > 0 &&
-                   value->shape[1] == few->shape[1] * wide->shape[2];
-    return repeats ? few : value;
+    kelp_value *kv = unsqueeze->inputs[0];
+    const kelp_value *expanded = expand->outputs[0];
+    bool repeats = is_rank4(kv) && is_rank4(value) && expanded->rank == 5 &&
+                   expanded->shape[1] == kv->shape[1] && expanded->shape[4] == kv->shape[3] &&
+                   value->shape[3] == kv->shape[3] && expanded->shape[2] > 0 &&
+                   value->shape[1] == kv->shape[1] * expanded->shape[2];
+    return repeats ? kv : value;
 }
 
 /* Matches MatMul(q, transposed keys), optionally scaled. */
-static bool match_product(kelp_value *value, void *userp) {
+static bool match_scores(kelp_value *value, void *userp) {
     heads *out = userp;
-    kelp_node *matmul = kelp_match_scaled_product(value, &out->scale);
+    kelp_node *matmul = kelp_match_scaled_matmul(value, &out->scale);
     kelp_node *transpose =
         matmul != NULL ? kelp_match_producer(matmul->inputs[1], KELP_OP(Transpose)) : NULL;
     const int64_t *perm = NULL;
@@ -72,7 +73,7 @@ static bool match_product(kelp_value *value, void *userp) {
     out->q = matmul->inputs[0];
     out->k = before_repeat(transpose->inputs[0]);
     return is_rank4(out->q) && is_rank4(out->k) && out->q->shape[3] == out->k->shape[3] &&
-           out->q->shape[1] % out->k->shape[1] == 0 && same_extent(out->q, out->k, 0) &&
+           out->q->shape[1] % out->k->shape[1] == 0 && same_dim(out->q, out->k, 0) &&
            (transpose->inputs[0] != out->k || out->q->shape[1] == out->k->shape[1]);
 }
 
@@ -87,17 +88,18 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, bool *out_done) {
     heads found = {0};
     if (matmul->output_count != 1 ||
         kelp_match_producer(matmul->outputs[0], KELP_OP(MatMul)) != matmul ||
-        !kelp_match_attention_weights(matmul->inputs[0], is_mask, match_product, &found,
+        !kelp_match_attention_weights(matmul->inputs[0], is_mask, match_scores, &found,
                                       &found.mask))
         return NULL;
+    KELP_ASSERT(is_rank4(found.q) && is_rank4(found.k));
     found.v = before_repeat(matmul->inputs[1]);
     if (!is_rank4(found.v) || found.v->shape[1] != found.k->shape[1] ||
-        !same_extent(found.v, found.k, 0))
+        !same_dim(found.v, found.k, 0))
         return NULL;
     kelp_value *inputs[4] = {found.q, found.k, found.v, found.mask};
     kelp_value *outputs[1] = {matmul->outputs[0]};
     KELP_TRY(kelp_block_insert_node(block, matmul, KELP_OP_KELP(AttentionHeads), 1, matmul->name,
-                                    inputs, found.mask ? 4 : 3, outputs, 1, NULL, &fused));
+                                    inputs, found.mask != NULL ? 4 : 3, outputs, 1, NULL, &fused));
     KELP_TRY(kelp_node_set_f32(fused, "scale", (float)found.scale));
     matmul->removed = true;
     *out_done = true;

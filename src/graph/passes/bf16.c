@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replaces matrix products and convolutions with constant weights by operators that round their
- * operands to bfloat16. Attributes and inputs stay the same; only the operator changes.
+ * Replaces GEMMs and convolutions with constant weights by operators that round their operands to
+ * bfloat16. Only the operator changes; attributes and inputs stay the same.
  */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 #include <string.h>
 
-/* Smaller products gain nothing, because packing and the epilogue dominate. The limit for
+/* Smaller GEMMs do not become faster, because packing and the epilogue dominate. The limit for
  * convolutions is lower: their weights are used at every position. */
 #define MIN_WEIGHTS 1024
 #define MIN_CONV_WEIGHTS 256
-#define MIN_EXTENT 8
+#define MIN_DIM 8
 
-static bool all_there(const kelp_node *node) {
+static bool has_operands(const kelp_node *node) {
     return node->input_count >= 2 && node->output_count >= 1 && node->inputs[0] != NULL &&
            node->inputs[1] != NULL && node->outputs[0] != NULL;
 }
 
-static const kelp_tensor *float_weights(const kelp_node *node, int64_t least) {
-    const kelp_tensor *weights = all_there(node) ? node->inputs[1]->constant : NULL;
+static const kelp_tensor *float_weights(const kelp_node *node, int64_t min_elements) {
+    const kelp_tensor *weights = has_operands(node) ? node->inputs[1]->constant : NULL;
     return weights != NULL && weights->dtype == KELP_F32 && weights->data != NULL &&
-                   kelp_tensor_elements(weights) >= least
+                   kelp_tensor_elements(weights) >= min_elements
                ? weights
                : NULL;
 }
@@ -45,17 +46,17 @@ static bool is_plain_gemm(const kelp_node *node, const kelp_tensor *weights) {
                           is_row(c, weights->shape[transposed ? 0 : 1])));
 }
 
-static bool takes_product(const kelp_node *node) {
+static bool supports_gemm(const kelp_node *node) {
     const kelp_tensor *weights = float_weights(node, MIN_WEIGHTS);
-    if (weights == NULL || weights->rank != 2 || weights->shape[0] < MIN_EXTENT ||
-        weights->shape[1] < MIN_EXTENT)
+    if (weights == NULL || weights->rank != 2 || weights->shape[0] < MIN_DIM ||
+        weights->shape[1] < MIN_DIM)
         return false;
     return node->op == KELP_OP(MatMul) || node->op == KELP_OP_KELP(MatMulBias) ||
            (node->op == KELP_OP(Gemm) && is_plain_gemm(node, weights));
 }
 
 /* Depthwise convolutions and convolutions with three spatial axes have no bfloat16 kernel. */
-static bool takes_conv(const kelp_node *node) {
+static bool supports_conv(const kelp_node *node) {
     const kelp_tensor *weights = float_weights(node, MIN_CONV_WEIGHTS);
     int64_t groups = kelp_node_attr_i64(node, "group", 1);
     if (weights == NULL || (weights->rank != 3 && weights->rank != 4) || groups < 1 ||
@@ -69,23 +70,24 @@ static bool takes_conv(const kelp_node *node) {
  * channels. Grouped convolutions, and numbers of channels that leave panels mostly empty, are
  * faster channels first. */
 #define MIN_CHANNELS 16
-static bool takes_pixels(const kelp_node *node) {
+static bool prefers_nhwc(const kelp_node *node) {
     const kelp_tensor *weights = node->inputs[1]->constant;
+    KELP_ASSERT(weights != NULL);
     int64_t count = weights->shape[0], panels = (count + 31) / 32 * 32;
     return node->op == KELP_OP_KELP(ConvBf16) && kelp_node_attr_i64(node, "group", 1) == 1 &&
            count >= MIN_CHANNELS && count % 2 == 0 && (count % 32 == 16 || count * 4 >= panels * 3);
 }
 
-typedef bool (*takes_fn)(const kelp_block *block, const kelp_node *node, size_t input);
+typedef bool (*accepts_fn)(const kelp_block *block, const kelp_node *node, size_t input);
 
 /* Returns true when the input is X or the residual of a convolution that reads channels last. */
-static bool conv_takes(const kelp_block *block, const kelp_node *node, size_t input) {
+static bool conv_accepts(const kelp_block *block, const kelp_node *node, size_t input) {
     (void)block;
-    return node->op == KELP_OP_KELP(ConvBf16) && (input == 0 || input == 3) && takes_pixels(node);
+    return node->op == KELP_OP_KELP(ConvBf16) && (input == 0 || input == 3) && prefers_nhwc(node);
 }
 
-/* Returns true when `takes` accepts every use of the value. */
-static bool only_for(const kelp_block *block, const kelp_value *value, takes_fn takes) {
+/* Returns true when `accepts` accepts every use of the value. */
+static bool only_for(const kelp_block *block, const kelp_value *value, accepts_fn accepts) {
     uint32_t uses = 0;
     if (value->is_output || value->use_count == 0)
         return false;
@@ -93,7 +95,7 @@ static bool only_for(const kelp_block *block, const kelp_value *value, takes_fn 
         const kelp_node *node = block->nodes[n];
         for (size_t i = 0; i < node->input_count; i++)
             if (node->inputs[i] == value) {
-                if (!takes(block, node, i))
+                if (!accepts(block, node, i))
                     return false;
                 uses++;
             }
@@ -102,10 +104,10 @@ static bool only_for(const kelp_block *block, const kelp_value *value, takes_fn 
 }
 
 /* Accepts also X of a MaxPool whose output only convolutions read. */
-static bool pool_or_conv_takes(const kelp_block *block, const kelp_node *node, size_t input) {
-    return conv_takes(block, node, input) ||
+static bool pool_or_conv_accepts(const kelp_block *block, const kelp_node *node, size_t input) {
+    return conv_accepts(block, node, input) ||
            (node->op == KELP_OP(MaxPool) && (node->output_count == 1 || node->outputs[1] == NULL) &&
-            only_for(block, node->outputs[0], conv_takes));
+            only_for(block, node->outputs[0], conv_accepts));
 }
 
 static void pool_in_bf16(const kelp_block *block, const kelp_value *value) {
@@ -124,8 +126,8 @@ static void pool_in_bf16(const kelp_block *block, const kelp_value *value) {
 kelp_status *kelp_pass_bf16_values(kelp_block *block) {
     for (size_t i = 0; i < block->node_count; i++) {
         kelp_node *node = block->nodes[i];
-        if (node->op != KELP_OP_KELP(ConvBf16) || !takes_pixels(node) ||
-            !only_for(block, node->outputs[0], pool_or_conv_takes))
+        if (node->op != KELP_OP_KELP(ConvBf16) || !prefers_nhwc(node) ||
+            !only_for(block, node->outputs[0], pool_or_conv_accepts))
             continue;
         const kelp_value *residual = node->input_count > 3 ? node->inputs[3] : NULL;
         if (residual != NULL && residual->dtype != KELP_BF16)
@@ -142,9 +144,9 @@ kelp_status *kelp_pass_bf16_values(kelp_block *block) {
 static const kelp_operator *rounded(const kelp_node *node) {
     if (node->op == KELP_OP_KELP(Attention))
         return KELP_OP_KELP(AttentionBf16);
-    return takes_product(node) ? KELP_OP_KELP(MatMulBf16)
-           : takes_conv(node)  ? KELP_OP_KELP(ConvBf16)
-                               : NULL;
+    return supports_gemm(node)   ? KELP_OP_KELP(MatMulBf16)
+           : supports_conv(node) ? KELP_OP_KELP(ConvBf16)
+                                 : NULL;
 }
 
 kelp_status *kelp_pass_bf16(kelp_block *block) {

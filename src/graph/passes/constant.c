@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and creates constants for passes. */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 #include <string.h>
 
 double kelp_pass_f32_at(const kelp_tensor *tensor, int64_t index) {
+    KELP_ASSERT(tensor->dtype == KELP_F32);
+    KELP_ASSERT(index >= 0 && index < kelp_tensor_elements(tensor));
     float value; /* weights may be unaligned */
     memcpy(&value, (const char *)tensor->data + (size_t)index * sizeof value, sizeof value);
     return (double)value;
@@ -20,7 +23,7 @@ kelp_status *kelp_pass_new_f32(kelp_block *block, const char *name, int32_t rank
     KELP_TRY(kelp_block_add_value(block, name, out));
     tensor->data = *out_data = kelp_arena_alloc(arena, kelp_tensor_bytes(tensor), 64);
     if (tensor->data == NULL)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for the weights of '%s'", name);
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "out of memory for weights '%s'", name);
     (*out)->constant = tensor;
     (*out)->kind = KELP_VALUE_TENSOR;
     (*out)->dtype = KELP_F32;
@@ -33,6 +36,7 @@ kelp_status *kelp_pass_new_f32(kelp_block *block, const char *name, int32_t rank
 kelp_status *kelp_pass_own_f32(kelp_block *block, kelp_value *value, kelp_value **out,
                                float **out_data) {
     const kelp_tensor *old = value->constant;
+    KELP_ASSERT(old != NULL && old->dtype == KELP_F32);
     if (value->is_own && value->block == block && kelp_used_once(value)) {
         *out = value;
         *out_data = old->data;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuses a convolution with the activation that follows it. */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 #include <string.h>
@@ -32,6 +33,7 @@ kelp_status *kelp_pass_conv(kelp_block *block) {
                                         &fused));
         KELP_TRY(copy_attributes(conv, fused));
         KELP_TRY(kelp_node_set_string(fused, "activation", kelp_match_activation(next)));
+        KELP_ASSERT(next->outputs[0]->producer == fused);
         conv->removed = true;
         next->removed = true;
         kelp_block_sweep(block);

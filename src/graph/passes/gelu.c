@@ -4,6 +4,7 @@
  * or with Tanh(sqrt(2 / pi) (x + 0.044715 x^3)) instead of the error function. Source: Hendrycks
  * and Gimpel, "Gaussian Error Linear Units", 2016.
  */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 #include <math.h>
@@ -27,8 +28,8 @@ typedef struct factors {
     size_t count;
 } factors;
 
-/* Collects the factors of a tree of products; Pow(x, 3) is the factor x three times. False when
- * there are too many factors or the tree is too deep. */
+/* Collects the factors of a tree of multiplications; Pow(x, 3) is three factors x. False if there
+ * are too many factors or the tree is too deep. */
 static bool take_factors(kelp_value *value, const kelp_value *x, int depth, factors *out) {
     kelp_node *mul = value != x ? kelp_match_producer(value, KELP_OP(Mul)) : NULL;
     kelp_node *power = kelp_match_producer(value, KELP_OP(Pow));
@@ -68,7 +69,7 @@ static kelp_value *match_cubic(const kelp_value *value) {
     return NULL;
 }
 
-/* Returns the other factor of a product with the factor `known`, or NULL. */
+/* Returns the other operand of a node with the operand `known`, or NULL. */
 static kelp_value *other_input(const kelp_node *node, const kelp_value *known) {
     if (node->inputs[0] == known)
         return node->inputs[1];
@@ -111,6 +112,7 @@ static kelp_status *fuse(kelp_block *block, kelp_node *erf, bool *out_done) {
     if (result == NULL || result->rank != x->rank)
         return NULL;
     kelp_node *last = result->producer, *gelu = NULL;
+    KELP_ASSERT(last != NULL && erf->index < last->index);
     kelp_value *output = NULL;
     KELP_TRY(kelp_block_add_value(block, result->name, &output));
     output->kind = KELP_VALUE_TENSOR;

@@ -4,6 +4,7 @@
  * d / sqrt(mean(d * d) + epsilon) * scale + bias, with one constant per column. Source: Ba, Kiros
  * and Hinton, "Layer Normalization", 2016.
  */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 #include <string.h>
@@ -90,6 +91,7 @@ static kelp_status *fuse(kelp_block *block, kelp_node *div, bool *out_done) {
         scale != NULL ? column_of(mul->outputs[0], KELP_OP(Add), columns, &add) : NULL;
     if (scale == NULL || !(epsilon >= 0))
         return NULL;
+    KELP_ASSERT(scale->constant != NULL && (shift == NULL || shift->constant != NULL));
     kelp_node *last = shift != NULL ? add : mul;
     kelp_value *inputs[3] = {x, scale, shift};
     KELP_TRY(kelp_block_insert_node(block, last, KELP_OP(LayerNormalization), 17, last->name,

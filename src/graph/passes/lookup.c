@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replaces the product of one-hot rows and a constant matrix by a lookup of rows. The rows come
- * from OneHot, or from Cast(Equal(indices, [0, 1, 2, …])). An index outside the columns gives a row
- * of zeros, which is the last row of the table.
+ * Replaces the MatMul of one-one_hot_rows rows and a constant matrix by a lookup of rows. The rows
+ * come from OneHot, or from Cast(Equal(indices, [0, 1, 2, …])). An index outside the columns
+ * selects the last row of the table, which is zero.
  *
- *   MatMul(one-hot rows, weights)  becomes  kelp::Lookup(indices, table).
+ *   MatMul(one-one_hot_rows rows, weights)  becomes  kelp::Lookup(indices, table).
  *
  * Elementwise operators that follow, also with one operand per column, are applied to the table and
- * become constant: a table has fewer rows than most inputs have indices.
+ * become constant: a table usually has fewer rows than the input has indices.
  *
  * Results are bit-identical if the weights are finite, because zero times them is zero.
  */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 #include <math.h>
@@ -19,19 +20,19 @@
 /* Maximum rows of a table that is recomputed for each operator that is folded into it. */
 #define MAX_ROWS 4096
 
-typedef struct hot {
+typedef struct one_hot_rows {
     kelp_value *indices;
     int64_t columns;
     bool wrap;      /* negative indices count from the end */
     bool last_axis; /* the indices have an axis of dimension 1 in place of the columns */
-} hot;
+} one_hot_rows;
 
 static bool is_index(const kelp_value *value) {
     return value != NULL && value->constant == NULL && value->rank >= 0 &&
            (value->dtype == KELP_I32 || value->dtype == KELP_I64);
 }
 
-static bool match_one_hot(const kelp_value *value, hot *out) {
+static bool match_one_hot(const kelp_value *value, one_hot_rows *out) {
     const kelp_node *node = kelp_match_producer(value, KELP_OP(OneHot));
     if (node == NULL || node->input_count < 3 || !is_index(node->inputs[0]))
         return false;
@@ -44,7 +45,7 @@ static bool match_one_hot(const kelp_value *value, hot *out) {
         return false;
     float off_on[2];
     memcpy(off_on, values->data, sizeof off_on);
-    *out = (hot){.indices = node->inputs[0], .columns = depth, .wrap = true};
+    *out = (one_hot_rows){.indices = node->inputs[0], .columns = depth, .wrap = true};
     return off_on[0] == 0.0f && off_on[1] == 1.0f;
 }
 
@@ -68,7 +69,7 @@ static bool counts_up(const kelp_value *value) {
     return true;
 }
 
-static bool match_equal(const kelp_value *value, hot *out) {
+static bool match_equal(const kelp_value *value, one_hot_rows *out) {
     const kelp_node *cast = kelp_match_producer(value, KELP_OP(Cast));
     const kelp_node *equal =
         cast != NULL ? kelp_match_producer(cast->inputs[0], KELP_OP(Equal)) : NULL;
@@ -79,7 +80,7 @@ static bool match_equal(const kelp_value *value, hot *out) {
         if (!is_index(indices) || numbers == NULL || !counts_up(numbers) ||
             indices->rank < numbers->constant->rank || indices->shape[indices->rank - 1] != 1)
             continue;
-        *out = (hot){.indices = indices, .last_axis = true};
+        *out = (one_hot_rows){.indices = indices, .last_axis = true};
         out->columns = numbers->constant->shape[numbers->constant->rank - 1];
         return true;
     }
@@ -100,12 +101,12 @@ static kelp_status *make_table(kelp_block *block, const kelp_value *weights, kel
     if (count > 0)
         memcpy(table, from->data, (size_t)count * sizeof *table);
     for (int64_t i = 0; i < count; i++)
-        table[i] += 0.0f; /* a sum never gives -0 */
+        table[i] += 0.0f; /* the sum of a MatMul is never -0 */
     return NULL;
 }
 
 static kelp_status *replace(kelp_block *block, kelp_node *matmul, bool *out_done) {
-    hot rows;
+    one_hot_rows rows;
     const kelp_value *weights = matmul->inputs[1];
     kelp_value *inputs[2] = {NULL, NULL};
     kelp_node *lookup = NULL;
@@ -170,6 +171,7 @@ static kelp_status *fold_reader(kelp_block *block, kelp_node *lookup, bool *out_
     *out_done = false;
     if (next == NULL)
         return NULL;
+    KELP_ASSERT(lookup->input_count == 2 && table->rank == 2);
     if (!is_elementwise(next)) {
         operand = column_operand(next, rows, table->shape[1]);
         if (operand == NULL)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pattern matching for passes. */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 #include <math.h>
 #include <string.h>
 
 kelp_node *kelp_match_producer(const kelp_value *value, const kelp_operator *op) {
+    KELP_ASSERT(op != NULL);
     if (value == NULL || value->producer == NULL)
         return NULL;
     kelp_node *node = value->producer;
+    KELP_ASSERT(value->constant == NULL); /* a pass that makes a constant removes the producer */
     if (node->removed || node->op != op)
         return NULL;
     return node;
@@ -59,6 +62,7 @@ bool kelp_match_i64s(const kelp_value *value, int64_t *out, size_t capacity, siz
 }
 
 bool kelp_used_once(const kelp_value *value) {
+    KELP_ASSERT(value != NULL);
     return value->use_count == 1 && !value->is_output;
 }
 
@@ -93,7 +97,7 @@ const char *kelp_match_activation(const kelp_node *node) {
     return kelp_match_relu6(node) ? "relu6" : NULL;
 }
 
-kelp_node *kelp_match_scaled_product(kelp_value *value, double *out_scale) {
+kelp_node *kelp_match_scaled_matmul(kelp_value *value, double *out_scale) {
     kelp_node *mul = kelp_match_producer(value, KELP_OP(Mul));
     kelp_node *div = kelp_match_producer(value, KELP_OP(Div));
     const kelp_value *scaled = value;
@@ -113,10 +117,10 @@ kelp_node *kelp_match_scaled_product(kelp_value *value, double *out_scale) {
         *out_scale = 1 / scalar;
         value = div->inputs[0];
     }
-    kelp_node *product = kelp_match_producer(value, KELP_OP(MatMul));
-    if (product == NULL || !kelp_used_once(value) || value->rank != scaled->rank)
-        return NULL; /* the scalar may have a higher rank than the product */
-    return product;
+    kelp_node *matmul = kelp_match_producer(value, KELP_OP(MatMul));
+    if (matmul == NULL || !kelp_used_once(value) || value->rank != scaled->rank)
+        return NULL; /* the scalar may have a higher rank than the MatMul */
+    return matmul;
 }
 
 bool kelp_match_attention_weights(kelp_value *weights, bool (*fits)(const kelp_value *mask),

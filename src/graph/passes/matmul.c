@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuses a matrix product with constant weights, its bias and its activation. */
+/* Fuses a MatMul with constant weights, its bias and its activation. */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 #include <string.h>
@@ -12,14 +13,15 @@ static bool is_bias_for(const kelp_value *bias, const kelp_value *weights) {
 }
 
 static kelp_status *fuse(kelp_block *block, kelp_node *matmul, kelp_node **out_last) {
-    kelp_value *product = matmul->outputs[0], *weights = matmul->inputs[1], *bias = NULL;
+    kelp_value *result = matmul->outputs[0], *weights = matmul->inputs[1], *bias = NULL;
     kelp_node *last = matmul;
     const char *activation = "";
-    kelp_node *add = kelp_used_once(product) ? kelp_value_only_user(product) : NULL;
+    KELP_ASSERT(weights->constant != NULL && weights->rank == 2);
+    kelp_node *add = kelp_used_once(result) ? kelp_value_only_user(result) : NULL;
     if (add != NULL && add->opset_version >= 7 &&
         kelp_match_producer(add->outputs[0], KELP_OP(Add)) == add) {
-        kelp_value *other = add->inputs[0] == product ? add->inputs[1] : add->inputs[0];
-        if (other != product && is_bias_for(other, weights) && other->rank <= product->rank) {
+        kelp_value *other = add->inputs[0] == result ? add->inputs[1] : add->inputs[0];
+        if (other != result && is_bias_for(other, weights) && other->rank <= result->rank) {
             bias = other;
             last = add;
         }
@@ -37,7 +39,7 @@ static kelp_status *fuse(kelp_block *block, kelp_node *matmul, kelp_node **out_l
     kelp_value *outputs[1] = {last->outputs[0]};
     kelp_node *fused = NULL;
     KELP_TRY(kelp_block_insert_node(block, last, KELP_OP_KELP(MatMulBias), 1, matmul->name, inputs,
-                                    bias ? 3 : 2, outputs, 1, NULL, &fused));
+                                    bias != NULL ? 3 : 2, outputs, 1, NULL, &fused));
     KELP_TRY(kelp_node_set_string(fused, "activation", activation));
     matmul->removed = true;
     if (bias != NULL)

@@ -13,53 +13,59 @@
 kelp_status *kelp_passes_run(kelp_block *block) KELP_MUST_USE;
 
 /* Runs the bfloat16 passes on the block and on the blocks of its nodes, after all other passes:
- * matrix products and convolutions with constant weights → kelp::MatMulBf16, kelp::ConvBf16. */
+ * GEMMs and convolutions with constant weights → kelp::MatMulBf16, kelp::ConvBf16. */
 kelp_status *kelp_passes_run_bf16(kelp_block *block) KELP_MUST_USE;
+/* Replaces operators by those that round to bfloat16. */
 kelp_status *kelp_pass_bf16(kelp_block *block) KELP_MUST_USE;
-/* Conv + Add of a value of the same fixed shape (+ activation) → ConvAct with a residual. */
-kelp_status *kelp_pass_residual(kelp_block *block) KELP_MUST_USE;
-/* Values that only ConvBf16 reads, directly or through a MaxPool (→ kelp::MaxPoolBf16), become
- * bfloat16, channels last. */
+/* Makes values bfloat16, channels last, if only ConvBf16 reads them, directly or through a MaxPool
+ * (→ kelp::MaxPoolBf16). */
 kelp_status *kelp_pass_bf16_values(kelp_block *block) KELP_MUST_USE;
 
 /* Runs the passes that need constant 8-bit weights. Constant folding dequantizes weights only after
  * these have run. */
 kelp_status *kelp_passes_run_quant(kelp_block *block) KELP_MUST_USE;
 
-/* ai.onnx.preview.training Gradient → the nodes that compute it. Not part of kelp_passes_run. */
+/* Expands Gradient of ai.onnx.preview.training to nodes that compute it. Not part of
+ * kelp_passes_run. */
 kelp_status *kelp_pass_gradient(kelp_block *block) KELP_MUST_USE;
-/* x * 0.5 * (1 + erf(x / sqrt(2))) or its approximation by tanh, with the factors in any order →
- * Gelu. */
+
+/* ---- passes ---- */
+/* Fuses Conv + Add of a value of the same fixed shape (+ activation) → ConvAct with a residual. */
+kelp_status *kelp_pass_residual(kelp_block *block) KELP_MUST_USE;
+/* Fuses x * 0.5 * (1 + erf(x / sqrt(2))) or its approximation by tanh, with the factors in any
+ * order → Gelu. */
 kelp_status *kelp_pass_gelu(kelp_block *block) KELP_MUST_USE;
-/* x times a gate of x → com.microsoft QuickGelu with alpha 1, HardSwish. */
+/* Fuses x times a gate of x → com.microsoft QuickGelu with alpha 1, HardSwish. */
 kelp_status *kelp_pass_swish(kelp_block *block) KELP_MUST_USE;
-/* MatMul of one-hot rows and constant weights → kelp::Lookup of rows. Elementwise operators that
- * follow are applied to the table. */
+/* Replaces MatMul of one-hot rows and constant weights by kelp::Lookup of rows. Elementwise
+ * operators that follow are applied to the table. */
 kelp_status *kelp_pass_lookup(kelp_block *block) KELP_MUST_USE;
-/* (x - mean(x)) / sqrt(mean of its square + epsilon), times and plus constants →
+/* Fuses (x - mean(x)) / sqrt(mean of its square + epsilon), times and plus constants →
  * LayerNormalization. */
 kelp_status *kelp_pass_layer_norm(kelp_block *block) KELP_MUST_USE;
-/* Softmax(Q·Kᵀ·scale + mask)·V between the head-splitting reshapes and transposes →
+/* Fuses Softmax(Q·Kᵀ·scale + mask)·V between the head-splitting reshapes and transposes →
  * kelp::Attention. */
 kelp_status *kelp_pass_attention(kelp_block *block) KELP_MUST_USE;
-/* The same for separate heads, repeated for groups of queries or not → kelp::AttentionHeads. */
-kelp_status *kelp_pass_attention_heads(kelp_block *block) KELP_MUST_USE;
-/* MatMul + constant bias (+ activation) → kelp::MatMulBias. */
-kelp_status *kelp_pass_matmul(kelp_block *block) KELP_MUST_USE;
-/* Add + LayerNormalization → kelp::SkipLayerNorm. */
-kelp_status *kelp_pass_skip_norm(kelp_block *block) KELP_MUST_USE;
-/* Mul and Add of a scalar or of one constant per channel + Conv → Conv with other weights. */
-kelp_status *kelp_pass_scale(kelp_block *block) KELP_MUST_USE;
-/* Conv + BatchNormalization, or Mul or Add of one constant per channel → Conv with other weights.
+/* Fuses the same for separate heads, repeated for groups of queries or not → kelp::AttentionHeads.
  */
+kelp_status *kelp_pass_attention_heads(kelp_block *block) KELP_MUST_USE;
+/* Fuses MatMul + constant bias (+ activation) → kelp::MatMulBias. */
+kelp_status *kelp_pass_matmul(kelp_block *block) KELP_MUST_USE;
+/* Fuses Add + LayerNormalization → kelp::SkipLayerNorm. */
+kelp_status *kelp_pass_skip_norm(kelp_block *block) KELP_MUST_USE;
+/* Folds Mul and Add of a scalar or of one constant per channel + Conv → Conv with other weights. */
+kelp_status *kelp_pass_scale(kelp_block *block) KELP_MUST_USE;
+/* Folds Conv + BatchNormalization, or Mul or Add of one constant per channel → Conv with other
+ * weights. */
 kelp_status *kelp_pass_affine(kelp_block *block) KELP_MUST_USE;
-/* Conv + activation → kelp::ConvAct. */
+/* Fuses Conv + activation → kelp::ConvAct. */
 kelp_status *kelp_pass_conv(kelp_block *block) KELP_MUST_USE;
-/* MatMul, Gemm or Conv between DequantizeLinear and QuantizeLinear → kelp::QMatMul, kelp::QConv. */
+/* Fuses MatMul, Gemm or Conv between DequantizeLinear and QuantizeLinear → kelp::QMatMul,
+ * kelp::QConv. */
 kelp_status *kelp_pass_quant(kelp_block *block) KELP_MUST_USE;
-/* DynamicQuantizeLinear, MatMulInteger or ConvInteger, Cast, Mul → the same. */
+/* Fuses DynamicQuantizeLinear, MatMulInteger or ConvInteger, Cast, Mul → the same. */
 kelp_status *kelp_pass_quant_dynamic(kelp_block *block) KELP_MUST_USE;
-/* MatMul of floats and large constant 8-bit weights → kelp::WeightMatMul. */
+/* Replaces MatMul of floats and large constant 8-bit weights by kelp::WeightMatMul. */
 kelp_status *kelp_pass_weights(kelp_block *block) KELP_MUST_USE;
 /* Removes nodes without effect: Identity, Dropout, Cast to the same type, Transpose that keeps the
  * order, multiplication by one. */
@@ -73,14 +79,14 @@ kelp_status *kelp_pass_each(kelp_block *block,
                                                  bool *out_done)) KELP_MUST_USE;
 /* Returns the MatMul that produces `value`, directly or multiplied or divided by a constant scalar;
  * `*out_scale` is the factor. NULL when there is none, or an intermediate value has other uses. */
-kelp_node *kelp_match_scaled_product(kelp_value *value, double *out_scale);
+kelp_node *kelp_match_scaled_matmul(kelp_value *value, double *out_scale);
 /* Returns true when `weights` is a Softmax over the last of four axes, used once, of scores that
  * `match` accepts. `*out_mask` is the mask that was added to the scores and that `fits` accepts, or
  * NULL. */
 bool kelp_match_attention_weights(kelp_value *weights, bool (*fits)(const kelp_value *mask),
                                   bool (*match)(kelp_value *scores, void *userp), void *userp,
                                   kelp_value **out_mask);
-/* Returns the node that produces `value` if its operator is `op`, else NULL. */
+/* Returns the node that produces `value` if its operator is `op`; otherwise NULL. */
 kelp_node *kelp_match_producer(const kelp_value *value, const kelp_operator *op);
 /* Returns true and the value if `value` is a constant of one float element. */
 bool kelp_match_scalar(const kelp_value *value, double *out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuses a convolution, the residual that is added to its result, and the activation that follows.
  */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 #include <string.h>
@@ -14,16 +15,17 @@ static bool same_shape(const kelp_value *a, const kelp_value *b) {
     return true;
 }
 
-/* Returns the node that adds another operand to `product`, or NULL. */
-static kelp_node *addition(const kelp_value *product, kelp_value **out_other) {
-    kelp_node *node = kelp_used_once(product) ? kelp_value_only_user(product) : NULL;
+/* Returns the node that adds another operand to `value`, or NULL. */
+static kelp_node *addition(const kelp_value *value, kelp_value **out_other) {
+    kelp_node *node = kelp_used_once(value) ? kelp_value_only_user(value) : NULL;
     if (node == NULL || node->input_count != 2 || node->inputs[0] == NULL ||
         node->inputs[1] == NULL ||
         (kelp_match_producer(node->outputs[0], KELP_OP(Add)) != node &&
          kelp_match_producer(node->outputs[0], KELP_OP(Sum)) != node))
         return NULL;
-    *out_other = node->inputs[0] == product ? node->inputs[1] : node->inputs[0];
-    return *out_other != product && same_shape(product, *out_other) ? node : NULL;
+    KELP_ASSERT(node->inputs[0] == value || node->inputs[1] == value);
+    *out_other = node->inputs[0] == value ? node->inputs[1] : node->inputs[0];
+    return *out_other != value && same_shape(value, *out_other) ? node : NULL;
 }
 
 static kelp_status *fuse(kelp_block *block, kelp_node *conv, kelp_node *add, kelp_value *other) {

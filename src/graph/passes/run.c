@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order of the passes: idioms come first, so that their results can be fused with neighbouring
  * nodes. */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 typedef kelp_status *(*pass_fn)(kelp_block *block);
@@ -35,6 +36,7 @@ kelp_status *kelp_pass_each(kelp_block *block,
         if (node->removed || node->output_count == 0 || node->outputs[0] == NULL)
             continue;
         KELP_TRY(fuse(block, node, &done));
+        KELP_ASSERT(done || block->nodes[i] == node); /* a change is reported */
         if (!done)
             continue;
         kelp_block_sweep(block);

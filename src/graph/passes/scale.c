@@ -3,8 +3,9 @@
  * Folds operators that scale and shift the input channels of a convolution with constant weights:
  * Mul of a scalar or of one constant per channel into the weights, and Add into the bias if there
  * is no zero padding, which Add would not shift. With zero padding, x * s + t is rewritten as (x +
- * t / s) * s first, so that the product can be folded. Sums are computed in double precision.
+ * t / s) * s first, so that the Mul can be folded. Sums are computed in double precision.
  */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 #include <math.h>
@@ -48,11 +49,11 @@ static kelp_value *operand(const kelp_node *node, const kelp_operator *op, int64
     return NULL;
 }
 
-typedef struct window {
-    int64_t groups, outputs, inputs, kernel; /* channels of a group; elements of the kernel */
-} window;
+typedef struct filters {
+    int64_t groups, outputs, inputs, kernel; /* inputs of a group; elements of the kernel */
+} filters;
 
-static bool read_window(const kelp_node *conv, window *out) {
+static bool read_filters(const kelp_node *conv, filters *out) {
     const kelp_tensor *weights = conv->inputs[1]->constant;
     out->groups = kelp_node_attr_i64(conv, "group", 1);
     if (weights->rank < 3 || out->groups < 1 || weights->shape[0] % out->groups != 0)
@@ -66,9 +67,10 @@ static bool read_window(const kelp_node *conv, window *out) {
 }
 
 /* Multiplies weights by the scales of their input channels. */
-static kelp_status *scale_weights(kelp_block *block, const window *w, kelp_value *scale,
+static kelp_status *scale_weights(kelp_block *block, const filters *w, kelp_value *scale,
                                   kelp_value **inout_weights) {
     float *data;
+    KELP_ASSERT(w->groups > 0 && w->outputs % w->groups == 0);
     KELP_TRY(kelp_pass_own_f32(block, *inout_weights, inout_weights, &data));
     for (int64_t o = 0; o < w->outputs; o++)
         for (int64_t i = 0; i < w->inputs; i++) {
@@ -82,7 +84,7 @@ static kelp_status *scale_weights(kelp_block *block, const window *w, kelp_value
 }
 
 /* Adds the contribution of shifted inputs to the bias. */
-static kelp_status *shift_bias(kelp_block *block, const window *w, const kelp_value *weights,
+static kelp_status *shift_bias(kelp_block *block, const filters *w, const kelp_value *weights,
                                const kelp_value *shift, kelp_value **inout_bias) {
     const kelp_tensor *old = *inout_bias != NULL ? (*inout_bias)->constant : NULL;
     float *data;
@@ -111,15 +113,14 @@ static kelp_status *rewrite(kelp_block *block, kelp_node *conv, kelp_value *x, k
     return NULL;
 }
 
-/* Rewrites x * s + t before a convolution with padding as (x + t / s) * s, and folds the product.
- */
-static kelp_status *swap(kelp_block *block, kelp_node *conv, kelp_node *add, const window *w,
+/* Rewrites x * s + t before a convolution with padding as (x + t / s) * s, and folds the Mul. */
+static kelp_status *swap(kelp_block *block, kelp_node *conv, kelp_node *add, const filters *w,
                          bool *out_done) {
-    kelp_value *product = NULL, *x = NULL, *sum = NULL, *weights = conv->inputs[1];
-    kelp_value *shift = operand(add, KELP_OP(Add), w->groups * w->inputs, &product), *moved = NULL;
-    if (shift == NULL || !kelp_used_once(product))
+    kelp_value *scaled = NULL, *x = NULL, *sum = NULL, *weights = conv->inputs[1];
+    kelp_value *shift = operand(add, KELP_OP(Add), w->groups * w->inputs, &scaled), *moved = NULL;
+    if (shift == NULL || !kelp_used_once(scaled))
         return NULL;
-    kelp_node *mul = product->producer, *earlier = NULL;
+    kelp_node *mul = scaled->producer, *earlier = NULL;
     kelp_value *scale = operand(mul, KELP_OP(Mul), w->groups * w->inputs, &x);
     if (scale == NULL || kelp_tensor_elements(scale->constant) != 1 ||
         kelp_tensor_elements(shift->constant) != 1)
@@ -132,7 +133,7 @@ static kelp_status *swap(kelp_block *block, kelp_node *conv, kelp_node *add, con
     int64_t one = 1;
     KELP_TRY(kelp_pass_new_f32(block, shift->name, 1, &one, &moved, &data));
     *data = (float)to;
-    KELP_TRY(kelp_block_add_value(block, product->name, &sum));
+    KELP_TRY(kelp_block_add_value(block, scaled->name, &sum));
     sum->kind = KELP_VALUE_TENSOR;
     sum->dtype = KELP_F32;
     sum->rank = x->rank;
@@ -151,9 +152,9 @@ static kelp_status *fold_scale(kelp_block *block, kelp_node *conv, bool *out_don
         return NULL;
     kelp_value *weights = conv->inputs[1], *bias = conv->input_count > 2 ? conv->inputs[2] : NULL;
     kelp_value *before = conv->inputs[0], *x = NULL;
-    window w;
+    filters w;
     if (!is_weight(weights) || before == NULL || !kelp_used_once(before) ||
-        before->producer == NULL || !read_window(conv, &w) ||
+        before->producer == NULL || !read_filters(conv, &w) ||
         (bias != NULL && !is_bias(bias, weights->constant)))
         return NULL;
     kelp_value *scale = operand(before->producer, KELP_OP(Mul), w.groups * w.inputs, &x);

@@ -44,7 +44,7 @@ static kelp_value *times_one(const kelp_node *node) {
     return NULL;
 }
 
-static bool says_nothing(const kelp_node *node) {
+static bool is_noop(const kelp_node *node) {
     if (node->input_count == 0 || node->inputs[0] == NULL)
         return false;
     if (node->op == KELP_OP(Identity))
@@ -64,7 +64,7 @@ kelp_status *kelp_pass_simplify(kelp_block *block) {
         kelp_node *node = block->nodes[i];
         if (node->removed || node->output_count == 0 || node->outputs[0] == NULL)
             continue;
-        kelp_value *input = says_nothing(node) ? node->inputs[0] : times_one(node);
+        kelp_value *input = is_noop(node) ? node->inputs[0] : times_one(node);
         kelp_value *output = node->outputs[0];
         if (input == NULL)
             continue;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuses LayerNormalization(x + skip). The sum is stored only if another node reads it. */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 /* Returns true when a node between `first` and `last` reads the value, before the fused node would
  * produce it. */
 static bool read_between(const kelp_block *block, const kelp_value *value, const kelp_node *first,
                          const kelp_node *last) {
+    KELP_ASSERT(first->index < last->index && block->nodes[last->index] == last);
     for (size_t n = first->index + 1; n < last->index; n++)
         for (size_t i = 0; i < block->nodes[n]->input_count; i++)
             if (!block->nodes[n]->removed && block->nodes[n]->inputs[i] == value)

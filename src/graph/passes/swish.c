@@ -2,10 +2,11 @@
 /*
  * Fuses x times a gate of x as exporters write it. The gate is a sigmoid (SiLU), or its piecewise
  * linear approximation (HardSwish): HardSigmoid, or clip(x + 3, 0, 6) / 6, where the division may
- * come before or after the product.
+ * come before or after the multiplication.
  * Source: Howard et al., "Searching for MobileNetV3", 2019; Elfwing, Uchibe and Doya,
  * "Sigmoid-Weighted Linear Units", 2017.
  */
+#include "base/assert.h"
 #include "graph/passes/passes.h"
 
 #include <math.h>
@@ -34,12 +35,12 @@ static kelp_value *match_clipped(const kelp_value *value) {
     return NULL;
 }
 
-/* Returns x of a gate with one use, or NULL; `*out_soft` is true for a sigmoid. */
-static kelp_value *match_gate(const kelp_value *value, bool *out_soft) {
+/* Returns x of a gate with one use, or NULL; `*out_sigmoid` is true for a sigmoid. */
+static kelp_value *match_gate(const kelp_value *value, bool *out_sigmoid) {
     if (value == NULL || !kelp_used_once(value))
         return NULL;
     kelp_node *sigmoid = kelp_match_producer(value, KELP_OP(Sigmoid));
-    *out_soft = sigmoid != NULL;
+    *out_sigmoid = sigmoid != NULL;
     if (sigmoid != NULL)
         return sigmoid->inputs[0];
     kelp_node *hard = kelp_match_producer(value, KELP_OP(HardSigmoid));
@@ -50,19 +51,19 @@ static kelp_value *match_gate(const kelp_value *value, bool *out_soft) {
     return six != NULL ? match_clipped(six) : NULL;
 }
 
-/* Matches `mul` as x times a gate of x, or as x times the clipped sum that is divided later; then
- * `*inout_last` is the division. */
-static kelp_value *match_product(const kelp_node *mul, kelp_node **inout_last, bool *out_soft) {
+/* Matches `mul` as x times a gate of x, or as x times the clipped sum before a division by 6, which
+ * is then `*inout_last`. */
+static kelp_value *match_gated(const kelp_node *mul, kelp_node **inout_last, bool *out_sigmoid) {
     for (int k = 0; k < 2; k++)
         if (mul->inputs[1 - k] != NULL &&
-            match_gate(mul->inputs[k], out_soft) == mul->inputs[1 - k])
+            match_gate(mul->inputs[k], out_sigmoid) == mul->inputs[1 - k])
             return mul->inputs[1 - k];
     kelp_node *next =
         kelp_used_once(mul->outputs[0]) ? kelp_value_only_user(mul->outputs[0]) : NULL;
     if (next == NULL || next->output_count != 1 || match_sixth(next->outputs[0]) != mul->outputs[0])
         return NULL;
     *inout_last = next;
-    *out_soft = false;
+    *out_sigmoid = false;
     for (int k = 0; k < 2; k++)
         if (mul->inputs[1 - k] != NULL && match_clipped(mul->inputs[k]) == mul->inputs[1 - k])
             return mul->inputs[1 - k];
@@ -71,17 +72,18 @@ static kelp_value *match_product(const kelp_node *mul, kelp_node **inout_last, b
 
 static kelp_status *fuse(kelp_block *block, kelp_node *mul, bool *out_done) {
     kelp_node *last = mul, *fused = NULL;
-    bool soft = false;
+    bool sigmoid = false;
     if (mul->output_count != 1 || mul->input_count != 2 ||
         kelp_match_producer(mul->outputs[0], KELP_OP(Mul)) != mul)
         return NULL;
-    kelp_value *x = match_product(mul, &last, &soft);
+    kelp_value *x = match_gated(mul, &last, &sigmoid);
     if (x == NULL || x->dtype != KELP_F32 || x->rank != last->outputs[0]->rank)
-        return NULL; /* a constant of higher rank would raise the rank of the product */
-    KELP_TRY(kelp_block_insert_node(block, last, soft ? KELP_OP_MS(QuickGelu) : KELP_OP(HardSwish),
-                                    soft ? 1 : 14, last->name, &x, 1, last->outputs, 1, NULL,
-                                    &fused));
-    if (soft)
+        return NULL; /* a constant of higher rank would raise the rank of the result */
+    KELP_ASSERT(mul->index <= last->index);
+    KELP_TRY(kelp_block_insert_node(
+        block, last, sigmoid ? KELP_OP_MS(QuickGelu) : KELP_OP(HardSwish), sigmoid ? 1 : 14,
+        last->name, &x, 1, last->outputs, 1, NULL, &fused));
+    if (sigmoid)
         KELP_TRY(kelp_node_set_f32(fused, "alpha", 1.0f));
     mul->removed = true;
     last->removed = true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backends and models as the C API shows them to a backend. */
+/* The C API for backends: backends and models. */
+#include "base/assert.h"
 #include "server/core/error.h"
 #include "server/model/model.h"
 
@@ -24,6 +25,7 @@ TRITONSERVER_Error *TRITONBACKEND_BackendConfig(TRITONBACKEND_Backend *backend,
                                                 TRITONSERVER_Message **backend_config) {
     if (backend == NULL || backend_config == NULL)
         return kelp_null_error(__func__, backend != NULL ? "backend_config" : "backend");
+    KELP_ASSERT(backend_of(backend)->config != NULL); /* created before Initialize */
     *backend_config = (TRITONSERVER_Message *)backend_of(backend)->config;
     return NULL;
 }
@@ -48,7 +50,7 @@ TRITONSERVER_Error *TRITONBACKEND_BackendArtifacts(TRITONBACKEND_Backend *backen
                                                    TRITONBACKEND_ArtifactType *artifact_type,
                                                    const char **location) {
     if (backend == NULL || artifact_type == NULL || location == NULL)
-        return kelp_null_error(__func__, backend != NULL ? "an output" : "backend");
+        return kelp_null_error(__func__, backend != NULL ? NULL : "backend");
     *artifact_type = TRITONBACKEND_ARTIFACT_FILESYSTEM;
     *location = backend_of(backend)->directory;
     return NULL;
@@ -58,7 +60,7 @@ TRITONSERVER_Error *TRITONBACKEND_BackendMemoryManager(TRITONBACKEND_Backend *ba
                                                        TRITONBACKEND_MemoryManager **manager) {
     if (backend == NULL || manager == NULL)
         return kelp_null_error(__func__, backend != NULL ? "manager" : "backend");
-    /* There is one heap; the handle only has to be non-NULL. */
+    /* There is only one heap, so that any handle that is not NULL will do. */
     *manager = (TRITONBACKEND_MemoryManager *)backend;
     return NULL;
 }
@@ -80,7 +82,7 @@ TRITONSERVER_Error *TRITONBACKEND_BackendSetState(TRITONBACKEND_Backend *backend
 TRITONSERVER_Error *TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
     TRITONBACKEND_BackendAttribute *backend_attributes, const TRITONSERVER_InstanceGroupKind kind,
     const uint64_t count, const uint64_t *device_ids, const uint64_t id_count) {
-    (void)device_ids; /* of GPUs, which this server does not have */
+    (void)device_ids; /* GPUs, which are not supported */
     (void)id_count;
     if (backend_attributes == NULL)
         return kelp_null_error(__func__, "backend_attributes");
@@ -116,8 +118,9 @@ TRITONSERVER_Error *TRITONBACKEND_ModelRepository(TRITONBACKEND_Model *model,
                                                   TRITONBACKEND_ArtifactType *artifact_type,
                                                   const char **location) {
     if (model == NULL || artifact_type == NULL || location == NULL)
-        return kelp_null_error(__func__, model != NULL ? "an output" : "model");
+        return kelp_null_error(__func__, model != NULL ? NULL : "model");
     *artifact_type = TRITONBACKEND_ARTIFACT_FILESYSTEM;
+    KELP_ASSERT(model_of(model)->directory != NULL);
     *location = model_of(model)->directory;
     return NULL;
 }
@@ -125,9 +128,9 @@ TRITONSERVER_Error *TRITONBACKEND_ModelRepository(TRITONBACKEND_Model *model,
 static TRITONSERVER_Error *check_config_version(uint32_t version) {
     if (version == 1)
         return NULL;
-    return kelp_to_error(KELP_ERROR(
-        KELP_UNIMPLEMENTED,
-        "model configuration version %u not supported, supported versions are: 1", version));
+    return kelp_to_error(KELP_ERROR(KELP_UNIMPLEMENTED,
+                                    "model configuration version %u is not supported: expected 1",
+                                    version));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelConfig(TRITONBACKEND_Model *model,
@@ -140,6 +143,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelConfig(TRITONBACKEND_Model *model,
         return error;
     kelp_model *m = model_of(model);
     pthread_rwlock_rdlock(&m->change_lock);
+    KELP_ASSERT(m->config_json != NULL); /* written before ModelInitialize */
     kelp_status *status = kelp_message_copy(m->base.host->allocator, m->config_json->text,
                                             m->config_json->length, (kelp_message **)model_config);
     pthread_rwlock_unlock(&m->change_lock);

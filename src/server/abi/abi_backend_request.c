@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests and their inputs as the C API shows them to a backend. */
+/* The C API for backends: requests and their inputs. */
+#include "base/assert.h"
 #include "server/core/error.h"
 #include "server/request/response.h"
 
@@ -54,6 +55,7 @@ static TRITONSERVER_Error *block_at(const char *function, TRITONBACKEND_Input *i
                                         "out of bounds index %u: input '%s' has %zu buffers", index,
                                         kelp_text_get(&in->name), data->count));
     *out = &data->blocks[index];
+    KELP_ASSERT((*out)->base != NULL && (*out)->attributes.size_bytes > 0);
     return NULL;
 }
 
@@ -74,7 +76,7 @@ TRITONSERVER_Error *TRITONBACKEND_InputBufferForHostPolicy(
     if (error != NULL)
         return error;
     if (buffer == NULL || buffer_byte_size == NULL || memory_type == NULL || memory_type_id == NULL)
-        return kelp_null_error(__func__, "an output");
+        return kelp_null_error(__func__, NULL);
     *buffer = block->base;
     *buffer_byte_size = block->attributes.size_bytes;
     *memory_type = block->attributes.memory_type;
@@ -97,7 +99,8 @@ TRITONBACKEND_InputBufferAttributes(TRITONBACKEND_Input *input, const uint32_t i
     return NULL;
 }
 
-/* ---- requests: what clients and backends can both read has one implementation ---- */
+/* ---- requests ---- */
+/* Functions that exist for clients, too, share their implementation. */
 
 TRITONSERVER_Error *TRITONBACKEND_RequestId(TRITONBACKEND_Request *request, const char **id) {
     return TRITONSERVER_InferenceRequestId((TRITONSERVER_InferenceRequest *)request, id);
@@ -149,10 +152,11 @@ TRITONSERVER_Error *TRITONBACKEND_RequestParameter(TRITONBACKEND_Request *reques
                                                    TRITONSERVER_ParameterType *type,
                                                    const void **vvalue) {
     if (request == NULL || key == NULL || type == NULL || vvalue == NULL)
-        return kelp_null_error(__func__, request != NULL ? "an output" : "request");
+        return kelp_null_error(__func__, request != NULL ? NULL : "request");
     const kelp_params *params = &of(request)->params;
     if (index >= params->count)
         return out_of_range("parameters", index, params->count);
+    KELP_ASSERT(params->count <= params->capacity);
     *key = kelp_text_get(&params->items[index].name);
     *type = params->items[index].type;
     *vvalue = kelp_param_value(&params->items[index]);
@@ -199,6 +203,7 @@ TRITONSERVER_Error *TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *req
         return kelp_null_error(__func__, request != NULL ? "input" : "request");
     if (index >= of(request)->input_count)
         return out_of_range("inputs", index, of(request)->input_count);
+    KELP_ASSERT(of(request)->input_count <= of(request)->input_spare);
     *input = (TRITONBACKEND_Input *)of(request)->inputs[index];
     return NULL;
 }
@@ -228,7 +233,7 @@ TRITONBACKEND_RequestOutputBufferProperties(TRITONBACKEND_Request *request, cons
                                             size_t *byte_size, TRITONSERVER_MemoryType *memory_type,
                                             int64_t *memory_type_id) {
     if (request == NULL || memory_type == NULL || memory_type_id == NULL)
-        return kelp_null_error(__func__, request != NULL ? "an output" : "request");
+        return kelp_null_error(__func__, request != NULL ? NULL : "request");
     kelp_request *r = of(request);
     if (r->allocator == NULL || r->allocator->query_fn == NULL)
         return kelp_to_error(KELP_ERROR(KELP_UNAVAILABLE,

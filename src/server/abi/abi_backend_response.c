@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Responses, outputs and response factories as the C API shows them to a backend. */
+/* The C API for backends: responses, outputs and response factories. */
+#include "base/assert.h"
 #include "server/core/error.h"
 #include "server/request/response.h"
 
 #include <stdlib.h>
 #include <triton/core/tritonbackend.h>
 
-/* ---- factories: a handle is a counted reference to the submission's factory ---- */
+/* ---- factories ---- */
+/* A TRITONBACKEND_ResponseFactory is a counted reference to the submission's factory. */
 
 /* Returns the factory of an executing request. */
 static TRITONSERVER_Error *factory_of(TRITONBACKEND_Request *handle, kelp_factory **out) {
     const kelp_request *request = (const kelp_request *)handle;
-    /* Only the state is read: a request that was released is its caller's. */
+    /* Only the state is read, because a released request belongs to its caller. */
     if (atomic_load(&request->state) != KELP_REQUEST_EXECUTING)
         return kelp_to_error(
             KELP_ERROR(KELP_INTERNAL, "the request is not being executed: it was released"));
     *out = request->factory;
+    KELP_ASSERT(*out != NULL);
     return NULL;
 }
 
@@ -33,14 +36,14 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFacto
                                                      TRITONBACKEND_Request *request) {
     if (factory == NULL || request == NULL)
         return kelp_null_error(__func__, factory != NULL ? "request" : "factory");
-    kelp_factory *made = NULL;
-    TRITONSERVER_Error *error = factory_of(request, &made);
+    kelp_factory *submission = NULL;
+    TRITONSERVER_Error *error = factory_of(request, &submission);
     if (error != NULL)
         return error;
-    if (!kelp_factory_open(made))
+    if (!kelp_factory_open(submission))
         return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the request is over"));
-    kelp_factory_retain(made);
-    *factory = (TRITONBACKEND_ResponseFactory *)made;
+    kelp_factory_retain(submission);
+    *factory = (TRITONBACKEND_ResponseFactory *)submission;
     return NULL;
 }
 
@@ -91,13 +94,14 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseNewFromFactory(TRITONBACKEND_Response 
     return kelp_to_error(kelp_response_create((kelp_factory *)factory, (kelp_response **)response));
 }
 
-/* A response that was sent is the client's, or deleted. */
+/* Returns an error if the response was sent, and therefore belongs to the client, or was deleted.
+ */
 static TRITONSERVER_Error *check_unsent(TRITONBACKEND_Response *handle) {
     const kelp_response *response = (const kelp_response *)handle;
     if (response->factory != NULL && !response->sent)
         return NULL;
-    return kelp_to_error(
-        KELP_ERROR(KELP_INTERNAL, "the response is no longer the backend's: it was sent before"));
+    return kelp_to_error(KELP_ERROR(
+        KELP_INTERNAL, "the response does not belong to the backend: it was sent before"));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ResponseDelete(TRITONBACKEND_Response *response) {
@@ -181,10 +185,10 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *respons
 TRITONSERVER_Error *TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response,
                                                const uint32_t send_flags,
                                                TRITONSERVER_Error *error) {
-    TRITONSERVER_Error *refused =
+    TRITONSERVER_Error *rejection =
         response != NULL ? check_unsent(response) : kelp_null_error(__func__, "response");
-    if (refused != NULL)
-        return refused;
+    if (rejection != NULL)
+        return rejection;
     return kelp_to_error(
         kelp_response_send((kelp_response *)response, send_flags, kelp_from_error(error)));
 }
@@ -196,8 +200,9 @@ TRITONSERVER_Error *TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, voi
                                                TRITONSERVER_MemoryType *memory_type,
                                                int64_t *memory_type_id) {
     if (output == NULL || buffer == NULL || memory_type == NULL || memory_type_id == NULL)
-        return kelp_null_error(__func__, output != NULL ? "an output" : "output");
+        return kelp_null_error(__func__, output != NULL ? NULL : "output");
     kelp_output *out = (kelp_output *)output;
+    KELP_ASSERT(out->response != NULL);
     TRITONSERVER_Error *error = check_unsent((TRITONBACKEND_Response *)out->response);
     if (error != NULL)
         return error;
@@ -234,7 +239,7 @@ TRITONSERVER_Error *TRITONBACKEND_InferenceResponseOutputByName(TRITONBACKEND_Re
     if (response == NULL || name == NULL || datatype == NULL || shape == NULL || dim_count == NULL)
         return kelp_null_error(__func__, response == NULL ? "response"
                                          : name == NULL   ? "name"
-                                                          : "an output");
+                                                          : NULL);
     const kelp_response *r = (const kelp_response *)response;
     for (size_t i = 0; i < r->output_count; i++) {
         if (strcmp(kelp_text_get(&r->outputs[i]->name), name) == 0) {
@@ -251,12 +256,13 @@ TRITONSERVER_Error *TRITONBACKEND_InferenceResponseOutput(TRITONBACKEND_Response
                                                           const int64_t **shape,
                                                           uint64_t *dim_count) {
     if (response == NULL || name == NULL || datatype == NULL || shape == NULL || dim_count == NULL)
-        return kelp_null_error(__func__, response != NULL ? "an output" : "response");
+        return kelp_null_error(__func__, response != NULL ? NULL : "response");
     const kelp_response *r = (const kelp_response *)response;
     if (index >= r->output_count)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
                                         "out of bounds index %u: response has %zu outputs", index,
                                         r->output_count));
+    KELP_ASSERT(r->outputs[index]->response == r);
     *name = kelp_text_get(&r->outputs[index]->name);
     describe(r->outputs[index], datatype, shape, dim_count);
     return NULL;
@@ -277,7 +283,7 @@ TRITONSERVER_Error *TRITONBACKEND_MemoryManagerAllocate(TRITONBACKEND_MemoryMana
         return kelp_to_error(KELP_ERROR(
             KELP_UNIMPLEMENTED, "memory of type %s is not available: this server has no GPU",
             TRITONSERVER_MemoryTypeString(memory_type)));
-    /* The size is not known when it is freed, so this is the C library's own heap. */
+    /* From the heap of the C library, because MemoryManagerFree gets no size. */
     *buffer = malloc(byte_size ? byte_size : 1);
     return *buffer != NULL
                ? NULL

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries and copies as the C API shows them to a cache. Triton's library exports two of these
- * functions without declaring them. */
+/* The C API for caches: entries and copies. Triton's library exports two of these functions without
+ * declaring them. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "server/cache/cache.h"
 #include "server/core/error.h"
 #include "server/core/heap.h"
@@ -44,7 +45,7 @@ TRITONSERVER_Error *TRITONCACHE_CacheEntryBufferCount(TRITONCACHE_CacheEntry *en
 static kelp_status *check_memory(const kelp_buffer_attributes *attributes) {
     if (attributes->memory_type == TRITONSERVER_MEMORY_GPU)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "a cache entry's buffer is in GPU memory: only the CPU's is supported");
+                          "a cache entry's buffer is in GPU memory: expected CPU memory");
     return NULL;
 }
 
@@ -68,6 +69,7 @@ static kelp_status *buffer_at(kelp_cache_entry *entry, size_t index, kelp_cache_
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "out of bounds index %zu: the cache entry has %zu buffers", index,
                           entry->count);
+    KELP_ASSERT(entry->count <= entry->capacity);
     *out = &entry->buffers[index];
     return NULL;
 }
@@ -111,5 +113,6 @@ TRITONSERVER_Error *TRITONCACHE_Copy(TRITONCACHE_Allocator *allocator,
     if (allocator == NULL || entry == NULL)
         return kelp_null_error(__func__, allocator != NULL ? "entry" : "allocator");
     kelp_cache_copier *copier = (kelp_cache_copier *)allocator;
+    KELP_ASSERT(copier->copy != NULL);
     return kelp_to_error(copier->copy(copier, of(entry)));
 }

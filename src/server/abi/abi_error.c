@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors of the C API, and the versions of its four interfaces. */
+/* The C API: errors, and the versions of the four interfaces. */
+#include "base/triton/convert.h"
 #include "server/core/error.h"
 
 #include <triton/core/tritonbackend.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Model instances as the C API shows them to a backend, and the statistics that it reports. */
+/* The C API for backends: model instances, and the statistics that backends report. */
+#include "base/assert.h"
 #include "server/core/error.h"
 #include "server/core/heap.h"
 #include "server/model/model.h"
@@ -37,6 +38,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceHostPolicy(TRITONBACKEND_ModelIns
                                                           TRITONSERVER_Message **host_policy) {
     if (instance == NULL || host_policy == NULL)
         return kelp_null_error(__func__, instance != NULL ? "host_policy" : "instance");
+    KELP_ASSERT(of(instance)->host_policy != NULL); /* created before ModelInstanceInitialize */
     *host_policy = (TRITONSERVER_Message *)of(instance)->host_policy;
     return NULL;
 }
@@ -67,6 +69,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceProfileName(TRITONBACKEND_ModelIn
                                         "out of bounds index %u: instance is configured with %zu "
                                         "profiles",
                                         index, of(instance)->profile_count));
+    KELP_ASSERT(of(instance)->profiles[index] != NULL);
     *profile_name = of(instance)->profiles[index];
     return NULL;
 }
@@ -76,14 +79,14 @@ TRITONBACKEND_ModelInstanceSecondaryDeviceCount(TRITONBACKEND_ModelInstance *ins
                                                 uint32_t *count) {
     if (instance == NULL || count == NULL)
         return kelp_null_error(__func__, instance != NULL ? "count" : "instance");
-    *count = 0; /* secondary devices are accelerators, which this server does not have */
+    *count = 0; /* secondary devices are not supported */
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceSecondaryDeviceProperties(
     TRITONBACKEND_ModelInstance *instance, uint32_t index, const char **kind, int64_t *id) {
     if (instance == NULL || kind == NULL || id == NULL)
-        return kelp_null_error(__func__, instance != NULL ? "an output" : "instance");
+        return kelp_null_error(__func__, instance != NULL ? NULL : "instance");
     return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
                                     "out of bounds index %u: instance is configured with 0 "
                                     "secondary devices",
@@ -94,6 +97,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceModel(TRITONBACKEND_ModelInstance
                                                      TRITONBACKEND_Model **model) {
     if (instance == NULL || model == NULL)
         return kelp_null_error(__func__, instance != NULL ? "model" : "instance");
+    KELP_ASSERT(of(instance)->model != NULL);
     *model = (TRITONBACKEND_Model *)of(instance)->model;
     return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log as the C API shows it. */
+/* The C API: the log. */
 #include "server/core/error.h"
 #include "server/core/log.h"
 #include "server/core/options.h"
@@ -23,24 +23,24 @@ static bool from_triton(TRITONSERVER_LogLevel level, kelp_log_level *out) {
 }
 
 bool TRITONSERVER_LogIsEnabled(TRITONSERVER_LogLevel level) {
-    kelp_log_level ours;
-    return from_triton(level, &ours) && kelp_server_log_enabled(ours);
+    kelp_log_level own_level;
+    return from_triton(level, &own_level) && kelp_server_log_enabled(own_level);
 }
 
 TRITONSERVER_Error *TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level, const char *filename,
                                             const int line, const char *msg) {
-    kelp_log_level ours;
+    kelp_log_level own_level;
     if (msg == NULL)
         return kelp_null_error(__func__, "msg");
-    if (!from_triton(level, &ours))
+    if (!from_triton(level, &own_level))
         return kelp_to_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown log level '%d'", (int)level));
-    kelp_server_log_write(ours, filename != NULL ? filename : "", line, msg);
+    kelp_server_log_write(own_level, filename != NULL ? filename : "", line, msg);
     return NULL;
 }
 
-/* ---- setters; `options` may be NULL in all of them, because the log belongs to the process ----
- */
+/* ---- setters ---- */
+/* `options` may be NULL, because the log belongs to the process. */
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogFile(TRITONSERVER_ServerOptions *options,
                                                          const char *file) {
@@ -76,7 +76,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogError(TRITONSERVER_ServerOpt
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogFormat(TRITONSERVER_ServerOptions *options,
                                                            const TRITONSERVER_LogFormat format) {
     (void)options;
-    /* 2, lines of JSON, is Kelp's own. */
+    /* Format 2, lines of JSON, is an extension of Kelp. */
     if ((unsigned)format > KELP_LOG_JSON)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
                                         "unknown log format '%d': expected 0 (default), 1 "

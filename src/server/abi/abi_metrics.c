@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics that backends and applications create, as the C API shows them. */
+/* The C API: metrics that backends and applications create. */
 #include "server/core/error.h"
 #include "server/metrics/metrics.h"
 
@@ -12,7 +12,7 @@ TRITONSERVER_Error *TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily **fam
                                                         : "description");
     if ((unsigned)kind > TRITONSERVER_METRIC_KIND_HISTOGRAM)
         return kelp_to_error(
-            KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown kind of metric '%d'", (int)kind));
+            KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown metric kind '%d'", (int)kind));
     return kelp_to_error(
         kelp_metric_family_acquire(kind, name, description, (kelp_metric_family **)family));
 }
@@ -67,14 +67,14 @@ TRITONSERVER_Error *TRITONSERVER_MetricNewWithArgs(TRITONSERVER_Metric **metric,
                                          : family == NULL ? "family"
                                                           : "labels");
     kelp_metric_family *parent = (kelp_metric_family *)family;
-    const kelp_metric_args *given = (const kelp_metric_args *)args;
-    if (given == NULL && kelp_metric_family_kind(parent) == TRITONSERVER_METRIC_KIND_HISTOGRAM)
+    const kelp_metric_args *bounds = (const kelp_metric_args *)args;
+    if (bounds == NULL && kelp_metric_family_kind(parent) == TRITONSERVER_METRIC_KIND_HISTOGRAM)
         return kelp_to_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT, "a histogram needs arguments with its buckets"));
     return kelp_to_error(
         kelp_metric_acquire(parent, (const kelp_parameter *const *)(const void *)labels,
-                            label_count, given != NULL ? given->bounds : NULL,
-                            given != NULL ? given->count : 0, (kelp_metric **)metric));
+                            label_count, bounds != NULL ? bounds->bounds : NULL,
+                            bounds != NULL ? bounds->count : 0, (kelp_metric **)metric));
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricDelete(TRITONSERVER_Metric *metric) {

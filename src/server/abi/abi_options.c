@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The setters of server options. Those without an effect (such as GPU pools) are accepted and
- * stored.
+/* The C API: server options. Options without an effect, such as GPU pools, are accepted and stored.
  */
 #include "server/core/options.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/str.h"
 #include "server/core/error.h"
 #include "server/core/heap.h"
@@ -16,6 +16,7 @@ static TRITONSERVER_Error *set_string(const char *function, char **inout, const 
     if (value == NULL)
         return kelp_null_error(function, "value");
     char *copy = NULL;
+    KELP_ASSERT(*inout != NULL); /* kelp_server_options_create sets the default */
     kelp_allocator heap = kelp_process_allocator();
     kelp_status *status = kelp_strdup(heap, value, &copy);
     if (status != NULL)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models as the C API shows them to a repository agent. */
+/* The C API for repository agents: models. */
+#include "base/assert.h"
 #include "server/core/error.h"
 #include "server/core/message.h"
 #include "server/repository/agents.h"
@@ -24,6 +25,7 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocation(
                                          : artifact_type == NULL ? "artifact_type"
                                                                  : "location");
     *artifact_type = TRITONREPOAGENT_ARTIFACT_FILESYSTEM;
+    KELP_ASSERT(of(model)->location != NULL); /* set before the agent is called */
     *location = of(model)->location;
     return NULL;
 }
@@ -73,11 +75,12 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelParameter(TRITONREPOAGENT_Agent *agent,
                                                    const char **parameter_value) {
     (void)agent;
     if (model == NULL || parameter_name == NULL || parameter_value == NULL)
-        return kelp_null_error(__func__, model != NULL ? "an output" : "model");
+        return kelp_null_error(__func__, model != NULL ? NULL : "model");
     if (index >= of(model)->parameter_count)
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
                                         "out of bounds index %u: the agent has %zu parameters",
                                         index, of(model)->parameter_count));
+    KELP_ASSERT(of(model)->parameters[index].key != NULL);
     *parameter_name = of(model)->parameters[index].key;
     *parameter_value = of(model)->parameters[index].value;
     return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inference requests as the C API shows them. */
+/* The C API for clients: inference requests. */
 #include "server/core/error.h"
 #include "server/server.h"
 
@@ -68,7 +68,7 @@ TRITONSERVER_InferenceRequestSetFlags(TRITONSERVER_InferenceRequest *inference_r
     return NULL;
 }
 
-/* ---- the sequence that a request belongs to ---- */
+/* ---- the sequence of a request ---- */
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestCorrelationId(TRITONSERVER_InferenceRequest *inference_request,
@@ -139,7 +139,7 @@ TRITONSERVER_InferenceRequestIsCancelled(TRITONSERVER_InferenceRequest *inferenc
     return kelp_to_error(kelp_request_is_cancelled(of(inference_request), is_cancelled));
 }
 
-/* ---- priority and time ---- */
+/* ---- priority and timeout ---- */
 
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestPriority(TRITONSERVER_InferenceRequest *inference_request,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs and requested outputs of a request, as the C API shows them. */
+/* The C API for clients: inputs and requested outputs of a request. */
 #include "server/core/error.h"
 #include "server/request/request.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Responses as the C API shows them to clients. */
+/* The C API for clients: responses. */
+#include "base/assert.h"
 #include "server/core/error.h"
 #include "server/model/model.h"
 #include "server/request/response.h"
@@ -44,6 +45,7 @@ TRITONSERVER_InferenceResponseModel(TRITONSERVER_InferenceResponse *inference_re
     if (error != NULL)
         return error;
     const kelp_model_base *model = of(inference_response)->factory->model;
+    KELP_ASSERT(model != NULL); /* the factory holds a reference */
     *model_name = model->name;
     *model_version = model->version;
     return NULL;
@@ -122,8 +124,7 @@ TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutput(
     if (inference_response == NULL || name == NULL || datatype == NULL || shape == NULL ||
         dim_count == NULL || base == NULL || byte_size == NULL || memory_type == NULL ||
         memory_type_id == NULL || userp == NULL)
-        return kelp_null_error(__func__,
-                               inference_response != NULL ? "an output" : "inference_response");
+        return kelp_null_error(__func__, inference_response != NULL ? NULL : "inference_response");
     TRITONSERVER_Error *error = check(inference_response);
     if (error != NULL)
         return error;
@@ -131,6 +132,7 @@ TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutput(
     if (index >= response->output_count)
         return out_of_range("outputs", index, response->output_count);
     const kelp_output *output = response->outputs[index];
+    KELP_ASSERT(output->response == response && output->rank <= KELP_SERVER_MAX_RANK);
     *name = kelp_text_get(&output->name);
     *datatype = output->datatype;
     *shape = output->shape;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server as the C API shows it: start, stop, health, repositories, loads. */
+/* The C API for applications: start, stop, health, repositories and loads of a server. */
 #include "server/core/error.h"
 #include "server/core/heap.h"
 #include "server/server.h"
@@ -124,6 +124,6 @@ TRITONSERVER_Error *TRITONSERVER_ServerUnloadModel(TRITONSERVER_Server *server,
 
 TRITONSERVER_Error *TRITONSERVER_ServerUnloadModelAndDependents(TRITONSERVER_Server *server,
                                                                 const char *model_name) {
-    /* Only ensembles depend on other models, and they are not supported. */
+    /* Only ensembles depend on other models, and ensembles are not supported. */
     return TRITONSERVER_ServerUnloadModel(server, model_name);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's page of metrics, as the C API shows it. */
+/* The C API for applications: the page of metrics. */
+#include "base/assert.h"
 #include "server/core/error.h"
 #include "server/server.h"
 
@@ -19,10 +20,11 @@ TRITONSERVER_Error *TRITONSERVER_MetricsFormatted(TRITONSERVER_Metrics *metrics,
                                                   TRITONSERVER_MetricFormat format,
                                                   const char **base, size_t *byte_size) {
     if (metrics == NULL || base == NULL || byte_size == NULL)
-        return kelp_null_error(__func__, metrics != NULL ? "an output" : "metrics");
+        return kelp_null_error(__func__, metrics != NULL ? NULL : "metrics");
     if (format != TRITONSERVER_METRIC_PROMETHEUS)
         return kelp_to_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown metrics format '%d'", (int)format));
+    KELP_ASSERT(((const kelp_message *)metrics)->text != NULL);
     *base = ((const kelp_message *)metrics)->text;
     *byte_size = ((const kelp_message *)metrics)->length;
     return NULL;

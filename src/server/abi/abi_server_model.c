@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server reports of itself and its models, as the C API shows it. */
+/* The C API for applications: descriptions of the server and its models. */
 #include "server/core/error.h"
 #include "server/server.h"
 
@@ -20,7 +20,7 @@ static TRITONSERVER_Error *check(const char *function, TRITONSERVER_Server *serv
         return NULL;
     return kelp_null_error(function, server == NULL       ? "server"
                                      : model_name == NULL ? "model_name"
-                                                          : "an output");
+                                                          : NULL);
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerModelBatchProperties(TRITONSERVER_Server *server,

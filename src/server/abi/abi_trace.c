@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces as the C API shows them. */
+/* The C API: traces. */
+#include "base/assert.h"
 #include "server/core/error.h"
 #include "server/request/trace.h"
 
@@ -41,7 +42,7 @@ TRITONSERVER_Error *TRITONSERVER_InferenceTraceReportActivity(TRITONSERVER_Infer
                                                               const char *name) {
     if (trace == NULL || name == NULL)
         return kelp_null_error(__func__, trace != NULL ? "name" : "trace");
-    /* The callback has no argument for the name: it becomes the trace's context. */
+    /* The callback has no parameter for the name, so that it becomes the trace's context. */
     kelp_status *status = kelp_trace_set_context(of(trace), name);
     if (status == NULL)
         kelp_trace_report(of(trace), TRITONSERVER_TRACE_CUSTOM_ACTIVITY, timestamp);
@@ -94,6 +95,7 @@ TRITONSERVER_InferenceTraceSpawnChildTrace(TRITONSERVER_InferenceTrace *trace,
     if (trace == NULL || child_trace == NULL)
         return kelp_null_error(__func__, trace != NULL ? "child_trace" : "trace");
     const kelp_trace *parent = of(trace);
+    KELP_ASSERT(parent->release_fn != NULL); /* checked when the parent was created */
     return TRITONSERVER_InferenceTraceTensorNew(child_trace, parent->level, parent->id,
                                                 parent->activity_fn, parent->tensor_fn,
                                                 parent->release_fn, parent->userp);

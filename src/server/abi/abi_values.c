@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Value objects as the C API shows them: parameters, messages, buffer attributes, response
- * allocators. */
+/* The C API: parameters, messages, buffer attributes and response allocators. */
 #include "server/core/values.h"
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/text/json.h"
 #include "server/core/error.h"
 #include "server/core/heap.h"
@@ -12,7 +12,7 @@
 
 /* ---- parameters ---- */
 
-/* The API has no way to return an error but NULL. */
+/* Returns NULL on failure, because these functions of the API return no errors. */
 static TRITONSERVER_Parameter *create_parameter(const char *name, TRITONSERVER_ParameterType type,
                                                 const void *value, uint64_t size_bytes) {
     kelp_parameter *parameter = NULL;
@@ -68,6 +68,7 @@ TRITONSERVER_Error *TRITONSERVER_MessageSerializeToJson(TRITONSERVER_Message *ha
                                          : base == NULL ? "base"
                                                         : "byte_size");
     const kelp_message *message = (const kelp_message *)handle;
+    KELP_ASSERT(message->text != NULL && message->text[message->length] == '\0');
     *base = message->text;
     *byte_size = message->length;
     return NULL;
@@ -176,14 +177,14 @@ TRITONSERVER_ResponseAllocatorNew(TRITONSERVER_ResponseAllocator **allocator,
         return kelp_null_error(__func__, allocator == NULL  ? "allocator"
                                          : alloc_fn == NULL ? "alloc_fn"
                                                             : "release_fn");
-    kelp_response_allocator *made = NULL;
-    kelp_status *status = KELP_NEW(kelp_process_allocator(), kelp_response_allocator, &made);
+    kelp_response_allocator *created = NULL;
+    kelp_status *status = KELP_NEW(kelp_process_allocator(), kelp_response_allocator, &created);
     if (status != NULL)
         return kelp_to_error(status);
-    made->alloc_fn = alloc_fn;
-    made->release_fn = release_fn;
-    made->start_fn = start_fn;
-    *allocator = (TRITONSERVER_ResponseAllocator *)made;
+    created->alloc_fn = alloc_fn;
+    created->release_fn = release_fn;
+    created->start_fn = start_fn;
+    *allocator = (TRITONSERVER_ResponseAllocator *)created;
     return NULL;
 }
 

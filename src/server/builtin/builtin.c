@@ -2,6 +2,7 @@
 /* The table of built-in backends. */
 #include "server/builtin/builtin.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 
 #include <string.h>
@@ -25,6 +26,7 @@ const kelp_builtin_backend *kelp_builtin_find(const char *name) {
     size_t count;
     const kelp_builtin_backend *const *all = kelp_builtin_backends(&count);
     for (size_t i = 0; i < count; i++) {
+        KELP_ASSERT(all[i]->name != NULL && all[i]->execute != NULL);
         if (strcmp(all[i]->name, name) == 0)
             return all[i];
         for (const char *const *alias = all[i]->aliases; alias != NULL && *alias != NULL; alias++)

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Built-in backends: a hidden static table with the signatures of Triton's plugin side, so that a
- * built-in and a foreign backend are one code path. Never exported TRITONBACKEND_* entry points: a
- * dlsym on a plugin's handle also searches the plugin's dependencies, and would find ours.
+ * Built-in backends: a hidden table with the signatures of Triton's entry points, so that built-in
+ * backends and those in shared libraries share their code path. The library must not export
+ * TRITONBACKEND_* entry points: dlsym on the handle of a backend also searches the backend's
+ * dependencies, and would find them.
  */
 #ifndef KELP_SERVER_BUILTIN_BUILTIN_H_
 #define KELP_SERVER_BUILTIN_BUILTIN_H_
 
 #include <triton/core/tritonbackend.h>
 
+/* A built-in backend. All functions except `execute` may be NULL. */
 typedef struct kelp_builtin_backend {
     const char *name;           /* "kelp" */
-    const char *const *aliases; /* other values of `backend` or `platform` that mean this one; ends
-                                   with NULL; may be NULL */
-    TRITONSERVER_Error *(*initialize)(
-        TRITONBACKEND_Backend *backend); /* may be NULL, as all but execute */
+    const char *const *aliases; /* other values of `backend` or `platform` that select it; NULL ends
+                                   the list; may be NULL */
+    TRITONSERVER_Error *(*initialize)(TRITONBACKEND_Backend *backend);
     TRITONSERVER_Error *(*finalize)(TRITONBACKEND_Backend *backend);
     TRITONSERVER_Error *(*model_init)(TRITONBACKEND_Model *model);
     TRITONSERVER_Error *(*model_fini)(TRITONBACKEND_Model *model);
@@ -24,14 +25,14 @@ typedef struct kelp_builtin_backend {
                                    TRITONBACKEND_Request **requests, const uint32_t request_count);
     TRITONSERVER_Error *(*attribute)(TRITONBACKEND_Backend *backend,
                                      TRITONBACKEND_BackendAttribute *attributes);
-    /* execute neither blocks nor sleeps: it runs to completion on the thread that submits (see
-     * scheduler.h). */
+    /* `execute` does not block: it runs to completion on the submitting thread (instance_pool.h).
+     */
     bool inline_execute;
 } kelp_builtin_backend;
 
-/* The table; entries live for ever. */
+/* Returns the table, whose entries are static. */
 const kelp_builtin_backend *const *kelp_builtin_backends(size_t *out_count);
-/* The entry of that name or alias, or NULL. */
+/* Returns the entry of a name or alias, or NULL. */
 const kelp_builtin_backend *kelp_builtin_find(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row of the `kelp` backend (backends/kelp): the SDK's entry points, called directly. */
+/* The entry of the `kelp` backend (backends/kelp), which consists of the SDK's entry points. */
 #include "server/builtin/builtin.h"
 
 #include <kelp/backend.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries, and finding and loading the cache. */
+/* Cache entries, and finding and loading the cache. */
 #include "server/cache/cache.h"
 
 #include "base/alloc.h"
@@ -60,7 +60,7 @@ static kelp_status *open_named(kelp_cache *cache, const char *directory, const c
                             name, path.data);
     if (status == NULL) {
         KELP_SERVER_LOG(KELP_LOG_INFO, "response cache '%s' from %s", name,
-                        found ? path.data : "the server itself");
+                        found ? path.data : "the built-in caches");
         status = cache->fn.initialize != NULL
                      ? kelp_from_error(cache->fn.initialize(&cache->handle, config))
                      : kelp_cache_local_create(cache->allocator, config, &cache->handle);
@@ -80,7 +80,7 @@ kelp_status *kelp_cache_open(kelp_allocator allocator, const kelp_server_options
     for (size_t i = 1; i < options->caches.count; i++)
         if (strcmp(options->caches.items[i].owner, chosen->owner) != 0)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "caches '%s' and '%s' are configured: a server has one",
+                              "caches '%s' and '%s' are configured: expected one cache",
                               chosen->owner, options->caches.items[i].owner);
     const char *name = chosen != NULL ? chosen->owner : "local";
     if (!name[0] || strchr(name, '/') != NULL)

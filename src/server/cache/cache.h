@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Response caches. A cache is a shared library with the entry points of tritoncache.h, or the
- * built-in one ("local", local.c); both become the same function pointers. responses.c decides what
- * is stored and how a request is identified.
+ * built-in cache "local" (local.c). Both are used through the same function pointers. responses.c
+ * identifies requests and stores responses.
  *
- * Thread-safe; a cache does its own locking.
+ * Thread-safe, as caches must be.
  */
 #ifndef KELP_SERVER_CACHE_CACHE_H_
 #define KELP_SERVER_CACHE_CACHE_H_
@@ -14,13 +14,15 @@
 
 #include <triton/core/tritoncache.h>
 
-/* ---- entries: a list of buffers; what TRITONCACHE_CacheEntry points at ---- */
+/* ---- entries ---- */
 
+/* A buffer of a cache entry. */
 typedef struct kelp_cache_buffer {
     void *base;
     kelp_buffer_attributes attributes;
 } kelp_cache_buffer;
 
+/* A list of buffers. TRITONCACHE_CacheEntry is a pointer to it. */
 typedef struct kelp_cache_entry {
     kelp_allocator allocator;
     kelp_cache_buffer *buffers;
@@ -30,10 +32,11 @@ typedef struct kelp_cache_entry {
 
 void kelp_cache_entry_init(kelp_cache_entry *entry, kelp_allocator allocator);
 void kelp_cache_entry_deinit(kelp_cache_entry *entry);
+/* Appends a buffer, which is borrowed. */
 kelp_status *kelp_cache_entry_add(kelp_cache_entry *entry, void *base,
                                   const kelp_buffer_attributes *attributes) KELP_MUST_USE;
 
-/* What TRITONCACHE_Allocator points at: the server's part of TRITONCACHE_Copy. */
+/* The server's part of TRITONCACHE_Copy. TRITONCACHE_Allocator is a pointer to it. */
 typedef struct kelp_cache_copier kelp_cache_copier;
 struct kelp_cache_copier {
     kelp_status *(*copy)(kelp_cache_copier *self, kelp_cache_entry *entry);
@@ -41,6 +44,7 @@ struct kelp_cache_copier {
 
 /* ---- caches ---- */
 
+/* The entry points of a cache. */
 typedef struct kelp_cache_functions {
     TRITONSERVER_Error *(*initialize)(TRITONCACHE_Cache **cache, const char *config);
     TRITONSERVER_Error *(*finalize)(TRITONCACHE_Cache *cache);
@@ -50,11 +54,12 @@ typedef struct kelp_cache_functions {
                                   TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator);
 } kelp_cache_functions;
 
-/* The built-in cache, and its constructor with an allocator in place of `initialize`. */
+/* The built-in cache. It has no `initialize`; its constructor takes an allocator. */
 extern const kelp_cache_functions kelp_cache_local;
 kelp_status *kelp_cache_local_create(kelp_allocator allocator, const char *config,
                                      TRITONCACHE_Cache **out) KELP_MUST_USE;
 
+/* An open cache. */
 typedef struct kelp_cache {
     kelp_response_cache base;
     kelp_allocator allocator;
@@ -62,7 +67,7 @@ typedef struct kelp_cache {
     TRITONCACHE_Cache *handle;
 } kelp_cache;
 
-/* Opens the cache that the options ask for; *out is NULL if they ask for none. A library
+/* Opens the cache that the options configure; *out is NULL if they configure none. A library
  * DIRECTORY/NAME/libtritoncache_NAME.so takes precedence over the built-in cache of that name. */
 kelp_status *kelp_cache_open(kelp_allocator allocator, const kelp_server_options *options,
                              kelp_cache **out) KELP_MUST_USE;

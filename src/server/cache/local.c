@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The built-in cache: a table in memory, limited in bytes; the least recently used entries are
- * evicted. Configuration: {"size": BYTES}, a number or its text.
+ * The built-in cache: a table in memory of limited size, which evicts the least recently used
+ * entries. Configuration: {"size": BYTES}, as a number or a string.
  *
- * Thread-safe. One lock guards the table, held only for pointers: bytes are copied without it, from
- * counted nodes.
+ * Thread-safe. One lock guards the table. Bytes are copied without the lock, from reference-counted
+ * nodes.
  */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -31,7 +31,7 @@ typedef struct node {
 
 /* Metrics, with the names of Triton's local cache. */
 typedef enum figure {
-    USED, /* share of the limit */
+    USED, /* fraction of the limit */
     ENTRIES,
     HITS,
     MISSES,
@@ -45,14 +45,14 @@ typedef enum figure {
 static const struct {
     const char *name, *help;
 } described[FIGURES] = {
-    {"nv_cache_util", "Share of the response cache that is used, 0 to 1"},
+    {"nv_cache_util", "Fraction of the response cache in use, 0 to 1"},
     {"nv_cache_num_entries", "Responses in the cache"},
-    {"nv_cache_num_hits", "Look-ups that found a response"},
-    {"nv_cache_num_misses", "Look-ups that found none"},
-    {"nv_cache_num_lookups", "Look-ups"},
-    {"nv_cache_num_evictions", "Responses that made room for others"},
-    {"nv_cache_lookup_duration", "Time of all look-ups, in microseconds"},
-    {"nv_cache_insertion_duration", "Time of all insertions, in microseconds"},
+    {"nv_cache_num_hits", "Lookups that found a response"},
+    {"nv_cache_num_misses", "Lookups that found no response"},
+    {"nv_cache_num_lookups", "Lookups"},
+    {"nv_cache_num_evictions", "Evicted responses"},
+    {"nv_cache_lookup_duration", "Total time of lookups, in microseconds"},
+    {"nv_cache_insertion_duration", "Total time of insertions, in microseconds"},
 };
 
 typedef struct local {
@@ -100,6 +100,7 @@ static bool release(node *n) {
 }
 
 static void evict_oldest(local *l) {
+    KELP_ASSERT_HELD(&l->lock);
     KELP_ASSERT(l->oldest && l->size_bytes >= l->oldest->size_bytes);
     node *n = l->oldest;
     unlink_node(l, n);
@@ -224,7 +225,7 @@ static TRITONSERVER_Error *local_lookup(TRITONCACHE_Cache *cache, const char *ke
     return kelp_to_error(status);
 }
 
-/* Creates a node with memory for the entry's bytes, to which the entry then points. */
+/* Creates a node with memory for the entry's bytes, and sets the entry's buffers to that memory. */
 static kelp_status *make_node(kelp_allocator heap, const char *key, kelp_cache_entry *entry,
                               node **out) {
     node *n = NULL;
@@ -246,7 +247,7 @@ static kelp_status *make_node(kelp_allocator heap, const char *key, kelp_cache_e
     return NULL;
 }
 
-/* Returns true if the table owns the node now. */
+/* Inserts a node; returns true if the table owns it then. */
 static bool put(local *l, node *n, kelp_status **out_status) {
     bool taken = false;
     unsigned evicted = 0;
@@ -260,7 +261,7 @@ static bool put(local *l, node *n, kelp_status **out_status) {
         l->size_bytes += n->size_bytes;
         for (; l->size_bytes > l->limit_bytes; evicted++)
             evict_oldest(l);
-        /* Under the lock, so that the last change sets the last values. */
+        /* Under the lock, so that the values are those of the last change. */
         kelp_status_free(
             kelp_metric_set(l->figures[USED], (double)l->size_bytes / (double)l->limit_bytes));
         kelp_status_free(kelp_metric_set(l->figures[ENTRIES], (double)l->nodes.count));
@@ -275,10 +276,10 @@ static TRITONSERVER_Error *local_insert(TRITONCACHE_Cache *cache, const char *ke
                                         TRITONCACHE_CacheEntry *entry,
                                         TRITONCACHE_Allocator *allocator) {
     local *l = of(cache);
-    kelp_cache_entry *given = (kelp_cache_entry *)entry;
+    kelp_cache_entry *source = (kelp_cache_entry *)entry;
     uint64_t total_bytes = sizeof(node) + strlen(key) + 1;
-    for (size_t i = 0; i < given->count; i++) {
-        uint64_t more = given->buffers[i].attributes.size_bytes + sizeof(void *) + sizeof(size_t);
+    for (size_t i = 0; i < source->count; i++) {
+        uint64_t more = source->buffers[i].attributes.size_bytes + sizeof(void *) + sizeof(size_t);
         total_bytes = more > UINT64_MAX - total_bytes ? UINT64_MAX : total_bytes + more;
     }
     if (total_bytes > l->limit_bytes)
@@ -287,7 +288,7 @@ static TRITONSERVER_Error *local_insert(TRITONCACHE_Cache *cache, const char *ke
             (unsigned long long)total_bytes, (unsigned long long)l->limit_bytes));
     node *n = NULL;
     uint64_t start_ns = kelp_now_ns();
-    kelp_status *status = make_node(l->allocator, key, given, &n);
+    kelp_status *status = make_node(l->allocator, key, source, &n);
     if (status == NULL)
         status = copy(allocator, (kelp_cache_entry *)entry);
     if (n != NULL && (status != NULL || !put(l, n, &status)))

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Responses in the cache. The identity of a request is written out in full: the model, its version,
- * a fingerprint of its files and configuration, and of the request its inputs (names, types,
- * shapes, bytes), outputs and parameters. A hash of that is the cache's key; the identity is stored
- * with the response and compared on lookup, so that requests with colliding keys never see each
- * other's responses.
+ * Responses in the cache. The identity of a request consists of the model's name and version, a
+ * fingerprint of its files and configuration, and the request's inputs (names, types, shapes,
+ * bytes), outputs and parameters. A hash of the identity is the cache's key. The identity itself is
+ * stored with the response and compared on lookup, so that requests with colliding keys never get
+ * each other's responses.
  *
- * The one buffer of an entry: the identity's length and the identity, then the parameters, then the
- * outputs, each value as 8 bytes in this machine's byte order, or as a length and bytes. Every
- * bound is checked when it is read: a cache may be foreign memory.
+ * An entry has one buffer: the length of the identity and the identity, then the parameters, then
+ * the outputs. A value is 8 bytes in the machine's byte order, or a length and bytes. Every size is
+ * checked when it is read, because a cache may return foreign memory.
  *
- * Threads: those of the request.
+ * The functions run on the threads of the request.
  */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -23,14 +23,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A request as the cache identifies it. */
+/* The identity of a request. */
 struct kelp_cache_ticket {
     kelp_allocator allocator;
     char *identity;
     size_t identity_length;
     size_t identity_capacity;
     char key[40];       /* a hash of the identity */
-    uint64_t lookup_ns; /* how long the lookup took */
+    uint64_t lookup_ns; /* duration of the lookup */
 };
 
 /* ---- writing ---- */
@@ -84,8 +84,8 @@ static bool put_input(kelp_buf *out, const kelp_input *input) {
     return input->policy_count == 0;
 }
 
-/* Returns the input whose name follows that of `last` alphabetically, so that the order in the
- * request does not matter; NULL if there is none. */
+/* Returns the input whose name follows that of `last` alphabetically, or NULL: the identity does
+ * not depend on the order of the inputs. */
 static const kelp_input *next_input(const kelp_request *request, const kelp_input *last) {
     const kelp_input *next = NULL;
     for (size_t i = 0; i < request->input_count; i++) {
@@ -132,7 +132,7 @@ static kelp_cache_ticket *make_ticket(const kelp_request *request) {
         ticket->identity =
             kelp_buf_take(&text, &ticket->identity_length, &ticket->identity_capacity);
     }
-    kelp_server_log_status("cannot look a request up in the cache", status);
+    kelp_server_log_status("cannot look up a request in the cache", status);
     kelp_buf_deinit(&text);
     return ticket;
 }
@@ -181,7 +181,7 @@ static const void *take_bytes(reader *in, size_t *out_length) {
     return take(in, *out_length);
 }
 
-/* Terminated; free with kelp_free_string. */
+/* Reads a terminated copy of a text; free with kelp_free_string. */
 static kelp_status *take_text(reader *in, char **out) {
     size_t length = 0;
     const char *data = take_bytes(in, &length);
@@ -199,8 +199,11 @@ static kelp_status *read_param(reader *in, kelp_params *params) {
     char *name = NULL, *string = NULL;
     kelp_param *param = NULL;
     KELP_TRY(take_text(in, &name));
-    TRITONSERVER_ParameterType type = (TRITONSERVER_ParameterType)take_u64(in);
-    kelp_status *status = kelp_params_add(in->allocator, params, name, type, &param);
+    uint64_t type_number = take_u64(in);
+    TRITONSERVER_ParameterType type = (TRITONSERVER_ParameterType)type_number;
+    kelp_status *status = type_number <= TRITONSERVER_PARAMETER_DOUBLE
+                              ? kelp_params_add(in->allocator, params, name, type, &param)
+                              : KELP_ERROR(KELP_INTERNAL, "a cached response is corrupt");
     kelp_free_string(in->allocator, name);
     KELP_TRY(status);
     if (type == TRITONSERVER_PARAMETER_STRING) {
@@ -239,7 +242,7 @@ static kelp_status *read_output(reader *in, kelp_response *response) {
     if (status == NULL)
         status = kelp_output_allocate(output, size_bytes, TRITONSERVER_MEMORY_CPU, 0, &buffer);
     if (status == NULL && output->attributes.memory_type == TRITONSERVER_MEMORY_GPU)
-        status = KELP_ERROR(KELP_UNIMPLEMENTED, "a cached response cannot be put on a GPU");
+        status = KELP_ERROR(KELP_UNIMPLEMENTED, "a cached response cannot be copied to a GPU");
     if (status == NULL && size_bytes)
         memcpy(buffer, data, size_bytes);
     return status;
@@ -258,14 +261,15 @@ static kelp_status *read_response(const char *data, size_t length, kelp_response
 
 /* ---- lookup ---- */
 
+/* Copies the response from an entry with the identity of the ticket. */
 typedef struct finder {
     kelp_cache_copier base;
     const kelp_cache_ticket *ticket;
-    char *data; /* what follows the identity; NULL if the identity differs */
+    char *data; /* the bytes after the identity; NULL if the identity differs */
     size_t length;
 } finder;
 
-/* Only copies, because the cache may hold a lock: creating the response calls the application. */
+/* Only copies. Creating the response calls the application, and the cache may hold a lock here. */
 static kelp_status *copy_found(kelp_cache_copier *self, kelp_cache_entry *entry) {
     finder *find = (finder *)self;
     if (entry->count != 1 || entry->buffers[0].base == NULL || find->data != NULL)
@@ -275,7 +279,7 @@ static kelp_status *copy_found(kelp_cache_copier *self, kelp_cache_entry *entry)
     const void *identity = take_bytes(&in, &length);
     if (identity == NULL || length != find->ticket->identity_length ||
         memcmp(identity, find->ticket->identity, length) != 0)
-        return NULL; /* another request with the same hash */
+        return NULL; /* a different request with the same hash */
     KELP_TRY(kelp_alloc(find->ticket->allocator, in.left, (void **)&find->data));
     find->length = in.left;
     memcpy(find->data, in.at, in.left);
@@ -316,7 +320,7 @@ static void find_response(kelp_response_cache *base, kelp_request *request,
     kelp_free(ticket->allocator, find.data, find.length);
     ticket->lookup_ns = kelp_now_ns() - start_ns;
     if (status != NULL && response != NULL) {
-        /* The submission continues, and responds without the cache. */
+        /* The submission continues without the cache. */
         kelp_response_delete(response);
         response = NULL;
     }
@@ -333,6 +337,7 @@ static void find_response(kelp_response_cache *base, kelp_request *request,
 
 /* ---- insertion ---- */
 
+/* Copies a response to the buffer that the cache provides. */
 typedef struct keeper {
     kelp_cache_copier base;
     const kelp_buf *bytes;
@@ -389,6 +394,7 @@ static kelp_status *insert(kelp_cache *cache, const kelp_cache_ticket *ticket,
 
 static void store_response(kelp_response_cache *base, kelp_response *response, uint32_t flags) {
     kelp_factory *factory = response->factory;
+    KELP_ASSERT(!response->sent);
     kelp_cache_ticket *ticket = atomic_exchange(&factory->ticket, NULL);
     if (ticket == NULL)
         return;

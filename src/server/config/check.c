@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of a configuration. Every message contains the source, the tensor or group, and the field.
  */
+#include "base/assert.h"
+#include "base/map.h"
 #include "server/config/view.h"
 
 #include <string.h>
 
-/* Multiplies dimensions; returns false if one is dynamic. */
+/* Computes the number of elements; returns false if a dimension is dynamic or the number is too
+ * large. */
 static bool fixed_elements(const int64_t *dims, uint32_t rank, int64_t *out) {
     *out = 1;
     for (uint32_t i = 0; i < rank; i++) {
@@ -21,40 +24,56 @@ static kelp_status *check_dims(const kelp_model_config *config, const char *kind
         if (io->dims[i] < 1 && io->dims[i] != -1)
             return KELP_ERROR(
                 KELP_INVALID_ARGUMENT,
-                "%s: %s '%s': field 'dims': expected extents above 0 or -1, found %lld",
+                "%s: %s '%s': field 'dims': expected dimensions above 0 or -1, found %lld",
                 config->source, kind, io->name, (long long)io->dims[i]);
     if (io->rank > KELP_MAX_RANK)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: %s '%s': field 'dims': expected at most %d extents, found %u",
+                          "%s: %s '%s': field 'dims': expected at most %d dimensions, found %u",
                           config->source, kind, io->name, KELP_MAX_RANK, io->rank);
     for (uint32_t i = 0; i < io->reshape_rank; i++)
         if (io->reshape[i] < 1 && io->reshape[i] != -1)
             return KELP_ERROR(
                 KELP_INVALID_ARGUMENT,
-                "%s: %s '%s': field 'reshape': expected extents above 0 or -1, found %lld",
+                "%s: %s '%s': field 'reshape': expected dimensions above 0 or -1, found %lld",
                 config->source, kind, io->name, (long long)io->reshape[i]);
     int64_t from, to;
     if (io->has_reshape && fixed_elements(io->dims, io->rank, &from) &&
         fixed_elements(io->reshape, io->reshape_rank, &to) && from != to)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
-            "%s: %s '%s': field 'reshape': expected as many elements as dims have (%lld), "
+            "%s: %s '%s': field 'reshape': expected the number of elements of 'dims' (%lld), "
             "found %lld",
             config->source, kind, io->name, (long long)from, (long long)to);
     return NULL;
 }
 
+/* Checks that inputs or outputs have names, and that the names are unique. */
+static kelp_status *check_names(const kelp_model_config *config, const char *kind,
+                                const kelp_config_io *items, size_t count) {
+    kelp_map names;
+    kelp_status *status = NULL;
+    kelp_map_init(&names, config->allocator);
+    for (size_t i = 0; i < count && status == NULL; i++) {
+        kelp_str name = {items[i].name, items[i].name_length};
+        KELP_ASSERT(strlen(items[i].name) == items[i].name_length);
+        if (name.length == 0)
+            status = KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s %zu has no name", config->source,
+                                kind, i);
+        else if (kelp_map_find(&names, name, NULL))
+            status = KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s '%s' is defined twice",
+                                config->source, kind, items[i].name);
+        else
+            status = kelp_map_put(&names, name, NULL);
+    }
+    kelp_map_deinit(&names);
+    return status;
+}
+
 static kelp_status *check_ios(const kelp_model_config *config, const char *kind,
                               const kelp_config_io *items, size_t count, bool complete) {
+    KELP_TRY(check_names(config, kind, items, count));
     for (size_t i = 0; i < count; i++) {
         const kelp_config_io *io = &items[i];
-        if (io->name_length == 0)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s %zu has no name", config->source, kind,
-                              i);
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(items[k].name, io->name) == 0)
-                return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s '%s' is given twice",
-                                  config->source, kind, io->name);
         if (complete && io->dtype == KELP_DTYPE_INVALID)
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s '%s': field 'data_type' is missing",
                               config->source, kind, io->name);
@@ -64,13 +83,14 @@ static kelp_status *check_ios(const kelp_model_config *config, const char *kind,
         KELP_TRY(check_dims(config, kind, io));
         if (io->allow_ragged_batch && config->max_batch_size == 0)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "%s: %s '%s': 'allow_ragged_batch' needs max_batch_size above 0",
+                              "%s: %s '%s': 'allow_ragged_batch' requires max_batch_size above 0",
                               config->source, kind, io->name);
     }
     return NULL;
 }
 
 static kelp_status *check_groups(const kelp_model_config *config) {
+    enum { MAX_INSTANCES = 4096 };
     for (size_t i = 0; i < config->instance_group_count; i++) {
         const kelp_config_instance_group *group = &config->instance_groups[i];
         if (group->count < 1)
@@ -78,11 +98,11 @@ static kelp_status *check_groups(const kelp_model_config *config) {
                 KELP_INVALID_ARGUMENT,
                 "%s: instance group '%s': field 'count': expected 1 or more, found %d",
                 config->source, group->name, group->count);
-        if (group->count > 4096)
+        if (group->count > MAX_INSTANCES)
             return KELP_ERROR(
                 KELP_INVALID_ARGUMENT,
-                "%s: instance group '%s': field 'count': expected at most 4096, found %d",
-                config->source, group->name, group->count);
+                "%s: instance group '%s': field 'count': expected at most %d, found %d",
+                config->source, group->name, MAX_INSTANCES, group->count);
         if (group->kind == TRITONSERVER_INSTANCEGROUPKIND_GPU)
             return KELP_ERROR(
                 KELP_INVALID_ARGUMENT,
@@ -132,6 +152,7 @@ static kelp_status *check_versions(const kelp_model_config *config) {
 }
 
 kelp_status *kelp_config_check(const kelp_model_config *config, bool complete) {
+    KELP_ASSERT(config->source != NULL && config->platform != NULL && config->backend != NULL);
     bool ensemble = strcmp(config->platform, "ensemble") == 0;
     if (config->max_batch_size < 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -140,12 +161,12 @@ kelp_status *kelp_config_check(const kelp_model_config *config, bool complete) {
     if (*config->backend == '\0' && !ensemble)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
-            "%s: no backend is given, and none follows from the model's files: set 'backend' "
-            "(or 'platform'), or name the file by its format, such as model.onnx",
+            "%s: the model has no backend, and its files do not determine one: set 'backend' (or "
+            "'platform'), or name the model file after its format, such as model.onnx",
             config->source);
     if (ensemble && config->scheduling != KELP_SCHEDULING_ENSEMBLE)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: platform 'ensemble' needs 'ensemble_scheduling' with its steps",
+                          "%s: platform 'ensemble' requires 'ensemble_scheduling' with steps",
                           config->source);
     if (strchr(config->backend, '/') != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -157,7 +178,7 @@ kelp_status *kelp_config_check(const kelp_model_config *config, bool complete) {
             "%s: field 'default_model_filename': expected a name, found the path '%s'",
             config->source, config->default_model_filename);
     if (complete && config->input_count == 0 && config->output_count == 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: neither inputs nor outputs are given",
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: the model has neither inputs nor outputs",
                           config->source);
     KELP_TRY(check_ios(config, "input", config->inputs, config->input_count, complete));
     KELP_TRY(check_ios(config, "output", config->outputs, config->output_count, complete));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creation of configurations: from a file, an override, or the completion of a backend. */
+/* Creation of configurations: from a file, from an override, or by the completion of a backend. */
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/checked.h"
 #include "base/fs.h"
 #include "server/config/view.h"
 
@@ -10,7 +11,7 @@
 #define CONFIG_FILE_MAX_BYTES ((size_t)16 << 20)
 
 /* ---- memory ---- */
-static kelp_status *config_new(kelp_allocator allocator, kelp_model_config **out) {
+static kelp_status *config_create(kelp_allocator allocator, kelp_model_config **out) {
     kelp_model_config *config = NULL;
     kelp_arena *arena = NULL;
     KELP_TRY(KELP_NEW(allocator, kelp_arena, &arena));
@@ -48,13 +49,13 @@ void kelp_model_config_release(kelp_model_config *config) {
 
 /* ---- from text ---- */
 static kelp_status *finish(kelp_model_config *config, const kelp_config_load_options *options) {
-    kelp_config_given given;
-    KELP_TRY(kelp_config_fill(config, options, &given));
-    KELP_TRY(kelp_config_view(config, &given));
+    kelp_config_explicit explicit;
+    KELP_TRY(kelp_config_fill(config, options, &explicit));
+    KELP_TRY(kelp_config_view(config, &explicit));
     return kelp_config_check(config, options->strict);
 }
 
-/* The trees point into the text, so the arena gets a copy. */
+/* Reads text. The trees point into it, so that the arena needs a copy. */
 static kelp_status *read_text(kelp_model_config *config, const char *text, size_t length) {
     kelp_pbtxt *tree = NULL;
     const char *copy = kelp_arena_strndup(config->arena, text, length);
@@ -78,7 +79,7 @@ kelp_status *kelp_model_config_parse(kelp_allocator allocator,
                                      const kelp_config_load_options *options, const char *file,
                                      const char *text, size_t length, kelp_model_config **out) {
     kelp_model_config *config = NULL;
-    KELP_TRY(config_new(allocator, &config));
+    KELP_TRY(config_create(allocator, &config));
     config->source = kelp_arena_strndup(config->arena, file, strlen(file));
     kelp_status *status = config->source == NULL ? kelp_status_oom() : NULL;
     if (status == NULL)
@@ -136,10 +137,10 @@ kelp_status *kelp_model_config_load(kelp_allocator allocator,
                                     const kelp_config_load_options *options,
                                     kelp_model_config **out) {
     kelp_model_config *config = NULL;
-    KELP_TRY(config_new(allocator, &config));
+    KELP_TRY(config_create(allocator, &config));
     kelp_status *status = NULL;
     if (options->override_json != NULL) {
-        config->source = kelp_arena_printf(config->arena, "configuration given for model '%s'",
+        config->source = kelp_arena_printf(config->arena, "override of the configuration of '%s'",
                                            options->model_name);
         status = config->source == NULL
                      ? kelp_status_oom()
@@ -165,7 +166,7 @@ static kelp_status *copy_config(const kelp_model_config *config, kelp_model_conf
     kelp_buf_init(&text, config->allocator);
     kelp_status *status = kelp_model_config_to_json(config, 1, &text);
     if (status == NULL)
-        status = config_new(config->allocator, &copy);
+        status = config_create(config->allocator, &copy);
     if (status == NULL) {
         copy->source = kelp_arena_strndup(copy->arena, config->source, strlen(config->source));
         status = copy->source == NULL
@@ -181,23 +182,25 @@ static kelp_status *copy_config(const kelp_model_config *config, kelp_model_conf
     return NULL;
 }
 
-static kelp_status *given_of(const kelp_model_config *config, kelp_arena *arena,
-                             kelp_config_given *out) {
-    *out = (kelp_config_given){config->instance_groups_given, config->instance_group_count,
-                               KELP_ARENA_ARRAY(arena, config->instance_group_count + 1, bool),
-                               KELP_ARENA_ARRAY(arena, config->instance_group_count + 1, bool)};
+static kelp_status *explicit_of(const kelp_model_config *config, kelp_arena *arena,
+                                kelp_config_explicit *out) {
+    *out = (kelp_config_explicit){config->has_instance_groups, config->instance_group_count,
+                                  KELP_ARENA_ARRAY(arena, config->instance_group_count + 1, bool),
+                                  KELP_ARENA_ARRAY(arena, config->instance_group_count + 1, bool)};
     if (out->kind == NULL || out->number == NULL)
         return kelp_status_oom();
     for (size_t i = 0; i < out->count; i++) {
-        out->kind[i] = config->instance_groups[i].kind_given;
-        out->number[i] = config->instance_groups[i].count_given;
+        out->kind[i] = config->instance_groups[i].has_kind;
+        out->number[i] = config->instance_groups[i].has_count;
     }
     return NULL;
 }
 
 static void move_field(kelp_config_message *to, const kelp_config_message *from,
                        const char *field) {
+    KELP_ASSERT(to->schema == from->schema);
     size_t index = kelp_config_field_index(to->schema, kelp_str_from(field));
+    KELP_ASSERT(index != SIZE_MAX);
     if (from->values[index] != NULL)
         to->values[index] = from->values[index];
 }
@@ -227,13 +230,13 @@ static kelp_status *take_completion(kelp_model_config *config, const char *json,
 kelp_status *kelp_model_config_complete(const kelp_model_config *config, const char *json,
                                         size_t length, kelp_model_config **out) {
     kelp_model_config *copy = NULL;
-    kelp_config_given given;
+    kelp_config_explicit explicit;
     KELP_TRY(copy_config(config, &copy));
     kelp_status *status = take_completion(copy, json, length);
     if (status == NULL)
-        status = given_of(config, copy->arena, &given);
+        status = explicit_of(config, copy->arena, &explicit);
     if (status == NULL)
-        status = kelp_config_view(copy, &given);
+        status = kelp_config_view(copy, &explicit);
     if (status == NULL)
         status = kelp_config_check(copy, false);
     if (status != NULL) {
@@ -245,6 +248,7 @@ kelp_status *kelp_model_config_complete(const kelp_model_config *config, const c
 }
 
 /* ---- preferences of the backend ---- */
+/* Returns the number of a kind in model_config.proto. */
 static int64_t proto_kind(TRITONSERVER_InstanceGroupKind kind) {
     switch (kind) {
     case TRITONSERVER_INSTANCEGROUPKIND_GPU:
@@ -273,29 +277,31 @@ kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_pref
     const kelp_preferred_group *preferred = choose_group(groups, count, gpu_count);
     bool changes = false;
     for (size_t i = 0; preferred != NULL && i < config->instance_group_count; i++)
-        changes = changes || !config->instance_groups[i].kind_given ||
-                  !config->instance_groups[i].count_given;
+        changes = changes || !config->instance_groups[i].has_kind ||
+                  !config->instance_groups[i].has_count;
     if (!changes) {
         kelp_model_config_retain(config);
         *out = config;
         return NULL;
     }
     kelp_model_config *copy = NULL;
-    kelp_config_given given;
+    kelp_config_explicit explicit;
     KELP_TRY(copy_config(config, &copy));
     kelp_config_value *group = kelp_config_get(copy->tree, "instance_group");
     for (size_t i = 0; group != NULL && i < config->instance_group_count;
          i++, group = group->next) {
-        /* copies have every field set */
-        if (!config->instance_groups[i].kind_given &&
+        /* A copy has every field set. */
+        KELP_ASSERT(kelp_config_get(group->message, "kind") != NULL);
+        KELP_ASSERT(kelp_config_get(group->message, "count") != NULL);
+        if (!config->instance_groups[i].has_kind &&
             preferred->kind != TRITONSERVER_INSTANCEGROUPKIND_AUTO)
             kelp_config_get(group->message, "kind")->i = proto_kind(preferred->kind);
-        if (!config->instance_groups[i].count_given && preferred->count > 0)
+        if (!config->instance_groups[i].has_count && preferred->count > 0)
             kelp_config_get(group->message, "count")->i = (int64_t)preferred->count;
     }
-    kelp_status *status = given_of(config, copy->arena, &given);
+    kelp_status *status = explicit_of(config, copy->arena, &explicit);
     if (status == NULL)
-        status = kelp_config_view(copy, &given);
+        status = kelp_config_view(copy, &explicit);
     if (status != NULL) {
         kelp_model_config_release(copy);
         return status;
@@ -306,17 +312,17 @@ kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_pref
 
 /* ---- changes without reloading ---- */
 
-static const char *const followed[] = {"instance_group", "version_policy"};
+/* The fields that change without loading the model again. */
+static const char *const updatable[] = {"instance_group", "version_policy"};
 
 /* Writes a message as JSON without some of its fields. */
 static kelp_status *write_without(const kelp_config_message *message, const char *const *fields,
                                   size_t count, kelp_buf *out) {
-    kelp_config_value *values[64];
+    enum { MAX_FIELDS = 64 }; /* of any message of the schema */
+    kelp_config_value *values[MAX_FIELDS];
     kelp_config_message rest = {.schema = message->schema, .values = values};
     kelp_json_writer writer;
-    if (message->schema->field_count > 64)
-        return KELP_ERROR(KELP_INTERNAL, "the message '%s' has too many fields",
-                          message->schema->name);
+    KELP_ASSERT(message->schema->field_count <= MAX_FIELDS);
     memcpy(values, message->values, message->schema->field_count * sizeof *values);
     for (size_t i = 0; i < count; i++)
         values[kelp_config_field_index(message->schema, kelp_str_from(fields[i]))] = NULL;
@@ -330,9 +336,9 @@ kelp_status *kelp_model_config_same_model(const kelp_model_config *a, const kelp
     kelp_buf left, right;
     kelp_buf_init(&left, a->allocator);
     kelp_buf_init(&right, a->allocator);
-    kelp_status *status = write_without(a->tree, followed, 2, &left);
+    kelp_status *status = write_without(a->tree, updatable, KELP_COUNT(updatable), &left);
     if (status == NULL)
-        status = write_without(b->tree, followed, 2, &right);
+        status = write_without(b->tree, updatable, KELP_COUNT(updatable), &right);
     if (status == NULL)
         *out_same = left.length == right.length && memcmp(left.data, right.data, left.length) == 0;
     kelp_buf_deinit(&left);
@@ -342,7 +348,7 @@ kelp_status *kelp_model_config_same_model(const kelp_model_config *a, const kelp
 
 static kelp_status *take_groups(kelp_model_config *config, const kelp_model_config *from) {
     kelp_buf text;
-    kelp_config_given given;
+    kelp_config_explicit explicit;
     kelp_buf_init(&text, config->allocator);
     kelp_config_message *groups = kelp_config_message_new(config->arena, &kelp_config_schema_model);
     kelp_status *status = groups == NULL ? kelp_status_oom() : NULL;
@@ -353,12 +359,12 @@ static kelp_status *take_groups(kelp_model_config *config, const kelp_model_conf
     kelp_buf_deinit(&text);
     if (status != NULL)
         return status;
-    for (size_t i = 0; i < 2; i++) {
-        size_t index = kelp_config_field_index(groups->schema, kelp_str_from(followed[i]));
+    for (size_t i = 0; i < KELP_COUNT(updatable); i++) {
+        size_t index = kelp_config_field_index(groups->schema, kelp_str_from(updatable[i]));
         config->tree->values[index] = groups->values[index];
     }
-    KELP_TRY(given_of(from, config->arena, &given));
-    KELP_TRY(kelp_config_view(config, &given));
+    KELP_TRY(explicit_of(from, config->arena, &explicit));
+    KELP_TRY(kelp_config_view(config, &explicit));
     return kelp_config_check(config, true);
 }
 
@@ -379,6 +385,7 @@ kelp_status *kelp_model_config_regroup(const kelp_model_config *config,
 kelp_status *kelp_model_config_group_key(const kelp_model_config *config, size_t index,
                                          kelp_buf *out) {
     static const char *const own[] = {"name", "count"};
+    KELP_ASSERT(index < config->instance_group_count);
     const kelp_config_value *group = kelp_config_get(config->tree, "instance_group");
     for (; group != NULL && index > 0; index--)
         group = group->next;

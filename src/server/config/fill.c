@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Defaults: values that follow from the model's files and from other fields. */
+/* Defaults: values that are derived from the model's files and from other fields. */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/fs.h"
 #include "server/config/model_files.h"
@@ -9,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Backends, platforms and file names that belong together. A backend with several platforms uses
- * its first. */
+/* Known combinations of backend, platform and file name. A backend with several platforms uses its
+ * first one. */
 static const struct known_backend {
     const char *backend, *platform, *file;
 } known[] = {
@@ -43,8 +44,10 @@ static bool text_is(const kelp_model_config *config, const char *field, const ch
 }
 
 /* ---- backend ---- */
-static kelp_status *guess_from_files(kelp_model_config *config, const char *directory,
-                                     const struct known_backend **out) {
+/* Finds the backend of the model file in the directory of the highest version; *out stays NULL if
+ * no file has a known name. */
+static kelp_status *find_by_files(kelp_model_config *config, const char *directory,
+                                  const struct known_backend **out) {
     int64_t *versions = NULL;
     size_t count = 0;
     KELP_TRY(kelp_model_files_versions(config->allocator, directory, &versions, &count));
@@ -73,9 +76,9 @@ static kelp_status *fill_backend(kelp_model_config *config,
     for (size_t i = 0; found == NULL && i < KELP_COUNT(known); i++)
         if (is_set(tree, "backend") && text_is(config, "backend", known[i].backend))
             found = &known[i];
-    bool nothing_said = !is_set(tree, "backend") && !is_set(tree, "platform");
-    if (nothing_said && !options->strict && options->model_directory != NULL)
-        KELP_TRY(guess_from_files(config, options->model_directory, &found));
+    bool unspecified = !is_set(tree, "backend") && !is_set(tree, "platform");
+    if (unspecified && !options->strict && options->model_directory != NULL)
+        KELP_TRY(find_by_files(config, options->model_directory, &found));
     if (found != NULL) {
         if (!is_set(tree, "backend"))
             KELP_TRY(set_text(config, "backend", found->backend));
@@ -85,9 +88,9 @@ static kelp_status *fill_backend(kelp_model_config *config,
             KELP_TRY(set_text(config, "default_model_filename", found->file));
         return NULL;
     }
-    /* "name.backend", as a last resort */
+    /* Triton derives the backend from a model name of the form "name.backend". */
     const char *dot = options->model_name != NULL ? strrchr(options->model_name, '.') : NULL;
-    if (nothing_said && !options->strict && dot != NULL && dot[1] != '\0')
+    if (unspecified && !options->strict && dot != NULL && dot[1] != '\0')
         return set_text(config, "backend", dot + 1);
     return NULL;
 }
@@ -97,10 +100,10 @@ static kelp_status *fill_name(kelp_model_config *config, const kelp_config_load_
         return NULL;
     const kelp_config_value *name = kelp_config_get(config->tree, "name");
     if (name != NULL && name->text.length > 0 && !kelp_str_is(name->text, options->model_name) &&
-        !(options->folder_name != NULL && kelp_str_is(name->text, options->folder_name)))
+        !(options->directory_name != NULL && kelp_str_is(name->text, options->directory_name)))
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
-            "%s: field 'name': expected '%s' (the model's directory) or nothing, found "
+            "%s: field 'name': expected '%s' (the model's directory) or no name, found "
             "'%.*s'",
             config->source, options->model_name, KELP_STR_ARG(name->text));
     const char *copy =
@@ -113,9 +116,10 @@ static kelp_status *fill_name(kelp_model_config *config, const kelp_config_load_
 /* ---- instance groups ---- */
 enum { KIND_AUTO = 0, KIND_GPU = 1, KIND_CPU = 2 };
 
-static kelp_status *note_given(kelp_model_config *config, kelp_config_given *out) {
+/* Records which fields the configuration sets itself. */
+static kelp_status *note_explicit(kelp_model_config *config, kelp_config_explicit *out) {
     const kelp_config_value *group = kelp_config_get(config->tree, "instance_group");
-    *out = (kelp_config_given){.groups = group != NULL};
+    *out = (kelp_config_explicit){.groups = group != NULL};
     for (const kelp_config_value *at = group; at != NULL; at = at->next)
         out->count++;
     out->kind = KELP_ARENA_ARRAY(config->arena, out->count + 1, bool);
@@ -146,11 +150,12 @@ static kelp_status *fill_group(kelp_model_config *config, kelp_config_message *g
     }
     if (kind->i == KIND_AUTO)
         kind->i = gpu_count > 0 || kelp_config_get(group, "gpus") != NULL ? KIND_GPU : KIND_CPU;
-    /* Triton's default for these backends on a CPU */
+    /* Triton's default for these backends on a CPU is two instances. */
     bool two = text_is(config, "backend", "onnxruntime") || text_is(config, "backend", "kelp") ||
                text_is(config, "backend", "tensorflow");
     if (count->i == 0)
         count->i = kind->i == KIND_CPU && two ? 2 : 1;
+    KELP_ASSERT(kind->i != KIND_AUTO && count->i != 0);
     return NULL;
 }
 
@@ -220,8 +225,9 @@ static kelp_status *fill_policies(kelp_model_config *config) {
 }
 
 kelp_status *kelp_config_fill(kelp_model_config *config, const kelp_config_load_options *options,
-                              kelp_config_given *out_given) {
-    KELP_TRY(note_given(config, out_given));
+                              kelp_config_explicit *out_explicit) {
+    KELP_ASSERT(config->tree->schema == &kelp_config_schema_model && options != NULL);
+    KELP_TRY(note_explicit(config, out_explicit));
     KELP_TRY(fill_name(config, options));
     KELP_TRY(fill_backend(config, options));
     KELP_TRY(fill_policies(config));

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model's configuration says of its metrics (`model_metrics`). */
+/* The metrics section of a model's configuration (`model_metrics`). */
+#include "base/assert.h"
 #include "server/config/view.h"
 #include "server/core/log.h"
+
+#include <math.h>
 
 static const char first_family[] = "nv_inference_first_response_histogram_ms";
 
@@ -10,7 +13,8 @@ static kelp_status *read_bounds(const kelp_config_value *bounds, const char *mod
     out->bound_count = 0;
     for (; bounds != NULL; bounds = bounds->next) {
         size_t at = out->bound_count;
-        if (at == KELP_LATENCY_MAX_BOUNDS || (at > 0 && !(bounds->f > out->bounds_ms[at - 1])))
+        if (at == KELP_LATENCY_MAX_BOUNDS || isnan(bounds->f) ||
+            (at > 0 && bounds->f <= out->bounds_ms[at - 1]))
             return KELP_ERROR(
                 KELP_INVALID_ARGUMENT,
                 "model '%s': model_metrics: expected at most %d ascending buckets for "
@@ -30,6 +34,7 @@ kelp_status *kelp_model_config_latency(const kelp_model_config *config, kelp_lat
     for (; control != NULL; control = control->next) {
         const kelp_config_value *family =
             kelp_config_get(kelp_config_sub(control->message, "metric_identifier"), "family");
+        KELP_ASSERT(control->message != NULL);
         const kelp_config_message *options = kelp_config_sub(control->message, "histogram_options");
         if (family == NULL || !kelp_str_is(family->text, first_family))
             KELP_SERVER_LOG(KELP_LOG_WARNING,

@@ -3,6 +3,7 @@
 #include "server/config/model_files.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/fs.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ kelp_status *kelp_model_files_versions(kelp_allocator allocator, const char *mod
     }
     kelp_fs_names_deinit(&names);
     if (status == NULL && found > 0 && found < count) {
-        int64_t *exact = NULL; /* freed by its count */
+        int64_t *exact = NULL; /* the caller frees it by its count */
         status = kelp_alloc_zero(allocator, found, sizeof *exact, (void **)&exact);
         if (status == NULL)
             memcpy(exact, versions, found * sizeof *exact);
@@ -63,13 +64,14 @@ kelp_status *kelp_model_files_versions(kelp_allocator allocator, const char *mod
         kelp_free(allocator, versions, count * sizeof *versions);
         return status;
     }
+    KELP_ASSERT(found == count); /* the caller frees by this count */
     qsort(versions, found, sizeof *versions, compare_versions);
     *out_versions = versions;
     *out_count = found;
     return NULL;
 }
 
-/* ---- times ---- */
+/* ---- signatures ---- */
 typedef void (*visit_fn)(void *userp, const char *path, const struct stat *info);
 
 static kelp_status *visit_tree(kelp_allocator allocator, const char *path, uint32_t depth,
@@ -77,10 +79,10 @@ static kelp_status *visit_tree(kelp_allocator allocator, const char *path, uint3
     struct stat info;
     kelp_fs_names names = {0};
     if (stat(path, &info) != 0) {
-        /* deleted meanwhile, or a dangling link, inside the tree */
+        /* Inside the tree, a file may be deleted concurrently, and a link may be dangling. */
         if (depth > 0)
             return NULL;
-        return KELP_ERROR(KELP_NOT_FOUND, "cannot look at '%s': error %d", path, errno);
+        return KELP_ERROR(KELP_NOT_FOUND, "cannot read '%s': error %d", path, errno);
     }
     fn(userp, path, &info);
     if (!S_ISDIR(info.st_mode) || depth >= TREE_DEPTH_MAX)
@@ -106,10 +108,11 @@ static int64_t time_of(const struct stat *info) {
 
 static void mix_signature(void *userp, const char *path, const struct stat *info) {
     uint64_t *signature = userp;
-    bool is_folder = S_ISDIR(info->st_mode); /* its contents decide */
+    /* The time and size of a directory do not count, only its contents. */
+    bool is_directory = S_ISDIR(info->st_mode);
     uint64_t parts[4] = {*signature, kelp_hash_str(kelp_str_from(path)),
-                         is_folder ? 0 : (uint64_t)time_of(info),
-                         is_folder ? 0 : (uint64_t)info->st_size};
+                         is_directory ? 0 : (uint64_t)time_of(info),
+                         is_directory ? 0 : (uint64_t)info->st_size};
     *signature = kelp_hash_bytes(parts, sizeof parts);
 }
 
@@ -123,7 +126,7 @@ kelp_status *kelp_model_files_signature(kelp_allocator allocator, const char *pa
 
 /* Returns true if a version depends on the file or directory of that name in the model's directory.
  */
-static bool concerns(const char *name, const char *version) {
+static bool belongs_to_version(const char *name, const char *version) {
     if (strcmp(name, "config.pbtxt") == 0 || strcmp(name, "configs") == 0)
         return false;
     return name[strspn(name, "0123456789")] != '\0' || strcmp(name, version) == 0;
@@ -139,7 +142,7 @@ kelp_status *kelp_model_files_of_version(kelp_allocator allocator, const char *m
     kelp_status *status = NULL;
     for (size_t i = 0; status == NULL && i < names.count; i++) {
         char *inner = NULL;
-        if (!concerns(names.items[i], number))
+        if (!belongs_to_version(names.items[i], number))
             continue;
         status = kelp_fs_join(allocator, model_directory, names.items[i], &inner);
         if (status == NULL)

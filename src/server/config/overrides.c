@@ -3,6 +3,7 @@
 #include "server/config/overrides.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/fs.h"
 #include "server/config/model_files.h"
 
@@ -32,9 +33,12 @@ kelp_status *kelp_temporary_directory(kelp_allocator allocator, const char *purp
     snprintf(template, sizeof template, "%s/kelp-%s-XXXXXX",
              base != NULL && base[0] ? base : "/tmp", purpose);
     if (mkdtemp(template) == NULL)
-        return KELP_ERROR(KELP_INTERNAL, "cannot create a directory like '%s': error %d", template,
-                          errno);
-    return kelp_strdup(allocator, template, out_path);
+        return KELP_ERROR(KELP_INTERNAL, "cannot create a temporary directory '%s': error %d",
+                          template, errno);
+    kelp_status *status = kelp_strdup(allocator, template, out_path);
+    if (status != NULL)
+        (void)rmdir(template);
+    return status;
 }
 
 void kelp_override_clear(kelp_allocator allocator, kelp_override *override) {
@@ -45,8 +49,8 @@ void kelp_override_clear(kelp_allocator allocator, kelp_override *override) {
     *override = (kelp_override){0};
 }
 
-/* Creates the directories that lead to `path`, which begins with the existing directory of
- * `base_length` bytes. */
+/* Creates the parent directories of `path`, whose first `base_length` bytes are a directory that
+ * exists. */
 static kelp_status *make_parents(char *path, size_t base_length) {
     for (char *slash = path + base_length + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
         *slash = '\0';
@@ -65,11 +69,13 @@ static kelp_status *write_files(kelp_allocator allocator, kelp_override *overrid
     kelp_status *status = NULL;
     for (size_t i = 0; i < options->file_count && status == NULL; i++) {
         const kelp_parameter *file = options->files[i];
+        KELP_ASSERT(strncmp(file->name, prefix, sizeof prefix - 1) == 0);
+        KELP_ASSERT(file->type == TRITONSERVER_PARAMETER_BYTES);
         const char *relative = file->name + sizeof prefix - 1;
         char *path = NULL;
         if (!relative[0] || !kelp_fs_is_inside(relative))
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "failed to load '%s': '%s' lies outside the model's directory",
+                              "failed to load '%s': '%s' is outside the model's directory",
                               model_name, file->name);
         status = kelp_fs_join(allocator, override->directory, relative, &path);
         if (status == NULL)
@@ -81,7 +87,8 @@ static kelp_status *write_files(kelp_allocator allocator, kelp_override *overrid
     return status;
 }
 
-/* A plain load keeps an override unless the files changed since; replaced files never stay. */
+/* Prepares a load without parameters: keeps the configuration of an override if the model's files
+ * have not changed since then; never keeps files. */
 static kelp_status *keep_or_clear(kelp_allocator allocator, kelp_override *override,
                                   const char *path, int64_t loaded_signature) {
     int64_t signature = 0;

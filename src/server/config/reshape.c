@@ -16,18 +16,18 @@ kelp_status *kelp_reshape(const int64_t *from, uint32_t from_rank, const int64_t
                           from_rank + batch_dims);
     for (uint32_t i = 0; i < batch_dims; i++)
         result[i] = inout_shape[i];
-    uint32_t wildcard = 0;
+    uint32_t dynamic = 0;
     for (uint32_t i = 0; i < to_rank; i++) {
-        int64_t extent = to[i];
-        if (extent == -1) {
-            while (wildcard < from_rank && from[wildcard] != -1)
-                wildcard++;
-            if (wildcard == from_rank)
+        int64_t dim = to[i];
+        if (dim == -1) {
+            while (dynamic < from_rank && from[dynamic] != -1)
+                dynamic++;
+            if (dynamic == from_rank)
                 return KELP_ERROR(KELP_INTERNAL,
-                                  "a reshape has more wildcards than the original shape");
-            extent = inout_shape[batch_dims + wildcard++];
+                                  "a reshape has more dynamic dimensions than the original shape");
+            dim = inout_shape[batch_dims + dynamic++];
         }
-        result[batch_dims + i] = extent;
+        result[batch_dims + i] = dim;
     }
     *inout_rank = to_rank + batch_dims;
     memcpy(inout_shape, result, *inout_rank * sizeof *result);

@@ -5,6 +5,8 @@
 
 #include "base/checked.h"
 
+#include <triton/core/tritonserver.h>
+
 #define R KELP_CONFIG_REPEATED
 #define M KELP_CONFIG_MAP
 #define TEXT(field) \
@@ -37,10 +39,11 @@
     static const kelp_config_schema id = {text, id##_fields, KELP_COUNT(id##_fields)}
 
 /* ---- enums ---- */
-static const char *const data_types[] = {"TYPE_INVALID", "TYPE_BOOL",   "TYPE_UINT8", "TYPE_UINT16",
-                                         "TYPE_UINT32",  "TYPE_UINT64", "TYPE_INT8",  "TYPE_INT16",
-                                         "TYPE_INT32",   "TYPE_INT64",  "TYPE_FP16",  "TYPE_FP32",
-                                         "TYPE_FP64",    "TYPE_STRING", "TYPE_BF16",  NULL};
+static const char *const data_types[] = {[TRITONSERVER_TYPE_INVALID] = "TYPE_INVALID",
+#define KELP_TYPE_ROW(triton, config, kelp, kind, size_bytes) \
+    [TRITONSERVER_TYPE_##triton] = "TYPE_" #config,
+#include "base/triton/types.inc"
+                                         NULL};
 static const char *const formats[] = {"FORMAT_NONE", "FORMAT_NHWC", "FORMAT_NCHW", NULL};
 static const char *const kinds[] = {"KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL", NULL};
 static const char *const secondary_kinds[] = {"KIND_NVDLA", NULL};

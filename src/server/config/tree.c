@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages typed by the schema: creation, reading from text and JSON, writing as JSON. */
+/* Messages of the schema: creation, reading from text and JSON, writing as JSON. */
 #include "server/config/schema.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
+#include "base/map.h"
 
 #include <stdio.h>
+
+#define PLACE_BYTES 4200  /* a path, line and column */
+#define MAX_JSON_DEPTH 32 /* the schema has fewer levels */
 
 kelp_config_message *kelp_config_message_new(kelp_arena *arena, const kelp_config_schema *schema) {
     kelp_config_message *message = KELP_ARENA_NEW(arena, kelp_config_message);
@@ -30,6 +35,7 @@ kelp_config_value *kelp_config_get(const kelp_config_message *message, const cha
 }
 
 static kelp_config_value *append(kelp_arena *arena, kelp_config_message *message, size_t index) {
+    KELP_ASSERT(index < message->schema->field_count);
     const kelp_config_field *field = &message->schema->fields[index];
     kelp_config_value *value = KELP_ARENA_NEW(arena, kelp_config_value);
     if (value == NULL)
@@ -39,10 +45,14 @@ static kelp_config_value *append(kelp_arena *arena, kelp_config_message *message
         if (value->message == NULL)
             return NULL;
     }
-    kelp_config_value **link = &message->values[index];
-    while (*link != NULL)
-        link = &(*link)->next;
-    *link = value;
+    kelp_config_value *first = message->values[index];
+    if (first == NULL) {
+        message->values[index] = first = value;
+    } else {
+        KELP_ASSERT(first->last != NULL && first->last->next == NULL);
+        first->last->next = value;
+    }
+    first->last = value;
     return value;
 }
 
@@ -92,40 +102,48 @@ static kelp_status *unknown_field(const char *where, const kelp_config_schema *s
                       nearest ? nearest : "", nearest ? "'?" : "");
 }
 
-static kelp_status *check_single(const char *where, const kelp_config_message *message,
-                                 size_t index) {
+/* Returns the set field because of which a field cannot be set: the field itself if it is not
+ * repeated, or another one of its `oneof` group. Returns NULL if there is none. */
+static const kelp_config_field *find_conflict(const kelp_config_message *message, size_t index) {
+    KELP_ASSERT(index < message->schema->field_count);
     const kelp_config_field *field = &message->schema->fields[index];
     if ((field->flags & (KELP_CONFIG_REPEATED | KELP_CONFIG_MAP)) != 0)
         return NULL;
     if (message->values[index] != NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: field '%s' is given twice", where,
-                          field->name);
+        return field;
     for (size_t i = 0; field->oneof != NULL && i < message->schema->field_count; i++) {
         const kelp_config_field *other = &message->schema->fields[i];
         if (message->values[i] != NULL && other->oneof != NULL &&
             strcmp(other->oneof, field->oneof) == 0)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "%s: fields '%s' and '%s' exclude each other (%s)", where,
-                              other->name, field->name, field->oneof);
+            return other;
     }
     return NULL;
 }
 
-static kelp_status *find_enum(const char *where, const kelp_config_field *field, kelp_str text,
-                              int64_t *out) {
-    int64_t count = 0, number;
+static kelp_status *conflict_error(const char *where, const kelp_config_field *field,
+                                   const kelp_config_field *conflict) {
+    if (conflict == field)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: field '%s' is set twice", where, field->name);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: fields '%s' and '%s' exclude each other (%s)",
+                      where, conflict->name, field->name, field->oneof);
+}
+
+/* Returns false if no value of the enumeration has the name or number. */
+static bool find_enum(const kelp_config_field *field, kelp_str text, int64_t *out) {
+    KELP_ASSERT(field->kind == KELP_CONFIG_ENUM && field->values != NULL);
+    int64_t count = 0;
     for (; field->values[count] != NULL; count++)
         if (kelp_str_is(text, field->values[count])) {
             *out = count;
-            return NULL;
+            return true;
         }
-    if (kelp_parse_i64(text, &number) && number >= 0 && number < count) {
-        *out = number;
-        return NULL;
-    }
+    return kelp_parse_i64(text, out) && *out >= 0 && *out < count;
+}
+
+static kelp_status *enum_error(const char *where, const kelp_config_field *field, kelp_str text) {
     char names[600] = "";
     size_t length = 0;
-    for (int64_t i = 0; i < count && length < sizeof names - 40; i++)
+    for (int64_t i = 0; field->values[i] != NULL && length < sizeof names - 48; i++)
         length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "",
                                    field->values[i]);
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: field '%s': expected one of %s, found '%.*s'",
@@ -171,7 +189,7 @@ static kelp_status *text_number(const text_reader *r, const kelp_config_field *f
 
 static kelp_status *text_value(const text_reader *r, const kelp_config_field *field,
                                const kelp_pbtxt *from, kelp_config_value *to) {
-    char place[4200];
+    char place[PLACE_BYTES];
     text_place(place, sizeof place, r->file, from);
     if (field->kind == KELP_CONFIG_MESSAGE) {
         if (from->type != KELP_PBTXT_MESSAGE)
@@ -185,14 +203,15 @@ static kelp_status *text_value(const text_reader *r, const kelp_config_field *fi
         if (from->type != KELP_PBTXT_SCALAR)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "%s: field '%s': expected a name without quotes", place, field->name);
-        return find_enum(place, field, from->text, &to->i);
+        return find_enum(field, from->text, &to->i) ? NULL : enum_error(place, field, from->text);
     }
     return text_number(r, field, from, to);
 }
 
 static kelp_status *text_entry(const text_reader *r, const kelp_config_field *field,
                                const kelp_pbtxt *from, kelp_config_value *to) {
-    char place[4200];
+    char place[PLACE_BYTES];
+    KELP_ASSERT((field->flags & KELP_CONFIG_MAP) != 0);
     text_place(place, sizeof place, r->file, from);
     if (from->type != KELP_PBTXT_MESSAGE)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -214,38 +233,53 @@ static kelp_status *text_entry(const text_reader *r, const kelp_config_field *fi
     return NULL;
 }
 
-/* A later entry of a map replaces an earlier one with the same key, as in protobuf. */
-static void drop_older(kelp_config_message *message, size_t index,
-                       const kelp_config_value *newest) {
-    for (kelp_config_value **link = &message->values[index]; *link != newest;) {
-        if (kelp_str_equal((*link)->key, newest->key))
+/* Removes the entries of a map that have the key of a later entry, as protobuf does. */
+static kelp_status *remove_duplicates(const kelp_arena *arena, kelp_config_message *message,
+                                      size_t index) {
+    KELP_ASSERT((message->schema->fields[index].flags & KELP_CONFIG_MAP) != 0);
+    kelp_config_value *first = message->values[index];
+    if (first == NULL || first->next == NULL)
+        return NULL;
+    kelp_map latest;
+    kelp_status *status = NULL;
+    kelp_map_init(&latest, arena->allocator);
+    for (kelp_config_value *at = first; at != NULL && status == NULL; at = at->next)
+        status = kelp_map_put(&latest, at->key, at);
+    for (kelp_config_value **link = &message->values[index]; *link != NULL && status == NULL;) {
+        if (kelp_map_get(&latest, (*link)->key) != *link)
             *link = (*link)->next;
         else
             link = &(*link)->next;
     }
+    message->values[index]->last = first->last; /* the last entry is never removed */
+    kelp_map_deinit(&latest);
+    return status;
 }
 
 kelp_status *kelp_config_from_pbtxt(kelp_arena *arena, const char *file, const kelp_pbtxt *tree,
                                     kelp_config_message *out) {
     text_reader r = {arena, file};
-    char place[4200];
+    char place[PLACE_BYTES];
     for (const kelp_pbtxt *from = tree->child; from != NULL; from = from->next) {
         size_t index = kelp_config_field_index(out->schema, from->name);
         text_place(place, sizeof place, file, from);
         if (index == SIZE_MAX)
             return unknown_field(place, out->schema, from->name);
         const kelp_config_field *field = &out->schema->fields[index];
-        KELP_TRY(check_single(place, out, index));
+        const kelp_config_field *conflict = find_conflict(out, index);
+        if (conflict != NULL)
+            return conflict_error(place, field, conflict);
         kelp_config_value *value = append(arena, out, index);
         if (value == NULL)
             return kelp_status_oom();
-        if ((field->flags & KELP_CONFIG_MAP) != 0) {
+        if ((field->flags & KELP_CONFIG_MAP) != 0)
             KELP_TRY(text_entry(&r, field, from, value));
-            drop_older(out, index, value);
-        } else {
+        else
             KELP_TRY(text_value(&r, field, from, value));
-        }
     }
+    for (size_t i = 0; i < out->schema->field_count; i++)
+        if ((out->schema->fields[i].flags & KELP_CONFIG_MAP) != 0)
+            KELP_TRY(remove_duplicates(arena, out, i));
     return NULL;
 }
 
@@ -256,6 +290,8 @@ typedef struct json_reader {
     const char *text;
 } json_reader;
 
+/* Formats the place of a value for an error. Not for other use: it reads the text from its start.
+ */
 static const char *json_place(char *buffer, size_t size, const json_reader *r,
                               const kelp_json *from) {
     size_t line, column;
@@ -324,13 +360,15 @@ static kelp_status *json_value(const json_reader *r, const kelp_config_field *fi
         return NULL;
     case KELP_CONFIG_ENUM:
         if (from->type == KELP_JSON_STRING)
-            return find_enum(json_place(place, sizeof place, r, from), field, from->string, &to->i);
+            return find_enum(field, from->string, &to->i)
+                       ? NULL
+                       : enum_error(json_place(place, sizeof place, r, from), field, from->string);
         for (int64_t i = 0; from->type == KELP_JSON_INT && field->values[i] != NULL; i++)
             if (i == from->i64) {
                 to->i = i;
                 return NULL;
             }
-        return wrong_json(r, field, from, "the name of a choice");
+        return wrong_json(r, field, from, "a name of the enumeration");
     case KELP_CONFIG_DOUBLE:
         if (!is_number)
             return wrong_json(r, field, from, "a number");
@@ -357,25 +395,26 @@ static kelp_status *json_field(const json_reader *r, kelp_config_message *out, s
             return kelp_status_oom();
         value->key = map ? item->key : (kelp_str){0};
         KELP_TRY(json_value(r, field, item, value, depth));
-        if (map)
-            drop_older(out, index, value);
     }
-    return NULL;
+    return map ? remove_duplicates(r->arena, out, index) : NULL;
 }
 
 static kelp_status *json_object(const json_reader *r, const kelp_json *tree,
                                 kelp_config_message *out, uint32_t depth) {
     char place[600];
-    if (depth > 32) /* the schema is less deep */
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: nested too deeply", r->name);
+    if (depth > MAX_JSON_DEPTH)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: more than %d nested objects", r->name,
+                          MAX_JSON_DEPTH);
     for (const kelp_json *from = tree->child; from != NULL; from = from->next) {
         size_t index = kelp_config_field_index(out->schema, from->key);
-        json_place(place, sizeof place, r, from);
         if (index == SIZE_MAX)
-            return unknown_field(place, out->schema, from->key);
+            return unknown_field(json_place(place, sizeof place, r, from), out->schema, from->key);
         if (from->type == KELP_JSON_NULL)
             continue;
-        KELP_TRY(check_single(place, out, index));
+        const kelp_config_field *conflict = find_conflict(out, index);
+        if (conflict != NULL)
+            return conflict_error(json_place(place, sizeof place, r, from),
+                                  &out->schema->fields[index], conflict);
         KELP_TRY(json_field(r, out, index, from, depth));
     }
     return NULL;

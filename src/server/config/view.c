@@ -2,6 +2,10 @@
 /* The typed view of a configuration. */
 #include "server/config/view.h"
 
+#include "base/assert.h"
+#include "base/checked.h"
+#include "base/triton/convert.h"
+
 #include <string.h>
 
 const char *kelp_config_text(kelp_arena *arena, const kelp_config_message *message,
@@ -29,7 +33,7 @@ static size_t count_values(const kelp_config_value *value) {
     return count;
 }
 
-/* ---- arrays: NULL with count 0; false if memory is exhausted ---- */
+/* ---- arrays; the functions return false if memory is exhausted ---- */
 static bool copy_i64s(kelp_arena *arena, const kelp_config_value *value, const int64_t **out,
                       size_t *out_count) {
     size_t count = count_values(value);
@@ -87,12 +91,7 @@ static bool view_io(kelp_arena *arena, const kelp_config_message *from, kelp_con
     to->name_length = strlen(to->name);
     to->rank = (uint32_t)rank;
     to->data_type = (TRITONSERVER_DataType)kelp_config_number(from, "data_type");
-    /* the schema has the order of TRITONSERVER_DataType */
-    static const kelp_dtype dtypes[] = {KELP_DTYPE_INVALID, KELP_BOOL,   KELP_U8,  KELP_U16,
-                                        KELP_U32,           KELP_U64,    KELP_I8,  KELP_I16,
-                                        KELP_I32,           KELP_I64,    KELP_F16, KELP_F32,
-                                        KELP_F64,           KELP_STRING, KELP_BF16};
-    to->dtype = dtypes[to->data_type];
+    to->dtype = kelp_dtype_from_triton(to->data_type);
     to->has_reshape = reshape != NULL;
     if (reshape != NULL) {
         if (!copy_i64s(arena, kelp_config_get(reshape, "shape"), &to->reshape, &rank))
@@ -147,7 +146,7 @@ static bool view_group(kelp_arena *arena, const kelp_config_message *from,
     const kelp_config_value *profile = kelp_config_get(from, "profile");
     size_t profiles = count_values(profile);
     const char **names = KELP_ARENA_ARRAY(arena, profiles + 1, const char *);
-    /* the proto's numbers differ from TRITONSERVER's */
+    /* The numbers of the proto differ from those of TRITONSERVER_InstanceGroupKind. */
     static const TRITONSERVER_InstanceGroupKind kinds[] = {
         TRITONSERVER_INSTANCEGROUPKIND_AUTO, TRITONSERVER_INSTANCEGROUPKIND_GPU,
         TRITONSERVER_INSTANCEGROUPKIND_CPU, TRITONSERVER_INSTANCEGROUPKIND_MODEL};
@@ -163,13 +162,15 @@ static bool view_group(kelp_arena *arena, const kelp_config_message *from,
             return false;
     to->profiles = names;
     to->profile_count = profiles;
-    to->kind = kinds[kelp_config_number(from, "kind")];
+    size_t kind = (size_t)kelp_config_number(from, "kind");
+    KELP_ASSERT(kind < KELP_COUNT(kinds));
+    to->kind = kinds[kind];
     to->count = (int32_t)kelp_config_number(from, "count");
     to->passive = kelp_config_number(from, "passive") != 0;
     return true;
 }
 
-static bool view_groups(kelp_model_config *config, const kelp_config_given *given) {
+static bool view_groups(kelp_model_config *config, const kelp_config_explicit *explicit) {
     const kelp_config_value *value = kelp_config_get(config->tree, "instance_group");
     size_t count = count_values(value);
     kelp_config_instance_group *items =
@@ -179,12 +180,12 @@ static bool view_groups(kelp_model_config *config, const kelp_config_given *give
     for (size_t i = 0; i < count; i++, value = value->next) {
         if (!view_group(config->arena, value->message, &items[i]))
             return false;
-        items[i].kind_given = i < given->count && given->kind[i];
-        items[i].count_given = i < given->count && given->number[i];
+        items[i].has_kind = i < explicit->count && explicit->kind[i];
+        items[i].has_count = i < explicit->count && explicit->number[i];
     }
     config->instance_groups = items;
     config->instance_group_count = count;
-    config->instance_groups_given = given->groups;
+    config->has_instance_groups = explicit->groups;
     return true;
 }
 
@@ -282,7 +283,7 @@ static bool view_versions(kelp_model_config *config) {
                      &to->version_count);
 }
 
-kelp_status *kelp_config_view(kelp_model_config *config, const kelp_config_given *given) {
+kelp_status *kelp_config_view(kelp_model_config *config, const kelp_config_explicit *explicit) {
     kelp_arena *arena = config->arena;
     const kelp_config_message *tree = config->tree;
     config->name = kelp_config_text(arena, tree, "name");
@@ -303,7 +304,7 @@ kelp_status *kelp_config_view(kelp_model_config *config, const kelp_config_given
         config->runtime != NULL && config->default_model_filename != NULL &&
         view_ios(arena, kelp_config_get(tree, "input"), &config->inputs, &config->input_count) &&
         view_ios(arena, kelp_config_get(tree, "output"), &config->outputs, &config->output_count) &&
-        view_versions(config) && view_groups(config, given) && view_scheduler(config) &&
+        view_versions(config) && view_groups(config, explicit) && view_scheduler(config) &&
         copy_pairs(arena, kelp_config_get(tree, "parameters"), true, &config->parameters,
                    &config->parameter_count) &&
         copy_pairs(arena, kelp_config_get(tree, "metric_tags"), false, &config->metric_tags,

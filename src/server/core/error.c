@@ -3,62 +3,10 @@
 #include "server/core/error.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "server/core/heap.h"
 
 #include <stdatomic.h>
-
-TRITONSERVER_Error_Code kelp_code_to_triton(kelp_code code) {
-    switch (code) {
-    case KELP_CANCELLED:
-        return TRITONSERVER_ERROR_CANCELLED;
-    case KELP_INVALID_ARGUMENT:
-    case KELP_FAILED_PRECONDITION:
-    case KELP_OUT_OF_RANGE:
-        return TRITONSERVER_ERROR_INVALID_ARG;
-    case KELP_NOT_FOUND:
-        return TRITONSERVER_ERROR_NOT_FOUND;
-    case KELP_ALREADY_EXISTS:
-        return TRITONSERVER_ERROR_ALREADY_EXISTS;
-    case KELP_UNIMPLEMENTED:
-        return TRITONSERVER_ERROR_UNSUPPORTED;
-    case KELP_DEADLINE_EXCEEDED:
-    case KELP_RESOURCE_EXHAUSTED:
-    case KELP_ABORTED:
-    case KELP_PERMISSION_DENIED:
-    case KELP_UNAUTHENTICATED:
-    case KELP_UNAVAILABLE:
-        return TRITONSERVER_ERROR_UNAVAILABLE;
-    case KELP_INTERNAL:
-    case KELP_DATA_LOSS:
-        return TRITONSERVER_ERROR_INTERNAL;
-    case KELP_OK:
-    case KELP_UNKNOWN:
-        break;
-    }
-    return TRITONSERVER_ERROR_UNKNOWN;
-}
-
-kelp_code kelp_code_from_triton(TRITONSERVER_Error_Code code) {
-    switch (code) {
-    case TRITONSERVER_ERROR_UNKNOWN:
-        break;
-    case TRITONSERVER_ERROR_INTERNAL:
-        return KELP_INTERNAL;
-    case TRITONSERVER_ERROR_NOT_FOUND:
-        return KELP_NOT_FOUND;
-    case TRITONSERVER_ERROR_INVALID_ARG:
-        return KELP_INVALID_ARGUMENT;
-    case TRITONSERVER_ERROR_UNAVAILABLE:
-        return KELP_UNAVAILABLE;
-    case TRITONSERVER_ERROR_UNSUPPORTED:
-        return KELP_UNIMPLEMENTED;
-    case TRITONSERVER_ERROR_ALREADY_EXISTS:
-        return KELP_ALREADY_EXISTS;
-    case TRITONSERVER_ERROR_CANCELLED:
-        return KELP_CANCELLED;
-    }
-    return KELP_UNKNOWN;
-}
 
 TRITONSERVER_Error *kelp_to_error(kelp_status *take_status) {
     if (take_status == NULL || kelp_status_cause(take_status) == NULL)
@@ -78,6 +26,10 @@ TRITONSERVER_Error *kelp_to_error(kelp_status *take_status) {
 }
 
 TRITONSERVER_Error *kelp_null_error(const char *function, const char *what) {
+    KELP_ASSERT(function != NULL);
+    if (what == NULL)
+        return kelp_to_error(
+            KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: an output argument must not be NULL", function));
     return kelp_to_error(
         KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: '%s' must not be NULL", function, what));
 }
@@ -92,6 +44,6 @@ void kelp_error_discard(TRITONSERVER_Error *error) {
     for (unsigned i = 0; i < KEPT; i++)
         if (atomic_load_explicit(&kept[i], memory_order_relaxed) == status)
             return;
-    unsigned place = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % KEPT;
-    kelp_status_free(atomic_exchange_explicit(&kept[place], status, memory_order_acq_rel));
+    unsigned slot = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % KEPT;
+    kelp_status_free(atomic_exchange_explicit(&kept[slot], status, memory_order_acq_rel));
 }

@@ -9,22 +9,21 @@
 #include <kelp/status.h>
 #include <triton/core/tritonserver.h>
 
-/* Converts a status for callers of the C API. A status with causes becomes one whose message
- * contains them all, because callers can read only one message. */
+/* Converts a status for callers of the C API. The messages of its causes are joined into one
+ * message, because callers can read only one. */
 TRITONSERVER_Error *kelp_to_error(kelp_status *take_status);
 
+/* Converts an error that the library or a plug-in created. */
 static inline kelp_status *kelp_from_error(TRITONSERVER_Error *error) {
     return (kelp_status *)error;
 }
 
-TRITONSERVER_Error_Code kelp_code_to_triton(kelp_code code);
-kelp_code kelp_code_from_triton(TRITONSERVER_Error_Code code);
-
-/* Returns INVALID_ARG: "FUNCTION: 'what' must not be NULL". */
+/* Returns INVALID_ARG: "FUNCTION: 'what' must not be NULL". If `what` is NULL, the message says
+ * that an output argument is NULL. */
 TRITONSERVER_Error *kelp_null_error(const char *function, const char *what);
 
-/* Frees an error later: the last 64 stay readable, because existing backends read the code of an
- * error that they have just deleted, or delete it twice. NULL is ignored. */
+/* Frees an error with delay: the last 64 discarded errors stay readable, because existing backends
+ * read an error after they have deleted it, or delete it twice. NULL is ignored. */
 void kelp_error_discard(TRITONSERVER_Error *error);
 
 #endif

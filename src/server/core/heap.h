@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The allocator of objects that exist before or without a server.
- *
- * Every other object of the server inherits its allocator from its parent; the root is the server.
- * This one serves what Triton's C API creates on its own (options, parameters, messages, buffer
- * attributes, traces, metrics), and what all servers of the process share (the lists of loaded
- * backends and repository agents, the log). Thread-safe.
+ * The allocator of objects that exist before or without a server: those that Triton's C API creates
+ * without a parent (options, parameters, messages, buffer attributes, traces, metrics), and those
+ * that all servers of the process share (the lists of loaded backends and repository agents, the
+ * log). Every other object inherits its allocator from its parent; the root is the server.
+ * Thread-safe.
  */
 #ifndef KELP_SERVER_CORE_HEAP_H_
 #define KELP_SERVER_CORE_HEAP_H_

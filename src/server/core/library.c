@@ -2,6 +2,7 @@
 /* Opening shared libraries and finding their entry points. */
 #include "server/core/library.h"
 
+#include "base/assert.h"
 #include "base/dl.h"
 #include "base/fs.h"
 
@@ -10,13 +11,14 @@
 kelp_status *kelp_library_open(const char *path, const char *kind,
                                const kelp_entry_point *entry_points, size_t count, void *object) {
     kelp_dl library;
+    KELP_ASSERT(path[0] != '\0'); /* dlopen("") would open the program itself */
     KELP_TRY(kelp_dl_open(path, &library));
     for (size_t i = 0; i < count; i++) {
         void *address = kelp_dl_own_symbol(&library, entry_points[i].symbol);
         if (address == NULL && entry_points[i].required)
             return KELP_ERROR(KELP_NOT_FOUND, "'%s' is not a %s: it has no %s", path, kind,
                               entry_points[i].symbol);
-        /* ISO C has no conversion from object to function pointers; POSIX guarantees that their
+        /* ISO C does not convert object pointers to function pointers; POSIX guarantees that their
          * representations are the same. */
         memcpy((char *)object + entry_points[i].offset, &address, sizeof address);
     }

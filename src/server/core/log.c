@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log of the process. INFO goes to standard output and the rest to standard error, unless a
- * file is set. A line is one write(2). The switches are atomics; the file's descriptor changes
- * under a lock that writers to a file share.
+ * The log of the process. Without a file, INFO is written to standard output and other levels to
+ * standard error. A line is one write(2). The levels are atomics; a lock guards the file's
+ * descriptor and serializes lines.
  */
 #include "server/core/log.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "server/core/heap.h"
 
 #include <errno.h>
@@ -50,7 +51,7 @@ static void write_all(int fd, const char *data, size_t length) {
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
-            return; /* there is nowhere to report it */
+            return; /* a failure of the log cannot be reported */
         data += written;
         length -= (size_t)written;
     }
@@ -85,7 +86,7 @@ static void write_line(void *userp, kelp_log_level level, const char *file, int 
 }
 
 const kelp_logger *kelp_server_logger(void) {
-    /* The sink's own switches decide, so the logger accepts every level. */
+    /* Callers have checked the sink's levels, so that the logger accepts every level. */
     static const kelp_logger logger = {
         .fn = write_line, .level = KELP_LOG_VERBOSE, .verbosity = 1 << 30};
     return &logger;
@@ -118,6 +119,7 @@ void kelp_server_log_set_verbosity(int verbosity) {
 }
 
 void kelp_server_log_set_format(kelp_log_format format) {
+    KELP_ASSERT((unsigned)format <= KELP_LOG_JSON);
     atomic_store(&sink.format, (int)format);
 }
 
@@ -141,6 +143,7 @@ kelp_status *kelp_server_log_open(const char *path) {
 }
 
 void kelp_server_log_status(const char *what, kelp_status *take_status) {
+    KELP_ASSERT(what != NULL);
     if (take_status == NULL)
         return;
     char text[1024];

@@ -11,19 +11,23 @@
 
 /* Returns a logger that writes to the process's sink, for code that takes a kelp_logger. */
 const kelp_logger *kelp_server_logger(void);
+/* Returns true if messages of the level are written. */
 bool kelp_server_log_enabled(kelp_log_level level);
 
 /* Writes one message if its level is enabled. */
 void kelp_server_log_write(kelp_log_level level, const char *file, int line, const char *text);
 
+/* Enables or disables a level. */
 void kelp_server_log_enable(kelp_log_level level, bool enabled);
 /* Sets the verbosity; 0 or less disables verbose messages. */
 void kelp_server_log_set_verbosity(int verbosity);
+/* Sets the format of lines. */
 void kelp_server_log_set_format(kelp_log_format format);
-/* Appends to a file from now on; "" selects standard output and standard error. INVALID_ARGUMENT
- * if the file cannot be opened: the sink then stays as it was. */
+/* Redirects the log to the end of a file; "" selects standard output and standard error.
+ * INVALID_ARGUMENT, without effect, if the file cannot be opened. */
 kelp_status *kelp_server_log_open(const char *path) KELP_MUST_USE;
 
+/* Formats and writes a message if its level is enabled. */
 #define KELP_SERVER_LOG(level, ...)                                                   \
     do {                                                                              \
         if (kelp_server_log_enabled(level))                                           \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts for callers of the C API. */
+/* Text that the C API returns. */
 #include "server/core/message.h"
 
 #include "base/alloc.h"

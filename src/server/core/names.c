@@ -9,13 +9,9 @@ static const struct {
     const char *name;
     uint32_t size_bytes;
 } datatypes[] = {
-    [TRITONSERVER_TYPE_BOOL] = {"BOOL", 1},     [TRITONSERVER_TYPE_UINT8] = {"UINT8", 1},
-    [TRITONSERVER_TYPE_UINT16] = {"UINT16", 2}, [TRITONSERVER_TYPE_UINT32] = {"UINT32", 4},
-    [TRITONSERVER_TYPE_UINT64] = {"UINT64", 8}, [TRITONSERVER_TYPE_INT8] = {"INT8", 1},
-    [TRITONSERVER_TYPE_INT16] = {"INT16", 2},   [TRITONSERVER_TYPE_INT32] = {"INT32", 4},
-    [TRITONSERVER_TYPE_INT64] = {"INT64", 8},   [TRITONSERVER_TYPE_FP16] = {"FP16", 2},
-    [TRITONSERVER_TYPE_FP32] = {"FP32", 4},     [TRITONSERVER_TYPE_FP64] = {"FP64", 8},
-    [TRITONSERVER_TYPE_BYTES] = {"BYTES", 0},   [TRITONSERVER_TYPE_BF16] = {"BF16", 2},
+#define KELP_TYPE_ROW(triton, config, kelp, kind, size_bytes) \
+    [TRITONSERVER_TYPE_##triton] = {#triton, size_bytes},
+#include "base/triton/types.inc"
 };
 
 const char *TRITONSERVER_DataTypeString(TRITONSERVER_DataType datatype) {

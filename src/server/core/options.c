@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server options as a value: defaults, copy. */
+/* Creation, copying and destruction of server options. */
 #include "server/core/options.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 
-/* The members that own memory, so that copy and destroy name each of them once. */
+enum { STRINGS = 5, LISTS = 2, SETTINGS = 7 };
+
+/* The members that own memory. Creation, copying and destruction iterate over them. */
 typedef struct owned {
-    char **strings[5];
-    kelp_string_list *lists[2];
-    kelp_settings *settings[7];
+    char **strings[STRINGS];
+    kelp_string_list *lists[LISTS];
+    kelp_settings *settings[SETTINGS];
 } owned;
 
 static owned owned_of(kelp_server_options *o) {
@@ -22,14 +25,14 @@ static owned owned_of(kelp_server_options *o) {
 }
 
 static void init_lists(owned *parts, kelp_allocator allocator) {
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < LISTS; i++)
         kelp_string_list_init(parts->lists[i], allocator);
-    for (size_t i = 0; i < 7; i++)
+    for (size_t i = 0; i < SETTINGS; i++)
         kelp_settings_init(parts->settings[i], allocator);
 }
 
 kelp_status *kelp_server_options_create(kelp_allocator allocator, kelp_server_options **out) {
-    static char *const defaults[5] = {
+    static char *const defaults[STRINGS] = {
         (char *)"triton", (char *)"", (char *)"/opt/tritonserver/backends",
         (char *)"/opt/tritonserver/repoagents", (char *)"/opt/tritonserver/caches"};
     kelp_server_options *options = NULL;
@@ -46,7 +49,7 @@ kelp_status *kelp_server_options_create(kelp_allocator allocator, kelp_server_op
     options->min_compute_capability = 6.0;
     owned parts = owned_of(options);
     init_lists(&parts, allocator);
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < STRINGS; i++) {
         kelp_status *status = kelp_strdup(allocator, defaults[i], parts.strings[i]);
         if (status != NULL) {
             kelp_server_options_destroy(options);
@@ -60,20 +63,21 @@ kelp_status *kelp_server_options_create(kelp_allocator allocator, kelp_server_op
 kelp_status *kelp_server_options_clone(kelp_allocator allocator, const kelp_server_options *options,
                                        kelp_server_options **out) {
     kelp_server_options *copy = NULL;
+    KELP_ASSERT(options->allocator.realloc != NULL);
     kelp_server_options source = *options;
     KELP_TRY(KELP_NEW(allocator, kelp_server_options, &copy));
     *copy = source;
     copy->allocator = allocator;
     owned from = owned_of(&source), to = owned_of(copy);
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < STRINGS; i++)
         *to.strings[i] = NULL;
     init_lists(&to, allocator);
     kelp_status *status = NULL;
-    for (size_t i = 0; i < 5 && status == NULL; i++)
+    for (size_t i = 0; i < STRINGS && status == NULL; i++)
         status = kelp_strdup(allocator, *from.strings[i], to.strings[i]);
-    for (size_t i = 0; i < 2 && status == NULL; i++)
+    for (size_t i = 0; i < LISTS && status == NULL; i++)
         status = kelp_string_list_append(to.lists[i], from.lists[i]);
-    for (size_t i = 0; i < 7 && status == NULL; i++)
+    for (size_t i = 0; i < SETTINGS && status == NULL; i++)
         status = kelp_settings_merge(to.settings[i], from.settings[i]);
     if (status != NULL) {
         kelp_server_options_destroy(copy);
@@ -88,11 +92,11 @@ void kelp_server_options_destroy(kelp_server_options *options) {
         return;
     kelp_allocator allocator = options->allocator;
     owned parts = owned_of(options);
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < STRINGS; i++)
         kelp_free_string(allocator, *parts.strings[i]);
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < LISTS; i++)
         kelp_string_list_deinit(parts.lists[i]);
-    for (size_t i = 0; i < 7; i++)
+    for (size_t i = 0; i < SETTINGS; i++)
         kelp_settings_deinit(parts.settings[i]);
     kelp_free(allocator, options, sizeof *options);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options that a server is created with: every setter of the C API stores its value here. */
+/* The options of a server. Every TRITONSERVER_ServerOptionsSet… function stores its value here. */
 #ifndef KELP_SERVER_CORE_OPTIONS_H_
 #define KELP_SERVER_CORE_OPTIONS_H_
 
@@ -7,6 +7,7 @@
 
 #include <triton/core/tritonserver.h>
 
+/* The values of all options. */
 typedef struct kelp_server_options {
     kelp_allocator allocator;
     char *server_id;
@@ -22,7 +23,7 @@ typedef struct kelp_server_options {
     kelp_settings caches;         /* (cache, "config") -> JSON */
     kelp_settings rate_resources; /* (resource, device) -> count */
     kelp_settings device_limits;  /* (kind, device) -> fraction */
-    kelp_settings gpu;            /* pool sizes: stored, no effect on a CPU */
+    kelp_settings gpu;            /* pool sizes; no effect on a CPU */
     TRITONSERVER_ModelControlMode control_mode;
     TRITONSERVER_RateLimitMode rate_limit_mode;
     bool strict_model_config;
@@ -48,7 +49,7 @@ kelp_status *kelp_server_options_create(kelp_allocator allocator,
 /* Copies options into memory of another allocator. */
 kelp_status *kelp_server_options_clone(kelp_allocator allocator, const kelp_server_options *options,
                                        kelp_server_options **out) KELP_MUST_USE;
-/* NULL is ignored. */
+/* Frees options. NULL is ignored. */
 void kelp_server_options_destroy(kelp_server_options *options);
 
 #endif

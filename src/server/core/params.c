@@ -23,6 +23,10 @@ kelp_status *kelp_params_add(kelp_allocator allocator, kelp_params *params, cons
     for (size_t i = 0; i < params->count; i++)
         if (strcmp(kelp_text_get(&params->items[i].name), name) == 0)
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' already exists", name);
+    if (params->count >= KELP_PARAMS_MAX)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "cannot add parameter '%s': expected at most %d parameters", name,
+                          KELP_PARAMS_MAX);
     size_t old = params->capacity;
     KELP_TRY(kelp_grow(allocator, (void **)&params->items, &params->capacity, params->count + 1,
                        sizeof *params->items));
@@ -30,6 +34,7 @@ kelp_status *kelp_params_add(kelp_allocator allocator, kelp_params *params, cons
         memset(&params->items[old], 0, (params->capacity - old) * sizeof *params->items);
     kelp_param *param = &params->items[params->count];
     KELP_TRY(kelp_text_set(allocator, &param->name, name));
+    kelp_text_clear(&param->string); /* of an earlier use */
     param->type = type;
     params->count++;
     *out = param;
@@ -44,6 +49,7 @@ kelp_status *kelp_params_add_string(kelp_allocator allocator, kelp_params *param
 }
 
 const void *kelp_param_value(const kelp_param *param) {
+    KELP_ASSERT((unsigned)param->type <= TRITONSERVER_PARAMETER_DOUBLE);
     switch (param->type) {
     case TRITONSERVER_PARAMETER_STRING:
         return kelp_text_get(&param->string);

@@ -8,6 +8,7 @@
 
 #include <triton/core/tritonserver.h>
 
+/* A name and a value of one type. */
 typedef struct kelp_param {
     kelp_text name;
     kelp_text string; /* STRING */
@@ -17,23 +18,28 @@ typedef struct kelp_param {
     bool boolean;
 } kelp_param;
 
+/* A list of parameters with unique names. */
 typedef struct kelp_params {
-    kelp_param *items; /* those from `count` on are unused: they only keep memory */
+    kelp_param *items; /* elements from `count` on are unused, and keep their memory */
     size_t count;
     size_t capacity;
 } kelp_params;
 
 void kelp_params_clear(kelp_params *params);
 void kelp_params_deinit(kelp_allocator allocator, kelp_params *params);
-/* Adds a parameter; INVALID_ARGUMENT if the name exists. The pointer is valid until the next add.
- */
+/* The maximum number of parameters of a list. Names are compared with all others, so that the time
+ * for a list from a client must have a limit. */
+#define KELP_PARAMS_MAX 1024
+
+/* Adds a parameter. INVALID_ARGUMENT if the name exists or the list has KELP_PARAMS_MAX parameters.
+ * The pointer is valid until the next add. */
 kelp_status *kelp_params_add(kelp_allocator allocator, kelp_params *params, const char *name,
                              TRITONSERVER_ParameterType type, kelp_param **out) KELP_MUST_USE;
-/* Adds a STRING. */
+/* Adds a parameter of type STRING. */
 kelp_status *kelp_params_add_string(kelp_allocator allocator, kelp_params *params, const char *name,
                                     const char *value) KELP_MUST_USE;
-/* Returns the value as the C API shows it: the text itself for STRING, else a pointer to the value.
- */
+/* Returns the value as the C API returns it: the text itself for STRING, otherwise a pointer to the
+ * value; NULL for BYTES. */
 const void *kelp_param_value(const kelp_param *param);
 
 #endif

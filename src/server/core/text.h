@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A string that keeps its memory when it changes, so that a pooled object sets it without
- * allocating. The owner passes the same allocator to every call. */
+/* A string that keeps its memory when it changes, so that a pooled object can set it without an
+ * allocation. The owner passes the same allocator to all functions. */
 #ifndef KELP_SERVER_CORE_TEXT_H_
 #define KELP_SERVER_CORE_TEXT_H_
 
 #include "base/alloc.h"
+#include "base/assert.h"
 
 #include <string.h>
 
+/* A string; zero-initialized it is empty. */
 typedef struct kelp_text {
-    char *data; /* NULL until first set */
+    char *data; /* NULL until it is set the first time */
     size_t capacity;
 } kelp_text;
 
@@ -31,6 +33,7 @@ KELP_MUST_USE static inline kelp_status *kelp_text_set(kelp_allocator allocator,
     }
     if (size_bytes > text->capacity)
         KELP_TRY(kelp_grow(allocator, (void **)&text->data, &text->capacity, size_bytes, 1));
+    KELP_ASSERT(text->capacity >= size_bytes);
     memcpy(text->data, value, size_bytes);
     return NULL;
 }

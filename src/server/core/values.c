@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters as objects of their own. */
+/* Parameters of loads and labels of metrics. */
 #include "server/core/values.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "server/core/heap.h"
 
 static kelp_status *set_value(kelp_parameter *parameter, const void *value, uint64_t size_bytes) {
+    KELP_ASSERT(value != NULL || parameter->type == TRITONSERVER_PARAMETER_BYTES);
     switch (parameter->type) {
     case TRITONSERVER_PARAMETER_STRING:
         return kelp_strdup(kelp_process_allocator(), value, &parameter->string);

@@ -6,7 +6,7 @@
 #include <kelp/status.h>
 #include <triton/core/tritonserver.h>
 
-/* Where a buffer is, and its size. What TRITONSERVER_BufferAttributes points at. */
+/* Size and location of a buffer. TRITONSERVER_BufferAttributes is a pointer to it. */
 typedef struct kelp_buffer_attributes {
     size_t size_bytes;
     TRITONSERVER_MemoryType memory_type;
@@ -14,7 +14,9 @@ typedef struct kelp_buffer_attributes {
     void *cuda_ipc_handle;
 } kelp_buffer_attributes;
 
-/* The callbacks that provide buffers for outputs. What TRITONSERVER_ResponseAllocator points at. */
+/* The callbacks that provide buffers for outputs. TRITONSERVER_ResponseAllocator is a pointer to
+ * it.
+ */
 typedef struct kelp_response_allocator {
     TRITONSERVER_ResponseAllocatorAllocFn_t alloc_fn;
     TRITONSERVER_ResponseAllocatorReleaseFn_t release_fn;
@@ -23,8 +25,8 @@ typedef struct kelp_response_allocator {
     TRITONSERVER_ResponseAllocatorBufferAttributesFn_t attributes_fn;
 } kelp_response_allocator;
 
-/* A named value: an argument of a load, a label of a metric. What TRITONSERVER_Parameter points
- * at. */
+/* A named value: a parameter of a load, a label of a metric. TRITONSERVER_Parameter is a pointer to
+ * it. */
 typedef struct kelp_parameter {
     char *name;
     TRITONSERVER_ParameterType type;
@@ -36,12 +38,12 @@ typedef struct kelp_parameter {
     uint64_t size_bytes;
 } kelp_parameter;
 
-/* Creates a parameter; `value` points at a value of the type, for BYTES at `size_bytes` bytes that
- * stay the caller's. Parameters have no parent: they use the process-wide allocator. */
+/* Creates a parameter from the value that `value` points to. BYTES: from `size_bytes` bytes, which
+ * are borrowed. Uses the process-wide allocator, because parameters have no parent. */
 kelp_status *kelp_parameter_create(const char *name, TRITONSERVER_ParameterType type,
                                    const void *value, uint64_t size_bytes,
                                    kelp_parameter **out) KELP_MUST_USE;
-/* NULL is ignored. */
+/* Frees a parameter. NULL is ignored. */
 void kelp_parameter_destroy(kelp_parameter *parameter);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics of the machine: nv_cpu_utilization and the sizes of its memory, from /proc. The
- * utilization is that since the last page of metrics. Thread-safe. */
+/* Metrics of the machine, from /proc: CPU utilization since the previous page of metrics, and
+ * memory. Thread-safe. */
 #include "server/metrics/metrics.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Jiffies since the machine started. */
+/* CPU time since the machine started, in jiffies. */
 typedef struct cpu_times {
     uint64_t all, idle;
 } cpu_times;
@@ -24,7 +24,7 @@ static bool read_times(cpu_times *out) {
                        &field[0], &field[1], &field[2], &field[3], &field[4], &field[5], &field[6],
                        &field[7]);
     fclose(file);
-    *out = (cpu_times){.idle = field[3] + field[4]}; /* idle includes waiting for I/O */
+    *out = (cpu_times){.idle = field[3] + field[4]}; /* idle, and waiting for I/O */
     for (int i = 0; i < 8; i++)
         out->all += field[i];
     return count >= 4;
@@ -69,7 +69,7 @@ static double utilization(void) {
 
 void kelp_metrics_write_host(kelp_buf *out) {
     uint64_t total_bytes = 0, used_bytes = 0;
-    kelp_metrics_write_header(out, "nv_cpu_utilization", "Share of CPU time in use, 0 to 1",
+    kelp_metrics_write_header(out, "nv_cpu_utilization", "Fraction of CPU time in use, 0 to 1",
                               "gauge");
     kelp_buf_append_cstr(out, "nv_cpu_utilization ");
     kelp_metrics_write_number(out, utilization());

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Distributions of durations. A summary counts durations in buckets of exponential size, in slices
- * of time; the oldest slice is cleared when a new one begins. */
+/* Distributions of durations. A summary counts durations in buckets of exponential size, separately
+ * for each slice of time. The oldest slice is cleared when a new one begins. */
 #include "server/metrics/latency.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A power of two of nanoseconds is 32 buckets, up to 2^42 ns (73 minutes). */
+/* Each power of two of nanoseconds has 32 buckets, up to 2^42 ns (73 minutes). */
 enum { STEPS_LOG2 = 5, STEPS = 1 << STEPS_LOG2, LARGEST_LOG2 = 42 };
 enum { BUCKETS = (LARGEST_LOG2 - STEPS_LOG2 + 1) * STEPS };
 enum {
@@ -23,7 +23,7 @@ enum {
 };
 
 typedef struct summary {
-    uint64_t count, sum_us; /* of all time */
+    uint64_t count, sum_us; /* since the model was loaded */
     uint32_t slices[SLICES][BUCKETS];
 } summary;
 
@@ -32,7 +32,7 @@ struct kelp_latency {
     pthread_mutex_t lock;
     kelp_latency_rules rules;
     summary *summaries[KELP_LATENCY_KINDS]; /* NULL where there is none */
-    uint64_t slice;                         /* the number of the one that is being filled */
+    uint64_t slice;                         /* the number of the current slice */
     double bounds_ms[KELP_LATENCY_MAX_BOUNDS];
     size_t bound_count;
     uint64_t first[KELP_LATENCY_MAX_BOUNDS + 1]; /* responses by bucket; the last has no bound */
@@ -71,8 +71,8 @@ static kelp_status *read_quantiles(const char *text, kelp_latency_rules *out) {
             return NULL;
     }
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "metrics configuration 'summary_quantiles': expected at most %d of "
-                      "QUANTILE:ERROR with commas between, such as 0.5:0.05,0.9:0.01, found '%s'",
+                      "metrics configuration 'summary_quantiles': expected at most %d pairs "
+                      "QUANTILE:ERROR separated by commas, such as 0.5:0.05,0.9:0.01, found '%s'",
                       KELP_LATENCY_MAX_QUANTILES, text);
 }
 
@@ -85,7 +85,7 @@ kelp_status *kelp_latency_rules_read(const kelp_settings *settings, kelp_latency
     return quantiles != NULL ? read_quantiles(quantiles, out) : NULL;
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static const char first_family[] = "nv_inference_first_response_histogram_ms";
 
@@ -144,6 +144,7 @@ static size_t bucket_of(uint64_t duration_ns) {
 
 /* Returns the middle of a bucket. */
 static double bucket_us(size_t bucket) {
+    KELP_ASSERT(bucket < BUCKETS);
     if (bucket < STEPS)
         return (double)bucket / 1000;
     int shift = (int)(bucket / STEPS) - 1;
@@ -194,14 +195,14 @@ void kelp_latency_add_first(kelp_latency *latency, uint64_t duration_ns) {
 static const struct family {
     const char *name, *help;
 } families[KELP_LATENCY_KINDS] = {
-    {"nv_inference_request_summary_us", "Time of requests from begin to end, in microseconds"},
+    {"nv_inference_request_summary_us", "Total time of requests, in microseconds"},
     {"nv_inference_queue_summary_us", "Time of requests in queues, in microseconds"},
     {"nv_inference_compute_input_summary_us", "Time spent on inputs, in microseconds"},
     {"nv_inference_compute_infer_summary_us", "Time spent on inference, in microseconds"},
     {"nv_inference_compute_output_summary_us", "Time spent on outputs, in microseconds"},
-    {"nv_cache_hit_summary_per_model", "Time of look-ups that found a response, in microseconds"},
+    {"nv_cache_hit_summary_per_model", "Time of lookups that found a response, in microseconds"},
     {"nv_cache_miss_summary_per_model",
-     "Time of look-ups that found none and of storing the response, in microseconds"},
+     "Time of lookups that found no response and of storing it, in microseconds"},
 };
 
 /* Returns the quantile of the last minute's durations. */
@@ -224,6 +225,7 @@ static double quantile_us(const summary *s, double quantile) {
 
 /* Writes "{a="b"" without the closing brace, so that another label can follow. */
 static void write_labels(kelp_buf *out, const char *name, const char *suffix, const char *labels) {
+    KELP_ASSERT(labels[0] == '{' && labels[strlen(labels) - 1] == '}');
     kelp_buf_printf(out, "%s%s%.*s", name, suffix, (int)strlen(labels) - 1, labels);
 }
 

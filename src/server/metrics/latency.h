@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Distributions of the durations of a model's requests: the families nv_inference_*_summary_us,
- * nv_cache_*_summary_per_model and nv_inference_first_response_histogram_ms. They exist only if
- * `--metrics-config` asks for them. A quantile is that of the last minute, exact to 2 %.
+ * nv_cache_*_summary_per_model and nv_inference_first_response_histogram_ms. `--metrics-config`
+ * enables them. Quantiles are of the last minute; their relative error is at most 2 %.
  *
- * Thread-safe. One lock for each model, which only its own requests take.
+ * Thread-safe. Each model has one lock, which only its own requests take.
  */
 #ifndef KELP_SERVER_METRICS_LATENCY_H_
 #define KELP_SERVER_METRICS_LATENCY_H_
@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "server/core/settings.h"
 
+/* The durations that a summary describes. */
 typedef enum kelp_latency_kind {
     KELP_LATENCY_REQUEST,
     KELP_LATENCY_QUEUE,
@@ -25,8 +26,9 @@ typedef enum kelp_latency_kind {
 
 enum { KELP_LATENCY_MAX_QUANTILES = 16 };
 
-/* The metrics' configuration: counter_latencies, histogram_latencies, summary_latencies,
- * summary_quantiles ("0.5:0.05,0.9:0.01": a quantile and the error that is allowed). */
+/* The configuration of the metrics: counter_latencies, histogram_latencies, summary_latencies,
+ * summary_quantiles ("0.5:0.05,0.9:0.01": a quantile and the permitted error of its rank, which is
+ * always met because ranks are exact). */
 typedef struct kelp_latency_rules {
     bool counters, histograms, summaries;
     double quantiles[KELP_LATENCY_MAX_QUANTILES];
@@ -43,19 +45,19 @@ enum { KELP_LATENCY_MAX_BOUNDS = 64 };
 
 /* The configuration of a model's distributions. */
 typedef struct kelp_latency_options {
-    bool cached; /* the model uses the response cache, which has families of its own; its requests
-                    then have no total time with a single meaning */
+    bool cached; /* the model uses the response cache: summaries of the cache in place of
+                    KELP_LATENCY_REQUEST */
     double bounds_ms[KELP_LATENCY_MAX_BOUNDS]; /* of the histogram, ascending */
     size_t bound_count;
 } kelp_latency_options;
 
-/* Creates the distributions that the rules ask for; *out is NULL if they ask for none. */
+/* Creates the distributions that the rules enable; *out is NULL if they enable none. */
 kelp_status *kelp_latency_create(kelp_allocator allocator, const kelp_latency_rules *rules,
                                  const kelp_latency_options *options,
                                  kelp_latency **out) KELP_MUST_USE;
 void kelp_latency_destroy(kelp_latency *latency);
 
-/* Both ignore NULL. */
+/* Adds a duration to a summary, or to the histogram of first responses. NULL is ignored. */
 void kelp_latency_add(kelp_latency *latency, kelp_latency_kind kind, uint64_t duration_ns);
 void kelp_latency_add_first(kelp_latency *latency, uint64_t duration_ns);
 
@@ -64,8 +66,7 @@ typedef struct kelp_latency_row {
     kelp_latency *latency;
     const char *labels;
 } kelp_latency_row;
-/* Appends all families over several models, each with its header; omits families that no model has.
- */
+/* Appends all families of several models with their headers; omits families that no model has. */
 void kelp_latency_write(kelp_buf *out, const kelp_latency_row *rows, size_t count);
 
 #endif

@@ -10,30 +10,32 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* A double that several threads add to: its bits in an atomic integer. */
+/* A double with atomic addition, stored as the bits of an integer. */
 typedef struct atomic_number {
     _Atomic uint64_t bits;
 } atomic_number;
 
+/* A time series. */
 struct kelp_metric {
     kelp_metric *next; /* in the family */
     kelp_metric_family *family;
     unsigned refs; /* handles; under the lock */
-    char *labels;  /* a="b",c="d": the identity */
+    char *labels;  /* a="b",c="d"; unique in the family */
     size_t labels_capacity;
-    atomic_number value; /* of a histogram the sum */
+    atomic_number value; /* the sum, for a histogram */
     double *bounds;
     size_t bound_count;
     atomic_ullong *buckets; /* one more than bounds: the last has no upper bound */
 };
 
+/* A family of series. */
 struct kelp_metric_family {
     kelp_metric_family *next;
     unsigned refs; /* handles; under the lock */
     TRITONSERVER_MetricKind kind;
     char *name;
     char *description;
-    kelp_metric *metrics; /* in order of making */
+    kelp_metric *metrics; /* in the order of creation */
 };
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -82,7 +84,7 @@ static kelp_status *acquire_family(TRITONSERVER_MetricKind kind, const char *nam
             continue;
         if ((*link)->kind != kind)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "metric family '%s' already exists and is of another kind", name);
+                              "metric family '%s' already exists with a different kind", name);
         (*link)->refs++;
         *out = *link;
         return NULL;
@@ -115,9 +117,9 @@ kelp_status *kelp_metric_family_release(kelp_metric_family *family) {
     kelp_status *status = NULL;
     pthread_mutex_lock(&registry_lock);
     if (family->refs == 1 && family->metrics != NULL) {
-        status = KELP_ERROR(KELP_INTERNAL,
-                            "metric family '%s' cannot be deleted while metrics of it exist",
-                            family->name);
+        status =
+            KELP_ERROR(KELP_INTERNAL, "metric family '%s' cannot be deleted while it has metrics",
+                       family->name);
     } else if (--family->refs == 0) {
         kelp_metric_family **link = &registry;
         while (*link != family)
@@ -148,7 +150,7 @@ static kelp_status *write_labels(const kelp_parameter *const *labels, size_t cou
     for (size_t i = 0; i < count; i++) {
         if (labels[i] == NULL || labels[i]->type != TRITONSERVER_PARAMETER_STRING)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "label %zu of the metric must be a parameter of type string", i);
+                              "label %zu of the metric: expected a parameter of type STRING", i);
         kelp_metrics_write_label(out, i ? "," : "", labels[i]->name, labels[i]->string);
     }
     return kelp_buf_cstr(out) != NULL ? NULL : kelp_status_oom();
@@ -158,7 +160,8 @@ static kelp_status *copy_bounds(kelp_metric *metric, const double *bounds, size_
     kelp_allocator heap = kelp_process_allocator();
     for (size_t i = 1; i < count; i++)
         if (!(bounds[i - 1] < bounds[i]))
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "the bounds of a histogram must rise");
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "the buckets of a histogram must be ascending");
     KELP_TRY(kelp_alloc_zero(heap, count + 1, sizeof *metric->buckets, (void **)&metric->buckets));
     metric->bound_count = count;
     KELP_TRY(kelp_alloc_zero(heap, count, sizeof *metric->bounds, (void **)&metric->bounds));
@@ -231,6 +234,7 @@ kelp_status *kelp_metric_acquire(kelp_metric_family *family, const kelp_paramete
 
 void kelp_metric_release(kelp_metric *metric) {
     pthread_mutex_lock(&registry_lock);
+    KELP_ASSERT(metric->family->refs > 0); /* a family with metrics is not deleted */
     bool last = --metric->refs == 0;
     if (last) {
         kelp_metric **link = &metric->family->metrics;
@@ -264,7 +268,7 @@ kelp_status *kelp_metric_increment(kelp_metric *metric, double value) {
     if (metric->family->kind == TRITONSERVER_METRIC_KIND_HISTOGRAM)
         return unsupported(metric, "cannot be incremented");
     if (metric->family->kind == TRITONSERVER_METRIC_KIND_COUNTER && !(value >= 0))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "counter '%s' cannot fall: increment by %g",
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "counter '%s' cannot decrease: increment by %g",
                           metric->family->name, value);
     number_add(&metric->value, value);
     return NULL;
@@ -331,6 +335,7 @@ static void write_sample(kelp_buf *out, const char *name, const char *suffix, co
 }
 
 static void write_histogram(kelp_buf *out, const kelp_metric *metric) {
+    KELP_ASSERT(metric->buckets != NULL);
     const char *name = metric->family->name;
     unsigned long long total = 0;
     for (size_t i = 0; i <= metric->bound_count; i++) {

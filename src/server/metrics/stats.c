@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statistics of instances: counting, adding up, printing. */
+/* Statistics of instances: counting, addition, printing. */
 #include "server/metrics/stats.h"
 
 #include "base/alloc.h"
@@ -26,7 +26,7 @@ void kelp_stats_deinit(kelp_stats *stats) {
     memset(stats, 0, sizeof *stats);
 }
 
-/* A backend may report times in any order; a negative span is 0. */
+/* Returns a duration; 0 if a backend reported the end before the start. */
 static uint64_t span(uint64_t start_ns, uint64_t end_ns) {
     return start_ns && end_ns > start_ns ? end_ns - start_ns : 0;
 }
@@ -71,7 +71,7 @@ void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,
         observe(stats->latency, times, now_ns);
 }
 
-void kelp_stats_refusal(kelp_stats *stats, kelp_code code, uint64_t request_start_ns) {
+void kelp_stats_rejection(kelp_stats *stats, kelp_code code, uint64_t request_start_ns) {
     kelp_failure reason = code == KELP_CANCELLED     ? KELP_FAILURE_CANCELED
                           : code == KELP_UNAVAILABLE ? KELP_FAILURE_REJECTED
                                                      : KELP_FAILURE_OTHER;
@@ -104,7 +104,7 @@ void kelp_stats_cache_miss(kelp_stats *stats, uint64_t spent_ns) {
     kelp_latency_add(stats->latency, KELP_LATENCY_CACHE_MISS, spent_ns);
 }
 
-/* Returns the entry of a batch size, in order; the lock is held. */
+/* Returns the entry of a batch size, and creates it if needed. The lock is held. */
 static kelp_status *batch_entry(kelp_stats *stats, uint64_t batch_size, kelp_batch_stats **out) {
     KELP_ASSERT(stats->batch_count <= stats->batch_capacity);
     size_t at = 0;
@@ -138,6 +138,7 @@ kelp_status *kelp_stats_batch(kelp_stats *stats, uint64_t batch_size,
     return status;
 }
 
+/* Returns the entry of a response's index, and creates it if needed. The lock is held. */
 static kelp_status *response_entry(kelp_stats *stats, uint64_t index, kelp_response_stats **out) {
     KELP_ASSERT(stats->response_count <= stats->response_capacity);
     if (index >= stats->response_count) {
@@ -154,12 +155,12 @@ static kelp_status *response_entry(kelp_stats *stats, uint64_t index, kelp_respo
 kelp_status *kelp_stats_response(kelp_stats *stats, uint64_t index, uint64_t start_ns,
                                  uint64_t output_start_ns, uint64_t end_ns,
                                  const kelp_status *error) {
-    enum {
-        MOST = 4096
-    }; /* later responses count as the last one, so that long streams need no memory */
+    /* Further responses count as the last one, so that long streams need no memory. */
+    enum { MAX_RESPONSES = 4096 };
     kelp_response_stats *entry = NULL;
     pthread_mutex_lock(&stats->lock);
-    kelp_status *status = response_entry(stats, index < MOST ? index : MOST - 1, &entry);
+    kelp_status *status =
+        response_entry(stats, index < MAX_RESPONSES ? index : MAX_RESPONSES - 1, &entry);
     if (status == NULL) {
         uint64_t total_ns = span(start_ns, end_ns);
         if (kelp_status_code(error) == KELP_CANCELLED) {
@@ -176,7 +177,7 @@ kelp_status *kelp_stats_response(kelp_stats *stats, uint64_t index, uint64_t sta
     return status;
 }
 
-/* Adds to the entry of a place, which is created if there is none; the lock is held. */
+/* Adds to the entry of a memory type and id, and creates it if needed. The lock is held. */
 static kelp_status *add_usage(kelp_stats *stats, const kelp_memory_usage *usage) {
     KELP_ASSERT(stats->usage_count <= stats->usage_capacity);
     for (size_t i = 0; i < stats->usage_count; i++) {

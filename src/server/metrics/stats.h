@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statistics of an instance, as Triton counts them: inferences only if the backend reports them,
- * executions only if it reports a batch. Each instance has its own, so that instances do not share
- * a cache line; readers add them up. Thread-safe.
+ * Statistics of an instance, counted as in Triton: inferences only if the backend reports them,
+ * executions only if it reports a batch. Instances have separate statistics, so that they share no
+ * cache line; readers add them. Thread-safe.
  */
 #ifndef KELP_SERVER_METRICS_STATS_H_
 #define KELP_SERVER_METRICS_STATS_H_
@@ -12,37 +12,41 @@
 #include <pthread.h>
 #include <triton/core/tritonserver.h>
 
+/* A number of events and their total duration. */
 typedef struct kelp_duration {
     uint64_t count;
     uint64_t ns;
 } kelp_duration;
 
+/* The executions of one batch size. */
 typedef struct kelp_batch_stats {
     uint64_t batch_size;
     uint64_t count;
     uint64_t input_ns, infer_ns, output_ns;
 } kelp_batch_stats;
 
+/* The responses of one index within their requests. */
 typedef struct kelp_response_stats {
     kelp_duration compute_infer, compute_output, success, fail, empty, cancel;
 } kelp_response_stats;
 
-/* Memory that a model or an instance reports in one place. */
+/* Memory of one type and id that a model or an instance reports. */
 typedef struct kelp_memory_usage {
     TRITONSERVER_MemoryType type;
     int64_t id;
     uint64_t size_bytes;
 } kelp_memory_usage;
 
-/* Why a request failed, for the metrics. */
+/* The reason of a failed request, for the metrics. */
 typedef enum kelp_failure {
-    KELP_FAILURE_BACKEND,  /* its backend reported it */
+    KELP_FAILURE_BACKEND,  /* the backend reported the failure */
     KELP_FAILURE_REJECTED, /* the queue was full, or the queue timeout expired */
     KELP_FAILURE_CANCELED, /* before it was executed */
     KELP_FAILURE_OTHER,
     KELP_FAILURE_COUNT
 } kelp_failure;
 
+/* The statistics of an instance or a model. */
 typedef struct kelp_stats {
     kelp_allocator allocator;
     pthread_mutex_t lock;
@@ -52,7 +56,7 @@ typedef struct kelp_stats {
     uint64_t execution_count;
     kelp_duration success, fail, queue, compute_input, compute_infer, compute_output;
     kelp_duration cache_hit, cache_miss;
-    uint64_t failures[KELP_FAILURE_COUNT]; /* their sum is fail.count */
+    uint64_t failures[KELP_FAILURE_COUNT]; /* the sum is fail.count */
     kelp_batch_stats *batches;             /* ascending batch_size */
     size_t batch_count;
     size_t batch_capacity;
@@ -64,7 +68,7 @@ typedef struct kelp_stats {
     size_t usage_capacity;
 } kelp_stats;
 
-/* Times on the monotonic clock, in their order. */
+/* Times of a request on the monotonic clock, in chronological order. */
 typedef struct kelp_request_times {
     uint64_t request_start_ns, queue_start_ns;
     uint64_t execute_start_ns, compute_start_ns, compute_end_ns, execute_end_ns;
@@ -72,12 +76,12 @@ typedef struct kelp_request_times {
 
 void kelp_stats_init(kelp_stats *stats, kelp_allocator allocator);
 void kelp_stats_deinit(kelp_stats *stats);
-/* Counts a request that its backend reported. */
+/* Counts a request that the backend reported. */
 void kelp_stats_request(kelp_stats *stats, bool success, uint32_t batch_size,
                         const kelp_request_times *times);
-/* Counts a request that the server itself rejected with an error of that code. */
-void kelp_stats_refusal(kelp_stats *stats, kelp_code code, uint64_t request_start_ns);
-/* Counts a request that the cache responded to: a success that is not an inference. */
+/* Counts a request that the server rejected with an error of the code. */
+void kelp_stats_rejection(kelp_stats *stats, kelp_code code, uint64_t request_start_ns);
+/* Counts a request with a response from the cache: a success, but not an inference. */
 void kelp_stats_cache_hit(kelp_stats *stats, uint64_t request_start_ns, uint64_t queue_ns,
                           uint64_t lookup_ns);
 /* Counts a request that was not in the cache, with the time of lookup and storing. */
@@ -92,7 +96,7 @@ kelp_status *kelp_stats_response(kelp_stats *stats, uint64_t index, uint64_t sta
 /* Replaces the reported memory usage. */
 kelp_status *kelp_stats_set_usage(kelp_stats *stats, const kelp_memory_usage *usage,
                                   size_t count) KELP_MUST_USE;
-/* Adds `from` to `into`, which only the calling thread uses. */
+/* Adds `from` to `into`, which is used by the calling thread only. */
 kelp_status *kelp_stats_add(kelp_stats *into, kelp_stats *from) KELP_MUST_USE;
 /* Writes one element of "model_stats". */
 void kelp_stats_write(const kelp_stats *stats, const char *name, int64_t version,

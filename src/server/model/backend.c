@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding, loading and counting backends. The process's list has one lock, which loads take and
- * requests do not. */
+/* Finding, loading and reference counting of backends. The lock of the process's list is taken by
+ * loads, but not by requests. */
 #include "server/model/backend.h"
 
 #include "base/alloc.h"
@@ -23,7 +23,8 @@
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static kelp_server_backend *list;
 
-/* Writes {"cmdline":{…}}: the settings of all backends, then those of this one. */
+/* Creates {"cmdline":{…}}: the settings for all backends and for this one, which take precedence.
+ */
 static kelp_status *make_config(const char *name, const kelp_server_options *options,
                                 const char *backend_directory, kelp_message **out) {
     kelp_buf json;
@@ -64,6 +65,7 @@ static kelp_status *make_config(const char *name, const kelp_server_options *opt
     return status;
 }
 
+/* Determines which functions of the API the library uses. */
 static kelp_status *read_references(kelp_server_backend *backend) {
     static const char *const symbols[] = {"TRITONBACKEND_RequestRelease",
                                           "TRITONBACKEND_ModelInstanceReportStatistics",
@@ -124,8 +126,8 @@ static void finalize(kelp_server_backend *backend) {
             kelp_from_error(backend->fn.finalize((TRITONBACKEND_Backend *)backend)));
 }
 
-/* The loaded backend of that identity, or a new one; list_lock held. `builtin` NULL: `library` is a
- * file. */
+/* Returns the loaded backend with the identity, or loads it. `builtin` is NULL if `library` is a
+ * file. The list's lock is held. */
 static kelp_status *acquire_locked(const char *name, const char *identity, const char *library,
                                    const char *directory, const kelp_builtin_backend *builtin,
                                    const kelp_server_options *options,
@@ -156,10 +158,10 @@ static kelp_status *acquire_locked(const char *name, const char *identity, const
     } else if (status == NULL) {
         status = bind_library(backend);
     }
-    bool begun = status == NULL;
+    bool bound = status == NULL;
     if (status == NULL)
         status = initialize(backend);
-    if (status != NULL && begun)
+    if (status != NULL && bound)
         finalize(backend); /* as Triton does after a failed Initialize */
     if (status != NULL) {
         backend_free(backend);
@@ -174,6 +176,7 @@ static kelp_status *acquire_locked(const char *name, const char *identity, const
 
 void kelp_server_backend_retain(kelp_server_backend *backend) {
     pthread_mutex_lock(&list_lock);
+    KELP_ASSERT(backend->refs > 0);
     backend->refs++;
     pthread_mutex_unlock(&list_lock);
 }
@@ -199,7 +202,8 @@ void kelp_server_backend_release(kelp_server_backend *backend) {
 
 /* ---- finding the library ---- */
 
-/* A search for a library: the path where it was found, and a text of all paths that were tried. */
+/* A search for a library: the current path, and a list of the paths without the file, for errors.
+ */
 typedef struct search {
     const kelp_server_backend_query *query;
     const char *backend_directory;
@@ -223,8 +227,8 @@ static void search_deinit(search *s) {
     kelp_buf_deinit(&s->tried);
 }
 
-/* Returns why there is no file at a path. */
-static const char *why_not(const char *path, const char *directory) {
+/* Returns the reason why a path is not a file. */
+static const char *reason_of(const char *path, const char *directory) {
     struct stat info;
     if (stat(path, &info) == 0)
         return S_ISDIR(info.st_mode) ? "it is a directory" : "it is not a regular file";
@@ -235,7 +239,7 @@ static const char *why_not(const char *path, const char *directory) {
     return kelp_fs_kind_of(directory) == KELP_FS_DIRECTORY ? "no such file" : "no such directory";
 }
 
-/* Tests whether a directory has a file; s->path is the path. */
+/* Tests whether a directory contains a file; sets s->path to its path. */
 static kelp_status *test_path(search *s, const char *directory, const char *file, bool *out_found) {
     kelp_buf_clear(&s->path);
     kelp_buf_printf(&s->path, "%s/%s", directory, file);
@@ -244,11 +248,11 @@ static kelp_status *test_path(search *s, const char *directory, const char *file
     *out_found = kelp_fs_kind_of(s->path.data) == KELP_FS_FILE;
     if (!*out_found)
         kelp_buf_printf(&s->tried, "%s'%s' (%s)", s->tried.length ? ", " : "", s->path.data,
-                        why_not(s->path.data, directory));
+                        reason_of(s->path.data, directory));
     return NULL;
 }
 
-/* Returns the first directory that has the file, or NULL. */
+/* Returns the first directory that contains the file, or NULL. */
 static kelp_status *find_in(search *s, const char *const *directories, size_t count,
                             const char *file, const char **out_directory) {
     bool found = false;
@@ -261,8 +265,8 @@ static kelp_status *find_in(search *s, const char *const *directories, size_t co
     return NULL;
 }
 
-/* Acquires a backend that is written in Python: BACKENDS/NAME/model.py, executed by the library of
- * the backend "python". Each name is a backend of its own. */
+/* Acquires a backend that is written in Python: the library of the backend "python" executes
+ * BACKENDS/NAME/model.py. Each name is a separate backend. */
 static kelp_status *acquire_python(search *s, kelp_server_backend **out) {
     const kelp_server_backend_query *query = s->query;
     bool found = false;
@@ -294,10 +298,10 @@ static kelp_status *acquire_file(const kelp_server_backend_query *query,
     search s;
     char default_name[300];
     const char *file = query->library, *directory = NULL;
-    bool given = file != NULL && file[0], python = given && strcmp(file, "model.py") == 0;
+    bool named = file != NULL && file[0], python = named && strcmp(file, "model.py") == 0;
     *out = NULL;
     kelp_status *status = search_init(&s, query, backend_directory);
-    if (!given) {
+    if (!named) {
         snprintf(default_name, sizeof default_name, "libtriton_%s.so", query->name);
         file = default_name;
     }
@@ -307,7 +311,7 @@ static kelp_status *acquire_file(const kelp_server_backend_query *query,
     if (status == NULL && directory != NULL)
         status = acquire_locked(query->name, s.path.data, s.path.data, directory, NULL,
                                 query->options, backend_directory, out);
-    else if (status == NULL && (python || !given))
+    else if (status == NULL && (python || !named))
         status = acquire_python(&s, out);
     if (status != NULL)
         status = KELP_ANNOTATE(status, "unable to load backend '%s' from '%s'", query->name,
@@ -331,10 +335,9 @@ kelp_status *kelp_server_backend_acquire(const kelp_server_backend_query *query,
     if (!query->name[0] || strchr(query->name, '/') != NULL ||
         (query->library != NULL && strchr(query->library, '/') != NULL))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "'%s' is not the name of a backend, or '%s' not that of its library",
+                          "'%s' is not a valid backend name, or '%s' is not a valid library name",
                           query->name, query->library ? query->library : "");
-    /* A configuration that names a library gets that file, even if the backend's name is built in.
-     */
+    /* A library in the configuration takes precedence over a built-in backend of the same name. */
     const kelp_builtin_backend *builtin =
         query->library != NULL && query->library[0] ? NULL : kelp_builtin_find(query->name);
     pthread_mutex_lock(&list_lock);
@@ -342,7 +345,7 @@ kelp_status *kelp_server_backend_acquire(const kelp_server_backend_query *query,
     if (builtin != NULL) {
         char identity[64];
         snprintf(identity, sizeof identity, "builtin:%s", builtin->name);
-        /* By its own name, not by the alias that was requested first: its settings use that. */
+        /* Use its own name instead of an alias, because its settings use that name. */
         status = acquire_locked(builtin->name, identity, "", "", builtin, options, directory, out);
     } else {
         status = acquire_file(query, directory, out);

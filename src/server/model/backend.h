@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backends: what runs models. A foreign one is a shared library with Triton's entry points, a
- * built-in one a row of a hidden table; both become the same function pointers.
+ * Backends. A backend is a shared library with Triton's entry points, or an entry of the table of
+ * built-in backends. Both are used through the same function pointers.
  *
- * Thread-safe. As in Triton there is one foreign backend for each library file of the process:
- * servers share them, so they use the process-wide allocator. Finalize runs when the last server
- * releases it; the library stays loaded (library.h).
+ * Thread-safe. As in Triton, there is one backend for each library file of the process. Servers
+ * share it, so that it uses the process-wide allocator. Finalize runs when the last server releases
+ * the backend; the library stays loaded (library.h).
  */
 #ifndef KELP_SERVER_MODEL_BACKEND_H_
 #define KELP_SERVER_MODEL_BACKEND_H_
@@ -17,7 +17,7 @@
 
 #include <pthread.h>
 
-/* What TRITONBACKEND_GetBackendAttribute sets. */
+/* The values that TRITONBACKEND_GetBackendAttribute sets. */
 typedef struct kelp_server_backend_attribute {
     kelp_preferred_group *groups;
     size_t group_count;
@@ -26,51 +26,53 @@ typedef struct kelp_server_backend_attribute {
 } kelp_server_backend_attribute;
 
 typedef struct kelp_server_backend kelp_server_backend;
+/* A loaded backend. */
 struct kelp_server_backend {
     kelp_server_backend *next; /* in the process's list */
     unsigned refs;             /* under the list's lock */
     char *name;
     char *directory;         /* of the library, or of the model.py; "" for a built-in one */
     char *library;           /* its path; "" for a built-in one */
-    char *identity;          /* that path, or that of the model.py; "builtin:NAME" */
-    kelp_builtin_backend fn; /* the entry points of either kind */
+    char *identity;          /* unique: the library, the model.py, or "builtin:NAME" */
+    kelp_builtin_backend fn; /* the entry points */
     TRITONSERVER_Error *(*ready)(TRITONBACKEND_ModelInstance *instance);
-    /* Kelp's own entry point, of libraries built with its SDK; see kelp/backend.h. */
+    /* Kelp's own entry point, in libraries that use its SDK; see kelp/backend.h. */
     bool (*may_block)(TRITONBACKEND_Model *model, TRITONBACKEND_Request *request);
     bool builtin;
     bool python_based;   /* its code is a model.py, which the library executes */
-    bool never_releases; /* the library does not refer to TRITONBACKEND_RequestRelease: the server
-                            releases for it */
-    bool never_reports;  /* nor to a function that reports statistics: the server counts for it */
+    bool never_releases; /* the library does not use TRITONBACKEND_RequestRelease: the server
+                            releases its requests */
+    bool never_reports;  /* the library reports no statistics: the server counts its requests */
     void *state;
     kelp_message *config;
     TRITONBACKEND_ExecutionPolicy policy;
     kelp_server_backend_attribute attribute;
 };
 
-/* What a backend is searched for with. The directories are searched in this order: version, model,
- * the backend's own. */
+/* The parameters of the search for a backend. The directories are searched in this order: version,
+ * model, backend. */
 typedef struct kelp_server_backend_query {
-    const char *name;              /* "addsub" */
-    const char *library;           /* file name from the configuration's `runtime`, or NULL or "" */
+    const char *name;    /* "addsub" */
+    const char *library; /* the configuration's `runtime`, a file name; NULL or "": none */
     const char *version_directory; /* of the model */
     const char *model_directory;
     const kelp_server_options *options;
 } kelp_server_backend_query;
 
-/* Returns a reference to the backend, loaded and initialized. NOT_FOUND lists every path that was
- * tried and the reason why it was not used. */
+/* Returns a reference to the backend, which is loaded and initialized. INVALID_ARGUMENT lists every
+ * path that was tried and the reason why it was not used. */
 kelp_status *kelp_server_backend_acquire(const kelp_server_backend_query *query,
                                          kelp_server_backend **out) KELP_MUST_USE;
 void kelp_server_backend_retain(kelp_server_backend *backend);
-/* NULL is ignored. */
+/* Drops a reference. NULL is ignored. */
 void kelp_server_backend_release(kelp_server_backend *backend);
+/* Adds a preferred instance group. */
 kelp_status *kelp_server_backend_prefer_group(kelp_server_backend_attribute *attribute,
                                               TRITONSERVER_InstanceGroupKind kind,
                                               uint64_t count) KELP_MUST_USE;
 
-/* The backends that a server has used. It holds them until it stops, so that they are not finalized
- * between two loads. Thread-safe. */
+/* The backends that a server has used. The server holds references until it stops, so that a
+ * backend is not finalized between two loads. Thread-safe. */
 typedef struct kelp_server_backend_set {
     kelp_allocator allocator;
     pthread_mutex_t lock;
@@ -80,6 +82,7 @@ typedef struct kelp_server_backend_set {
 } kelp_server_backend_set;
 
 void kelp_server_backend_set_init(kelp_server_backend_set *set, kelp_allocator allocator);
+/* Adds a reference to a backend that is not in the set. */
 kelp_status *kelp_server_backend_set_add(kelp_server_backend_set *set,
                                          kelp_server_backend *backend) KELP_MUST_USE;
 /* Releases all backends of the set. */

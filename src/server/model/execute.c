@@ -7,7 +7,7 @@
 #include "server/model/model.h"
 #include "server/request/factory.h"
 
-/* The instances that this thread executes on, the innermost first. */
+/* The instances on which this thread executes requests, the innermost first. */
 typedef struct frame {
     const kelp_instance *instance;
     struct frame *outer;
@@ -43,15 +43,15 @@ static void count_batch(kelp_instance *instance, uint64_t batch_size, uint64_t s
                            kelp_stats_batch(&instance->base.stats, batch_size, &times));
 }
 
-/* The submission that a request is executed for. Not a reference: the pools keep factories until
- * the server is destroyed. */
+/* The submission of an executing request. Not a reference: the pools keep factories until the
+ * server is destroyed. */
 typedef struct submission {
     kelp_factory *factory;
     unsigned long long serial;
 } submission;
 
-/* Fails the requests that Execute did not release before it returned an error. A released one may
- * be deleted or resubmitted by now; its submission shows that. */
+/* Fails the requests that Execute did not release before it returned an error. A released request
+ * may have been deleted or resubmitted; its submission is over then. */
 static void fail_unreleased(kelp_instance *instance, kelp_request **requests,
                             const submission *submissions, uint32_t count,
                             const kelp_status *error) {
@@ -88,6 +88,7 @@ void kelp_instance_execute(kelp_instance_base *base, kelp_request **requests, ui
     kelp_status *error =
         kelp_from_error(backend->fn.execute((TRITONBACKEND_ModelInstance *)instance,
                                             (TRITONBACKEND_Request **)(void *)requests, count));
+    KELP_ASSERT(executing == &here);
     executing = here.outer;
     if (error != NULL)
         fail_unreleased(instance, requests, submissions, count, error);

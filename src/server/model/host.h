@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server as models see it: the first member of kelp_server. */
+/* The interface of the server to models: the first member of kelp_server. */
 #ifndef KELP_SERVER_MODEL_HOST_H_
 #define KELP_SERVER_MODEL_HOST_H_
 
 #include "server/model/backend.h"
 #include "server/request/model_base.h"
 
+/* The part of the server that models use. */
 typedef struct kelp_model_host {
     kelp_request_host base;
     kelp_server_options *options;

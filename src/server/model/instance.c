@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creation, initialization and destruction of instances. Threads: those that load the model. */
+/* Creation, initialization and destruction of instances, on the threads that load the model. */
 #include "base/assert.h"
 #include "base/text/json.h"
 #include "base/sync/thread.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* {"POLICY":{settings}} */
+/* Creates {"POLICY":{settings}}. */
 static kelp_status *write_host_policy(kelp_allocator allocator, const kelp_server_options *options,
                                       const char *name, kelp_message **out) {
     kelp_buf json;
@@ -89,10 +89,10 @@ kelp_status *kelp_instance_create(kelp_model *model, kelp_model_config *config, 
     return status;
 }
 
-static kelp_status *begin_instance(kelp_instance *instance) {
+static kelp_status *initialize(kelp_instance *instance) {
     KELP_ASSERT(!instance->begun && !instance->initialized);
     kelp_model *model = instance->model;
-    /* Before the call, as in Triton: backends store their state also if they fail afterwards. */
+    /* Before the call, as in Triton: a backend may have stored its state before it fails. */
     instance->begun = true;
     if (model->backend->fn.instance_init != NULL)
         KELP_TRY(kelp_from_error(
@@ -108,39 +108,40 @@ static kelp_status *begin_instance(kelp_instance *instance) {
 }
 
 /* Instances that several threads initialize. */
-typedef struct beginners {
+typedef struct batch {
     kelp_instance **instances;
     size_t count;
     atomic_size_t next;
-    kelp_status **failures; /* as the instances */
-} beginners;
+    kelp_status **failures; /* one for each instance */
+} batch;
 
-static void *begin_some(void *userp) {
-    beginners *all = userp;
+static void *initialize_some(void *userp) {
+    batch *all = userp;
     size_t index;
     while ((index = atomic_fetch_add(&all->next, 1)) < all->count)
-        all->failures[index] = begin_instance(all->instances[index]);
+        all->failures[index] = initialize(all->instances[index]);
     return NULL;
 }
 
-/* Initializes all at once, on a thread each up to a limit; returns the first failure in the order
- * of the instances. */
-static kelp_status *begin_in_parallel(kelp_allocator heap, kelp_instance **instances,
-                                      size_t count) {
+/* Initializes instances concurrently, with a limited number of threads; returns the first failure
+ * in the order of the instances. */
+static kelp_status *initialize_in_parallel(kelp_allocator heap, kelp_instance **instances,
+                                           size_t count) {
     enum { MAX_THREADS = 64 };
     pthread_t threads[MAX_THREADS];
     size_t started = 0;
-    beginners all = {.instances = instances, .count = count};
+    batch all = {.instances = instances, .count = count};
     KELP_TRY(kelp_alloc_zero(heap, count, sizeof *all.failures, (void **)&all.failures));
     while (started + 1 < count && started < MAX_THREADS) {
-        kelp_status *status = kelp_thread_start(&threads[started], "kelp-begin", begin_some, &all);
+        kelp_status *status =
+            kelp_thread_start(&threads[started], "kelp-init", initialize_some, &all);
         if (status != NULL) {
             kelp_status_free(status); /* fewer threads initialize the same instances */
             break;
         }
         started++;
     }
-    begin_some(&all);
+    initialize_some(&all);
     for (size_t i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
     kelp_status *status = NULL;
@@ -154,18 +155,18 @@ static kelp_status *begin_in_parallel(kelp_allocator heap, kelp_instance **insta
     return status;
 }
 
-/* A backend that does not declare support for it initializes one instance after the other. */
-static bool in_parallel(const kelp_model *model, size_t count) {
+/* Returns true if the backend declares support for concurrent initialization. */
+static bool is_parallel(const kelp_model *model, size_t count) {
     const char *forced = getenv("TRITON_PARALLEL_INSTANCE_LOADING");
     return count > 1 && (model->backend->attribute.parallel_loading ||
                          (forced != NULL && strcmp(forced, "1") == 0));
 }
 
 kelp_status *kelp_instances_begin(kelp_model *model, kelp_instance **instances, size_t count) {
-    if (in_parallel(model, count))
-        return begin_in_parallel(model->base.host->allocator, instances, count);
+    if (is_parallel(model, count))
+        return initialize_in_parallel(model->base.host->allocator, instances, count);
     for (size_t i = 0; i < count; i++)
-        KELP_TRY(begin_instance(instances[i]));
+        KELP_TRY(initialize(instances[i]));
     return NULL;
 }
 
@@ -184,13 +185,15 @@ kelp_status *kelp_instances_count(const kelp_model *model, const kelp_model_conf
         total += group->count > 0 ? (size_t)group->count : 0;
         executes |= group->count > 0 && !group->passive;
         if (total > MAX_INSTANCES)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "model '%s' asks for more than %d instances",
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "model '%s' has too many instances: expected at most %d",
                               model->base.name, MAX_INSTANCES);
     }
     *out_total = total;
-    return executes ? NULL
-                    : KELP_ERROR(KELP_INVALID_ARGUMENT, "model '%s' has no instance that executes",
-                                 model->base.name);
+    return executes
+               ? NULL
+               : KELP_ERROR(KELP_INVALID_ARGUMENT, "model '%s' has no instance that is not passive",
+                            model->base.name);
 }
 
 kelp_status *kelp_model_create_instances(kelp_model *model) {

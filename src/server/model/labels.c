@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels of classes: one text file for each output, one line for each class. Read when the model is
- * loaded; immutable. */
+/* Labels of classes: a text file for each output, with a line for each class. They are read when
+ * the model is loaded, and immutable. */
 #include "base/fs.h"
 #include "server/model/model.h"
 
+/* The labels of an output. */
 typedef struct kelp_labels {
-    kelp_buf text;      /* the file; its line ends become NUL */
+    kelp_buf text;      /* the file, with NUL in place of line ends */
     const char **lines; /* into text */
     size_t count;
     size_t capacity;
@@ -13,13 +14,13 @@ typedef struct kelp_labels {
 
 static kelp_status *read_labels(kelp_allocator heap, const char *directory, const char *file_name,
                                 kelp_labels *out) {
-    enum { LARGEST_BYTES = 64 << 20 };
+    enum { MAX_FILE_BYTES = 64 << 20 };
     char *path = NULL;
     if (!kelp_fs_is_inside(file_name))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "label file '%s' lies outside the model's directory", file_name);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "label file '%s' is outside the model's directory",
+                          file_name);
     KELP_TRY(kelp_fs_join(heap, directory, file_name, &path));
-    kelp_status *status = kelp_fs_read(path, LARGEST_BYTES, &out->text);
+    kelp_status *status = kelp_fs_read(path, MAX_FILE_BYTES, &out->text);
     kelp_free_string(heap, path);
     if (status != NULL)
         return status;

@@ -60,7 +60,7 @@ static kelp_status *acquire_backend(kelp_model *model) {
     kelp_model_config_release(model->base.config);
     model->base.config = preferred;
     if (model->backend->python_based) {
-        /* Tells the library of "python" that the code is the backend's, not the model's. */
+        /* Makes the library of "python" execute the backend's model.py. */
         kelp_config_value *runtime = kelp_config_set(preferred->arena, preferred->tree, "runtime");
         if (runtime == NULL)
             return kelp_status_oom();
@@ -70,8 +70,8 @@ static kelp_status *acquire_backend(kelp_model *model) {
     return write_config(model);
 }
 
-/* The fingerprint changes with the model's files and configuration, so that the cache returns no
- * responses of another state of the model. */
+/* Computes the fingerprint, which changes with the model's files and configuration, so that the
+ * cache returns no responses of other files. */
 static kelp_status *prepare_cache(kelp_model *model) {
     if (!model->base.config->response_cache)
         return NULL;
@@ -94,7 +94,7 @@ static kelp_status *prepare_cache(kelp_model *model) {
     return NULL;
 }
 
-/* The configuration decides; without it, the backend. */
+/* Selects the execution mode: by the configuration, or else by the backend. */
 static kelp_status *choose_execution(kelp_model *model, kelp_execution *out) {
     static const char key[] = "kelp_execute_on";
     const char *where = kelp_model_config_parameter(model->base.config, key);
@@ -127,13 +127,26 @@ static kelp_status *create_latency(kelp_model *model) {
     return NULL;
 }
 
-/* Calls ModelInitialize, in which the backend may complete the configuration. */
+static kelp_status *warn_of_unused_fields(const kelp_model *model) {
+    kelp_buf fields;
+    kelp_buf_init(&fields, model->base.host->allocator);
+    kelp_model_config_list_unused(model->base.config, &fields);
+    kelp_status *status = kelp_buf_status(&fields);
+    if (status == NULL && fields.length > 0)
+        KELP_SERVER_LOG(KELP_LOG_WARNING, "model '%s': these fields have no effect: %.*s",
+                        model->base.name, (int)fields.length, fields.data);
+    kelp_buf_deinit(&fields);
+    return status;
+}
+
+/* Calls ModelInitialize, during which the backend may complete the configuration. */
 static kelp_status *initialize_model(kelp_model *model) {
     KELP_TRY(kelp_scheduler_check(model->base.config));
+    KELP_TRY(warn_of_unused_fields(model));
     KELP_TRY(acquire_backend(model));
     model->base.backend_name = model->backend->name;
     model->auto_complete = !kelp_model_host_of(model)->options->strict_model_config;
-    model->begun = true; /* before the call: see begin_instance */
+    model->begun = true; /* before the call, as in instance.c */
     if (model->backend->fn.model_init != NULL) {
         model->initializing = true;
         TRITONSERVER_Error *error = model->backend->fn.model_init((TRITONBACKEND_Model *)model);
@@ -214,7 +227,8 @@ kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t 
     kelp_model_config_retain(model->origin);
     pthread_rwlock_init(&model->change_lock, NULL);
     status = set_paths(model, name, directory);
-    if (status == NULL) /* first, so that later changes are noticed */
+    if (status ==
+        NULL) /* before the files are read, so that a change during the load is detected */
         status = kelp_model_files_of_version(allocator, directory, version, &model->files);
     if (status == NULL)
         status = initialize(model);
@@ -247,8 +261,9 @@ void kelp_model_finalize(kelp_model *model) {
 bool kelp_model_is_ready(kelp_model *model) {
     bool all = true;
     pthread_rwlock_rdlock(&model->change_lock);
+    KELP_ASSERT(model->backend != NULL); /* the caller has entered the model */
     for (size_t i = 0; model->backend->ready != NULL && all && i < model->instance_count; i++) {
-        if (model->instances[i]->gone)
+        if (model->instances[i]->removed)
             continue;
         TRITONSERVER_Error *error =
             model->backend->ready((TRITONBACKEND_ModelInstance *)model->instances[i]);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One version of one model, loaded: its configuration, backend, instances and scheduler. What
- * TRITONBACKEND_Model points at. The counts are those of kelp_model_base.
+ * A loaded version of a model: its configuration, backend, instances and scheduler.
+ * TRITONBACKEND_Model is a pointer to kelp_model. The counts are those of kelp_model_base.
  *
- * A model that is retired and has no submission in flight is finalized by the server's reaper:
- * instances, then the model, then the reference to the backend.
+ * The server's reaper finalizes a retired model without submissions: its instances, then the model,
+ * then the reference to the backend.
  */
 #ifndef KELP_SERVER_MODEL_MODEL_H_
 #define KELP_SERVER_MODEL_MODEL_H_
@@ -13,34 +13,35 @@
 #include "server/model/instance.h"
 
 typedef struct kelp_model kelp_model;
+/* A loaded version of a model. */
 struct kelp_model {
     kelp_model_base base;
-    /* The repository's. */
+    /* Used by the repository only. */
     kelp_model *next_retired;
     struct kelp_entry *entry;
     struct kelp_agent_chain *agents; /* a reference; NULL if the model has no agents */
 
     char *directory;           /* of the model */
     char *version_directory;   /* of this version */
-    kelp_model_config *origin; /* as it was read, before the backend completed it */
-    int64_t files;             /* kelp_model_files_of_version when it was created */
-    /* Guards what an update of the instances changes: their list, `shown` and `config_json`.
-     * Readers hold it also while they call the backend. */
+    kelp_model_config *origin; /* before the backend completed it */
+    int64_t files;             /* kelp_model_files_of_version at creation */
+    /* Guards the members that an update of the instances changes: the list of instances, `shown`
+     * and `config_json`. Readers hold it also while they call the backend. */
     pthread_rwlock_t change_lock;
     kelp_model_config *shown;  /* the configuration that clients see */
     kelp_message *config_json; /* the configuration that the backend sees */
     kelp_server_backend *backend;
-    bool begun;        /* ModelInitialize was called, so ModelFinalize will be */
+    bool begun;        /* ModelInitialize was called: ModelFinalize must be called */
     bool scheduling;   /* the scheduler is initialized */
-    bool initializing; /* in ModelInitialize: ModelSetConfig is allowed */
+    bool initializing; /* during ModelInitialize: ModelSetConfig is allowed */
     bool auto_complete;
     void *state;
     kelp_instance **instances;
     size_t instance_count;
     size_t instance_capacity;
-    struct kelp_labels *labels; /* for each output; NULL if none has labels */
+    struct kelp_labels *labels; /* one for each output; NULL if no output has labels */
     kelp_scheduler scheduler;
-    uint64_t load_ns; /* how long its creation took */
+    uint64_t load_ns; /* duration of the creation */
 };
 
 static inline kelp_model_host *kelp_model_host_of(const kelp_model *model) {
@@ -52,18 +53,19 @@ static inline kelp_model_host *kelp_model_host_of(const kelp_model *model) {
 kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t version,
                                const char *directory, kelp_model_config *take_config,
                                kelp_model **out) KELP_MUST_USE;
-/* Stops and finalizes the instances, then the model, which is retired and idle. Not called from an
- * execution of the model. */
+/* Finalizes the instances and the model, which is retired and has no submissions. Not called from
+ * an execution of the model. */
 void kelp_model_finalize(kelp_model *model);
 
-/* Replaces the configuration by the backend's completion (JSON). */
+/* Completes the configuration with the backend's JSON. */
 kelp_status *kelp_model_complete_config(kelp_model *model, const char *json,
                                         size_t length) KELP_MUST_USE;
 /* Returns a configuration as JSON. */
 kelp_status *kelp_model_config_message(const kelp_model_config *config,
                                        kelp_message **out) KELP_MUST_USE;
 
-/* Asks the backend whether all instances can execute; true if it has no such function. */
+/* Returns true if all instances are ready according to the backend, or if it does not implement
+ * ModelInstanceReady. The caller has entered the model. */
 bool kelp_model_is_ready(kelp_model *model);
 /* Adds the statistics of the model and its instances to `into`. */
 kelp_status *kelp_model_add_stats(kelp_model *model, kelp_stats *into) KELP_MUST_USE;
@@ -80,17 +82,17 @@ kelp_status *kelp_model_create_instances(kelp_model *model) KELP_MUST_USE;
 void kelp_model_destroy_instances(kelp_model *model);
 
 /* ---- update.c ---- */
-/* An update of the instances of a model that serves, to the groups of a configuration that is
- * otherwise the model's own: equal instances stay, others are added and removed while requests run.
- * kelp_model_prepare_update creates the new instances and is all that can fail: the model is then
- * as before; FAILED_PRECONDITION in an execution on an instance that would be removed. A prepared
- * update is committed or cancelled before the next one is prepared. One thread at a time, which has
- * entered the model. */
+/* An update of the instances of a serving model to the groups of a configuration that is otherwise
+ * equal to the model's. Equal instances stay; other instances are added and removed while requests
+ * run. Only kelp_model_prepare_update, which creates the new instances, can fail; the model is then
+ * unchanged. FAILED_PRECONDITION if it is called from an execution on an instance that would be
+ * removed. A prepared update must be committed or cancelled before the next one is prepared. One
+ * thread at a time, which has entered the model. */
 typedef struct kelp_model_update kelp_model_update;
 kelp_status *kelp_model_prepare_update(kelp_model *model, const kelp_model_config *config,
                                        kelp_model_update **out) KELP_MUST_USE;
 void kelp_model_commit_update(kelp_model_update *take_update);
-/* NULL is ignored. */
+/* Undoes a prepared update. NULL is ignored. */
 void kelp_model_cancel_update(kelp_model_update *take_update);
 
 #endif

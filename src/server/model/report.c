@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The statistics that backends report. */
+/* Statistics that backends report. */
 #include "server/model/report.h"
+
+#include "base/assert.h"
 
 #include "server/request/trace.h"
 
@@ -38,6 +40,7 @@ kelp_status *kelp_report_usage(kelp_stats *stats, const kelp_buffer_attributes *
 }
 
 kelp_status *kelp_response_report_enter(const kelp_response_report *report) {
+    KELP_ASSERT(report->factory != NULL && report->instance != NULL);
     uint64_t index = atomic_fetch_add(&report->factory->reported_count, 1);
     return kelp_stats_response(&report->instance->base.stats, index, report->start_ns,
                                report->output_start_ns, report->end_ns, report->error);

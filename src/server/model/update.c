@@ -3,12 +3,13 @@
 #include "base/assert.h"
 #include "server/model/model.h"
 
+/* A prepared update. */
 struct kelp_model_update {
     kelp_model *model;
     kelp_model_config *config;
     kelp_message *json;
-    bool *stays; /* as the model's instances before */
-    size_t before;
+    bool *stays;           /* one element for each previous instance */
+    size_t before;         /* number of previous instances */
     kelp_instance **fresh; /* `wanted` entries */
     size_t fresh_count, wanted;
 };
@@ -22,12 +23,12 @@ static void update_destroy(kelp_model_update *u) {
     kelp_free(heap, u, sizeof *u);
 }
 
-/* Marks an instance that stays as one of the group; returns false if there is none. */
+/* Marks an instance that can stay as one of the group; returns false if there is none. */
 static bool keep_one(kelp_model_update *u, const char *key) {
     KELP_ASSERT(key != NULL);
     for (size_t i = 0; i < u->before; i++) {
         const kelp_instance *instance = u->model->instances[i];
-        if (!u->stays[i] && !instance->gone && strcmp(instance->key, key) == 0)
+        if (!u->stays[i] && !instance->removed && strcmp(instance->key, key) == 0)
             return u->stays[i] = true;
     }
     return false;
@@ -76,7 +77,7 @@ static kelp_status *plan_update(kelp_model_update *u, const kelp_model_config *c
             return KELP_ERROR(KELP_FAILED_PRECONDITION,
                               "instance '%s' cannot be removed by a request that it executes",
                               model->instances[i]->name);
-    /* Memory for them now, so that nothing fails once they are initialized. */
+    /* Reserve memory before the instances are initialized, so that a commit cannot fail. */
     pthread_rwlock_wrlock(&model->change_lock);
     status = kelp_grow(heap, (void **)&model->instances, &model->instance_capacity,
                        model->instance_count + u->fresh_count, sizeof *model->instances);
@@ -84,7 +85,7 @@ static kelp_status *plan_update(kelp_model_update *u, const kelp_model_config *c
     return status;
 }
 
-/* Stops an instance that is no longer used, and finalizes it. */
+/* Stops and finalizes an instance. */
 static void retire_instance(kelp_instance *instance) {
     if (instance->initialized && !instance->passive)
         kelp_instance_pool_remove(&instance->model->scheduler.pool, &instance->base);
@@ -92,18 +93,18 @@ static void retire_instance(kelp_instance *instance) {
     kelp_status_free(kelp_stats_set_usage(&instance->base.stats, NULL, 0));
 }
 
-/* Instances that were initialized stay in memory, for late reports. */
+/* Removes the new instances. Those that were initialized stay in memory for late reports. */
 static void abandon(kelp_model_update *u) {
     kelp_model *model = u->model;
-    bool room = model->instance_count + u->fresh_count <= model->instance_capacity;
+    bool reserved = model->instance_count + u->fresh_count <= model->instance_capacity;
     for (size_t i = 0; i < u->fresh_count; i++) {
         retire_instance(u->fresh[i]);
-        u->fresh[i]->gone = true;
-        if (!room) /* then none was initialized */
+        u->fresh[i]->removed = true;
+        if (!reserved) /* then no instance was initialized */
             kelp_instance_destroy(u->fresh[i]);
     }
     pthread_rwlock_wrlock(&model->change_lock);
-    for (size_t i = 0; room && i < u->fresh_count; i++)
+    for (size_t i = 0; reserved && i < u->fresh_count; i++)
         model->instances[model->instance_count++] = u->fresh[i];
     pthread_rwlock_unlock(&model->change_lock);
 }
@@ -112,9 +113,11 @@ static void commit(kelp_model_update *u) {
     kelp_model *model = u->model;
     kelp_message *json = model->config_json;
     kelp_model_config *shown = model->shown;
+    KELP_ASSERT(model->instance_count == u->before);
+    KELP_ASSERT(u->before + u->fresh_count <= model->instance_capacity);
     pthread_rwlock_wrlock(&model->change_lock);
     for (size_t i = 0; i < u->before; i++)
-        model->instances[i]->gone |= !u->stays[i];
+        model->instances[i]->removed |= !u->stays[i];
     for (size_t i = 0; i < u->fresh_count; i++)
         model->instances[model->instance_count++] = u->fresh[i];
     model->config_json = u->json;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples that an instance executes before its model is ready (`model_warmup`): a number of
- * requests of one batch element at once, a number of times, without the scheduler. They count in
- * the statistics; their responses are dropped, and an error fails the load. Thread: the instance's
- * own if it has one, otherwise the loading thread.
+ * Samples that an instance executes before its model is ready (`model_warmup`). A sample is one or
+ * more executions of one or more requests with one batch element, without the scheduler. They count
+ * in the statistics. Responses are dropped, and an error fails the load. The code runs on the
+ * instance's thread if it has one, otherwise on the loading thread.
  */
 #include "base/arena.h"
 #include "base/assert.h"
@@ -17,7 +17,7 @@
 
 /* ---- the requests of one execution ---- */
 
-/* What they report to. */
+/* The state of an execution, which the callbacks of its requests update. */
 typedef struct flight {
     kelp_allocator allocator;
     pthread_mutex_t lock;
@@ -75,10 +75,11 @@ static TRITONSERVER_Error *deallocate(TRITONSERVER_ResponseAllocator *allocator,
     return NULL;
 }
 
-static kelp_response_allocator buffers = {.alloc_fn = allocate, .release_fn = deallocate};
+static kelp_response_allocator output_allocator = {.alloc_fn = allocate, .release_fn = deallocate};
 
 /* ---- the data of a sample ---- */
 
+/* An input of a sample. */
 typedef struct sample_input {
     const char *name;
     TRITONSERVER_DataType datatype;
@@ -89,19 +90,20 @@ typedef struct sample_input {
     kelp_mapping file;
 } sample_input;
 
+/* A sample: `repeat_count` executions of `requests` requests. */
 typedef struct sample {
     kelp_arena arena;
     const char *name;
     sample_input *inputs;
     size_t input_count;
-    uint32_t requests, times;
+    uint32_t requests, repeat_count;
 } sample;
 
 static kelp_status *read_shape(const kelp_model *model, const kelp_config_value *value,
                                sample_input *out) {
     const kelp_config_io *io = kelp_model_config_input(model->base.config, value->key);
     uint32_t element = TRITONSERVER_DataTypeByteSize(out->datatype);
-    int64_t size_bytes = element ? element : 4; /* an empty string is its length */
+    int64_t size_bytes = element ? element : 4; /* an empty string has only its length */
     if (io != NULL && model->base.config->max_batch_size > 0 && !io->is_shape_tensor)
         out->shape[out->rank++] = 1;
     for (const kelp_config_value *dim = kelp_config_get(value->message, "dims"); dim != NULL;
@@ -127,8 +129,9 @@ static kelp_status *read_file(const kelp_model *model, kelp_str file, sample_inp
     kelp_status *status = joined != NULL ? kelp_strdup(heap, joined, &relative) : kelp_status_oom();
     kelp_buf_deinit(&text);
     if (status == NULL && !kelp_fs_is_inside(relative + sizeof "warmup"))
-        status = KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s': '%s' lies outside the model",
-                            out->name, relative);
+        status =
+            KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s': '%s' is outside the model's directory",
+                       out->name, relative);
     if (status == NULL)
         status = kelp_fs_join(heap, model->directory, relative, &path);
     if (status == NULL)
@@ -137,8 +140,8 @@ static kelp_status *read_file(const kelp_model *model, kelp_str file, sample_inp
         out->size_bytes = out->file.size_bytes;
     else if (status == NULL && out->file.size_bytes < out->size_bytes)
         status =
-            KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s': expected %zu bytes, '%s' has only %zu",
-                       out->name, out->size_bytes, relative, out->file.size_bytes);
+            KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s': expected %zu bytes, found %zu in '%s'",
+                       out->name, out->size_bytes, out->file.size_bytes, relative);
     out->data = out->file.data;
     kelp_free_string(heap, relative);
     kelp_free_string(heap, path);
@@ -187,9 +190,9 @@ static kelp_status *read_sample(const kelp_model *model, const kelp_config_messa
     size_t count = 0;
     out->name = kelp_config_text(&out->arena, setting, "name");
     out->requests = (uint32_t)kelp_config_number(setting, "batch_size");
-    out->times = (uint32_t)kelp_config_number(setting, "count");
-    if (out->times == 0)
-        out->times = 1;
+    out->repeat_count = (uint32_t)kelp_config_number(setting, "count");
+    if (out->repeat_count == 0)
+        out->repeat_count = 1;
     for (const kelp_config_value *value = first; value != NULL; value = value->next)
         count++;
     out->inputs = KELP_ARENA_ARRAY(&out->arena, count + 1, sample_input);
@@ -210,14 +213,14 @@ static void sample_deinit(sample *s) {
     kelp_arena_deinit(&s->arena);
 }
 
-/* ---- its execution ---- */
+/* ---- execution ---- */
 
 static kelp_status *fill_request(const sample *s, kelp_request *request, flight *f) {
     request->release_fn = on_release;
     request->release_userp = f;
     request->response_fn = on_response;
     request->response_userp = f;
-    request->allocator = &buffers;
+    request->allocator = &output_allocator;
     request->allocator_userp = f;
     for (size_t i = 0; i < s->input_count; i++) {
         const sample_input *from = &s->inputs[i];
@@ -264,7 +267,7 @@ static kelp_status *run_sample(kelp_instance *instance, const sample *s, flight 
         if (status == NULL)
             status = fill_request(s, requests[made++], f);
     }
-    for (uint32_t i = 0; i < s->times && status == NULL; i++) {
+    for (uint32_t i = 0; i < s->repeat_count && status == NULL; i++) {
         kelp_request *order[KELP_MAX_EXECUTION_REQUESTS];
         memcpy(order, requests, made * sizeof *order);
         status = execute(instance, order, made, f);

@@ -42,7 +42,7 @@ static kelp_status *agent_open(kelp_agent *agent) {
                : NULL;
 }
 
-/* The list is locked. */
+/* Returns a reference to the agent of a path; the list's lock is held. */
 static kelp_status *acquire_locked(const char *path, kelp_agent **out) {
     KELP_ASSERT_HELD(&list_lock);
     for (kelp_agent *known = list; known != NULL; known = known->next) {
@@ -143,8 +143,9 @@ kelp_status *kelp_agent_release_directory(kelp_agent_model *model, const char *p
 kelp_status *kelp_agent_set_location(kelp_agent_model *model, const char *location) {
     char *copy = NULL;
     if (!model->loading)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the location of a model's files can be changed "
-                                                 "only during the action LOAD");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "cannot change the location of a model's files: expected during the "
+                          "action LOAD");
     KELP_TRY(kelp_strdup(model->allocator, location, &copy));
     kelp_free_string(model->allocator, model->location);
     model->location = copy;
@@ -190,7 +191,7 @@ static kelp_status *start(const kelp_server_options *options, kelp_model_config 
     kelp_status *status = act(model, TRITONREPOAGENT_ACTION_LOAD);
     model->loading = false;
     model->loaded = status == NULL;
-    return status != NULL ? KELP_ANNOTATE(status, "repository agent '%s' rejects the model", name)
+    return status != NULL ? KELP_ANNOTATE(status, "repository agent '%s' rejected the model", name)
                           : NULL;
 }
 
@@ -210,7 +211,7 @@ static void end(kelp_agent_model *model) {
 
 /* ---- chains ---- */
 
-/* Runs an action of the agents whose LOAD succeeded, the last one first. */
+/* Runs an action of the agents whose LOAD succeeded, in reverse order. */
 static void act_reversed(kelp_agent_chain *chain, TRITONREPOAGENT_ActionType action) {
     for (size_t i = chain->count; i-- > 0;)
         if (chain->models[i].loaded)

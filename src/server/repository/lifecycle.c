@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading and unloading by name, at startup and by polling. Threads: any; one at a time for each
- * entry (its busy flag). */
+/* Loading and unloading by name, at startup and by polling. Thread-safe; the busy flag of an entry
+ * serializes loads and unloads of the entry. */
 #include "base/assert.h"
 #include "base/sync/thread.h"
 #include "server/config/model_files.h"
@@ -16,7 +16,7 @@ static kelp_status *set_path(kelp_allocator heap, kelp_entry *entry, const char 
     return NULL;
 }
 
-/* Marks an entry as busy for one load or unload; the lock is held, and released while waiting. */
+/* Marks an entry as busy for a load or unload. The lock is held, and released while waiting. */
 static kelp_status *entry_begin(kelp_repository *repository, kelp_entry *entry) {
     KELP_ASSERT_HELD(&repository->lock);
     while (entry->busy)
@@ -43,8 +43,8 @@ static void set_wanted(kelp_repository *repository, kelp_entry *entry, bool want
     kelp_request_pools_unlock(&repository->host->base.pools);
 }
 
-/* Loads the model that was found, or (found NULL) one that consists of its override's files. The
- * lock is held, and released while loading. */
+/* Loads a model of a repository or, if `found` is NULL, one that consists of the files of the
+ * load's parameters. The lock is held, and released while loading. */
 static kelp_status *load_found(kelp_repository *repository, const char *name,
                                const kelp_scan_model *found, const kelp_load_options *options) {
     KELP_ASSERT_HELD(&repository->lock);
@@ -65,12 +65,12 @@ static kelp_status *load_found(kelp_repository *repository, const char *name,
         status = kelp_entry_load(repository, entry, found != NULL ? found->path : "", options);
     pthread_mutex_lock(&repository->lock);
     if (status != NULL && entry->version_count == 0)
-        set_wanted(repository, entry, wanted); /* there is no model that makes the name ambiguous */
+        set_wanted(repository, entry, wanted); /* the name is as ambiguous as before */
     entry_end(repository, entry);
     return status;
 }
 
-/* Returns where to look for models; the caller frees out_mappings. The lock is held. */
+/* Returns the directories to scan; the caller frees out_mappings. The lock is held. */
 static kelp_status *places_of(kelp_repository *repository, kelp_scan_places *out,
                               kelp_scan_mapping **out_mappings) {
     const kelp_settings *mappings = &repository->mappings;
@@ -78,7 +78,7 @@ static kelp_status *places_of(kelp_repository *repository, kelp_scan_places *out
                              sizeof **out_mappings, (void **)out_mappings));
     for (size_t i = 0; i < mappings->count; i++)
         (*out_mappings)[i] = (kelp_scan_mapping){.repository = mappings->items[i].owner,
-                                                 .folder = mappings->items[i].name,
+                                                 .directory = mappings->items[i].name,
                                                  .name = mappings->items[i].value};
     *out = (kelp_scan_places){.repositories = (const char *const *)repository->paths.items,
                               .repository_count = repository->paths.count,
@@ -88,7 +88,7 @@ static kelp_status *places_of(kelp_repository *repository, kelp_scan_places *out
     return NULL;
 }
 
-/* Scans the repositories for one name, or (NULL) all. The lock is held. */
+/* Scans the repositories for one name, or for all models if `name` is NULL. The lock is held. */
 static kelp_status *scan_places(kelp_repository *repository, const char *name, kelp_scan **out) {
     KELP_ASSERT_HELD(&repository->lock);
     kelp_allocator heap = repository->host->base.allocator;
@@ -101,7 +101,7 @@ static kelp_status *scan_places(kelp_repository *repository, const char *name, k
     return status;
 }
 
-/* Joins two failures: the code of the first, the messages of both. */
+/* Joins two failures into one with the code of the first and both messages. */
 static kelp_status *join(kelp_status *first, kelp_status *next) {
     if (first == NULL || next == NULL)
         return first != NULL ? first : next;
@@ -112,14 +112,14 @@ static kelp_status *join(kelp_status *first, kelp_status *next) {
     return both;
 }
 
-/* Loads all models of a name, or (only_space not NULL) that of one namespace. */
+/* Loads all models of a name or, if `only_space` is not NULL, that of one namespace. */
 static kelp_status *load_named(kelp_repository *repository, const char *name,
                                const char *only_space, const kelp_load_options *options) {
     kelp_scan *scan = NULL;
     bool has_files = options != NULL && options->file_count > 0, found = false;
     pthread_mutex_lock(&repository->lock);
     kelp_status *status = scan_places(repository, name, &scan);
-    /* The files of an override are in no repository, and so in no namespace. */
+    /* The files of the load's parameters are in no repository, and therefore in no namespace. */
     size_t count = status != NULL || (has_files && repository->host->options->model_namespacing)
                        ? 0
                        : scan->model_count;
@@ -168,12 +168,12 @@ kelp_status *kelp_repository_unload(kelp_repository *repository, const char *nam
         status = join(status, unload_entry(repository, entry));
     }
     if (!known)
-        status = KELP_ERROR(KELP_NOT_FOUND, "failed to unload '%s': the model is not known", name);
+        status = KELP_ERROR(KELP_NOT_FOUND, "failed to unload '%s': unknown model", name);
     pthread_mutex_unlock(&repository->lock);
     return status;
 }
 
-/* ---- many ---- */
+/* ---- several models ---- */
 
 kelp_status *kelp_repository_scan(kelp_repository *repository) {
     kelp_scan *scan = NULL;
@@ -199,10 +199,11 @@ kelp_status *kelp_repository_scan(kelp_repository *repository) {
     return status;
 }
 
+/* Models to load on several threads. */
 typedef struct load_list {
     kelp_repository *repository;
     kelp_string_list names;
-    kelp_string_list spaces; /* as names; empty if each name means all namespaces */
+    kelp_string_list spaces; /* one for each name; empty if each name means all namespaces */
     atomic_size_t next;
     pthread_mutex_t lock;
     kelp_buf failures;
@@ -242,7 +243,8 @@ static kelp_status *list_add(load_list *list, const kelp_entry *entry) {
     return kelp_string_list_add(&list->spaces, entry->space);
 }
 
-/* Loads all of the list, which is freed, on several threads. INTERNAL lists all failures. */
+/* Loads the models of the list on several threads, and frees the list. INTERNAL contains all
+ * failures. */
 static kelp_status *load_all(load_list *list) {
     enum { MAX_THREADS = 64 };
     pthread_t threads[MAX_THREADS];
@@ -311,7 +313,7 @@ kelp_status *kelp_repository_load_startup(kelp_repository *repository) {
     return status;
 }
 
-/* Tests whether the model's files changed since they were loaded; the lock is held. */
+/* Returns true if the model's files have changed since they were loaded. The lock is held. */
 static bool has_changed(kelp_allocator allocator, const kelp_entry *entry) {
     int64_t signature = 0;
     if (entry->path == NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One load of a model. It creates all versions first and publishes them together: what serves goes
- * on until then, and for good if the load fails.
+ * A load of a model. It creates all versions and then publishes them together. Until then the
+ * previous versions serve; they continue to serve if the load fails.
  */
 #include "base/assert.h"
 #include "server/config/model_files.h"
@@ -10,8 +10,8 @@
 #include "server/repository/repository.h"
 #include "server/repository/scan.h"
 
-/* Returns the version of a number, inserted in order if there is none; the lock and all pools are
- * locked. */
+/* Returns the version with a number, and inserts it if needed. The lock and those of all pools are
+ * held. */
 static kelp_status *version_get(kelp_allocator allocator, kelp_entry *entry, int64_t number,
                                 kelp_version **out) {
     size_t at = 0;
@@ -29,18 +29,19 @@ static kelp_status *version_get(kelp_allocator allocator, kelp_entry *entry, int
     return NULL;
 }
 
+/* The state of a load. Arrays have an element for each version. */
 typedef struct load {
     kelp_repository *repository;
     kelp_entry *entry;
-    const char *directory; /* of the model's files: the repository's, or those of an override */
-    const char *folder;    /* its name in the repository, which the configuration may contain */
+    const char *directory;      /* of the model's files, in the repository or an override */
+    const char *directory_name; /* in the repository; a name that the configuration may contain */
     kelp_model_config *config;
-    kelp_agent_chain *agents; /* NULL if the configuration names none */
+    kelp_agent_chain *agents; /* NULL if the configuration has no agents */
     int64_t *versions;
     size_t version_count;
-    kelp_model **models;    /* as versions; NULL where it failed, or where one stays */
-    kelp_model **staying;   /* as versions: entered models whose instances are all that changes */
-    kelp_status **failures; /* as versions */
+    kelp_model **models;  /* new models; NULL if the creation failed or a model stays */
+    kelp_model **staying; /* entered models of which only the instances change, or NULL */
+    kelp_status **failures;
     int64_t signature;
 } load;
 
@@ -78,7 +79,7 @@ static kelp_status *read_model(load *job) {
     const kelp_config_load_options config_options = {
         .model_directory = job->directory,
         .model_name = job->entry->name,
-        .folder_name = job->folder,
+        .directory_name = job->directory_name,
         .config_name = options->model_config_name,
         .override_json = json,
         .override_length = json != NULL ? strlen(json) : 0,
@@ -101,7 +102,7 @@ static kelp_status *read_model(load *job) {
     return status;
 }
 
-/* Runs the agents; reads the model again if they moved its files. */
+/* Runs the agents. Reads the model again if they changed the location of its files. */
 static kelp_status *run_agents(load *job) {
     const char *location = NULL;
     KELP_TRY(kelp_agent_chain_load(job->repository->host->base.allocator,
@@ -139,25 +140,25 @@ static void mark_loading(load *job) {
     pthread_mutex_unlock(&repository->lock);
 }
 
-/* Tests whether a model that serves equals the one that would be created, except for its instances.
- */
-static kelp_status *can_stay(const load *job, const kelp_model *model, bool *out_can) {
+/* Tests whether a serving model equals the one that would be created, except for its instances. */
+static kelp_status *can_stay(const load *job, const kelp_model *model, bool *out_can_stay) {
     int64_t files = 0;
-    *out_can = false;
+    *out_can_stay = false;
     if (job->agents != NULL || model->agents != NULL ||
         strcmp(model->directory, job->directory) != 0)
         return NULL;
     KELP_TRY(kelp_model_files_of_version(model->base.host->allocator, job->directory,
                                          model->base.version, &files));
-    return files == model->files ? kelp_model_config_same_model(model->origin, job->config, out_can)
-                                 : NULL;
+    if (files != model->files)
+        return NULL;
+    return kelp_model_config_same_model(model->origin, job->config, out_can_stay);
 }
 
-/* Finds the versions whose models stay. */
+/* Finds the serving models that stay. */
 static kelp_status *find_staying(load *job) {
     kelp_status *status = NULL;
     for (size_t i = 0; i < job->version_count && status == NULL; i++) {
-        bool can = false;
+        bool stays = false;
         pthread_mutex_lock(&job->repository->lock);
         const kelp_version *version = kelp_entry_version(job->entry, job->versions[i]);
         kelp_model *model = version != NULL ? version->model : NULL;
@@ -168,8 +169,8 @@ static kelp_status *find_staying(load *job) {
         pthread_mutex_unlock(&job->repository->lock);
         if (model == NULL)
             continue;
-        status = can_stay(job, model, &can);
-        if (can) {
+        status = can_stay(job, model, &stays);
+        if (stays) {
             job->staying[i] = model;
         } else {
             kelp_model_leave(&model->base);
@@ -196,7 +197,7 @@ static kelp_status *make_model(load *job, size_t index) {
     return status;
 }
 
-/* Updates the instances of the models that stay, after all others are created: all of them or none.
+/* Updates the instances of the models that stay, after the other models are created: all or none.
  */
 static kelp_status *update_staying(load *job) {
     kelp_allocator heap = job->repository->host->base.allocator;
@@ -221,7 +222,7 @@ static kelp_status *update_staying(load *job) {
     return status;
 }
 
-/* Creates every version; the failure of one fails the load. Each failure is kept for the index. */
+/* Creates all versions. One failure fails the load; all failures are stored for the index. */
 static kelp_status *make_models(load *job) {
     KELP_ASSERT(job->entry->busy && job->models == NULL);
     kelp_allocator heap = job->repository->host->base.allocator;
@@ -257,8 +258,8 @@ static kelp_status *make_models(load *job) {
     return status != NULL ? status : update_staying(job);
 }
 
-/* Publishes the new models and retires those that served, also of versions that are no longer
- * selected; the lock is held. */
+/* Publishes the new models, and retires the previous models and those of versions that are no
+ * longer selected. The lock is held. */
 static void publish(load *job) {
     KELP_ASSERT_HELD(&job->repository->lock);
     KELP_ASSERT(job->entry->busy);
@@ -300,7 +301,7 @@ static void publish(load *job) {
     entry->signature = job->signature;
 }
 
-/* Stores the reasons for the index, for versions that do not serve; the lock is held. */
+/* Stores the reasons of versions that do not serve, for the index. The lock is held. */
 static void note_failure(load *job) {
     KELP_ASSERT_HELD(&job->repository->lock);
     kelp_repository *repository = job->repository;
@@ -320,7 +321,7 @@ static void note_failure(load *job) {
     kelp_request_pools_unlock(&repository->host->base.pools);
 }
 
-/* If the configuration cannot be read, no version is known. */
+/* Stores the reason in the entry, if the failure occurred before the versions were known. */
 static void note_early_failure(kelp_repository *repository, kelp_entry *entry,
                                const kelp_status *status) {
     char reason[2048];
@@ -333,8 +334,9 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
                              const kelp_load_options *options) {
     KELP_ASSERT(entry->busy);
     const char *slash = strrchr(path, '/');
-    load job = {
-        .repository = repository, .entry = entry, .folder = slash != NULL ? slash + 1 : path};
+    load job = {.repository = repository,
+                .entry = entry,
+                .directory_name = slash != NULL ? slash + 1 : path};
     kelp_status *status =
         kelp_override_apply(repository->host->base.allocator, &entry->override, entry->name, path,
                             entry->signature, options, &job.directory);
@@ -356,10 +358,8 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
         publish(&job);
     if (status != NULL && entry->version_count == 0)
         note_early_failure(repository, entry, status);
-    if (status != NULL && options != NULL)
-        kelp_override_clear(
-            repository->host->base.allocator,
-            &entry->override); /* so that a plain load does not fail because of it */
+    if (status != NULL && options != NULL) /* a later load must not fail because of it */
+        kelp_override_clear(repository->host->base.allocator, &entry->override);
     pthread_mutex_unlock(&repository->lock);
     load_deinit(&job);
     if (status != NULL)

@@ -4,8 +4,8 @@
 #include "base/fs.h"
 #include "server/repository/repository.h"
 
-/* Returns false if the repository was not registered. */
-static bool forget(kelp_repository *repository, const char *path) {
+/* Removes a repository and its mappings; returns false if it was not registered. */
+static bool remove_repository(kelp_repository *repository, const char *path) {
     KELP_ASSERT_HELD(&repository->lock);
     kelp_settings_remove(&repository->mappings, path);
     return kelp_string_list_remove(&repository->paths, path);
@@ -43,7 +43,7 @@ static kelp_status *add(kelp_repository *repository, const char *path,
     KELP_TRY(kelp_string_list_add(&repository->paths, path));
     kelp_status *status = add_mappings(repository, path, mappings, count);
     if (status != NULL)
-        forget(repository, path);
+        remove_repository(repository, path);
     return status;
 }
 
@@ -68,7 +68,7 @@ kelp_status *kelp_repository_register(kelp_repository *repository, const char *p
 kelp_status *kelp_repository_unregister(kelp_repository *repository, const char *path) {
     KELP_TRY(check_mode(repository, "unregistration"));
     pthread_mutex_lock(&repository->lock);
-    bool removed = forget(repository, path);
+    bool removed = remove_repository(repository, path);
     pthread_mutex_unlock(&repository->lock);
     if (removed)
         return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The retirement of models, and the thread that finalizes them. */
+/* Retirement of models, and the thread that finalizes them. */
 #include "base/assert.h"
 #include "base/sync/thread.h"
 #include "server/core/log.h"
@@ -20,7 +20,7 @@ void kelp_version_retire(kelp_repository *repository, kelp_version *version) {
     version->state = KELP_VERSION_UNLOADING;
     kelp_text_clear(&version->reason);
     kelp_request_pools_unlock(&repository->host->base.pools);
-    /* Retiring may pass the model to the reaper, which takes the lock. */
+    /* Without the lock, because kelp_repository_reap takes it. */
     pthread_mutex_unlock(&repository->lock);
     kelp_repository_retire(model);
     pthread_mutex_lock(&repository->lock);
@@ -28,13 +28,14 @@ void kelp_version_retire(kelp_repository *repository, kelp_version *version) {
 
 void kelp_repository_reap(kelp_repository *repository, kelp_model *model) {
     pthread_mutex_lock(&repository->lock);
+    KELP_ASSERT(repository->live_models > 0);
     model->next_retired = repository->retired;
     repository->retired = model;
     pthread_cond_broadcast(&repository->changed);
     pthread_mutex_unlock(&repository->lock);
 }
 
-/* The version that waited for this model's end is unavailable now. */
+/* Marks the version of a finalized model as unavailable, unless another model serves it. */
 static void mark_unloaded(kelp_repository *repository, const kelp_model *model) {
     KELP_ASSERT_HELD(&repository->lock);
     kelp_version *version = kelp_entry_version(model->entry, model->base.version);
@@ -50,7 +51,7 @@ static void mark_unloaded(kelp_repository *repository, const kelp_model *model) 
                     (long long)model->base.version);
 }
 
-/* Finalizes one model; the lock is held, and released meanwhile. */
+/* Finalizes a model. The lock is held, and released meanwhile. */
 static void finalize(kelp_repository *repository, kelp_model *model) {
     pthread_mutex_unlock(&repository->lock);
     kelp_model_finalize(model);

@@ -24,12 +24,12 @@ void kelp_repository_init(kelp_repository *repository, kelp_model_host *host) {
 kelp_status *kelp_repository_start(kelp_repository *repository) {
     KELP_TRY(kelp_string_list_append(&repository->paths, &repository->host->options->repositories));
     if (repository->paths.count == 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "no model repository is given");
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the server has no model repository");
     KELP_TRY(kelp_repository_start_reaper(repository));
     return kelp_repository_load_startup(repository);
 }
 
-/* Returns a version that serves, or NULL; waits for loads in flight. The lock is held. */
+/* Returns a version that serves, or NULL. Waits for loads in progress. The lock is held. */
 static kelp_version *next_serving(kelp_repository *repository) {
     KELP_ASSERT_HELD(&repository->lock);
     for (;;) {

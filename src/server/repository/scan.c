@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names in model repositories. */
+/* Models and versions in model repositories. */
 #include "server/repository/scan.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/fs.h"
 
 #include <stdio.h>
@@ -25,21 +26,21 @@ void kelp_scan_destroy(kelp_scan *scan) {
     kelp_free(allocator, scan, sizeof *scan);
 }
 
-/* Returns the name that a directory is served as; NULL if it is not mapped. */
+/* Returns the name to which a directory is mapped, or NULL. */
 static const char *mapped_name(const kelp_scan_places *places, const char *repository,
-                               const char *folder) {
+                               const char *directory) {
     for (size_t i = 0; i < places->mapping_count; i++)
         if (strcmp(places->mappings[i].repository, repository) == 0 &&
-            strcmp(places->mappings[i].folder, folder) == 0)
+            strcmp(places->mappings[i].directory, directory) == 0)
             return places->mappings[i].name;
     return NULL;
 }
 
-/* Adds a model, if `folder` is a directory. */
+/* Adds a model, if `directory` exists and is a directory. */
 static kelp_status *add_model(kelp_scan *scan, const kelp_scan_places *places,
-                              const char *repository, const char *folder, const char *name,
+                              const char *repository, const char *directory, const char *name,
                               size_t *capacity) {
-    char *path = kelp_arena_printf(&scan->arena, "%s/%s", repository, folder);
+    char *path = kelp_arena_printf(&scan->arena, "%s/%s", repository, directory);
     if (path == NULL)
         return kelp_status_oom();
     if (kelp_fs_kind_of(path) != KELP_FS_DIRECTORY)
@@ -50,9 +51,9 @@ static kelp_status *add_model(kelp_scan *scan, const kelp_scan_places *places,
             (places->namespaces && strcmp(other->repository, repository) != 0))
             continue;
         if (other->conflict == NULL)
-            other->conflict = kelp_arena_printf(
-                &scan->arena, "model '%s' lies in two repositories: '%s' and '%s'", name,
-                other->repository, repository);
+            other->conflict =
+                kelp_arena_printf(&scan->arena, "model '%s' is in two repositories: '%s' and '%s'",
+                                  name, other->repository, repository);
         return other->conflict != NULL ? NULL : kelp_status_oom();
     }
     if (scan->model_count == *capacity) {
@@ -86,11 +87,11 @@ static kelp_status *scan_one_repository(kelp_scan *scan, const kelp_scan_places 
     if (status != NULL)
         return KELP_ANNOTATE(status, "cannot read model repository '%s'", repository);
     for (size_t i = 0; status == NULL && i < names.count; i++) {
-        const char *folder = names.items[i];
-        const char *name = mapped_name(places, repository, folder);
-        if (folder[0] != '.')
-            status =
-                add_model(scan, places, repository, folder, name != NULL ? name : folder, capacity);
+        const char *directory = names.items[i];
+        const char *name = mapped_name(places, repository, directory);
+        if (directory[0] != '.')
+            status = add_model(scan, places, repository, directory, name != NULL ? name : directory,
+                               capacity);
     }
     kelp_fs_names_deinit(&names);
     return status;
@@ -129,7 +130,7 @@ kelp_status *kelp_scan_one(kelp_allocator allocator, const kelp_scan_places *pla
         if (strcmp(mapping->name, name) != 0)
             continue;
         mapped = true;
-        status = add_model(scan, places, mapping->repository, mapping->folder, name, &capacity);
+        status = add_model(scan, places, mapping->repository, mapping->directory, name, &capacity);
     }
     for (size_t i = 0; i < places->repository_count && status == NULL && !mapped; i++) {
         const char *repository = places->repositories[i];
@@ -169,24 +170,24 @@ kelp_status *kelp_scan_select(kelp_allocator allocator, const char *model_name,
                               const kelp_version_policy *policy, const int64_t *versions,
                               size_t count, int64_t **out_selected, size_t *out_selected_count,
                               kelp_status **out_warning) {
-    char there[256], asked[256];
+    char found[256], requested[256];
     size_t selected = 0;
     int64_t *items = NULL;
     if (out_warning != NULL)
         *out_warning = NULL;
     for (size_t i = 0; i < count; i++)
         selected += selects(policy, versions, count, i);
-    list_numbers(versions, count, there, sizeof there);
-    list_numbers(policy->versions, policy->version_count, asked, sizeof asked);
+    list_numbers(versions, count, found, sizeof found);
+    list_numbers(policy->versions, policy->version_count, requested, sizeof requested);
     if (selected == 0)
         return policy->kind == KELP_VERSIONS_SPECIFIC
                    ? KELP_ERROR(KELP_NOT_FOUND,
-                                "model '%s' has none of the versions that its policy names (%s): "
+                                "model '%s' has none of the versions of its policy: expected %s, "
                                 "found %s",
-                                model_name, asked, there)
+                                model_name, requested, found)
                    : KELP_ERROR(
                          KELP_NOT_FOUND,
-                         "model '%s' has no version: expected a directory named by a number, "
+                         "model '%s' has no version: expected a directory whose name is a number, "
                          "such as '1'",
                          model_name);
     KELP_TRY(kelp_alloc_zero(allocator, selected, sizeof *items, (void **)&items));
@@ -194,13 +195,13 @@ kelp_status *kelp_scan_select(kelp_allocator allocator, const char *model_name,
     for (size_t i = 0; i < count; i++)
         if (selects(policy, versions, count, i))
             items[at++] = versions[i];
+    KELP_ASSERT(at == selected);
     if (out_warning != NULL && policy->kind == KELP_VERSIONS_SPECIFIC &&
         selected < policy->version_count)
         *out_warning =
             KELP_ERROR(KELP_NOT_FOUND,
-                       "model '%s' lacks some of the versions that its policy names (%s): "
-                       "found %s",
-                       model_name, asked, there);
+                       "model '%s' lacks some of the versions of its policy: expected %s, found %s",
+                       model_name, requested, found);
     *out_selected = items;
     *out_selected_count = selected;
     return NULL;

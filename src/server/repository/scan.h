@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The models of model repositories: one directory for each model. Looks only at names. Thread-safe;
- * keeps nothing between calls.
+ * The models of model repositories. Each model has a directory. The functions read only names.
+ * Thread-safe and stateless.
  */
 #ifndef KELP_SERVER_REPOSITORY_SCAN_H_
 #define KELP_SERVER_REPOSITORY_SCAN_H_
@@ -9,53 +9,54 @@
 #include "base/arena.h"
 #include "server/config/config.h"
 
+/* A model in a repository. */
 typedef struct kelp_scan_model {
-    const char *name;       /* that it is served as: the directory's, or what it is mapped to */
+    const char *name;       /* of the served model: the directory's, or that of its mapping */
     const char *path;       /* REPOSITORY/DIRECTORY */
-    const char *repository; /* as given */
-    const char *conflict; /* NULL, or why the model cannot be served: it is in two repositories that
-                             are not namespaces */
+    const char *repository; /* as in kelp_scan_places */
+    const char *conflict;   /* NULL, or the reason why the model cannot be served: it is in two
+                               repositories that are not namespaces */
 } kelp_scan_model;
 
-/* A directory whose model is served as another name. */
+/* A directory whose model is served with a different name. */
 typedef struct kelp_scan_mapping {
     const char *repository;
-    const char *folder;
+    const char *directory;
     const char *name;
 } kelp_scan_mapping;
 
-/* Where to look. */
+/* The repositories to scan. */
 typedef struct kelp_scan_places {
     const char *const *repositories;
     size_t repository_count;
     const kelp_scan_mapping *mappings;
     size_t mapping_count;
-    bool namespaces; /* one name in two repositories is two models */
+    bool namespaces; /* models of the same name in different repositories are different models */
 } kelp_scan_places;
 
+/* The result of a scan. */
 typedef struct kelp_scan {
     kelp_allocator allocator;
     kelp_arena arena;
-    kelp_scan_model *models; /* sorted by name, each name once; with namespaces once in each
-                                repository */
+    kelp_scan_model *models; /* sorted; names are unique, with namespaces in each repository */
     size_t model_count;
 } kelp_scan;
 
-/* Lists the directories of the repositories, and links to directories; omits names that begin with
- * '.'. NOT_FOUND or PERMISSION_DENIED if a repository cannot be read. */
+/* Lists the directories and links to directories in the repositories, except for names that begin
+ * with '.'. NOT_FOUND or PERMISSION_DENIED if a repository cannot be read. */
 kelp_status *kelp_scan_repositories(kelp_allocator allocator, const kelp_scan_places *places,
                                     kelp_scan **out) KELP_MUST_USE;
-/* Looks up one name without listing; model_count is 0 if no repository has it. A directory that is
- * mapped to the name takes precedence over those with the name. INVALID_ARGUMENT if the name is
- * empty, "." or "..", or contains a '/'. */
+/* Finds the models of one name; model_count is 0 if there are none. A directory that is mapped to
+ * the name takes precedence over directories of that name. INVALID_ARGUMENT if the name is empty,
+ * "." or "..", or contains a '/'. */
 kelp_status *kelp_scan_one(kelp_allocator allocator, const kelp_scan_places *places,
                            const char *name, kelp_scan **out) KELP_MUST_USE;
 void kelp_scan_destroy(kelp_scan *scan);
 
-/* Returns those of a model's versions (kelp_model_files_versions) that a policy selects, ascending,
- * freed like these. NOT_FOUND if it selects none; the message lists the versions. If specific
- * versions are missing and others are not, *out_warning (may be NULL) lists them; otherwise it is
- * NULL. */
+/* Returns the versions that a policy selects from those of kelp_model_files_versions, ascending;
+ * the result is freed in the same way. NOT_FOUND, with the list of versions, if it selects none. If
+ * only some of the specific versions of a policy exist, *out_warning (may be NULL) is a status with
+ * both lists; otherwise it is NULL. */
 kelp_status *kelp_scan_select(kelp_allocator allocator, const char *model_name,
                               const kelp_version_policy *policy, const int64_t *versions,
                               size_t count, int64_t **out_selected, size_t *out_selected_count,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of models: from the name that a client sends to the version that serves. With
- * namespaces a name may stand for one model in each repository; it is rejected as ambiguous if more
- * than one of them was loaded.
+ * The table of models, from names to the versions that serve. With namespaces, each repository may
+ * have a model of the same name. The name is ambiguous if more than one of them was loaded.
  */
 #include "server/repository/repository.h"
 
 #include "base/assert.h"
 
 #include <stdio.h>
+
+#define MAX_QUALIFIED_NAME 8192 /* bytes of NAMESPACE::NAME: two paths */
 
 const char *kelp_version_state_name(kelp_version_state state) {
     static const char *const names[] = {"UNKNOWN", "LOADING", "READY", "UNLOADING", "UNAVAILABLE"};
@@ -83,14 +84,16 @@ kelp_status *kelp_repository_entry(kelp_repository *repository, const char *name
     return NULL;
 }
 
-/* Returns the entry that a client means, or NULL and the number of candidates if the name is
- * ambiguous. A pool is locked. */
+/* Returns the entry of a client's model name, or NULL. If the name is ambiguous, *out_candidates is
+ * greater than 1. The lock of the thread's pool is held. */
 static kelp_entry *resolve(kelp_repository *repository, const char *name,
                            unsigned *out_candidates) {
     KELP_ASSERT_HELD(&kelp_request_pool_of_thread(&repository->host->base.pools)->lock);
     kelp_entry *first = kelp_map_get(&repository->entries, kelp_str_from(name)), *found = first;
     *out_candidates = 0;
-    if (first == NULL && repository->host->options->model_namespacing) {
+    /* The search below is quadratic in the length of the name, which comes from a client. */
+    if (first == NULL && repository->host->options->model_namespacing &&
+        strlen(name) <= MAX_QUALIFIED_NAME) {
         for (const char *at = strstr(name, "::"); at != NULL; at = strstr(at + 1, "::")) {
             kelp_entry *entry = kelp_map_get(&repository->entries, kelp_str_from(at + 2));
             for (; entry != NULL; entry = entry->next_space)
@@ -141,7 +144,7 @@ static kelp_status *not_found(const char *name, int64_t version, const kelp_entr
                       (long long)version);
 }
 
-/* Returns a reference to a version of an entry, which may be NULL. A pool is locked. */
+/* Returns a reference to a version of an entry, which may be NULL. The lock of a pool is held. */
 static kelp_status *find_version(const char *name, kelp_entry *entry, int64_t version,
                                  kelp_model **out) {
     kelp_version *found = NULL;
@@ -163,8 +166,8 @@ kelp_status *kelp_repository_find(kelp_repository *repository, const char *name,
     kelp_entry *entry = resolve(repository, name, &candidates);
     if (candidates > 1)
         status = KELP_ERROR(KELP_INVALID_ARGUMENT,
-                            "Request for unknown model: there are %u models '%s', each in a "
-                            "namespace of its own: the namespace must be given to tell them apart",
+                            "Request for unknown model: there are %u models '%s' in different "
+                            "namespaces: expected NAMESPACE::NAME",
                             candidates, name);
     else
         status = find_version(name, entry, version, out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counts and the end of a submission. */
+/* Creation, reference counts and completion of submissions. */
 #include "server/request/factory.h"
 
 #include "base/assert.h"
@@ -62,8 +62,8 @@ void kelp_factory_release(kelp_factory *factory) {
         return;
     KELP_ASSERT(atomic_load(&factory->ticket) == NULL);
     kelp_model_base *model = factory->model;
-    /* All factories stay in the pool: fail_unreleased in model/execute.c reads them to see that a
-     * submission is over. */
+    /* Factories are never freed before the pool: fail_unreleased in model/execute.c reads them to
+     * determine whether a submission is over. */
     kelp_request_pool_put_factory(factory->home, factory);
     kelp_model_release(model);
 }
@@ -80,7 +80,7 @@ bool kelp_factory_open(kelp_factory *factory) {
 
 kelp_status *kelp_factory_over(const kelp_factory *factory) {
     return KELP_ERROR(KELP_INTERNAL,
-                      "the request for model '%s' has had its final response: nothing can follow",
+                      "the final response of the request for model '%s' was sent before",
                       factory->model->name);
 }
 
@@ -93,7 +93,7 @@ void kelp_factory_leave_trace(kelp_factory *factory) {
     kelp_trace_release(trace);
 }
 
-/* While the model is entered, so that its cache exists. */
+/* Frees the ticket. The model is entered, so that its cache exists. */
 static void discard_ticket(kelp_factory *factory) {
     if (!atomic_load_explicit(&factory->ticket, memory_order_relaxed))
         return;
@@ -101,7 +101,7 @@ static void discard_ticket(kelp_factory *factory) {
     cache->ops->discard(cache, atomic_exchange(&factory->ticket, NULL));
 }
 
-/* Sends FINAL for a backend that did not: with an error if there was no response at all. */
+/* Sends FINAL for a backend that did not; with an error if it sent no response. */
 static void finish(kelp_factory *factory) {
     bool decoupled = factory->model->decoupled;
     if (atomic_load(&factory->response_count) == 0 && !decoupled) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server as requests see it: the first member of kelp_server. Requests, responses and models
- * hold references to it, so that they may outlive the server's handle.
+ * The interface of the server to requests: the first member of kelp_server. Models hold references
+ * to it, so that requests and responses may outlive the server's handle.
  */
 #ifndef KELP_SERVER_REQUEST_HOST_H_
 #define KELP_SERVER_REQUEST_HOST_H_
@@ -11,21 +11,20 @@
 typedef struct kelp_model_base kelp_model_base;
 typedef struct kelp_request_host kelp_request_host;
 
-/* Implemented by the server. All functions are thread-safe. */
+/* The functions that the server implements. Thread-safe. */
 typedef struct kelp_request_host_ops {
     void (*retain)(kelp_request_host *host);
     void (*release)(kelp_request_host *host);
-    /* UNAVAILABLE unless the server accepts requests. */
+    /* Returns UNAVAILABLE unless the server accepts requests. */
     kelp_status *(*check_ready)(const kelp_request_host *host);
-    /* Returns a reference to the model that serves `version` (-1: the latest) now that `retired`,
-     * which it was looked up as, does not. */
+    /* Returns a reference to the model that replaced `retired` as `version` (-1: the latest). */
     kelp_status *(*find_successor)(kelp_request_host *host, const kelp_model_base *retired,
                                    int64_t version, kelp_model_base **out);
-    /* Takes a model that is retired and has no submission left, to be finalized on another thread.
-     */
+    /* Takes a retired model without submissions, to finalize it on another thread. */
     void (*reap)(kelp_request_host *host, kelp_model_base *model);
 } kelp_request_host_ops;
 
+/* The part of the server that requests use. */
 struct kelp_request_host {
     kelp_request_pools pools; /* first: its alignment is the largest */
     const kelp_request_host_ops *ops;

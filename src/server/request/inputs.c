@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs and requested outputs of a request. Removed objects keep their memory for the next use. */
+/* Inputs and requested outputs of a request. Removed objects are kept for the next use. */
 #include "server/request/request.h"
 
 #include "base/assert.h"
@@ -44,6 +44,19 @@ kelp_status *kelp_request_get_input(const kelp_request *request, const char *nam
     return NULL;
 }
 
+/* Names are compared with all others, so that the time for a list from a client must have a limit.
+ * A few more than the model has are accepted: normalize.c reports their names. */
+static kelp_status *check_count(const kelp_request *request, const char *kind, size_t count,
+                                size_t model_count) {
+    enum { MAX_EXTRA = 64 };
+    if (count < model_count + MAX_EXTRA)
+        return NULL;
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      KELP_REQUEST_TAG "too many %ss: model '%s' has %zu, found more than %zu",
+                      kelp_request_tag(request), kind,
+                      request->model != NULL ? request->model->name : "", model_count, count);
+}
+
 kelp_status *kelp_request_add_input(kelp_request *request, const char *name,
                                     TRITONSERVER_DataType datatype, const int64_t *shape,
                                     uint64_t rank, kelp_input **out) {
@@ -54,6 +67,8 @@ kelp_status *kelp_request_add_input(kelp_request *request, const char *name,
         return KELP_ERROR(KELP_ALREADY_EXISTS,
                           KELP_REQUEST_TAG "input '%s' already exists in request",
                           kelp_request_tag(request), name);
+    KELP_TRY(check_count(request, "input", request->input_count,
+                         request->model != NULL ? request->model->config->input_count : 0));
     if (rank > KELP_SERVER_MAX_RANK)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           KELP_REQUEST_TAG "input '%s' has %llu dimensions: expected at most %d",
@@ -69,9 +84,9 @@ kelp_status *kelp_request_add_input(kelp_request *request, const char *name,
     KELP_TRY(kelp_text_set(allocator, &input->name, name));
     kelp_input_clear_data(input);
     input->datatype = datatype;
-    input->given_rank = input->rank = (uint32_t)rank;
+    input->client_rank = input->rank = (uint32_t)rank;
     for (uint32_t i = 0; i < rank; i++)
-        input->given_shape[i] = input->shape[i] = shape[i];
+        input->client_shape[i] = input->shape[i] = shape[i];
     request->input_count++;
     if (out != NULL)
         *out = input;
@@ -173,6 +188,8 @@ kelp_status *kelp_request_add_output(kelp_request *request, const char *name) {
         if (order > 0)
             break;
     }
+    KELP_TRY(check_count(request, "requested output", request->output_count,
+                         request->model != NULL ? request->model->config->output_count : 0));
     size_t old = request->output_capacity;
     KELP_TRY(kelp_grow(allocator, (void **)&request->outputs, &request->output_capacity,
                        request->output_count + 1, sizeof *request->outputs));

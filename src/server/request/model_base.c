@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two counts of a model. */
+/* The reference count and the count of submissions of a model. */
 #include "server/request/model_base.h"
 
 #include "base/assert.h"

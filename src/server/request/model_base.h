@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model as requests see it: the first member of kelp_model, so that TRITONBACKEND_Model points at
- * it too.
+ * The interface of a model to requests: the first member of kelp_model, so that
+ * TRITONBACKEND_Model is a pointer to it.
  *
- * Two counts. `refs` keeps the memory: requests (idle ones too), factories and the table of models
- * hold references. `live` counts submissions in flight; its top bit says that the model is retired
- * and accepts no more. When the count of a retired model reaches 0 the server's reaper finalizes
- * it.
+ * A model has two counts. `refs` keeps the memory: requests (also idle ones), factories and the
+ * table of models hold references. `live` counts submissions in flight; its top bit means that the
+ * model is retired and accepts no more submissions. When the count of a retired model reaches 0,
+ * the server's reaper finalizes it.
  */
 #ifndef KELP_SERVER_REQUEST_MODEL_BASE_H_
 #define KELP_SERVER_REQUEST_MODEL_BASE_H_
@@ -19,15 +19,16 @@
 
 typedef struct kelp_response_cache kelp_response_cache;
 
-/* Implemented by the model. */
+/* The functions that the model implements. */
 typedef struct kelp_model_ops {
-    /* Frees the model, whose last reference was released. */
+    /* Frees the model after the last reference was released. */
     void (*destroy)(kelp_model_base *model);
-    /* Queues or executes a PENDING request. The request may be over when this returns. On failure
-     * it stays the caller's. */
+    /* Queues or executes a PENDING request, which may be over on return. On failure it stays the
+     * caller's. */
     kelp_status *(*submit)(kelp_model_base *model, kelp_request *request);
 } kelp_model_ops;
 
+/* The part of a model that requests use. */
 struct kelp_model_base {
     const kelp_model_ops *ops;
     kelp_request_host *host; /* a reference */
@@ -35,25 +36,26 @@ struct kelp_model_base {
     atomic_uint live;
     char *name;
     int64_t version;
-    kelp_model_config *config; /* what requests are checked against; immutable while the model
-                                  serves */
+    kelp_model_config *config; /* for the checks of requests; immutable while the model serves */
     const char *backend_name;
     bool decoupled;
-    kelp_response_cache *cache; /* NULL: its responses are not cached */
+    kelp_response_cache *cache; /* NULL: responses are not cached */
     uint64_t fingerprint;       /* of files and configuration, if `cache` is set */
     kelp_latency *latency;      /* distributions of durations; usually NULL */
-    kelp_stats stats; /* the model's memory, and requests that never reached an instance; each
-                         instance has statistics of its own */
+    kelp_stats stats;           /* the model's memory, and requests that no instance executed; each
+                                   instance has its own statistics */
 };
 
+/* Adds a reference. */
 void kelp_model_retain(kelp_model_base *model);
-/* NULL is ignored. */
+/* Drops a reference. NULL is ignored. */
 void kelp_model_release(kelp_model_base *model);
 
-/* Returns false if the model is retired; otherwise the submission counts until kelp_model_leave. */
+/* Counts a submission until kelp_model_leave. Returns false if the model is retired. */
 bool kelp_model_enter(kelp_model_base *model);
+/* Ends a submission. The last one of a retired model passes the model to the reaper. */
 void kelp_model_leave(kelp_model_base *model);
-/* Rejects further submissions; the reaper gets the model after the last one. Called once. */
+/* Rejects further submissions. Called once. */
 void kelp_model_retire(kelp_model_base *model);
 
 #endif

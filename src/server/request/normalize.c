@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks a request against its model before it is queued. Message texts are Triton's, which users
- * and tests know. Sizes are computed in 64 bits with overflow checks: shapes come from the network.
+ * Checks a request against its model's configuration before it is queued. The messages are
+ * Triton's, for compatibility. Shapes come from the network, so that sizes are computed with
+ * overflow checks.
  */
 #include "base/assert.h"
 #include "base/checked.h"
@@ -46,7 +47,7 @@ typedef struct cursor {
     uint64_t left; /* bytes */
 } cursor;
 
-/* Reads a length word; as in Triton it may not span two blocks. */
+/* Reads the length of a string. As in Triton, it must not span two blocks. */
 static bool read_length(cursor *at, uint32_t *out) {
     KELP_ASSERT(at->left > 0);
     while (at->block < at->data->count &&
@@ -82,6 +83,7 @@ static void skip(cursor *at, uint64_t count) {
     }
 }
 
+/* Returns false if a block is in GPU memory, which cannot be read here. */
 static bool on_cpu(const kelp_data *data) {
     for (size_t i = 0; i < data->count; i++)
         if (data->blocks[i].attributes.memory_type == TRITONSERVER_MEMORY_GPU)
@@ -89,9 +91,10 @@ static bool on_cpu(const kelp_data *data) {
     return true;
 }
 
-/* Counts the strings. */
+/* Counts the strings of an input of type BYTES, which is in CPU memory. */
 static kelp_status *count_strings(const kelp_request *request, const kelp_input *input,
                                   uint64_t *out_count) {
+    KELP_ASSERT(on_cpu(&input->data));
     cursor at = {.data = &input->data, .left = input->data.size_bytes};
     uint64_t count = 0;
     while (at.left > 0) {
@@ -120,6 +123,9 @@ static kelp_status *count_strings(const kelp_request *request, const kelp_input 
 
 /* ---- shapes ---- */
 
+/* Computes the number of elements; returns false if a dimension is negative or the number too
+ * large.
+ */
 static bool elements_of(const int64_t *shape, uint32_t rank, int64_t *out) {
     int64_t product = 1;
     for (uint32_t i = 0; i < rank; i++)
@@ -134,21 +140,21 @@ static kelp_status *bad_shape(const kelp_request *request, const kelp_input *inp
     bool batched = request->model->config->max_batch_size > 0 && !io->is_shape_tensor;
     int64_t expected[KELP_SERVER_MAX_RANK + 1] = {0};
     uint32_t rank = 0;
-    char wanted[512], given[512];
+    char wanted[512], found[512];
     if (batched)
         expected[rank++] = -1;
     for (uint32_t i = 0; i < io->rank && rank <= KELP_SERVER_MAX_RANK; i++)
         expected[rank++] = io->dims[i];
     kelp_shape_format((int32_t)rank, expected, wanted, sizeof wanted);
-    kelp_shape_format((int32_t)input->given_rank, input->given_shape, given, sizeof given);
+    kelp_shape_format((int32_t)input->client_rank, input->client_shape, found, sizeof found);
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
                       KELP_REQUEST_TAG "unexpected shape for input '%s' for model '%s'. Expected "
                                        "%s, got %s%s",
                       kelp_request_tag(request), kelp_text_get(&input->name), request->model->name,
-                      wanted, given, batched ? batch_note : "");
+                      wanted, found, batched ? batch_note : "");
 }
 
-/* Deduces the type and shape of a request's only input, whose bytes came without them. */
+/* Deduces the type and shape of a raw input from the configuration and the number of its bytes. */
 static kelp_status *describe_raw(kelp_request *request) {
     const kelp_model_config *config = request->model->config;
     kelp_input *input = request->inputs[0];
@@ -162,7 +168,7 @@ static kelp_status *describe_raw(kelp_request *request) {
     input->datatype = io->data_type;
     uint32_t rank = 0, wildcard = UINT32_MAX, wildcards = 0;
     if (config->max_batch_size > 0)
-        input->given_shape[rank++] = 1;
+        input->client_shape[rank++] = 1;
     int64_t known = 1;
     for (uint32_t i = 0; i < io->rank && rank < KELP_SERVER_MAX_RANK; i++) {
         if (io->dims[i] == -1) {
@@ -171,9 +177,9 @@ static kelp_status *describe_raw(kelp_request *request) {
         } else if (!kelp_i64_mul(known, io->dims[i], &known)) {
             known = 0;
         }
-        input->given_shape[rank++] = io->dims[i];
+        input->client_shape[rank++] = io->dims[i];
     }
-    input->given_rank = rank;
+    input->client_rank = rank;
     if (wildcards > 1)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           KELP_REQUEST_TAG "The shape of the raw input '%s' can not be deduced "
@@ -184,11 +190,16 @@ static kelp_status *describe_raw(kelp_request *request) {
         return NULL;
     uint64_t count = 0;
     uint32_t element = TRITONSERVER_DataTypeByteSize(input->datatype);
+    if (element == 0 && !on_cpu(&input->data))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          KELP_REQUEST_TAG "The shape of the raw input '%s' can not be deduced "
+                                           "because its strings are in GPU memory",
+                          kelp_request_tag(request), io->name);
     if (element)
         count = input->data.size_bytes / element;
     else
         KELP_TRY(count_strings(request, input, &count));
-    input->given_shape[wildcard] = known > 0 ? (int64_t)(count / (uint64_t)known) : 0;
+    input->client_shape[wildcard] = known > 0 ? (int64_t)(count / (uint64_t)known) : 0;
     return NULL;
 }
 
@@ -206,14 +217,14 @@ static kelp_status *read_batch_size(kelp_request *request) {
         const kelp_config_io *io = kelp_model_config_input(model->config, kelp_str_from(name));
         if (io != NULL && io->is_shape_tensor)
             continue;
-        if (input->given_rank == 0)
+        if (input->client_rank == 0)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               KELP_REQUEST_TAG "input '%s' has no shape but model requires batch "
                                                "dimension for '%s'",
                               kelp_request_tag(request), name, model->name);
         if (!seen)
-            batch = input->given_shape[0];
-        else if (batch != input->given_shape[0])
+            batch = input->client_shape[0];
+        else if (batch != input->client_shape[0])
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               KELP_REQUEST_TAG "input '%s' batch size does not match other inputs "
                                                "for '%s'",
@@ -228,12 +239,13 @@ static kelp_status *read_batch_size(kelp_request *request) {
     return NULL;
 }
 
-/* Appends "['A','B']": the inputs that the request has, or those that it lacks. */
-static void append_names(kelp_buf *text, const kelp_request *request, bool given) {
+/* Appends "['A','B']": the inputs of the request (`present`), or the required inputs that it lacks.
+ */
+static void append_names(kelp_buf *text, const kelp_request *request, bool present) {
     const kelp_model_config *config = request->model->config;
     const char *separator = "";
     kelp_buf_append_char(text, '[');
-    if (given) {
+    if (present) {
         for (size_t i = 0; i < request->input_count; i++, separator = ",")
             kelp_buf_printf(text, "%s'%s'", separator, kelp_text_get(&request->inputs[i]->name));
     } else {
@@ -336,19 +348,19 @@ static kelp_status *check_input(kelp_request *request, kelp_input *input) {
                           TRITONSERVER_DataTypeString(input->datatype), model->name,
                           TRITONSERVER_DataTypeString(io->data_type));
     uint32_t batch_dims = model->config->max_batch_size > 0 && !io->is_shape_tensor;
-    if (input->given_rank != io->rank + batch_dims)
+    if (input->client_rank != io->rank + batch_dims)
         return bad_shape(request, input, io);
     for (uint32_t i = 0; i < io->rank; i++) {
-        int64_t dimension = input->given_shape[i + batch_dims];
+        int64_t dimension = input->client_shape[i + batch_dims];
         if (dimension < 0 || (io->dims[i] != -1 && io->dims[i] != dimension))
             return bad_shape(request, input, io);
     }
     int64_t elements;
-    if (!elements_of(input->given_shape, input->given_rank, &elements))
+    if (!elements_of(input->client_shape, input->client_rank, &elements))
         return bad_shape(request, input, io);
     KELP_TRY(check_bytes(request, input, elements));
-    input->rank = input->given_rank;
-    memcpy(input->shape, input->given_shape, input->given_rank * sizeof *input->shape);
+    input->rank = input->client_rank;
+    memcpy(input->shape, input->client_shape, input->client_rank * sizeof *input->shape);
     if (io->has_reshape)
         KELP_TRY(kelp_reshape(io->dims, io->rank, io->reshape, io->reshape_rank, batch_dims,
                               input->shape, &input->rank));

@@ -2,17 +2,16 @@
 /*
  * Pools of requests, responses and factories, so that a warm server submits without allocating.
  *
- * There is a fixed number of pools; each thread uses one of them. An object returns to the pool
- * that it came from, from the thread that ends it, so that only those two threads meet: otherwise
- * the pool of a thread that creates requests would run empty while the pool of a thread that ends
- * them grows.
+ * There is a fixed number of pools; each thread takes objects from one of them. An object returns
+ * to the pool that it came from. If it returned to the pool of the thread that releases it, the
+ * pools of threads that only create requests would be empty, and those of other threads would grow.
  *
- * Objects stay in the pools until the server is destroyed, however many, so that one that is used
- * after it was deleted is recognized as such. The first KELP_REQUEST_POOL_WARM of a kind keep the
- * memory of their last use; the others are trimmed.
+ * Objects are not freed before the server is destroyed, so that the use of a deleted object can be
+ * detected. The first KELP_REQUEST_POOL_WARM of a kind keep the memory of their last use; the
+ * others are trimmed.
  *
- * The locks of all pools together also guard the table of models: a look-up takes one of them, a
- * change takes all. So the creation of a request takes one lock.
+ * The locks of the pools also guard the table of models: a lookup takes the lock of one pool, a
+ * change takes the locks of all. Therefore the creation of a request takes only one lock.
  */
 #ifndef KELP_SERVER_REQUEST_POOL_H_
 #define KELP_SERVER_REQUEST_POOL_H_
@@ -27,6 +26,7 @@ typedef struct kelp_request kelp_request;
 typedef struct kelp_response kelp_response;
 typedef struct kelp_factory kelp_factory;
 
+/* The pool of some of the threads. */
 typedef struct kelp_request_pool {
     _Alignas(128) pthread_mutex_t lock;
     kelp_allocator allocator;
@@ -38,12 +38,13 @@ typedef struct kelp_request_pool {
     size_t request_count, response_count; /* without the trimmed ones */
 } kelp_request_pool;
 
+/* All pools of a server. */
 typedef struct kelp_request_pools {
     kelp_request_pool items[KELP_REQUEST_POOL_COUNT];
 } kelp_request_pools;
 
 void kelp_request_pools_init(kelp_request_pools *pools, kelp_allocator allocator);
-/* Frees all objects, which are no longer used. */
+/* Frees all objects. None is in use. */
 void kelp_request_pools_deinit(kelp_request_pools *pools);
 
 /* Returns the calling thread's pool. */
@@ -53,8 +54,8 @@ kelp_request_pool *kelp_request_pool_of_thread(kelp_request_pools *pools);
 void kelp_request_pools_lock(kelp_request_pools *pools);
 void kelp_request_pools_unlock(kelp_request_pools *pools);
 
-/* Takes an object, or returns NULL if the pool is empty. kelp_request_pool_take: the lock is held;
- * the others take it. */
+/* Returns an object, or NULL if the pool is empty. The caller of kelp_request_pool_take holds the
+ * lock; the other functions take it. */
 kelp_request *kelp_request_pool_take(kelp_request_pool *pool);
 kelp_response *kelp_request_pool_take_response(kelp_request_pool *pool);
 kelp_factory *kelp_request_pool_take_factory(kelp_request_pool *pool);

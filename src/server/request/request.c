@@ -26,7 +26,7 @@ static const char *state_name(kelp_request_state state) {
     return names[state];
 }
 
-/* Sets the fields of a new request; it keeps its memory. */
+/* Sets the fields of a new request. Lists and texts keep their memory. */
 static void reset(kelp_request *request) {
     request->next = NULL;
     request->factory = NULL;
@@ -126,7 +126,7 @@ static kelp_status *enter_model(kelp_request_host *host, kelp_request *request) 
                       request->model->name, (long long)request->model->version);
 }
 
-/* Returns true if the cache had the response: the request is over. */
+/* Responds with the cached response, which ends the request. Returns false if there is none. */
 static bool respond_from_cache(kelp_request *request) {
     KELP_ASSERT(state_of(request) == KELP_REQUEST_PENDING);
     kelp_response_cache *cache = request->model->cache;
@@ -208,8 +208,8 @@ kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
     if (request->model->cache == NULL || !respond_from_cache(request))
         status = request->model->ops->submit(request->model, request);
     if (status != NULL) {
-        kelp_stats_refusal(&request->model->stats, kelp_status_code(status),
-                           request->request_start_ns);
+        kelp_stats_rejection(&request->model->stats, kelp_status_code(status),
+                             request->request_start_ns);
         take_back(request, earlier);
     } else if (earlier != NULL) {
         kelp_factory_release(earlier);
@@ -280,17 +280,19 @@ static void note_times(const kelp_request *request, kelp_factory *factory) {
 }
 
 kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
-    if (flags & TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
+    int expected = KELP_REQUEST_EXECUTING;
+    /* A request that was released before may have no model. */
+    if ((flags & TRITONSERVER_REQUEST_RELEASE_RESCHEDULE) &&
+        state_of(request) == KELP_REQUEST_EXECUTING)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           KELP_REQUEST_TAG "cannot reschedule the request: model '%s' does not "
                                            "batch sequences iteratively",
                           kelp_request_tag(request), request->model->name);
-    int expected = KELP_REQUEST_EXECUTING;
-    /* The message omits the id: a request that was released before is its caller's. */
+    /* The message has no id: a request that was released before belongs to its caller. */
     if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_RELEASED))
         return KELP_ERROR(KELP_INTERNAL, "invalid request state transition from %s to RELEASED",
                           state_name((kelp_request_state)expected));
-    /* The callback may delete or resubmit the request: it is not used after it. */
+    /* The callback may delete or resubmit the request, so that it is not used after it. */
     kelp_factory *factory = request->factory;
     if (request->trace != NULL)
         kelp_trace_report(request->trace, TRITONSERVER_TRACE_REQUEST_END, kelp_now_ns());
@@ -312,20 +314,19 @@ void kelp_request_fail(kelp_request *request, const kelp_status *error) {
     KELP_ASSERT(state_of(request) == KELP_REQUEST_EXECUTING && error);
     kelp_response *response = NULL;
     kelp_status *status = NULL;
-    /* A backend may fail after it has responded to a part of a batch: responses are not taken back.
-     */
+    /* A backend may fail after it has sent responses for a part of a batch. */
     bool responded = atomic_load(&request->factory->final_sent);
     if (!responded)
         status = kelp_response_create(request->factory, &response);
     if (status == NULL && !responded)
         status = kelp_response_send(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error);
-    /* If there is no response, the factory sends an error when it closes. */
+    /* If this failed, the factory sends an error when it closes. */
     kelp_server_log_status("cannot send an error response", status);
     kelp_server_log_status("cannot release a request",
                            kelp_request_release(request, TRITONSERVER_REQUEST_RELEASE_ALL));
 }
 
 void kelp_request_reject(kelp_request *request, kelp_stats *stats, const kelp_status *error) {
-    kelp_stats_refusal(stats, kelp_status_code(error), request->request_start_ns);
+    kelp_stats_rejection(stats, kelp_status_code(error), request->request_start_ns);
     kelp_request_fail(request, error);
 }

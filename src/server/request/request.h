@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inference requests. A kelp_request is what both TRITONSERVER_InferenceRequest and
- * TRITONBACKEND_Request point at.
+ * Inference requests. TRITONSERVER_InferenceRequest and TRITONBACKEND_Request are pointers to
+ * kelp_request.
  *
- * States: INITIALIZED (the caller's) -> PENDING (queued) -> EXECUTING (the backend's) -> RELEASED
- * (the caller's again, who deletes or resubmits it). A submission that fails leaves it INITIALIZED.
+ * States: INITIALIZED (owned by the caller) -> PENDING (queued) -> EXECUTING (owned by the backend)
+ * -> RELEASED (owned by the caller, which deletes or resubmits it). A failed submission leaves the
+ * request INITIALIZED.
  *
- * Threads: one at a time, except for cancellation, which is an atomic flag of the factory. Memory
- * is kept from use to use, and requests are pooled (pool.h), so that a warm server submits without
- * allocating.
+ * A request is used by one thread at a time, except for cancellation, which is an atomic flag of
+ * the factory. Requests are pooled and keep their memory (pool.h), so that a warm server submits
+ * without allocating.
  */
 #ifndef KELP_SERVER_REQUEST_REQUEST_H_
 #define KELP_SERVER_REQUEST_REQUEST_H_
@@ -20,11 +21,13 @@
 
 typedef struct kelp_trace kelp_trace;
 
+/* A contiguous part of the data of an input. */
 typedef struct kelp_data_block {
     const void *base;
     kelp_buffer_attributes attributes;
 } kelp_data_block;
 
+/* The data of an input. Blocks are not empty. */
 typedef struct kelp_data {
     kelp_data_block *blocks;
     size_t count;
@@ -32,25 +35,27 @@ typedef struct kelp_data {
     uint64_t size_bytes; /* of all blocks */
 } kelp_data;
 
-/* Data that only instances with a host policy read. */
+/* Data for the instances with a host policy. */
 typedef struct kelp_policy_data {
     kelp_text policy;
     kelp_data data;
 } kelp_policy_data;
 
+/* An input of a request. */
 typedef struct kelp_input {
     kelp_text name;
     TRITONSERVER_DataType datatype;
-    uint32_t given_rank;
-    uint32_t rank; /* of `shape` */
-    int64_t given_shape[KELP_SERVER_MAX_RANK];
-    int64_t shape[KELP_SERVER_MAX_RANK]; /* what the backend sees: batch first, reshape applied */
+    uint32_t client_rank;
+    uint32_t rank;
+    int64_t client_shape[KELP_SERVER_MAX_RANK]; /* as the client sent it */
+    int64_t shape[KELP_SERVER_MAX_RANK];        /* for the backend: after `reshape` */
     kelp_data data;
     kelp_policy_data *policies;
     size_t policy_count;
     size_t policy_capacity;
 } kelp_input;
 
+/* The state of a request. */
 typedef enum kelp_request_state {
     KELP_REQUEST_INITIALIZED,
     KELP_REQUEST_PENDING,
@@ -58,6 +63,7 @@ typedef enum kelp_request_state {
     KELP_REQUEST_RELEASED
 } kelp_request_state;
 
+/* A request. */
 struct kelp_request {
     kelp_request *next;      /* in a queue or a pool */
     kelp_request_pool *home; /* the pool that it returns to; holds its allocator */
@@ -68,19 +74,19 @@ struct kelp_request {
     _Atomic int state; /* kelp_request_state */
     uint32_t flags;
     bool correlation_is_string;
-    bool raw_input; /* the only input, whose type and shape the model decides */
-    bool may_block; /* its backend says that executing it may block; set on submission */
+    bool raw_input; /* the only input is raw: its type and shape are deduced */
+    bool may_block; /* its execution may block, according to the backend; set on submission */
     uint64_t correlation_id;
     kelp_text correlation_string;
     uint64_t priority;
     uint64_t timeout_us;
     uint32_t batch_size; /* at least 1; set on submission */
     kelp_text id;
-    kelp_input **inputs; /* those from input_count on are unused: they only keep memory */
+    kelp_input **inputs; /* elements from input_count on are unused, and keep their memory */
     size_t input_count;
     size_t input_spare; /* allocated objects */
     size_t input_capacity;
-    /* Requested outputs, sorted and unique; those from output_count on only keep memory. */
+    /* Requested outputs, sorted and unique. Elements from output_count on are unused. */
     kelp_text *outputs;
     size_t output_count;
     size_t output_capacity;
@@ -98,78 +104,86 @@ struct kelp_request {
                                   report; else NULL */
 };
 
-/* Creates a request that belongs to the caller. Takes the reference to the model, also on failure.
- * `pooled` is an object from the calling thread's pool, or NULL if that is empty. */
+/* Creates a request, which the caller owns. Takes the reference to the model, also on failure.
+ * `pooled` is an object from the calling thread's pool, or NULL if the pool is empty. */
 kelp_status *kelp_request_create(kelp_model_base *take_model, int64_t version, kelp_request *pooled,
                                  kelp_request **out) KELP_MUST_USE;
 /* Prepares a request to be executed without the queue. */
 kelp_status *kelp_request_begin(kelp_request *request) KELP_MUST_USE;
-/* INTERNAL while it is submitted: the request then stays. */
+/* Returns a request to its pool. INTERNAL, without effect, while it is submitted. */
 kelp_status *kelp_request_delete(kelp_request *request) KELP_MUST_USE;
 /* Frees the memory that a request keeps for its next use. */
 void kelp_request_trim(kelp_request *request);
-/* Frees a request that is in no pool; called by the pool. */
+/* Frees a request. Called by the pool. */
 void kelp_request_free(kelp_request *request);
 
 kelp_status *kelp_request_set_id(kelp_request *request, const char *id) KELP_MUST_USE;
-/* INVALID_ARGUMENT if it is longer than 128 characters. */
+/* Sets the correlation ID. INVALID_ARGUMENT if it is longer than 128 characters. */
 kelp_status *kelp_request_set_correlation_string(kelp_request *request,
                                                  const char *id) KELP_MUST_USE;
 
-/* "[request id: ID] ": the beginning of Triton's messages. */
+/* The beginning of Triton's messages about a request, for kelp_request_tag. */
 #define KELP_REQUEST_TAG "[request id: %s] "
+/* Returns the id, or "<id_unknown>". */
 const char *kelp_request_tag(const kelp_request *request);
 
 /* ---- inputs and outputs ---- */
-/* Adds an input. ALREADY_EXISTS if the name exists, INVALID_ARGUMENT if the rank is too high. */
+/* Adds an input. ALREADY_EXISTS if the name exists, INVALID_ARGUMENT if the rank is too high or the
+ * model has far fewer inputs. */
 kelp_status *kelp_request_add_input(kelp_request *request, const char *name,
                                     TRITONSERVER_DataType datatype, const int64_t *shape,
                                     uint64_t rank, kelp_input **out) KELP_MUST_USE;
-/* Adds the only input of a request, whose type and shape follow from the model's configuration.
- * INVALID_ARGUMENT if there are others. */
+/* Adds a raw input, whose type and shape are deduced from the model's configuration.
+ * INVALID_ARGUMENT if the request has other inputs. */
 kelp_status *kelp_request_add_raw_input(kelp_request *request, const char *name) KELP_MUST_USE;
+/* Returns an input by name, or NULL. */
 kelp_input *kelp_request_find_input(const kelp_request *request, const char *name);
-/* INVALID_ARGUMENT "input 'NAME' does not exist in request". */
+/* Returns an input by name. INVALID_ARGUMENT "input 'NAME' does not exist in request". */
 kelp_status *kelp_request_get_input(const kelp_request *request, const char *name,
                                     kelp_input **out) KELP_MUST_USE;
 kelp_status *kelp_request_remove_input(kelp_request *request, const char *name) KELP_MUST_USE;
 void kelp_request_remove_inputs(kelp_request *request);
 void kelp_input_clear_data(kelp_input *input);
-/* Appends a block of data, which stays the caller's; `policy` may be NULL. */
+/* Appends a block of data, which is borrowed. `policy` is a host policy or NULL. Ignores empty
+ * blocks. */
 kelp_status *kelp_request_append(kelp_request *request, kelp_input *input, const char *policy,
                                  const void *base,
                                  const kelp_buffer_attributes *attributes) KELP_MUST_USE;
-/* Returns the data for a host policy, or the common data if the policy (or NULL) has none. */
+/* Returns the data for a host policy; the common data if there is none for it, or it is NULL. */
 const kelp_data *kelp_input_data(const kelp_input *input, const char *policy);
 
+/* Requests an output; no effect if it is requested already. INVALID_ARGUMENT if the model has far
+ * fewer outputs. */
 kelp_status *kelp_request_add_output(kelp_request *request, const char *name) KELP_MUST_USE;
 void kelp_request_remove_output(kelp_request *request, const char *name);
 
-/* The requested outputs, or all outputs of the model if none was requested. */
+/* Returns the number or a name of the requested outputs; of all outputs of the model if none was
+ * requested. */
 size_t kelp_request_output_count(const kelp_request *request);
 const char *kelp_request_output_name(const kelp_request *request, size_t index);
 
 /* ---- submission ---- */
-/* Checks the request against its model's configuration; sets batch_size and the shapes that the
- * backend sees. */
+/* Checks the request against its model's configuration; sets batch_size and the shapes for the
+ * backend. */
 kelp_status *kelp_request_normalize(kelp_request *request) KELP_MUST_USE;
-/* Submits a request to the server that created it. On success request and trace are the server's
- * until their release callbacks; on failure both stay the caller's. */
+/* Submits a request to the server that created it. On success, the server owns request and trace
+ * until it calls their release callbacks. On failure, the caller still owns both. */
 kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
                                  kelp_trace *trace) KELP_MUST_USE;
-/* INTERNAL if the request was never submitted. Thread-safe. */
+/* Sets or reads the flag that the latest submission is cancelled. INTERNAL if the request was never
+ * submitted. Thread-safe. */
 kelp_status *kelp_request_cancel(kelp_request *request) KELP_MUST_USE;
 kelp_status *kelp_request_is_cancelled(const kelp_request *request, bool *out) KELP_MUST_USE;
 
 /* ---- execution ---- */
-/* PENDING -> EXECUTING. */
+/* Changes the state from PENDING to EXECUTING. */
 void kelp_request_start(kelp_request *request);
 /* Returns an executing request to its caller. INTERNAL if it is not executing. */
 kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) KELP_MUST_USE;
-/* Responds with an error, which stays the caller's, and releases an executing request. */
+/* Responds with an error, which is copied, and releases an executing request. */
 void kelp_request_fail(kelp_request *request, const kelp_status *error);
-/* Rejects a pending request that will not be executed: counts it in `stats`, responds with the
- * error, which stays the caller's, and releases it. */
+/* Rejects a started request before it reaches the backend: counts it in `stats`, responds with the
+ * error, which is copied, and releases the request. */
 void kelp_request_reject(kelp_request *request, kelp_stats *stats, const kelp_status *error);
 
 #endif

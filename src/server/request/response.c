@@ -151,8 +151,7 @@ kelp_status *kelp_response_restore_output(kelp_response *response, const char *n
     return NULL;
 }
 
-/* Checks that the model has the output; converts the backend's shape to the one that clients see.
- */
+/* Checks that the model has the output, and converts the backend's shape to the clients' shape. */
 static kelp_status *reshape_output(const kelp_model_base *model, kelp_output *output) {
     const char *name = kelp_text_get(&output->name);
     const kelp_config_io *io = kelp_model_config_output(model->config, kelp_str_from(name));
@@ -171,7 +170,8 @@ kelp_status *kelp_response_add_output(kelp_response *response, const char *name,
     KELP_ASSERT(response->factory != NULL && !response->sent);
     for (size_t i = 0; i < response->output_count; i++)
         if (strcmp(kelp_text_get(&response->outputs[i]->name), name) == 0)
-            return KELP_ERROR(KELP_ALREADY_EXISTS, "the response has an output '%s' already", name);
+            return KELP_ERROR(KELP_ALREADY_EXISTS, "output '%s' already exists in the response",
+                              name);
     KELP_TRY(kelp_response_restore_output(response, name, datatype, shape, rank, out));
     kelp_status *status = reshape_output(response->factory->model, *out);
     if (status != NULL)
@@ -198,7 +198,7 @@ kelp_status *kelp_output_allocate(kelp_output *output, uint64_t size_bytes,
         &buffer_userp, &attributes.memory_type, &attributes.memory_type_id)));
     if (buffer == NULL && size_bytes)
         return KELP_ERROR(KELP_INTERNAL,
-                          "the response allocator gave no buffer for output '%s' of %llu bytes",
+                          "the response allocator returned no buffer for output '%s' of %llu bytes",
                           name, (unsigned long long)size_bytes);
     output->allocated = true;
     output->buffer = buffer;

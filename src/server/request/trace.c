@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces: identity, context, and reports to their creator. */
+/* Creation of traces, and reports to their callbacks. */
 #include "server/request/trace.h"
 
 #include "base/buf.h"
@@ -23,11 +23,11 @@ kelp_status *kelp_trace_begin(kelp_trace *trace, const kelp_request *request) {
     return NULL;
 }
 
-static bool wants_tensors(const kelp_trace *trace) {
+static bool includes_tensors(const kelp_trace *trace) {
     return trace->tensor_fn != NULL && ((unsigned)trace->level & TRITONSERVER_TRACE_LEVEL_TENSORS);
 }
 
-/* Returns an input as one block: its only one, or a copy of all of them in `inout_copy`. */
+/* Returns the data of an input as one block: its only block, or a copy in `inout_copy`. */
 static kelp_status *in_one_piece(const kelp_input *input, kelp_buf *inout_copy,
                                  const void **out_base) {
     const kelp_data *data = &input->data;
@@ -43,7 +43,7 @@ static kelp_status *in_one_piece(const kelp_input *input, kelp_buf *inout_copy,
 }
 
 void kelp_trace_inputs(kelp_trace *trace, const kelp_request *request) {
-    if (!wants_tensors(trace))
+    if (!includes_tensors(trace))
         return;
     kelp_buf copy;
     kelp_buf_init(&copy, request->home->allocator);
@@ -67,7 +67,7 @@ void kelp_trace_inputs(kelp_trace *trace, const kelp_request *request) {
 }
 
 void kelp_trace_outputs(kelp_trace *trace, const kelp_response *response) {
-    for (size_t i = 0; wants_tensors(trace) && i < response->output_count; i++) {
+    for (size_t i = 0; includes_tensors(trace) && i < response->output_count; i++) {
         const kelp_output *output = response->outputs[i];
         trace->tensor_fn((TRITONSERVER_InferenceTrace *)trace,
                          TRITONSERVER_TRACE_TENSOR_BACKEND_OUTPUT, kelp_text_get(&output->name),

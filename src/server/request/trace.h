@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces of requests. A trace belongs to its creator until a submission takes it, and returns
- * through its release callback when the request and its responses are over. It is created without a
- * server: it uses the process-wide allocator. Reports come from any thread.
+ * Traces of requests. A submission takes the trace from its creator. The release callback returns
+ * it after the request is released and its responses are deleted. A trace is created without a
+ * server, and uses the process-wide allocator. Reports come from any thread.
  */
 #ifndef KELP_SERVER_REQUEST_TRACE_H_
 #define KELP_SERVER_REQUEST_TRACE_H_
 
 #include "server/request/response.h"
 
-/* What TRITONSERVER_InferenceTrace points at. */
+/* A trace. TRITONSERVER_InferenceTrace is a pointer to it. */
 struct kelp_trace {
     uint64_t id;
     uint64_t parent_id;
@@ -24,7 +24,7 @@ struct kelp_trace {
     kelp_text context;
 };
 
-/* Creates a trace with the level, parent and callbacks of `options`, and an id of its own. */
+/* Creates a trace with the level, parent and callbacks of `options`, and a new id. */
 kelp_status *kelp_trace_create(const kelp_trace *options, kelp_trace **out) KELP_MUST_USE;
 /* NULL is ignored. */
 void kelp_trace_destroy(kelp_trace *trace);
@@ -34,7 +34,7 @@ kelp_status *kelp_trace_set_context(kelp_trace *trace, const char *context) KELP
 kelp_status *kelp_trace_begin(kelp_trace *trace, const kelp_request *request) KELP_MUST_USE;
 void kelp_trace_report(kelp_trace *trace, TRITONSERVER_InferenceTraceActivity activity,
                        uint64_t timestamp_ns);
-/* Report the tensors of a request and of a response if the trace's level includes them. */
+/* Reports the tensors of a request or a response if the trace's level includes them. */
 void kelp_trace_inputs(kelp_trace *trace, const kelp_request *request);
 void kelp_trace_outputs(kelp_trace *trace, const kelp_response *response);
 /* Returns the trace to its creator. */

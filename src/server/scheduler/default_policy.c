@@ -5,7 +5,7 @@
 typedef struct default_policy {
     kelp_policy base;
     kelp_request_queue queue;
-    uint32_t max_batch_size; /* up to which requests are joined; 0: none are */
+    uint32_t max_batch_size; /* of joined requests; 0: requests are not joined */
 } default_policy;
 
 static kelp_status *admit(const kelp_policy *base, const kelp_request *request) {
@@ -16,7 +16,7 @@ static void push(kelp_policy *base, kelp_request *request) {
     kelp_request_queue_push(&((default_policy *)base)->queue, request);
 }
 
-/* A request may not overtake others. */
+/* A request must not overtake queued requests. */
 static bool bypass(const kelp_policy *base, const kelp_request *request) {
     (void)request;
     return ((const default_policy *)base)->queue.head == NULL;
@@ -26,8 +26,8 @@ static uint64_t ready_at_ns(const kelp_policy *base) {
     return ((const default_policy *)base)->queue.head != NULL ? 0 : KELP_NEVER_NS;
 }
 
-/* Returns true if two requests can be one batch: the same inputs, with equal shapes except for the
- * batch dimension. */
+/* Returns true if two requests can form a batch: they have the same inputs, with equal shapes
+ * except for the batch dimension. */
 static bool can_join(const kelp_request *a, const kelp_request *b) {
     if (a->input_count != b->input_count)
         return false;
@@ -75,17 +75,17 @@ static void destroy(kelp_policy *base) {
 }
 
 static void configure(default_policy *policy, const kelp_model_config *config) {
-    const kelp_queue_policy *given = &config->dynamic_batching.default_queue_policy;
+    const kelp_queue_policy *source = &config->dynamic_batching.default_queue_policy;
     policy->max_batch_size = config->max_batch_size > 0 ? (uint32_t)config->max_batch_size : 0;
     for (size_t i = 0; i < config->input_count; i++)
         if (config->inputs[i].is_shape_tensor)
-            policy->max_batch_size = 0; /* the contents of shape tensors would have to agree */
+            policy->max_batch_size = 0; /* shape tensors of a batch would have to be equal */
     if (config->dynamic_batching.has_default_queue_policy)
         policy->base.limits = (kelp_queue_limits){
-            .max_size = given->max_queue_size,
-            .timeout_us = given->default_timeout_us,
-            .allow_timeout_override = given->allow_timeout_override,
-            .reject_on_timeout = given->timeout_action == KELP_TIMEOUT_REJECT,
+            .max_size = source->max_queue_size,
+            .timeout_us = source->default_timeout_us,
+            .allow_timeout_override = source->allow_timeout_override,
+            .reject_on_timeout = source->timeout_action == KELP_TIMEOUT_REJECT,
         };
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads and instances. Threads: submitters on any, instance_main ON_INSTANCE, worker_main
- * ON_CALLER. */
+/* Threads and instances. Submissions come on any thread. instance_main is the thread of
+ * KELP_EXECUTE_ON_INSTANCE, worker_main that of KELP_EXECUTE_ON_CALLER. */
 #include "server/scheduler/instance_pool.h"
 
 #include "base/assert.h"
@@ -9,19 +9,19 @@
 
 #include <time.h>
 
-/* How deep executions nest on a submitting thread: a response callback that submits a request, and
- * so on. A few, for models that call each other; stacks are finite. */
+/* The maximum depth of nested executions on a submitting thread. Executions nest when a response
+ * callback submits a request, such as in models that call each other. */
 enum { MAX_NESTED_EXECUTIONS = 4 };
-/* The budget of a submitting thread for other requests than its own: executions, and time. */
+/* The budget of a submitting thread for requests of other threads: executions, and time. */
 enum { MAX_EXTRA_EXECUTIONS = 32, MAX_EXTRA_NS = 200000 };
 
 static _Thread_local unsigned nested_executions;
 
-/* What the thread of an instance does before it executes requests, and the result. */
+/* The work of an instance's thread before it executes requests, and the result. */
 typedef struct kelp_preparation {
     kelp_prepare_fn prepare;
     kelp_status *status;
-    bool done; /* under the pool's lock; `changed` is signalled */
+    bool done; /* under the pool's lock; signalled by `changed` */
 } kelp_preparation;
 
 void kelp_instance_pool_init(kelp_instance_pool *pool, kelp_policy *policy,
@@ -70,7 +70,7 @@ static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp
         pool->execute(instance, requests, count);
 }
 
-/* Waits for a signal or until a time; the lock is held. */
+/* Waits for a signal, at most until a time. The lock is held. */
 static void wait_for_work(kelp_instance_pool *pool, uint64_t until_ns) {
     KELP_ASSERT_HELD(&pool->lock);
     pool->waiting++;
@@ -86,7 +86,7 @@ static void wait_for_work(kelp_instance_pool *pool, uint64_t until_ns) {
 
 /* ---- ON_INSTANCE ---- */
 
-/* Prepares the instance on its thread; returns false if that fails: nothing follows. */
+/* Prepares the instance on its thread; returns false if that fails. */
 static bool prepare(kelp_instance_pool *pool, kelp_instance_base *instance) {
     kelp_preparation *preparation = instance->preparation;
     if (preparation == NULL)
@@ -96,7 +96,7 @@ static bool prepare(kelp_instance_pool *pool, kelp_instance_base *instance) {
     pthread_mutex_lock(&pool->lock);
     preparation->status = status;
     preparation->done = true;
-    instance->preparation = NULL; /* it is on the stack of the thread that waits for it */
+    instance->preparation = NULL; /* on the stack of the waiting thread */
     pthread_cond_broadcast(&pool->changed);
     pthread_mutex_unlock(&pool->lock);
     return usable;
@@ -150,8 +150,8 @@ static kelp_instance_base *pop_idle(kelp_instance_pool *pool) {
 
 static void *worker_main(void *userp);
 
-/* Ensures that a worker takes what is queued or about to be queued; the lock is held. Workers that
- * are awake look at the policy before they wait. */
+/* Ensures that a worker takes the requests that are queued, or will be before the lock is released.
+ * Workers that are not waiting check the policy before they wait. The lock is held. */
 static kelp_status *wake_worker(kelp_instance_pool *pool) {
     KELP_ASSERT_HELD(&pool->lock);
     kelp_instance_base *instance = pool->unstarted;
@@ -167,7 +167,7 @@ static kelp_status *wake_worker(kelp_instance_pool *pool) {
     return NULL;
 }
 
-/* A worker uses whichever instance is idle. */
+/* A worker uses any idle instance. */
 static void *worker_main(void *userp) {
     kelp_instance_pool *pool = userp;
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
@@ -180,7 +180,7 @@ static void *worker_main(void *userp) {
             uint32_t count = take(pool, true, requests);
             /* Two submissions may have woken only this thread. */
             if (pool->idle != NULL && is_due(ready_at_ns(pool)))
-                kelp_status_free(wake_worker(pool)); /* else this thread comes back for it */
+                kelp_status_free(wake_worker(pool)); /* on failure, this thread takes it later */
             pthread_mutex_unlock(&pool->lock);
             execute(pool, instance, requests, count);
             pthread_mutex_lock(&pool->lock);
@@ -195,8 +195,8 @@ static void *worker_main(void *userp) {
     return NULL;
 }
 
-/* Makes an instance idle and leaves what is queued to a worker. Returns false if no worker can be
- * started: the caller keeps the instance. The lock is held. */
+/* Makes an instance idle and leaves queued requests to a worker. Returns false if no worker can be
+ * started; the caller then keeps the instance. The lock is held. */
 static bool release_instance(kelp_instance_pool *pool, kelp_instance_base *instance) {
     if (ready_at_ns(pool) != KELP_NEVER_NS) {
         kelp_status *status = wake_worker(pool);
@@ -215,7 +215,7 @@ static bool has_budget(uint64_t start_ns, unsigned executions) {
     return executions < MAX_EXTRA_EXECUTIONS && kelp_now_ns() - start_ns < MAX_EXTRA_NS;
 }
 
-/* Runs a request to completion on this thread, then others within the budget. */
+/* Executes a request on this thread, and then others within the budget. */
 static void run_on_caller(kelp_instance_pool *pool, kelp_instance_base *instance,
                           kelp_request *request) {
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS] = {request};
@@ -292,7 +292,7 @@ static void unlink_idle(kelp_instance_pool *pool, kelp_instance_base *instance) 
     }
 }
 
-/* A worker that was started for the instance goes on with the others. */
+/* A worker that was started for the instance continues with the other instances. */
 static void unlink_unstarted(kelp_instance_pool *pool, kelp_instance_base *instance) {
     for (kelp_instance_base **link = &pool->unstarted; *link != NULL;
          link = &(*link)->next_unstarted) {
@@ -321,7 +321,7 @@ void kelp_instance_pool_remove(kelp_instance_pool *pool, kelp_instance_base *ins
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Waits for submitting threads that still hold an instance after the last request's end. */
+/* Waits for submitting threads that still hold an instance after the last request is over. */
 static void wait_until_idle(kelp_instance_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     for (;;) {
@@ -359,7 +359,8 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
 static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request) {
     KELP_ASSERT_HELD(&pool->lock);
     KELP_TRY(pool->policy->ops->admit(pool->policy, request));
-    /* Under the lock: after it the request, and with it the model, may already be destroyed. */
+    /* Signal before the lock is released: after that, the request and the model may be destroyed.
+     */
     if (pool->mode == KELP_EXECUTE_ON_CALLER) {
         if (pool->idle != NULL)
             KELP_TRY(wake_worker(pool));

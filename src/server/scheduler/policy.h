@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scheduling policies: in which order requests run, and which of them run as one execution. A
- * policy decides; the instance pool (instance_pool.h) owns threads and instances and calls the
- * policy. default_policy.c is the one to start from.
+ * Scheduling policies. A policy decides in which order requests run, and which requests run as one
+ * execution. The instance pool (instance_pool.h) owns threads and instances and calls the policy.
+ * default_policy.c is the example for new policies.
  *
  * To add a policy, for example dynamic_batch.c: define a struct whose first member is kelp_policy,
  * implement the functions below on one or more kelp_request_queue, and add its constructor to
@@ -16,13 +16,14 @@
  * - Iteration-level (continuous) batching: `take` returns every request that is due for the next
  *   iteration, and the release of a request for rescheduling pushes it again. The server rejects
  *   such a release (TRITONSERVER_REQUEST_RELEASE_RESCHEDULE) until a policy uses it.
- * - Ensembles do not fit: the steps of a request are submitted to other models, which takes the
- *   locks of their pools. They need a scheduler without a pool of their own, chosen in scheduler.c.
+ * - Ensembles cannot be a policy: they submit the steps of a request to other models, which takes
+ *   the locks of those models' pools. They need a scheduler without a pool, selected in
+ * scheduler.c.
  *
  * Threads and locks: all functions except creation and `destroy` are called with the pool's lock
  * held, on a submitting thread or on a thread of the pool. They must not block, allocate, call a
- * backend or a callback of a request, or take another lock. So the lock is the only one that a
- * model adds to the path of a request.
+ * backend or a callback of a request, or take another lock. A request therefore takes only this
+ * lock of its model.
  */
 #ifndef KELP_SERVER_SCHEDULER_POLICY_H_
 #define KELP_SERVER_SCHEDULER_POLICY_H_
@@ -31,21 +32,21 @@
 
 /* The maximum number of requests in one execution. */
 #define KELP_MAX_EXECUTION_REQUESTS 256
-/* ready_at_ns: there is nothing to take. */
+/* The result of ready_at_ns if no request is queued. */
 #define KELP_NEVER_NS UINT64_MAX
 
 typedef struct kelp_policy kelp_policy;
 
+/* The functions that a policy implements. */
 typedef struct kelp_policy_ops {
     /* Rejects a request that cannot be queued. Called before push, under the same lock. */
     kelp_status *(*admit)(const kelp_policy *policy, const kelp_request *request);
     /* Queues a request. It belongs to the policy until `take` returns it. */
     void (*push)(kelp_policy *policy, kelp_request *request);
-    /* Returns true if the request may execute alone at once, without being pushed, because an
-     * instance is idle. */
+    /* Returns true if the request may be executed at once, without push, if an instance is idle. */
     bool (*bypass)(const kelp_policy *policy, const kelp_request *request);
-    /* Returns when `take` has something to return, on the monotonic clock: 0 for immediately, a
-     * time in the future for requests that are held back, KELP_NEVER_NS if nothing is queued. */
+    /* Returns the time on the monotonic clock from which `take` returns requests: 0 means
+     * immediately, KELP_NEVER_NS if no request is queued. */
     uint64_t (*ready_at_ns)(const kelp_policy *policy);
     /* Moves the requests of the next execution to `out_requests` (KELP_MAX_EXECUTION_REQUESTS
      * entries) and returns their number. On a submitting thread `may_block` is false: requests that
@@ -54,7 +55,7 @@ typedef struct kelp_policy_ops {
     uint32_t (*take)(kelp_policy *policy, bool may_block, kelp_request **out_requests);
     /* Returns the number of queued requests. */
     uint32_t (*size)(const kelp_policy *policy);
-    /* Frees the policy, which is empty. Without the lock. */
+    /* Frees the policy, which is empty. The lock is not held. */
     void (*destroy)(kelp_policy *policy);
 } kelp_policy_ops;
 
@@ -62,11 +63,12 @@ typedef struct kelp_policy_ops {
 struct kelp_policy {
     const kelp_policy_ops *ops;
     kelp_allocator allocator;
-    kelp_queue_limits limits; /* the pool rejects requests that timed out once they are taken */
+    kelp_queue_limits limits; /* the pool rejects taken requests whose queue timeout has expired */
 };
 
-/* The default: first in, first out, one request for each execution; with `dynamic_batching`, the
- * requests queued behind it that fit into one batch join it, without waiting for more. */
+/* Creates the default policy: first in, first out, one request for each execution. With
+ * `dynamic_batching`, the following requests that fit into one batch join the first one, without
+ * waiting for more. */
 kelp_status *kelp_default_policy_create(kelp_allocator allocator, const kelp_model_config *config,
                                         kelp_policy **out) KELP_MUST_USE;
 

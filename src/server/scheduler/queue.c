@@ -39,7 +39,7 @@ kelp_request *kelp_request_queue_pop(kelp_request_queue *queue) {
     return request;
 }
 
-/* How long a request may wait; 0 is unlimited. */
+/* Returns the queue timeout of a request in microseconds; 0: none. */
 static uint64_t timeout_of(const kelp_queue_limits *limits, const kelp_request *request) {
     uint64_t own_us = request->timeout_us;
     if (limits->allow_timeout_override && own_us && own_us < limits->timeout_us)

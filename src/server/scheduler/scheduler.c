@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice of a policy, and the submission of requests. */
+/* The selection of a policy, and the submission of requests. */
 #include "server/scheduler/scheduler.h"
 
 #include "base/assert.h"

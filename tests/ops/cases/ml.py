@@ -273,10 +273,10 @@ def rejected(own):
     last = tree["nodes_modes"].index("LEAF") - 1  # a branch
     for why, attrs in [
             ("has no node 999", changed("nodes_truenodeids", last, 999)),
-            ("can be reached in two ways", changed("nodes_falsenodeids", last, 0)),
-            ("'BRANCH_UP' is not a mode", changed("nodes_modes", 0, "BRANCH_UP")),
+            ("has two parents", changed("nodes_falsenodeids", last, 0)),
+            ("unknown mode 'BRANCH_UP'", changed("nodes_modes", 0, "BRANCH_UP")),
             ("-1 is not a column", changed("nodes_featureids", 0, -1)),
-            ("the trees read column 17", changed("nodes_featureids", 0, 17)),
+            ("expected at least 18, found 4", changed("nodes_featureids", 0, 17)),
             ("has node 0 twice", changed("nodes_nodeids", 1, 0)),
             ("7 is outside [0, 1)", changed("target_ids", 0, 7)),
             ("post_transform: expected NONE", tree | {"post_transform": "SOFT"}),
@@ -286,13 +286,13 @@ def rejected(own):
     own.refuse("LinearRegressor", [x], "coefficients: expected 8", targets=2, coefficients=[1.0] * 7, **ml)
     own.refuse("LinearClassifier", [x], "expected one of attributes", outputs=2, coefficients=[1.0] * 8, **ml)
     own.refuse("SVMRegressor", [x], "kernel_type: expected", kernel_type="CUBE", coefficients=[1.0], rho=[0.0], **ml)
-    own.refuse("SVMClassifier", [x], "do not go together", outputs=2, classlabels_ints=[1, 2], coefficients=[1.0] * 3, rho=[0.0],
+    own.refuse("SVMClassifier", [x], "the attributes are inconsistent", outputs=2, classlabels_ints=[1, 2], coefficients=[1.0] * 3, rho=[0.0],
                support_vectors=[1.0] * 8, vectors_per_class=[1, 1], **ml)
     own.refuse("Normalizer", [x], "norm: expected MAX", norm="L3", **ml)
     own.refuse("Scaler", [x], "offset: expected 1 or 4", offset=[1.0, 2.0], scale=[1.0], **ml)
     own.refuse("ArrayFeatureExtractor", [x, i64(4)], "index 4 is outside [0, 4)", **ml)
-    own.refuse("OneHotEncoder", [i64(3)], "none of the 2 categories", cats_int64s=[1, 2], zeros=0, **ml)
-    own.refuse("LabelEncoder", [i64(3)], "2 keys, but 1 values", keys_int64s=[1, 2], values_int64s=[5], **ml)
+    own.refuse("OneHotEncoder", [i64(3)], "which has 2 categories", cats_int64s=[1, 2], zeros=0, **ml)
+    own.refuse("LabelEncoder", [i64(3)], "found 2 and 1", keys_int64s=[1, 2], values_int64s=[5], **ml)
 
 
 def tree_ensemble_classifier_of_two_classes(own):

@@ -40,7 +40,7 @@ def multinomial(own):
         wanted = np.stack([np.searchsorted(s, d, side="right") for s, d in zip(sums, drawn)])
         own.add("Multinomial", [logits], opset=22, reference=[wanted.astype(np.int32 if to == T.INT32 else np.int64)],
                 dtype=to, sample_size=50, seed=21.0)
-    own.refuse("Multinomial", [np.full((2, 3), -np.inf, np.float32)], "no class of row 0 has a chance")
+    own.refuse("Multinomial", [np.full((2, 3), -np.inf, np.float32)], "all classes of row 0 are")
     own.refuse("Multinomial", [np.zeros(3, np.float32)], "expected [batch, classes]")
 
 
@@ -64,7 +64,7 @@ def dropout(own):
     kept = np.random.RandomState(6).uniform(0, 1, narrow.shape) >= 0.5
     wanted = np.where(kept, narrow.astype(np.float32) * 2, 0).astype(narrow.dtype)
     own.add("Dropout", [narrow, np.array(0.5, np.float32), np.array(True)], opset=22, outputs=2, reference=[wanted, kept], seed=6)
-    own.refuse("Dropout", [x, np.array(1, np.float32), np.array(True)], "ratio is 1", opset=13)
+    own.refuse("Dropout", [x, np.array(1, np.float32), np.array(True)], "ratio is out of range", opset=13)
 
 
 def dropout_inference(own):

@@ -120,13 +120,13 @@ def zip_map_dict_vectorizer_and_cast_map(own):
 
 def rejected(own):
     x = f32(4, 3)
-    own.refuse("SplitToSequence", [x, i64(1, 2)], "parts of 3 in all, the axis has 4")
-    own.refuse("SplitToSequence", [x, i64(5, -1)], "split[0] is 5")
+    own.refuse("SplitToSequence", [x, i64(1, 2)], "wrong sum: expected 4, found 3")
+    own.refuse("SplitToSequence", [x, i64(5, -1)], "split[0] is out of range: expected 0 to 4, found 5")
     own.refuse("SplitToSequence", [x], "axis 2 is outside", axis=2)
     for position in (2, -3):
         graph = [helper.make_node("SequenceConstruct", ["x", "x"], ["s"]), helper.make_node("SequenceAt", ["s", "p"], ["y"])]
         model(own, "", graph, [tensor("x", shape=(4, 3))], [tensor("y")], [("x", x)],
-              [("!refused", f"position {position} is outside the sequence of 2")], constants=[("p", np.array(position))], op="SequenceAt")
+              [("!refused", f"position {position} is outside the sequence of length 2")], constants=[("p", np.array(position))], op="SequenceAt")
 
 
 def other_types(own):

@@ -29,6 +29,9 @@ def stft(own):
     plain = np.lib.stride_tricks.sliding_window_view(signal[..., 0].astype(np.float64), 32, axis=1)[:, ::9]
     own.add("STFT", [signal.astype(np.float64), np.int64(9), None, np.int64(32)], opset=17, rtol=1e-9, atol=1e-9,
             reference=[np.stack([(y := np.fft.rfft(plain, axis=2)).real, y.imag], -1)])
+    two = i64(6, 6)  # a step of more than one element was read as its first
+    own.refuse("STFT", [signal, two, window], "expected one frame_step", onesided=0)
+    own.refuse("STFT", [signal, i64(), window], "expected one frame_step", onesided=0)
 
 
 def windows(own):

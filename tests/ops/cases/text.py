@@ -44,11 +44,11 @@ def string_split_and_string_concat(own):
 
 def rejected(own):
     x = text("a", "b")
-    own.refuse("RegexFullMatch", [x], "pattern '(a' is wrong", opset=20, pattern="(a")
+    own.refuse("RegexFullMatch", [x], "pattern '(a' is invalid", opset=20, pattern="(a")
     own.refuse("StringNormalizer", [x], "case_change_action: expected", case_change_action="TITLE")
     own.refuse("StringNormalizer", [x[:, None]], "expected [C] or [1,C]")
     tfidf = dict(mode="TF", min_gram_length=1, max_gram_length=1, max_skip_count=0, ngram_counts=[0], ngram_indexes=[0, 1])
-    own.refuse("TfIdfVectorizer", [x], "the pool has 1 n-grams", pool_strings=["a"], **tfidf)
+    own.refuse("TfIdfVectorizer", [x], "ngram_indexes: expected 1", pool_strings=["a"], **tfidf)
     own.refuse("TfIdfVectorizer", [x], "mode: expected", pool_strings=["a", "b"], **(tfidf | {"mode": "BM25"}))
     own.refuse("TfIdfVectorizer", [x], "ngram_counts[0]", pool_strings=["a", "b"], **(tfidf | {"ngram_counts": [3]}))
 

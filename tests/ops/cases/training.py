@@ -36,7 +36,7 @@ def adagrad_adam_and_momentum(own):
                 own.add("Momentum", [*lead, *x, *g, *v], opset=1, outputs=4, domain=TRAINING, reference="onnx",
                         alpha=0.9, beta=0.5, mode=mode, norm_coefficient=0.01)
     own.refuse("Momentum", [*lead, x[0], g[0]], "needs 5 inputs", opset=1, domain=TRAINING, alpha=0.9, beta=0.5, mode="standard", norm_coefficient=0.0)
-    own.refuse("Momentum", [*lead, x[0], g[0], v[0]], "mode is 'fast'", domain=TRAINING, outputs=2, opset=1, alpha=0.9, beta=0.5, mode="fast",
+    own.refuse("Momentum", [*lead, x[0], g[0], v[0]], "found 'fast'", domain=TRAINING, outputs=2, opset=1, alpha=0.9, beta=0.5, mode="fast",
                norm_coefficient=0.0)
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that own subgraphs: If, Loop, Scan, FlexAttention. Their blocks are planned by the
- * engine (runtime/opset/body.h); what is left here is when they run, and on what. */
+/* Operators with subgraphs: If, Loop, Scan, FlexAttention. The engine compiles schedules of their
+ * blocks (runtime/opset/body.h); these kernels decide when to run them, and on which tensors. */
 #ifndef KELP_CPU_OPS_CONTROL_CONTROL_H_
 #define KELP_CPU_OPS_CONTROL_CONTROL_H_
 
@@ -8,21 +8,21 @@
 #include "cpu/ops/kernel.h"
 #include "runtime/opset/env.h"
 
-/* The `dispatch` of the cpu opset backend: operators on lists, and FlexAttention. */
+/* Runs an operator on lists, or FlexAttention; the `dispatch` of the cpu provider. */
 kelp_status *kelp_control_dispatch(void *self, const kelp_op_env *env, const kelp_node *node,
                                    const kelp_tensor *const *inputs, kelp_tensor *outputs,
                                    kelp_completion *completion, kelp_dispatch_result *out_result);
 
-/* FlexAttention, which runs subgraphs within its attention. */
+/* Runs FlexAttention, which applies subgraphs to its scores and attention weights. */
 kelp_status *kelp_control_flex(const kelp_op_env *env, const kelp_node *node,
                                const kelp_tensor *const *inputs,
                                kelp_tensor *outputs) KELP_MUST_USE;
 
-/* A condition; INVALID_ARGUMENT when it is not one bool. */
+/* Reads a condition. Returns INVALID_ARGUMENT unless it is one bool. */
 kelp_status *kelp_control_bool(const kelp_node *node, const kelp_tensor *tensor,
                                bool *out) KELP_MUST_USE;
-/* true when every input has its data, and memory that lives until invoke is there: the operator
- * may run while it is reshaped. */
+/* Returns true if every input has data and there is memory of the run, so that the operator can run
+ * in reshape. */
 bool kelp_control_has_data(const kelp_op_args *args);
 
 #endif

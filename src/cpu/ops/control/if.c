@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * If whose condition is not known before it runs (the planner takes in the branch of one that is).
- * When both branches give the same types and shapes, its results are placed like any other's;
- * else it runs as soon as its data is there. Source: ONNX operator specification, If (versions 1 to
- * 25).
+ * If with a condition that is unknown before the run. (A pass inlines the branch of a constant
+ * condition.) If both branches have the same output types and shapes, the outputs are in the arena
+ * like those of other operators; otherwise the node runs in reshape, when its data is available.
+ * Source: ONNX operator specification, If (versions 1 to 25).
  */
+#include "base/assert.h"
 #include "runtime/opset/body.h"
 #include "cpu/ops/control/control.h"
 
 kelp_status *kelp_control_bool(const kelp_node *node, const kelp_tensor *tensor, bool *out) {
     if (tensor->dtype != KELP_BOOL || kelp_tensor_elements(tensor) != 1)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "the condition of node '%s' (%s) must be one bool: found %lld of %s",
+                          "the condition of node '%s' (%s) is invalid: expected one bool, found "
+                          "%lld of %s",
                           kelp_node_name(node), kelp_node_op_type(node),
                           (long long)kelp_tensor_elements(tensor), kelp_dtype_name(tensor->dtype));
     *out = *(const uint8_t *)tensor->data != 0;
@@ -30,6 +32,7 @@ static kelp_status *find_branch(const kelp_op_args *args, bool condition, kelp_b
     const char *name = condition ? "then_branch" : "else_branch";
     KELP_TRY(kelp_env_body(args->env, args->node, name, out));
     size_t own = kelp_node_own_inputs(args->node);
+    KELP_ASSERT(own <= (size_t)args->input_count);
     if (kelp_block_output_count((*out)->block) < (size_t)args->output_count ||
         kelp_block_input_count((*out)->block) != (size_t)args->input_count - own)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -38,8 +41,8 @@ static kelp_status *find_branch(const kelp_op_args *args, bool condition, kelp_b
     return NULL;
 }
 
-/* Shapes that both branches have in common; a branch that cannot be planned (shapes may be such
- * that it is never taken) leaves them open. */
+/* Returns true if both branches have the same output types and shapes. A branch whose shapes are
+ * invalid is not an error, because it may never be taken. */
 static bool common_shapes(kelp_op_args *args, kelp_body *const *branches, kelp_tensor **results) {
     const kelp_tensor *const *captures = args->inputs + kelp_node_own_inputs(args->node);
     for (int k = 0; k < 2; k++) {
@@ -84,7 +87,8 @@ static kelp_status *reshape_both(kelp_op_args *args, bool *out_known) {
     return status;
 }
 
-/* `placed`: results go where the outputs lie; else the outputs are where the results lie. */
+/* Runs the branch. With `placed`, the outputs have memory and the branch writes to it; otherwise
+ * the outputs borrow the memory of the results. */
 static kelp_status *run(kelp_op_args *args, bool placed) {
     bool condition = false;
     kelp_body *branch = NULL;
@@ -94,6 +98,7 @@ static kelp_status *run(kelp_op_args *args, bool placed) {
     kelp_tensor *results = kelp_op_env_alloc(args->env, (count + 1) * sizeof *results);
     if (results == NULL)
         return kelp_status_oom();
+    KELP_ASSERT(count >= (size_t)args->output_count);
     memset(results, 0, (count + 1) * sizeof *results);
     for (int32_t i = 0; placed && i < args->output_count; i++)
         if (args->outputs[i] != NULL)

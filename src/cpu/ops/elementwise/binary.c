@@ -265,15 +265,18 @@ LOOP(PRelu, u64, uint64_t, uint64_t, a)
 OPERATOR(PRelu, KELP_BIN_PRELU, KELP_DTYPE_INVALID, KELP_OP_INPLACE_0, FLOAT_ROWS(PRelu),
          {KELP_I32, PRelu_i32}, {KELP_I64, PRelu_i64}, {KELP_U32, PRelu_u32}, {KELP_U64, PRelu_u64})
 
-/* ---- Mod: the divisor's sign, or the dividend's with fmod ---- */
-#define MOD_FLOAT(x, fmod_fn) \
-    (b == 0 ? NAN : (x = fmod_fn(a, b), x != 0 && (x < 0) != (b < 0) ? x + b : x))
+/* ---- Mod: the sign of the divisor, also of a zero; with fmod that of the dividend ---- */
+#define MOD_FLOAT(x, fmod_fn, copysign_fn)                                 \
+    (b == 0 ? NAN                                                          \
+            : (x = fmod_fn(a, b), x == 0               ? copysign_fn(x, b) \
+                                  : (x < 0) != (b < 0) ? x + b             \
+                                                       : x))
 static void Mod_f32(void *to, const void *left, const void *right, int64_t count, int a_stride,
                     int b_stride) {
     const float *pa = left, *pb = right;
     for (int64_t i = 0; i < count; i++) {
         float a = pa[i * a_stride], b = pb[i * b_stride], x;
-        ((float *)to)[i] = MOD_FLOAT(x, fmodf);
+        ((float *)to)[i] = MOD_FLOAT(x, fmodf, copysignf);
     }
 }
 static void Mod_f64(void *to, const void *left, const void *right, int64_t count, int a_stride,
@@ -281,7 +284,7 @@ static void Mod_f64(void *to, const void *left, const void *right, int64_t count
     const double *pa = left, *pb = right;
     for (int64_t i = 0; i < count; i++) {
         double a = pa[i * a_stride], b = pb[i * b_stride], x;
-        ((double *)to)[i] = MOD_FLOAT(x, fmod);
+        ((double *)to)[i] = MOD_FLOAT(x, fmod, copysign);
     }
 }
 static int64_t floor_mod(int64_t a, int64_t b) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ImageDecoder: the format is told by the first bytes. Source: ONNX operator specification,
+/* ImageDecoder: the first bytes determine the format. Source: ONNX operator specification,
  * ImageDecoder-20. */
+#include "base/assert.h"
 #include "cpu/ops/image/decode.h"
-
-#define MOST_PIXELS ((int64_t)1 << 30)
 
 static const kelp_image_format *const formats[] = {
     &kelp_image_jpeg, &kelp_image_png, &kelp_image_bmp,     &kelp_image_webp,
@@ -19,9 +18,11 @@ kelp_status *kelp_image_bad(const char *format, const char *why) {
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "cannot decode a %s image: %s", format, why);
 }
 
-kelp_status *kelp_image_alloc(const kelp_encoded *image, size_t per_pixel, void **out) {
+kelp_status *kelp_image_alloc(const kelp_encoded *image, size_t bytes_per_pixel, void **out) {
+    KELP_ASSERT(image->width > 0 && image->height > 0 &&
+                image->width <= KELP_IMAGE_MAX_PIXELS / image->height);
     *out = kelp_op_env_alloc(image->env,
-                             (size_t)image->width * (size_t)image->height * per_pixel + 64);
+                             (size_t)image->width * (size_t)image->height * bytes_per_pixel + 64);
     return *out != NULL ? NULL : kelp_status_oom();
 }
 
@@ -64,16 +65,17 @@ static kelp_status *decoder_reshape(const void *state, kelp_op_args *args) {
     p->image = (kelp_encoded){x->data, kelp_tensor_bytes(x), args->env, 0, 0};
     p->format = NULL;
     for (size_t i = 0; i < KELP_COUNT(formats) && p->format == NULL; i++)
-        if (formats[i]->is(&p->image))
+        if (formats[i]->matches(&p->image))
             p->format = formats[i];
     if (p->format == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "ImageDecoder: %zu bytes are no image of a known format: expected JPEG, "
-                          "PNG, BMP, WebP, TIFF, PNM or JPEG 2000",
+                          "ImageDecoder: the input has an unknown image format: expected JPEG, "
+                          "PNG, BMP, WebP, TIFF, PNM or JPEG 2000, found %zu other bytes",
                           p->image.size);
     KELP_TRY(p->format->measure(&p->image));
-    if (p->image.width < 1 || p->image.height < 1 || p->image.width > MOST_PIXELS / p->image.height)
-        return kelp_image_bad(p->format->name, "its extents are out of range");
+    if (p->image.width < 1 || p->image.height < 1 ||
+        p->image.width > KELP_IMAGE_MAX_PIXELS / p->image.height)
+        return kelp_image_bad(p->format->name, "its width or height is out of range");
     int64_t shape[3] = {p->image.height, p->image.width, p->gray ? 1 : 3};
     return kelp_ops_set(args, 0, KELP_U8, 3, shape);
 }
@@ -91,6 +93,9 @@ static kelp_status *decoder_invoke(const void *state, kelp_op_args *args) {
     uint8_t *out = args->outputs[0]->data, *rgb = out;
     int64_t count = p->image.width * p->image.height;
     (void)state;
+    KELP_ASSERT(p->format != NULL && count > 0);
+    KELP_ASSERT(kelp_tensor_elements(args->outputs[0]) == count * (p->gray ? 1 : 3));
+    KELP_ASSERT(kelp_tensor_bytes(args->inputs[0]) == p->image.size);
     p->image.env = args->env;
     p->image.data = args->inputs[0]->data;
     if (p->gray)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * BMP (uncompressed, 1 to 32 bits a pixel) and PNM (P1 to P6). Source: Microsoft, BITMAPINFOHEADER
- * and its kin; netpbm, the formats pbm, pgm and ppm.
+ * BMP (uncompressed, 1 to 32 bits per pixel) and PNM (P1 to P6). Source: Microsoft,
+ * BITMAPINFOHEADER and related structures; netpbm, the formats pbm, pgm and ppm.
  */
+#include "base/assert.h"
 #include "cpu/ops/image/decode.h"
 
 /* ---- BMP ---- */
@@ -46,7 +47,8 @@ static kelp_status *bmp_header(const kelp_encoded *image, bmp *out) {
     uint32_t bits = out->bits;
     if ((compression != 0 && compression != 3 && compression != 6) ||
         (bits != 1 && bits != 4 && bits != 8 && bits != 16 && bits != 24 && bits != 32))
-        return kelp_image_bad("BMP", "it is compressed, or has an unknown number of bits a pixel");
+        return kelp_image_bad("BMP",
+                              "it is compressed, or has an unsupported number of bits per pixel");
     if (out->colors == 0 || out->colors > 256)
         out->colors = bits <= 8 ? (int64_t)1 << bits : 0;
     out->palette = 14 + (int64_t)header;
@@ -65,13 +67,13 @@ static kelp_status *bmp_measure(kelp_encoded *image) {
     return NULL;
 }
 
-/* The bits under a mask, as a byte. */
+/* Returns the bits that `mask` selects, scaled to 0 … 255. */
 static uint8_t masked(uint32_t pixel, uint32_t mask) {
     if (mask == 0)
         return 0;
     int shift = __builtin_ctz(mask);
-    uint64_t most = mask >> shift;
-    return (uint8_t)(((uint64_t)((pixel & mask) >> shift) * 255 + most / 2) / most);
+    uint64_t max = mask >> shift;
+    return (uint8_t)(((uint64_t)((pixel & mask) >> shift) * 255 + max / 2) / max);
 }
 
 static void bmp_pixel(const kelp_encoded *image, const bmp *b, size_t row, int64_t x,
@@ -98,10 +100,11 @@ static void bmp_pixel(const kelp_encoded *image, const bmp *b, size_t row, int64
 static kelp_status *bmp_decode(const kelp_encoded *image, uint8_t *out) {
     bmp b;
     KELP_TRY(bmp_header(image, &b));
+    KELP_ASSERT(b.width == image->width && b.height == image->height);
     size_t stride = ((size_t)b.width * b.bits + 31) / 32 * 4;
     if ((size_t)b.offset > image->size ||
         (image->size - (size_t)b.offset) / stride < (size_t)b.height)
-        return kelp_image_bad("BMP", "it is cut off");
+        return kelp_image_bad("BMP", "it is truncated");
     for (int64_t y = 0; y < b.height; y++) {
         size_t row = (size_t)b.offset + stride * (size_t)(b.from_top ? y : b.height - 1 - y);
         for (int64_t x = 0; x < b.width; x++, out += 3)
@@ -114,8 +117,8 @@ const kelp_image_format kelp_image_bmp = {"BMP", is_bmp, bmp_measure, bmp_decode
 /* ---- PNM ---- */
 typedef struct pnm {
     int kind; /* 1 to 6 */
-    int64_t width, height, most;
-    size_t at; /* of the first pixel */
+    int64_t width, height, max_value;
+    size_t at; /* offset of the next sample */
 } pnm;
 
 static bool is_pnm(const kelp_encoded *image) {
@@ -127,7 +130,8 @@ static bool is_space(uint8_t c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The next decimal number, blanks and comments skipped; -1: none. `digits`: at most so many. */
+/* Returns the next decimal number of at most `digits` digits after blanks and comments; -1 if there
+ * is none. */
 static int64_t number(const kelp_encoded *image, size_t *at, int digits) {
     int64_t value = -1;
     while (*at < image->size && (is_space(image->data[*at]) || image->data[*at] == '#')) {
@@ -146,9 +150,9 @@ static kelp_status *pnm_header(const kelp_encoded *image, pnm *out) {
     out->at = 2;
     out->width = number(image, &out->at, 9);
     out->height = number(image, &out->at, 9);
-    out->most = out->kind % 3 == 1 ? 1 : number(image, &out->at, 9);
-    if (out->width < 1 || out->height < 1 || out->most < 1 || out->most > 65535)
-        return kelp_image_bad("PNM", "its header is broken");
+    out->max_value = out->kind % 3 == 1 ? 1 : number(image, &out->at, 9);
+    if (out->width < 1 || out->height < 1 || out->max_value < 1 || out->max_value > 65535)
+        return kelp_image_bad("PNM", "its header is corrupt");
     if (out->kind > 3)
         out->at++; /* one blank */
     return NULL;
@@ -162,7 +166,7 @@ static kelp_status *pnm_measure(kelp_encoded *image) {
     return NULL;
 }
 
-/* One sample; -1 behind the end. Of P4 `x` tells the bit. */
+/* Returns the next sample; -1 after the end of the data. In P4, `x` selects the bit. */
 static int64_t sample(const kelp_encoded *image, pnm *p, int64_t x) {
     if (p->kind <= 3)
         return number(image, &p->at, p->kind == 1 ? 1 : 9);
@@ -172,7 +176,7 @@ static int64_t sample(const kelp_encoded *image, pnm *p, int64_t x) {
             p->at++;
         return at < image->size ? image->data[at] >> (7 - x % 8) & 1 : -1;
     }
-    size_t bytes = p->most > 255 ? 2 : 1;
+    size_t bytes = p->max_value > 255 ? 2 : 1;
     if (p->at + bytes > image->size)
         return -1;
     int64_t value = image->data[p->at];
@@ -185,6 +189,7 @@ static int64_t sample(const kelp_encoded *image, pnm *p, int64_t x) {
 static kelp_status *pnm_decode(const kelp_encoded *image, uint8_t *out) {
     pnm p;
     KELP_TRY(pnm_header(image, &p));
+    KELP_ASSERT(p.width == image->width && p.height == image->height);
     for (int64_t i = 0; i < p.width * p.height; i++, out += 3)
         for (int c = 0; c < 3; c++) {
             if (c > 0 && p.kind % 3 != 0) {
@@ -193,11 +198,11 @@ static kelp_status *pnm_decode(const kelp_encoded *image, uint8_t *out) {
             }
             int64_t value = sample(image, &p, i % p.width);
             if (value < 0)
-                return kelp_image_bad("PNM", "it is cut off");
-            value = KELP_MIN(value, p.most);
+                return kelp_image_bad("PNM", "it is truncated");
+            value = KELP_MIN(value, p.max_value);
             if (p.kind % 3 == 1) /* 1 is black */
                 value = 1 - value;
-            out[c] = (uint8_t)((value * 255 + p.most / 2) / p.most);
+            out[c] = (uint8_t)((value * 255 + p.max_value / 2) / p.max_value);
         }
     return NULL;
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TIFF through libtiff, JPEG 2000 through OpenJPEG. What is needed of their interfaces is declared
- * here, so that Kelp builds without them. Source: the documentation of libtiff 4.5 and OpenJPEG
- * 2.5.
+ * TIFF through libtiff, JPEG 2000 through OpenJPEG. This file declares the part of their interfaces
+ * that it uses, so that Kelp builds without them. Source: the documentation of libtiff 4.5 and
+ * OpenJPEG 2.5.
  */
+#include "base/assert.h"
 #include "cpu/ops/image/decode.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-/* A reader of bytes in memory, for both. */
+/* A stream over bytes in memory. TIFF may move `at` past the end. */
 typedef struct cursor {
     const uint8_t *data;
     size_t size, at;
@@ -56,7 +57,7 @@ static bool is_tiff(const kelp_encoded *image) {
             memcmp(image->data, "II+\0", 4) == 0 || memcmp(image->data, "MM\0+", 4) == 0);
 }
 
-/* 1: the library prints nothing. */
+/* Stores the message. The return value 1 keeps the library from printing it. */
 static int keep_report(tiff *t, void *userp, const char *module, const char *format, va_list args)
     KELP_PRINTF(4, 0);
 static int keep_report(tiff *t, void *userp, const char *module, const char *format, va_list args) {
@@ -122,7 +123,7 @@ static kelp_status *tiff_open(kelp_image_fn *fn, cursor *c, tiff **out) {
         return kelp_status_oom();
     ((tiff_options_report_fn)fn[ON_ERROR])(options, keep_report, c);
     ((tiff_options_report_fn)fn[ON_WARNING])(options, drop_report, c);
-    snprintf(c->message, sizeof c->message, "it is broken");
+    snprintf(c->message, sizeof c->message, "it is corrupt");
     *out = ((tiff_open_fn)fn[OPEN])("image", "rm", c, tiff_read, tiff_write, tiff_seek, tiff_close,
                                     tiff_size, tiff_map, tiff_unmap, options);
     ((tiff_options_free_fn)fn[FREE])(options);
@@ -140,7 +141,7 @@ static kelp_status *tiff_measure(kelp_encoded *image) {
     ((tiff_end_fn)fn[CLOSE])(t);
     image->width = width;
     image->height = height;
-    return found ? NULL : kelp_image_bad("TIFF", "it has no extents");
+    return found ? NULL : kelp_image_bad("TIFF", "it has no width or height");
 }
 
 static kelp_status *tiff_decode(const kelp_encoded *image, uint8_t *out) {
@@ -221,6 +222,7 @@ static size_t opj_take(void *to, size_t count, void *userp) {
 }
 static int64_t opj_skip(int64_t count, void *userp) {
     cursor *c = userp;
+    KELP_ASSERT(c->at <= c->size);
     if (count < 0 || (uint64_t)count > c->size - c->at)
         count = (int64_t)(c->size - c->at);
     c->at += (size_t)count;
@@ -265,7 +267,7 @@ static kelp_status *opj_open(const kelp_encoded *image, opj *o) {
                                                      "opj_stream_destroy",
                                                      "opj_destroy_codec",
                                                      "opj_image_destroy"};
-    uint64_t parameters[4096]; /* opj_dparameters_t, which has some 8 KiB, with room to grow */
+    uint64_t parameters[4096]; /* opj_dparameters_t: 8 KiB in version 2.5; later ones may grow */
     memset(o, 0, sizeof *o);
     KELP_TRY(kelp_image_library("libopenjp2.so.7", "libopenjp2-7", "JPEG 2000", names,
                                 OPJ_FUNCTIONS, o->fn));
@@ -288,7 +290,7 @@ static kelp_status *opj_open(const kelp_encoded *image, opj *o) {
     if (done)
         return NULL;
     opj_close(o);
-    return kelp_image_bad("JPEG 2000", "its header is broken");
+    return kelp_image_bad("JPEG 2000", "its header is corrupt");
 }
 
 static kelp_status *jpeg2000_measure(kelp_encoded *image) {
@@ -300,8 +302,9 @@ static kelp_status *jpeg2000_measure(kelp_encoded *image) {
     return NULL;
 }
 
-/* A component at a pixel, as 0 to 255. */
+/* Returns a component of a pixel, scaled to 0 … 255. */
 static int32_t component_at(const opj_component *c, int64_t x, int64_t y) {
+    KELP_ASSERT(c->w > 0 && c->h > 0 && c->dx > 0 && c->dy > 0 && c->prec > 0 && c->prec <= 31);
     int64_t column = KELP_MIN(x / c->dx, (int64_t)c->w - 1);
     int64_t row = KELP_MIN(y / c->dy, (int64_t)c->h - 1);
     int64_t value = c->data[row * c->w + column];
@@ -345,7 +348,7 @@ static kelp_status *jpeg2000_decode(const kelp_encoded *image, uint8_t *out) {
     for (int64_t i = 0; i < image->width * image->height && done; i++)
         opj_pixel(picture, i % image->width, i / image->width, out + 3 * i);
     opj_close(&o);
-    return done ? NULL : kelp_image_bad("JPEG 2000", "it is broken, or cut off");
+    return done ? NULL : kelp_image_bad("JPEG 2000", "it is corrupt or truncated");
 }
 const kelp_image_format kelp_image_jpeg2000 = {"JPEG 2000", is_jpeg2000, jpeg2000_measure,
                                                jpeg2000_decode};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JPEG through TurboJPEG, PNG through the simplified interface of libpng, WebP through libwebp.
- * What is needed of their interfaces is declared here, so that Kelp builds without them. Source:
- * the documentation of TurboJPEG 2.1, libpng 1.6 and libwebp 1.2.
+ * This file declares the part of their interfaces that it uses, so that Kelp builds without them.
+ * Source: the documentation of TurboJPEG 2.1, libpng 1.6 and libwebp 1.2.
  */
+#include "base/assert.h"
 #include "cpu/ops/image/decode.h"
 
 /* ---- JPEG ---- */
@@ -55,7 +56,7 @@ static kelp_status *jpeg_measure(kelp_encoded *image) {
     return NULL;
 }
 
-/* Inks to light; such files hold them inverted. */
+/* Converts CMYK to RGB. JPEG files store the inks inverted. */
 static void from_cmyk(const uint8_t *cmyk, uint8_t *rgb, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         for (int c = 0; c < 3; c++)
@@ -70,7 +71,7 @@ static kelp_status *jpeg_decode(const kelp_encoded *image, uint8_t *out) {
     bool inks = colors >= TJ_COLORS_CMYK;
     kelp_status *status = NULL;
     if (width != image->width || height != image->height)
-        status = kelp_image_bad("JPEG", "it changed");
+        status = kelp_image_bad("JPEG", "its size changed during decoding");
     else if (inks)
         status = kelp_image_alloc(image, 4, (void **)&to);
     if (status == NULL &&
@@ -100,13 +101,14 @@ static bool is_png(const kelp_encoded *image) {
     return image->size > 24 && memcmp(image->data, "\x89PNG\r\n\x1a\n", 8) == 0;
 }
 
-static uint32_t big_u32(const uint8_t *at) {
+static uint32_t read_big_endian(const uint8_t *at) {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
 static kelp_status *png_measure(kelp_encoded *image) {
-    image->width = big_u32(image->data + 16);
-    image->height = big_u32(image->data + 20);
+    KELP_ASSERT(is_png(image)); /* long enough for the header */
+    image->width = read_big_endian(image->data + 16);
+    image->height = read_big_endian(image->data + 20);
     return NULL;
 }
 
@@ -126,7 +128,7 @@ static kelp_status *png_decode(const kelp_encoded *image, uint8_t *out) {
     kelp_status *status = done ? NULL : kelp_image_bad("PNG", view.message);
     ((png_free_fn)found[2])(&view);
     for (int64_t i = 0; i < image->width * image->height && done; i++)
-        memcpy(out + 3 * i, rgba + 4 * i, 3); /* opacity is dropped */
+        memcpy(out + 3 * i, rgba + 4 * i, 3); /* without alpha */
     return status;
 }
 const kelp_image_format kelp_image_png = {"PNG", is_png, png_measure, png_decode};
@@ -151,7 +153,7 @@ static kelp_status *webp_measure(kelp_encoded *image) {
     int width = 0, height = 0;
     KELP_TRY(webp_open(found));
     if (((webp_info_fn)found[0])(image->data, image->size, &width, &height) == 0)
-        return kelp_image_bad("WebP", "its header is broken");
+        return kelp_image_bad("WebP", "its header is corrupt");
     image->width = width;
     image->height = height;
     return NULL;
@@ -163,7 +165,7 @@ static kelp_status *webp_decode(const kelp_encoded *image, uint8_t *out) {
     KELP_TRY(webp_open(found));
     if (((webp_decode_fn)found[1])(image->data, image->size, out, stride * (size_t)image->height,
                                    (int)stride) == NULL)
-        return kelp_image_bad("WebP", "it is broken, or cut off");
+        return kelp_image_bad("WebP", "it is corrupt or truncated");
     return NULL;
 }
 const kelp_image_format kelp_image_webp = {"WebP", is_webp, webp_measure, webp_decode};

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GridSample over one to three spatial axes, and AffineGrid. For each place of the grid the inputs
- * that it touches and their weights are worked out once and serve all channels. Source: ONNX
- * operator specification, GridSample-22 and AffineGrid-20.
+ * GridSample over one to three spatial axes, and AffineGrid. The inputs of each position of the
+ * grid and their weights are computed once for all channels. Source: ONNX operator specification,
+ * GridSample-22 and AffineGrid-20.
  */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
 #include <math.h>
 
 #define AXES 3
-#define MOST_TAPS 64
+#define MAX_TAPS 64 /* cubic over three axes */
 
 typedef enum sample_mode { SAMPLE_NEAREST, SAMPLE_LINEAR, SAMPLE_CUBIC } sample_mode;
 typedef enum sample_padding { PAD_ZEROS, PAD_BORDER, PAD_REFLECTION } sample_padding;
@@ -26,11 +27,11 @@ typedef struct sample_plan {
     const void *reals; /* the input as float or double */
 } sample_plan;
 
-/* What one place of the grid reads. */
+/* The inputs of one position of the grid. */
 typedef struct sample_taps {
     int count;
-    int64_t offsets[MOST_TAPS]; /* -1: nothing is there */
-    double weights[MOST_TAPS];
+    int64_t offsets[MAX_TAPS]; /* -1: outside */
+    double weights[MAX_TAPS];
 } sample_taps;
 
 static kelp_status *word_of(const kelp_op_args *args, const char *name, const char *fallback,
@@ -39,7 +40,8 @@ static kelp_status *word_of(const kelp_op_args *args, const char *name, const ch
     for (*out = 0; *out < count; ++*out)
         if (strcmp(found, words[*out]) == 0)
             return NULL;
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': attribute '%s' has no value '%s'",
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "operator '%s': attribute '%s' has an unknown value: found '%s'",
                       kelp_node_op_type(args->node), name, found);
 }
 
@@ -65,8 +67,8 @@ static kelp_status *sample_reshape(const void *state, kelp_op_args *args) {
     p->axes = x->rank - 2;
     if (p->axes < 1 || p->axes > AXES || grid->rank != x->rank ||
         grid->shape[grid->rank - 1] != p->axes || grid->shape[0] != x->shape[0])
-        return kelp_ops_bad_shapes(
-            args, x, grid, "expected [N, C, one to three axes] and [N, axes…, axes' count]");
+        return kelp_ops_bad_shapes(args, x, grid,
+                                   "expected [N, C, 1 to 3 axes] and [N, axes…, number of axes]");
     p->batch = x->shape[0];
     p->channels = x->shape[1];
     p->in_size = p->out_size = 1;
@@ -80,7 +82,7 @@ static kelp_status *sample_reshape(const void *state, kelp_op_args *args) {
     }
     KELP_TRY(kelp_ops_set(args, 0, x->dtype, x->rank, shape));
     if (p->in_size == 0 && kelp_tensor_elements(args->outputs[0]) > 0)
-        return kelp_ops_bad_shapes(args, x, grid, "there is nothing to sample");
+        return kelp_ops_bad_shapes(args, x, grid, "the input is empty");
     p->wide = !kelp_real_fits_f32(x->dtype);
     if (p->mode == SAMPLE_NEAREST || x->dtype == KELP_F32 || x->dtype == KELP_F64)
         return NULL;
@@ -96,15 +98,15 @@ static double reflect(double x, double low, double high) {
     double away = x < low ? low - x : x > high ? x - high : -1;
     if (away < 0)
         return x;
-    double turns = floor(away / range), rest = away - turns * range;
-    bool from_low = (x < low) == (fmod(turns, 2) == 0);
+    double reflections = floor(away / range), rest = away - reflections * range;
+    bool from_low = (x < low) == (fmod(reflections, 2) == 0);
     return from_low ? low + rest : high - rest;
 }
 
-/* From [-1, 1] to where it lies in the input, padding applied to the coordinate. */
-static double place(const sample_plan *p, double n, bool narrow, int axis) {
+/* Converts a coordinate in [-1, 1] to a position in the input, with padding applied. */
+static double position_of(const sample_plan *p, double n, bool narrow, int axis) {
     double length = (double)p->in[axis], x;
-    if (narrow) { /* in the grid's own type, so that halves fall as they do elsewhere */
+    if (narrow) { /* in the type of the grid, so that halves round as in ONNX Runtime */
         float a = (float)n + 1.0f, l = (float)length;
         x = (double)(p->align ? a / 2.0f * (l - 1.0f) : (a * l - 1.0f) / 2.0f);
     } else {
@@ -112,10 +114,10 @@ static double place(const sample_plan *p, double n, bool narrow, int axis) {
     }
     if (p->mode == SAMPLE_NEAREST)
         x = rint(x);
-    /* what is no number lies outside; beyond 2^40 all is alike */
+    /* NaN is outside; positions beyond 2^40 are equivalent */
     x = x > -0x1p40 ? (x < 0x1p40 ? x : 0x1p40) : -0x1p40;
     double low = p->align ? 0 : -0.5, high = p->align ? length - 1 : length - 0.5;
-    /* as elsewhere, the cubic mode keeps the place and pads what it touches */
+    /* as in ONNX Runtime, the cubic mode keeps the position and pads each neighbour */
     if ((x >= low && x <= high) || p->mode == SAMPLE_CUBIC)
         return x;
     if (p->padding == PAD_BORDER)
@@ -123,7 +125,7 @@ static double place(const sample_plan *p, double n, bool narrow, int axis) {
     return p->padding == PAD_REFLECTION ? reflect(x, low, high) : x;
 }
 
-/* The input that stands for index `i` of an axis; -1: none. */
+/* Returns the input that index `i` of an axis refers to after padding; -1 for zero. */
 static int64_t index_of(const sample_plan *p, int64_t i, int axis) {
     int64_t length = p->in[axis];
     if (i >= 0 && i < length)
@@ -150,6 +152,7 @@ static void find_taps(const sample_plan *p, const double *coordinates, sample_ta
     taps->count = 1;
     taps->offsets[0] = 0;
     taps->weights[0] = 1;
+    KELP_ASSERT(p->axes >= 1 && p->axes <= AXES);
     for (int axis = 0; axis < p->axes; axis++) {
         double x = coordinates[axis], below = floor(x), weights[4] = {1, 0, 0, 0};
         int64_t first = (int64_t)below;
@@ -165,6 +168,7 @@ static void find_taps(const sample_plan *p, const double *coordinates, sample_ta
         }
         sample_taps before = *taps;
         taps->count = before.count * each;
+        KELP_ASSERT(taps->count <= MAX_TAPS);
         for (int i = 0; i < taps->count; i++) {
             int64_t at = index_of(p, first + i % each, axis), so_far = before.offsets[i / each];
             taps->offsets[i] = at < 0 || so_far < 0 ? -1 : so_far * p->in[axis] + at;
@@ -220,8 +224,8 @@ static void sample_range(void *userp, int64_t begin, int64_t end, int worker) {
         double n[AXES], coordinates[AXES];
         int64_t image = at / p->out_size, inside = at % p->out_size;
         kelp_real_load_f64(grid->dtype, grid->data, at * p->axes, p->axes, n);
-        for (int i = 0; i < p->axes; i++) /* the grid names the last axis first */
-            coordinates[i] = place(p, n[p->axes - 1 - i], grid->dtype != KELP_F64, i);
+        for (int i = 0; i < p->axes; i++) /* the grid stores the last axis first */
+            coordinates[i] = position_of(p, n[p->axes - 1 - i], grid->dtype != KELP_F64, i);
         find_taps(p, coordinates, &taps);
         for (int64_t c = 0; c < p->channels; c++) {
             int64_t plane = image * p->channels + c;
@@ -267,7 +271,7 @@ static kelp_status *affine_reshape(const void *state, kelp_op_args *args) {
     if (count < 4 || theta->rank != 3 || theta->shape[0] != size[0] ||
         theta->shape[1] != (int64_t)count - 2 || theta->shape[2] != (int64_t)count - 1)
         return kelp_ops_bad_shapes(args, theta, args->inputs[1],
-                                   "expected [N, 2, 3] and four extents, or [N, 3, 4] and five");
+                                   "expected [N, 2, 3] and 4 dimensions, or [N, 3, 4] and 5");
     shape[0] = size[0];
     for (size_t i = 2; i < count; i++)
         shape[i - 1] = size[i];
@@ -275,7 +279,8 @@ static kelp_status *affine_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, theta->dtype, (int32_t)count, shape);
 }
 
-static double along(bool align, int64_t at, int64_t length) {
+/* Returns coordinate `at` of an axis, in [-1, 1]. */
+static double coordinate_of(bool align, int64_t at, int64_t length) {
     if (align)
         return length > 1 ? 2 * (double)at / (double)(length - 1) - 1 : 0;
     return (2 * (double)at + 1) / (double)length - 1;
@@ -289,13 +294,14 @@ static void affine_range(void *userp, int64_t begin, int64_t end, int worker) {
     int64_t size = kelp_ops_product(y->shape, 1, y->rank - 1);
     double rows[12], at[4];
     (void)worker;
+    KELP_ASSERT(size > 0 && (axes == 2 || axes == 3));
     for (int64_t i = begin; i < end; i++) {
         int64_t rest = i % size, each = axes * (axes + 1);
         kelp_real_load_f64(theta->dtype, theta->data, i / size * each, each, rows);
         for (int32_t k = 0; k < axes; k++) {
-            int64_t extent = y->shape[axes - k];
-            at[k] = along(align, rest % extent, extent);
-            rest /= extent;
+            int64_t length = y->shape[axes - k];
+            at[k] = coordinate_of(align, rest % length, length);
+            rest /= length;
         }
         at[axes] = 1;
         for (int32_t r = 0; r < axes; r++) {

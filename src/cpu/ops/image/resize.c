@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Resize and Upsample of any rank: what is asked for, and the nearest mode, which moves elements
- * and so takes every type. Source: ONNX operator specification, Resize-19 and Upsample-9.
+ * Resize and Upsample of any rank: the attributes and shapes, and the nearest mode, which copies
+ * elements and therefore supports every type. Source: ONNX operator specification, Resize-19 and
+ * Upsample-9.
  */
+#include "base/assert.h"
 #include "cpu/ops/image/resize.h"
-
 #include "tensor/real.h"
 
 #include <math.h>
 
 static kelp_status *bad_word(const kelp_op_args *args, const char *name, const char *found) {
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': attribute '%s' has no value '%s'",
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "operator '%s': attribute '%s' has an unknown value: found '%s'",
                       kelp_node_op_type(args->node), name, found);
 }
 
-/* The place of `attribute` among `words`. */
+/* Writes the index of the value of `attribute` in `words`. */
 static kelp_status *word_of(const kelp_op_args *args, const char *attribute, const char *fallback,
                             const char *const *words, int count, int *out) {
     const char *found = kelp_node_attr_string(args->node, attribute, fallback, NULL);
@@ -26,37 +28,37 @@ static kelp_status *word_of(const kelp_op_args *args, const char *attribute, con
 
 static kelp_status *read_words(kelp_resize_plan *r, const kelp_op_args *args, bool upsample) {
     static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear"};
-    static const char *const places[] = {
+    static const char *const coordinates[] = {
         "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
         "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
     static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                          "ceil"};
-    int mode, place, round;
+    int mode, coordinate, round;
     bool old = upsample || kelp_ops_version(args) < 11;
     KELP_TRY(word_of(args, "mode", "nearest", modes, 4, &mode));
     KELP_TRY(word_of(args, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel",
-                     places, 7, &place));
+                     coordinates, 7, &coordinate));
     KELP_TRY(word_of(args, "nearest_mode", "round_prefer_floor", rounds, 4, &round));
     r->mode = mode == 3 ? KELP_RESIZE_LINEAR : (kelp_resize_mode)mode;
-    r->place = (kelp_resize_place)place;
+    r->coordinates = (kelp_resize_coordinates)coordinate;
     r->round = upsample ? KELP_RESIZE_FLOOR : old ? KELP_RESIZE_SIMPLE : (kelp_resize_round)round;
     r->antialias = kelp_node_attr_i64(args->node, "antialias", 0) != 0;
     r->exclude_outside = kelp_node_attr_i64(args->node, "exclude_outside", 0) != 0;
     r->cubic_a = kelp_node_attr_f32(args->node, "cubic_coeff_a", -0.75f);
     r->extrapolation = kelp_node_attr_f32(args->node, "extrapolation_value", 0.0f);
     if (r->antialias && r->mode == KELP_RESIZE_NEAREST)
-        return bad_word(args, "antialias", "1' beside mode 'nearest");
+        return bad_word(args, "antialias", "1' with mode 'nearest");
     return NULL;
 }
 
-/* What is asked for the axes that are resized, in their order. */
-typedef struct wishes {
+/* The requested scales or sizes, one for each of `axes`. */
+typedef struct requested {
     int32_t axes[KELP_MAX_RANK];
     size_t count;
     double scales[KELP_MAX_RANK];
     int64_t sizes[KELP_MAX_RANK];
     bool has_scales, has_sizes;
-} wishes;
+} requested;
 
 static kelp_status *bad_count(const kelp_op_args *args, const char *what, int64_t found,
                               size_t expected) {
@@ -65,7 +67,7 @@ static kelp_status *bad_count(const kelp_op_args *args, const char *what, int64_
                       kelp_node_op_type(args->node), what, (long long)found, expected);
 }
 
-static kelp_status *read_axes(const kelp_op_args *args, int32_t rank, wishes *w) {
+static kelp_status *read_axes(const kelp_op_args *args, int32_t rank, requested *w) {
     const int64_t *axes = NULL;
     uint32_t seen = 0;
     w->count = kelp_node_attr_i64s(args->node, "axes", &axes);
@@ -74,7 +76,8 @@ static kelp_status *read_axes(const kelp_op_args *args, int32_t rank, wishes *w)
     for (size_t i = 0; i < w->count; i++) {
         KELP_TRY(kelp_ops_axis(args, axes[i], rank, &w->axes[i]));
         if (seen >> w->axes[i] & 1u)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': axis %d is given twice",
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "operator '%s': attribute 'axes' contains axis %d twice",
                               kelp_node_op_type(args->node), w->axes[i]);
         seen |= 1u << w->axes[i];
     }
@@ -84,14 +87,14 @@ static kelp_status *read_axes(const kelp_op_args *args, int32_t rank, wishes *w)
     return NULL;
 }
 
-static kelp_status *read_scales(kelp_op_args *args, int32_t input, wishes *w) {
+static kelp_status *read_scales(kelp_op_args *args, int32_t input, requested *w) {
     const kelp_tensor *scales = kelp_ops_in(args, input);
-    const float *given = NULL;
-    int64_t count = (int64_t)kelp_node_attr_f32s(args->node, "scales", &given);
+    const float *attribute = NULL;
+    int64_t count = (int64_t)kelp_node_attr_f32s(args->node, "scales", &attribute);
     const float first[4] = {1.0f, 1.0f, kelp_node_attr_f32(args->node, "height_scale", 0.0f),
                             kelp_node_attr_f32(args->node, "width_scale", 0.0f)};
     if (first[2] != 0) { /* Upsample's first version */
-        given = first;
+        attribute = first;
         count = 4;
     }
     if (scales != NULL) {
@@ -104,16 +107,18 @@ static kelp_status *read_scales(kelp_op_args *args, int32_t input, wishes *w) {
     if (count != (int64_t)w->count)
         return bad_count(args, "scales", count, w->count);
     for (int64_t i = 0; i < count; i++) {
-        w->scales[i] = scales != NULL ? kelp_ops_read_f64(scales, i) : (double)given[i];
+        w->scales[i] = scales != NULL ? kelp_ops_read_f64(scales, i) : (double)attribute[i];
         if (!(w->scales[i] > 0) || !isfinite(w->scales[i]))
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': a scale of %g",
-                              kelp_node_op_type(args->node), w->scales[i]);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "operator '%s': scale %lld is out of range: expected a positive "
+                              "finite number, found %g",
+                              kelp_node_op_type(args->node), (long long)i, w->scales[i]);
     }
     w->has_scales = true;
     return NULL;
 }
 
-static kelp_status *read_sizes(kelp_op_args *args, wishes *w) {
+static kelp_status *read_sizes(kelp_op_args *args, requested *w) {
     const kelp_tensor *sizes = kelp_ops_in(args, 3);
     size_t count = 0;
     if (sizes == NULL || kelp_ops_defer(args, 3))
@@ -125,19 +130,21 @@ static kelp_status *read_sizes(kelp_op_args *args, wishes *w) {
         return bad_count(args, "sizes", (int64_t)count, w->count);
     for (size_t i = 0; i < count; i++)
         if (w->sizes[i] < 0)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT, "operator '%s': a size of %lld",
-                              kelp_node_op_type(args->node), (long long)w->sizes[i]);
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "operator '%s': size %zu is negative: found %lld",
+                              kelp_node_op_type(args->node), i, (long long)w->sizes[i]);
     w->has_sizes = true;
     return NULL;
 }
 
-/* One scale for all: the least or the greatest that the sizes ask for. */
-static kelp_status *keep_aspect(kelp_resize_plan *r, const kelp_op_args *args, const wishes *w) {
+/* Applies 'keep_aspect_ratio_policy': the smallest or largest requested scale, for all axes. */
+static kelp_status *keep_aspect(kelp_resize_plan *r, const kelp_op_args *args, const requested *w) {
     static const char *const words[] = {"stretch", "not_larger", "not_smaller"};
     int word;
     KELP_TRY(word_of(args, "keep_aspect_ratio_policy", "stretch", words, 3, &word));
     if (word == 0 || w->count == 0)
         return NULL;
+    KELP_ASSERT(w->has_sizes && w->count <= (size_t)r->rank);
     const kelp_resize_axis *best = &r->axes[w->axes[0]];
     for (size_t i = 1; i < w->count; i++) {
         const kelp_resize_axis *axis = &r->axes[w->axes[i]];
@@ -155,7 +162,7 @@ static kelp_status *keep_aspect(kelp_resize_plan *r, const kelp_op_args *args, c
     return NULL;
 }
 
-static kelp_status *set_extents(kelp_resize_plan *r, const kelp_op_args *args, const wishes *w) {
+static kelp_status *set_dims(kelp_resize_plan *r, const kelp_op_args *args, const requested *w) {
     for (size_t i = 0; i < w->count; i++) {
         kelp_resize_axis *axis = &r->axes[w->axes[i]];
         if (w->has_sizes) {
@@ -163,7 +170,7 @@ static kelp_status *set_extents(kelp_resize_plan *r, const kelp_op_args *args, c
             axis->exact = true;
             axis->scale = axis->in > 0 ? (double)axis->out / (double)axis->in : 1;
         } else {
-            /* in float, as ONNX's shape inference has it */
+            /* in float, as in ONNX's shape inference */
             double out = (double)floorf((float)axis->in * (float)w->scales[i]);
             axis->out = out < 0x1p31 ? (int64_t)out : INT32_MAX;
             axis->scale = w->scales[i];
@@ -175,19 +182,22 @@ static kelp_status *set_extents(kelp_resize_plan *r, const kelp_op_args *args, c
         kelp_resize_axis *axis = &r->axes[i];
         if (axis->in >= INT32_MAX || axis->out >= INT32_MAX || (axis->in == 0 && axis->out > 0))
             return kelp_ops_bad_shapes(args, args->inputs[0], NULL,
-                                       "an axis is too long, or has nothing to resize");
+                                       "an axis is too long, or empty");
         axis->resized = axis->out != axis->in || axis->scale != 1;
     }
     return NULL;
 }
 
-static kelp_status *read_region(kelp_resize_plan *r, kelp_op_args *args, const wishes *w) {
+static kelp_status *read_region(kelp_resize_plan *r, kelp_op_args *args, const requested *w) {
     const kelp_tensor *roi = kelp_ops_in(args, 1);
-    if (r->place != KELP_RESIZE_CROP)
+    if (r->coordinates != KELP_RESIZE_CROP)
         return NULL;
     if (roi == NULL || kelp_tensor_elements(roi) != 2 * (int64_t)w->count)
-        return bad_count(args, "the region of interest, in two halves,",
-                         roi != NULL ? kelp_tensor_elements(roi) : 0, w->count);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "operator '%s': input 'roi' has the wrong length: expected 2 values for "
+                          "each of %zu axes, found %lld",
+                          kelp_node_op_type(args->node), w->count,
+                          (long long)(roi != NULL ? kelp_tensor_elements(roi) : 0));
     if (kelp_ops_defer(args, 1))
         return NULL;
     for (size_t i = 0; i < w->count; i++) {
@@ -216,7 +226,7 @@ static kelp_status *reserve_tables(kelp_resize_plan *r, kelp_op_args *args) {
 
 static kelp_status *reshape(kelp_op_args *args, bool upsample) {
     kelp_resize_plan *r = args->plan;
-    wishes w = {.count = 0};
+    requested w = {.count = 0};
     int64_t shape[KELP_MAX_RANK];
     KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
@@ -240,12 +250,12 @@ static kelp_status *reshape(kelp_op_args *args, bool upsample) {
         return NULL;
     if (w.has_scales == w.has_sizes && x->rank > 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "operator '%s' needs either scales or sizes: found %s",
+                          "operator '%s': expected either scales or sizes, found %s",
                           kelp_node_op_type(args->node), w.has_scales ? "both" : "neither");
     for (size_t i = 0; i < w.count; i++)
         if (!w.has_sizes)
             r->axes[w.axes[i]].exact = false;
-    KELP_TRY(set_extents(r, args, &w));
+    KELP_TRY(set_dims(r, args, &w));
     KELP_TRY(read_region(r, args, &w));
     if (args->deferred)
         return NULL;
@@ -261,10 +271,10 @@ typedef struct nearest_job {
     const kelp_resize_plan *r;
     const kelp_op_args *args;
     int32_t last; /* the last axis that is resized */
-    size_t bytes; /* of what lies behind it */
+    size_t bytes; /* of the trailing dimensions */
     uint8_t fill[16];
-    size_t size;
-    bool doubled;                   /* the last axis repeats each element once */
+    size_t size;                    /* of an element */
+    bool doubled;                   /* the last resized axis has each input twice */
     int64_t strides[KELP_MAX_RANK]; /* of the input, in units of `bytes` */
 } nearest_job;
 
@@ -273,7 +283,8 @@ static const int32_t *firsts(const nearest_job *job, int32_t axis) {
     return a->resized ? (const int32_t *)kelp_ops_scratch_at(job->args, a->first_offset) : NULL;
 }
 
-/* Where row `row` of the output begins in the input; -1: outside. */
+/* Returns the position of output row `row` in the input, in units of job->bytes; -1 if it is
+ * outside the input. */
 static int64_t row_source(const nearest_job *job, int64_t row) {
     int64_t from = 0;
     for (int32_t i = job->last - 1; i >= 0; i--) {
@@ -284,6 +295,7 @@ static int64_t row_source(const nearest_job *job, int64_t row) {
             at = first[at];
         if (at < 0)
             return -1;
+        KELP_ASSERT(at < job->r->axes[i].in);
         from += at * job->strides[i];
     }
     return from;
@@ -331,7 +343,7 @@ static void nearest_rows(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_resize_axis *axis = &job->r->axes[job->last];
     const int32_t *first = firsts(job, job->last);
     size_t row_bytes = (size_t)axis->out * job->bytes;
-    int64_t before = -2;
+    int64_t before = -2; /* the source of the previous row */
     (void)worker;
     for (int64_t row = begin; row < end; row++) {
         char *y = (char *)job->args->outputs[0]->data + (size_t)row * row_bytes;
@@ -341,7 +353,7 @@ static void nearest_rows(void *userp, int64_t begin, int64_t end, int worker) {
             kelp_ops_fill(y, job->size, (int64_t)(row_bytes / job->size), job->fill);
         } else if (from == before) {
             memcpy(y, y - row_bytes, row_bytes);
-        } else if (job->r->place != KELP_RESIZE_CROP) {
+        } else if (job->r->coordinates != KELP_RESIZE_CROP) {
             pick_row(job, x + (size_t)from * job->bytes, first, axis->out, y);
         } else {
             for (int64_t i = 0; i < axis->out; i++, y += job->bytes)
@@ -357,6 +369,7 @@ static void nearest_rows(void *userp, int64_t begin, int64_t end, int worker) {
 static void move_nearest(const kelp_resize_plan *r, kelp_op_args *args, int32_t last) {
     const kelp_tensor *x = args->inputs[0];
     nearest_job job = {.r = r, .args = args, .last = last};
+    KELP_ASSERT(last >= 0 && last < r->rank && r->axes[last].resized);
     job.size = kelp_ops_element_bytes(x->dtype);
     job.bytes = job.size * (size_t)kelp_ops_product(x->shape, last + 1, x->rank);
     if (kelp_real_takes(x->dtype))

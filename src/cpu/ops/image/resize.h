@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the files of Resize: where each output position reads, axis by axis. */
+/* The interface between the files of Resize: the inputs and weights of each output, per axis. */
 #ifndef KELP_CPU_OPS_IMAGE_RESIZE_H_
 #define KELP_CPU_OPS_IMAGE_RESIZE_H_
 
 #include "cpu/ops/kernel.h"
 
+/* The attribute 'mode'. */
 typedef enum kelp_resize_mode {
     KELP_RESIZE_NEAREST,
     KELP_RESIZE_LINEAR,
     KELP_RESIZE_CUBIC
 } kelp_resize_mode;
-typedef enum kelp_resize_place {
+/* The attribute 'coordinate_transformation_mode'. */
+typedef enum kelp_resize_coordinates {
     KELP_RESIZE_HALF_PIXEL,
     KELP_RESIZE_HALF_PIXEL_SYMMETRIC,
     KELP_RESIZE_PYTORCH_HALF_PIXEL,
@@ -18,30 +20,34 @@ typedef enum kelp_resize_place {
     KELP_RESIZE_ASYMMETRIC,
     KELP_RESIZE_TF_HALF_PIXEL,
     KELP_RESIZE_CROP
-} kelp_resize_place;
+} kelp_resize_coordinates;
+/* The attribute 'nearest_mode'. */
 typedef enum kelp_resize_round {
     KELP_RESIZE_ROUND_PREFER_FLOOR,
     KELP_RESIZE_ROUND_PREFER_CEIL,
     KELP_RESIZE_FLOOR,
     KELP_RESIZE_CEIL,
-    KELP_RESIZE_SIMPLE /* version 10: up when the image shrinks, else down */
+    KELP_RESIZE_SIMPLE /* version 10: up if the axis shrinks, else down */
 } kelp_resize_round;
 
-/* One axis. Inputs first[o] + t (int32) with weights[t * out + o], t < taps, make output o; nearest
- * has one tap without weights. first -1: nothing is there, the extrapolation value stands. */
+/* One axis, with its table in scratch memory. Output o is the sum of input[first[o] + t] *
+ * weights[t * out + o] over t < taps. The nearest mode has one tap and no weights. A negative
+ * first[o] is outside the input; the output is the extrapolation value. */
 typedef struct kelp_resize_axis {
     int64_t in, out;
-    double scale;      /* as asked for */
+    double scale;      /* as requested */
     bool exact;        /* the scale is out / in */
     double begin, end; /* region of interest */
     bool resized;
     int64_t taps;
-    size_t first_offset, weights_offset; /* in scratch, and `weights` as float or double */
+    size_t first_offset;   /* int32[out] */
+    size_t weights_offset; /* float or double [taps, out] */
 } kelp_resize_axis;
 
+/* The `plan` of the kernels Resize and Upsample. */
 typedef struct kelp_resize_plan {
     kelp_resize_mode mode;
-    kelp_resize_place place;
+    kelp_resize_coordinates coordinates;
     kelp_resize_round round;
     bool antialias, exclude_outside;
     float cubic_a, extrapolation;
@@ -49,19 +55,20 @@ typedef struct kelp_resize_plan {
     kelp_resize_axis axes[KELP_MAX_RANK];
     bool wide;                /* arithmetic in double */
     size_t buffer_offsets[4]; /* input, output, two between passes */
-    size_t rows_offset;
-    int64_t row_elements; /* of a worker's buffer */
+    size_t rows_offset;       /* one row for each worker */
+    int64_t row_elements;
 } kelp_resize_plan;
 
-/* Where output `at` of an axis lies in the input. */
+/* Returns the position of output `at` of an axis in the input. */
 double kelp_resize_source(const kelp_resize_plan *r, const kelp_resize_axis *axis, int64_t at);
-/* How many inputs make an output. */
+/* Returns the number of inputs of each output. */
 int64_t kelp_resize_taps(const kelp_resize_plan *r, const kelp_resize_axis *axis);
-/* Fills the axis' table in scratch. */
+/* Writes the table of the axis to scratch memory. */
 void kelp_resize_fill(const kelp_resize_plan *r, const kelp_resize_axis *axis, void *scratch);
 
-/* What the linear and cubic modes need in scratch; then the work itself. */
+/* Reserves the scratch memory of the linear and cubic modes; for reshape. */
 kelp_status *kelp_resize_blend_reserve(kelp_resize_plan *r, kelp_op_args *args) KELP_MUST_USE;
+/* Computes the linear and cubic modes after kelp_resize_fill of all resized axes. */
 void kelp_resize_blend(const kelp_resize_plan *r, kelp_op_args *args);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Resize in the linear and cubic modes, with or without antialiasing: one axis after another, each
- * output the weighted sum of neighbours. Where the last axis of the tensor is resized, its pass
- * follows the one before row by row, while the row is in cache. Arithmetic is in float, or double
- * for types that float does not hold.
+ * Resize in the linear and cubic modes, with or without antialiasing. One pass resizes one axis;
+ * each output is a weighted sum of neighbours. If the last axis of the tensor is resized, its pass
+ * is fused with the pass before it, row by row, while the row is in cache. Arithmetic is in float,
+ * or in double for types that float cannot represent.
  */
+#include "base/assert.h"
 #include "cpu/ops/image/resize.h"
 #include "tensor/real.h"
 #include "cpu/kernels/resize/resize_kernels.h"
@@ -19,10 +20,10 @@ typedef struct blend_pass {
 typedef struct blend_job {
     const kelp_resize_plan *r;
     const kelp_op_args *args;
-    blend_pass pass, next; /* next.axis NULL: nothing follows row by row */
+    blend_pass pass, next; /* next.axis is NULL unless a pass is fused with `pass` */
     const char *x;
     char *y;
-    size_t size; /* of float or double */
+    size_t size; /* sizeof(float) or sizeof(double) */
 } blend_job;
 
 static int32_t list_passes(const kelp_resize_plan *r, blend_pass *passes) {
@@ -40,8 +41,8 @@ static int32_t list_passes(const kelp_resize_plan *r, blend_pass *passes) {
     return count;
 }
 
-/* Between two passes there are never more elements than either end has of each axis. */
-static bool most_between(const kelp_resize_plan *r, int64_t *out) {
+/* Computes an upper bound of the elements between two passes; false if it overflows. */
+static bool max_between(const kelp_resize_plan *r, int64_t *out) {
     *out = 1;
     for (int32_t i = 0; i < r->rank; i++)
         if (!kelp_i64_mul(*out, KELP_MAX(r->axes[i].in, r->axes[i].out), out))
@@ -56,7 +57,7 @@ kelp_status *kelp_resize_blend_reserve(kelp_resize_plan *r, kelp_op_args *args) 
     r->wide = !kelp_real_fits_f32(x->dtype);
     size_t size = r->wide ? sizeof(double) : sizeof(float);
     int32_t count = list_passes(r, passes);
-    if (!most_between(r, &between))
+    if (!max_between(r, &between))
         return kelp_ops_bad_shapes(args, x, NULL, "the result is too large");
     if (x->dtype != (r->wide ? KELP_F64 : KELP_F32)) {
         KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(x), size, &r->buffer_offsets[INPUT]));
@@ -82,7 +83,7 @@ static void fill(const blend_job *job, char *y, int64_t count) {
             ((float *)(void *)y)[i] = job->r->extrapolation;
 }
 
-/* Whole rows of inputs, weighted. */
+/* Computes output `at` of the axis of `pass`: the weighted sum of rows of pass->inner elements. */
 static void blend_rows(const blend_job *job, const blend_pass *pass, const char *x, int64_t at,
                        char *y) {
     const kelp_resize_kernels *resize = kelp_resize_kernels_get();
@@ -90,6 +91,7 @@ static void blend_rows(const blend_job *job, const blend_pass *pass, const char 
     const char *scratch = job->args->scratch;
     int64_t first = ((const int32_t *)(const void *)(scratch + axis->first_offset))[at];
     const void *weights = scratch + axis->weights_offset;
+    KELP_ASSERT(at < axis->out && first + axis->taps <= axis->in);
     if (first < 0) {
         fill(job, y, pass->inner);
         return;
@@ -109,14 +111,14 @@ static void blend_rows(const blend_job *job, const blend_pass *pass, const char 
     }
 }
 
-/* Along a row. */
+/* Resizes one row along the last axis. */
 static void blend_along(const blend_job *job, const kelp_resize_axis *axis, const char *x,
                         char *y) {
     const kelp_resize_kernels *resize = kelp_resize_kernels_get();
     const char *scratch = job->args->scratch;
     const int32_t *first = (const int32_t *)(const void *)(scratch + axis->first_offset);
     const void *weights = scratch + axis->weights_offset;
-    if (!job->r->wide && job->r->place != KELP_RESIZE_CROP) {
+    if (!job->r->wide && job->r->coordinates != KELP_RESIZE_CROP) {
         resize->gather_blend((float *)(void *)y, (const float *)(const void *)x, first, weights,
                              axis->out, axis->taps, axis->out);
         return;
@@ -195,6 +197,7 @@ void kelp_resize_blend(const kelp_resize_plan *r, kelp_op_args *args) {
     blend_pass passes[KELP_MAX_RANK];
     int32_t count = list_passes(r, passes);
     bool direct = x->dtype == (r->wide ? KELP_F64 : KELP_F32);
+    KELP_ASSERT(count > 0 && x->dtype == y->dtype && r->mode != KELP_RESIZE_NEAREST);
     char *buffers[4];
     for (int i = 0; i < 4; i++)
         buffers[i] = (char *)args->scratch + r->buffer_offsets[i];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where each output of a resized axis reads, and with which weights. Source: ONNX operator
+ * Tables of the inputs and weights of each output of a resized axis. Source: ONNX operator
  * specification, Resize-19; Keys, "Cubic Convolution Interpolation for Digital Image Processing",
  * 1981.
  */
+#include "base/assert.h"
 #include "cpu/ops/image/resize.h"
 
 #include <math.h>
@@ -11,12 +12,12 @@
 double kelp_resize_source(const kelp_resize_plan *r, const kelp_resize_axis *axis, int64_t at) {
     double in = (double)axis->in, length = axis->exact ? (double)axis->out : axis->scale * in;
     double x = (double)at, half;
-    /* a quotient of whole numbers is exact where a product with a rounded scale is not */
+    /* a quotient of integers is exact where a division by the rounded scale is not */
     if (axis->exact)
         half = (x + 0.5) * in / (double)axis->out - 0.5;
     else
         half = (x + 0.5) / axis->scale - 0.5;
-    switch (r->place) {
+    switch (r->coordinates) {
     case KELP_RESIZE_ALIGN_CORNERS:
         return length == 1 ? 0 : x * (in - 1) / (length - 1);
     case KELP_RESIZE_ASYMMETRIC:
@@ -37,21 +38,21 @@ double kelp_resize_source(const kelp_resize_plan *r, const kelp_resize_axis *axi
     return half;
 }
 
-/* Half the width of the kernel of weights, in inputs. */
-static double reach_of(const kelp_resize_plan *r, const kelp_resize_axis *axis) {
+/* Returns half the width of the interpolation kernel, in inputs. */
+static double radius_of(const kelp_resize_plan *r, const kelp_resize_axis *axis) {
     double scale = r->antialias && axis->scale < 1 ? axis->scale : 1;
     return (r->mode == KELP_RESIZE_CUBIC ? 2 : 1) / scale;
 }
 
-static int64_t window_of(const kelp_resize_plan *r, const kelp_resize_axis *axis) {
-    return 2 * (int64_t)ceil(reach_of(r, axis));
+static int64_t width_of(const kelp_resize_plan *r, const kelp_resize_axis *axis) {
+    return 2 * (int64_t)ceil(radius_of(r, axis));
 }
 
 int64_t kelp_resize_taps(const kelp_resize_plan *r, const kelp_resize_axis *axis) {
     if (r->mode == KELP_RESIZE_NEAREST)
         return 1;
-    double reach = reach_of(r, axis);
-    return reach * 2 >= (double)axis->in ? axis->in : KELP_MIN(axis->in, window_of(r, axis));
+    double radius = radius_of(r, axis);
+    return radius * 2 >= (double)axis->in ? axis->in : KELP_MIN(axis->in, width_of(r, axis));
 }
 
 static double weight_of(const kelp_resize_plan *r, double x) {
@@ -64,8 +65,8 @@ static double weight_of(const kelp_resize_plan *r, double x) {
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-static int64_t clamp(double x, int64_t most) {
-    return x > 0 ? (x < (double)most ? (int64_t)x : most) : 0;
+static int64_t clamp(double x, int64_t max) {
+    return x > 0 ? (x < (double)max ? (int64_t)x : max) : 0;
 }
 
 static int64_t nearest(const kelp_resize_plan *r, const kelp_resize_axis *axis, double x) {
@@ -89,21 +90,23 @@ static int64_t nearest(const kelp_resize_plan *r, const kelp_resize_axis *axis, 
     return clamp(x, axis->in - 1);
 }
 
-/* Weights of output `at`, those of inputs beyond the ends added to the ends (or left out). */
+/* Writes the weights of one output and returns its first input. Weights of inputs outside the axis
+ * are added to its ends, or left out with exclude_outside. */
 static int64_t weigh(const kelp_resize_plan *r, const kelp_resize_axis *axis, double x,
                      double *sums) {
     int64_t step = axis->out;
     double scale = r->antialias && axis->scale < 1 ? axis->scale : 1, total = 0;
-    /* more than the inputs and the window cannot be reached; keeps the whole numbers small */
-    double span = (double)axis->in + reach_of(r, axis) + 2;
+    /* positions farther outside have the same weights; keeps the integers small */
+    double span = (double)axis->in + radius_of(r, axis) + 2;
     x = x < -span ? -span : x > 2 * span ? 2 * span : x;
-    int64_t window = window_of(r, axis), begin = (int64_t)floor(x) - window / 2 + 1;
+    KELP_ASSERT(axis->taps > 0 && axis->taps <= axis->in);
+    int64_t width = width_of(r, axis), begin = (int64_t)floor(x) - width / 2 + 1;
     int64_t last = axis->in - 1;
     int64_t first = begin < 0 ? 0 : begin;
     first = KELP_MIN(first, axis->in - axis->taps);
     for (int64_t k = 0; k < axis->taps; k++)
         sums[k * step] = 0;
-    for (int64_t i = begin; i < begin + window; i++) {
+    for (int64_t i = begin; i < begin + width; i++) {
         if (r->exclude_outside && (i < 0 || i > last))
             continue;
         double weight = weight_of(r, ((double)i - x) * scale);
@@ -121,13 +124,14 @@ static int64_t weigh(const kelp_resize_plan *r, const kelp_resize_axis *axis, do
 void kelp_resize_fill(const kelp_resize_plan *r, const kelp_resize_axis *axis, void *scratch) {
     int32_t *first = (int32_t *)(void *)((char *)scratch + axis->first_offset);
     void *weights = (char *)scratch + axis->weights_offset;
+    KELP_ASSERT(axis->resized && axis->in > 0 && axis->in < INT32_MAX);
     for (int64_t o = 0; o < axis->out; o++) {
         double x = kelp_resize_source(r, axis, o);
-        if (r->place == KELP_RESIZE_CROP && !(x >= 0 && x <= (double)(axis->in - 1)))
+        if (r->coordinates == KELP_RESIZE_CROP && !(x >= 0 && x <= (double)(axis->in - 1)))
             first[o] = -1;
         else if (r->mode == KELP_RESIZE_NEAREST)
             first[o] = (int32_t)nearest(r, axis, x);
-        else /* as doubles, narrowed in place below where floats are wanted */
+        else /* as doubles; the loop below converts them to float in place */
             first[o] = (int32_t)weigh(r, axis, x, (double *)weights + o);
     }
     if (r->mode == KELP_RESIZE_NEAREST || r->wide)

@@ -2,56 +2,59 @@
 /* LabelEncoder, CategoryMapper, OneHotEncoder: look-ups of strings and numbers. */
 #include "cpu/ops/ml/ml.h"
 
+#include "base/assert.h"
 #include "base/map.h"
 #include "cpu/ops/variant.h"
 
 #include <math.h>
 
-/* ---- one table from keys to values ---- */
+/* ---- tables from keys to values ---- */
 typedef struct table {
-    kelp_map map; /* of key bytes, to index + 1 */
+    kelp_map map; /* from the bytes of a key to its index + 1 */
     kelp_tensor keys, values;
-    kelp_tensor fallback; /* one element of the values' type */
+    kelp_tensor fallback; /* the value of unknown keys */
 } table;
 
 typedef struct encoder {
     kelp_ml_state head;
-    table tables[2]; /* the one whose keys have the input's type serves */
+    table tables[2]; /* the type of the input selects one by the type of its keys */
     size_t count;
 } encoder;
 
-static kelp_string key_bytes(const kelp_tensor *keys, int64_t index, char room[8]) {
+/* Returns the bytes of a key; those of a number are written to `buffer`. */
+static kelp_string key_bytes(const kelp_tensor *keys, int64_t index, char buffer[8]) {
     if (keys->dtype == KELP_STRING)
         return ((const kelp_string *)keys->data)[index];
     if (kelp_ops_is_float(keys->dtype)) {
         double value = kelp_ops_read_f64(keys, index);
         value = isnan(value) ? (double)NAN : value == 0 ? 0.0 : value;
-        memcpy(room, &value, 8);
+        memcpy(buffer, &value, 8);
     } else {
         int64_t value = kelp_ops_read_i64(keys, index);
-        memcpy(room, &value, 8);
+        memcpy(buffer, &value, 8);
     }
-    return (kelp_string){room, 8};
+    return (kelp_string){buffer, 8};
 }
 
 static kelp_status *build(kelp_arena *arena, const kelp_node *node, table *t) {
     int64_t count = kelp_tensor_elements(&t->keys);
     if (count != kelp_tensor_elements(&t->values))
-        return KELP_ML_ERROR(node, "%lld keys, but %lld values", (long long)count,
-                             (long long)kelp_tensor_elements(&t->values));
+        return KELP_ML_ERROR(node, "the numbers of keys and values differ: found %lld and %lld",
+                             (long long)count, (long long)kelp_tensor_elements(&t->values));
     for (int64_t i = 0; i < count; i++) {
-        char *room = kelp_arena_alloc(arena, 8, 8);
-        if (room == NULL)
+        char *buffer = kelp_arena_alloc(arena, 8, 8);
+        if (buffer == NULL)
             return kelp_status_oom();
-        kelp_string key = key_bytes(&t->keys, i, room);
+        kelp_string key = key_bytes(&t->keys, i, buffer);
         kelp_str text = {key.data, key.length};
-        if (!kelp_map_find(&t->map, text, NULL)) /* the first of equal keys stays */
+        if (!kelp_map_find(&t->map, text, NULL)) /* keeps the first of equal keys */
             KELP_TRY(kelp_map_put(&t->map, text, (void *)(uintptr_t)(i + 1)));
     }
     return NULL;
 }
 
 /* ---- tables from attributes ---- */
+/* Describes a vector at `data`, which stays borrowed. */
 static kelp_status *vector(kelp_dtype dtype, size_t count, const void *data, kelp_tensor *out) {
     union {
         const void *from;
@@ -65,7 +68,7 @@ static bool is_label(kelp_dtype dtype) {
            dtype == KELP_I16 || dtype == KELP_F64;
 }
 
-/* `what`_strings, _int64s, _floats or _tensor: exactly one. */
+/* Reads the attribute `what`_strings, _int64s, _floats or _tensor; exactly one must be set. */
 static kelp_status *read_side(kelp_arena *arena, const kelp_node *node, const char *what,
                               kelp_tensor *out) {
     const kelp_string *strings = NULL;
@@ -73,6 +76,7 @@ static kelp_status *read_side(kelp_arena *arena, const kelp_node *node, const ch
     const float *floats = NULL;
     char name[32];
     size_t found = 0, length = strlen(what);
+    KELP_ASSERT(length + sizeof "_strings" <= sizeof name);
     memcpy(name, what, length);
 #define NAMED(suffix) (memcpy(name + length, suffix, sizeof suffix), name)
     size_t count = kelp_node_attr_strings(node, NAMED("_strings"), &strings);
@@ -89,8 +93,10 @@ static kelp_status *read_side(kelp_arena *arena, const kelp_node *node, const ch
     if (tensor != NULL) {
         found++;
         if (!is_label(tensor->dtype))
-            return KELP_ML_ERROR(node, "%s_tensor is of %s, which is no label", what,
-                                 kelp_dtype_name(tensor->dtype));
+            return KELP_ML_ERROR(node,
+                                 "attribute '%s_tensor' has an unsupported type: expected string, "
+                                 "int16, int32, int64, float32 or float64, found %s",
+                                 what, kelp_dtype_name(tensor->dtype));
         size_t bytes = kelp_tensor_bytes(tensor);
         void *aligned = kelp_arena_alloc(arena, bytes + 8, 16);
         if (aligned == NULL)
@@ -107,19 +113,20 @@ static kelp_status *read_side(kelp_arena *arena, const kelp_node *node, const ch
 
 static kelp_status *read_fallback(kelp_arena *arena, const kelp_node *node, kelp_dtype dtype,
                                   kelp_tensor *out) {
-    const kelp_tensor *given = kelp_node_attr_tensor(node, "default_tensor");
-    void *room = kelp_arena_array(arena, 1, sizeof(kelp_string));
-    if (room == NULL)
+    const kelp_tensor *tensor = kelp_node_attr_tensor(node, "default_tensor");
+    void *value = kelp_arena_array(arena, 1, sizeof(kelp_string));
+    if (value == NULL)
         return kelp_status_oom();
-    KELP_TRY(vector(dtype, 1, room, out));
-    if (given != NULL) {
-        if (given->dtype != dtype || kelp_tensor_elements(given) != 1)
+    KELP_TRY(vector(dtype, 1, value, out));
+    if (tensor != NULL) {
+        if (tensor->dtype != dtype || kelp_tensor_elements(tensor) != 1)
             return KELP_ML_ERROR(node, "default_tensor: expected one %s, found %lld of %s",
-                                 kelp_dtype_name(dtype), (long long)kelp_tensor_elements(given),
-                                 kelp_dtype_name(given->dtype));
-        memcpy(room, given->data, kelp_tensor_bytes(given));
+                                 kelp_dtype_name(dtype), (long long)kelp_tensor_elements(tensor),
+                                 kelp_dtype_name(tensor->dtype));
+        memcpy(value, tensor->data, kelp_tensor_bytes(tensor));
         return NULL;
     }
+    KELP_ASSERT(is_label(dtype));
     int64_t number = kelp_node_attr_i64(node, "default_int64", -1);
     float real = kelp_node_attr_f32(node, "default_float", -0.0f);
     switch (dtype) {
@@ -128,23 +135,23 @@ static kelp_status *read_fallback(kelp_arena *arena, const kelp_node *node, kelp
         text.data = kelp_node_attr_string(node, "default_string", "_Unused", &text.length);
         if (kelp_node_attr_type(node, "default_string") == KELP_ATTR_NONE)
             text.length = strlen(text.data);
-        memcpy(room, &text, sizeof text);
+        memcpy(value, &text, sizeof text);
         break;
     }
     case KELP_F32:
-        *(float *)room = real;
+        *(float *)value = real;
         break;
     case KELP_F64:
-        *(double *)room = (double)real;
+        *(double *)value = (double)real;
         break;
     case KELP_I32:
-        *(int32_t *)room = (int32_t)number;
+        *(int32_t *)value = (int32_t)number;
         break;
     case KELP_I16:
-        *(int16_t *)room = (int16_t)number;
+        *(int16_t *)value = (int16_t)number;
         break;
     default:
-        *(int64_t *)room = number;
+        *(int64_t *)value = number;
         break;
     }
     return NULL;
@@ -216,7 +223,8 @@ static kelp_status *encoder_reshape(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     const table *t = table_for(state, x->dtype);
     if (t == NULL)
-        return KELP_ML_ERROR(args->node, "the keys are not of the input's type %s",
+        return KELP_ML_ERROR(args->node,
+                             "input 0 has the wrong type: expected the type of the keys, found %s",
                              kelp_dtype_name(x->dtype));
     return kelp_ops_set(args, 0, t->values.dtype, x->rank, x->shape);
 }
@@ -228,9 +236,10 @@ static kelp_status *encoder_invoke(const void *state, kelp_op_args *args) {
     char *y = args->outputs[0]->data;
     int64_t count = kelp_tensor_elements(x);
     for (int64_t i = 0; i < count; i++) {
-        char room[8];
-        kelp_string key = key_bytes(x, i, room);
+        char buffer[8];
+        kelp_string key = key_bytes(x, i, buffer);
         uintptr_t found = (uintptr_t)kelp_map_get(&t->map, (kelp_str){key.data, key.length});
+        KELP_ASSERT(found <= (uintptr_t)kelp_tensor_elements(&t->values));
         const char *from = found ? (const char *)t->values.data + (found - 1) * item
                                  : (const char *)t->fallback.data;
         memcpy(y + (size_t)i * item, from, item);
@@ -255,10 +264,11 @@ static kelp_status *one_hot_reshape(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     KELP_TRY(kelp_ml_labels_read(args->node, "cats_strings", "cats_int64s", &labels));
     if ((labels.strings != NULL) != (x->dtype == KELP_STRING) || !is_label(x->dtype))
-        return KELP_ML_ERROR(args->node, "the categories are %s, the input is of %s",
-                             labels.strings ? "strings" : "numbers", kelp_dtype_name(x->dtype));
+        return KELP_ML_ERROR(args->node, "input 0 has the wrong type: expected %s, found %s",
+                             labels.strings != NULL ? "strings" : "numbers",
+                             kelp_dtype_name(x->dtype));
     if (x->rank + 1 > KELP_MAX_RANK)
-        return kelp_ops_bad_shapes(args, x, NULL, "too many axes");
+        return kelp_ops_bad_shapes(args, x, NULL, "the result has too many axes");
     int64_t shape[KELP_MAX_RANK];
     memcpy(shape, x->shape, sizeof shape);
     shape[x->rank] = (int64_t)labels.count;
@@ -302,7 +312,9 @@ static kelp_status *one_hot_invoke(const void *state, kelp_op_args *args) {
         if (found >= 0)
             y[i * (int64_t)labels.count + found] = 1.0f;
         else if (kelp_node_attr_i64(args->node, "zeros", 1) == 0)
-            return KELP_ML_ERROR(args->node, "element %lld is none of the %zu categories",
+            return KELP_ML_ERROR(args->node,
+                                 "element %lld is not in the attribute 'cats_strings' or "
+                                 "'cats_int64s', which has %zu categories",
                                  (long long)i, labels.count);
     }
     return NULL;

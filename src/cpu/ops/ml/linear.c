@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LinearClassifier, LinearRegressor, Scaler, Normalizer, Binarizer, Imputer. */
+#include "base/assert.h"
 #include "cpu/ops/ml/ml.h"
 
 #include <math.h>
@@ -24,9 +25,10 @@ static void linear_row(const kelp_node *node, const kelp_tensor *x, int64_t row,
                        size_t targets, double *scores) {
     const float *coefficients = NULL, *intercepts = NULL;
     kelp_node_attr_f32s(node, "coefficients", &coefficients);
-    size_t with = kelp_node_attr_f32s(node, "intercepts", &intercepts);
+    size_t intercept_count = kelp_node_attr_f32s(node, "intercepts", &intercepts);
+    KELP_ASSERT(intercept_count == 0 || intercept_count == targets);
     for (size_t t = 0; t < targets; t++) {
-        double sum = with ? (double)intercepts[t] : 0;
+        double sum = intercept_count > 0 ? (double)intercepts[t] : 0;
         for (int64_t i = 0; i < columns; i++)
             sum +=
                 kelp_ml_read(x, row * columns + i) * (double)coefficients[(int64_t)t * columns + i];
@@ -66,7 +68,7 @@ static kelp_status *regressor_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 
-/* With one row of coefficients for two classes, the other class's score follows. */
+/* One row of coefficients for two classes yields the scores of both. */
 static kelp_status *classifier_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     kelp_ml_labels labels;
@@ -81,12 +83,13 @@ static kelp_status *classifier_reshape(const void *state, kelp_op_args *args) {
     size_t targets = columns > 0 ? coefficients / (size_t)columns : 0;
     if (targets != labels.count && !(targets == 1 && labels.count == 2))
         return KELP_ML_ERROR(args->node,
-                             "%zu coefficients for %lld columns do not serve %zu classes",
-                             coefficients, (long long)columns, labels.count);
+                             "coefficients: expected one for each of %lld columns and %zu classes, "
+                             "found %zu",
+                             (long long)columns, labels.count, coefficients);
     KELP_TRY(linear_sizes(args, targets, columns));
     size_t offset;
     KELP_TRY(kelp_ops_scratch(args, (int64_t)labels.count + 1, sizeof(double), &offset));
-    KELP_TRY(kelp_ops_set(args, 0, labels.strings ? KELP_STRING : KELP_I64, 1, &count));
+    KELP_TRY(kelp_ops_set(args, 0, labels.strings != NULL ? KELP_STRING : KELP_I64, 1, &count));
     return kelp_ops_set(args, 1, KELP_F32, 2, (const int64_t[]){count, (int64_t)labels.count});
 }
 
@@ -115,6 +118,7 @@ static kelp_status *classifier_invoke(const void *state, kelp_op_args *args) {
     int64_t columns = x->shape[x->rank - 1], count = x->rank == 2 ? x->shape[0] : 1;
     KELP_TRY(kelp_ml_labels_read(args->node, "classlabels_strings", "classlabels_ints", &labels));
     KELP_TRY(kelp_ml_transform_read(args->node, &transform));
+    KELP_ASSERT(columns > 0);
     size_t targets = kelp_node_attr_f32s(args->node, "coefficients", &values) / (size_t)columns;
     double *scores = args->scratch;
     for (int64_t r = 0; r < count; r++) {
@@ -140,14 +144,14 @@ static kelp_status *scaler_reshape(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     columns = x->rank > 0 ? x->shape[x->rank - 1] : 1;
     kelp_tensor flat = *x;
-    flat.rank = 1; /* any rank: only the type is asked about */
+    flat.rank = 1; /* checks the type only; every rank is supported */
     KELP_TRY(kelp_ml_rows(args, &flat, &count, &count));
     static const char *const names[] = {"offset", "scale"};
     for (size_t i = 0; i < 2; i++) {
-        size_t given = kelp_node_attr_f32s(args->node, names[i], &values);
-        if (given != 1 && given != (size_t)columns)
+        size_t length = kelp_node_attr_f32s(args->node, names[i], &values);
+        if (length != 1 && length != (size_t)columns)
             return KELP_ML_ERROR(args->node, "%s: expected 1 or %lld values, found %zu", names[i],
-                                 (long long)columns, given);
+                                 (long long)columns, length);
     }
     return kelp_ops_set(args, 0, KELP_F32, x->rank, x->shape);
 }
@@ -159,6 +163,7 @@ static kelp_status *scaler_invoke(const void *state, kelp_op_args *args) {
     size_t offsets = kelp_node_attr_f32s(args->node, "offset", &offset);
     size_t scales = kelp_node_attr_f32s(args->node, "scale", &scale);
     size_t columns = x->rank > 0 ? (size_t)x->shape[x->rank - 1] : 1;
+    KELP_ASSERT((offsets == 1 || offsets == columns) && (scales == 1 || scales == columns));
     float *y = args->outputs[0]->data;
     int64_t count = kelp_tensor_elements(x);
     for (int64_t i = 0; i < count; i++) {
@@ -264,13 +269,13 @@ static kelp_status *imputer_reshape(const void *state, kelp_op_args *args) {
     bool integer = x->dtype == KELP_I32 || x->dtype == KELP_I64;
     if (!integer && x->dtype != KELP_F32 && x->dtype != KELP_F64)
         return kelp_ops_bad_type(args, x->dtype);
-    size_t given = integer ? kelp_node_attr_i64s(args->node, "imputed_value_int64s", &ints)
-                           : kelp_node_attr_f32s(args->node, "imputed_value_floats", &floats);
+    size_t values = integer ? kelp_node_attr_i64s(args->node, "imputed_value_int64s", &ints)
+                            : kelp_node_attr_f32s(args->node, "imputed_value_floats", &floats);
     int64_t columns = x->rank > 0 ? x->shape[x->rank - 1] : 1;
-    if (given != 1 && given != (size_t)columns)
+    if (values != 1 && values != (size_t)columns)
         return KELP_ML_ERROR(args->node, "%s: expected 1 or %lld values, found %zu",
                              integer ? "imputed_value_int64s" : "imputed_value_floats",
-                             (long long)columns, given);
+                             (long long)columns, values);
     return kelp_ops_set_like(args, 0, x);
 }
 
@@ -281,15 +286,16 @@ static kelp_status *imputer_invoke(const void *state, kelp_op_args *args) {
     const float *floats = NULL;
     const int64_t *ints = NULL;
     bool integer = x->dtype == KELP_I32 || x->dtype == KELP_I64;
-    size_t given = integer ? kelp_node_attr_i64s(args->node, "imputed_value_int64s", &ints)
-                           : kelp_node_attr_f32s(args->node, "imputed_value_floats", &floats);
+    size_t values = integer ? kelp_node_attr_i64s(args->node, "imputed_value_int64s", &ints)
+                            : kelp_node_attr_f32s(args->node, "imputed_value_floats", &floats);
     int64_t replaced_int = kelp_node_attr_i64(args->node, "replaced_value_int64", 0);
     double replaced = (double)kelp_node_attr_f32(args->node, "replaced_value_float", 0.0f);
     int64_t count = kelp_tensor_elements(x);
     size_t columns = x->rank > 0 ? (size_t)x->shape[x->rank - 1] : 1;
+    KELP_ASSERT(values == 1 || values == columns);
     memcpy(y->data, x->data, kelp_tensor_bytes(x));
     for (int64_t i = 0; i < count; i++) {
-        size_t c = given == 1 ? 0 : (size_t)i % columns;
+        size_t c = values == 1 ? 0 : (size_t)i % columns;
         if (integer && kelp_ops_read_i64(x, i) == replaced_int) {
             if (x->dtype == KELP_I32)
                 ((int32_t *)y->data)[i] = (int32_t)ints[c];

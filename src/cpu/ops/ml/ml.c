@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ai.onnx.ml operators share. */
+/* State, transforms, labels and rows of the ai.onnx.ml operators. */
 #include "cpu/ops/ml/ml.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 
 #include <math.h>
 
 /* ---- state ---- */
 kelp_status *kelp_ml_state_create(const kelp_op_env *env, size_t size_bytes, void *out_state) {
     kelp_arena arena;
+    KELP_ASSERT(size_bytes >= sizeof(kelp_ml_state));
     kelp_arena_init(&arena, kelp_op_env_allocator(env), 0);
     kelp_ml_state *state = kelp_arena_array(&arena, 1, size_bytes);
     if (state == NULL) {
@@ -24,7 +26,7 @@ void kelp_ml_state_destroy(void *state, kelp_allocator allocator) {
     (void)allocator;
     if (state == NULL)
         return;
-    kelp_arena arena = ((kelp_ml_state *)state)->arena; /* the state itself lies in it */
+    kelp_arena arena = ((kelp_ml_state *)state)->arena; /* a copy, as the state is in the arena */
     kelp_arena_deinit(&arena);
 }
 
@@ -55,7 +57,7 @@ void kelp_ml_second_score(kelp_ml_transform transform, bool negate, double score
     out[1] = logistic ? kelp_ml_logistic(score) : score;
 }
 
-/* Winitzki's approximation of the inverse error function, as the field computes probit. */
+/* Winitzki's approximation of the inverse error function. */
 static double inverse_erf(double x) {
     double sign = x < 0 ? -1.0 : 1.0, log_part = log((1 - x) * (1 + x));
     double v = 2.0 / (3.14159 * 0.147) + 0.5 * log_part, v2 = 1.0 / 0.147 * log_part;
@@ -63,12 +65,12 @@ static double inverse_erf(double x) {
 }
 
 static void softmax(double *scores, size_t count, bool keep_zeros) {
-    double most = -INFINITY, sum = 0;
+    double max = -INFINITY, sum = 0;
     for (size_t i = 0; i < count; i++)
-        most = fmax(most, scores[i]);
+        max = fmax(max, scores[i]);
     for (size_t i = 0; i < count; i++) {
         bool zero = keep_zeros && scores[i] <= 0.0000001 && scores[i] >= -0.0000001;
-        scores[i] = zero ? scores[i] * exp(-most) : exp(scores[i] - most);
+        scores[i] = zero ? scores[i] * exp(-max) : exp(scores[i] - max);
         sum += scores[i];
     }
     for (size_t i = 0; i < count && sum != 0; i++)
@@ -109,6 +111,8 @@ kelp_status *kelp_ml_labels_read(const kelp_node *node, const char *strings, con
 }
 
 void kelp_ml_label_write(const kelp_ml_labels *labels, size_t index, kelp_tensor *to, int64_t at) {
+    KELP_ASSERT(index < labels->count);
+    KELP_ASSERT(to->dtype == (labels->strings != NULL ? KELP_STRING : KELP_I64));
     if (labels->strings != NULL)
         ((kelp_string *)to->data)[at] = labels->strings[index];
     else
@@ -119,13 +123,15 @@ kelp_status *kelp_ml_numbers(kelp_arena *arena, const kelp_node *node, const cha
                              const char *tensor, const double **out, size_t *out_count) {
     const float *values = NULL;
     size_t count = kelp_node_attr_f32s(node, floats, &values);
-    const kelp_tensor *typed = tensor ? kelp_node_attr_tensor(node, tensor) : NULL;
+    const kelp_tensor *typed = tensor != NULL ? kelp_node_attr_tensor(node, tensor) : NULL;
     if (typed != NULL && count > 0)
         return KELP_ML_ERROR(node, "expected one of attributes '%s' and '%s', found both", floats,
                              tensor);
     if (typed != NULL && typed->dtype != KELP_F32 && typed->dtype != KELP_F64)
-        return KELP_ML_ERROR(node, "attribute '%s' is of %s, expected float32 or float64", tensor,
-                             kelp_dtype_name(typed->dtype));
+        return KELP_ML_ERROR(node,
+                             "attribute '%s' has the wrong type: expected float32 or float64, "
+                             "found %s",
+                             tensor, kelp_dtype_name(typed->dtype));
     if (typed != NULL)
         count = (size_t)kelp_tensor_elements(typed);
     double *numbers = KELP_ARENA_ARRAY(arena, count + 1, double);
@@ -183,6 +189,8 @@ double kelp_ml_read(const kelp_tensor *x, int64_t index) {
     } while (0)
 
 void kelp_ml_read_row(const kelp_tensor *x, int64_t row, int64_t columns, double *out) {
+    KELP_ASSERT((x->rank == 1 && row == 0) || (x->rank == 2 && row < x->shape[0]));
+    KELP_ASSERT(x->shape[x->rank - 1] == columns);
     if (x->dtype == KELP_F32)
         READ_ROW(float);
     else if (x->dtype == KELP_F64)
@@ -192,3 +200,5 @@ void kelp_ml_read_row(const kelp_tensor *x, int64_t row, int64_t columns, double
     else
         READ_ROW(int64_t);
 }
+
+#undef READ_ROW

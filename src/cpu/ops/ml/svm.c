@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SVMClassifier, SVMRegressor. Probabilities of more than two classes: pairwise coupling. Source:
- * ONNX operator specification; Wu, Lin, Weng, "Probability Estimates for Multi-class Classification
- * by Pairwise Coupling", 2004, second method; Platt's sigmoid for each pair.
+ * SVMClassifier, SVMRegressor. Probabilities are Platt's sigmoid of each pair of classes, combined
+ * by pairwise coupling. Source: ONNX operator specification; Wu, Lin, Weng, "Probability Estimates
+ * for Multi-class Classification by Pairwise Coupling", 2004, second method.
  */
+#include "base/assert.h"
 #include "cpu/ops/ml/ml.h"
 
 #include <math.h>
@@ -19,8 +20,8 @@ typedef struct svm {
     size_t coefficient_count, vector_values, rho_count, prob_count;
     const int64_t *per_class;
     size_t classes, vector_count;
-    int64_t *starts; /* of each class's vectors */
-    bool linear;     /* no vectors: a row of coefficients for each class */
+    int64_t *starts; /* index of the first vector of each class */
+    bool linear;     /* no vectors, but a row of coefficients for each class */
     bool one_class, positive;
     kelp_ml_labels labels;
     kelp_ml_transform transform;
@@ -63,7 +64,8 @@ static kelp_status *read_regressor(svm *s, const kelp_node *node) {
     if (count < 0 || (count > 0 && ((size_t)count != s->coefficient_count ||
                                     s->vector_values % (size_t)count != 0)))
         return KELP_ML_ERROR(node,
-                             "n_supports %lld does not go with %zu coefficients and %zu values",
+                             "n_supports is inconsistent: found %lld vectors, %zu coefficients and "
+                             "%zu support values",
                              (long long)count, s->coefficient_count, s->vector_values);
     s->vector_count = (size_t)count;
     s->linear = count == 0;
@@ -86,8 +88,9 @@ static kelp_status *read_classifier(svm *s, const kelp_node *node) {
     if (s->linear) {
         s->kernel = LINEAR;
         if (s->coefficient_count % s->classes != 0)
-            return KELP_ML_ERROR(node, "%zu coefficients do not serve %zu classes",
-                                 s->coefficient_count, s->classes);
+            return KELP_ML_ERROR(node,
+                                 "coefficients: expected a multiple of %zu classes, found %zu",
+                                 s->classes, s->coefficient_count);
         return NULL;
     }
     s->starts = KELP_ARENA_ARRAY(&s->head.arena, per_class + 1, int64_t);
@@ -95,7 +98,7 @@ static kelp_status *read_classifier(svm *s, const kelp_node *node) {
         return kelp_status_oom();
     for (size_t i = 0; i < per_class; i++) {
         if (s->per_class[i] < 0 || s->per_class[i] > INT32_MAX)
-            return KELP_ML_ERROR(node, "vectors_per_class[%zu]: %lld", i,
+            return KELP_ML_ERROR(node, "vectors_per_class[%zu] is out of range: found %lld", i,
                                  (long long)s->per_class[i]);
         s->starts[i] = (int64_t)s->vector_count;
         s->vector_count += (size_t)s->per_class[i];
@@ -107,8 +110,8 @@ static kelp_status *read_classifier(svm *s, const kelp_node *node) {
         (s->prob_count != 0 && s->prob_count != pairs) || b != s->prob_count)
         return KELP_ML_ERROR(
             node,
-            "%zu classes, %zu vectors: %zu support values, %zu coefficients, %zu rho, %zu "
-            "prob_a and %zu prob_b do not go together",
+            "the attributes are inconsistent: found %zu classes, %zu vectors, %zu support values, "
+            "%zu coefficients, %zu rho, %zu prob_a and %zu prob_b",
             s->classes, s->vector_count, s->vector_values, s->coefficient_count, s->rho_count,
             s->prob_count, b);
     return NULL;
@@ -146,8 +149,9 @@ static double kernel_dot(const svm *s, const double *x, const float *v, int64_t 
 static kelp_status *check_columns(const svm *s, int64_t columns, size_t rows_of_values) {
     size_t values = s->linear ? s->coefficient_count : s->vector_values;
     if (rows_of_values == 0 || values != rows_of_values * (size_t)columns)
-        return KELP_ML_ERROR(s->node, "the input has %lld columns, the model %zu",
-                             (long long)columns, rows_of_values ? values / rows_of_values : 0);
+        return KELP_ML_ERROR(s->node,
+                             "input 0 has the wrong number of columns: expected %zu, found %lld",
+                             rows_of_values ? values / rows_of_values : 0, (long long)columns);
     return NULL;
 }
 
@@ -168,6 +172,7 @@ static kelp_status *regressor_invoke(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     int64_t columns = x->shape[x->rank - 1];
     double *row = args->scratch;
+    KELP_ASSERT(s->linear ? s->vector_count == 0 : s->kernel <= SIGMOID);
     for (int64_t r = 0; r < args->outputs[0]->shape[0] && !kelp_op_env_cancelled(args->env); r++) {
         double sum = (double)s->rho[0];
         kelp_ml_read_row(x, r, columns, row);
@@ -190,9 +195,10 @@ static size_t score_count(const svm *s) {
     return s->classes > 2 ? s->classes * (s->classes - 1) / 2 : 2;
 }
 
-/* `p` is k x k, `q` room of k x k + k. */
+/* Combines the pairwise probabilities p[k, k] to k probabilities. `q` is a buffer of k * k + k. */
 static void couple(size_t k, const double *p, double *q, double *out) {
     double *qp = q + k * k;
+    KELP_ASSERT(k >= 2);
     for (size_t t = 0; t < k; t++) {
         out[t] = 1.0 / (double)k;
         q[t * k + t] = 0;
@@ -202,7 +208,7 @@ static void couple(size_t k, const double *p, double *q, double *out) {
                 q[t * k + j] = -p[j * k + t] * p[t * k + j];
             }
     }
-    for (int turn = 0; turn < 100; turn++) {
+    for (int iteration = 0; iteration < 100; iteration++) {
         double pqp = 0, worst = 0;
         for (size_t t = 0; t < k; t++) {
             qp[t] = 0;
@@ -226,31 +232,34 @@ static void couple(size_t k, const double *p, double *q, double *out) {
     }
 }
 
-typedef struct svm_room {
+/* The arrays of one row in scratch memory. */
+typedef struct svm_buffers {
     double *row, *kernels, *pairs, *votes, *p, *q, *scores;
-} svm_room;
+} svm_buffers;
 
-static size_t room_doubles(const svm *s, int64_t columns) {
+static size_t buffer_doubles(const svm *s, int64_t columns) {
     size_t k = s->classes;
     return (size_t)columns + s->vector_count + k * k + k + k * k + k * k + k + k * k + 4;
 }
 
-static svm_room cut_room(const svm *s, int64_t columns, double *at) {
+static svm_buffers buffers_of(const svm *s, int64_t columns, double *at) {
     size_t k = s->classes;
-    svm_room r = {.row = at};
+    svm_buffers r = {.row = at};
     r.kernels = r.row + columns;
     r.pairs = r.kernels + s->vector_count;
     r.votes = r.pairs + k * k;
     r.p = r.votes + k;
     r.q = r.p + k * k;
     r.scores = r.q + k * k + k;
+    KELP_ASSERT((size_t)(r.scores - at) + k * k < buffer_doubles(s, columns));
     return r;
 }
 
-static void run_pairs(const svm *s, const svm_room *r, int64_t columns) {
+static void run_pairs(const svm *s, const svm_buffers *r, int64_t columns) {
     size_t n = 0;
     for (size_t v = 0; v < s->vector_count; v++)
         r->kernels[v] = kernel_dot(s, r->row, s->vectors + v * (size_t)columns, columns);
+    KELP_ASSERT(!s->linear && s->rho_count == s->classes * (s->classes - 1) / 2);
     memset(r->votes, 0, s->classes * sizeof *r->votes);
     for (size_t i = 0; i + 1 < s->classes; i++)
         for (size_t j = i + 1; j < s->classes; j++, n++) {
@@ -265,7 +274,7 @@ static void run_pairs(const svm *s, const svm_room *r, int64_t columns) {
         }
 }
 
-static void probabilities(const svm *s, const svm_room *r) {
+static void probabilities(const svm *s, const svm_buffers *r) {
     size_t k = s->classes, n = 0;
     for (size_t i = 0; i + 1 < k; i++)
         for (size_t j = i + 1; j < k; j++, n++) {
@@ -286,8 +295,8 @@ static size_t largest(const double *values, size_t count) {
     return best;
 }
 
-/* Class, and scores[score_count] as they are written. */
-static size_t classify(const svm *s, const svm_room *r, int64_t columns) {
+/* Returns the class, and computes r->scores[score_count(s)]. */
+static size_t classify(const svm *s, const svm_buffers *r, int64_t columns) {
     size_t class;
     if (s->linear) {
         for (size_t i = 0; i < s->classes; i++)
@@ -321,8 +330,8 @@ static kelp_status *classifier_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(kelp_ops_check_inputs(args, 1));
     KELP_TRY(kelp_ml_rows(args, args->inputs[0], &count, &columns));
     KELP_TRY(check_columns(s, columns, s->linear ? s->classes : s->vector_count));
-    KELP_TRY(kelp_ops_scratch(args, (int64_t)room_doubles(s, columns), sizeof(double), &offset));
-    KELP_TRY(kelp_ops_set(args, 0, s->labels.strings ? KELP_STRING : KELP_I64, 1, &count));
+    KELP_TRY(kelp_ops_scratch(args, (int64_t)buffer_doubles(s, columns), sizeof(double), &offset));
+    KELP_TRY(kelp_ops_set(args, 0, s->labels.strings != NULL ? KELP_STRING : KELP_I64, 1, &count));
     return kelp_ops_set(args, 1, KELP_F32, 2, (const int64_t[]){count, (int64_t)score_count(s)});
 }
 
@@ -331,15 +340,15 @@ static kelp_status *classifier_invoke(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     kelp_tensor *y = kelp_ops_out(args, 0), *z = kelp_ops_out(args, 1);
     int64_t columns = x->shape[x->rank - 1], count = x->rank == 2 ? x->shape[0] : 1;
-    svm_room room = cut_room(s, columns, args->scratch);
+    svm_buffers buffers = buffers_of(s, columns, args->scratch);
     size_t scores = score_count(s);
     for (int64_t r = 0; r < count && !kelp_op_env_cancelled(args->env); r++) {
-        kelp_ml_read_row(x, r, columns, room.row);
-        size_t class = classify(s, &room, columns);
+        kelp_ml_read_row(x, r, columns, buffers.row);
+        size_t class = classify(s, &buffers, columns);
         if (y != NULL)
             kelp_ml_label_write(&s->labels, class, y, r);
         for (size_t i = 0; z != NULL && i < scores; i++)
-            ((float *)z->data)[r * (int64_t)scores + (int64_t)i] = (float)room.scores[i];
+            ((float *)z->data)[r * (int64_t)scores + (int64_t)i] = (float)buffers.scores[i];
     }
     return NULL;
 }

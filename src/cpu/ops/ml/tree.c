@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TreeEnsemble, TreeEnsembleClassifier, TreeEnsembleRegressor. Sums are kept in double precision.
- * Rows are shared among threads.
+ * TreeEnsemble, TreeEnsembleClassifier, TreeEnsembleRegressor. Sums are in double. The rows are
+ * divided among the worker threads.
  */
+#include "base/assert.h"
 #include "cpu/ops/ml/tree.h"
 #include "cpu/ops/variant.h"
 
@@ -22,7 +23,7 @@ static kelp_status *done(kelp_trees *trees, kelp_status *status, void **out_stat
 static kelp_status *read_targets(kelp_trees *trees, const kelp_node *node) {
     int64_t targets = kelp_node_attr_i64(node, "n_targets", 1);
     if (targets < 1 || targets > (1 << 24))
-        return KELP_ML_ERROR(node, "n_targets: expected 1 or more, found %lld", (long long)targets);
+        return KELP_ML_ERROR(node, "n_targets: expected 1 to 2^24, found %lld", (long long)targets);
     trees->targets = (size_t)targets;
     return NULL;
 }
@@ -98,25 +99,25 @@ CREATE(ensemble_create, read_ensemble)
 CREATE(classifier_create, read_classifier)
 
 /* ---- rows on threads ---- */
-/* Rows that go together, so that a tree is read once for all of them, while they stay in a cache.
- * Their scores, and what is neither float nor double made into that, are in each thread's scratch.
- */
+/* A block of rows that fits in a cache and reuses each tree. Each worker has scratch memory for the
+ * scores, and for rows that are converted to double. */
 typedef struct blocks {
     int64_t rows, columns, score_step;
-    size_t scores, seen, bytes; /* where they begin, and all in all */
+    size_t scores, seen, bytes; /* offsets, and the total per worker */
 } blocks;
 
-/* A leaf asks for the first column as well, so that there has to be one. */
+/* The traversal reads the first column at leaves, so that an input without columns is not read in
+ * place. */
 static bool is_read_in_place(const kelp_tensor *x) {
     return (x->dtype == KELP_F32 || x->dtype == KELP_F64) && x->shape[x->rank - 1] > 0;
 }
 
 static blocks blocks_of(const kelp_trees *t, const kelp_tensor *x) {
-    enum { MOST_ROWS = 64, CACHE_DOUBLES = 1 << 14 };
+    enum { MAX_ROWS = 64, CACHE_DOUBLES = 1 << 14 };
     int64_t columns = x->shape[x->rank - 1];
-    blocks b = {.columns = columns, .score_step = (int64_t)t->targets + 2}; /* as decide() wants */
+    blocks b = {.columns = columns, .score_step = (int64_t)t->targets + 2}; /* decide() may add 1 */
     b.rows = CACHE_DOUBLES / (columns + b.score_step + 1);
-    b.rows = KELP_MAX(KELP_MIN(b.rows / 8 * 8, MOST_ROWS), 1);
+    b.rows = KELP_MAX(KELP_MIN(b.rows / 8 * 8, MAX_ROWS), 1);
     b.scores = is_read_in_place(x) ? 0 : (size_t)(b.rows * columns + 1) * sizeof(double);
     b.seen = b.scores + (size_t)(b.rows * b.score_step) * sizeof(double);
     b.bytes = (b.seen + (size_t)(b.rows * b.score_step) + 63) / 64 * 64;
@@ -151,10 +152,11 @@ static void read_rows(const job *j, int64_t first, int64_t count, double *out) {
                 out[i] = kelp_ops_read_f64(j->x, row * columns + i);
 }
 
-/* The class, and the scores as they are written, of which there may be one more than there were:
- * with weights for one of two classes, the other's score follows. */
+/* Computes the class and the final scores; returns their number, which is 2 if the weights are of
+ * one of two classes. */
 static size_t decide(const kelp_trees *t, double *s, const bool *seen, size_t *out_class) {
     size_t count = t->targets, best = 0;
+    KELP_ASSERT(count > 0 && count == t->labels.count);
     if (count != 2 && count != 1) {
         bool any = false;
         for (size_t i = 0; i < count; i++) {
@@ -223,6 +225,7 @@ static void rows(void *userp, int64_t begin, int64_t end, int worker) {
     size_t row_bytes = (size_t)b->columns * (r.floats ? sizeof(float) : sizeof(double));
     for (int64_t first = begin; first < end; first += r.count) {
         r.count = KELP_MIN(b->rows, end - first);
+        KELP_ASSERT(r.count > 0);
         if (is_read_in_place(j->x))
             r.rows = (const char *)j->x->data + (size_t)first * row_bytes;
         else
@@ -246,15 +249,16 @@ static kelp_status *reshape(const void *state, kelp_op_args *args) {
         KELP_TRY(kelp_ml_rows(args, x, &count, &columns));
     }
     if (columns < t->features)
-        return KELP_ML_ERROR(args->node, "the trees read column %lld, the input has %lld",
-                             (long long)t->features - 1, (long long)columns);
+        return KELP_ML_ERROR(args->node,
+                             "the input has too few columns: expected at least %lld, found %lld",
+                             (long long)t->features, (long long)columns);
     size_t offset;
     KELP_TRY(
         kelp_ops_scratch(args, kelp_op_env_threads(args->env), blocks_of(t, x).bytes, &offset));
     int64_t shape[2] = {count, (int64_t)t->targets};
     if (t->labels.count == 0)
         return kelp_ops_set(args, 0, ensemble ? x->dtype : KELP_F32, 2, shape);
-    KELP_TRY(kelp_ops_set(args, 0, t->labels.strings ? KELP_STRING : KELP_I64, 1, shape));
+    KELP_TRY(kelp_ops_set(args, 0, t->labels.strings != NULL ? KELP_STRING : KELP_I64, 1, shape));
     return kelp_ops_set(args, 1, KELP_F32, 2, shape);
 }
 
@@ -267,6 +271,7 @@ static kelp_status *invoke(const void *state, kelp_op_args *args) {
     j.y = kelp_ops_out(args, classifies ? 1 : 0);
     int64_t count = x->rank == 2 ? x->shape[0] : 1;
     j.blocks = blocks_of(t, x);
+    KELP_ASSERT(j.blocks.columns >= t->features);
     int64_t grain = KELP_GRAIN_ELEMENTS / (int64_t)(t->root_count * 8 + 1) + 1;
     kelp_op_parallel(args->env, count, grain, rows, &j);
     return NULL;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the attributes of TreeEnsembleClassifier, TreeEnsembleRegressor (1, 3) and TreeEnsemble (5)
- * to one form. Files may lie: every index is checked here, so that running needs no check.
+ * Reads the attributes of TreeEnsembleClassifier, TreeEnsembleRegressor (1, 3) and TreeEnsemble
+ * (5). All indices are untrusted and are checked here, so that evaluation needs no checks.
  */
+#include "base/assert.h"
 #include "cpu/ops/ml/tree.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- old form: nodes named by (tree, node) ---- */
+/* ---- versions 1 to 3: nodes are identified by (tree, node) ---- */
 typedef struct key {
     int64_t tree, node;
     int32_t index;
@@ -30,13 +31,14 @@ typedef struct old_form {
     const kelp_string *modes;
     const double *splits;
     size_t count;
-    size_t start; /* of the keys: where the tree that was last asked for seems to begin */
+    size_t start; /* presumed index of the first key of the tree that was found last */
 } old_form;
 
-/* Mostly nodes are numbered from 0 on, tree after tree: that is tried first. */
+/* Finds a node. Tries its position in a tree whose nodes are numbered from 0 before it searches. */
 static kelp_status *find(old_form *o, int64_t tree, int64_t node, const char *what, int32_t *out) {
     key wanted = {tree, node, 0};
     const key *found = NULL;
+    KELP_ASSERT(o->start < o->count);
     if (node >= 0 && (uint64_t)node < o->count - o->start)
         found = &o->keys[o->start + (size_t)node];
     if (found == NULL || compare_keys(found, &wanted) != 0)
@@ -50,11 +52,12 @@ static kelp_status *find(old_form *o, int64_t tree, int64_t node, const char *wh
     return NULL;
 }
 
-static kelp_status *ints(const old_form *o, const char *name, size_t count, bool needed,
+/* Reads an attribute of `count` integers; *out is NULL for an empty one. */
+static kelp_status *ints(const kelp_node *node, const char *name, size_t count, bool needed,
                          const int64_t **out) {
-    size_t length = kelp_node_attr_i64s(o->node, name, out);
+    size_t length = kelp_node_attr_i64s(node, name, out);
     if (length != count && (needed || length != 0))
-        return KELP_ML_ERROR(o->node, "attribute '%s': expected %zu values, found %zu", name, count,
+        return KELP_ML_ERROR(node, "attribute '%s': expected %zu values, found %zu", name, count,
                              length);
     if (length == 0)
         *out = NULL;
@@ -70,7 +73,7 @@ static kelp_status *read_mode(const kelp_node *node, const kelp_string *name, ui
             *out = i;
             return NULL;
         }
-    return KELP_ML_ERROR(node, "nodes_modes: '%.*s' is not a mode", (int)name->length, name->data);
+    return KELP_ML_ERROR(node, "nodes_modes: unknown mode '%.*s'", (int)name->length, name->data);
 }
 
 static kelp_status *old_arrays(old_form *o) {
@@ -78,12 +81,13 @@ static kelp_status *old_arrays(old_form *o) {
     size_t splits;
     o->count = kelp_node_attr_i64s(o->node, "nodes_treeids", &o->tree_ids);
     if (o->count == 0 || o->count > INT32_MAX / 2)
-        return KELP_ML_ERROR(o->node, "nodes_treeids: %zu nodes; expected at least one", o->count);
-    KELP_TRY(ints(o, "nodes_nodeids", o->count, true, &o->node_ids));
-    KELP_TRY(ints(o, "nodes_featureids", o->count, true, &o->features));
-    KELP_TRY(ints(o, "nodes_truenodeids", o->count, true, &o->yes));
-    KELP_TRY(ints(o, "nodes_falsenodeids", o->count, true, &o->no));
-    KELP_TRY(ints(o, "nodes_missing_value_tracks_true", o->count, false, &o->missing));
+        return KELP_ML_ERROR(o->node, "nodes_treeids: expected 1 to 2^30 nodes, found %zu",
+                             o->count);
+    KELP_TRY(ints(o->node, "nodes_nodeids", o->count, true, &o->node_ids));
+    KELP_TRY(ints(o->node, "nodes_featureids", o->count, true, &o->features));
+    KELP_TRY(ints(o->node, "nodes_truenodeids", o->count, true, &o->yes));
+    KELP_TRY(ints(o->node, "nodes_falsenodeids", o->count, true, &o->no));
+    KELP_TRY(ints(o->node, "nodes_missing_value_tracks_true", o->count, false, &o->missing));
     size_t modes = kelp_node_attr_strings(o->node, "nodes_modes", &o->modes);
     KELP_TRY(kelp_ml_numbers(arena, o->node, "nodes_values", "nodes_values_as_tensor", &o->splits,
                              &splits));
@@ -120,7 +124,7 @@ static kelp_status *old_nodes(old_form *o) {
         KELP_TRY(read_mode(o->node, &o->modes[i], &n->mode));
         if (n->mode == KELP_TREE_LEAF)
             continue;
-        if (o->features[i] < 0 || o->features[i] >= KELP_TREE_MOST_COLUMNS)
+        if (o->features[i] < 0 || o->features[i] >= KELP_TREE_MAX_COLUMNS)
             return KELP_ML_ERROR(o->node, "nodes_featureids[%zu]: %lld is not a column", i,
                                  (long long)o->features[i]);
         n->feature = (int32_t)o->features[i];
@@ -133,7 +137,7 @@ static kelp_status *old_nodes(old_form *o) {
     return NULL;
 }
 
-/* Weights, gathered by leaf: counted, then placed. */
+/* Groups the weights by leaf: counts those of each leaf, then stores them. */
 static kelp_status *old_weights(old_form *o, const char *prefix) {
     kelp_trees *t = o->trees;
     kelp_arena *arena = &t->reading;
@@ -145,8 +149,8 @@ static kelp_status *old_weights(old_form *o, const char *prefix) {
     const int64_t *tree_ids, *node_ids, *ids;
     const double *weights;
     size_t weight_count, count = kelp_node_attr_i64s(o->node, names[0], &tree_ids);
-    KELP_TRY(ints(o, names[1], count, true, &node_ids));
-    KELP_TRY(ints(o, names[2], count, true, &ids));
+    KELP_TRY(ints(o->node, names[1], count, true, &node_ids));
+    KELP_TRY(ints(o->node, names[2], count, true, &ids));
     KELP_TRY(kelp_ml_numbers(arena, o->node, names[3], names[4], &weights, &weight_count));
     if (weight_count != count || count > INT32_MAX / 2)
         return KELP_ML_ERROR(o->node, "%s: expected %zu values, found %zu", names[3], count,
@@ -170,9 +174,10 @@ static kelp_status *old_weights(old_form *o, const char *prefix) {
             at += t->nodes[i].no;
             t->nodes[i].no = 0;
         }
+    KELP_ASSERT((size_t)at <= count);
     for (size_t i = 0; i < count; i++) {
         kelp_tree_node *leaf = &t->nodes[leaves[i]];
-        if (leaf->mode == KELP_TREE_LEAF) /* weights of branches have no say */
+        if (leaf->mode == KELP_TREE_LEAF) /* weights of branches have no effect */
             t->weights[leaf->yes + leaf->no++] = (kelp_tree_weight){weights[i], (int32_t)ids[i]};
     }
     return NULL;
@@ -189,7 +194,7 @@ kelp_status *kelp_trees_read_old(kelp_trees *trees, const kelp_node *node, const
     return kelp_trees_compile(trees);
 }
 
-/* ---- TreeEnsemble-5: branches and leaves numbered apart ---- */
+/* ---- TreeEnsemble-5: separate numbers for branches and leaves ---- */
 typedef struct new_form {
     kelp_trees *trees;
     const kelp_node *node;
@@ -201,16 +206,17 @@ typedef struct new_form {
 static kelp_status *tensor_numbers(const new_form *f, kelp_arena *arena, const char *name,
                                    const double **out, size_t *out_count) {
     const kelp_tensor *tensor = kelp_node_attr_tensor(f->node, name);
-    *out_count = tensor ? (size_t)kelp_tensor_elements(tensor) : 0;
+    *out_count = tensor != NULL ? (size_t)kelp_tensor_elements(tensor) : 0;
     double *numbers = KELP_ARENA_ARRAY(arena, *out_count + 1, double);
     if (numbers == NULL)
         return kelp_status_oom();
     if (tensor != NULL && tensor->dtype != KELP_F32 && tensor->dtype != KELP_F64 &&
         tensor->dtype != KELP_F16)
-        return KELP_ML_ERROR(f->node, "attribute '%s' is of %s, expected a float type", name,
-                             kelp_dtype_name(tensor->dtype));
+        return KELP_ML_ERROR(f->node,
+                             "attribute '%s' has the wrong type: expected a float type, found %s",
+                             name, kelp_dtype_name(tensor->dtype));
     if (tensor != NULL) {
-        /* attributes lie at any address */
+        /* the data of attributes may be unaligned */
         kelp_tensor aligned = *tensor;
         size_t bytes = kelp_tensor_bytes(tensor);
         aligned.data = kelp_arena_alloc(&f->trees->reading, bytes + 8, 16);
@@ -222,17 +228,6 @@ static kelp_status *tensor_numbers(const new_form *f, kelp_arena *arena, const c
             numbers[i] = kelp_ops_read_f64(&aligned, (int64_t)i);
     }
     *out = numbers;
-    return NULL;
-}
-
-static kelp_status *new_list(new_form *f, const char *name, size_t count, bool needed,
-                             const int64_t **out) {
-    size_t length = kelp_node_attr_i64s(f->node, name, out);
-    if (length != count && (needed || length != 0))
-        return KELP_ML_ERROR(f->node, "attribute '%s': expected %zu values, found %zu", name, count,
-                             length);
-    if (length == 0)
-        *out = NULL;
     return NULL;
 }
 
@@ -262,7 +257,7 @@ static kelp_status *new_branches(new_form *f) {
         if (n->mode > KELP_TREE_MEMBER)
             return KELP_ML_ERROR(f->node, "nodes_modes[%zu]: expected 0 to 6, found %u", i,
                                  n->mode);
-        if (f->features[i] < 0 || f->features[i] >= KELP_TREE_MOST_COLUMNS)
+        if (f->features[i] < 0 || f->features[i] >= KELP_TREE_MAX_COLUMNS)
             return KELP_ML_ERROR(f->node, "nodes_featureids[%zu]: %lld is not a column", i,
                                  (long long)f->features[i]);
         n->feature = (int32_t)f->features[i];
@@ -311,13 +306,13 @@ kelp_status *kelp_trees_read(kelp_trees *trees, const kelp_node *node) {
     trees->root_count = kelp_node_attr_i64s(node, "tree_roots", &f.roots);
     f.modes = kelp_node_attr_tensor(node, "nodes_modes");
     if (f.branches == 0 || f.leaves == 0 || f.branches + f.leaves > INT32_MAX / 2)
-        return KELP_ML_ERROR(node, "expected nodes and leaves, found %zu and %zu", f.branches,
-                             f.leaves);
-    KELP_TRY(new_list(&f, "nodes_truenodeids", f.branches, true, &f.yes));
-    KELP_TRY(new_list(&f, "nodes_falsenodeids", f.branches, true, &f.no));
-    KELP_TRY(new_list(&f, "nodes_trueleafs", f.branches, true, &f.yes_leaf));
-    KELP_TRY(new_list(&f, "nodes_falseleafs", f.branches, true, &f.no_leaf));
-    KELP_TRY(new_list(&f, "nodes_missing_value_tracks_true", f.branches, false, &f.missing));
+        return KELP_ML_ERROR(node, "expected 1 to 2^30 nodes and leaves, found %zu and %zu",
+                             f.branches, f.leaves);
+    KELP_TRY(ints(node, "nodes_truenodeids", f.branches, true, &f.yes));
+    KELP_TRY(ints(node, "nodes_falsenodeids", f.branches, true, &f.no));
+    KELP_TRY(ints(node, "nodes_trueleafs", f.branches, true, &f.yes_leaf));
+    KELP_TRY(ints(node, "nodes_falseleafs", f.branches, true, &f.no_leaf));
+    KELP_TRY(ints(node, "nodes_missing_value_tracks_true", f.branches, false, &f.missing));
     trees->node_count = f.branches + f.leaves;
     trees->nodes = KELP_ARENA_ARRAY(arena, trees->node_count, kelp_tree_node);
     trees->weights = KELP_ARENA_ARRAY(&trees->head.arena, f.leaves, kelp_tree_weight);
@@ -328,5 +323,6 @@ kelp_status *kelp_trees_read(kelp_trees *trees, const kelp_node *node) {
         KELP_TRY(child(&f, i, "tree_roots", f.roots[i], 0, &trees->read_roots[i]));
     KELP_TRY(new_branches(&f));
     KELP_TRY(new_leaves(&f));
+    KELP_ASSERT(trees->features <= KELP_TREE_MAX_COLUMNS);
     return kelp_trees_compile(trees);
 }

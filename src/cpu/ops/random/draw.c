@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MT19937 and what is drawn from it. */
+/* MT19937, and the distributions. */
 #include "cpu/ops/random/draw.h"
 
+#include "base/assert.h"
 #include "tensor/convert.h"
 
 #include <errno.h>
@@ -37,9 +38,9 @@ kelp_status *kelp_draw_begin(kelp_draw *draw, const kelp_node *node) {
         got = getrandom(draw->words, sizeof draw->words, 0);
     while (got < 0 && errno == EINTR);
     if (got < 16)
-        return KELP_ERROR(KELP_UNAVAILABLE, "the system gives no random bytes: %s",
+        return KELP_ERROR(KELP_UNAVAILABLE, "cannot read random bytes from the system: %s",
                           strerror(errno));
-    draw->words[0] |= 0x80000000u; /* never a state of zeros, which stays one */
+    draw->words[0] |= 0x80000000u; /* a state of zeros would only produce zeros */
     return NULL;
 }
 
@@ -53,6 +54,7 @@ static void refill(kelp_draw *draw) {
 }
 
 static uint32_t next_word(kelp_draw *draw) {
+    KELP_ASSERT(draw->at >= 0 && draw->at <= KELP_DRAW_WORDS);
     if (draw->at == KELP_DRAW_WORDS)
         refill(draw);
     uint32_t y = draw->words[draw->at++];
@@ -84,7 +86,7 @@ double kelp_draw_normal(kelp_draw *draw) {
     return factor * y;
 }
 
-/* A binomial number of one trial by inversion, of the rarer of the two outcomes. */
+/* Draws a binomial number of one trial by inversion, for the rarer of the two outcomes. */
 bool kelp_draw_event(kelp_draw *draw, double probability) {
     probability = probability > 0 ? fmin(probability, 1) : 0;
     double rarer = probability <= 0.5 ? probability : 1 - probability;
@@ -94,7 +96,7 @@ bool kelp_draw_event(kelp_draw *draw, double probability) {
         double u = kelp_draw_uniform(draw);
         happened = u > none;
         if (!happened || u - none <= rarer * none / (1 - rarer))
-            break; /* else u lies beyond both outcomes, by rounding */
+            break; /* otherwise u is outside both outcomes, by rounding */
     }
     return happened == (probability <= 0.5);
 }

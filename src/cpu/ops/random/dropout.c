@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dropout: at inference the input itself; in training elements are zeroed at random and the others
- * scaled. Which they are a seed names as it does for the random operators. Training is asked for by
- * input `training_mode` from version 12 on, by attribute is_test = 0 before version 7; between them
- * there was none. Source: ONNX operator specification, Dropout-1 to Dropout-22.
+ * Dropout: copies the input in inference; in training, sets random elements to zero and scales the
+ * others. The seed has the same meaning as for the random operators. The training mode is the input
+ * `training_mode` since version 12 and the attribute is_test = 0 before version 7; the versions
+ * between have none. Source: ONNX operator specification, Dropout-1 to Dropout-22.
  */
+#include "base/assert.h"
 #include "cpu/ops/random/draw.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
@@ -76,9 +77,11 @@ static kelp_status *dropout_invoke(const void *state, kelp_op_args *args) {
     kelp_draw draw;
     (void)state;
     KELP_TRY(read_training(args, &p));
+    KELP_ASSERT(mask == NULL || kelp_tensor_elements(mask) == count);
     if (p.training && !(p.ratio >= 0 && p.ratio < 1))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "operator 'Dropout': ratio is %g: expected at least 0 and less than 1",
+                          "operator 'Dropout': the ratio is out of range: expected at least 0 and "
+                          "less than 1, found %g",
                           p.ratio);
     if (!p.training || p.ratio == 0) {
         if (y != NULL && y->data != x->data)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RandomUniform, RandomNormal, their …Like forms, Bernoulli, Multinomial. Values are drawn in
- * row-major order by one thread, so that a seed names them whatever the number of threads. With a
- * seed every run gives the same values, without one every run gives others. Source: ONNX operator
- * specification, RandomUniform-22, RandomNormal-22, Bernoulli-22, Multinomial-22.
+ * RandomUniform, RandomNormal, RandomUniformLike, RandomNormalLike, Bernoulli, Multinomial. One
+ * thread draws the values in row-major order, so that they depend on the seed only. Without a seed,
+ * every run has other values. Source: ONNX operator specification, RandomUniform-22,
+ * RandomNormal-22, Bernoulli-22, Multinomial-22.
  */
+#include "base/assert.h"
 #include "cpu/ops/random/draw.h"
 #include "tensor/real.h"
 #include "cpu/ops/kernel.h"
@@ -22,8 +23,9 @@ static kelp_status *random_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_type(args, dtype);
     if (rank > KELP_MAX_RANK)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "operator '%s': attribute 'shape' has %zu axes, at most %d are known",
-                          kelp_node_op_type(args->node), rank, KELP_MAX_RANK);
+                          "operator '%s': attribute 'shape' has too many axes: expected at most "
+                          "%d, found %zu",
+                          kelp_node_op_type(args->node), KELP_MAX_RANK, rank);
     return kelp_ops_set(args, 0, dtype, (int32_t)rank, listed);
 }
 
@@ -37,7 +39,7 @@ static kelp_status *random_like_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, dtype, x->rank, x->shape);
 }
 
-/* value * scale + shift, each step in the output's own type. */
+/* Stores value * scale + shift, with each operation rounded to the type of the output. */
 static void put_scaled(kelp_tensor *y, int64_t at, double value, double scale, double shift) {
     if (y->dtype == KELP_F64) {
         ((double *)y->data)[at] = value * scale + shift;
@@ -123,17 +125,18 @@ static kelp_status *multinomial_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, dtype, 2, shape);
 }
 
-/* Running sums of exp(x - max); 0 when there is no chance for any class. */
-static double weigh(const kelp_tensor *x, int64_t first, int64_t classes, double *sums) {
-    double most = -INFINITY, sum = 0;
+/* Computes the running sums of exp(x - max) and returns the total; 0 if no class has a positive
+ * probability. */
+static double accumulate(const kelp_tensor *x, int64_t first, int64_t classes, double *sums) {
+    double max = -INFINITY, sum = 0;
     for (int64_t c = 0; c < classes; c++)
-        most = fmax(most, kelp_ops_read_f64(x, first + c));
+        max = fmax(max, kelp_ops_read_f64(x, first + c));
     for (int64_t c = 0; c < classes; c++) {
         double value = kelp_ops_read_f64(x, first + c);
-        sum += value == most ? 1 : value < most ? exp(value - most) : 0; /* NaN: none */
+        sum += value == max ? 1 : value < max ? exp(value - max) : 0; /* NaN: 0 */
         sums[c] = sum;
     }
-    return most == -INFINITY ? 0 : sum;
+    return max == -INFINITY ? 0 : sum;
 }
 
 static kelp_status *multinomial_invoke(const void *state, kelp_op_args *args) {
@@ -143,13 +146,14 @@ static kelp_status *multinomial_invoke(const void *state, kelp_op_args *args) {
     int64_t classes = x->shape[1];
     kelp_draw draw;
     (void)state;
+    KELP_ASSERT(classes > 0 && p->samples > 0);
     KELP_TRY(kelp_draw_begin(&draw, args->node));
     for (int64_t i = 0; i < x->shape[0]; i++) {
-        double total = weigh(x, i * classes, classes, sums);
+        double total = accumulate(x, i * classes, classes, sums);
         if (!(total > 0))
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "operator 'Multinomial': no class of row %lld has a chance: all are "
-                              "-infinity or NaN",
+                              "operator 'Multinomial': all classes of row %lld are -infinity or "
+                              "NaN",
                               (long long)i);
         for (int64_t k = 0; k < p->samples; k++) {
             double target = kelp_draw_uniform(&draw) * total;

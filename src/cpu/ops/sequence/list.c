@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists made, changed and asked; the table of the operators on them. Source: ONNX operator
- * specification, Sequence…-11 to 24, Optional…-15 to 28, SequenceMap-17. */
+/* Operators on sequences and optionals, and the table of all operators on lists. Source: ONNX
+ * operator specification, Sequence…-11 to 24, Optional…-15 to 28, SequenceMap-17. */
+#include "base/assert.h"
 #include "cpu/ops/sequence/sequence.h"
 #include "graph/ir.h"
 
@@ -24,6 +25,7 @@ kelp_status *kelp_list_tensor(const kelp_list_call *call, kelp_dtype dtype, int3
 kelp_status *kelp_list_make(const kelp_list_call *call, int32_t rank, int64_t count,
                             kelp_tensor *out) {
     const int64_t shape[3] = {count, 1, 1};
+    KELP_ASSERT(rank >= 1 && rank <= 3 && count >= 0);
     KELP_TRY(kelp_list_tensor(call, KELP_LIST, rank, shape, out));
     memset(out->data, 0, kelp_tensor_bytes(out));
     return NULL;
@@ -47,7 +49,7 @@ static const char *kind_name(int32_t rank) {
 kelp_status *kelp_list_expect(const kelp_list_call *call, size_t index, int32_t rank,
                               const kelp_tensor **out) {
     const kelp_tensor *input = kelp_list_in(call, index);
-    /* views give lists other shapes; only the three kinds are lists here */
+    /* a Reshape can give a list another shape, which is none of the three kinds */
     bool fits = input != NULL && input->dtype == KELP_LIST && input->rank == rank &&
                 (rank < 2 || input->shape[1] == 1) &&
                 (rank < 3 || (input->shape[0] == 2 && input->shape[2] == 1));
@@ -60,33 +62,35 @@ kelp_status *kelp_list_expect(const kelp_list_call *call, size_t index, int32_t 
     return NULL;
 }
 
-kelp_status *kelp_list_position(const kelp_list_call *call, size_t index, int64_t extent,
+kelp_status *kelp_list_position(const kelp_list_call *call, size_t index, int64_t length,
                                 int64_t limit, int64_t fallback, int64_t *out) {
     const kelp_tensor *input = kelp_list_in(call, index);
     *out = fallback;
     if (input != NULL) {
         if ((input->dtype != KELP_I32 && input->dtype != KELP_I64) ||
             kelp_tensor_elements(input) != 1)
-            return KELP_LIST_ERROR(call, "position: expected one int32 or int64, found %lld of %s",
+            return KELP_LIST_ERROR(call,
+                                   "the position is invalid: expected one int32 or int64, found "
+                                   "%lld of %s",
                                    (long long)kelp_tensor_elements(input),
                                    kelp_dtype_name(input->dtype));
         *out = kelp_ops_read_i64(input, 0);
     }
-    int64_t given = *out;
-    if (given < 0 && given >= -extent)
-        *out += extent;
+    int64_t position = *out;
+    if (position < 0 && position >= -length)
+        *out += length;
     if (*out < 0 || *out > limit)
-        return KELP_LIST_ERROR(call, "position %lld is outside the sequence of %lld",
-                               (long long)given, (long long)extent);
+        return KELP_LIST_ERROR(call, "position %lld is outside the sequence of length %lld",
+                               (long long)position, (long long)length);
     return NULL;
 }
 
-/* All elements of a sequence are of one type. */
+/* Checks that elements of a sequence have one type. */
 static kelp_status *same_type(const kelp_list_call *call, const kelp_tensor *a,
                               const kelp_tensor *b) {
     if (a->dtype != b->dtype)
-        return KELP_LIST_ERROR(call, "a sequence of %s cannot take %s", kelp_dtype_name(a->dtype),
-                               kelp_dtype_name(b->dtype));
+        return KELP_LIST_ERROR(call, "the element has the wrong type: expected %s, found %s",
+                               kelp_dtype_name(a->dtype), kelp_dtype_name(b->dtype));
     return NULL;
 }
 
@@ -142,6 +146,7 @@ static kelp_status *at(const kelp_list_call *call) {
     int64_t position = 0;
     KELP_TRY(kelp_list_expect(call, 0, 1, &list));
     KELP_TRY(kelp_list_position(call, 1, list->shape[0], list->shape[0] - 1, -1, &position));
+    KELP_ASSERT(position >= 0 && position < list->shape[0]);
     call->outputs[0] = kelp_list_items(list)[position];
     return NULL;
 }
@@ -158,7 +163,7 @@ static kelp_status *length(const kelp_list_call *call) {
 static kelp_status *optional(const kelp_list_call *call) {
     const kelp_tensor *item = kelp_list_in(call, 0);
     KELP_TRY(kelp_list_make(call, 2, item != NULL, &call->outputs[0]));
-    return item ? kelp_list_own(call, item, kelp_list_items(&call->outputs[0])) : NULL;
+    return item != NULL ? kelp_list_own(call, item, kelp_list_items(&call->outputs[0])) : NULL;
 }
 
 static bool is_optional(const kelp_tensor *input) {
@@ -173,7 +178,7 @@ static kelp_status *has_element(const kelp_list_call *call) {
     return NULL;
 }
 
-/* What is no optional is its own element, since version 18. */
+/* Since version 18, the element of a tensor or sequence is the input itself. */
 static kelp_status *get_element(const kelp_list_call *call) {
     const kelp_tensor *input = kelp_list_in(call, 0);
     if (input == NULL || (is_optional(input) && input->shape[0] == 0))
@@ -197,9 +202,9 @@ static kelp_status *map_one(const kelp_list_call *call, kelp_body *body, int64_t
         in[i] = input;
         if (input->dtype == KELP_LIST && input->rank == 1 && i < call->input_count) {
             if (index >= input->shape[0])
-                return KELP_LIST_ERROR(call, "input %zu has %lld elements, input 0 has %lld", i,
-                                       (long long)input->shape[0],
-                                       (long long)call->inputs[0]->shape[0]);
+                return KELP_LIST_ERROR(
+                    call, "input %zu has too few elements: expected %lld, found %lld", i,
+                    (long long)call->inputs[0]->shape[0], (long long)input->shape[0]);
             in[i] = &kelp_list_items(input)[index];
         }
     }
@@ -216,7 +221,9 @@ static kelp_status *map(const kelp_list_call *call) {
     KELP_TRY(kelp_env_body(call->env, call->node, "body", &body));
     if (kelp_block_input_count(body->block) != kelp_node_input_count(call->node) ||
         kelp_block_output_count(body->block) < kelp_node_output_count(call->node))
-        return KELP_LIST_ERROR(call, "its body must take %zu inputs and give at least %zu outputs",
+        return KELP_LIST_ERROR(call,
+                               "its body has the wrong signature: expected %zu inputs and at least "
+                               "%zu outputs",
                                call->input_count, kelp_node_output_count(call->node));
     for (size_t i = 0; i < kelp_node_output_count(call->node); i++)
         KELP_TRY(kelp_list_make(call, 1, list->shape[0], &call->outputs[i]));
@@ -253,6 +260,7 @@ kelp_status *kelp_list_dispatch(const kelp_op_env *env, const kelp_node *node,
                                 bool *out_found) {
     kelp_list_call call = {env, node, inputs, 0, outputs};
     call.input_count = kelp_node_own_inputs(node);
+    KELP_ASSERT(node->op->id <= KELP_OPERATOR_COUNT);
     kelp_list_fn fn = operators[node->op->id];
     *out_found = fn != NULL;
     return fn != NULL ? fn(&call) : NULL;

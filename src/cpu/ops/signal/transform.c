@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DFT and STFT. Arithmetic is in double. Two real lines are transformed as one complex line. Tables
- * are made once where the model says how long the transform is. Source: ONNX operator
- * specification, DFT-20 and STFT-17.
+ * DFT and STFT. Arithmetic is in double. Two real lines are transformed as one complex line. If the
+ * model has a constant length, the tables are computed once. Source: ONNX operator specification,
+ * DFT-20 and STFT-17.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 #include "cpu/ops/signal/fft.h"
@@ -20,12 +21,13 @@ typedef struct transform_plan {
     int64_t channels, out_channels; /* 1: real, 2: complex */
     int64_t frames, step;           /* STFT */
     bool inverse, onesided;
-    size_t table_offset, buffer_offset, buffer_bytes, work_bytes; /* buffers: a worker's */
+    size_t table_offset;
+    size_t buffer_offset, buffer_bytes, work_bytes; /* one buffer for each worker */
     const kelp_fft *fft;
     const kelp_op_args *args;
 } transform_plan;
 
-/* ---- tables that are known beforehand ---- */
+/* ---- tables of a constant length ---- */
 static kelp_status *state_create(const kelp_op_env *env, int64_t length, void **out_state) {
     kelp_allocator allocator = kelp_op_env_allocator(env);
     size_t table, work, bytes;
@@ -50,7 +52,7 @@ static void state_destroy(void *state, kelp_allocator allocator) {
         kelp_free_aligned(allocator, state, ((fft_state *)state)->size_bytes, 64);
 }
 
-/* A constant whole number; 0 when it is not one. */
+/* Returns the value of a constant integer input; 0 for other inputs. */
 static int64_t constant_input(const kelp_node *node, size_t index) {
     const kelp_value *value =
         index < kelp_node_input_count(node) ? kelp_node_input(node, index) : NULL;
@@ -74,7 +76,7 @@ static kelp_status *stft_create(const kelp_node *node, const kelp_op_env *env, v
     return length > 0 ? state_create(env, length, out_state) : NULL;
 }
 
-/* ---- what both have in common ---- */
+/* ---- shared by DFT and STFT ---- */
 static kelp_status *reserve(transform_plan *p, kelp_op_args *args) {
     size_t table = 0, line = 0;
     if (!kelp_fft_table_bytes(p->length, &table) ||
@@ -89,8 +91,9 @@ static kelp_status *reserve(transform_plan *p, kelp_op_args *args) {
     return NULL;
 }
 
-/* The table of the state when it fits, else one in scratch. `local` lives as long as the call. */
-static void take_table(transform_plan *p, const void *state, kelp_op_args *args, kelp_fft *local) {
+/* Sets p->fft to the tables of the state, or to tables in scratch memory if their length differs.
+ * `local` must outlive the invoke. */
+static void set_tables(transform_plan *p, const void *state, kelp_op_args *args, kelp_fft *local) {
     const fft_state *known = state;
     p->args = args;
     if (known != NULL && known->fft.length == p->length) {
@@ -110,6 +113,8 @@ typedef struct buffers {
 static buffers buffers_of(const transform_plan *p, int worker) {
     char *at = (char *)p->args->scratch + p->buffer_offset + (size_t)worker * p->buffer_bytes;
     size_t line = (size_t)p->length * sizeof(kelp_complex);
+    KELP_ASSERT(worker >= 0 && 2 * line + p->work_bytes == p->buffer_bytes);
+    KELP_ASSERT(p->fft != NULL && p->fft->length == p->length);
     return (buffers){(kelp_complex *)(void *)at, (kelp_complex *)(void *)(at + line),
                      at + 2 * line};
 }
@@ -129,8 +134,8 @@ static void write(const kelp_tensor *t, int64_t at, double value) {
         kelp_real_store_f64(t->dtype, t->data, at, 1, &value);
 }
 
-/* Bin k of the first (second) of two real lines that were transformed as the real and imaginary
- * parts of one. */
+/* Returns bin k of the first or second of two real lines that were transformed as the real and
+ * imaginary parts of one line. */
 static kelp_complex part_of(const kelp_complex *z, int64_t length, int64_t k, bool second) {
     kelp_complex a = z[k], b = z[k == 0 ? 0 : length - k];
     if (second)
@@ -147,7 +152,7 @@ static kelp_status *dft_length(transform_plan *p, kelp_op_args *args) {
         if (kelp_ops_defer(args, 1))
             return NULL;
         if (kelp_tensor_elements(length) != 1)
-            return kelp_ops_bad_shapes(args, length, NULL, "dft_length is one number");
+            return kelp_ops_bad_shapes(args, length, NULL, "expected one dft_length");
         p->length = kelp_ops_read_i64(length, 0);
     }
     if (p->length < 1)
@@ -158,7 +163,7 @@ static kelp_status *dft_length(transform_plan *p, kelp_op_args *args) {
 
 static kelp_status *dft_reshape(const void *state, kelp_op_args *args) {
     transform_plan *p = args->plan;
-    int64_t shape[KELP_MAX_RANK], given = -2;
+    int64_t shape[KELP_MAX_RANK], axis_value = -2;
     int32_t axis = 0;
     (void)state;
     KELP_TRY(kelp_ops_check(args, 1));
@@ -168,20 +173,20 @@ static kelp_status *dft_reshape(const void *state, kelp_op_args *args) {
     p->inverse = kelp_node_attr_i64(args->node, "inverse", 0) != 0;
     p->onesided = kelp_node_attr_i64(args->node, "onesided", 0) != 0;
     if (kelp_ops_version(args) < 20)
-        given = kelp_node_attr_i64(args->node, "axis", 1);
+        axis_value = kelp_node_attr_i64(args->node, "axis", 1);
     if (axis_input != NULL) {
         if (kelp_ops_defer(args, 2))
             return NULL;
         if (kelp_tensor_elements(axis_input) != 1)
-            return kelp_ops_bad_shapes(args, axis_input, NULL, "the axis is one number");
-        given = kelp_ops_read_i64(axis_input, 0);
+            return kelp_ops_bad_shapes(args, axis_input, NULL, "expected one axis");
+        axis_value = kelp_ops_read_i64(axis_input, 0);
     }
-    KELP_TRY(kelp_ops_axis(args, given, x->rank, &axis));
+    KELP_TRY(kelp_ops_axis(args, axis_value, x->rank, &axis));
     p->channels = x->rank > 1 ? x->shape[x->rank - 1] : 0;
     if (axis == x->rank - 1 || p->channels < 1 || p->channels > 2)
         return kelp_ops_bad_shapes(args, x, NULL,
-                                   "expected real (1) or complex (2) numbers on the last axis, "
-                                   "which is not transformed");
+                                   "expected a last dimension of 1 (real) or 2 (complex), which "
+                                   "cannot be transformed");
     p->in = x->shape[axis];
     KELP_TRY(dft_length(p, args));
     if (args->deferred)
@@ -197,13 +202,14 @@ static kelp_status *dft_reshape(const void *state, kelp_op_args *args) {
     return reserve(p, args);
 }
 
-/* A line as it comes, cut off or filled up with zeros; what onesided leaves out is the mirror
- * image. `part` 1 adds a real line as the imaginary part. */
+/* Loads a line, truncated or padded with zeros, and adds the mirrored half of a onesided input.
+ * With `part`, loads a real line as the imaginary part. */
 static void load_line(const transform_plan *p, int64_t line, bool part, kelp_complex *to) {
     const kelp_tensor *x = p->args->inputs[0];
     int64_t base = line / p->inner * p->in * p->inner + line % p->inner;
     int64_t half = p->inverse && p->onesided ? p->length / 2 + 1 : p->length;
     int64_t count = KELP_MIN(p->in, half);
+    KELP_ASSERT(line >= 0 && line < p->outer * p->inner);
     for (int64_t i = 0; i < p->length; i++) {
         int64_t at = (base + i * p->inner) * p->channels;
         double re = i < count ? read(x, at) : 0;
@@ -256,7 +262,7 @@ static kelp_status *dft_invoke(const void *state, kelp_op_args *args) {
     kelp_fft local;
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
-    take_table(p, state, args, &local);
+    set_tables(p, state, args, &local);
     kelp_op_parallel(args->env, p->outer * p->inner,
                      kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 8, p->length), dft_range, p);
     return NULL;
@@ -283,6 +289,10 @@ static kelp_status *stft_reshape(const void *state, kelp_op_args *args) {
         (window != NULL && window->rank != 1))
         return kelp_ops_bad_shapes(args, x, window,
                                    "expected a signal [N, length, 1 or 2] and a list of weights");
+    if (kelp_tensor_elements(args->inputs[1]) != 1 ||
+        (length != NULL && kelp_tensor_elements(length) != 1))
+        return kelp_ops_bad_shapes(args, args->inputs[1], length,
+                                   "expected one frame_step and one frame_length");
     if (kelp_ops_defer(args, 1) || (length != NULL && kelp_ops_defer(args, 3)))
         return NULL;
     p->in = x->shape[1];
@@ -293,10 +303,12 @@ static kelp_status *stft_reshape(const void *state, kelp_op_args *args) {
     if (p->step < 1 || p->length < 1 || p->length > p->in ||
         (window != NULL && window->shape[0] != p->length))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "STFT: frames of %lld, %lld apart, of a signal of %lld, with a window of "
-                          "%lld: expected frames within the signal, as long as the window",
-                          (long long)p->length, (long long)p->step, (long long)p->in,
-                          (long long)(window != NULL ? window->shape[0] : p->length));
+                          "STFT: frame_length or frame_step is out of range: expected frames of 1 "
+                          "to %lld samples, as long as the window (%lld), and a step of 1 or more, "
+                          "found %lld and %lld",
+                          (long long)p->in,
+                          (long long)(window != NULL ? window->shape[0] : p->length),
+                          (long long)p->length, (long long)p->step);
     p->onesided = kelp_node_attr_i64(args->node, "onesided", 1) != 0;
     p->frames = (p->in - p->length) / p->step + 1;
     p->bins = p->onesided ? p->length / 2 + 1 : p->length;
@@ -308,6 +320,7 @@ static kelp_status *stft_reshape(const void *state, kelp_op_args *args) {
 static void load_frame(const transform_plan *p, int64_t unit, bool part, kelp_complex *to) {
     const kelp_tensor *x = p->args->inputs[0], *window = kelp_ops_in(p->args, 2);
     int64_t base = unit / p->frames * p->in + unit % p->frames * p->step;
+    KELP_ASSERT(unit % p->frames * p->step + p->length <= p->in);
     for (int64_t i = 0; i < p->length; i++) {
         double weight = window != NULL ? read(window, i) : 1;
         int64_t at = (base + i) * p->channels;
@@ -345,7 +358,7 @@ static kelp_status *stft_invoke(const void *state, kelp_op_args *args) {
     kelp_fft local;
     if (kelp_tensor_elements(args->outputs[0]) == 0)
         return NULL;
-    take_table(p, state, args, &local);
+    set_tables(p, state, args, &local);
     kelp_op_parallel(args->env, args->outputs[0]->shape[0] * p->frames,
                      kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 8, p->length), stft_range, p);
     return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix. Source: ONNX operator specification,
  * version 17. */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
@@ -8,7 +9,7 @@
 
 #define PI 3.14159265358979323846
 
-/* Integers are cut off, as Cast does. */
+/* Stores a value; integers are truncated, as in Cast. */
 static void put(const kelp_tensor *t, int64_t at, double value) {
     if (!kelp_ops_is_float(t->dtype))
         value = trunc(value);
@@ -29,7 +30,7 @@ static kelp_status *window_reshape(const void *state, kelp_op_args *args) {
         return NULL;
     const kelp_tensor *size = args->inputs[0];
     if (kelp_tensor_elements(size) != 1)
-        return kelp_ops_bad_shapes(args, size, NULL, "the size is one number");
+        return kelp_ops_bad_shapes(args, size, NULL, "expected one size");
     int64_t count = kelp_ops_read_i64(size, 0);
     return kelp_ops_set(args, 0, dtype, 1, &count);
 }
@@ -73,15 +74,15 @@ static kelp_status *mel_reshape(const void *state, kelp_op_args *args) {
     if (bins < 0 || bins > INT32_MAX || length < 1 || length > INT32_MAX ||
         kelp_ops_read_i64(args->inputs[2], 0) < 1)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "MelWeightMatrix: %lld bands of a transform of %lld at %lld samples a "
-                          "second",
+                          "MelWeightMatrix: num_mel_bins, dft_length or sample_rate is out of "
+                          "range: found %lld, %lld and %lld",
                           (long long)bins, (long long)length,
                           (long long)kelp_ops_read_i64(args->inputs[2], 0));
     int64_t shape[2] = {length / 2 + 1, bins};
     return kelp_ops_set(args, 0, dtype, 2, shape);
 }
 
-/* The bin of the transform at which band edge `index` lies. */
+/* Returns the bin of the transform at band edge `index`; -1 outside the transform. */
 static int64_t edge(const kelp_op_args *args, int64_t index) {
     double bands = kelp_ops_read_f64(args->inputs[0], 0);
     double length = kelp_ops_read_f64(args->inputs[1], 0);
@@ -103,8 +104,9 @@ static kelp_status *mel_invoke(const void *state, kelp_op_args *args) {
         int64_t left = edge(args, band), top = edge(args, band + 1), right = edge(args, band + 2);
         if (left < 0 || top < left || right < top)
             return KELP_ERROR(KELP_OUT_OF_RANGE,
-                              "MelWeightMatrix: band %lld lies outside the transform's bins",
+                              "MelWeightMatrix: band %lld is outside the bins of the transform",
                               (long long)band);
+        KELP_ASSERT(right < y->shape[0]);
         if (left == top)
             put(y, top * bands + band, 1);
         for (int64_t i = left; i <= top && left < top; i++)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Upper and lower case by ranges of Unicode. */
+#include "base/assert.h"
 #include "cpu/ops/text/text.h"
 
-/* Capitals first … last; `step` 1: lower = capital + delta; 2: capital and small letter in turn. */
+/* Upper-case letters first … last, `step` apart. The lower-case letter is upper + delta. */
 static const struct {
     uint32_t first, last;
     int32_t delta;
@@ -36,16 +37,17 @@ static uint32_t upper(uint32_t c) {
     if (c == 0x131 || c == 0x17F || c == 0x3C2)
         return c == 0x131 ? 'I' : c == 0x17F ? 'S' : 0x3A3;
     for (size_t i = 0; i < KELP_COUNT(ranges); i++) {
-        uint32_t capital = (uint32_t)((int32_t)c - ranges[i].delta);
-        if (capital >= ranges[i].first && capital <= ranges[i].last &&
-            (capital - ranges[i].first) % ranges[i].step == 0)
-            return capital;
+        uint32_t letter = (uint32_t)((int32_t)c - ranges[i].delta);
+        if (letter >= ranges[i].first && letter <= ranges[i].last &&
+            (letter - ranges[i].first) % ranges[i].step == 0)
+            return letter;
     }
     return c == 0xB5 ? 0x39C : c;
 }
 
-/* Bytes of the letter at `from`, 0 when they are none. */
+/* Decodes the character at `from` and returns its size; 0 for invalid UTF-8. */
 static size_t decode(const uint8_t *from, size_t length, uint32_t *out) {
+    KELP_ASSERT(length > 0);
     uint8_t lead = from[0];
     size_t count = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
     if (count == 0 || count > length || lead > 0xF4)
@@ -60,6 +62,7 @@ static size_t decode(const uint8_t *from, size_t length, uint32_t *out) {
 }
 
 static size_t encode(uint32_t c, char *to) {
+    KELP_ASSERT(c < 0x200000); /* four bytes */
     if (c < 0x80) {
         to[0] = (char)c;
         return 1;
@@ -83,6 +86,7 @@ static size_t change(const char *from, size_t length, char *to, uint32_t (*fn)(u
         out += encode(fn(c), to + out);
         at += count;
     }
+    KELP_ASSERT(out <= 2 * length);
     return out;
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RegexFullMatch, by PCRE2 when that library is there. Patterns are those of RE2, which PCRE2 takes
- * as well; `$` is the very end of the text, as in RE2. Values and signatures: pcre2.h 10.x.
+ * RegexFullMatch with the library PCRE2, which accepts the patterns of RE2. As in RE2, `$` matches
+ * the end of the text only. Constants and signatures: pcre2.h 10.x.
  */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/dl.h"
 #include "cpu/ops/text/text.h"
 
@@ -41,16 +42,16 @@ static kelp_status *load(regex *r, const kelp_node *node) {
     kelp_status *status = kelp_dl_open(PCRE2_LIBRARY, &r->library);
     if (status != NULL)
         return KELP_ANNOTATE(status,
-                             "node '%s' (RegexFullMatch) needs the library PCRE2 (%s; Debian's "
-                             "package libpcre2-8-0)",
+                             "node '%s' (RegexFullMatch) needs the library '%s', of Debian package "
+                             "libpcre2-8-0",
                              kelp_node_name(node), PCRE2_LIBRARY);
     for (size_t i = 0; i < KELP_COUNT(names); i++) {
         addresses[i] = kelp_dl_symbol(&r->library, names[i]);
         if (addresses[i] == NULL)
-            return KELP_ERROR(KELP_FAILED_PRECONDITION, "the library %s has no function '%s'",
+            return KELP_ERROR(KELP_FAILED_PRECONDITION, "the library '%s' lacks the function '%s'",
                               PCRE2_LIBRARY, names[i]);
     }
-    _Static_assert(sizeof(pcre2) == sizeof addresses, "a function for each name, in order");
+    _Static_assert(sizeof(pcre2) == sizeof addresses, "one function for each name, in order");
     memcpy(&r->fn, addresses, sizeof addresses);
     return NULL;
 }
@@ -83,7 +84,7 @@ static kelp_status *compile(regex *r, const kelp_node *node) {
     uint8_t text[200] = "";
     r->fn.error_message(error, text, sizeof text);
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "node '%s' (RegexFullMatch): pattern '%s' is wrong at byte %zu: %s",
+                      "node '%s' (RegexFullMatch): pattern '%s' is invalid at byte %zu: %s",
                       kelp_node_name(node), pattern, at, (const char *)text);
 }
 
@@ -113,6 +114,7 @@ static kelp_status *regex_invoke(const void *state, kelp_op_args *args) {
     const kelp_string *x = args->inputs[0]->data;
     uint8_t *y = args->outputs[0]->data;
     int64_t count = kelp_tensor_elements(args->inputs[0]);
+    KELP_ASSERT(r->code != NULL && args->inputs[0]->dtype == KELP_STRING);
     void *match = r->fn.match_data_create(1, NULL);
     if (match == NULL)
         return kelp_status_oom();
@@ -120,14 +122,14 @@ static kelp_status *regex_invoke(const void *state, kelp_op_args *args) {
     for (int64_t i = 0; i < count && status == NULL; i++) {
         const char *text = x[i].length > 0 ? x[i].data : "";
         int result = r->fn.match(r->code, (const uint8_t *)text, x[i].length, 0, 0, match, NULL);
-        bool no_utf8 = result <= PCRE2_BAD_UTF_FIRST && result >= PCRE2_BAD_UTF_LAST;
+        bool bad_utf8 = result <= PCRE2_BAD_UTF_FIRST && result >= PCRE2_BAD_UTF_LAST;
         y[i] = result >= 0;
-        if (result < 0 && result != PCRE2_NO_MATCH && !no_utf8) {
-            uint8_t words[200] = "";
-            r->fn.error_message(result, words, sizeof words);
+        if (result < 0 && result != PCRE2_NO_MATCH && !bad_utf8) {
+            uint8_t message[200] = "";
+            r->fn.error_message(result, message, sizeof message);
             status =
                 KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "node '%s' (RegexFullMatch): element %lld: %s",
-                           kelp_node_name(args->node), (long long)i, (const char *)words);
+                           kelp_node_name(args->node), (long long)i, (const char *)message);
         }
     }
     r->fn.match_data_free(match);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StringConcat, StringSplit, StringNormalizer. Source: ONNX operator specification. New text lives
- * in the context's memory of this invoke; what is unchanged is borrowed from the input. */
+/* StringConcat, StringSplit, StringNormalizer. New text is in memory of the run; unchanged text is
+ * borrowed from the input. Source: ONNX operator specification. */
+#include "base/assert.h"
 #include "cpu/ops/text/text.h"
 
 #define TEXT_ERROR(args, format, ...)                                                          \
@@ -25,7 +26,7 @@ static kelp_status *concat_reshape(const void *state, kelp_op_args *args) {
     int32_t rank = a->rank;
     memcpy(shape, a->shape, sizeof shape);
     if (!kelp_ops_broadcast_shape(&rank, shape, b->rank, b->shape))
-        return kelp_ops_bad_shapes(args, a, b, "they do not broadcast");
+        return kelp_ops_bad_shapes(args, a, b, "the shapes do not broadcast");
     return kelp_ops_set(args, 0, KELP_STRING, rank, shape);
 }
 
@@ -53,6 +54,7 @@ static kelp_status *concat_invoke(const void *state, kelp_op_args *args) {
                 memcpy(text, p->data, p->length);
             if (q->length > 0)
                 memcpy(text + p->length, q->data, q->length);
+            KELP_ASSERT(i < kelp_tensor_elements(y));
             out[i] = (kelp_string){text, length};
         }
     }
@@ -65,8 +67,8 @@ typedef struct splitter {
     const char *at, *end;
     const char *delimiter;
     size_t delimiter_length; /* 0: white space */
-    int64_t left;            /* splits that may still be made */
-    bool open;               /* a part is still to come */
+    int64_t left;            /* number of further splits */
+    bool open;               /* there is another part */
 } splitter;
 
 static bool is_space(char c) {
@@ -84,8 +86,8 @@ static splitter split_begin(const kelp_op_args *args, const kelp_string *text) {
     return s;
 }
 
-/* White space: any run of it parts, and none is left at either end (but at the end of what was not
- * split any more). */
+/* Returns the next word between runs of white space; after the last split, the rest of the text
+ * without the white space around it. */
 static bool next_word(splitter *s, kelp_string *out) {
     while (s->at < s->end && is_space(*s->at))
         s->at++;
@@ -116,7 +118,7 @@ static bool next_part(splitter *s, kelp_string *out) {
         s->left > 0 && rest > 0 ? memmem(s->at, rest, s->delimiter, s->delimiter_length) : NULL;
     s->left--;
     s->open = hit != NULL;
-    *out = (kelp_string){s->at, hit ? (size_t)(hit - s->at) : rest};
+    *out = (kelp_string){s->at, hit != NULL ? (size_t)(hit - s->at) : rest};
     if (hit != NULL)
         s->at = hit + s->delimiter_length;
     return true;
@@ -128,20 +130,20 @@ static kelp_status *split_reshape(const void *state, kelp_op_args *args) {
     const kelp_tensor *x = args->inputs[0];
     if (kelp_ops_defer(args, 0))
         return NULL;
-    int64_t most = 0, count = kelp_tensor_elements(x);
+    int64_t max_parts = 0, count = kelp_tensor_elements(x);
     for (int64_t i = 0; i < count; i++) {
         splitter s = split_begin(args, (const kelp_string *)x->data + i);
         kelp_string part;
         int64_t parts = 0;
         while (next_part(&s, &part))
             parts++;
-        most = KELP_MAX(most, parts);
+        max_parts = KELP_MAX(max_parts, parts);
     }
     if (x->rank + 1 > KELP_MAX_RANK)
-        return kelp_ops_bad_shapes(args, x, NULL, "too many axes");
+        return kelp_ops_bad_shapes(args, x, NULL, "the result has too many axes");
     int64_t shape[KELP_MAX_RANK];
     memcpy(shape, x->shape, sizeof shape);
-    shape[x->rank] = most;
+    shape[x->rank] = max_parts;
     KELP_TRY(kelp_ops_set(args, 0, KELP_STRING, x->rank + 1, shape));
     return kelp_ops_set(args, 1, KELP_I64, x->rank, x->shape);
 }
@@ -150,16 +152,17 @@ static kelp_status *split_invoke(const void *state, kelp_op_args *args) {
     (void)state;
     const kelp_tensor *x = args->inputs[0];
     kelp_tensor *y = kelp_ops_out(args, 0), *lengths = kelp_ops_out(args, 1);
-    int64_t count = kelp_tensor_elements(x), most = y ? y->shape[y->rank - 1] : 0;
+    int64_t count = kelp_tensor_elements(x), max_parts = y != NULL ? y->shape[y->rank - 1] : 0;
     for (int64_t i = 0; i < count; i++) {
         splitter s = split_begin(args, (const kelp_string *)x->data + i);
         kelp_string part;
         int64_t parts = 0;
         for (; next_part(&s, &part); parts++)
             if (y != NULL)
-                ((kelp_string *)y->data)[i * most + parts] = part;
-        for (int64_t k = parts; k < most; k++)
-            ((kelp_string *)y->data)[i * most + k] = (kelp_string){"", 0};
+                ((kelp_string *)y->data)[i * max_parts + parts] = part;
+        KELP_ASSERT(y == NULL || parts <= max_parts);
+        for (int64_t k = parts; k < max_parts; k++)
+            ((kelp_string *)y->data)[i * max_parts + k] = (kelp_string){"", 0};
         if (lengths != NULL)
             ((int64_t *)lengths->data)[i] = parts;
     }
@@ -186,10 +189,10 @@ static kelp_status *change_case(const kelp_op_args *args, const kelp_string *fro
     *out = *from;
     if (how == KEEP || from->length == 0)
         return NULL;
-    size_t room;
-    if (!kelp_size_mul(from->length, 2, &room) || !kelp_size_add(room, 1, &room))
+    size_t capacity;
+    if (!kelp_size_mul(from->length, 2, &capacity) || !kelp_size_add(capacity, 1, &capacity))
         return kelp_status_oom();
-    char *text = kelp_op_env_alloc(args->env, room);
+    char *text = kelp_op_env_alloc(args->env, capacity);
     if (text == NULL)
         return kelp_status_oom();
     out->length = how == LOWER ? kelp_text_lower(from->data, from->length, text)
@@ -198,7 +201,8 @@ static kelp_status *change_case(const kelp_op_args *args, const kelp_string *fro
     return NULL;
 }
 
-/* The texts that stay, in order; `out` has room for all. */
+/* Writes the texts that are not stop words, in order. `out` has a capacity of one more than the
+ * input has elements. */
 static kelp_status *normalize(const kelp_op_args *args, kelp_string *out, int64_t *out_count) {
     const kelp_string *stops = NULL, *x = args->inputs[0]->data;
     int64_t count = kelp_tensor_elements(args->inputs[0]);
@@ -223,7 +227,7 @@ static kelp_status *normalize(const kelp_op_args *args, kelp_string *out, int64_
             KELP_TRY(change_case(args, &x[i], how, &out[(*out_count)++]));
     }
     if (*out_count == 0) {
-        *out_count = 1; /* one empty text stands for none */
+        *out_count = 1; /* the result is never empty: one empty text */
         out[0] = (kelp_string){"", 0};
     }
     return NULL;
@@ -245,7 +249,7 @@ static kelp_status *normalizer_reshape(const void *state, kelp_op_args *args) {
         return NULL;
     int64_t count = kelp_tensor_elements(x);
     plan->texts = kelp_op_env_alloc(args->env, (size_t)(count + 1) * sizeof *plan->texts);
-    if (plan->texts == NULL) { /* planning has no memory that lives until invoke */
+    if (plan->texts == NULL) { /* there is no memory of a run while a schedule is compiled */
         args->deferred = true;
         return NULL;
     }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TfIdfVectorizer: how often n-grams of a pool occur, with skips. Tokens become numbers first, so
- * that n-grams of text and of integers are one thing. Source: ONNX operator specification,
- * TfIdfVectorizer-9.
+ * TfIdfVectorizer: counts the n-grams of a pool, with skips. Text tokens are converted to numbers
+ * first, so that n-grams of text and of integers share the code. Source: ONNX operator
+ * specification, TfIdfVectorizer-9.
  */
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/map.h"
 #include "cpu/ops/kernel.h"
 
@@ -19,8 +20,8 @@ typedef enum mode { TF, IDF, TFIDF } mode;
 
 typedef struct tfidf {
     kelp_arena arena;
-    kelp_map tokens; /* text to number + 1 */
-    kelp_map grams;  /* numbers, as bytes, to index of the n-gram + 1 */
+    kelp_map tokens; /* from text to token number + 1 */
+    kelp_map grams;  /* from the bytes of the token numbers to the index of the n-gram + 1 */
     bool text;
     mode mode;
     int64_t shortest, longest, skips;
@@ -64,15 +65,17 @@ static kelp_status *read_pool(tfidf *t, const kelp_node *node, int64_t **out, si
     return NULL;
 }
 
-/* The pool holds all 1-grams, then all 2-grams, …; ngram_counts says where each kind begins. */
+/* The pool has all 1-grams, then all 2-grams, …; ngram_counts has the first index of each kind. */
 static kelp_status *read_grams(tfidf *t, const kelp_node *node, const int64_t *pool, size_t size) {
     const int64_t *begins = NULL;
     size_t kinds = kelp_node_attr_i64s(node, "ngram_counts", &begins), gram = 0;
     for (size_t n = 1; n <= kinds; n++) {
         int64_t begin = begins[n - 1], end = n < kinds ? begins[n] : (int64_t)size;
         if (begin < 0 || end < begin || end > (int64_t)size || (end - begin) % (int64_t)n != 0)
-            return TFIDF_ERROR(node, "ngram_counts[%zu]: %lld to %lld of %zu are no %zu-grams",
-                               n - 1, (long long)begin, (long long)end, size, n);
+            return TFIDF_ERROR(node,
+                               "ngram_counts[%zu] is invalid: expected a range of %zu-grams in a "
+                               "pool of %zu, found %lld to %lld",
+                               n - 1, n, size, (long long)begin, (long long)end);
         for (int64_t at = begin; at < end; at += (int64_t)n, gram++) {
             kelp_str key = {(const char *)&pool[at], n * sizeof *pool};
             if (!kelp_map_find(&t->grams, key, NULL))
@@ -80,8 +83,10 @@ static kelp_status *read_grams(tfidf *t, const kelp_node *node, const int64_t *p
         }
     }
     if (gram != t->gram_count)
-        return TFIDF_ERROR(node, "the pool has %zu n-grams, ngram_indexes %zu", gram,
-                           t->gram_count);
+        return TFIDF_ERROR(node,
+                           "ngram_indexes: expected %zu for the n-grams of the pool, found "
+                           "%zu",
+                           gram, t->gram_count);
     return NULL;
 }
 
@@ -99,9 +104,11 @@ static kelp_status *read_all(tfidf *t, const kelp_node *node) {
     t->longest = kelp_node_attr_i64(node, "max_gram_length", 0);
     t->skips = kelp_node_attr_i64(node, "max_skip_count", 0);
     if (t->shortest < 1 || t->longest < t->shortest || t->longest > GRAM_MAX || t->skips < 0)
-        return TFIDF_ERROR(node, "n-grams of %lld to %lld tokens with %lld skips: expected 1 to %d",
-                           (long long)t->shortest, (long long)t->longest, (long long)t->skips,
-                           GRAM_MAX);
+        return TFIDF_ERROR(node,
+                           "the gram lengths are out of range: expected 1 to %d tokens and 0 or "
+                           "more skips, found %lld to %lld and %lld",
+                           GRAM_MAX, (long long)t->shortest, (long long)t->longest,
+                           (long long)t->skips);
     t->gram_count = kelp_node_attr_i64s(node, "ngram_indexes", &t->indexes);
     size_t weights = kelp_node_attr_f32s(node, "weights", &t->weights);
     if (weights != 0 && weights != t->gram_count)
@@ -110,7 +117,8 @@ static kelp_status *read_all(tfidf *t, const kelp_node *node) {
         t->weights = NULL;
     for (size_t i = 0; i < t->gram_count; i++) {
         if (t->indexes[i] < 0 || t->indexes[i] >= INT32_MAX)
-            return TFIDF_ERROR(node, "ngram_indexes[%zu]: %lld", i, (long long)t->indexes[i]);
+            return TFIDF_ERROR(node, "ngram_indexes[%zu] is out of range: found %lld", i,
+                               (long long)t->indexes[i]);
         t->columns = KELP_MAX(t->columns, t->indexes[i] + 1);
     }
     KELP_TRY(read_pool(t, node, &pool, &size));
@@ -158,7 +166,7 @@ static kelp_status *tfidf_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, KELP_F32, x->rank, shape);
 }
 
-/* One row's tokens as numbers; those that the pool has not are below 0, or no integers of it. */
+/* Converts the tokens of one row to numbers; text that is not in the pool to -1. */
 static void read_row(const tfidf *t, const kelp_tensor *x, int64_t row, int64_t columns,
                      int64_t *out) {
     for (int64_t i = 0; i < columns; i++) {
@@ -174,21 +182,23 @@ static void read_row(const tfidf *t, const kelp_tensor *x, int64_t row, int64_t 
 
 static void count_row(const tfidf *t, const int64_t *tokens, int64_t columns, float *y) {
     int64_t gram[GRAM_MAX];
+    KELP_ASSERT(t->shortest >= 1 && t->longest <= GRAM_MAX);
     for (int64_t n = t->shortest; n <= t->longest; n++)
         for (int64_t skip = 0; skip <= (n == 1 ? 0 : t->skips); skip++) {
             if (n > 1 && skip + 1 > (columns - 1) / (n - 1))
-                break; /* no n-gram is that wide */
+                break; /* the row is too short for an n-gram */
             for (int64_t at = 0; at + (n - 1) * (skip + 1) < columns; at++) {
                 for (int64_t k = 0; k < n; k++)
                     gram[k] = tokens[at + k * (skip + 1)];
                 kelp_str key = {(const char *)gram, (size_t)n * sizeof *gram};
                 uintptr_t found = (uintptr_t)kelp_map_get(&t->grams, key);
+                KELP_ASSERT(found <= t->gram_count);
                 if (found != 0)
                     y[t->indexes[found - 1]] += 1.0f;
             }
         }
     for (size_t i = 0; t->mode != TF && i < t->gram_count; i++) {
-        float weight = t->weights ? t->weights[i] : 1.0f, *to = &y[t->indexes[i]];
+        float weight = t->weights != NULL ? t->weights[i] : 1.0f, *to = &y[t->indexes[i]];
         *to = t->mode == TFIDF ? *to * weight : *to > 0 ? weight : 0;
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss. Arithmetic is in double. Source: ONNX
  * operator specification. */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
@@ -13,7 +14,7 @@ typedef struct loss_plan {
     loss_reduction reduction;
     bool ignores;
     int64_t ignored;
-    size_t row_at; /* in the scratch: scores of a place */
+    size_t row_offset; /* in scratch: the scores of one position */
 } loss_plan;
 
 static kelp_status *read_attributes(const kelp_op_args *args, loss_plan *p) {
@@ -23,7 +24,8 @@ static kelp_status *read_attributes(const kelp_op_args *args, loss_plan *p) {
                                               : LOSS_MEAN;
     if (p->reduction == LOSS_MEAN && strcmp(name, "mean") != 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: reduction is '%s', expected none, sum or mean",
+                          "operator '%s': attribute 'reduction' has an unknown value: expected "
+                          "none, sum or mean, found '%s'",
                           kelp_node_op_type(args->node), name);
     p->ignores = kelp_node_attr_type(args->node, "ignore_index") == KELP_ATTR_INT;
     p->ignored = kelp_node_attr_i64(args->node, "ignore_index", 0);
@@ -55,21 +57,21 @@ static kelp_status *loss_reshape(const void *state, kelp_op_args *args) {
             return kelp_ops_bad_shapes(args, x, target, "expected [N, C, …] and [N, …]");
     }
     if (weight != NULL && (weight->rank != 1 || weight->shape[0] != p->classes))
-        return kelp_ops_bad_shapes(args, x, weight, "expected one weight a class");
+        return kelp_ops_bad_shapes(args, x, weight, "expected one weight per class");
     if (kelp_ops_out(args, 1) != NULL)
         KELP_TRY(kelp_ops_set_like(args, 1, x));
-    KELP_TRY(kelp_ops_scratch(args, p->classes, sizeof(double), &p->row_at));
+    KELP_TRY(kelp_ops_scratch(args, p->classes, sizeof(double), &p->row_offset));
     return kelp_ops_set(args, 0, x->dtype, p->reduction == LOSS_NONE ? target->rank : 0, shape);
 }
 
-/* Scores of one place, `stride` apart, as logarithms of probabilities. */
+/* Converts scores to logarithms of probabilities. */
 static void log_softmax(double *row, int64_t count) {
-    double most = -INFINITY, sum = 0;
+    double max = -INFINITY, sum = 0;
     for (int64_t c = 0; c < count; c++)
-        most = fmax(most, row[c]);
+        max = fmax(max, row[c]);
     for (int64_t c = 0; c < count; c++)
-        sum += exp(row[c] - most);
-    double shift = most + log(sum);
+        sum += exp(row[c] - max);
+    double shift = max + log(sum);
     for (int64_t c = 0; c < count; c++)
         row[c] -= shift;
 }
@@ -78,16 +80,16 @@ typedef struct loss_sums {
     double loss, weight;
 } loss_sums;
 
-/* The loss at one place whose scores are in `row`. */
-static kelp_status *place(const kelp_op_args *args, const loss_plan *p, const double *row,
-                          int64_t at, loss_sums *sums) {
+/* Adds the loss of position `at`, whose log-probabilities are in `row`. */
+static kelp_status *add_loss(const kelp_op_args *args, const loss_plan *p, const double *row,
+                             int64_t at, loss_sums *sums) {
     const kelp_tensor *weights = kelp_ops_in(args, 2), *out = kelp_ops_out(args, 0);
     int64_t label = kelp_ops_read_i64(args->inputs[1], at);
     double loss = 0, weight = 0;
     if (!p->ignores || label != p->ignored) {
         if (label < 0 || label >= p->classes)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "%s: label %lld at place %lld is outside [0, %lld)",
+                              "operator '%s': label %lld of element %lld is outside [0, %lld)",
                               kelp_node_op_type(args->node), (long long)label, (long long)at,
                               (long long)p->classes);
         weight = weights != NULL ? kelp_ops_read_f64(weights, label) : 1;
@@ -104,8 +106,9 @@ static kelp_status *run_loss(const kelp_op_args *args, bool softmax) {
     const loss_plan *p = args->plan;
     const kelp_tensor *x = args->inputs[0], *out = kelp_ops_out(args, 0);
     const kelp_tensor *logs = kelp_ops_out(args, 1);
-    double *row = kelp_ops_scratch_at(args, p->row_at);
+    double *row = kelp_ops_scratch_at(args, p->row_offset);
     loss_sums sums = {0, 0};
+    KELP_ASSERT(kelp_tensor_elements(args->inputs[1]) == p->batch * p->inner);
     for (int64_t at = 0; at < p->batch * p->inner; at++) {
         int64_t first = at / p->inner * p->classes * p->inner + at % p->inner;
         for (int64_t c = 0; c < p->classes; c++)
@@ -114,7 +117,7 @@ static kelp_status *run_loss(const kelp_op_args *args, bool softmax) {
             log_softmax(row, p->classes);
         for (int64_t c = 0; logs != NULL && c < p->classes; c++)
             kelp_real_store_f64(logs->dtype, logs->data, first + c * p->inner, 1, &row[c]);
-        KELP_TRY(place(args, p, row, at, &sums));
+        KELP_TRY(add_loss(args, p, row, at, &sums));
     }
     if (p->reduction == LOSS_NONE || out == NULL)
         return NULL;

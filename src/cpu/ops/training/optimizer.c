@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps of optimizers: Adagrad, Adam and Momentum, of any number of tensors at once. Inputs are the
- * learning rate R, the count of updates T, then for all tensors X, for all G, for all of each
- * state; outputs all X, then all of each state. Arithmetic is in double, rounded once. Source: ONNX
- * operator specification, ai.onnx.preview.training version 1.
+ * Optimizer steps of any number of tensors: Adagrad, Adam and Momentum. The inputs are the learning
+ * rate R, the update count T, all tensors X, all gradients G, and all tensors of each state. The
+ * outputs are all X, then all tensors of each state. Arithmetic is in double, rounded once. Source:
+ * ONNX operator specification, ai.onnx.preview.training version 1.
  */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
 #include <math.h>
 
-/* One element: its value, gradient and states, which the step replaces. */
+/* The value, the gradient and the states of one element; a step updates them. */
 typedef struct element {
     double x, g, v, h;
 } element;
@@ -19,7 +20,7 @@ typedef struct step_plan {
     int32_t tensors;
     double rate, epsilon, norm, norm_post, alpha, beta;
     bool nesterov;
-    int32_t index; /* of the tensor at hand */
+    int32_t index; /* of the current tensor */
     void (*step)(const struct step_plan *p, element *e);
     const kelp_op_args *args;
 } step_plan;
@@ -48,15 +49,17 @@ static kelp_status *step_reshape(kelp_op_args *args, int32_t states) {
         if (x->dtype != first->dtype || x->rank != first->rank ||
             memcmp(x->shape, first->shape, (size_t)x->rank * sizeof *x->shape) != 0)
             return kelp_ops_bad_shapes(args, first, x,
-                                       "a tensor, its gradient and its states must be alike");
+                                       "expected the type and shape of the tensor for its gradient "
+                                       "and states");
     }
     for (int32_t i = 0; i < p->tensors * (1 + states); i++)
         KELP_TRY(kelp_ops_set_like(args, i, args->inputs[2 + i % p->tensors]));
     return NULL;
 }
 
-/* Input or output number `kind` of the tensor at hand; NULL when there is none. */
+/* Returns input number `kind` of the current tensor; NULL if the operator has fewer states. */
 static const kelp_tensor *input_of(const step_plan *p, int32_t kind) {
+    KELP_ASSERT(p->index >= 0 && p->index < p->tensors);
     return kelp_ops_in(p->args, 2 + kind * p->tensors + p->index);
 }
 static double read_of(const step_plan *p, int32_t kind, int64_t at) {
@@ -142,7 +145,7 @@ static kelp_status *adam_invoke(const void *state, kelp_op_args *args) {
     p->alpha = number(args, "alpha", 0.9f);
     p->beta = number(args, "beta", 0.999f);
     p->norm_post = number(args, "norm_coefficient_post", 0);
-    if (count > 0) /* the averages began at zero */
+    if (count > 0) /* corrects the bias of averages that start at zero */
         p->rate *= sqrt(1 - pow(p->beta, (double)count)) / (1 - pow(p->alpha, (double)count));
     p->step = adam_step;
     return step_all(p);
@@ -162,7 +165,9 @@ static kelp_status *momentum_reshape(const void *state, kelp_op_args *args) {
     p->nesterov = strcmp(mode, "nesterov") == 0;
     if (!p->nesterov && strcmp(mode, "standard") != 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "operator 'Momentum': mode is '%s', expected standard or nesterov", mode);
+                          "operator 'Momentum': attribute 'mode' has an unknown value: expected "
+                          "standard or nesterov, found '%s'",
+                          mode);
     return step_reshape(args, 1);
 }
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kelp::SumTo(x, like): x summed over the axes along which `like` was broadcast to x's shape; what
- * a derivative of a broadcast operator ends with. Sums are in double.
+ * kelp::SumTo(x, like): sums x over the axes along which `like` was broadcast to the shape of x, as
+ * in the derivative of a broadcast operator. Sums are in double.
  */
+#include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
 
 typedef struct sum_to_plan {
     int64_t count;                  /* elements of the result */
-    int64_t terms;                  /* of x in each */
-    int32_t kept_rank, summed_rank; /* axes of x that stay, and that go */
+    int64_t terms;                  /* elements of x in each sum */
+    int32_t kept_rank, summed_rank; /* numbers of axes of x */
     int64_t kept[KELP_MAX_RANK], kept_strides[KELP_MAX_RANK];
     int64_t summed[KELP_MAX_RANK], summed_strides[KELP_MAX_RANK];
     const kelp_op_args *args;
@@ -24,15 +25,15 @@ static kelp_status *sum_to_reshape(const void *state, kelp_op_args *args) {
     if (!kelp_ops_is_float(x->dtype))
         return kelp_ops_bad_type(args, x->dtype);
     if (like->rank > x->rank)
-        return kelp_ops_bad_shapes(args, x, like, "the second is not broadcast to the first");
+        return kelp_ops_bad_shapes(args, x, like, "the second does not broadcast to the first");
     kelp_ops_strides(x->rank, x->shape, strides);
     p->kept_rank = p->summed_rank = 0;
     for (int32_t i = 0; i < x->rank; i++) {
         int32_t axis = i - (x->rank - like->rank);
-        int64_t extent = axis >= 0 ? like->shape[axis] : 1;
-        if (extent != x->shape[i] && extent != 1)
-            return kelp_ops_bad_shapes(args, x, like, "the second is not broadcast to the first");
-        bool keep = axis >= 0 && extent == x->shape[i];
+        int64_t dim = axis >= 0 ? like->shape[axis] : 1;
+        if (dim != x->shape[i] && dim != 1)
+            return kelp_ops_bad_shapes(args, x, like, "the second does not broadcast to the first");
+        bool keep = axis >= 0 && dim == x->shape[i];
         int32_t at = keep ? p->kept_rank++ : p->summed_rank++;
         (keep ? p->kept : p->summed)[at] = x->shape[i];
         (keep ? p->kept_strides : p->summed_strides)[at] = strides[i];
@@ -42,8 +43,11 @@ static kelp_status *sum_to_reshape(const void *state, kelp_op_args *args) {
     return kelp_ops_set(args, 0, x->dtype, like->rank, like->shape);
 }
 
-static int64_t place(int64_t index, int32_t rank, const int64_t *shape, const int64_t *strides) {
+/* Returns the offset of element `index` of a strided array. */
+static int64_t offset_of(int64_t index, int32_t rank, const int64_t *shape,
+                         const int64_t *strides) {
     int64_t at = 0;
+    KELP_ASSERT(index >= 0);
     for (int32_t i = rank - 1; i >= 0; i--) {
         at += index % shape[i] * strides[i];
         index /= shape[i];
@@ -55,11 +59,12 @@ static void sum_range(void *userp, int64_t begin, int64_t end, int worker) {
     const sum_to_plan *p = userp;
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
-        int64_t first = place(i, p->kept_rank, p->kept, p->kept_strides);
+        int64_t first = offset_of(i, p->kept_rank, p->kept, p->kept_strides);
         double sum = 0;
         for (int64_t k = 0; k < p->terms; k++)
             sum += kelp_ops_read_f64(
-                p->args->inputs[0], first + place(k, p->summed_rank, p->summed, p->summed_strides));
+                p->args->inputs[0],
+                first + offset_of(k, p->summed_rank, p->summed, p->summed_strides));
         kelp_tensor_set_f64(p->args->outputs[0], i, sum);
     }
 }
@@ -68,6 +73,7 @@ static kelp_status *sum_to_invoke(const void *state, kelp_op_args *args) {
     sum_to_plan *p = args->plan;
     (void)state;
     p->args = args;
+    KELP_ASSERT(p->kept_rank + p->summed_rank == args->inputs[0]->rank);
     if (p->summed_rank == 0)
         kelp_ops_memcpy(args->env, args->outputs[0]->data, args->inputs[0]->data,
                         kelp_tensor_bytes(args->inputs[0]));

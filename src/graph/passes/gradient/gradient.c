@@ -7,6 +7,8 @@
  */
 #include "graph/passes/gradient/gradient.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 
 #define GRADIENT_ERROR(node, format, ...) \
@@ -85,6 +87,7 @@ bool kelp_tape_wants(const kelp_tape *tape, const kelp_value *input) {
 }
 
 kelp_status *kelp_tape_add(kelp_tape *tape, kelp_value *input, kelp_value *g) {
+    KELP_ASSERT(g != NULL && g->block == tape->block);
     if (!kelp_tape_wants(tape, input))
         return NULL;
     KELP_TRY(kelp_tape_emit(tape, KELP_OP_KELP(SumTo), (kelp_value *[]){g, input}, 2, &g, NULL));
@@ -94,15 +97,15 @@ kelp_status *kelp_tape_add(kelp_tape *tape, kelp_value *input, kelp_value *g) {
 }
 
 /* ---- nodes to differentiate ---- */
-typedef struct stretch {
+typedef struct segment {
     kelp_tape tape;
     size_t x_count, z_count;
-    kelp_value **leaves; /* the values that xs, then zs, name */
-    kelp_value **given;  /* the inputs of the node that replace them */
+    kelp_value **leaves;       /* the values that xs, then zs, name */
+    kelp_value **replacements; /* the inputs of the Gradient node that replace them */
     kelp_value *y;
     kelp_node **nodes; /* in order */
     size_t node_count;
-} stretch;
+} segment;
 
 static kelp_value *find_value(const kelp_block *block, const char *name, size_t length) {
     for (size_t i = 0; i < block->value_count; i++)
@@ -112,7 +115,7 @@ static kelp_value *find_value(const kelp_block *block, const char *name, size_t 
     return NULL;
 }
 
-static kelp_status *read_node(stretch *s, kelp_block *block, kelp_node *node) {
+static kelp_status *read_node(segment *s, kelp_block *block, kelp_node *node) {
     const kelp_string *names[2] = {NULL, NULL};
     size_t length = 0;
     s->x_count = kelp_node_attr_strings(node, "xs", &names[0]);
@@ -128,7 +131,7 @@ static kelp_status *read_node(stretch *s, kelp_block *block, kelp_node *node) {
     s->leaves = KELP_ARENA_ARRAY(&block->graph->arena, count, kelp_value *);
     if (s->leaves == NULL)
         return kelp_status_oom();
-    s->given = node->inputs;
+    s->replacements = node->inputs;
     for (size_t i = 0; i < count; i++) {
         const kelp_string *name = i < s->x_count ? &names[0][i] : &names[1][i - s->x_count];
         s->leaves[i] = find_value(block, name->data, name->length);
@@ -145,7 +148,7 @@ static kelp_status *read_node(stretch *s, kelp_block *block, kelp_node *node) {
     return NULL;
 }
 
-static bool is_leaf(const stretch *s, const kelp_value *value) {
+static bool is_leaf(const segment *s, const kelp_value *value) {
     for (size_t i = 0; i < s->x_count + s->z_count; i++)
         if (s->leaves[i] == value)
             return true;
@@ -160,7 +163,7 @@ static bool reads_any(const kelp_node *node, const bool *marked) {
 }
 
 /* Finds the nodes through which `y` depends on the leaves. */
-static kelp_status *collect(stretch *s) {
+static kelp_status *collect(segment *s) {
     kelp_block *block = s->tape.block;
     kelp_arena *arena = &block->graph->arena;
     bool *needed = KELP_ARENA_ARRAY(arena, block->value_count + 1, bool);
@@ -198,7 +201,7 @@ static kelp_status *collect(stretch *s) {
 }
 
 /* ---- copies with the inputs of the Gradient node ---- */
-static kelp_status *copy_node(stretch *s, kelp_value **map, kelp_node **inout_node) {
+static kelp_status *copy_node(segment *s, kelp_value **map, kelp_node **inout_node) {
     const kelp_node *from = *inout_node;
     kelp_block *block = s->tape.block;
     kelp_arena *arena = &block->graph->arena;
@@ -211,7 +214,7 @@ static kelp_status *copy_node(stretch *s, kelp_value **map, kelp_node **inout_no
             return GRADIENT_ERROR(
                 s->tape.gradient,
                 "its inputs are not the values that xs and zs name, and node '%s' (%s) owns a "
-                "subgraph, which is not supported",
+                "subgraph, which is unsupported",
                 from->name, from->op->name);
     for (size_t i = 0; i < from->input_count; i++) {
         kelp_value *value = from->inputs[i];
@@ -237,11 +240,11 @@ static kelp_status *copy_node(stretch *s, kelp_value **map, kelp_node **inout_no
                                   from->output_count, from->attributes, inout_node);
 }
 
-static kelp_status *substitute(stretch *s) {
+static kelp_status *substitute(segment *s) {
     size_t count = s->x_count + s->z_count;
     bool same = true;
     for (size_t i = 0; i < count; i++)
-        same = same && s->leaves[i] == s->given[i];
+        same = same && s->leaves[i] == s->replacements[i];
     if (same)
         return NULL;
     kelp_value **map = KELP_ARENA_ARRAY(&s->tape.block->graph->arena,
@@ -249,20 +252,21 @@ static kelp_status *substitute(stretch *s) {
     if (map == NULL)
         return kelp_status_oom();
     for (size_t i = 0; i < count; i++)
-        map[s->leaves[i]->id] = s->given[i];
+        map[s->leaves[i]->id] = s->replacements[i];
     for (size_t n = 0; n < s->node_count; n++)
         KELP_TRY(copy_node(s, map, &s->nodes[n]));
     if (map[s->y->id] != NULL)
         s->y = map[s->y->id];
-    s->leaves = s->given;
+    s->leaves = s->replacements;
     return NULL;
 }
 
 /* ---- reverse pass ---- */
-static kelp_status *mark_active(stretch *s) {
+static kelp_status *mark_active(segment *s) {
     kelp_tape *tape = &s->tape;
     kelp_arena *arena = &tape->block->graph->arena;
     tape->value_count = tape->block->value_count;
+    KELP_ASSERT(s->y->id < tape->value_count);
     bool *active = KELP_ARENA_ARRAY(arena, tape->value_count + 1, bool);
     tape->grads = KELP_ARENA_ARRAY(arena, tape->value_count + 1, kelp_value *);
     if (active == NULL || tape->grads == NULL)
@@ -278,13 +282,14 @@ static kelp_status *mark_active(stretch *s) {
     return NULL;
 }
 
-static kelp_status *walk_back(stretch *s) {
+static kelp_status *walk_back(segment *s) {
     kelp_tape *tape = &s->tape;
     KELP_TRY(mark_active(s));
     if (tape->active[s->y->id])
         KELP_TRY(kelp_tape_full(tape, 1, s->y, &tape->grads[s->y->id]));
     for (size_t n = s->node_count; n-- > 0;) {
         const kelp_node *node = s->nodes[n];
+        KELP_ASSERT(node->index < tape->gradient->index);
         for (size_t i = 0; i < node->output_count; i++) {
             if (node->outputs[i] == NULL || is_leaf(s, node->outputs[i]) ||
                 tape->grads[node->outputs[i]->id] == NULL)
@@ -302,7 +307,7 @@ static kelp_status *walk_back(stretch *s) {
 }
 
 static kelp_status *expand(kelp_block *block, kelp_node *node) {
-    stretch s = {0};
+    segment s = {0};
     KELP_TRY(read_node(&s, block, node));
     KELP_TRY(collect(&s));
     KELP_TRY(substitute(&s));

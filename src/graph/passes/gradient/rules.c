@@ -5,6 +5,8 @@
  */
 #include "graph/passes/gradient/gradient.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 
 #define RULE(name) \
@@ -211,8 +213,8 @@ RULE(where) {
     return kelp_tape_add(t, n->inputs[2], part);
 }
 
-/* ---- matrix products ---- */
-static kelp_status *unknown_rank(const kelp_node *n, const char *why) {
+/* ---- MatMul and Gemm ---- */
+static kelp_status *unsupported(const kelp_node *n, const char *why) {
     return KELP_ERROR(KELP_UNIMPLEMENTED, "Gradient through node '%s' (%s): %s", n->name,
                       n->op->name, why);
 }
@@ -220,6 +222,7 @@ static kelp_status *unknown_rank(const kelp_node *n, const char *why) {
 static kelp_status *swap_last(kelp_tape *t, kelp_value *a, int32_t rank, kelp_value **out) {
     int64_t perm[KELP_MAX_RANK];
     kelp_node *node = NULL;
+    KELP_ASSERT(rank >= 2 && rank <= KELP_MAX_RANK);
     for (int32_t i = 0; i < rank; i++)
         perm[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
     KELP_TRY(kelp_tape_emit(t, KELP_OP(Transpose), &a, 1, out, &node));
@@ -248,7 +251,7 @@ RULE(matmul) {
     kelp_value *a = n->inputs[0], *b = n->inputs[1], *d = NULL;
     int32_t a_rank = a->rank, b_rank = b->rank;
     if (a_rank < 1 || b_rank < 1)
-        return unknown_rank(n, "the ranks of its inputs are not known");
+        return unsupported(n, "the ranks of its inputs are not known");
     if (a_rank == 1) {
         KELP_TRY(with_axis(t, a, 0, &a));
         a_rank = 2;
@@ -319,7 +322,7 @@ RULE(transposed) {
     size_t rank = kelp_node_attr_i64s(n, "perm", &perm);
     for (size_t i = 0; i < rank; i++) {
         if (perm[i] < 0 || perm[i] >= (int64_t)rank || rank > KELP_MAX_RANK)
-            return unknown_rank(n, "attribute 'perm' is not a permutation");
+            return unsupported(n, "attribute 'perm' is not a permutation");
         back[perm[i]] = (int64_t)i;
     }
     KELP_TRY(kelp_tape_emit(t, KELP_OP(Transpose), &g, 1, &g, &node));
@@ -349,8 +352,8 @@ RULE(concatenated) {
 }
 
 /* ---- reductions ---- */
-/* Broadcasts `g` to the shape of the input. The shape with the reduced axes is that of the same
- * reduction with keepdims. */
+/* Broadcasts `g` to the shape of the input. The same reduction with keepdims has the shape with the
+ * reduced axes. */
 static kelp_status *spread(kelp_tape *t, const kelp_node *n, kelp_value **inout_g) {
     kelp_node *node = NULL;
     kelp_value *kept = NULL, *shape = NULL;
@@ -398,7 +401,7 @@ static kelp_status *sum_along(kelp_tape *t, const kelp_node *n, kelp_value *a, k
     int64_t axis = kelp_node_attr_i64(n, "axis", -1);
     kelp_value *axes = NULL;
     if (n->opset_version < 13)
-        return unknown_rank(n, "it is supported from version 13 on");
+        return unsupported(n, "versions before 13 are unsupported");
     KELP_TRY(kelp_tape_list(t, &axis, 1, &axes));
     return kelp_tape_binary(t, KELP_OP(ReduceSum), a, axes, out);
 }
@@ -440,5 +443,6 @@ static const kelp_gradient_rule rules[KELP_OPERATOR_COUNT + 1] = {
 };
 
 kelp_gradient_rule kelp_gradient_find_rule(const kelp_node *node) {
+    KELP_ASSERT(node->op->id <= KELP_OPERATOR_COUNT);
     return rules[node->op->id];
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuses integer matrix products and convolutions whose first operand is quantized dynamically, as
- * weight quantizers write them:
+ * Fuses integer GEMMs and convolutions whose first operand is quantized dynamically, as weight
+ * quantizers write them:
  *
  *   q, s, z = DynamicQuantizeLinear(x)
  *   Mul(Cast(MatMulInteger or ConvInteger(q, w, z, wz)), Mul(s, ws)) [→ Add of a bias]
@@ -68,7 +68,7 @@ static bool match(kelp_node *node, bool conv, kelp_quant_chain *c) {
     if (!kelp_quant_is_op(mul, KELP_OP(Mul)))
         return false;
     const kelp_value *scales = mul->inputs[0] == cast->outputs[0] ? mul->inputs[1] : mul->inputs[0];
-    /* scales along the last axis are per column only in a matrix product */
+    /* scales along the last axis are per column only in a MatMul */
     if (!match_scales(scales, conv ? 1 : columns, c))
         return false;
     kelp_quant_take(c, mul);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuses matrix products and convolutions between DequantizeLinear and QuantizeLinear:
+ * Fuses GEMMs and convolutions between DequantizeLinear and QuantizeLinear:
  *
  *   MatMul, Gemm or Conv (DequantizeLinear(x), DequantizeLinear(w)[, bias])
  *     [→ QuantizeLinear → DequantizeLinear] [→ Add of one constant per column] [→ activation]
@@ -33,6 +33,7 @@ void kelp_quant_take(kelp_quant_chain *c, kelp_node *node) {
 }
 
 static kelp_value *result(const kelp_quant_chain *c) {
+    KELP_ASSERT(c->last != NULL && c->last == c->nodes[c->count - 1]);
     return c->last->outputs[0];
 }
 
@@ -63,6 +64,7 @@ static bool has_single_scale(const kelp_node *node) {
 static bool same_constant(const kelp_value *a, const kelp_value *b) {
     if (a == b)
         return true;
+    KELP_ASSERT((a == NULL || a->constant != NULL) && (b == NULL || b->constant != NULL));
     return a != NULL && b != NULL && a->constant->dtype == b->constant->dtype &&
            memcmp(a->constant->data, b->constant->data, kelp_tensor_bytes(a->constant)) == 0;
 }
@@ -106,7 +108,7 @@ static kelp_node *dequantized_weights(const kelp_value *value, int64_t axis) {
     return fits ? node : NULL;
 }
 
-/* ---- nodes after the product ---- */
+/* ---- nodes after the GEMM ---- */
 static bool wants_bytes(const kelp_node *node) {
     return kelp_quant_is_op(node, KELP_OP(MatMul)) || kelp_quant_is_op(node, KELP_OP(Gemm)) ||
            kelp_quant_is_op(node, KELP_OP(Conv));
@@ -156,9 +158,9 @@ static void follow_add(kelp_quant_chain *c, int64_t columns) {
     kelp_node *add = kelp_quant_next(c);
     if (!kelp_quant_is_op(add, KELP_OP(Add)) || columns <= 0)
         return;
-    const kelp_value *product = result(c);
-    kelp_value *other = add->inputs[0] == product ? add->inputs[1] : add->inputs[0];
-    if (!is_row(other, columns) || product->rank < other->constant->rank)
+    const kelp_value *sum = result(c);
+    kelp_value *other = add->inputs[0] == sum ? add->inputs[1] : add->inputs[0];
+    if (!is_row(other, columns) || sum->rank < other->constant->rank)
         return;
     c->inputs[KELP_Q_ADDEND] = other;
     kelp_quant_take(c, add);
@@ -232,7 +234,7 @@ static kelp_status *transposed(kelp_block *block, const kelp_value *from, kelp_v
     kelp_tensor *tensor = KELP_ARENA_NEW(arena, kelp_tensor);
     uint8_t *data = kelp_arena_alloc(arena, kelp_tensor_bytes(old), 64);
     if (tensor == NULL || data == NULL)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for the weights of '%s'", from->name);
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "out of memory for weights '%s'", from->name);
     KELP_TRY(kelp_tensor_init(tensor, old->dtype, 2, shape, data));
     for (int64_t i = 0; i < shape[0]; i++)
         for (int64_t j = 0; j < shape[1]; j++)
@@ -260,9 +262,9 @@ static kelp_status *start_gemm(kelp_block *block, kelp_node *node, kelp_quant_ch
     int64_t columns = w->inputs[0]->constant->shape[transpose ? 0 : 1];
     if (bias != NULL) {
         const kelp_node *from = kelp_match_producer(bias, KELP_OP(DequantizeLinear));
-        const kelp_value *given = from != NULL ? from->inputs[0] : bias;
-        if (given->constant == NULL || given->constant->rank != 1 ||
-            kelp_tensor_elements(given->constant) != columns || bias->dtype != KELP_F32)
+        const kelp_value *source = from != NULL ? from->inputs[0] : bias;
+        if (source->constant == NULL || source->constant->rank != 1 ||
+            kelp_tensor_elements(source->constant) != columns || bias->dtype != KELP_F32)
             return NULL;
     }
     take_operand(c, KELP_Q_X, x);
@@ -275,14 +277,15 @@ static kelp_status *start_gemm(kelp_block *block, kelp_node *node, kelp_quant_ch
 }
 
 static float f32_at(const kelp_tensor *tensor, int64_t index) {
+    KELP_ASSERT(tensor->dtype == KELP_F32 && index < kelp_tensor_elements(tensor));
     float value; /* weights may be unaligned */
     memcpy(&value, (const char *)tensor->data + (size_t)index * sizeof value, sizeof value);
     return value;
 }
 
-/* Returns the integers of a bias whose scale is the product of the operands' scales, or else the
+/* Returns the integers of a bias whose scale is the product of the operands' scales; otherwise the
  * float bias. */
-static kelp_value *whole_bias(kelp_value *bias, const kelp_quant_chain *c) {
+static kelp_value *integer_bias(kelp_value *bias, const kelp_quant_chain *c) {
     const kelp_node *from = kelp_match_producer(bias, KELP_OP(DequantizeLinear));
     if (from == NULL || from->inputs[0]->constant == NULL ||
         from->inputs[0]->constant->dtype != KELP_I32 || from->inputs[1]->constant == NULL ||
@@ -318,7 +321,7 @@ static bool start_conv(kelp_node *node, kelp_quant_chain *c) {
         return false;
     take_operand(c, KELP_Q_X, x);
     take_operand(c, KELP_Q_W, w);
-    c->inputs[KELP_Q_BIAS] = bias != NULL ? whole_bias(bias, c) : NULL;
+    c->inputs[KELP_Q_BIAS] = bias != NULL ? integer_bias(bias, c) : NULL;
     return bias == NULL || c->inputs[KELP_Q_BIAS] != bias || bias->dtype == KELP_F32;
 }
 

@@ -31,7 +31,7 @@ typedef struct kelp_quant_chain {
     size_t count;
 } kelp_quant_chain;
 
-/* Returns true when `node` is not NULL, has the operator and is not removed. */
+/* Returns true if `node` is not NULL, has the operator and is not removed. */
 bool kelp_quant_is_op(const kelp_node *node, const kelp_operator *op);
 /* Returns input `index`, or NULL when it is omitted. */
 kelp_value *kelp_quant_input(const kelp_node *node, size_t index);
@@ -47,7 +47,7 @@ void kelp_quant_follow_floats(kelp_quant_chain *chain, int64_t columns);
 /* Replaces the chain by a node of `op`; a convolution keeps `attributes`. */
 kelp_status *kelp_quant_replace(kelp_block *block, kelp_quant_chain *chain, const kelp_operator *op,
                                 kelp_attr *attributes) KELP_MUST_USE;
-/* The same with other inputs. */
+/* Replaces the chain by a node of `op` with other inputs. */
 kelp_status *kelp_quant_replace_by(kelp_block *block, kelp_quant_chain *chain,
                                    const kelp_operator *op, kelp_value *const *inputs, size_t count,
                                    kelp_attr *attributes) KELP_MUST_USE;

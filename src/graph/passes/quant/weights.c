@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps large constant 8-bit weights that floats are multiplied with, as DequantizeLinear(w) or
- * Mul(Cast(w), scale), in 8 bits:
+ * Keeps large constant 8-bit weights, DequantizeLinear(w) or Mul(Cast(w), scale), in 8 bits where
+ * they are multiplied with floats:
  *
  *   MatMul(x, weights)[ → Add of a bias][ → activation]  becomes  kelp::WeightMatMul;
  *   Gather(weights, rows)  becomes  Mul(Cast(Gather(w, rows)), Gather(scale, rows)).
@@ -47,7 +47,7 @@ static bool axis_of(const kelp_tensor *scale, const kelp_tensor *bytes, int64_t 
     return true;
 }
 
-static bool match_product(const kelp_node *mul, weights *out) {
+static bool match_cast(const kelp_node *mul, weights *out) {
     for (int k = 0; k < 2; k++) {
         const kelp_node *cast = kelp_match_producer(mul->inputs[k], KELP_OP(Cast));
         kelp_value *scale = mul->inputs[1 - k];
@@ -63,7 +63,7 @@ static bool match_product(const kelp_node *mul, weights *out) {
 static bool match_weights(const kelp_value *value, weights *out) {
     const kelp_node *mul = kelp_match_producer(value, KELP_OP(Mul));
     if (mul != NULL)
-        return match_product(mul, out);
+        return match_cast(mul, out);
     const kelp_node *node = kelp_match_producer(value, KELP_OP(DequantizeLinear));
     if (node == NULL || !is_bytes(node->inputs[0]) || !is_scale(node->inputs[1]) ||
         kelp_node_attr_i64(node, "block_size", 0) != 0 ||
@@ -82,7 +82,7 @@ static bool match_weights(const kelp_value *value, weights *out) {
            (out->zero == NULL || kelp_tensor_elements(out->zero->constant) == scale->shape[0]);
 }
 
-/* ---- matrix products ---- */
+/* ---- MatMul ---- */
 static kelp_status *keep_matmul(kelp_block *block, kelp_node *matmul, bool *out_done) {
     weights w;
     const kelp_value *x = matmul->inputs[0];

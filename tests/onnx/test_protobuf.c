@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protobuf's wire format: what is read, and that nothing past the end ever is. */
+/* Reads fields of protobuf's wire format, and checks that no byte after the end is read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "onnx/onnx_writer.h"
-#include "onnx/wire.h"
+#include "onnx/protobuf.h"
 
 static kelp_str str_of(const pb *message) {
     return (kelp_str){message->data, message->length};
@@ -21,20 +21,20 @@ static void fields_come_in_order(void **state) {
     pb_text(&message, 2, "kelp");
     pb_float(&message, 3, 1.5f);
     pb_int(&message, 536870911, UINT64_MAX);
-    kelp_wire wire = kelp_wire_of(str_of(&message));
-    kelp_field field;
-    assert_int_equal(kelp_wire_next(&wire, &field), KELP_WIRE_FIELD);
+    kelp_protobuf wire = kelp_protobuf_of(str_of(&message));
+    kelp_protobuf_field field;
+    assert_int_equal(kelp_protobuf_next(&wire, &field), KELP_PROTOBUF_FIELD);
     assert_int_equal(field.number, 1);
     assert_int_equal(field.value, 300);
-    assert_int_equal(kelp_wire_next(&wire, &field), KELP_WIRE_FIELD);
-    assert_int_equal(field.type, KELP_WIRE_BYTES);
+    assert_int_equal(kelp_protobuf_next(&wire, &field), KELP_PROTOBUF_FIELD);
+    assert_int_equal(field.type, KELP_PROTOBUF_BYTES);
     assert_true(kelp_str_is(field.bytes, "kelp"));
-    assert_int_equal(kelp_wire_next(&wire, &field), KELP_WIRE_FIELD);
+    assert_int_equal(kelp_protobuf_next(&wire, &field), KELP_PROTOBUF_FIELD);
     assert_int_equal(field.value, 0x3fc00000);
-    assert_int_equal(kelp_wire_next(&wire, &field), KELP_WIRE_FIELD);
+    assert_int_equal(kelp_protobuf_next(&wire, &field), KELP_PROTOBUF_FIELD);
     assert_int_equal(field.number, 536870911);
     assert_true(field.value == UINT64_MAX);
-    assert_int_equal(kelp_wire_next(&wire, &field), KELP_WIRE_END);
+    assert_int_equal(kelp_protobuf_next(&wire, &field), KELP_PROTOBUF_END);
 }
 
 static void every_cut_is_noticed(void **state) {
@@ -44,12 +44,12 @@ static void every_cut_is_noticed(void **state) {
     size_t first = message.length;
     pb_text(&message, 15, "some text");
     for (size_t cut = 1; cut < message.length; cut++) {
-        kelp_wire wire = kelp_wire_of((kelp_str){message.data, cut});
-        kelp_field field;
-        kelp_wire_result result;
-        while ((result = kelp_wire_next(&wire, &field)) == KELP_WIRE_FIELD) {
+        kelp_protobuf wire = kelp_protobuf_of((kelp_str){message.data, cut});
+        kelp_protobuf_field field;
+        kelp_protobuf_result result;
+        while ((result = kelp_protobuf_next(&wire, &field)) == KELP_PROTOBUF_FIELD) {
         }
-        assert_int_equal(result, cut == first ? KELP_WIRE_END : KELP_WIRE_MALFORMED);
+        assert_int_equal(result, cut == first ? KELP_PROTOBUF_END : KELP_PROTOBUF_MALFORMED);
     }
 }
 
@@ -68,9 +68,9 @@ static void what_is_not_a_field_is_malformed(void **state) {
         {"\x09\x00\x00\x00\x00\x00\x00\x00", 8},                  /* 7 of 8 bytes */
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        kelp_wire wire = kelp_wire_of((kelp_str){wrong[i].bytes, wrong[i].length});
-        kelp_field field;
-        assert_int_equal(kelp_wire_next(&wire, &field), KELP_WIRE_MALFORMED);
+        kelp_protobuf wire = kelp_protobuf_of((kelp_str){wrong[i].bytes, wrong[i].length});
+        kelp_protobuf_field field;
+        assert_int_equal(kelp_protobuf_next(&wire, &field), KELP_PROTOBUF_MALFORMED);
     }
 }
 
@@ -81,11 +81,11 @@ static void fields_are_counted_up_to_what_is_malformed(void **state) {
         pb_int(&message, 4, 7);
         pb_text(&message, 5, "x");
     }
-    assert_int_equal(kelp_wire_count(str_of(&message), 4), 3);
+    assert_int_equal(kelp_protobuf_count(str_of(&message), 4), 3);
     pb_varint(&message, 4 << 3 | 2);
     pb_varint(&message, 1000);
-    assert_int_equal(kelp_wire_count(str_of(&message), 4), 3);
-    assert_int_equal(kelp_wire_count((kelp_str){NULL, 0}, 4), 0);
+    assert_int_equal(kelp_protobuf_count(str_of(&message), 4), 3);
+    assert_int_equal(kelp_protobuf_count((kelp_str){NULL, 0}, 4), 0);
 }
 
 int main(void) {
