@@ -2,9 +2,9 @@
 /*
  * kelp/op_env.h: services that an operator may use while it is created, planned or run.
  *
- * The provider passes a kelp_op_env to its operators. It gives access to the threads of the runtime,
- * to cancellation and to memory. This header is independent of graphs and operators, so that
- * numerical code can use the threads of the runtime without them.
+ * The provider passes a kelp_op_env to its operators. It gives access to the threads of the
+ * runtime, to cancellation and to memory. This header is independent of graphs and operators, so
+ * that numerical code can use the threads of the runtime without them.
  *
  * Thread safety: unless stated otherwise, call these functions only on the thread that received the
  * environment.

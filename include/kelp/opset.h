@@ -20,8 +20,8 @@
  * function.
  *
  * Thread safety: several threads may call a provider at once, for different execution contexts. A
- * callback may pass only its own kelp_op_env (kelp/op_env.h) to functions of this header and, unless stated
- * otherwise, may call them only on the thread that called it.
+ * callback may pass only its own kelp_op_env (kelp/op_env.h) to functions of this header and,
+ * unless stated otherwise, may call them only on the thread that called it.
  *
  * Errors: callbacks return NULL or a failure. The engine adds the node's name to the failure and
  * returns it.
