@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C API of a Triton inference server, version 1.34, as Kelp provides it.
+ * The C API of a Triton inference server, version 1.34, as implemented by Kelp.
  *
- * Names, values and signatures are those of Triton's public interface, so that applications and
- * plugins built against either header run with either library. The contracts are Kelp's.
+ * Names, values and signatures are those of Triton's public interface. An application or plug-in
+ * that is compiled with either header works with either library. The comments describe Kelp, and
+ * docs/backends-abi.md lists the differences from Triton.
  *
- * Conventions, unless a function says otherwise:
- *   - A function that returns TRITONSERVER_Error * returns NULL on success. Any other error belongs
- *     to the caller, who frees it with TRITONSERVER_ErrorDelete. Outputs are not written on error.
- *   - A handle made by ...New belongs to the caller until the matching ...Delete.
- *   - A string or array passed in is copied. One handed out is borrowed: it lives as long as the
- *     object that it was asked of is neither changed nor deleted.
- *   - Functions that take a TRITONSERVER_Server may be called from any thread. Every other object
- *     is to be used by one thread at a time.
- *   - A NULL where an object or an output is required gives TRITONSERVER_ERROR_INVALID_ARG.
+ * Conventions, unless stated otherwise:
+ *   - A function that returns a TRITONSERVER_Error * returns NULL on success. The caller deletes an
+ *     error with TRITONSERVER_ErrorDelete. Output parameters are unspecified after an error.
+ *     Comments name error codes without the prefix TRITONSERVER_ERROR_.
+ *   - Functions return INVALID_ARG if a required pointer is NULL or an index is out of range, and
+ *     UNAVAILABLE if memory is exhausted. Comments list only the other errors.
+ *   - The caller owns an object that a ...New function creates, and deletes it with the matching
+ *     ...Delete function. ...Delete functions ignore NULL. A deleted object must not be used; the
+ *     server detects some errors of this kind and returns INTERNAL.
+ *   - Strings and arrays that are passed in are copied. Strings, arrays and objects that are
+ *     returned are borrowed: they are valid until the object that returned them is modified or
+ *     deleted.
+ *   - Functions with a TRITONSERVER_Server parameter, and functions without an object, are
+ *     thread-safe. Other objects may be used by one thread at a time.
  */
 #pragma once
 
@@ -25,6 +31,7 @@
 extern "C" {
 #endif
 
+/* Marks a function that the server library exports. */
 #ifndef TRITONSERVER_DECLSPEC
 #if defined(__GNUC__)
 #define TRITONSERVER_DECLSPEC __attribute__((__visibility__("default")))
@@ -35,19 +42,35 @@ extern "C" {
 
 /* ---- Opaque objects ---------------------------------------------------------------------- */
 
+/* Applications use only pointers to these types. */
+
+/* The size and location of a buffer. */
 struct TRITONSERVER_BufferAttributes;
+/* An error: a code and a message. NULL means success. */
 struct TRITONSERVER_Error;
+/* An inference request, as seen by the client of a server. */
 struct TRITONSERVER_InferenceRequest;
+/* A response to an inference request, as seen by the client of a server. */
 struct TRITONSERVER_InferenceResponse;
+/* A trace of a request: callbacks that receive the timestamps and tensors of its execution. */
 struct TRITONSERVER_InferenceTrace;
+/* A JSON document. */
 struct TRITONSERVER_Message;
+/* One time series of a metric family, with its own labels. */
 struct TRITONSERVER_Metric;
+/* Optional arguments for the creation of a metric: the buckets of a histogram. */
 struct TRITONSERVER_MetricArgs;
+/* A family of metrics with the same name, kind and description. */
 struct TRITONSERVER_MetricFamily;
+/* A snapshot of all metrics. */
 struct TRITONSERVER_Metrics;
+/* A named value of one of the types of TRITONSERVER_ParameterType. */
 struct TRITONSERVER_Parameter;
+/* Callbacks of an application that allocate the buffers of output tensors. */
 struct TRITONSERVER_ResponseAllocator;
+/* An inference server. */
 struct TRITONSERVER_Server;
+/* The options from which a server is created. */
 struct TRITONSERVER_ServerOptions;
 
 typedef struct TRITONSERVER_BufferAttributes TRITONSERVER_BufferAttributes;
@@ -67,99 +90,105 @@ typedef struct TRITONSERVER_ServerOptions TRITONSERVER_ServerOptions;
 
 /* ---- API version ------------------------------------------------------------------------- */
 
-/* The major number changes when a caller has to change, the minor one when something is added. */
+/* The version of this header. An incompatible change increments the major version, an addition the
+ * minor version. */
 #define TRITONSERVER_API_VERSION_MAJOR 1
 #define TRITONSERVER_API_VERSION_MINOR 34
 
-/* Gives the version that the library implements. A caller compiled against this header needs an
- * equal major number and a minor number that is at least its own. */
+/* Gets the version that the library implements. A caller is compatible if it was compiled with the
+ * same major version and the same or a lower minor version. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ApiVersion(uint32_t *major, uint32_t *minor);
 
 /* ---- Data types -------------------------------------------------------------------------- */
 
-/* The element types of tensors. */
+/* The element type of a tensor. */
 typedef enum TRITONSERVER_datatype_enum {
-    TRITONSERVER_TYPE_INVALID = 0,
-    TRITONSERVER_TYPE_BOOL = 1,
-    TRITONSERVER_TYPE_UINT8 = 2,
-    TRITONSERVER_TYPE_UINT16 = 3,
-    TRITONSERVER_TYPE_UINT32 = 4,
-    TRITONSERVER_TYPE_UINT64 = 5,
-    TRITONSERVER_TYPE_INT8 = 6,
-    TRITONSERVER_TYPE_INT16 = 7,
-    TRITONSERVER_TYPE_INT32 = 8,
-    TRITONSERVER_TYPE_INT64 = 9,
-    TRITONSERVER_TYPE_FP16 = 10,
-    TRITONSERVER_TYPE_FP32 = 11,
-    TRITONSERVER_TYPE_FP64 = 12,
-    TRITONSERVER_TYPE_BYTES = 13, /* elements of any length, each led by a 4-byte length */
-    TRITONSERVER_TYPE_BF16 = 14
+    TRITONSERVER_TYPE_INVALID = 0, /* not a type */
+    TRITONSERVER_TYPE_BOOL = 1,    /* 1 byte, 0 or 1 */
+    TRITONSERVER_TYPE_UINT8 = 2,   /* unsigned, 8 bits */
+    TRITONSERVER_TYPE_UINT16 = 3,  /* unsigned, 16 bits */
+    TRITONSERVER_TYPE_UINT32 = 4,  /* unsigned, 32 bits */
+    TRITONSERVER_TYPE_UINT64 = 5,  /* unsigned, 64 bits */
+    TRITONSERVER_TYPE_INT8 = 6,    /* signed, 8 bits */
+    TRITONSERVER_TYPE_INT16 = 7,   /* signed, 16 bits */
+    TRITONSERVER_TYPE_INT32 = 8,   /* signed, 32 bits */
+    TRITONSERVER_TYPE_INT64 = 9,   /* signed, 64 bits */
+    TRITONSERVER_TYPE_FP16 = 10,   /* IEEE 754 half precision */
+    TRITONSERVER_TYPE_FP32 = 11,   /* IEEE 754 single precision */
+    TRITONSERVER_TYPE_FP64 = 12,   /* IEEE 754 double precision */
+    TRITONSERVER_TYPE_BYTES = 13,  /* per element a 4-byte little-endian length, then the bytes */
+    TRITONSERVER_TYPE_BF16 = 14    /* bfloat16, the upper half of FP32 */
 } TRITONSERVER_DataType;
 
-/* Returns the name of a data type as model configurations and clients spell it, for example "FP32".
- * The string is static; an unknown value gives "<invalid>". */
+/* Returns the name of an element type in the inference protocol, for example "FP32". The string is
+ * static; "<invalid>" for an unknown value. */
 TRITONSERVER_DECLSPEC const char *TRITONSERVER_DataTypeString(TRITONSERVER_DataType datatype);
 
-/* Returns the data type of a name, or TRITONSERVER_TYPE_INVALID when there is none of that name. */
+/* Returns the element type with a name, for example "FP32"; TRITONSERVER_TYPE_INVALID for an
+ * unknown name or NULL. */
 TRITONSERVER_DECLSPEC TRITONSERVER_DataType TRITONSERVER_StringToDataType(const char *dtype);
 
-/* Returns the size of one element in bytes; 0 for BYTES, whose elements vary, and for INVALID. */
+/* Returns the size of an element in bytes; 0 for BYTES, whose size varies, and for INVALID. */
 TRITONSERVER_DECLSPEC uint32_t TRITONSERVER_DataTypeByteSize(TRITONSERVER_DataType datatype);
 
 /* ---- Memory types ------------------------------------------------------------------------ */
 
-/* Where a buffer lies. The memory type id beside it numbers the device, and is 0 for the CPU. */
+/* The kind of memory that contains a buffer. A memory type id accompanies it: the number of the
+ * GPU, or 0 for CPU memory. */
 typedef enum TRITONSERVER_memorytype_enum {
-    TRITONSERVER_MEMORY_CPU = 0,
-    TRITONSERVER_MEMORY_CPU_PINNED = 1,
-    TRITONSERVER_MEMORY_GPU = 2
+    TRITONSERVER_MEMORY_CPU = 0,        /* pageable host memory */
+    TRITONSERVER_MEMORY_CPU_PINNED = 1, /* page-locked host memory */
+    TRITONSERVER_MEMORY_GPU = 2         /* device memory */
 } TRITONSERVER_MemoryType;
 
-/* Returns the static name of a memory type; "<invalid>" for an unknown value. */
+/* Returns the name of a memory type, for example "CPU". The string is static; "<invalid>" for an
+ * unknown value. */
 TRITONSERVER_DECLSPEC const char *TRITONSERVER_MemoryTypeString(TRITONSERVER_MemoryType memtype);
 
 /* ---- Parameters -------------------------------------------------------------------------- */
 
-/* The kinds of value that a named parameter may have. */
+/* The type of a parameter's value. */
 typedef enum TRITONSERVER_parametertype_enum {
-    TRITONSERVER_PARAMETER_STRING = 0,
-    TRITONSERVER_PARAMETER_INT = 1,
-    TRITONSERVER_PARAMETER_BOOL = 2,
-    TRITONSERVER_PARAMETER_DOUBLE = 3,
-    TRITONSERVER_PARAMETER_BYTES = 4
+    TRITONSERVER_PARAMETER_STRING = 0, /* NUL-terminated string */
+    TRITONSERVER_PARAMETER_INT = 1,    /* int64_t */
+    TRITONSERVER_PARAMETER_BOOL = 2,   /* bool */
+    TRITONSERVER_PARAMETER_DOUBLE = 3, /* double */
+    TRITONSERVER_PARAMETER_BYTES = 4   /* borrowed byte array */
 } TRITONSERVER_ParameterType;
 
-/* Returns the static name of a parameter type; "<invalid>" for an unknown value. */
+/* Returns the name of a parameter type, for example "STRING". The string is static; "<invalid>" for
+ * an unknown value. */
 TRITONSERVER_DECLSPEC const char *
 TRITONSERVER_ParameterTypeString(TRITONSERVER_ParameterType paramtype);
 
-/* Makes a parameter with a copy of the value. 'value' is the string itself for STRING, and points
- * at an int64_t for INT, a bool for BOOL, a double for DOUBLE. Returns NULL for any other type
- * (BYTES has its own function) and when memory is short. The caller owns the result. */
+/* Creates a parameter with a copy of the value. 'value' is the string for STRING, and points to an
+ * int64_t, bool or double for INT, BOOL or DOUBLE. Returns NULL for another type, for a NULL
+ * argument and if memory is exhausted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Parameter *
 TRITONSERVER_ParameterNew(const char *name, const TRITONSERVER_ParameterType type,
                           const void *value);
 
-/* Makes a parameter of type BYTES that refers to the caller's bytes without copying them: they must
- * stay as they are until the parameter is deleted. Returns NULL when memory is short. */
+/* Creates a parameter of type BYTES. The bytes are not copied: they must stay valid and unchanged
+ * until the parameter is deleted. Returns NULL if the name is NULL, if the bytes are NULL and the
+ * size is not 0, and if memory is exhausted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Parameter *
 TRITONSERVER_ParameterBytesNew(const char *name, const void *byte_ptr, const uint64_t size);
 
-/* Deletes a parameter. The bytes that a BYTES parameter refers to are left alone. NULL is allowed.
- */
+/* Deletes a parameter, but not the bytes that a BYTES parameter refers to. */
 TRITONSERVER_DECLSPEC void TRITONSERVER_ParameterDelete(TRITONSERVER_Parameter *parameter);
 
 /* ---- Instance groups --------------------------------------------------------------------- */
 
-/* What a model instance runs on. */
+/* The kind of device that executes a model instance. */
 typedef enum TRITONSERVER_instancegroupkind_enum {
-    TRITONSERVER_INSTANCEGROUPKIND_AUTO = 0,
-    TRITONSERVER_INSTANCEGROUPKIND_CPU = 1,
-    TRITONSERVER_INSTANCEGROUPKIND_GPU = 2,
-    TRITONSERVER_INSTANCEGROUPKIND_MODEL = 3
+    TRITONSERVER_INSTANCEGROUPKIND_AUTO = 0, /* GPU if available, otherwise CPU */
+    TRITONSERVER_INSTANCEGROUPKIND_CPU = 1,  /* CPU */
+    TRITONSERVER_INSTANCEGROUPKIND_GPU = 2,  /* one GPU; Kelp does not load such a model */
+    TRITONSERVER_INSTANCEGROUPKIND_MODEL = 3 /* selected by the backend or the model */
 } TRITONSERVER_InstanceGroupKind;
 
-/* Returns the static name of an instance kind; "<invalid>" for an unknown value. */
+/* Returns the name of an instance kind, for example "CPU". The string is static; "<invalid>" for an
+ * unknown value. */
 TRITONSERVER_DECLSPEC const char *
 TRITONSERVER_InstanceGroupKindString(TRITONSERVER_InstanceGroupKind kind);
 
@@ -167,226 +196,234 @@ TRITONSERVER_InstanceGroupKindString(TRITONSERVER_InstanceGroupKind kind);
 
 /* The severity of a log message. */
 typedef enum TRITONSERVER_loglevel_enum {
-    TRITONSERVER_LOG_INFO = 0,
-    TRITONSERVER_LOG_WARN = 1,
-    TRITONSERVER_LOG_ERROR = 2,
-    TRITONSERVER_LOG_VERBOSE = 3
+    TRITONSERVER_LOG_INFO = 0,   /* normal operation */
+    TRITONSERVER_LOG_WARN = 1,   /* possible problem */
+    TRITONSERVER_LOG_ERROR = 2,  /* failure */
+    TRITONSERVER_LOG_VERBOSE = 3 /* details for debugging */
 } TRITONSERVER_LogLevel;
 
-/* How the time in front of a log message is written. */
+/* The format of log messages. Kelp also accepts the value 2, lines of JSON. */
 typedef enum TRITONSERVER_logformat_enum {
-    TRITONSERVER_LOG_DEFAULT = 0,
-    TRITONSERVER_LOG_ISO8601 = 1
+    TRITONSERVER_LOG_DEFAULT = 0, /* level, month, day and time, as in Triton */
+    TRITONSERVER_LOG_ISO8601 = 1  /* date and time as in ISO 8601 */
 } TRITONSERVER_LogFormat;
 
-/* Returns whether messages of this level are written now. Safe on any thread; ask it before a
- * message that is dear to compose. */
+/* Returns true if messages of a level are logged; false for an unknown level. Call it before
+ * composing an expensive message. */
 TRITONSERVER_DECLSPEC bool TRITONSERVER_LogIsEnabled(TRITONSERVER_LogLevel level);
 
-/* Writes a message to the process's log, with the source file and line that it comes from. A level
- * that is off drops the message. Safe on any thread. INVALID_ARG for an unknown level. */
+/* Writes a message with its source location to the log of the process, or drops it if its level is
+ * disabled. 'filename' may be NULL. INVALID_ARG for an unknown level. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level,
                                                                   const char *filename,
                                                                   const int line, const char *msg);
 
 /* ---- Errors ------------------------------------------------------------------------------ */
 
-/* The class of an error; success is a NULL error and has no code. */
+/* The category of an error. Success has no code. */
 typedef enum TRITONSERVER_errorcode_enum {
-    TRITONSERVER_ERROR_UNKNOWN = 0,
-    TRITONSERVER_ERROR_INTERNAL = 1,
-    TRITONSERVER_ERROR_NOT_FOUND = 2,
-    TRITONSERVER_ERROR_INVALID_ARG = 3,
-    TRITONSERVER_ERROR_UNAVAILABLE = 4,
-    TRITONSERVER_ERROR_UNSUPPORTED = 5,
-    TRITONSERVER_ERROR_ALREADY_EXISTS = 6,
-    TRITONSERVER_ERROR_CANCELLED = 7
+    TRITONSERVER_ERROR_UNKNOWN = 0,     /* no other code applies */
+    TRITONSERVER_ERROR_INTERNAL = 1,    /* failure of the server, or wrong state of an object */
+    TRITONSERVER_ERROR_NOT_FOUND = 2,   /* a named object does not exist */
+    TRITONSERVER_ERROR_INVALID_ARG = 3, /* an argument is invalid */
+    TRITONSERVER_ERROR_UNAVAILABLE = 4, /* not possible now; may succeed later */
+    TRITONSERVER_ERROR_UNSUPPORTED = 5, /* not implemented, or not possible in this configuration */
+    TRITONSERVER_ERROR_ALREADY_EXISTS = 6, /* an object with this name exists */
+    TRITONSERVER_ERROR_CANCELLED = 7       /* the request was cancelled */
 } TRITONSERVER_Error_Code;
 
-/* Makes an error with a copy of the message. The caller owns it until it is handed on or deleted.
- * Never NULL: when memory is short, a static error says so, and may be deleted as any other. */
+/* Creates an error. An unknown code becomes UNKNOWN and a NULL message becomes "". Never returns
+ * NULL: if memory is exhausted, returns a static error with the code UNAVAILABLE, which may be
+ * deleted like any other. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code,
                                                                 const char *msg);
 
-/* Deletes an error. NULL is allowed. */
+/* Deletes an error. */
 TRITONSERVER_DECLSPEC void TRITONSERVER_ErrorDelete(TRITONSERVER_Error *error);
 
-/* Returns the code of an error, which stays with the caller. */
+/* Returns the code of an error; UNKNOWN for NULL. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error_Code TRITONSERVER_ErrorCode(TRITONSERVER_Error *error);
 
-/* Returns the static text of the error's code, for example "Invalid argument". */
+/* Returns the name of an error's code, for example "Invalid argument". The string is static. */
 TRITONSERVER_DECLSPEC const char *TRITONSERVER_ErrorCodeString(TRITONSERVER_Error *error);
 
-/* Returns the message of an error, borrowed until the error is deleted. */
+/* Returns the message of an error; "" for NULL. */
 TRITONSERVER_DECLSPEC const char *TRITONSERVER_ErrorMessage(TRITONSERVER_Error *error);
 
 /* ---- Response allocator ------------------------------------------------------------------ */
 
-/* Called for each output of a response, also for one of 0 bytes. 'memory_type' and 'memory_type_id'
- * are where the buffer would be best; the callback sets where it is. '*buffer' may stay NULL only
- * for 0 bytes. '*buffer_userp' comes back with the output and in the release callback. 'userp' is
- * the one given with TRITONSERVER_InferenceRequestSetResponseCallback. Runs on a thread of the
- * model. A returned error passes to the server and fails the response. */
+/* An application implements these callbacks. They may run on any thread, and several at once for
+ * different responses. The server takes ownership of the errors that they return. */
+
+/* Allocates the buffer of an output when the backend requests it, even for 0 bytes. 'memory_type'
+ * and 'memory_type_id' are the preferred location. The callback sets '*actual_memory_type' and
+ * '*actual_memory_type_id', which contain the preferred location on entry. '*buffer' may stay NULL
+ * only for 0 bytes. '*buffer_userp' is passed to the release callback and returned with the output.
+ * 'userp' is the allocator's user pointer of TRITONSERVER_InferenceRequestSetResponseCallback. The
+ * backend receives a returned error. */
 typedef TRITONSERVER_Error *(*TRITONSERVER_ResponseAllocatorAllocFn_t)(
     TRITONSERVER_ResponseAllocator *allocator, const char *tensor_name, size_t byte_size,
     TRITONSERVER_MemoryType memory_type, int64_t memory_type_id, void *userp, void **buffer,
     void **buffer_userp, TRITONSERVER_MemoryType *actual_memory_type,
     int64_t *actual_memory_type_id);
 
-/* Called after an allocation so that the callback may fill in attributes of the buffer that go
- * beyond memory type and size, such as a CUDA IPC handle. 'buffer_attributes' belongs to the
- * server. A returned error passes to the server. */
+/* Sets further attributes of a buffer after its allocation, such as a CUDA IPC handle.
+ * 'buffer_attributes' is borrowed for the duration of the call. The backend receives a returned
+ * error. */
 typedef TRITONSERVER_Error *(*TRITONSERVER_ResponseAllocatorBufferAttributesFn_t)(
     TRITONSERVER_ResponseAllocator *allocator, const char *tensor_name,
     TRITONSERVER_BufferAttributes *buffer_attributes, void *userp, void *buffer_userp);
 
-/* Called to learn where an output would be allocated before it is. 'tensor_name' is NULL to ask for
- * outputs in general; 'byte_size' is NULL when the size is not yet known. '*memory_type' and
- * '*memory_type_id' come in with the preference and go out with the answer. A returned error passes
- * to the server. */
+/* Reports where an output would be allocated. 'tensor_name' is NULL for all outputs, and
+ * 'byte_size' is NULL if the size is unknown. On entry, '*memory_type' and '*memory_type_id' are
+ * the preferred location. The backend receives a returned error. */
 typedef TRITONSERVER_Error *(*TRITONSERVER_ResponseAllocatorQueryFn_t)(
     TRITONSERVER_ResponseAllocator *allocator, void *userp, const char *tensor_name,
     size_t *byte_size, TRITONSERVER_MemoryType *memory_type, int64_t *memory_type_id);
 
-/* Called when the response that holds a buffer is deleted, once for each buffer that is not NULL,
- * with what the allocation callback had set. A returned error passes to the server, which logs it.
- */
+/* Frees a buffer when its response is deleted. It is called once for each buffer that is not NULL,
+ * with the values from its allocation. A returned error is logged. */
 typedef TRITONSERVER_Error *(*TRITONSERVER_ResponseAllocatorReleaseFn_t)(
     TRITONSERVER_ResponseAllocator *allocator, void *buffer, void *buffer_userp, size_t byte_size,
     TRITONSERVER_MemoryType memory_type, int64_t memory_type_id);
 
-/* Called once at the start of each response, before its first allocation. A returned error passes
- * to the server. */
+/* Prepares a response, before its first allocation. A returned error is logged. */
 typedef TRITONSERVER_Error *(*TRITONSERVER_ResponseAllocatorStartFn_t)(
     TRITONSERVER_ResponseAllocator *allocator, void *userp);
 
-/* Makes an allocator out of callbacks; 'start_fn' may be NULL. The caller owns it and keeps it
- * until the last response made with it is deleted. */
+/* Creates an allocator; 'start_fn' may be NULL. It must stay valid until every response that uses
+ * it is deleted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ResponseAllocatorNew(TRITONSERVER_ResponseAllocator **allocator,
                                   TRITONSERVER_ResponseAllocatorAllocFn_t alloc_fn,
                                   TRITONSERVER_ResponseAllocatorReleaseFn_t release_fn,
                                   TRITONSERVER_ResponseAllocatorStartFn_t start_fn);
 
-/* Sets the callback that completes the attributes of allocated buffers. */
+/* Sets the callback that completes the attributes of buffers; NULL for none. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ResponseAllocatorSetBufferAttributesFunction(
     TRITONSERVER_ResponseAllocator *allocator,
     TRITONSERVER_ResponseAllocatorBufferAttributesFn_t buffer_attributes_fn);
 
-/* Sets the callback that answers where an output would be allocated. Without one,
- * TRITONBACKEND_RequestOutputBufferProperties gives UNAVAILABLE. */
+/* Sets the callback that reports where an output would be allocated; NULL for none. Without it,
+ * TRITONBACKEND_RequestOutputBufferProperties returns UNAVAILABLE. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ResponseAllocatorSetQueryFunction(TRITONSERVER_ResponseAllocator *allocator,
                                                TRITONSERVER_ResponseAllocatorQueryFn_t query_fn);
 
-/* Deletes an allocator, which no request or response may use any longer. */
+/* Deletes an allocator that no request in flight and no response uses. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ResponseAllocatorDelete(TRITONSERVER_ResponseAllocator *allocator);
 
 /* ---- Messages ---------------------------------------------------------------------------- */
 
-/* Parses 'byte_size' bytes of JSON into a new message that the caller owns. The bytes are not kept.
- * INVALID_ARG, with the place, when they are not JSON. */
+/* Creates a message from 'byte_size' bytes of JSON. INVALID_ARG, with the location, if the text is
+ * not valid JSON. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_MessageNewFromSerializedJson(TRITONSERVER_Message **message, const char *base,
                                           size_t byte_size);
 
-/* Deletes a message and every text taken from it. */
+/* Deletes a message and the text that it returned. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MessageDelete(TRITONSERVER_Message *message);
 
-/* Gives the message as JSON text without a closing NUL, borrowed until the message is deleted. */
+/* Gets the message as JSON. Use '*byte_size': the text may lack a terminating NUL. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_MessageSerializeToJson(TRITONSERVER_Message *message, const char **base,
                                     size_t *byte_size);
 
 /* ---- Server metrics ---------------------------------------------------------------------- */
 
-/* The formats that metrics can be written in. */
+/* A format for metrics. */
 typedef enum tritonserver_metricformat_enum {
-    TRITONSERVER_METRIC_PROMETHEUS = 0
+    TRITONSERVER_METRIC_PROMETHEUS = 0 /* Prometheus text format */
 } TRITONSERVER_MetricFormat;
 
-/* Deletes a snapshot of metrics and the text taken from it. */
+/* Deletes a snapshot of metrics and the text that it returned. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricsDelete(TRITONSERVER_Metrics *metrics);
 
-/* Gives the metrics as text in the format asked for, borrowed until 'metrics' is deleted.
- * INVALID_ARG for an unknown format. */
+/* Gets the metrics as text. Use '*byte_size': the text may lack a terminating NUL. INVALID_ARG for
+ * an unknown format. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_MetricsFormatted(TRITONSERVER_Metrics *metrics, TRITONSERVER_MetricFormat format,
                               const char **base, size_t *byte_size);
 
 /* ---- Inference traces -------------------------------------------------------------------- */
 
-/* What a trace records; values from TIMESTAMPS on are bits that may be joined. MIN and MAX are
- * deprecated and mean the same as TIMESTAMPS. */
+/* The data that a trace records. The values from MIN are bits that can be combined. */
 typedef enum tritonserver_tracelevel_enum {
-    TRITONSERVER_TRACE_LEVEL_DISABLED = 0,
-    TRITONSERVER_TRACE_LEVEL_MIN = 1,
-    TRITONSERVER_TRACE_LEVEL_MAX = 2,
-    TRITONSERVER_TRACE_LEVEL_TIMESTAMPS = 4,
-    TRITONSERVER_TRACE_LEVEL_TENSORS = 8
+    TRITONSERVER_TRACE_LEVEL_DISABLED = 0,   /* nothing */
+    TRITONSERVER_TRACE_LEVEL_MIN = 1,        /* deprecated, equivalent to TIMESTAMPS */
+    TRITONSERVER_TRACE_LEVEL_MAX = 2,        /* deprecated, equivalent to TIMESTAMPS */
+    TRITONSERVER_TRACE_LEVEL_TIMESTAMPS = 4, /* the time of each activity */
+    TRITONSERVER_TRACE_LEVEL_TENSORS = 8     /* the contents of inputs and outputs */
 } TRITONSERVER_InferenceTraceLevel;
 
-/* Returns the static name of a trace level; "<unknown>" for a value without one. */
+/* Returns the name of a trace level, for example "TIMESTAMPS". The string is static; "<unknown>"
+ * for a combination or an unknown value. */
 TRITONSERVER_DECLSPEC const char *
 TRITONSERVER_InferenceTraceLevelString(TRITONSERVER_InferenceTraceLevel level);
 
-/* The moments in a request's life that are reported to a trace. */
+/* An activity of a request that a trace reports. The COMPUTE activities are reported together, when
+ * the backend calls TRITONBACKEND_ModelInstanceReportStatistics. */
 typedef enum tritonserver_traceactivity_enum {
-    TRITONSERVER_TRACE_REQUEST_START = 0,
-    TRITONSERVER_TRACE_QUEUE_START = 1,
-    TRITONSERVER_TRACE_COMPUTE_START = 2,
-    TRITONSERVER_TRACE_COMPUTE_INPUT_END = 3,
-    TRITONSERVER_TRACE_COMPUTE_OUTPUT_START = 4,
-    TRITONSERVER_TRACE_COMPUTE_END = 5,
-    TRITONSERVER_TRACE_REQUEST_END = 6,
-    TRITONSERVER_TRACE_TENSOR_QUEUE_INPUT = 7,
+    TRITONSERVER_TRACE_REQUEST_START = 0,        /* the request was submitted */
+    TRITONSERVER_TRACE_QUEUE_START = 1,          /* the request was queued */
+    TRITONSERVER_TRACE_COMPUTE_START = 2,        /* the backend started to execute the request */
+    TRITONSERVER_TRACE_COMPUTE_INPUT_END = 3,    /* the inputs were ready */
+    TRITONSERVER_TRACE_COMPUTE_OUTPUT_START = 4, /* the inference was complete */
+    TRITONSERVER_TRACE_COMPUTE_END = 5,          /* the execution ended */
+    TRITONSERVER_TRACE_REQUEST_END = 6,          /* the backend released the request */
+    TRITONSERVER_TRACE_TENSOR_QUEUE_INPUT = 7,   /* an input when the request was submitted */
+    /* an input when it is executed; Kelp does not report it */
     TRITONSERVER_TRACE_TENSOR_BACKEND_INPUT = 8,
-    TRITONSERVER_TRACE_TENSOR_BACKEND_OUTPUT = 9,
-    TRITONSERVER_TRACE_CUSTOM_ACTIVITY = 10
+    TRITONSERVER_TRACE_TENSOR_BACKEND_OUTPUT = 9, /* an output of a response when it was sent */
+    TRITONSERVER_TRACE_CUSTOM_ACTIVITY = 10 /* see TRITONSERVER_InferenceTraceReportActivity */
 } TRITONSERVER_InferenceTraceActivity;
 
-/* Returns the static name of an activity; "<unknown>" for a value without one. */
+/* Returns the name of an activity, for example "REQUEST_START". The string is static; "<unknown>"
+ * for an unknown value. */
 TRITONSERVER_DECLSPEC const char *
 TRITONSERVER_InferenceTraceActivityString(TRITONSERVER_InferenceTraceActivity activity);
 
-/* Called at each traced moment, on whichever thread reaches it, also for child traces, and perhaps
- * on several threads at once. The trace is borrowed for the call. 'timestamp_ns' is on the
- * monotonic clock. */
+/* Receives the timestamps of a trace and of its child traces. It may run on any thread, and on
+ * several at once. 'trace' is borrowed for the duration of the call. 'timestamp_ns' is
+ * CLOCK_MONOTONIC time in nanoseconds, except for custom activities. */
 typedef void (*TRITONSERVER_InferenceTraceActivityFn_t)(
     TRITONSERVER_InferenceTrace *trace, TRITONSERVER_InferenceTraceActivity activity,
     uint64_t timestamp_ns, void *userp);
 
-/* Called with the content of a tensor at a traced moment. Everything that is passed is borrowed for
- * the call. */
+/* Receives the tensors of a trace and of its child traces, each as one contiguous block. It may run
+ * on any thread, and on several at once. The arguments are borrowed for the duration of the
+ * call. */
 typedef void (*TRITONSERVER_InferenceTraceTensorActivityFn_t)(
     TRITONSERVER_InferenceTrace *trace, TRITONSERVER_InferenceTraceActivity activity,
     const char *name, TRITONSERVER_DataType datatype, const void *base, size_t byte_size,
     const int64_t *shape, uint64_t dim_count, TRITONSERVER_MemoryType memory_type,
     int64_t memory_type_id, void *userp);
 
-/* Called when nothing reports to the trace any more. The trace then belongs to the callback, which
- * deletes it. Also called for child traces. */
+/* Receives a trace or child trace when the server no longer uses it: after its request is complete
+ * and all its responses are deleted. The callback owns the trace and deletes it. */
 typedef void (*TRITONSERVER_InferenceTraceReleaseFn_t)(TRITONSERVER_InferenceTrace *trace,
                                                        void *userp);
 
-/* Makes a trace that reports timestamps. 'parent_id' is 0 when it has no parent. The caller owns it
- * until TRITONSERVER_ServerInferAsync succeeds with it; it comes back through 'release_fn'.
- * 'trace_userp' is passed to the callbacks. */
+/* Creates a trace that reports timestamps. 'parent_id' is 0 if it has no parent, 'activity_fn' may
+ * be NULL, and 'trace_userp' is passed to the callbacks. A successful TRITONSERVER_ServerInferAsync
+ * takes ownership of the trace; 'release_fn' returns it. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceTraceNew(
     TRITONSERVER_InferenceTrace **trace, TRITONSERVER_InferenceTraceLevel level, uint64_t parent_id,
     TRITONSERVER_InferenceTraceActivityFn_t activity_fn,
     TRITONSERVER_InferenceTraceReleaseFn_t release_fn, void *trace_userp);
 
-/* As TRITONSERVER_InferenceTraceNew, for a trace that may also report tensors. */
+/* Creates a trace that reports timestamps, tensors or both, as 'level' specifies.
+ * 'tensor_activity_fn' may be NULL. Otherwise equivalent to TRITONSERVER_InferenceTraceNew. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceTraceTensorNew(
     TRITONSERVER_InferenceTrace **trace, TRITONSERVER_InferenceTraceLevel level, uint64_t parent_id,
     TRITONSERVER_InferenceTraceActivityFn_t activity_fn,
     TRITONSERVER_InferenceTraceTensorActivityFn_t tensor_activity_fn,
     TRITONSERVER_InferenceTraceReleaseFn_t release_fn, void *trace_userp);
 
-/* Reports an activity of the caller's own, TRITONSERVER_TRACE_CUSTOM_ACTIVITY, with its name and
- * its time in nanoseconds. */
+/* Reports the activity TRITONSERVER_TRACE_CUSTOM_ACTIVITY with a time in nanoseconds. Kelp stores
+ * 'name' as the context of the trace (TRITONSERVER_InferenceTraceContext), because the callback has
+ * no parameter for it. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceTraceReportActivity(TRITONSERVER_InferenceTrace *trace, uint64_t timestamp,
                                           const char *name);
@@ -395,809 +432,872 @@ TRITONSERVER_InferenceTraceReportActivity(TRITONSERVER_InferenceTrace *trace, ui
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceTraceDelete(TRITONSERVER_InferenceTrace *trace);
 
-/* Gives the id of a trace: unique in the process, counted from 1. */
+/* Gets the id of a trace: unique in the process, starting with 1. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceTraceId(TRITONSERVER_InferenceTrace *trace, uint64_t *id);
 
-/* Gives the id of the parent, or 0. */
+/* Gets the id of the parent trace; 0 if it has no parent. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceTraceParentId(TRITONSERVER_InferenceTrace *trace, uint64_t *parent_id);
 
-/* Gives the name of the model that the traced request goes to. Set once the request is submitted.
- */
+/* Gets the name of the request's model; "" before submission. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceTraceModelName(TRITONSERVER_InferenceTrace *trace, const char **model_name);
 
-/* Gives the version of the model that the traced request goes to. Set once the request is
- * submitted. */
+/* Gets the version of the request's model; 0 before submission. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceTraceModelVersion(TRITONSERVER_InferenceTrace *trace, int64_t *model_version);
 
-/* Gives the id of the traced request; empty when it has none. */
+/* Gets the id of the request; "" before submission or if the request has no id. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceTraceRequestId(TRITONSERVER_InferenceTrace *trace, const char **request_id);
 
-/* Makes a child with the same level, callbacks and user pointer. The caller owns the child and
- * submits it with a request that serves the parent's. */
+/* Creates a trace with the same level, callbacks and user pointer, and with 'trace' as its parent.
+ * The caller owns the child and submits it with another request. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceTraceSpawnChildTrace(TRITONSERVER_InferenceTrace *trace,
                                            TRITONSERVER_InferenceTrace **child_trace);
 
-/* Attaches a text to the trace, such as a W3C trace context, for whoever continues it. */
+/* Sets a string that callbacks can read, such as a W3C trace context. Replaces an earlier one. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceTraceSetContext(TRITONSERVER_InferenceTrace *trace,
                                       const char *trace_context);
 
-/* Gives the text that was attached, empty when none was. */
+/* Gets the context of a trace; "" if it is not set. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceTraceContext(TRITONSERVER_InferenceTrace *trace, const char **trace_context);
 
 /* ---- Inference requests ------------------------------------------------------------------ */
 
-/* Bits that mark a request's place in a sequence. */
+/* The caller owns a request, except while it is in flight: from a successful
+ * TRITONSERVER_ServerInferAsync until the release callback. Only
+ * TRITONSERVER_InferenceRequestCancel and TRITONSERVER_InferenceRequestIsCancelled may be called
+ * while it is in flight. */
+
+/* Flags of a request in a sequence. Kelp passes them to the backend; it does not load models with
+ * sequence batching. */
 typedef enum tritonserver_requestflag_enum {
-    TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1,
-    TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
+    TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1, /* first request of a sequence */
+    TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2    /* last request of a sequence */
 } TRITONSERVER_RequestFlag;
 
-/* Bits that say how a request is released. RESCHEDULE hands it back to its scheduler to be run
- * again. */
+/* Flags of the release of a request. */
 typedef enum tritonserver_requestreleaseflag_enum {
-    TRITONSERVER_REQUEST_RELEASE_ALL = 1,
-    TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
+    TRITONSERVER_REQUEST_RELEASE_ALL = 1,       /* return the request to its owner */
+    TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2 /* execute it again; not supported by Kelp */
 } TRITONSERVER_RequestReleaseFlag;
 
-/* Bits that accompany a response. */
+/* Flags of a response. */
 typedef enum tritonserver_responsecompleteflag_enum {
-    TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1 /* no further response follows for this request */
+    TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1 /* last response of the request */
 } TRITONSERVER_ResponseCompleteFlag;
 
-/* Called when the server no longer uses a request. With TRITONSERVER_REQUEST_RELEASE_ALL the
- * request belongs to the callback again, which deletes or reuses it. May run before the last
- * response, and inside TRITONSERVER_ServerInferAsync. */
+/* Receives a request that is no longer in flight. 'flags' is TRITONSERVER_REQUEST_RELEASE_ALL. The
+ * callback owns the request and may delete or resubmit it. It runs on any thread, possibly before
+ * the last response and inside TRITONSERVER_ServerInferAsync. */
 typedef void (*TRITONSERVER_InferenceRequestReleaseFn_t)(TRITONSERVER_InferenceRequest *request,
                                                          const uint32_t flags, void *userp);
 
-/* Called with each response, which then belongs to the callback, who deletes it. 'response' is NULL
- * when only flags are sent, for example to close a decoupled request that has nothing more to say.
- */
+/* Receives a response, which the callback owns and deletes. 'flags' is a combination of
+ * TRITONSERVER_ResponseCompleteFlag. 'response' is NULL if only flags are sent, for example at the
+ * end of a decoupled request. It runs on any thread, possibly inside
+ * TRITONSERVER_ServerInferAsync. */
 typedef void (*TRITONSERVER_InferenceResponseCompleteFn_t)(TRITONSERVER_InferenceResponse *response,
                                                            const uint32_t flags, void *userp);
 
-/* Makes an empty request for a model; version -1 lets the model's policy choose. The caller owns
- * it. An error when there is no such model or version, UNAVAILABLE when it is not ready. */
+/* Creates an empty request for a model. Version -1 selects the highest version that is ready.
+ * NOT_FOUND if the model or version is unknown or, for version -1, no version is ready; UNAVAILABLE
+ * if the version or the server is not ready; INVALID_ARG if the name is ambiguous because several
+ * namespaces contain it. The request does not keep the model loaded. If the model was loaded again,
+ * the submission uses the new one. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestNew(TRITONSERVER_InferenceRequest **inference_request,
                                  TRITONSERVER_Server *server, const char *model_name,
                                  const int64_t model_version);
 
-/* Deletes a request that the caller owns: never submitted, or given back by the release callback.
- */
+/* Deletes a request. INTERNAL if it is in flight. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestDelete(TRITONSERVER_InferenceRequest *inference_request);
 
-/* Gives the request's id; empty when it has none. */
+/* Gets the id of a request; "" if it is not set. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestId(TRITONSERVER_InferenceRequest *inference_request, const char **id);
 
-/* Sets the id, which comes back with each response and appears in logs. */
+/* Sets the id of a request, which its responses and log messages contain. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetId(TRITONSERVER_InferenceRequest *inference_request,
                                    const char *id);
 
-/* Gives the request's flags: a bitwise or of TRITONSERVER_RequestFlag. */
+/* Gets the flags of a request: a combination of TRITONSERVER_RequestFlag. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestFlags(TRITONSERVER_InferenceRequest *inference_request,
                                    uint32_t *flags);
 
-/* Sets the request's flags: a bitwise or of TRITONSERVER_RequestFlag. */
+/* Sets the flags of a request: a combination of TRITONSERVER_RequestFlag. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetFlags(TRITONSERVER_InferenceRequest *inference_request,
                                       uint32_t flags);
 
-/* Gives the number of the sequence that the request belongs to, 0 for none. INVALID_ARG when the
- * sequence is named by a string. */
+/* Gets the numeric id of the request's sequence; 0 for none. INVALID_ARG if the id is a string. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestCorrelationId(TRITONSERVER_InferenceRequest *inference_request,
                                            uint64_t *correlation_id);
 
-/* Gives the name of the sequence that the request belongs to, empty for none. INVALID_ARG when the
- * sequence is named by a number. */
+/* Gets the string id of the request's sequence; "" for none. INVALID_ARG if the id is a number or
+ * is not set. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestCorrelationIdString(TRITONSERVER_InferenceRequest *inference_request,
                                                  const char **correlation_id);
 
-/* Sets the sequence by number; 0 stands for no sequence. Replaces a string set before. */
+/* Sets the numeric id of the request's sequence; 0 for none. Replaces a string id. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetCorrelationId(TRITONSERVER_InferenceRequest *inference_request,
                                               uint64_t correlation_id);
 
-/* Sets the sequence by name; the empty string stands for no sequence. INVALID_ARG above 128
- * characters. Replaces a number set before. */
+/* Sets the string id of the request's sequence; "" for none. Replaces a numeric id. INVALID_ARG if
+ * it is longer than 128 bytes. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetCorrelationIdString(
     TRITONSERVER_InferenceRequest *inference_request, const char *correlation_id);
 
-/* Asks that a submitted request be given up. Scheduler and backend honour it when they next look,
- * and the request still completes, as a rule with TRITONSERVER_ERROR_CANCELLED. Safe on any thread
- * and after the backend released the request. INTERNAL before it is submitted. */
+/* Requests the cancellation of a submitted request. If the request waits for an instance, it fails
+ * with CANCELLED before its execution. During the execution, the backend decides. The request
+ * completes in both cases. Thread-safe until the request is deleted or resubmitted. INTERNAL if it
+ * was never submitted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestCancel(TRITONSERVER_InferenceRequest *inference_request);
 
-/* Gives whether cancellation was asked for. INTERNAL before the request is submitted. */
+/* Reports whether the cancellation of a submitted request was requested. Thread-safe until the
+ * request is deleted or resubmitted. INTERNAL if it was never submitted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestIsCancelled(TRITONSERVER_InferenceRequest *inference_request,
                                          bool *is_cancelled);
 
-/* Deprecated: as TRITONSERVER_InferenceRequestPriorityUInt64, cut to 32 bits. */
+/* Gets the lower 32 bits of the priority. Deprecated: use
+ * TRITONSERVER_InferenceRequestPriorityUInt64. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestPriority(TRITONSERVER_InferenceRequest *inference_request,
                                       uint32_t *priority);
 
-/* Gives the priority level; 0 stands for the model's default level. */
+/* Gets the priority of a request; 0 for the default of the model. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestPriorityUInt64(TRITONSERVER_InferenceRequest *inference_request,
                                             uint64_t *priority);
 
-/* Deprecated: as TRITONSERVER_InferenceRequestSetPriorityUInt64, for 32 bits. */
+/* Sets the priority. Deprecated: use TRITONSERVER_InferenceRequestSetPriorityUInt64. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetPriority(TRITONSERVER_InferenceRequest *inference_request,
                                          uint32_t priority);
 
-/* Sets the priority level: 1 is served first, 0 is the model's default; a level that the model
- * lacks counts as its default. */
+/* Sets the priority of a request: 1 is the highest, 0 the default of the model. Kelp stores it
+ * without effect: queues are first in, first out. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetPriorityUInt64(TRITONSERVER_InferenceRequest *inference_request,
                                                uint64_t priority);
 
-/* Gives the time that the request may wait in a queue, in microseconds; 0 for no limit of its own.
- */
+/* Gets the queue timeout of a request in microseconds; 0 for the default of the model. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestTimeoutMicroseconds(TRITONSERVER_InferenceRequest *inference_request,
                                                  uint64_t *timeout_us);
 
-/* Sets the time that the request may wait in a queue, in microseconds; 0 for no limit of its own.
- * What happens on expiry is the queue policy of the model. */
+/* Sets the queue timeout of a request in microseconds; 0 for the default of the model. When it
+ * expires, the request fails with UNAVAILABLE. It has an effect only if default_queue_policy of the
+ * model's dynamic_batching sets allow_timeout_override, timeout_action REJECT and a longer
+ * default_timeout_microseconds. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(
     TRITONSERVER_InferenceRequest *inference_request, uint64_t timeout_us);
 
-/* Adds an input, without data. 'shape' has 'dim_count' extents and is copied. INVALID_ARG when an
- * input has that name. Whether it suits the model is checked on submission. */
+/* Adds an input without data. 'shape' has 'dim_count' dimensions, including the batch dimension.
+ * ALREADY_EXISTS if the request has an input of this name, INVALID_ARG for more than 32 dimensions
+ * or far more inputs than the model has. The submission checks the name, type and shape. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestAddInput(TRITONSERVER_InferenceRequest *inference_request,
                                       const char *name, const TRITONSERVER_DataType datatype,
                                       const int64_t *shape, uint64_t dim_count);
 
-/* Adds the only input, whose type and shape come from the model's configuration and whose bytes are
- * taken as they are. INVALID_ARG when the request has other inputs. */
+/* Adds the only input of a request as bytes. The submission deduces its name, type and shape from
+ * the model, which must have one input with at most one dynamic dimension. INVALID_ARG if the
+ * request has other inputs. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestAddRawInput(TRITONSERVER_InferenceRequest *inference_request,
                                          const char *name);
 
-/* Removes an input and its data. INVALID_ARG when no input has that name. */
+/* Removes an input and its data. INVALID_ARG if the request has no input of this name. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestRemoveInput(TRITONSERVER_InferenceRequest *inference_request,
                                          const char *name);
 
-/* Removes every input and its data. */
+/* Removes all inputs and their data. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestRemoveAllInputs(TRITONSERVER_InferenceRequest *inference_request);
 
-/* Appends a block to an input's data. The bytes are not copied: they must stay as they are until
- * the request is released. INVALID_ARG when no input has that name. */
+/* Appends a block of memory to the data of an input. The bytes are not copied: they must stay valid
+ * and unchanged until the release callback. A block of 0 bytes is ignored. INVALID_ARG if the
+ * request has no input of this name. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestAppendInputData(
     TRITONSERVER_InferenceRequest *inference_request, const char *name, const void *base,
     size_t byte_size, TRITONSERVER_MemoryType memory_type, int64_t memory_type_id);
 
-/* As TRITONSERVER_InferenceRequestAppendInputData, for data that only instances under the named
- * host policy read; the others read what was appended without a policy. */
+/* Appends a block of memory to the data of an input for instances with a host policy. Other
+ * instances use the data without a policy, which is required as well: the submission checks its
+ * size. Otherwise equivalent to TRITONSERVER_InferenceRequestAppendInputData. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestAppendInputDataWithHostPolicy(
     TRITONSERVER_InferenceRequest *inference_request, const char *name, const void *base,
     size_t byte_size, TRITONSERVER_MemoryType memory_type, int64_t memory_type_id,
     const char *host_policy_name);
 
-/* As TRITONSERVER_InferenceRequestAppendInputData, with size and place taken from attributes, which
- * are copied. */
+/* Appends a block of memory whose size and location are given by attributes, which are copied.
+ * Otherwise equivalent to TRITONSERVER_InferenceRequestAppendInputData. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestAppendInputDataWithBufferAttributes(
     TRITONSERVER_InferenceRequest *inference_request, const char *name, const void *base,
     TRITONSERVER_BufferAttributes *buffer_attributes);
 
-/* Drops the data of an input and keeps the input, so that the request can be used again with other
- * data. */
+/* Removes the data of an input, for all host policies, and keeps the input. INVALID_ARG if the
+ * request has no input of this name. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestRemoveAllInputData(TRITONSERVER_InferenceRequest *inference_request,
                                                 const char *name);
 
-/* Asks for an output by name. A request that asks for none receives all outputs of the model. */
+/* Adds a requested output; no effect if it is requested already. A request without requested
+ * outputs receives all outputs of the model. The submission checks the name. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestAddRequestedOutput(TRITONSERVER_InferenceRequest *inference_request,
                                                 const char *name);
 
-/* No longer asks for this output. */
+/* Removes a requested output; no effect if it is not requested. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestRemoveRequestedOutput(TRITONSERVER_InferenceRequest *inference_request,
                                                    const char *name);
 
-/* Asks for no particular output, which means all of them. */
+/* Removes all requested outputs, so that the request receives all outputs of the model. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestRemoveAllRequestedOutputs(
     TRITONSERVER_InferenceRequest *inference_request);
 
-/* Sets the callback through which the request comes back. Required before submission. */
+/* Sets the callback that receives the request when it is released. Required before submission. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetReleaseCallback(
     TRITONSERVER_InferenceRequest *inference_request,
     TRITONSERVER_InferenceRequestReleaseFn_t request_release_fn, void *request_release_userp);
 
-/* Sets the allocator for outputs and the callback for responses, each with its user pointer.
- * Required before submission. The allocator must outlive every response of the request. */
+/* Sets the allocator of the outputs and the callback that receives the responses. Required before
+ * submission. The allocator must stay valid until every response of the request is deleted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetResponseCallback(
     TRITONSERVER_InferenceRequest *inference_request,
     TRITONSERVER_ResponseAllocator *response_allocator, void *response_allocator_userp,
     TRITONSERVER_InferenceResponseCompleteFn_t response_fn, void *response_userp);
 
-/* Adds a string parameter for the backend; a name may occur more than once. */
+/* Adds a string parameter for the backend. INVALID_ARG if the request has a parameter of this name,
+ * or 1024 parameters. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetStringParameter(TRITONSERVER_InferenceRequest *request,
                                                 const char *key, const char *value);
 
-/* Adds an integer parameter for the backend; a name may occur more than once. */
+/* Adds an integer parameter for the backend. Errors are those of
+ * TRITONSERVER_InferenceRequestSetStringParameter. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetIntParameter(TRITONSERVER_InferenceRequest *request,
                                              const char *key, const int64_t value);
 
-/* Adds a boolean parameter for the backend; a name may occur more than once. */
+/* Adds a boolean parameter for the backend. Errors are those of
+ * TRITONSERVER_InferenceRequestSetStringParameter. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetBoolParameter(TRITONSERVER_InferenceRequest *request,
                                               const char *key, const bool value);
 
-/* Adds a floating-point parameter for the backend; a name may occur more than once. */
+/* Adds a floating-point parameter for the backend. Errors are those of
+ * TRITONSERVER_InferenceRequestSetStringParameter. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetDoubleParameter(TRITONSERVER_InferenceRequest *request,
                                                 const char *key, const double value);
 
 /* ---- Inference responses ----------------------------------------------------------------- */
 
-/* Deletes a response; each of its buffers goes back through the allocator's release callback. */
+/* The response callback owns a response. It may outlive its request, its model and its server. */
+
+/* Deletes a response and returns its buffers to the allocator. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseDelete(TRITONSERVER_InferenceResponse *inference_response);
 
-/* Returns the error that the response carries, or NULL when the inference succeeded. Each call
- * makes a new error that the caller owns. A response with an error may have no outputs. */
+/* Returns the error of a failed inference, or NULL if it succeeded. Each call returns a new error,
+ * which the caller deletes. A failed response may lack outputs. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseError(TRITONSERVER_InferenceResponse *inference_response);
 
-/* Gives the name and version of the model that made the response. */
+/* Gets the name and version of the model that produced the response. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseModel(TRITONSERVER_InferenceResponse *inference_response,
                                     const char **model_name, int64_t *model_version);
 
-/* Gives the id of the request that is answered; empty when it has none. */
+/* Gets the id of the request; "" if it had no id. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseId(TRITONSERVER_InferenceResponse *inference_response,
                                  const char **request_id);
 
-/* Gives the number of parameters that the backend attached. */
+/* Gets the number of parameters that the backend set. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseParameterCount(TRITONSERVER_InferenceResponse *inference_response,
                                              uint32_t *count);
 
-/* Gives one parameter. '*vvalue' is the string itself for STRING and points at the value for the
- * other types. INVALID_ARG when 'index' is out of range. */
+/* Gets a parameter. '*vvalue' is the string for STRING, and points to the int64_t, bool or double
+ * for the other types. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseParameter(TRITONSERVER_InferenceResponse *inference_response,
                                         const uint32_t index, const char **name,
                                         TRITONSERVER_ParameterType *type, const void **vvalue);
 
-/* Gives the number of outputs in the response. */
+/* Gets the number of outputs. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceResponseOutputCount(TRITONSERVER_InferenceResponse *inference_response,
                                           uint32_t *count);
 
-/* Gives one output: its description, its bytes and where they lie, all borrowed until the response
- * is deleted. '*userp' is what the allocation callback set for the buffer. INVALID_ARG when 'index'
- * is out of range. */
+/* Gets an output: its shape, including the batch dimension, and the size and location of its
+ * buffer. '*base' may be NULL if the output has 0 bytes. '*userp' is the 'buffer_userp' that the
+ * allocator set. No argument may be NULL. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutput(
     TRITONSERVER_InferenceResponse *inference_response, const uint32_t index, const char **name,
     TRITONSERVER_DataType *datatype, const int64_t **shape, uint64_t *dim_count, const void **base,
     size_t *byte_size, TRITONSERVER_MemoryType *memory_type, int64_t *memory_type_id, void **userp);
 
-/* Gives the model's label of a class of an output, or NULL when the output has no such label.
- * INVALID_ARG when 'index' is out of range. */
+/* Gets the label of a class, from the label file of the output 'index'; NULL if there is none. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutputClassificationLabel(
     TRITONSERVER_InferenceResponse *inference_response, const uint32_t index,
     const size_t class_index, const char **label);
 
 /* ---- Buffer attributes ------------------------------------------------------------------- */
 
-/* Makes attributes that describe an empty buffer in CPU memory. The caller owns them. */
+/* Attributes only describe a buffer: they do not own or allocate memory. */
+
+/* Creates attributes of a buffer of 0 bytes in CPU memory. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesNew(TRITONSERVER_BufferAttributes **buffer_attributes);
 
-/* Deletes attributes that the caller made. */
+/* Deletes attributes that the caller created. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesDelete(TRITONSERVER_BufferAttributes *buffer_attributes);
 
-/* Sets the number of the device that the buffer lies on. */
+/* Sets the memory type id: the number of the GPU, or 0 for CPU memory. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesSetMemoryTypeId(TRITONSERVER_BufferAttributes *buffer_attributes,
                                              int64_t memory_type_id);
 
-/* Sets the kind of memory that the buffer lies in. */
+/* Sets the memory type. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesSetMemoryType(TRITONSERVER_BufferAttributes *buffer_attributes,
                                            TRITONSERVER_MemoryType memory_type);
 
-/* Sets the CUDA IPC handle of the buffer, which is not copied; NULL for none. */
+/* Sets the address of the CUDA IPC handle, which is not copied; NULL for none. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesSetCudaIpcHandle(TRITONSERVER_BufferAttributes *buffer_attributes,
                                               void *cuda_ipc_handle);
 
-/* Sets the size of the buffer in bytes. */
+/* Sets the size in bytes. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesSetByteSize(TRITONSERVER_BufferAttributes *buffer_attributes,
                                          size_t byte_size);
 
-/* Gives the number of the device that the buffer lies on. */
+/* Gets the memory type id: the number of the GPU, or 0 for CPU memory. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesMemoryTypeId(TRITONSERVER_BufferAttributes *buffer_attributes,
                                           int64_t *memory_type_id);
 
-/* Gives the kind of memory that the buffer lies in. */
+/* Gets the memory type. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesMemoryType(TRITONSERVER_BufferAttributes *buffer_attributes,
                                         TRITONSERVER_MemoryType *memory_type);
 
-/* Gives the CUDA IPC handle of the buffer, NULL when it has none. */
+/* Gets the address of the CUDA IPC handle; NULL if it is not set. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesCudaIpcHandle(TRITONSERVER_BufferAttributes *buffer_attributes,
                                            void **cuda_ipc_handle);
 
-/* Gives the size of the buffer in bytes. */
+/* Gets the size in bytes. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesByteSize(TRITONSERVER_BufferAttributes *buffer_attributes,
                                       size_t *byte_size);
 
 /* ---- Server options ---------------------------------------------------------------------- */
 
-/* Who decides which models are loaded. */
+/* Options have an effect when a server is created. Later changes do not affect the server.
+ * Exception: the options of the log belong to the process and have an effect immediately. Their
+ * 'options' argument is not used and may be NULL. */
+
+/* The mode that determines which models are loaded and when. */
 typedef enum tritonserver_modelcontrolmode_enum {
-    TRITONSERVER_MODEL_CONTROL_NONE = 0,    /* all of the repository, once, at the start */
-    TRITONSERVER_MODEL_CONTROL_POLL = 1,    /* all of the repository, following its changes */
-    TRITONSERVER_MODEL_CONTROL_EXPLICIT = 2 /* those asked for by name */
+    TRITONSERVER_MODEL_CONTROL_NONE = 0,    /* all models, at startup */
+    TRITONSERVER_MODEL_CONTROL_POLL = 1,    /* all models, and changes when polled */
+    TRITONSERVER_MODEL_CONTROL_EXPLICIT = 2 /* startup models, and others when loaded by name */
 } TRITONSERVER_ModelControlMode;
 
-/* How executions of models are held against declared resources. */
+/* The mode of the rate limiter, which Kelp does not implement. */
 typedef enum tritonserver_ratelimitmode_enum {
-    TRITONSERVER_RATE_LIMIT_OFF = 0,
-    TRITONSERVER_RATE_LIMIT_EXEC_COUNT = 1 /* by resources, fewest past executions first */
+    TRITONSERVER_RATE_LIMIT_OFF = 0,       /* executions are not limited */
+    TRITONSERVER_RATE_LIMIT_EXEC_COUNT = 1 /* limited by resources; fewest executions first */
 } TRITONSERVER_RateLimitMode;
 
-/* Makes options with their defaults. The caller owns them. */
+/* Creates options with their default values. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsNew(TRITONSERVER_ServerOptions **options);
 
-/* Deletes options. A server made with them is not affected. */
+/* Deletes options. Servers that were created with them are not affected. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsDelete(TRITONSERVER_ServerOptions *options);
 
-/* Sets the name under which the server reports itself. Default "triton". */
+/* Sets the name of the server in its metadata. Default "triton". */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetServerId(TRITONSERVER_ServerOptions *options, const char *server_id);
 
-/* Adds a model repository; call it once for each. At least one is needed. */
+/* Adds a model repository; no effect if it was added before. A server needs at least one. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelRepositoryPath(TRITONSERVER_ServerOptions *options,
                                                  const char *model_repository_path);
 
-/* Sets who decides which models are loaded. Default TRITONSERVER_MODEL_CONTROL_NONE. */
+/* Sets the control mode. Default TRITONSERVER_MODEL_CONTROL_NONE. INVALID_ARG for an unknown
+ * mode. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelControlMode(TRITONSERVER_ServerOptions *options,
                                               TRITONSERVER_ModelControlMode mode);
 
-/* Adds a model to load at the start under EXPLICIT control; call it once for each. The name "*",
- * alone, stands for all. */
+/* Adds a model that is loaded at startup in the control mode EXPLICIT. The name "*" loads all
+ * models and must be the only one. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetStartupModel(TRITONSERVER_ServerOptions *options,
                                           const char *model_name);
 
-/* Sets whether every model must have a complete configuration. When false, what is missing is
- * completed from the model file. Default true. */
+/* Sets whether each model needs a complete configuration. If false, missing fields are derived from
+ * the model's files. Default true. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetStrictModelConfig(TRITONSERVER_ServerOptions *options, bool strict);
 
-/* Names an alternative configuration: 'configs/NAME.pbtxt' of a model is then preferred to its
- * 'config.pbtxt'. */
+/* Sets an alternative configuration: a model's 'configs/NAME.pbtxt' is used if it exists, otherwise
+ * its 'config.pbtxt'. Default "", for 'config.pbtxt'. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelConfigName(TRITONSERVER_ServerOptions *options,
                                              const char *model_config_name);
 
-/* Sets whether the rate limiter is used. Default TRITONSERVER_RATE_LIMIT_OFF. */
+/* Sets the mode of the rate limiter. Default TRITONSERVER_RATE_LIMIT_OFF. INVALID_ARG for an
+ * unknown mode. Kelp stores it without effect. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetRateLimiterMode(TRITONSERVER_ServerOptions *options,
                                              TRITONSERVER_RateLimitMode mode);
 
-/* Declares how much of a resource there is on a device; device -1 stands for each device. */
+/* Sets the amount of a rate limiter resource on a device; -1 for each device. Kelp stores it
+ * without effect. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsAddRateLimiterResource(TRITONSERVER_ServerOptions *options,
                                                  const char *resource_name,
                                                  const size_t resource_count, const int device);
 
-/* Sets the size of the pool of pinned memory. Accepted without effect where there is no GPU. */
+/* Sets the size of the pool of pinned memory in bytes. Kelp stores it without effect. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetPinnedMemoryPoolByteSize(TRITONSERVER_ServerOptions *options,
                                                       uint64_t size);
 
-/* Sets the size of the memory pool of a GPU. Accepted without effect where there is no GPU. */
+/* Sets the size of the memory pool of a GPU in bytes. Kelp stores it without effect. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(TRITONSERVER_ServerOptions *options,
                                                     int gpu_device, uint64_t size);
 
-/* Sets how much address space is reserved on a GPU for growing buffers. Accepted without effect
- * where there is no GPU. */
+/* Sets the size of the address range that is reserved on a GPU for growing buffers, in bytes. Kelp
+ * stores it without effect. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCudaVirtualAddressSize(
     TRITONSERVER_ServerOptions *options, int gpu_device, size_t cuda_virtual_address_size);
 
-/* Deprecated: configures the cache "local" with this size; 0 leaves it off. See
- * TRITONSERVER_ServerOptionsSetCacheConfig. */
+/* Configures the cache "local" with a size in bytes, if no other cache is configured; 0 disables
+ * it. Deprecated: use TRITONSERVER_ServerOptionsSetCacheConfig. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetResponseCacheByteSize(TRITONSERVER_ServerOptions *options,
                                                    uint64_t size);
 
-/* Chooses the response cache and passes it its configuration, a JSON object. */
+/* Selects the response cache and sets its configuration, a JSON object. A server has one cache:
+ * TRITONSERVER_ServerNew returns INVALID_ARG for two names. The built-in cache "local" expects
+ * {"size": BYTES}. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetCacheConfig(TRITONSERVER_ServerOptions *options,
                                          const char *cache_name, const char *config_json);
 
-/* Sets where response caches are found, each as 'NAME/libtritoncache_NAME.so'. Default
- * '/opt/tritonserver/caches'. */
+/* Sets the directory of response caches, which contains NAME/libtritoncache_NAME.so. Default
+ * "/opt/tritonserver/caches". */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetCacheDirectory(TRITONSERVER_ServerOptions *options,
                                             const char *cache_dir);
 
-/* Sets the least CUDA compute capability of a GPU that is used. Accepted without effect where there
- * is no GPU. */
+/* Sets the minimum CUDA compute capability of GPUs. Kelp stores it without effect. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(TRITONSERVER_ServerOptions *options,
                                                            double cc);
 
-/* Sets whether TRITONSERVER_ServerNew fails when a model fails to load. Default true. */
+/* Sets whether TRITONSERVER_ServerNew fails if a model fails to load. If false, the other models
+ * are served. Default true. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetExitOnError(TRITONSERVER_ServerOptions *options, bool exit);
 
-/* Sets whether the server is ready only when all its models are. Default true. */
+/* Sets whether the server is ready only if all its models are ready. Default true. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetStrictReadiness(TRITONSERVER_ServerOptions *options, bool strict);
 
-/* Sets how many seconds a stopping server waits for requests in flight. Default 30. */
+/* Sets the maximum time in seconds that stopping a server waits for requests in flight. Default
+ * 30. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetExitTimeout(TRITONSERVER_ServerOptions *options, unsigned int timeout);
 
-/* Sets how many threads help to copy input and output buffers; 0, the default, means none. */
+/* Sets the number of threads that copy inputs and outputs. Kelp stores it without effect, because
+ * it does not copy them. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetBufferManagerThreadCount(TRITONSERVER_ServerOptions *options,
                                                       unsigned int thread_count);
 
-/* Sets how many models may load at once. Default 4. */
+/* Sets the number of models that are loaded at once. Default 4; 0 is equivalent to 1. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelLoadThreadCount(TRITONSERVER_ServerOptions *options,
                                                   unsigned int thread_count);
 
-/* Sets how often a failed load is tried again. Default 0. */
+/* Sets how often a failed load of a model version is repeated. Default 0. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelLoadRetryCount(TRITONSERVER_ServerOptions *options,
                                                  unsigned int retry_count);
 
-/* Sets whether two repositories may have models of the same name. Default false. */
+/* Sets whether each repository is a namespace, so that several may contain models of the same name.
+ * NAMESPACE::NAME then selects one of them; the namespace is the repository's path. Default
+ * false. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelNamespacing(TRITONSERVER_ServerOptions *options,
                                               bool enable_namespace);
 
-/* Sets whether GPUs may read each other's memory. Accepted without effect where there is no GPU. */
+/* Sets whether GPUs may access each other's memory. Kelp stores it without effect. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetEnablePeerAccess(TRITONSERVER_ServerOptions *options,
                                               bool enable_peer_access);
 
-/* Sets the file that log messages go to; empty stands for standard output and standard error.
- * 'options' may be NULL, as in all log setters: logging belongs to the process and changes at once.
- */
+/* Sets the file to which log messages are appended; "" for standard output (INFO) and standard
+ * error (other levels). INVALID_ARG if the file cannot be opened. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetLogFile(TRITONSERVER_ServerOptions *options, const char *file);
 
-/* Turns INFO messages on or off. 'options' may be NULL. */
+/* Enables or disables INFO messages. Default enabled. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetLogInfo(TRITONSERVER_ServerOptions *options, bool log);
 
-/* Turns WARN messages on or off. 'options' may be NULL. */
+/* Enables or disables WARN messages. Default enabled. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetLogWarn(TRITONSERVER_ServerOptions *options, bool log);
 
-/* Turns ERROR messages on or off. 'options' may be NULL. */
+/* Enables or disables ERROR messages. Default enabled. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetLogError(TRITONSERVER_ServerOptions *options, bool log);
 
-/* Sets how log messages write their time. 'options' may be NULL. */
+/* Sets the format of log messages. Default TRITONSERVER_LOG_DEFAULT. INVALID_ARG for an unknown
+ * format. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetLogFormat(TRITONSERVER_ServerOptions *options,
                                        const TRITONSERVER_LogFormat format);
 
-/* Sets how much detail VERBOSE messages have; 0 turns them off. 'options' may be NULL. */
+/* Sets the verbosity. 0 or a negative level, the default, disables VERBOSE messages. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetLogVerbose(TRITONSERVER_ServerOptions *options, int level);
 
-/* Turns metrics on or off. */
+/* Enables or disables metrics. Default enabled. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMetrics(TRITONSERVER_ServerOptions *options, bool metrics);
 
-/* Turns metrics of GPUs on or off; they also need metrics to be on. */
+/* Enables or disables metrics of GPUs. Kelp stores it without effect. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetGpuMetrics(TRITONSERVER_ServerOptions *options, bool gpu_metrics);
 
-/* Turns metrics of CPU and memory on or off; they also need metrics to be on. */
+/* Enables or disables metrics of CPU and memory, if metrics are enabled. Default enabled. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetCpuMetrics(TRITONSERVER_ServerOptions *options, bool cpu_metrics);
 
-/* Sets how often polled metrics are taken, in milliseconds. Default 2000. */
+/* Sets the interval in milliseconds at which metrics are collected. Kelp stores it without effect:
+ * it collects metrics when TRITONSERVER_ServerMetrics is called. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMetricsInterval(TRITONSERVER_ServerOptions *options,
                                              uint64_t metrics_interval_ms);
 
-/* Sets where backends are found, each as 'NAME/libtriton_NAME.so'. Default
- * '/opt/tritonserver/backends'. */
+/* Sets the directory of backends, which contains NAME/libtriton_NAME.so. Default
+ * "/opt/tritonserver/backends". The setting "backend-directory" for all backends has priority. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetBackendDirectory(TRITONSERVER_ServerOptions *options,
                                               const char *backend_dir);
 
-/* Sets where repository agents are found, each as 'NAME/libtritonrepoagent_NAME.so'. Default
- * '/opt/tritonserver/repoagents'. */
+/* Sets the directory of repository agents, which contains NAME/libtritonrepoagent_NAME.so. Default
+ * "/opt/tritonserver/repoagents". */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetRepoAgentDirectory(TRITONSERVER_ServerOptions *options,
                                                 const char *repoagent_dir);
 
-/* Sets which fraction of a device's memory may be in use for another model still to be loaded onto
- * it. INVALID_ARG for a kind other than GPU and outside 0 to 1. */
+/* Sets the maximum fraction of a GPU's memory that may be in use when a model is loaded. Kelp
+ * stores it without effect. INVALID_ARG for a kind other than GPU or a fraction outside 0 to 1. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(TRITONSERVER_ServerOptions *options,
                                                   const TRITONSERVER_InstanceGroupKind kind,
                                                   const int device_id, const double fraction);
 
-/* Passes a setting to a backend; an empty backend name passes it to all of them. */
+/* Sets a setting of a backend, which reads it with TRITONBACKEND_BackendConfig. The backend name ""
+ * sets it for all backends. Replaces an earlier value. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetBackendConfig(TRITONSERVER_ServerOptions *options,
                                            const char *backend_name, const char *setting,
                                            const char *value);
 
-/* Sets a property of a host policy, such as "numa-node" or "cpu-cores". */
+/* Sets "numa-node" or "cpu-cores" of a host policy; UNSUPPORTED for other settings. Kelp only
+ * passes host policies to backends (TRITONBACKEND_ModelInstanceHostPolicy): it does not bind
+ * threads or memory. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetHostPolicy(TRITONSERVER_ServerOptions *options,
                                         const char *policy_name, const char *setting,
                                         const char *value);
 
-/* Sets a property of the metrics; an empty name stands for metrics in general. */
+/* Sets a setting of the metrics. With the name "", Kelp reads "counter_latencies",
+ * "histogram_latencies", "summary_latencies" ("true" or "false") and "summary_quantiles" (pairs
+ * QUANTILE:ERROR separated by commas). TRITONSERVER_ServerNew returns INVALID_ARG for an invalid
+ * value. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMetricsConfig(TRITONSERVER_ServerOptions *options, const char *name,
                                            const char *setting, const char *value);
 
 /* ---- Server ------------------------------------------------------------------------------ */
 
-/* Bits that say how a model takes batches. */
+/* For functions with a model name and a version, version -1 is the highest version that is ready.
+ * Errors, unless stated otherwise: NOT_FOUND if the model or version is unknown or, for version -1,
+ * no version is ready; UNAVAILABLE if the version is not ready; INVALID_ARG if the name is
+ * ambiguous because several namespaces contain it. The caller deletes the messages that the
+ * functions return. */
+
+/* Flags of the batching of a model. */
 typedef enum tritonserver_batchflag_enum {
-    TRITONSERVER_BATCH_UNKNOWN = 1,
-    TRITONSERVER_BATCH_FIRST_DIM = 2
+    TRITONSERVER_BATCH_UNKNOWN = 1,  /* the server does not batch requests */
+    TRITONSERVER_BATCH_FIRST_DIM = 2 /* the first dimension is the batch dimension */
 } TRITONSERVER_ModelBatchFlag;
 
-/* Bits that narrow the index of a repository. */
+/* Flags that select models of the repository index. */
 typedef enum tritonserver_modelindexflag_enum {
     TRITONSERVER_INDEX_FLAG_READY = 1 /* only models that are ready */
 } TRITONSERVER_ModelIndexFlag;
 
-/* Bits that say how many responses a request to a model has. */
+/* Flags of the number of responses per request. */
 typedef enum tritonserver_txn_property_flag_enum {
-    TRITONSERVER_TXN_ONE_TO_ONE = 1,
-    TRITONSERVER_TXN_DECOUPLED = 2
+    TRITONSERVER_TXN_ONE_TO_ONE = 1, /* exactly one response */
+    TRITONSERVER_TXN_DECOUPLED = 2   /* any number of responses */
 } TRITONSERVER_ModelTxnPropertyFlag;
 
-/* Makes a server, loads the models that its control mode asks for, and returns when that is done.
- * The options stay with the caller and may be deleted afterwards. On error nothing is left behind.
- */
+/* Creates a server and loads the models of its control mode. Returns when they are loaded. The
+ * options are copied. INVALID_ARG if an option is invalid or no repository is set, INTERNAL if a
+ * model fails to load, otherwise the error of a repository or of the response cache. After an
+ * error, no server exists. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerNew(TRITONSERVER_Server **server, TRITONSERVER_ServerOptions *options);
 
-/* Stops the server if that was not done, and deletes it. When requests are still in flight after
- * the exit timeout, returns INTERNAL and leaks the server rather than free memory that is in use.
- */
+/* Stops a server, if it is not stopped, and deletes it. If the exit timeout expires, returns
+ * INTERNAL and keeps the server; to retry, call the function again. Requests and responses that the
+ * application owns stay valid, and must be deleted as well. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerDelete(TRITONSERVER_Server *server);
 
-/* Refuses new requests, waits for those in flight until the exit timeout, and unloads all models.
- * INTERNAL when the time was too short. */
+/* Rejects new requests, waits for requests in flight, and unloads all models. INTERNAL if the exit
+ * timeout expires; to retry, call the function again. No effect if the server is stopped. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerStop(TRITONSERVER_Server *server);
 
-/* Changes the exit timeout, in seconds, of a running server. */
+/* Sets the exit timeout of a server in seconds. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerSetExitTimeout(TRITONSERVER_Server *server, unsigned int timeout);
 
-/* Adds a repository under EXPLICIT control, without loading a model. 'name_mapping' holds STRING
- * parameters: the folder is the parameter's name, the model's name its value; they stay with the
- * caller. ALREADY_EXISTS for a repository that is known, UNSUPPORTED in another control mode. */
+/* Adds a repository in the control mode EXPLICIT, without loading models. 'name_mapping' contains
+ * 'mapping_count' STRING parameters, which the caller keeps: the name is a directory of the
+ * repository, and the value is the model's name. ALREADY_EXISTS if the repository is registered or
+ * a model's name is mapped already, INVALID_ARG if the path is not a directory, UNSUPPORTED in
+ * other control modes. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerRegisterModelRepository(TRITONSERVER_Server *server, const char *repository_path,
                                            const TRITONSERVER_Parameter **name_mapping,
                                            const uint32_t mapping_count);
 
-/* Forgets a repository; its models that are loaded stay so. NOT_FOUND when it is not known,
- * UNSUPPORTED in another control mode. */
+/* Removes a repository in the control mode EXPLICIT. Its loaded models stay loaded. NOT_FOUND if it
+ * is not registered, UNSUPPORTED in other control modes. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerUnregisterModelRepository(TRITONSERVER_Server *server,
                                              const char *repository_path);
 
-/* Looks for changes in the repositories now and acts on them. UNAVAILABLE unless under POLL
- * control. */
+/* Loads new and modified models and unloads removed ones, in the control mode POLL. Only this
+ * function polls. UNAVAILABLE in other control modes, INTERNAL if a model fails to load. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerPollModelRepository(TRITONSERVER_Server *server);
 
-/* Gives whether the server answers at all. */
+/* Reports whether the server is running. UNAVAILABLE, with '*live' false, once it is being
+ * stopped. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerIsLive(TRITONSERVER_Server *server,
                                                                     bool *live);
 
-/* Gives whether the server takes inference requests; under strict readiness also whether its models
- * are ready. */
+/* Reports whether the server accepts requests and, with strict readiness, all models are ready,
+ * except for models that were unloaded on request. UNAVAILABLE, with '*ready' false, once it is
+ * being stopped. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerIsReady(TRITONSERVER_Server *server,
                                                                      bool *ready);
 
-/* Gives whether a model takes inference requests; version -1 lets the model's policy choose. An
- * error when the model is not known. */
+/* Reports whether a model accepts requests, including TRITONBACKEND_ModelInstanceReady of its
+ * backend. For a version that is not ready, '*ready' is false and the function succeeds.
+ * UNAVAILABLE if the server is not ready. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerModelIsReady(TRITONSERVER_Server *server, const char *model_name,
                                 const int64_t model_version, bool *ready);
 
-/* Gives how a model takes batches: a bitwise or of TRITONSERVER_ModelBatchFlag. 'voidp' may be
- * NULL; when not, it is set to NULL. */
+/* Gets whether a model batches: a combination of TRITONSERVER_ModelBatchFlag. 'voidp' may be NULL,
+ * otherwise '*voidp' is set to NULL. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerModelBatchProperties(TRITONSERVER_Server *server, const char *model_name,
                                         const int64_t model_version, uint32_t *flags, void **voidp);
 
-/* Gives how many responses a request has: a bitwise or of TRITONSERVER_ModelTxnPropertyFlag.
- * 'voidp' may be NULL; when not, it is set to NULL. */
+/* Gets the number of responses per request: a combination of TRITONSERVER_ModelTxnPropertyFlag.
+ * 'voidp' may be NULL, otherwise '*voidp' is set to NULL. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerModelTransactionProperties(TRITONSERVER_Server *server, const char *model_name,
                                               const int64_t model_version, uint32_t *txn_flags,
                                               void **voidp);
 
-/* Gives the server's name, version and extensions as a message that the caller owns. */
+/* Gets the name, version and extensions of the server. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerMetadata(TRITONSERVER_Server *server, TRITONSERVER_Message **server_metadata);
 
-/* Gives a model's inputs, outputs and versions as a message that the caller owns. */
+/* Gets the inputs, outputs, platform and ready versions of a model. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerModelMetadata(TRITONSERVER_Server *server, const char *model_name,
                                  const int64_t model_version,
                                  TRITONSERVER_Message **model_metadata);
 
-/* Gives statistics as a message that the caller owns; an empty name stands for all models, version
- * -1 for all versions. */
+/* Gets the statistics of models that are ready. The name "" selects all models, and version -1 all
+ * versions. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerModelStatistics(TRITONSERVER_Server *server, const char *model_name,
                                    const int64_t model_version, TRITONSERVER_Message **model_stats);
 
-/* Gives a model's complete configuration as a message that the caller owns. 'config_version' is 1;
- * any other is UNSUPPORTED. */
+/* Gets the complete configuration of a model. UNSUPPORTED for a 'config_version' other than 1. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerModelConfig(TRITONSERVER_Server *server, const char *model_name,
                                const int64_t model_version, const uint32_t config_version,
                                TRITONSERVER_Message **model_config);
 
-/* Gives the models of all repositories with their states as a message that the caller owns. 'flags'
- * is a bitwise or of TRITONSERVER_ModelIndexFlag. */
+/* Gets the models of all repositories with their states. 'flags' is a combination of
+ * TRITONSERVER_ModelIndexFlag. UNAVAILABLE if the server is not ready. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerModelIndex(TRITONSERVER_Server *server, uint32_t flags,
                               TRITONSERVER_Message **model_index);
 
-/* Loads a model, or what has changed of it since, and returns when it is ready or has failed. The
- * version that serves goes on until the new one is ready; where only instances or the choice of
- * versions changed it stays, and nothing is done where nothing changed. UNAVAILABLE unless under
- * EXPLICIT control. */
+/* Loads or reloads a model in the control mode EXPLICIT, and returns when it is ready or has
+ * failed. Only changes have an effect (docs/backends-abi.md, "Reloading a model"). The loaded
+ * version serves requests until the new one is ready, and stays if the load fails. UNAVAILABLE in
+ * other control modes and if the server is not ready, NOT_FOUND if no repository contains the
+ * model, otherwise the error of the load. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerLoadModel(TRITONSERVER_Server *server,
                                                                        const char *model_name);
 
-/* As TRITONSERVER_ServerLoadModel, with parameters: STRING "config" replaces the configuration,
- * BYTES "file:PATH" replaces the model's files. The parameters stay with the caller. */
+/* Loads a model with parameters, which the caller keeps: STRING "config" (JSON) replaces the
+ * configuration, and BYTES "file:PATH" replaces the model's files. PATH is relative to the model's
+ * directory. Files require "config". INVALID_ARG for other parameters. Otherwise equivalent to
+ * TRITONSERVER_ServerLoadModel. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerLoadModelWithParameters(TRITONSERVER_Server *server, const char *model_name,
                                            const TRITONSERVER_Parameter **parameters,
                                            const uint64_t parameter_count);
 
-/* Starts to unload a model and returns; requests in flight complete first. UNAVAILABLE unless under
- * EXPLICIT control. */
+/* Starts to unload all versions of a model in the control mode EXPLICIT. Requests in flight
+ * complete. UNAVAILABLE in other control modes, NOT_FOUND if the model was never loaded. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerUnloadModel(TRITONSERVER_Server *server, const char *model_name);
 
-/* As TRITONSERVER_ServerUnloadModel, and unloads the models that were loaded for this one only. */
+/* Unloads a model and the models that only it uses. In Kelp equivalent to
+ * TRITONSERVER_ServerUnloadModel, because ensembles are not supported. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerUnloadModelAndDependents(TRITONSERVER_Server *server, const char *model_name);
 
-/* Takes the metrics of now into an object that the caller owns. UNSUPPORTED when metrics are off.
- */
+/* Gets a snapshot of the metrics, which the caller deletes. UNSUPPORTED if metrics are disabled. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerMetrics(TRITONSERVER_Server *server, TRITONSERVER_Metrics **metrics);
 
-/* Submits a request. On success request and trace belong to the server, and come back through their
- * release callbacks; callbacks may run before this returns. On error both stay with the caller and
- * no callback runs. 'trace' may be NULL. UNAVAILABLE when server or model do not take requests. */
+/* Submits a request. 'trace' may be NULL. On success, the server owns the request and the trace
+ * until their release callbacks; callbacks may run inside this function. On error, the caller keeps
+ * both, and neither release callback runs. INVALID_ARG if the request does not match the model or
+ * lacks a callback, NOT_FOUND if the model no longer exists, UNAVAILABLE if the server or model is
+ * not ready or the queue is full, INTERNAL if the request is in flight. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerInferAsync(TRITONSERVER_Server *server,
                               TRITONSERVER_InferenceRequest *inference_request,
                               TRITONSERVER_InferenceTrace *trace);
 
-/* ---- Metrics of one's own ---------------------------------------------------------------- */
+/* ---- Custom metrics ---------------------------------------------------------------------- */
 
-/* What a metric measures. */
+/* Metrics of applications and plug-ins. They belong to the process and appear in the metrics of
+ * every server. The functions are thread-safe. */
+
+/* The kind of a metric. */
 typedef enum TRITONSERVER_metrickind_enum {
-    TRITONSERVER_METRIC_KIND_COUNTER = 0,
-    TRITONSERVER_METRIC_KIND_GAUGE = 1,
-    TRITONSERVER_METRIC_KIND_HISTOGRAM = 2
+    TRITONSERVER_METRIC_KIND_COUNTER = 0,  /* value that only increases */
+    TRITONSERVER_METRIC_KIND_GAUGE = 1,    /* value that can increase and decrease */
+    TRITONSERVER_METRIC_KIND_HISTOGRAM = 2 /* distribution of observed values */
 } TRITONSERVER_MetricKind;
 
-/* Makes a family of metrics and registers it with the process; it appears beside the server's. The
- * caller owns it. INVALID_ARG when the name is taken by a family of another kind. */
+/* Creates a metric family, or returns the existing one with the same name and kind, which keeps its
+ * description. Each handle must be deleted. INVALID_ARG if the name exists with another kind, or
+ * the kind is unknown. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily **family, const TRITONSERVER_MetricKind kind,
                              const char *name, const char *description);
 
-/* Deletes a family and unregisters it. INTERNAL while metrics of it exist. */
+/* Deletes a handle of a family; the last one removes the family. INTERNAL if it is the last one and
+ * the family has metrics. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_MetricFamilyDelete(TRITONSERVER_MetricFamily *family);
 
-/* Gives the kind of a family. */
+/* Gets the kind of a family. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_GetMetricFamilyKind(TRITONSERVER_MetricFamily *family, TRITONSERVER_MetricKind *kind);
 
-/* Makes empty arguments for TRITONSERVER_MetricNewWithArgs. The caller owns them. */
+/* Creates empty arguments for TRITONSERVER_MetricNewWithArgs. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_MetricArgsNew(TRITONSERVER_MetricArgs **args);
 
-/* Makes the arguments describe a histogram with these upper bounds, which must rise and are copied.
- */
+/* Sets the upper bounds of the buckets of a histogram, in ascending order. The order is checked by
+ * TRITONSERVER_MetricNewWithArgs. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_MetricArgsSetHistogram(TRITONSERVER_MetricArgs *args, const double *buckets,
                                     const uint64_t buckets_count);
 
-/* Deletes arguments. Metrics made with them are not affected. */
+/* Deletes arguments. Metrics that were created with them are not affected. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_MetricArgsDelete(TRITONSERVER_MetricArgs *args);
 
-/* Makes a counter or a gauge in a family. 'labels' holds STRING parameters that stay with the
- * caller. The caller owns the metric and deletes it before its family. INVALID_ARG for a histogram,
- * which needs arguments. */
+/* Creates a counter or gauge, or returns the existing metric with the same labels. 'labels'
+ * contains STRING parameters, which the caller keeps. Each handle must be deleted before the
+ * family. INVALID_ARG for a histogram and for a label of another type. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_MetricNew(TRITONSERVER_Metric **metric, TRITONSERVER_MetricFamily *family,
                        const TRITONSERVER_Parameter **labels, const uint64_t label_count);
 
-/* As TRITONSERVER_MetricNew, for any kind; a histogram needs 'args' with its buckets. */
+/* Creates a metric of any kind. A histogram requires 'args'; other kinds ignore it. INVALID_ARG if
+ * the buckets are not ascending. Otherwise equivalent to TRITONSERVER_MetricNew. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_MetricNewWithArgs(TRITONSERVER_Metric **metric, TRITONSERVER_MetricFamily *family,
                                const TRITONSERVER_Parameter **labels, const uint64_t label_count,
                                const TRITONSERVER_MetricArgs *args);
 
-/* Deletes a metric; it no longer appears. */
+/* Deletes a handle of a metric; the last one removes the metric. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricDelete(TRITONSERVER_Metric *metric);
 
-/* Gives the value of a counter or a gauge. UNSUPPORTED for a histogram. */
+/* Gets the value of a counter or gauge. UNSUPPORTED for a histogram. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricValue(TRITONSERVER_Metric *metric,
                                                                    double *value);
 
-/* Adds to a counter or a gauge; a counter takes no negative value. UNSUPPORTED for a histogram.
- * Safe on any thread, as the other calls that change a metric. */
+/* Adds to a counter or gauge. INVALID_ARG for a counter and a negative value, UNSUPPORTED for a
+ * histogram. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricIncrement(TRITONSERVER_Metric *metric,
                                                                        double value);
 
-/* Sets a gauge. UNSUPPORTED for the other kinds. */
+/* Sets the value of a gauge. UNSUPPORTED for other kinds. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricSet(TRITONSERVER_Metric *metric,
                                                                  double value);
 
-/* Enters a value into a histogram. UNSUPPORTED for the other kinds. */
+/* Adds a value to a histogram. UNSUPPORTED for other kinds. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricObserve(TRITONSERVER_Metric *metric,
                                                                      double value);
 
-/* Gives the kind of a metric. */
+/* Gets the kind of a metric. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_GetMetricKind(TRITONSERVER_Metric *metric,
                                                                      TRITONSERVER_MetricKind *kind);
 
