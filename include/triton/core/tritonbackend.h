@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C API between a Triton server and its backends, version 1.19, as Kelp provides it.
+ * The C API between a Triton server and its backends, version 1.19, as implemented by Kelp.
  *
- * Names, values and signatures are those of Triton's public interface, so that a backend built
- * against either header is loaded by either server. The contracts are Kelp's; the conventions at
- * the head of tritonserver.h hold here too. Functions marked TRITONBACKEND_ISPEC are defined by the
- * backend and called by the server, all others the other way round.
+ * Names, values and signatures are those of Triton's public interface. A backend that is compiled
+ * with either header works with either server. The comments describe Kelp, and docs/backends-abi.md
+ * lists the differences from Triton.
  *
- * Objects handed to a backend belong to the server unless a function says otherwise.
+ * The server calls functions marked TRITONBACKEND_ISPEC, which the backend defines. The backend
+ * calls all others. The conventions of tritonserver.h apply, with these additions:
+ *   - The server owns all objects unless a function states otherwise.
+ *   - Functions that get properties may be called from any thread while the object exists.
+ *   - Timestamps are CLOCK_MONOTONIC time in nanoseconds.
  */
 #pragma once
 
@@ -21,6 +24,7 @@
 extern "C" {
 #endif
 
+/* Marks a function that the server library exports. */
 #ifndef TRITONBACKEND_DECLSPEC
 #if defined(__GNUC__)
 #define TRITONBACKEND_DECLSPEC __attribute__((__visibility__("default")))
@@ -29,6 +33,7 @@ extern "C" {
 #endif
 #endif
 
+/* Marks a function that a backend exports. */
 #ifndef TRITONBACKEND_ISPEC
 #if defined(__GNUC__)
 #define TRITONBACKEND_ISPEC __attribute__((__visibility__("default")))
@@ -39,18 +44,33 @@ extern "C" {
 
 /* ---- Opaque objects ---------------------------------------------------------------------- */
 
+/* Backends use only pointers to these types. */
+
+/* A loaded backend. */
 struct TRITONBACKEND_Backend;
+/* The attributes that a backend sets in TRITONBACKEND_GetBackendAttribute. */
 struct TRITONBACKEND_BackendAttribute;
+/* The state of a custom batching strategy for one model. */
 struct TRITONBACKEND_Batcher;
+/* An input of a request. */
 struct TRITONBACKEND_Input;
+/* An allocator of memory for backends. */
 struct TRITONBACKEND_MemoryManager;
+/* A loaded version of a model. */
 struct TRITONBACKEND_Model;
+/* An instance of a model, which executes requests. */
 struct TRITONBACKEND_ModelInstance;
+/* The statistics of one response, which the backend owns. */
 struct TRITONBACKEND_ModelInstanceResponseStatistics;
+/* An output of a response. */
 struct TRITONBACKEND_Output;
+/* An inference request, as seen by the backend. */
 struct TRITONBACKEND_Request;
+/* A response, which the backend owns until it is sent. */
 struct TRITONBACKEND_Response;
+/* A handle for sending responses to a request after its release. */
 struct TRITONBACKEND_ResponseFactory;
+/* A state of a sequence. */
 struct TRITONBACKEND_State;
 
 typedef struct TRITONBACKEND_Backend TRITONBACKEND_Backend;
@@ -70,31 +90,33 @@ typedef struct TRITONBACKEND_State TRITONBACKEND_State;
 
 /* ---- API version ------------------------------------------------------------------------- */
 
-/* The major number changes when a backend has to change, the minor one when something is added. */
+/* The version of this header. An incompatible change increments the major version, an addition the
+ * minor version. */
 #define TRITONBACKEND_API_VERSION_MAJOR 1
 #define TRITONBACKEND_API_VERSION_MINOR 19
 
-/* Gives the version that the server implements. A backend needs an equal major number and a minor
- * number that is at least its own, and is to check this in TRITONBACKEND_Initialize. */
+/* Gets the version that the server implements. A backend should check it in
+ * TRITONBACKEND_Initialize: it is compatible if it was compiled with the same major version and the
+ * same or a lower minor version. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ApiVersion(uint32_t *major,
                                                                     uint32_t *minor);
 
-/* How the files of a backend or a model are given. */
+/* The form in which the files of a backend or model are provided. */
 typedef enum TRITONBACKEND_artifacttype_enum {
-    TRITONBACKEND_ARTIFACT_FILESYSTEM = 0 /* a folder, by its path */
+    TRITONBACKEND_ARTIFACT_FILESYSTEM = 0 /* the path of a directory */
 } TRITONBACKEND_ArtifactType;
 
 /* ---- Memory ------------------------------------------------------------------------------ */
 
-/* Allocates 'byte_size' bytes of exactly this memory, which the backend gives back with
- * TRITONBACKEND_MemoryManagerFree. UNSUPPORTED for memory that the server has not, UNAVAILABLE when
- * it is short. */
+/* Allocates memory. The caller frees it with TRITONBACKEND_MemoryManagerFree. UNSUPPORTED for a
+ * type other than CPU. Thread-safe. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_MemoryManagerAllocate(TRITONBACKEND_MemoryManager *manager, void **buffer,
                                     const TRITONSERVER_MemoryType memory_type,
                                     const int64_t memory_type_id, const uint64_t byte_size);
 
-/* Frees a buffer, with the memory type and id that it was allocated with. */
+/* Frees memory; 'memory_type' and 'memory_type_id' are those of its allocation. Ignores a NULL
+ * buffer. UNSUPPORTED for a type other than CPU. Thread-safe. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_MemoryManagerFree(TRITONBACKEND_MemoryManager *manager, void *buffer,
                                 const TRITONSERVER_MemoryType memory_type,
@@ -102,36 +124,41 @@ TRITONBACKEND_MemoryManagerFree(TRITONBACKEND_MemoryManager *manager, void *buff
 
 /* ---- Inputs ------------------------------------------------------------------------------ */
 
-/* Describes an input: name, type, shape with the batch dimension, bytes in all, and how many
- * buffers they lie in. Any output may be NULL. All are borrowed until the request is released. */
+/* Properties and buffers of inputs are borrowed until the request is released. The data of an input
+ * consists of zero or more buffers. */
+
+/* Gets the properties of an input: the shape includes the batch dimension, and 'reshape' of the
+ * configuration is applied. 'byte_size' is the total size of 'buffer_count' buffers without a host
+ * policy. Each output parameter may be NULL. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_InputProperties(TRITONBACKEND_Input *input, const char **name,
                               TRITONSERVER_DataType *datatype, const int64_t **shape,
                               uint32_t *dims_count, uint64_t *byte_size, uint32_t *buffer_count);
 
-/* As TRITONBACKEND_InputProperties, with the size and buffers meant for a host policy; a NULL name
- * stands for those without a policy. */
+/* Gets the properties of an input for a host policy. The buffers are those of the policy if the
+ * request has any, otherwise those without a policy. A NULL policy is equivalent to
+ * TRITONBACKEND_InputProperties. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_InputPropertiesForHostPolicy(TRITONBACKEND_Input *input, const char *host_policy_name,
                                            const char **name, TRITONSERVER_DataType *datatype,
                                            const int64_t **shape, uint32_t *dims_count,
                                            uint64_t *byte_size, uint32_t *buffer_count);
 
-/* Gives one of the buffers that make up an input, in order, borrowed until the request is released.
- * '*memory_type' and '*memory_type_id' come in with the preference and go out with where it lies.
- * INVALID_ARG when 'index' is out of range. */
+/* Gets a buffer of an input: its address, size in bytes and location. The initial values of
+ * '*memory_type' and '*memory_type_id', the preferred location, have no effect in Kelp. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_InputBuffer(TRITONBACKEND_Input *input, const uint32_t index, const void **buffer,
                           uint64_t *buffer_byte_size, TRITONSERVER_MemoryType *memory_type,
                           int64_t *memory_type_id);
 
-/* As TRITONBACKEND_InputBuffer, for the buffers meant for a host policy. */
+/* Gets a buffer of an input for a host policy, see TRITONBACKEND_InputPropertiesForHostPolicy.
+ * Otherwise equivalent to TRITONBACKEND_InputBuffer. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_InputBufferForHostPolicy(
     TRITONBACKEND_Input *input, const char *host_policy_name, const uint32_t index,
     const void **buffer, uint64_t *buffer_byte_size, TRITONSERVER_MemoryType *memory_type,
     int64_t *memory_type_id);
 
-/* As TRITONBACKEND_InputBuffer, with size and place as attributes that belong to the server. */
+/* Gets a buffer of an input without a host policy, and its attributes. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_InputBufferAttributes(TRITONBACKEND_Input *input, const uint32_t index,
                                     const void **buffer,
@@ -139,364 +166,397 @@ TRITONBACKEND_InputBufferAttributes(TRITONBACKEND_Input *input, const uint32_t i
 
 /* ---- Outputs ----------------------------------------------------------------------------- */
 
-/* Obtains the buffer to write an output to, through the allocator of whoever asked. '*memory_type'
- * and '*memory_type_id' come in with the preference and go out with where it lies. The buffer
- * belongs to the response. ALREADY_EXISTS on a second call for the output. */
+/* An output belongs to its response, and is valid until the response is sent or deleted. */
+
+/* Allocates the buffer of an output with the client's allocator. On entry, '*memory_type' and
+ * '*memory_type_id' are the preferred location, on return the actual one. The response owns the
+ * buffer, which may be NULL for 0 bytes. ALREADY_EXISTS if the output has a buffer, INTERNAL if the
+ * response was sent or the allocator returned no buffer, otherwise the allocator's error. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, void **buffer,
                            const uint64_t buffer_byte_size, TRITONSERVER_MemoryType *memory_type,
                            int64_t *memory_type_id);
 
-/* Gives the attributes of the output's buffer, which belong to the server, once it is obtained. */
+/* Gets the attributes of an output's buffer. Before TRITONBACKEND_OutputBuffer, they describe 0
+ * bytes in CPU memory. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_OutputBufferAttributes(TRITONBACKEND_Output *output,
                                      TRITONSERVER_BufferAttributes **buffer_attributes);
 
 /* ---- Requests ---------------------------------------------------------------------------- */
 
-/* Gives the request's id; empty when it has none. */
+/* A backend owns a request from a successful TRITONBACKEND_ModelInstanceExecute until it releases
+ * the request. Values that these functions return are borrowed until then. */
+
+/* Gets the id of a request; "" if the client set none. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_RequestId(TRITONBACKEND_Request *request,
                                                                    const char **id);
 
-/* Gives whether the request was cancelled. Use TRITONBACKEND_ResponseFactoryIsCancelled once the
- * request is released. */
+/* Reports whether the client requested cancellation. After the release of the request, use
+ * TRITONBACKEND_ResponseFactoryIsCancelled. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestIsCancelled(TRITONBACKEND_Request *request, bool *is_cancelled);
 
-/* Gives whether the request that a factory answers was cancelled. */
+/* Reports whether the client requested the cancellation of the factory's request. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ResponseFactoryIsCancelled(TRITONBACKEND_ResponseFactory *factory,
                                          bool *is_cancelled);
 
-/* Gives the number of the request's sequence, 0 for none. INVALID_ARG when it is named by a string.
- */
+/* Gets the numeric id of the request's sequence; 0 for none. INVALID_ARG if the id is a string. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestCorrelationId(TRITONBACKEND_Request *request, uint64_t *id);
 
-/* Gives the request's own time limit in microseconds, 0 for none. */
+/* Gets the queue timeout of a request in microseconds; 0 if the client set none. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_InferenceRequestTimeoutMicroseconds(TRITONBACKEND_Request *request,
                                                   uint64_t *timeout);
 
-/* Gives the name of the request's sequence, empty for none. INVALID_ARG when it is a number. */
+/* Gets the string id of the request's sequence; "" for none. INVALID_ARG if the id is a number or
+ * is not set. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestCorrelationIdString(TRITONBACKEND_Request *request, const char **id);
 
-/* Gives the request's flags: a bitwise or of TRITONSERVER_RequestFlag. */
+/* Gets the flags of a request: a combination of TRITONSERVER_RequestFlag. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestFlags(TRITONBACKEND_Request *request, uint32_t *flags);
 
-/* Gives the number of parameters of a request. */
+/* Gets the number of parameters of a request. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestParameterCount(TRITONBACKEND_Request *request, uint32_t *count);
 
-/* Gives one parameter. '*vvalue' is the string itself for STRING and points at the value for the
- * other types; borrowed until the request is released. INVALID_ARG when 'index' is out of range. */
+/* Gets a parameter of a request. '*vvalue' is the string for STRING, and points to the int64_t,
+ * bool or double for the other types. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestParameter(TRITONBACKEND_Request *request, const uint32_t index,
                                const char **key, TRITONSERVER_ParameterType *type,
                                const void **vvalue);
 
-/* Gives the number of inputs that the request has. */
+/* Gets the number of inputs of a request. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestInputCount(TRITONBACKEND_Request *request, uint32_t *count);
 
-/* Gives the name of an input; the order is not specified. INVALID_ARG when 'index' is out of range.
- */
+/* Gets the name of an input. The order of the inputs is unspecified. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestInputName(TRITONBACKEND_Request *request, const uint32_t index,
                                const char **input_name);
 
-/* Gives an input by name, borrowed until the request is released. INVALID_ARG when the request has
- * none of that name. */
+/* Gets an input by name. INVALID_ARG if the request has no input of this name. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestInput(TRITONBACKEND_Request *request, const char *name,
                            TRITONBACKEND_Input **input);
 
-/* Gives an input by index, in the order of TRITONBACKEND_RequestInputName. */
+/* Gets an input by index, in the order of TRITONBACKEND_RequestInputName. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *request, const uint32_t index,
                                   TRITONBACKEND_Input **input);
 
-/* Gives the number of outputs that are asked for; when the caller named none, all of the model's
- * count. */
+/* Gets the number of requested outputs; of all outputs of the model if the client requested
+ * none. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestOutputCount(TRITONBACKEND_Request *request, uint32_t *count);
 
-/* Gives the name of an output that is asked for. INVALID_ARG when 'index' is out of range. */
+/* Gets the name of a requested output. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestOutputName(TRITONBACKEND_Request *request, const uint32_t index,
                                 const char **output_name);
 
-/* Asks the allocator where an output would be placed. 'name' and 'byte_size' may be NULL when not
- * known; '*memory_type' and '*memory_type_id' come in with the preference. UNAVAILABLE when the
- * allocator has no query callback. */
+/* Gets the location where the client's allocator would allocate an output. 'name' is NULL for all
+ * outputs, and 'byte_size' is NULL if the size is unknown. On entry, '*memory_type' and
+ * '*memory_type_id' are the preferred location. UNAVAILABLE if the allocator has no query callback,
+ * otherwise the callback's error. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestOutputBufferProperties(TRITONBACKEND_Request *request, const char *name,
                                             size_t *byte_size, TRITONSERVER_MemoryType *memory_type,
                                             int64_t *memory_type_id);
 
-/* Gives a request back: 'release_flags' is one of TRITONSERVER_RequestReleaseFlag. Afterwards
- * neither the request nor anything borrowed from it may be used. Responses may still be sent. On
- * error the backend keeps the request; RESCHEDULE is INVALID_ARG unless the model batches sequences
- * iteratively. */
+/* Releases a request, whose ownership returns to the client. 'release_flags' is
+ * TRITONSERVER_REQUEST_RELEASE_ALL. May be called from any thread. Responses may be sent
+ * afterwards, and a response factory can create more. INVALID_ARG for
+ * TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, which is not supported; the backend then keeps the
+ * request. INTERNAL if the request was released before. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestRelease(TRITONBACKEND_Request *request, uint32_t release_flags);
 
-/* Gives the trace of a request, which belongs to the server; NULL when it has none. */
+/* Gets the trace of a request; NULL if it is not traced. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestTrace(TRITONBACKEND_Request *request, TRITONSERVER_InferenceTrace **trace);
 
 /* ---- Response factories ------------------------------------------------------------------ */
 
-/* Makes a factory, owned by the backend, that makes responses also after the request is released.
- * It keeps the model loaded. */
+/* Each request ends with a final response. The server sends it if the backend does not, see
+ * "Obligations for a request" in docs/backends-abi.md. */
+
+/* Creates a factory for responses to a request, also after its release. The backend deletes it. The
+ * factory keeps the model loaded. INTERNAL if the request was released. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFactory **factory,
                                  TRITONBACKEND_Request *request);
 
-/* Deletes a factory. Responses made by it are not affected. */
+/* Deletes a factory. Its responses stay valid. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ResponseFactoryDelete(TRITONBACKEND_ResponseFactory *factory);
 
-/* Sends flags without a response, a bitwise or of TRITONSERVER_ResponseCompleteFlag; with FINAL it
- * closes the request. */
+/* Sends flags without a response: a combination of TRITONSERVER_ResponseCompleteFlag. INTERNAL if
+ * the final response or flag was sent before. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ResponseFactorySendFlags(TRITONBACKEND_ResponseFactory *factory,
                                        const uint32_t send_flags);
 
 /* ---- Responses --------------------------------------------------------------------------- */
 
-/* Makes a response to a request. The backend owns it until it is sent or deleted. */
+/* The backend owns a response until it sends or deletes it. Functions that modify a response return
+ * INTERNAL if it was sent. */
+
+/* Creates a response to a request. INTERNAL if the request was released. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ResponseNew(TRITONBACKEND_Response **response, TRITONBACKEND_Request *request);
 
-/* Makes a response to the request of a factory. The backend owns it until it is sent or deleted. */
+/* Creates a response to the request of a factory. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ResponseNewFromFactory(TRITONBACKEND_Response **response,
                                      TRITONBACKEND_ResponseFactory *factory);
 
-/* Deletes a response that was not sent, with its outputs and buffers. */
+/* Deletes a response that was not sent, with its outputs and their buffers. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ResponseDelete(TRITONBACKEND_Response *response);
 
-/* Adds a string parameter to a response; a name may occur more than once. */
+/* Adds a string parameter to a response. INVALID_ARG if the response has a parameter of this name,
+ * or 1024 parameters. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ResponseSetStringParameter(TRITONBACKEND_Response *response, const char *name,
                                          const char *value);
 
-/* Adds an integer parameter to a response; a name may occur more than once. */
+/* Adds an integer parameter to a response. Errors are those of
+ * TRITONBACKEND_ResponseSetStringParameter. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ResponseSetIntParameter(TRITONBACKEND_Response *response, const char *name,
                                       const int64_t value);
 
-/* Adds a boolean parameter to a response; a name may occur more than once. */
+/* Adds a boolean parameter to a response. Errors are those of
+ * TRITONBACKEND_ResponseSetStringParameter. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ResponseSetBoolParameter(TRITONBACKEND_Response *response, const char *name,
                                        const bool value);
 
-/* Adds a floating-point parameter to a response; a name may occur more than once. */
+/* Adds a floating-point parameter to a response. Errors are those of
+ * TRITONBACKEND_ResponseSetStringParameter. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ResponseSetDoubleParameter(TRITONBACKEND_Response *response, const char *name,
                                          const double value);
 
-/* Adds an output; its buffer comes from TRITONBACKEND_OutputBuffer. 'shape' is copied. The output
- * belongs to the response and is borrowed until that is sent. ALREADY_EXISTS when the response has
- * one of that name. */
+/* Adds an output to a response; TRITONBACKEND_OutputBuffer allocates its buffer. 'shape' has
+ * 'dims_count' dimensions, including the batch dimension. ALREADY_EXISTS if the response has an
+ * output of this name, INVALID_ARG if the model has no such output, the shape does not match
+ * 'reshape' of the configuration, or it has more than 32 dimensions. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *response, TRITONBACKEND_Output **output,
                              const char *name, const TRITONSERVER_DataType datatype,
                              const int64_t *shape, const uint32_t dims_count);
 
-/* Sends a response, which the server owns from then on, also when this returns an error.
- * 'send_flags' is a bitwise or of TRITONSERVER_ResponseCompleteFlag. 'error' says that the
- * inference failed, or is NULL; it stays with the backend. */
+/* Sends a response, whose ownership passes to the client. 'send_flags' is a combination of
+ * TRITONSERVER_ResponseCompleteFlag. 'error' is the reason of a failed inference, or NULL; the
+ * backend keeps it. INTERNAL if the final response was sent before; the response is then
+ * deleted. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response, const uint32_t send_flags,
                            TRITONSERVER_Error *error);
 
 /* ---- Sequence state ---------------------------------------------------------------------- */
 
-/* Makes the next value of an output state of the request's sequence. 'shape' is copied. The state
- * belongs to the server. INVALID_ARG when the model declares no such state. */
+/* Kelp does not load models with sequence batching. These functions return UNSUPPORTED. */
+
+/* Creates the next value of an output state of the request's sequence. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_StateNew(TRITONBACKEND_State **state, TRITONBACKEND_Request *request,
                        const char *name, const TRITONSERVER_DataType datatype, const int64_t *shape,
                        const uint32_t dims_count);
 
-/* Makes the state take effect for the next request of the sequence. Its buffer must be written by
- * then. */
+/* Makes a state, whose buffer is written, the input state of the next request in the sequence. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_StateUpdate(TRITONBACKEND_State *state);
 
-/* Obtains the buffer to write a state to, as TRITONBACKEND_OutputBuffer does for an output. The
- * buffer belongs to the state. */
+/* Allocates the buffer of a state, which owns it. The arguments are those of
+ * TRITONBACKEND_OutputBuffer. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_StateBuffer(TRITONBACKEND_State *state, void **buffer,
                           const uint64_t buffer_byte_size, TRITONSERVER_MemoryType *memory_type,
                           int64_t *memory_type_id);
 
-/* Gives the attributes of the state's buffer, which belong to the server, once it is obtained. */
+/* Gets the attributes of a state's buffer. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_StateBufferAttributes(TRITONBACKEND_State *state,
                                     TRITONSERVER_BufferAttributes **buffer_attributes);
 
 /* ---- Backend ----------------------------------------------------------------------------- */
 
-/* How the instances of a model share threads. */
+/* The assignment of threads to the instances of a model. */
 typedef enum TRITONBACKEND_execpolicy_enum {
-    TRITONBACKEND_EXECUTION_BLOCKING = 0,       /* a thread for each instance; the default */
-    TRITONBACKEND_EXECUTION_DEVICE_BLOCKING = 1 /* a thread for all instances of a GPU */
+    TRITONBACKEND_EXECUTION_BLOCKING = 0,       /* one thread per instance */
+    TRITONBACKEND_EXECUTION_DEVICE_BLOCKING = 1 /* one thread per device */
 } TRITONBACKEND_ExecutionPolicy;
 
-/* Gives the name of the backend, borrowed as long as the backend is loaded. */
+/* Gets the name of the backend. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_BackendName(TRITONBACKEND_Backend *backend,
                                                                      const char **name);
 
-/* Gives the settings of the backend as a message that belongs to the server: an object whose member
- * "cmdline" holds the settings, all of them strings. */
+/* Gets the settings of the backend as JSON: {"cmdline": {NAME: VALUE, ...}}, where all values are
+ * strings. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_BackendConfig(TRITONBACKEND_Backend *backend, TRITONSERVER_Message **backend_config);
 
-/* Gives how instances share threads. */
+/* Gets the execution policy. Default TRITONBACKEND_EXECUTION_BLOCKING. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_BackendExecutionPolicy(TRITONBACKEND_Backend *backend,
                                      TRITONBACKEND_ExecutionPolicy *policy);
 
-/* Sets how instances share threads. Only inside TRITONBACKEND_Initialize. */
+/* Sets the execution policy, in TRITONBACKEND_Initialize. Kelp stores it without effect;
+ * docs/backends-abi.md ("Threads") describes its threads. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_BackendSetExecutionPolicy(TRITONBACKEND_Backend *backend,
                                         TRITONBACKEND_ExecutionPolicy policy);
 
-/* Gives the folder that the backend was loaded from, borrowed as long as it is loaded. */
+/* Gets the directory that contains the backend's library or, for a backend in Python, its model.py;
+ * "" for a built-in backend. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_BackendArtifacts(TRITONBACKEND_Backend *backend,
                                TRITONBACKEND_ArtifactType *artifact_type, const char **location);
 
-/* Gives the memory manager, which belongs to the server and outlives the backend's models. */
+/* Gets the memory manager, which is valid as long as the backend is loaded. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_BackendMemoryManager(TRITONBACKEND_Backend *backend,
                                    TRITONBACKEND_MemoryManager **manager);
 
-/* Gives the pointer set with TRITONBACKEND_BackendSetState, NULL before. */
+/* Gets the pointer of TRITONBACKEND_BackendSetState; NULL if it is not set. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_BackendState(TRITONBACKEND_Backend *backend, void **state);
 
-/* Keeps a pointer of the backend's own, which the backend frees in TRITONBACKEND_Finalize. */
+/* Sets a pointer for the backend's own use. The backend frees it in TRITONBACKEND_Finalize. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_BackendSetState(TRITONBACKEND_Backend *backend, void *state);
 
 /* ---- Model ------------------------------------------------------------------------------- */
 
-/* Gives the name of the model, borrowed until TRITONBACKEND_ModelFinalize returns. */
+/* Values that these functions return are borrowed until TRITONBACKEND_ModelFinalize returns. */
+
+/* Gets the name of the model. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelName(TRITONBACKEND_Model *model,
                                                                    const char **name);
 
-/* Gives the version of the model. */
+/* Gets the version of the model. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelVersion(TRITONBACKEND_Model *model,
                                                                       uint64_t *version);
 
-/* Gives the folder of the model, which holds its versions; borrowed as the name is. */
+/* Gets the model's directory, which contains the directories of its versions. It may be a temporary
+ * directory that a repository agent or a load with parameters created. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelRepository(TRITONBACKEND_Model *model, TRITONBACKEND_ArtifactType *artifact_type,
                               const char **location);
 
-/* Gives the model's configuration as a message that the backend owns and deletes. 'config_version'
- * is 1; any other is UNSUPPORTED. */
+/* Gets the configuration of the model as JSON. The backend deletes the message. UNSUPPORTED for a
+ * 'config_version' other than 1. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelConfig(TRITONBACKEND_Model *model, const uint32_t config_version,
                           TRITONSERVER_Message **model_config);
 
-/* Gives whether the backend is to complete the configuration inside TRITONBACKEND_ModelInitialize.
- */
+/* Reports whether the backend should complete the configuration in
+ * TRITONBACKEND_ModelInitialize. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelAutoCompleteConfig(TRITONBACKEND_Model *model, bool *auto_complete_config);
 
-/* Replaces what a backend may complete: the greatest batch, inputs, outputs, scheduler and whether
- * the model is decoupled. Only inside TRITONBACKEND_ModelInitialize. The message stays with the
- * backend. */
+/* Sets the fields of the configuration that a backend may complete: max_batch_size, input, output,
+ * model_transaction_policy, and dynamic_batching, sequence_batching or ensemble_scheduling. Other
+ * fields are ignored. The backend keeps the message. INVALID_ARG outside
+ * TRITONBACKEND_ModelInitialize or for an invalid configuration, UNSUPPORTED for a 'config_version'
+ * other than 1. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelSetConfig(TRITONBACKEND_Model *model, const uint32_t config_version,
                              TRITONSERVER_Message *model_config);
 
-/* Gives the server that the model is part of. */
+/* Gets the server of the model. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelServer(TRITONBACKEND_Model *model,
                                                                      TRITONSERVER_Server **server);
 
-/* Gives the backend of the model. */
+/* Gets the backend of the model. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelBackend(TRITONBACKEND_Model *model, TRITONBACKEND_Backend **backend);
 
-/* Gives the pointer set with TRITONBACKEND_ModelSetState, NULL before. */
+/* Gets the pointer of TRITONBACKEND_ModelSetState; NULL if it is not set. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelState(TRITONBACKEND_Model *model,
                                                                     void **state);
 
-/* Keeps a pointer of the backend's own, which the backend frees in TRITONBACKEND_ModelFinalize. */
+/* Sets a pointer for the backend's own use. The backend frees it in TRITONBACKEND_ModelFinalize. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelSetState(TRITONBACKEND_Model *model,
                                                                        void *state);
 
-/* Reports the memory that the model itself uses, one entry for each place. Replaces an earlier
- * report. The attributes stay with the backend. */
+/* Reports the memory that the model uses, for its statistics. Entries with the same memory type and
+ * id are added up. Replaces an earlier report. The backend keeps the attributes. Thread-safe. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelReportMemoryUsage(TRITONBACKEND_Model *model,
                                      TRITONSERVER_BufferAttributes **usage, uint32_t usage_size);
 
 /* ---- Model instance ---------------------------------------------------------------------- */
 
-/* Gives the name of the instance, borrowed until TRITONBACKEND_ModelInstanceFinalize returns. */
+/* Values that these functions return are borrowed until TRITONBACKEND_ModelInstanceFinalize
+ * returns. */
+
+/* Gets the name of the instance. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceName(TRITONBACKEND_ModelInstance *instance, const char **name);
 
-/* Gives what the instance runs on; never AUTO. */
+/* Gets the kind of device that executes the instance: CPU or MODEL, because Kelp does not load GPU
+ * instances. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceKind(TRITONBACKEND_ModelInstance *instance,
                                 TRITONSERVER_InstanceGroupKind *kind);
 
-/* Gives the number of the device that the instance runs on; 0 for the CPU. */
+/* Gets the number of the device that executes the instance; 0 for the CPU. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceDeviceId(TRITONBACKEND_ModelInstance *instance, int32_t *device_id);
 
-/* Gives the host policy of the instance as a message that belongs to the server. */
+/* Gets the host policy of the instance as JSON: {POLICY: {NAME: VALUE, ...}}, where all values are
+ * strings. The default policy is "cpu", or "model" for instances of kind MODEL. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceHostPolicy(TRITONBACKEND_ModelInstance *instance,
                                       TRITONSERVER_Message **host_policy);
 
-/* Gives whether the instance is one that only other instances use: it is never executed. */
+/* Reports whether the instance is passive: it is initialized but executes no requests. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceIsPassive(TRITONBACKEND_ModelInstance *instance, bool *is_passive);
 
-/* Gives the number of optimization profiles that the configuration names. */
+/* Gets the number of optimization profiles in the configuration of the instance. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceProfileCount(TRITONBACKEND_ModelInstance *instance, uint32_t *count);
 
-/* Gives the name of a profile. INVALID_ARG when 'index' is out of range. */
+/* Gets the name of an optimization profile. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceProfileName(TRITONBACKEND_ModelInstance *instance, const uint32_t index,
                                        const char **profile_name);
 
-/* Gives the number of further devices that the configuration names. */
+/* Gets the number of secondary devices: always 0, because Kelp does not support them. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceSecondaryDeviceCount(TRITONBACKEND_ModelInstance *instance,
                                                 uint32_t *count);
 
-/* Gives the kind and the number of a further device. INVALID_ARG when 'index' is out of range. */
+/* Gets the kind and id of a secondary device. Always returns INVALID_ARG, because Kelp does not
+ * support them. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelInstanceSecondaryDeviceProperties(
     TRITONBACKEND_ModelInstance *instance, uint32_t index, const char **kind, int64_t *id);
 
-/* Gives the model of the instance. */
+/* Gets the model of the instance. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceModel(TRITONBACKEND_ModelInstance *instance,
                                  TRITONBACKEND_Model **model);
 
-/* Gives the pointer set with TRITONBACKEND_ModelInstanceSetState, NULL before. */
+/* Gets the pointer of TRITONBACKEND_ModelInstanceSetState; NULL if it is not set. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceState(TRITONBACKEND_ModelInstance *instance, void **state);
 
-/* Keeps a pointer of the backend's own, which it frees in TRITONBACKEND_ModelInstanceFinalize. */
+/* Sets a pointer for the backend's own use. The backend frees it in
+ * TRITONBACKEND_ModelInstanceFinalize. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceSetState(TRITONBACKEND_ModelInstance *instance, void *state);
 
-/* Reports the memory that the instance uses, as TRITONBACKEND_ModelReportMemoryUsage does for a
- * model. */
+/* Reports the memory that the instance uses, in addition to that of the model. Otherwise equivalent
+ * to TRITONBACKEND_ModelReportMemoryUsage. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceReportMemoryUsage(TRITONBACKEND_ModelInstance *instance,
                                              TRITONSERVER_BufferAttributes **usage,
@@ -504,159 +564,172 @@ TRITONBACKEND_ModelInstanceReportMemoryUsage(TRITONBACKEND_ModelInstance *instan
 
 /* ---- Statistics -------------------------------------------------------------------------- */
 
-/* Reports how one request went, with times on the monotonic clock; to be called before the request
- * is released. Without it the request is not counted as an inference, unless the library
- * contains the names of neither this function nor
- * TRITONBACKEND_ModelInstanceReportBatchStatistics: then the server counts. */
+/* The functions that report are thread-safe. If the file of the library contains the name of
+ * neither TRITONBACKEND_ModelInstanceReportStatistics nor
+ * TRITONBACKEND_ModelInstanceReportBatchStatistics, the server counts requests and executions
+ * itself. */
+
+/* Reports the result and times of a request, before its release. 'exec_start_ns' to 'exec_end_ns'
+ * is the execution, and 'compute_start_ns' to 'compute_end_ns' the inference without input and
+ * output processing. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelInstanceReportStatistics(
     TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request *request, const bool success,
     const uint64_t exec_start_ns, const uint64_t compute_start_ns, const uint64_t compute_end_ns,
     const uint64_t exec_end_ns);
 
-/* Makes an empty report on a response of a decoupled model, owned by the backend. */
+/* Creates empty statistics of a response. The backend deletes them. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsNew(
     TRITONBACKEND_ModelInstanceResponseStatistics **response_statistics);
 
-/* Deletes a report. */
+/* Deletes the statistics of a response. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsDelete(
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics);
 
-/* Sets the instance that the response comes from. */
+/* Sets the instance that produced the response. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceResponseStatisticsSetModelInstance(
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics,
     TRITONBACKEND_ModelInstance *model_instance);
 
-/* Sets the factory that the response is made by. */
+/* Sets the factory that created the response. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseFactory(
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics,
     TRITONBACKEND_ResponseFactory *response_factory);
 
-/* Sets when work on the response began, in nanoseconds on the monotonic clock. */
+/* Sets the time when the computation of the response started. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseStart(
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics, uint64_t response_start);
 
-/* Sets when the output began to be written, in nanoseconds; 0 when there was none. */
+/* Sets the time when the backend started to write outputs; 0 if the response has none. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceResponseStatisticsSetComputeOutputStart(
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics,
     uint64_t compute_output_start);
 
-/* Sets when the response was complete, in nanoseconds. */
+/* Sets the time when the response was complete. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseEnd(
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics, uint64_t response_end);
 
-/* Sets the error that the response carries; NULL for success. It stays with the backend, until
- * after the report. */
+/* Sets the error of the response; NULL for success. It is borrowed until the statistics are
+ * reported. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelInstanceResponseStatisticsSetError(
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics, TRITONSERVER_Error *error);
 
-/* Enters a report. It stays with the backend and may be filled again. INVALID_ARG when instance or
- * factory are not set. */
+/* Reports the statistics of the next response of the factory's request. The backend keeps the
+ * object and may reuse it. INVALID_ARG if the instance or the factory is not set. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelInstanceReportResponseStatistics(
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics);
 
-/* Reports one execution of the instance, with the size of the batch that all its requests made up.
- */
+/* Reports an execution of the instance and its times. 'batch_size' is the sum of the batch sizes of
+ * its requests. The times are those of TRITONBACKEND_ModelInstanceReportStatistics. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelInstanceReportBatchStatistics(
     TRITONBACKEND_ModelInstance *instance, const uint64_t batch_size, const uint64_t exec_start_ns,
     const uint64_t compute_start_ns, const uint64_t compute_end_ns, const uint64_t exec_end_ns);
 
 /* ---- Defined by the backend -------------------------------------------------------------- */
 
-/* All but TRITONBACKEND_ModelInstanceExecute may be left out. A server finds them by name. */
+/* The server finds these functions by name. Only TRITONBACKEND_ModelInstanceExecute is required.
+ * The server takes ownership of the errors that they return, and logs those of Finalize
+ * functions. */
 
-/* Called once when the backend is loaded, before anything else. An error refuses the backend. */
+/* Initializes the backend when it is loaded. The server calls it before all other functions. After
+ * an error, it calls TRITONBACKEND_Finalize and the load of the model fails. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend);
 
-/* Called once when the backend is no longer used, after its last model. */
+/* Finalizes the backend when the last server that used it has stopped. The library stays loaded,
+ * and TRITONBACKEND_Initialize may be called again later. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *TRITONBACKEND_Finalize(TRITONBACKEND_Backend *backend);
 
-/* Called when a model is loaded, on the loading thread. An error refuses the model, whose
- * TRITONBACKEND_ModelFinalize is then not called. */
+/* Initializes a model on the thread that loads it. Several models may be initialized at once. After
+ * an error, the server calls TRITONBACKEND_ModelFinalize and the load fails. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model);
 
-/* Called when a model is unloaded, after its last instance, on any thread. */
+/* Finalizes a model after its instances, usually on the cleanup thread of the server. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model);
 
-/* Called for each instance of a model, on the loading thread. An error refuses the model. */
+/* Initializes an instance when the model is loaded or an instance is added. After an error, the
+ * server calls TRITONBACKEND_ModelInstanceFinalize and the load fails. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance);
 
-/* Called for each instance when the model is unloaded. */
+/* Finalizes an instance after its last execution. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *instance);
 
-/* Called to run requests, one call at a time for each instance. On success the backend owns the
- * requests: it answers each one and releases it, then or later. On error it must have done neither,
- * and the server answers all of them with the error. */
+/* Executes requests, one call at a time per instance. 'requests' is valid only during the call. On
+ * success, the backend owns the requests: it sends their responses and releases each request,
+ * during the call or later. On error, it must have done neither, and the server fails all requests
+ * with the error. docs/backends-abi.md ("Threads") describes the thread. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
                                    TRITONBACKEND_Request **requests, const uint32_t request_count);
 
-/* Called to learn whether the instance can run requests; an error says that it cannot, and why. */
+/* Checks whether the instance can execute requests; an error makes the model not ready. The server
+ * calls it for health checks, on any thread and during executions. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceReady(TRITONBACKEND_ModelInstance *instance);
 
-/* Called after TRITONBACKEND_Initialize so that the backend may state its attributes. They belong
- * to the server and are borrowed for the call. */
+/* Sets the attributes of the backend, after TRITONBACKEND_Initialize. 'backend_attributes' is valid
+ * only during the call. After an error, the server calls TRITONBACKEND_Finalize and the load of the
+ * model fails. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *
 TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend *backend,
                                   TRITONBACKEND_BackendAttribute *backend_attributes);
 
 /* ---- Backend attributes ------------------------------------------------------------------ */
 
-/* Adds a group of instances for models whose configuration names none, the most preferred first.
- * 'count' 0 and 'id_count' 0 leave the choice to the server; 'device_ids' is copied. */
+/* Adds a preferred instance group, for configurations that do not set the kind or count themselves.
+ * The first group that the machine supports applies. Kind AUTO and 'count' 0 leave the default.
+ * Kelp ignores groups of kind GPU, 'device_ids' and 'id_count'. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
     TRITONBACKEND_BackendAttribute *backend_attributes, const TRITONSERVER_InstanceGroupKind kind,
     const uint64_t count, const uint64_t *device_ids, const uint64_t id_count);
 
-/* Sets whether instances of a model may be initialized on several threads at once. Default false.
- */
+/* Sets whether the instances of a model may be initialized on several threads at once. Default
+ * false. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(
     TRITONBACKEND_BackendAttribute *backend_attributes, bool enabled);
 
-/* ---- Custom batching, defined by a backend or a library of its own ----------------------- */
+/* ---- Custom batching, defined by a backend or a separate library ------------------------- */
 
-/* Either all five functions are defined or none. */
+/* A library defines all five functions or none. Kelp does not call them: it batches as
+ * docs/backends-abi.md describes. */
 
-/* Called when a model is loaded, to make '*batcher', an object of the strategy's own. */
+/* Creates the batcher of a model when the model is loaded. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelBatcherInitialize(TRITONBACKEND_Batcher **batcher, TRITONBACKEND_Model *model);
 
-/* Called when the model is unloaded, to free the batcher. */
+/* Destroys the batcher of a model when the model is unloaded. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelBatcherFinalize(TRITONBACKEND_Batcher *batcher);
 
-/* Called to decide whether a request joins the batch that 'userp' stands for. The request is
- * borrowed. */
+/* Decides whether a request joins the batch whose state is 'userp'. 'request' is borrowed for the
+ * duration of the call. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelBatchIncludeRequest(TRITONBACKEND_Request *request, void *userp,
                                        bool *should_include);
 
-/* Called when a batch is begun, to make its '*userp'. */
+/* Creates the state of a new batch. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *
 TRITONBACKEND_ModelBatchInitialize(const TRITONBACKEND_Batcher *batcher, void **userp);
 
-/* Called when a batch is closed, to free its 'userp'. */
+/* Destroys the state of a batch when the batch is complete. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *TRITONBACKEND_ModelBatchFinalize(void *userp);
 
 /* ---- Outputs of a response before it is sent --------------------------------------------- */
 
-/* Gives type and shape of an output that the response has, borrowed until it is sent. NOT_FOUND
- * when it has none of that name. */
+/* Gets the element type and shape of an output by name. NOT_FOUND if the response has no output of
+ * this name. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_InferenceResponseOutputByName(TRITONBACKEND_Response *response, const char *name,
                                             TRITONSERVER_DataType *datatype, const int64_t **shape,
                                             uint64_t *dim_count);
 
-/* Gives name, type and shape of an output by index, borrowed until the response is sent.
- * INVALID_ARG when 'index' is out of range. */
+/* Gets the name, element type and shape of an output by index. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_InferenceResponseOutput(TRITONBACKEND_Response *response, const uint32_t index,
                                       const char **name, TRITONSERVER_DataType *datatype,
