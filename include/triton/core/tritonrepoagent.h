@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C API between a Triton server and its repository agents, version 0.1, as Kelp provides it.
+ * The C API between a Triton server and its repository agents, version 0.1, as implemented by Kelp.
  *
- * An agent sees a model before it is loaded and after it is unloaded, and may put other files in
- * place of its own. Names, values and signatures are those of Triton's public interface; the
- * contracts are Kelp's, with the conventions at the head of tritonserver.h. Functions marked
- * TRITONREPOAGENT_ISPEC are defined by the agent and called by the server.
+ * An agent receives actions when a model is loaded and unloaded, and can replace the model's files.
+ * Names, values and signatures are those of Triton's public interface, and the comments describe
+ * Kelp.
+ *
+ * The server calls functions marked TRITONREPOAGENT_ISPEC, which the agent defines. It may call
+ * them for different models at once. The agent calls all others. The conventions of tritonserver.h
+ * apply. The server owns agents and models.
  */
 #pragma once
 
@@ -19,6 +22,7 @@
 extern "C" {
 #endif
 
+/* Marks a function that the server library exports. */
 #ifndef TRITONREPOAGENT_DECLSPEC
 #if defined(__GNUC__)
 #define TRITONREPOAGENT_DECLSPEC __attribute__((__visibility__("default")))
@@ -27,6 +31,7 @@ extern "C" {
 #endif
 #endif
 
+/* Marks a function that an agent exports. */
 #ifndef TRITONREPOAGENT_ISPEC
 #if defined(__GNUC__)
 #define TRITONREPOAGENT_ISPEC __attribute__((__visibility__("default")))
@@ -37,7 +42,10 @@ extern "C" {
 
 /* ---- Opaque objects ---------------------------------------------------------------------- */
 
+/* A loaded repository agent. */
 struct TRITONREPOAGENT_Agent;
+/* A model, as seen by one agent, from TRITONREPOAGENT_ModelInitialize until
+ * TRITONREPOAGENT_ModelFinalize. Loading the model again creates another object. */
 struct TRITONREPOAGENT_AgentModel;
 
 typedef struct TRITONREPOAGENT_Agent TRITONREPOAGENT_Agent;
@@ -45,112 +53,118 @@ typedef struct TRITONREPOAGENT_AgentModel TRITONREPOAGENT_AgentModel;
 
 /* ---- API version ------------------------------------------------------------------------- */
 
-/* The major number changes when an agent has to change, the minor one when something is added. */
+/* The version of this header. An incompatible change increments the major version, an addition the
+ * minor version. */
 #define TRITONREPOAGENT_API_VERSION_MAJOR 0
 #define TRITONREPOAGENT_API_VERSION_MINOR 1
 
-/* Gives the version that the server implements. An agent needs an equal major number and a minor
- * number that is at least its own. */
+/* Gets the version that the server implements. An agent is compatible if it was compiled with the
+ * same major version and the same or a lower minor version. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ApiVersion(uint32_t *major,
                                                                         uint32_t *minor);
 
-/* ---- Where a model lies ------------------------------------------------------------------ */
+/* ---- Location of a model ----------------------------------------------------------------- */
 
-/* How the files of a model are given. */
+/* The form in which the files of a model are provided. Kelp supports only local directories. */
 typedef enum TRITONREPOAGENT_artifacttype_enum {
-    TRITONREPOAGENT_ARTIFACT_FILESYSTEM = 0,       /* a folder of this machine */
-    TRITONREPOAGENT_ARTIFACT_REMOTE_FILESYSTEM = 1 /* a folder elsewhere, such as a bucket */
+    TRITONREPOAGENT_ARTIFACT_FILESYSTEM = 0,       /* local directory */
+    TRITONREPOAGENT_ARTIFACT_REMOTE_FILESYSTEM = 1 /* remote directory, such as a bucket */
 } TRITONREPOAGENT_ArtifactType;
 
-/* What the server does with a model. LOAD is followed by LOAD_COMPLETE or LOAD_FAIL, UNLOAD by
- * UNLOAD_COMPLETE. */
+/* An action on a model. If one agent rejects LOAD, only the agents before it receive LOAD_FAIL. */
 typedef enum TRITONREPOAGENT_actiontype_enum {
-    TRITONREPOAGENT_ACTION_LOAD = 0,
+    TRITONREPOAGENT_ACTION_LOAD = 0, /* before the model is loaded */
+    /* the model is loaded; it serves requests afterwards */
     TRITONREPOAGENT_ACTION_LOAD_COMPLETE = 1,
-    TRITONREPOAGENT_ACTION_LOAD_FAIL = 2,
-    TRITONREPOAGENT_ACTION_UNLOAD = 3,
-    TRITONREPOAGENT_ACTION_UNLOAD_COMPLETE = 4
+    TRITONREPOAGENT_ACTION_LOAD_FAIL = 2,      /* the load failed */
+    TRITONREPOAGENT_ACTION_UNLOAD = 3,         /* before the model is unloaded */
+    TRITONREPOAGENT_ACTION_UNLOAD_COMPLETE = 4 /* the model is unloaded */
 } TRITONREPOAGENT_ActionType;
 
-/* Gives where the model's files lie now, as an agent before this one may have left them; borrowed
- * for the current action. */
+/* Gets the directory of the model's files, as set by this agent or an earlier one. '*location' is
+ * valid until TRITONREPOAGENT_ModelRepositoryUpdate changes it or TRITONREPOAGENT_ModelFinalize
+ * returns. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocation(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     TRITONREPOAGENT_ArtifactType *artifact_type, const char **location);
 
-/* Makes an empty folder for files of the model, or gives the one that was made before. It lasts
- * until it is released or the model is unloaded. INVALID_ARG for a type other than a folder of this
- * machine. */
+/* Creates an empty temporary directory for files of the model, or gets the one that this agent has
+ * acquired for it. The server removes it after TRITONREPOAGENT_ModelFinalize unless it is released.
+ * INVALID_ARG for a type other than FILESYSTEM, INTERNAL if the directory cannot be created. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocationAcquire(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     const TRITONREPOAGENT_ArtifactType artifact_type, const char **location);
 
-/* Removes a folder that was acquired, with what is in it. UNAVAILABLE when none was acquired. */
+/* Removes an acquired directory and its contents. UNAVAILABLE if 'location' is not the acquired
+ * directory. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryLocationRelease(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model, const char *location);
 
-/* Makes the server take the model's files from another place, which must stay until the model is
- * unloaded. INVALID_ARG unless the current action is LOAD. */
+/* Sets the directory of the model's files, which must exist until the model is unloaded.
+ * INVALID_ARG outside the action LOAD or for a type other than FILESYSTEM. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelRepositoryUpdate(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     const TRITONREPOAGENT_ArtifactType artifact_type, const char *location);
 
-/* ---- What is known of a model ------------------------------------------------------------ */
+/* ---- Properties of a model --------------------------------------------------------------- */
 
-/* Gives the number of parameters that the model's configuration has for this agent. */
+/* Gets the number of parameters that the model's configuration contains for this agent. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelParameterCount(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
                                     uint32_t *count);
 
-/* Gives one parameter; a name may occur more than once. INVALID_ARG when 'index' is out of range.
- */
+/* Gets a parameter. The strings are valid until TRITONREPOAGENT_ModelFinalize returns. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelParameter(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
                                const uint32_t index, const char **parameter_name,
                                const char **parameter_value);
 
-/* Gives the model's configuration, not yet completed, as a message that the agent owns and deletes.
- * 'config_version' is 1; any other is UNSUPPORTED. */
+/* Gets the configuration of the model as JSON, before the backend completes it. The agent deletes
+ * the message. UNSUPPORTED for a 'config_version' other than 1. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelConfig(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
                             const uint32_t config_version, TRITONSERVER_Message **model_config);
 
-/* Gives the pointer set with TRITONREPOAGENT_ModelSetState, NULL before. */
+/* Gets the pointer of TRITONREPOAGENT_ModelSetState; NULL if it is not set. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelState(TRITONREPOAGENT_AgentModel *model, void **state);
 
-/* Keeps a pointer of the agent's own, which it frees in TRITONREPOAGENT_ModelFinalize. */
+/* Sets a pointer for the agent's own use. The agent frees it in TRITONREPOAGENT_ModelFinalize. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelSetState(TRITONREPOAGENT_AgentModel *model, void *state);
 
-/* Gives the pointer set with TRITONREPOAGENT_SetState, NULL before. */
+/* Gets the pointer of TRITONREPOAGENT_SetState; NULL if it is not set. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_State(TRITONREPOAGENT_Agent *agent,
                                                                    void **state);
 
-/* Keeps a pointer of the agent's own, which it frees in TRITONREPOAGENT_Finalize. */
+/* Sets a pointer for the agent's own use. The agent frees it in TRITONREPOAGENT_Finalize. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_SetState(TRITONREPOAGENT_Agent *agent,
                                                                       void *state);
 
 /* ---- Defined by the agent ---------------------------------------------------------------- */
 
-/* All but TRITONREPOAGENT_ModelAction may be left out. A server finds them by name. */
+/* The server finds these functions by name. Only TRITONREPOAGENT_ModelAction is required. The
+ * server takes ownership of the errors that they return, and logs those of Finalize functions. */
 
-/* Called once when the agent is loaded. An error refuses it. */
+/* Initializes the agent when its library is loaded for a model. An error fails the load of the
+ * model. */
 TRITONREPOAGENT_ISPEC TRITONSERVER_Error *TRITONREPOAGENT_Initialize(TRITONREPOAGENT_Agent *agent);
 
-/* Called once before the agent is unloaded, after its last model. */
+/* Finalizes the agent after its last model. The library stays loaded, and
+ * TRITONREPOAGENT_Initialize may be called again later. */
 TRITONREPOAGENT_ISPEC TRITONSERVER_Error *TRITONREPOAGENT_Finalize(TRITONREPOAGENT_Agent *agent);
 
-/* Called before the first action on a model. An error refuses the model. */
+/* Initializes a model before its first action. An error fails the load of the model;
+ * TRITONREPOAGENT_ModelFinalize is then not called. */
 TRITONREPOAGENT_ISPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelInitialize(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model);
 
-/* Called after the last action on a model. */
+/* Finalizes a model after its last action. */
 TRITONREPOAGENT_ISPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelFinalize(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model);
 
-/* Called for each action on a model. An error during LOAD keeps the model from being loaded; during
- * any other action it is logged and has no effect. */
+/* Processes an action on a model. An error during LOAD fails the load; errors of other actions are
+ * logged. */
 TRITONREPOAGENT_ISPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelAction(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
                             const TRITONREPOAGENT_ActionType action_type);
