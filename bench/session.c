@@ -86,7 +86,7 @@ static void open_theirs(const char *path, theirs *t) {
     }
     const ort_api_base *(*base)(void);
     memcpy(&base, &symbol, sizeof base);
-    ort_api_take(base()->get_api(ORT_API_VERSION_ASKED), &t->api);
+    ort_api_copy(base()->get_api(ORT_API_VERSION_REQUIRED), &t->api);
     const ort_api *api = &t->api;
     ort_object *env = NULL, *options = NULL, *memory = NULL;
     ort_must(api, api->create_env(3, "bench", &env));

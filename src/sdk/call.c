@@ -375,7 +375,8 @@ kelp_status *kelp_backend_call_output(kelp_backend_call *call, size_t response_i
     KELP_TRY(find_output(response, name, &index));
     KELP_TRY(sdk_status(TRITONSERVER_InferenceResponseOutput(
         response, index, &found, &type, &shape, &dims, &base, &size_bytes, &memory, &id, &userp)));
-    KELP_TRY(kelp_sdk_check("output", name, kelp_dtype_from_triton(type), (int64_t)dims, dtype, rank));
+    KELP_TRY(
+        kelp_sdk_check("output", name, kelp_dtype_from_triton(type), (int64_t)dims, dtype, rank));
     return kelp_sdk_tensor_from_wire(&call->strings, "output", name, kelp_dtype_from_triton(type),
                                      (int64_t)dims, shape, base, size_bytes, out);
 }
