@@ -59,9 +59,13 @@ function(kelp_tested target variable)
   set(file $<TARGET_FILE:${target}>)
   if(CMAKE_CROSSCOMPILING_EMULATOR)
     set(file ${CMAKE_BINARY_DIR}/emulated/$<TARGET_FILE_NAME:${target}>)
-    file(GENERATE OUTPUT ${file}
-      CONTENT "#!/bin/sh\nexec ${CMAKE_CROSSCOMPILING_EMULATOR} '$<TARGET_FILE:${target}>' \"$@\"\n"
-      FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+    get_property(generated GLOBAL PROPERTY kelp_emulated_${target})
+    if(NOT generated)
+      set_property(GLOBAL PROPERTY kelp_emulated_${target} TRUE)
+      file(GENERATE OUTPUT ${file}
+        CONTENT "#!/bin/sh\nexec ${CMAKE_CROSSCOMPILING_EMULATOR} '$<TARGET_FILE:${target}>' \"$@\"\n"
+        FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+    endif()
   endif()
   set(${variable} ${file} PARENT_SCOPE)
 endfunction()
