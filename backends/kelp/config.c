@@ -14,8 +14,12 @@ static const char *parameter(const kelp_backend_model *model, const char *name) 
     return kelp_backend_model_text(model, name, kelp_backend_host_setting(host, name, NULL));
 }
 
+/* Reads the number of threads, also under the name that Triton's onnxruntime backend uses. */
 static kelp_status *read_threads(const kelp_backend_model *model, int64_t *out) {
-    static const char name[] = "intra_op_threads";
+    const char *name = kelp_backend_model_text(model, "intra_op_threads", NULL) == NULL &&
+                               kelp_backend_model_text(model, "intra_op_thread_count", NULL) != NULL
+                           ? "intra_op_thread_count"
+                           : "intra_op_threads";
     kelp_status *status = kelp_backend_model_i64(model, name, 0, out);
     if (status == NULL && *out >= 0 && *out <= 4096)
         return NULL;
@@ -76,6 +80,20 @@ static kelp_status *read_kernel(const kelp_backend_model *model, kelp_model_sett
     return NULL;
 }
 
+/* Logs the parameters of Triton's onnxruntime backend that have no effect here. */
+static void warn_of_parameters(const kelp_backend_model *model) {
+    static const char *const names[] = {
+        "inter_op_thread_count",  "execution_mode",        "enable_mem_arena",
+        "enable_mem_pattern",     "arena_extend_strategy", "memory.enable_memory_arena_shrinkage",
+        "cudnn_conv_algo_search", "gpu_mem_limit",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (kelp_backend_model_text(model, names[i], NULL) != NULL)
+            kelp_backend_log(TRITONSERVER_LOG_WARN, __FILE__, __LINE__,
+                             "model '%s': parameter '%s' has no effect",
+                             kelp_backend_model_name(model), names[i]);
+}
+
 kelp_status *kelp_model_settings_read(const kelp_backend_model *model, kelp_model_settings *out) {
     const kelp_backend_value *file =
         kelp_backend_value_get(kelp_backend_model_config(model), "default_model_filename");
@@ -90,6 +108,7 @@ kelp_status *kelp_model_settings_read(const kelp_backend_model *model, kelp_mode
         out->providers = NULL;
     KELP_TRY(read_kernel(model, out));
     KELP_TRY(read_threads(model, &out->threads));
+    warn_of_parameters(model);
     return read_precision(model, &out->precision);
 }
 

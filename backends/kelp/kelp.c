@@ -104,17 +104,48 @@ static void model_destroy(void *data) {
     free(state);
 }
 
-/* Returns the backend's runtime, or a new one if the model has its own threads or remote providers,
- * which must be registered before engines are created. */
+/* Returns the first of the model's operator libraries (model_operations.op_library_filename). */
+static const kelp_backend_value *first_library(const kelp_backend_model *model) {
+    const kelp_backend_value *operations =
+        kelp_backend_value_get(kelp_backend_model_config(model), "model_operations");
+    return kelp_backend_value_first(kelp_backend_value_get(operations, "op_library_filename"));
+}
+
+/* Loads the model's operator libraries, which are plug-in libraries (kelp/plugin.h). Relative paths
+ * are relative to the model's directory. */
+static kelp_status *load_libraries(const kelp_backend_model *model, kelp_runtime *runtime) {
+    for (const kelp_backend_value *library = first_library(model); library != NULL;
+         library = kelp_backend_value_next(library)) {
+        const char *name = kelp_backend_value_text(library, "");
+        char path[4096];
+        int length = name[0] == '/' ? snprintf(path, sizeof path, "%s", name)
+                                    : snprintf(path, sizeof path, "%s/%s",
+                                               kelp_backend_model_directory(model), name);
+        if (length < 0 || (size_t)length >= sizeof path)
+            return KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "model '%s': the path of op_library_filename is longer than %zu bytes",
+                kelp_backend_model_name(model), sizeof path - 1);
+        kelp_status *status = kelp_runtime_load_plugin(runtime, path);
+        if (status != NULL)
+            return KELP_ANNOTATE(status, "model '%s': cannot load op_library_filename '%s'",
+                                 kelp_backend_model_name(model), name);
+    }
+    return NULL;
+}
+
+/* Returns the backend's runtime, or a new one if the model has its own threads, operator libraries
+ * or remote providers, which must be registered before engines are created. */
 static kelp_status *acquire_runtime(const kelp_backend_model *model,
                                     const kelp_model_settings *settings, kelp_runtime **out) {
     const kelp_backend_host *host = kelp_backend_model_host(model);
     bool remote = settings->providers != NULL && strstr(settings->providers, "remote:") != NULL;
-    if (settings->threads == 0 && !remote) {
+    if (settings->threads == 0 && !remote && first_library(model) == NULL) {
         *out = kelp_runtime_retain(kelp_backend_host_state(host));
         return NULL;
     }
     KELP_TRY(new_runtime(host, settings->threads, out));
+    KELP_TRY(load_libraries(model, *out));
     return kelp_remote_register_named(*out, settings->providers);
 }
 

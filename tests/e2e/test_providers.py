@@ -120,6 +120,34 @@ class Providers(unittest.TestCase):
                     self.assertNotEqual(server.process.wait(support.PATIENCE_S), 0)
                     self.assertIn(message, server.log())
 
+    def test_a_model_loads_its_operator_libraries(self):
+        """model_operations.op_library_filename names plug-in libraries; parameters of Triton's onnxruntime backend are understood."""
+        from onnx import TensorProto, helper, save
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy")
+        graph = helper.make_graph([helper.make_node("Triple", ["x"], ["y"], domain="com.example")], "tripled", [x], [y])
+        with tempfile.TemporaryDirectory() as directory, support.Repository() as repository:
+            path = os.path.join(directory, "model.onnx")
+            save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("com.example", 1)]), path)
+            parameters = "".join(f'parameters {{ key: "{key}" value {{ string_value: "1" }} }}\n'
+                                 for key in ("intra_op_thread_count", "inter_op_thread_count"))
+            absolute = os.path.abspath(os.environ["KELP_TEST_PLUGIN"])
+            repository.add("absolute", path, f'backend: "kelp" model_operations {{ op_library_filename: "{absolute}" }}\n{parameters}')
+            repository.add("relative", path, 'backend: "kelp" model_operations { op_library_filename: "mine.so" }')
+            shutil.copy(absolute, os.path.join(repository.path, "relative", "mine.so"))
+            with support.Server("--model-repository", repository.path) as server:
+                for model in ("absolute", "relative"):
+                    status, response = server.infer(model, {"inputs": [{"name": "x", "shape": [3], "datatype": "FP32", "data": [1, -2, 4]}]})
+                    self.assertEqual(status, 200, response)
+                    self.assertEqual(response["outputs"][0]["data"], [3, -6, 12])
+                self.assertIn("model 'absolute': parameter 'inter_op_thread_count' has no effect", server.log())
+                self.assertNotIn("'intra_op_thread_count'", server.log())
+            repository.add("missing", path, 'backend: "kelp" model_operations { op_library_filename: "nowhere.so" }')
+            repository.add("wrong", path, 'backend: "kelp" parameters { key: "intra_op_thread_count" value { string_value: "many" } }')
+            with support.Server("--model-repository", repository.path, ready=False) as server:
+                self.assertNotEqual(server.process.wait(support.PATIENCE_S), 0)
+                self.assertIn("model 'missing': cannot load op_library_filename 'nowhere.so'", server.log())
+                self.assertIn("parameter 'intra_op_thread_count' must be a number from 0 to 4096, found 'many'", server.log())
+
     def test_an_invalid_plugin_is_rejected_with_a_message(self):
         plugin = os.environ["KELP_TEST_PLUGIN"]
         library = os.path.join(os.path.dirname(plugin), "../../libkelp.so")  # has no entry point
