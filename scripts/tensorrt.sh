@@ -67,9 +67,9 @@ for version in $versions; do
     count with "KELP_TENSORRT_PATH=$PWD/$home/tensorrt-rtx-cu12-libs-$version"
 done
 if bring tensorrt-rtx-cu12-libs $unknown tensorrt_rtx_libs/libtensorrt_rtx.so.1; then
-    echo "== TensorRT-RTX $unknown, which is refused"
+    echo "== TensorRT-RTX $unknown, which is rejected"
     count refused "KELP_TENSORRT_PATH=$PWD/$home/tensorrt-rtx-cu12-libs-$unknown" \
-        "it is TensorRT-RTX 1.4.0, and Kelp knows how to call"
+        "unsupported version: TensorRT-RTX 1.4.0, expected"
 fi
 library=tensorrt_lean_libs/libnvinfer_lean.so.11
 if bring tensorrt-lean-cu12-libs $enterprise $library; then

@@ -362,7 +362,7 @@ def write_calls(methods):
     text = HEADER.format("A typed C function for each method of TensorRT's objects. A method that the library's version lacks,\n"
                          " * or of no object (NULL), does nothing and gives zeros; trt_has tells.")
     text += '#ifndef KELP_TENSORRT_TABLES_CALLS_H_\n#define KELP_TENSORRT_TABLES_CALLS_H_\n\n'
-    text += '#include "providers/tensorrt/tables/methods.h"\n\n/* Objects of the library. A layer of any kind is a trt_layer as well (trt_as_layer). */\n'
+    text += '#include "tensorrt/tables/methods.h"\n\n/* Objects of the library. A layer of any kind is a trt_layer as well (trt_as_layer). */\n'
     text += "".join(f"typedef struct {name} {name};\n" for name in handles) + "\n"
     for name, m in methods.items():
         self_type = f"trt_{short(m.interface)} *"

@@ -284,7 +284,7 @@ static void tables_of_another_version_can_be_forced(void **state) {
     trt_library_destroy(again);
     options.table = "enterprise-11.4";
     expect_failure(trt_library_open(kelp_allocator_system(), &options, &again), KELP_NOT_FOUND,
-                   "do not fit");
+                   "are for another library");
     options.table = "rtx-0.1";
     expect_failure(trt_library_open(kelp_allocator_system(), &options, &again), KELP_NOT_FOUND,
                    "unknown tables 'rtx-0.1'");
