@@ -71,6 +71,9 @@ static kelp_status *define(loader *l, scope *s, kelp_str name, kelp_value **out)
     const char *owned = copy(l, name);
     if (owned == NULL)
         return kelp_status_oom();
+    if (name.length > 0 && memchr(name.data, '\0', name.length) != NULL)
+        return LOAD_ERROR("%s: the name of value '%s' of graph '%s' contains a NUL byte", l->label,
+                          owned, s->block->name);
     if (kelp_map_find(&s->names, name, NULL))
         return LOAD_ERROR("%s: value '%s' of graph '%s' is defined twice", l->label, owned,
                           s->block->name);

@@ -75,6 +75,20 @@ static void a_body_that_reads_the_output_of_its_node_is_a_cycle(void **state) {
     expect_rejected(&model, KELP_INVALID_ARGUMENT, "node 'If' (If)");
 }
 
+static void names_with_nul_bytes_are_rejected(void **state) {
+    (void)state;
+    pb graph = {0}, node = {0};
+    pb_text(&node, 1, "x");
+    pb_bytes(&node, 2, "y\0z", 3);
+    pb_text(&node, 4, "Abs");
+    pb_add_node(&graph, &node);
+    pb_add_input(&graph, "x", "float32");
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    expect_rejected(&model, KELP_INVALID_ARGUMENT,
+                    "the name of value 'y' of graph '' contains a NUL byte");
+}
+
 static void names_are_unique_and_have_a_producer(void **state) {
     (void)state;
     pb graph = {0}, model;
@@ -397,6 +411,7 @@ int main(void) {
         cmocka_unit_test(nodes_are_sorted_topologically),
         cmocka_unit_test(captures_are_produced_before_the_node),
         cmocka_unit_test(a_body_that_reads_the_output_of_its_node_is_a_cycle),
+        cmocka_unit_test(names_with_nul_bytes_are_rejected),
         cmocka_unit_test(names_are_unique_and_have_a_producer),
         cmocka_unit_test(an_initializer_is_the_default_of_its_input),
         cmocka_unit_test(attributes_are_read_by_type),
