@@ -59,7 +59,7 @@ nvidia: ## install NVIDIA's server in build/nvidia; `make test` then also runs t
 	@scripts/nvidia.sh
 
 fuzz: ## run every fuzzer for FUZZ_SECONDS (30)
-	@scripts/deps.sh check
+	@scripts/deps.sh fuzz
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
 bench: build ## measure latency, load time and memory next to ONNX Runtime, libxsmm and oneDNN

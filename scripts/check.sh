@@ -222,6 +222,7 @@ if [ "$full" = full ]; then
     step tensorrt scripts/tensorrt.sh
     step tensorrt-tables tensorrt_tables
     step valgrind valgrind_run
+    step fuzz-deps scripts/deps.sh fuzz
     step fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-60}"
     step graphs random_models graphs
     step mutants random_models mutants --models build/zoo --compare --isas 03

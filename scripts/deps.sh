@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Says what is missing for a purpose and installs it with apt; does nothing when all is there.
-#   scripts/deps.sh [run|test|check|bench|arm64]    arm64: to build for it elsewhere, and to run that
+#   scripts/deps.sh [run|test|check|bench|arm64|fuzz]    arm64: to build for it elsewhere, and to run that
 # KELP_VENV names the Python environment of the tests (build/venv).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:-run}
 
-# Debian's package, and what shows that it is there: a command, a file, or a Python module.
+# Debian's package, and what shows that it is installed: a command, a file, a Python module, or clang's libFuzzer.
 run_needs="gcc:command:gcc libc6-dev:file:/usr/include/stdio.h cmake:command:cmake
     ninja-build:command:ninja python3:command:python3 pkg-config:command:pkg-config
     curl:command:curl zlib1g-dev:file:/usr/include/zlib.h
@@ -23,6 +23,8 @@ test_needs="libturbojpeg0:file:/usr/lib/libturbojpeg.so.0 libpng16-16:file:/usr/
 check_needs="clang:command:clang clang-format:command:clang-format
     gdb:command:gdb valgrind:command:valgrind gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
     libc6-dev-arm64-cross:file:/usr/aarch64-linux-gnu/include/stdio.h qemu-user:command:qemu-aarch64"
+clang_version=$( (clang -dumpversion 2>/dev/null || echo 14) | cut -d. -f1)
+fuzz_needs="clang:command:clang libclang-rt-$clang_version-dev:fuzzer:libFuzzer"
 # libxsmm is built for x86-64 only.
 bench_needs="libdnnl-dev:file:/usr/include/dnnl.h"
 [ "$(uname -m)" != x86_64 ] || bench_needs="$bench_needs libxsmm-dev:file:/usr/include/libxsmm.h"
@@ -46,8 +48,9 @@ test) needs="$run_needs $test_needs" ;;
 check) needs="$run_needs $test_needs $check_needs $bench_needs" ;;
 bench) needs="$run_needs $test_needs $bench_needs" ;;
 arm64) needs="$run_needs $test_needs $arm64_needs" ;;
+fuzz) needs="$run_needs $test_needs $fuzz_needs" ;;
 *)
-    echo "usage: scripts/deps.sh [run|test|check|bench|arm64]" >&2
+    echo "usage: scripts/deps.sh [run|test|check|bench|arm64|fuzz]" >&2
     exit 2
     ;;
 esac
@@ -58,6 +61,8 @@ there() {
     file) [ -e "$2" ] || dpkg-query -W -f '${Status}' "$3" 2>/dev/null | grep -q '^install ok' ;;
     header) command -v python3 >/dev/null && python3 -c \
         "import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path('include') + '/$2'))" ;;
+    fuzzer) [ -e "$(clang -print-file-name="libclang_rt.fuzzer-$(uname -m).a" 2>/dev/null)" ] ||
+        [ -e "$(clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" ] ;;
     module) command -v python3 >/dev/null && python3 -c "import $2" 2>/dev/null ;;
     esac
 }
