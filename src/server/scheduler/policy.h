@@ -16,9 +16,9 @@
  * - Iteration-level (continuous) batching: `take` returns every request that is due for the next
  *   iteration, and the release of a request for rescheduling pushes it again. The server rejects
  *   such a release (TRITONSERVER_REQUEST_RELEASE_RESCHEDULE) until a policy uses it.
- * - Ensembles cannot be a policy: they submit the steps of a request to other models, which takes
- *   the locks of those models' pools. They need a scheduler without a pool, selected in
- * scheduler.c.
+ * - Ensembles need no policy of their own, but an execution (kelp_execution in scheduler.h): it is
+ *   called without the pool's lock, submits the first steps of each request to other models, and
+ *   returns. The completion of the last step sends the response.
  *
  * Threads and locks: all functions except creation and `destroy` are called with the pool's lock
  * held, on a submitting thread or on a thread of the pool. They must not block, allocate, call a
