@@ -182,7 +182,7 @@ def is_plan(path):
         with open(path, "rb") as file:
             return file.read(len(PLAN_MAGIC)) == PLAN_MAGIC
     except OSError:
-        return False  # the library reports it
+        return False
 
 
 class InferenceSession(_kelp.Session):
@@ -212,10 +212,14 @@ class InferenceSession(_kelp.Session):
         plain = int(options.graph_optimization_level) == GraphOptimizationLevel.ORT_DISABLE_ALL
         runtime = shared_runtime(int(options.intra_op_num_threads))
         if isinstance(path_or_bytes, (str, os.PathLike)):
-            if is_plan(path_or_bytes):
-                raise KelpError(f"'{os.fspath(path_or_bytes)}' is a plan, not an ONNX model: load it with kelp.Engine", Code.INVALID_ARGUMENT)
-            with Progress(f"loading {os.fspath(path_or_bytes)}", self._fraction, progress):
-                self._open(path_or_bytes, None, runtime, None, None, plain, options.precision)
+            try:
+                with Progress(f"loading {os.fspath(path_or_bytes)}", self._fraction, progress):
+                    self._open(path_or_bytes, None, runtime, None, None, plain, options.precision)
+            except KelpError:
+                if is_plan(path_or_bytes):
+                    raise KelpError(f"'{os.fspath(path_or_bytes)}' is a plan, not an ONNX model: load it with kelp.Engine",
+                                    Code.INVALID_ARGUMENT) from None
+                raise
         else:
             try:
                 data = path_or_bytes if isinstance(path_or_bytes, bytes) else bytes(memoryview(path_or_bytes))
