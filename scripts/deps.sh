@@ -61,8 +61,7 @@ there() {
     file) [ -e "$2" ] || dpkg-query -W -f '${Status}' "$3" 2>/dev/null | grep -q '^install ok' ;;
     header) command -v python3 >/dev/null && python3 -c \
         "import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path('include') + '/$2'))" ;;
-    fuzzer) [ -e "$(clang -print-file-name="libclang_rt.fuzzer-$(uname -m).a" 2>/dev/null)" ] ||
-        [ -e "$(clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" ] ;;
+    fuzzer) [ -e "$(clang -print-file-name="libclang_rt.fuzzer-$(uname -m).a" 2>/dev/null)" ] ;;
     module) command -v python3 >/dev/null && python3 -c "import $2" 2>/dev/null ;;
     esac
 }
