@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/dl.h"
 #include "base/sync/thread.h"
-#include "plugins/signature.h"
+#include "signature/signature.h"
 
 #include <stdatomic.h>
 
