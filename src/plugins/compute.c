@@ -116,7 +116,7 @@ static kelp_status *scalar_of(void *userp, const kelp_signature_param *p, kelp_k
                                  p->name, KELP_STR_ARG(s->value), kelp_dtype_name(p->dtype));
     }
     out->kind = 0;
-    if (p->symbol >= 0) /* the dimension of a tensor may have the value */
+    if (p->symbol >= 0 || p->has_default) /* the dimension of a tensor may have the value */
         return NULL;
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' (%s) is missing", p->name,
                       kelp_dtype_name(p->dtype));

@@ -22,7 +22,7 @@ typedef struct op_call {
 static kelp_status *scalar_of(void *userp, const kelp_signature_param *p, kelp_kernel_arg *out) {
     const kelp_node *node = ((op_call *)userp)->node;
     kelp_attr_type type = kelp_node_attr_type(node, p->name);
-    if (p->symbol >= 0 && type == KELP_ATTR_NONE)
+    if ((p->symbol >= 0 || p->has_default) && type == KELP_ATTR_NONE)
         out->kind = 0;
     else if (p->kind == KELP_ARG_INT && type == KELP_ATTR_INT)
         out->as.i = kelp_node_attr_i64(node, p->name, 0);
@@ -85,7 +85,9 @@ static kelp_status *make_opset(kelp_kernel_library *library, kernel_opset **out)
     size_t count = 0;
     for (size_t i = 0; i < library->kernel_count; i++) {
         if (kelp_kernel_shapes_follow(library->kernels[i]))
-            ops[count++] = (kelp_opset_op){.name = library->kernels[i]->name, .since_version = 1};
+            ops[count++] = (kelp_opset_op){.name = library->kernels[i]->name,
+                                           .since_version = 1,
+                                           .signature = library->kernels[i]->signature_text};
     }
     if (count == 0)
         return KELP_ERROR(KELP_NOT_FOUND,
