@@ -3,6 +3,7 @@
  * those without. */
 #include "base/buf.h"
 #include "graph/ir.h"
+#include "runtime/partition/domains.h"
 #include "runtime/partition/partition.h"
 
 #include <string.h>
@@ -24,15 +25,6 @@ typedef struct walk {
     listing mismatched; /* some provider does, with a signature that does not match */
 } walk;
 
-static bool is_function(const kelp_graph *graph, const kelp_node *node) {
-    for (size_t i = 0; i < graph->function_count; i++) {
-        const kelp_block *function = graph->functions[i];
-        if (function->function == node->op)
-            return true;
-    }
-    return false;
-}
-
 static void describe_location(kelp_buf *out, const kelp_block *block) {
     if (block->owner != NULL) {
         kelp_buf_printf(out, "subgraph '%s' of node '%s' (%s)", block->name, block->owner->name,
@@ -46,7 +38,7 @@ static void describe_location(kelp_buf *out, const kelp_block *block) {
  * match, or is empty. */
 static bool is_covered(const walk *w, const kelp_node *node, kelp_signature_problem *out_problem) {
     out_problem->text[0] = '\0';
-    if (is_function(w->graph, node))
+    if (kelp_is_function_call(w->graph, node))
         return true;
     for (size_t i = w->choice->count; i > 0;
          i--) /* the problem of the preferred provider remains */
@@ -99,8 +91,8 @@ static kelp_status *not_ready(walk *w) {
     kelp_buf_init(&text, w->graph->allocator);
     kelp_buf_printf(&text, "model '%s' is not ready:", w->graph->info.label);
     if (w->missing.count > 0)
-        kelp_buf_printf(&text, " no %s provider covers %zu of its nodes:%s", which,
-                        w->missing.count, kelp_buf_cstr(&w->missing.lines));
+        kelp_buf_printf(&text, " no %s provider covers %zu of its nodes:%s%s", which,
+                        w->missing.count, kelp_buf_cstr(&w->missing.lines), w->choice->searched);
     if (w->mismatched.count > 0)
         kelp_buf_printf(&text,
                         "%s %zu of its nodes do not match the signatures of their operators:%s",
@@ -158,7 +150,7 @@ kelp_status *kelp_opset_check_ready(const kelp_opset_registry *registry, const k
     kelp_opset_choice choice;
     kelp_arena_init(&arena, graph->allocator, 0);
     kelp_status *status =
-        kelp_opset_choose((kelp_opset_registry *)(uintptr_t)registry, NULL, &arena, &choice);
+        kelp_opset_choose((kelp_opset_registry *)(uintptr_t)registry, NULL, graph, &arena, &choice);
     if (status == NULL)
         status = kelp_opset_check_choice(&choice, graph, false);
     if (status == NULL && has_signatures(&choice))
