@@ -11,7 +11,8 @@
  * cpu), "kernel_library" and "kernel" (a kernel as the model; other parameters are its scalars),
  * "providers" (of subgraphs: "onnxruntime,cpu", "remote:PATH,cpu"; default the backend's setting of
  * that name), "intra_op_threads" (0: all usable CPUs), "precision" (f32 or bf16; default the
- * backend's setting of that name, else f32).
+ * backend's setting of that name, else f32), "map_files" (true or false; default the backend's
+ * setting of that name, else false).
  */
 #include "config.h"
 
@@ -164,7 +165,8 @@ static kelp_status *load(const kelp_backend_model *model, const kelp_model_setti
     kelp_artifact artifact = {.path = file,
                               .label = name,
                               .providers = settings->providers,
-                              .precision = settings->precision};
+                              .precision = settings->precision,
+                              .keep_contents = !settings->map_files};
     if (state->kernel != NULL)
         artifact = (kelp_artifact){
             .data = state->kernel, .size_bytes = strlen(state->kernel), .label = name};
