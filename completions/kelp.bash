@@ -72,7 +72,7 @@ _kelp() {
     doctor)
         case "$prev" in
         esac
-        options="--help" ;;
+        options="--help --json" ;;
     completion)
         case "$prev" in
         esac

@@ -103,6 +103,7 @@ complete -c kelp -n '__fish_seen_subcommand_from worker' -l budget -r -d 'memory
 complete -c kelp -n '__fish_seen_subcommand_from worker' -l connections -r -d 'maximum number of connections, one per subgraph (64)'
 complete -c kelp -n __fish_use_subcommand -f -a new -d 'create the project of a backend in C'
 complete -c kelp -n '__fish_seen_subcommand_from new' -l dir -s d -r -d 'directory of the project (NAME); created if it does not exist'
-complete -c kelp -n __fish_use_subcommand -f -a doctor -d 'list the providers that work on this machine, and what the others lack'
+complete -c kelp -n __fish_use_subcommand -f -a doctor -d 'list the providers, and for those that do not work here, the reason'
+complete -c kelp -n '__fish_seen_subcommand_from doctor' -l json -d 'print JSON'
 complete -c kelp -n __fish_use_subcommand -f -a completion -d 'print a completion script for a shell'
 complete -c kelp -n __fish_use_subcommand -f -a help -d 'explain a command'
