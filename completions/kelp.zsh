@@ -13,7 +13,7 @@ _kelp() {
             'ops:list operators with their versions and kinds'
             'worker:run subgraphs of models for other processes'
             'new:create the project of a backend in C'
-            'doctor:list the providers that work on this machine, and what the others lack'
+            'doctor:list the providers, and for those that do not work here, the reason'
             'completion:print a completion script for a shell'
             'help:explain a command')
         _describe command commands
@@ -39,7 +39,7 @@ _kelp() {
             '--backend-directory=[directory with NAME/libtriton_NAME.so (../backends of the program'\''s directory, or /opt/tritonserver/backends)]:DIR:_files -/' \
             '*--backend-config=[setting of a backend, or of all backends; may be repeated]:\[NAME,\]KEY=VALUE: ' \
             '--precision=[precision of float32 GEMM and convolutions in ONNX models; the model parameter '\''precision'\'' overrides it (f32)]:f32|bf16:(f32 bf16)' \
-            '--providers=[providers of subgraphs of ONNX models in order of priority\: onnxruntime,cpu or remote\:PATH,cpu; the model parameter '\''providers'\'' overrides it]:NAMES: ' \
+            '--providers=[providers of subgraphs of ONNX models in order of priority\: onnxruntime,cpu or remote\:ADDRESS,cpu; the model parameter '\''providers'\'' overrides it]:NAMES: ' \
             '--plugin=[plug-in libraries with operators or providers (kelp/plugin.h), separated by '\''\:'\'']:PATHS:_files' \
             '*--with-backend=[serve a model NAME with this backend, libtriton_NAME.so, and the config.pbtxt in its directory or one of the two above; may be repeated]:LIBRARY:_files' \
             '*--cache-config=[response cache NAME and one of its settings, for models that enable response_cache; local,size=BYTES is built in; may be repeated]:NAME,KEY=VALUE: ' \
@@ -133,6 +133,8 @@ _kelp() {
     worker)
         _arguments '--help[this text]' \
             '--socket=[Unix socket to create and listen on]:PATH: ' \
+            '--listen=[TCP address to listen on, without encryption; \:PORT is 127.0.0.1, port 0 selects a free port]:HOST\:PORT: ' \
+            '--token-file=[file with a token that clients must send; clients name theirs in KELP_REMOTE_TOKEN_FILE]:FILE:_files' \
             '--providers=[providers that run the subgraphs, in order of priority]:NAME,NAME,…: ' \
             '--threads=[threads per operator (0\: all CPUs)]:N: ' \
             '--budget=[memory limit for the inputs of all runs in flight (256)]:MIB: ' \
@@ -144,6 +146,7 @@ _kelp() {
             '*:file:_files' ;;
     doctor)
         _arguments '--help[this text]' \
+            '--json[print JSON]' \
             '*:file:_files' ;;
     completion)
         _arguments '--help[this text]' \

@@ -9,8 +9,8 @@
  *
  * Parameters of a model (config.pbtxt, `parameters`): "provider" (cpu, onnxruntime, null; default
  * cpu), "kernel_library" and "kernel" (a kernel as the model; other parameters are its scalars),
- * "providers" (of subgraphs: "onnxruntime,cpu", "remote:PATH,cpu"; default the backend's setting of
- * that name), "intra_op_threads" (0: all usable CPUs), "precision" (f32 or bf16; default the
+ * "providers" (of subgraphs: "onnxruntime,cpu", "remote:ADDRESS,cpu"; default the backend's setting
+ * of that name), "intra_op_threads" (0: all usable CPUs), "precision" (f32 or bf16; default the
  * backend's setting of that name, else f32), "map_files" (true or false; default the backend's
  * setting of that name, else false).
  */

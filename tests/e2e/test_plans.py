@@ -4,6 +4,7 @@
 
     test_plans.py --kelp PATH [unittest arguments]
 """
+import glob
 import json
 import os
 import re
@@ -207,7 +208,25 @@ class Plans(unittest.TestCase):
     def test_doctor_lists_the_providers(self):
         ended = kelp("doctor")
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        self.assertRegex(ended.stdout, r"cpu +usable")
+        self.assertRegex(ended.stdout, r"cpu +usable +plan files, models, subgraphs\n")
+
+    def test_doctor_tells_why_a_provider_does_not_work(self):
+        environment = {**os.environ, "KELP_ONNXRUNTIME_LIBRARY": "/nowhere/libonnxruntime.so", "KELP_TENSORRT_LIBRARY": "/nowhere/libnvinfer.so"}
+        ended = kelp("doctor", env=environment)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertRegex(ended.stdout, r"onnxruntime +missing +models, subgraphs\n +cannot load shared library '/nowhere/libonnxruntime.so'")
+        ended = kelp("doctor", "--json", env=environment)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        found = json.loads(ended.stdout)
+        self.assertIn(found["version"], kelp("--version").stdout)
+        providers = {provider["name"]: provider for provider in found["providers"]}
+        self.assertEqual({name: provider["usable"] for name, provider in providers.items()},
+                         {"cpu": True, "null": True, "onnxruntime": False, "kernels": True, "tensorrt": False})
+        self.assertEqual(providers["onnxruntime"]["offers"], ["models", "subgraphs"])
+        for name, path in (("onnxruntime", "/nowhere/libonnxruntime.so"), ("tensorrt", "/nowhere/libnvinfer.so")):
+            self.assertIn(path, providers[name]["details"])
+        library, *_ = glob.glob(os.path.join(os.path.dirname(onnxruntime.__file__), "capi", "libonnxruntime.so*"))
+        self.assertRegex(kelp("doctor", env={**environment, "KELP_ONNXRUNTIME_LIBRARY": library}).stdout, r"onnxruntime +usable")
 
 
 class InstructionSets(unittest.TestCase):

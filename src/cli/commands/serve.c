@@ -150,7 +150,7 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(providers),
      .value = "NAMES",
      .help = "providers of subgraphs of ONNX models in order of priority: onnxruntime,cpu or "
-             "remote:PATH,cpu; the model parameter 'providers' overrides it"},
+             "remote:ADDRESS,cpu; the model parameter 'providers' overrides it"},
     {.name = "plugin",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(plugin),
