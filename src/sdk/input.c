@@ -46,12 +46,12 @@ kelp_status *kelp_backend_pieces_next(kelp_backend_pieces *pieces, const void **
         id = pieces->memory_id;
         KELP_TRY(sdk_status(
             TRITONBACKEND_InputBuffer(pieces->raw, pieces->index, &data, &size_bytes, &type, &id)));
-        if (pieces->memory != TRITONSERVER_MEMORY_CPU)
-            pieces->device = kelp_sdk_device(type, id);
-        else if (type == TRITONSERVER_MEMORY_GPU)
+        if (type == TRITONSERVER_MEMORY_GPU && pieces->memory != TRITONSERVER_MEMORY_GPU)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
                               "input '%s' is in GPU memory, which the SDK does not support",
                               pieces->name);
+        if (KELP_UNLIKELY(pieces->memory != TRITONSERVER_MEMORY_CPU))
+            pieces->device = kelp_sdk_device(type, id);
         pieces->index++;
         if (size_bytes == 0)
             continue; /* an empty piece may have no address */
