@@ -308,6 +308,13 @@ TRITONSERVER_InstanceGroupKind kelp_backend_instance_kind(const kelp_backend_ins
 /* Returns the index of the device; 0 for the CPU. */
 int32_t kelp_backend_instance_device(const kelp_backend_instance *instance);
 
+/* Sets the memory types that the SDK requests from the server for inputs and outputs of this
+ * instance's requests; both are CPU memory by default. The server may provide another type. After
+ * this call, the `device` of a tensor tells the type of its memory. GPU memory is provided only if
+ * it is requested here; `device` is its GPU. Call only in instance_create. */
+void kelp_backend_instance_prefer(kelp_backend_instance *instance, TRITONSERVER_MemoryType inputs,
+                                  TRITONSERVER_MemoryType outputs, int64_t device);
+
 /* ---- Configuration ----
  *
  * All functions of this section are thread-safe, except kelp_backend_model_set_config. */
@@ -503,7 +510,8 @@ bool kelp_backend_has_input(const kelp_backend_request *request, const char *nam
  * accepts any type. `rank` includes the batch dimension; KELP_ANY_RANK accepts any rank. Borrowed
  * until the request is released. Fails with INVALID_ARGUMENT if the input is missing, has another
  * type or rank, or its size does not match its shape (the message states the expected and the
- * actual value), and UNIMPLEMENTED if it is in GPU memory. */
+ * actual value), and UNIMPLEMENTED if it is in GPU memory. If kelp_backend_instance_prefer has
+ * requested GPU memory, an input of numbers in one buffer in GPU memory is provided in place. */
 kelp_status *kelp_backend_input(kelp_backend_request *request, const char *name, kelp_dtype dtype,
                                 int32_t rank, kelp_tensor *out) KELP_MUST_USE;
 
@@ -517,6 +525,10 @@ typedef struct kelp_backend_pieces {
     uint32_t index;           /* index of the next buffer */
     const char *name;         /* name of the input */
     TRITONBACKEND_Input *raw; /* Triton's handle */
+    /* the memory type that is requested from the server */
+    TRITONSERVER_MemoryType memory;
+    int64_t memory_id; /* its device */
+    DLDevice device;   /* memory of the last buffer; host memory unless requested otherwise */
 } kelp_backend_pieces;
 
 /* Starts the iteration. Fails with INVALID_ARGUMENT if there is no such input. */
@@ -524,7 +536,8 @@ kelp_status *kelp_backend_pieces_init(kelp_backend_pieces *pieces,
                                       const kelp_backend_request *request,
                                       const char *name) KELP_MUST_USE;
 
-/* Gets the next buffer; `*out_data` is NULL after the last one. */
+/* Gets the next buffer; `*out_data` is NULL after the last one. Fails with UNIMPLEMENTED if the
+ * buffer is in GPU memory, unless kelp_backend_instance_prefer has requested it. */
 kelp_status *kelp_backend_pieces_next(kelp_backend_pieces *pieces, const void **out_data,
                                       size_t *out_size_bytes) KELP_MUST_USE;
 
@@ -574,8 +587,9 @@ kelp_status *kelp_backend_output_data(kelp_backend_response *response, const cha
 #define kelp_backend_output(response, name, dtype, rank, shape, out_data) \
     kelp_backend_output_data((response), (name), (dtype), (rank), (shape), (void **)(out_data))
 
-/* Adds an output with the type and shape of a dense tensor, and sets the tensor's `data` to the
- * memory of the output. Otherwise as kelp_backend_output_data. */
+/* Adds an output with the type and shape of a dense tensor, and sets the tensor's `data` and
+ * `device` to the memory of the output, which is of a preferred type if the server has it
+ * (kelp_backend_instance_prefer). Otherwise as kelp_backend_output_data. */
 kelp_status *kelp_backend_output_tensor(kelp_backend_response *response, const char *name,
                                         kelp_tensor *inout_tensor) KELP_MUST_USE;
 

@@ -4,6 +4,12 @@
 
 #include "base/triton/convert.h"
 
+DLDevice kelp_sdk_device(TRITONSERVER_MemoryType type, int64_t id) {
+    if (type == TRITONSERVER_MEMORY_GPU)
+        return (DLDevice){kDLCUDA, (int32_t)id};
+    return (DLDevice){type == TRITONSERVER_MEMORY_CPU_PINNED ? kDLCUDAHost : kDLCPU, 0};
+}
+
 bool kelp_backend_has_input(const kelp_backend_request *request, const char *name) {
     TRITONBACKEND_Input *input = NULL;
     return sdk_ok(TRITONBACKEND_RequestInput(request->raw, name, &input));
@@ -14,6 +20,10 @@ kelp_status *kelp_backend_pieces_init(kelp_backend_pieces *pieces,
     TRITONSERVER_DataType type = TRITONSERVER_TYPE_INVALID;
     uint32_t rank = 0;
     *pieces = (kelp_backend_pieces){.name = name};
+    if (request->instance != NULL) { /* may_block has none */
+        pieces->memory = request->instance->input_memory;
+        pieces->memory_id = request->instance->memory_id;
+    }
     KELP_TRY(sdk_status(TRITONBACKEND_RequestInput(request->raw, name, &pieces->raw)));
     KELP_TRY(
         sdk_status(TRITONBACKEND_InputProperties(pieces->raw, &pieces->name, &type, &pieces->shape,
@@ -27,19 +37,21 @@ kelp_status *kelp_backend_pieces_next(kelp_backend_pieces *pieces, const void **
                                       size_t *out_size_bytes) {
     const void *data = NULL;
     uint64_t size_bytes = 0;
-    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
-    int64_t id = 0;
+    TRITONSERVER_MemoryType type;
+    int64_t id;
     *out_data = NULL;
     *out_size_bytes = 0;
     while (pieces->index < pieces->count) {
-        type = TRITONSERVER_MEMORY_CPU;
-        id = 0;
+        type = pieces->memory;
+        id = pieces->memory_id;
         KELP_TRY(sdk_status(
             TRITONBACKEND_InputBuffer(pieces->raw, pieces->index, &data, &size_bytes, &type, &id)));
-        if (type == TRITONSERVER_MEMORY_GPU)
+        if (type == TRITONSERVER_MEMORY_GPU && pieces->memory != TRITONSERVER_MEMORY_GPU)
             return KELP_ERROR(KELP_UNIMPLEMENTED,
                               "input '%s' is in GPU memory, which the SDK does not support",
                               pieces->name);
+        if (KELP_UNLIKELY(pieces->memory != TRITONSERVER_MEMORY_CPU))
+            pieces->device = kelp_sdk_device(type, id);
         pieces->index++;
         if (size_bytes == 0)
             continue; /* an empty piece may have no address */
@@ -48,6 +60,13 @@ kelp_status *kelp_backend_pieces_next(kelp_backend_pieces *pieces, const void **
         return NULL;
     }
     return NULL;
+}
+
+static kelp_status *on_gpu(const kelp_backend_pieces *pieces) {
+    return KELP_ERROR(KELP_UNIMPLEMENTED,
+                      "input '%s' is in GPU memory, of which the SDK makes no copy: it must be one "
+                      "aligned buffer of numbers",
+                      pieces->name);
 }
 
 kelp_status *kelp_backend_pieces_copy(kelp_backend_pieces *pieces, void *buffer,
@@ -60,6 +79,8 @@ kelp_status *kelp_backend_pieces_copy(kelp_backend_pieces *pieces, void *buffer,
         KELP_TRY(kelp_backend_pieces_next(pieces, &data, &size_bytes));
         if (data == NULL)
             return NULL;
+        if (pieces->device.device_type == kDLCUDA)
+            return on_gpu(pieces);
         if (size_bytes > capacity_bytes - filled)
             return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "input '%s' is larger than %zu bytes",
                               pieces->name, capacity_bytes);
@@ -84,9 +105,12 @@ static kelp_status *contiguous(kelp_backend_request *request, kelp_backend_piece
         *out = first;
         return NULL;
     }
+    if (pieces->device.device_type == kDLCUDA)
+        return on_gpu(pieces);
     char *copy = kelp_backend_request_alloc(request, (size_t)pieces->size_bytes);
     if (copy == NULL)
         return kelp_status_oom();
+    pieces->device = (DLDevice){kDLCPU, 0};
     if (first_bytes > pieces->size_bytes)
         return KELP_ERROR(KELP_INTERNAL, "input '%s' is larger than its declared size",
                           pieces->name);
@@ -105,6 +129,11 @@ kelp_status *kelp_backend_input(kelp_backend_request *request, const char *name,
     KELP_TRY(kelp_backend_pieces_init(&pieces, request, name));
     KELP_TRY(kelp_sdk_check("input", pieces.name, pieces.dtype, pieces.rank, dtype, rank));
     KELP_TRY(contiguous(request, &pieces, &data));
-    return kelp_sdk_tensor_from_wire(&request->arena, "input", pieces.name, pieces.dtype,
-                                     pieces.rank, pieces.shape, data, pieces.size_bytes, out);
+    if (KELP_UNLIKELY(pieces.device.device_type == kDLCUDA && pieces.dtype == KELP_STRING))
+        return on_gpu(&pieces);
+    KELP_TRY(kelp_sdk_tensor_from_wire(&request->arena, "input", pieces.name, pieces.dtype,
+                                       pieces.rank, pieces.shape, data, pieces.size_bytes, out));
+    if (KELP_UNLIKELY(pieces.memory != TRITONSERVER_MEMORY_CPU && pieces.dtype != KELP_STRING))
+        out->device = pieces.device;
+    return NULL;
 }

@@ -393,6 +393,13 @@ int32_t kelp_backend_instance_device(const kelp_backend_instance *instance) {
     return instance->device;
 }
 
+void kelp_backend_instance_prefer(kelp_backend_instance *instance, TRITONSERVER_MemoryType inputs,
+                                  TRITONSERVER_MemoryType outputs, int64_t device) {
+    instance->input_memory = inputs;
+    instance->output_memory = outputs;
+    instance->memory_id = device;
+}
+
 void kelp_backend_compute_begins(kelp_backend_instance *instance) {
     instance->begin_ns = kelp_backend_now_ns();
 }

@@ -38,27 +38,40 @@ TRITONBACKEND_Response *kelp_backend_response_raw(const kelp_backend_response *r
 
 /* ---- outputs ---- */
 
-/* Adds an output of `size_bytes` bytes and returns its memory. */
-static kelp_status *add_output(kelp_backend_response *response, const char *name, kelp_dtype dtype,
-                               int32_t rank, const int64_t *shape, size_t size_bytes,
-                               void **out_data) {
+/* Adds an output of `size_bytes` bytes and returns its memory. `*inout_type` is the preferred
+ * memory, and then the provided memory. */
+static kelp_status *add_output_in(kelp_backend_response *response, const char *name,
+                                  kelp_dtype dtype, int32_t rank, const int64_t *shape,
+                                  size_t size_bytes, TRITONSERVER_MemoryType *inout_type,
+                                  int64_t *inout_id, void **out_data) {
     TRITONBACKEND_Output *output = NULL;
-    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
-    int64_t id = 0;
+    TRITONSERVER_MemoryType preferred = *inout_type;
     void *data = NULL;
     if (kelp_dtype_to_triton(dtype) == TRITONSERVER_TYPE_INVALID)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "output '%s': Triton has no type '%s'", name,
                           kelp_dtype_name(dtype));
     KELP_TRY(sdk_status(TRITONBACKEND_ResponseOutput(
         response->raw, &output, name, kelp_dtype_to_triton(dtype), shape, (uint32_t)rank)));
-    KELP_TRY(sdk_status(TRITONBACKEND_OutputBuffer(output, &data, size_bytes, &type, &id)));
-    if (type == TRITONSERVER_MEMORY_GPU)
+    KELP_TRY(
+        sdk_status(TRITONBACKEND_OutputBuffer(output, &data, size_bytes, inout_type, inout_id)));
+    if (*inout_type == TRITONSERVER_MEMORY_GPU && preferred != TRITONSERVER_MEMORY_GPU)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "output '%s' is in GPU memory, which the SDK does not support", name);
     if (response->start_ns != 0 && response->output_ns == 0)
         response->output_ns = kelp_backend_now_ns();
     *out_data = data;
     return NULL;
+}
+
+/* Adds an output in memory that the host can access. */
+static kelp_status *add_output(kelp_backend_response *response, const char *name, kelp_dtype dtype,
+                               int32_t rank, const int64_t *shape, size_t size_bytes,
+                               void **out_data) {
+    TRITONSERVER_MemoryType type = response->request->instance->output_memory;
+    int64_t id = 0;
+    if (type == TRITONSERVER_MEMORY_GPU)
+        type = TRITONSERVER_MEMORY_CPU;
+    return add_output_in(response, name, dtype, rank, shape, size_bytes, &type, &id, out_data);
 }
 
 kelp_status *kelp_backend_output_bytes(kelp_backend_response *response, const char *name,
@@ -99,14 +112,24 @@ kelp_status *kelp_backend_output_tensor(kelp_backend_response *response, const c
                           "output '%s' has type BYTES: use kelp_backend_put_tensor, since the size "
                           "depends on the strings",
                           name);
-    return add_output(response, name, inout_tensor->dtype, inout_tensor->rank, inout_tensor->shape,
-                      kelp_tensor_bytes(inout_tensor), &inout_tensor->data);
+    const kelp_backend_instance *instance = response->request->instance;
+    TRITONSERVER_MemoryType type = instance->output_memory;
+    int64_t id = instance->memory_id;
+    KELP_TRY(add_output_in(response, name, inout_tensor->dtype, inout_tensor->rank,
+                           inout_tensor->shape, kelp_tensor_bytes(inout_tensor), &type, &id,
+                           &inout_tensor->data));
+    if (KELP_UNLIKELY(instance->output_memory != TRITONSERVER_MEMORY_CPU))
+        inout_tensor->device = kelp_sdk_device(type, id);
+    return NULL;
 }
 
 kelp_status *kelp_backend_put_tensor(kelp_backend_response *response, const char *name,
                                      const kelp_tensor *tensor) {
     size_t size_bytes;
     void *data;
+    if (KELP_UNLIKELY(tensor->device.device_type == kDLCUDA))
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "output '%s' is in GPU memory, of which the SDK makes no copy", name);
     kelp_status *status = kelp_sdk_wire_bytes(tensor, &size_bytes);
     if (status != NULL)
         return KELP_ANNOTATE(status, "output '%s'", name);
@@ -245,12 +268,14 @@ kelp_status *kelp_backend_send(kelp_backend_response *response, uint32_t flags,
     TRITONSERVER_Error *error = kelp_backend_error(take_error);
     if (error != NULL)
         atomic_store(&request->failed, true);
+    if (final && response->factory == NULL)
+        kelp_sdk_request_report(request);
     TRITONBACKEND_ResponseFactory *factory =
         response->factory != NULL ? response->factory->raw : request->own_factory;
-    kelp_status *status = sdk_status(TRITONBACKEND_ResponseSend(
-        response->raw, final ? TRITONSERVER_RESPONSE_COMPLETE_FINAL : 0, error));
     if (decoupled && factory != NULL)
         kelp_sdk_report_response(request, factory, response->start_ns, response->output_ns, error);
+    kelp_status *status = sdk_status(TRITONBACKEND_ResponseSend(
+        response->raw, final ? TRITONSERVER_RESPONSE_COMPLETE_FINAL : 0, error));
     TRITONSERVER_ErrorDelete(error);
     response_free(response);
     return status;

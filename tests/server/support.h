@@ -86,6 +86,8 @@ typedef struct call {
     unsigned releases;
     unsigned starts, allocations, frees; /* of the allocator */
     bool fail_allocation;
+    TRITONSERVER_MemoryType requested; /* by the latest allocation */
+    TRITONSERVER_MemoryType provided;  /* the declared type of the allocator's memory */
 } call;
 
 void call_init(call *c, TRITONSERVER_Server *server, const char *model, int64_t version);
