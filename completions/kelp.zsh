@@ -93,7 +93,7 @@ _kelp() {
             '--strip-weights[omit the refittable weights (all, or those of --refit-weights); a refit must supply them before the first run]' \
             '--weight-streaming[allow weights in host memory (tensorrt)]' \
             '--version-compatible[make the plan file usable with later versions of the provider'\''s library (tensorrt)]' \
-            '*--compute-capability=[compute capability of a target GPU, 10 * major + minor; may be repeated (tensorrt)]:86: ' \
+            '*--compute-capability=[compute capabilities of target GPUs, 10 * major + minor; may be repeated (tensorrt)]:86,89: ' \
             '--workspace=[memory limit for activations (0\: no limit)]:MIB: ' \
             '--level=[optimization level (3); for cpu, levels 0 to 2 make a smaller file that is optimized when it is loaded]:N: ' \
             '--timing-cache=[timing cache\: read if it exists, written after the build (tensorrt)]:FILE:_files' \

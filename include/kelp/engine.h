@@ -26,6 +26,10 @@
  *   - One runtime per program is sufficient. Several runtimes are independent of each other.
  *   - Options structs begin with `struct_size`; zeroed fields take the defaults given in
  *     [brackets].
+ *   - kelp_status_domain of a failure tells the object that failed: KELP_DOMAIN_RUNTIME while a
+ *     runtime or engine is created, KELP_DOMAIN_ENGINE for an engine or context, and
+ *     KELP_DOMAIN_PARAMETER if a wrong argument was passed. A provider may set
+ *     KELP_DOMAIN_DEVICE.
  */
 #ifndef KELP_ENGINE_H_
 #define KELP_ENGINE_H_
