@@ -85,7 +85,9 @@ KELP_API kelp_status *kelp_runtime_register_opset(kelp_runtime *runtime,
                                                   void *self) KELP_MUST_USE;
 
 /* Loads a plug-in library (kelp/plugin.h) and registers its operators (with NULL as `self`), its
- * compute provider and its engine provider. The library is never unloaded. `path` is a file name,
+ * compute provider, its engine provider, and its kernels as operators (see
+ * kelp_kernel_library_opset; ignored if none is suitable and the library offers something else).
+ * The library is never unloaded. `path` is a file name,
  * relative or absolute; no directories are searched. Not thread-safe: load before creating engines.
  * Fails with
  * - NOT_FOUND: the file does not exist, or the library offers none of these;

@@ -32,6 +32,8 @@ static kelp_status *create(const kelp_runtime_options *options, kelp_runtime **o
     kelp_status *status = NULL;
     for (size_t i = 0; status == NULL && i < KELP_COUNT(providers); i++)
         status = kelp_provider_register(runtime, providers[i], runtime);
+    if (status == NULL)
+        status = kelp_kernels_attach(runtime);
     if (status != NULL) {
         kelp_runtime_release(runtime);
         return status;

@@ -156,7 +156,8 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(plugin),
      .value = "PATHS",
      .choices = "@file",
-     .help = "plug-in libraries with operators or providers (kelp/plugin.h), separated by ':'"},
+     .help = "plug-in libraries with operators, kernels or providers (kelp/plugin.h), separated by "
+             "':'"},
     {.name = "with-backend",
      .kind = KELP_OPTION_LIST,
      .offset = AT(with_backends),
