@@ -68,6 +68,10 @@ typedef struct kelp_model_options {
 /* The default of --precision. */
 #define KELP_CLI_PRECISION_DEFAULT "f32"
 
+/* Writes a line of the runtime's log to stderr; for kelp_runtime_options.log. */
+void kelp_cli_log(void *userp, int level, const char *file, int line, const char *text,
+                  size_t length);
+
 /* ---- the model ---- */
 typedef struct kelp_cli_model {
     const char *plugin;       /* plug-in library, or NULL; set before load */
