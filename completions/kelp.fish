@@ -16,7 +16,7 @@ complete -c kelp -n '__fish_seen_subcommand_from serve' -l backend-directory -r 
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l backend-config -r -d 'setting of a backend, or of all backends; may be repeated'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l precision -r -f -a 'f32 bf16' -d 'precision of float32 GEMM and convolutions in ONNX models; the model parameter \'precision\' overrides it (f32)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l providers -r -d 'providers of subgraphs of ONNX models in order of priority: onnxruntime,cpu or remote:ADDRESS,cpu; the model parameter \'providers\' overrides it'
-complete -c kelp -n '__fish_seen_subcommand_from serve' -l plugin -r -d 'plug-in libraries with operators or providers (kelp/plugin.h), separated by \':\''
+complete -c kelp -n '__fish_seen_subcommand_from serve' -l plugin -r -d 'plug-in libraries with operators, kernels or providers (kelp/plugin.h), separated by \':\''
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l with-backend -r -d 'serve a model NAME with this backend, libtriton_NAME.so, and the config.pbtxt in its directory or one of the two above; may be repeated'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l cache-config -r -d 'response cache NAME and one of its settings, for models that enable response_cache; local,size=BYTES is built in; may be repeated'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l cache-directory -r -d 'directory with NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)'
