@@ -79,7 +79,7 @@ _kelp() {
             '--profile[print the time per operator of the last run to stderr]' \
             '--no-fusion[disable fusion]' \
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
-            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in library with operators, kernels or providers (kelp/plugin.h)]:FILE.so:_files' \
             '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
             '*:file:_files' ;;
     build)
@@ -94,18 +94,18 @@ _kelp() {
             '--strip-weights[omit the refittable weights (all, or those of --refit-weights); a refit must supply them before the first run]' \
             '--weight-streaming[allow weights in host memory (tensorrt)]' \
             '--version-compatible[make the plan file usable with later versions of the provider'\''s library (tensorrt)]' \
-            '*--compute-capability=[compute capability of a target GPU, 10 * major + minor; may be repeated (tensorrt)]:86: ' \
+            '*--compute-capability=[compute capabilities of target GPUs, 10 * major + minor; may be repeated (tensorrt)]:86,89: ' \
             '--workspace=[memory limit for activations (0\: no limit)]:MIB: ' \
             '--level=[optimization level (3); for cpu, levels 0 to 2 make a smaller file that is optimized when it is loaded]:N: ' \
             '--timing-cache=[timing cache\: read if it exists, written after the build (tensorrt)]:FILE:_files' \
-            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in library with operators, kernels or providers (kelp/plugin.h)]:FILE.so:_files' \
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
             '--no-fusion[disable fusion]' \
             '*:file:_files' ;;
     inspect)
         _arguments '--help[this text]' \
             '*--shape=[shape of an input for the memory plan (dynamic dimensions are 1)]:NAME=1x8x8: ' \
-            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in library with operators, kernels or providers (kelp/plugin.h)]:FILE.so:_files' \
             '--providers=[providers in order of priority; shows the subgraphs of each]:NAME,NAME,…: ' \
             '--json[print JSON]' \
             '*:file:_files' ;;
@@ -116,7 +116,7 @@ _kelp() {
             '*--input=[an input; other inputs are random as with '\''kelp run --random'\'']:NAME=@FILE|V,V,…: ' \
             '*--shape=[shape of an input with dynamic dimensions (1 each)]:NAME=1x8x8: ' \
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
-            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in library with operators, kernels or providers (kelp/plugin.h)]:FILE.so:_files' \
             '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
             '--profile[also print the time of each node and the algorithm chosen for it]' \
             '--json[print JSON]' \

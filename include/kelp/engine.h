@@ -26,6 +26,10 @@
  *   - One runtime per program is sufficient. Several runtimes are independent of each other.
  *   - Options structs begin with `struct_size`; zeroed fields take the defaults given in
  *     [brackets].
+ *   - kelp_status_domain of a failure tells the object that failed: KELP_DOMAIN_RUNTIME while a
+ *     runtime or engine is created, KELP_DOMAIN_ENGINE for an engine or context, and
+ *     KELP_DOMAIN_PARAMETER if a wrong argument was passed. A provider may set
+ *     KELP_DOMAIN_DEVICE.
  */
 #ifndef KELP_ENGINE_H_
 #define KELP_ENGINE_H_
@@ -81,7 +85,9 @@ KELP_API kelp_status *kelp_runtime_register_opset(kelp_runtime *runtime,
                                                   void *self) KELP_MUST_USE;
 
 /* Loads a plug-in library (kelp/plugin.h) and registers its operators (with NULL as `self`), its
- * compute provider and its engine provider. The library is never unloaded. `path` is a file name,
+ * compute provider, its engine provider, and its kernels as operators (see
+ * kelp_kernel_library_opset; ignored if none is suitable and the library offers something else).
+ * The library is never unloaded. `path` is a file name,
  * relative or absolute; no directories are searched. Not thread-safe: load before creating engines.
  * Fails with
  * - NOT_FOUND: the file does not exist, or the library offers none of these;

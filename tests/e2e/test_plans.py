@@ -162,8 +162,10 @@ class Plans(unittest.TestCase):
                 (("build", DIGITS, "-o", altered, "--min", "image:1x1x9x9", "--max", "image:1x1x9x9"), "the network declares [-1,1,8,8]"),
                 (("build", DIGITS, "-o", altered, "--provider", "gpu"), "no provider 'gpu' offers engines"),
                 (("build", DIGITS, "-o", altered, "--refit-weights", "no_such_weights"), "no weights 'no_such_weights'"),
-                (("build", DIGITS, "-o", altered, "--compute-capability", "86"), "no devices"),
-                (("build", DIGITS, "-o", altered, "--weight-streaming"), "'cpu' does not support builder flag WEIGHT_STREAMING (bit 8): it supports BF16,"),
+                (("build", DIGITS, "-o", altered, "--compute-capability", "86,89"), "'cpu' has no devices"),
+                (("build", DIGITS, "-o", altered, "--compute-capability", ",86"), "such as 86 or 86,89, found ',86'"),
+                (("build", DIGITS, "-o", altered, "--compute-capability", "8.6"), "such as 86 or 86,89, found '8.6'"),
+                (("build", DIGITS, "-o", altered, "--weight-streaming"), "'cpu' does not support builder flag WEIGHT_STREAMING (bit 5): it supports BF16,"),
                 (("build", DIGITS, "-o", altered, "--version-compatible"), "does not support builder flag VERSION_COMPATIBLE"),
                 (("build", DIGITS, "-o", altered, "--timing-cache", os.path.join(self.directory, "times")), "'cpu' has no timing cache"),
                 (("build", IMAGES, "-o", altered), "expected an ONNX ModelProto"),
@@ -172,6 +174,17 @@ class Plans(unittest.TestCase):
                 ended = kelp(*words)
                 self.assertEqual(ended.returncode, 1, ended.stdout)
                 self.assertIn(said, ended.stderr)
+
+    def test_compute_capabilities_are_lists(self):
+        library = os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "tests", "plugins", "libraries", "libcopy_engine.so")
+        path = os.path.join(self.directory, "copy.plan")
+        build = ("build", DIGITS, "-o", path, "--plugin", library, "--provider", "copy")
+        for words, wanted in ((("86",), [86]), (("86,89",), [86, 89]), (("86,89", "120"), [86, 89, 120])):
+            ended = kelp(*build, *[word for capability in words for word in ("--compute-capability", capability)])
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertEqual(np.fromfile(path, "int32", offset=8).tolist(), wanted)
+        for words in ("86,", "86,,89", "86,x", "86;89", "86,1000"):
+            self.assertIn(f"found '{words}'", kelp(*build, "--compute-capability", words).stderr)
 
     def test_an_interrupted_build_leaves_no_file(self):
         """The signal may come at any time: the program is killed, stops at the next operator, or has already finished."""

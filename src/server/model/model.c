@@ -165,6 +165,8 @@ static kelp_status *initialize(kelp_model *model) {
     KELP_TRY(prepare_cache(model));
     KELP_TRY(create_latency(model));
     KELP_TRY(choose_execution(model, &execution));
+    KELP_TRY(kelp_model_create_batcher(model));
+    execution.batcher = model->batcher.initialize != NULL ? &model->batcher : NULL;
     KELP_TRY(kelp_scheduler_init(&model->scheduler, model->base.host->allocator, model->base.config,
                                  execution));
     model->scheduling = true;
@@ -246,6 +248,7 @@ kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t 
 
 void kelp_model_finalize(kelp_model *model) {
     kelp_model_destroy_instances(model);
+    kelp_model_destroy_batcher(model);
     if (model->begun && model->backend->fn.model_fini != NULL)
         kelp_server_log_status(
             "failed to finalize a model",
