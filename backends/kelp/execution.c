@@ -57,8 +57,26 @@ static bool is_cancelled(void *userp) {
     return true;
 }
 
+/* Returns the memory of a preferred kind. Triton has no type for shared memory. */
+static kelp_backend_memory memory_of(kelp_memory_class preferred, kelp_placements accepted) {
+    int64_t device = 0;
+    if (preferred == KELP_MEMORY_PINNED)
+        return (kelp_backend_memory){TRITONSERVER_MEMORY_CPU_PINNED, 0};
+    if (preferred != KELP_MEMORY_DEVICE)
+        return KELP_BACKEND_HOST_MEMORY;
+    while (device < 15 && (accepted & KELP_PLACED_DEVICE(device)) == 0)
+        device++;
+    if ((accepted & KELP_PLACED_DEVICE(device)) == 0)
+        device = 0;
+    return (kelp_backend_memory){TRITONSERVER_MEMORY_GPU, device};
+}
+
 kelp_status *kelp_execution_init(kelp_execution *execution, size_t max_items) {
     execution->metadata = kelp_compute_metadata_of(execution->model);
+    execution->input_memory =
+        memory_of(execution->metadata->preferred_input, execution->metadata->input_placements);
+    execution->output_memory =
+        memory_of(execution->metadata->preferred_output, execution->metadata->output_placements);
     execution->max_items = max_items;
     KELP_TRY(reserve(execution, 1));
     kelp_compute_set_interrupt(execution->model, is_cancelled, execution);
@@ -92,9 +110,16 @@ static void find_requested(kelp_execution *execution, size_t k) {
 static kelp_status *read_inputs(kelp_execution *execution, size_t k) {
     const kelp_compute_metadata *metadata = execution->metadata;
     kelp_tensor *inputs = execution->inputs + k * metadata->input_count;
-    for (size_t i = 0; i < metadata->input_count; i++)
-        KELP_TRY(kelp_backend_input(execution->requests[k], metadata->inputs[i].name,
-                                    KELP_DTYPE_INVALID, KELP_ANY_RANK, &inputs[i]));
+    bool on_host = execution->input_memory.type == TRITONSERVER_MEMORY_CPU;
+    for (size_t i = 0; i < metadata->input_count; i++) {
+        const char *name = metadata->inputs[i].name;
+        if (on_host)
+            KELP_TRY(kelp_backend_input(execution->requests[k], name, KELP_DTYPE_INVALID,
+                                        KELP_ANY_RANK, &inputs[i]));
+        else
+            KELP_TRY(kelp_backend_input_in(execution->requests[k], name, KELP_DTYPE_INVALID,
+                                           KELP_ANY_RANK, execution->input_memory, &inputs[i]));
+    }
     find_requested(execution, k);
     return NULL;
 }
@@ -110,9 +135,13 @@ static kelp_status *place_outputs(kelp_execution *execution, kelp_backend_respon
         if (outputs[i].rank < 0 || outputs[i].dtype == KELP_STRING)
             *out_placed = false;
     }
+    bool on_host = execution->output_memory.type == TRITONSERVER_MEMORY_CPU;
     for (size_t i = 0; *out_placed && i < metadata->output_count; i++) {
-        if (execution->requested[i])
-            KELP_TRY(kelp_backend_output_tensor(response, metadata->outputs[i].name, &outputs[i]));
+        const char *name = metadata->outputs[i].name;
+        if (execution->requested[i] && on_host)
+            KELP_TRY(kelp_backend_output_tensor(response, name, &outputs[i]));
+        else if (execution->requested[i])
+            KELP_TRY(kelp_backend_output_in(response, name, execution->output_memory, &outputs[i]));
     }
     return NULL;
 }

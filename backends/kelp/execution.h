@@ -9,7 +9,8 @@
 typedef struct kelp_execution {
     kelp_compute_model *model; /* initialized; not owned */
     const kelp_compute_metadata *metadata;
-    size_t max_items;       /* per batch; 0: unlimited */
+    kelp_backend_memory input_memory, output_memory; /* that the model prefers */
+    size_t max_items;                                /* per batch; 0: unlimited */
     size_t capacity;        /* number of requests for which there is memory */
     kelp_infer_item *items; /* one for each request */
     kelp_tensor *inputs, *outputs;

@@ -9,9 +9,10 @@
  *
  * Parameters of a model (config.pbtxt, `parameters`): "provider" (cpu, onnxruntime, null; default
  * cpu), "kernel_library" and "kernel" (a kernel as the model; other parameters are its scalars),
- * "providers" (of subgraphs: "onnxruntime,cpu", "remote:PATH,cpu"; default the backend's setting of
- * that name), "intra_op_threads" (0: all usable CPUs), "precision" (f32 or bf16; default the
- * backend's setting of that name, else f32).
+ * "providers" (of subgraphs: "onnxruntime,cpu", "remote:ADDRESS,cpu"; default the backend's setting
+ * of that name), "intra_op_threads" (0: all usable CPUs), "precision" (f32 or bf16; default the
+ * backend's setting of that name, else f32), "map_files" (true or false; default the backend's
+ * setting of that name, else false).
  */
 #include "execution.h"
 
@@ -184,6 +185,7 @@ static kelp_status *load(const kelp_backend_model *model, const kelp_model_setti
                               .label = name,
                               .providers = settings->providers,
                               .precision = settings->precision,
+                              .keep_contents = !settings->map_files,
                               .batched = kelp_backend_model_max_batch(model) > 0};
     if (state->kernel != NULL) {
         artifact.path = NULL;
@@ -243,27 +245,8 @@ static kelp_status *acquire_compute(const kelp_backend_instance *instance, model
     return NULL;
 }
 
-/* Returns Triton's type of a kind of memory. Triton has none for shared memory. */
-static TRITONSERVER_MemoryType memory_type(kelp_memory_class preferred) {
-    return preferred == KELP_MEMORY_PINNED   ? TRITONSERVER_MEMORY_CPU_PINNED
-           : preferred == KELP_MEMORY_DEVICE ? TRITONSERVER_MEMORY_GPU
-                                             : TRITONSERVER_MEMORY_CPU;
-}
-
-/* Returns the first device that the model accepts. */
-static int64_t first_device(const kelp_compute_metadata *metadata) {
-    kelp_placements accepted = metadata->input_placements | metadata->output_placements;
-    int64_t device = 0;
-    while (device < 15 && (accepted & KELP_PLACED_DEVICE(device)) == 0)
-        device++;
-    return (accepted & KELP_PLACED_DEVICE(device)) != 0 ? device : 0;
-}
-
-static kelp_status *instance_open(kelp_backend_instance *instance, instance_state *state) {
-    const kelp_compute_metadata *metadata = state->model->metadata;
+static kelp_status *instance_open(const kelp_backend_instance *instance, instance_state *state) {
     kelp_compute_model *compute = NULL;
-    kelp_backend_instance_prefer(instance, memory_type(metadata->preferred_input),
-                                 memory_type(metadata->preferred_output), first_device(metadata));
     KELP_TRY(acquire_compute(instance, state->model, &compute));
     state->execution.model = compute;
     KELP_TRY(kelp_compute_init(compute));

@@ -114,6 +114,12 @@ typedef struct kelp_artifact {
     /* for the provider `cpu`: see kelp_engine_options.providers; may be NULL */
     const char *providers;
     kelp_precision precision; /* for the provider `cpu`; an engine image has its own precision */
+    /* True if the files at `path`, with external data, may be modified in place while the model
+     * exists: the model keeps their contents. A process that opens such a file for writing waits
+     * until Kelp has copied it to memory. If the file system grants no leases or the file belongs
+     * to another user, it is copied when it is loaded. False: the files are mapped and must not be
+     * modified, only replaced. Implemented by `cpu` and `null`. */
+    bool keep_contents;
     /* The first dimension of every input and output is a batch dimension, and the rows of a batch
      * are independent of each other. Then kelp_compute_infer_batch joins items. Forks inherit it.
      */

@@ -9,7 +9,8 @@
 
 /* ---- the library ---- */
 
-static kelp_status *check_definition(const kelp_backend_definition *definition) {
+static kelp_status *check_definition(const kelp_backend_definition *definition,
+                                     bool exports_batching) {
     uint32_t major = 0, minor = 0;
     KELP_TRY(sdk_status(TRITONBACKEND_ApiVersion(&major, &minor)));
     if (major != TRITONBACKEND_API_VERSION_MAJOR || minor < TRITONBACKEND_API_VERSION_MINOR)
@@ -27,12 +28,18 @@ static kelp_status *check_definition(const kelp_backend_definition *definition) 
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "backend '%s': exactly one of execute and execute_one must be defined",
                           definition->name);
+    if ((definition->batch_include != NULL) != exports_batching)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "backend '%s': KELP_TRITON_BACKEND_WITH_BATCHING and a definition with "
+                          "batch_include must be used together",
+                          definition->name);
     return NULL;
 }
 
 static void host_free(kelp_backend_host *host) {
     if (host->state != NULL && host->definition->destroy != NULL)
         host->definition->destroy(host->state);
+    kelp_sdk_watch_deinit(&host->watch);
     kelp_arena_deinit(&host->arena);
     free(host);
 }
@@ -61,8 +68,9 @@ static kelp_status *host_open(kelp_backend_host *host) {
 }
 
 TRITONSERVER_Error *kelp_backend_entry_initialize(const kelp_backend_definition *definition,
+                                                  bool exports_batching,
                                                   TRITONBACKEND_Backend *backend) {
-    kelp_status *status = check_definition(definition);
+    kelp_status *status = check_definition(definition, exports_batching);
     if (status != NULL)
         return kelp_backend_error(status);
     kelp_backend_host *host = calloc(1, sizeof *host);
@@ -71,6 +79,7 @@ TRITONSERVER_Error *kelp_backend_entry_initialize(const kelp_backend_definition 
     host->definition = definition;
     host->raw = backend;
     kelp_arena_init(&host->arena, kelp_allocator_system(), 0);
+    kelp_sdk_watch_init(&host->watch);
     status = host_open(host);
     if (status != NULL)
         host_free(host);

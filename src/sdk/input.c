@@ -4,12 +4,6 @@
 
 #include "base/triton/convert.h"
 
-DLDevice kelp_sdk_device(TRITONSERVER_MemoryType type, int64_t id) {
-    if (type == TRITONSERVER_MEMORY_GPU)
-        return (DLDevice){kDLCUDA, (int32_t)id};
-    return (DLDevice){type == TRITONSERVER_MEMORY_CPU_PINNED ? kDLCUDAHost : kDLCPU, 0};
-}
-
 bool kelp_backend_has_input(const kelp_backend_request *request, const char *name) {
     TRITONBACKEND_Input *input = NULL;
     return sdk_ok(TRITONBACKEND_RequestInput(request->raw, name, &input));
@@ -20,10 +14,6 @@ kelp_status *kelp_backend_pieces_init(kelp_backend_pieces *pieces,
     TRITONSERVER_DataType type = TRITONSERVER_TYPE_INVALID;
     uint32_t rank = 0;
     *pieces = (kelp_backend_pieces){.name = name};
-    if (request->instance != NULL) { /* may_block has none */
-        pieces->memory = request->instance->input_memory;
-        pieces->memory_id = request->instance->memory_id;
-    }
     KELP_TRY(sdk_status(TRITONBACKEND_RequestInput(request->raw, name, &pieces->raw)));
     KELP_TRY(
         sdk_status(TRITONBACKEND_InputProperties(pieces->raw, &pieces->name, &type, &pieces->shape,
@@ -37,21 +27,17 @@ kelp_status *kelp_backend_pieces_next(kelp_backend_pieces *pieces, const void **
                                       size_t *out_size_bytes) {
     const void *data = NULL;
     uint64_t size_bytes = 0;
-    TRITONSERVER_MemoryType type;
-    int64_t id;
+    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
+    int64_t id = 0;
     *out_data = NULL;
     *out_size_bytes = 0;
     while (pieces->index < pieces->count) {
-        type = pieces->memory;
-        id = pieces->memory_id;
+        type = TRITONSERVER_MEMORY_CPU;
+        id = 0;
         KELP_TRY(sdk_status(
             TRITONBACKEND_InputBuffer(pieces->raw, pieces->index, &data, &size_bytes, &type, &id)));
-        if (type == TRITONSERVER_MEMORY_GPU && pieces->memory != TRITONSERVER_MEMORY_GPU)
-            return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "input '%s' is in GPU memory, which the SDK does not support",
-                              pieces->name);
-        if (KELP_UNLIKELY(pieces->memory != TRITONSERVER_MEMORY_CPU))
-            pieces->device = kelp_sdk_device(type, id);
+        if (type == TRITONSERVER_MEMORY_GPU)
+            return kelp_sdk_not_on_host("input", pieces->name, id);
         pieces->index++;
         if (size_bytes == 0)
             continue; /* an empty piece may have no address */
@@ -60,13 +46,6 @@ kelp_status *kelp_backend_pieces_next(kelp_backend_pieces *pieces, const void **
         return NULL;
     }
     return NULL;
-}
-
-static kelp_status *on_gpu(const kelp_backend_pieces *pieces) {
-    return KELP_ERROR(KELP_UNIMPLEMENTED,
-                      "input '%s' is in GPU memory, of which the SDK makes no copy: it must be one "
-                      "aligned buffer of numbers",
-                      pieces->name);
 }
 
 kelp_status *kelp_backend_pieces_copy(kelp_backend_pieces *pieces, void *buffer,
@@ -79,8 +58,6 @@ kelp_status *kelp_backend_pieces_copy(kelp_backend_pieces *pieces, void *buffer,
         KELP_TRY(kelp_backend_pieces_next(pieces, &data, &size_bytes));
         if (data == NULL)
             return NULL;
-        if (pieces->device.device_type == kDLCUDA)
-            return on_gpu(pieces);
         if (size_bytes > capacity_bytes - filled)
             return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "input '%s' is larger than %zu bytes",
                               pieces->name, capacity_bytes);
@@ -105,12 +82,9 @@ static kelp_status *contiguous(kelp_backend_request *request, kelp_backend_piece
         *out = first;
         return NULL;
     }
-    if (pieces->device.device_type == kDLCUDA)
-        return on_gpu(pieces);
     char *copy = kelp_backend_request_alloc(request, (size_t)pieces->size_bytes);
     if (copy == NULL)
         return kelp_status_oom();
-    pieces->device = (DLDevice){kDLCPU, 0};
     if (first_bytes > pieces->size_bytes)
         return KELP_ERROR(KELP_INTERNAL, "input '%s' is larger than its declared size",
                           pieces->name);
@@ -129,11 +103,41 @@ kelp_status *kelp_backend_input(kelp_backend_request *request, const char *name,
     KELP_TRY(kelp_backend_pieces_init(&pieces, request, name));
     KELP_TRY(kelp_sdk_check("input", pieces.name, pieces.dtype, pieces.rank, dtype, rank));
     KELP_TRY(contiguous(request, &pieces, &data));
-    if (KELP_UNLIKELY(pieces.device.device_type == kDLCUDA && pieces.dtype == KELP_STRING))
-        return on_gpu(&pieces);
+    return kelp_sdk_tensor_from_wire(&request->arena, "input", pieces.name, pieces.dtype,
+                                     pieces.rank, pieces.shape, data, pieces.size_bytes, out);
+}
+
+/* Gets the data of an input that can be used in place; NULL if it has to be copied. */
+static kelp_status *in_place(const kelp_backend_pieces *pieces, kelp_backend_memory *inout_memory,
+                             const void **out) {
+    const void *data = NULL;
+    uint64_t size_bytes = 0;
+    *out = NULL;
+    if (pieces->count != 1 || pieces->dtype == KELP_STRING)
+        return NULL;
+    KELP_TRY(sdk_status(TRITONBACKEND_InputBuffer(pieces->raw, 0, &data, &size_bytes,
+                                                  &inout_memory->type, &inout_memory->id)));
+    if (size_bytes == pieces->size_bytes && (inout_memory->type == TRITONSERVER_MEMORY_GPU ||
+                                             (uintptr_t)data % alignment_of(pieces->dtype) == 0))
+        *out = data;
+    return NULL;
+}
+
+kelp_status *kelp_backend_input_in(kelp_backend_request *request, const char *name,
+                                   kelp_dtype dtype, int32_t rank, kelp_backend_memory preferred,
+                                   kelp_tensor *out) {
+    kelp_backend_pieces pieces;
+    const void *data = NULL;
+    kelp_backend_memory memory = preferred;
+    KELP_TRY(kelp_backend_pieces_init(&pieces, request, name));
+    KELP_TRY(kelp_sdk_check("input", pieces.name, pieces.dtype, pieces.rank, dtype, rank));
+    KELP_TRY(in_place(&pieces, &memory, &data));
+    if (data == NULL) {
+        memory = KELP_BACKEND_HOST_MEMORY;
+        KELP_TRY(contiguous(request, &pieces, &data));
+    }
     KELP_TRY(kelp_sdk_tensor_from_wire(&request->arena, "input", pieces.name, pieces.dtype,
                                        pieces.rank, pieces.shape, data, pieces.size_bytes, out));
-    if (KELP_UNLIKELY(pieces.memory != TRITONSERVER_MEMORY_CPU && pieces.dtype != KELP_STRING))
-        out->device = pieces.device;
+    out->device = kelp_sdk_device_of(memory);
     return NULL;
 }

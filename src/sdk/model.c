@@ -393,11 +393,10 @@ int32_t kelp_backend_instance_device(const kelp_backend_instance *instance) {
     return instance->device;
 }
 
-void kelp_backend_instance_prefer(kelp_backend_instance *instance, TRITONSERVER_MemoryType inputs,
-                                  TRITONSERVER_MemoryType outputs, int64_t device) {
-    instance->input_memory = inputs;
-    instance->output_memory = outputs;
-    instance->memory_id = device;
+kelp_backend_memory kelp_backend_instance_memory(const kelp_backend_instance *instance) {
+    return instance->kind == TRITONSERVER_INSTANCEGROUPKIND_GPU
+               ? (kelp_backend_memory){TRITONSERVER_MEMORY_GPU, instance->device}
+               : KELP_BACKEND_HOST_MEMORY;
 }
 
 void kelp_backend_compute_begins(kelp_backend_instance *instance) {

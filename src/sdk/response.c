@@ -38,40 +38,40 @@ TRITONBACKEND_Response *kelp_backend_response_raw(const kelp_backend_response *r
 
 /* ---- outputs ---- */
 
-/* Adds an output of `size_bytes` bytes and returns its memory. `*inout_type` is the preferred
- * memory, and then the provided memory. */
+/* Adds an output of `size_bytes` bytes, and gets its memory, which may be of another kind than the
+ * one that `inout_memory` asks for. */
 static kelp_status *add_output_in(kelp_backend_response *response, const char *name,
                                   kelp_dtype dtype, int32_t rank, const int64_t *shape,
-                                  size_t size_bytes, TRITONSERVER_MemoryType *inout_type,
-                                  int64_t *inout_id, void **out_data) {
+                                  size_t size_bytes, kelp_backend_memory *inout_memory,
+                                  void **out_data) {
     TRITONBACKEND_Output *output = NULL;
-    TRITONSERVER_MemoryType preferred = *inout_type;
     void *data = NULL;
     if (kelp_dtype_to_triton(dtype) == TRITONSERVER_TYPE_INVALID)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "output '%s': Triton has no type '%s'", name,
                           kelp_dtype_name(dtype));
     KELP_TRY(sdk_status(TRITONBACKEND_ResponseOutput(
         response->raw, &output, name, kelp_dtype_to_triton(dtype), shape, (uint32_t)rank)));
-    KELP_TRY(
-        sdk_status(TRITONBACKEND_OutputBuffer(output, &data, size_bytes, inout_type, inout_id)));
-    if (*inout_type == TRITONSERVER_MEMORY_GPU && preferred != TRITONSERVER_MEMORY_GPU)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "output '%s' is in GPU memory, which the SDK does not support", name);
+    KELP_TRY(sdk_status(TRITONBACKEND_OutputBuffer(output, &data, size_bytes, &inout_memory->type,
+                                                   &inout_memory->id)));
+    if (data == NULL && size_bytes > 0)
+        return KELP_ERROR(KELP_UNAVAILABLE, "the client provides no memory for output '%s'", name);
     if (response->start_ns != 0 && response->output_ns == 0)
         response->output_ns = kelp_backend_now_ns();
     *out_data = data;
     return NULL;
 }
 
-/* Adds an output in memory that the host can access. */
+/* Adds an output of `size_bytes` bytes in host memory. */
 static kelp_status *add_output(kelp_backend_response *response, const char *name, kelp_dtype dtype,
                                int32_t rank, const int64_t *shape, size_t size_bytes,
                                void **out_data) {
-    TRITONSERVER_MemoryType type = response->request->instance->output_memory;
-    int64_t id = 0;
-    if (type == TRITONSERVER_MEMORY_GPU)
-        type = TRITONSERVER_MEMORY_CPU;
-    return add_output_in(response, name, dtype, rank, shape, size_bytes, &type, &id, out_data);
+    kelp_backend_memory memory = KELP_BACKEND_HOST_MEMORY;
+    void *data = NULL;
+    KELP_TRY(add_output_in(response, name, dtype, rank, shape, size_bytes, &memory, &data));
+    if (memory.type == TRITONSERVER_MEMORY_GPU)
+        return kelp_sdk_not_on_host("output", name, memory.id);
+    *out_data = data;
+    return NULL;
 }
 
 kelp_status *kelp_backend_output_bytes(kelp_backend_response *response, const char *name,
@@ -105,21 +105,29 @@ kelp_status *kelp_backend_output_data(kelp_backend_response *response, const cha
                       out_data);
 }
 
-kelp_status *kelp_backend_output_tensor(kelp_backend_response *response, const char *name,
-                                        kelp_tensor *inout_tensor) {
+kelp_status *kelp_backend_output_in(kelp_backend_response *response, const char *name,
+                                    kelp_backend_memory preferred, kelp_tensor *inout_tensor) {
+    kelp_backend_memory memory = preferred;
     if (inout_tensor->dtype == KELP_STRING)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "output '%s' has type BYTES: use kelp_backend_put_tensor, since the size "
                           "depends on the strings",
                           name);
-    const kelp_backend_instance *instance = response->request->instance;
-    TRITONSERVER_MemoryType type = instance->output_memory;
-    int64_t id = instance->memory_id;
     KELP_TRY(add_output_in(response, name, inout_tensor->dtype, inout_tensor->rank,
-                           inout_tensor->shape, kelp_tensor_bytes(inout_tensor), &type, &id,
+                           inout_tensor->shape, kelp_tensor_bytes(inout_tensor), &memory,
                            &inout_tensor->data));
-    if (KELP_UNLIKELY(instance->output_memory != TRITONSERVER_MEMORY_CPU))
-        inout_tensor->device = kelp_sdk_device(type, id);
+    inout_tensor->device = kelp_sdk_device_of(memory);
+    return NULL;
+}
+
+kelp_status *kelp_backend_output_tensor(kelp_backend_response *response, const char *name,
+                                        kelp_tensor *inout_tensor) {
+    kelp_tensor tensor = *inout_tensor;
+    KELP_TRY(kelp_backend_output_in(response, name, KELP_BACKEND_HOST_MEMORY, &tensor));
+    if (tensor.device.device_type == kDLCUDA)
+        return kelp_sdk_not_on_host("output", name, tensor.device.device_id);
+    inout_tensor->data = tensor.data;
+    inout_tensor->device = (DLDevice){kDLCPU, 0};
     return NULL;
 }
 
@@ -172,8 +180,7 @@ kelp_status *kelp_backend_put_state(kelp_backend_request *request, const char *n
                                                (uint32_t)tensor->rank)));
     KELP_TRY(sdk_status(TRITONBACKEND_StateBuffer(state, &data, size_bytes, &type, &id)));
     if (type == TRITONSERVER_MEMORY_GPU)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "state '%s' is in GPU memory, which the SDK does not support", name);
+        return kelp_sdk_not_on_host("state", name, id);
     kelp_sdk_wire_write(tensor, data);
     return sdk_status(TRITONBACKEND_StateUpdate(state));
 }

@@ -172,6 +172,29 @@ class Metrics(unittest.TestCase):
 
 
 class Stopping(unittest.TestCase):
+    def test_a_request_that_never_ends_delays_the_end_by_one_exit_timeout(self):
+        """A model that calls itself and waits blocks its only instance."""
+        timeout_s = 6
+        backends = os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "backends-test")
+        with support.Repository() as repository:
+            repository.add("endless", config="""
+                backend: "sdkservice"
+                input [ { name: "INPUT0" data_type: TYPE_INT32 dims: [ 1 ] } ]
+                output [ { name: "OUTPUT0" data_type: TYPE_INT32 dims: [ 1 ] } ]
+                instance_group [ { kind: KIND_CPU count: 1 } ]""")
+            with Server("--model-repository", repository.path, "--backend-directory", backends, "--exit-timeout-secs",
+                        timeout_s) as server, socket.create_connection(("127.0.0.1", server.port)) as client:
+                body = json.dumps({"inputs": [{"name": "INPUT0", "datatype": "INT32", "shape": [1], "data": [1]}]})
+                client.sendall(f"POST /v2/models/endless/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+                while "nv_inference_pending_request_count" not in server.metrics():
+                    time.sleep(0.05)
+                time.sleep(0.2)
+                began = time.monotonic()
+                self.assertNotEqual(server.stop(), 0)
+                # The front end needs the timeout and a grace period, then the server one second.
+                self.assertLess(time.monotonic() - began, 2 * timeout_s)
+                self.assertIn("Exit timeout expired", server.log())
+
     def test_signals_end_it_quickly_and_cleanly(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             with self.subTest(signal=number), Server("--model-repository", os.path.join(ROOT, "examples", "models")) as server:

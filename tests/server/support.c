@@ -201,8 +201,8 @@ static TRITONSERVER_Error *allocate(TRITONSERVER_ResponseAllocator *allocator, c
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "no room for outputs");
     *buffer = size_bytes ? malloc(size_bytes) : NULL;
     *buffer_userp = c;
-    *actual_type = c->provided;
-    *actual_id = c->provided == TRITONSERVER_MEMORY_GPU;
+    *actual_type = c->memory;
+    *actual_id = c->memory_id;
     return NULL;
 }
 

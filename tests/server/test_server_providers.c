@@ -41,7 +41,8 @@ static const int64_t shape[2] = {2, 2};
 static void ask(call *c, world *w, const char *model, TRITONSERVER_MemoryType memory,
                 TRITONSERVER_MemoryType provided) {
     call_init(c, w->server, model, -1);
-    c->provided = provided;
+    c->memory = provided;
+    c->memory_id = provided == TRITONSERVER_MEMORY_GPU;
     ok(TRITONSERVER_InferenceRequestAddInput(c->request, "x", TRITONSERVER_TYPE_FP32, shape, 2));
     ok(TRITONSERVER_InferenceRequestAppendInputData(c->request, "x", values, sizeof values, memory,
                                                     memory == TRITONSERVER_MEMORY_GPU));

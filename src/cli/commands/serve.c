@@ -150,13 +150,14 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(providers),
      .value = "NAMES",
      .help = "providers of subgraphs of ONNX models in order of priority: onnxruntime,cpu or "
-             "remote:PATH,cpu; the model parameter 'providers' overrides it"},
+             "remote:ADDRESS,cpu; the model parameter 'providers' overrides it"},
     {.name = "plugin",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(plugin),
      .value = "PATHS",
      .choices = "@file",
-     .help = "plug-in libraries with operators or providers (kelp/plugin.h), separated by ':'"},
+     .help = "plug-in libraries with operators, kernels or providers (kelp/plugin.h), separated by "
+             "':'"},
     {.name = "with-backend",
      .kind = KELP_OPTION_LIST,
      .offset = AT(with_backends),
@@ -696,8 +697,35 @@ static void unblock_signals(void) {
 static void keep_first(kelp_status **inout_first, kelp_status *take_next) {
     if (*inout_first == NULL)
         *inout_first = take_next;
-    else
+    else if (take_next != NULL)
         (void)kelp_cli_finish(take_next);
+}
+
+static void stop_core(TRITONSERVER_Server *core, uint64_t deadline_ns, kelp_status **inout_first) {
+    uint64_t now_ns = kelp_now_ns();
+    uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+    /* At least a second: models without requests also need some time. */
+    unsigned left_s = (unsigned)KELP_MAX((left_ns + 999999999) / 1000000000, 1u);
+    keep_first(inout_first, set(TRITONSERVER_ServerSetExitTimeout(core, left_s)));
+    kelp_status *status = from_triton(TRITONSERVER_ServerStop(core), "cannot stop the server");
+    if (status != NULL) /* ServerDelete would wait again */
+        keep_first(inout_first, set(TRITONSERVER_ServerSetExitTimeout(core, 0)));
+    keep_first(inout_first, status);
+}
+
+/* Stops the front end and then the server. The exit timeout is for both together. */
+static void stop(const serve_options *o, TRITONSERVER_Server *core, kelp_http_server *http,
+                 kelp_status **inout_first) {
+    uint64_t timeout_ns = (uint64_t)o->exit_timeout_secs * 1000000000u;
+    uint64_t deadline_ns = kelp_now_ns() + timeout_ns;
+    if (http != NULL)
+        keep_first(inout_first, kelp_http_server_stop(http, timeout_ns));
+    if (core != NULL)
+        stop_core(core, deadline_ns, inout_first);
+    kelp_http_server_destroy(http);
+    if (core != NULL)
+        keep_first(inout_first,
+                   from_triton(TRITONSERVER_ServerDelete(core), "cannot delete the server"));
 }
 
 static int run(const kelp_command *command, void *options) {
@@ -730,15 +758,7 @@ static int run(const kelp_command *command, void *options) {
         unblock_signals();
         fprintf(stderr, "kelp: stopping\n");
     }
-    if (http != NULL)
-        keep_first(&status,
-                   kelp_http_server_stop(http, (uint64_t)o->exit_timeout_secs * 1000000000u));
-    if (core != NULL)
-        keep_first(&status, from_triton(TRITONSERVER_ServerStop(core), "cannot stop the server"));
-    kelp_http_server_destroy(http);
-    if (core != NULL)
-        keep_first(&status,
-                   from_triton(TRITONSERVER_ServerDelete(core), "cannot delete the server"));
+    stop(o, core, http, &status);
     kelp_with_backend_remove(o->with_repository);
     if (signals >= 0)
         close(signals);
