@@ -36,5 +36,15 @@ function(kelp_add_backend name)
   set_target_properties(triton_${name} PROPERTIES
     C_STANDARD 17 C_STANDARD_REQUIRED TRUE C_VISIBILITY_PRESET hidden SKIP_BUILD_RPATH TRUE)
 endfunction()
+
+# kelp_add_plugin(NAME SOURCES file…): the target NAME, a plug-in or kernel library libNAME.so. It is linked with nothing: the process
+# that loads it provides Kelp's functions.
+function(kelp_add_plugin name)
+  cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
+  add_library(${name} MODULE ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE $<TARGET_PROPERTY:kelp::kelp,INTERFACE_INCLUDE_DIRECTORIES>)
+  set_target_properties(${name} PROPERTIES
+    C_STANDARD 17 C_STANDARD_REQUIRED TRUE CXX_STANDARD 17 C_VISIBILITY_PRESET hidden SKIP_BUILD_RPATH TRUE)
+endfunction()
 unset(_kelp_prefix)
 unset(_kelp_name)
