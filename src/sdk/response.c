@@ -134,7 +134,7 @@ kelp_status *kelp_backend_output_tensor(kelp_backend_response *response, const c
 kelp_status *kelp_backend_put_tensor(kelp_backend_response *response, const char *name,
                                      const kelp_tensor *tensor) {
     size_t size_bytes;
-    void *data;
+    void *data = NULL;
     kelp_status *status = kelp_sdk_wire_bytes(tensor, &size_bytes);
     if (status != NULL)
         return KELP_ANNOTATE(status, "output '%s'", name);
