@@ -68,6 +68,10 @@ _kelp() {
         case "$prev" in
         --dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         esac
+        if [ "$COMP_CWORD" -eq 2 ]; then
+            COMPREPLY=($(compgen -W "--help backend kernels plugin provider" -- "$cur"))
+            return
+        fi
         options="--help --dir" ;;
     doctor)
         case "$prev" in
@@ -76,6 +80,10 @@ _kelp() {
     completion)
         case "$prev" in
         esac
+        if [ "$COMP_CWORD" -eq 2 ]; then
+            COMPREPLY=($(compgen -W "--help bash zsh fish" -- "$cur"))
+            return
+        fi
         options="--help" ;;
     esac
     case "$cur" in

@@ -12,8 +12,8 @@ _kelp() {
             'kernels:list kernel libraries and the signatures of their kernels'
             'ops:list operators with their versions and kinds'
             'worker:run subgraphs of models for other processes'
-            'new:create the project of a backend in C'
-            'doctor:list the providers, and for those that do not work here, the reason'
+            'new:create the project of a backend or plug-in library in C'
+            'doctor:list the providers that work on this machine, and what the others lack'
             'completion:print a completion script for a shell'
             'help:explain a command')
         _describe command commands
@@ -143,7 +143,8 @@ _kelp() {
             '*:file:_files' ;;
     new)
         _arguments '--help[this text]' \
-            '--dir=[directory of the project (NAME); created if it does not exist]:DIR:_files -/' \
+            '--dir=[directory of the project (NAME); it and its parents are created if necessary]:DIR:_files -/' \
+            '1: :(backend kernels plugin provider)' \
             '*:file:_files' ;;
     doctor)
         _arguments '--help[this text]' \
@@ -151,6 +152,7 @@ _kelp() {
             '*:file:_files' ;;
     completion)
         _arguments '--help[this text]' \
+            '1: :(bash zsh fish)' \
             '*:file:_files' ;;
     esac
 }
