@@ -93,7 +93,7 @@ kelp_status *kelp_kernels_scalar_of(const kernels_model *model, const kelp_signa
                                  p->name, KELP_STR_ARG(s->value), kelp_dtype_name(p->dtype));
     }
     out->kind = 0;
-    if (p->symbol >= 0) /* the dimension of a tensor may have the value */
+    if (p->symbol >= 0 || p->has_default) /* the dimension of a tensor may have the value */
         return NULL;
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' (%s) is missing", p->name,
                       kelp_dtype_name(p->dtype));

@@ -155,10 +155,10 @@ static const kelp_arg_spec specs[] = {
     {.name = "plugin",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(plugin),
-     .value = "PATHS",
+     .value = "FILES",
      .choices = "@file",
-     .help = "plug-in libraries with operators, kernels or providers (kelp/plugin.h), separated by "
-             "':'"},
+     .help = "plug-in libraries with operators, kernels or providers (kelp/plugin.h): "
+             "FILE.so[,NAME=VALUE]…, separated by ':'"},
     {.name = "with-backend",
      .kind = KELP_OPTION_LIST,
      .offset = AT(with_backends),
