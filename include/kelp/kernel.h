@@ -309,6 +309,9 @@ KELP_API const char *kelp_kernel_signature(const kelp_kernel *kernel);
 /* Returns the summary; "" if there is none. */
 KELP_API const char *kelp_kernel_summary(const kelp_kernel *kernel);
 
+/* Returns bits of KELP_KERNEL_*; 0 for a bare function. */
+KELP_API uint32_t kelp_kernel_flags(const kelp_kernel *kernel);
+
 /* Direction of a parameter. */
 typedef enum kelp_param_direction {
     KELP_PARAM_IN = 0,   /* read */

@@ -306,6 +306,10 @@ const char *kelp_kernel_summary(const kelp_kernel *kernel) {
     return kernel->summary;
 }
 
+uint32_t kelp_kernel_flags(const kelp_kernel *kernel) {
+    return kernel->flags;
+}
+
 int32_t kelp_kernel_param_count(const kelp_kernel *kernel) {
     return kernel->typed ? kernel->signature.count : -1;
 }
