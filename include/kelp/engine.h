@@ -289,7 +289,8 @@ KELP_API kelp_status *kelp_engine_inspect(const kelp_engine *engine, bool json,
  * These functions replace weights of an engine whose image was built with KELP_BUILD_REFIT or
  * KELP_BUILD_REFIT_INDIVIDUAL. */
 
-/* Returns the number of weights that can be replaced. */
+/* Returns the number of weights that can be replaced. Constants that determine a shape, such as the
+ * axes of a reduction, and constants that layers create for themselves cannot be replaced. */
 KELP_API size_t kelp_engine_refittable_count(const kelp_engine *engine);
 
 /* Returns the name of a replaceable weight, or NULL if `index` is out of range. */
@@ -298,9 +299,9 @@ KELP_API const char *kelp_engine_refittable(const kelp_engine *engine, size_t in
 /* Replaces weights by name; copies their data. Either all are replaced or none. No context of the
  * engine may run at the same time. Afterwards, existing contexts use the new weights, and the
  * results are those of a newly built engine; recordings must be made again. Fails with
- * - NOT_FOUND: a name is not replaceable (lists those that are);
- * - INVALID_ARGUMENT: type or element count do not match (states the expected ones), or the image
- *   was modified;
+ * - NOT_FOUND: a name is not replaceable (tells why, and lists those that are);
+ * - INVALID_ARGUMENT: type or element count do not match (states the expected ones), the weights
+ *   change the declared shape of an output, or the image was modified;
  * - FAILED_PRECONDITION: the first refit of an image built with KELP_BUILD_STRIP_WEIGHTS does not
  *   supply all missing weights;
  * - UNIMPLEMENTED: the provider does not support refitting. */
