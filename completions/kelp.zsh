@@ -40,7 +40,7 @@ _kelp() {
             '*--backend-config=[setting of a backend, or of all backends; may be repeated]:\[NAME,\]KEY=VALUE: ' \
             '--precision=[precision of float32 GEMM and convolutions in ONNX models; the model parameter '\''precision'\'' overrides it (f32)]:f32|bf16:(f32 bf16)' \
             '--providers=[providers of subgraphs of ONNX models in order of priority\: onnxruntime,cpu or remote\:ADDRESS,cpu; the model parameter '\''providers'\'' overrides it]:NAMES: ' \
-            '--plugin=[plug-in libraries with operators or providers (kelp/plugin.h), separated by '\''\:'\'']:PATHS:_files' \
+            '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h), separated by '\''\:'\'']:PATHS:_files' \
             '*--with-backend=[serve a model NAME with this backend, libtriton_NAME.so, and the config.pbtxt in its directory or one of the two above; may be repeated]:LIBRARY:_files' \
             '*--cache-config=[response cache NAME and one of its settings, for models that enable response_cache; local,size=BYTES is built in; may be repeated]:NAME,KEY=VALUE: ' \
             '--cache-directory=[directory with NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)]:DIR:_files -/' \
@@ -117,6 +117,8 @@ _kelp() {
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
             '--plugin=[plug-in library with operators, kernels or providers (kelp/plugin.h)]:FILE.so:_files' \
             '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
+            '--in-flight=[measure throughput with N inferences in flight (kelp_compute_submit), and count the inputs that are copied]:N: ' \
+            '--models=[with --in-flight\: provider that loads the model (cpu), such as onnxruntime, kernels or that of a plug-in library]:NAME: ' \
             '--profile[also print the time of each node and the algorithm chosen for it]' \
             '--json[print JSON]' \
             '*:file:_files' ;;
