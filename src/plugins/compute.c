@@ -84,16 +84,22 @@ kelp_status *kelp_kernels_scalar_of(const kernels_model *model, const kelp_signa
             continue;
         if (p->kind == KELP_ARG_STRING)
             out->as.s = s->value.data;
+        else if (p->dtype == KELP_BOOL && kelp_str_is(s->value, "true"))
+            out->as.i = 1;
+        else if (p->dtype == KELP_BOOL && kelp_str_is(s->value, "false"))
+            out->as.i = 0;
         else if (p->kind == KELP_ARG_FLOAT)
             good = kelp_parse_f64(s->value, &out->as.f);
         else
             good = kelp_parse_i64(s->value, &out->as.i);
         return good ? NULL
                     : KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' is '%.*s': expected %s",
-                                 p->name, KELP_STR_ARG(s->value), kelp_dtype_name(p->dtype));
+                                 p->name, KELP_STR_ARG(s->value),
+                                 p->dtype == KELP_BOOL ? "true, false, 0 or 1"
+                                                       : kelp_dtype_name(p->dtype));
     }
     out->kind = 0;
-    if (p->symbol >= 0) /* the dimension of a tensor may have the value */
+    if (p->symbol >= 0 || p->has_default) /* the dimension of a tensor may have the value */
         return NULL;
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' (%s) is missing", p->name,
                       kelp_dtype_name(p->dtype));

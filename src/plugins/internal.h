@@ -68,6 +68,7 @@ struct kelp_kernel_session {
     kelp_kernel_session *next;
     kelp_arena scratch;
     char fail_text[KELP_FAIL_TEXT];
+    kelp_kernel_arg filled[KELP_SIGNATURE_PARAMS]; /* the arguments of a call with defaults */
     kelp_owned *owned;
     size_t owned_count, owned_capacity;
     /* the submission in flight */

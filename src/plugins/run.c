@@ -7,41 +7,11 @@
 #include <string.h>
 
 bool kelp_kernel_shapes_follow(const kelp_kernel *kernel) {
-    const kelp_signature *s = &kernel->signature;
-    bool symbols[KELP_SIGNATURE_SYMBOLS] = {false}, leadings[KELP_SIGNATURE_SYMBOLS] = {false};
-    bool letters[26] = {false}, writes = false;
-    if (!kernel->typed)
-        return false;
-    for (int32_t i = 0; i < s->count; i++) {
-        const kelp_signature_param *p = &s->params[i];
-        if (p->symbol >= 0)
-            symbols[p->symbol] = true;
-        if (p->kind != KELP_ARG_TENSOR || p->direction == KELP_PARAM_OUT)
-            continue;
-        if (p->letter >= 0)
-            letters[p->letter] = true;
-        if (p->leading_symbol >= 0)
-            leadings[p->leading_symbol] = true;
-        for (int32_t k = 0; k < p->dim_count; k++) {
-            if (p->dims[k] <= -2)
-                symbols[-2 - p->dims[k]] = true;
-        }
-    }
-    for (int32_t i = 0; i < s->count; i++) {
-        const kelp_signature_param *p = &s->params[i];
-        writes |= p->direction != KELP_PARAM_IN;
-        if (p->direction != KELP_PARAM_OUT)
-            continue;
-        if (p->letter >= 0 ? !letters[p->letter] : p->dtype == KELP_DTYPE_INVALID)
-            return false;
-        if (p->leading && (p->leading_symbol < 0 || !leadings[p->leading_symbol]))
-            return false;
-        for (int32_t k = 0; k < p->dim_count; k++) {
-            if (p->dims[k] == -1 || (p->dims[k] <= -2 && !symbols[-2 - p->dims[k]]))
-                return false;
-        }
-    }
-    return writes;
+    bool writes = false;
+    for (int32_t i = 0; kernel->typed && i < kernel->signature.count; i++)
+        writes |= kernel->signature.params[i].kind == KELP_ARG_TENSOR &&
+                  kernel->signature.params[i].direction != KELP_PARAM_IN;
+    return writes && kelp_signature_determines_outputs(&kernel->signature);
 }
 
 static kelp_status *set_tensor(kelp_kernel_bound *b, int32_t index, const kelp_tensor *tensor) {
@@ -59,8 +29,9 @@ static kelp_status *set_scalar(kelp_kernel_bound *b, int32_t index) {
     b->args[index].kind = (uint32_t)p->kind;
     KELP_TRY(b->run->scalar(b->run->userp, p, &b->args[index]));
     bool has_value = b->args[index].kind != 0;
-    KELP_ASSERT(has_value || p->symbol >= 0); /* the contract of `scalar` */
-    b->args[index].kind = (uint32_t)p->kind;
+    KELP_ASSERT(has_value || p->symbol >= 0 || p->has_default); /* the contract of `scalar` */
+    if (p->symbol >= 0)
+        b->args[index].kind = (uint32_t)p->kind;
     return has_value && p->symbol >= 0
                ? kelp_signature_bind_counter(s, index, b->args[index].as.i, &b->binding)
                : NULL;
@@ -92,12 +63,17 @@ static kelp_status *set_inputs(kelp_kernel_bound *b) {
         }
         if (p->direction == KELP_PARAM_OUT)
             continue;
-        if (next == input_count || b->run->inputs[next] == NULL)
+        bool missing = next >= input_count || b->run->inputs[next] == NULL;
+        if (missing && p->optional) {
+            next++;
+            continue;
+        }
+        if (missing)
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "input %zu ('%s') is missing", next, p->name);
         KELP_TRY(set_tensor(b, i, b->run->inputs[next++]));
         KELP_TRY(kelp_signature_check_tensor(s, i, &b->tensors[i], &b->binding));
     }
-    return next == input_count ? fill_counters(b)
+    return next >= input_count ? fill_counters(b)
                                : KELP_ERROR(KELP_INVALID_ARGUMENT, "it has %zu inputs: found %zu",
                                             next, input_count);
 }
@@ -172,6 +148,8 @@ static kelp_status *bind_argument(const kelp_signature *s, int32_t index,
                                   const kelp_kernel_arg *arg, kelp_signature_binding *inout) {
     const kelp_signature_param *p = &s->params[index];
     if (p->kind == KELP_ARG_TENSOR && p->direction == KELP_PARAM_OUT)
+        return NULL;
+    if (arg->kind == 0 && p->optional)
         return NULL;
     if (p->kind == KELP_ARG_TENSOR && (arg->kind != KELP_ARG_TENSOR || arg->as.tensor == NULL))
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' is missing: expected a tensor",

@@ -12,8 +12,8 @@ typedef struct kelp_kernel_run {
     size_t input_count;
     kelp_tensor *outputs; /* of out and inout parameters, in order; written by the run */
     size_t output_count;  /* the trailing outputs may be omitted */
-    /* Sets the value of a scalar. If the scalar has no value and the name of a dimension
-     * (param->symbol >= 0), sets out->kind to 0. */
+    /* Sets the value of a scalar. If the scalar has no value, and a default or the name of a
+     * dimension (param->symbol >= 0), sets out->kind to 0. */
     kelp_status *(*scalar)(void *userp, const kelp_signature_param *param, kelp_kernel_arg *out);
     /* Returns memory for output `index`, of at least one byte. The run fails with its error. */
     kelp_status *(*memory)(void *userp, size_t index, size_t size_bytes, void **out);

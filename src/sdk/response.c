@@ -134,7 +134,7 @@ kelp_status *kelp_backend_output_tensor(kelp_backend_response *response, const c
 kelp_status *kelp_backend_put_tensor(kelp_backend_response *response, const char *name,
                                      const kelp_tensor *tensor) {
     size_t size_bytes;
-    void *data;
+    void *data = NULL;
     if (KELP_UNLIKELY(tensor->device.device_type == kDLCUDA))
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "output '%s' is in GPU memory, of which the SDK makes no copy", name);

@@ -169,6 +169,8 @@ for sum in 5 10; do
     infer accumulator '{"parameters":{"sequence_id":7},"inputs":[{"name":"INPUT","shape":[1],"datatype":"FP32","data":[5]}]}' \
         "\"name\":\"OUTPUT\".*\"data\":\\[$sum(\\.0)?\\]"
 done
+infer budget '{"inputs":[{"name":"INPUT","shape":[1,2],"datatype":"FP32","data":[3,4]}]}' '"name":"OUTPUT".*"data":\[3(\.0)?,4(\.0)?\]'
+curl -sS "$url/metrics" | grep -q '^budget_requests_total{model="budget",version="1"} 1$' || fail "the metrics of budget"
 infer repeat '{"inputs":[{"name":"IN","shape":[1],"datatype":"INT32","data":[9]}]}' '"name":"OUT".*"data":\[9\]'
 stop
 say "passed"

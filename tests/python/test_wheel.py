@@ -104,6 +104,16 @@ class Wheel(unittest.TestCase):
             run("cmake", "--build", "build", env=environment, cwd=folder + "/my_scale")
             run("ctest", "--test-dir", "build", "--output-on-failure", env=environment, cwd=folder + "/my_scale")
 
+    def test_new_libraries(self):
+        """Makes, builds and tests the other projects of `kelp new`."""
+        for kind in ("kernels", "plugin", "provider"):
+            with self.subTest(kind), tempfile.TemporaryDirectory() as folder:
+                run(self.site + "/bin/kelp", "new", kind, "mine", env=self.environment, cwd=folder)
+                project = folder + "/mine"
+                run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.site}/kelp", env=self.environment, cwd=project)
+                run("cmake", "--build", "build", env=self.environment, cwd=project)
+                run("ctest", "--test-dir", "build", "--output-on-failure", env=self.environment, cwd=project)
+
     def test_suites(self):
         for name in ("session", "builder", "layers", "docs", "wrong_arguments"):
             run(sys.executable, os.path.join(ROOT, "tests", "python", f"test_{name}.py"), env={**self.environment, "KELP_BUILD": BUILD})

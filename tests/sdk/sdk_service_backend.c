@@ -166,6 +166,26 @@ static void check_rejected_metrics(kelp_backend_model *model) {
     CHECK(rejects(&spec, model, "the help text is missing"));
 }
 
+static kelp_status *check_histogram(kelp_backend_model *model) {
+    static const double bounds[] = {1, 10};
+    const kelp_backend_metric_spec spec = {.kind = TRITONSERVER_METRIC_KIND_HISTOGRAM,
+                                           .name = "sdk_checked_bytes",
+                                           .help = "A histogram of a test",
+                                           .bounds = bounds,
+                                           .bound_count = 2};
+    kelp_backend_metric *metric;
+    double value = 0;
+    KELP_TRY(kelp_backend_metric_create(model, &spec, &metric));
+    KELP_TRY(kelp_backend_metric_observe(metric, 5));
+    CHECK(fails_with(kelp_backend_metric_add(metric, 1), KELP_UNIMPLEMENTED,
+                     "metric 'sdk_checked_bytes' is a histogram, which has no value to add to"));
+    CHECK(fails_with(kelp_backend_metric_set(metric, 1), KELP_UNIMPLEMENTED, "cannot be set"));
+    CHECK(fails_with(kelp_backend_metric_value(metric, &value), KELP_UNIMPLEMENTED,
+                     "has no single value"));
+    kelp_backend_metric_destroy(metric);
+    return NULL;
+}
+
 static kelp_status *check_metrics(kelp_backend_request *request) {
     kelp_backend_model *model = kelp_backend_instance_model(kelp_backend_request_instance(request));
     static const kelp_backend_label color = {"color", "dark \"red\""};
@@ -175,6 +195,7 @@ static kelp_status *check_metrics(kelp_backend_request *request) {
     kelp_backend_metric *one, *same, *other;
     double value = 0;
     check_rejected_metrics(model);
+    KELP_TRY(check_histogram(model));
     KELP_TRY(kelp_backend_metric_create(model, &spec, &one));
     KELP_TRY(kelp_backend_metric_create(model, &spec, &same));
     spec.labels = &color;
