@@ -61,8 +61,9 @@ _kelp() {
         options="--help --domain --json" ;;
     worker)
         case "$prev" in
+        --token-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
-        options="--help --socket --providers --threads --budget --connections" ;;
+        options="--help --socket --listen --token-file --providers --threads --budget --connections" ;;
     new)
         case "$prev" in
         --dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
@@ -75,7 +76,7 @@ _kelp() {
     doctor)
         case "$prev" in
         esac
-        options="--help" ;;
+        options="--help --json" ;;
     completion)
         case "$prev" in
         esac

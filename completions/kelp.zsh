@@ -13,7 +13,7 @@ _kelp() {
             'ops:list operators with their versions and kinds'
             'worker:run subgraphs of models for other processes'
             'new:create the project of a backend or plug-in library in C'
-            'doctor:list the providers that work on this machine, and what the others lack'
+            'doctor:list the providers, and for those that do not work here, the reason'
             'completion:print a completion script for a shell'
             'help:explain a command')
         _describe command commands
@@ -39,8 +39,8 @@ _kelp() {
             '--backend-directory=[directory with NAME/libtriton_NAME.so (../backends of the program'\''s directory, or /opt/tritonserver/backends)]:DIR:_files -/' \
             '*--backend-config=[setting of a backend, or of all backends; may be repeated]:\[NAME,\]KEY=VALUE: ' \
             '--precision=[precision of float32 GEMM and convolutions in ONNX models; the model parameter '\''precision'\'' overrides it (f32)]:f32|bf16:(f32 bf16)' \
-            '--providers=[providers of subgraphs of ONNX models in order of priority\: onnxruntime,cpu or remote\:PATH,cpu; the model parameter '\''providers'\'' overrides it]:NAMES: ' \
-            '--plugin=[plug-in libraries with operators or providers (kelp/plugin.h), separated by '\''\:'\'']:PATHS:_files' \
+            '--providers=[providers of subgraphs of ONNX models in order of priority\: onnxruntime,cpu or remote\:ADDRESS,cpu; the model parameter '\''providers'\'' overrides it]:NAMES: ' \
+            '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h), separated by '\''\:'\'']:PATHS:_files' \
             '*--with-backend=[serve a model NAME with this backend, libtriton_NAME.so, and the config.pbtxt in its directory or one of the two above; may be repeated]:LIBRARY:_files' \
             '*--cache-config=[response cache NAME and one of its settings, for models that enable response_cache; local,size=BYTES is built in; may be repeated]:NAME,KEY=VALUE: ' \
             '--cache-directory=[directory with NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)]:DIR:_files -/' \
@@ -78,7 +78,7 @@ _kelp() {
             '--profile[print the time per operator of the last run to stderr]' \
             '--no-fusion[disable fusion]' \
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
-            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in library with operators, kernels or providers (kelp/plugin.h)]:FILE.so:_files' \
             '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
             '*:file:_files' ;;
     build)
@@ -93,18 +93,18 @@ _kelp() {
             '--strip-weights[omit the refittable weights (all, or those of --refit-weights); a refit must supply them before the first run]' \
             '--weight-streaming[allow weights in host memory (tensorrt)]' \
             '--version-compatible[make the plan file usable with later versions of the provider'\''s library (tensorrt)]' \
-            '*--compute-capability=[compute capability of a target GPU, 10 * major + minor; may be repeated (tensorrt)]:86: ' \
+            '*--compute-capability=[compute capabilities of target GPUs, 10 * major + minor; may be repeated (tensorrt)]:86,89: ' \
             '--workspace=[memory limit for activations (0\: no limit)]:MIB: ' \
             '--level=[optimization level (3); for cpu, levels 0 to 2 make a smaller file that is optimized when it is loaded]:N: ' \
             '--timing-cache=[timing cache\: read if it exists, written after the build (tensorrt)]:FILE:_files' \
-            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in library with operators, kernels or providers (kelp/plugin.h)]:FILE.so:_files' \
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
             '--no-fusion[disable fusion]' \
             '*:file:_files' ;;
     inspect)
         _arguments '--help[this text]' \
             '*--shape=[shape of an input for the memory plan (dynamic dimensions are 1)]:NAME=1x8x8: ' \
-            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in library with operators, kernels or providers (kelp/plugin.h)]:FILE.so:_files' \
             '--providers=[providers in order of priority; shows the subgraphs of each]:NAME,NAME,…: ' \
             '--json[print JSON]' \
             '*:file:_files' ;;
@@ -115,7 +115,7 @@ _kelp() {
             '*--input=[an input; other inputs are random as with '\''kelp run --random'\'']:NAME=@FILE|V,V,…: ' \
             '*--shape=[shape of an input with dynamic dimensions (1 each)]:NAME=1x8x8: ' \
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
-            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in library with operators, kernels or providers (kelp/plugin.h)]:FILE.so:_files' \
             '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
             '--profile[also print the time of each node and the algorithm chosen for it]' \
             '--json[print JSON]' \
@@ -133,6 +133,8 @@ _kelp() {
     worker)
         _arguments '--help[this text]' \
             '--socket=[Unix socket to create and listen on]:PATH: ' \
+            '--listen=[TCP address to listen on, without encryption; \:PORT is 127.0.0.1, port 0 selects a free port]:HOST\:PORT: ' \
+            '--token-file=[file with a token that clients must send; clients name theirs in KELP_REMOTE_TOKEN_FILE]:FILE:_files' \
             '--providers=[providers that run the subgraphs, in order of priority]:NAME,NAME,…: ' \
             '--threads=[threads per operator (0\: all CPUs)]:N: ' \
             '--budget=[memory limit for the inputs of all runs in flight (256)]:MIB: ' \
@@ -145,6 +147,7 @@ _kelp() {
             '*:file:_files' ;;
     doctor)
         _arguments '--help[this text]' \
+            '--json[print JSON]' \
             '*:file:_files' ;;
     completion)
         _arguments '--help[this text]' \

@@ -26,6 +26,10 @@
  *   - One runtime per program is sufficient. Several runtimes are independent of each other.
  *   - Options structs begin with `struct_size`; zeroed fields take the defaults given in
  *     [brackets].
+ *   - kelp_status_domain of a failure tells the object that failed: KELP_DOMAIN_RUNTIME while a
+ *     runtime or engine is created, KELP_DOMAIN_ENGINE for an engine or context, and
+ *     KELP_DOMAIN_PARAMETER if a wrong argument was passed. A provider may set
+ *     KELP_DOMAIN_DEVICE.
  */
 #ifndef KELP_ENGINE_H_
 #define KELP_ENGINE_H_
@@ -81,7 +85,9 @@ KELP_API kelp_status *kelp_runtime_register_opset(kelp_runtime *runtime,
                                                   void *self) KELP_MUST_USE;
 
 /* Loads a plug-in library (kelp/plugin.h) and registers its operators (with NULL as `self`), its
- * compute provider and its engine provider. The library is never unloaded. `path` is a file name,
+ * compute provider, its engine provider, and its kernels as operators (see
+ * kelp_kernel_library_opset; ignored if none is suitable and the library offers something else).
+ * The library is never unloaded. `path` is a file name,
  * relative or absolute; no directories are searched. Not thread-safe: load before creating engines.
  * Fails with
  * - NOT_FOUND: the file does not exist, or the library offers none of these;
@@ -91,6 +97,29 @@ KELP_API kelp_status *kelp_runtime_register_opset(kelp_runtime *runtime,
  * - any error of kelp_opset_register, kelp_compute_register and kelp_engine_provider_register. */
 KELP_API kelp_status *kelp_runtime_load_plugin(kelp_runtime *runtime,
                                                const char *path) KELP_MUST_USE;
+
+/* Kinds of things that a provider offers, one bit each. */
+#define KELP_OFFERS_SUBGRAPHS \
+    1u                         /* runs operators and subgraphs, see kelp_engine_options.providers */
+#define KELP_OFFERS_MODELS 2u  /* runs whole models, see kelp/compute.h */
+#define KELP_OFFERS_ENGINES 4u /* builds and runs plan files, see kelp/engine_provider.h */
+
+/* Description of a registered provider. */
+typedef struct kelp_provider_info {
+    const char *name; /* valid as long as the runtime */
+    uint32_t offers;  /* bits of KELP_OFFERS_* */
+} kelp_provider_info;
+
+/* Enumerates the providers, built-in and registered, in order of registration. Returns false if
+ * `index` is out of range. */
+KELP_API bool kelp_runtime_provider_at(const kelp_runtime *runtime, size_t index,
+                                       kelp_provider_info *out);
+
+/* Checks that the provider can be used on this machine; loads the library that it needs, if any.
+ * Fails with NOT_FOUND if no provider has the name, and otherwise with the provider's reason, such
+ * as a missing library. Thread-safe. */
+KELP_API kelp_status *kelp_runtime_check_provider(kelp_runtime *runtime,
+                                                  const char *name) KELP_MUST_USE;
 
 /* Returns the registry of operators, valid as long as the runtime. */
 KELP_API const kelp_opset_registry *kelp_runtime_opsets(const kelp_runtime *runtime);

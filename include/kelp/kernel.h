@@ -371,7 +371,18 @@ KELP_API kelp_status *kelp_kernel_submit(const kelp_kernel *kernel, kelp_kernel_
  * returns NULL. */
 KELP_API kelp_status *kelp_kernel_session_result(kelp_kernel_session *session) KELP_MUST_USE;
 
-/* ---- Kernels as ONNX operators ---- */
+/* ---- Kernels as ONNX operators ----
+ *
+ * A runtime uses the kernels of a library as operators if
+ * - the library is loaded as a plug-in (kelp_runtime_load_plugin), or
+ * - an engine is created from a model with a node whose domain no registered provider declares, and
+ *   the environment variables KELP_BACKEND_PATH and TRITON_BACKEND_PATH list directories or files
+ *   with a library of that name. No other directory is searched, and nothing is searched if both
+ *   are unset. If kelp_engine_options.providers is set, only names in it are searched, and no
+ *   domains. The runtime keeps the library; the reasons for each file that was rejected are part of
+ *   the engine's failure. A domain that is not letters, digits, '_', '-' and '.' is not searched.
+ *
+ * The following function makes the operators for an application. */
 
 /* See kelp/opset.h. */
 struct kelp_opset_backend;
@@ -380,8 +391,7 @@ struct kelp_opset_backend;
  * name of the library, version 1. In the order of the signature, the tensors that a kernel reads
  * are the inputs, the tensors that it writes are the outputs, and the scalars are attributes. Omits
  * kernels without a signature and kernels whose output shapes the signature does not determine.
- * Register the result with kelp_runtime_register_opset; it is valid as
- * long as the registry. Fails with NOT_FOUND if no kernel is suitable. */
+ * Register the result with kelp_runtime_register_opset; it is valid as long as the registry. Fails with NOT_FOUND if no kernel is suitable. */
 KELP_API kelp_status *kelp_kernel_library_opset(kelp_kernel_library *library,
                                                 const struct kelp_opset_backend **out_backend,
                                                 void **out_self) KELP_MUST_USE;

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void log_line(void *userp, int level, const char *file, int line, const char *text,
-                     size_t length) {
+void kelp_cli_log(void *userp, int level, const char *file, int line, const char *text,
+                  size_t length) {
     static const char *const names[] = {"error", "warning", "info", "verbose"};
     (void)userp;
     (void)file;
@@ -30,7 +30,7 @@ static bool is_plan(const kelp_runtime *runtime, const char *path) {
 
 kelp_status *kelp_cli_model_load(const char *path, int threads, kelp_cli_model *inout_model) {
     kelp_runtime_options options = {
-        .struct_size = sizeof options, .threads = threads, .log = log_line, .log_level = 1};
+        .struct_size = sizeof options, .threads = threads, .log = kelp_cli_log, .log_level = 1};
     KELP_TRY(kelp_runtime_create(&options, &inout_model->runtime));
     if (inout_model->plugin != NULL)
         KELP_TRY(kelp_runtime_load_plugin(inout_model->runtime, inout_model->plugin));

@@ -3,6 +3,7 @@
 #include "runtime/plugin.h"
 
 #include "base/checked.h"
+#include "runtime/provider.h"
 #include "runtime/runtime.h"
 
 #include <kelp/compute.h>
@@ -94,19 +95,35 @@ kelp_status *kelp_plugin_open(const char *path, kelp_dl *out_library, kelp_plugi
 }
 
 /* ---- registration ---- */
+/* Registers the kernels as operators. If the library offers more, its kernels need not be
+ * suitable. */
+static kelp_status *register_kernels(kelp_runtime *runtime, const char *path,
+                                     const kelp_plugin *plugin) {
+    bool offers_more = plugin->opset != NULL || plugin->compute != NULL || plugin->engine != NULL;
+    kelp_status *status = kelp_opset_register_kernels(runtime->registry, path);
+    if (kelp_status_code(status) != KELP_NOT_FOUND || !offers_more)
+        return status;
+    kelp_status_free(status);
+    return NULL;
+}
+
 kelp_status *kelp_runtime_load_plugin(kelp_runtime *runtime, const char *path) {
     kelp_dl library;
     kelp_plugin plugin;
     kelp_status *status = kelp_plugin_open(path, &library, &plugin);
-    if (status == NULL && plugin.opset == NULL && plugin.compute == NULL && plugin.engine == NULL)
-        status =
-            KELP_ERROR(KELP_NOT_FOUND,
-                       "plug-in '%s' offers neither operators nor models nor engines", plugin.name);
+    if (status == NULL && plugin.opset == NULL && plugin.compute == NULL && plugin.engine == NULL &&
+        plugin.kernels == NULL)
+        status = KELP_ERROR(KELP_NOT_FOUND,
+                            "plug-in '%s' offers neither operators nor kernels nor models nor "
+                            "engines",
+                            plugin.name);
     if (status == NULL && plugin.opset != NULL)
         status = kelp_opset_register(runtime->registry, plugin.opset, NULL);
     if (status == NULL && plugin.compute != NULL)
         status = kelp_compute_register(runtime, plugin.compute);
     if (status == NULL && plugin.engine != NULL)
         status = kelp_engine_provider_register(runtime, plugin.engine);
+    if (status == NULL && plugin.kernels != NULL)
+        status = register_kernels(runtime, path, &plugin);
     return status != NULL ? KELP_ANNOTATE(status, "cannot load plug-in library '%s'", path) : NULL;
 }

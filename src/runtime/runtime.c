@@ -47,6 +47,8 @@ kelp_status *kelp_runtime_new(const kelp_runtime_options *caller_options, kelp_r
     if (options.log != NULL)
         runtime->logger = (kelp_logger){log_line, &box->log, (kelp_log_level)options.log_level, 0};
     kelp_status *status = kelp_opset_registry_create(runtime->allocator, &runtime->registry);
+    if (status == NULL)
+        status = kelp_file_guard_create(runtime->allocator, &runtime->logger, &runtime->files);
     if (status == NULL && runtime->threads > 1)
         status = kelp_pool_create(runtime->allocator, runtime->threads, &runtime->pool);
     if (status != NULL) {
@@ -69,6 +71,7 @@ void kelp_runtime_release(kelp_runtime *runtime) {
     KELP_ASSERT(atomic_load(&runtime->references) == 0);
     kelp_pool_destroy(runtime->pool);
     kelp_opset_registry_destroy(runtime->registry);
+    kelp_file_guard_close(runtime->files);
     kelp_free(runtime->allocator, runtime, sizeof(runtime_box));
 }
 

@@ -3,6 +3,7 @@
 #ifndef KELP_RUNTIME_RUNTIME_H_
 #define KELP_RUNTIME_RUNTIME_H_
 
+#include "base/file_guard.h"
 #include "base/log.h"
 #include "base/sync/thread.h"
 
@@ -14,6 +15,7 @@ struct kelp_runtime {
     kelp_pool *pool; /* NULL with one thread */
     int threads;
     kelp_logger logger;
+    kelp_file_guard *files;        /* maps the files of artifacts with keep_contents */
     kelp_opset_registry *registry; /* providers, see runtime/provider.h */
 };
 

@@ -276,8 +276,9 @@ static void log_unreported(const kelp_backend_instance *instance, const kelp_sta
                             kelp_backend_model_name(instance->model), kelp_status_clone(status));
 }
 
-static void report_batch(const kelp_backend_instance *instance, uint64_t batch, uint64_t start_ns) {
-    uint64_t end_ns = instance->report_ns ? instance->report_ns : kelp_backend_now_ns();
+/* Reports an execution, before the SDK sends its responses (see kelp_sdk_request_report). */
+static void report_batch(kelp_backend_instance *instance, uint64_t batch, uint64_t start_ns) {
+    uint64_t end_ns = instance->report_ns = kelp_backend_now_ns();
     uint64_t begin_ns = instance->begin_ns ? instance->begin_ns : start_ns;
     TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceReportBatchStatistics(
         instance->raw, batch, start_ns, begin_ns, instance->end_ns ? instance->end_ns : end_ns,
@@ -294,12 +295,12 @@ static void execute_batch(kelp_backend_instance *instance, size_t count, uint64_
         batch += (uint64_t)instance->batch[i]->batch;
     instance->begin_ns = instance->end_ns = instance->report_ns = 0;
     kelp_status *status = definition->execute(instance, instance->batch, count);
+    report_batch(instance, batch, start_ns);
     for (size_t i = 0; i < count; i++)
         reported |= kelp_sdk_request_complete(instance->batch[i], status);
     if (status != NULL && !reported)
         log_unreported(instance, status);
     kelp_status_free(status);
-    report_batch(instance, batch, start_ns);
 }
 
 /* Executes each request by itself. */
@@ -314,10 +315,10 @@ static void execute_each(kelp_backend_instance *instance, size_t count, uint64_t
         instance->begin_ns = instance->end_ns = instance->report_ns = 0;
         request->start_ns = request->begin_ns = start_ns;
         kelp_status *status = definition->execute_one(instance, request);
+        report_batch(instance, batch, start_ns);
         if (!kelp_sdk_request_complete(request, status) && status != NULL)
             log_unreported(instance, status);
         kelp_status_free(status);
-        report_batch(instance, batch, start_ns);
     }
 }
 

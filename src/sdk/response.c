@@ -272,12 +272,14 @@ kelp_status *kelp_backend_send(kelp_backend_response *response, uint32_t flags,
     TRITONSERVER_Error *error = kelp_backend_error(take_error);
     if (error != NULL)
         atomic_store(&request->failed, true);
+    if (final && response->factory == NULL)
+        kelp_sdk_request_report(request);
     TRITONBACKEND_ResponseFactory *factory =
         response->factory != NULL ? response->factory->raw : request->own_factory;
-    kelp_status *status = sdk_status(TRITONBACKEND_ResponseSend(
-        response->raw, final ? TRITONSERVER_RESPONSE_COMPLETE_FINAL : 0, error));
     if (decoupled && factory != NULL)
         kelp_sdk_report_response(request, factory, response->start_ns, response->output_ns, error);
+    kelp_status *status = sdk_status(TRITONBACKEND_ResponseSend(
+        response->raw, final ? TRITONSERVER_RESPONSE_COMPLETE_FINAL : 0, error));
     TRITONSERVER_ErrorDelete(error);
     response_free(response);
     return status;

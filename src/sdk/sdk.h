@@ -74,7 +74,7 @@ struct kelp_backend_instance {
     TRITONSERVER_InstanceGroupKind kind;
     int32_t device;
     uint64_t begin_ns, end_ns;    /* of the inference within execute; 0: not set by the backend */
-    uint64_t report_ns;           /* time of the last report in this execution; 0: no report */
+    uint64_t report_ns;           /* end of this execution; 0: not reported yet */
     kelp_backend_request **batch; /* the requests of the current execution */
     size_t batch_capacity;
     pthread_mutex_t lock;       /* guards `free` */
@@ -98,7 +98,8 @@ struct kelp_backend_request {
     kelp_backend_response pending; /* the response in preparation, if raw is not NULL */
     TRITONBACKEND_ResponseFactory *own_factory; /* for statistics of decoupled models */
     int64_t batch;
-    bool kept; /* kelp_backend_keep was called */
+    bool kept;     /* kelp_backend_keep was called */
+    bool reported; /* the statistics of the request were reported */
     uint64_t start_ns, begin_ns;
     atomic_uint holds;     /* references: one for all senders, one for the execution */
     atomic_uint senders;   /* the request, until its release, and each factory */
@@ -128,6 +129,9 @@ bool kelp_sdk_request_complete(kelp_backend_request *request, const kelp_status 
 void kelp_sdk_request_drop(kelp_backend_request *request);
 /* Frees the object. */
 void kelp_sdk_request_free(kelp_backend_request *request);
+/* Reports the statistics of a request, once. Call it before the final response is sent, so that a
+ * client that has all responses finds them counted. */
+void kelp_sdk_request_report(kelp_backend_request *request);
 /* Claims the right to send a response. Returns false if the final response was already sent. */
 bool kelp_sdk_request_claim(kelp_backend_request *request, bool final);
 /* Sends the final response if the backend did not: through `raw` or, if it is NULL, `factory`. */

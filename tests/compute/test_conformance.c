@@ -261,6 +261,46 @@ static void batch_stops_or_continues_after_a_failure(void **state) {
     close_model(runtime, model);
 }
 
+/* Items of different sizes, in separate memory, run as one inference. */
+static void batched_items_give_the_results_of_calls(void **state) {
+    (void)state;
+    enum { COUNT = 3 };
+    kelp_runtime *runtime = NULL;
+    kelp_compute_model *model = NULL;
+    float data[COUNT][COUNT * 64], singles[COUNT][COUNT * 64], rooms[COUNT][COUNT * 64];
+    kelp_tensor inputs[COUNT], outputs[COUNT][2] = {0};
+    kelp_infer_item items[COUNT];
+    kelp_artifact artifact = {.path = subject.path, .batched = true};
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    check_ok(kelp_compute_load(runtime, subject.provider, &artifact, &model));
+    check_ok(kelp_compute_init(model));
+    for (int i = 0; i < COUNT; i++) {
+        const int64_t shape[2] = {i + 1, subject.output_dim};
+        make_input(&inputs[i], data[i], i + 1);
+        data[i][5] = (float)i / 10.0f;
+        items[i] = (kelp_infer_item){.inputs = &inputs[i], .outputs = outputs[i]};
+        check_ok(kelp_tensor_init(&outputs[i][0], KELP_F32, 2, shape, singles[i]));
+        check_ok(kelp_compute_infer_one(model, &items[i]));
+        outputs[i][0].data = rooms[i];
+        outputs[i][1] = (kelp_tensor){0};
+    }
+    assert_int_equal(kelp_compute_copies_of(model).inputs, 0);
+    check_ok(kelp_compute_infer_batch(model, items, COUNT, KELP_BATCH_EACH));
+    for (int i = 0; i < COUNT; i++) {
+        check_ok(items[i].status);
+        assert_int_equal(outputs[i][0].shape[0], i + 1);
+        for (int64_t k = 0; k < (i + 1) * subject.output_dim; k++)
+            assert_true(rooms[i][k] - singles[i][k] < 1e-5f && singles[i][k] - rooms[i][k] < 1e-5f);
+        if (subject.outputs == 2)
+            assert_int_equal(outputs[i][1].shape[0], i + 1);
+    }
+    kelp_compute_copies copies = kelp_compute_copies_of(model);
+    assert_int_equal(copies.inputs, COUNT); /* joined */
+    assert_int_equal(copies.input_bytes, 6 * 64 * sizeof(float));
+    assert_int_equal(copies.outputs, COUNT);
+    close_model(runtime, model);
+}
+
 static void forks_are_independent(void **state) {
     (void)state;
     kelp_runtime *runtime;
@@ -438,6 +478,7 @@ static int suite(const char *name) {
         cmocka_unit_test(strided_tensors_are_copied_and_unreadable_tensors_fail),
         cmocka_unit_test(streams_give_the_results_of_calls),
         cmocka_unit_test(batch_stops_or_continues_after_a_failure),
+        cmocka_unit_test(batched_items_give_the_results_of_calls),
         cmocka_unit_test(forks_are_independent),
         cmocka_unit_test(running_inference_can_be_cancelled),
         cmocka_unit_test(failed_allocations_are_reported),

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import unittest
+from unittest import mock
 
 import kelp
 import kelp.runtime as rt
@@ -199,6 +200,25 @@ class Toolbox(unittest.TestCase):
         self.assertEqual(y.tolist(), np.ones((4, 4)).tolist())
         self.assertGreater(context.address, 0)
         self.rejected("another runtime", self.toolbox.add, rt.Runtime(DIRECTORY).get_context(), y, y, y)
+
+
+class Operators(unittest.TestCase):
+    """Sessions find the library of a domain in the directories of the environment."""
+
+    MODEL = os.path.join(ROOT, "tests", "data", "models", "toolbox_ops.onnx")
+
+    def test_a_session_uses_kernels_as_operators(self):
+        kept = {key: value for key, value in os.environ.items() if not key.endswith("_BACKEND_PATH")}
+        with mock.patch.dict(os.environ, kept, clear=True):
+            with self.assertRaisesRegex(kelp.KelpError, "toolbox::add version 1, node 'y'"):
+                kelp.InferenceSession(self.MODEL)
+            os.environ["KELP_BACKEND_PATH"] = "/nowhere"
+            with self.assertRaisesRegex(kelp.KelpError, "/nowhere/libtoolbox.so: no such file"):
+                kelp.InferenceSession(self.MODEL)
+            os.environ["KELP_BACKEND_PATH"] = DIRECTORY
+            x = np.full((3, 4), 2, "f4")
+            y, = kelp.InferenceSession(self.MODEL).run(None, {"x": x})
+        self.assertEqual(y.tolist(), (2 * x).tolist())
 
 
 class ByAddress(unittest.TestCase):

@@ -191,10 +191,10 @@ static TRITONSERVER_Error *allocate(TRITONSERVER_ResponseAllocator *allocator, c
     call *c = userp;
     (void)allocator;
     (void)name;
-    (void)type;
     (void)id;
     pthread_mutex_lock(&c->lock);
     c->allocations++;
+    c->requested = type;
     bool fail = c->fail_allocation;
     pthread_mutex_unlock(&c->lock);
     if (fail)

@@ -86,7 +86,8 @@ typedef struct call {
     unsigned releases;
     unsigned starts, allocations, frees; /* of the allocator */
     bool fail_allocation;
-    TRITONSERVER_MemoryType memory; /* of outputs, as the allocator pretends */
+    TRITONSERVER_MemoryType requested; /* by the latest allocation */
+    TRITONSERVER_MemoryType memory;    /* of outputs, as the allocator pretends */
     int64_t memory_id;
 } call;
 

@@ -150,13 +150,14 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(providers),
      .value = "NAMES",
      .help = "providers of subgraphs of ONNX models in order of priority: onnxruntime,cpu or "
-             "remote:PATH,cpu; the model parameter 'providers' overrides it"},
+             "remote:ADDRESS,cpu; the model parameter 'providers' overrides it"},
     {.name = "plugin",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(plugin),
      .value = "PATHS",
      .choices = "@file",
-     .help = "plug-in libraries with operators or providers (kelp/plugin.h), separated by ':'"},
+     .help = "plug-in libraries with operators, kernels or providers (kelp/plugin.h), separated by "
+             "':'"},
     {.name = "with-backend",
      .kind = KELP_OPTION_LIST,
      .offset = AT(with_backends),

@@ -124,8 +124,9 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
     if (!kelp_opset_choice_find(&engine->partition.choice, node, &match))
         return KELP_ERROR(
             KELP_UNIMPLEMENTED,
-            "no registered provider covers operator '%s::%s' version %lld of node '%s'",
-            node->op->domain, node->op->name, (long long)node->opset_version, node->name);
+            "no registered provider covers operator '%s::%s' version %lld of node '%s'%s",
+            node->op->domain, node->op->name, (long long)node->opset_version, node->name,
+            engine->partition.choice.searched);
     out->kernel = match.op->kernel != NULL ? match.op->kernel : &kelp_bridge_kernel;
     for (size_t i = 0; i < node->input_count; i++) {
         bool any_address = i < 32 && (out->kernel->unaligned_inputs >> i & 1) != 0;
@@ -227,7 +228,7 @@ static void destroy_program(kelp_cpu_engine *engine, const kelp_cpu_program *pro
 /* ---- phases ---- */
 static kelp_status *choose_providers(kelp_cpu_engine *engine) {
     return kelp_partition_init(&engine->partition, engine->allocator, engine->runtime->registry,
-                               engine->options->providers);
+                               engine->options->providers, engine->source);
 }
 
 static kelp_status *check_ready(kelp_cpu_engine *engine) {

@@ -24,7 +24,7 @@ static kelp_status *unknown(const kelp_cpu_engine *engine, const char *name) {
         KELP_ERROR(KELP_NOT_FOUND, "weights '%s' cannot be refitted: expected one of %s", name,
                    engine->refittable_count > 0 && list != NULL
                        ? list
-                       : "none: build with KELP_BUILD_REFIT or KELP_BUILD_REFIT_INDIVIDUAL");
+                       : "none: build the plan with flag REFIT or REFIT_INDIVIDUAL");
     kelp_buf_deinit(&names);
     return status;
 }

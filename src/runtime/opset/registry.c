@@ -26,6 +26,11 @@ kelp_status *kelp_opset_registry_create(kelp_allocator allocator, kelp_opset_reg
     KELP_TRY(KELP_NEW(allocator, kelp_opset_registry, out));
     (*out)->allocator = allocator;
     (*out)->max_pending = KELP_OPSET_MAX_PENDING;
+    if (pthread_mutex_init(&(*out)->mutex, NULL) != 0) {
+        kelp_free(allocator, *out, sizeof **out);
+        *out = NULL;
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a mutex");
+    }
     return NULL;
 }
 
@@ -34,17 +39,24 @@ static void destroy_entry(kelp_allocator allocator, kelp_opset_entry *e) {
     kelp_free(allocator, e, sizeof *e);
 }
 
+static void destroy_entries(kelp_opset_registry *registry, kelp_opset_entry **entries, size_t count,
+                            size_t capacity) {
+    for (size_t i = count; i > 0; i--) {
+        if (entries[i - 1]->backend->destroy != NULL)
+            entries[i - 1]->backend->destroy(entries[i - 1]->self);
+        destroy_entry(registry->allocator, entries[i - 1]);
+    }
+    kelp_free(registry->allocator, entries, capacity * sizeof *entries);
+}
+
 void kelp_opset_registry_destroy(kelp_opset_registry *registry) {
     if (registry == NULL)
         return;
-    for (size_t i = registry->count; i > 0; i--) {
-        kelp_opset_entry *entry = registry->entries[i - 1];
-        if (entry->backend->destroy != NULL)
-            entry->backend->destroy(entry->self);
-        destroy_entry(registry->allocator, entry);
-    }
-    kelp_free(registry->allocator, registry->entries,
-              registry->capacity * sizeof *registry->entries);
+    destroy_entries(registry, registry->found, registry->found_count, registry->found_capacity);
+    destroy_entries(registry, registry->entries, registry->count, registry->capacity);
+    if (registry->source != NULL)
+        registry->source->destroy(registry->source_self);
+    pthread_mutex_destroy(&registry->mutex);
     kelp_free(registry->allocator, registry->rows, registry->row_capacity * sizeof *registry->rows);
     kelp_free(registry->allocator, registry, sizeof *registry);
 }
@@ -209,8 +221,9 @@ static kelp_status *check_entry(const kelp_opset_registry *registry, kelp_opset_
     return NULL;
 }
 
-kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset_backend *backend,
-                                 void *self) {
+/* Creates an entry that is not part of the registry. */
+static kelp_status *new_entry(kelp_opset_registry *registry, const kelp_opset_backend *backend,
+                              void *self, kelp_opset_entry **out) {
     KELP_TRY(check_table(backend));
     kelp_opset_entry *entry = NULL;
     KELP_TRY(KELP_NEW(registry->allocator, kelp_opset_entry, &entry));
@@ -218,13 +231,25 @@ kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset
     entry->backend = backend;
     entry->self = self;
     memcpy(&entry->table, backend, KELP_MIN(backend->struct_size, sizeof entry->table));
-    kelp_provider *row = NULL;
     kelp_status *status = check_entry(registry, entry);
     if (status == NULL)
         status = index_ops(registry->allocator, entry);
-    if (status == NULL)
-        status = kelp_grow(registry->allocator, (void **)&registry->entries, &registry->capacity,
-                           registry->count + 1, sizeof *registry->entries);
+    if (status != NULL) {
+        destroy_entry(registry->allocator, entry);
+        return status;
+    }
+    *out = entry;
+    return NULL;
+}
+
+kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset_backend *backend,
+                                 void *self) {
+    kelp_opset_entry *entry = NULL;
+    kelp_provider *row = NULL;
+    KELP_TRY(new_entry(registry, backend, self, &entry));
+    kelp_status *status =
+        kelp_grow(registry->allocator, (void **)&registry->entries, &registry->capacity,
+                  registry->count + 1, sizeof *registry->entries);
     if (status == NULL)
         status = kelp_registry_row(registry, backend->name, &row);
     if (status == NULL && row->operators != NULL) /* the newer provider of a name has priority */
@@ -237,6 +262,61 @@ kelp_status *kelp_opset_register(kelp_opset_registry *registry, const kelp_opset
     row->operators = backend;
     registry->entries[registry->count++] = entry;
     return NULL;
+}
+
+/* ---- providers of a source ---- */
+void kelp_opset_set_source(kelp_opset_registry *registry, const kelp_opset_source *source,
+                           void *take_self) {
+    KELP_ASSERT(registry->source == NULL);
+    registry->source = source;
+    registry->source_self = take_self;
+}
+
+kelp_status *kelp_opset_register_kernels(kelp_opset_registry *registry, const char *path) {
+    const kelp_opset_backend *backend = NULL;
+    void *self = NULL;
+    if (registry->source == NULL)
+        return KELP_ERROR(KELP_UNIMPLEMENTED, "this runtime has no kernels");
+    KELP_TRY(registry->source->load(registry->source_self, path, &backend, &self));
+    return kelp_opset_register(registry, backend, self);
+}
+
+static kelp_status *search_locked(kelp_opset_registry *registry, const char *name,
+                                  kelp_opset_entry **out) {
+    const kelp_opset_backend *backend = NULL;
+    void *self = NULL;
+    for (size_t i = 0; i < registry->found_count; i++)
+        if (strcmp(registry->found[i]->backend->name, name) == 0) {
+            *out = registry->found[i];
+            return NULL;
+        }
+    KELP_TRY(kelp_grow(registry->allocator, (void **)&registry->found, &registry->found_capacity,
+                       registry->found_count + 1, sizeof(kelp_opset_entry *)));
+    KELP_TRY(registry->source->find(registry->source_self, name, &backend, &self));
+    if (backend == NULL)
+        return NULL;
+    KELP_TRY(new_entry(registry, backend, self, out));
+    registry->found[registry->found_count++] = *out;
+    return NULL;
+}
+
+kelp_status *kelp_opset_search(kelp_opset_registry *registry, const char *name,
+                               kelp_opset_entry **out) {
+    *out = NULL;
+    if (registry->source == NULL)
+        return NULL;
+    pthread_mutex_lock(&registry->mutex);
+    kelp_status *status = search_locked(registry, name, out);
+    pthread_mutex_unlock(&registry->mutex);
+    return status;
+}
+
+bool kelp_opset_declares(const kelp_opset_registry *registry, const char *domain) {
+    kelp_opset_declared declared;
+    for (size_t i = 0; kelp_opset_registry_at(registry, i, &declared); i++)
+        if (declared.opset->op_count > 0 && same_domain(declared.opset->domain, domain))
+            return true;
+    return false;
 }
 
 /* An operator is unchanged in newer declared versions of its domain that do not list it: a plug-in
@@ -288,6 +368,20 @@ const kelp_opset_op *kelp_opset_entry_find(const kelp_opset_entry *entry, const 
     return NULL;
 }
 
+static bool find_found(kelp_opset_registry *registry, const kelp_node *node,
+                       kelp_opset_match *out) {
+    const kelp_opset_op *op = NULL;
+    pthread_mutex_lock(&registry->mutex);
+    for (size_t i = 0; op == NULL && i < registry->found_count; i++) {
+        const kelp_opset_entry *entry = registry->found[i];
+        op = kelp_opset_entry_find(entry, node);
+        if (op != NULL)
+            *out = (kelp_opset_match){entry->backend, entry->self, op, registry};
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return op != NULL;
+}
+
 bool kelp_opset_find(const kelp_opset_registry *registry, const kelp_node *node,
                      kelp_opset_match *out) {
     for (size_t i = registry->count; i > 0; i--) {
@@ -301,7 +395,7 @@ bool kelp_opset_find(const kelp_opset_registry *registry, const kelp_node *node,
                                   (kelp_opset_registry *)(uintptr_t)registry};
         return true;
     }
-    return false;
+    return find_found((kelp_opset_registry *)(uintptr_t)registry, node, out);
 }
 
 bool kelp_opset_registry_at(const kelp_opset_registry *registry, size_t index,

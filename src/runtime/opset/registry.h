@@ -4,11 +4,13 @@
 #define KELP_RUNTIME_OPSET_REGISTRY_H_
 
 #include "base/arena.h"
+#include "graph/ir.h"
 #include "operator/operator.h"
 #include "runtime/provider.h"
 
 #include <kelp/opset.h>
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #define KELP_OPSET_BUCKETS 64
@@ -43,8 +45,22 @@ struct kelp_opset_registry {
     kelp_opset_entry **entries;
     size_t count, capacity;
     uint32_t max_pending;
-    atomic_uint pending; /* dispatches in flight that may end later */
+    atomic_uint pending;             /* dispatches in flight that may end later */
+    const kelp_opset_source *source; /* or NULL */
+    void *source_self;
+    /* Providers that models of undeclared domains made `source` find, and that any thread may
+     * add. */
+    pthread_mutex_t mutex;
+    kelp_opset_entry **found;
+    size_t found_count, found_capacity;
 };
+
+/* Returns the provider that the source finds under this name, or NULL if nothing is searched. Fails
+ * with the reasons if no library could be used. Thread-safe. */
+kelp_status *kelp_opset_search(kelp_opset_registry *registry, const char *name,
+                               kelp_opset_entry **out) KELP_MUST_USE;
+/* Returns true if a registered provider declares an opset of the domain. */
+bool kelp_opset_declares(const kelp_opset_registry *registry, const char *domain);
 
 /* Finds the last row of this name, or adds one. The row is valid until the next call. */
 kelp_status *kelp_registry_row(kelp_opset_registry *registry, const char *name,
@@ -58,13 +74,16 @@ void kelp_opset_end_pending(kelp_opset_registry *registry);
 typedef struct kelp_opset_choice {
     kelp_opset_registry *registry;
     kelp_opset_entry **entries;
-    size_t count;
-    bool named; /* the engine's options list them */
+    size_t count, capacity;
+    bool named;           /* the engine's options list them */
+    const char *searched; /* why no library was found for some domains, in lines; or "" */
 } kelp_opset_choice;
 
-/* Chooses providers; `providers` is the member of kelp_engine_options. */
+/* Chooses providers; `providers` is the member of kelp_engine_options. Without it, also searches
+ * libraries for the domains of `graph` that no registered provider declares. */
 kelp_status *kelp_opset_choose(kelp_opset_registry *registry, const char *providers,
-                               kelp_arena *arena, kelp_opset_choice *out) KELP_MUST_USE;
+                               const kelp_graph *graph, kelp_arena *arena,
+                               kelp_opset_choice *out) KELP_MUST_USE;
 /* Finds the provider that covers a node by itself. Returns false if there is none. */
 bool kelp_opset_choice_find(const kelp_opset_choice *choice, const kelp_node *node,
                             kelp_opset_match *out);

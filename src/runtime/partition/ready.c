@@ -3,6 +3,7 @@
  * those without. */
 #include "base/buf.h"
 #include "graph/ir.h"
+#include "runtime/partition/domains.h"
 #include "runtime/partition/partition.h"
 
 #include <string.h>
@@ -18,15 +19,6 @@ typedef struct walk {
     size_t missing;
 } walk;
 
-static bool is_function(const kelp_graph *graph, const kelp_node *node) {
-    for (size_t i = 0; i < graph->function_count; i++) {
-        const kelp_block *function = graph->functions[i];
-        if (function->function == node->op)
-            return true;
-    }
-    return false;
-}
-
 static void describe_location(kelp_buf *out, const kelp_block *block) {
     if (block->owner != NULL) {
         kelp_buf_printf(out, "subgraph '%s' of node '%s' (%s)", block->name, block->owner->name,
@@ -38,7 +30,7 @@ static void describe_location(kelp_buf *out, const kelp_block *block) {
 
 static bool is_covered(const walk *w, const kelp_node *node) {
     kelp_opset_match match;
-    if (is_function(w->graph, node) || kelp_opset_choice_find(w->choice, node, &match))
+    if (kelp_is_function_call(w->graph, node) || kelp_opset_choice_find(w->choice, node, &match))
         return true;
     for (size_t i = 0; !w->alone && i < w->choice->count; i++)
         if (kelp_opset_entry_covers(w->choice->entries[i], node))
@@ -79,9 +71,9 @@ kelp_status *kelp_opset_check_choice(const kelp_opset_choice *choice, const kelp
         if (status == NULL)
             status = KELP_ERROR(KELP_UNIMPLEMENTED,
                                 "model '%s' is not ready: no %s provider covers %zu of its "
-                                "nodes:%s",
+                                "nodes:%s%s",
                                 graph->info.label, choice->named ? "chosen" : "registered",
-                                w.missing, kelp_buf_cstr(&w.lines));
+                                w.missing, kelp_buf_cstr(&w.lines), choice->searched);
     }
     kelp_buf_deinit(&w.lines);
     return status;
@@ -92,7 +84,7 @@ kelp_status *kelp_opset_check_ready(const kelp_opset_registry *registry, const k
     kelp_opset_choice choice;
     kelp_arena_init(&arena, graph->allocator, 0);
     kelp_status *status =
-        kelp_opset_choose((kelp_opset_registry *)(uintptr_t)registry, NULL, &arena, &choice);
+        kelp_opset_choose((kelp_opset_registry *)(uintptr_t)registry, NULL, graph, &arena, &choice);
     if (status == NULL)
         status = kelp_opset_check_choice(&choice, graph, false);
     kelp_arena_deinit(&arena);

@@ -130,7 +130,7 @@ static kelp_status *create_latency(kelp_model *model) {
 static kelp_status *warn_of_unused_fields(const kelp_model *model) {
     kelp_buf fields;
     kelp_buf_init(&fields, model->base.host->allocator);
-    kelp_model_config_list_unused(model->base.config, &fields);
+    kelp_model_config_list_unused(model->base.config, model->backend->builtin, &fields);
     kelp_status *status = kelp_buf_status(&fields);
     if (status == NULL && fields.length > 0)
         KELP_SERVER_LOG(KELP_LOG_WARNING, "model '%s': these fields have no effect: %.*s",
@@ -142,8 +142,8 @@ static kelp_status *warn_of_unused_fields(const kelp_model *model) {
 /* Calls ModelInitialize, during which the backend may complete the configuration. */
 static kelp_status *initialize_model(kelp_model *model) {
     KELP_TRY(kelp_scheduler_check(model->base.config));
-    KELP_TRY(warn_of_unused_fields(model));
     KELP_TRY(acquire_backend(model));
+    KELP_TRY(warn_of_unused_fields(model));
     model->base.backend_name = model->backend->name;
     model->auto_complete = !kelp_model_host_of(model)->options->strict_model_config;
     model->begun = true; /* before the call, as in instance.c */

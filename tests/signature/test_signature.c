@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Signatures: parsing, errors with their position, and checks of arguments. */
-#include "plugins/signature.h"
+#include "signature/signature.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -194,5 +194,5 @@ int main(void) {
         cmocka_unit_test(integers_bind_dimensions),
         cmocka_unit_test(checks_alignment_of_elements),
     };
-    return cmocka_run_group_tests_name("kernel.signature", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("signature", tests, NULL, NULL);
 }

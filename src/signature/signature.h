@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Signatures of kernels: parsed once, then checked in every call without allocation. */
-#ifndef KELP_PLUGINS_SIGNATURE_H_
-#define KELP_PLUGINS_SIGNATURE_H_
+#ifndef KELP_SIGNATURE_SIGNATURE_H_
+#define KELP_SIGNATURE_SIGNATURE_H_
 
 #include "base/arena.h"
 
