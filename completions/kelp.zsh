@@ -40,7 +40,7 @@ _kelp() {
             '*--backend-config=[setting of a backend, or of all backends; may be repeated]:\[NAME,\]KEY=VALUE: ' \
             '--precision=[precision of float32 GEMM and convolutions in ONNX models; the model parameter '\''precision'\'' overrides it (f32)]:f32|bf16:(f32 bf16)' \
             '--providers=[providers of subgraphs of ONNX models in order of priority\: onnxruntime,cpu or remote\:ADDRESS,cpu; the model parameter '\''providers'\'' overrides it]:NAMES: ' \
-            '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h), separated by '\''\:'\'']:PATHS:_files' \
+            '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
             '*--with-backend=[serve a model NAME with this backend, libtriton_NAME.so, and the config.pbtxt in its directory or one of the two above; may be repeated]:LIBRARY:_files' \
             '*--cache-config=[response cache NAME and one of its settings, for models that enable response_cache; local,size=BYTES is built in; may be repeated]:NAME,KEY=VALUE: ' \
             '--cache-directory=[directory with NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)]:DIR:_files -/' \
@@ -48,6 +48,7 @@ _kelp() {
             '--id=[name of the server in its metadata]:NAME: ' \
             '--exit-on-error[exit if a model does not load at startup (true); false serves the other models]' \
             '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
+            '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (0)]:N: ' \
             '--strict-readiness[the server is ready only if all models are ready (true)]' \
             '--allow-http[serve HTTP (true)]' \
             '--http-address=[address to listen on, or unix\:/path (0.0.0.0)]:ADDRESS: ' \
@@ -78,7 +79,7 @@ _kelp() {
             '--profile[print the time per operator of the last run to stderr]' \
             '--no-fusion[disable fusion]' \
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
-            '--plugin=[plug-in library with operators, kernels or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
             '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
             '*:file:_files' ;;
     build)
@@ -97,14 +98,14 @@ _kelp() {
             '--workspace=[memory limit for activations (0\: no limit)]:MIB: ' \
             '--level=[optimization level (3); for cpu, levels 0 to 2 make a smaller file that is optimized when it is loaded]:N: ' \
             '--timing-cache=[timing cache\: read if it exists, written after the build (tensorrt)]:FILE:_files' \
-            '--plugin=[plug-in library with operators, kernels or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
             '--no-fusion[disable fusion]' \
             '*:file:_files' ;;
     inspect)
         _arguments '--help[this text]' \
             '*--shape=[shape of an input for the memory plan (dynamic dimensions are 1)]:NAME=1x8x8: ' \
-            '--plugin=[plug-in library with operators, kernels or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
             '--providers=[providers in order of priority; shows the subgraphs of each]:NAME,NAME,…: ' \
             '--json[print JSON]' \
             '*:file:_files' ;;
@@ -115,7 +116,7 @@ _kelp() {
             '*--input=[an input; other inputs are random as with '\''kelp run --random'\'']:NAME=@FILE|V,V,…: ' \
             '*--shape=[shape of an input with dynamic dimensions (1 each)]:NAME=1x8x8: ' \
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
-            '--plugin=[plug-in library with operators, kernels or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
             '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
             '--profile[also print the time of each node and the algorithm chosen for it]' \
             '--json[print JSON]' \

@@ -58,29 +58,11 @@ static kelp_status *create_runtime(int64_t threads, kelp_runtime **out) {
     return kelp_runtime_create(&options, out);
 }
 
-/* Loads the plug-in libraries of the setting "plugin", separated by ':'. */
-static kelp_status *load_plugins(const kelp_backend_host *host, kelp_runtime *runtime) {
-    const char *paths = kelp_backend_host_setting(host, "plugin", "");
-    char path[4096];
-    while (*paths != '\0') {
-        size_t length = strcspn(paths, ":");
-        if (length >= sizeof path)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "the path of a plug-in library is longer than %zu bytes",
-                              sizeof path - 1);
-        memcpy(path, paths, length);
-        path[length] = '\0';
-        if (length > 0)
-            KELP_TRY(kelp_runtime_load_plugin(runtime, path));
-        paths += length + (paths[length] == ':');
-    }
-    return NULL;
-}
-
 static kelp_status *new_runtime(const kelp_backend_host *host, int64_t threads,
                                 kelp_runtime **out) {
     KELP_TRY(create_runtime(threads, out));
-    kelp_status *status = load_plugins(host, *out);
+    kelp_status *status =
+        kelp_runtime_load_plugins(*out, kelp_backend_host_setting(host, "plugin", ""));
     if (status != NULL) {
         kelp_runtime_release(*out);
         *out = NULL;

@@ -33,7 +33,7 @@ kelp_status *kelp_cli_model_load(const char *path, int threads, kelp_cli_model *
         .struct_size = sizeof options, .threads = threads, .log = kelp_cli_log, .log_level = 1};
     KELP_TRY(kelp_runtime_create(&options, &inout_model->runtime));
     if (inout_model->plugin != NULL)
-        KELP_TRY(kelp_runtime_load_plugin(inout_model->runtime, inout_model->plugin));
+        KELP_TRY(kelp_runtime_load_plugins(inout_model->runtime, inout_model->plugin));
     if (is_plan(inout_model->runtime, path)) {
         KELP_TRY(kelp_engine_load_file(inout_model->runtime, path, &inout_model->engine));
         return inout_model->engine_only

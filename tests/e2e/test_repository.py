@@ -5,6 +5,7 @@
     test_repository.py --kelp PATH [unittest arguments]
 """
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -88,6 +89,30 @@ class Starting(unittest.TestCase):
             ended = kelp("serve", "--model-repository", repository.path, "--http-port", "0")
             self.assertEqual(ended.returncode, 1, ended.stderr)
             self.assertIn("truncated", ended.stderr)
+
+    def test_a_repository_with_another_layout_is_reported(self):
+        """The server starts, and the log tells the expected layout and what was found."""
+        models = os.path.join(ROOT, "examples", "models")
+        with tempfile.TemporaryDirectory() as directory:
+            flat, mixed = (os.path.join(directory, name) for name in ("flat", "mixed"))
+            os.makedirs(flat)
+            shutil.copytree(os.path.join(models, "digits"), os.path.join(mixed, "digits"))
+            for path in (flat, mixed):
+                shutil.copy(os.path.join(models, "digits", "1", "model.onnx"), os.path.join(path, "letters.onnx"))
+            with open(os.path.join(flat, ".hidden"), "w"):
+                pass
+            empty = os.path.join(directory, "empty")
+            os.makedirs(empty)
+            for path, expected in (
+                    (flat, f"model repository '{flat}' has no models: expected {flat}/MODEL/VERSION/model.onnx, such as "
+                           f"{flat}/letters/1/model.onnx, found 'letters.onnx'"),
+                    (empty, f"such as {empty}/digits/1/model.onnx, found an empty directory"),
+                    (mixed, f"'letters.onnx' is not in the directory of a model and is not served: expected {mixed}/letters/1/model.onnx"),
+                    (os.path.join(mixed, "digits"), f"'{mixed}/digits' has the layout of a model, with versions: expected the directory that")):
+                with self.subTest(path=path), Server("--model-repository", path, "--exit-on-error=false") as server:
+                    self.assertIn(expected, server.log())
+            with Server("--model-repository", models) as server:
+                self.assertNotIn("model repository", server.log())
 
     def test_a_missing_repository_is_reported(self):
         ended = kelp("serve", "--model-repository", "/no/such/directory", "--http-port", "0")

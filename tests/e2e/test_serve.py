@@ -204,6 +204,35 @@ class Stopping(unittest.TestCase):
                     # While an idle connection is open, Triton waits for its exit timeout of 30 s.
                     self.assertLess(time.monotonic() - began, 20)
 
+    def test_a_drained_server_answers_and_is_not_ready(self):
+        """Without --drain-secs, the listener is closed at once."""
+        with Server("--model-repository", os.path.join(ROOT, "examples", "models"), "--drain-secs", "3") as server:
+            paths = "/v2/health/ready", "/v2/models/digits/ready", "/v2/health/live"
+            self.assertEqual([server.call("GET", path)[0] for path in paths], [200, 200, 200])
+            began = time.monotonic()
+            server.process.send_signal(signal.SIGTERM)
+            while server.call("GET", paths[0])[0] == 200:
+                time.sleep(0.01)
+            self.assertEqual([server.call("GET", path)[0] for path in paths], [503, 503, 200])
+            self.assertEqual(server.call("GET", paths[0])[2], b'{"ready":false}')
+            with open(os.path.join(ROOT, "examples", "requests", "digits.json")) as file:
+                status, response = server.infer("digits", json.load(file))
+            self.assertEqual(status, 200, response)
+            self.assertEqual(server.process.wait(support.PATIENCE_S), 0, server.log())
+            self.assertGreaterEqual(time.monotonic() - began, 3)
+            self.assertIn("kelp: not ready, stopping in 3 s", server.log())
+
+    def test_a_second_signal_and_an_interrupt_end_a_drain(self):
+        for signals in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGINT,)):
+            with self.subTest(signals=signals), \
+                    Server("--model-repository", os.path.join(ROOT, "examples", "models"), "--drain-secs", "600") as server:
+                for number in signals:
+                    server.process.send_signal(number)
+                    if len(signals) > 1:
+                        while "not ready, stopping" not in server.log():
+                            time.sleep(0.01)
+                self.assertEqual(server.process.wait(support.PATIENCE_S), 0 if len(signals) == 1 else -signal.SIGTERM)
+
 
 if __name__ == "__main__":
     support.main()

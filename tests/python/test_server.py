@@ -89,6 +89,20 @@ class Served(unittest.TestCase):
         self.assertEqual(len(asyncio.run(gather())), 4)
         self.assertEqual(len(list(self.server.infer_stream("digits", {"image": images[0]}))), 1)
 
+    def test_options_of_requests_are_parameters(self):
+        """Editors show them, and a misspelt one is an error at once."""
+        import inspect
+        expected = ["version", "request_id", "sequence_id", "sequence_start", "sequence_end", "priority", "timeout_us", "parameters"]
+        for function in (kelp.Server.infer, kelp.Server.infer_async, kelp.Server.infer_stream):
+            found = inspect.signature(function).parameters
+            self.assertEqual([name for name in found if found[name].kind is inspect.Parameter.KEYWORD_ONLY], expected)
+        server = self.server
+        for function in (server.infer, server.infer_async, server.infer_stream):
+            self.assertRaises(TypeError, function, "digits", {"image": IMAGE}, timeout_ms=5)
+        self.assertEqual(server.infer("digits", {"image": IMAGE}, version=1, priority=0, request_id="7")["digit"].shape, (len(IMAGE),))
+        self.assertRaises(kelp.KelpError, server.infer, "digits", {"image": IMAGE}, version=9)
+        self.assertRaises(kelp.KelpError, kelp.Server, self.directory, control="explicit", models=["addsub"], backend_directory="/nowhere")
+
     def test_failures_are_reported(self):
         with self.assertRaisesRegex(kelp.KelpError, "nothing") as caught:
             self.server.infer("nothing", {"image": IMAGE})

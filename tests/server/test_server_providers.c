@@ -145,10 +145,12 @@ static void memory_that_a_model_cannot_read_is_rejected(void **state) {
     call_fails(&c, TRITONSERVER_ERROR_UNSUPPORTED, "input 'x' is in the memory of GPU");
     call_deinit(&c);
     ask(&c, w, "pinned", TRITONSERVER_MEMORY_GPU, TRITONSERVER_MEMORY_CPU);
-    call_fails(&c, TRITONSERVER_ERROR_UNSUPPORTED, "input 'x' is in the memory of GPU");
+    call_fails(&c, TRITONSERVER_ERROR_UNSUPPORTED,
+               "input 'x' is on a device that provider 'tally' cannot read");
     call_deinit(&c);
     ask(&c, w, "pinned", TRITONSERVER_MEMORY_CPU, TRITONSERVER_MEMORY_GPU);
-    call_fails(&c, TRITONSERVER_ERROR_UNSUPPORTED, "output 'y' is in the memory of GPU");
+    call_fails(&c, TRITONSERVER_ERROR_UNSUPPORTED,
+               "output 'y' is on a device that provider 'tally' cannot write");
     call_deinit(&c);
     assert_int_equal(counted->runs, 0);
 }

@@ -335,7 +335,7 @@ static kelp_status *build(const build_options *o, building *b) {
     KELP_TRY(plan_path(o, &b->path));
     KELP_TRY(kelp_runtime_create(&options, &b->runtime));
     if (o->plugin != NULL)
-        KELP_TRY(kelp_runtime_load_plugin(b->runtime, o->plugin));
+        KELP_TRY(kelp_runtime_load_plugins(b->runtime, o->plugin));
     KELP_TRY(kelp_builder_create(b->runtime, o->provider, &b->builder));
     KELP_TRY(kelp_builder_parse_file(b->builder, o->positionals.items[0], &b->network));
     KELP_TRY(kelp_builder_create_config(b->builder, &b->config));
