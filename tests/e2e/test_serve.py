@@ -12,6 +12,7 @@ import socket
 import subprocess
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import onnxruntime
@@ -169,6 +170,21 @@ class Metrics(unittest.TestCase):
             ended = support.kelp("serve", "--model-repository", os.path.join(ROOT, "examples", "models"), "--http-port", "0",
                                  "--metrics-config", word)
             self.assertEqual((ended.returncode, reason in ended.stderr), (code, True), ended.stderr)
+
+
+class Batching(unittest.TestCase):
+    def test_a_strategy_limits_the_batches_of_an_onnx_model(self):
+        strategy = os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "backends-test", "strategy", "strategy.so")
+        with support.Repository() as repository:
+            repository.add("digits", model=DIGITS, config='backend: "onnxruntime" max_batch_size: 16 dynamic_batching { } '
+                                                          'instance_group [ { count: 1 } ]')
+            os.symlink(strategy, os.path.join(repository.path, "digits", "batchstrategy.so"))
+            with Server("--model-repository", repository.path) as server, ThreadPoolExecutor(16) as pool:
+                request = {"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 1, 8, 8], "data": [0.5] * 64}]}
+                self.assertEqual({code for code, _ in pool.map(lambda _: server.infer("digits", request), range(200))}, {200})
+                stats = json.loads(server.call("GET", "/v2/models/digits/stats")[2])["model_stats"][0]
+                self.assertEqual(sum(batch["batch_size"] * batch["compute_infer"]["count"] for batch in stats["batch_stats"]), 200)
+                self.assertLessEqual(max(batch["batch_size"] for batch in stats["batch_stats"]), 2)
 
 
 class Stopping(unittest.TestCase):
