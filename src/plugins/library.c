@@ -51,6 +51,8 @@ static kelp_status *add_kernel(kelp_kernel_library *library, const char *name,
             return kelp_status_oom();
         kelp_status *status =
             kelp_signature_parse(&registry->arena, kernel->signature_text, &kernel->signature);
+        if (status == NULL)
+            status = kelp_signature_check_kernel(&kernel->signature);
         if (status != NULL)
             return KELP_ANNOTATE(status, "kernel '%s'", name);
         kernel->typed = true;

@@ -24,7 +24,7 @@ typedef struct op_call {
 static kelp_status *scalar_of(void *userp, const kelp_signature_param *p, kelp_kernel_arg *out) {
     const kelp_node *node = ((op_call *)userp)->node;
     kelp_attr_type type = kelp_node_attr_type(node, p->name);
-    if (p->symbol >= 0 && type == KELP_ATTR_NONE)
+    if ((p->symbol >= 0 || p->has_default) && type == KELP_ATTR_NONE)
         out->kind = 0;
     else if (p->kind == KELP_ARG_INT && type == KELP_ATTR_INT)
         out->as.i = kelp_node_attr_i64(node, p->name, 0);
@@ -99,7 +99,8 @@ static kelp_status *make_opset(kelp_kernel_library *library, kernel_opset **out)
         if (!kelp_kernel_shapes_follow(kernel))
             continue;
         kernels[count] = kernel;
-        ops[count++] = (kelp_opset_op){.name = kernel->name, .since_version = 1};
+        ops[count++] = (kelp_opset_op){
+            .name = kernel->name, .since_version = 1, .signature = kernel->signature_text};
     }
     if (count == 0)
         return KELP_ERROR(KELP_NOT_FOUND,

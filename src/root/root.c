@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library root: registers the built-in providers. No other module depends on all of them. */
 #include "base/checked.h"
+#include "base/domain.h"
 #include "cpu/kernels/cpu_features.h"
 #include "cpu/provider.h"
 #include "null/provider.h"
@@ -24,7 +25,7 @@ const char *kelp_runtime_isa(const kelp_runtime *runtime) {
     return kelp_cpu_isa_name();
 }
 
-kelp_status *kelp_runtime_create(const kelp_runtime_options *options, kelp_runtime **out) {
+static kelp_status *create(const kelp_runtime_options *options, kelp_runtime **out) {
     kelp_runtime *runtime = NULL;
     KELP_TRY(kelp_cpu_isa_check());
     KELP_TRY(kelp_runtime_new(options, &runtime));
@@ -39,4 +40,8 @@ kelp_status *kelp_runtime_create(const kelp_runtime_options *options, kelp_runti
     }
     *out = runtime;
     return NULL;
+}
+
+kelp_status *kelp_runtime_create(const kelp_runtime_options *options, kelp_runtime **out) {
+    return kelp_in_domain(create(options, out), KELP_DOMAIN_RUNTIME);
 }

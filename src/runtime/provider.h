@@ -15,6 +15,8 @@ typedef struct kelp_provider {
     const kelp_opset_backend *operators; /* runs operators and subgraphs inside engines */
     const kelp_compute_backend *models;  /* loads whole models and runs them */
     const kelp_engine_provider *engines; /* builds engine images, loads and runs them */
+    /* Checks that operators and models can be used, or NULL; `engines` has a check of its own. */
+    kelp_status *(*check)(void);
 } kelp_provider;
 
 /* Registers what the provider offers; `self` is passed to its operators. The tables outlive the

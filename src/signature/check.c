@@ -127,6 +127,24 @@ static inline kelp_status *check_dims(const kelp_signature *s, const kelp_signat
     return NULL;
 }
 
+COLD static kelp_status *bad_letter(const kelp_signature_types *types,
+                                    const kelp_signature_param *p, DLDataType found) {
+    char expected[256], text[64];
+    kelp_signature_list_types(types->dtypes, expected, sizeof expected);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "argument '%s' has the wrong type: expected %s, found %s", p->name, expected,
+                      type_text(found, text, sizeof text));
+}
+
+static inline bool is_permitted(const kelp_signature_types *types, DLDataType type) {
+    if (types->dtypes == 0)
+        return true;
+    for (int32_t i = 0; i < types->dl_count; i++)
+        if (same_type(types->dl[i], type))
+            return true;
+    return false;
+}
+
 static inline kelp_status *check_tensor(const kelp_signature *signature, int32_t index,
                                         const DLTensor *tensor, kelp_signature_binding *inout) {
     const kelp_signature_param *p = &signature->params[index];
@@ -136,6 +154,8 @@ static inline kelp_status *check_tensor(const kelp_signature *signature, int32_t
     if (p->letter >= 0) {
         DLDataType *bound = &inout->letters[p->letter];
         if ((inout->letters_known >> p->letter & 1) == 0) {
+            if (!is_permitted(&signature->letters[p->letter], tensor->dtype))
+                return bad_letter(&signature->letters[p->letter], p, tensor->dtype);
             inout->letters_known |= (uint32_t)1 << p->letter;
             *bound = tensor->dtype;
         }
@@ -201,17 +221,11 @@ static inline kelp_status *check_tensor_arg(const kelp_signature *s, int32_t ind
 }
 
 static kelp_status *check_int(const kelp_signature_param *p, int64_t value) {
-    bool fits = true;
-    if (p->dtype == KELP_I32)
-        fits = value >= INT32_MIN && value <= INT32_MAX;
-    else if (p->dtype == KELP_U32)
-        fits = value >= 0 && value <= UINT32_MAX;
-    else if (p->dtype == KELP_BOOL)
-        fits = value == 0 || value == 1;
-    return fits ? NULL
-                : KELP_ERROR(KELP_INVALID_ARGUMENT,
-                             "argument '%s' is out of range: %lld is not a valid %s", p->name,
-                             (long long)value, kelp_dtype_name(p->dtype));
+    return kelp_signature_integer_fits(p->dtype, value)
+               ? NULL
+               : KELP_ERROR(KELP_INVALID_ARGUMENT,
+                            "argument '%s' is out of range: %lld is not a valid %s", p->name,
+                            (long long)value, kelp_dtype_name(p->dtype));
 }
 
 COLD static kelp_status *bad_counter(const kelp_signature_param *p, int64_t value,
@@ -255,6 +269,8 @@ kelp_status *kelp_signature_check(const kelp_signature *signature, const kelp_ke
     for (int32_t i = 0; i < count; i++) {
         const kelp_signature_param *p = &signature->params[i];
         bool number = p->kind == KELP_ARG_FLOAT && args[i].kind == KELP_ARG_INT;
+        if (args[i].kind == 0 && p->optional)
+            continue;
         if ((args[i].kind != (uint32_t)p->kind && !number) ||
             (p->kind == KELP_ARG_TENSOR && args[i].as.tensor == NULL))
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' must be %s: found %s", p->name,
@@ -268,6 +284,26 @@ kelp_status *kelp_signature_check(const kelp_signature *signature, const kelp_ke
         KELP_TRY(kelp_signature_bind_counter(signature, signature->counters[i],
                                              args[signature->counters[i]].as.i, &binding));
     return NULL;
+}
+
+const kelp_kernel_arg *kelp_signature_fill(const kelp_signature *signature,
+                                           const kelp_kernel_arg *args, kelp_kernel_arg *out) {
+    bool omitted = false;
+    for (int32_t i = 0; i < signature->count; i++) {
+        const kelp_signature_param *p = &signature->params[i];
+        out[i] = args[i];
+        if (args[i].kind != 0 || !p->has_default)
+            continue;
+        omitted = true;
+        out[i].kind = (uint32_t)p->kind;
+        if (p->kind == KELP_ARG_INT)
+            out[i].as.i = p->fallback.i;
+        else if (p->kind == KELP_ARG_FLOAT)
+            out[i].as.f = p->fallback.f;
+        else
+            out[i].as.s = p->fallback.s;
+    }
+    return omitted ? out : args;
 }
 
 bool kelp_signature_shape(const kelp_signature *signature, int32_t index,

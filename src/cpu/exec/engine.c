@@ -243,6 +243,12 @@ static kelp_status *clone_graph(kelp_cpu_engine *engine) {
     return kelp_pass_captures(engine->graph->main);
 }
 
+/* The loader knows no signatures, so that it stops at operators that are not Kelp's. */
+static kelp_status *infer_signatures(kelp_cpu_engine *engine) {
+    return kelp_block_infer_signatures(engine->graph->main, kelp_opset_choice_signature,
+                                       &engine->partition.choice);
+}
+
 static kelp_status *fold(kelp_cpu_engine *engine) {
     KELP_TRY(kelp_cpu_engine_fold_constants(engine, false));
     kelp_block_remove_dead(engine->graph->main);
@@ -305,6 +311,7 @@ static const struct phase {
     {ALWAYS, choose_providers},
     {FROM_MODEL, check_ready},
     {ALWAYS, clone_graph},
+    {FROM_MODEL, infer_signatures},
     {FROM_MODEL | WEIGHTS, fold_first},
     {FROM_MODEL | WEIGHTS, partition},
     {FROM_MODEL | WEIGHTS | FUSION, fuse_quantized},

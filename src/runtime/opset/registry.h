@@ -4,8 +4,7 @@
 #define KELP_RUNTIME_OPSET_REGISTRY_H_
 
 #include "base/arena.h"
-#include "graph/ir.h"
-#include "operator/operator.h"
+#include "graph/signature.h"
 #include "runtime/provider.h"
 
 #include <kelp/opset.h>
@@ -14,6 +13,14 @@
 #include <stdatomic.h>
 
 #define KELP_OPSET_BUCKETS 64
+
+/* A declared operator, in a chain. */
+typedef struct kelp_opset_link {
+    const kelp_opset *opset;
+    const kelp_opset_op *op;
+    const kelp_signature *signature; /* NULL: none */
+    uint32_t next;
+} kelp_opset_link;
 
 /* A registered provider of operators. `table` has this version's size: members that an older
  * provider's table lacks are NULL. */
@@ -29,12 +36,9 @@ typedef struct kelp_opset_entry {
      * The items are indices into `links`; 0 ends a chain. */
     uint32_t first_by_id[KELP_OPERATOR_COUNT];
     uint32_t first_by_name[KELP_OPSET_BUCKETS];
-    struct kelp_opset_link {
-        const kelp_opset *opset;
-        const kelp_opset_op *op;
-        uint32_t next;
-    } * links;
+    kelp_opset_link *links;
     size_t link_count;
+    kelp_arena signatures; /* parsed */
 } kelp_opset_entry;
 
 struct kelp_opset_registry {
@@ -87,8 +91,16 @@ kelp_status *kelp_opset_choose(kelp_opset_registry *registry, const char *provid
 /* Finds the provider that covers a node by itself. Returns false if there is none. */
 bool kelp_opset_choice_find(const kelp_opset_choice *choice, const kelp_node *node,
                             kelp_opset_match *out);
-/* Returns the entry's declaration of the node's operator, or NULL. */
-const kelp_opset_op *kelp_opset_entry_find(const kelp_opset_entry *entry, const kelp_node *node);
+/* Returns the entry's declaration of the node's operator, or NULL. Skips operators whose signature
+ * the node does not match; then sets `out_problem`, if it is not NULL, to the reason. */
+const kelp_opset_link *kelp_opset_entry_find(const kelp_opset_entry *entry, const kelp_node *node,
+                                             kelp_signature_problem *out_problem);
+/* Returns the signature of the first chosen operator that covers the node, even if it does not
+ * match, or NULL. `choice` is a kelp_opset_choice (see kelp_signature_of_fn). */
+const kelp_signature *kelp_opset_choice_signature(void *choice, const kelp_node *node);
+/* Returns the signature of a matched operator, or NULL. */
+const kelp_signature *kelp_opset_match_signature(const kelp_opset_match *match,
+                                                 const kelp_node *node);
 /* Returns true if the entry covers the node, by itself or in a subgraph. */
 bool kelp_opset_entry_covers(const kelp_opset_entry *entry, const kelp_node *node);
 /* Returns true if the entry runs subgraphs. */

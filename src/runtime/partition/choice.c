@@ -99,17 +99,17 @@ bool kelp_opset_choice_find(const kelp_opset_choice *choice, const kelp_node *no
                             kelp_opset_match *out) {
     for (size_t i = 0; i < choice->count; i++) {
         const kelp_opset_entry *entry = choice->entries[i];
-        const kelp_opset_op *op = kelp_opset_entry_find(entry, node);
-        if (op == NULL)
+        const kelp_opset_link *link = kelp_opset_entry_find(entry, node, NULL);
+        if (link == NULL)
             continue;
-        *out = (kelp_opset_match){entry->backend, entry->self, op, choice->registry};
+        *out = (kelp_opset_match){entry->backend, entry->self, link->op, choice->registry};
         return true;
     }
     return false;
 }
 
 bool kelp_opset_entry_covers(const kelp_opset_entry *entry, const kelp_node *node) {
-    return kelp_opset_entry_find(entry, node) != NULL ||
+    return kelp_opset_entry_find(entry, node, NULL) != NULL ||
            (entry->table.covers != NULL && entry->table.covers(entry->self, node));
 }
 

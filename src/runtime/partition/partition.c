@@ -84,7 +84,7 @@ static bool owns_blocks(const kelp_node *node) {
 static bool is_required(const partition_pass *t, const kelp_node *node) {
     const kelp_opset_choice *choice = &t->partition->choice;
     for (size_t i = choice->named ? t->at + 1 : 0; i < choice->count; i++)
-        if (i != t->at && kelp_opset_entry_find(choice->entries[i], node) != NULL)
+        if (i != t->at && kelp_opset_entry_find(choice->entries[i], node, NULL) != NULL)
             return false;
     return true;
 }
