@@ -239,7 +239,13 @@ KELP_API void kelp_engine_release(kelp_engine *engine);
 /* ---- Engine images ----
  *
  * An engine image is an engine that kelp_builder_build serialized for one provider (TensorRT: a
- * serialized engine). A file with an engine image is a plan file, hence the name kelp_plan_. */
+ * serialized engine). A file with an engine image is a plan file, hence the name kelp_plan_.
+ *
+ * Images of the provider `cpu` have a format version. Every version of Kelp reads one format
+ * version, and rejects others with FAILED_PRECONDITION and both numbers. Versions of Kelp with the
+ * same format version read each other's images, as far as they support the operators; the results
+ * are those of a newly built image. If the layout of packed weights is unknown, or of another
+ * instruction set, the weights are packed again while the image is loaded. */
 
 /* Returns true if `data` begins with the signature of an engine image of a registered provider. The
  * first 64 bytes are sufficient. */

@@ -281,6 +281,30 @@ static void block_of_another_layout_is_packed_again(void **state) {
     drop(&b, &p);
 }
 
+static void other_format_versions_fail(void **state) {
+    bench b;
+    kelp_engine *engine = NULL;
+    plan p = build(&b, 0);
+    char expected[200];
+    (void)state;
+    for (int difference = -1; difference <= 1; difference += 2) {
+        const uint32_t version = KELP_CPU_IMAGE_VERSION + (uint32_t)difference;
+        snprintf(expected, sizeof expected,
+                 "p: the plan has format version %u, but this version of Kelp reads version %u: "
+                 "build it again",
+                 version, KELP_CPU_IMAGE_VERSION);
+        memcpy(p.data + offsetof(kelp_cpu_image_head, version), &version, sizeof version);
+        expect_failure(load(&b, &p, &engine), KELP_FAILED_PRECONDITION, expected);
+        kelp_cpu_image_seal(p.data, p.size);
+        expect_failure(load(&b, &p, &engine), KELP_FAILED_PRECONDITION, expected);
+        /* a future format may have another head and length */
+        const plan shorter = {p.data, sizeof(kelp_cpu_image_head)};
+        expect_failure(load(&b, &shorter, &engine), KELP_FAILED_PRECONDITION, expected);
+        assert_true(kelp_plan_is_known(b.runtime, p.data, p.size));
+    }
+    drop(&b, &p);
+}
+
 /* The original weights are not read while the packed weights match. */
 static void original_weights_are_checked_when_read(void **state) {
     bench b;
@@ -755,6 +779,7 @@ int main(void) {
         cmocka_unit_test(modified_block_fails),
         cmocka_unit_test(malformed_table_fails),
         cmocka_unit_test(block_of_another_layout_is_packed_again),
+        cmocka_unit_test(other_format_versions_fail),
         cmocka_unit_test(original_weights_are_checked_when_read),
         cmocka_unit_test(block_of_another_instruction_set_is_packed_again),
         cmocka_unit_test(refit_packs_again),

@@ -16,6 +16,7 @@ from .builder import Builder as Builder
 from .builder import Engine as Engine
 from .builder import Plan as Plan
 from .builder import Runtime as Runtime
+from .builder import Stream as Stream
 
 __version__: str
 
