@@ -94,6 +94,16 @@ static void warn_of_parameters(const kelp_backend_model *model) {
                              kelp_backend_model_name(model), names[i]);
 }
 
+static kelp_status *read_map_files(const kelp_backend_model *model, bool *out) {
+    const char *text = parameter(model, "map_files");
+    *out = text != NULL && strcmp(text, "true") == 0;
+    if (text == NULL || *out || strcmp(text, "false") == 0)
+        return NULL;
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "model '%s': parameter 'map_files' must be true or false, found '%s'",
+                      kelp_backend_model_name(model), text);
+}
+
 kelp_status *kelp_model_settings_read(const kelp_backend_model *model, kelp_model_settings *out) {
     const kelp_backend_value *file =
         kelp_backend_value_get(kelp_backend_model_config(model), "default_model_filename");
@@ -108,6 +118,7 @@ kelp_status *kelp_model_settings_read(const kelp_backend_model *model, kelp_mode
         out->providers = NULL;
     KELP_TRY(read_kernel(model, out));
     KELP_TRY(read_threads(model, &out->threads));
+    KELP_TRY(read_map_files(model, &out->map_files));
     warn_of_parameters(model);
     return read_precision(model, &out->precision);
 }

@@ -13,6 +13,7 @@ typedef struct kelp_model_settings {
     int64_t threads;       /* 0: use the backend's threads */
     const char *providers; /* for subgraphs; NULL: the default providers */
     kelp_precision precision;
+    bool map_files; /* the files are only replaced, never modified in place */
 } kelp_model_settings;
 
 /* Reads parameters of the model, and settings of the backend in place of missing ones. Texts are

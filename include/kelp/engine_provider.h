@@ -241,10 +241,6 @@ KELP_API kelp_status *kelp_builder_config_store_timing_cache(kelp_builder_config
                                                              const void *data,
                                                              size_t size_bytes) KELP_MUST_USE;
 
-/* Serializes the network as an ONNX model. The caller releases it. */
-KELP_API kelp_status *kelp_network_to_onnx(const kelp_network *network,
-                                           kelp_blob **out) KELP_MUST_USE;
-
 #ifdef __cplusplus
 }
 #endif

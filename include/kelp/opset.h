@@ -181,6 +181,13 @@ typedef struct kelp_opset_op {
     int32_t until_version;
     /* implementation; NULL: runs through dispatch or execute_graph */
     const kelp_op_kernel *kernel;
+    /* Inputs, outputs and attributes in the language of kelp/kernel.h, or NULL. In their order, the
+     * tensors that are read are the inputs, the tensors that are written are the outputs, and all
+     * other parameters are attributes. `inout` is an input and an output of the same type and
+     * shape; `strided` has no effect. If a signature is given, the provider supports only nodes
+     * that match it, and is called only with matching tensors; types and shapes of outputs are
+     * inferred from it. If it is NULL, Kelp checks neither nodes nor tensors. */
+    const char *signature;
 } kelp_opset_op;
 
 /* Operators of one domain. */
@@ -252,7 +259,7 @@ typedef struct kelp_opset_registry kelp_opset_registry;
 /* ---- Provider table ---- */
 
 /* Version of kelp_opset_backend. */
-#define KELP_OPSET_ABI_VERSION 1
+#define KELP_OPSET_ABI_VERSION 2
 
 /* An operator provider. `self` is the pointer given at registration. The table, and everything
  * that its functions return, must outlive the registry. The table may end before any field from
@@ -337,6 +344,7 @@ KELP_API void kelp_opset_registry_destroy(kelp_opset_registry *registry);
  * - an operator has no kernel, and the table has neither dispatch nor execute_graph (the error
  *   names the operator);
  * - its atomic opset lacks operators of kelp_opset_floor (the error lists them);
+ * - the signature of an operator is malformed (the error names the operator and the position);
  * - it has `covers` but cannot run subgraphs, or only one of materialize and release_tensor. */
 KELP_API kelp_status *kelp_opset_register(kelp_opset_registry *registry,
                                           const kelp_opset_backend *backend,
@@ -379,9 +387,11 @@ KELP_API void kelp_opset_set_max_pending(kelp_opset_registry *registry, uint32_t
 KELP_API const kelp_opset_backend *kelp_opset_by_name(const kelp_opset_registry *registry,
                                                       const char *name, void **out_self);
 
-/* Checks that every node of every block, subgraph and function has a provider. Fails with
- * UNIMPLEMENTED and one line per unsupported node: operator, domain, version, node name and
- * location. */
+/* Checks that every node of every block, subgraph and function has a provider. Fails with one line
+ * per node: operator, domain, version, node name and location. The code is UNIMPLEMENTED if no
+ * provider declares some operator. It is INVALID_ARGUMENT if all are declared and some nodes do not
+ * match the signatures of their operators; the line then names the input, output or attribute, what
+ * was expected and what was found. Types and shapes are checked as far as they can be inferred. */
 KELP_API kelp_status *kelp_opset_check_ready(const kelp_opset_registry *registry,
                                              const kelp_graph *graph) KELP_MUST_USE;
 

@@ -46,7 +46,7 @@ static kelp_code code_of(int error) {
     }
 }
 
-static kelp_status *system_error(const char *failure, const char *path, int error) {
+kelp_status *kelp_fs_error(const char *failure, const char *path, int error) {
     char text[128];
     const char *reason = strerror_r(error, text, sizeof text);
     return KELP_ERROR(code_of(error), "%s '%s': %s", failure, path, reason);
@@ -59,11 +59,11 @@ static kelp_status *open_file(const char *path, int *out_fd, struct stat *out_st
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     } while (fd < 0 && errno == EINTR);
     if (fd < 0)
-        return system_error("cannot open file", path, errno);
+        return kelp_fs_error("cannot open file", path, errno);
     if (fstat(fd, out_stat) != 0) {
         int error = errno;
         (void)close(fd);
-        return system_error("cannot inspect file", path, error);
+        return kelp_fs_error("cannot inspect file", path, error);
     }
     if (!S_ISREG(out_stat->st_mode)) {
         (void)close(fd);
@@ -75,21 +75,30 @@ static kelp_status *open_file(const char *path, int *out_fd, struct stat *out_st
     return NULL;
 }
 
+kelp_status *kelp_fs_open(const char *path, int *out_fd, size_t *out_size_bytes) {
+    struct stat info;
+    KELP_TRY(open_file(path, out_fd, &info));
+    if ((uintmax_t)info.st_size > SIZE_MAX) {
+        (void)close(*out_fd);
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot map file '%s': %jd bytes are too many",
+                          path, (intmax_t)info.st_size);
+    }
+    *out_size_bytes = (size_t)info.st_size;
+    return NULL;
+}
+
 kelp_status *kelp_fs_map(const char *path, kelp_mapping *out) {
     int fd = -1;
-    struct stat info;
-    *out = (kelp_mapping){NULL, 0};
-    KELP_TRY(open_file(path, &fd, &info));
+    size_t size_bytes = 0;
+    *out = (kelp_mapping){0};
+    KELP_TRY(kelp_fs_open(path, &fd, &size_bytes));
     kelp_status *status = NULL;
-    if ((uintmax_t)info.st_size > SIZE_MAX) {
-        status = KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot map file '%s': %jd bytes are too many",
-                            path, (intmax_t)info.st_size);
-    } else if (info.st_size > 0) {
-        void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (size_bytes > 0) {
+        void *data = mmap(NULL, size_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         if (data == MAP_FAILED)
-            status = system_error("cannot map file", path, errno);
+            status = kelp_fs_error("cannot map file", path, errno);
         else
-            *out = (kelp_mapping){data, (size_t)info.st_size};
+            *out = (kelp_mapping){.data = data, .size_bytes = size_bytes};
     }
     (void)close(fd);
     return status;
@@ -97,9 +106,11 @@ kelp_status *kelp_fs_map(const char *path, kelp_mapping *out) {
 
 void kelp_fs_unmap(kelp_mapping *mapping) {
     KELP_ASSERT((mapping->data == NULL) == (mapping->size_bytes == 0));
-    if (mapping->data != NULL)
+    if (mapping->guarded != NULL)
+        kelp_guarded_file_unmap(mapping->guarded);
+    else if (mapping->data != NULL)
         (void)munmap((void *)(uintptr_t)mapping->data, mapping->size_bytes);
-    *mapping = (kelp_mapping){NULL, 0};
+    *mapping = (kelp_mapping){0};
 }
 
 void kelp_fs_release_pages(const kelp_mapping *mapping) {
@@ -129,7 +140,7 @@ static kelp_status *read_all(int fd, const char *path, size_t limit_bytes, size_
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return system_error("cannot read file", path, errno);
+            return kelp_fs_error("cannot read file", path, errno);
         if (got == 0)
             return NULL;
         if (limit_bytes && out->length - before + (size_t)got > limit_bytes)
@@ -172,13 +183,13 @@ static kelp_status *write_all(int fd, const char *path, const void *data, size_t
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0)
-            return system_error("cannot write file", path, errno);
+            return kelp_fs_error("cannot write file", path, errno);
         at += done;
         length -= (size_t)done;
     }
     /* before the rename, or a crash could leave an empty file under the new name */
     if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP)
-        return system_error("cannot write file", path, errno);
+        return kelp_fs_error("cannot write file", path, errno);
     return NULL;
 }
 
@@ -188,24 +199,24 @@ static kelp_status *open_temporary(const char *path, char *out_name, size_t capa
         int length = snprintf(out_name, capacity, "%s.%d.%llx.tmp", path, (int)getpid(),
                               (unsigned long long)kelp_now_ns());
         if (length < 0 || (size_t)length >= capacity)
-            return system_error("cannot create file", path, ENAMETOOLONG);
+            return kelp_fs_error("cannot create file", path, ENAMETOOLONG);
         *out_fd = open(out_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (*out_fd >= 0)
             return NULL;
         if (errno != EEXIST && errno != EINTR)
             break;
     }
-    return system_error("cannot create file", out_name, errno);
+    return kelp_fs_error("cannot create file", out_name, errno);
 }
 
 /* Writes into an existing device or pipe, which must not be replaced by a file. */
 static kelp_status *write_into(const char *path, const void *data, size_t length) {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
-        return system_error("cannot open file", path, errno);
+        return kelp_fs_error("cannot open file", path, errno);
     kelp_status *status = write_all(fd, path, data, length);
     if (close(fd) != 0 && status == NULL && errno != EINTR)
-        status = system_error("cannot write file", path, errno);
+        status = kelp_fs_error("cannot write file", path, errno);
     return status;
 }
 
@@ -217,9 +228,9 @@ kelp_status *kelp_fs_write(const char *path, const void *data, size_t length) {
     KELP_TRY(open_temporary(path, name, sizeof(name), &fd));
     kelp_status *status = write_all(fd, name, data, length);
     if (close(fd) != 0 && status == NULL && errno != EINTR)
-        status = system_error("cannot write file", name, errno);
+        status = kelp_fs_error("cannot write file", name, errno);
     if (status == NULL && rename(name, path) != 0)
-        status = system_error("cannot replace file", path, errno);
+        status = kelp_fs_error("cannot replace file", path, errno);
     if (status != NULL)
         (void)unlink(name);
     return status;
@@ -243,7 +254,7 @@ static kelp_status *list_into(DIR *dir, const char *path, kelp_fs_names *names) 
         errno = 0;
         const struct dirent *entry = readdir(dir);
         if (entry == NULL)
-            return errno ? system_error("cannot list directory", path, errno) : NULL;
+            return errno ? kelp_fs_error("cannot list directory", path, errno) : NULL;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         void *items = names->items;
@@ -259,7 +270,7 @@ kelp_status *kelp_fs_list(kelp_allocator allocator, const char *path, kelp_fs_na
     *out = (kelp_fs_names){.allocator = allocator};
     DIR *dir = opendir(path);
     if (dir == NULL)
-        return system_error("cannot list directory", path, errno);
+        return kelp_fs_error("cannot list directory", path, errno);
     kelp_status *status = list_into(dir, path, out);
     (void)closedir(dir);
     if (status != NULL) {

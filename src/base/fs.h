@@ -6,15 +6,25 @@
 
 #include "base/buf.h"
 
+typedef struct kelp_guarded_file kelp_guarded_file; /* base/file_guard.h */
+
 typedef struct kelp_mapping {
     const void *data; /* NULL if the file is empty */
     size_t size_bytes;
+    kelp_guarded_file *guarded; /* NULL for a plain mapping */
 } kelp_mapping;
+
+/* Opens a regular file for reading. Fails like kelp_fs_map. */
+kelp_status *kelp_fs_open(const char *path, int *out_fd, size_t *out_size_bytes) KELP_MUST_USE;
+/* Returns an error with the path and the message of `error`, an errno. */
+kelp_status *kelp_fs_error(const char *failure, const char *path, int error) KELP_MUST_USE;
 
 /* Maps a file privately and read-only. Fails with NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT
  * (a directory) or INTERNAL. */
 kelp_status *kelp_fs_map(const char *path, kelp_mapping *out) KELP_MUST_USE;
 void kelp_fs_unmap(kelp_mapping *mapping);
+/* Unmaps a file of base/file_guard.h. Called by kelp_fs_unmap. */
+void kelp_guarded_file_unmap(kelp_guarded_file *file);
 /* Releases the resident pages of a mapping; they are read again on access. */
 void kelp_fs_release_pages(const kelp_mapping *mapping);
 

@@ -2,6 +2,10 @@
 /* Loading an artifact as a graph or an engine. */
 #include "engine/artifact.h"
 
+#include "engine/engine.h"
+#include "graph/load.h"
+#include "runtime/runtime.h"
+
 #include <string.h>
 
 kelp_status *kelp_artifact_load_graph(kelp_runtime *runtime, const kelp_artifact *artifact,
@@ -12,7 +16,10 @@ kelp_status *kelp_artifact_load_graph(kelp_runtime *runtime, const kelp_artifact
         return kelp_graph_load_bytes(allocator, artifact->data, artifact->size_bytes,
                                      artifact->label != NULL ? artifact->label : "(bytes)", NULL,
                                      artifact->release, artifact->userp, &limits, out);
-    kelp_status *status = kelp_graph_load_file(allocator, artifact->path, &limits, out);
+    kelp_status *status =
+        artifact->keep_contents
+            ? kelp_graph_load_guarded(allocator, runtime->files, artifact->path, &limits, out)
+            : kelp_graph_load_file(allocator, artifact->path, &limits, out);
     if (artifact->release != NULL)
         artifact->release(artifact->userp);
     return status;
@@ -34,7 +41,8 @@ static kelp_status *load_plan(kelp_runtime *runtime, const kelp_artifact *artifa
     if (artifact->data != NULL)
         return kelp_engine_load(runtime, artifact->data, artifact->size_bytes, artifact->label,
                                 artifact->release, artifact->userp, out);
-    kelp_status *status = kelp_engine_load_file(runtime, artifact->path, out);
+    kelp_file_guard *guard = artifact->keep_contents ? runtime->files : NULL;
+    kelp_status *status = kelp_engine_load_guarded(runtime, guard, artifact->path, out);
     if (artifact->release != NULL)
         artifact->release(artifact->userp);
     return status;

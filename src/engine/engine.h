@@ -53,6 +53,11 @@ void kelp_context_warm_up(kelp_context *context);
 /* Releases the provider's part of all recordings of the context. They cannot be replayed again. */
 void kelp_context_drop_recordings(kelp_context *context);
 
+/* Loads an engine image like kelp_engine_load_file. The file is mapped by `guard`, so that it may
+ * be modified in place while the engine exists; NULL: it may not. */
+kelp_status *kelp_engine_load_guarded(kelp_runtime *runtime, kelp_file_guard *guard,
+                                      const char *path, kelp_engine **out) KELP_MUST_USE;
+
 /* Logs that an engine was created from a "model" or loaded from a "plan", and how long it took. */
 void kelp_engine_log_created(const kelp_engine *engine, const char *what, const char *label,
                              uint64_t began_ns);

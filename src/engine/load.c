@@ -2,6 +2,7 @@
 /* Loading of engine images: selects the provider that recognizes the bytes, and maps files. */
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/domain.h"
 #include "base/fs.h"
 #include "engine/engine.h"
 
@@ -34,9 +35,7 @@ bool kelp_plan_is_file(const kelp_runtime *runtime, const char *path) {
 }
 
 static kelp_status *in_domain(kelp_status *status) {
-    if (kelp_status_domain(status) == KELP_DOMAIN_NONE)
-        kelp_status_set_domain(status, KELP_DOMAIN_RUNTIME);
-    return status;
+    return kelp_in_domain(status, KELP_DOMAIN_RUNTIME);
 }
 
 kelp_status *kelp_engine_load(kelp_runtime *runtime, const void *data, size_t size_bytes,
@@ -70,15 +69,21 @@ static void unmap_plan(void *userp) {
     kelp_free(plan->allocator, plan, sizeof *plan);
 }
 
-kelp_status *kelp_engine_load_file(kelp_runtime *runtime, const char *path, kelp_engine **out) {
+kelp_status *kelp_engine_load_guarded(kelp_runtime *runtime, kelp_file_guard *guard,
+                                      const char *path, kelp_engine **out) {
     mapped_plan *plan = NULL;
     KELP_TRY(KELP_NEW(runtime->allocator, mapped_plan, &plan));
     plan->allocator = runtime->allocator;
-    kelp_status *status = kelp_fs_map(path, &plan->mapping);
+    kelp_status *status = guard != NULL ? kelp_file_guard_map(guard, path, &plan->mapping)
+                                        : kelp_fs_map(path, &plan->mapping);
     if (status != NULL) {
         kelp_free(plan->allocator, plan, sizeof *plan);
         return in_domain(status);
     }
     return kelp_engine_load(runtime, plan->mapping.data, plan->mapping.size_bytes, path, unmap_plan,
                             plan, out);
+}
+
+kelp_status *kelp_engine_load_file(kelp_runtime *runtime, const char *path, kelp_engine **out) {
+    return kelp_engine_load_guarded(runtime, NULL, path, out);
 }

@@ -582,7 +582,7 @@ static kelp_graph_limits fill_limits(const kelp_graph_limits *user) {
 /* Reads a model into `graph`, which owns its source; the caller releases it on failure. */
 static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *label,
                                const char *directory, const kelp_graph_limits *limits,
-                               kelp_onnx_file *weights) {
+                               kelp_onnx_file *weights, kelp_file_guard *guard) {
     loader l = {.graph = graph};
     graph->info.label = kelp_arena_strndup(&graph->arena, label, strlen(label));
     if (graph->info.label == NULL)
@@ -595,6 +595,7 @@ static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *la
                                .label = l.label,
                                .directory = directory,
                                .files = weights,
+                               .guard = guard,
                                .limits = fill_limits(limits)};
     if (bytes.length > reader.limits.file_bytes)
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "%s: %zu bytes exceed the limit of %zu", label,
@@ -642,7 +643,7 @@ kelp_status *kelp_graph_load_bytes(kelp_allocator allocator, const void *data, s
     kelp_graph *graph = NULL;
     KELP_TRY(new_graph(allocator, (kelp_mapping){0}, release, userp, &graph));
     kelp_status *status =
-        read_model(graph, (kelp_str){data, size_bytes}, label, directory, limits, NULL);
+        read_model(graph, (kelp_str){data, size_bytes}, label, directory, limits, NULL, NULL);
     if (status != NULL) {
         kelp_graph_release(graph);
         return status;
@@ -664,7 +665,33 @@ kelp_status *kelp_graph_load_parts(kelp_allocator allocator, kelp_str model,
                                     .mapping = {parts[i].data, parts[i].length},
                                     .next = i + 1 < KELP_PART_COUNT ? &files[i + 1] : NULL};
     KELP_TRY(new_graph(allocator, (kelp_mapping){0}, release, userp, &graph));
-    kelp_status *status = read_model(graph, model, label, NULL, limits, files);
+    kelp_status *status = read_model(graph, model, label, NULL, limits, files, NULL);
+    if (status != NULL) {
+        kelp_graph_release(graph);
+        return status;
+    }
+    *out = graph;
+    return NULL;
+}
+
+static kelp_status *load_file(kelp_allocator allocator, kelp_file_guard *guard, const char *path,
+                              const kelp_graph_limits *limits, kelp_graph **out) {
+    kelp_mapping mapping = {0};
+    kelp_graph *graph = NULL;
+    char *directory = NULL;
+    KELP_TRY(guard != NULL ? kelp_file_guard_map(guard, path, &mapping)
+                           : kelp_fs_map(path, &mapping));
+    kelp_str bytes = {mapping.data, mapping.size_bytes};
+    KELP_TRY(new_graph(allocator, mapping, NULL, NULL, &graph));
+    const char *slash = strrchr(path, '/');
+    kelp_status *status = kelp_strdup(allocator, slash != NULL ? path : ".", &directory);
+    if (status == NULL) {
+        if (slash != NULL)
+            directory[slash == path ? 1 : slash - path] = '\0';
+        status = read_model(graph, bytes, path, directory, limits, NULL, guard);
+        /* the allocation has the size of the whole path */
+        kelp_free(allocator, directory, strlen(slash != NULL ? path : ".") + 1);
+    }
     if (status != NULL) {
         kelp_graph_release(graph);
         return status;
@@ -675,25 +702,12 @@ kelp_status *kelp_graph_load_parts(kelp_allocator allocator, kelp_str model,
 
 kelp_status *kelp_graph_load_file(kelp_allocator allocator, const char *path,
                                   const kelp_graph_limits *limits, kelp_graph **out) {
-    kelp_mapping mapping = {0};
-    kelp_graph *graph = NULL;
-    char *directory = NULL;
-    KELP_TRY(kelp_fs_map(path, &mapping));
-    kelp_str bytes = {mapping.data, mapping.size_bytes};
-    KELP_TRY(new_graph(allocator, mapping, NULL, NULL, &graph));
-    const char *slash = strrchr(path, '/');
-    kelp_status *status = kelp_strdup(allocator, slash != NULL ? path : ".", &directory);
-    if (status == NULL) {
-        if (slash != NULL)
-            directory[slash == path ? 1 : slash - path] = '\0';
-        status = read_model(graph, bytes, path, directory, limits, NULL);
-        /* the allocation has the size of the whole path */
-        kelp_free(allocator, directory, strlen(slash != NULL ? path : ".") + 1);
-    }
-    if (status != NULL) {
-        kelp_graph_release(graph);
-        return status;
-    }
-    *out = graph;
-    return NULL;
+    return load_file(allocator, NULL, path, limits, out);
+}
+
+kelp_status *kelp_graph_load_guarded(kelp_allocator allocator, kelp_file_guard *guard,
+                                     const char *path, const kelp_graph_limits *limits,
+                                     kelp_graph **out) {
+    KELP_ASSERT(guard != NULL);
+    return load_file(allocator, guard, path, limits, out);
 }

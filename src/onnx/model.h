@@ -8,7 +8,7 @@
 #define KELP_ONNX_MODEL_H_
 
 #include "base/arena.h"
-#include "base/fs.h"
+#include "base/file_guard.h"
 
 #include <kelp/graph.h>
 
@@ -105,6 +105,7 @@ typedef struct kelp_onnx_reader {
     const char *label;
     const char *directory; /* directory of external data; NULL: not allowed */
     kelp_graph_limits limits;
+    kelp_file_guard *guard; /* maps external data; NULL: plain mappings */
     kelp_onnx_file *files; /* unmapped by the caller, also after a failure */
     size_t node_count;
     size_t external_bytes;

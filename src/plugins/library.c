@@ -51,6 +51,8 @@ static kelp_status *add_kernel(kelp_kernel_library *library, const char *name,
             return kelp_status_oom();
         kelp_status *status =
             kelp_signature_parse(&registry->arena, kernel->signature_text, &kernel->signature);
+        if (status == NULL)
+            status = kelp_signature_check_kernel(&kernel->signature);
         if (status != NULL)
             return KELP_ANNOTATE(status, "kernel '%s'", name);
         kernel->typed = true;
@@ -302,6 +304,10 @@ const char *kelp_kernel_signature(const kelp_kernel *kernel) {
 
 const char *kelp_kernel_summary(const kelp_kernel *kernel) {
     return kernel->summary;
+}
+
+uint32_t kelp_kernel_flags(const kelp_kernel *kernel) {
+    return kernel->flags;
 }
 
 int32_t kelp_kernel_param_count(const kelp_kernel *kernel) {

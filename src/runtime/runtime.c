@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creation and reference counting of the runtime. */
+#include "runtime/plugin.h"
 #include "runtime/runtime.h"
 
 #include "base/alloc.h"
@@ -47,6 +48,8 @@ kelp_status *kelp_runtime_new(const kelp_runtime_options *caller_options, kelp_r
     if (options.log != NULL)
         runtime->logger = (kelp_logger){log_line, &box->log, (kelp_log_level)options.log_level, 0};
     kelp_status *status = kelp_opset_registry_create(runtime->allocator, &runtime->registry);
+    if (status == NULL)
+        status = kelp_file_guard_create(runtime->allocator, &runtime->logger, &runtime->files);
     if (status == NULL && runtime->threads > 1)
         status = kelp_pool_create(runtime->allocator, runtime->threads, &runtime->pool);
     if (status != NULL) {
@@ -69,6 +72,8 @@ void kelp_runtime_release(kelp_runtime *runtime) {
     KELP_ASSERT(atomic_load(&runtime->references) == 0);
     kelp_pool_destroy(runtime->pool);
     kelp_opset_registry_destroy(runtime->registry);
+    kelp_plugins_destroy(runtime->plugins, runtime->allocator);
+    kelp_file_guard_close(runtime->files);
     kelp_free(runtime->allocator, runtime, sizeof(runtime_box));
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plug-in library with an engine provider that uses only public headers. Its engines copy x to y.
- */
+ * Its images list the compute capabilities that they were built for. */
 #include <kelp/engine_provider.h>
 #include <kelp/plugin.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-static const char image[8] = "KELPCOPY";
+static const char signature[8] = "KELPCOPY";
 
 typedef struct copy_context {
     kelp_tensor x;
@@ -51,14 +51,23 @@ static const kelp_engine_vtbl vtbl = {
 
 static kelp_status *build(void *self, kelp_runtime *runtime, const kelp_network *network,
                           kelp_builder_config *config, kelp_blob **out_plan) {
-    (void)self, (void)network, (void)config;
-    return kelp_blob_wrap(kelp_runtime_allocator(runtime), image, sizeof image, NULL, NULL,
+    const int *capabilities = NULL;
+    size_t count = kelp_builder_config_capabilities(config, &capabilities);
+    size_t size_bytes = sizeof signature + count * sizeof *capabilities;
+    char *image = malloc(size_bytes);
+    (void)self, (void)network;
+    if (image == NULL)
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for an image");
+    memcpy(image, signature, sizeof signature);
+    if (count > 0)
+        memcpy(image + sizeof signature, capabilities, count * sizeof *capabilities);
+    return kelp_blob_wrap(kelp_runtime_allocator(runtime), image, size_bytes, free, image,
                           out_plan);
 }
 
 static bool recognizes(void *self, const void *data, size_t size_bytes) {
     (void)self;
-    return size_bytes >= sizeof image && memcmp(data, image, sizeof image) == 0;
+    return size_bytes >= sizeof signature && memcmp(data, signature, sizeof signature) == 0;
 }
 
 static kelp_status *load(void *self, kelp_runtime *runtime, const void *data, size_t size_bytes,
@@ -85,6 +94,7 @@ static const kelp_engine_provider provider = {
     .abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
     .struct_size = sizeof(kelp_engine_provider),
     .name = "copy",
+    .has_devices = true,
     .build = build,
     .recognises = recognizes,
     .load = load,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels with integers that have the name of a dimension. */
+/* Kernels with integers that have the name of a dimension, and with other scalars. */
 #include <kelp/kernel.h>
 
 static kelp_code repeat(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
@@ -21,7 +21,23 @@ static kelp_code twice(const kelp_kernel_context *context, const kelp_kernel_arg
     return KELP_OK;
 }
 
+/* y[0] is `negate`, y[1] the length of `text`; x is added to the second output. */
+static kelp_code describe(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
+    float *y = args[0].as.tensor->data, *z = args[1].as.tensor->data;
+    const char *text = args[4].as.s;
+    (void)context;
+    y[0] = (float)args[3].as.i;
+    for (y[1] = 0; *text != '\0'; text++)
+        y[1]++;
+    for (int64_t i = 0; i < args[1].as.tensor->shape[0]; i++)
+        z[i] = ((const float *)args[2].as.tensor->data)[i];
+    return KELP_OK;
+}
+
 static const kelp_kernel_def kernels[] = {
+    {.name = "describe",
+     .signature = "out y: float32[2], out z: float32[n], x: float32[n], negate: bool, text: string",
+     .fn = describe},
     {.name = "repeat", .signature = "out y: float32[n, k], x: float32[k], n: int64", .fn = repeat},
     {.name = "twice", .signature = "out y: float32[n], x: float32[n], n: uint32", .fn = twice},
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kelp._kelp: the C part of the Python package, and the conversion of failures to KelpError. */
-#include "kpy.h"
+#include "kernel.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -106,6 +106,9 @@ static PyMethodDef methods[] = {
     {"main_thread", kpy_main_thread, METH_NOARGS,
      "main_thread()\n--\n\nReturns the identifier of the thread that runs signal handlers."},
     {"library_path", library_path, METH_NOARGS, where_doc},
+    {"next_completed", kpy_kernel_next_completed, METH_NOARGS,
+     "next_completed()\n--\n\nWaits until the call of an asynchronous kernel is done, and returns "
+     "it."},
     {NULL, NULL, 0, NULL},
 };
 

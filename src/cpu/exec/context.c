@@ -5,6 +5,8 @@
 #include "base/checked.h"
 #include "cpu/exec/context.h"
 
+#include <kelp/compute.h>
+
 #include <stdatomic.h>
 
 /* ---- lifetime ---- */
@@ -83,11 +85,18 @@ static kelp_status *check_list(const char *name, const kelp_tensor *list, kelp_d
     return NULL;
 }
 
+/* Returns true for memory that the host can access, such as page-locked memory. */
+static bool is_host(const kelp_tensor *tensor) {
+    return (kelp_placement_of(tensor->device) &
+            (KELP_PLACED_HOST | KELP_PLACED_PINNED | KELP_PLACED_SHARED)) != 0;
+}
+
 static kelp_status *set_input(void *userp, size_t index, const kelp_tensor *tensor) {
     kelp_cpu_context *context = userp;
     KELP_ASSERT(index < context->engine->input_count);
     const char *name = context->engine->inputs[index].name;
-    if (!kelp_tensor_is_compact(tensor) || tensor->device.device_type != kDLCPU)
+    if (!kelp_tensor_is_compact(tensor) ||
+        (tensor->device.device_type != kDLCPU && !is_host(tensor)))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "input '%s' must be compact and in host memory: found strides or device "
                           "type %d",

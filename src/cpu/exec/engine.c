@@ -124,8 +124,9 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
     if (!kelp_opset_choice_find(&engine->partition.choice, node, &match))
         return KELP_ERROR(
             KELP_UNIMPLEMENTED,
-            "no registered provider covers operator '%s::%s' version %lld of node '%s'",
-            node->op->domain, node->op->name, (long long)node->opset_version, node->name);
+            "no registered provider covers operator '%s::%s' version %lld of node '%s'%s",
+            node->op->domain, node->op->name, (long long)node->opset_version, node->name,
+            engine->partition.choice.searched);
     out->kernel = match.op->kernel != NULL ? match.op->kernel : &kelp_bridge_kernel;
     for (size_t i = 0; i < node->input_count; i++) {
         bool any_address = i < 32 && (out->kernel->unaligned_inputs >> i & 1) != 0;
@@ -227,7 +228,7 @@ static void destroy_program(kelp_cpu_engine *engine, const kelp_cpu_program *pro
 /* ---- phases ---- */
 static kelp_status *choose_providers(kelp_cpu_engine *engine) {
     return kelp_partition_init(&engine->partition, engine->allocator, engine->runtime->registry,
-                               engine->options->providers);
+                               engine->options->providers, engine->source);
 }
 
 static kelp_status *check_ready(kelp_cpu_engine *engine) {
@@ -240,6 +241,12 @@ static kelp_status *clone_graph(kelp_cpu_engine *engine) {
     KELP_TRY(kelp_pass_gradient(engine->graph->main));
     kelp_block_remove_dead(engine->graph->main);
     return kelp_pass_captures(engine->graph->main);
+}
+
+/* The loader knows no signatures, so that it stops at operators that are not Kelp's. */
+static kelp_status *infer_signatures(kelp_cpu_engine *engine) {
+    return kelp_block_infer_signatures(engine->graph->main, kelp_opset_choice_signature,
+                                       &engine->partition.choice);
 }
 
 static kelp_status *fold(kelp_cpu_engine *engine) {
@@ -304,6 +311,7 @@ static const struct phase {
     {ALWAYS, choose_providers},
     {FROM_MODEL, check_ready},
     {ALWAYS, clone_graph},
+    {FROM_MODEL, infer_signatures},
     {FROM_MODEL | WEIGHTS, fold_first},
     {FROM_MODEL | WEIGHTS, partition},
     {FROM_MODEL | WEIGHTS | FUSION, fuse_quantized},

@@ -8,6 +8,7 @@
 #include "graph/ir.h"
 #include "runtime/opset/env.h"
 #include "runtime/opset/registry.h"
+#include "runtime/opset/typed.h"
 
 #include <string.h>
 
@@ -173,7 +174,7 @@ static kelp_status *run_as_graph(const kelp_opset_match *match, const kelp_op_en
     return status;
 }
 
-kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_env *env,
+static kelp_status *run_operator(const kelp_opset_match *match, const kelp_op_env *env,
                                  const kelp_node *node, const kelp_tensor *const *inputs,
                                  kelp_tensor *outputs) {
     KELP_ASSERT(match->op->kernel != NULL || match->backend->dispatch != NULL ||
@@ -185,10 +186,29 @@ kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_en
     return run_as_graph(match, env, node, inputs, outputs);
 }
 
+/* Runs an operator with a signature, which may be NULL. */
+static kelp_status *run_typed(const kelp_opset_match *match, const kelp_signature *signature,
+                              const kelp_op_env *env, const kelp_node *node,
+                              const kelp_tensor *const *inputs, kelp_tensor *outputs) {
+    kelp_signature_facts facts;
+    if (signature == NULL)
+        return run_operator(match, env, node, inputs, outputs);
+    KELP_TRY(kelp_typed_check_inputs(signature, node, inputs, &facts));
+    KELP_TRY(run_operator(match, env, node, inputs, outputs));
+    return kelp_typed_check_results(signature, node, &facts, match->backend->name, outputs);
+}
+
+kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_env *env,
+                                 const kelp_node *node, const kelp_tensor *const *inputs,
+                                 kelp_tensor *outputs) {
+    return run_typed(match, kelp_opset_match_signature(match, node), env, node, inputs, outputs);
+}
+
 /* ---- an operator as a kernel ---- */
 typedef struct bridge_state {
     kelp_opset_match match;
     const kelp_node *node;
+    const kelp_signature *signature; /* NULL: none */
 } bridge_state;
 
 kelp_status *kelp_bridge_create(const kelp_opset_match *match, const kelp_node *node,
@@ -197,6 +217,7 @@ kelp_status *kelp_bridge_create(const kelp_opset_match *match, const kelp_node *
     KELP_TRY(KELP_NEW(allocator, bridge_state, &state));
     state->match = *match;
     state->node = node;
+    state->signature = kelp_opset_match_signature(match, node);
     *out_state = state;
     return NULL;
 }
@@ -206,11 +227,45 @@ static void bridge_destroy(void *state, kelp_allocator allocator) {
 }
 
 typedef struct bridge_plan {
-    kelp_tensor *results;
+    kelp_tensor *results; /* NULL: invoke runs the operator */
 } bridge_plan;
+
+/* Runs the operator and checks its results. */
+static kelp_status *bridge_run(const bridge_state *s, const kelp_op_args *args,
+                               kelp_tensor *results) {
+    memset(results, 0, (size_t)args->output_count * sizeof *results);
+    KELP_TRY(run_typed(&s->match, s->signature, args->env, s->node, args->inputs, results));
+    for (int32_t i = 0; i < args->output_count; i++)
+        if (args->outputs[i] != NULL)
+            KELP_TRY(kelp_bridge_check_result(s->match.backend,
+                                              kelp_node_output(s->node, (size_t)i), &results[i]));
+    return NULL;
+}
+
+static kelp_tensor *new_results(const kelp_op_args *args) {
+    size_t count = args->output_count > 0 ? (size_t)args->output_count : 1;
+    return kelp_op_env_alloc(args->env, count * sizeof(kelp_tensor));
+}
+
+/* Describes the outputs if the signature determines their types and shapes. */
+static kelp_status *describe_outputs(const bridge_state *s, kelp_op_args *args, bool *out_known) {
+    kelp_signature_facts facts;
+    *out_known = false;
+    if (s->signature == NULL)
+        return NULL;
+    KELP_TRY(kelp_typed_check_inputs(s->signature, s->node, args->inputs, &facts));
+    *out_known = kelp_typed_describe_outputs(s->signature, s->node, &facts, args->outputs);
+    return NULL;
+}
 
 static kelp_status *bridge_reshape(const void *state, kelp_op_args *args) {
     const bridge_state *s = state;
+    bridge_plan *plan = args->plan;
+    bool known = false;
+    plan->results = NULL;
+    KELP_TRY(describe_outputs(s, args, &known));
+    if (known)
+        return NULL;
     for (int32_t i = 0; i < args->input_count; i++) {
         const kelp_tensor *input = args->inputs[i];
         if (input != NULL && input->data == NULL && kelp_tensor_elements(input) > 0) {
@@ -218,35 +273,36 @@ static kelp_status *bridge_reshape(const void *state, kelp_op_args *args) {
             return NULL;
         }
     }
-    bridge_plan *plan = args->plan;
-    size_t count = (size_t)args->output_count;
-    plan->results = kelp_op_env_alloc(args->env, (count ? count : 1) * sizeof(kelp_tensor));
+    plan->results = new_results(args);
     if (plan->results == NULL) {
         /* while a schedule is compiled, there is no memory that lives until invoke */
         args->deferred = true;
         return NULL;
     }
-    memset(plan->results, 0, count * sizeof(kelp_tensor));
-    KELP_TRY(kelp_opset_dispatch(&s->match, args->env, s->node, args->inputs, plan->results));
-    for (size_t i = 0; i < count; i++) {
-        if (args->outputs[i] == NULL)
-            continue;
+    KELP_TRY(bridge_run(s, args, plan->results));
+    for (int32_t i = 0; i < args->output_count; i++) {
         const kelp_tensor *result = &plan->results[i];
-        KELP_TRY(kelp_bridge_check_result(s->match.backend, kelp_node_output(s->node, i), result));
-        KELP_TRY(
-            kelp_tensor_init(args->outputs[i], result->dtype, result->rank, result->shape, NULL));
+        if (args->outputs[i] != NULL)
+            KELP_TRY(kelp_tensor_init(args->outputs[i], result->dtype, result->rank, result->shape,
+                                      NULL));
     }
     return NULL;
 }
 
 static kelp_status *bridge_invoke(const void *state, kelp_op_args *args) {
-    (void)state;
+    const bridge_state *s = state;
     const bridge_plan *plan = args->plan;
-    KELP_ASSERT(plan->results != NULL || args->output_count == 0); /* reshape has run */
+    kelp_tensor *results = plan->results;
+    if (results == NULL) {
+        results = new_results(args);
+        if (results == NULL)
+            return kelp_status_oom();
+        KELP_TRY(bridge_run(s, args, results));
+    }
     for (int32_t i = 0; i < args->output_count; i++) {
         size_t bytes = args->outputs[i] != NULL ? kelp_tensor_bytes(args->outputs[i]) : 0;
         if (bytes > 0)
-            memcpy(args->outputs[i]->data, plan->results[i].data, bytes);
+            memcpy(args->outputs[i]->data, results[i].data, bytes);
     }
     return NULL;
 }

@@ -29,10 +29,10 @@ typedef struct kelp_partition {
     size_t count;
 } kelp_partition;
 
-/* Chooses the providers; `providers` is the member of kelp_engine_options. */
+/* Chooses the providers for a graph as kelp_opset_choose does. */
 kelp_status *kelp_partition_init(kelp_partition *partition, kelp_allocator allocator,
-                                 kelp_opset_registry *registry,
-                                 const char *providers) KELP_MUST_USE;
+                                 kelp_opset_registry *registry, const char *providers,
+                                 const kelp_graph *graph) KELP_MUST_USE;
 /* Releases the subgraphs. Accepts a zeroed object. The partitioned graph must still exist. */
 void kelp_partition_deinit(kelp_partition *partition);
 /* Partitions the main block of an engine's graph. Use counts are valid afterwards. A region that
