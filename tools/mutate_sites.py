@@ -53,7 +53,7 @@ LOGIC = {"&&": "||", "||": "&&"}
 ARITHMETIC = {"+": "-", "-": "+", "*": "+", "/": "*", "%": "/", "<<": ">>", ">>": "<<", "&": "|", "|": "&", "^": "&",
               "+=": "-=", "-=": "+=", "*=": "+=", "/=": "*=", "%=": "/=", "<<=": ">>=", ">>=": "<<=", "&=": "|=",
               "|=": "&=", "^=": "&="}
-# A call of one of these only writes a log line, or is advice to the operating system or the processor.
+# A call to one of these functions only writes a log line, or is advice to the operating system or the processor.
 SILENT = re.compile(r"^(kelp_log|__builtin_prefetch$|madvise$|posix_madvise$|posix_fadvise$|prctl$|pthread_setname_np$)|_log(_\w+)?$")
 # The results that report a failure.
 FAILURES = {"struct kelp_status *", "struct TRITONSERVER_Error *"}
