@@ -50,7 +50,7 @@ _kelp() {
         --precision) COMPREPLY=($(compgen -W "f32 bf16" -- "$cur")); return ;;
         --plugin) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
-        options="--help --threads --seconds --input --shape --precision --plugin --providers --profile --json" ;;
+        options="--help --threads --seconds --input --shape --precision --plugin --providers --in-flight --models --profile --json" ;;
     kernels)
         case "$prev" in
         esac

@@ -86,6 +86,8 @@ complete -c kelp -n '__fish_seen_subcommand_from bench' -l shape -s s -r -d 'sha
 complete -c kelp -n '__fish_seen_subcommand_from bench' -l precision -r -f -a 'f32 bf16' -d 'precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)'
 complete -c kelp -n '__fish_seen_subcommand_from bench' -l plugin -r -d 'plug-in libraries with operators, kernels or providers (kelp/plugin.h): FILE.so[,NAME=VALUE]…, separated by \':\''
 complete -c kelp -n '__fish_seen_subcommand_from bench' -l providers -r -d 'providers in order of priority; each runs the subgraphs that it supports'
+complete -c kelp -n '__fish_seen_subcommand_from bench' -l in-flight -r -d 'measure throughput with N inferences in flight (kelp_compute_submit), and count the inputs that are copied'
+complete -c kelp -n '__fish_seen_subcommand_from bench' -l models -r -d 'with --in-flight: provider that loads the model (cpu), such as onnxruntime, kernels or that of a plug-in library'
 complete -c kelp -n '__fish_seen_subcommand_from bench' -l profile -d 'also print the time of each node and the algorithm chosen for it'
 complete -c kelp -n '__fish_seen_subcommand_from bench' -l json -d 'print JSON'
 complete -c kelp -n __fish_use_subcommand -f -a kernels -d 'list kernel libraries and the signatures of their kernels'

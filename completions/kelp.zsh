@@ -118,6 +118,8 @@ _kelp() {
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
             '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
             '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
+            '--in-flight=[measure throughput with N inferences in flight (kelp_compute_submit), and count the inputs that are copied]:N: ' \
+            '--models=[with --in-flight\: provider that loads the model (cpu), such as onnxruntime, kernels or that of a plug-in library]:NAME: ' \
             '--profile[also print the time of each node and the algorithm chosen for it]' \
             '--json[print JSON]' \
             '*:file:_files' ;;

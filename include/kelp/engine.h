@@ -140,6 +140,18 @@ KELP_API kelp_status *kelp_runtime_check_provider(kelp_runtime *runtime,
 /* Returns the registry of operators, valid as long as the runtime. */
 KELP_API const kelp_opset_registry *kelp_runtime_opsets(const kelp_runtime *runtime);
 
+/* Creates an environment for kelp_opset_dispatch, for hosts that run single operators without an
+ * engine. Retains the runtime. Results of kelp_op_env_alloc are valid until kelp_op_env_reset.
+ * Used by one thread at a time. The caller destroys it. */
+KELP_API kelp_status *kelp_op_env_create(kelp_runtime *runtime, kelp_op_env **out) KELP_MUST_USE;
+
+/* Frees the results of all operators that used the environment, but keeps the memory for later
+ * ones. Only for environments of kelp_op_env_create. */
+KELP_API void kelp_op_env_reset(kelp_op_env *env);
+
+/* Destroys an environment of kelp_op_env_create with all results. NULL is allowed. */
+KELP_API void kelp_op_env_destroy(kelp_op_env *env);
+
 /* Returns limits for loading graphs that this runtime will run. `newest_onnx` is the newest opset
  * version of ai.onnx that the registered operator providers support; a plug-in may support a newer
  * one than Kelp. The other fields have their defaults. */

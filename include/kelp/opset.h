@@ -395,9 +395,13 @@ KELP_API const kelp_opset_backend *kelp_opset_by_name(const kelp_opset_registry 
 KELP_API kelp_status *kelp_opset_check_ready(const kelp_opset_registry *registry,
                                              const kelp_graph *graph) KELP_MUST_USE;
 
-/* Runs one node to completion, with its kernel, dispatch or execute_graph. Output data comes from
- * kelp_op_env_alloc. Fails with UNIMPLEMENTED for a node of the provider `cpu` with nested blocks,
- * which needs an engine. */
+/* Runs one node to completion, with its kernel, dispatch or execute_graph. A host obtains the node
+ * from a graph (kelp_graph_create_node), `match` from kelp_opset_find and `env` from
+ * kelp_op_env_create. `inputs` has one item per input of the node, NULL for omitted ones, and
+ * `outputs` one per output; both are arrays of the caller. Output data comes from
+ * kelp_op_env_alloc or is borrowed from an input. The tensors are checked against the signature of
+ * the operator. Fails with UNIMPLEMENTED for a node of the provider `cpu` with nested blocks, which
+ * needs an engine. */
 KELP_API kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_env *env,
                                           const kelp_node *node, const kelp_tensor *const *inputs,
                                           kelp_tensor *outputs) KELP_MUST_USE;

@@ -62,8 +62,17 @@ static kelp_status *check_file(const char *path) {
 static kelp_status *query(const kelp_dl *dl, kelp_plugin *out) {
     kelp_plugin_query_fn ask;
     void *symbol = kelp_dl_own_symbol(dl, KELP_PLUGIN_QUERY);
+    if (symbol == NULL && kelp_dl_own_symbol(dl, "RegisterCustomOps") != NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "it is a custom-operator library of ONNX Runtime (it exports "
+                          "'RegisterCustomOps'): expected a plug-in library of Kelp, which exports "
+                          "'%s' (kelp/plugin.h)",
+                          KELP_PLUGIN_QUERY);
     if (symbol == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "it does not export '%s'", KELP_PLUGIN_QUERY);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "it does not export '%s', which a plug-in library of Kelp does "
+                          "(kelp/plugin.h)",
+                          KELP_PLUGIN_QUERY);
     memcpy(&ask, &symbol, sizeof ask);
     const kelp_plugin *plugin = ask(KELP_PLUGIN_ABI_VERSION);
     if (plugin == NULL)
@@ -92,6 +101,7 @@ kelp_status *kelp_plugin_open(const char *path, kelp_dl *out_library, kelp_plugi
     int length = snprintf(here, sizeof here, "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
     if (length < 0 || (size_t)length >= sizeof here)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "its path is longer than %d bytes", PATH_MAX - 1);
+    kelp_dl_share_own(); /* a plug-in library need not be linked with Kelp */
     KELP_TRY(kelp_dl_open(here, out_library));
     return query(out_library, out);
 }

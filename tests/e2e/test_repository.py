@@ -54,7 +54,7 @@ class Broken(unittest.TestCase):
         self.assertEqual(self.index[model]["state"], "UNAVAILABLE", self.index[model])
         for word in words:
             self.assertIn(word, self.index[model]["reason"])
-            self.assertIn(word, self.server.output)
+            self.assertIn(word, self.server.log())
         status, response = self.server.infer(model, read_json("examples", "requests", "digits.json"))
         self.assertIn(status, (400, 404, 503), response)
         self.assertIn(model, response["error"])
@@ -74,6 +74,13 @@ class Broken(unittest.TestCase):
 
     def test_a_missing_backend_is_reported(self):
         self.reason("nobackend", "not_there")
+
+    def test_the_table_fits_on_a_terminal(self):
+        table = [line for line in self.server.output.splitlines() if line.startswith(("|", "+"))]
+        self.assertGreater(len(table), 5)
+        self.assertLess(max(map(len, table)), 130)
+        self.assertIn("…", "".join(table))
+        self.assertIn("expected one of TYPE_INVALID", self.server.log())  # in full
 
     def test_other_models_are_served(self):
         for model in ("digits", "addsub"):

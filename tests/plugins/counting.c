@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels with integers that have the name of a dimension, and with other scalars. */
+/* A library with functions of its own, and kernels with integers that have the name of a dimension,
+ * and with other scalars. */
 #include <kelp/kernel.h>
 
 static kelp_code repeat(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
@@ -41,4 +42,26 @@ static const kelp_kernel_def kernels[] = {
     {.name = "repeat", .signature = "out y: float32[n, k], x: float32[k], n: int64", .fn = repeat},
     {.name = "twice", .signature = "out y: float32[n], x: float32[n], n: uint32", .fn = twice},
 };
-KELP_KERNEL_LIBRARY("counting", kernels)
+
+/* initialized, finalized */
+static int counts[2];
+
+static kelp_code initialize(const kelp_device_config *configs, size_t config_count,
+                            void **out_state, char *error, size_t error_capacity) {
+    (void)configs, (void)config_count, (void)error, (void)error_capacity;
+    counts[0]++;
+    *out_state = counts;
+    return KELP_OK;
+}
+
+static void finalize(void *state) {
+    ((int *)state)[1]++;
+}
+
+static void *function(void *state, const char *name) {
+    return name[0] == 'c' ? state : NULL; /* "counts" */
+}
+
+static const char *const devices[] = {"cpu", "cuda", NULL};
+KELP_KERNEL_LIBRARY_WITH("counting", kernels, .initialize = initialize, .finalize = finalize,
+                         .get_function_ptr = function, .devices = devices)

@@ -548,6 +548,20 @@ static void rejects_a_library_with_another_name(void **state) {
     close_library(&f);
 }
 
+static void libraries_in_c_have_functions_and_devices(void **state) {
+    (void)state;
+    fixture f;
+    begin(&f, "counting");
+    const int *counts = kelp_kernel_library_function(f.library, "counts");
+    assert_non_null(counts);
+    int initialized = counts[0], finalized = counts[1];
+    assert_int_equal(initialized, finalized + 1);
+    assert_string_equal(kelp_kernel_library_device(f.library, 1), "cuda");
+    assert_null(kelp_kernel_library_device(f.library, 2));
+    close_library(&f);
+    assert_int_equal(counts[1], finalized + 1); /* the code stays loaded */
+}
+
 /* ---- as operators ---- */
 static void kernels_can_be_operators(void **state) {
     (void)state;
@@ -731,6 +745,7 @@ int main(void) {
         cmocka_unit_test(search_reports_each_tried_file),
         cmocka_unit_test(signatures_can_be_queried),
         cmocka_unit_test(rejects_a_library_with_another_name),
+        cmocka_unit_test(libraries_in_c_have_functions_and_devices),
         cmocka_unit_test(kernels_can_be_operators),
         cmocka_unit_test(integers_set_dimensions_of_outputs),
         cmocka_unit_test(served_bools_are_words_or_digits),

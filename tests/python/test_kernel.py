@@ -346,6 +346,58 @@ class Submit(unittest.TestCase):
         self.assertEqual(ended.stdout, f"{float(1 << 20)}\n")
 
 
+class Typed(unittest.TestCase):
+    """Signatures that follow from the types of C++ functions."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.typed = rt.Runtime(DIRECTORY).get_backend("typed_class")
+
+    def test_signatures_follow_from_types(self):
+        self.assertEqual({name: getattr(self.typed, name).signature for name in self.typed.kernels}, {
+            "scale": "out y: float32[...s], x: float32[...s], factor: float32",
+            "describe": "out y: any[2], x: any[rows, columns]",
+            "scalars": "out a0: float64[...], a1: bool, a2: int32, a3: uint32, a4: int64, a5: uint64, a6: float64, a7: string, a8: string",
+            "fail": "kind: int32", "nothing": "", "increment": "inout x: uint8[...]"})
+        self.assertEqual((self.typed.scale.summary, self.typed.untyped.parameters), ("multiplies", None))
+        self.assertEqual(self.typed.get_supported_devices(), ["cpu"])
+
+    def test_arguments_are_checked_and_converted(self):
+        x = np.arange(6, dtype="f4").reshape(2, 3)
+        self.assertEqual(self.typed.scale(x, 0.5).tolist(), (x / 2).tolist())
+        sizes = np.zeros(2, "i8")
+        self.typed.describe(sizes, x)
+        self.assertEqual(sizes.tolist(), [2, 3])
+        y = np.zeros(1)
+        self.typed.scalars(y, True, -2, 3, -4, 5, 0.5, "four", "0.25")
+        self.assertEqual(y[0], 1 - 2 + 3 - 4 + 5 + 0.5 + 4 + 0.25)
+        bytes_ = np.array([1, 255], "u1")
+        self.typed.increment(bytes_)
+        self.assertEqual(bytes_.tolist(), [2, 0])
+        self.typed.nothing()
+        for words, call in (("expected float32, found float64", lambda: self.typed.scale(x.astype("f8"), 1)),
+                            ("argument 'x' has shape", lambda: self.typed.scale(np.empty((3, 2), "f4"), x, 1)),
+                            ("'a3' is out of range", lambda: self.typed.scalars(y, True, 0, -1, 0, 0, 0, "", "")),
+                            ("y must be int64", lambda: self.typed.describe(np.zeros(2), x))):
+            with self.assertRaisesRegex(kelp.KelpError, words):
+                call()
+
+    def test_exceptions_are_failures(self):
+        for kind, code, words in ((0, kelp.Code.OUT_OF_RANGE, "there is no such bin"), (1, kelp.Code.RESOURCE_EXHAUSTED, "out of memory"),
+                                  (2, kelp.Code.INTERNAL, "the disk is full"), (3, kelp.Code.INTERNAL, "no std::exception")):
+            with self.assertRaisesRegex(kelp.KelpError, words) as caught:
+                self.typed.fail(kind)
+            self.assertEqual(caught.exception.code, code)
+        self.typed.fail(4)
+
+    def test_wrong_names_are_reported_when_the_library_is_loaded(self):
+        for names, words in (("y, x", "names 2 parameters: the function has 3"), ("y[h w], x, factor", "is malformed at character"),
+                             ("y[", "names 1 parameters")):
+            ended = subprocess.run([sys.executable, "-c", "import sys, kelp.runtime as rt; rt.Runtime(sys.argv[1]).get_backend('typed_class')",
+                                    DIRECTORY], env={**os.environ, "TYPED_CLASS_NAMES": names}, capture_output=True, text=True, check=False)
+            self.assertIn(words, ended.stderr)
+
+
 class Foreign:
     """An array of another library: DLPack only, and it records how it was asked."""
 

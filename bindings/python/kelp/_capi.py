@@ -121,8 +121,8 @@ LETTERS = {"p": POINTER, "i": INT, "u": UINT, "l": I64, "z": SIZE, "f": FLOAT, "
 
 # "name:arguments"; returns a status.
 FALLIBLE = """
-runtime_create:pp builder_create:psp builder_create_network:pp builder_parse_file:psp builder_parse_bytes:ppzsppp
-builder_create_config:pp builder_config_set_flags:pu builder_config_set_memory_limit:piz builder_config_set_optimization_level:pi
+runtime_create:pp runtime_load_plugins:ps builder_create:psp builder_create_network:pp builder_parse_file:psp
+builder_parse_bytes:ppzsppp builder_create_config:pp builder_config_set_flags:pu builder_config_set_memory_limit:piz builder_config_set_optimization_level:pi
 builder_config_add_compute_capability:pi builder_config_add_profile:pp builder_config_set_profile_shape:pzsiip
 builder_config_set_profile_values:pzsipz builder_build:pppp
 network_set_name:ps network_mark_output:pp network_unmark_output:pp network_mark_refittable:ps layer_set_name:ps net_tensor_set_name:ps
@@ -314,13 +314,23 @@ _before_fork = []
 os.register_at_fork(after_in_child=lambda: (_before_fork.append(dict(_runtimes)), _runtimes.clear()))
 
 
-def runtime(threads=0):
-    """Returns the shared runtime for a number of threads."""
+def new_runtime(given, plugins):
+    """Creates a runtime with plug-in libraries, a text of _plugins.as_text."""
+    made = make("runtime_create", ctypes.byref(given))
+    try:
+        call("runtime_load_plugins", made, os.fsencode(plugins))
+    except BaseException:
+        library.kelp_runtime_release(made)
+        raise
+    return made
+
+
+def runtime(threads=0, plugins=""):
+    """Returns the shared runtime for a number of threads and a text of plug-in libraries."""
     with _lock:
-        if threads not in _runtimes:
-            given = options(RuntimeOptions, threads=threads)
-            _runtimes[threads] = make("runtime_create", ctypes.byref(given))
-        return _runtimes[threads]
+        if (threads, plugins) not in _runtimes:
+            _runtimes[threads, plugins] = new_runtime(options(RuntimeOptions, threads=threads), plugins)
+        return _runtimes[threads, plugins]
 
 
 # ---- enumerations ----

@@ -7,7 +7,7 @@ import threading
 
 import numpy
 
-from . import _capi, _kelp
+from . import _capi, _kelp, _plugins
 from ._capi import call, get, library, make
 from ._error import Code, KelpError
 from ._handle import Handle
@@ -66,14 +66,16 @@ class Runtime(Handle):
     threads: threads of a run, including the calling thread; 0: all CPUs.
     log: called from any thread as log(level, message), with level "error", "warning", "info" or "verbose"; None: no log.
     log_level: the most verbose level to log.
+    plugins: plug-in libraries (kelp/plugin.h) with operators or providers: paths, or tuples (path, {setting: value}).
     """
 
-    def __init__(self, threads=0, log=None, log_level="info"):
+    def __init__(self, threads=0, log=None, log_level="info", plugins=()):
         if log_level not in LEVELS:
             raise KelpError(f"unknown log level '{log_level}': expected one of {', '.join(LEVELS)}", Code.INVALID_ARGUMENT)
         self._pointer = self._log = None
-        if log is None:  # shared by all with the same number of threads
-            self._borrowed = _capi.runtime(threads)
+        plugins = _plugins.as_text(plugins)
+        if log is None:  # shared by all with the same number of threads and plug-in libraries
+            self._borrowed = _capi.runtime(threads, plugins)
             return
 
         def tell(_, level, file, line, text, length):
@@ -81,7 +83,7 @@ class Runtime(Handle):
         self._log = _capi.LOG(tell)
         given = _capi.options(_capi.RuntimeOptions, threads=threads, log=ctypes.cast(self._log, ctypes.c_void_p),
                               log_level=LEVELS.index(log_level))
-        self._borrowed = self._pointer = make("runtime_create", ctypes.byref(given))
+        self._borrowed = self._pointer = _capi.new_runtime(given, plugins)
 
     def __del__(self):
         pointer, self._pointer = getattr(self, "_pointer", None), None

@@ -14,7 +14,7 @@ import weakref
 
 import numpy
 
-from . import _kelp, _native
+from . import _kelp, _native, _plugins
 from ._error import Code, KelpError
 from ._progress import Progress
 
@@ -134,6 +134,7 @@ class Server:
     log: whether the server writes its log to stderr.
     progress: whether to draw a progress bar on stderr; None: in a terminal or notebook, unless KELP_NO_PROGRESS is set or the server
         logs.
+    plugins: plug-in libraries (kelp/plugin.h) for models of the built-in backend: paths, or tuples (path, {setting: value}).
 
     >>> import numpy, kelp
     >>> with kelp.Server("examples/models", control="explicit", models=["digits"]) as server:
@@ -145,17 +146,18 @@ class Server:
     _core = None
 
     def __init__(self, repositories, *, control="none", models=(), backend_directory=None, server_id=None, strict_config=False,
-                 exit_on_error=True, exit_timeout=30, log=False, verbose=0, progress=None):
+                 exit_on_error=True, exit_timeout=30, log=False, verbose=0, progress=None, plugins=()):
         if control not in CONTROL:
             raise KelpError(f"invalid control '{control}': expected one of {', '.join(CONTROL)}", Code.INVALID_ARGUMENT)
         if isinstance(repositories, (str, os.PathLike)):
             repositories = [repositories]
         backends = os.fspath(backend_directory) if backend_directory else _native.folder("backends")
+        plugins = _plugins.as_text(plugins)
         paths, models = [os.fspath(path) for path in repositories], list(models)
         self._show = False if progress is None and (log or verbose) else progress
         with Progress("loading " + what_is_loaded(paths, models, control), asked=self._show):
             self._core = _server.Server(paths, models, CONTROL[control], backends, server_id, strict_config, verbose, log, exit_timeout,
-                                        exit_on_error)
+                                        exit_on_error, plugins)
         OPEN.add(self)
 
     def close(self):

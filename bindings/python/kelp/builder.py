@@ -129,14 +129,17 @@ class Builder(Handle):
 
     provider: "cpu", "null", "tensorrt" or the name of a registered provider.
     threads: threads of a build; 0: all CPUs.
-    runtime: a Runtime, whose threads and log are used; None: one with `threads`.
+    runtime: a Runtime, whose threads, log and plug-in libraries are used; None: one with `threads` and `plugins`.
+    plugins: plug-in libraries, as in Runtime.
     """
 
-    def __init__(self, provider="cpu", threads=0, runtime=None):
+    def __init__(self, provider="cpu", threads=0, runtime=None, plugins=()):
         self._pointer = None
         if not (runtime is None or isinstance(runtime, Runtime)):
             raise TypeError(f"runtime: expected a kelp.Runtime or None, found '{type(runtime).__name__}'")
-        self._runtime = runtime or Runtime(threads)
+        if runtime is not None and plugins:
+            raise KelpError("plugins and a runtime are given: pass the plug-in libraries to kelp.Runtime", Code.INVALID_ARGUMENT)
+        self._runtime = runtime or Runtime(threads, plugins=plugins)
         self._pointer = make("builder_create", self._runtime._borrowed, provider.encode())
         self.provider = provider
 

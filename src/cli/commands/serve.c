@@ -22,6 +22,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+/* Limit of a reason in the table of models; the table should fit on a terminal. */
+#define REASON_BYTES 80
+
 typedef struct serve_options {
     kelp_arg_list positionals;
     kelp_arg_list repositories;
@@ -561,7 +564,18 @@ static kelp_str member(const kelp_json *object, const char *key) {
     return found != NULL && found->type == KELP_JSON_STRING ? found->string : KELP_STR("");
 }
 
-/* Appends the table of models, as Triton prints it at startup. */
+/* Returns the number of bytes of a message that fit into a cell of the table. */
+static size_t cell_bytes(kelp_str text) {
+    size_t length = KELP_MIN(text.length, (size_t)REASON_BYTES);
+    const char *line = memchr(text.data, '\n', length);
+    if (line != NULL)
+        length = (size_t)(line - text.data);
+    while (length > 0 && length < text.length && ((unsigned char)text.data[length] & 0xC0) == 0x80)
+        length--; /* inside of a UTF-8 character */
+    return length;
+}
+
+/* Appends the table of models, as Triton prints it at startup. The log has the full reasons. */
 static kelp_status *append_models(TRITONSERVER_Server *core, kelp_arena *arena, kelp_buf *out) {
     TRITONSERVER_Message *index = NULL;
     KELP_TRY(from_triton(TRITONSERVER_ServerModelIndex(core, 0, &index), "cannot list the models"));
@@ -583,9 +597,11 @@ static kelp_status *append_models(TRITONSERVER_Server *core, kelp_arena *arena, 
                      reason = member(model, "reason");
             kelp_table_cell(&table, "%.*s", KELP_STR_ARG(member(model, "name")));
             kelp_table_cell(&table, "%.*s", KELP_STR_ARG(version.length ? version : KELP_STR("-")));
-            kelp_table_cell(&table, "%.*s%s%.*s",
+            size_t shown = reason.length > 0 ? cell_bytes(reason) : 0;
+            kelp_table_cell(&table, "%.*s%s%.*s%s",
                             KELP_STR_ARG(state.length ? state : KELP_STR("not loaded")),
-                            reason.length ? ": " : "", KELP_STR_ARG(reason));
+                            reason.length ? ": " : "", (int)shown, reason.data,
+                            shown < reason.length ? "…" : "");
         }
         kelp_table_framed(&table, out);
     }
