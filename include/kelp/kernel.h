@@ -333,6 +333,7 @@ typedef struct kelp_kernel_param {
     kelp_param_direction direction; /* direction */
     /* type of the elements or of the scalar; KELP_DTYPE_INVALID for `any` and for a letter */
     kelp_dtype dtype;
+    bool optional; /* may be omitted: marked optional, or has a default */
 } kelp_kernel_param;
 
 /* Returns the number of parameters, or -1 without a signature. */

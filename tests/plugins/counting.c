@@ -35,7 +35,21 @@ static kelp_code describe(const kelp_kernel_context *context, const kelp_kernel_
     return KELP_OK;
 }
 
+static kelp_code scale(const kelp_kernel_context *context, const kelp_kernel_arg *args) {
+    float *y = args[0].as.tensor->data;
+    const float *x = args[1].as.tensor->data;
+    const float *offset = args[3].kind == KELP_ARG_TENSOR ? args[3].as.tensor->data : NULL;
+    (void)context;
+    for (int64_t i = 0; i < args[1].as.tensor->shape[0]; i++)
+        y[i] = (float)args[2].as.f * x[i] + (offset != NULL ? offset[i] : 0);
+    return KELP_OK;
+}
+
 static const kelp_kernel_def kernels[] = {
+    {.name = "scale",
+     .signature = "out y: float32[n], x: float32[n], factor: float32 = 2, optional offset: "
+                  "float32[n]",
+     .fn = scale},
     {.name = "describe",
      .signature = "out y: float32[2], out z: float32[n], x: float32[n], negate: bool, text: string",
      .fn = describe},

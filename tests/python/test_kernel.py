@@ -248,6 +248,19 @@ class Names(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "no argument for parameter 'n'"):
             self.counting.repeat(x)
 
+    def test_optional_parameters_may_be_omitted(self):
+        x, scale = np.arange(3, dtype="f4"), self.counting.scale
+        self.assertEqual(str(inspect.signature(scale)),
+                         "(x: 'float32[n]', *, y: 'float32[n]' = None, factor: 'float32' = None, offset: 'float32[n]' = None)")
+        self.assertEqual(scale(x).tolist(), [0, 2, 4])
+        self.assertEqual(scale(x, factor=3, offset=x).tolist(), [0, 4, 8])
+        self.assertEqual(scale(x, offset=None).tolist(), [0, 2, 4])
+        y = np.empty_like(x)
+        scale(y, x, 1, None)
+        self.assertEqual(y.tolist(), [0, 1, 2])
+        with self.assertRaisesRegex(kelp.KelpError, "'offset' has shape"):
+            scale(x, offset=x[:2])
+
     def test_wrong_names_are_rejected(self):
         a, add = self.a, self.toolbox.add
         for words, call in (("has no parameter 'c': expected out y", lambda: add(a, c=a)), ("two values for parameter 'a'", lambda: add(a, a, a=a)),

@@ -253,6 +253,7 @@ static int read_params(kpy_kernel *self) {
         kelp_kernel_param p = kelp_kernel_param_at(self->kernel, i);
         self->params[i].kind = (uint8_t)p.kind;
         self->params[i].is_bool = p.dtype == KELP_BOOL;
+        self->params[i].optional = p.optional;
         self->params[i].is_out = p.direction == KELP_PARAM_OUT;
         self->params[i].name = PyUnicode_InternFromString(p.name);
         if (self->params[i].name == NULL)
@@ -365,7 +366,7 @@ static PyObject *kernel_names(PyObject *object, void *closure) {
     bool failed = lists[0] == NULL || lists[1] == NULL;
     for (int i = 0; !failed && i < self->count && i < KPY_KERNEL_ARGS; i++) {
         const kpy_param *param = &self->params[i];
-        failed = PyList_Append(lists[param->is_out || param->implied >= 0], param->name) != 0;
+        failed = PyList_Append(lists[kpy_may_be_omitted(param)], param->name) != 0;
     }
     if (!failed)
         return Py_BuildValue("(NN)", lists[0], lists[1]);

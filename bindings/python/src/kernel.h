@@ -32,9 +32,10 @@ typedef struct kpy_param {
     PyObject *name;
     uint8_t kind; /* a kelp_arg_kind */
     bool is_bool;
-    bool is_out;  /* allocated if it is omitted */
-    int implied;  /* for an integer that input `implied` determines; otherwise -1 */
-    int32_t axis; /* of input `implied`, counted from the last, which is -1 */
+    bool optional; /* the kernel accepts that it is omitted */
+    bool is_out;   /* allocated if it is omitted */
+    int implied;   /* for an integer that input `implied` determines; otherwise -1 */
+    int32_t axis;  /* of input `implied`, counted from the last, which is -1 */
 } kpy_param;
 
 typedef struct kpy_kernel {
@@ -48,6 +49,10 @@ typedef struct kpy_kernel {
     PyObject *descrs[KPY_KERNEL_ARGS];
     DLDataType dtypes[KPY_KERNEL_ARGS];
 } kpy_kernel;
+
+static inline bool kpy_may_be_omitted(const kpy_param *param) {
+    return param->is_out || param->optional || param->implied >= 0;
+}
 
 extern PyTypeObject *kpy_context_type;
 

@@ -34,16 +34,13 @@ static int give(const kpy_kernel *kernel, PyObject **objects, int i, PyObject *o
     return 0;
 }
 
-static bool may_be_omitted(const kpy_param *param) {
-    return param->is_out || param->implied >= 0;
-}
-
 /* Arguments by position are all parameters, if all are given, or those that may not be omitted. */
 static int arrange_positions(const kpy_kernel *kernel, PyObject *const *args, Py_ssize_t count,
                              bool all, PyObject **objects) {
     Py_ssize_t next = 0;
     for (int i = 0; i < kernel->count && next < count; i++)
-        if ((all || !may_be_omitted(&kernel->params[i])) && give(kernel, objects, i, args[next++]))
+        if ((all || !kpy_may_be_omitted(&kernel->params[i])) &&
+            give(kernel, objects, i, args[next++]))
             return -1;
     if (next == count)
         return 0;
@@ -67,13 +64,13 @@ static int arrange(const kpy_kernel *kernel, PyObject *const *args, Py_ssize_t c
             return -1;
         if (kernel->params[i].is_out)
             all = false;
-        if (args[count + k] == Py_None && may_be_omitted(&kernel->params[i]))
+        if (args[count + k] == Py_None && kpy_may_be_omitted(&kernel->params[i]))
             objects[i] = NULL; /* the default of inspect.signature */
     }
     if (arrange_positions(kernel, args, count, all, objects))
         return -1;
     for (int i = 0; i < kernel->count; i++) {
-        if (objects[i] != NULL || may_be_omitted(&kernel->params[i]))
+        if (objects[i] != NULL || kpy_may_be_omitted(&kernel->params[i]))
             continue;
         PyErr_Format(PyExc_TypeError, "kernel '%s' has no argument for parameter '%U': expected %s",
                      kelp_kernel_name(kernel->kernel), kernel->params[i].name,
@@ -250,6 +247,10 @@ static int set_other(kpy_kernel *kernel, kpy_call *call, Py_ssize_t i, PyObject 
         return set_dlpack(kernel, call, i, object);
     }
     PyErr_Clear();
+    if (object == Py_None && kernel->count >= 0 && kernel->params[i].optional) {
+        call->args[i] = (kelp_kernel_arg){0};
+        return 0;
+    }
     if (PyObject_CheckBuffer(object))
         return set_buffer(kernel, call, i, object);
     PyErr_Format(PyExc_TypeError,
@@ -284,6 +285,11 @@ static void set_implied(const kpy_kernel *kernel, kpy_call *call, int i) {
         .kind = KELP_ARG_INT, .as.i = known ? tensor->shape[tensor->ndim + param->axis] : 0};
 }
 
+/* An optional output is not computed if it is omitted. */
+static bool makes(const kpy_param *param) {
+    return param->is_out && !param->optional;
+}
+
 static int make_outputs(kpy_kernel *kernel, kpy_call *call, PyObject *const *objects) {
     kelp_tensor tensors[KPY_KERNEL_ARGS];
     const kelp_tensor *next = tensors;
@@ -302,7 +308,7 @@ static int make_outputs(kpy_kernel *kernel, kpy_call *call, PyObject *const *obj
         if (kelp_kernel_param_at(kernel->kernel, i).direction == KELP_PARAM_IN)
             continue;
         const kelp_tensor *tensor = next++;
-        if (objects[i] != NULL)
+        if (objects[i] != NULL || !makes(&kernel->params[i]))
             continue;
         PyObject *made = kpy_numpy_empty(tensor->dtype, tensor->rank, tensor->shape);
         if (made == NULL)
@@ -332,10 +338,10 @@ static int set_named(kpy_kernel *kernel, kpy_call *call, PyObject *const *args, 
         call->args[i] = (kelp_kernel_arg){0};
         if (objects[i] != NULL && set_argument(kernel, call, i, objects[i]))
             return -1;
-        omits_output = omits_output || (objects[i] == NULL && kernel->params[i].is_out);
+        omits_output = omits_output || (objects[i] == NULL && makes(&kernel->params[i]));
     }
     for (int i = 0; i < kernel->count; i++)
-        if (objects[i] == NULL && !kernel->params[i].is_out)
+        if (objects[i] == NULL && kernel->params[i].implied >= 0)
             set_implied(kernel, call, i);
     return omits_output ? make_outputs(kernel, call, objects) : 0;
 }
