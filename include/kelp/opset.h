@@ -316,8 +316,23 @@ typedef struct kelp_opset_backend {
                                  kelp_dispatch_result *out_result);
     /* Frees the state of prepare_subgraph. May be NULL. */
     void (*release_subgraph)(void *self, void *state);
-    /* Frees a tensor that materialize created. */
+    /* Frees a tensor that materialize created, or a result on a device, see `placements`. Called on
+     * any thread. */
     void (*release_tensor)(void *self, kelp_tensor *tensor);
+    /* Locations of tensors that the provider accepts as inputs besides host memory: a
+     * kelp_placements (kelp/compute.h). 0: none. `dispatch`, `execute_graph` and `run_subgraph` may
+     * set outputs on a device (kelp_tensor.device). If only nodes that run on this provider without
+     * a kernel read such an output, it stays there. Otherwise, and for outputs of graphs, `to_host`
+     * copies it. A result on a device belongs to the provider: it must stay valid until
+     * release_tensor, which is called once for each, at the latest when the next run of the context
+     * begins or the context is destroyed. Without release_tensor, it must stay valid as long as the
+     * provider. A function that fails releases its results itself. */
+    uint32_t placements;
+    /* Copies the elements of a result on a device to host memory of kelp_tensor_bytes bytes. NULL:
+     * not supported; a run then fails with UNIMPLEMENTED if other providers or the application
+     * would read such a result. */
+    kelp_status *(*to_host)(void *self, const kelp_op_env *env, const kelp_tensor *tensor,
+                            void *out_data);
 } kelp_opset_backend;
 
 /* Flag: used only by engines whose options name the provider. */
@@ -345,7 +360,8 @@ KELP_API void kelp_opset_registry_destroy(kelp_opset_registry *registry);
  *   names the operator);
  * - its atomic opset lacks operators of kelp_opset_floor (the error lists them);
  * - the signature of an operator is malformed (the error names the operator and the position);
- * - it has `covers` but cannot run subgraphs, or only one of materialize and release_tensor. */
+ * - it has `covers` but cannot run subgraphs, materialize without release_tensor, or release_tensor
+ *   without materialize and `placements`. */
 KELP_API kelp_status *kelp_opset_register(kelp_opset_registry *registry,
                                           const kelp_opset_backend *backend,
                                           void *self) KELP_MUST_USE;
@@ -399,9 +415,10 @@ KELP_API kelp_status *kelp_opset_check_ready(const kelp_opset_registry *registry
  * from a graph (kelp_graph_create_node), `match` from kelp_opset_find and `env` from
  * kelp_op_env_create. `inputs` has one item per input of the node, NULL for omitted ones, and
  * `outputs` one per output; both are arrays of the caller. Output data comes from
- * kelp_op_env_alloc or is borrowed from an input. The tensors are checked against the signature of
- * the operator. Fails with UNIMPLEMENTED for a node of the provider `cpu` with nested blocks, which
- * needs an engine. */
+ * kelp_op_env_alloc, is borrowed from an input, or is on a device, as the provider set it, until
+ * the environment is reset. Inputs may be on devices that the provider accepts (`placements`). The
+ * tensors are checked against the signature of the operator. Fails with UNIMPLEMENTED for a node of
+ * the provider `cpu` with nested blocks, which needs an engine. */
 KELP_API kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_env *env,
                                           const kelp_node *node, const kelp_tensor *const *inputs,
                                           kelp_tensor *outputs) KELP_MUST_USE;

@@ -33,6 +33,7 @@ void kelp_cpu_context_destroy(kelp_cpu_context *context) {
     if (context == NULL)
         return;
     kelp_cpu_instance_deinit(&context->main);
+    kelp_placed_release(&context->placed, NULL);
     kelp_arena_deinit(&context->run_arena);
     kelp_cpu_engine_release(context->core);
     kelp_free(context->allocator, context, sizeof *context);
@@ -182,8 +183,13 @@ static kelp_status *prepare(void *context, kelp_tensor *shown) {
     return kelp_cpu_context_prepare(context);
 }
 
-void kelp_cpu_context_begin_run(kelp_cpu_context *context) {
+void kelp_cpu_context_clear_run(kelp_cpu_context *context) {
+    kelp_placed_release(&context->placed, NULL);
     kelp_arena_clear(&context->run_arena);
+}
+
+void kelp_cpu_context_begin_run(kelp_cpu_context *context) {
+    kelp_cpu_context_clear_run(context);
     atomic_store_explicit(&context->stop.set, false, memory_order_relaxed);
 }
 

@@ -7,6 +7,7 @@
 #include "cpu/ops/variant.h"
 #include "graph/passes/passes.h"
 #include "runtime/opset/bridge.h"
+#include "runtime/opset/placed.h"
 #include "runtime/opset/env.h"
 
 #include <kelp/engine_provider.h>
@@ -111,6 +112,13 @@ static void release_pages(void *userp) {
     kelp_graph_release_pages(engine->source);
 }
 
+static kelp_status *create_bridge(const kelp_cpu_engine *engine, const kelp_opset_match *match,
+                                  const kelp_node *node, void **out_state) {
+    const kelp_opset_entry *entry = kelp_opset_match_entry(match);
+    uint64_t stays = kelp_places(entry) ? kelp_partition_stays(&engine->partition, node, entry) : 0;
+    return kelp_bridge_create(match, node, stays, engine->weights, out_state);
+}
+
 static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
                                 kelp_cpu_node *out) {
     kelp_opset_match match;
@@ -118,7 +126,10 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
     out->index = kelp_node_is_folded(node) ? UINT32_MAX : engine->node_count++;
     if (kelp_is_subgraph_node(node)) {
         out->kernel = &kelp_subgraph_kernel;
-        out->state = kelp_partition_find(&engine->partition, node);
+        kelp_subgraph *subgraph = kelp_partition_find(&engine->partition, node);
+        if (subgraph != NULL && kelp_places(subgraph->entry))
+            subgraph->stays = kelp_partition_stays(&engine->partition, node, subgraph->entry);
+        out->state = subgraph;
         return NULL;
     }
     if (!kelp_opset_choice_find(&engine->partition.choice, node, &match))
@@ -141,7 +152,7 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
         env.pack = (kelp_op_pack_site){&engine->packs->packs, node, out->index};
     kelp_status *status = NULL;
     if (match.op->kernel == NULL)
-        status = kelp_bridge_create(&match, node, engine->weights, &out->state);
+        status = create_bridge(engine, &match, node, &out->state);
     else if (out->kernel->create != NULL)
         status = out->kernel->create(node, &env, &out->state);
     if (status != NULL)

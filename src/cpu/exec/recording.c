@@ -42,7 +42,7 @@ kelp_status *kelp_cpu_recording_create(void *userp, void **out, size_t *out_step
     kelp_cpu_instance *instance = &context->main;
     recording *made = NULL;
     KELP_TRY(kelp_cpu_context_prepare(context));
-    kelp_arena_clear(&context->run_arena);
+    kelp_cpu_context_clear_run(context);
     KELP_TRY(kelp_cpu_instance_begin(instance));
     KELP_TRY(check_static(instance));
     const kelp_cpu_schedule *schedule = instance->schedules;

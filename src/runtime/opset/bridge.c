@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "graph/ir.h"
 #include "runtime/opset/env.h"
+#include "runtime/opset/placed.h"
 #include "runtime/opset/registry.h"
 #include "runtime/opset/typed.h"
 
@@ -186,22 +187,31 @@ static kelp_status *run_operator(const kelp_opset_match *match, const kelp_op_en
     return run_as_graph(match, env, node, inputs, outputs);
 }
 
-/* Runs an operator with a signature, which may be NULL. */
-static kelp_status *run_typed(const kelp_opset_match *match, const kelp_signature *signature,
-                              const kelp_op_env *env, const kelp_node *node,
-                              const kelp_tensor *const *inputs, kelp_tensor *outputs) {
+/* Runs an operator and checks its tensors. `signature` may be NULL. */
+static kelp_status *run_checked(const kelp_opset_match *match, const kelp_opset_entry *entry,
+                                const kelp_signature *signature, const kelp_op_env *env,
+                                const kelp_node *node, const kelp_tensor *const *inputs,
+                                kelp_tensor *outputs) {
     kelp_signature_facts facts;
-    if (signature == NULL)
-        return run_operator(match, env, node, inputs, outputs);
-    KELP_TRY(kelp_typed_check_inputs(signature, node, inputs, &facts));
+    KELP_TRY(kelp_placed_check_inputs(entry, node, inputs, node->input_count));
+    if (signature != NULL)
+        KELP_TRY(kelp_typed_check_inputs(signature, node, inputs, &facts));
     KELP_TRY(run_operator(match, env, node, inputs, outputs));
-    return kelp_typed_check_results(signature, node, &facts, match->backend->name, outputs);
+    if (match->op->kernel == NULL)
+        KELP_TRY(kelp_placed_own(entry, env, outputs, node->output_count));
+    return signature != NULL
+               ? kelp_typed_check_results(signature, node, &facts, match->backend->name, outputs)
+               : NULL;
 }
 
 kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_env *env,
                                  const kelp_node *node, const kelp_tensor *const *inputs,
                                  kelp_tensor *outputs) {
-    return run_typed(match, kelp_opset_match_signature(match, node), env, node, inputs, outputs);
+    const kelp_opset_entry *entry = kelp_opset_match_entry(match);
+    if (match->op->kernel == NULL)
+        memset(outputs, 0, node->output_count * sizeof *outputs);
+    return run_checked(match, entry, kelp_opset_entry_signature(entry, match->op, node), env, node,
+                       inputs, outputs);
 }
 
 /* ---- an operator as a kernel ---- */
@@ -209,15 +219,17 @@ typedef struct bridge_state {
     kelp_opset_match match;
     const kelp_node *node;
     const kelp_signature *signature; /* NULL: none */
+    kelp_placer placer;
 } bridge_state;
 
 kelp_status *kelp_bridge_create(const kelp_opset_match *match, const kelp_node *node,
-                                kelp_allocator allocator, void **out_state) {
+                                uint64_t stays, kelp_allocator allocator, void **out_state) {
     bridge_state *state = NULL;
     KELP_TRY(KELP_NEW(allocator, bridge_state, &state));
     state->match = *match;
     state->node = node;
-    state->signature = kelp_opset_match_signature(match, node);
+    state->placer = (kelp_placer){kelp_opset_match_entry(match), node, stays};
+    state->signature = kelp_opset_entry_signature(state->placer.entry, match->op, node);
     *out_state = state;
     return NULL;
 }
@@ -234,7 +246,8 @@ typedef struct bridge_plan {
 static kelp_status *bridge_run(const bridge_state *s, const kelp_op_args *args,
                                kelp_tensor *results) {
     memset(results, 0, (size_t)args->output_count * sizeof *results);
-    KELP_TRY(run_typed(&s->match, s->signature, args->env, s->node, args->inputs, results));
+    KELP_TRY(run_checked(&s->match, s->placer.entry, s->signature, args->env, s->node, args->inputs,
+                         results));
     for (int32_t i = 0; i < args->output_count; i++)
         if (args->outputs[i] != NULL)
             KELP_TRY(kelp_bridge_check_result(s->match.backend,
@@ -251,7 +264,7 @@ static kelp_tensor *new_results(const kelp_op_args *args) {
 static kelp_status *describe_outputs(const bridge_state *s, kelp_op_args *args, bool *out_known) {
     kelp_signature_facts facts;
     *out_known = false;
-    if (s->signature == NULL)
+    if (s->signature == NULL || kelp_places(s->placer.entry)) /* results may be on a device */
         return NULL;
     KELP_TRY(kelp_typed_check_inputs(s->signature, s->node, args->inputs, &facts));
     *out_known = kelp_typed_describe_outputs(s->signature, s->node, &facts, args->outputs);
@@ -280,6 +293,8 @@ static kelp_status *bridge_reshape(const void *state, kelp_op_args *args) {
         return NULL;
     }
     KELP_TRY(bridge_run(s, args, plan->results));
+    if (kelp_places(s->placer.entry))
+        return kelp_placed_set_all(&s->placer, args, plan->results);
     for (int32_t i = 0; i < args->output_count; i++) {
         const kelp_tensor *result = &plan->results[i];
         if (args->outputs[i] != NULL)
@@ -299,11 +314,10 @@ static kelp_status *bridge_invoke(const void *state, kelp_op_args *args) {
             return kelp_status_oom();
         KELP_TRY(bridge_run(s, args, results));
     }
-    for (int32_t i = 0; i < args->output_count; i++) {
-        size_t bytes = args->outputs[i] != NULL ? kelp_tensor_bytes(args->outputs[i]) : 0;
-        if (bytes > 0)
-            memcpy(args->outputs[i]->data, results[i].data, bytes);
-    }
+    for (int32_t i = 0; i < args->output_count; i++)
+        if (args->outputs[i] != NULL)
+            KELP_TRY(kelp_placed_copy(&s->placer, args->env, (size_t)i, &results[i],
+                                      args->outputs[i]->data));
     return NULL;
 }
 

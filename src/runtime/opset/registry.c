@@ -217,11 +217,13 @@ static kelp_status *check_entry(const kelp_opset_registry *registry, kelp_opset_
                           "cannot register provider '%s': it covers nodes in subgraphs, and "
                           "has neither run_subgraph nor execute_graph",
                           table->name);
-    if ((table->materialize == NULL) != (table->release_tensor == NULL))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "cannot register provider '%s': it has one of materialize and "
-                          "release_tensor, and needs both or neither",
-                          table->name);
+    bool needs_release = table->materialize != NULL;
+    bool may_release = needs_release || table->placements != 0;
+    if (table->release_tensor != NULL ? !may_release : needs_release)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "cannot register provider '%s': it has %s",
+                          table->name,
+                          needs_release ? "materialize without release_tensor"
+                                        : "release_tensor without materialize and placements");
     if (table->execute_graph == NULL && table->dispatch == NULL) {
         const char *name = op_without_kernel(e->atomic);
         for (size_t i = 0; name == NULL && i < e->extension_count; i++)
@@ -418,28 +420,28 @@ const kelp_signature *kelp_opset_choice_signature(void *choice, const kelp_node 
     return declared != NULL ? declared->signature : NULL;
 }
 
-/* Returns the declaration in this entry, or NULL. */
-static const kelp_opset_link *link_of(const kelp_opset_entry *entry, const kelp_opset_op *op,
-                                      const kelp_node *node) {
+const kelp_opset_entry *kelp_opset_match_entry(const kelp_opset_match *match) {
+    kelp_opset_registry *registry = match->registry;
+    const kelp_opset_entry *entry = NULL;
+    for (size_t i = registry->count; entry == NULL && i > 0; i--)
+        if (registry->entries[i - 1]->backend == match->backend &&
+            registry->entries[i - 1]->self == match->self)
+            entry = registry->entries[i - 1];
+    pthread_mutex_lock(&registry->mutex);
+    for (size_t i = 0; entry == NULL && i < registry->found_count; i++)
+        if (registry->found[i]->backend == match->backend)
+            entry = registry->found[i];
+    pthread_mutex_unlock(&registry->mutex);
+    KELP_ASSERT(entry != NULL);
+    return entry;
+}
+
+const kelp_signature *kelp_opset_entry_signature(const kelp_opset_entry *entry,
+                                                 const kelp_opset_op *op, const kelp_node *node) {
     uint32_t at = first_link(entry, node);
     const kelp_opset_link *link = next_link(entry, node, &at);
     while (link != NULL && link->op != op)
         link = next_link(entry, node, &at);
-    return link;
-}
-
-const kelp_signature *kelp_opset_match_signature(const kelp_opset_match *match,
-                                                 const kelp_node *node) {
-    kelp_opset_registry *registry = match->registry;
-    const kelp_opset_link *link = NULL;
-    if (match->op->signature == NULL)
-        return NULL;
-    for (size_t i = 0; link == NULL && i < registry->count; i++)
-        link = link_of(registry->entries[i], match->op, node);
-    pthread_mutex_lock(&registry->mutex);
-    for (size_t i = 0; link == NULL && i < registry->found_count; i++)
-        link = link_of(registry->found[i], match->op, node);
-    pthread_mutex_unlock(&registry->mutex);
     return link != NULL ? link->signature : NULL;
 }
 

@@ -98,9 +98,11 @@ const kelp_opset_link *kelp_opset_entry_find(const kelp_opset_entry *entry, cons
 /* Returns the signature of the first chosen operator that covers the node, even if it does not
  * match, or NULL. `choice` is a kelp_opset_choice (see kelp_signature_of_fn). */
 const kelp_signature *kelp_opset_choice_signature(void *choice, const kelp_node *node);
-/* Returns the signature of a matched operator, or NULL. */
-const kelp_signature *kelp_opset_match_signature(const kelp_opset_match *match,
-                                                 const kelp_node *node);
+/* Returns the entry of a match. */
+const kelp_opset_entry *kelp_opset_match_entry(const kelp_opset_match *match);
+/* Returns the signature of an operator that the entry declares, or NULL. */
+const kelp_signature *kelp_opset_entry_signature(const kelp_opset_entry *entry,
+                                                 const kelp_opset_op *op, const kelp_node *node);
 /* Returns true if the entry covers the node, by itself or in a subgraph. */
 bool kelp_opset_entry_covers(const kelp_opset_entry *entry, const kelp_node *node);
 /* Returns true if the entry runs subgraphs. */

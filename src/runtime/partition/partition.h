@@ -18,7 +18,8 @@ typedef struct kelp_subgraph {
     kelp_opset_registry *registry;
     kelp_graph *graph; /* its main block is the node's `body` */
     const kelp_node *node;
-    void *state; /* of the provider */
+    void *state;    /* of the provider */
+    uint64_t stays; /* see kelp_placer */
 } kelp_subgraph;
 
 typedef struct kelp_partition {
@@ -45,6 +46,11 @@ kelp_status *kelp_partition_run(kelp_partition *partition, kelp_graph *graph,
 bool kelp_is_subgraph_node(const kelp_node *node);
 /* Returns the subgraph of a node, or NULL. */
 kelp_subgraph *kelp_partition_find(const kelp_partition *partition, const kelp_node *node);
+
+/* Returns the outputs of a node that only operators of the same provider read, one bit each. They
+ * may stay on a device. */
+uint64_t kelp_partition_stays(const kelp_partition *partition, const kelp_node *node,
+                              const kelp_opset_entry *entry);
 
 /* Runs a kelp::BackendSubgraph node. Its state is the kelp_subgraph, which the partition owns. */
 extern const kelp_op_kernel kelp_subgraph_kernel;
