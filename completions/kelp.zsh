@@ -12,7 +12,7 @@ _kelp() {
             'kernels:list kernel libraries and the signatures of their kernels'
             'ops:list operators with their versions and kinds'
             'worker:run subgraphs of models for other processes'
-            'new:create the project of a backend in C'
+            'new:create the project of a backend or plug-in library in C'
             'doctor:list the providers, and for those that do not work here, the reason'
             'completion:print a completion script for a shell'
             'help:explain a command')
@@ -48,6 +48,7 @@ _kelp() {
             '--id=[name of the server in its metadata]:NAME: ' \
             '--exit-on-error[exit if a model does not load at startup (true); false serves the other models]' \
             '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
+            '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (0)]:N: ' \
             '--strict-readiness[the server is ready only if all models are ready (true)]' \
             '--allow-http[serve HTTP (true)]' \
             '--http-address=[address to listen on, or unix\:/path (0.0.0.0)]:ADDRESS: ' \
@@ -117,6 +118,8 @@ _kelp() {
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
             '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
             '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
+            '--in-flight=[measure throughput with N inferences in flight (kelp_compute_submit), and count the inputs that are copied]:N: ' \
+            '--models=[with --in-flight\: provider that loads the model (cpu), such as onnxruntime, kernels or that of a plug-in library]:NAME: ' \
             '--profile[also print the time of each node and the algorithm chosen for it]' \
             '--json[print JSON]' \
             '*:file:_files' ;;
@@ -142,7 +145,8 @@ _kelp() {
             '*:file:_files' ;;
     new)
         _arguments '--help[this text]' \
-            '--dir=[directory of the project (NAME); created if it does not exist]:DIR:_files -/' \
+            '--dir=[directory of the project (NAME); it and its parents are created if necessary]:DIR:_files -/' \
+            '1: :(backend kernels plugin provider)' \
             '*:file:_files' ;;
     doctor)
         _arguments '--help[this text]' \
@@ -150,6 +154,7 @@ _kelp() {
             '*:file:_files' ;;
     completion)
         _arguments '--help[this text]' \
+            '1: :(bash zsh fish)' \
             '*:file:_files' ;;
     esac
 }

@@ -53,7 +53,7 @@ LOGIC = {"&&": "||", "||": "&&"}
 ARITHMETIC = {"+": "-", "-": "+", "*": "+", "/": "*", "%": "/", "<<": ">>", ">>": "<<", "&": "|", "|": "&", "^": "&",
               "+=": "-=", "-=": "+=", "*=": "+=", "/=": "*=", "%=": "/=", "<<=": ">>=", ">>=": "<<=", "&=": "|=",
               "|=": "&=", "^=": "&="}
-# A call of one of these only writes a log line, or is advice to the operating system or the processor.
+# A call to one of these functions only writes a log line, or is advice to the operating system or the processor.
 SILENT = re.compile(r"^(kelp_log|__builtin_prefetch$|madvise$|posix_madvise$|posix_fadvise$|prctl$|pthread_setname_np$)|_log(_\w+)?$")
 # The results that report a failure.
 FAILURES = {"struct kelp_status *", "struct TRITONSERVER_Error *"}
@@ -77,6 +77,7 @@ class Site:
     form: str  # "{}" is the text in [start, end), with the faults inside it
     parts: tuple = ()  # of an operator: the ranges of its operands, the operator and its replacement
     again: int = 1  # its rank among equal changes of the function
+    line: int = field(default=0, compare=False)
     number: int = field(default=0, compare=False)
 
     @property
@@ -149,7 +150,7 @@ class Finder:
     def add(self, kind, start, end, change, form, parts=()):
         if any(first <= start < last for first, last in self.asserted(self.path)):
             return
-        site = Site(self.path, self.function, kind, change, start, end, form, parts)
+        site = Site(self.path, self.function, kind, change, start, end, form, parts, line=self.text.count(b"\n", 0, start) + 1)
         self.sites.setdefault((self.path, start, end, kind), site)
 
     def visit(self, cursor):
@@ -298,9 +299,3 @@ def rewrite(text, sites, guard_path):
     ordered = sorted(sites, key=lambda s: (s.start, -s.end, bool(s.parts), s.kind))
     first = text.index(b"\n")
     return b'#include "' + guard_path.encode() + b'"' + render(text, first, len(text), ordered)
-
-
-def line_of(root, site):
-    """The line of a site in the repository."""
-    with open(f"{root}/{site.path}", "rb") as file:
-        return file.read(site.start).count(b"\n") + 1

@@ -887,8 +887,8 @@ TRITONSERVER_InferenceRequest *kelp_backend_call_raw(kelp_backend_call *call);
  * and once more with `is_last` true when no response follows and inputs may be reused. `failure`
  * (borrowed) is NULL or the response's error. If the timeout expires, the callback is called with
  * DEADLINE_EXCEEDED and then with `is_last` true. Called on any thread, possibly within
- * kelp_backend_call_start, but by one thread at a time. May destroy the call if `is_last` is true.
- */
+ * kelp_backend_call_start, but by one thread at a time. Should return soon, because the timeouts of
+ * other calls may wait for it. May destroy the call if `is_last` is true. */
 typedef void (*kelp_backend_call_fn)(kelp_backend_call *call, const kelp_status *failure,
                                      bool is_last, void *userp);
 

@@ -73,10 +73,11 @@ KELP_API kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void
 /* Flags of a build. A provider rejects flags that it does not support. No flag selects float16,
  * int8 or 8-bit floats: networks are strongly typed, so the element types of the tensors decide. */
 typedef enum kelp_builder_flag {
-    KELP_BUILD_BF16 = 1u << 0,  /* multiply float32 in bfloat16, see KELP_PRECISION_BF16 */
-    KELP_BUILD_TF32 = 1u << 1,  /* multiply float32 in TensorFloat-32 */
-    KELP_BUILD_REFIT = 1u << 2, /* every weight can be replaced in the engine */
-    /* weights named by kelp_network_mark_refittable can be replaced */
+    KELP_BUILD_BF16 = 1u << 0, /* multiply float32 in bfloat16, see KELP_PRECISION_BF16 */
+    KELP_BUILD_TF32 = 1u << 1, /* multiply float32 in TensorFloat-32 */
+    /* weights can be replaced in the engine, see kelp_engine_refittable_count */
+    KELP_BUILD_REFIT = 1u << 2,
+    /* only weights named by kelp_network_mark_refittable can be replaced */
     KELP_BUILD_REFIT_INDIVIDUAL = 1u << 3,
     KELP_BUILD_STRIP_WEIGHTS = 1u << 4,    /* refittable weights are left out of the image */
     KELP_BUILD_WEIGHT_STREAMING = 1u << 5, /* weights may stay in host memory during inference */
@@ -215,9 +216,9 @@ KELP_API kelp_status *kelp_blob_save(const kelp_blob *blob, const char *path) KE
 /* Builds an engine image. The caller releases it. The same network, configuration and library
  * produce the same bytes. Does not modify `network`; `config` only receives timing measurements.
  * Fails with
- * - INVALID_ARGUMENT: the network or the configuration belongs to another provider, or a profile
- *   does not match the network;
- * - NOT_FOUND: a profile names an unknown input;
+ * - INVALID_ARGUMENT: the network or the configuration belongs to another provider, a profile does
+ *   not match the network, or weights that determine a shape are marked as refittable;
+ * - NOT_FOUND: a profile names an unknown input, or unknown weights are marked as refittable;
  * - FAILED_PRECONDITION: the network has no outputs, or lacks a profile that the provider needs;
  * - UNIMPLEMENTED: the provider does not support a layer (lists all);
  * - CANCELLED: the progress callback returned false;

@@ -239,7 +239,13 @@ KELP_API void kelp_engine_release(kelp_engine *engine);
 /* ---- Engine images ----
  *
  * An engine image is an engine that kelp_builder_build serialized for one provider (TensorRT: a
- * serialized engine). A file with an engine image is a plan file, hence the name kelp_plan_. */
+ * serialized engine). A file with an engine image is a plan file, hence the name kelp_plan_.
+ *
+ * Images of the provider `cpu` have a format version. Every version of Kelp reads one format
+ * version, and rejects others with FAILED_PRECONDITION and both numbers. Versions of Kelp with the
+ * same format version read each other's images, as far as they support the operators; the results
+ * are those of a newly built image. If the layout of packed weights is unknown, or of another
+ * instruction set, the weights are packed again while the image is loaded. */
 
 /* Returns true if `data` begins with the signature of an engine image of a registered provider. The
  * first 64 bytes are sufficient. */
@@ -301,7 +307,8 @@ KELP_API kelp_status *kelp_engine_inspect(const kelp_engine *engine, bool json,
  * These functions replace weights of an engine whose image was built with KELP_BUILD_REFIT or
  * KELP_BUILD_REFIT_INDIVIDUAL. */
 
-/* Returns the number of weights that can be replaced. */
+/* Returns the number of weights that can be replaced. Constants that determine a shape, such as the
+ * axes of a reduction, and constants that layers create for themselves cannot be replaced. */
 KELP_API size_t kelp_engine_refittable_count(const kelp_engine *engine);
 
 /* Returns the name of a replaceable weight, or NULL if `index` is out of range. */
@@ -310,9 +317,9 @@ KELP_API const char *kelp_engine_refittable(const kelp_engine *engine, size_t in
 /* Replaces weights by name; copies their data. Either all are replaced or none. No context of the
  * engine may run at the same time. Afterwards, existing contexts use the new weights, and the
  * results are those of a newly built engine; recordings must be made again. Fails with
- * - NOT_FOUND: a name is not replaceable (lists those that are);
- * - INVALID_ARGUMENT: type or element count do not match (states the expected ones), or the image
- *   was modified;
+ * - NOT_FOUND: a name is not replaceable (tells why, and lists those that are);
+ * - INVALID_ARGUMENT: type or element count do not match (states the expected ones), the weights
+ *   change the declared shape of an output, or the image was modified;
  * - FAILED_PRECONDITION: the first refit of an image built with KELP_BUILD_STRIP_WEIGHTS does not
  *   supply all missing weights;
  * - UNIMPLEMENTED: the provider does not support refitting. */

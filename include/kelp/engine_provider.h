@@ -179,8 +179,8 @@ typedef struct kelp_engine_provider {
 } kelp_engine_provider;
 
 /* Registers a provider. The table must outlive the runtime. Not thread-safe: register before use.
- * Fails with ALREADY_EXISTS if the name is taken and INVALID_ARGUMENT if the version is wrong or
- * build, load or recognises is missing. */
+ * Fails with ALREADY_EXISTS if the name is taken and INVALID_ARGUMENT if the table is NULL, its
+ * version is wrong, or its name, build, load or recognises is missing. */
 KELP_API kelp_status *
 kelp_engine_provider_register(kelp_runtime *runtime,
                               const kelp_engine_provider *provider) KELP_MUST_USE;

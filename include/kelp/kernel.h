@@ -179,12 +179,19 @@ typedef struct kelp_kernel_library_def {
 /* Defines the entry point of a library in C:
  *     static const kelp_kernel_def kernels[] = {{.name = "add", .signature = "…", .fn = add}};
  *     KELP_KERNEL_LIBRARY("custom_add", kernels) */
-#define KELP_KERNEL_LIBRARY(library_name, kernel_array)                                   \
+#define KELP_KERNEL_LIBRARY(library_name, kernel_array) \
+    KELP_KERNEL_LIBRARY_WITH(library_name, kernel_array, .devices = NULL)
+
+/* Defines the entry point of a library in C with further members of kelp_kernel_library_def:
+ *     KELP_KERNEL_LIBRARY_WITH("custom_add", kernels, .initialize = open_devices,
+ *                              .finalize = close_devices, .devices = device_names) */
+#define KELP_KERNEL_LIBRARY_WITH(library_name, kernel_array, ...)                         \
     KELP_PLUGIN_EXPORT const kelp_plugin *kelp_plugin_query(uint32_t host_abi_version) {  \
         static const kelp_kernel_library_def def = {                                      \
             .struct_size = sizeof(kelp_kernel_library_def),                               \
             .kernel_count = (uint32_t)(sizeof(kernel_array) / sizeof((kernel_array)[0])), \
-            .kernels = (kernel_array)};                                                   \
+            .kernels = (kernel_array),                                                    \
+            __VA_ARGS__};                                                                 \
         static const kelp_plugin plugin = {.magic = KELP_PLUGIN_MAGIC,                    \
                                            .abi_version = KELP_PLUGIN_ABI_VERSION,        \
                                            .struct_size = sizeof(kelp_plugin),            \
@@ -309,6 +316,9 @@ KELP_API const char *kelp_kernel_signature(const kelp_kernel *kernel);
 /* Returns the summary; "" if there is none. */
 KELP_API const char *kelp_kernel_summary(const kelp_kernel *kernel);
 
+/* Returns bits of KELP_KERNEL_*; 0 for a bare function. */
+KELP_API uint32_t kelp_kernel_flags(const kelp_kernel *kernel);
+
 /* Direction of a parameter. */
 typedef enum kelp_param_direction {
     KELP_PARAM_IN = 0,   /* read */
@@ -323,6 +333,7 @@ typedef struct kelp_kernel_param {
     kelp_param_direction direction; /* direction */
     /* type of the elements or of the scalar; KELP_DTYPE_INVALID for `any` and for a letter */
     kelp_dtype dtype;
+    bool optional; /* may be omitted: marked optional, or has a default */
 } kelp_kernel_param;
 
 /* Returns the number of parameters, or -1 without a signature. */

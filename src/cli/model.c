@@ -82,6 +82,8 @@ kelp_status *kelp_cli_model_open(const kelp_model_options *options, const char *
 kelp_status *kelp_cli_model_bind(const kelp_model_options *options, const kelp_cli_model *model,
                                  kelp_input_fill fill, kelp_inputs *out) {
     KELP_ASSERT(model->engine != NULL && model->context != NULL);
-    KELP_TRY(kelp_inputs_init(out, model->engine, &options->inputs, &options->shapes, fill));
+    KELP_TRY(kelp_inputs_init(out, kelp_engine_input(model->engine, 0),
+                              kelp_engine_input_count(model->engine), &options->inputs,
+                              &options->shapes, fill));
     return kelp_inputs_bind(out, model->context);
 }

@@ -97,7 +97,10 @@ kelp_status *kelp_kernel_submit(const kelp_kernel *kernel, kelp_kernel_session *
         later = false;
     }
     pthread_mutex_unlock(&session->mutex);
-    if (!later && !session->finished)
+    if (!later && !session->finished) {
         kelp_event_set_pending(event, false);
+        if (status == NULL && session->on_done != NULL)
+            session->on_done(session->on_done_userp);
+    }
     return status;
 }

@@ -82,6 +82,10 @@ struct kelp_kernel_session {
     kelp_code code;    /* of the finished submission */
     kelp_event *event; /* the caller's, or NULL */
     kelp_status *result;
+    /* Called once for a submission that succeeds, when it is done, with the mutex held if another
+     * thread ends it; may be NULL. */
+    void (*on_done)(void *userp);
+    void *on_done_userp;
 };
 
 /* ---- library.c: the caller holds the registry's mutex ---- */

@@ -14,15 +14,7 @@ bool kelp_kernel_shapes_follow(const kelp_kernel *kernel) {
     return writes && kelp_signature_determines_outputs(&kernel->signature);
 }
 
-typedef struct bound {
-    const kelp_kernel_run *run;
-    kelp_kernel_arg args[KELP_SIGNATURE_PARAMS];
-    DLTensor tensors[KELP_SIGNATURE_PARAMS];
-    kelp_tensor copies[KELP_SIGNATURE_PARAMS]; /* own the shapes of `tensors` */
-    kelp_signature_binding binding;
-} bound;
-
-static kelp_status *set_tensor(bound *b, int32_t index, const kelp_tensor *tensor) {
+static kelp_status *set_tensor(kelp_kernel_bound *b, int32_t index, const kelp_tensor *tensor) {
     b->copies[index] = *tensor;
     KELP_TRY(kelp_tensor_to_dl(&b->copies[index], &b->tensors[index]));
     b->args[index].kind = KELP_ARG_TENSOR;
@@ -31,7 +23,7 @@ static kelp_status *set_tensor(bound *b, int32_t index, const kelp_tensor *tenso
 }
 
 /* Sets a scalar. fill_counters sets an integer that has the name of a dimension and no value. */
-static kelp_status *set_scalar(bound *b, int32_t index) {
+static kelp_status *set_scalar(kelp_kernel_bound *b, int32_t index) {
     const kelp_signature *s = &b->run->kernel->signature;
     const kelp_signature_param *p = &s->params[index];
     b->args[index].kind = (uint32_t)p->kind;
@@ -45,7 +37,7 @@ static kelp_status *set_scalar(bound *b, int32_t index) {
                : NULL;
 }
 
-static kelp_status *fill_counters(bound *b) {
+static kelp_status *fill_counters(kelp_kernel_bound *b) {
     const kelp_signature *s = &b->run->kernel->signature;
     for (int32_t i = 0; i < s->counter_count; i++) {
         const kelp_signature_param *p = &s->params[s->counters[i]];
@@ -59,7 +51,7 @@ static kelp_status *fill_counters(bound *b) {
     return NULL;
 }
 
-static kelp_status *set_inputs(bound *b) {
+static kelp_status *set_inputs(kelp_kernel_bound *b) {
     const kelp_signature *s = &b->run->kernel->signature;
     size_t next = 0, input_count = b->run->input_count;
     kelp_signature_begin(&b->binding);
@@ -101,7 +93,8 @@ static kelp_status *describe(const kelp_kernel *kernel, const kelp_signature_bin
     return kelp_tensor_from_dl(&dl, out);
 }
 
-static kelp_status *make_output(bound *b, int32_t index, size_t number, kelp_tensor *out) {
+static kelp_status *make_output(kelp_kernel_bound *b, int32_t index, size_t number,
+                                kelp_tensor *out) {
     KELP_TRY(describe(b->run->kernel, &b->binding, b->args, index, out));
     const void *before = out->data;
     size_t bytes = kelp_tensor_bytes(out);
@@ -112,7 +105,7 @@ static kelp_status *make_output(bound *b, int32_t index, size_t number, kelp_ten
     return set_tensor(b, index, out);
 }
 
-static kelp_status *set_outputs(bound *b) {
+static kelp_status *set_outputs(kelp_kernel_bound *b) {
     const kelp_signature *s = &b->run->kernel->signature;
     size_t next = 0;
     for (int32_t i = 0; i < s->count; i++) {
@@ -126,19 +119,28 @@ static kelp_status *set_outputs(bound *b) {
     return NULL;
 }
 
-kelp_status *kelp_kernel_run_on_tensors(const kelp_kernel_run *run) {
-    bound b;
+static kelp_status *bind(const kelp_kernel_run *run, kelp_kernel_bound *b) {
     KELP_ASSERT(run->kernel->typed);
-    b.run = run;
+    b->run = run;
     for (int32_t i = 0; i < run->kernel->signature.count; i++)
-        b.args[i] = (kelp_kernel_arg){0};
-    kelp_status *status = set_inputs(&b);
+        b->args[i] = (kelp_kernel_arg){0};
+    kelp_status *status = set_inputs(b);
     if (status == NULL)
-        status = set_outputs(&b);
-    if (status != NULL)
-        return KELP_ANNOTATE(status, "cannot call kernel '%s' of library '%s'", run->kernel->name,
-                             run->kernel->library->name);
+        status = set_outputs(b);
+    return KELP_ANNOTATE(status, "cannot call kernel '%s' of library '%s'", run->kernel->name,
+                         run->kernel->library->name);
+}
+
+kelp_status *kelp_kernel_run_on_tensors(const kelp_kernel_run *run) {
+    kelp_kernel_bound b;
+    KELP_TRY(bind(run, &b));
     return kelp_kernel_call(run->kernel, run->session, b.args, run->kernel->signature.count);
+}
+
+kelp_status *kelp_kernel_submit_on_tensors(const kelp_kernel_run *run, kelp_kernel_bound *bound) {
+    KELP_TRY(bind(run, bound));
+    return kelp_kernel_submit(run->kernel, run->session, bound->args, run->kernel->signature.count,
+                              NULL);
 }
 
 /* ---- shape inference ---- */
@@ -188,7 +190,7 @@ kelp_status *kelp_kernel_infer_shapes(const kelp_kernel *kernel, const kelp_kern
 }
 
 kelp_status *kelp_kernel_shapes_on_tensors(const kelp_kernel_run *run) {
-    bound b;
+    kelp_kernel_bound b;
     b.run = run;
     for (int32_t i = 0; i < run->kernel->signature.count; i++)
         b.args[i] = (kelp_kernel_arg){0};

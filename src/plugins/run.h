@@ -19,6 +19,18 @@ typedef struct kelp_kernel_run {
     kelp_status *(*memory)(void *userp, size_t index, size_t size_bytes, void **out);
     void *userp;
 } kelp_kernel_run;
+/* The arguments of a kernel. They must stay in memory until the kernel is done. */
+typedef struct kelp_kernel_bound {
+    const kelp_kernel_run *run;
+    kelp_kernel_arg args[KELP_SIGNATURE_PARAMS];
+    DLTensor tensors[KELP_SIGNATURE_PARAMS];
+    kelp_tensor copies[KELP_SIGNATURE_PARAMS]; /* own the shapes of `tensors` */
+    kelp_signature_binding binding;
+} kelp_kernel_bound;
+
+/* Starts the kernel. The session's on_done is called when it is done, unless this fails. */
+kelp_status *kelp_kernel_submit_on_tensors(const kelp_kernel_run *run,
+                                           kelp_kernel_bound *bound) KELP_MUST_USE;
 /* Runs the kernel. */
 kelp_status *kelp_kernel_run_on_tensors(const kelp_kernel_run *run) KELP_MUST_USE;
 /* Infers the types and shapes of all outputs, without data. Does not call `memory`. */

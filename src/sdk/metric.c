@@ -246,23 +246,37 @@ kelp_status *kelp_backend_metric_create(kelp_backend_model *model,
     return NULL;
 }
 
+/* Servers differ in the operations that they accept and in their messages: the SDK checks. */
+static kelp_status *unsupported(const kelp_backend_metric *metric, const char *what) {
+    return KELP_ERROR(KELP_UNIMPLEMENTED, "metric '%s' is a %s, which %s", metric->family->name,
+                      kind_name(metric->family->kind), what);
+}
+
 kelp_status *kelp_backend_metric_add(kelp_backend_metric *metric, double value) {
+    if (metric->family->kind == TRITONSERVER_METRIC_KIND_HISTOGRAM)
+        return unsupported(metric, "has no value to add to");
+    if (metric->family->kind == TRITONSERVER_METRIC_KIND_COUNTER && !(value >= 0))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "counter '%s' cannot decrease: expected at least 0, found %g",
+                          metric->family->name, value);
     return sdk_status(TRITONSERVER_MetricIncrement(metric->raw, value));
 }
 
-/* Servers differ in whether a counter can be set. */
 kelp_status *kelp_backend_metric_set(kelp_backend_metric *metric, double value) {
     if (metric->family->kind != TRITONSERVER_METRIC_KIND_GAUGE)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "metric '%s' is a %s, which cannot be set",
-                          metric->family->name, kind_name(metric->family->kind));
+        return unsupported(metric, "cannot be set");
     return sdk_status(TRITONSERVER_MetricSet(metric->raw, value));
 }
 
 kelp_status *kelp_backend_metric_observe(kelp_backend_metric *metric, double value) {
+    if (metric->family->kind != TRITONSERVER_METRIC_KIND_HISTOGRAM)
+        return unsupported(metric, "cannot observe values");
     return sdk_status(TRITONSERVER_MetricObserve(metric->raw, value));
 }
 
 kelp_status *kelp_backend_metric_value(const kelp_backend_metric *metric, double *out) {
+    if (metric->family->kind == TRITONSERVER_METRIC_KIND_HISTOGRAM)
+        return unsupported(metric, "has no single value");
     return sdk_status(TRITONSERVER_MetricValue(metric->raw, out));
 }
 

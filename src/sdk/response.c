@@ -134,10 +134,7 @@ kelp_status *kelp_backend_output_tensor(kelp_backend_response *response, const c
 kelp_status *kelp_backend_put_tensor(kelp_backend_response *response, const char *name,
                                      const kelp_tensor *tensor) {
     size_t size_bytes;
-    void *data;
-    if (KELP_UNLIKELY(tensor->device.device_type == kDLCUDA))
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "output '%s' is in GPU memory, of which the SDK makes no copy", name);
+    void *data = NULL;
     kelp_status *status = kelp_sdk_wire_bytes(tensor, &size_bytes);
     if (status != NULL)
         return KELP_ANNOTATE(status, "output '%s'", name);

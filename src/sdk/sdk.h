@@ -37,6 +37,7 @@ typedef struct kelp_sdk_watch {
     pthread_cond_t changed;
     pthread_t thread;
     bool running, stopping;
+    uint64_t wake_ns;         /* time of the thread's next check; UINT64_MAX: none */
     kelp_backend_call *calls; /* a list */
 } kelp_sdk_watch;
 

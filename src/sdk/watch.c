@@ -14,7 +14,7 @@ enum { CANCEL_POLL_NS = 10000000 };
 
 void kelp_sdk_watch_init(kelp_sdk_watch *watch) {
     pthread_condattr_t attributes;
-    *watch = (kelp_sdk_watch){0};
+    *watch = (kelp_sdk_watch){.wake_ns = UINT64_MAX};
     pthread_mutex_init(&watch->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -51,20 +51,23 @@ typedef struct verdict {
     bool expired;            /* else cancelled */
 } verdict;
 
-/* Cancels calls of cancelled requests, and returns a call that has to end at once. `*out_until_ns`
- * is the time of the next check; 0: none is needed. */
-static verdict check_calls(kelp_sdk_watch *watch, uint64_t now_ns, uint64_t *out_until_ns) {
+/* Returns the time at which a call has to be checked next; UINT64_MAX: never. */
+static uint64_t next_check_ns(const kelp_backend_call *call, uint64_t now_ns) {
+    uint64_t deadline_ns = call->deadline_ns != 0 ? call->deadline_ns : UINT64_MAX;
+    bool polls = call->parent != NULL && !call->cancelled;
+    return polls ? KELP_MIN(deadline_ns, now_ns + CANCEL_POLL_NS) : deadline_ns;
+}
+
+/* Cancels calls of cancelled requests, and returns a call that has to end at once. Otherwise sets
+ * the time of the next check. */
+static verdict check_calls(kelp_sdk_watch *watch, uint64_t now_ns) {
     verdict found = {0};
     KELP_ASSERT_HELD(&watch->lock);
-    *out_until_ns = 0;
+    watch->wake_ns = UINT64_MAX;
     for (kelp_backend_call *call = watch->calls; call != NULL; call = call->next) {
         bool cancelled = false;
-        uint64_t until_ns = call->deadline_ns;
-        if (call->parent != NULL && !call->cancelled) {
+        if (call->parent != NULL && !call->cancelled)
             (void)sdk_ok(TRITONBACKEND_ResponseFactoryIsCancelled(call->parent, &cancelled));
-            uint64_t poll_ns = now_ns + CANCEL_POLL_NS;
-            until_ns = until_ns != 0 ? KELP_MIN(until_ns, poll_ns) : poll_ns;
-        }
         if (cancelled) {
             call->cancelled = true;
             kelp_backend_call_cancel(call);
@@ -76,17 +79,16 @@ static verdict check_calls(kelp_sdk_watch *watch, uint64_t now_ns, uint64_t *out
             unlink_call(watch, call);
             return found;
         }
-        if (until_ns != 0)
-            *out_until_ns = *out_until_ns != 0 ? KELP_MIN(*out_until_ns, until_ns) : until_ns;
+        watch->wake_ns = KELP_MIN(watch->wake_ns, next_check_ns(call, now_ns));
     }
     return found;
 }
 
-static void wait_until(kelp_sdk_watch *watch, uint64_t until_ns) {
-    const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
-                                   .tv_nsec = (long)(until_ns % 1000000000)};
+static void wait_for_next_check(kelp_sdk_watch *watch) {
+    const struct timespec until = {.tv_sec = (time_t)(watch->wake_ns / 1000000000),
+                                   .tv_nsec = (long)(watch->wake_ns % 1000000000)};
     KELP_ASSERT_HELD(&watch->lock);
-    if (until_ns == 0)
+    if (watch->wake_ns == UINT64_MAX)
         pthread_cond_wait(&watch->changed, &watch->lock);
     else
         pthread_cond_timedwait(&watch->changed, &watch->lock, &until);
@@ -96,10 +98,9 @@ static void *watch_main(void *userp) {
     kelp_sdk_watch *watch = userp;
     pthread_mutex_lock(&watch->lock);
     while (!watch->stopping) {
-        uint64_t until_ns;
-        verdict found = check_calls(watch, kelp_backend_now_ns(), &until_ns);
+        verdict found = check_calls(watch, kelp_backend_now_ns());
         if (found.call == NULL) {
-            wait_until(watch, until_ns);
+            wait_for_next_check(watch);
             continue;
         }
         pthread_mutex_unlock(&watch->lock);
@@ -146,7 +147,9 @@ void kelp_sdk_watch_add(kelp_sdk_watch *watch, kelp_backend_call *call) {
         if (call->next != NULL)
             call->next->previous = call;
         watch->calls = call;
-        pthread_cond_signal(&watch->changed);
+        /* Under load, the thread checks often enough: no call wakes it up. */
+        if (next_check_ns(call, kelp_backend_now_ns()) < watch->wake_ns)
+            pthread_cond_signal(&watch->changed);
     }
     pthread_mutex_unlock(&watch->lock);
 }

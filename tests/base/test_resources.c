@@ -213,6 +213,90 @@ static void events_that_nobody_asked_for_do_not_wake_up_the_loop(void **state) {
     }
 }
 
+typedef struct ringer {
+    kelp_event_loop_timer timer;
+    kelp_event_loop *loop;
+    int id, *order, *count;
+} ringer;
+
+static void note_order(kelp_event_loop_timer *timer) {
+    ringer *r = (ringer *)(void *)timer;
+    r->order[(*r->count)++] = r->id;
+    if (*r->count == 4)
+        kelp_event_loop_stop(r->loop);
+}
+
+static void few_timers_ring_in_order_however_they_were_set(void **state) {
+    (void)state;
+    for (int code = 0; code < 4 * 4 * 4 * 4; code++) {
+        int ids[4] = {code & 3, code >> 2 & 3, code >> 4 & 3, code >> 6};
+        if ((1 << ids[0] | 1 << ids[1] | 1 << ids[2] | 1 << ids[3]) != 15)
+            continue;
+        ringer ringers[4];
+        kelp_event_loop *loop = NULL;
+        int order[4], count = 0;
+        uint64_t base = kelp_now_ns();
+        assert_null(kelp_event_loop_create(kelp_allocator_system(), &loop));
+        for (int i = 0; i < 4; i++) {
+            ringers[i] = (ringer){.timer = {.fn = note_order},
+                                  .loop = loop,
+                                  .id = ids[i],
+                                  .order = order,
+                                  .count = &count};
+            assert_null(
+                kelp_event_loop_timer_set(loop, &ringers[i].timer, base + (uint64_t)ids[i]));
+        }
+        assert_null(kelp_event_loop_run(loop));
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(order[i], i);
+        kelp_event_loop_destroy(loop);
+    }
+}
+
+typedef struct pair_end {
+    kelp_event_loop_io io;
+    struct pair_end **other;
+    kelp_event_loop *loop;
+    int *calls;
+} pair_end;
+
+static void free_the_other(kelp_event_loop_io *io, uint32_t events) {
+    pair_end *end = io->userp;
+    (void)events;
+    (*end->calls)++;
+    kelp_event_loop_remove(end->loop, &(*end->other)->io);
+    free(*end->other);
+    *end->other = NULL;
+    kelp_event_loop_stop(end->loop);
+}
+
+/* Two files are ready in the same round. The first one called frees the other. */
+static void a_removed_file_is_not_touched_in_its_round(void **state) {
+    (void)state;
+    kelp_event_loop *loop = NULL;
+    pair_end *ends[2];
+    int fds[2][2], calls = 0;
+    assert_null(kelp_event_loop_create(kelp_allocator_system(), &loop));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pipe(fds[i]), 0);
+        assert_int_equal(write(fds[i][1], "x", 1), 1);
+        assert_non_null(ends[i] = malloc(sizeof *ends[i]));
+        *ends[i] = (pair_end){.io = {.fd = fds[i][0], .fn = free_the_other, .userp = ends[i]},
+                              .other = &ends[1 - i],
+                              .loop = loop,
+                              .calls = &calls};
+        assert_null(kelp_event_loop_add(loop, &ends[i]->io, KELP_LOOP_READ));
+    }
+    assert_null(kelp_event_loop_run(loop));
+    assert_int_equal(calls, 1);
+    pair_end *left = ends[0] != NULL ? ends[0] : ends[1];
+    kelp_event_loop_remove(loop, &left->io);
+    free(left);
+    kelp_event_loop_destroy(loop);
+    for (int i = 0; i < 4; i++)
+        close(fds[i / 2][i % 2]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(file_descriptors_are_closed),
@@ -224,6 +308,8 @@ int main(void) {
         cmocka_unit_test(sizes_are_rounded_up),
         cmocka_unit_test(negative_integers_are_read),
         cmocka_unit_test(accessors_of_success),
+        cmocka_unit_test(few_timers_ring_in_order_however_they_were_set),
+        cmocka_unit_test(a_removed_file_is_not_touched_in_its_round),
         cmocka_unit_test(events_that_nobody_asked_for_do_not_wake_up_the_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 #include <kelp/compute.h>
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -125,7 +126,6 @@ static void metadata_describes_the_model(void **state) {
     assert_string_equal(metadata->outputs[0].name, subject.output);
     if (subject.outputs == 2)
         assert_int_equal(metadata->outputs[1].dtype, KELP_I64);
-    assert_int_equal(metadata->preferred_input, KELP_MEMORY_HOST);
     close_model(runtime, model);
 }
 
@@ -233,6 +233,61 @@ static void streams_give_the_results_of_calls(void **state) {
     }
     kelp_compute_stream_destroy(stream);
     check_ok(kelp_compute_infer_one(model, &item));
+    close_model(runtime, model);
+}
+
+/* Asynchronous kernels run on threads of their own, several at once. */
+static void submissions_of_an_asynchronous_kernel_overlap(void **state) {
+    (void)state;
+    enum { COUNT = 8, ROUNDS = 20 };
+    kelp_runtime *runtime = NULL;
+    kelp_compute_model *model = NULL;
+    kelp_compute_stream *stream = NULL;
+    char text[4096];
+    double values[COUNT][3], sums[COUNT];
+    kelp_tensor in[COUNT], out[COUNT];
+    kelp_infer_item items[COUNT];
+    kelp_event *last = NULL;
+    const int64_t three = 3;
+    if (strcmp(subject.provider, "kernels") != 0)
+        skip();
+    int length = (int)strcspn(subject.bytes, "\n");
+    length = snprintf(text, sizeof text, "%.*s\nlater_sum\n", length, subject.bytes);
+    kelp_artifact artifact = {.data = text, .size_bytes = (size_t)length};
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    check_ok(kelp_compute_load(runtime, subject.provider, &artifact, &model));
+    check_ok(kelp_compute_init(model));
+    assert_non_null(model->vtbl->submit);
+    check_ok(kelp_event_create(kelp_allocator_system(), &last));
+    check_ok(kelp_compute_stream_create(model, COUNT, &stream));
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            values[i][0] = i, values[i][1] = round, values[i][2] = i == 5 ? INFINITY : 1;
+            sums[i] = -1;
+            check_ok(kelp_tensor_init(&in[i], KELP_F64, 1, &three, values[i]));
+            check_ok(kelp_tensor_init(&out[i], KELP_F64, 0, NULL, i + 1 < COUNT ? &sums[i] : NULL));
+            items[i] = (kelp_infer_item){.inputs = &in[i], .outputs = &out[i]};
+            check_ok(kelp_compute_submit(stream, &items[i], i + 1 == COUNT ? last : NULL));
+        }
+        assert_true(kelp_event_wait(last, UINT64_MAX)); /* hence all before it are done */
+        for (int i = 0; i < COUNT; i++) {
+            if (i == 5) {
+                expect_failure(items[i].status, KELP_OUT_OF_RANGE, "the sum is not finite");
+                continue;
+            }
+            check_ok(items[i].status);
+            assert_true(*(const double *)out[i].data == i + round + 1);
+        }
+    }
+    in[0].shape[0] = 0; /* the signature is checked when it runs */
+    in[0].dtype = KELP_F32;
+    expect_failure(kelp_compute_submit(stream, &items[0], NULL), KELP_INVALID_ARGUMENT,
+                   "expected float64");
+    check_ok(kelp_compute_drain(model));
+    kelp_compute_stream_destroy(stream);
+    kelp_event_destroy(last);
+    check_ok(kelp_compute_infer_one(model, &items[1]));
+    assert_true(sums[1] == 1 + ROUNDS);
     close_model(runtime, model);
 }
 
@@ -477,6 +532,7 @@ static int suite(const char *name) {
         cmocka_unit_test(output_shapes_are_known_before_inference),
         cmocka_unit_test(strided_tensors_are_copied_and_unreadable_tensors_fail),
         cmocka_unit_test(streams_give_the_results_of_calls),
+        cmocka_unit_test(submissions_of_an_asynchronous_kernel_overlap),
         cmocka_unit_test(batch_stops_or_continues_after_a_failure),
         cmocka_unit_test(batched_items_give_the_results_of_calls),
         cmocka_unit_test(forks_are_independent),

@@ -116,6 +116,13 @@ class Backends(unittest.TestCase):
             parameters { key: "execute_delay_ms" value { string_value: "200" } }
             parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "%s" } }
             """ % os.path.join(backends, "budget", "libtriton_budget.so"))
+        # A backend of the tests: its library is in the directory of each model.
+        for name in ("sleeper", "deadline", "itself", "callback_deadline", "abandon", "metrics"):
+            add(name, config=config("sdkservice", [("INPUT0", "INT32", [1])], [("OUTPUT0", "INT32", [1])],
+                                    "instance_group [ { kind: KIND_CPU count: 1 } ]"))
+            library = "libtriton_sdkservice.so"
+            os.symlink(os.path.join(os.path.dirname(backends), "backends-test", "sdkservice", library),
+                       os.path.join(cls.repository.path, name, library))
         wheel = os.environ.get("KELP_NVIDIA_WHEEL")
         cls.server = NvidiaServer(wheel, cls.repository.path) if wheel else support.Server("--model-repository", cls.repository.path)
 
@@ -194,6 +201,18 @@ class Backends(unittest.TestCase):
         self.assertIn('budget_requests_total{model="budget",version="1"} 8', page)
         self.assertIn('budget_max_batch_bytes{model="budget",version="1"} 8', page)
         self.assertIn('budget_batch_bytes_sum{model="budget",version="1"} 32', page)
+
+    def test_calls_to_other_models_end_at_their_timeout(self):
+        request = {"inputs": [tensor("INPUT0", "INT32", [1], [1])]}
+        for model, text in (("deadline", "within the timeout of 0.03 s"), ("itself", "within the timeout of 0.03 s"),
+                            ("callback_deadline", "the callback has code")):
+            status, response = self.server.infer(model, request)
+            self.assertEqual(status, 503, response)
+            self.assertIn(text, response["error"])
+        self.assertEqual(self.outputs("abandon", request), {"OUTPUT0": [2]})
+
+    def test_metrics_are_checked_as_documented(self):
+        self.assertEqual(self.outputs("metrics", {"inputs": [tensor("INPUT0", "INT32", [1], [1])]}), {"OUTPUT0": [4]})
 
     def test_a_decoupled_model_is_rejected_without_a_stream(self):
         """HTTP allows one response per request: the front-end reports that, and the server continues."""

@@ -55,6 +55,13 @@ for header in "$prefix"/include/kelp/*.h "$prefix"/include/triton/core/*.h; do
     g++ -std=c++17 -Wall -Wextra -Werror -I "$prefix/include" -fsyntax-only -x c++ "$work/header.c" || fail "$header is not C++17"
 done
 
+for header in "$prefix"/include/kelp/*.hpp "$prefix"/include/triton/runtime/*.h; do
+    printf '#include "%s"\nextern "C" triton::runtime::Backend *triton_backend_init() { return nullptr; }\n' "$header" >"$work/header.cpp"
+    g++ -std=c++17 -Wall -Wextra -Werror -I "$prefix/include" -fsyntax-only "$work/header.cpp" || fail "$header is not C++17"
+done
+printf '#include <triton/runtime/backend.h>\n#include <triton/runtime/triton.h>\nint none;\n' >"$work/header.c"
+gcc -std=c17 -Wall -Wextra -Werror -I "$prefix/include" -fsyntax-only "$work/header.c" || fail "triton/runtime is not C17"
+
 cat >"$work/use.c" <<'C'
 #include <kelp/engine.h>
 #include <stdio.h>
@@ -169,6 +176,8 @@ for sum in 5 10; do
     infer accumulator '{"parameters":{"sequence_id":7},"inputs":[{"name":"INPUT","shape":[1],"datatype":"FP32","data":[5]}]}' \
         "\"name\":\"OUTPUT\".*\"data\":\\[$sum(\\.0)?\\]"
 done
+infer budget '{"inputs":[{"name":"INPUT","shape":[1,2],"datatype":"FP32","data":[3,4]}]}' '"name":"OUTPUT".*"data":\[3(\.0)?,4(\.0)?\]'
+curl -sS "$url/metrics" | grep -q '^budget_requests_total{model="budget",version="1"} 1$' || fail "the metrics of budget"
 infer repeat '{"inputs":[{"name":"IN","shape":[1],"datatype":"INT32","data":[9]}]}' '"name":"OUT".*"data":\[9\]'
 stop
 say "passed"

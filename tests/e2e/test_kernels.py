@@ -39,6 +39,16 @@ class Kernels(unittest.TestCase):
         self.addCleanup(server.__exit__)
         return server
 
+    def test_submissions_of_an_asynchronous_kernel_are_measured(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "sum.txt")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"{os.path.join(LIBRARIES, 'libtoolbox.so')}\nlater_sum\n")
+            ended = kelp("bench", path, "--models", "kernels", "--in-flight", "8", "--threads", "1", "--seconds", "0",
+                                 "--shape", "values=1000", "--json")
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertGreaterEqual(json.loads(ended.stdout)["results"][0]["runs"], 10)
+
     def test_kernels_of_a_library_are_served(self):
         server = self.serve(histogram=CONFIG % "histogram" + "input [ { name: \"image\" data_type: TYPE_UINT8 dims: [ -1, -1 ] } ]\n",
                             blur=CONFIG % "box_blur" + RADIUS % 1)

@@ -166,8 +166,7 @@ static pb model_with_type(const pb *type) {
     value = (pb){0};
     graph = (pb){0};
     pb_text(&value, VALUE_INFO_NAME, "x");
-    pb_int(&value, 9, 5); /* an unknown field */
-    pb_int(&value, VALUE_INFO_TYPE + 8, 5);
+    pb_text(&value, 3, "documentation");
     pb_message(&value, VALUE_INFO_TYPE, type);
     pb_message(&graph, GRAPH_INPUT, &value);
     return pb_model(&graph, 17);

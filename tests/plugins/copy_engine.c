@@ -40,6 +40,46 @@ static kelp_status *invoke(void *userp, kelp_tensor *out_outputs) {
     return NULL;
 }
 
+static kelp_status *enqueue(void *context, void *native_stream) {
+    kelp_tensor output;
+    (void)native_stream;
+    return invoke(context, &output);
+}
+
+/* ---- a device ---- */
+static char cache[64];
+static size_t cache_bytes, budget_bytes;
+
+static kelp_status *set_runtime_cache(void *engine, const void *data, size_t size_bytes) {
+    (void)engine;
+    if (size_bytes > sizeof cache)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the runtime cache is too large");
+    memcpy(cache, data, size_bytes);
+    cache_bytes = size_bytes;
+    return NULL;
+}
+
+static kelp_status *write_runtime_cache(void *engine,
+                                        void (*write)(void *userp, const char *data, size_t length),
+                                        void *userp) {
+    (void)engine;
+    write(userp, cache, cache_bytes / 2);
+    write(userp, cache + cache_bytes / 2, cache_bytes - cache_bytes / 2);
+    return NULL;
+}
+
+static kelp_status *streamable_weights(void *engine, size_t *out_bytes) {
+    (void)engine;
+    *out_bytes = 100 - budget_bytes;
+    return NULL;
+}
+
+static kelp_status *set_weight_budget(void *engine, size_t device_bytes) {
+    (void)engine;
+    budget_bytes = device_bytes;
+    return NULL;
+}
+
 static const kelp_engine_vtbl vtbl = {
     .struct_size = sizeof(kelp_engine_vtbl),
     .create_context = create_context,
@@ -47,6 +87,11 @@ static const kelp_engine_vtbl vtbl = {
     .set_input = set_input,
     .set_output = set_output,
     .invoke = invoke,
+    .enqueue = enqueue,
+    .set_runtime_cache = set_runtime_cache,
+    .write_runtime_cache = write_runtime_cache,
+    .streamable_weights = streamable_weights,
+    .set_weight_budget = set_weight_budget,
 };
 
 static kelp_status *build(void *self, kelp_runtime *runtime, const kelp_network *network,

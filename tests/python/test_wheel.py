@@ -55,6 +55,7 @@ class Wheel(unittest.TestCase):
             names = {info.filename: info.file_size for info in wheel.infolist()}
         for name in ("__init__.py", "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0.1",
                      "lib/libtritonserver.so", "kernels/README", "include/kelp/backend.h", "include/kelp/layers.inc",
+                     "include/kelp/kernel.hpp", "include/triton/runtime/backend.h", "include/triton/runtime/triton.h", "runtime.pyi",
                      "include/triton/core/tritonserver.h", "lib/libkelp_backend.a", "lib/cmake/kelp/kelp-config.cmake",
                      "lib/pkgconfig/kelp.pc", "backends/addsub/libtriton_addsub.so", "backends/addsub/config.pbtxt",
                      "share/bash-completion/completions/kelp"):
@@ -104,8 +105,18 @@ class Wheel(unittest.TestCase):
             run("cmake", "--build", "build", env=environment, cwd=folder + "/my_scale")
             run("ctest", "--test-dir", "build", "--output-on-failure", env=environment, cwd=folder + "/my_scale")
 
+    def test_new_libraries(self):
+        """Makes, builds and tests the other projects of `kelp new`."""
+        for kind in ("kernels", "plugin", "provider"):
+            with self.subTest(kind), tempfile.TemporaryDirectory() as folder:
+                run(self.site + "/bin/kelp", "new", kind, "mine", env=self.environment, cwd=folder)
+                project = folder + "/mine"
+                run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.site}/kelp", env=self.environment, cwd=project)
+                run("cmake", "--build", "build", env=self.environment, cwd=project)
+                run("ctest", "--test-dir", "build", "--output-on-failure", env=self.environment, cwd=project)
+
     def test_suites(self):
-        for name in ("session", "builder", "layers", "docs", "wrong_arguments"):
+        for name in ("session", "builder", "layers", "docs", "wrong_arguments", "kernel_program"):
             run(sys.executable, os.path.join(ROOT, "tests", "python", f"test_{name}.py"), env={**self.environment, "KELP_BUILD": BUILD})
 
     def test_the_version_is_that_of_the_project(self):

@@ -86,20 +86,50 @@ static void on_call(kelp_backend_call *call, const kelp_status *failure, bool is
     CHECK(kelp_status_code(kelp_backend_call_failure(call)) == job->code);
     kelp_backend_call_destroy(call);
     kelp_backend_request *request = job->request;
-    if (job->failures == 1)
-        kelp_backend_fail(request, KELP_ERROR(job->code, "the callback has code %d", job->code));
+    kelp_status *status = job->failures == 0
+                              ? answer(request, 7)
+                              : KELP_ERROR(job->code, "the callback has code %d", job->code);
+    CHECK(job->failures <= 1);
+    if (status != NULL)
+        kelp_backend_fail(request, status);
     kelp_backend_release(request);
     free(job);
 }
 
-static kelp_status *call_back(kelp_backend_request *request, uint64_t timeout_ns) {
+static kelp_status *call_back(kelp_backend_request *request, const char *target,
+                              uint64_t timeout_ns) {
     kelp_backend_call *call = NULL;
     callback_job *job = calloc(1, sizeof *job);
     CHECK(job != NULL);
     job->request = request;
-    KELP_TRY(open_call(request, "sleeper", timeout_ns, &call));
+    KELP_TRY(open_call(request, target, timeout_ns, &call));
     kelp_backend_keep(request);
     return kelp_backend_call_start(call, on_call, job);
+}
+
+/* Responds after 0 to 2 ms. */
+static kelp_status *quick(kelp_backend_request *request) {
+    static atomic_uint next;
+    long delay_ns = (long)(atomic_fetch_add(&next, 1) % 5) * 500000;
+    nanosleep(&(struct timespec){.tv_nsec = delay_ns}, NULL);
+    return answer(request, 5);
+}
+
+/* Calls "quick" with timeouts that expire before, while or after it responds. */
+static kelp_status *race(kelp_backend_request *request) {
+    static atomic_uint next;
+    unsigned number = atomic_fetch_add(&next, 1);
+    kelp_backend_call *call = NULL;
+    uint64_t timeout_ns = 100000 + (number % 13) * 200000;
+    if (number % 3 == 0)
+        return call_back(request, "quick", timeout_ns);
+    if (number % 3 == 1)
+        return call_and_wait(request, "quick", timeout_ns);
+    KELP_TRY(open_call(request, "quick", timeout_ns, &call));
+    kelp_status *status = kelp_backend_call_start(call, NULL, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = (long)(number % 7) * 300000}, NULL);
+    kelp_backend_call_destroy(call);
+    return status != NULL ? status : answer(request, 6);
 }
 
 static kelp_status *check_calls(kelp_backend_request *request) {
@@ -166,6 +196,26 @@ static void check_rejected_metrics(kelp_backend_model *model) {
     CHECK(rejects(&spec, model, "the help text is missing"));
 }
 
+static kelp_status *check_histogram(kelp_backend_model *model) {
+    static const double bounds[] = {1, 10};
+    const kelp_backend_metric_spec spec = {.kind = TRITONSERVER_METRIC_KIND_HISTOGRAM,
+                                           .name = "sdk_checked_bytes",
+                                           .help = "A histogram of a test",
+                                           .bounds = bounds,
+                                           .bound_count = 2};
+    kelp_backend_metric *metric;
+    double value = 0;
+    KELP_TRY(kelp_backend_metric_create(model, &spec, &metric));
+    KELP_TRY(kelp_backend_metric_observe(metric, 5));
+    CHECK(fails_with(kelp_backend_metric_add(metric, 1), KELP_UNIMPLEMENTED,
+                     "metric 'sdk_checked_bytes' is a histogram, which has no value to add to"));
+    CHECK(fails_with(kelp_backend_metric_set(metric, 1), KELP_UNIMPLEMENTED, "cannot be set"));
+    CHECK(fails_with(kelp_backend_metric_value(metric, &value), KELP_UNIMPLEMENTED,
+                     "has no single value"));
+    kelp_backend_metric_destroy(metric);
+    return NULL;
+}
+
 static kelp_status *check_metrics(kelp_backend_request *request) {
     kelp_backend_model *model = kelp_backend_instance_model(kelp_backend_request_instance(request));
     static const kelp_backend_label color = {"color", "dark \"red\""};
@@ -175,6 +225,7 @@ static kelp_status *check_metrics(kelp_backend_request *request) {
     kelp_backend_metric *one, *same, *other;
     double value = 0;
     check_rejected_metrics(model);
+    KELP_TRY(check_histogram(model));
     KELP_TRY(kelp_backend_metric_create(model, &spec, &one));
     KELP_TRY(kelp_backend_metric_create(model, &spec, &same));
     spec.labels = &color;
@@ -265,9 +316,13 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
     if (strcmp(name, "abandon") == 0)
         return abandon(request);
     if (strcmp(name, "callback") == 0)
-        return call_back(request, 0);
+        return call_back(request, "sleeper", 0);
     if (strcmp(name, "callback_deadline") == 0)
-        return call_back(request, SHORT_NS);
+        return call_back(request, "sleeper", SHORT_NS);
+    if (strcmp(name, "quick") == 0)
+        return quick(request);
+    if (strcmp(name, "race") == 0)
+        return race(request);
     if (strcmp(name, "checks") == 0)
         return check_calls(request);
     if (strcmp(name, "metrics") == 0)

@@ -83,6 +83,32 @@ static void a_call_with_a_timeout_can_be_destroyed_in_flight(void **state) {
     close_model(*state, "abandon", &c);
 }
 
+/* Whatever comes first, each request has one response. */
+static void timeouts_race_with_the_end_of_calls(void **state) {
+    enum { CALLS = 8, ROUNDS = 25 };
+    world *w = *state;
+    call calls[CALLS];
+    world_load(w, "quick",
+               "backend: \"sdkservice\"\n" IO "instance_group [ { kind: KIND_CPU count: 4 } ]\n");
+    world_load(w, "race",
+               "backend: \"sdkservice\"\n" IO "instance_group [ { kind: KIND_CPU count: 4 } ]\n");
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < CALLS; i++) {
+            call_init(&calls[i], w->server, "race", -1);
+            call_input(&calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, one, 1, &value, sizeof value);
+            call_start(&calls[i]);
+        }
+        ok(TRITONSERVER_InferenceRequestCancel(calls[round % CALLS].request));
+        for (int i = 0; i < CALLS; i++) {
+            call_wait(&calls[i]);
+            assert_int_equal(calls[i].responses, 1);
+            call_deinit(&calls[i]);
+        }
+    }
+    world_unload(w, "race");
+    world_unload(w, "quick");
+}
+
 static void a_call_has_the_timeout_of_its_request(void **state) {
     call c;
     open_model(*state, "checks", &c);
@@ -308,6 +334,7 @@ int main(void) {
         cmocka_unit_test(calls_end_at_their_timeout),
         cmocka_unit_test(a_cancelled_request_cancels_its_calls),
         cmocka_unit_test(a_call_with_a_timeout_can_be_destroyed_in_flight),
+        cmocka_unit_test(timeouts_race_with_the_end_of_calls),
         cmocka_unit_test(a_call_has_the_timeout_of_its_request),
         cmocka_unit_test(tensors_name_the_device_of_their_memory),
         cmocka_unit_test(memory_of_a_gpu_is_never_used_as_host_memory),

@@ -142,13 +142,15 @@ static void memory_that_a_model_cannot_read_is_rejected(void **state) {
     ok(TRITONSERVER_ServerLoadModel(w->server, "host"));
     ok(TRITONSERVER_ServerLoadModel(w->server, "pinned"));
     ask(&c, w, "host", TRITONSERVER_MEMORY_GPU, TRITONSERVER_MEMORY_CPU);
-    call_fails(&c, TRITONSERVER_ERROR_UNSUPPORTED, "input 'x' is in GPU memory");
+    call_fails(&c, TRITONSERVER_ERROR_UNSUPPORTED, "input 'x' is in the memory of GPU");
     call_deinit(&c);
     ask(&c, w, "pinned", TRITONSERVER_MEMORY_GPU, TRITONSERVER_MEMORY_CPU);
-    call_fails(&c, TRITONSERVER_ERROR_UNSUPPORTED, "input 'x' is in GPU memory");
+    call_fails(&c, TRITONSERVER_ERROR_UNSUPPORTED,
+               "input 'x' is on a device that provider 'tally' cannot read");
     call_deinit(&c);
     ask(&c, w, "pinned", TRITONSERVER_MEMORY_CPU, TRITONSERVER_MEMORY_GPU);
-    call_fails(&c, TRITONSERVER_ERROR_UNSUPPORTED, "output 'y' is in GPU memory");
+    call_fails(&c, TRITONSERVER_ERROR_UNSUPPORTED,
+               "output 'y' is on a device that provider 'tally' cannot write");
     call_deinit(&c);
     assert_int_equal(counted->runs, 0);
 }

@@ -22,6 +22,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+/* Limit of a reason in the table of models; the table should fit on a terminal. */
+#define REASON_BYTES 80
+
 typedef struct serve_options {
     kelp_arg_list positionals;
     kelp_arg_list repositories;
@@ -33,6 +36,7 @@ typedef struct serve_options {
     const char *config_name;
     bool exit_on_error;
     int64_t exit_timeout_secs;
+    int64_t drain_secs;
     bool strict_readiness;
     const char *id;
     int64_t load_threads;
@@ -201,6 +205,14 @@ static const kelp_arg_spec specs[] = {
      .min = 0,
      .max = 86400,
      .help = "time limit for requests in flight at shutdown, in seconds (30)"},
+    {.name = "drain-secs",
+     .kind = KELP_ARG_I64,
+     .offset = AT(drain_secs),
+     .value = "N",
+     .min = 0,
+     .max = 86400,
+     .help = "after SIGTERM, keep serving for N seconds and answer readiness with 503, so that "
+             "load balancers notice (0)"},
     {.name = "strict-readiness",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(strict_readiness),
@@ -552,7 +564,18 @@ static kelp_str member(const kelp_json *object, const char *key) {
     return found != NULL && found->type == KELP_JSON_STRING ? found->string : KELP_STR("");
 }
 
-/* Appends the table of models, as Triton prints it at startup. */
+/* Returns the number of bytes of a message that fit into a cell of the table. */
+static size_t cell_bytes(kelp_str text) {
+    size_t length = KELP_MIN(text.length, (size_t)REASON_BYTES);
+    const char *line = memchr(text.data, '\n', length);
+    if (line != NULL)
+        length = (size_t)(line - text.data);
+    while (length > 0 && length < text.length && ((unsigned char)text.data[length] & 0xC0) == 0x80)
+        length--; /* inside of a UTF-8 character */
+    return length;
+}
+
+/* Appends the table of models, as Triton prints it at startup. The log has the full reasons. */
 static kelp_status *append_models(TRITONSERVER_Server *core, kelp_arena *arena, kelp_buf *out) {
     TRITONSERVER_Message *index = NULL;
     KELP_TRY(from_triton(TRITONSERVER_ServerModelIndex(core, 0, &index), "cannot list the models"));
@@ -574,9 +597,11 @@ static kelp_status *append_models(TRITONSERVER_Server *core, kelp_arena *arena, 
                      reason = member(model, "reason");
             kelp_table_cell(&table, "%.*s", KELP_STR_ARG(member(model, "name")));
             kelp_table_cell(&table, "%.*s", KELP_STR_ARG(version.length ? version : KELP_STR("-")));
-            kelp_table_cell(&table, "%.*s%s%.*s",
+            size_t shown = reason.length > 0 ? cell_bytes(reason) : 0;
+            kelp_table_cell(&table, "%.*s%s%.*s%s",
                             KELP_STR_ARG(state.length ? state : KELP_STR("not loaded")),
-                            reason.length ? ": " : "", KELP_STR_ARG(reason));
+                            reason.length ? ": " : "", (int)shown, reason.data,
+                            shown < reason.length ? "…" : "");
         }
         kelp_table_framed(&table, out);
     }
@@ -628,7 +653,7 @@ static void log_to_core(void *userp, kelp_log_level level, const char *file, int
 }
 
 static kelp_status *start_http(const serve_options *o, TRITONSERVER_Server *core,
-                               kelp_http_server **out) {
+                               kelp_http_handler **out_handler, kelp_http_server **out) {
     KELP_ASSERT(o->http_port >= 0 && o->http_port <= UINT16_MAX);
     kelp_http_server_options options = {
         .address = o->http_address,
@@ -640,23 +665,24 @@ static kelp_status *start_http(const serve_options *o, TRITONSERVER_Server *core
                    .verbosity = (int)o->log_verbose},
     };
     kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http_max_input_size};
-    kelp_http_handler *handler;
-    KELP_TRY(kelp_v2_create(core, &v2, &handler));
-    KELP_TRY(kelp_http_server_create(handler, &options, out));
+    KELP_TRY(kelp_v2_create(core, &v2, out_handler));
+    KELP_TRY(kelp_http_server_create(*out_handler, &options, out));
     return kelp_http_server_start(*out);
 }
 
 /* Returns after SIGINT or SIGTERM. Polls the repository in poll mode. */
-static kelp_status *wait_for_signal(const serve_options *o, TRITONSERVER_Server *core,
-                                    int signals) {
+static kelp_status *wait_for_signal(const serve_options *o, TRITONSERVER_Server *core, int signals,
+                                    int *out_signal) {
     KELP_ASSERT(signals >= 0);
     bool polls = !strcmp(o->control_mode, "poll");
     for (;;) {
         struct pollfd fd = {.fd = signals, .events = POLLIN};
         int ready = poll(&fd, 1, polls ? (int)o->poll_secs * 1000 : -1);
         struct signalfd_siginfo taken;
-        if (ready > 0 && read(signals, &taken, sizeof taken) == (ssize_t)sizeof taken)
+        if (ready > 0 && read(signals, &taken, sizeof taken) == (ssize_t)sizeof taken) {
+            *out_signal = (int)taken.ssi_signo;
             return NULL;
+        }
         if (ready < 0 && errno != EINTR)
             return KELP_ERROR(KELP_INTERNAL, "cannot wait for signals: %s", strerror(errno));
         if (ready == 0) {
@@ -691,6 +717,15 @@ static void unblock_signals(void) {
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* Keeps serving while load balancers notice that the server is not ready. */
+static void drain(const serve_options *o, kelp_http_handler *handler) {
+    uint64_t end_ns = kelp_now_ns() + (uint64_t)o->drain_secs * 1000000000u;
+    fprintf(stderr, "kelp: not ready, stopping in %lld s\n", (long long)o->drain_secs);
+    kelp_v2_drain(handler);
+    for (uint64_t now_ns = kelp_now_ns(); now_ns < end_ns; now_ns = kelp_now_ns())
+        (void)poll(NULL, 0, (int)KELP_MIN((end_ns - now_ns) / 1000000 + 1, 1000u));
 }
 
 /* Keeps the first failure and prints the others. */
@@ -744,18 +779,22 @@ static int run(const kelp_command *command, void *options) {
     int signals = -1;
     TRITONSERVER_Server *core = NULL;
     kelp_http_server *http = NULL;
+    kelp_http_handler *handler = NULL;
+    int signal_number = 0;
     kelp_status *status = block_signals(&signals);
     if (status == NULL && o->with_backends.count)
         status = kelp_with_backend_make(&o->with_backends, &o->with_repository);
     if (status == NULL)
         status = make_core(o, &core);
     if (status == NULL && o->allow_http)
-        status = start_http(o, core, &http);
+        status = start_http(o, core, &handler, &http);
     if (status == NULL)
         status = announce(o, core, http);
     if (status == NULL) {
-        status = wait_for_signal(o, core, signals);
+        status = wait_for_signal(o, core, signals, &signal_number);
         unblock_signals();
+        if (http != NULL && signal_number == SIGTERM && o->drain_secs > 0)
+            drain(o, handler);
         fprintf(stderr, "kelp: stopping\n");
     }
     stop(o, core, http, &status);

@@ -78,7 +78,8 @@ kelp_status *kelp_cpu_recording_replay(void *userp, kelp_tensor *outputs) {
     kelp_cpu_context *context = made->context;
     kelp_cpu_instance *instance = &context->main;
     (void)outputs;
-    if (KELP_UNLIKELY(made->stamp != instance->stamp || context->core != made->core))
+    if (KELP_UNLIKELY(made->stamp != instance->stamp ||
+                      kelp_cpu_engine_current(context->engine) != made->core))
         return KELP_ERROR(
             KELP_FAILED_PRECONDITION,
             "the recording is invalid: tensors of the context were bound after it, or the engine "

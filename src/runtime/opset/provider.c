@@ -129,14 +129,17 @@ static bool offers_engines(const kelp_provider *row) {
 kelp_status *kelp_engine_provider_register(kelp_runtime *runtime,
                                            const kelp_engine_provider *provider) {
     kelp_provider *row = NULL;
+    if (provider == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "cannot register an engine provider: its table is "
+                                                 "NULL");
     if (provider->abi_version != KELP_ENGINE_PROVIDER_ABI_VERSION ||
         provider->struct_size < offsetof(kelp_engine_provider, describe) ||
-        provider->name == NULL || provider->build == NULL || provider->load == NULL ||
-        provider->recognises == NULL)
+        provider->name == NULL || *provider->name == '\0' || provider->build == NULL ||
+        provider->load == NULL || provider->recognises == NULL)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
             "cannot register engine provider '%s': expected a table of version %d, "
-            "at least %zu bytes, with build, load and recognises; found version %u, "
+            "at least %zu bytes, with a name, build, load and recognises; found version %u, "
             "%u bytes",
             provider->name ? provider->name : "(none)", KELP_ENGINE_PROVIDER_ABI_VERSION,
             offsetof(kelp_engine_provider, describe), provider->abi_version, provider->struct_size);

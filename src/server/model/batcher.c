@@ -62,6 +62,11 @@ static kelp_status *find_entry_points(const kelp_model *model, kelp_batcher *out
         KELP_SERVER_LOG(KELP_LOG_INFO, "Loading custom batching strategy from '%s' for model '%s'",
                         path.data, model->base.name);
         status = open_library(path.data, out);
+        if (model->base.config->scheduling != KELP_SCHEDULING_DYNAMIC)
+            KELP_SERVER_LOG(KELP_LOG_WARNING,
+                            "model '%s': the batching strategy has no effect without "
+                            "dynamic_batching",
+                            model->base.name);
     }
     kelp_buf_deinit(&path);
     return status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `include/triton/core/tritonbackend.h` declares, where every function has its contract. Written by make_sys.py.
+//! Declarations of `include/triton/core/tritonbackend.h`, which documents every function. Written by make_sys.py.
 use super::*;
 
 pub const TRITONBACKEND_API_VERSION_MAJOR: u32 = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `include/triton/core/tritonrepoagent.h` declares, where every function has its contract. Written by make_sys.py.
+//! Declarations of `include/triton/core/tritonrepoagent.h`, which documents every function. Written by make_sys.py.
 use super::*;
 
 pub const TRITONREPOAGENT_API_VERSION_MAJOR: u32 = 0;

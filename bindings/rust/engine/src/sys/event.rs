@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Declarations of `include/kelp/event.h`, which documents every function. Written by make_sys.py.
+use super::*;
+
+opaque!(kelp_event);
+
+unsafe extern "C" {
+    pub fn kelp_event_create(allocator: kelp_allocator, out: *mut *mut kelp_event) -> *mut kelp_status;
+    pub fn kelp_event_destroy(event: *mut kelp_event);
+    pub fn kelp_event_done(event: *mut kelp_event) -> bool;
+    pub fn kelp_event_wait(event: *mut kelp_event, timeout_ns: u64) -> bool;
+}
