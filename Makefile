@@ -9,7 +9,7 @@ PYTHON_TEST = $(or $(KELP_VENV),build/venv)/bin/python
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build debug test check check-full asan ubsan tsan nvidia fuzz bench format install \
-	example-minilm architecture-docs cli-docs python-enums operator-docs clean
+	mutate example-minilm architecture-docs cli-docs python-enums operator-docs clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name text; do \
@@ -61,6 +61,16 @@ nvidia: ## install NVIDIA's server in build/nvidia; `make test` then also runs t
 fuzz: ## run every fuzzer for FUZZ_SECONDS (30)
 	@scripts/deps.sh fuzz
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
+mutate: ## measure how many seeded faults in src/DIR (DIR="graph onnx") the tests catch
+	@[ -n "$(DIR)" ] || { echo 'make: usage: make mutate DIR="graph onnx"' >&2; exit 2; }
+	@scripts/deps.sh check
+	@cmp -s tools/requirements-mutate.txt build/venv-mutate/requirements-mutate.txt || { \
+		python3 -m venv build/venv-mutate && \
+		build/venv-mutate/bin/python -m pip install -q --disable-pip-version-check --no-input \
+			-r tools/requirements-mutate.txt && \
+		cp tools/requirements-mutate.txt build/venv-mutate/; }
+	@tools/mutate --jobs $(JOBS) $(DIR)
 
 bench: build ## measure latency, load time and memory next to ONNX Runtime, libxsmm and oneDNN
 	@scripts/deps.sh bench

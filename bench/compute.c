@@ -24,7 +24,7 @@ typedef struct table_model {
 } table_model;
 
 static kelp_status *table_init(kelp_compute_model *base) {
-    gesture_clear(&((table_model *)base)->model);
+    gesture_init(&((table_model *)base)->model);
     return NULL;
 }
 
@@ -56,11 +56,12 @@ static kelp_status *table_load(void *self, kelp_runtime *runtime, const kelp_art
                                                  .reset = table_init,
                                                  .metadata = table_metadata,
                                                  .destroy = table_destroy};
-    (void)self, (void)runtime, (void)artifact;
+    (void)self, (void)runtime;
     table_model *model = calloc(1, sizeof *model);
     if (model == NULL)
         return kelp_status_oom();
     model->base.vtbl = &vtbl;
+    gesture_load(&model->model, artifact->data, artifact->size_bytes);
     model->io[0] = (kelp_io_info){.name = "a", .dtype = KELP_F32, .rank = 1, .shape = {3}};
     model->io[1] = (kelp_io_info){.name = "kind", .dtype = KELP_I32, .rank = 0};
     model->metadata = (kelp_compute_metadata){
@@ -127,11 +128,15 @@ int main(int argc, char **argv) {
     int rounds = argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1]) : 51;
     kelp_runtime *runtime = NULL;
     kelp_compute_model *model = NULL;
-    kelp_artifact artifact = {.data = "", .size_bytes = 1};
+    static const uint8_t model_bytes[GESTURE_BYTES] = {'G', 'S', 1200 & 255, 1200 >> 8};
+    kelp_artifact artifact = {.data = model_bytes, .size_bytes = sizeof model_bytes};
     gesture bare, inlined;
     if (kelp_runtime_create(NULL, &runtime) != NULL ||
         kelp_compute_register(runtime, &backend) != NULL ||
-        kelp_compute_load(runtime, "gesture", &artifact, &model) != NULL)
+        kelp_compute_load(runtime, "gesture", &artifact, &model) != NULL ||
+        kelp_compute_init(model) != NULL ||
+        gesture_load(&bare, model_bytes, sizeof model_bytes) != KELP_OK ||
+        gesture_load(&inlined, model_bytes, sizeof model_bytes) != KELP_OK)
         return 2;
     for (int i = 0; i < 64; i++)
         inputs[i] = (acceleration){(float)(i % 7) * 3, (float)(i % 3), 9.8f};
@@ -141,7 +146,7 @@ int main(int argc, char **argv) {
     for (int round = 0; round < rounds; round++) {
         long sums[3];
         gesture_init(&bare), gesture_init(&inlined);
-        if (kelp_compute_init(model) != NULL)
+        if (kelp_compute_reset(model) != NULL)
             return 2;
         uint64_t t0 = kelp_now_ns();
         sums[0] = by_function(&bare);

@@ -13,9 +13,9 @@ endif()
 if(TARGET kelp_shared)
   if(SKBUILD)
     # A wheel has no symbolic links: the file has the name of the soname, and a linker script has the name that -lkelp finds.
-    set_target_properties(kelp_shared PROPERTIES VERSION 0 INSTALL_RPATH "$ORIGIN")
+    set_target_properties(kelp_shared PROPERTIES VERSION ${KELP_SOVERSION} INSTALL_RPATH "$ORIGIN")
     install(TARGETS kelp_shared LIBRARY DESTINATION ${root}/lib COMPONENT ${component} NAMELINK_SKIP)
-    file(WRITE ${CMAKE_BINARY_DIR}/linker-script/libkelp.so "/* GNU ld script */\nINPUT(libkelp.so.0)\n")
+    file(WRITE ${CMAKE_BINARY_DIR}/linker-script/libkelp.so "/* GNU ld script */\nINPUT(libkelp.so.${KELP_SOVERSION})\n")
     install(FILES ${CMAKE_BINARY_DIR}/linker-script/libkelp.so DESTINATION ${root}/lib COMPONENT ${component})
   else()
     install(TARGETS kelp_shared LIBRARY DESTINATION ${root}/lib COMPONENT ${component})
@@ -50,7 +50,8 @@ foreach(package kelp tritonserver kelp-backend)
 endforeach()
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/kelp-config-version.cmake
   VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_SOURCE_DIR}/cmake/kelp-config.cmake ${CMAKE_BINARY_DIR}/kelp-config-version.cmake
+configure_file(${CMAKE_SOURCE_DIR}/cmake/kelp-config.cmake.in ${CMAKE_BINARY_DIR}/kelp-config.cmake @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/kelp-config.cmake ${CMAKE_BINARY_DIR}/kelp-config-version.cmake
   DESTINATION ${root}/lib/cmake/kelp COMPONENT ${component})
 
 install(FILES ${CMAKE_SOURCE_DIR}/completions/kelp.bash DESTINATION ${root}/share/bash-completion/completions RENAME kelp
@@ -62,5 +63,5 @@ if(NOT SKBUILD)
   install(FILES ${man_pages} DESTINATION share/man/man1 COMPONENT ${component})
   file(GLOB documents CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/*.md)
   install(FILES ${documents} ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md
-    ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/kelp COMPONENT ${component})
+    ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/THIRD-PARTY-NOTICES.txt DESTINATION share/doc/kelp COMPONENT ${component})
 endif()

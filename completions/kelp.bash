@@ -24,7 +24,7 @@ _kelp() {
         --log-format) COMPREPLY=($(compgen -W "default ISO8601 json" -- "$cur")); return ;;
         --log-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
-        options="--help --model-repository --model-store --model-control-mode --load-model --repository-poll-secs --strict-model-config --disable-auto-complete-config --model-config-name --model-load-thread-count --model-load-retry-count --model-namespacing --backend-directory --backend-config --precision --providers --plugin --with-backend --cache-config --cache-directory --repoagent-directory --id --exit-on-error --exit-timeout-secs --strict-readiness --allow-http --http-address --http-port --http-thread-count --reuse-http-port --http-max-input-size --allow-grpc --allow-metrics --metrics-config --log-verbose --log-info --log-warning --log-error --log-format --log-file" ;;
+        options="--help --model-repository --model-store --model-control-mode --load-model --repository-poll-secs --strict-model-config --disable-auto-complete-config --model-config-name --model-load-thread-count --model-load-retry-count --model-namespacing --backend-directory --backend-config --precision --providers --plugin --with-backend --cache-config --cache-directory --repoagent-directory --id --exit-on-error --exit-timeout-secs --drain-secs --strict-readiness --allow-http --http-address --http-port --http-thread-count --reuse-http-port --http-max-input-size --allow-grpc --allow-metrics --metrics-config --log-verbose --log-info --log-warning --log-error --log-format --log-file" ;;
     run)
         case "$prev" in
         --output-dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
@@ -50,7 +50,7 @@ _kelp() {
         --precision) COMPREPLY=($(compgen -W "f32 bf16" -- "$cur")); return ;;
         --plugin) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
-        options="--help --threads --seconds --input --shape --precision --plugin --providers --profile --json" ;;
+        options="--help --threads --seconds --input --shape --precision --plugin --providers --in-flight --models --profile --json" ;;
     kernels)
         case "$prev" in
         esac
@@ -61,20 +61,29 @@ _kelp() {
         options="--help --domain --json" ;;
     worker)
         case "$prev" in
+        --token-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
-        options="--help --socket --providers --threads --budget --connections" ;;
+        options="--help --socket --listen --token-file --providers --threads --budget --connections" ;;
     new)
         case "$prev" in
         --dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         esac
+        if [ "$COMP_CWORD" -eq 2 ]; then
+            COMPREPLY=($(compgen -W "--help backend kernels plugin provider" -- "$cur"))
+            return
+        fi
         options="--help --dir" ;;
     doctor)
         case "$prev" in
         esac
-        options="--help" ;;
+        options="--help --json" ;;
     completion)
         case "$prev" in
         esac
+        if [ "$COMP_CWORD" -eq 2 ]; then
+            COMPREPLY=($(compgen -W "--help bash zsh fish" -- "$cur"))
+            return
+        fi
         options="--help" ;;
     esac
     case "$cur" in

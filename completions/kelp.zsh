@@ -12,8 +12,8 @@ _kelp() {
             'kernels:list kernel libraries and the signatures of their kernels'
             'ops:list operators with their versions and kinds'
             'worker:run subgraphs of models for other processes'
-            'new:create the project of a backend in C'
-            'doctor:list the providers that work on this machine, and what the others lack'
+            'new:create the project of a backend or plug-in library in C'
+            'doctor:list the providers, and for those that do not work here, the reason'
             'completion:print a completion script for a shell'
             'help:explain a command')
         _describe command commands
@@ -39,8 +39,8 @@ _kelp() {
             '--backend-directory=[directory with NAME/libtriton_NAME.so (../backends of the program'\''s directory, or /opt/tritonserver/backends)]:DIR:_files -/' \
             '*--backend-config=[setting of a backend, or of all backends; may be repeated]:\[NAME,\]KEY=VALUE: ' \
             '--precision=[precision of float32 GEMM and convolutions in ONNX models; the model parameter '\''precision'\'' overrides it (f32)]:f32|bf16:(f32 bf16)' \
-            '--providers=[providers of subgraphs of ONNX models in order of priority\: onnxruntime,cpu or remote\:PATH,cpu; the model parameter '\''providers'\'' overrides it]:NAMES: ' \
-            '--plugin=[plug-in libraries with operators or providers (kelp/plugin.h), separated by '\''\:'\'']:PATHS:_files' \
+            '--providers=[providers of subgraphs of ONNX models in order of priority\: onnxruntime,cpu or remote\:ADDRESS,cpu; the model parameter '\''providers'\'' overrides it]:NAMES: ' \
+            '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
             '*--with-backend=[serve a model NAME with this backend, libtriton_NAME.so, and the config.pbtxt in its directory or one of the two above; may be repeated]:LIBRARY:_files' \
             '*--cache-config=[response cache NAME and one of its settings, for models that enable response_cache; local,size=BYTES is built in; may be repeated]:NAME,KEY=VALUE: ' \
             '--cache-directory=[directory with NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)]:DIR:_files -/' \
@@ -48,6 +48,7 @@ _kelp() {
             '--id=[name of the server in its metadata]:NAME: ' \
             '--exit-on-error[exit if a model does not load at startup (true); false serves the other models]' \
             '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
+            '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (0)]:N: ' \
             '--strict-readiness[the server is ready only if all models are ready (true)]' \
             '--allow-http[serve HTTP (true)]' \
             '--http-address=[address to listen on, or unix\:/path (0.0.0.0)]:ADDRESS: ' \
@@ -78,7 +79,7 @@ _kelp() {
             '--profile[print the time per operator of the last run to stderr]' \
             '--no-fusion[disable fusion]' \
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
-            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
             '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
             '*:file:_files' ;;
     build)
@@ -93,18 +94,18 @@ _kelp() {
             '--strip-weights[omit the refittable weights (all, or those of --refit-weights); a refit must supply them before the first run]' \
             '--weight-streaming[allow weights in host memory (tensorrt)]' \
             '--version-compatible[make the plan file usable with later versions of the provider'\''s library (tensorrt)]' \
-            '*--compute-capability=[compute capability of a target GPU, 10 * major + minor; may be repeated (tensorrt)]:86: ' \
+            '*--compute-capability=[compute capabilities of target GPUs, 10 * major + minor; may be repeated (tensorrt)]:86,89: ' \
             '--workspace=[memory limit for activations (0\: no limit)]:MIB: ' \
             '--level=[optimization level (3); for cpu, levels 0 to 2 make a smaller file that is optimized when it is loaded]:N: ' \
             '--timing-cache=[timing cache\: read if it exists, written after the build (tensorrt)]:FILE:_files' \
-            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
             '--no-fusion[disable fusion]' \
             '*:file:_files' ;;
     inspect)
         _arguments '--help[this text]' \
             '*--shape=[shape of an input for the memory plan (dynamic dimensions are 1)]:NAME=1x8x8: ' \
-            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
             '--providers=[providers in order of priority; shows the subgraphs of each]:NAME,NAME,…: ' \
             '--json[print JSON]' \
             '*:file:_files' ;;
@@ -115,8 +116,10 @@ _kelp() {
             '*--input=[an input; other inputs are random as with '\''kelp run --random'\'']:NAME=@FILE|V,V,…: ' \
             '*--shape=[shape of an input with dynamic dimensions (1 each)]:NAME=1x8x8: ' \
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
-            '--plugin=[plug-in library with operators or providers (kelp/plugin.h)]:FILE.so:_files' \
+            '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
             '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
+            '--in-flight=[measure throughput with N inferences in flight (kelp_compute_submit), and count the inputs that are copied]:N: ' \
+            '--models=[with --in-flight\: provider that loads the model (cpu), such as onnxruntime, kernels or that of a plug-in library]:NAME: ' \
             '--profile[also print the time of each node and the algorithm chosen for it]' \
             '--json[print JSON]' \
             '*:file:_files' ;;
@@ -133,6 +136,8 @@ _kelp() {
     worker)
         _arguments '--help[this text]' \
             '--socket=[Unix socket to create and listen on]:PATH: ' \
+            '--listen=[TCP address to listen on, without encryption; \:PORT is 127.0.0.1, port 0 selects a free port]:HOST\:PORT: ' \
+            '--token-file=[file with a token that clients must send; clients name theirs in KELP_REMOTE_TOKEN_FILE]:FILE:_files' \
             '--providers=[providers that run the subgraphs, in order of priority]:NAME,NAME,…: ' \
             '--threads=[threads per operator (0\: all CPUs)]:N: ' \
             '--budget=[memory limit for the inputs of all runs in flight (256)]:MIB: ' \
@@ -140,13 +145,16 @@ _kelp() {
             '*:file:_files' ;;
     new)
         _arguments '--help[this text]' \
-            '--dir=[directory of the project (NAME); created if it does not exist]:DIR:_files -/' \
+            '--dir=[directory of the project (NAME); it and its parents are created if necessary]:DIR:_files -/' \
+            '1: :(backend kernels plugin provider)' \
             '*:file:_files' ;;
     doctor)
         _arguments '--help[this text]' \
+            '--json[print JSON]' \
             '*:file:_files' ;;
     completion)
         _arguments '--help[this text]' \
+            '1: :(bash zsh fish)' \
             '*:file:_files' ;;
     esac
 }

@@ -47,7 +47,7 @@ provider() {
 # The command line: a plan of a model, and what the doctor says of the library.
 command_line() {
     local env=(env -u KELP_TENSORRT_LIBRARY -u KELP_TENSORRT_TABLE "KELP_TENSORRT_PATH=$1") plan=$home/run/mlp.plan
-    "${env[@]}" "$build/bin/kelp" build tests/data/models/mlp_f32.onnx --provider tensorrt --compute-capability 86 \
+    "${env[@]}" "$build/bin/kelp" build tests/data/models/mlp_f32.onnx --provider tensorrt --compute-capability 86,89 \
         --min x:1x6 --opt x:8x6 --max x:64x6 -o "$plan" && [ "$(head -c 4 "$plan")" = vtrt ] || return 1
     "${env[@]}" "$build/bin/kelp" doctor | tee "$home/run/doctor" | sed -n '/tensorrt/,/^$/p'
     grep -q "library    TensorRT-RTX $newest" "$home/run/doctor" && grep -q "driver " "$home/run/doctor"

@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes texts as a table in C: what `kelp new` puts into a project.
 
-    embed_text.py OUT.c NAME FILE [FILE…]
+    embed_text.py OUT.c NAME FILE=TARGET [FILE=TARGET…]
 
-OUT.c defines `const kelp_template NAME[]`, each with a file's name without ".in" and its text without the licence line, which is
-that of Kelp's sources and not of the project that is made.
+OUT.c defines `const kelp_template NAME[]`, each with TARGET, a path in the project, and the text of FILE without the licence line,
+which is that of Kelp's sources and not of the project that is made.
 """
-import os
 import sys
 
 
@@ -23,10 +22,10 @@ def main():
     out, name, files = sys.argv[1], sys.argv[2], sys.argv[3:]
     parts = ['/* SPDX-License-Identifier: Apache-2.0 */', '/* Written by tools/embed_text.py. */', '#include "cli/templates.h"', "",
              f"const kelp_template {name}[] = {{"]
-    for path in files:
+    for path, target in (file.split("=") for file in files):
         with open(path, encoding="utf-8") as file:
             text = "".join(line for line in file if "SPDX-License-Identifier" not in line)
-        parts.append(f'    {{"{os.path.basename(path).removesuffix(".in")}",\n{quoted(text)}}},')
+        parts.append(f'    {{"{target}",\n{quoted(text)}}},')
     parts.append("    {NULL, NULL},\n};")
     with open(out, "w", encoding="utf-8") as file:
         file.write("\n".join(parts) + "\n")

@@ -3,17 +3,19 @@
  * The `kelp` backend: serves models of all providers through Triton's backend interface. It is
  * built into the server (src/server/builtin), and is the only module that uses both.
  *
- * A model is loaded once; each instance is a fork that shares the weights. Requests are executed
- * one after another. Outputs are written directly into the response's buffers if their shapes are
- * known before the inference.
+ * A model is loaded once; each instance is a fork that shares the weights. Models of a provider
+ * without forks have one instance, which uses the model itself. The requests of an execution run as
+ * one batch (execution.c). Before an instance is destroyed, its model is drained.
  *
  * Parameters of a model (config.pbtxt, `parameters`): "provider" (cpu, onnxruntime, null; default
  * cpu), "kernel_library" and "kernel" (a kernel as the model; other parameters are its scalars),
- * "providers" (of subgraphs: "onnxruntime,cpu", "remote:PATH,cpu"; default the backend's setting of
- * that name), "intra_op_threads" (0: all usable CPUs), "precision" (f32 or bf16; default the
+ * "providers" (of subgraphs: "onnxruntime,cpu", "remote:ADDRESS,cpu"; default the backend's setting
+ * of that name), "intra_op_threads" (0: all usable CPUs), "precision" (f32 or bf16; default the
  * backend's setting of that name, else f32), "map_files" (true or false; default the backend's
  * setting of that name, else false).
  */
+#include "execution.h"
+
 #include "config.h"
 
 #include <kelp/remote.h>
@@ -21,19 +23,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <stdatomic.h>
+
 typedef struct model_state {
     kelp_runtime *runtime;
     kelp_compute_model *model;
     const kelp_compute_metadata *metadata;
-    char *kernel; /* the artifact; the model uses it */
+    const char *provider;
+    size_t max_items;      /* per batch; 0: unlimited */
+    atomic_bool is_in_use; /* an instance uses `model` itself, because it cannot be forked */
+    char *kernel;          /* the artifact; the model uses it */
 } model_state;
 
 typedef struct instance_state {
-    const kelp_compute_metadata *metadata;
-    kelp_compute_model *compute;
-    kelp_tensor *inputs, *outputs;
-    bool *requested;               /* by output */
-    kelp_backend_request *request; /* the current request */
+    kelp_execution execution; /* with the instance's model */
+    model_state *model;
+    bool is_ready; /* the instance's model is initialized */
 } instance_state;
 
 /* ---- backend ---- */
@@ -53,29 +58,11 @@ static kelp_status *create_runtime(int64_t threads, kelp_runtime **out) {
     return kelp_runtime_create(&options, out);
 }
 
-/* Loads the plug-in libraries of the setting "plugin", separated by ':'. */
-static kelp_status *load_plugins(const kelp_backend_host *host, kelp_runtime *runtime) {
-    const char *paths = kelp_backend_host_setting(host, "plugin", "");
-    char path[4096];
-    while (*paths != '\0') {
-        size_t length = strcspn(paths, ":");
-        if (length >= sizeof path)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "the path of a plug-in library is longer than %zu bytes",
-                              sizeof path - 1);
-        memcpy(path, paths, length);
-        path[length] = '\0';
-        if (length > 0)
-            KELP_TRY(kelp_runtime_load_plugin(runtime, path));
-        paths += length + (paths[length] == ':');
-    }
-    return NULL;
-}
-
 static kelp_status *new_runtime(const kelp_backend_host *host, int64_t threads,
                                 kelp_runtime **out) {
     KELP_TRY(create_runtime(threads, out));
-    kelp_status *status = load_plugins(host, *out);
+    kelp_status *status =
+        kelp_runtime_load_plugins(*out, kelp_backend_host_setting(host, "plugin", ""));
     if (status != NULL) {
         kelp_runtime_release(*out);
         *out = NULL;
@@ -150,6 +137,20 @@ static kelp_status *acquire_runtime(const kelp_backend_model *model,
     return kelp_remote_register_named(*out, settings->providers);
 }
 
+static kelp_status *open_model(const char *provider, const kelp_artifact *artifact,
+                               model_state *state) {
+    const kelp_compute_backend *backend = NULL;
+    KELP_TRY(kelp_compute_find(state->runtime, provider, &backend));
+    state->provider = backend->name;
+    state->max_items = backend->capabilities(backend->self).max_batch;
+    kelp_status *status = kelp_compute_load(state->runtime, provider, artifact, &state->model);
+    if (status != NULL && artifact->batched)
+        return KELP_ANNOTATE(status, "model '%s' with max_batch_size > 0", artifact->label);
+    KELP_TRY(status);
+    state->metadata = kelp_compute_metadata_of(state->model);
+    return NULL;
+}
+
 static kelp_status *load(const kelp_backend_model *model, const kelp_model_settings *settings,
                          model_state *state) {
     const char *name = kelp_backend_model_name(model);
@@ -166,13 +167,14 @@ static kelp_status *load(const kelp_backend_model *model, const kelp_model_setti
                               .label = name,
                               .providers = settings->providers,
                               .precision = settings->precision,
-                              .keep_contents = !settings->map_files};
-    if (state->kernel != NULL)
-        artifact = (kelp_artifact){
-            .data = state->kernel, .size_bytes = strlen(state->kernel), .label = name};
-    KELP_TRY(kelp_compute_load(state->runtime, settings->provider, &artifact, &state->model));
-    state->metadata = kelp_compute_metadata_of(state->model);
-    return NULL;
+                              .keep_contents = !settings->map_files,
+                              .batched = kelp_backend_model_max_batch(model) > 0};
+    if (state->kernel != NULL) {
+        artifact.path = NULL;
+        artifact.data = state->kernel;
+        artifact.size_bytes = strlen(state->kernel);
+    }
+    return open_model(settings->provider, &artifact, state);
 }
 
 static kelp_status *model_create(kelp_backend_model *model, void **out_state) {
@@ -197,37 +199,49 @@ static kelp_status *model_create(kelp_backend_model *model, void **out_state) {
 
 static void instance_destroy(void *data) {
     instance_state *state = data;
-    kelp_compute_destroy(state->compute);
-    free(state->inputs);
-    free(state->outputs);
-    free(state->requested);
+    kelp_compute_model *compute = state->execution.model;
+    if (state->is_ready) {
+        KELP_BACKEND_LOG_STATUS("cannot drain a model", kelp_compute_drain(compute));
+        kelp_compute_set_interrupt(compute, NULL, NULL);
+    }
+    if (compute == NULL || compute != state->model->model)
+        kelp_compute_destroy(compute);
+    else
+        atomic_store(&state->model->is_in_use, false);
+    kelp_execution_deinit(&state->execution);
     free(state);
 }
 
-/* Interrupts an inference if its request was cancelled. */
-static bool is_cancelled(void *userp) {
-    return kelp_backend_request_is_cancelled(((const instance_state *)userp)->request);
+/* Forks the model, or uses the model itself if it cannot be forked and has no other instance. */
+static kelp_status *acquire_compute(const kelp_backend_instance *instance, model_state *model,
+                                    kelp_compute_model **out) {
+    if (model->model->vtbl->fork != NULL)
+        return kelp_compute_fork(model->model, out);
+    if (atomic_exchange(&model->is_in_use, true))
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "model '%s' can have one instance only, because provider '%s' has no "
+                          "fork: set instance_group [ { count: 1 } ]",
+                          kelp_backend_model_name(kelp_backend_instance_model(instance)),
+                          model->provider);
+    *out = model->model;
+    return NULL;
 }
 
-static kelp_status *instance_open(const model_state *model, instance_state *state) {
-    state->metadata = model->metadata;
-    state->inputs = calloc(model->metadata->input_count + 1, sizeof *state->inputs);
-    state->outputs = calloc(model->metadata->output_count + 1, sizeof *state->outputs);
-    state->requested = calloc(model->metadata->output_count + 1, sizeof *state->requested);
-    if (state->inputs == NULL || state->outputs == NULL || state->requested == NULL)
-        return kelp_status_oom();
-    KELP_TRY(kelp_compute_fork(model->model, &state->compute));
-    KELP_TRY(kelp_compute_init(state->compute));
-    kelp_compute_set_interrupt(state->compute, is_cancelled, state);
-    return NULL;
+static kelp_status *instance_open(const kelp_backend_instance *instance, instance_state *state) {
+    kelp_compute_model *compute = NULL;
+    KELP_TRY(acquire_compute(instance, state->model, &compute));
+    state->execution.model = compute;
+    KELP_TRY(kelp_compute_init(compute));
+    state->is_ready = true;
+    return kelp_execution_init(&state->execution, state->model->max_items);
 }
 
 static kelp_status *instance_create(kelp_backend_instance *instance, void **out_state) {
     instance_state *state = calloc(1, sizeof *state);
     if (state == NULL)
         return kelp_status_oom();
-    kelp_status *status =
-        instance_open(kelp_backend_model_state(kelp_backend_instance_model(instance)), state);
+    state->model = kelp_backend_model_state(kelp_backend_instance_model(instance));
+    kelp_status *status = instance_open(instance, state);
     if (status != NULL)
         instance_destroy(state);
     else
@@ -235,66 +249,10 @@ static kelp_status *instance_create(kelp_backend_instance *instance, void **out_
     return status;
 }
 
-/* ---- execution ---- */
-
-static void find_requested(instance_state *state, const kelp_backend_request *request) {
-    const kelp_compute_metadata *metadata = state->metadata;
-    size_t count = kelp_backend_request_output_count(request);
-    memset(state->requested, 0, metadata->output_count * sizeof *state->requested);
-    for (size_t k = 0; k < count; k++) {
-        const char *name = kelp_backend_request_output_name(request, k);
-        for (size_t i = 0; i < metadata->output_count; i++)
-            if (name != NULL && strcmp(metadata->outputs[i].name, name) == 0)
-                state->requested[i] = true;
-    }
-}
-
-/* Binds the outputs to the response's buffers if all shapes are known. */
-static kelp_status *place_outputs(instance_state *state, kelp_backend_response *response,
-                                  bool *out_placed) {
-    const kelp_compute_metadata *metadata = state->metadata;
-    *out_placed = true;
-    for (size_t i = 0; i < metadata->output_count; i++) {
-        state->outputs[i].data = NULL;
-        if (state->outputs[i].rank < 0 || state->outputs[i].dtype == KELP_STRING)
-            *out_placed = false;
-    }
-    for (size_t i = 0; *out_placed && i < metadata->output_count; i++) {
-        if (state->requested[i])
-            KELP_TRY(kelp_backend_output_tensor(response, metadata->outputs[i].name,
-                                                &state->outputs[i]));
-    }
-    return NULL;
-}
-
-static kelp_status *put_outputs(instance_state *state, kelp_backend_response *response) {
-    for (size_t i = 0; i < state->metadata->output_count; i++)
-        if (state->requested[i])
-            KELP_TRY(kelp_backend_put_tensor(response, state->metadata->outputs[i].name,
-                                             &state->outputs[i]));
-    return NULL;
-}
-
-static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_request *request) {
+static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_request **requests,
+                            size_t request_count) {
     instance_state *state = kelp_backend_instance_state(instance);
-    const kelp_compute_metadata *metadata = state->metadata;
-    kelp_infer_item item = {.inputs = state->inputs, .outputs = state->outputs};
-    kelp_backend_response *response = NULL;
-    bool placed = false;
-    for (size_t i = 0; i < metadata->input_count; i++)
-        KELP_TRY(kelp_backend_input(request, metadata->inputs[i].name, KELP_DTYPE_INVALID,
-                                    KELP_ANY_RANK, &state->inputs[i]));
-    find_requested(state, request);
-    state->request = request; /* is_cancelled reads it, also during shape inference */
-    KELP_TRY(kelp_backend_respond(request, &response));
-    KELP_TRY(kelp_compute_infer_shapes(state->compute, &item));
-    KELP_TRY(place_outputs(state, response, &placed));
-    kelp_backend_compute_begins(instance);
-    kelp_status *status = kelp_compute_infer_one(state->compute, &item);
-    kelp_backend_compute_ends(instance);
-    if (status == NULL && !placed)
-        status = put_outputs(state, response);
-    return status;
+    return kelp_execution_run(&state->execution, instance, requests, request_count);
 }
 
 extern const kelp_backend_definition kelp_backend_kelp;
@@ -308,5 +266,5 @@ const kelp_backend_definition kelp_backend_kelp = {
     .model_destroy = model_destroy,
     .instance_create = instance_create,
     .instance_destroy = instance_destroy,
-    .execute_one = execute,
+    .execute = execute,
 };

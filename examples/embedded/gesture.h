@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model for a small device that uses only kelp/compute_inline.h: a moving average of
- * accelerations and a perceptron. It needs no heap and no library; the caller provides the memory
- * of the state. */
+ * accelerations and a threshold. It needs no heap and no library; the caller provides the memory
+ * of the state, and the bytes of the model, which may be in read-only memory. */
 #ifndef GESTURE_H_
 #define GESTURE_H_
 
@@ -17,12 +17,32 @@ typedef enum gesture_kind { GESTURE_NONE = 0, GESTURE_SHAKE = 1, GESTURE_BROKEN 
 
 typedef struct gesture {
     acceleration window[GESTURE_WINDOW];
+    const uint8_t *bytes; /* the artifact, borrowed; NULL before load */
     uint32_t seen;
     bool ready;
 } gesture;
 
+#define GESTURE_BYTES 4
+
+/* Loads an artifact: the letters "GS", then the threshold of the average magnitude in 0.01 m/s² as
+ * two bytes, the low one first. */
+static inline kelp_code gesture_open(gesture *self, const void *bytes, size_t size_bytes) {
+    const uint8_t *b = (const uint8_t *)bytes;
+    if (size_bytes != GESTURE_BYTES || b[0] != 'G' || b[1] != 'S')
+        return KELP_INVALID_ARGUMENT;
+    *self = (gesture){.bytes = b};
+    return KELP_OK;
+}
+
+static inline float gesture_threshold(const gesture *self) {
+    return 0.01f * (float)(self->bytes[2] | self->bytes[3] << 8);
+}
+
 static inline kelp_code gesture_clear(gesture *self) {
-    *self = (gesture){.ready = true};
+    const uint8_t *bytes = self->bytes;
+    if (bytes == NULL)
+        return KELP_FAILED_PRECONDITION;
+    *self = (gesture){.bytes = bytes, .ready = true};
     return KELP_OK;
 }
 
@@ -41,12 +61,16 @@ static inline kelp_code gesture_step(gesture *self, const acceleration *input,
     self->window[self->seen++ % GESTURE_WINDOW] = *input;
     for (int i = 0; i < GESTURE_WINDOW; i++)
         sum += gesture_magnitude(&self->window[i]);
-    *output = 0.25f * sum - 12.0f > 0 ? GESTURE_SHAKE : GESTURE_NONE;
+    *output = 0.25f * sum > gesture_threshold(self) ? GESTURE_SHAKE : GESTURE_NONE;
     return KELP_OK;
 }
 
-static const kelp_inline_limits gesture_limits = {.max_batch = 16};
-KELP_COMPUTE_INLINE(gesture, gesture, acceleration, gesture_kind, gesture_limits, gesture_clear,
-                    gesture_step, kelp_inline_nothing, gesture_clear);
+static const kelp_inline_info gesture_info = {.max_batch = 16,
+                                              .max_input_bytes = sizeof(acceleration),
+                                              .preferred_input = KELP_MEMORY_HOST,
+                                              .preferred_output = KELP_MEMORY_HOST,
+                                              .dtype_mask = 1u << KELP_F32};
+KELP_COMPUTE_INLINE(gesture, gesture, acceleration, gesture_kind, gesture_info, gesture_open,
+                    gesture_clear, gesture_step, kelp_inline_nothing, gesture_clear);
 
 #endif

@@ -123,12 +123,51 @@ typedef struct kelp_backend_definition {
                             size_t request_count);
     /* Executes one request; otherwise as `execute`. A failure affects only this request. */
     kelp_status *(*execute_one)(kelp_backend_instance *instance, kelp_backend_request *request);
+    /* Decides which queued requests form a batch, in addition to the rules of dynamic_batching.
+     * Set it only with KELP_TRITON_BACKEND_WITH_BATCHING. Called for each request in the order of
+     * the queue. `batch_state` is a state of `batch_state_bytes` bytes, which is zero when a batch
+     * begins. `*out_include` false ends the batch before this request; the first request of a batch
+     * is always included. A failure is logged and also ends the batch. Called on any thread, also
+     * during executions, but by one thread at a time for each model, with a lock of the server
+     * held: it must not block, and may only read its arguments. The request has no instance and is
+     * valid during the call only. */
+    kelp_status *(*batch_include)(kelp_backend_model *model, void *batch_state,
+                                  kelp_backend_request *request, bool *out_include);
+    size_t batch_state_bytes; /* size of the state of a batch; may be 0 */
 } kelp_backend_definition;
 
 /* Defines the entry points of the library for a definition, an object at file scope. */
-#define KELP_TRITON_BACKEND(definition)                                                            \
+#define KELP_TRITON_BACKEND(definition) KELP_BACKEND_ENTRY_POINTS_(definition, false)
+
+/* Defines the entry points of KELP_TRITON_BACKEND and those of a batching strategy
+ * (TRITONBACKEND_ModelBatch*), for a definition with `batch_include`. Kelp's server uses the
+ * strategy for all models of the backend with dynamic_batching. NVIDIA's server uses it for models
+ * with the parameter TRITON_BATCH_STRATEGY_PATH, the path of the library. */
+#define KELP_TRITON_BACKEND_WITH_BATCHING(definition)                                             \
+    TRITONSERVER_Error *TRITONBACKEND_ModelBatcherInitialize(TRITONBACKEND_Batcher **batcher_,    \
+                                                             TRITONBACKEND_Model *model_) {       \
+        return kelp_backend_entry_batcher_initialize(&(definition), batcher_, model_);            \
+    }                                                                                             \
+    TRITONSERVER_Error *TRITONBACKEND_ModelBatcherFinalize(TRITONBACKEND_Batcher *batcher_) {     \
+        return kelp_backend_entry_batcher_finalize(batcher_);                                     \
+    }                                                                                             \
+    TRITONSERVER_Error *TRITONBACKEND_ModelBatchInitialize(const TRITONBACKEND_Batcher *batcher_, \
+                                                           void **userp_) {                       \
+        return kelp_backend_entry_batch_initialize(batcher_, userp_);                             \
+    }                                                                                             \
+    TRITONSERVER_Error *TRITONBACKEND_ModelBatchIncludeRequest(                                   \
+        TRITONBACKEND_Request *request_, void *userp_, bool *should_include_) {                   \
+        return kelp_backend_entry_batch_include(request_, userp_, should_include_);               \
+    }                                                                                             \
+    TRITONSERVER_Error *TRITONBACKEND_ModelBatchFinalize(void *userp_) {                          \
+        return kelp_backend_entry_batch_finalize(userp_);                                         \
+    }                                                                                             \
+    KELP_BACKEND_ENTRY_POINTS_(definition, true)
+
+/* Implements the two macros. */
+#define KELP_BACKEND_ENTRY_POINTS_(definition, exports_batching)                                   \
     TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend_) {                \
-        return kelp_backend_entry_initialize(&(definition), backend_);                             \
+        return kelp_backend_entry_initialize(&(definition), exports_batching, backend_);           \
     }                                                                                              \
     TRITONSERVER_Error *TRITONBACKEND_Finalize(TRITONBACKEND_Backend *backend_) {                  \
         return kelp_backend_entry_finalize(backend_);                                              \
@@ -176,8 +215,10 @@ TRITONBACKEND_ISPEC bool KELP_BACKEND_MayBlock(TRITONBACKEND_Model *model,
  * The code that KELP_TRITON_BACKEND generates calls these functions. Their errors and threads are
  * those of Triton's entry points. */
 
-/* Implements TRITONBACKEND_Initialize. */
+/* Implements TRITONBACKEND_Initialize. `exports_batching`: the library has the entry points of a
+ * batching strategy. */
 TRITONSERVER_Error *kelp_backend_entry_initialize(const kelp_backend_definition *definition,
+                                                  bool exports_batching,
                                                   TRITONBACKEND_Backend *backend);
 
 /* Implements TRITONBACKEND_Finalize. */
@@ -210,6 +251,25 @@ TRITONSERVER_Error *kelp_backend_entry_execute(TRITONBACKEND_ModelInstance *inst
 /* Implements KELP_BACKEND_MayBlock. */
 bool kelp_backend_entry_may_block(const kelp_backend_definition *definition,
                                   TRITONBACKEND_Model *model, TRITONBACKEND_Request *request);
+
+/* Implements TRITONBACKEND_ModelBatcherInitialize. */
+TRITONSERVER_Error *kelp_backend_entry_batcher_initialize(const kelp_backend_definition *definition,
+                                                          TRITONBACKEND_Batcher **batcher,
+                                                          TRITONBACKEND_Model *model);
+
+/* Implements TRITONBACKEND_ModelBatcherFinalize. */
+TRITONSERVER_Error *kelp_backend_entry_batcher_finalize(TRITONBACKEND_Batcher *batcher);
+
+/* Implements TRITONBACKEND_ModelBatchInitialize. */
+TRITONSERVER_Error *kelp_backend_entry_batch_initialize(const TRITONBACKEND_Batcher *batcher,
+                                                        void **userp);
+
+/* Implements TRITONBACKEND_ModelBatchIncludeRequest. */
+TRITONSERVER_Error *kelp_backend_entry_batch_include(TRITONBACKEND_Request *request, void *userp,
+                                                     bool *should_include);
+
+/* Implements TRITONBACKEND_ModelBatchFinalize. */
+TRITONSERVER_Error *kelp_backend_entry_batch_finalize(void *userp);
 
 /* ---- Statuses, errors and log ----
  *
@@ -489,6 +549,21 @@ void kelp_backend_release(kelp_backend_request *take_request);
  * Only logs the failure if a final response was sent before. */
 void kelp_backend_fail(kelp_backend_request *request, kelp_status *take_status);
 
+/* ---- Memory ---- */
+
+/* A kind of memory, and the number of its device. */
+typedef struct kelp_backend_memory {
+    TRITONSERVER_MemoryType type; /* CPU, CPU_PINNED or GPU */
+    int64_t id;                   /* number of the GPU; 0 for other memory */
+} kelp_backend_memory;
+
+/* Memory of the host. */
+#define KELP_BACKEND_HOST_MEMORY ((kelp_backend_memory){TRITONSERVER_MEMORY_CPU, 0})
+
+/* Returns the memory that is fastest for an instance: that of its GPU for KIND_GPU, otherwise host
+ * memory. Thread-safe. */
+kelp_backend_memory kelp_backend_instance_memory(const kelp_backend_instance *instance);
+
 /* ---- Inputs ---- */
 
 /* Accepts any rank. */
@@ -507,7 +582,17 @@ bool kelp_backend_has_input(const kelp_backend_request *request, const char *nam
 kelp_status *kelp_backend_input(kelp_backend_request *request, const char *name, kelp_dtype dtype,
                                 int32_t rank, kelp_tensor *out) KELP_MUST_USE;
 
-/* Iterator over the buffers of an input, for code that needs no contiguous copy. */
+/* Gets an input in the memory that `preferred` names, or in the memory where the server holds it;
+ * `out->device` tells which. KELP_BACKEND_HOST_MEMORY only prefers host memory: use
+ * kelp_backend_input for code that cannot read other memory. Otherwise as kelp_backend_input. Fails
+ * with UNIMPLEMENTED if the input would have to be copied from GPU memory, which is the case for
+ * KELP_STRING and for several or unaligned buffers. */
+kelp_status *kelp_backend_input_in(kelp_backend_request *request, const char *name,
+                                   kelp_dtype dtype, int32_t rank, kelp_backend_memory preferred,
+                                   kelp_tensor *out) KELP_MUST_USE;
+
+/* Iterator over the buffers of an input, for code that needs no contiguous copy. Buffers in GPU
+ * memory fail with UNIMPLEMENTED. */
 typedef struct kelp_backend_pieces {
     kelp_dtype dtype;         /* element type */
     int32_t rank;             /* number of dimensions */
@@ -584,6 +669,14 @@ kelp_status *kelp_backend_output_tensor(kelp_backend_response *response, const c
 kelp_status *kelp_backend_output_bytes(kelp_backend_response *response, const char *name,
                                        kelp_dtype dtype, int32_t rank, const int64_t *shape,
                                        size_t size_bytes, void **out_data) KELP_MUST_USE;
+
+/* Adds an output with the type and shape of a dense tensor in the memory that `preferred` names, or
+ * in other memory if the server has none of this kind. Sets `data` and `device` of the tensor to
+ * the memory of the output: the caller must check `device`. Otherwise as kelp_backend_output_data,
+ * but GPU memory is not an error. */
+kelp_status *kelp_backend_output_in(kelp_backend_response *response, const char *name,
+                                    kelp_backend_memory preferred,
+                                    kelp_tensor *inout_tensor) KELP_MUST_USE;
 
 /* Adds an output with a copy of row-major data. For KELP_STRING, `data` is an array of
  * kelp_string. */
@@ -708,18 +801,78 @@ void kelp_backend_compute_ends(kelp_backend_instance *instance);
 /* Returns the time in nanoseconds on the clock of the statistics (monotonic). Thread-safe. */
 uint64_t kelp_backend_now_ns(void);
 
+/* ---- Metrics ----
+ *
+ * Metrics that the server shows on its metrics page, next to its own. All functions of this section
+ * are thread-safe. Changing a metric takes no lock of the SDK. */
+
+/* A counter, gauge or histogram. */
+typedef struct kelp_backend_metric kelp_backend_metric;
+
+/* A label of a metric. */
+typedef struct kelp_backend_label {
+    const char *name;  /* letters, digits and '_'; not a digit first */
+    const char *value; /* any text */
+} kelp_backend_label;
+
+/* The properties of a metric. Zero-initialize the struct: new members are added at the end. */
+typedef struct kelp_backend_metric_spec {
+    TRITONSERVER_MetricKind kind;     /* counter, gauge or histogram */
+    const char *name;                 /* letters, digits, '_' and ':'; not a digit first */
+    const char *help;                 /* description */
+    const kelp_backend_label *labels; /* additional labels; NULL if there are none */
+    size_t label_count;               /* number of additional labels */
+    const double *bounds;             /* histogram: upper bounds of the buckets, ascending */
+    size_t bound_count;               /* histogram: number of bounds, at least 1 */
+} kelp_backend_metric_spec;
+
+/* Creates a metric. If `model` is not NULL, the metric has the labels "model" and "version" in
+ * addition to those of `spec`. Metrics of the same name form a family, which has one kind. Metrics
+ * with equal labels share one value. The spec is copied. The backend destroys the metric, at the
+ * latest in `destroy`. Fails with INVALID_ARGUMENT if the spec is invalid or the family has another
+ * kind, and UNIMPLEMENTED if the server has no metrics. */
+kelp_status *kelp_backend_metric_create(kelp_backend_model *model,
+                                        const kelp_backend_metric_spec *spec,
+                                        kelp_backend_metric **out) KELP_MUST_USE;
+
+/* Adds to a counter or gauge. Fails with INVALID_ARGUMENT if a counter would decrease, and
+ * UNIMPLEMENTED for a histogram. */
+kelp_status *kelp_backend_metric_add(kelp_backend_metric *metric, double value) KELP_MUST_USE;
+
+/* Sets a gauge. Fails with UNIMPLEMENTED for other kinds. */
+kelp_status *kelp_backend_metric_set(kelp_backend_metric *metric, double value) KELP_MUST_USE;
+
+/* Adds a value to the buckets of a histogram. Fails with UNIMPLEMENTED for other kinds. */
+kelp_status *kelp_backend_metric_observe(kelp_backend_metric *metric, double value) KELP_MUST_USE;
+
+/* Gets the value of a counter or gauge. Fails with UNIMPLEMENTED for a histogram. */
+kelp_status *kelp_backend_metric_value(const kelp_backend_metric *metric,
+                                       double *out) KELP_MUST_USE;
+
+/* Destroys a metric. The last metric of a family also removes the family. NULL is allowed. */
+void kelp_backend_metric_destroy(kelp_backend_metric *take_metric);
+
 /* ---- Inference by other models ---- */
 
 /* Creates an inference by a model of the same server, a call; version -1 follows the model's
- * version policy. `request` (may be NULL) is the request that needs the result: the call becomes
- * part of its trace, and kelp_backend_call_wait cancels the call if the request is cancelled. The
- * backend destroys the call. */
+ * version policy. `request` (may be NULL) is the request that needs the result, even if it is
+ * released before the call is over: the call becomes part of its trace, has its queue timeout, and
+ * is cancelled within about 10 ms if the request is cancelled. The backend destroys the call. */
 kelp_status *kelp_backend_call_create(kelp_backend_model *model, kelp_backend_request *request,
                                       const char *model_name, int64_t model_version,
                                       kelp_backend_call **out) KELP_MUST_USE;
 
-/* Adds an input. A row-major tensor is borrowed until the call is over; strings and strided
- * tensors are copied. */
+/* Sets the time after which the call fails, counted from its start; at least 1. The call is then
+ * over, with the error DEADLINE_EXCEEDED, and the other model is asked to cancel. Because that
+ * model may still read the inputs, the call copies all of them, and its memory is freed when the
+ * model has finished. Also sets the queue timeout of the other model, unless it is shorter. Fails
+ * with FAILED_PRECONDITION if the call has inputs or was started. */
+kelp_status *kelp_backend_call_set_timeout(kelp_backend_call *call,
+                                           uint64_t timeout_ns) KELP_MUST_USE;
+
+/* Adds an input. A row-major tensor is borrowed until the call is over; strings, strided tensors
+ * and all inputs of a call with a timeout are copied. A row-major tensor in GPU memory is passed to
+ * the other model as it is; fails with UNIMPLEMENTED if it would have to be copied. */
 kelp_status *kelp_backend_call_input(kelp_backend_call *call, const char *name,
                                      const kelp_tensor *tensor) KELP_MUST_USE;
 
@@ -732,9 +885,10 @@ TRITONSERVER_InferenceRequest *kelp_backend_call_raw(kelp_backend_call *call);
 
 /* Callback of a call. Called for each response, which has the highest index of the kept responses,
  * and once more with `is_last` true when no response follows and inputs may be reused. `failure`
- * (borrowed) is NULL or the response's error. Called on any thread, possibly within
- * kelp_backend_call_start, but by one thread at a time. May destroy the call if `is_last` is true.
- */
+ * (borrowed) is NULL or the response's error. If the timeout expires, the callback is called with
+ * DEADLINE_EXCEEDED and then with `is_last` true. Called on any thread, possibly within
+ * kelp_backend_call_start, but by one thread at a time. Should return soon, because the timeouts of
+ * other calls may wait for it. May destroy the call if `is_last` is true. */
 typedef void (*kelp_backend_call_fn)(kelp_backend_call *call, const kelp_status *failure,
                                      bool is_last, void *userp);
 
@@ -745,8 +899,9 @@ typedef void (*kelp_backend_call_fn)(kelp_backend_call *call, const kelp_status 
 kelp_status *kelp_backend_call_start(kelp_backend_call *call, kelp_backend_call_fn fn,
                                      void *userp) KELP_MUST_USE;
 
-/* Waits until the call is over. Returns the error of the first failed response, or CANCELLED. Do
- * not use it in a callback. Deadlocks if the other model needs the calling instance. */
+/* Waits until the call is over. Returns the error of the first failed response, CANCELLED, or
+ * DEADLINE_EXCEEDED if the timeout expired. Do not use it in a callback. Without a timeout, it
+ * deadlocks if the other model needs the calling instance. */
 kelp_status *kelp_backend_call_wait(kelp_backend_call *call) KELP_MUST_USE;
 
 /* Returns the error of the first failed response, or NULL. For use in a callback or when the call
@@ -770,7 +925,8 @@ void kelp_backend_call_clear(kelp_backend_call *call);
 void kelp_backend_call_cancel(kelp_backend_call *call);
 
 /* Destroys the call. If it is in flight, cancels it and waits until it is over, except in the
- * callback with `is_last` true. NULL is allowed. */
+ * callback with `is_last` true. A call with a timeout is not waited for: its callback is not called
+ * after this function returns. NULL is allowed. */
 void kelp_backend_call_destroy(kelp_backend_call *take_call);
 
 #ifdef __cplusplus

@@ -70,30 +70,28 @@ KELP_API kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void
 
 /* ---- Configuration ---- */
 
-/* Flags of a build. A provider rejects flags that it does not support. */
+/* Flags of a build. A provider rejects flags that it does not support. No flag selects float16,
+ * int8 or 8-bit floats: networks are strongly typed, so the element types of the tensors decide. */
 typedef enum kelp_builder_flag {
-    KELP_BUILD_FP16 = 1u << 0,  /* allow float16; not supported by built-in providers */
-    KELP_BUILD_BF16 = 1u << 1,  /* allow bfloat16; on `cpu`, see KELP_PRECISION_BF16 */
-    KELP_BUILD_INT8 = 1u << 2,  /* allow int8; not supported by built-in providers */
-    KELP_BUILD_FP8 = 1u << 3,   /* allow 8-bit floats; not supported by built-in providers */
-    KELP_BUILD_TF32 = 1u << 4,  /* allow TensorFloat-32 */
-    KELP_BUILD_REFIT = 1u << 5, /* every weight can be replaced in the engine */
-    /* weights named by kelp_network_mark_refittable can be replaced */
-    KELP_BUILD_REFIT_INDIVIDUAL = 1u << 6,
-    KELP_BUILD_STRIP_WEIGHTS = 1u << 7,    /* refittable weights are left out of the image */
-    KELP_BUILD_WEIGHT_STREAMING = 1u << 8, /* weights may stay in host memory during inference */
+    KELP_BUILD_BF16 = 1u << 0, /* multiply float32 in bfloat16, see KELP_PRECISION_BF16 */
+    KELP_BUILD_TF32 = 1u << 1, /* multiply float32 in TensorFloat-32 */
+    /* weights can be replaced in the engine, see kelp_engine_refittable_count */
+    KELP_BUILD_REFIT = 1u << 2,
+    /* only weights named by kelp_network_mark_refittable can be replaced */
+    KELP_BUILD_REFIT_INDIVIDUAL = 1u << 3,
+    KELP_BUILD_STRIP_WEIGHTS = 1u << 4,    /* refittable weights are left out of the image */
+    KELP_BUILD_WEIGHT_STREAMING = 1u << 5, /* weights may stay in host memory during inference */
     /* the image runs on other versions of the provider's library */
-    KELP_BUILD_VERSION_COMPATIBLE = 1u << 9,
-    KELP_BUILD_DISABLE_FUSION = 1u << 10, /* runs the network as written; for debugging */
-    KELP_BUILD_MONITOR_MEMORY = 1u << 11, /* measures memory during the build */
-    KELP_BUILD_DETAILED = 1u << 12        /* kelp_engine_inspect reports all details */
+    KELP_BUILD_VERSION_COMPATIBLE = 1u << 6,
+    KELP_BUILD_DISABLE_FUSION = 1u << 7, /* runs the network as written; for debugging */
+    KELP_BUILD_MONITOR_MEMORY = 1u << 8, /* measures memory during the build */
+    KELP_BUILD_DETAILED = 1u << 9        /* kelp_engine_inspect reports all details */
 } kelp_builder_flag;
 
 /* Memory that can be limited. */
 typedef enum kelp_memory_pool {
     KELP_POOL_WORKSPACE = 0, /* activations and scratch memory of one context */
-    KELP_POOL_HOST = 1,      /* host memory of the build; no built-in provider limits it */
-    KELP_POOL_DEVICE = 2     /* device memory */
+    KELP_POOL_DEVICE = 1     /* device memory */
 } kelp_memory_pool;
 
 /* Creates a configuration with default settings. The caller releases it. */
@@ -218,9 +216,9 @@ KELP_API kelp_status *kelp_blob_save(const kelp_blob *blob, const char *path) KE
 /* Builds an engine image. The caller releases it. The same network, configuration and library
  * produce the same bytes. Does not modify `network`; `config` only receives timing measurements.
  * Fails with
- * - INVALID_ARGUMENT: the network or the configuration belongs to another provider, or a profile
- *   does not match the network;
- * - NOT_FOUND: a profile names an unknown input;
+ * - INVALID_ARGUMENT: the network or the configuration belongs to another provider, a profile does
+ *   not match the network, or weights that determine a shape are marked as refittable;
+ * - NOT_FOUND: a profile names an unknown input, or unknown weights are marked as refittable;
  * - FAILED_PRECONDITION: the network has no outputs, or lacks a profile that the provider needs;
  * - UNIMPLEMENTED: the provider does not support a layer (lists all);
  * - CANCELLED: the progress callback returned false;
@@ -228,6 +226,15 @@ KELP_API kelp_status *kelp_blob_save(const kelp_blob *blob, const char *path) KE
 KELP_API kelp_status *kelp_builder_build(kelp_builder *builder, const kelp_network *network,
                                          kelp_builder_config *config,
                                          kelp_blob **out_plan) KELP_MUST_USE;
+
+/* Serializes the network as an ONNX model, a file that contains the weights. The caller releases
+ * it. Layers become nodes of ai.onnx 24, and marked tensors become outputs; a layer may become
+ * several nodes, and a collective of one rank becomes an Identity. Assertions become nodes of
+ * domain `kelp`, which only Kelp runs. A network that was parsed keeps its opset version. The same
+ * network produces the same bytes. Does not need the network's provider. Fails with
+ * FAILED_PRECONDITION if the network has no outputs. */
+KELP_API kelp_status *kelp_network_to_onnx(const kelp_network *network,
+                                           kelp_blob **out) KELP_MUST_USE;
 
 /* Returns true if the provider can build the network. Otherwise returns false and sets
  * `*out_reason` to the reason, which the caller frees with kelp_status_free. Sets it to NULL on

@@ -7,13 +7,15 @@
  * applications use it.
  *
  * Life cycle of a model: load → init → infer … → drain → reset → … → destroy. Kelp checks each call
- * (element types, limits, memory placement) before it calls the provider. After a model has run
- * with tensors of given sizes, a call with the same sizes does not allocate.
+ * (element types, limits, memory placement) before it calls the provider, copies inputs that are
+ * not compact, and joins the items of a batch. After a model has run with tensors of given sizes, a
+ * call with the same sizes does not allocate.
  *
  * Unless stated otherwise:
  *   - Several threads may look up a runtime's providers at once; register providers before use.
  *   - A model is used by one thread at a time. For another thread, create a fork, which shares the
- *     weights (kelp_compute_fork).
+ *     weights (kelp_compute_fork). A provider need not support forks; its models then run on one
+ *     thread at a time, and a server serves them with one instance.
  *   - Returned pointers are borrowed and valid as long as the object that returned them.
  *
  * Errors:
@@ -36,14 +38,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Kind of memory that a model prefers. */
-typedef enum kelp_memory_class {
-    KELP_MEMORY_HOST = 0,   /* host memory */
-    KELP_MEMORY_PINNED = 1, /* page-locked host memory */
-    KELP_MEMORY_DEVICE = 2, /* device memory */
-    KELP_MEMORY_SHARED = 3  /* memory that host and device both address */
-} kelp_memory_class;
 
 /* ---- Memory placement ---- */
 
@@ -84,7 +78,7 @@ KELP_API kelp_placing kelp_compute_decide_placement(kelp_placements accepted,
 
 /* Capabilities of a provider. */
 typedef struct kelp_compute_capabilities {
-    bool device_streams; /* models implement `submit` */
+    bool device_streams; /* models may implement `submit` */
     size_t max_batch;    /* maximum number of items per call; 0: unlimited */
     /* bit n: kelp_dtype n is supported; models whose inputs or outputs have others fail to load */
     uint64_t dtype_mask;
@@ -92,8 +86,9 @@ typedef struct kelp_compute_capabilities {
 
 /* Description of a model. */
 typedef struct kelp_compute_metadata {
-    kelp_memory_class preferred_input;  /* preferred memory of inputs */
-    kelp_memory_class preferred_output; /* preferred memory of outputs */
+    /* Preferred memory of inputs and outputs. A server requests its buffers there, if it can. */
+    kelp_memory_class preferred_input;
+    kelp_memory_class preferred_output; /* see preferred_input */
     size_t max_input_bytes; /* maximum total size of the inputs of an item; 0: unlimited */
     /* maximum total size of the outputs of an item; 0: unlimited */
     size_t max_output_bytes;
@@ -125,6 +120,10 @@ typedef struct kelp_artifact {
      * to another user, it is copied when it is loaded. False: the files are mapped and must not be
      * modified, only replaced. Implemented by `cpu` and `null`. */
     bool keep_contents;
+    /* The first dimension of every input and output is a batch dimension, and the rows of a batch
+     * are independent of each other. Then kelp_compute_infer_batch joins items. Forks inherit it.
+     */
+    bool batched;
 } kelp_artifact;
 
 /* A loaded model. */
@@ -156,7 +155,8 @@ typedef struct kelp_compute_model_vtbl {
     kelp_status *(*init)(kelp_compute_model *model);
     /* Runs one item. */
     kelp_status *(*infer_one)(kelp_compute_model *model, kelp_infer_item *item);
-    /* Runs several items. NULL: infer_one is called in a loop. */
+    /* Runs several items. NULL: Kelp calls infer_one, with joined items if the artifact is
+     * `batched`. An own function keeps outputs in memory of the model valid for all items. */
     kelp_status *(*infer_batch)(kelp_compute_model *model, kelp_infer_item *items, size_t count,
                                 kelp_batch_mode mode);
     /* Sets the types and shapes that the outputs will have, without running; rank -1 for a shape
@@ -168,14 +168,15 @@ typedef struct kelp_compute_model_vtbl {
     kelp_status *(*reset)(kelp_compute_model *model);
     /* Returns the description of the model, valid as long as the model. */
     const kelp_compute_metadata *(*metadata)(const kelp_compute_model *model);
-    /* Creates a model that shares weights and can be used by another thread. NULL: not supported.
-     */
+    /* Creates a model that shares weights and can be used by another thread. NULL: not supported;
+     * a server can then serve the model with one instance only. */
     kelp_status *(*fork)(kelp_compute_model *model, kelp_compute_model **out);
     /* Frees the model. */
     void (*destroy)(kelp_compute_model *model);
-    /* Starts an inference and returns. `done` is called once per submission, from any thread, in
-     * order of submission. Required if the provider has `device_streams`, otherwise NULL. If it is
-     * NULL, a stream calls infer_one on a thread of its own. */
+    /* Starts an inference and returns. `done` is called once per successful submission, from any
+     * thread, possibly before submit returns, in order of submission. Several inferences may be in
+     * flight. NULL: a stream calls infer_one on a thread of its own. Must be NULL if the provider
+     * does not declare `device_streams`. */
     kelp_status *(*submit)(kelp_compute_model *model, kelp_infer_item *item,
                            void (*done)(void *userp, kelp_status *take_status), void *userp);
     /* Sets the callback that is polled during an inference; `fn` NULL removes it. This field may
@@ -229,23 +230,33 @@ KELP_API const kelp_compute_backend *kelp_compute_at(const kelp_runtime *runtime
 
 /* Loads a model. The caller destroys it. `artifact->release` is called in every case. Fails with
  * NOT_FOUND if there is no such provider or file, INVALID_ARGUMENT if the artifact is malformed or
- * has neither path nor bytes, and UNIMPLEMENTED if the model uses a type or operator that the
- * provider does not support. */
+ * has neither path nor bytes, or if it is `batched` and the first dimension of an input or output
+ * is not dynamic, and UNIMPLEMENTED if the model uses a type or operator that the provider does not
+ * support. */
 KELP_API kelp_status *kelp_compute_load(kelp_runtime *runtime, const char *backend_name,
                                         const kelp_artifact *artifact,
                                         kelp_compute_model **out) KELP_MUST_USE;
 
-/* Makes the model ready to run. */
+/* Makes the model ready to run. Succeeds without effect if it is ready. */
 KELP_API kelp_status *kelp_compute_init(kelp_compute_model *model) KELP_MUST_USE;
 
 /* Runs one item. `item->status` is not used. */
 KELP_API kelp_status *kelp_compute_infer_one(kelp_compute_model *model,
                                              kelp_infer_item *item) KELP_MUST_USE;
 
-/* Runs several items. Uses the provider's infer_batch if it has one. Items that fail the checks
- * are not passed to the provider; with KELP_BATCH_STOP_AT_FIRST, the items before the first such
- * item still run. Fails with OUT_OF_RANGE, before it runs any item, if `count` exceeds
- * `max_batch`. */
+/* Runs several items. Items that fail the checks are not passed to the provider; with
+ * KELP_BATCH_STOP_AT_FIRST, the items before the first such item still run. Outputs in memory of
+ * the model are valid for all items until the model's next call.
+ *
+ * If the artifact is `batched`, items in host memory run as one inference if their inputs have the
+ * same types and the same dimensions except for the first, which may differ. Inputs that are
+ * adjacent in memory are not copied; others are copied to a buffer that is kept for the next call.
+ * Other items run in further inferences; KELP_BATCH_STOP_AT_FIRST joins only neighbors. If a joined
+ * inference fails, its items run one by one, so that each has its own result. If an output has
+ * another first dimension than the inputs, the model is not joined again.
+ *
+ * Fails with OUT_OF_RANGE, before it runs any item, if `count` exceeds `max_batch`, and with
+ * RESOURCE_EXHAUSTED if memory is exhausted. */
 KELP_API kelp_status *kelp_compute_infer_batch(kelp_compute_model *model, kelp_infer_item *items,
                                                size_t count, kelp_batch_mode mode) KELP_MUST_USE;
 
@@ -268,6 +279,17 @@ KELP_API kelp_status *kelp_compute_drain(kelp_compute_model *model) KELP_MUST_US
 /* Waits for the model's stream, if any, and returns the model to the state after init. */
 KELP_API kelp_status *kelp_compute_reset(kelp_compute_model *model) KELP_MUST_USE;
 
+/* Copies of tensors around a provider. Each field counts since the model was loaded or forked. */
+typedef struct kelp_compute_copies {
+    uint64_t inputs;       /* inputs that were not compact, or were joined in a batch */
+    uint64_t input_bytes;  /* size of these inputs */
+    uint64_t outputs;      /* outputs of joined or repeated inferences that were copied */
+    uint64_t output_bytes; /* size of these outputs */
+} kelp_compute_copies;
+
+/* Returns the copies that Kelp has made for this model. Call it while no inference runs. */
+KELP_API kelp_compute_copies kelp_compute_copies_of(const kelp_compute_model *model);
+
 /* Returns the description of the model. */
 KELP_API const kelp_compute_metadata *kelp_compute_metadata_of(const kelp_compute_model *model);
 
@@ -278,8 +300,8 @@ KELP_API void kelp_compute_set_interrupt(kelp_compute_model *model, kelp_interru
                                          void *userp);
 
 /* Creates a model that shares weights with `model` and can be used by another thread. The caller
- * passes it to kelp_compute_init and destroys it. Fails with UNIMPLEMENTED if the provider cannot
- * fork. */
+ * passes it to kelp_compute_init and destroys it. Fails with UNIMPLEMENTED if the provider has no
+ * `fork`. */
 KELP_API kelp_status *kelp_compute_fork(kelp_compute_model *model,
                                         kelp_compute_model **out) KELP_MUST_USE;
 

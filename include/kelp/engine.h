@@ -26,6 +26,10 @@
  *   - One runtime per program is sufficient. Several runtimes are independent of each other.
  *   - Options structs begin with `struct_size`; zeroed fields take the defaults given in
  *     [brackets].
+ *   - kelp_status_domain of a failure tells the object that failed: KELP_DOMAIN_RUNTIME while a
+ *     runtime or engine is created, KELP_DOMAIN_ENGINE for an engine or context, and
+ *     KELP_DOMAIN_PARAMETER if a wrong argument was passed. A provider may set
+ *     KELP_DOMAIN_DEVICE.
  */
 #ifndef KELP_ENGINE_H_
 #define KELP_ENGINE_H_
@@ -71,7 +75,7 @@ KELP_API kelp_status *kelp_runtime_create(const kelp_runtime_options *options,
 KELP_API kelp_runtime *kelp_runtime_retain(kelp_runtime *runtime);
 
 /* Drops a reference. The last one stops the worker threads and calls `destroy` of the operator
- * providers, the most recently registered first. */
+ * providers, the most recently registered first, and then of the plug-in libraries. */
 KELP_API void kelp_runtime_release(kelp_runtime *runtime);
 
 /* Registers an operator provider; see kelp_opset_register for errors. `backend` and `self` must
@@ -80,10 +84,11 @@ KELP_API kelp_status *kelp_runtime_register_opset(kelp_runtime *runtime,
                                                   const kelp_opset_backend *backend,
                                                   void *self) KELP_MUST_USE;
 
-/* Loads a plug-in library (kelp/plugin.h) and registers its operators (with NULL as `self`), its
- * compute provider and its engine provider. The library is never unloaded. `path` is a file name,
- * relative or absolute; no directories are searched. Not thread-safe: load before creating engines.
- * Fails with
+/* Loads a plug-in library (kelp/plugin.h) and registers its operators, its compute provider, its
+ * engine provider, and its kernels as operators (see kelp_kernel_library_opset; ignored if none is
+ * suitable and the library offers something else). The library is never unloaded. `path` is a file
+ * name, relative or absolute; no directories are searched. Not thread-safe: load before creating
+ * engines. Fails with
  * - NOT_FOUND: the file does not exist, or the library offers none of these;
  * - INVALID_ARGUMENT: the file is not a plug-in library for this machine, or its table is
  *   malformed;
@@ -92,8 +97,60 @@ KELP_API kelp_status *kelp_runtime_register_opset(kelp_runtime *runtime,
 KELP_API kelp_status *kelp_runtime_load_plugin(kelp_runtime *runtime,
                                                const char *path) KELP_MUST_USE;
 
+/* See kelp/plugin.h. */
+struct kelp_plugin_setting;
+
+/* Loads a plug-in library as kelp_runtime_load_plugin does, with settings that its `create`
+ * receives. Also fails with INVALID_ARGUMENT if the library has no `create` and settings are given,
+ * or if a setting has no name, no value or is repeated, and with any error of `create`. */
+KELP_API kelp_status *kelp_runtime_load_plugin_with(kelp_runtime *runtime, const char *path,
+                                                    const struct kelp_plugin_setting *settings,
+                                                    size_t setting_count) KELP_MUST_USE;
+
+/* Loads plug-in libraries that are described by text, as options of programs are:
+ * PATH[,NAME=VALUE]…, several of them separated by ':'. A backslash before ',', ':', '=' or a
+ * backslash makes it part of the path, name or value. Fails as kelp_runtime_load_plugin_with does,
+ * and with INVALID_ARGUMENT if the text is malformed. */
+KELP_API kelp_status *kelp_runtime_load_plugins(kelp_runtime *runtime,
+                                                const char *text) KELP_MUST_USE;
+
+/* Kinds of things that a provider offers, one bit each. */
+#define KELP_OFFERS_SUBGRAPHS \
+    1u                         /* runs operators and subgraphs, see kelp_engine_options.providers */
+#define KELP_OFFERS_MODELS 2u  /* runs whole models, see kelp/compute.h */
+#define KELP_OFFERS_ENGINES 4u /* builds and runs plan files, see kelp/engine_provider.h */
+
+/* Description of a registered provider. */
+typedef struct kelp_provider_info {
+    const char *name; /* valid as long as the runtime */
+    uint32_t offers;  /* bits of KELP_OFFERS_* */
+} kelp_provider_info;
+
+/* Enumerates the providers, built-in and registered, in order of registration. Returns false if
+ * `index` is out of range. */
+KELP_API bool kelp_runtime_provider_at(const kelp_runtime *runtime, size_t index,
+                                       kelp_provider_info *out);
+
+/* Checks that the provider can be used on this machine; loads the library that it needs, if any.
+ * Fails with NOT_FOUND if no provider has the name, and otherwise with the provider's reason, such
+ * as a missing library. Thread-safe. */
+KELP_API kelp_status *kelp_runtime_check_provider(kelp_runtime *runtime,
+                                                  const char *name) KELP_MUST_USE;
+
 /* Returns the registry of operators, valid as long as the runtime. */
 KELP_API const kelp_opset_registry *kelp_runtime_opsets(const kelp_runtime *runtime);
+
+/* Creates an environment for kelp_opset_dispatch, for hosts that run single operators without an
+ * engine. Retains the runtime. Results of kelp_op_env_alloc are valid until kelp_op_env_reset.
+ * Used by one thread at a time. The caller destroys it. */
+KELP_API kelp_status *kelp_op_env_create(kelp_runtime *runtime, kelp_op_env **out) KELP_MUST_USE;
+
+/* Frees the results of all operators that used the environment, but keeps the memory for later
+ * ones. Only for environments of kelp_op_env_create. */
+KELP_API void kelp_op_env_reset(kelp_op_env *env);
+
+/* Destroys an environment of kelp_op_env_create with all results. NULL is allowed. */
+KELP_API void kelp_op_env_destroy(kelp_op_env *env);
 
 /* Returns limits for loading graphs that this runtime will run. `newest_onnx` is the newest opset
  * version of ai.onnx that the registered operator providers support; a plug-in may support a newer
@@ -182,7 +239,13 @@ KELP_API void kelp_engine_release(kelp_engine *engine);
 /* ---- Engine images ----
  *
  * An engine image is an engine that kelp_builder_build serialized for one provider (TensorRT: a
- * serialized engine). A file with an engine image is a plan file, hence the name kelp_plan_. */
+ * serialized engine). A file with an engine image is a plan file, hence the name kelp_plan_.
+ *
+ * Images of the provider `cpu` have a format version. Every version of Kelp reads one format
+ * version, and rejects others with FAILED_PRECONDITION and both numbers. Versions of Kelp with the
+ * same format version read each other's images, as far as they support the operators; the results
+ * are those of a newly built image. If the layout of packed weights is unknown, or of another
+ * instruction set, the weights are packed again while the image is loaded. */
 
 /* Returns true if `data` begins with the signature of an engine image of a registered provider. The
  * first 64 bytes are sufficient. */
@@ -244,7 +307,8 @@ KELP_API kelp_status *kelp_engine_inspect(const kelp_engine *engine, bool json,
  * These functions replace weights of an engine whose image was built with KELP_BUILD_REFIT or
  * KELP_BUILD_REFIT_INDIVIDUAL. */
 
-/* Returns the number of weights that can be replaced. */
+/* Returns the number of weights that can be replaced. Constants that determine a shape, such as the
+ * axes of a reduction, and constants that layers create for themselves cannot be replaced. */
 KELP_API size_t kelp_engine_refittable_count(const kelp_engine *engine);
 
 /* Returns the name of a replaceable weight, or NULL if `index` is out of range. */
@@ -253,9 +317,9 @@ KELP_API const char *kelp_engine_refittable(const kelp_engine *engine, size_t in
 /* Replaces weights by name; copies their data. Either all are replaced or none. No context of the
  * engine may run at the same time. Afterwards, existing contexts use the new weights, and the
  * results are those of a newly built engine; recordings must be made again. Fails with
- * - NOT_FOUND: a name is not replaceable (lists those that are);
- * - INVALID_ARGUMENT: type or element count do not match (states the expected ones), or the image
- *   was modified;
+ * - NOT_FOUND: a name is not replaceable (tells why, and lists those that are);
+ * - INVALID_ARGUMENT: type or element count do not match (states the expected ones), the weights
+ *   change the declared shape of an output, or the image was modified;
  * - FAILED_PRECONDITION: the first refit of an image built with KELP_BUILD_STRIP_WEIGHTS does not
  *   supply all missing weights;
  * - UNIMPLEMENTED: the provider does not support refitting. */

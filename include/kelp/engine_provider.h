@@ -179,8 +179,8 @@ typedef struct kelp_engine_provider {
 } kelp_engine_provider;
 
 /* Registers a provider. The table must outlive the runtime. Not thread-safe: register before use.
- * Fails with ALREADY_EXISTS if the name is taken and INVALID_ARGUMENT if the version is wrong or
- * build, load or recognises is missing. */
+ * Fails with ALREADY_EXISTS if the name is taken and INVALID_ARGUMENT if the table is NULL, its
+ * version is wrong, or its name, build, load or recognises is missing. */
 KELP_API kelp_status *
 kelp_engine_provider_register(kelp_runtime *runtime,
                               const kelp_engine_provider *provider) KELP_MUST_USE;
@@ -240,10 +240,6 @@ KELP_API size_t kelp_builder_config_profile(const kelp_builder_config *config, s
 KELP_API kelp_status *kelp_builder_config_store_timing_cache(kelp_builder_config *config,
                                                              const void *data,
                                                              size_t size_bytes) KELP_MUST_USE;
-
-/* Serializes the network as an ONNX model. The caller releases it. */
-KELP_API kelp_status *kelp_network_to_onnx(const kelp_network *network,
-                                           kelp_blob **out) KELP_MUST_USE;
 
 #ifdef __cplusplus
 }

@@ -30,6 +30,12 @@ KELP_API bool kelp_event_done(kelp_event *event);
  * UINT64_MAX waits without a limit. */
 KELP_API bool kelp_event_wait(kelp_event *event, uint64_t timeout_ns);
 
+/* Sets a function that is called each time an operation completes, on the thread that completes it
+ * and before a waiting thread continues. It must return soon, and must not use the event.
+ * `callback` NULL removes it. Call this function only while no operation is in flight. */
+KELP_API void kelp_event_set_callback(kelp_event *event, void (*callback)(void *userp),
+                                      void *userp);
+
 #ifdef __cplusplus
 }
 #endif

@@ -268,6 +268,47 @@ KELP_API const kelp_tensor *kelp_node_attr_tensor(const kelp_node *node, const c
 /* Returns a subgraph, or NULL. */
 KELP_API const kelp_block *kelp_node_attr_block(const kelp_node *node, const char *name);
 
+/* ---- Single nodes ----
+ *
+ * A host that runs operators one by one (kelp_opset_dispatch) describes each as a graph of one
+ * node. */
+
+/* An attribute of a node. Only the fields of its type are read. */
+typedef struct kelp_node_attribute {
+    const char *name;           /* name */
+    kelp_attr_type type;        /* INT, FLOAT, STRING, INTS, FLOATS, STRINGS or TENSOR */
+    int64_t i;                  /* INT */
+    float f;                    /* FLOAT */
+    kelp_string s;              /* STRING */
+    size_t count;               /* number of items of a list */
+    const int64_t *ints;        /* INTS */
+    const float *floats;        /* FLOATS */
+    const kelp_string *strings; /* STRINGS */
+    const kelp_tensor *tensor;  /* TENSOR, compact and in host memory */
+} kelp_node_attribute;
+
+/* Description of a node. */
+typedef struct kelp_node_desc {
+    uint32_t struct_size; /* sizeof(kelp_node_desc) */
+    const char *domain;   /* domain of the operator; NULL or "" is ai.onnx */
+    const char *name;     /* name of the operator */
+    int64_t version;      /* version of the domain */
+    /* types and shapes of the inputs, NULL for omitted ones; their data is not read */
+    const kelp_tensor *const *inputs;
+    size_t input_count;                    /* number of inputs, omitted ones included */
+    size_t output_count;                   /* number of outputs */
+    const kelp_node_attribute *attributes; /* attributes */
+    size_t attribute_count;                /* number of attributes */
+} kelp_node_desc;
+
+/* Creates a graph with one node, the first of its main block. Copies everything that `desc` refers
+ * to. `limits` may be NULL; use kelp_runtime_graph_limits for operators of plug-in libraries. The
+ * caller releases `*out`. Fails as kelp_graph_load_bytes does: INVALID_ARGUMENT if the description
+ * is incomplete or does not match the schema of an ONNX operator. */
+KELP_API kelp_status *kelp_graph_create_node(kelp_allocator allocator, const kelp_node_desc *desc,
+                                             const kelp_graph_limits *limits,
+                                             kelp_graph **out) KELP_MUST_USE;
+
 #ifdef __cplusplus
 }
 #endif

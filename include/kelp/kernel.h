@@ -11,22 +11,39 @@
  * from libraries that only have get_function_ptr, are called without these checks, through libffi
  * if necessary.
  *
- * Signatures are lists of parameters separated by commas. A parameter is a scalar or a tensor:
+ * Signatures
  *
- *     NAME: TYPE                        int32 uint32 int64 uint64 float32 float64 bool string
- *     [out|inout] NAME: [strided] TYPE[SHAPE]
+ * A signature describes the parameters of a kernel, or of an operator (kelp_opset_op). It is a list
+ * of parameters separated by commas, and may end with constraints. A parameter is a scalar or a
+ * tensor:
+ *
+ *     [optional] NAME: SCALAR [= DEFAULT]
+ *     [optional] [variadic] [out|inout] NAME: [strided] TYPE[SHAPE]
+ *     where LETTER: TYPE | TYPE …, LETTER: …
+ *
+ * SCALAR is int32, uint32, int64, uint64, float32, float64, bool or string. A DEFAULT is a number,
+ * `true`, `false`, or a string in quotes. A scalar of an operator is an attribute, which may also
+ * be of type ints, floats, strings, tensor or graph.
  *
  * TYPE of a tensor is a name of kelp_dtype_name, `any`, or a capital letter. All tensors with the
- * same letter must have the same type. SHAPE is a list of dimensions, each a number, a name or `?`
- * for any size. All dimensions with the same name must have the same size. A leading `...` stands
- * for any number of dimensions; wherever `...NAME` has the same NAME, they must be equal. An
- * integer parameter with the name of a dimension receives its size. The kernel writes parameters
- * marked out or inout, so their arguments must not be read-only. Tensors must be compact unless the
- * parameter is `strided`.
+ * same letter must have the same type, which is one of those that `where` lists, if it does. SHAPE
+ * is a list of dimensions, each a number, a name or `?` for any size. All dimensions with the same
+ * name must have the same size. A leading `...` stands for any number of dimensions; wherever
+ * `...NAME` has the same NAME, they must be equal. An integer parameter with the name of a
+ * dimension receives its size. The kernel writes parameters marked out or inout, so their arguments
+ * must not be read-only. Tensors must be compact unless the parameter is `strided`.
+ *
+ * An `optional` parameter, or one with a default, may be omitted. A kernel receives an omitted
+ * tensor as an argument of kind 0, or as NULL if it is a function registered by its address; it
+ * receives the default of an omitted scalar. Only operators have optional scalars without a
+ * default, `variadic` tensors, tensors without a DLPack form, and attributes other than scalars. A
+ * `variadic` tensor, the last input or output of an operator, stands for one tensor or more; if it
+ * is also optional, for any number of tensors.
  *
  *     "out y: T[...s], a: T[...s], b: T[...s]"         elementwise
  *     "out hist: int64[bins], image: uint8[h, w], bins: int64"
- *     "out y: float32[h, w], x: float32[h, w], radius: int32"
+ *     "out y: float32[h, w], x: float32[h, w], radius: int32 = 3"
+ *     "out y: T[m, n], a: T[m, k], b: T[k, n], optional c: T[n] where T: float32 | float16"
  *
  * A function that is registered by its address (kelp_kernel_library_register) receives DLTensor
  * pointers. With a `*` before TYPE, it receives the address of the first element instead, which JIT
@@ -65,7 +82,7 @@ typedef enum kelp_arg_kind {
 
 /* An argument. Arguments are passed in the order of the signature. */
 typedef struct kelp_kernel_arg {
-    uint32_t kind;  /* a kelp_arg_kind */
+    uint32_t kind;  /* a kelp_arg_kind; 0: omitted, for optional parameters */
     uint32_t flags; /* bits of KELP_ARG_* */
     /* Value, by kind: a tensor borrowed during the call, an integer, a float or a string. */
     union {
@@ -162,12 +179,19 @@ typedef struct kelp_kernel_library_def {
 /* Defines the entry point of a library in C:
  *     static const kelp_kernel_def kernels[] = {{.name = "add", .signature = "…", .fn = add}};
  *     KELP_KERNEL_LIBRARY("custom_add", kernels) */
-#define KELP_KERNEL_LIBRARY(library_name, kernel_array)                                   \
+#define KELP_KERNEL_LIBRARY(library_name, kernel_array) \
+    KELP_KERNEL_LIBRARY_WITH(library_name, kernel_array, .devices = NULL)
+
+/* Defines the entry point of a library in C with further members of kelp_kernel_library_def:
+ *     KELP_KERNEL_LIBRARY_WITH("custom_add", kernels, .initialize = open_devices,
+ *                              .finalize = close_devices, .devices = device_names) */
+#define KELP_KERNEL_LIBRARY_WITH(library_name, kernel_array, ...)                         \
     KELP_PLUGIN_EXPORT const kelp_plugin *kelp_plugin_query(uint32_t host_abi_version) {  \
         static const kelp_kernel_library_def def = {                                      \
             .struct_size = sizeof(kelp_kernel_library_def),                               \
             .kernel_count = (uint32_t)(sizeof(kernel_array) / sizeof((kernel_array)[0])), \
-            .kernels = (kernel_array)};                                                   \
+            .kernels = (kernel_array),                                                    \
+            __VA_ARGS__};                                                                 \
         static const kelp_plugin plugin = {.magic = KELP_PLUGIN_MAGIC,                    \
                                            .abi_version = KELP_PLUGIN_ABI_VERSION,        \
                                            .struct_size = sizeof(kelp_plugin),            \
@@ -292,6 +316,9 @@ KELP_API const char *kelp_kernel_signature(const kelp_kernel *kernel);
 /* Returns the summary; "" if there is none. */
 KELP_API const char *kelp_kernel_summary(const kelp_kernel *kernel);
 
+/* Returns bits of KELP_KERNEL_*; 0 for a bare function. */
+KELP_API uint32_t kelp_kernel_flags(const kelp_kernel *kernel);
+
 /* Direction of a parameter. */
 typedef enum kelp_param_direction {
     KELP_PARAM_IN = 0,   /* read */
@@ -306,6 +333,7 @@ typedef struct kelp_kernel_param {
     kelp_param_direction direction; /* direction */
     /* type of the elements or of the scalar; KELP_DTYPE_INVALID for `any` and for a letter */
     kelp_dtype dtype;
+    bool optional; /* may be omitted: marked optional, or has a default */
 } kelp_kernel_param;
 
 /* Returns the number of parameters, or -1 without a signature. */
@@ -371,7 +399,18 @@ KELP_API kelp_status *kelp_kernel_submit(const kelp_kernel *kernel, kelp_kernel_
  * returns NULL. */
 KELP_API kelp_status *kelp_kernel_session_result(kelp_kernel_session *session) KELP_MUST_USE;
 
-/* ---- Kernels as ONNX operators ---- */
+/* ---- Kernels as ONNX operators ----
+ *
+ * A runtime uses the kernels of a library as operators if
+ * - the library is loaded as a plug-in (kelp_runtime_load_plugin), or
+ * - an engine is created from a model with a node whose domain no registered provider declares, and
+ *   the environment variables KELP_BACKEND_PATH and TRITON_BACKEND_PATH list directories or files
+ *   with a library of that name. No other directory is searched, and nothing is searched if both
+ *   are unset. If kelp_engine_options.providers is set, only names in it are searched, and no
+ *   domains. The runtime keeps the library; the reasons for each file that was rejected are part of
+ *   the engine's failure. A domain that is not letters, digits, '_', '-' and '.' is not searched.
+ *
+ * The following function makes the operators for an application. */
 
 /* See kelp/opset.h. */
 struct kelp_opset_backend;
@@ -380,8 +419,8 @@ struct kelp_opset_backend;
  * name of the library, version 1. In the order of the signature, the tensors that a kernel reads
  * are the inputs, the tensors that it writes are the outputs, and the scalars are attributes. Omits
  * kernels without a signature and kernels whose output shapes the signature does not determine.
- * Register the result with kelp_runtime_register_opset; it is valid as
- * long as the registry. Fails with NOT_FOUND if no kernel is suitable. */
+ * Register the result with kelp_runtime_register_opset; it is valid as long as the registry. Fails
+ * with NOT_FOUND if no kernel is suitable. */
 KELP_API kelp_status *kelp_kernel_library_opset(kelp_kernel_library *library,
                                                 const struct kelp_opset_backend **out_backend,
                                                 void **out_self) KELP_MUST_USE;

@@ -99,7 +99,7 @@ KELP_API kelp_status *kelp_network_unmark_output(kelp_network *network,
                                                  kelp_net_tensor *tensor) KELP_MUST_USE;
 
 /* Allows the weights of this name to be replaced in engines built with
- * KELP_BUILD_REFIT_INDIVIDUAL. The name need not exist yet. */
+ * KELP_BUILD_REFIT_INDIVIDUAL. The name need not exist yet; kelp_builder_build checks it. */
 KELP_API kelp_status *kelp_network_mark_refittable(kelp_network *network,
                                                    const char *weights_name) KELP_MUST_USE;
 

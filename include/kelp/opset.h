@@ -181,6 +181,13 @@ typedef struct kelp_opset_op {
     int32_t until_version;
     /* implementation; NULL: runs through dispatch or execute_graph */
     const kelp_op_kernel *kernel;
+    /* Inputs, outputs and attributes in the language of kelp/kernel.h, or NULL. In their order, the
+     * tensors that are read are the inputs, the tensors that are written are the outputs, and all
+     * other parameters are attributes. `inout` is an input and an output of the same type and
+     * shape; `strided` has no effect. If a signature is given, the provider supports only nodes
+     * that match it, and is called only with matching tensors; types and shapes of outputs are
+     * inferred from it. If it is NULL, Kelp checks neither nodes nor tensors. */
+    const char *signature;
 } kelp_opset_op;
 
 /* Operators of one domain. */
@@ -252,7 +259,7 @@ typedef struct kelp_opset_registry kelp_opset_registry;
 /* ---- Provider table ---- */
 
 /* Version of kelp_opset_backend. */
-#define KELP_OPSET_ABI_VERSION 1
+#define KELP_OPSET_ABI_VERSION 2
 
 /* An operator provider. `self` is the pointer given at registration. The table, and everything
  * that its functions return, must outlive the registry. The table may end before any field from
@@ -309,8 +316,23 @@ typedef struct kelp_opset_backend {
                                  kelp_dispatch_result *out_result);
     /* Frees the state of prepare_subgraph. May be NULL. */
     void (*release_subgraph)(void *self, void *state);
-    /* Frees a tensor that materialize created. */
+    /* Frees a tensor that materialize created, or a result on a device, see `placements`. Called on
+     * any thread. */
     void (*release_tensor)(void *self, kelp_tensor *tensor);
+    /* Locations of tensors that the provider accepts as inputs besides host memory: a
+     * kelp_placements (kelp/compute.h). 0: none. `dispatch`, `execute_graph` and `run_subgraph` may
+     * set outputs on a device (kelp_tensor.device). If only nodes that run on this provider without
+     * a kernel read such an output, it stays there. Otherwise, and for outputs of graphs, `to_host`
+     * copies it. A result on a device belongs to the provider: it must stay valid until
+     * release_tensor, which is called once for each, at the latest when the next run of the context
+     * begins or the context is destroyed. Without release_tensor, it must stay valid as long as the
+     * provider. A function that fails releases its results itself. */
+    uint32_t placements;
+    /* Copies the elements of a result on a device to host memory of kelp_tensor_bytes bytes. NULL:
+     * not supported; a run then fails with UNIMPLEMENTED if other providers or the application
+     * would read such a result. */
+    kelp_status *(*to_host)(void *self, const kelp_op_env *env, const kelp_tensor *tensor,
+                            void *out_data);
 } kelp_opset_backend;
 
 /* Flag: used only by engines whose options name the provider. */
@@ -337,7 +359,9 @@ KELP_API void kelp_opset_registry_destroy(kelp_opset_registry *registry);
  * - an operator has no kernel, and the table has neither dispatch nor execute_graph (the error
  *   names the operator);
  * - its atomic opset lacks operators of kelp_opset_floor (the error lists them);
- * - it has `covers` but cannot run subgraphs, or only one of materialize and release_tensor. */
+ * - the signature of an operator is malformed (the error names the operator and the position);
+ * - it has `covers` but cannot run subgraphs, materialize without release_tensor, or release_tensor
+ *   without materialize and `placements`. */
 KELP_API kelp_status *kelp_opset_register(kelp_opset_registry *registry,
                                           const kelp_opset_backend *backend,
                                           void *self) KELP_MUST_USE;
@@ -379,15 +403,22 @@ KELP_API void kelp_opset_set_max_pending(kelp_opset_registry *registry, uint32_t
 KELP_API const kelp_opset_backend *kelp_opset_by_name(const kelp_opset_registry *registry,
                                                       const char *name, void **out_self);
 
-/* Checks that every node of every block, subgraph and function has a provider. Fails with
- * UNIMPLEMENTED and one line per unsupported node: operator, domain, version, node name and
- * location. */
+/* Checks that every node of every block, subgraph and function has a provider. Fails with one line
+ * per node: operator, domain, version, node name and location. The code is UNIMPLEMENTED if no
+ * provider declares some operator. It is INVALID_ARGUMENT if all are declared and some nodes do not
+ * match the signatures of their operators; the line then names the input, output or attribute, what
+ * was expected and what was found. Types and shapes are checked as far as they can be inferred. */
 KELP_API kelp_status *kelp_opset_check_ready(const kelp_opset_registry *registry,
                                              const kelp_graph *graph) KELP_MUST_USE;
 
-/* Runs one node to completion, with its kernel, dispatch or execute_graph. Output data comes from
- * kelp_op_env_alloc. Fails with UNIMPLEMENTED for a node of the provider `cpu` with nested blocks,
- * which needs an engine. */
+/* Runs one node to completion, with its kernel, dispatch or execute_graph. A host obtains the node
+ * from a graph (kelp_graph_create_node), `match` from kelp_opset_find and `env` from
+ * kelp_op_env_create. `inputs` has one item per input of the node, NULL for omitted ones, and
+ * `outputs` one per output; both are arrays of the caller. Output data comes from
+ * kelp_op_env_alloc, is borrowed from an input, or is on a device, as the provider set it, until
+ * the environment is reset. Inputs may be on devices that the provider accepts (`placements`). The
+ * tensors are checked against the signature of the operator. Fails with UNIMPLEMENTED for a node of
+ * the provider `cpu` with nested blocks, which needs an engine. */
 KELP_API kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_env *env,
                                           const kelp_node *node, const kelp_tensor *const *inputs,
                                           kelp_tensor *outputs) KELP_MUST_USE;

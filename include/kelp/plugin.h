@@ -10,6 +10,8 @@
 #ifndef KELP_PLUGIN_H_
 #define KELP_PLUGIN_H_
 
+#include <kelp/status.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +37,12 @@ struct kelp_compute_backend;
 /* See kelp/engine_provider.h. */
 struct kelp_engine_provider;
 
+/* A setting of a plug-in library. */
+typedef struct kelp_plugin_setting {
+    const char *name;  /* name, not empty */
+    const char *value; /* value */
+} kelp_plugin_setting;
+
 /* Table of a plug-in library. It and everything it points to must be valid as long as the library
  * is loaded. Later versions append fields and increase struct_size. */
 typedef struct kelp_plugin {
@@ -48,6 +56,18 @@ typedef struct kelp_plugin {
     const struct kelp_opset_backend *opset;        /* operator provider; may be NULL */
     const struct kelp_compute_backend *compute;    /* compute provider; may be NULL */
     const struct kelp_engine_provider *engine;     /* engine provider; may be NULL or missing */
+    /* Called once for each runtime that loads the library, before anything is registered. Names of
+     * settings are unique; the strings are borrowed during the call. `*out_self` (may stay NULL) is
+     * passed as `self` to the functions of the operator provider, and to those of the compute
+     * provider and the engine provider unless the field `self` of their tables is set. On failure,
+     * returns a code and writes a message to `error`; destroy is then not called. A library that
+     * does not know a setting should fail with KELP_INVALID_ARGUMENT. May be NULL or missing: then
+     * the library has no settings. */
+    kelp_code (*create)(const kelp_plugin_setting *settings, size_t setting_count, void **out_self,
+                        char *error, size_t error_capacity);
+    /* Called once after each successful create, when the runtime is destroyed, after everything
+     * that uses `self`. May be NULL or missing. */
+    void (*destroy)(void *self);
 } kelp_plugin;
 
 /* Type of kelp_plugin_query. */

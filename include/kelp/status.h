@@ -121,15 +121,16 @@ KELP_API const char *kelp_status_file(const kelp_status *status);
 /* Returns the source line that raised the failure; 0 for NULL. */
 KELP_API int kelp_status_line(const kelp_status *status);
 
-/* Interface in which a failure occurred. Other interfaces do not set a domain. */
+/* Interface in which a failure occurred: kelp/builder.h, kelp/network.h, kelp/engine.h or
+ * kelp/cuda.h. Other interfaces do not set a domain. */
 typedef enum kelp_domain {
     KELP_DOMAIN_NONE = 0,     /* not set */
     KELP_DOMAIN_BUILDER = 1,  /* builder, configuration or build */
     KELP_DOMAIN_NETWORK = 2,  /* network or layer */
-    KELP_DOMAIN_ENGINE = 3,   /* operation on an engine, such as a refit */
-    KELP_DOMAIN_RUNTIME = 4,  /* loading an engine image */
+    KELP_DOMAIN_ENGINE = 3,   /* operation on an engine or context: a run, recording or refit */
+    KELP_DOMAIN_RUNTIME = 4,  /* creating a runtime, creating or loading an engine, streams */
     KELP_DOMAIN_DEVICE = 5,   /* device or its driver */
-    KELP_DOMAIN_PARAMETER = 6 /* argument of the call */
+    KELP_DOMAIN_PARAMETER = 6 /* argument of a function that sets an option or binds a tensor */
 } kelp_domain;
 
 /* Returns the domain. A failure that kelp_status_annotate created has the domain of its cause.

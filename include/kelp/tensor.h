@@ -88,6 +88,14 @@ typedef struct kelp_string {
 
 /* ---- Tensors ---- */
 
+/* Kind of memory that a model prefers. */
+typedef enum kelp_memory_class {
+    KELP_MEMORY_HOST = 0,   /* host memory */
+    KELP_MEMORY_PINNED = 1, /* page-locked host memory */
+    KELP_MEMORY_DEVICE = 2, /* device memory */
+    KELP_MEMORY_SHARED = 3  /* memory that host and device both address */
+} kelp_memory_class;
+
 /* Maximum number of dimensions of a tensor. */
 #define KELP_MAX_RANK 16
 

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <string.h>
 
 kelp_status *kelp_dl_open(const char *path, kelp_dl *out) {
     out->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -13,6 +14,15 @@ kelp_status *kelp_dl_open(const char *path, kelp_dl *out) {
                           reason ? reason : "the loader gave no reason");
     }
     return NULL;
+}
+
+void kelp_dl_share_own(void) {
+    Dl_info info;
+    void *address = NULL;
+    void (*own)(void) = kelp_dl_share_own;
+    memcpy(&address, &own, sizeof address);
+    if (dladdr(address, &info) != 0 && info.dli_fname != NULL)
+        (void)dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
 }
 
 void kelp_dl_close(kelp_dl *dl) {

@@ -15,12 +15,6 @@
 #include <string.h>
 
 /* ---- lifetime ---- */
-static kelp_status *in_domain(kelp_status *status, kelp_domain domain) {
-    if (kelp_status_domain(status) == KELP_DOMAIN_NONE)
-        kelp_status_set_domain(status, domain);
-    return status;
-}
-
 kelp_status *kelp_builder_create(kelp_runtime *runtime, const char *provider, kelp_builder **out) {
     const kelp_engine_provider *found = NULL;
     kelp_builder *builder = NULL;
@@ -30,7 +24,7 @@ kelp_status *kelp_builder_create(kelp_runtime *runtime, const char *provider, ke
     if (status == NULL)
         status = KELP_NEW(runtime->allocator, kelp_builder, &builder);
     if (status != NULL)
-        return in_domain(status, KELP_DOMAIN_BUILDER);
+        return kelp_in_domain(status, KELP_DOMAIN_BUILDER);
     atomic_init(&builder->references, 1);
     builder->runtime = kelp_runtime_retain(runtime);
     builder->provider = found;
@@ -59,8 +53,8 @@ const char *kelp_builder_provider(const kelp_builder *builder) {
 
 /* ---- networks ---- */
 kelp_status *kelp_builder_create_network(kelp_builder *builder, kelp_network **out) {
-    return in_domain(kelp_network_new(builder, builder->runtime->allocator, NULL, out),
-                     KELP_DOMAIN_NETWORK);
+    return kelp_in_domain(kelp_network_new(builder, builder->runtime->allocator, NULL, out),
+                          KELP_DOMAIN_NETWORK);
 }
 
 /* Creates a network from a parsed graph. Sets the source before calling the provider, because some
@@ -94,7 +88,7 @@ kelp_status *kelp_builder_parse_file(kelp_builder *builder, const char *path, ke
     if (status == NULL)
         status = create_parsed(builder, graph, path, NULL, 0, out);
     kelp_graph_release(graph);
-    return in_domain(status, KELP_DOMAIN_NETWORK);
+    return kelp_in_domain(status, KELP_DOMAIN_NETWORK);
 }
 
 kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void *data, size_t size_bytes,
@@ -108,10 +102,10 @@ kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void *data, s
     if (status == NULL)
         status = create_parsed(builder, graph, NULL, data, size_bytes, out);
     kelp_graph_release(graph);
-    return in_domain(status, KELP_DOMAIN_NETWORK);
+    return kelp_in_domain(status, KELP_DOMAIN_NETWORK);
 }
 
-kelp_status *kelp_network_to_onnx(const kelp_network *network, kelp_blob **out) {
+static kelp_status *to_onnx(const kelp_network *network, kelp_blob **out) {
     kelp_graph *graph = NULL;
     kelp_buf model;
     KELP_TRY(kelp_network_lower(network, &graph));
@@ -124,6 +118,10 @@ kelp_status *kelp_network_to_onnx(const kelp_network *network, kelp_blob **out) 
     return status;
 }
 
+kelp_status *kelp_network_to_onnx(const kelp_network *network, kelp_blob **out) {
+    return kelp_in_domain(to_onnx(network, out), KELP_DOMAIN_NETWORK);
+}
+
 /* ---- build ---- */
 bool kelp_builder_supports(kelp_builder *builder, const kelp_network *network,
                            kelp_status **out_reason) {
@@ -133,7 +131,7 @@ bool kelp_builder_supports(kelp_builder *builder, const kelp_network *network,
                               : NULL;
     bool supported = status == NULL;
     if (out_reason != NULL)
-        *out_reason = in_domain(status, KELP_DOMAIN_NETWORK);
+        *out_reason = kelp_in_domain(status, KELP_DOMAIN_NETWORK);
     else
         kelp_status_free(status);
     return supported;
@@ -149,10 +147,8 @@ kelp_status *kelp_builder_build(kelp_builder *builder, const kelp_network *netwo
             KELP_ERROR(KELP_INVALID_ARGUMENT,
                        "network '%s' belongs to provider '%s': the builder is of provider '%s'",
                        network->name, network->builder->provider->name, provider->name);
-    else if (network->output_count == 0)
-        status = KELP_ERROR(KELP_FAILED_PRECONDITION,
-                            "network '%s' has no output: mark one with kelp_network_mark_output",
-                            network->name);
+    else
+        status = kelp_network_check_outputs(network);
     if (status == NULL)
         status = kelp_builder_check_config(builder, network, config);
     uint64_t began_ns = kelp_now_ns();
@@ -163,7 +159,7 @@ kelp_status *kelp_builder_build(kelp_builder *builder, const kelp_network *netwo
                   "network '%s': plan of %zu bytes for provider '%s' built in %.1f ms",
                   network->name, kelp_blob_size(*out_plan), provider->name,
                   (double)(kelp_now_ns() - began_ns) / 1e6);
-    return in_domain(status, KELP_DOMAIN_BUILDER);
+    return kelp_in_domain(status, KELP_DOMAIN_BUILDER);
 }
 
 /* ---- blobs ---- */
@@ -240,5 +236,5 @@ void kelp_blob_release(kelp_blob *blob) {
 }
 
 kelp_status *kelp_blob_save(const kelp_blob *blob, const char *path) {
-    return kelp_fs_write(path, blob->data, blob->size_bytes);
+    return kelp_in_domain(kelp_fs_write(path, blob->data, blob->size_bytes), KELP_DOMAIN_BUILDER);
 }

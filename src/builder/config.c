@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define PROFILES_MAX 16
-#define POOL_COUNT 3
+#define POOL_COUNT 2
 
 typedef struct profile {
     kelp_profile_shape *shapes;
@@ -39,8 +39,7 @@ struct kelp_builder_config {
 };
 
 static kelp_status *parameter_error(kelp_status *status) {
-    kelp_status_set_domain(status, KELP_DOMAIN_PARAMETER);
-    return status;
+    return kelp_in_domain(status, KELP_DOMAIN_PARAMETER);
 }
 
 kelp_status *kelp_builder_create_config(kelp_builder *builder, kelp_builder_config **out) {
@@ -76,10 +75,7 @@ void kelp_builder_config_release(kelp_builder_config *config) {
 }
 
 /* ---- flags, limits ---- */
-static const char *const flag_names[] = {"FP16",
-                                         "BF16",
-                                         "INT8",
-                                         "FP8",
+static const char *const flag_names[] = {"BF16",
                                          "TF32",
                                          "REFIT",
                                          "REFIT_INDIVIDUAL",
@@ -89,8 +85,7 @@ static const char *const flag_names[] = {"FP16",
                                          "DISABLE_FUSION",
                                          "MONITOR_MEMORY",
                                          "DETAILED"};
-static const char *const pool_names[POOL_COUNT] = {"KELP_POOL_WORKSPACE", "KELP_POOL_HOST",
-                                                   "KELP_POOL_DEVICE"};
+static const char *const pool_names[POOL_COUNT] = {"WORKSPACE", "DEVICE"};
 
 /* Writes the names whose bits are set as "A, B", or "none". */
 static void list_names(char *out, size_t capacity, uint32_t bits, const char *const *names,

@@ -61,6 +61,7 @@ static kelp_status *constant(kelp_emit *e, const char *name, kelp_dtype dtype, i
     else
         KELP_TRY(new_value(e, &value));
     value->kind = KELP_VALUE_TENSOR;
+    value->is_generated = name == NULL;
     value->constant = tensor;
     value->dtype = dtype;
     value->rank = rank;

@@ -161,15 +161,16 @@ static kelp_status *check_scalar(const kelp_network *network, const kelp_net_ten
     const kelp_value *value = tensor != NULL ? tensor->draft : NULL;
     char found[160];
     if (tensor == NULL || tensor->network != network)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: expected a tensor of network '%s'", what,
-                          network->name);
+        return KELP_NETWORK_ERROR(KELP_INVALID_ARGUMENT, "%s: expected a tensor of network '%s'",
+                                  what, network->name);
     kelp_shape_format(value->rank, value->shape, found, sizeof found);
     bool type_fits =
         is_bool ? value->dtype == KELP_BOOL : value->dtype == KELP_I32 || value->dtype == KELP_I64;
     if (!type_fits || value->rank > 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: expected a scalar of %s, found %s %s of '%s'",
-                          what, is_bool ? "bool" : "int32 or int64", kelp_dtype_name(value->dtype),
-                          found, tensor->name);
+        return KELP_NETWORK_ERROR(KELP_INVALID_ARGUMENT,
+                                  "%s: expected a scalar of %s, found %s %s of '%s'", what,
+                                  is_bool ? "bool" : "int32 or int64",
+                                  kelp_dtype_name(value->dtype), found, tensor->name);
     return NULL;
 }
 

@@ -534,10 +534,7 @@ static kelp_status *lower(lowering *l) {
 
 kelp_status *kelp_network_lower(const kelp_network *network, kelp_graph **out) {
     lowering l = {.network = network};
-    if (network->output_count == 0)
-        return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                          "network '%s' has no output: mark one with kelp_network_mark_output",
-                          network->name);
+    KELP_TRY(kelp_network_check_outputs(network));
     if (network->parsed != NULL)
         KELP_TRY(kelp_graph_clone_for_engine(network->parsed, &l.graph));
     else

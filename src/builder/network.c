@@ -160,7 +160,7 @@ void kelp_network_release(kelp_network *network) {
 /* ---- names ---- */
 static kelp_status *copy_name(kelp_network *network, const char *name, const char **out) {
     if (name == NULL || *name == '\0')
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the name is empty");
+        return KELP_NETWORK_ERROR(KELP_INVALID_ARGUMENT, "the name is empty");
     const char *copy = kelp_arena_strndup(&network->arena, name, strlen(name));
     if (copy == NULL)
         return kelp_status_oom();
@@ -193,9 +193,9 @@ kelp_status *kelp_net_tensor_set_name(kelp_net_tensor *tensor, const char *name)
     kelp_network *network = tensor->network;
     for (size_t i = 0; name != NULL && i < network->tensor_count; i++)
         if (network->tensors[i] != tensor && strcmp(network->tensors[i]->name, name) == 0)
-            return KELP_ERROR(KELP_ALREADY_EXISTS,
-                              "another tensor of network '%s' has the name '%s'", network->name,
-                              name);
+            return KELP_NETWORK_ERROR(KELP_ALREADY_EXISTS,
+                                      "another tensor of network '%s' has the name '%s'",
+                                      network->name, name);
     return copy_name(network, name, &tensor->name);
 }
 
@@ -205,10 +205,16 @@ kelp_status *kelp_layer_error(const kelp_layer *layer, const char *format, ...) 
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    kelp_status *status = KELP_ERROR(KELP_INVALID_ARGUMENT, "layer %u '%s' (%s): %s", layer->index,
-                                     layer->name, kelp_layer_type_name(layer->type), text);
-    kelp_status_set_domain(status, KELP_DOMAIN_NETWORK);
-    return status;
+    return KELP_NETWORK_ERROR(KELP_INVALID_ARGUMENT, "layer %u '%s' (%s): %s", layer->index,
+                              layer->name, kelp_layer_type_name(layer->type), text);
+}
+
+kelp_status *kelp_network_check_outputs(const kelp_network *network) {
+    return network->output_count > 0
+               ? NULL
+               : KELP_NETWORK_ERROR(KELP_FAILED_PRECONDITION,
+                                    "network '%s' has no output: mark a tensor as an output first",
+                                    network->name);
 }
 
 /* ---- layers and inputs ---- */
@@ -224,11 +230,11 @@ static kelp_status *check_inputs(const kelp_layer *layer, size_t required) {
 }
 
 kelp_status *kelp_network_check_out(const kelp_network *network, const void *out) {
-    return out != NULL
-               ? NULL
-               : KELP_ERROR(KELP_INVALID_ARGUMENT,
-                            "cannot add to network '%s': 'out' is NULL, expected an address",
-                            network->name);
+    return out != NULL ? NULL
+                       : KELP_NETWORK_ERROR(
+                             KELP_INVALID_ARGUMENT,
+                             "cannot add to network '%s': 'out' is NULL, expected an address",
+                             network->name);
 }
 
 static kelp_status *emit_draft(kelp_layer *layer, kelp_emit *e) {
@@ -308,15 +314,16 @@ kelp_status *kelp_network_add_input(kelp_network *network, const char *name, kel
     kelp_net_tensor *tensor = NULL;
     const char *owned = NULL;
     if (dims.rank < 0 || dims.rank > KELP_MAX_RANK || kelp_dtype_bits(dtype) == 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "input '%s': expected a type and 0 to %d dimensions, found %s and %d",
-                          name ? name : "", KELP_MAX_RANK, kelp_dtype_name(dtype), dims.rank);
+        return KELP_NETWORK_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "input '%s': expected a type and 0 to %d dimensions, found %s and %d", name ? name : "",
+            KELP_MAX_RANK, kelp_dtype_name(dtype), dims.rank);
     KELP_TRY(kelp_network_check_out(network, out));
     KELP_TRY(copy_name(network, name, &owned));
     for (size_t i = 0; i < network->tensor_count; i++)
         if (strcmp(network->tensors[i]->name, name) == 0)
-            return KELP_ERROR(KELP_ALREADY_EXISTS, "network '%s' already has a tensor '%s'",
-                              network->name, name);
+            return KELP_NETWORK_ERROR(KELP_ALREADY_EXISTS, "network '%s' already has a tensor '%s'",
+                                      network->name, name);
     KELP_TRY(new_layer(network, KELP_LAYER_INPUT, 0, &layer));
     KELP_TRY(kelp_network_reserve(network, &network->inputs, network->input_count,
                                   &network->input_capacity));
@@ -342,8 +349,8 @@ kelp_status *kelp_network_add_input(kelp_network *network, const char *name, kel
 /* ---- outputs ---- */
 kelp_status *kelp_network_mark_output(kelp_network *network, kelp_net_tensor *tensor) {
     if (tensor == NULL || tensor->network != network)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the tensor does not belong to network '%s'",
-                          network->name);
+        return KELP_NETWORK_ERROR(KELP_INVALID_ARGUMENT,
+                                  "the tensor does not belong to network '%s'", network->name);
     if (tensor->is_output)
         return NULL;
     if (tensor->producer->region != NULL)
@@ -364,8 +371,8 @@ kelp_status *kelp_network_unmark_output(kelp_network *network, kelp_net_tensor *
         if (network->outputs[i] != tensor)
             network->outputs[kept++] = network->outputs[i];
     if (kept == network->output_count)
-        return KELP_ERROR(KELP_NOT_FOUND, "tensor '%s' is not an output of network '%s'",
-                          tensor ? tensor->name : "", network->name);
+        return KELP_NETWORK_ERROR(KELP_NOT_FOUND, "tensor '%s' is not an output of network '%s'",
+                                  tensor ? tensor->name : "", network->name);
     network->output_count = kept;
     tensor->is_output = false;
     return NULL;

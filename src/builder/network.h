@@ -6,6 +6,7 @@
 #ifndef KELP_BUILDER_NETWORK_H_
 #define KELP_BUILDER_NETWORK_H_
 
+#include "base/domain.h"
 #include "base/map.h"
 #include "graph/ir.h"
 
@@ -211,6 +212,18 @@ struct kelp_network {
     kelp_graph *draft; /* all layers in one block, for types and shapes */
 };
 
+/* ---- errors ---- */
+/* Creates a failure of KELP_DOMAIN_NETWORK. */
+#define KELP_NETWORK_ERROR(code, ...) \
+    kelp_in_domain(KELP_ERROR((code), __VA_ARGS__), KELP_DOMAIN_NETWORK)
+
+/* Creates an error that begins with "layer 3 'conv1' (Convolution)". */
+kelp_status *kelp_layer_error(const kelp_layer *layer, const char *format, ...)
+    KELP_PRINTF(2, 3) KELP_MUST_USE;
+
+/* Fails with FAILED_PRECONDITION if no tensor is marked as an output. */
+kelp_status *kelp_network_check_outputs(const kelp_network *network) KELP_MUST_USE;
+
 /* ---- construction of networks ---- */
 /* Creates a network, empty or from a parsed model. */
 kelp_status *kelp_network_new(kelp_builder *builder, kelp_allocator allocator, kelp_graph *parsed,
@@ -234,10 +247,6 @@ kelp_status *kelp_network_append(kelp_network *network, kelp_layer_type type,
 bool kelp_network_place(kelp_layer *layer);
 /* Nests the region in the region of the tensor. Returns true if something changed. */
 bool kelp_region_nest(kelp_region *region, const kelp_net_tensor *tensor);
-
-/* Creates an error that begins with "layer 3 'conv1' (Convolution)". */
-kelp_status *kelp_layer_error(const kelp_layer *layer, const char *format, ...)
-    KELP_PRINTF(2, 3) KELP_MUST_USE;
 
 /* ---- lowering to a graph (lower.c) ---- */
 /* Converts the network to a graph that an engine can be created from: loops and conditionals

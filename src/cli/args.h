@@ -36,11 +36,12 @@ typedef struct kelp_arg_spec {
 typedef struct kelp_command kelp_command;
 struct kelp_command {
     const char *name;
-    const char *summary;    /* one line */
-    const char *usage;      /* text after "kelp NAME" */
-    const char *details;    /* paragraphs, or NULL */
-    const char *examples;   /* lines, or NULL */
-    const char *positional; /* name of a positional argument in messages */
+    const char *summary;       /* one line */
+    const char *usage;         /* text after "kelp NAME" */
+    const char *details;       /* paragraphs, or NULL */
+    const char *examples;      /* lines, or NULL */
+    const char *positional;    /* name of a positional argument in messages */
+    const char *first_choices; /* "a|b|c" for the first one, for completion; NULL: files */
     size_t min_positionals, max_positionals;
     const kelp_arg_spec *specs;
     size_t spec_count;

@@ -11,15 +11,20 @@
 #include <math.h>
 #include <stdio.h>
 
+/* The inputs of a model. */
+typedef struct model_inputs {
+    const kelp_io_info *infos;
+    size_t count;
+} model_inputs;
+
 /* Splits "name=rest" into the index of the input and the rest. Names may contain '=', so that the
  * longest matching name wins. */
-static kelp_status *find_input(const kelp_engine *engine, const char *option, const char *word,
+static kelp_status *find_input(const model_inputs *all, const char *option, const char *word,
                                size_t *out_index, const char **out_rest) {
     size_t longest = 0;
     *out_rest = NULL;
-    size_t count = kelp_engine_input_count(engine);
-    for (size_t i = 0; i < count; i++) {
-        const char *name = kelp_engine_input(engine, i)->name;
+    for (size_t i = 0; i < all->count; i++) {
+        const char *name = all->infos[i].name;
         size_t length = strlen(name);
         if (length >= longest && !strncmp(word, name, length) && word[length] == '=') {
             longest = length;
@@ -34,8 +39,8 @@ static kelp_status *find_input(const kelp_engine *engine, const char *option, co
                           option, word);
     kelp_buf names;
     kelp_buf_init(&names, kelp_allocator_system());
-    for (size_t i = 0; i < count; i++)
-        kelp_buf_printf(&names, "%s'%s'", i ? ", " : "", kelp_engine_input(engine, i)->name);
+    for (size_t i = 0; i < all->count; i++)
+        kelp_buf_printf(&names, "%s'%s'", i ? ", " : "", all->infos[i].name);
     const char *list = kelp_buf_cstr(&names);
     kelp_status *status =
         KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--%s': the model has no input '%.*s'; it has %s",
@@ -272,13 +277,13 @@ static kelp_status *reject_list(const kelp_io_info *info) {
                       info->name, kind);
 }
 
-static kelp_status *read_values(const kelp_engine *engine, const kelp_arg_list *values,
+static kelp_status *read_values(const model_inputs *all, const kelp_arg_list *values,
                                 const wanted_shape *shapes, kelp_inputs *out, bool *is_set) {
     for (size_t i = 0; values != NULL && i < values->count; i++) {
         size_t index = 0;
         const char *rest;
-        KELP_TRY(find_input(engine, "input", values->items[i], &index, &rest));
-        const kelp_io_info *info = kelp_engine_input(engine, index);
+        KELP_TRY(find_input(all, "input", values->items[i], &index, &rest));
+        const kelp_io_info *info = &all->infos[index];
         if (info->dtype == KELP_LIST)
             return reject_list(info);
         if (is_set[index])
@@ -308,19 +313,19 @@ static kelp_status *read_values(const kelp_engine *engine, const kelp_arg_list *
     return NULL;
 }
 
-static kelp_status *fill_inputs(const kelp_engine *engine, const kelp_arg_list *values,
+static kelp_status *fill_inputs(const model_inputs *all, const kelp_arg_list *values,
                                 const kelp_arg_list *shape_words, kelp_input_fill fill,
                                 wanted_shape *shapes, bool *is_set, kelp_inputs *out) {
     for (size_t i = 0; shape_words != NULL && i < shape_words->count; i++) {
         size_t index = 0;
         const char *rest;
-        KELP_TRY(find_input(engine, "shape", shape_words->items[i], &index, &rest));
-        KELP_TRY(parse_shape(kelp_engine_input(engine, index)->name, rest, &shapes[index]));
+        KELP_TRY(find_input(all, "shape", shape_words->items[i], &index, &rest));
+        KELP_TRY(parse_shape(all->infos[index].name, rest, &shapes[index]));
     }
-    KELP_TRY(read_values(engine, values, shapes, out, is_set));
+    KELP_TRY(read_values(all, values, shapes, out, is_set));
     uint64_t state = 0x6b656c70;
     for (size_t i = 0; i < out->count; i++) {
-        const kelp_io_info *info = kelp_engine_input(engine, i);
+        const kelp_io_info *info = &all->infos[i];
         if (info->dtype == KELP_LIST)
             return reject_list(info);
         if (is_set[i])
@@ -339,11 +344,12 @@ static kelp_status *fill_inputs(const kelp_engine *engine, const kelp_arg_list *
     return NULL;
 }
 
-kelp_status *kelp_inputs_init(kelp_inputs *out, const kelp_engine *engine,
+kelp_status *kelp_inputs_init(kelp_inputs *out, const kelp_io_info *infos, size_t count,
                               const kelp_arg_list *values, const kelp_arg_list *shapes,
                               kelp_input_fill fill) {
     kelp_allocator allocator = kelp_allocator_system();
-    *out = (kelp_inputs){.count = kelp_engine_input_count(engine)};
+    const model_inputs all = {infos, count};
+    *out = (kelp_inputs){.count = count};
     wanted_shape *wanted = NULL;
     bool *is_set = NULL;
     kelp_status *status =
@@ -353,7 +359,7 @@ kelp_status *kelp_inputs_init(kelp_inputs *out, const kelp_engine *engine,
     if (status == NULL)
         status = kelp_alloc_zero(allocator, out->count, sizeof *is_set, (void **)&is_set);
     if (status == NULL)
-        status = fill_inputs(engine, values, shapes, fill, wanted, is_set, out);
+        status = fill_inputs(&all, values, shapes, fill, wanted, is_set, out);
     kelp_free(allocator, wanted, out->count * sizeof *wanted);
     kelp_free(allocator, is_set, out->count * sizeof *is_set);
     if (status != NULL)

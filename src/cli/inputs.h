@@ -16,13 +16,14 @@ typedef enum kelp_input_fill {
 } kelp_input_fill;
 
 typedef struct kelp_inputs {
-    kelp_array *arrays; /* in the order of the engine */
+    kelp_array *arrays; /* in the order of the model */
     size_t count;
 } kelp_inputs;
 
-/* Creates all inputs of `engine`. Dynamic dimensions are 1 unless `shapes` specifies them.
- * INVALID_ARGUMENT quotes the invalid word, and lists the inputs if the name is unknown. */
-kelp_status *kelp_inputs_init(kelp_inputs *out, const kelp_engine *engine,
+/* Creates all inputs of a model, which are described by `infos`. Dynamic dimensions are 1 unless
+ * `shapes` specifies them. INVALID_ARGUMENT quotes the invalid word, and lists the inputs if the
+ * name is unknown. */
+kelp_status *kelp_inputs_init(kelp_inputs *out, const kelp_io_info *infos, size_t count,
                               const kelp_arg_list *values, const kelp_arg_list *shapes,
                               kelp_input_fill fill) KELP_MUST_USE;
 void kelp_inputs_deinit(kelp_inputs *inputs);

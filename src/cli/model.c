@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void log_line(void *userp, int level, const char *file, int line, const char *text,
-                     size_t length) {
+void kelp_cli_log(void *userp, int level, const char *file, int line, const char *text,
+                  size_t length) {
     static const char *const names[] = {"error", "warning", "info", "verbose"};
     (void)userp;
     (void)file;
@@ -30,10 +30,10 @@ static bool is_plan(const kelp_runtime *runtime, const char *path) {
 
 kelp_status *kelp_cli_model_load(const char *path, int threads, kelp_cli_model *inout_model) {
     kelp_runtime_options options = {
-        .struct_size = sizeof options, .threads = threads, .log = log_line, .log_level = 1};
+        .struct_size = sizeof options, .threads = threads, .log = kelp_cli_log, .log_level = 1};
     KELP_TRY(kelp_runtime_create(&options, &inout_model->runtime));
     if (inout_model->plugin != NULL)
-        KELP_TRY(kelp_runtime_load_plugin(inout_model->runtime, inout_model->plugin));
+        KELP_TRY(kelp_runtime_load_plugins(inout_model->runtime, inout_model->plugin));
     if (is_plan(inout_model->runtime, path)) {
         KELP_TRY(kelp_engine_load_file(inout_model->runtime, path, &inout_model->engine));
         return inout_model->engine_only
@@ -82,6 +82,8 @@ kelp_status *kelp_cli_model_open(const kelp_model_options *options, const char *
 kelp_status *kelp_cli_model_bind(const kelp_model_options *options, const kelp_cli_model *model,
                                  kelp_input_fill fill, kelp_inputs *out) {
     KELP_ASSERT(model->engine != NULL && model->context != NULL);
-    KELP_TRY(kelp_inputs_init(out, model->engine, &options->inputs, &options->shapes, fill));
+    KELP_TRY(kelp_inputs_init(out, kelp_engine_input(model->engine, 0),
+                              kelp_engine_input_count(model->engine), &options->inputs,
+                              &options->shapes, fill));
     return kelp_inputs_bind(out, model->context);
 }

@@ -20,10 +20,12 @@
         .help = "precision of float32 GEMM and convolutions; bf16 is less precise, and takes " \
                 "about half the time on CPUs with AVX512_BF16 (f32)"                           \
     }
-#define KELP_CLI_PLUGIN(at)                                                                       \
-    {                                                                                             \
-        .name = "plugin", .kind = KELP_OPTION_TEXT, .offset = (at), .value = "FILE.so",           \
-        .choices = "@file", .help = "plug-in library with operators or providers (kelp/plugin.h)" \
+#define KELP_CLI_PLUGIN(at)                                                                \
+    {                                                                                      \
+        .name = "plugin", .kind = KELP_OPTION_TEXT, .offset = (at), .value = "FILES",      \
+        .choices = "@file",                                                                \
+        .help = "plug-in libraries with operators, kernels or providers (kelp/plugin.h): " \
+                "FILE.so[,NAME=VALUE]…, separated by ':'"                                \
     }
 #define KELP_CLI_PROVIDERS(at, text)                                                           \
     {                                                                                          \
@@ -66,6 +68,10 @@ typedef struct kelp_model_options {
 
 /* The default of --precision. */
 #define KELP_CLI_PRECISION_DEFAULT "f32"
+
+/* Writes a line of the runtime's log to stderr; for kelp_runtime_options.log. */
+void kelp_cli_log(void *userp, int level, const char *file, int line, const char *text,
+                  size_t length);
 
 /* ---- the model ---- */
 typedef struct kelp_cli_model {

@@ -24,15 +24,35 @@ static bool is_marked(const kelp_network *network, const char *name) {
     return false;
 }
 
-/* Lists the named constants of the main block. The first constant of a name counts. */
+static bool is_named_constant(const kelp_value *value) {
+    return value->constant != NULL && value->use_count > 0 && value->name[0] != '\0' &&
+           value->constant->dtype != KELP_STRING && value->producer == NULL;
+}
+
+/* Returns the reason why the marked weights cannot be refitted. */
+static kelp_status *not_refittable(const kelp_network *network, const kelp_block *main,
+                                   const char *name) {
+    for (size_t i = 0; i < main->value_count; i++)
+        if (is_named_constant(main->values[i]) && strcmp(main->values[i]->name, name) == 0)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "network '%s': weights '%s' cannot be refitted: they determine a "
+                              "shape or are a constant of a layer",
+                              network->name, name);
+    return KELP_ERROR(KELP_NOT_FOUND, "network '%s' has no weights '%s' that could be refitted",
+                      network->name, name);
+}
+
+/* Lists the named constants of the main block, except those that determine shapes and those that
+ * layers created. The first constant of a name counts. */
 static kelp_status *list_named(const kelp_network *network, const kelp_block *main, bool all,
                                kelp_map *seen, const char **names, size_t *inout_count) {
     for (size_t i = 0; i < main->value_count; i++) {
         kelp_value *value = main->values[i];
-        bool named = value->constant != NULL && value->use_count > 0 && value->name[0] != '\0' &&
-                     value->constant->dtype != KELP_STRING && value->producer == NULL;
         kelp_str name = kelp_str_from(value->name);
-        if (!named || kelp_map_find(seen, name, NULL) || !(all || is_marked(network, value->name)))
+        if (!is_named_constant(value) || kelp_map_find(seen, name, NULL))
+            continue;
+        if (value->is_generated || kelp_value_sets_shape(value) ||
+            !(all || is_marked(network, value->name)))
             continue;
         KELP_TRY(kelp_map_put(seen, name, value));
         names[(*inout_count)++] = value->name;
@@ -40,15 +60,15 @@ static kelp_status *list_named(const kelp_network *network, const kelp_block *ma
     return NULL;
 }
 
-static kelp_status *list_refittable(const kelp_network *network, const kelp_graph *graph,
-                                    uint32_t flags, kelp_arena *arena,
-                                    kelp_cpu_image_contents *out) {
+static kelp_status *list_refittable(const kelp_network *network, kelp_graph *graph, uint32_t flags,
+                                    kelp_arena *arena, kelp_cpu_image_contents *out) {
     const kelp_block *main = graph->main;
     bool all = (flags & KELP_BUILD_REFIT) != 0 || (flags & KELP_BUILD_REFIT_INDIVIDUAL) == 0;
     const char **names = KELP_ARENA_ARRAY(arena, main->value_count + 1, const char *);
     if (names == NULL)
         return kelp_status_oom();
     kelp_map seen;
+    kelp_graph_find_shape_values(graph);
     kelp_map_init(&seen, graph->allocator);
     kelp_status *status = list_named(network, main, all, &seen, names, &out->refittable_count);
     kelp_map_deinit(&seen);
@@ -58,9 +78,7 @@ static kelp_status *list_refittable(const kelp_network *network, const kelp_grap
         for (size_t k = 0; !found && k < out->refittable_count; k++)
             found = strcmp(names[k], network->refittable[i]) == 0;
         if (!found)
-            return KELP_ERROR(KELP_NOT_FOUND,
-                              "network '%s' has no weights '%s' that could be refitted",
-                              network->name, network->refittable[i]);
+            return not_refittable(network, main, network->refittable[i]);
     }
     out->refittable = names;
     return NULL;

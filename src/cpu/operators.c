@@ -16,9 +16,9 @@
 /* In the order of ids, so that the operators of a domain are consecutive. */
 static const kelp_opset_op operators[KELP_OPERATOR_COUNT] = {
 #define OPERATOR(domain, name, since, kernel, variant, infer, cost, gradient) \
-    {#name, since, 0, &kelp_op_##kernel},
+    {#name, since, 0, &kelp_op_##kernel, NULL},
 #define OPERATOR_DISPATCHED(domain, name, since, variant, infer, cost, gradient) \
-    {#name, since, 0, NULL},
+    {#name, since, 0, NULL, NULL},
 #include "operator/operators.inc"
 };
 

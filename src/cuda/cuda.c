@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/dl.h"
+#include "base/domain.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -83,16 +84,18 @@ static const struct {
 #undef X
 };
 
+#define DEVICE_ERROR(code, ...) kelp_in_domain(KELP_ERROR((code), __VA_ARGS__), KELP_DOMAIN_DEVICE)
+
 static kelp_status *failed(const kelp_cuda *cuda, int code, const char *call) {
     const char *name = NULL, *words = NULL;
     if (code == 0)
         return NULL;
     (void)cuda->error_name(code, &name); /* on failure, the message has the number only */
     (void)cuda->error_string(code, &words);
-    return KELP_ERROR(code == OUT_OF_MEMORY ? KELP_RESOURCE_EXHAUSTED : KELP_UNAVAILABLE,
-                      "CUDA: %s failed: %s (%d, %s)", call,
-                      words != NULL ? words : "no description", code,
-                      name != NULL ? name : "unknown");
+    return DEVICE_ERROR(code == OUT_OF_MEMORY ? KELP_RESOURCE_EXHAUSTED : KELP_UNAVAILABLE,
+                        "CUDA: %s failed: %s (%d, %s)", call,
+                        words != NULL ? words : "no description", code,
+                        name != NULL ? name : "unknown");
 }
 #define CUDA_STATUS(cuda, field, ...) failed((cuda), (cuda)->field(__VA_ARGS__), symbols.field)
 
@@ -109,20 +112,20 @@ static kelp_status *load(kelp_cuda *cuda) {
     path = path != NULL && *path != '\0' ? path : "libcuda.so.1";
     kelp_status *status = kelp_dl_open(path, &cuda->dl);
     if (status != NULL) {
-        kelp_status *unavailable =
-            KELP_ERROR(KELP_UNAVAILABLE,
-                       "there is no NVIDIA driver, which is required to run on a GPU (install the "
-                       "driver for your GPU; building ahead of time does not require it): %s",
-                       kelp_status_message(status));
+        kelp_status *unavailable = DEVICE_ERROR(
+            KELP_UNAVAILABLE,
+            "there is no NVIDIA driver, which is required to run on a GPU (install the "
+            "driver for your GPU; building ahead of time does not require it): %s",
+            kelp_status_message(status));
         kelp_status_free(status);
         return unavailable;
     }
     for (size_t i = 0; i < KELP_COUNT(functions); i++) {
         void *address = kelp_dl_symbol(&cuda->dl, functions[i].symbol);
         if (address == NULL)
-            return KELP_ERROR(KELP_UNAVAILABLE,
-                              "NVIDIA's driver '%s' lacks %s: expected CUDA 11.4 or newer", path,
-                              functions[i].symbol);
+            return DEVICE_ERROR(KELP_UNAVAILABLE,
+                                "NVIDIA's driver '%s' lacks %s: expected CUDA 11.4 or newer", path,
+                                functions[i].symbol);
         memcpy((char *)cuda + functions[i].offset, &address, sizeof address);
     }
     return NULL;
@@ -138,8 +141,8 @@ static kelp_status *start(kelp_cuda *cuda) {
         code = cuda->device_count(&cuda->count);
     }
     if (code == NO_DEVICE || (code == 0 && cuda->count == 0))
-        return KELP_ERROR(KELP_UNAVAILABLE, "NVIDIA's driver (CUDA %d.%d) finds no GPU",
-                          cuda->version / 1000, cuda->version % 1000 / 10);
+        return DEVICE_ERROR(KELP_UNAVAILABLE, "NVIDIA's driver (CUDA %d.%d) finds no GPU",
+                            cuda->version / 1000, cuda->version % 1000 / 10);
     return failed(cuda, code, call);
 }
 
@@ -185,8 +188,8 @@ int kelp_cuda_device_count(const kelp_cuda *cuda) {
 static kelp_status *check_device(const kelp_cuda *cuda, int device) {
     if (device >= 0 && device < cuda->count && device < MAX_DEVICES)
         return NULL;
-    return KELP_ERROR(KELP_OUT_OF_RANGE, "there is no GPU %d: expected 0 to %d", device,
-                      KELP_MIN(cuda->count, MAX_DEVICES) - 1);
+    return DEVICE_ERROR(KELP_OUT_OF_RANGE, "there is no GPU %d: expected 0 to %d", device,
+                        KELP_MIN(cuda->count, MAX_DEVICES) - 1);
 }
 
 kelp_status *kelp_cuda_describe(const kelp_cuda *cuda, int device, kelp_cuda_device *out) {

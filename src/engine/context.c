@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/domain.h"
 #include "engine/engine.h"
 #include "runtime/io.h"
 
@@ -38,7 +39,7 @@ kelp_status *kelp_context_create(kelp_engine *engine, kelp_context **out) {
     KELP_TRY(KELP_NEW(engine->allocator, kelp_context, &context));
     context->engine = kelp_engine_retain(engine);
     context->vtbl = engine->vtbl;
-    kelp_status *status = open_context(context);
+    kelp_status *status = kelp_in_domain(open_context(context), KELP_DOMAIN_ENGINE);
     if (status != NULL) {
         kelp_context_destroy(context);
         return status;
@@ -64,8 +65,7 @@ void kelp_context_destroy(kelp_context *context) {
 }
 
 /* ---- binding ---- */
-kelp_status *kelp_context_set_input(kelp_context *context, size_t index,
-                                    const kelp_tensor *tensor) {
+static kelp_status *set_input(kelp_context *context, size_t index, const kelp_tensor *tensor) {
     const kelp_engine *engine = context->engine;
     KELP_ASSERT(context->unbound_count <= engine->input_count);
     if (index >= engine->input_count)
@@ -85,26 +85,34 @@ kelp_status *kelp_context_set_input(kelp_context *context, size_t index,
     return NULL;
 }
 
+kelp_status *kelp_context_set_input(kelp_context *context, size_t index,
+                                    const kelp_tensor *tensor) {
+    return kelp_in_argument_domain(set_input(context, index, tensor));
+}
+
 static kelp_status *check_output(const kelp_context *context, size_t index) {
-    return index < context->engine->output_count
-               ? NULL
-               : KELP_ERROR(KELP_INVALID_ARGUMENT, "there is no output %zu: the model has %zu",
-                            index, context->engine->output_count);
+    if (index < context->engine->output_count)
+        return NULL;
+    return kelp_in_argument_domain(KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                              "there is no output %zu: the model has %zu", index,
+                                              context->engine->output_count));
 }
 
 kelp_status *kelp_context_set_output(kelp_context *context, size_t index, void *data,
                                      size_t capacity_bytes) {
     KELP_TRY(check_output(context, index));
-    return context->vtbl->set_output != NULL
-               ? context->vtbl->set_output(context->self, index, data, capacity_bytes)
-               : kelp_engine_lacks(context->engine, "outputs that can be bound");
+    if (context->vtbl->set_output == NULL)
+        return kelp_engine_lacks(context->engine, "outputs that can be bound");
+    return kelp_in_argument_domain(
+        context->vtbl->set_output(context->self, index, data, capacity_bytes));
 }
 
 kelp_status *kelp_context_set_output_allocator(kelp_context *context, size_t index,
                                                kelp_output_allocator fn, void *userp) {
     KELP_TRY(kelp_context_set_output(context, index, NULL, 0));
     if (context->vtbl->set_output_allocator != NULL)
-        return context->vtbl->set_output_allocator(context->self, index, fn, userp);
+        return kelp_in_argument_domain(
+            context->vtbl->set_output_allocator(context->self, index, fn, userp));
     return fn == NULL ? NULL : kelp_engine_lacks(context->engine, "output allocators");
 }
 
@@ -112,30 +120,33 @@ kelp_status *kelp_context_set_output_device(kelp_context *context, size_t index,
     const kelp_engine *engine = context->engine;
     KELP_TRY(check_output(context, index));
     if (context->vtbl->set_output_device != NULL)
-        return context->vtbl->set_output_device(context->self, index, device);
+        return kelp_in_argument_domain(
+            context->vtbl->set_output_device(context->self, index, device));
     if (device.device_type == kDLCPU)
         return NULL;
-    return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "output '%s' must be in host memory for an engine of provider '%s': found "
-                      "device %d of type %d",
-                      engine->outputs[index].name, engine->provider, (int)device.device_id,
-                      (int)device.device_type);
+    return kelp_in_argument_domain(KELP_ERROR(
+        KELP_INVALID_ARGUMENT,
+        "output '%s' must be in host memory for an engine of provider '%s': found device %d of "
+        "type %d",
+        engine->outputs[index].name, engine->provider, (int)device.device_id,
+        (int)device.device_type));
 }
 
 kelp_status *kelp_context_set_workspace(kelp_context *context, void *data, size_t size_bytes) {
-    return context->vtbl->set_workspace != NULL
-               ? context->vtbl->set_workspace(context->self, data, size_bytes)
-               : kelp_engine_lacks(context->engine, "workspaces that the caller allocates");
+    if (context->vtbl->set_workspace == NULL)
+        return kelp_engine_lacks(context->engine, "workspaces that the caller allocates");
+    return kelp_in_argument_domain(context->vtbl->set_workspace(context->self, data, size_bytes));
 }
 
 kelp_status *kelp_context_set_profile(kelp_context *context, size_t profile) {
     const kelp_engine *engine = context->engine;
     if (profile >= engine->profile_count)
-        return KELP_ERROR(KELP_OUT_OF_RANGE, "there is no profile %zu: the engine has %zu", profile,
-                          engine->profile_count);
+        return kelp_in_argument_domain(KELP_ERROR(KELP_OUT_OF_RANGE,
+                                                  "there is no profile %zu: the engine has %zu",
+                                                  profile, engine->profile_count));
     if (context->vtbl->set_profile == NULL)
         return kelp_engine_lacks(engine, "profiles");
-    KELP_TRY(context->vtbl->set_profile(context->self, profile));
+    KELP_TRY(kelp_in_argument_domain(context->vtbl->set_profile(context->self, profile)));
     KELP_ASSERT(engine->profile_count > 0);
     context->profile = profile;
     memset(context->bound, 0, engine->input_count * sizeof *context->bound);
@@ -149,17 +160,20 @@ kelp_status *kelp_context_check_bound(const kelp_context *context) {
     const kelp_engine *engine = context->engine;
     for (size_t i = 0; context->unbound_count > 0 && i < engine->input_count; i++)
         if (!context->bound[i])
-            return KELP_ERROR(KELP_FAILED_PRECONDITION, "input '%s' (%s) is not bound",
-                              engine->inputs[i].name, kelp_dtype_name(engine->inputs[i].dtype));
+            return kelp_in_domain(KELP_ERROR(KELP_FAILED_PRECONDITION,
+                                             "input '%s' (%s) is not bound", engine->inputs[i].name,
+                                             kelp_dtype_name(engine->inputs[i].dtype)),
+                                  KELP_DOMAIN_ENGINE);
     return NULL;
 }
 
 kelp_status *kelp_context_prepare(kelp_context *context) {
     KELP_ASSERT(context->self != NULL);
     KELP_TRY(kelp_context_check_bound(context));
-    return context->vtbl->prepare != NULL
-               ? context->vtbl->prepare(context->self, context->outputs)
-               : kelp_engine_lacks(context->engine, "shapes before a run");
+    if (context->vtbl->prepare == NULL)
+        return kelp_engine_lacks(context->engine, "shapes before a run");
+    return kelp_in_domain(context->vtbl->prepare(context->self, context->outputs),
+                          KELP_DOMAIN_ENGINE);
 }
 
 kelp_status *kelp_context_invoke(kelp_context *context) {
@@ -167,9 +181,10 @@ kelp_status *kelp_context_invoke(kelp_context *context) {
     KELP_ASSERT(context->outputs != NULL || context->engine->output_count == 0);
     if (KELP_UNLIKELY(context->unbound_count > 0))
         return kelp_context_check_bound(context);
-    return KELP_LIKELY(context->vtbl->invoke != NULL)
-               ? context->vtbl->invoke(context->self, context->outputs)
-               : kelp_engine_lacks(context->engine, "synchronous runs");
+    if (KELP_UNLIKELY(context->vtbl->invoke == NULL))
+        return kelp_engine_lacks(context->engine, "synchronous runs");
+    return kelp_in_domain(context->vtbl->invoke(context->self, context->outputs),
+                          KELP_DOMAIN_ENGINE);
 }
 
 void kelp_context_warm_up(kelp_context *context) {
@@ -198,7 +213,8 @@ kelp_plan_stats kelp_context_plan_stats(const kelp_context *context) {
 }
 
 kelp_status *kelp_context_set_profiler(kelp_context *context, kelp_profile_fn fn, void *userp) {
-    return context->vtbl->set_profiler != NULL
-               ? context->vtbl->set_profiler(context->self, fn, userp)
-               : kelp_engine_lacks(context->engine, "profiler");
+    if (context->vtbl->set_profiler == NULL)
+        return kelp_engine_lacks(context->engine, "profiler");
+    return kelp_in_domain(context->vtbl->set_profiler(context->self, fn, userp),
+                          KELP_DOMAIN_ENGINE);
 }

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/domain.h"
 #include "base/log.h"
 #include "runtime/provider.h"
 
@@ -14,8 +15,9 @@
 #include <string.h>
 
 kelp_status *kelp_engine_lacks(const kelp_engine *engine, const char *feature) {
-    return KELP_ERROR(KELP_UNIMPLEMENTED, "engines of provider '%s' have no %s", engine->provider,
-                      feature);
+    return kelp_in_domain(KELP_ERROR(KELP_UNIMPLEMENTED, "engines of provider '%s' have no %s",
+                                     engine->provider, feature),
+                          KELP_DOMAIN_ENGINE);
 }
 
 /* ---- creation ---- */
@@ -116,8 +118,8 @@ void kelp_engine_log_created(const kelp_engine *engine, const char *what, const 
               (double)(kelp_now_ns() - began_ns) / 1e6);
 }
 
-kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
-                                const kelp_engine_options *options, kelp_engine **out) {
+static kelp_status *create_engine(kelp_runtime *runtime, kelp_graph *graph,
+                                  const kelp_engine_options *options, kelp_engine **out) {
     uint64_t began_ns = kelp_now_ns();
     size_t count = kelp_engine_provider_count(runtime);
     for (size_t i = 0; i < count; i++) {
@@ -130,6 +132,11 @@ kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
     }
     return KELP_ERROR(KELP_UNIMPLEMENTED,
                       "no engine provider creates engines from graphs (%zu providers)", count);
+}
+
+kelp_status *kelp_engine_create(kelp_runtime *runtime, kelp_graph *graph,
+                                const kelp_engine_options *options, kelp_engine **out) {
+    return kelp_in_domain(create_engine(runtime, graph, options, out), KELP_DOMAIN_RUNTIME);
 }
 
 kelp_engine *kelp_engine_retain(kelp_engine *engine) {
@@ -221,17 +228,21 @@ kelp_subgraph_info kelp_engine_subgraph(const kelp_engine *engine, size_t index)
 kelp_status *kelp_engine_inspect(const kelp_engine *engine, bool json,
                                  void (*write)(void *userp, const char *text, size_t length),
                                  void *userp) {
-    return engine->vtbl->inspect != NULL ? engine->vtbl->inspect(engine->self, json, write, userp)
-                                         : kelp_engine_lacks(engine, "inspector");
+    if (engine->vtbl->inspect == NULL)
+        return kelp_engine_lacks(engine, "inspector");
+    return kelp_in_domain(engine->vtbl->inspect(engine->self, json, write, userp),
+                          KELP_DOMAIN_ENGINE);
 }
 
 kelp_status *kelp_engine_workspace_bytes(const kelp_engine *engine, size_t profile, size_t *out) {
     if (profile > 0 && profile >= engine->profile_count)
-        return KELP_ERROR(KELP_OUT_OF_RANGE, "there is no profile %zu: the engine has %zu", profile,
-                          engine->profile_count);
-    return engine->vtbl->workspace_bytes != NULL
-               ? engine->vtbl->workspace_bytes(engine->self, profile, out)
-               : kelp_engine_lacks(engine, "known workspace");
+        return kelp_in_argument_domain(KELP_ERROR(KELP_OUT_OF_RANGE,
+                                                  "there is no profile %zu: the engine has %zu",
+                                                  profile, engine->profile_count));
+    if (engine->vtbl->workspace_bytes == NULL)
+        return kelp_engine_lacks(engine, "known workspace");
+    return kelp_in_domain(engine->vtbl->workspace_bytes(engine->self, profile, out),
+                          KELP_DOMAIN_ENGINE);
 }
 
 /* ---- refitting ---- */
@@ -244,38 +255,37 @@ const char *kelp_engine_refittable(const kelp_engine *engine, size_t index) {
 }
 
 kelp_status *kelp_engine_refit(kelp_engine *engine, const kelp_weights *weights, size_t count) {
-    kelp_status *status = engine->vtbl->refit != NULL
-                              ? engine->vtbl->refit(engine->self, weights, count)
-                              : kelp_engine_lacks(engine, "refitting");
-    if (kelp_status_domain(status) == KELP_DOMAIN_NONE)
-        kelp_status_set_domain(status, KELP_DOMAIN_ENGINE);
-    return status;
+    if (engine->vtbl->refit == NULL)
+        return kelp_engine_lacks(engine, "refitting");
+    return kelp_in_domain(engine->vtbl->refit(engine->self, weights, count), KELP_DOMAIN_ENGINE);
 }
 
 /* ---- engines on a device ---- */
 kelp_status *kelp_engine_set_runtime_cache(kelp_engine *engine, const void *data,
                                            size_t size_bytes) {
-    return engine->vtbl->set_runtime_cache != NULL
-               ? engine->vtbl->set_runtime_cache(engine->self, data, size_bytes)
-               : kelp_engine_lacks(engine, "runtime cache");
+    if (engine->vtbl->set_runtime_cache == NULL)
+        return kelp_engine_lacks(engine, "runtime cache");
+    return kelp_in_argument_domain(engine->vtbl->set_runtime_cache(engine->self, data, size_bytes));
 }
 
 kelp_status *kelp_engine_write_runtime_cache(
     kelp_engine *engine, void (*write)(void *userp, const char *data, size_t length), void *userp) {
-    return engine->vtbl->write_runtime_cache != NULL
-               ? engine->vtbl->write_runtime_cache(engine->self, write, userp)
-               : kelp_engine_lacks(engine, "runtime cache");
+    if (engine->vtbl->write_runtime_cache == NULL)
+        return kelp_engine_lacks(engine, "runtime cache");
+    return kelp_in_domain(engine->vtbl->write_runtime_cache(engine->self, write, userp),
+                          KELP_DOMAIN_ENGINE);
 }
 
 kelp_status *kelp_engine_streamable_weights(const kelp_engine *engine, size_t *out_bytes) {
     *out_bytes = 0;
-    return engine->vtbl->streamable_weights != NULL
-               ? engine->vtbl->streamable_weights(engine->self, out_bytes)
-               : kelp_engine_lacks(engine, "weights that are streamed");
+    if (engine->vtbl->streamable_weights == NULL)
+        return kelp_engine_lacks(engine, "weights that are streamed");
+    return kelp_in_domain(engine->vtbl->streamable_weights(engine->self, out_bytes),
+                          KELP_DOMAIN_ENGINE);
 }
 
 kelp_status *kelp_engine_set_weight_budget(kelp_engine *engine, size_t device_bytes) {
-    return engine->vtbl->set_weight_budget != NULL
-               ? engine->vtbl->set_weight_budget(engine->self, device_bytes)
-               : kelp_engine_lacks(engine, "weights that are streamed");
+    if (engine->vtbl->set_weight_budget == NULL)
+        return kelp_engine_lacks(engine, "weights that are streamed");
+    return kelp_in_argument_domain(engine->vtbl->set_weight_budget(engine->self, device_bytes));
 }

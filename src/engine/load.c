@@ -2,6 +2,7 @@
 /* Loading of engine images: selects the provider that recognizes the bytes, and maps files. */
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/domain.h"
 #include "base/fs.h"
 #include "engine/engine.h"
 
@@ -34,9 +35,7 @@ bool kelp_plan_is_file(const kelp_runtime *runtime, const char *path) {
 }
 
 static kelp_status *in_domain(kelp_status *status) {
-    if (kelp_status_domain(status) == KELP_DOMAIN_NONE)
-        kelp_status_set_domain(status, KELP_DOMAIN_RUNTIME);
-    return status;
+    return kelp_in_domain(status, KELP_DOMAIN_RUNTIME);
 }
 
 kelp_status *kelp_engine_load(kelp_runtime *runtime, const void *data, size_t size_bytes,

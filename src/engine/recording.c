@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/domain.h"
 #include "engine/engine.h"
 
 struct kelp_capture {
@@ -24,7 +25,7 @@ kelp_status *kelp_context_capture(kelp_context *context, kelp_capture **out) {
         context->vtbl->capture(context->self, &recording->self, &recording->step_count);
     if (status != NULL) {
         kelp_free(engine->allocator, recording, sizeof *recording);
-        return status;
+        return kelp_in_domain(status, KELP_DOMAIN_ENGINE);
     }
     KELP_ASSERT(recording->self != NULL);
     recording->context = context;
@@ -38,10 +39,13 @@ kelp_status *kelp_context_capture(kelp_context *context, kelp_capture **out) {
 kelp_status *kelp_capture_replay(kelp_capture *recording) {
     kelp_context *context = recording->context;
     if (KELP_UNLIKELY(context == NULL))
-        return KELP_ERROR(KELP_FAILED_PRECONDITION, "the context of the recording was destroyed");
+        return kelp_in_domain(
+            KELP_ERROR(KELP_FAILED_PRECONDITION, "the context of the recording was destroyed"),
+            KELP_DOMAIN_ENGINE);
     KELP_ASSERT(recording->self != NULL);
     KELP_ASSERT(recording->engine == context->engine);
-    return context->vtbl->replay(recording->self, context->outputs);
+    return kelp_in_domain(context->vtbl->replay(recording->self, context->outputs),
+                          KELP_DOMAIN_ENGINE);
 }
 
 size_t kelp_capture_step_count(const kelp_capture *recording) {

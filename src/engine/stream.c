@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/domain.h"
 #include "engine/engine.h"
 
 #define STREAM_CAPACITY 1024u
@@ -56,7 +57,7 @@ kelp_status *kelp_stream_create(kelp_runtime *runtime, kelp_stream **out) {
         kelp_task_stream_init(&stream->tasks, runtime->allocator, STREAM_CAPACITY);
     if (status != NULL) {
         free_stream(stream);
-        return status;
+        return kelp_in_domain(status, KELP_DOMAIN_RUNTIME);
     }
     *out = stream;
     return NULL;
@@ -71,8 +72,10 @@ kelp_status *kelp_stream_wrap(kelp_runtime *runtime, void *native_stream, kelp_s
 
 kelp_status *kelp_stream_synchronize(kelp_stream *stream) {
     if (stream->wrapped)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "a wrapped stream cannot be synchronized: use its own library");
+        return kelp_in_domain(
+            KELP_ERROR(KELP_UNIMPLEMENTED,
+                       "a wrapped stream cannot be synchronized: use its own library"),
+            KELP_DOMAIN_RUNTIME);
     kelp_task_stream_wait(&stream->tasks);
     pthread_mutex_lock(&stream->tasks.mutex);
     kelp_status *failure = stream->failure;
@@ -101,6 +104,7 @@ static kelp_status *enqueue_native(kelp_context *context, const kelp_stream *str
 }
 
 kelp_status *kelp_context_enqueue(kelp_context *context, kelp_stream *stream, kelp_event *event) {
-    return stream->wrapped ? enqueue_native(context, stream, event)
-                           : kelp_task_stream_push(&stream->tasks, context, event);
+    return kelp_in_argument_domain(stream->wrapped
+                                       ? enqueue_native(context, stream, event)
+                                       : kelp_task_stream_push(&stream->tasks, context, event));
 }

@@ -31,6 +31,13 @@ typedef struct kelp_attr {
     struct kelp_attr *next;
 } kelp_attr;
 
+/* How the elements of a value take part in computing shapes. */
+typedef enum kelp_shape_use {
+    KELP_SHAPE_USE_NONE,
+    KELP_SHAPE_USE_DYNAMIC, /* for dimensions that depend on elements of inputs */
+    KELP_SHAPE_USE_STATIC   /* for dimensions that depend on shapes and constants */
+} kelp_shape_use;
+
 /* A value: an input, a constant, or an output of a node. */
 struct kelp_value {
     const char *name;
@@ -48,6 +55,10 @@ struct kelp_value {
     bool is_input;
     bool is_output;
     bool is_own;       /* a constant that a pass created, whose bytes may be changed */
+    bool is_generated; /* a constant that the lowering of a layer created */
+    bool follows_data; /* computed from elements of inputs; and shape_use: set by
+                          kelp_graph_find_shape_values */
+    kelp_shape_use shape_use;
     kelp_value *local; /* set by kelp_pass_captures: the input or constant for it in `local_in` */
     const kelp_block *local_in;
 };
@@ -134,6 +145,12 @@ kelp_status *kelp_graph_of_node(kelp_allocator allocator, const kelp_node *node,
 kelp_status *kelp_block_infer(kelp_block *block) KELP_MUST_USE;
 /* Infers types and shapes of the nodes from index `first` on. */
 kelp_status *kelp_block_infer_from(kelp_block *block, size_t first) KELP_MUST_USE;
+
+/* Sets follows_data and shape_use of all values. */
+void kelp_graph_find_shape_values(kelp_graph *graph);
+/* Returns true if another constant in the place of this one may change a shape. Call
+ * kelp_graph_find_shape_values first. */
+bool kelp_value_sets_shape(const kelp_value *value);
 
 /* The attribute of nodes with blocks that kelp_pass_captures adds: the index of the first captured
  * input. The loader rejects it in files. */

@@ -6,4 +6,5 @@ const kelp_provider kelp_onnxruntime_provider = {
     .name = "onnxruntime",
     .operators = &kelp_onnxruntime_operators,
     .models = &kelp_onnxruntime_models,
+    .check = kelp_onnxruntime_check_library,
 };

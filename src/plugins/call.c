@@ -46,6 +46,8 @@ static kelp_status *run(const kelp_kernel *kernel, kelp_kernel_session *session,
         session->scratch_used = false;
     }
     KELP_ASSERT(!session->pending); /* check_idle has passed */
+    if (kernel->typed && kernel->signature.has_defaults)
+        args = kelp_signature_fill(&kernel->signature, args, session->filled);
     session->kernel = kernel;
     session->fail_text[0] = '\0';
     if (kernel->fn != NULL) {
@@ -95,7 +97,10 @@ kelp_status *kelp_kernel_submit(const kelp_kernel *kernel, kelp_kernel_session *
         later = false;
     }
     pthread_mutex_unlock(&session->mutex);
-    if (!later && !session->finished)
+    if (!later && !session->finished) {
         kelp_event_set_pending(event, false);
+        if (status == NULL && session->on_done != NULL)
+            session->on_done(session->on_done_userp);
+    }
     return status;
 }

@@ -8,38 +8,15 @@
 #include "base/assert.h"
 #include "base/fs.h"
 #include "base/str.h"
-#include "runtime/runtime.h"
-#include "plugins/run.h"
+#include "plugins/model.h"
 #include "plugins/provider.h"
 
 #include <string.h>
 
-typedef struct scalar {
-    const char *name;
-    kelp_str value;
-} scalar;
+typedef kelp_kernels_model kernels_model;
+typedef kelp_kernels_scalar scalar;
 
-typedef struct kernels_model {
-    kelp_compute_model base;
-    kelp_runtime *runtime;
-    kelp_kernel_registry *registry;
-    kelp_kernel_session *session;
-    const kelp_kernel *kernel;
-    kelp_arena arena; /* text, names, infos */
-    const char *text;
-    scalar scalars[KELP_SIGNATURE_PARAMS];
-    size_t scalar_count;
-    kelp_io_info *inputs, *outputs;
-    kelp_compute_metadata metadata;
-    const kelp_tensor **input_tensors; /* of the current run */
-    kelp_infer_item *item;
-    struct {
-        void *data;
-        size_t size_bytes;
-    } * memory; /* by output: used if the caller binds no memory */
-} kernels_model;
-
-static const kelp_compute_model_vtbl model_vtbl;
+static const kelp_compute_model_vtbl model_vtbl, async_vtbl;
 
 #define TEXT_LIMIT_BYTES (64u << 10)
 
@@ -98,8 +75,8 @@ static kelp_status *read_text(kernels_model *model, kelp_str text) {
     return NULL;
 }
 
-static kelp_status *scalar_of(void *userp, const kelp_signature_param *p, kelp_kernel_arg *out) {
-    const kernels_model *model = userp;
+kelp_status *kelp_kernels_scalar_of(const kernels_model *model, const kelp_signature_param *p,
+                                    kelp_kernel_arg *out) {
     for (size_t i = 0; i < model->scalar_count; i++) {
         const scalar *s = &model->scalars[i];
         bool good = true;
@@ -107,16 +84,22 @@ static kelp_status *scalar_of(void *userp, const kelp_signature_param *p, kelp_k
             continue;
         if (p->kind == KELP_ARG_STRING)
             out->as.s = s->value.data;
+        else if (p->dtype == KELP_BOOL && kelp_str_is(s->value, "true"))
+            out->as.i = 1;
+        else if (p->dtype == KELP_BOOL && kelp_str_is(s->value, "false"))
+            out->as.i = 0;
         else if (p->kind == KELP_ARG_FLOAT)
             good = kelp_parse_f64(s->value, &out->as.f);
         else
             good = kelp_parse_i64(s->value, &out->as.i);
         return good ? NULL
                     : KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' is '%.*s': expected %s",
-                                 p->name, KELP_STR_ARG(s->value), kelp_dtype_name(p->dtype));
+                                 p->name, KELP_STR_ARG(s->value),
+                                 p->dtype == KELP_BOOL ? "true, false, 0 or 1"
+                                                       : kelp_dtype_name(p->dtype));
     }
     out->kind = 0;
-    if (p->symbol >= 0) /* the dimension of a tensor may have the value */
+    if (p->symbol >= 0 || p->has_default) /* the dimension of a tensor may have the value */
         return NULL;
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s' (%s) is missing", p->name,
                       kelp_dtype_name(p->dtype));
@@ -159,16 +142,13 @@ static kelp_status *describe_all(kernels_model *model) {
     kelp_kernel_arg ignored;
     model->inputs = KELP_ARENA_ARRAY(&model->arena, (size_t)s->count + 1, kelp_io_info);
     model->outputs = KELP_ARENA_ARRAY(&model->arena, (size_t)s->count + 1, kelp_io_info);
-    model->input_tensors =
-        KELP_ARENA_ARRAY(&model->arena, (size_t)s->count + 1, const kelp_tensor *);
-    model->memory = kelp_arena_array(&model->arena, (size_t)s->count + 1, sizeof *model->memory);
-    if (model->inputs == NULL || model->outputs == NULL || model->input_tensors == NULL ||
-        model->memory == NULL)
+    if (model->inputs == NULL || model->outputs == NULL)
         return kelp_status_oom();
     for (int32_t i = 0; i < s->count; i++) {
         const kelp_signature_param *p = &s->params[i];
         if (p->kind != KELP_ARG_TENSOR)
-            KELP_TRY(scalar_of(model, p, &ignored)); /* reports errors when the model is loaded */
+            KELP_TRY(kelp_kernels_scalar_of(
+                model, p, &ignored)); /* reports errors when the model is loaded */
         else if (p->direction != KELP_PARAM_OUT)
             describe(s, p, &model->inputs[inputs++]);
         if (p->kind == KELP_ARG_TENSOR && p->direction != KELP_PARAM_IN)
@@ -186,9 +166,10 @@ static void kernels_destroy(kelp_compute_model *base) {
     kernels_model *model = (kernels_model *)base;
     kelp_runtime *runtime = model->runtime;
     kelp_allocator allocator = kelp_runtime_allocator(runtime);
-    for (size_t i = 0; i < model->metadata.output_count; i++)
-        kelp_free(allocator, model->memory[i].data, model->memory[i].size_bytes);
-    kelp_kernel_session_destroy(model->session);
+    KELP_ASSERT(model->first == NULL); /* the stream waited */
+    kelp_kernels_call_destroy(model->own);
+    kelp_kernels_call_destroy_all(model->spare);
+    pthread_mutex_destroy(&model->mutex);
     kelp_kernel_registry_release(model->registry);
     kelp_arena_deinit(&model->arena);
     kelp_free(allocator, model, sizeof *model);
@@ -207,6 +188,7 @@ static kelp_status *new_model(kelp_runtime *runtime, kelp_kernel_registry *regis
     model->base.vtbl = &model_vtbl;
     model->runtime = kelp_runtime_retain(runtime);
     kelp_arena_init(&model->arena, allocator, 0);
+    pthread_mutex_init(&model->mutex, NULL);
     kelp_status *status = NULL;
     if (registry != NULL)
         model->registry = kelp_kernel_registry_retain(registry);
@@ -217,7 +199,7 @@ static kelp_status *new_model(kelp_runtime *runtime, kelp_kernel_registry *regis
         status = model->text != NULL ? NULL : kelp_status_oom();
     }
     if (status == NULL)
-        status = kelp_kernel_session_create(model->registry, NULL, &model->session);
+        status = kelp_kernels_call_create(model, &model->own);
     if (status == NULL)
         status = read_text(model, text);
     if (status == NULL)
@@ -228,6 +210,8 @@ static kelp_status *new_model(kelp_runtime *runtime, kelp_kernel_registry *regis
         kernels_destroy(&model->base);
         return status;
     }
+    if ((model->kernel->flags & KELP_KERNEL_ASYNC) != 0)
+        model->base.vtbl = &async_vtbl;
     *out = &model->base;
     return NULL;
 }
@@ -247,77 +231,18 @@ static const kelp_compute_metadata *kernels_metadata(const kelp_compute_model *b
     return &((const kernels_model *)base)->metadata;
 }
 
-/* ---- inference ---- */
-/* Returns the memory that the caller bound to the output, or the model's own. */
-static kelp_status *memory_of(void *userp, size_t index, size_t size_bytes, void **out) {
-    kernels_model *model = userp;
-    kelp_allocator allocator = kelp_runtime_allocator(model->runtime);
-    KELP_ASSERT(model->item != NULL && index < model->metadata.output_count);
-    const kelp_tensor *bound = &model->item->outputs[index];
-    *out = bound->data;
-    if (bound->data != NULL)
-        return kelp_tensor_bytes(bound) >= size_bytes
-                   ? NULL
-                   : KELP_ERROR(KELP_OUT_OF_RANGE,
-                                "the memory for output '%s' is too small: expected %zu bytes, "
-                                "found %zu",
-                                model->outputs[index].name, size_bytes, kelp_tensor_bytes(bound));
-    if (model->memory[index].size_bytes < size_bytes || model->memory[index].data == NULL) {
-        void *grown = NULL;
-        KELP_TRY(kelp_alloc(allocator, size_bytes > 0 ? size_bytes : 1, &grown));
-        kelp_free(allocator, model->memory[index].data, model->memory[index].size_bytes);
-        model->memory[index].data = grown;
-        model->memory[index].size_bytes = size_bytes > 0 ? size_bytes : 1;
-    }
-    *out = model->memory[index].data;
-    return NULL;
-}
-
-static kelp_kernel_run run_of(kernels_model *model, kelp_infer_item *item, kelp_tensor *results) {
-    KELP_ASSERT(model->kernel->typed); /* read_text requires a signature */
-    for (size_t i = 0; i < model->metadata.input_count; i++)
-        model->input_tensors[i] = &item->inputs[i];
-    model->item = item;
-    return (kelp_kernel_run){.kernel = model->kernel,
-                             .session = model->session,
-                             .inputs = model->input_tensors,
-                             .input_count = model->metadata.input_count,
-                             .outputs = results,
-                             .output_count = model->metadata.output_count,
-                             .scalar = scalar_of,
-                             .memory = memory_of,
-                             .userp = model};
-}
-
-static kelp_status *kernels_infer_shapes(kelp_compute_model *base, kelp_infer_item *item) {
-    kelp_kernel_run run = run_of((kernels_model *)base, item, item->outputs);
-    return kelp_kernel_shapes_on_tensors(&run);
-}
-
-static kelp_status *kernels_infer_one(kelp_compute_model *base, kelp_infer_item *item) {
-    kernels_model *model = (kernels_model *)base;
-    kelp_tensor results[KELP_SIGNATURE_PARAMS];
-    kelp_kernel_run run = run_of(model, item, results);
-    KELP_TRY(kelp_kernel_run_on_tensors(&run));
-    memcpy(item->outputs, results, model->metadata.output_count * sizeof *results);
-    return NULL;
-}
-
-static const kelp_compute_model_vtbl model_vtbl = {
-    .struct_size = sizeof(kelp_compute_model_vtbl),
-    .init = kernels_nothing,
-    .infer_one = kernels_infer_one,
-    .infer_shapes = kernels_infer_shapes,
-    .drain = kernels_nothing,
-    .reset = kernels_nothing,
-    .metadata = kernels_metadata,
-    .fork = kernels_fork,
-    .destroy = kernels_destroy,
-};
+#define KERNELS_MODEL                                                                 \
+    .struct_size = sizeof(kelp_compute_model_vtbl), .init = kernels_nothing,          \
+    .infer_one = kelp_kernels_infer_one, .infer_shapes = kelp_kernels_infer_shapes,   \
+    .drain = kernels_nothing, .reset = kernels_nothing, .metadata = kernels_metadata, \
+    .fork = kernels_fork, .destroy = kernels_destroy
+static const kelp_compute_model_vtbl model_vtbl = {KERNELS_MODEL};
+static const kelp_compute_model_vtbl async_vtbl = {KERNELS_MODEL, .submit = kelp_kernels_submit};
 
 static kelp_compute_capabilities kernels_capabilities(void *self) {
     (void)self;
-    return (kelp_compute_capabilities){.dtype_mask = ~(((uint64_t)1 << KELP_STRING) | 1)};
+    return (kelp_compute_capabilities){.device_streams = true,
+                                       .dtype_mask = ~(((uint64_t)1 << KELP_STRING) | 1)};
 }
 
 static kelp_status *kernels_load(void *self, kelp_runtime *runtime, const kelp_artifact *artifact,

@@ -32,11 +32,11 @@ static bool ends_in_so(const char *name) {
     return length > 3 && strcmp(name + length - 3, ".so") == 0;
 }
 
-static bool all_in_directory(const kelp_kernel_registry *registry, const char *directory,
-                             candidate_fn fn, void *userp) {
+static bool all_in_directory(kelp_allocator allocator, const char *directory, candidate_fn fn,
+                             void *userp) {
     kelp_fs_names names = {0};
     bool found = false;
-    kelp_status *status = kelp_fs_list(registry->allocator, directory, &names);
+    kelp_status *status = kelp_fs_list(allocator, directory, &names);
     if (status != NULL) { /* a missing directory has no libraries */
         kelp_status_free(status);
         return false;
@@ -51,8 +51,8 @@ static bool all_in_directory(const kelp_kernel_registry *registry, const char *d
     return found;
 }
 
-static bool entry(const kelp_kernel_registry *registry, const char *text, size_t length,
-                  const char *name, candidate_fn fn, void *userp) {
+static bool entry(kelp_allocator allocator, const char *text, size_t length, const char *name,
+                  candidate_fn fn, void *userp) {
     char path[4096];
     if (length == 0 || length >= sizeof path)
         return false;
@@ -61,14 +61,14 @@ static bool entry(const kelp_kernel_registry *registry, const char *text, size_t
     if (ends_in_so(path))
         return fn(userp, path);
     return name != NULL ? in_directory(path, name, fn, userp)
-                        : all_in_directory(registry, path, fn, userp);
+                        : all_in_directory(allocator, path, fn, userp);
 }
 
-static bool list(const kelp_kernel_registry *registry, const char *text, const char *name,
-                 candidate_fn fn, void *userp) {
+static bool list(kelp_allocator allocator, const char *text, const char *name, candidate_fn fn,
+                 void *userp) {
     while (text != NULL && *text != '\0') {
         size_t length = strcspn(text, ":");
-        if (entry(registry, text, length, name, fn, userp))
+        if (entry(allocator, text, length, name, fn, userp))
             return true;
         text += length + (text[length] == ':');
     }
@@ -79,8 +79,8 @@ static const char anchor; /* an address inside this library, for dladdr */
 
 /* The default directory is next to libkelp.so. If Kelp is linked statically, it is the
  * installation's directory. */
-static bool in_default_directory(const kelp_kernel_registry *registry, const char *name,
-                                 candidate_fn fn, void *userp) {
+static bool in_default_directory(kelp_allocator allocator, const char *name, candidate_fn fn,
+                                 void *userp) {
     char directory[4096];
     Dl_info info;
     const char *slash = NULL;
@@ -91,16 +91,16 @@ static bool in_default_directory(const kelp_kernel_registry *registry, const cha
                                : snprintf(directory, sizeof directory, "%.*s/kelp/kernels",
                                           (int)(slash - info.dli_fname), info.dli_fname);
     return length > 0 && (size_t)length < sizeof directory &&
-           entry(registry, directory, (size_t)length, name, fn, userp);
+           entry(allocator, directory, (size_t)length, name, fn, userp);
 }
 
-void kelp_kernel_candidates(const kelp_kernel_registry *registry, const char *name, candidate_fn fn,
-                            void *userp) {
-    if (registry->search_path != NULL) {
-        list(registry, registry->search_path, name, fn, userp);
+void kelp_kernel_candidates(kelp_allocator allocator, const char *search_path, const char *name,
+                            candidate_fn fn, void *userp) {
+    if (search_path != NULL) {
+        list(allocator, search_path, name, fn, userp);
         return;
     }
-    if (!list(registry, getenv("KELP_BACKEND_PATH"), name, fn, userp) &&
-        !list(registry, getenv("TRITON_BACKEND_PATH"), name, fn, userp))
-        in_default_directory(registry, name, fn, userp);
+    if (!list(allocator, getenv("KELP_BACKEND_PATH"), name, fn, userp) &&
+        !list(allocator, getenv("TRITON_BACKEND_PATH"), name, fn, userp))
+        in_default_directory(allocator, name, fn, userp);
 }

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/dl.h"
 #include "base/sync/thread.h"
-#include "plugins/signature.h"
+#include "signature/signature.h"
 
 #include <stdatomic.h>
 
@@ -40,6 +40,7 @@ struct kelp_kernel_registry {
     pthread_mutex_t mutex; /* guards libraries, their kernels, and `spare` */
     kelp_arena arena;      /* names, libraries, kernels */
     kelp_pool *pool;       /* NULL with one thread */
+    bool borrows_pool;     /* the pool is that of a runtime */
     int threads;
     const char *search_path;
     const kelp_device_config *configs;
@@ -67,6 +68,7 @@ struct kelp_kernel_session {
     kelp_kernel_session *next;
     kelp_arena scratch;
     char fail_text[KELP_FAIL_TEXT];
+    kelp_kernel_arg filled[KELP_SIGNATURE_PARAMS]; /* the arguments of a call with defaults */
     kelp_owned *owned;
     size_t owned_count, owned_capacity;
     /* the submission in flight */
@@ -80,6 +82,10 @@ struct kelp_kernel_session {
     kelp_code code;    /* of the finished submission */
     kelp_event *event; /* the caller's, or NULL */
     kelp_status *result;
+    /* Called once for a submission that succeeds, when it is done, with the mutex held if another
+     * thread ends it; may be NULL. */
+    void (*on_done)(void *userp);
+    void *on_done_userp;
 };
 
 /* ---- library.c: the caller holds the registry's mutex ---- */
@@ -95,9 +101,22 @@ void kelp_kernel_library_finalize(kelp_kernel_library *library);
 
 /* ---- find.c ---- */
 /* Calls `fn` for each file that may hold library `name` (NULL: any library), in order, until it
- * returns true. */
-void kelp_kernel_candidates(const kelp_kernel_registry *registry, const char *name,
+ * returns true. `search_path` is as in kelp_kernel_registry_options. */
+void kelp_kernel_candidates(kelp_allocator allocator, const char *search_path, const char *name,
                             bool (*fn)(void *userp, const char *path), void *userp);
+
+/* ---- registry.c ---- */
+/* Creates a registry that uses the threads of `pool` (NULL: none), which outlives it. */
+kelp_status *kelp_kernel_registry_create_on(const kelp_kernel_registry_options *options,
+                                            kelp_pool *pool,
+                                            kelp_kernel_registry **out) KELP_MUST_USE;
+/* Opens the library in a file. */
+kelp_status *kelp_kernel_registry_load(kelp_kernel_registry *registry, const char *path,
+                                       kelp_kernel_library **out) KELP_MUST_USE;
+/* Opens a library by name in `search_path`. */
+kelp_status *kelp_kernel_registry_open_in(kelp_kernel_registry *registry, const char *search_path,
+                                          const char *name,
+                                          kelp_kernel_library **out) KELP_MUST_USE;
 
 /* ---- session.c ---- */
 /* Returns the DLPack device type of a name, or 0 if it is unknown. */

@@ -51,6 +51,8 @@ static kelp_status *add_kernel(kelp_kernel_library *library, const char *name,
             return kelp_status_oom();
         kelp_status *status =
             kelp_signature_parse(&registry->arena, kernel->signature_text, &kernel->signature);
+        if (status == NULL)
+            status = kelp_signature_check_kernel(&kernel->signature);
         if (status != NULL)
             return KELP_ANNOTATE(status, "kernel '%s'", name);
         kernel->typed = true;
@@ -304,6 +306,10 @@ const char *kelp_kernel_summary(const kelp_kernel *kernel) {
     return kernel->summary;
 }
 
+uint32_t kelp_kernel_flags(const kelp_kernel *kernel) {
+    return kernel->flags;
+}
+
 int32_t kelp_kernel_param_count(const kelp_kernel *kernel) {
     return kernel->typed ? kernel->signature.count : -1;
 }
@@ -312,7 +318,8 @@ kelp_kernel_param kelp_kernel_param_at(const kelp_kernel *kernel, int32_t index)
     if (!kernel->typed || index < 0 || index >= kernel->signature.count)
         return (kelp_kernel_param){.name = ""};
     const kelp_signature_param *p = &kernel->signature.params[index];
-    return (kelp_kernel_param){p->name, p->kind, p->direction, p->dtype};
+    return (kelp_kernel_param){p->name, p->kind, p->direction, p->dtype,
+                               p->optional || p->has_default};
 }
 
 kelp_kernel_shape kelp_kernel_param_shape(const kelp_kernel *kernel, int32_t index) {

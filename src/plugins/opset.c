@@ -5,12 +5,14 @@
 #include "plugins/run.h"
 
 #include <kelp/opset.h>
+#include <string.h>
 
 /* A provider of operators. Allocated in the registry's arena. */
 typedef struct kernel_opset {
     kelp_opset_backend backend;
     kelp_opset opset;
     kelp_kernel_library *library;
+    const kelp_kernel **kernels; /* of the operators, in order */
 } kernel_opset;
 
 /* ---- dispatch ---- */
@@ -22,7 +24,7 @@ typedef struct op_call {
 static kelp_status *scalar_of(void *userp, const kelp_signature_param *p, kelp_kernel_arg *out) {
     const kelp_node *node = ((op_call *)userp)->node;
     kelp_attr_type type = kelp_node_attr_type(node, p->name);
-    if (p->symbol >= 0 && type == KELP_ATTR_NONE)
+    if ((p->symbol >= 0 || p->has_default) && type == KELP_ATTR_NONE)
         out->kind = 0;
     else if (p->kind == KELP_ARG_INT && type == KELP_ATTR_INT)
         out->as.i = kelp_node_attr_i64(node, p->name, 0);
@@ -43,19 +45,26 @@ static kelp_status *memory_of(void *userp, size_t index, size_t size_bytes, void
     return *out != NULL ? NULL : kelp_status_oom();
 }
 
+/* Returns the kernel of an operator that was declared. */
+static const kelp_kernel *kernel_of(const kernel_opset *opset, const char *name) {
+    size_t i = 0;
+    while (strcmp(opset->kernels[i]->name, name) != 0)
+        i++;
+    KELP_ASSERT(i < opset->opset.op_count);
+    return opset->kernels[i];
+}
+
 static kelp_status *dispatch(void *self, const kelp_op_env *env, const kelp_node *node,
                              const kelp_tensor *const *inputs, kelp_tensor *outputs,
                              kelp_completion *completion, kelp_dispatch_result *out_result) {
     kernel_opset *opset = self;
     kelp_kernel_registry *registry = opset->library->registry;
     kelp_kernel_session *session = NULL;
-    const kelp_kernel *kernel = NULL;
     op_call call = {env, node};
     (void)completion;
     *out_result = KELP_DISPATCH_IMMEDIATE;
-    KELP_TRY(kelp_kernel_library_find(opset->library, kelp_node_op_type(node), &kernel));
     KELP_TRY(kelp_kernel_take_session(registry, &session));
-    kelp_kernel_run run = {.kernel = kernel,
+    kelp_kernel_run run = {.kernel = kernel_of(opset, kelp_node_op_type(node)),
                            .session = session,
                            .inputs = inputs,
                            .input_count = kelp_node_input_count(node),
@@ -80,12 +89,18 @@ static kelp_status *make_opset(kelp_kernel_library *library, kernel_opset **out)
     kelp_arena *arena = &library->registry->arena;
     kernel_opset *opset = KELP_ARENA_NEW(arena, kernel_opset);
     kelp_opset_op *ops = KELP_ARENA_ARRAY(arena, library->kernel_count + 1, kelp_opset_op);
-    if (opset == NULL || ops == NULL)
+    const kelp_kernel **kernels =
+        KELP_ARENA_ARRAY(arena, library->kernel_count + 1, const kelp_kernel *);
+    if (opset == NULL || ops == NULL || kernels == NULL)
         return kelp_status_oom();
     size_t count = 0;
     for (size_t i = 0; i < library->kernel_count; i++) {
-        if (kelp_kernel_shapes_follow(library->kernels[i]))
-            ops[count++] = (kelp_opset_op){.name = library->kernels[i]->name, .since_version = 1};
+        const kelp_kernel *kernel = library->kernels[i];
+        if (!kelp_kernel_shapes_follow(kernel))
+            continue;
+        kernels[count] = kernel;
+        ops[count++] = (kelp_opset_op){
+            .name = kernel->name, .since_version = 1, .signature = kernel->signature_text};
     }
     if (count == 0)
         return KELP_ERROR(KELP_NOT_FOUND,
@@ -98,7 +113,8 @@ static kelp_status *make_opset(kelp_kernel_library *library, kernel_opset **out)
                                         .extension_opsets = extension_opsets,
                                         .dispatch = dispatch},
                             .opset = {library->name, 1, ops, count},
-                            .library = library};
+                            .library = library,
+                            .kernels = kernels};
     *out = opset;
     return NULL;
 }

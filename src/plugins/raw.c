@@ -171,6 +171,8 @@ kelp_status *kelp_kernel_call_raw(const kelp_kernel *kernel, const kelp_kernel_c
                        : arg->kind == KELP_ARG_FLOAT ? KELP_F64
                                                      : KELP_I64,
                        arg);
+        else if (params != NULL && params[i].optional) /* an omitted tensor */
+            put(&call, 0);
         else
             return KELP_ERROR(
                 KELP_INVALID_ARGUMENT,

@@ -34,14 +34,11 @@ static kelp_status *copy_options(kelp_kernel_registry *registry,
     }
     registry->log = options->log;
     registry->log_userp = options->log_userp;
-    registry->threads = options->threads > 0 ? options->threads : kelp_cpu_count();
-    return registry->threads > 1
-               ? kelp_pool_create(registry->allocator, registry->threads, &registry->pool)
-               : NULL;
+    return NULL;
 }
 
-kelp_status *kelp_kernel_registry_create(const kelp_kernel_registry_options *caller_options,
-                                         kelp_kernel_registry **out) {
+static kelp_status *new_registry(const kelp_kernel_registry_options *caller_options,
+                                 kelp_kernel_registry **out) {
     kelp_kernel_registry_options options = {0};
     if (caller_options != NULL)
         memcpy(&options, caller_options, KELP_MIN(caller_options->struct_size, sizeof options));
@@ -56,7 +53,32 @@ kelp_status *kelp_kernel_registry_create(const kelp_kernel_registry_options *cal
         kelp_free(options.allocator, registry, sizeof *registry);
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "no memory for a mutex");
     }
+    registry->threads = options.threads > 0 ? options.threads : kelp_cpu_count();
     kelp_status *status = copy_options(registry, &options);
+    if (status != NULL) {
+        kelp_kernel_registry_release(registry);
+        return status;
+    }
+    *out = registry;
+    return NULL;
+}
+
+kelp_status *kelp_kernel_registry_create_on(const kelp_kernel_registry_options *options,
+                                            kelp_pool *pool, kelp_kernel_registry **out) {
+    KELP_TRY(new_registry(options, out));
+    (*out)->pool = pool;
+    (*out)->borrows_pool = true;
+    (*out)->threads = kelp_pool_threads(pool);
+    return NULL;
+}
+
+kelp_status *kelp_kernel_registry_create(const kelp_kernel_registry_options *options,
+                                         kelp_kernel_registry **out) {
+    kelp_kernel_registry *registry = NULL;
+    KELP_TRY(new_registry(options, &registry));
+    kelp_status *status = NULL;
+    if (registry->threads > 1)
+        status = kelp_pool_create(registry->allocator, registry->threads, &registry->pool);
     if (status != NULL) {
         kelp_kernel_registry_release(registry);
         return status;
@@ -84,7 +106,8 @@ void kelp_kernel_registry_release(kelp_kernel_registry *registry) {
     while (registry->count > 0)
         kelp_kernel_library_finalize(registry->libraries[--registry->count]);
     kelp_free(allocator, registry->libraries, registry->capacity * sizeof *registry->libraries);
-    kelp_pool_destroy(registry->pool);
+    if (!registry->borrows_pool)
+        kelp_pool_destroy(registry->pool);
     kelp_arena_deinit(&registry->arena);
     pthread_mutex_destroy(&registry->mutex);
     kelp_free(allocator, registry, sizeof *registry);
@@ -93,6 +116,7 @@ void kelp_kernel_registry_release(kelp_kernel_registry *registry) {
 /* ---- opening ---- */
 typedef struct search {
     kelp_kernel_registry *registry;
+    const char *search_path;
     const char *name; /* NULL: all libraries */
     kelp_kernel_library *found;
     kelp_buf tried; /* a line for each file that was not used */
@@ -125,15 +149,16 @@ static kelp_status *open_by_name(search s, kelp_kernel_library **out) {
         }
     }
     kelp_buf_init(&s.tried, registry->allocator);
-    kelp_kernel_candidates(registry, name, try_file, &s);
+    kelp_kernel_candidates(registry->allocator, s.search_path, name, try_file, &s);
     kelp_status *status = NULL;
     if (s.found == NULL)
         status = kelp_buf_status(&s.tried);
     if (s.found == NULL && status == NULL)
-        status = KELP_ERROR(KELP_NOT_FOUND,
-                            "there is no kernel library '%s' in KELP_BACKEND_PATH, "
-                            "TRITON_BACKEND_PATH or the default directory; tried:%s",
-                            name, s.tried.length > 0 ? kelp_buf_cstr(&s.tried) : " no files");
+        status = KELP_ERROR(KELP_NOT_FOUND, "there is no kernel library '%s' in %s; tried:%s", name,
+                            s.search_path != NULL
+                                ? s.search_path
+                                : "KELP_BACKEND_PATH, TRITON_BACKEND_PATH or the default directory",
+                            s.tried.length > 0 ? kelp_buf_cstr(&s.tried) : " no files");
     kelp_buf_deinit(&s.tried);
     *out = s.found;
     return status;
@@ -148,7 +173,11 @@ kelp_status *kelp_kernel_registry_search(kelp_kernel_registry *registry, const c
                                          void (*tried)(void *userp, const char *path,
                                                        const kelp_status *why),
                                          void *userp, kelp_kernel_library **out) {
-    search s = {.registry = registry, .name = name, .report = tried, .userp = userp};
+    search s = {.registry = registry,
+                .search_path = registry->search_path,
+                .name = name,
+                .report = tried,
+                .userp = userp};
     kelp_status *status;
     pthread_mutex_lock(&registry->mutex);
     if (strchr(name, '/') != NULL) {
@@ -160,6 +189,23 @@ kelp_status *kelp_kernel_registry_search(kelp_kernel_registry *registry, const c
     } else {
         status = open_by_name(s, out);
     }
+    pthread_mutex_unlock(&registry->mutex);
+    return status;
+}
+
+kelp_status *kelp_kernel_registry_open_in(kelp_kernel_registry *registry, const char *search_path,
+                                          const char *name, kelp_kernel_library **out) {
+    search s = {.registry = registry, .search_path = search_path, .name = name};
+    pthread_mutex_lock(&registry->mutex);
+    kelp_status *status = open_by_name(s, out);
+    pthread_mutex_unlock(&registry->mutex);
+    return status;
+}
+
+kelp_status *kelp_kernel_registry_load(kelp_kernel_registry *registry, const char *path,
+                                       kelp_kernel_library **out) {
+    pthread_mutex_lock(&registry->mutex);
+    kelp_status *status = kelp_kernel_library_load(registry, path, NULL, out);
     pthread_mutex_unlock(&registry->mutex);
     return status;
 }
@@ -198,10 +244,10 @@ kelp_kernel_library *kelp_kernel_registry_at(kelp_kernel_registry *registry, siz
 }
 
 size_t kelp_kernel_registry_scan(kelp_kernel_registry *registry) {
-    search s = {.registry = registry};
+    search s = {.registry = registry, .search_path = registry->search_path};
     pthread_mutex_lock(&registry->mutex);
     kelp_buf_init(&s.tried, registry->allocator);
-    kelp_kernel_candidates(registry, NULL, try_file, &s);
+    kelp_kernel_candidates(registry->allocator, s.search_path, NULL, try_file, &s);
     if (s.tried.length > 0 && registry->log != NULL)
         registry->log(registry->log_userp, 1, kelp_buf_cstr(&s.tried));
     kelp_buf_deinit(&s.tried);

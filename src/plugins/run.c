@@ -7,52 +7,14 @@
 #include <string.h>
 
 bool kelp_kernel_shapes_follow(const kelp_kernel *kernel) {
-    const kelp_signature *s = &kernel->signature;
-    bool symbols[KELP_SIGNATURE_SYMBOLS] = {false}, leadings[KELP_SIGNATURE_SYMBOLS] = {false};
-    bool letters[26] = {false}, writes = false;
-    if (!kernel->typed)
-        return false;
-    for (int32_t i = 0; i < s->count; i++) {
-        const kelp_signature_param *p = &s->params[i];
-        if (p->symbol >= 0)
-            symbols[p->symbol] = true;
-        if (p->kind != KELP_ARG_TENSOR || p->direction == KELP_PARAM_OUT)
-            continue;
-        if (p->letter >= 0)
-            letters[p->letter] = true;
-        if (p->leading_symbol >= 0)
-            leadings[p->leading_symbol] = true;
-        for (int32_t k = 0; k < p->dim_count; k++) {
-            if (p->dims[k] <= -2)
-                symbols[-2 - p->dims[k]] = true;
-        }
-    }
-    for (int32_t i = 0; i < s->count; i++) {
-        const kelp_signature_param *p = &s->params[i];
-        writes |= p->direction != KELP_PARAM_IN;
-        if (p->direction != KELP_PARAM_OUT)
-            continue;
-        if (p->letter >= 0 ? !letters[p->letter] : p->dtype == KELP_DTYPE_INVALID)
-            return false;
-        if (p->leading && (p->leading_symbol < 0 || !leadings[p->leading_symbol]))
-            return false;
-        for (int32_t k = 0; k < p->dim_count; k++) {
-            if (p->dims[k] == -1 || (p->dims[k] <= -2 && !symbols[-2 - p->dims[k]]))
-                return false;
-        }
-    }
-    return writes;
+    bool writes = false;
+    for (int32_t i = 0; kernel->typed && i < kernel->signature.count; i++)
+        writes |= kernel->signature.params[i].kind == KELP_ARG_TENSOR &&
+                  kernel->signature.params[i].direction != KELP_PARAM_IN;
+    return writes && kelp_signature_determines_outputs(&kernel->signature);
 }
 
-typedef struct bound {
-    const kelp_kernel_run *run;
-    kelp_kernel_arg args[KELP_SIGNATURE_PARAMS];
-    DLTensor tensors[KELP_SIGNATURE_PARAMS];
-    kelp_tensor copies[KELP_SIGNATURE_PARAMS]; /* own the shapes of `tensors` */
-    kelp_signature_binding binding;
-} bound;
-
-static kelp_status *set_tensor(bound *b, int32_t index, const kelp_tensor *tensor) {
+static kelp_status *set_tensor(kelp_kernel_bound *b, int32_t index, const kelp_tensor *tensor) {
     b->copies[index] = *tensor;
     KELP_TRY(kelp_tensor_to_dl(&b->copies[index], &b->tensors[index]));
     b->args[index].kind = KELP_ARG_TENSOR;
@@ -61,20 +23,21 @@ static kelp_status *set_tensor(bound *b, int32_t index, const kelp_tensor *tenso
 }
 
 /* Sets a scalar. fill_counters sets an integer that has the name of a dimension and no value. */
-static kelp_status *set_scalar(bound *b, int32_t index) {
+static kelp_status *set_scalar(kelp_kernel_bound *b, int32_t index) {
     const kelp_signature *s = &b->run->kernel->signature;
     const kelp_signature_param *p = &s->params[index];
     b->args[index].kind = (uint32_t)p->kind;
     KELP_TRY(b->run->scalar(b->run->userp, p, &b->args[index]));
     bool has_value = b->args[index].kind != 0;
-    KELP_ASSERT(has_value || p->symbol >= 0); /* the contract of `scalar` */
-    b->args[index].kind = (uint32_t)p->kind;
+    KELP_ASSERT(has_value || p->symbol >= 0 || p->has_default); /* the contract of `scalar` */
+    if (p->symbol >= 0)
+        b->args[index].kind = (uint32_t)p->kind;
     return has_value && p->symbol >= 0
                ? kelp_signature_bind_counter(s, index, b->args[index].as.i, &b->binding)
                : NULL;
 }
 
-static kelp_status *fill_counters(bound *b) {
+static kelp_status *fill_counters(kelp_kernel_bound *b) {
     const kelp_signature *s = &b->run->kernel->signature;
     for (int32_t i = 0; i < s->counter_count; i++) {
         const kelp_signature_param *p = &s->params[s->counters[i]];
@@ -88,7 +51,7 @@ static kelp_status *fill_counters(bound *b) {
     return NULL;
 }
 
-static kelp_status *set_inputs(bound *b) {
+static kelp_status *set_inputs(kelp_kernel_bound *b) {
     const kelp_signature *s = &b->run->kernel->signature;
     size_t next = 0, input_count = b->run->input_count;
     kelp_signature_begin(&b->binding);
@@ -100,12 +63,17 @@ static kelp_status *set_inputs(bound *b) {
         }
         if (p->direction == KELP_PARAM_OUT)
             continue;
-        if (next == input_count || b->run->inputs[next] == NULL)
+        bool missing = next >= input_count || b->run->inputs[next] == NULL;
+        if (missing && p->optional) {
+            next++;
+            continue;
+        }
+        if (missing)
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "input %zu ('%s') is missing", next, p->name);
         KELP_TRY(set_tensor(b, i, b->run->inputs[next++]));
         KELP_TRY(kelp_signature_check_tensor(s, i, &b->tensors[i], &b->binding));
     }
-    return next == input_count ? fill_counters(b)
+    return next >= input_count ? fill_counters(b)
                                : KELP_ERROR(KELP_INVALID_ARGUMENT, "it has %zu inputs: found %zu",
                                             next, input_count);
 }
@@ -125,7 +93,8 @@ static kelp_status *describe(const kelp_kernel *kernel, const kelp_signature_bin
     return kelp_tensor_from_dl(&dl, out);
 }
 
-static kelp_status *make_output(bound *b, int32_t index, size_t number, kelp_tensor *out) {
+static kelp_status *make_output(kelp_kernel_bound *b, int32_t index, size_t number,
+                                kelp_tensor *out) {
     KELP_TRY(describe(b->run->kernel, &b->binding, b->args, index, out));
     const void *before = out->data;
     size_t bytes = kelp_tensor_bytes(out);
@@ -136,7 +105,7 @@ static kelp_status *make_output(bound *b, int32_t index, size_t number, kelp_ten
     return set_tensor(b, index, out);
 }
 
-static kelp_status *set_outputs(bound *b) {
+static kelp_status *set_outputs(kelp_kernel_bound *b) {
     const kelp_signature *s = &b->run->kernel->signature;
     size_t next = 0;
     for (int32_t i = 0; i < s->count; i++) {
@@ -150,19 +119,28 @@ static kelp_status *set_outputs(bound *b) {
     return NULL;
 }
 
-kelp_status *kelp_kernel_run_on_tensors(const kelp_kernel_run *run) {
-    bound b;
+static kelp_status *bind(const kelp_kernel_run *run, kelp_kernel_bound *b) {
     KELP_ASSERT(run->kernel->typed);
-    b.run = run;
+    b->run = run;
     for (int32_t i = 0; i < run->kernel->signature.count; i++)
-        b.args[i] = (kelp_kernel_arg){0};
-    kelp_status *status = set_inputs(&b);
+        b->args[i] = (kelp_kernel_arg){0};
+    kelp_status *status = set_inputs(b);
     if (status == NULL)
-        status = set_outputs(&b);
-    if (status != NULL)
-        return KELP_ANNOTATE(status, "cannot call kernel '%s' of library '%s'", run->kernel->name,
-                             run->kernel->library->name);
+        status = set_outputs(b);
+    return KELP_ANNOTATE(status, "cannot call kernel '%s' of library '%s'", run->kernel->name,
+                         run->kernel->library->name);
+}
+
+kelp_status *kelp_kernel_run_on_tensors(const kelp_kernel_run *run) {
+    kelp_kernel_bound b;
+    KELP_TRY(bind(run, &b));
     return kelp_kernel_call(run->kernel, run->session, b.args, run->kernel->signature.count);
+}
+
+kelp_status *kelp_kernel_submit_on_tensors(const kelp_kernel_run *run, kelp_kernel_bound *bound) {
+    KELP_TRY(bind(run, bound));
+    return kelp_kernel_submit(run->kernel, run->session, bound->args, run->kernel->signature.count,
+                              NULL);
 }
 
 /* ---- shape inference ---- */
@@ -170,6 +148,8 @@ static kelp_status *bind_argument(const kelp_signature *s, int32_t index,
                                   const kelp_kernel_arg *arg, kelp_signature_binding *inout) {
     const kelp_signature_param *p = &s->params[index];
     if (p->kind == KELP_ARG_TENSOR && p->direction == KELP_PARAM_OUT)
+        return NULL;
+    if (arg->kind == 0 && p->optional)
         return NULL;
     if (p->kind == KELP_ARG_TENSOR && (arg->kind != KELP_ARG_TENSOR || arg->as.tensor == NULL))
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "argument '%s' is missing: expected a tensor",
@@ -210,7 +190,7 @@ kelp_status *kelp_kernel_infer_shapes(const kelp_kernel *kernel, const kelp_kern
 }
 
 kelp_status *kelp_kernel_shapes_on_tensors(const kelp_kernel_run *run) {
-    bound b;
+    kelp_kernel_bound b;
     b.run = run;
     for (int32_t i = 0; i < run->kernel->signature.count; i++)
         b.args[i] = (kelp_kernel_arg){0};

@@ -12,13 +12,25 @@ typedef struct kelp_kernel_run {
     size_t input_count;
     kelp_tensor *outputs; /* of out and inout parameters, in order; written by the run */
     size_t output_count;  /* the trailing outputs may be omitted */
-    /* Sets the value of a scalar. If the scalar has no value and the name of a dimension
-     * (param->symbol >= 0), sets out->kind to 0. */
+    /* Sets the value of a scalar. If the scalar has no value, and a default or the name of a
+     * dimension (param->symbol >= 0), sets out->kind to 0. */
     kelp_status *(*scalar)(void *userp, const kelp_signature_param *param, kelp_kernel_arg *out);
     /* Returns memory for output `index`, of at least one byte. The run fails with its error. */
     kelp_status *(*memory)(void *userp, size_t index, size_t size_bytes, void **out);
     void *userp;
 } kelp_kernel_run;
+/* The arguments of a kernel. They must stay in memory until the kernel is done. */
+typedef struct kelp_kernel_bound {
+    const kelp_kernel_run *run;
+    kelp_kernel_arg args[KELP_SIGNATURE_PARAMS];
+    DLTensor tensors[KELP_SIGNATURE_PARAMS];
+    kelp_tensor copies[KELP_SIGNATURE_PARAMS]; /* own the shapes of `tensors` */
+    kelp_signature_binding binding;
+} kelp_kernel_bound;
+
+/* Starts the kernel. The session's on_done is called when it is done, unless this fails. */
+kelp_status *kelp_kernel_submit_on_tensors(const kelp_kernel_run *run,
+                                           kelp_kernel_bound *bound) KELP_MUST_USE;
 /* Runs the kernel. */
 kelp_status *kelp_kernel_run_on_tensors(const kelp_kernel_run *run) KELP_MUST_USE;
 /* Infers the types and shapes of all outputs, without data. Does not call `memory`. */

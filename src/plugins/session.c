@@ -74,6 +74,8 @@ static void session_complete(kelp_kernel_completion *completion, kelp_code code,
         session->result = outcome(session, code);
         kelp_event_set_pending(session->event, false);
         pthread_cond_broadcast(&session->changed);
+        if (session->on_done != NULL)
+            session->on_done(session->on_done_userp);
     }
     pthread_mutex_unlock(&session->mutex);
 }

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transfers of complete byte ranges over a Unix socket, with a timeout and cancellation. */
+/* Transfers of complete byte ranges over a socket, with a timeout and cancellation. */
 #include "remote/channel.h"
 
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/fs.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #define HEAD_BYTES 16u
 #define FAILURE_BYTES 4096u
@@ -21,48 +18,8 @@
 /* The interval at which a wait checks for cancellation. */
 #define POLL_MS 50
 
-/* ---- sockets ---- */
-static kelp_status *socket_at(const char *path, struct sockaddr_un *out_address, int *out_fd) {
-    *out_address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    if (path == NULL || strlen(path) >= sizeof out_address->sun_path || *path == '\0')
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "'%s' is not a valid socket path: expected 1 to %zu bytes",
-                          path != NULL ? path : "", sizeof out_address->sun_path - 1);
-    memcpy(out_address->sun_path, path, strlen(path));
-    *out_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (*out_fd < 0)
-        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot create a socket: %s", strerror(errno));
-    return NULL;
-}
-
-kelp_status *kelp_channel_connect(const char *path, int *out_fd) {
-    struct sockaddr_un address;
-    KELP_TRY(socket_at(path, &address, out_fd));
-    if (connect(*out_fd, (struct sockaddr *)&address, sizeof address) == 0)
-        return NULL;
-    kelp_status *status = KELP_ERROR(KELP_UNAVAILABLE, "cannot connect to a worker at '%s': %s",
-                                     path, strerror(errno));
-    close(*out_fd);
-    *out_fd = -1;
-    return status;
-}
-
-kelp_status *kelp_channel_listen(const char *path, int *out_fd) {
-    struct sockaddr_un address;
-    KELP_TRY(socket_at(path, &address, out_fd));
-    kelp_fs_remove_stale_socket(path);
-    if (bind(*out_fd, (struct sockaddr *)&address, sizeof address) == 0 &&
-        listen(*out_fd, SOMAXCONN) == 0)
-        return NULL;
-    kelp_status *status =
-        KELP_ERROR(KELP_UNAVAILABLE, "cannot listen at '%s': %s", path, strerror(errno));
-    close(*out_fd);
-    *out_fd = -1;
-    return status;
-}
-
 /* ---- bytes ---- */
-static kelp_status *wait_for(const kelp_channel *channel, short events, uint64_t deadline_ns) {
+kelp_status *kelp_channel_wait(const kelp_channel *channel, short events, uint64_t deadline_ns) {
     struct pollfd poller = {.fd = channel->fd, .events = events};
     for (;;) {
         int ready = poll(&poller, 1, POLL_MS);
@@ -97,7 +54,7 @@ kelp_status *kelp_channel_read(const kelp_channel *channel, void *data, size_t s
             continue;
         }
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-            KELP_TRY(wait_for(channel, POLLIN, deadline_ns));
+            KELP_TRY(kelp_channel_wait(channel, POLLIN, deadline_ns));
             continue;
         }
         if (have == 0 && out_ended != NULL) {
@@ -117,7 +74,7 @@ static kelp_status *send_some(const kelp_channel *channel, struct iovec *parts, 
     struct msghdr message = {.msg_iov = parts + *inout_first, .msg_iovlen = count - *inout_first};
     ssize_t sent = sendmsg(channel->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR))
-        return wait_for(channel, POLLOUT, deadline_ns);
+        return kelp_channel_wait(channel, POLLOUT, deadline_ns);
     if (sent < 0)
         return KELP_ERROR(KELP_UNAVAILABLE, "the connection was lost: %s", strerror(errno));
     for (size_t left = (size_t)sent; *inout_first < count;) {
@@ -154,7 +111,7 @@ kelp_status *kelp_frame_send(const kelp_channel *channel, kelp_frame_kind kind,
     char head[HEAD_BYTES] = "KRPC";
     uint32_t number = (uint32_t)kind;
     uint64_t length = 0;
-    KELP_ASSERT(kind >= KELP_FRAME_LOAD && kind <= KELP_FRAME_FAILED);
+    KELP_ASSERT(kind >= KELP_FRAME_LOAD && kind <= KELP_FRAME_TOKEN);
     for (size_t i = 0; i < count; i++)
         length += spans[i].size_bytes;
     memcpy(head + 4, &number, 4);
@@ -181,7 +138,7 @@ kelp_status *kelp_frame_read_head(const kelp_channel *channel, kelp_frame_kind *
         return NULL;
     memcpy(&kind, head + 4, 4);
     memcpy(out_length, head + 8, 8);
-    if (memcmp(head, "KRPC", 4) != 0 || kind < KELP_FRAME_LOAD || kind > KELP_FRAME_FAILED)
+    if (memcmp(head, "KRPC", 4) != 0 || kind < KELP_FRAME_LOAD || kind > KELP_FRAME_TOKEN)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "the peer sent an invalid frame (kind %u)", kind);
     *out_kind = (kelp_frame_kind)kind;
     return NULL;

@@ -13,7 +13,8 @@ typedef enum kelp_frame_kind {
     KELP_FRAME_LOADED = 2, /* no content */
     KELP_FRAME_RUN = 3,    /* an envelope; the slots are the model's inputs */
     KELP_FRAME_RESULT = 4, /* an envelope; the slots are the model's outputs */
-    KELP_FRAME_FAILED = 5  /* u32 code, message */
+    KELP_FRAME_FAILED = 5, /* u32 code, message */
+    KELP_FRAME_TOKEN = 6   /* the token, before the first LOAD; no response unless it is wrong */
 } kelp_frame_kind;
 
 /* A connection, and the conditions that end a wait. */
@@ -24,10 +25,10 @@ typedef struct kelp_channel {
     const atomic_bool *stopped; /* true ends a wait; may be NULL */
 } kelp_channel;
 
-/* Connects to the socket at `path`. Fails with UNAVAILABLE if no process listens there. */
-kelp_status *kelp_channel_connect(const char *path, int *out_fd) KELP_MUST_USE;
-/* Listens at `path`, and removes the socket of a process that was killed. */
-kelp_status *kelp_channel_listen(const char *path, int *out_fd) KELP_MUST_USE;
+/* Waits for one of the poll events `events`. Fails with CANCELLED, or with DEADLINE_EXCEEDED after
+ * `deadline_ns` (0: none). */
+kelp_status *kelp_channel_wait(const kelp_channel *channel, short events,
+                               uint64_t deadline_ns) KELP_MUST_USE;
 /* Reads exactly `size_bytes` bytes. If `out_ended` is not NULL and the peer closes the connection
  * before the first byte, sets it to true and succeeds. */
 kelp_status *kelp_channel_read(const kelp_channel *channel, void *data, size_t size_bytes,

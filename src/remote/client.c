@@ -6,19 +6,25 @@
 #include "base/checked.h"
 #include "runtime/runtime.h"
 #include "graph/save.h"
-#include "remote/channel.h"
+#include "remote/endpoint.h"
+#include "remote/token.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define TIMEOUT_NS ((uint64_t)60 * 1000000000u)
+#define CONNECT_TIMEOUT_NS ((uint64_t)5 * 1000000000u)
 
 typedef struct remote {
     kelp_opset_backend backend;
     kelp_allocator allocator;
-    char *name, *path;
-    uint64_t timeout_ns;
+    char *name;
+    kelp_endpoint endpoint;
+    char address[KELP_ENDPOINT_TEXT_BYTES];
+    kelp_token token;
+    uint64_t timeout_ns, connect_timeout_ns;
     kelp_wire_caps caps;
     kelp_types *types;
     kelp_budget *budget;
@@ -107,13 +113,20 @@ static kelp_status *prefer_reason(const kelp_channel *channel, kelp_status *take
     return reason;
 }
 
-static kelp_status *load(remote_subgraph *p, const kelp_channel *channel) {
+static kelp_status *send_model(const remote *r, const remote_subgraph *p,
+                               const kelp_channel *channel) {
+    if (r->token.length > 0)
+        KELP_TRY(kelp_frame_send(channel, KELP_FRAME_TOKEN,
+                                 &(kelp_span){r->token.bytes, r->token.length}, 1));
+    return kelp_frame_send(channel, KELP_FRAME_LOAD, &(kelp_span){p->model.data, p->model.length},
+                           1);
+}
+
+static kelp_status *load(const remote *r, const remote_subgraph *p, const kelp_channel *channel) {
     kelp_frame_kind kind = KELP_FRAME_FAILED;
     uint64_t length = 0;
     kelp_status *failure = NULL;
-    KELP_TRY(
-        prefer_reason(channel, kelp_frame_send(channel, KELP_FRAME_LOAD,
-                                               &(kelp_span){p->model.data, p->model.length}, 1)));
+    KELP_TRY(prefer_reason(channel, send_model(r, p, channel)));
     KELP_TRY(kelp_frame_read_head(channel, &kind, &length, NULL));
     if (kind == KELP_FRAME_FAILED) {
         KELP_TRY(kelp_frame_read_failure(channel, length, &failure));
@@ -125,9 +138,9 @@ static kelp_status *load(remote_subgraph *p, const kelp_channel *channel) {
 static kelp_status *ensure_loaded(const remote *r, remote_subgraph *p, const kelp_op_env *env) {
     if (p->fd >= 0)
         return NULL;
-    KELP_TRY(kelp_channel_connect(r->path, &p->fd));
+    KELP_TRY(kelp_endpoint_connect(&r->endpoint, r->connect_timeout_ns, env, &p->fd));
     kelp_status *status =
-        load(p, &(kelp_channel){.fd = p->fd, .timeout_ns = r->timeout_ns, .env = env});
+        load(r, p, &(kelp_channel){.fd = p->fd, .timeout_ns = r->timeout_ns, .env = env});
     if (status != NULL)
         disconnect(p);
     return status;
@@ -160,7 +173,7 @@ static kelp_status *prepare_subgraph(void *self, const kelp_op_env *env, kelp_gr
         status = ensure_loaded(r, p, env);
     if (status != NULL) {
         release_subgraph(self, p);
-        return KELP_ANNOTATE(status, "worker at '%s'", r->path);
+        return KELP_ANNOTATE(status, "worker at '%s'", r->address);
     }
     *out_state = p;
     return NULL;
@@ -300,7 +313,7 @@ static kelp_status *run_subgraph(void *self, void *state, const kelp_op_env *env
         status = run_once(r, p, env, inputs, outputs);
     }
     pthread_mutex_unlock(&p->lock);
-    return status != NULL ? KELP_ANNOTATE(status, "worker at '%s'", r->path) : NULL;
+    return status != NULL ? KELP_ANNOTATE(status, "worker at '%s'", r->address) : NULL;
 }
 
 /* ---- registration ---- */
@@ -309,19 +322,24 @@ static void destroy(void *self) {
     kelp_types_destroy(r->types);
     kelp_budget_destroy(r->budget);
     kelp_free_string(r->allocator, r->name);
-    kelp_free_string(r->allocator, r->path);
     kelp_free(r->allocator, r, sizeof *r);
 }
 
 static kelp_status *init(remote *r, const kelp_remote_options *o) {
     r->timeout_ns = o->timeout_ns != 0 ? o->timeout_ns : TIMEOUT_NS;
+    r->connect_timeout_ns = o->connect_timeout_ns != 0 ? o->connect_timeout_ns : CONNECT_TIMEOUT_NS;
     r->caps = o->caps != NULL ? *o->caps : kelp_wire_caps_default();
-    if (o->socket_path == NULL)
-        return KELP_ERROR(
-            KELP_INVALID_ARGUMENT,
-            "the remote provider has no socket_path: expected the path of the worker's socket");
+    if (o->address == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "the remote provider has no address: expected that of a worker");
+    KELP_TRY(kelp_endpoint_parse(o->address, &r->endpoint));
+    if (r->endpoint.is_tcp && strcmp(r->endpoint.port, "0") == 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "cannot connect to '%s': expected the port on which the worker listens",
+                          o->address);
+    kelp_endpoint_format(&r->endpoint, r->address);
+    KELP_TRY(kelp_token_read(o->token_file, &r->token));
     KELP_TRY(kelp_strdup(r->allocator, o->name != NULL ? o->name : "remote", &r->name));
-    KELP_TRY(kelp_strdup(r->allocator, o->socket_path, &r->path));
     KELP_TRY(kelp_types_create(r->allocator, &r->types));
     KELP_TRY(kelp_budget_create(r->allocator, o->budget_bytes, &r->budget));
     r->backend = (kelp_opset_backend){.abi_version = KELP_OPSET_ABI_VERSION,
@@ -352,6 +370,9 @@ kelp_status *kelp_remote_register(kelp_runtime *runtime,
 }
 
 kelp_status *kelp_remote_register_named(kelp_runtime *runtime, const char *providers) {
+    const char *token_file = getenv("KELP_REMOTE_TOKEN_FILE");
+    if (token_file != NULL && *token_file == '\0')
+        token_file = NULL;
     while (providers != NULL && *providers != '\0') {
         char name[256];
         size_t length = strcspn(providers, ",");
@@ -363,8 +384,10 @@ kelp_status *kelp_remote_register_named(kelp_runtime *runtime, const char *provi
                     64, providers, sizeof name - 1, length);
             memcpy(name, providers, length);
             name[length] = '\0';
-            kelp_remote_options options = {
-                .struct_size = sizeof options, .name = name, .socket_path = name + 7};
+            kelp_remote_options options = {.struct_size = sizeof options,
+                                           .name = name,
+                                           .address = name + 7,
+                                           .token_file = token_file};
             KELP_TRY(kelp_remote_register(runtime, &options));
         }
         providers += length + (providers[length] == ',');

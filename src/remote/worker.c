@@ -7,7 +7,8 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "runtime/runtime.h"
-#include "remote/channel.h"
+#include "remote/endpoint.h"
+#include "remote/token.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -22,18 +23,24 @@
 #define RETRY_MS 100 /* before the next accept without free descriptors */
 /* Timeout of the transfer of a frame. */
 #define TRANSFER_NS ((uint64_t)60 * 1000000000u)
+/* Time for a client to send its token. */
+#define TOKEN_NS ((uint64_t)10 * 1000000000u)
+/* First allocation for a subgraph; it grows as bytes arrive. */
+#define MODEL_BYTES ((size_t)1 << 20)
 
 struct kelp_worker {
     kelp_allocator allocator;
     kelp_runtime *runtime;
-    char *path, *providers;
+    kelp_endpoint endpoint;
+    char address[KELP_ENDPOINT_TEXT_BYTES];
+    kelp_token token;
+    char *providers;
     kelp_wire_caps caps;
     size_t graph_bytes;
     uint32_t connections;
     kelp_types *types;
     kelp_budget *budget;
     int listener, wake;
-    bool bound;
     atomic_bool stopped;
     struct session *sessions;
 };
@@ -43,6 +50,7 @@ typedef struct session {
     kelp_worker *worker;
     pthread_t thread;
     atomic_bool ended;
+    bool admitted; /* it has sent the token, or none is required */
     int fd;
     kelp_engine *engine;
     kelp_context *context;
@@ -112,21 +120,48 @@ static kelp_status *load_model(session *s, const void *data, size_t size_bytes, 
     return status;
 }
 
+static kelp_status *grow_model(const session *s, size_t size_bytes, model_bytes **inout_bytes) {
+    kelp_allocator allocator = s->worker->allocator;
+    model_bytes *grown = NULL, *old = *inout_bytes;
+    size_t block_bytes = 0;
+    if (!kelp_size_add(sizeof *grown, size_bytes, &block_bytes))
+        return kelp_status_oom();
+    KELP_TRY(kelp_alloc_aligned(allocator, block_bytes, KELP_TENSOR_ALIGNMENT, (void **)&grown));
+    *grown = (model_bytes){allocator, size_bytes};
+    if (old != NULL) {
+        memcpy(grown + 1, old + 1, old->size_bytes);
+        free_model(old);
+    }
+    *inout_bytes = grown;
+    return NULL;
+}
+
+/* Reads a model. Memory follows the bytes that arrive, not the length that the peer announced. */
+static kelp_status *read_model(const session *s, const kelp_channel *channel, size_t size_bytes,
+                               model_bytes **inout_bytes) {
+    for (size_t have = 0;;) {
+        size_t next = KELP_MIN(size_bytes, have != 0 ? 2 * have : MODEL_BYTES);
+        KELP_TRY(grow_model(s, next, inout_bytes));
+        KELP_TRY(kelp_channel_read(channel, (char *)(*inout_bytes + 1) + have, next - have, NULL));
+        have = next;
+        if (have == size_bytes)
+            return NULL;
+    }
+}
+
 /* Loads a model. `*out_failure` is to be sent to the client; an error ends the connection. */
 static kelp_status *load(session *s, const kelp_channel *channel, uint64_t length,
                          kelp_status **out_failure) {
     const kelp_worker *w = s->worker;
     model_bytes *bytes = NULL;
-    size_t block_bytes = 0;
-    if (length > w->graph_bytes || !kelp_size_add(sizeof *bytes, (size_t)length, &block_bytes))
+    if (length > w->graph_bytes)
         return KELP_ERROR(KELP_OUT_OF_RANGE,
                           "the subgraph has %llu bytes: at most %zu are accepted",
                           (unsigned long long)length, w->graph_bytes);
-    KELP_TRY(kelp_alloc_aligned(w->allocator, block_bytes, KELP_TENSOR_ALIGNMENT, (void **)&bytes));
-    *bytes = (model_bytes){w->allocator, (size_t)length};
-    kelp_status *status = kelp_channel_read(channel, bytes + 1, (size_t)length, NULL);
+    kelp_status *status = read_model(s, channel, (size_t)length, &bytes);
     if (status != NULL) {
-        free_model(bytes);
+        if (bytes != NULL)
+            free_model(bytes);
         return status;
     }
     *out_failure = load_model(s, bytes + 1, (size_t)length, bytes);
@@ -193,9 +228,27 @@ static kelp_status *run(session *s, const kelp_channel *channel, uint64_t length
     return status;
 }
 
+static kelp_status *check_token(session *s, const kelp_channel *channel, uint64_t length) {
+    const kelp_worker *w = s->worker;
+    kelp_token token = {0};
+    if (length > sizeof token.bytes)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the token has %llu bytes: expected at most %zu",
+                          (unsigned long long)length, sizeof token.bytes);
+    KELP_TRY(kelp_channel_read(channel, token.bytes, (size_t)length, NULL));
+    token.length = (size_t)length;
+    if (w->token.length > 0 && !kelp_token_equals(&token, &w->token))
+        return KELP_ERROR(KELP_UNAUTHENTICATED, "the worker expects another token");
+    s->admitted = true;
+    return NULL;
+}
+
 static kelp_status *serve_frame(session *s, const kelp_channel *channel, kelp_frame_kind kind,
                                 uint64_t length) {
     kelp_status *failure = NULL;
+    if (kind == KELP_FRAME_TOKEN)
+        return check_token(s, channel, length);
+    if (!s->admitted)
+        return KELP_ERROR(KELP_UNAUTHENTICATED, "the worker expects a token");
     if (kind == KELP_FRAME_RUN)
         return run(s, channel, length);
     if (kind != KELP_FRAME_LOAD)
@@ -210,7 +263,7 @@ static kelp_status *serve_frame(session *s, const kelp_channel *channel, kelp_fr
 
 static kelp_status *serve(session *s) {
     const atomic_bool *stopped = &s->worker->stopped;
-    kelp_channel idle = {.fd = s->fd, .stopped = stopped};
+    kelp_channel idle = {.fd = s->fd, .stopped = stopped, .timeout_ns = s->admitted ? 0 : TOKEN_NS};
     kelp_channel busy = {.fd = s->fd, .stopped = stopped, .timeout_ns = TRANSFER_NS};
     for (;;) {
         kelp_frame_kind kind = KELP_FRAME_FAILED;
@@ -220,6 +273,7 @@ static kelp_status *serve(session *s) {
         if (ended)
             return NULL;
         KELP_TRY(serve_frame(s, &busy, kind, length));
+        idle.timeout_ns = 0;
     }
 }
 
@@ -284,6 +338,8 @@ static void admit(kelp_worker *w, int fd) {
     }
     s->worker = w;
     s->fd = fd;
+    s->admitted = w->token.length == 0;
+    kelp_endpoint_tune(&w->endpoint, fd);
     atomic_init(&s->ended, false);
     status = kelp_thread_start(&s->thread, "kelp-worker", session_main, s);
     if (status != NULL) {
@@ -327,9 +383,10 @@ static kelp_status *init(kelp_worker *w, const kelp_worker_options *o) {
     w->caps = o->caps != NULL ? *o->caps : kelp_wire_caps_default();
     w->graph_bytes = o->graph_bytes != 0 ? o->graph_bytes : GRAPH_BYTES;
     w->connections = o->connections != 0 ? o->connections : CONNECTIONS;
-    if (o->socket_path == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the worker has no socket_path");
-    KELP_TRY(kelp_strdup(w->allocator, o->socket_path, &w->path));
+    if (o->address == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "the worker has no address to listen on");
+    KELP_TRY(kelp_endpoint_parse(o->address, &w->endpoint));
+    KELP_TRY(kelp_token_read(o->token_file, &w->token));
     if (o->providers != NULL)
         KELP_TRY(kelp_strdup(w->allocator, o->providers, &w->providers));
     KELP_TRY(kelp_types_create(w->allocator, &w->types));
@@ -337,9 +394,19 @@ static kelp_status *init(kelp_worker *w, const kelp_worker_options *o) {
     w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (w->wake < 0)
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "cannot create an event: %s", strerror(errno));
-    KELP_TRY(kelp_channel_listen(w->path, &w->listener));
-    w->bound = true;
+    bool is_public = false;
+    KELP_TRY(kelp_endpoint_listen(&w->endpoint, &w->listener, &is_public));
+    kelp_endpoint_format(&w->endpoint, w->address);
+    if (is_public && w->token.length == 0)
+        KELP_LOGF(&w->runtime->logger, KELP_LOG_WARNING,
+                  "the worker listens on %s without a token: any machine that can connect can run "
+                  "models",
+                  w->address);
     return NULL;
+}
+
+const char *kelp_worker_address(const kelp_worker *w) {
+    return w->address;
 }
 
 kelp_status *kelp_worker_create(kelp_runtime *runtime, const kelp_worker_options *caller_options,
@@ -365,15 +432,15 @@ void kelp_worker_destroy(kelp_worker *w) {
     if (w == NULL)
         return;
     kelp_runtime *runtime = w->runtime;
-    if (w->listener >= 0)
+    if (w->listener >= 0) {
         close(w->listener);
+        if (!w->endpoint.is_tcp)
+            unlink(w->endpoint.name);
+    }
     if (w->wake >= 0)
         close(w->wake);
-    if (w->bound)
-        unlink(w->path);
     kelp_types_destroy(w->types);
     kelp_budget_destroy(w->budget);
-    kelp_free_string(w->allocator, w->path);
     kelp_free_string(w->allocator, w->providers);
     kelp_free(w->allocator, w, sizeof *w);
     kelp_runtime_release(runtime);

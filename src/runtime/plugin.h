@@ -5,6 +5,8 @@
 
 #include "base/dl.h"
 
+#include <kelp/compute.h>
+#include <kelp/engine_provider.h>
 #include <kelp/plugin.h>
 
 /* Loads the library at `path`, checks the head of its table and copies the table. Members that an
@@ -13,5 +15,17 @@
  * has created threads cannot be unloaded safely. */
 kelp_status *kelp_plugin_open(const char *path, kelp_dl *out_library,
                               kelp_plugin *out) KELP_MUST_USE;
+
+/* A library that a runtime has loaded. The tables are copies with the `self` of the runtime. */
+typedef struct kelp_loaded_plugin {
+    struct kelp_loaded_plugin *next;
+    kelp_plugin table;
+    void *self;
+    kelp_compute_backend compute;
+    kelp_engine_provider engine;
+} kelp_loaded_plugin;
+
+/* Calls `destroy` of each plug-in and frees the list. */
+void kelp_plugins_destroy(kelp_loaded_plugin *first, kelp_allocator allocator);
 
 #endif

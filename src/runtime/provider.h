@@ -15,6 +15,8 @@ typedef struct kelp_provider {
     const kelp_opset_backend *operators; /* runs operators and subgraphs inside engines */
     const kelp_compute_backend *models;  /* loads whole models and runs them */
     const kelp_engine_provider *engines; /* builds engine images, loads and runs them */
+    /* Checks that operators and models can be used, or NULL; `engines` has a check of its own. */
+    kelp_status *(*check)(void);
 } kelp_provider;
 
 /* Registers what the provider offers; `self` is passed to its operators. The tables outlive the
@@ -22,6 +24,28 @@ typedef struct kelp_provider {
  * do. Not thread-safe. */
 kelp_status *kelp_provider_register(kelp_runtime *runtime, const kelp_provider *provider,
                                     void *self) KELP_MUST_USE;
+
+/* Makes operators of kernel libraries. The module that implements kernels sets it. */
+typedef struct kelp_opset_source {
+    /* Loads the library in a file. */
+    kelp_status *(*load)(void *self, const char *path, const kelp_opset_backend **out,
+                         void **out_self);
+    /* Searches a library by name. If no path to search is set, `*out` stays NULL. Calls do not
+     * overlap. */
+    kelp_status *(*find)(void *self, const char *name, const kelp_opset_backend **out,
+                         void **out_self);
+    /* Called after the last operator was used. */
+    void (*destroy)(void *self);
+} kelp_opset_source;
+
+/* Lets the registry load kernel libraries. The registry takes ownership of `take_self`. */
+void kelp_opset_set_source(kelp_opset_registry *registry, const kelp_opset_source *source,
+                           void *take_self);
+
+/* Registers the kernels of the library in a file as operators. Fails with NOT_FOUND if none is
+ * suitable. */
+kelp_status *kelp_opset_register_kernels(kelp_opset_registry *registry,
+                                         const char *path) KELP_MUST_USE;
 
 /* Returns true if the engine provider's table has the member; older tables are shorter. */
 #define KELP_ENGINE_PROVIDER_HAS(table, member) \

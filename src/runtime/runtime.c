@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creation and reference counting of the runtime. */
+#include "runtime/plugin.h"
 #include "runtime/runtime.h"
 
 #include "base/alloc.h"
@@ -71,6 +72,7 @@ void kelp_runtime_release(kelp_runtime *runtime) {
     KELP_ASSERT(atomic_load(&runtime->references) == 0);
     kelp_pool_destroy(runtime->pool);
     kelp_opset_registry_destroy(runtime->registry);
+    kelp_plugins_destroy(runtime->plugins, runtime->allocator);
     kelp_file_guard_close(runtime->files);
     kelp_free(runtime->allocator, runtime, sizeof(runtime_box));
 }

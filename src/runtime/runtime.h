@@ -15,8 +15,9 @@ struct kelp_runtime {
     kelp_pool *pool; /* NULL with one thread */
     int threads;
     kelp_logger logger;
-    kelp_file_guard *files;        /* maps the files of artifacts with keep_contents */
-    kelp_opset_registry *registry; /* providers, see runtime/provider.h */
+    kelp_file_guard *files;             /* maps the files of artifacts with keep_contents */
+    kelp_opset_registry *registry;      /* providers, see runtime/provider.h */
+    struct kelp_loaded_plugin *plugins; /* see runtime/plugin.h; the newest first */
 };
 
 /* Creates a runtime without providers. src/root registers the built-in ones. */

@@ -1,42 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inference calls to other models of the same server. The server delivers responses and the release
- * of the request on any thread, possibly within the start. The call is over after the last response
- * and the release, when no callback runs. After that, only the backend uses it.
+ * of the request on any thread, possibly within the start.
  */
-#include "sdk/sdk.h"
+#include "sdk/call.h"
 
 #include "base/triton/convert.h"
 
 #include <stdlib.h>
-#include <time.h>
-
-/* The interval at which a wait checks if its own request was cancelled. */
-enum { CANCEL_POLL_NS = 10000000 };
-
-struct kelp_backend_call {
-    kelp_backend_request
-        *parent; /* may be NULL; after the start, only for kelp_backend_call_wait */
-    TRITONSERVER_Server *server;
-    TRITONSERVER_InferenceRequest *raw;
-    TRITONSERVER_ResponseAllocator *allocator;
-    TRITONSERVER_InferenceTrace *trace; /* owned until the start */
-    kelp_arena arena;                   /* copies of inputs */
-    kelp_arena strings;                 /* strings of outputs */
-    kelp_backend_call_fn fn;
-    void *userp;
-    pthread_mutex_t turn; /* serializes callbacks; guards the following three */
-    TRITONSERVER_InferenceResponse **responses;
-    size_t response_count, response_capacity;
-    kelp_status *failure; /* the first one */
-    pthread_mutex_t lock; /* guards the following fields */
-    pthread_cond_t changed;
-    unsigned active; /* running callbacks */
-    bool started, final, released, over;
-    bool in_last; /* the last callback is running, on `last_thread` */
-    pthread_t last_thread;
-    bool *destroyed; /* set by kelp_backend_call_destroy within the last callback */
-};
 
 /* ---- memory of outputs ---- */
 
@@ -72,19 +43,37 @@ static TRITONSERVER_Error *release(TRITONSERVER_ResponseAllocator *allocator, vo
 
 /* ---- the end ---- */
 
-/* Runs the last callback, and wakes waiting threads. The call may be destroyed afterwards. */
-static void finish(kelp_backend_call *call) {
-    bool destroyed = false;
-    if (call->fn != NULL) {
-        pthread_mutex_lock(&call->lock);
-        call->in_last = true;
-        call->last_thread = pthread_self();
-        call->destroyed = &destroyed;
-        pthread_mutex_unlock(&call->lock);
-        call->fn(call, NULL, true, call->userp);
-        if (destroyed)
-            return;
-    }
+static void call_free(kelp_backend_call *call);
+
+void kelp_sdk_call_retain(kelp_backend_call *call) {
+    pthread_mutex_lock(&call->lock);
+    KELP_ASSERT(call->refs > 0);
+    call->refs++;
+    pthread_mutex_unlock(&call->lock);
+}
+
+void kelp_sdk_call_release(kelp_backend_call *call) {
+    pthread_mutex_lock(&call->lock);
+    KELP_ASSERT(call->refs > 0);
+    bool last = --call->refs == 0;
+    pthread_mutex_unlock(&call->lock);
+    if (last)
+        call_free(call);
+}
+
+/* Claims the right to end the call. */
+static bool claim_end(kelp_backend_call *call) {
+    pthread_mutex_lock(&call->lock);
+    bool claimed = !call->ended;
+    call->ended = true;
+    pthread_mutex_unlock(&call->lock);
+    return claimed;
+}
+
+static void mark_over(kelp_backend_call *call) {
+    if (call->parent != NULL)
+        (void)sdk_ok(TRITONBACKEND_ResponseFactoryDelete(call->parent));
+    call->parent = NULL;
     pthread_mutex_lock(&call->lock);
     call->in_last = false;
     call->over = true;
@@ -92,11 +81,50 @@ static void finish(kelp_backend_call *call) {
     pthread_mutex_unlock(&call->lock);
 }
 
-/* Returns true if the call is complete. The caller holds the lock. */
+/* Runs the last callback, and wakes waiting threads. The caller claimed the end, and holds a
+ * reference. */
+static void finish(kelp_backend_call *call) {
+    kelp_sdk_watch_remove(call->watch, call);
+    if (call->fn != NULL) {
+        pthread_mutex_lock(&call->lock);
+        call->in_last = true;
+        call->last_thread = pthread_self();
+        pthread_mutex_unlock(&call->lock);
+        call->fn(call, NULL, true, call->userp);
+    }
+    mark_over(call);
+}
+
+void kelp_sdk_call_abort(kelp_backend_call *call, kelp_status *take_failure) {
+    if (!claim_end(call)) {
+        kelp_status_free(take_failure);
+        return;
+    }
+    kelp_backend_call_cancel(call);
+    pthread_mutex_lock(&call->turn);
+    call->closed = true;
+    if (call->fn != NULL)
+        call->fn(call, take_failure, false, call->userp);
+    if (call->failure == NULL) {
+        call->failure = take_failure;
+        take_failure = NULL;
+    }
+    pthread_mutex_unlock(&call->turn);
+    kelp_status_free(take_failure);
+    finish(call);
+}
+
+/* Returns true if the server has finished with the call. The caller holds the lock. */
 static bool is_complete(kelp_backend_call *call) {
     KELP_ASSERT_HELD(&call->lock);
-    KELP_ASSERT(!call->over);
     return call->final && call->released && call->active == 0;
+}
+
+/* Ends a complete call, and drops the reference of the server. */
+static void complete(kelp_backend_call *call) {
+    if (claim_end(call))
+        finish(call);
+    kelp_sdk_call_release(call);
 }
 
 static void on_release(TRITONSERVER_InferenceRequest *raw, const uint32_t flags, void *userp) {
@@ -109,7 +137,7 @@ static void on_release(TRITONSERVER_InferenceRequest *raw, const uint32_t flags,
     bool last = is_complete(call);
     pthread_mutex_unlock(&call->lock);
     if (last)
-        finish(call);
+        complete(call);
 }
 
 static kelp_status *keep_response(kelp_backend_call *call,
@@ -126,15 +154,17 @@ static kelp_status *keep_response(kelp_backend_call *call,
 static void take_response(kelp_backend_call *call, TRITONSERVER_InferenceResponse *response) {
     kelp_status *failure = kelp_backend_status(TRITONSERVER_InferenceResponseError(response));
     pthread_mutex_lock(&call->turn);
-    kelp_status *status = keep_response(call, response);
-    if (status != NULL) {
+    bool closed = call->closed;
+    kelp_status *status = closed ? NULL : keep_response(call, response);
+    if (closed || status != NULL)
         (void)sdk_ok(TRITONSERVER_InferenceResponseDelete(response));
+    if (status != NULL) {
         kelp_status_free(failure);
         failure = status;
     }
-    if (call->fn != NULL)
+    if (!closed && call->fn != NULL)
         call->fn(call, failure, false, call->userp);
-    if (call->failure == NULL) {
+    if (!closed && call->failure == NULL) {
         call->failure = failure;
         failure = NULL;
     }
@@ -158,7 +188,7 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
     bool last = is_complete(call);
     pthread_mutex_unlock(&call->lock);
     if (last)
-        finish(call);
+        complete(call);
 }
 
 void kelp_backend_call_clear(kelp_backend_call *call) {
@@ -172,6 +202,8 @@ void kelp_backend_call_clear(kelp_backend_call *call) {
 
 static void call_free(kelp_backend_call *call) {
     kelp_backend_call_clear(call);
+    if (call->parent != NULL)
+        (void)sdk_ok(TRITONBACKEND_ResponseFactoryDelete(call->parent));
     kelp_free(kelp_allocator_system(), call->responses,
               call->response_capacity * sizeof(TRITONSERVER_InferenceResponse *));
     if (call->trace != NULL)
@@ -189,9 +221,22 @@ static void call_free(kelp_backend_call *call) {
     free(call);
 }
 
-static kelp_status *open_call(kelp_backend_call *call, const char *model_name,
-                              int64_t model_version) {
+/* Connects the call to the request that needs its result. */
+static kelp_status *set_parent(kelp_backend_call *call, const kelp_backend_request *request) {
     TRITONSERVER_InferenceTrace *trace = NULL;
+    uint64_t timeout_us = kelp_backend_request_timeout_us(request);
+    KELP_TRY(sdk_status(TRITONBACKEND_ResponseFactoryNew(&call->parent, request->raw)));
+    if (timeout_us != 0)
+        KELP_TRY(
+            sdk_status(TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(call->raw, timeout_us)));
+    /* A server without traces returns an error: the call then has no trace. */
+    if (sdk_ok(TRITONBACKEND_RequestTrace(request->raw, &trace)) && trace != NULL)
+        KELP_TRY(sdk_status(TRITONSERVER_InferenceTraceSpawnChildTrace(trace, &call->trace)));
+    return kelp_sdk_watch_start(call->watch);
+}
+
+static kelp_status *open_call(kelp_backend_call *call, const kelp_backend_request *request,
+                              const char *model_name, int64_t model_version) {
     KELP_TRY(
         sdk_status(TRITONSERVER_ResponseAllocatorNew(&call->allocator, allocate, release, NULL)));
     KELP_TRY(sdk_status(
@@ -200,32 +245,24 @@ static kelp_status *open_call(kelp_backend_call *call, const char *model_name,
         sdk_status(TRITONSERVER_InferenceRequestSetReleaseCallback(call->raw, on_release, call)));
     KELP_TRY(sdk_status(TRITONSERVER_InferenceRequestSetResponseCallback(call->raw, call->allocator,
                                                                          call, on_response, call)));
-    if (call->parent == NULL)
-        return NULL;
-    /* A server without traces returns an error: the call then has no trace. */
-    if (sdk_ok(TRITONBACKEND_RequestTrace(call->parent->raw, &trace)) && trace != NULL)
-        KELP_TRY(sdk_status(TRITONSERVER_InferenceTraceSpawnChildTrace(trace, &call->trace)));
-    return NULL;
+    return request != NULL ? set_parent(call, request) : NULL;
 }
 
 kelp_status *kelp_backend_call_create(kelp_backend_model *model, kelp_backend_request *request,
                                       const char *model_name, int64_t model_version,
                                       kelp_backend_call **out) {
-    pthread_condattr_t attributes;
     kelp_backend_call *call = calloc(1, sizeof *call);
     if (call == NULL)
         return kelp_status_oom();
-    call->parent = request;
+    call->watch = &model->host->watch;
     call->server = model->server;
+    call->refs = 1;
     kelp_arena_init(&call->arena, kelp_allocator_system(), 0);
     kelp_arena_init(&call->strings, kelp_allocator_system(), 0);
     pthread_mutex_init(&call->turn, NULL);
     pthread_mutex_init(&call->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&call->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    kelp_status *status = open_call(call, model_name, model_version);
+    pthread_cond_init(&call->changed, NULL);
+    kelp_status *status = open_call(call, request, model_name, model_version);
     if (status != NULL) {
         call_free(call);
         return KELP_ANNOTATE(status, "cannot call model '%s'", model_name);
@@ -238,25 +275,60 @@ TRITONSERVER_InferenceRequest *kelp_backend_call_raw(kelp_backend_call *call) {
     return call->raw;
 }
 
+kelp_status *kelp_backend_call_set_timeout(kelp_backend_call *call, uint64_t timeout_ns) {
+    uint64_t current_us = 0, timeout_us = KELP_MAX(timeout_ns / 1000, 1u);
+    if (timeout_ns == 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "invalid timeout of a call: expected at least 1 ns, found 0");
+    if (call->has_inputs || call->started)
+        return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                          "the timeout of a call must be set before its first input");
+    KELP_TRY(sdk_status(TRITONSERVER_InferenceRequestTimeoutMicroseconds(call->raw, &current_us)));
+    if (current_us == 0 || timeout_us < current_us)
+        KELP_TRY(
+            sdk_status(TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(call->raw, timeout_us)));
+    KELP_TRY(kelp_sdk_watch_start(call->watch));
+    call->timeout_ns = timeout_ns;
+    return NULL;
+}
+
+/* Returns the data of an input: that of the tensor, or a copy. */
+static kelp_status *input_data(kelp_backend_call *call, const kelp_tensor *tensor,
+                               const void **out_data, size_t *out_size_bytes) {
+    bool in_place =
+        tensor->dtype != KELP_STRING && kelp_tensor_is_compact(tensor) && call->timeout_ns == 0;
+    *out_data = tensor->data;
+    if (in_place && tensor->device.device_type == kDLCUDA) {
+        *out_size_bytes = kelp_tensor_bytes(tensor);
+        return NULL;
+    }
+    KELP_TRY(kelp_sdk_wire_bytes(tensor, out_size_bytes));
+    if (in_place)
+        return NULL;
+    void *copy = kelp_arena_alloc(&call->arena, *out_size_bytes, KELP_TENSOR_ALIGNMENT);
+    if (copy == NULL)
+        return kelp_status_oom();
+    kelp_sdk_wire_write(tensor, copy);
+    *out_data = copy;
+    return NULL;
+}
+
 kelp_status *kelp_backend_call_input(kelp_backend_call *call, const char *name,
                                      const kelp_tensor *tensor) {
-    size_t size_bytes;
-    const void *data = tensor->data;
-    kelp_status *status = kelp_sdk_wire_bytes(tensor, &size_bytes);
+    size_t size_bytes = 0;
+    const void *data = NULL;
+    kelp_backend_memory memory = KELP_BACKEND_HOST_MEMORY;
+    kelp_status *status = input_data(call, tensor, &data, &size_bytes);
     if (status != NULL)
         return KELP_ANNOTATE(status, "input '%s'", name);
-    if (tensor->dtype == KELP_STRING || !kelp_tensor_is_compact(tensor)) {
-        void *copy = kelp_arena_alloc(&call->arena, size_bytes, KELP_TENSOR_ALIGNMENT);
-        if (copy == NULL)
-            return kelp_status_oom();
-        kelp_sdk_wire_write(tensor, copy);
-        data = copy;
-    }
+    if (tensor->device.device_type == kDLCUDA)
+        memory = (kelp_backend_memory){TRITONSERVER_MEMORY_GPU, tensor->device.device_id};
+    call->has_inputs = true;
     KELP_TRY(sdk_status(
         TRITONSERVER_InferenceRequestAddInput(call->raw, name, kelp_dtype_to_triton(tensor->dtype),
                                               tensor->shape, (uint64_t)tensor->rank)));
     return kelp_backend_status(TRITONSERVER_InferenceRequestAppendInputData(
-        call->raw, name, data, size_bytes, TRITONSERVER_MEMORY_CPU, 0));
+        call->raw, name, data, size_bytes, memory.type, memory.id));
 }
 
 kelp_status *kelp_backend_call_wants(kelp_backend_call *call, const char *name) {
@@ -265,61 +337,56 @@ kelp_status *kelp_backend_call_wants(kelp_backend_call *call, const char *name) 
 
 /* ---- execution ---- */
 
+/* Counts the timeout from now; a timeout that is too large for the clock never expires. */
+static uint64_t deadline_of(const kelp_backend_call *call) {
+    uint64_t now_ns = kelp_backend_now_ns();
+    return call->timeout_ns == 0 || call->timeout_ns > UINT64_MAX - now_ns
+               ? 0
+               : now_ns + call->timeout_ns;
+}
+
 kelp_status *kelp_backend_call_start(kelp_backend_call *call, kelp_backend_call_fn fn,
                                      void *userp) {
     if (call->started)
         return KELP_ERROR(KELP_FAILED_PRECONDITION, "the call was started twice");
+    bool is_watched = call->parent != NULL || call->timeout_ns != 0;
     call->fn = fn;
     call->userp = userp;
     call->started = true;
+    call->deadline_ns = deadline_of(call);
+    call->refs = is_watched ? 3 : 2; /* the backend, the server, and this function */
     TRITONSERVER_InferenceTrace *trace = call->trace;
     call->trace = NULL;
     kelp_status *status =
         kelp_backend_status(TRITONSERVER_ServerInferAsync(call->server, call->raw, trace));
-    if (status == NULL)
+    if (status != NULL) {
+        call->started = false;
+        call->refs = 1;
+        call->trace = trace;
+        return status;
+    }
+    if (!is_watched)
         return NULL; /* the call may be over and destroyed */
-    call->started = false;
-    call->trace = trace;
-    return status;
+    kelp_sdk_watch_add(call->watch, call);
+    kelp_sdk_call_release(call);
+    return NULL;
 }
 
 void kelp_backend_call_cancel(kelp_backend_call *call) {
     (void)sdk_ok(TRITONSERVER_InferenceRequestCancel(call->raw));
 }
 
-/* Waits for the end of the call or, if `poll`, for at most CANCEL_POLL_NS. */
-static void wait_for_end(kelp_backend_call *call, bool poll) {
-    struct timespec until;
-    KELP_ASSERT_HELD(&call->lock);
-    if (!poll) {
+static void wait_until_over(kelp_backend_call *call) {
+    pthread_mutex_lock(&call->lock);
+    while (!call->over)
         pthread_cond_wait(&call->changed, &call->lock);
-        return;
-    }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += CANCEL_POLL_NS;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_cond_timedwait(&call->changed, &call->lock, &until);
+    pthread_mutex_unlock(&call->lock);
 }
 
 kelp_status *kelp_backend_call_wait(kelp_backend_call *call) {
     if (!call->started)
         return KELP_ERROR(KELP_FAILED_PRECONDITION, "the call was not started");
-    bool cancelled = false;
-    pthread_mutex_lock(&call->lock);
-    while (!call->over) {
-        wait_for_end(call, call->parent != NULL && !cancelled);
-        if (call->over || cancelled || call->parent == NULL)
-            continue;
-        pthread_mutex_unlock(&call->lock);
-        cancelled = kelp_backend_request_is_cancelled(call->parent);
-        if (cancelled)
-            kelp_backend_call_cancel(call);
-        pthread_mutex_lock(&call->lock);
-    }
-    pthread_mutex_unlock(&call->lock);
+    wait_until_over(call);
     return kelp_status_clone(call->failure);
 }
 
@@ -375,10 +442,25 @@ kelp_status *kelp_backend_call_output(kelp_backend_call *call, size_t response_i
     KELP_TRY(find_output(response, name, &index));
     KELP_TRY(sdk_status(TRITONSERVER_InferenceResponseOutput(
         response, index, &found, &type, &shape, &dims, &base, &size_bytes, &memory, &id, &userp)));
+    if (memory == TRITONSERVER_MEMORY_GPU)
+        return kelp_sdk_not_on_host("output", name, id);
     KELP_TRY(
         kelp_sdk_check("output", name, kelp_dtype_from_triton(type), (int64_t)dims, dtype, rank));
     return kelp_sdk_tensor_from_wire(&call->strings, "output", name, kelp_dtype_from_triton(type),
                                      (int64_t)dims, shape, base, size_bytes, out);
+}
+
+/* Leaves a call with a timeout to the server: no callback runs after this. */
+static void abandon(kelp_backend_call *call) {
+    if (!claim_end(call)) {
+        wait_until_over(call); /* the last callback runs on another thread */
+        return;
+    }
+    pthread_mutex_lock(&call->turn);
+    call->closed = true;
+    pthread_mutex_unlock(&call->turn);
+    kelp_sdk_watch_remove(call->watch, call);
+    mark_over(call);
 }
 
 void kelp_backend_call_destroy(kelp_backend_call *call) {
@@ -386,16 +468,14 @@ void kelp_backend_call_destroy(kelp_backend_call *call) {
         return;
     pthread_mutex_lock(&call->lock);
     bool inside = call->in_last && pthread_equal(call->last_thread, pthread_self());
-    if (inside)
-        *call->destroyed = true;
     bool in_flight = call->started && !call->over && !inside;
     pthread_mutex_unlock(&call->lock);
     if (in_flight) {
         kelp_backend_call_cancel(call);
-        pthread_mutex_lock(&call->lock);
-        while (!call->over)
-            pthread_cond_wait(&call->changed, &call->lock);
-        pthread_mutex_unlock(&call->lock);
+        if (call->timeout_ns != 0)
+            abandon(call);
+        else
+            wait_until_over(call);
     }
-    call_free(call);
+    kelp_sdk_call_release(call);
 }

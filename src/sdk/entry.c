@@ -9,7 +9,8 @@
 
 /* ---- the library ---- */
 
-static kelp_status *check_definition(const kelp_backend_definition *definition) {
+static kelp_status *check_definition(const kelp_backend_definition *definition,
+                                     bool exports_batching) {
     uint32_t major = 0, minor = 0;
     KELP_TRY(sdk_status(TRITONBACKEND_ApiVersion(&major, &minor)));
     if (major != TRITONBACKEND_API_VERSION_MAJOR || minor < TRITONBACKEND_API_VERSION_MINOR)
@@ -27,12 +28,18 @@ static kelp_status *check_definition(const kelp_backend_definition *definition) 
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "backend '%s': exactly one of execute and execute_one must be defined",
                           definition->name);
+    if ((definition->batch_include != NULL) != exports_batching)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "backend '%s': KELP_TRITON_BACKEND_WITH_BATCHING and a definition with "
+                          "batch_include must be used together",
+                          definition->name);
     return NULL;
 }
 
 static void host_free(kelp_backend_host *host) {
     if (host->state != NULL && host->definition->destroy != NULL)
         host->definition->destroy(host->state);
+    kelp_sdk_watch_deinit(&host->watch);
     kelp_arena_deinit(&host->arena);
     free(host);
 }
@@ -61,8 +68,9 @@ static kelp_status *host_open(kelp_backend_host *host) {
 }
 
 TRITONSERVER_Error *kelp_backend_entry_initialize(const kelp_backend_definition *definition,
+                                                  bool exports_batching,
                                                   TRITONBACKEND_Backend *backend) {
-    kelp_status *status = check_definition(definition);
+    kelp_status *status = check_definition(definition, exports_batching);
     if (status != NULL)
         return kelp_backend_error(status);
     kelp_backend_host *host = calloc(1, sizeof *host);
@@ -71,6 +79,7 @@ TRITONSERVER_Error *kelp_backend_entry_initialize(const kelp_backend_definition 
     host->definition = definition;
     host->raw = backend;
     kelp_arena_init(&host->arena, kelp_allocator_system(), 0);
+    kelp_sdk_watch_init(&host->watch);
     status = host_open(host);
     if (status != NULL)
         host_free(host);
@@ -267,8 +276,9 @@ static void log_unreported(const kelp_backend_instance *instance, const kelp_sta
                             kelp_backend_model_name(instance->model), kelp_status_clone(status));
 }
 
-static void report_batch(const kelp_backend_instance *instance, uint64_t batch, uint64_t start_ns) {
-    uint64_t end_ns = instance->report_ns ? instance->report_ns : kelp_backend_now_ns();
+/* Reports an execution, before the SDK sends its responses (see kelp_sdk_request_report). */
+static void report_batch(kelp_backend_instance *instance, uint64_t batch, uint64_t start_ns) {
+    uint64_t end_ns = instance->report_ns = kelp_backend_now_ns();
     uint64_t begin_ns = instance->begin_ns ? instance->begin_ns : start_ns;
     TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceReportBatchStatistics(
         instance->raw, batch, start_ns, begin_ns, instance->end_ns ? instance->end_ns : end_ns,
@@ -285,12 +295,12 @@ static void execute_batch(kelp_backend_instance *instance, size_t count, uint64_
         batch += (uint64_t)instance->batch[i]->batch;
     instance->begin_ns = instance->end_ns = instance->report_ns = 0;
     kelp_status *status = definition->execute(instance, instance->batch, count);
+    report_batch(instance, batch, start_ns);
     for (size_t i = 0; i < count; i++)
         reported |= kelp_sdk_request_complete(instance->batch[i], status);
     if (status != NULL && !reported)
         log_unreported(instance, status);
     kelp_status_free(status);
-    report_batch(instance, batch, start_ns);
 }
 
 /* Executes each request by itself. */
@@ -305,10 +315,10 @@ static void execute_each(kelp_backend_instance *instance, size_t count, uint64_t
         instance->begin_ns = instance->end_ns = instance->report_ns = 0;
         request->start_ns = request->begin_ns = start_ns;
         kelp_status *status = definition->execute_one(instance, request);
+        report_batch(instance, batch, start_ns);
         if (!kelp_sdk_request_complete(request, status) && status != NULL)
             log_unreported(instance, status);
         kelp_status_free(status);
-        report_batch(instance, batch, start_ns);
     }
 }
 

@@ -37,9 +37,7 @@ kelp_status *kelp_backend_pieces_next(kelp_backend_pieces *pieces, const void **
         KELP_TRY(sdk_status(
             TRITONBACKEND_InputBuffer(pieces->raw, pieces->index, &data, &size_bytes, &type, &id)));
         if (type == TRITONSERVER_MEMORY_GPU)
-            return KELP_ERROR(KELP_UNIMPLEMENTED,
-                              "input '%s' is in GPU memory, which the SDK does not support",
-                              pieces->name);
+            return kelp_sdk_not_on_host("input", pieces->name, id);
         pieces->index++;
         if (size_bytes == 0)
             continue; /* an empty piece may have no address */
@@ -107,4 +105,39 @@ kelp_status *kelp_backend_input(kelp_backend_request *request, const char *name,
     KELP_TRY(contiguous(request, &pieces, &data));
     return kelp_sdk_tensor_from_wire(&request->arena, "input", pieces.name, pieces.dtype,
                                      pieces.rank, pieces.shape, data, pieces.size_bytes, out);
+}
+
+/* Gets the data of an input that can be used in place; NULL if it has to be copied. */
+static kelp_status *in_place(const kelp_backend_pieces *pieces, kelp_backend_memory *inout_memory,
+                             const void **out) {
+    const void *data = NULL;
+    uint64_t size_bytes = 0;
+    *out = NULL;
+    if (pieces->count != 1 || pieces->dtype == KELP_STRING)
+        return NULL;
+    KELP_TRY(sdk_status(TRITONBACKEND_InputBuffer(pieces->raw, 0, &data, &size_bytes,
+                                                  &inout_memory->type, &inout_memory->id)));
+    if (size_bytes == pieces->size_bytes && (inout_memory->type == TRITONSERVER_MEMORY_GPU ||
+                                             (uintptr_t)data % alignment_of(pieces->dtype) == 0))
+        *out = data;
+    return NULL;
+}
+
+kelp_status *kelp_backend_input_in(kelp_backend_request *request, const char *name,
+                                   kelp_dtype dtype, int32_t rank, kelp_backend_memory preferred,
+                                   kelp_tensor *out) {
+    kelp_backend_pieces pieces;
+    const void *data = NULL;
+    kelp_backend_memory memory = preferred;
+    KELP_TRY(kelp_backend_pieces_init(&pieces, request, name));
+    KELP_TRY(kelp_sdk_check("input", pieces.name, pieces.dtype, pieces.rank, dtype, rank));
+    KELP_TRY(in_place(&pieces, &memory, &data));
+    if (data == NULL) {
+        memory = KELP_BACKEND_HOST_MEMORY;
+        KELP_TRY(contiguous(request, &pieces, &data));
+    }
+    KELP_TRY(kelp_sdk_tensor_from_wire(&request->arena, "input", pieces.name, pieces.dtype,
+                                       pieces.rank, pieces.shape, data, pieces.size_bytes, out));
+    out->device = kelp_sdk_device_of(memory);
+    return NULL;
 }

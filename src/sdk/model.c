@@ -393,6 +393,12 @@ int32_t kelp_backend_instance_device(const kelp_backend_instance *instance) {
     return instance->device;
 }
 
+kelp_backend_memory kelp_backend_instance_memory(const kelp_backend_instance *instance) {
+    return instance->kind == TRITONSERVER_INSTANCEGROUPKIND_GPU
+               ? (kelp_backend_memory){TRITONSERVER_MEMORY_GPU, instance->device}
+               : KELP_BACKEND_HOST_MEMORY;
+}
+
 void kelp_backend_compute_begins(kelp_backend_instance *instance) {
     instance->begin_ns = kelp_backend_now_ns();
 }

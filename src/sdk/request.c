@@ -52,6 +52,7 @@ kelp_backend_request *kelp_sdk_request_open(kelp_backend_instance *instance,
     request->own_factory = NULL;
     request->batch = kelp_sdk_request_batch(instance->model, raw);
     request->kept = false;
+    request->reported = false;
     request->start_ns = request->begin_ns = start_ns;
     atomic_init(&request->holds, 2);
     atomic_init(&request->senders, 1);
@@ -119,11 +120,14 @@ void kelp_sdk_request_close(kelp_backend_request *request, TRITONBACKEND_Request
     bool responded = atomic_load(&request->responses) > 0 || model->is_decoupled;
     if (!kelp_sdk_request_claim(request, true))
         return;
+    if (!responded)
+        atomic_store(&request->failed, true);
+    if (raw != NULL)
+        kelp_sdk_request_report(request);
     if (responded) {
         send_final_flag(raw, factory);
         return;
     }
-    atomic_store(&request->failed, true);
     TRITONBACKEND_Response *response = NULL;
     TRITONSERVER_Error *error = raw != NULL
                                     ? TRITONBACKEND_ResponseNew(&response, raw)
@@ -158,21 +162,24 @@ void kelp_backend_fail(kelp_backend_request *request, kelp_status *take_status) 
     KELP_BACKEND_LOG_STATUS("cannot respond to a request", status);
 }
 
-/* Reports the duration and the success of a request. */
-static void report(const kelp_backend_request *request, TRITONBACKEND_Request *raw) {
+void kelp_sdk_request_report(kelp_backend_request *request) {
+    if (request->reported || request->raw == NULL)
+        return;
+    request->reported = true;
     kelp_backend_instance *instance = request->instance;
-    uint64_t end_ns = kelp_backend_now_ns();
+    bool in_execution = !request->kept;
+    uint64_t end_ns =
+        in_execution && instance->report_ns != 0 ? instance->report_ns : kelp_backend_now_ns();
     uint64_t begin_ns = request->begin_ns, finish_ns = end_ns;
     /* Only the execution's thread uses the instance's times; a kept request may be on another one.
      */
-    if (!request->kept) {
+    if (in_execution) {
         begin_ns = instance->begin_ns ? instance->begin_ns : begin_ns;
         finish_ns = instance->end_ns ? instance->end_ns : finish_ns;
-        instance->report_ns = end_ns;
     }
     TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceReportStatistics(
-        instance->raw, raw, !atomic_load(&request->failed), request->start_ns, begin_ns, finish_ns,
-        end_ns));
+        instance->raw, request->raw, !atomic_load(&request->failed), request->start_ns, begin_ns,
+        finish_ns, end_ns));
 }
 
 void kelp_backend_release(kelp_backend_request *request) {
@@ -194,7 +201,7 @@ void kelp_backend_release(kelp_backend_request *request) {
     }
     if (alone) /* no factory can be created after this */
         kelp_sdk_request_close(request, raw, request->own_factory);
-    report(request, raw);
+    kelp_sdk_request_report(request);
     if (request->own_factory != NULL)
         TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseFactoryDelete(request->own_factory));
     request->own_factory = NULL;

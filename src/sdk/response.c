@@ -38,25 +38,38 @@ TRITONBACKEND_Response *kelp_backend_response_raw(const kelp_backend_response *r
 
 /* ---- outputs ---- */
 
-/* Adds an output of `size_bytes` bytes and returns its memory. */
-static kelp_status *add_output(kelp_backend_response *response, const char *name, kelp_dtype dtype,
-                               int32_t rank, const int64_t *shape, size_t size_bytes,
-                               void **out_data) {
+/* Adds an output of `size_bytes` bytes, and gets its memory, which may be of another kind than the
+ * one that `inout_memory` asks for. */
+static kelp_status *add_output_in(kelp_backend_response *response, const char *name,
+                                  kelp_dtype dtype, int32_t rank, const int64_t *shape,
+                                  size_t size_bytes, kelp_backend_memory *inout_memory,
+                                  void **out_data) {
     TRITONBACKEND_Output *output = NULL;
-    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
-    int64_t id = 0;
     void *data = NULL;
     if (kelp_dtype_to_triton(dtype) == TRITONSERVER_TYPE_INVALID)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "output '%s': Triton has no type '%s'", name,
                           kelp_dtype_name(dtype));
     KELP_TRY(sdk_status(TRITONBACKEND_ResponseOutput(
         response->raw, &output, name, kelp_dtype_to_triton(dtype), shape, (uint32_t)rank)));
-    KELP_TRY(sdk_status(TRITONBACKEND_OutputBuffer(output, &data, size_bytes, &type, &id)));
-    if (type == TRITONSERVER_MEMORY_GPU)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "output '%s' is in GPU memory, which the SDK does not support", name);
+    KELP_TRY(sdk_status(TRITONBACKEND_OutputBuffer(output, &data, size_bytes, &inout_memory->type,
+                                                   &inout_memory->id)));
+    if (data == NULL && size_bytes > 0)
+        return KELP_ERROR(KELP_UNAVAILABLE, "the client provides no memory for output '%s'", name);
     if (response->start_ns != 0 && response->output_ns == 0)
         response->output_ns = kelp_backend_now_ns();
+    *out_data = data;
+    return NULL;
+}
+
+/* Adds an output of `size_bytes` bytes in host memory. */
+static kelp_status *add_output(kelp_backend_response *response, const char *name, kelp_dtype dtype,
+                               int32_t rank, const int64_t *shape, size_t size_bytes,
+                               void **out_data) {
+    kelp_backend_memory memory = KELP_BACKEND_HOST_MEMORY;
+    void *data = NULL;
+    KELP_TRY(add_output_in(response, name, dtype, rank, shape, size_bytes, &memory, &data));
+    if (memory.type == TRITONSERVER_MEMORY_GPU)
+        return kelp_sdk_not_on_host("output", name, memory.id);
     *out_data = data;
     return NULL;
 }
@@ -92,21 +105,36 @@ kelp_status *kelp_backend_output_data(kelp_backend_response *response, const cha
                       out_data);
 }
 
-kelp_status *kelp_backend_output_tensor(kelp_backend_response *response, const char *name,
-                                        kelp_tensor *inout_tensor) {
+kelp_status *kelp_backend_output_in(kelp_backend_response *response, const char *name,
+                                    kelp_backend_memory preferred, kelp_tensor *inout_tensor) {
+    kelp_backend_memory memory = preferred;
     if (inout_tensor->dtype == KELP_STRING)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "output '%s' has type BYTES: use kelp_backend_put_tensor, since the size "
                           "depends on the strings",
                           name);
-    return add_output(response, name, inout_tensor->dtype, inout_tensor->rank, inout_tensor->shape,
-                      kelp_tensor_bytes(inout_tensor), &inout_tensor->data);
+    KELP_TRY(add_output_in(response, name, inout_tensor->dtype, inout_tensor->rank,
+                           inout_tensor->shape, kelp_tensor_bytes(inout_tensor), &memory,
+                           &inout_tensor->data));
+    inout_tensor->device = kelp_sdk_device_of(memory);
+    return NULL;
+}
+
+kelp_status *kelp_backend_output_tensor(kelp_backend_response *response, const char *name,
+                                        kelp_tensor *inout_tensor) {
+    kelp_tensor tensor = *inout_tensor;
+    KELP_TRY(kelp_backend_output_in(response, name, KELP_BACKEND_HOST_MEMORY, &tensor));
+    if (tensor.device.device_type == kDLCUDA)
+        return kelp_sdk_not_on_host("output", name, tensor.device.device_id);
+    inout_tensor->data = tensor.data;
+    inout_tensor->device = (DLDevice){kDLCPU, 0};
+    return NULL;
 }
 
 kelp_status *kelp_backend_put_tensor(kelp_backend_response *response, const char *name,
                                      const kelp_tensor *tensor) {
     size_t size_bytes;
-    void *data;
+    void *data = NULL;
     kelp_status *status = kelp_sdk_wire_bytes(tensor, &size_bytes);
     if (status != NULL)
         return KELP_ANNOTATE(status, "output '%s'", name);
@@ -149,8 +177,7 @@ kelp_status *kelp_backend_put_state(kelp_backend_request *request, const char *n
                                                (uint32_t)tensor->rank)));
     KELP_TRY(sdk_status(TRITONBACKEND_StateBuffer(state, &data, size_bytes, &type, &id)));
     if (type == TRITONSERVER_MEMORY_GPU)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "state '%s' is in GPU memory, which the SDK does not support", name);
+        return kelp_sdk_not_on_host("state", name, id);
     kelp_sdk_wire_write(tensor, data);
     return sdk_status(TRITONBACKEND_StateUpdate(state));
 }
@@ -245,12 +272,14 @@ kelp_status *kelp_backend_send(kelp_backend_response *response, uint32_t flags,
     TRITONSERVER_Error *error = kelp_backend_error(take_error);
     if (error != NULL)
         atomic_store(&request->failed, true);
+    if (final && response->factory == NULL)
+        kelp_sdk_request_report(request);
     TRITONBACKEND_ResponseFactory *factory =
         response->factory != NULL ? response->factory->raw : request->own_factory;
-    kelp_status *status = sdk_status(TRITONBACKEND_ResponseSend(
-        response->raw, final ? TRITONSERVER_RESPONSE_COMPLETE_FINAL : 0, error));
     if (decoupled && factory != NULL)
         kelp_sdk_report_response(request, factory, response->start_ns, response->output_ns, error);
+    kelp_status *status = sdk_status(TRITONBACKEND_ResponseSend(
+        response->raw, final ? TRITONSERVER_RESPONSE_COMPLETE_FINAL : 0, error));
     TRITONSERVER_ErrorDelete(error);
     response_free(response);
     return status;

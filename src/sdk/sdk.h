@@ -31,6 +31,16 @@ static inline kelp_status *sdk_status(TRITONSERVER_Error *take_error) {
     return KELP_LIKELY(take_error == NULL) ? NULL : kelp_backend_status(take_error);
 }
 
+/* The thread that watches calls in flight; see watch.c. */
+typedef struct kelp_sdk_watch {
+    pthread_mutex_t lock; /* guards the other members */
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool running, stopping;
+    uint64_t wake_ns;         /* time of the thread's next check; UINT64_MAX: none */
+    kelp_backend_call *calls; /* a list */
+} kelp_sdk_watch;
+
 struct kelp_backend_host {
     const kelp_backend_definition *definition;
     TRITONBACKEND_Backend *raw;
@@ -38,6 +48,7 @@ struct kelp_backend_host {
     const char *directory; /* borrowed from the server */
     kelp_arena arena;
     const kelp_json *settings; /* the object "cmdline", or NULL */
+    kelp_sdk_watch watch;
 };
 
 struct kelp_backend_model {
@@ -63,7 +74,7 @@ struct kelp_backend_instance {
     TRITONSERVER_InstanceGroupKind kind;
     int32_t device;
     uint64_t begin_ns, end_ns;    /* of the inference within execute; 0: not set by the backend */
-    uint64_t report_ns;           /* time of the last report in this execution; 0: no report */
+    uint64_t report_ns;           /* end of this execution; 0: not reported yet */
     kelp_backend_request **batch; /* the requests of the current execution */
     size_t batch_capacity;
     pthread_mutex_t lock;       /* guards `free` */
@@ -87,7 +98,8 @@ struct kelp_backend_request {
     kelp_backend_response pending; /* the response in preparation, if raw is not NULL */
     TRITONBACKEND_ResponseFactory *own_factory; /* for statistics of decoupled models */
     int64_t batch;
-    bool kept; /* kelp_backend_keep was called */
+    bool kept;     /* kelp_backend_keep was called */
+    bool reported; /* the statistics of the request were reported */
     uint64_t start_ns, begin_ns;
     atomic_uint holds;     /* references: one for all senders, one for the execution */
     atomic_uint senders;   /* the request, until its release, and each factory */
@@ -117,6 +129,9 @@ bool kelp_sdk_request_complete(kelp_backend_request *request, const kelp_status 
 void kelp_sdk_request_drop(kelp_backend_request *request);
 /* Frees the object. */
 void kelp_sdk_request_free(kelp_backend_request *request);
+/* Reports the statistics of a request, once. Call it before the final response is sent, so that a
+ * client that has all responses finds them counted. */
+void kelp_sdk_request_report(kelp_backend_request *request);
 /* Claims the right to send a response. Returns false if the final response was already sent. */
 bool kelp_sdk_request_claim(kelp_backend_request *request, bool final);
 /* Sends the final response if the backend did not: through `raw` or, if it is NULL, `factory`. */
@@ -132,6 +147,15 @@ kelp_status *kelp_sdk_model_read_config(kelp_backend_model *model) KELP_MUST_USE
 kelp_status *kelp_sdk_message_parse(TRITONSERVER_Message *message, bool take, kelp_arena *arena,
                                     const char *name, const kelp_json **out) KELP_MUST_USE;
 
+/* Initializes a watch; its thread is not started. */
+void kelp_sdk_watch_init(kelp_sdk_watch *watch);
+/* Stops and joins the thread. */
+void kelp_sdk_watch_deinit(kelp_sdk_watch *watch);
+
+/* Returns the device of a kind of memory. */
+DLDevice kelp_sdk_device_of(kelp_backend_memory memory);
+/* Returns UNIMPLEMENTED: the tensor `name` is in the memory of a GPU. `what` is "input", …. */
+kelp_status *kelp_sdk_not_on_host(const char *what, const char *name, int64_t id) KELP_MUST_USE;
 /* Checks type and rank of the tensor `name`. `what` is "input" or "output", for messages. */
 kelp_status *kelp_sdk_check(const char *what, const char *name, kelp_dtype dtype, int64_t rank,
                             kelp_dtype expected_dtype, int32_t expected_rank) KELP_MUST_USE;

@@ -9,6 +9,24 @@ static const char *type_name(kelp_dtype dtype) {
     return name != NULL ? name : kelp_dtype_name(dtype);
 }
 
+DLDevice kelp_sdk_device_of(kelp_backend_memory memory) {
+    switch (memory.type) {
+    case TRITONSERVER_MEMORY_GPU:
+        return (DLDevice){kDLCUDA, (int32_t)memory.id};
+    case TRITONSERVER_MEMORY_CPU_PINNED:
+        return (DLDevice){kDLCUDAHost, 0};
+    case TRITONSERVER_MEMORY_CPU:
+        break;
+    }
+    return (DLDevice){kDLCPU, 0};
+}
+
+kelp_status *kelp_sdk_not_on_host(const char *what, const char *name, int64_t id) {
+    return KELP_ERROR(KELP_UNIMPLEMENTED,
+                      "%s '%s' is in the memory of GPU %lld: expected host memory", what, name,
+                      (long long)id);
+}
+
 kelp_status *kelp_sdk_check(const char *what, const char *name, kelp_dtype dtype, int64_t rank,
                             kelp_dtype expected_dtype, int32_t expected_rank) {
     if (expected_dtype != KELP_DTYPE_INVALID && dtype != expected_dtype)
@@ -142,10 +160,16 @@ static void write_elements(void *userp, const char *data, size_t elements) {
     w->at += elements * w->element_bytes;
 }
 
+static bool is_on_host(const kelp_tensor *tensor) {
+    return tensor->device.device_type == kDLCPU || tensor->device.device_type == kDLCUDAHost;
+}
+
 kelp_status *kelp_sdk_wire_bytes(const kelp_tensor *tensor, size_t *out) {
     wire w = {0};
-    if (tensor->device.device_type != kDLCPU)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "the tensor is not in CPU memory");
+    if (!is_on_host(tensor))
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "the tensor is on a device of type %d: expected host memory",
+                          (int)tensor->device.device_type);
     if (tensor->dtype != KELP_STRING) {
         *out = kelp_tensor_bytes(tensor);
         return NULL;
@@ -160,7 +184,7 @@ kelp_status *kelp_sdk_wire_bytes(const kelp_tensor *tensor, size_t *out) {
 
 void kelp_sdk_wire_write(const kelp_tensor *tensor, void *out) {
     wire w = {.at = out};
-    KELP_ASSERT(tensor->device.device_type == kDLCPU); /* kelp_sdk_wire_bytes checked it */
+    KELP_ASSERT(is_on_host(tensor)); /* kelp_sdk_wire_bytes checked it */
     if (tensor->dtype == KELP_STRING) {
         each_run(tensor, write_strings, &w);
         return;

@@ -130,9 +130,14 @@ kelp_status *kelp_server_create_request(kelp_server *server, const char *model_n
 
 static kelp_status *check_explicit(const kelp_server *server) {
     KELP_TRY(kelp_server_check_ready(server));
-    if (server->host.options->control_mode != TRITONSERVER_MODEL_CONTROL_EXPLICIT)
+    TRITONSERVER_ModelControlMode mode = server->host.options->control_mode;
+    if (mode == TRITONSERVER_MODEL_CONTROL_POLL)
         return KELP_ERROR(KELP_UNAVAILABLE,
                           "explicit model load / unload is not allowed if polling is enabled");
+    if (mode != TRITONSERVER_MODEL_CONTROL_EXPLICIT)
+        return KELP_ERROR(KELP_UNAVAILABLE,
+                          "explicit model load / unload is not allowed in model control mode "
+                          "'none': expected mode 'explicit' (--model-control-mode explicit)");
     return NULL;
 }
 

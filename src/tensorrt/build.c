@@ -12,12 +12,6 @@
 #include <pthread.h>
 #include <string.h>
 
-static kelp_status *in_domain(kelp_status *status, kelp_domain domain) {
-    if (kelp_status_domain(status) == KELP_DOMAIN_NONE)
-        kelp_status_set_domain(status, domain);
-    return status;
-}
-
 /* ---- supported models ---- */
 static kelp_status *check_model(const trt_library *library, trt_log *log, trt_builder *builder,
                                 const kelp_network *network, const void *data, size_t size) {
@@ -281,11 +275,11 @@ static kelp_status *build(job *j, kelp_blob **out_plan) {
     KELP_ASSERT(library != NULL && j->log != NULL && j->plan == NULL);
     kelp_buf bytes;
     KELP_TRY(trt_create_builder(library, j->log, &j->builder));
-    KELP_TRY(in_domain(make_network(j), KELP_DOMAIN_NETWORK));
+    KELP_TRY(kelp_in_domain(make_network(j), KELP_DOMAIN_NETWORK));
     KELP_TRY(trt_create_config(library, j->log, j->builder, &j->to));
-    KELP_TRY(in_domain(configure(j), KELP_DOMAIN_PARAMETER));
+    KELP_TRY(kelp_in_domain(configure(j), KELP_DOMAIN_PARAMETER));
     for (size_t i = 0; i < kelp_builder_config_profile_count(j->config); i++)
-        KELP_TRY(in_domain(add_profile(j, i), KELP_DOMAIN_PARAMETER));
+        KELP_TRY(kelp_in_domain(add_profile(j, i), KELP_DOMAIN_PARAMETER));
     KELP_TRY(trt_build(library, j->log, j->builder, j->lowering.to, j->to, &j->watch.progress,
                        &j->plan));
     KELP_TRY(store_timing_cache(j));

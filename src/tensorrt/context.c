@@ -518,9 +518,10 @@ kelp_status *trt_context_run_on(void *context, void *native_stream) {
         trt_dims dims = trt_context_get_tensor_shape(e->m, r->context, trt_output_name(r, i));
         fill_output(r, i, &dims, &output);
         if (output.rank < 0)
-            return KELP_ERROR(KELP_FAILED_PRECONDITION,
-                              "the shape of output '%s' depends on data: use kelp_context_invoke",
-                              trt_output_name(r, i));
+            return KELP_ERROR(
+                KELP_FAILED_PRECONDITION,
+                "the shape of output '%s' depends on data: run the context without a stream",
+                trt_output_name(r, i));
         KELP_TRY(trt_context_fetch(r, i, native_stream, &output));
     }
     return NULL;

@@ -182,7 +182,7 @@ static kelp_status *set_weight_budget(void *userp, size_t device_bytes) {
         return NULL;
     return trt_log_failure(e->log, KELP_FAILED_PRECONDITION,
                            "TensorRT: cannot set a weight budget of %zu bytes (build with "
-                           "KELP_BUILD_WEIGHT_STREAMING, and set it before contexts are created)",
+                           "flag WEIGHT_STREAMING, and set it before contexts are created)",
                            device_bytes);
 }
 
@@ -235,10 +235,7 @@ static kelp_status *open_engine(trt_loaded *e, kelp_runtime *runtime, const void
         kelp_status_free(driver);
         return status;
     }
-    if (driver != NULL) {
-        kelp_status_set_domain(driver, KELP_DOMAIN_DEVICE);
-        return driver;
-    }
+    KELP_TRY(driver);
     return read_tensors(e);
 }
 

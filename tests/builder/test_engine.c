@@ -294,6 +294,33 @@ static void captured_run_gives_the_same_results(void **state) {
     bench_close(&b);
 }
 
+static void recording_ends_with_a_refit(void **state) {
+    static const float shift[3] = {9, 8, 7};
+    const kelp_weights given = {KELP_F32, shift, 3, "fc.bias"};
+    bench b;
+    kelp_capture *before = NULL, *after = NULL;
+    float x[4] = {1, 2, 3, 4}, y[3], expected[3];
+    (void)state;
+    bench_open(&b);
+    make_network(&b, -1);
+    check_ok(kelp_builder_config_set_flags(b.config, KELP_BUILD_REFIT));
+    bench_build(&b);
+    bind(b.context, 0, KELP_F32, dims(2, 1, 4), x);
+    check_ok(kelp_context_set_output(b.context, 0, y, sizeof y));
+    check_ok(kelp_context_capture(b.context, &before));
+    check_ok(kelp_capture_replay(before));
+    check_ok(kelp_engine_refit(b.engine, &given, 1));
+    expect_failure(kelp_capture_replay(before), KELP_FAILED_PRECONDITION, "was refitted");
+    check_ok(kelp_context_capture(b.context, &after));
+    check_ok(kelp_capture_replay(after));
+    memcpy(expected, y, sizeof y);
+    check_ok(kelp_context_invoke(b.context));
+    assert_memory_equal(y, expected, sizeof y);
+    kelp_capture_destroy(before);
+    kelp_capture_destroy(after);
+    bench_close(&b);
+}
+
 static void *place(void *userp, size_t index, const kelp_tensor *output, size_t size_bytes) {
     void **memory = userp;
     assert_int_equal(index, 0);
@@ -371,7 +398,7 @@ static void modified_plans_fail(void **state) {
     char *bytes = NULL;
     assert_int_equal(posix_memalign((void **)&bytes, 64, size + 64), 0);
     const altered cases[] = {
-        {8, 8, KELP_FAILED_PRECONDITION, "expected 2, found 10"},
+        {8, 8, KELP_FAILED_PRECONDITION, "format version 10"},
         {20, 5, KELP_FAILED_PRECONDITION, "byte order"},
         {33, 'y', KELP_INVALID_ARGUMENT, "head of the plan was altered"},
         {70, 1, KELP_INVALID_ARGUMENT, "head of the plan was altered"},
@@ -703,6 +730,7 @@ int main(void) {
         cmocka_unit_test(refit_equals_a_rebuild),
         cmocka_unit_test(only_marked_weights_can_be_refitted),
         cmocka_unit_test(captured_run_gives_the_same_results),
+        cmocka_unit_test(recording_ends_with_a_refit),
         cmocka_unit_test(output_allocator_is_called),
         cmocka_unit_test(stream_runs_in_order),
         cmocka_unit_test(modified_plans_fail),

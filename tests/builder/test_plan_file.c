@@ -281,6 +281,30 @@ static void block_of_another_layout_is_packed_again(void **state) {
     drop(&b, &p);
 }
 
+static void other_format_versions_fail(void **state) {
+    bench b;
+    kelp_engine *engine = NULL;
+    plan p = build(&b, 0);
+    char expected[200];
+    (void)state;
+    for (int difference = -1; difference <= 1; difference += 2) {
+        const uint32_t version = KELP_CPU_IMAGE_VERSION + (uint32_t)difference;
+        snprintf(expected, sizeof expected,
+                 "p: the plan has format version %u, but this version of Kelp reads version %u: "
+                 "build it again",
+                 version, KELP_CPU_IMAGE_VERSION);
+        memcpy(p.data + offsetof(kelp_cpu_image_head, version), &version, sizeof version);
+        expect_failure(load(&b, &p, &engine), KELP_FAILED_PRECONDITION, expected);
+        kelp_cpu_image_seal(p.data, p.size);
+        expect_failure(load(&b, &p, &engine), KELP_FAILED_PRECONDITION, expected);
+        /* a future format may have another head and length */
+        const plan shorter = {p.data, sizeof(kelp_cpu_image_head)};
+        expect_failure(load(&b, &shorter, &engine), KELP_FAILED_PRECONDITION, expected);
+        assert_true(kelp_plan_is_known(b.runtime, p.data, p.size));
+    }
+    drop(&b, &p);
+}
+
 /* The original weights are not read while the packed weights match. */
 static void original_weights_are_checked_when_read(void **state) {
     bench b;
@@ -367,7 +391,7 @@ static void stripped_plan_fails_until_it_is_refitted(void **state) {
     (void)state;
     assert_true(p.size + (DEPTH * WIDTH + 2 * KERNEL) * sizeof(float) < full.size);
     check_ok(load(&b, &p, &b.engine));
-    assert_int_equal(kelp_engine_refittable_count(b.engine), 5); /* the shape of a reshape stays */
+    assert_int_equal(kelp_engine_refittable_count(b.engine), 4); /* not the shape of the reshape */
     assert_string_equal(kelp_engine_input(b.engine, 0)->name, "x");
     assert_int_equal(kelp_engine_output(b.engine, 0)->rank, 4);
     expect_failure(kelp_context_create(b.engine, &context), KELP_FAILED_PRECONDITION,
@@ -479,6 +503,48 @@ static void weights_with_shared_bytes_are_stripped_separately(void **state) {
             all += found[k] * found[k];
         assert_true(all > 0);
     }
+}
+
+/* A plan of an earlier version may list a shape as refittable. */
+static void declared_shapes_do_not_change(void **state) {
+    static const int64_t columns[2] = {2, 3}, rows[2] = {3, 2};
+    const kelp_weights same = {KELP_I64, columns, 2, "sizes"},
+                       turned = {KELP_I64, rows, 2, "sizes"};
+    bench b;
+    kelp_blob *blob = NULL;
+    kelp_net_tensor *x = NULL;
+    kelp_layer *layer = NULL, *sizes = NULL;
+    plan p = {0};
+    kelp_shuffle shape = {.struct_size = sizeof shape};
+    (void)state;
+    bench_open(&b);
+    check_ok(kelp_network_add_input(b.network, "x", KELP_F32, dims(2, 2, 3), &x));
+    check_ok(kelp_network_add_constant(b.network, dims(2, 1, 3),
+                                       (kelp_weights){KELP_F32, shift, 3, "shift"}, &layer));
+    check_ok(kelp_network_add_constant(b.network, dims(1, 2), same, &sizes));
+    check_ok(
+        kelp_network_add_elementwise(b.network, x, out_of(layer), KELP_ELEMENTWISE_SUM, &layer));
+    shape.shape = out_of(sizes);
+    check_ok(kelp_network_add_shuffle(b.network, out_of(layer), &shape, &layer));
+    check_ok(kelp_network_mark_output(b.network, out_of(layer)));
+    check_ok(kelp_builder_config_set_flags(b.config, KELP_BUILD_REFIT));
+    check_ok(kelp_builder_build(b.builder, b.network, b.config, &blob));
+    p.size = kelp_blob_size(blob);
+    assert_int_equal(posix_memalign((void **)&p.data, 64, p.size), 0);
+    memcpy(p.data, kelp_blob_data(blob), p.size);
+    kelp_blob_release(blob);
+    const kelp_cpu_image_section info = section(&p, KELP_SECTION_INFO);
+    char *name = memmem(p.data + info.offset, info.length, "\"shift\"", 7);
+    assert_non_null(name);
+    memcpy(name, "\"sizes\"", 7);
+    kelp_cpu_image_seal(p.data, p.size);
+    check_ok(load(&b, &p, &b.engine));
+    check_ok(kelp_engine_refit(b.engine, &same, 1));
+    expect_failure(kelp_engine_refit(b.engine, &turned, 1), KELP_INVALID_ARGUMENT,
+                   "the weights change the shape of output 'tensor_4': expected [2,3], found "
+                   "[3,2]");
+    check_ok(kelp_engine_refit(b.engine, &same, 1));
+    drop(&b, &p);
 }
 
 static void duplicate_names_fail(void **state) {
@@ -713,12 +779,14 @@ int main(void) {
         cmocka_unit_test(modified_block_fails),
         cmocka_unit_test(malformed_table_fails),
         cmocka_unit_test(block_of_another_layout_is_packed_again),
+        cmocka_unit_test(other_format_versions_fail),
         cmocka_unit_test(original_weights_are_checked_when_read),
         cmocka_unit_test(block_of_another_instruction_set_is_packed_again),
         cmocka_unit_test(refit_packs_again),
         cmocka_unit_test(stripped_plan_fails_until_it_is_refitted),
         cmocka_unit_test(only_marked_weights_are_stripped),
         cmocka_unit_test(weights_with_shared_bytes_are_stripped_separately),
+        cmocka_unit_test(declared_shapes_do_not_change),
         cmocka_unit_test(duplicate_names_fail),
         cmocka_unit_test(blocks_without_a_constant_are_not_stored),
         cmocka_unit_test(known_shapes_are_packed_in_the_build),

@@ -358,6 +358,120 @@ static void functions_beyond_a_shorter_table_fail(void **state) {
     close_engine(&b);
 }
 
+/* ---- registration ---- */
+static kelp_status *build_nothing(void *self, kelp_runtime *runtime, const kelp_network *network,
+                                  kelp_builder_config *config, kelp_blob **out_plan) {
+    const kelp_profile_shape *shapes = NULL;
+    const int *capabilities = NULL;
+    (void)network;
+    assert_ptr_equal(self, &seen);
+    assert_int_equal(kelp_builder_config_memory_limit(config, KELP_POOL_WORKSPACE), 64);
+    assert_int_equal(kelp_builder_config_capabilities(config, &capabilities), 1);
+    assert_int_equal(capabilities[0], 86);
+    assert_int_equal(kelp_builder_config_profile(config, 0, &shapes), 1);
+    assert_string_equal(shapes[0].input, "x");
+    assert_int_equal(kelp_builder_config_profile(config, 1, &shapes), 0);
+    check_ok(kelp_builder_config_store_timing_cache(config, "times", 5));
+    return kelp_blob_wrap(kelp_runtime_allocator(runtime), "NOTHING", 7, NULL, NULL, out_plan);
+}
+
+static bool recognizes_nothing(void *self, const void *data, size_t size_bytes) {
+    assert_ptr_equal(self, &seen);
+    return size_bytes >= 7 && memcmp(data, "NOTHING", 7) == 0;
+}
+
+static kelp_status *load_nothing(void *self, kelp_runtime *runtime, const void *data,
+                                 size_t size_bytes, const char *label, void (*release)(void *userp),
+                                 void *userp, kelp_engine **out) {
+    (void)self, (void)runtime, (void)data, (void)size_bytes, (void)out;
+    if (release != NULL)
+        release(userp);
+    return KELP_ERROR(KELP_UNAVAILABLE, "%s: there is nothing to load", label);
+}
+
+static kelp_engine_provider nothing(void) {
+    return (kelp_engine_provider){.abi_version = KELP_ENGINE_PROVIDER_ABI_VERSION,
+                                  .struct_size = sizeof(kelp_engine_provider),
+                                  .name = "nothing",
+                                  .has_devices = true,
+                                  .timing_cache = true,
+                                  .pools = 1u << KELP_POOL_WORKSPACE,
+                                  .build = build_nothing,
+                                  .recognises = recognizes_nothing,
+                                  .load = load_nothing,
+                                  .self = &seen};
+}
+
+static void malformed_tables_are_rejected(void **state) {
+    kelp_runtime *runtime = NULL;
+    kelp_engine_provider tables[8];
+    (void)state;
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    size_t count = kelp_engine_provider_count(runtime);
+    for (size_t i = 0; i < 8; i++)
+        tables[i] = nothing();
+    tables[0].abi_version++;
+    tables[1].build = NULL;
+    tables[2].load = NULL;
+    tables[3].recognises = NULL;
+    tables[4].name = NULL;
+    tables[5].name = "";
+    tables[6].struct_size = 8;
+    for (size_t i = 0; i < 7; i++)
+        expect_failure(kelp_engine_provider_register(runtime, &tables[i]), KELP_INVALID_ARGUMENT,
+                       "provider");
+    expect_failure(kelp_engine_provider_register(runtime, NULL), KELP_INVALID_ARGUMENT, "provider");
+    tables[7].name = "cpu";
+    expect_failure(kelp_engine_provider_register(runtime, &tables[7]), KELP_ALREADY_EXISTS,
+                   "'cpu'");
+    assert_int_equal(kelp_engine_provider_count(runtime), count);
+    assert_null(kelp_engine_provider_at(runtime, count));
+    kelp_runtime_release(runtime);
+}
+
+static void registered_providers_build_and_load(void **state) {
+    static const kelp_engine_provider *found = NULL;
+    kelp_engine_provider provider = nothing();
+    kelp_builder_config *config = NULL;
+    kelp_builder *builder = NULL;
+    kelp_network *network = NULL;
+    kelp_net_tensor *x = NULL;
+    kelp_layer *layer = NULL;
+    kelp_runtime *runtime = NULL;
+    kelp_engine *engine = NULL;
+    kelp_blob *plan = NULL;
+    size_t profile = 0, size_bytes = 0;
+    (void)state;
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    check_ok(kelp_engine_provider_register(runtime, &provider));
+    found = kelp_engine_provider_at(runtime, kelp_engine_provider_count(runtime) - 1);
+    assert_string_equal(found->name, "nothing");
+    check_ok(kelp_builder_create(runtime, "nothing", &builder));
+    check_ok(kelp_builder_create_network(builder, &network));
+    check_ok(kelp_network_add_input(network, "x", KELP_F32, dims(1, 3), &x));
+    check_ok(kelp_network_add_identity(network, x, &layer));
+    check_ok(kelp_network_mark_output(network, out_of(layer)));
+    check_ok(kelp_builder_create_config(builder, &config));
+    check_ok(kelp_builder_config_set_memory_limit(config, KELP_POOL_WORKSPACE, 64));
+    check_ok(kelp_builder_config_add_compute_capability(config, 86));
+    check_ok(kelp_builder_config_add_profile(config, &profile));
+    for (int which = 0; which < 3; which++)
+        check_ok(kelp_builder_config_set_profile_shape(
+            config, profile, "x", (kelp_profile_selector)which, 1, dims(1, 3).d));
+    check_ok(kelp_builder_build(builder, network, config, &plan));
+    assert_memory_equal(kelp_builder_config_timing_cache(config, &size_bytes), "times", 5);
+    assert_true(kelp_plan_is_known(runtime, kelp_blob_data(plan), kelp_blob_size(plan)));
+    kelp_status *status = kelp_engine_load(runtime, kelp_blob_data(plan), kelp_blob_size(plan),
+                                           "it", free_plan, kelp_blob_retain(plan), &engine);
+    assert_int_equal(kelp_status_domain(status), KELP_DOMAIN_RUNTIME);
+    expect_failure(status, KELP_UNAVAILABLE, "it: there is nothing to load");
+    kelp_blob_release(plan);
+    kelp_builder_config_release(config);
+    kelp_network_release(network);
+    kelp_builder_release(builder);
+    kelp_runtime_release(runtime);
+}
+
 static void cpu_has_no_device(void **state) {
     (void)state;
     bench b;
@@ -385,6 +499,8 @@ int main(void) {
         cmocka_unit_test(recordings_are_destroyed_before_their_context),
         cmocka_unit_test(runtime_cache_and_weight_budget_reach_the_provider),
         cmocka_unit_test(functions_beyond_a_shorter_table_fail),
+        cmocka_unit_test(malformed_tables_are_rejected),
+        cmocka_unit_test(registered_providers_build_and_load),
         cmocka_unit_test(cpu_has_no_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@ typedef struct small_model {
     kelp_compute_metadata metadata;
     kelp_io_info io[2];
     float buffer[64]; /* for outputs that the caller does not bind */
+    kelp_string strings[64];
 } small_model;
 
 test_small_counts test_small;
@@ -34,20 +35,48 @@ void test_small_close(void) {
     set_gate(false);
 }
 
-static kelp_status *run(small_model *model, kelp_infer_item *item) {
-    const float *from = item->inputs[0].data;
+static kelp_status *run_strings(small_model *model, kelp_infer_item *item) {
+    static char text[64]; /* overwritten by the next inference */
+    kelp_tensor *out = &item->outputs[0];
     int64_t count = kelp_tensor_elements(&item->inputs[0]);
-    if (strcmp(model->name, "gate") == 0) {
-        pthread_mutex_lock(&gate);
-        while (!open_gate)
-            pthread_cond_wait(&opened, &gate);
-        pthread_mutex_unlock(&gate);
+    void *to = out->data ? out->data : model->strings;
+    KELP_TRY(kelp_tensor_init(out, KELP_STRING, 1, item->inputs[0].shape, to));
+    for (int64_t i = 0; i < count; i++) {
+        text[i] = ((const kelp_string *)item->inputs[0].data)[i].data[0];
+        ((kelp_string *)to)[i] = (kelp_string){&text[i], 1};
     }
+    return NULL;
+}
+
+static void wait_at_gate(void) {
+    pthread_mutex_lock(&gate);
+    while (!open_gate)
+        pthread_cond_wait(&opened, &gate);
+    pthread_mutex_unlock(&gate);
+}
+
+static kelp_status *run(small_model *model, kelp_infer_item *item) {
+    const kelp_tensor *in = &item->inputs[0];
+    kelp_tensor *out = &item->outputs[0];
+    const float *from = in->data;
+    int64_t count = kelp_tensor_elements(in);
+    if (strcmp(model->name, "gate") == 0)
+        wait_at_gate();
     test_small.last_input = from;
-    if (count > 0 && from[0] == -1)
-        return KELP_ERROR(KELP_UNAVAILABLE, "the first element is -1");
-    void *to = item->outputs[0].data ? item->outputs[0].data : model->buffer;
-    KELP_TRY(kelp_tensor_init(&item->outputs[0], KELP_F32, 1, item->inputs[0].shape, to));
+    if (in->dtype == KELP_STRING)
+        return run_strings(model, item);
+    for (int64_t i = 0; i < count; i++)
+        if (from[i] == -1)
+            return KELP_ERROR(KELP_UNAVAILABLE, "an element is -1");
+    void *to = out->data ? out->data : model->buffer;
+    if (strcmp(model->name, "sum") == 0) {
+        KELP_TRY(kelp_tensor_init(out, KELP_F32, 1, (const int64_t[]){1}, to));
+        *(float *)to = 0;
+        for (int64_t i = 0; i < count; i++)
+            *(float *)to += from[i];
+        return NULL;
+    }
+    KELP_TRY(kelp_tensor_init(out, KELP_F32, in->rank, in->shape, to));
     for (int64_t i = 0; i < count; i++)
         ((float *)to)[i] = 2 * from[i];
     return NULL;
@@ -55,6 +84,7 @@ static kelp_status *run(small_model *model, kelp_infer_item *item) {
 
 static kelp_status *small_init(kelp_compute_model *base) {
     (void)base;
+    test_small.inits++;
     return NULL;
 }
 
@@ -119,18 +149,30 @@ static const kelp_compute_model_vtbl plain = {SMALL_MODEL};
 static const kelp_compute_model_vtbl batch = {SMALL_MODEL, .infer_batch = small_batch};
 static const kelp_compute_model_vtbl submit = {SMALL_MODEL, .submit = small_submit};
 
+static const kelp_compute_model_vtbl *vtbl_of(const char *name) {
+    if (strcmp(name, "batch") == 0 || strcmp(name, "narrow") == 0)
+        return &batch;
+    return strcmp(name, "submit") == 0 ? &submit : &plain;
+}
+
 static kelp_status *new_model(const char *name, kelp_compute_model **out) {
     small_model *model = calloc(1, sizeof *model);
     if (model == NULL)
         return kelp_status_oom();
     model->name = name;
-    model->base.vtbl = strcmp(name, "batch") == 0 || strcmp(name, "narrow") == 0 ? &batch
-                       : strcmp(name, "submit") == 0                             ? &submit
-                                                                                 : &plain;
+    model->base.vtbl = vtbl_of(name);
     model->io[0] = (kelp_io_info){.name = "x", .dtype = KELP_F32, .rank = 1, .shape = {-1}};
     model->io[1] = (kelp_io_info){.name = "y", .dtype = KELP_F32, .rank = 1, .shape = {-1}};
     if (strcmp(name, "types") == 0)
         model->io[1].dtype = KELP_F64;
+    for (int i = 0; i < 2; i++) {
+        if (strcmp(name, "rows") == 0)
+            model->io[i].rank = 2, model->io[i].shape[1] = -1;
+        if (strcmp(name, "strings") == 0)
+            model->io[i].dtype = KELP_STRING;
+    }
+    if (strcmp(name, "fixed") == 0)
+        model->io[1].shape[0] = 3;
     model->metadata = (kelp_compute_metadata){
         .input_count = 1, .inputs = &model->io[0], .output_count = 1, .outputs = &model->io[1]};
     if (strcmp(name, "narrow") == 0)
@@ -151,12 +193,13 @@ static kelp_status *small_load(void *self, kelp_runtime *runtime, const kelp_art
 static kelp_compute_capabilities small_capabilities(void *self) {
     return (kelp_compute_capabilities){.device_streams = strcmp(self, "submit") == 0,
                                        .max_batch = strcmp(self, "narrow") == 0 ? 2 : 0,
-                                       .dtype_mask = (uint64_t)1 << KELP_F32};
+                                       .dtype_mask = (uint64_t)1 << KELP_F32 | (uint64_t)1
+                                                                                   << KELP_STRING};
 }
 
 const kelp_compute_backend *test_small_backend(const char *name) {
-    static kelp_compute_backend backends[6];
-    for (size_t i = 0; i < 6; i++) {
+    static kelp_compute_backend backends[8];
+    for (size_t i = 0; i < 8; i++) {
         if (backends[i].name != NULL && strcmp(backends[i].name, name) != 0)
             continue;
         backends[i] = (kelp_compute_backend){.abi_version = KELP_COMPUTE_ABI_VERSION,

@@ -112,7 +112,7 @@ static void modes(const char *provider) {
         check_ok(kelp_compute_infer_batch(s.model, items, 5, KELP_BATCH_EACH));
         expect_failure(items[2].status, KELP_INVALID_ARGUMENT, "expected float32, found int32");
         expect_failure(items[4].status, KELP_UNAVAILABLE,
-                       "the first element is -1"); /* the provider's code */
+                       "an element is -1"); /* the provider's code */
         assert_null(items[0].status);
         assert_null(items[3].status);
         assert_true(results[3][1] == 20);
@@ -149,6 +149,20 @@ static void arrays_of_different_lengths_fail(void **state) {
     assert_int_equal(test_small.items, 40);
     for (int i = 0; i < 40; i++)
         assert_true(results[i][0] == 2 * (float)i);
+    end(&s);
+}
+
+static void second_init_does_not_reach_the_provider(void **state) {
+    (void)state;
+    session s;
+    float data[1] = {4};
+    kelp_tensor in = floats(data, 1), out = {0};
+    kelp_infer_item item = {.inputs = &in, .outputs = &out};
+    begin(&s, "plain");
+    check_ok(kelp_compute_infer_one(s.model, &item));
+    check_ok(kelp_compute_init(s.model));
+    assert_int_equal(test_small.inits, 1);
+    assert_true(*(const float *)out.data == 8);
     end(&s);
 }
 
@@ -224,9 +238,13 @@ static void compact_tensors_are_not_copied(void **state) {
     check_ok(kelp_compute_infer_one(s.model, &item));
     assert_ptr_equal(test_small.last_input, data);
     assert_ptr_equal(out.data, result);
+    assert_int_equal(kelp_compute_copies_of(s.model).inputs, 0);
     in.strides[0] = 2;
     check_ok(kelp_compute_infer_one(s.model, &item));
     assert_ptr_not_equal(test_small.last_input, data);
+    assert_int_equal(kelp_compute_copies_of(s.model).inputs, 1);
+    assert_int_equal(kelp_compute_copies_of(s.model).input_bytes, 3 * sizeof *data);
+    assert_int_equal(kelp_compute_copies_of(s.model).outputs, 0);
     assert_true(result[0] == 2 && result[1] == 6 && result[2] == 10);
     in.strides[0] = -1; /* backward from the third */
     in.data = data + 2;
@@ -290,6 +308,7 @@ static void repeated_calls_do_not_allocate(void **state) {
     check_ok(load(&s, "batch", test_failing_allocator(&memory)));
     in.strides[0] = 2;
     check_ok(kelp_compute_infer_one(s.model, &item));
+    check_ok(kelp_compute_infer_batch(s.model, &item, 1, KELP_BATCH_EACH));
     uint64_t before = memory.calls;
     for (int i = 0; i < 100; i++) {
         out.data = NULL;
@@ -309,6 +328,7 @@ int main(void) {
         cmocka_unit_test(default_batch_stops_or_continues),
         cmocka_unit_test(infer_batch_of_the_provider_stops_or_continues),
         cmocka_unit_test(arrays_of_different_lengths_fail),
+        cmocka_unit_test(second_init_does_not_reach_the_provider),
         cmocka_unit_test(inputs_beyond_the_limits_fail),
         cmocka_unit_test(undeclared_output_type_fails),
         cmocka_unit_test(placement_of_tensors_is_classified),

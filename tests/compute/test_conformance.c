@@ -9,6 +9,7 @@
 
 #include <kelp/compute.h>
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -125,7 +126,6 @@ static void metadata_describes_the_model(void **state) {
     assert_string_equal(metadata->outputs[0].name, subject.output);
     if (subject.outputs == 2)
         assert_int_equal(metadata->outputs[1].dtype, KELP_I64);
-    assert_int_equal(metadata->preferred_input, KELP_MEMORY_HOST);
     close_model(runtime, model);
 }
 
@@ -236,6 +236,61 @@ static void streams_give_the_results_of_calls(void **state) {
     close_model(runtime, model);
 }
 
+/* Asynchronous kernels run on threads of their own, several at once. */
+static void submissions_of_an_asynchronous_kernel_overlap(void **state) {
+    (void)state;
+    enum { COUNT = 8, ROUNDS = 20 };
+    kelp_runtime *runtime = NULL;
+    kelp_compute_model *model = NULL;
+    kelp_compute_stream *stream = NULL;
+    char text[4096];
+    double values[COUNT][3], sums[COUNT];
+    kelp_tensor in[COUNT], out[COUNT];
+    kelp_infer_item items[COUNT];
+    kelp_event *last = NULL;
+    const int64_t three = 3;
+    if (strcmp(subject.provider, "kernels") != 0)
+        skip();
+    int length = (int)strcspn(subject.bytes, "\n");
+    length = snprintf(text, sizeof text, "%.*s\nlater_sum\n", length, subject.bytes);
+    kelp_artifact artifact = {.data = text, .size_bytes = (size_t)length};
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    check_ok(kelp_compute_load(runtime, subject.provider, &artifact, &model));
+    check_ok(kelp_compute_init(model));
+    assert_non_null(model->vtbl->submit);
+    check_ok(kelp_event_create(kelp_allocator_system(), &last));
+    check_ok(kelp_compute_stream_create(model, COUNT, &stream));
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            values[i][0] = i, values[i][1] = round, values[i][2] = i == 5 ? INFINITY : 1;
+            sums[i] = -1;
+            check_ok(kelp_tensor_init(&in[i], KELP_F64, 1, &three, values[i]));
+            check_ok(kelp_tensor_init(&out[i], KELP_F64, 0, NULL, i + 1 < COUNT ? &sums[i] : NULL));
+            items[i] = (kelp_infer_item){.inputs = &in[i], .outputs = &out[i]};
+            check_ok(kelp_compute_submit(stream, &items[i], i + 1 == COUNT ? last : NULL));
+        }
+        assert_true(kelp_event_wait(last, UINT64_MAX)); /* hence all before it are done */
+        for (int i = 0; i < COUNT; i++) {
+            if (i == 5) {
+                expect_failure(items[i].status, KELP_OUT_OF_RANGE, "the sum is not finite");
+                continue;
+            }
+            check_ok(items[i].status);
+            assert_true(*(const double *)out[i].data == i + round + 1);
+        }
+    }
+    in[0].shape[0] = 0; /* the signature is checked when it runs */
+    in[0].dtype = KELP_F32;
+    expect_failure(kelp_compute_submit(stream, &items[0], NULL), KELP_INVALID_ARGUMENT,
+                   "expected float64");
+    check_ok(kelp_compute_drain(model));
+    kelp_compute_stream_destroy(stream);
+    kelp_event_destroy(last);
+    check_ok(kelp_compute_infer_one(model, &items[1]));
+    assert_true(sums[1] == 1 + ROUNDS);
+    close_model(runtime, model);
+}
+
 static void batch_stops_or_continues_after_a_failure(void **state) {
     (void)state;
     kelp_runtime *runtime;
@@ -258,6 +313,46 @@ static void batch_stops_or_continues_after_a_failure(void **state) {
     assert_null(items[2].status);
     expect_failure(items[1].status, KELP_INVALID_ARGUMENT, "expected float32, found float64");
     assert_int_equal(outputs[2][0].rank, 2);
+    close_model(runtime, model);
+}
+
+/* Items of different sizes, in separate memory, run as one inference. */
+static void batched_items_give_the_results_of_calls(void **state) {
+    (void)state;
+    enum { COUNT = 3 };
+    kelp_runtime *runtime = NULL;
+    kelp_compute_model *model = NULL;
+    float data[COUNT][COUNT * 64], singles[COUNT][COUNT * 64], rooms[COUNT][COUNT * 64];
+    kelp_tensor inputs[COUNT], outputs[COUNT][2] = {0};
+    kelp_infer_item items[COUNT];
+    kelp_artifact artifact = {.path = subject.path, .batched = true};
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    check_ok(kelp_compute_load(runtime, subject.provider, &artifact, &model));
+    check_ok(kelp_compute_init(model));
+    for (int i = 0; i < COUNT; i++) {
+        const int64_t shape[2] = {i + 1, subject.output_dim};
+        make_input(&inputs[i], data[i], i + 1);
+        data[i][5] = (float)i / 10.0f;
+        items[i] = (kelp_infer_item){.inputs = &inputs[i], .outputs = outputs[i]};
+        check_ok(kelp_tensor_init(&outputs[i][0], KELP_F32, 2, shape, singles[i]));
+        check_ok(kelp_compute_infer_one(model, &items[i]));
+        outputs[i][0].data = rooms[i];
+        outputs[i][1] = (kelp_tensor){0};
+    }
+    assert_int_equal(kelp_compute_copies_of(model).inputs, 0);
+    check_ok(kelp_compute_infer_batch(model, items, COUNT, KELP_BATCH_EACH));
+    for (int i = 0; i < COUNT; i++) {
+        check_ok(items[i].status);
+        assert_int_equal(outputs[i][0].shape[0], i + 1);
+        for (int64_t k = 0; k < (i + 1) * subject.output_dim; k++)
+            assert_true(rooms[i][k] - singles[i][k] < 1e-5f && singles[i][k] - rooms[i][k] < 1e-5f);
+        if (subject.outputs == 2)
+            assert_int_equal(outputs[i][1].shape[0], i + 1);
+    }
+    kelp_compute_copies copies = kelp_compute_copies_of(model);
+    assert_int_equal(copies.inputs, COUNT); /* joined */
+    assert_int_equal(copies.input_bytes, 6 * 64 * sizeof(float));
+    assert_int_equal(copies.outputs, COUNT);
     close_model(runtime, model);
 }
 
@@ -437,7 +532,9 @@ static int suite(const char *name) {
         cmocka_unit_test(output_shapes_are_known_before_inference),
         cmocka_unit_test(strided_tensors_are_copied_and_unreadable_tensors_fail),
         cmocka_unit_test(streams_give_the_results_of_calls),
+        cmocka_unit_test(submissions_of_an_asynchronous_kernel_overlap),
         cmocka_unit_test(batch_stops_or_continues_after_a_failure),
+        cmocka_unit_test(batched_items_give_the_results_of_calls),
         cmocka_unit_test(forks_are_independent),
         cmocka_unit_test(running_inference_can_be_cancelled),
         cmocka_unit_test(failed_allocations_are_reported),

@@ -85,6 +85,9 @@ class Server:
         status, _, body = self.call("POST", f"/v2/models/{model}/infer", request)
         return status, json.loads(body or b"{}")
 
+    def metrics(self):
+        return self.call("GET", "/metrics")[2].decode()
+
     def stop(self, how=signal.SIGTERM):
         """Returns the exit code."""
         if self.process.poll() is None:

@@ -11,6 +11,8 @@ import subprocess
 import tempfile
 import time
 import unittest
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import support
 
@@ -48,14 +50,16 @@ class NvidiaServer(support.Server):
         self.names = tempfile.TemporaryDirectory()
         renamed = [name for name in os.listdir(libraries) if name.startswith("libtritonserver-")]
         os.symlink(os.path.join(libraries, renamed[0]), os.path.join(self.names.name, "libtritonserver.so"))
-        with socket.socket() as free:
+        with socket.socket() as free, socket.socket() as other:
             free.bind(("127.0.0.1", 0))
+            other.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
+            self.metrics_port = other.getsockname()[1]
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [program, "--model-repository", repository, "--http-address", "127.0.0.1", "--http-port", str(self.port),
              "--backend-directory", os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "backends"),
-             "--allow-grpc", "false", "--allow-metrics", "false", *words],
+             "--allow-grpc", "false", "--metrics-port", str(self.metrics_port), *words],
             env={**os.environ, "LD_LIBRARY_PATH": f"{libraries}:{self.names.name}"},
             stdout=subprocess.DEVNULL, stderr=self.errors, stdin=subprocess.DEVNULL)
         end = time.monotonic() + support.PATIENCE_S
@@ -63,6 +67,10 @@ class NvidiaServer(support.Server):
             if self.process.poll() is not None or time.monotonic() > end:
                 raise AssertionError(f"NVIDIA's server is not ready:\n{self.log()}")
             time.sleep(0.05)
+
+    def metrics(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=support.PATIENCE_S) as page:
+            return page.read().decode()
 
     def is_ready(self):
         try:
@@ -96,6 +104,25 @@ class Backends(unittest.TestCase):
         add("accumulator", config=config("accumulator", [("INPUT", "FP32", [1])], [("OUTPUT", "FP32", [1]), ("COUNT", "INT64", [1])]))
         add("repeat", config=config("repeat", [("IN", "INT32", [-1])], [("OUT", "INT32", [1]), ("IDX", "UINT32", [1])],
                                     "model_transaction_policy { decoupled: true }"))
+        backends = os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "backends")
+        add("budget", config="""
+            backend: "budget"
+            max_batch_size: 64
+            dynamic_batching { max_queue_delay_microseconds: 100000 }
+            input [ { name: "INPUT" data_type: TYPE_FP32 dims: [ -1 ] allow_ragged_batch: true } ]
+            output [ { name: "OUTPUT" data_type: TYPE_FP32 dims: [ -1 ] }, { name: "BATCH" data_type: TYPE_INT32 dims: [ 1 ] } ]
+            instance_group [ { kind: KIND_CPU count: 1 } ]
+            parameters { key: "max_batch_bytes" value { string_value: "8" } }
+            parameters { key: "execute_delay_ms" value { string_value: "200" } }
+            parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "%s" } }
+            """ % os.path.join(backends, "budget", "libtriton_budget.so"))
+        # A backend of the tests: its library is in the directory of each model.
+        for name in ("sleeper", "deadline", "itself", "callback_deadline", "abandon", "metrics"):
+            add(name, config=config("sdkservice", [("INPUT0", "INT32", [1])], [("OUTPUT0", "INT32", [1])],
+                                    "instance_group [ { kind: KIND_CPU count: 1 } ]"))
+            library = "libtriton_sdkservice.so"
+            os.symlink(os.path.join(os.path.dirname(backends), "backends-test", "sdkservice", library),
+                       os.path.join(cls.repository.path, name, library))
         wheel = os.environ.get("KELP_NVIDIA_WHEEL")
         cls.server = NvidiaServer(wheel, cls.repository.path) if wheel else support.Server("--model-repository", cls.repository.path)
 
@@ -158,6 +185,34 @@ class Backends(unittest.TestCase):
         status, response = self.server.infer("accumulator", {"inputs": [tensor("INPUT", "FP32", [1], [1])]})
         self.assertEqual(status, 400)
         self.assertIn("no sequence id", response["error"])
+
+    def test_a_backend_limits_its_batches_and_shows_metrics(self):
+        """Of requests of 4 bytes, at most two fit into a batch of 8 bytes."""
+        def ask(_):
+            return self.outputs("budget", {"inputs": [tensor("INPUT", "FP32", [1, 1], [5])]})
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(ask, range(8)))
+        self.assertEqual([outputs["OUTPUT"] for outputs in found], [[5]] * 8)
+        batches = [outputs["BATCH"][0] for outputs in found]
+        self.assertLessEqual(set(batches), {1, 2})
+        self.assertIn(2, batches)
+        page = self.server.metrics()
+        self.assertIn("# TYPE budget_requests_total counter", page)
+        self.assertIn('budget_requests_total{model="budget",version="1"} 8', page)
+        self.assertIn('budget_max_batch_bytes{model="budget",version="1"} 8', page)
+        self.assertIn('budget_batch_bytes_sum{model="budget",version="1"} 32', page)
+
+    def test_calls_to_other_models_end_at_their_timeout(self):
+        request = {"inputs": [tensor("INPUT0", "INT32", [1], [1])]}
+        for model, text in (("deadline", "within the timeout of 0.03 s"), ("itself", "within the timeout of 0.03 s"),
+                            ("callback_deadline", "the callback has code")):
+            status, response = self.server.infer(model, request)
+            self.assertEqual(status, 503, response)
+            self.assertIn(text, response["error"])
+        self.assertEqual(self.outputs("abandon", request), {"OUTPUT0": [2]})
+
+    def test_metrics_are_checked_as_documented(self):
+        self.assertEqual(self.outputs("metrics", {"inputs": [tensor("INPUT0", "INT32", [1], [1])]}), {"OUTPUT0": [4]})
 
     def test_a_decoupled_model_is_rejected_without_a_stream(self):
         """HTTP allows one response per request: the front-end reports that, and the server continues."""

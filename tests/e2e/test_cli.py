@@ -213,6 +213,23 @@ class Others(unittest.TestCase):
             self.assertLessEqual(result["median_ns"], result["p99_ns"])
         self.assertIn("median", kelp("bench", DIGITS, "--threads", "1", "--seconds", "0").stdout)
 
+    def test_bench_measures_throughput_in_flight(self):
+        for models in ("cpu", "null"):
+            ended = kelp("bench", DIGITS, "--threads", "1,2", "--seconds", "0", "--in-flight", "3", "--models", models, "--json")
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            rows = json.loads(ended.stdout)["results"]
+            self.assertEqual([(row["threads"], row["in_flight"], row["copied_inputs"]) for row in rows], [(1, 3, 0), (2, 3, 0)])
+            for row in rows:
+                self.assertGreaterEqual(row["runs"], 10)
+                self.assertAlmostEqual(row["per_second"], row["runs"] * 1e9 / row["elapsed_ns"], delta=row["per_second"] * 1e-6)
+        self.assertIn("per second", kelp("bench", DIGITS, "--threads", "1", "--seconds", "0", "--in-flight", "1").stdout)
+        for words, code, message in ((("--models", "null"), 2, "'--models' requires '--in-flight'"),
+                                     (("--in-flight", "2", "--profile"), 2, "exclude each other"),
+                                     (("--in-flight", "2", "--models", "abacus"), 1, "no provider 'abacus' offers models"),
+                                     (("--in-flight", "2", "--shape", "image=2x3"), 1, "image")):
+            ended = kelp("bench", DIGITS, "--threads", "1", "--seconds", "0", *words)
+            self.assertEqual((ended.returncode, message in ended.stderr), (code, True), ended.stderr)
+
     def test_bench_profile_names_algorithms(self):
         words = ("bench", DIGITS, "--threads", "1", "--seconds", "0", "--profile")
         ended = kelp(*words)

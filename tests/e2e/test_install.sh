@@ -25,13 +25,26 @@ mv "$work/stage/opt/kelp" "$prefix"
 
 for file in bin/kelp lib/libkelp.so lib/libtritonserver.so include/kelp/engine.h include/triton/core/tritonserver.h \
     backends/addsub/libtriton_addsub.so lib/pkgconfig/kelp.pc lib/pkgconfig/tritonserver.pc lib/cmake/kelp/kelp-config.cmake \
-    share/man/man1/kelp.1 share/bash-completion/completions/kelp share/doc/kelp/LICENSE; do
+    share/man/man1/kelp.1 share/bash-completion/completions/kelp share/doc/kelp/LICENSE share/doc/kelp/THIRD-PARTY-NOTICES.txt; do
     [ -e "$prefix/$file" ] || fail "$file is not installed"
 done
 
 size=$(du -sb --apparent-size "$prefix" | cut -f1)
 say "everything takes $size bytes"
 [ "$size" -lt 12582912 ] || fail "more than 12 MB are installed: $(du -ab "$prefix" | sort -n | tail -n 15)"
+
+say "code of other projects that is compiled in has its notice"
+compiled_in=$(sed -n 's/^| \[\([^]]*\)\].*| header only |.*/\1/p' "$prefix/share/doc/kelp/dependencies.md")
+[ -n "$compiled_in" ] || fail "dependencies.md names no such project"
+for project in $compiled_in; do
+    grep -q "^$project " "$prefix/share/doc/kelp/THIRD-PARTY-NOTICES.txt" || fail "there is no notice of $project"
+done
+
+say "a minor version before 1.0 has its own soname"
+version=$("$prefix/bin/kelp" --version | sed 's/^kelp //')
+soname=$(readelf -d "$prefix/lib/libkelp.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')
+[ "$soname" = "libkelp.so.$(echo "$version" | sed 's/^\(0\.[0-9]*\).*/\1/; s/^\([1-9][0-9]*\)\..*/\1/')" ] || fail "the soname is $soname"
+[ -e "$prefix/lib/$soname" ] || fail "$soname is not installed"
 
 if grep -rlF "$build" "$prefix"; then fail "these files name the build directory"; fi
 
@@ -41,6 +54,13 @@ for header in "$prefix"/include/kelp/*.h "$prefix"/include/triton/core/*.h; do
     gcc -std=c17 -Wall -Wextra -Werror -I "$prefix/include" -fsyntax-only "$work/header.c" || fail "$header is not C17"
     g++ -std=c++17 -Wall -Wextra -Werror -I "$prefix/include" -fsyntax-only -x c++ "$work/header.c" || fail "$header is not C++17"
 done
+
+for header in "$prefix"/include/kelp/*.hpp "$prefix"/include/triton/runtime/*.h; do
+    printf '#include "%s"\nextern "C" triton::runtime::Backend *triton_backend_init() { return nullptr; }\n' "$header" >"$work/header.cpp"
+    g++ -std=c++17 -Wall -Wextra -Werror -I "$prefix/include" -fsyntax-only "$work/header.cpp" || fail "$header is not C++17"
+done
+printf '#include <triton/runtime/backend.h>\n#include <triton/runtime/triton.h>\nint none;\n' >"$work/header.c"
+gcc -std=c17 -Wall -Wextra -Werror -I "$prefix/include" -fsyntax-only "$work/header.c" || fail "triton/runtime is not C17"
 
 cat >"$work/use.c" <<'C'
 #include <kelp/engine.h>
@@ -156,6 +176,8 @@ for sum in 5 10; do
     infer accumulator '{"parameters":{"sequence_id":7},"inputs":[{"name":"INPUT","shape":[1],"datatype":"FP32","data":[5]}]}' \
         "\"name\":\"OUTPUT\".*\"data\":\\[$sum(\\.0)?\\]"
 done
+infer budget '{"inputs":[{"name":"INPUT","shape":[1,2],"datatype":"FP32","data":[3,4]}]}' '"name":"OUTPUT".*"data":\[3(\.0)?,4(\.0)?\]'
+curl -sS "$url/metrics" | grep -q '^budget_requests_total{model="budget",version="1"} 1$' || fail "the metrics of budget"
 infer repeat '{"inputs":[{"name":"IN","shape":[1],"datatype":"INT32","data":[9]}]}' '"name":"OUT".*"data":\[9\]'
 stop
 say "passed"

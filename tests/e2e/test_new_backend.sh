@@ -145,9 +145,9 @@ grep -q "model 'my_scale'" out || { cat out; fail "the failure does not name the
 say "several libraries at once, beside a repository"
 mkdir -p repository
 cp -r "$prefix/backends/addsub/libtriton_addsub.so" plain/
-kelp new backend other --dir deep >/dev/null
-gcc -std=c17 -shared -fPIC -o deep/libtriton_other.so deep/other.c -I"$prefix/include" -L"$prefix/lib" -lkelp_backend -ltritonserver
-kelp serve --with-backend plain/libtriton_my_scale.so --with-backend deep/libtriton_other.so --model-repository repository \
+kelp new backend other --dir very/deep >/dev/null # creates both
+gcc -std=c17 -shared -fPIC -o very/deep/libtriton_other.so very/deep/other.c -I"$prefix/include" -L"$prefix/lib" -lkelp_backend -ltritonserver
+kelp serve --with-backend plain/libtriton_my_scale.so --with-backend very/deep/libtriton_other.so --model-repository repository \
     --http-address 127.0.0.1 --http-port 0 >out 2>err &
 server=$!
 url=
@@ -196,7 +196,8 @@ rejected 1 "already exists" kelp new backend my_scale
 rejected 2 "invalid backend name 'My-scale'" kelp new backend My-scale
 rejected 2 "is reserved" kelp new backend python
 rejected 2 "unknown kind of project 'model'" kelp new model x
-rejected 1 "cannot create directory" kelp new backend x --dir no/such/folder
+touch file
+rejected 1 "cannot create directory 'file'" kelp new backend x --dir file/x
 rejected 1 "nowhere/libtriton_x.so" kelp serve --with-backend nowhere/libtriton_x.so --http-port 0
 rejected 1 "libtriton_NAME.so" kelp serve --with-backend my_scale/my_scale.c --http-port 0
 rejected 1 "two libraries" kelp serve --with-backend plain/libtriton_my_scale.so --with-backend bare/libtriton_my_scale.so --http-port 0

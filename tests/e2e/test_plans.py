@@ -4,6 +4,7 @@
 
     test_plans.py --kelp PATH [unittest arguments]
 """
+import glob
 import json
 import os
 import re
@@ -161,8 +162,10 @@ class Plans(unittest.TestCase):
                 (("build", DIGITS, "-o", altered, "--min", "image:1x1x9x9", "--max", "image:1x1x9x9"), "the network declares [-1,1,8,8]"),
                 (("build", DIGITS, "-o", altered, "--provider", "gpu"), "no provider 'gpu' offers engines"),
                 (("build", DIGITS, "-o", altered, "--refit-weights", "no_such_weights"), "no weights 'no_such_weights'"),
-                (("build", DIGITS, "-o", altered, "--compute-capability", "86"), "no devices"),
-                (("build", DIGITS, "-o", altered, "--weight-streaming"), "'cpu' does not support builder flag WEIGHT_STREAMING (bit 8): it supports BF16,"),
+                (("build", DIGITS, "-o", altered, "--compute-capability", "86,89"), "'cpu' has no devices"),
+                (("build", DIGITS, "-o", altered, "--compute-capability", ",86"), "such as 86 or 86,89, found ',86'"),
+                (("build", DIGITS, "-o", altered, "--compute-capability", "8.6"), "such as 86 or 86,89, found '8.6'"),
+                (("build", DIGITS, "-o", altered, "--weight-streaming"), "'cpu' does not support builder flag WEIGHT_STREAMING (bit 5): it supports BF16,"),
                 (("build", DIGITS, "-o", altered, "--version-compatible"), "does not support builder flag VERSION_COMPATIBLE"),
                 (("build", DIGITS, "-o", altered, "--timing-cache", os.path.join(self.directory, "times")), "'cpu' has no timing cache"),
                 (("build", IMAGES, "-o", altered), "expected an ONNX ModelProto"),
@@ -171,6 +174,17 @@ class Plans(unittest.TestCase):
                 ended = kelp(*words)
                 self.assertEqual(ended.returncode, 1, ended.stdout)
                 self.assertIn(said, ended.stderr)
+
+    def test_compute_capabilities_are_lists(self):
+        library = os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "tests", "plugins", "libraries", "libcopy_engine.so")
+        path = os.path.join(self.directory, "copy.plan")
+        build = ("build", DIGITS, "-o", path, "--plugin", library, "--provider", "copy")
+        for words, wanted in ((("86",), [86]), (("86,89",), [86, 89]), (("86,89", "120"), [86, 89, 120])):
+            ended = kelp(*build, *[word for capability in words for word in ("--compute-capability", capability)])
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertEqual(np.fromfile(path, "int32", offset=8).tolist(), wanted)
+        for words in ("86,", "86,,89", "86,x", "86;89", "86,1000"):
+            self.assertIn(f"found '{words}'", kelp(*build, "--compute-capability", words).stderr)
 
     def test_an_interrupted_build_leaves_no_file(self):
         """The signal may come at any time: the program is killed, stops at the next operator, or has already finished."""
@@ -207,7 +221,25 @@ class Plans(unittest.TestCase):
     def test_doctor_lists_the_providers(self):
         ended = kelp("doctor")
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        self.assertRegex(ended.stdout, r"cpu +usable")
+        self.assertRegex(ended.stdout, r"cpu +usable +plan files, models, subgraphs\n")
+
+    def test_doctor_tells_why_a_provider_does_not_work(self):
+        environment = {**os.environ, "KELP_ONNXRUNTIME_LIBRARY": "/nowhere/libonnxruntime.so", "KELP_TENSORRT_LIBRARY": "/nowhere/libnvinfer.so"}
+        ended = kelp("doctor", env=environment)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertRegex(ended.stdout, r"onnxruntime +missing +models, subgraphs\n +cannot load shared library '/nowhere/libonnxruntime.so'")
+        ended = kelp("doctor", "--json", env=environment)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        found = json.loads(ended.stdout)
+        self.assertIn(found["version"], kelp("--version").stdout)
+        providers = {provider["name"]: provider for provider in found["providers"]}
+        self.assertEqual({name: provider["usable"] for name, provider in providers.items()},
+                         {"cpu": True, "null": True, "onnxruntime": False, "kernels": True, "tensorrt": False})
+        self.assertEqual(providers["onnxruntime"]["offers"], ["models", "subgraphs"])
+        for name, path in (("onnxruntime", "/nowhere/libonnxruntime.so"), ("tensorrt", "/nowhere/libnvinfer.so")):
+            self.assertIn(path, providers[name]["details"])
+        library, *_ = glob.glob(os.path.join(os.path.dirname(onnxruntime.__file__), "capi", "libonnxruntime.so*"))
+        self.assertRegex(kelp("doctor", env={**environment, "KELP_ONNXRUNTIME_LIBRARY": library}).stdout, r"onnxruntime +usable")
 
 
 class InstructionSets(unittest.TestCase):

@@ -51,7 +51,79 @@ def served(server, model, image):
     return numpy.array(response["outputs"][0]["data"])
 
 
+class Worker:
+    """A process `kelp worker`; .address is what it prints."""
+
+    def __init__(self, *words):
+        self.process = subprocess.Popen([support.KELP, "worker", "--threads", "1", *words], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        self.lines = []
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if "worker listens on " in line:
+                break
+        self.address = self.lines[-1].split()[-1] if self.lines else None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=60)
+
+
 class Providers(unittest.TestCase):
+    def test_a_worker_runs_the_model_over_tcp(self):
+        image = numpy.load(IMAGE)
+        with Worker("--listen", ":0") as worker, support.Repository() as repository:
+            self.assertRegex(worker.address, r"^127\.0\.0\.1:[1-9][0-9]*$")
+            providers = f"remote:{worker.address},cpu"
+            [part] = parts("--providers", providers)
+            self.assertEqual(part["provider"], f"remote:{worker.address}")
+            same(outputs("--providers", providers))
+            repository.add("there", MODEL, f'backend: "kelp" parameters {{ key: "providers" value {{ string_value: "{providers}" }} }}')
+            with support.Server("--model-repository", repository.path) as server:
+                expected = served(server, "there", image)
+                worker.process.kill()
+                worker.process.wait(60)
+                status, response = ask(server, "there", image)
+                self.assertEqual(status, 503, response)
+                self.assertIn(f"worker at '{worker.address}'", str(response))
+                with Worker("--listen", worker.address) as again:
+                    self.assertEqual(again.address, worker.address)
+                    numpy.testing.assert_allclose(served(server, "there", image), expected, rtol=1e-5, atol=1e-7)
+
+    def test_a_worker_expects_its_token(self):
+        with tempfile.TemporaryDirectory() as directory:
+            paths = [os.path.join(directory, name) for name in ("right", "wrong")]
+            for path in paths:
+                with open(path, "w") as file:
+                    file.write(f"{path}\n")
+            with Worker("--listen", "0.0.0.0:0", "--token-file", paths[0]) as worker:
+                self.assertEqual(len(worker.lines), 1, worker.lines)
+                providers = f"remote:127.0.0.1:{worker.address.split(':')[1]},cpu"
+                same(outputs("--providers", providers, env=dict(os.environ, KELP_REMOTE_TOKEN_FILE=paths[0])))
+                for env, message in ((dict(os.environ, KELP_REMOTE_TOKEN_FILE=paths[1]), "the worker expects another token"),
+                                     (dict(os.environ), "the worker expects a token")):
+                    ended = kelp("run", MODEL, "--random", "--providers", providers, env=env)
+                    self.assertEqual(ended.returncode, 1)
+                    self.assertIn(message, ended.stderr)
+            with Worker("--listen", "0.0.0.0:0") as worker:
+                self.assertIn("without a token: any machine that can connect can run models", worker.lines[0])
+
+    def test_addresses_of_workers_are_checked(self):
+        for words, code, message in ((("--listen", "localhost"), 1, "'localhost' is not an address of a worker: expected HOST:PORT"),
+                                     (("--listen", "./here"), 2, "'--socket' takes a path"),
+                                     (("--listen", ":0", "--socket", "here"), 2, "expected one of '--socket' and '--listen'"),
+                                     ((), 2, "expected one of '--socket' and '--listen'")):
+            with self.subTest(words=words):
+                ended = kelp("worker", *words)
+                self.assertEqual(ended.returncode, code, ended.stderr)
+                self.assertIn(message, ended.stderr)
+        ended = kelp("run", MODEL, "--random", "--providers", "remote:localhost,cpu")
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("'localhost' is not an address of a worker", ended.stderr)
+
     def test_a_worker_runs_the_model(self):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "worker.sock")

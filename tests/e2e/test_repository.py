@@ -5,6 +5,7 @@
     test_repository.py --kelp PATH [unittest arguments]
 """
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -53,7 +54,7 @@ class Broken(unittest.TestCase):
         self.assertEqual(self.index[model]["state"], "UNAVAILABLE", self.index[model])
         for word in words:
             self.assertIn(word, self.index[model]["reason"])
-            self.assertIn(word, self.server.output)
+            self.assertIn(word, self.server.log())
         status, response = self.server.infer(model, read_json("examples", "requests", "digits.json"))
         self.assertIn(status, (400, 404, 503), response)
         self.assertIn(model, response["error"])
@@ -74,6 +75,13 @@ class Broken(unittest.TestCase):
     def test_a_missing_backend_is_reported(self):
         self.reason("nobackend", "not_there")
 
+    def test_the_table_fits_on_a_terminal(self):
+        table = [line for line in self.server.output.splitlines() if line.startswith(("|", "+"))]
+        self.assertGreater(len(table), 5)
+        self.assertLess(max(map(len, table)), 130)
+        self.assertIn("…", "".join(table))
+        self.assertIn("expected one of TYPE_INVALID", self.server.log())  # in full
+
     def test_other_models_are_served(self):
         for model in ("digits", "addsub"):
             self.assertEqual(self.index[model]["state"], "READY")
@@ -88,6 +96,30 @@ class Starting(unittest.TestCase):
             ended = kelp("serve", "--model-repository", repository.path, "--http-port", "0")
             self.assertEqual(ended.returncode, 1, ended.stderr)
             self.assertIn("truncated", ended.stderr)
+
+    def test_a_repository_with_another_layout_is_reported(self):
+        """The server starts, and the log tells the expected layout and what was found."""
+        models = os.path.join(ROOT, "examples", "models")
+        with tempfile.TemporaryDirectory() as directory:
+            flat, mixed = (os.path.join(directory, name) for name in ("flat", "mixed"))
+            os.makedirs(flat)
+            shutil.copytree(os.path.join(models, "digits"), os.path.join(mixed, "digits"))
+            for path in (flat, mixed):
+                shutil.copy(os.path.join(models, "digits", "1", "model.onnx"), os.path.join(path, "letters.onnx"))
+            with open(os.path.join(flat, ".hidden"), "w"):
+                pass
+            empty = os.path.join(directory, "empty")
+            os.makedirs(empty)
+            for path, expected in (
+                    (flat, f"model repository '{flat}' has no models: expected {flat}/MODEL/VERSION/model.onnx, such as "
+                           f"{flat}/letters/1/model.onnx, found 'letters.onnx'"),
+                    (empty, f"such as {empty}/digits/1/model.onnx, found an empty directory"),
+                    (mixed, f"'letters.onnx' is not in the directory of a model and is not served: expected {mixed}/letters/1/model.onnx"),
+                    (os.path.join(mixed, "digits"), f"'{mixed}/digits' has the layout of a model, with versions: expected the directory that")):
+                with self.subTest(path=path), Server("--model-repository", path, "--exit-on-error=false") as server:
+                    self.assertIn(expected, server.log())
+            with Server("--model-repository", models) as server:
+                self.assertNotIn("model repository", server.log())
 
     def test_a_missing_repository_is_reported(self):
         ended = kelp("serve", "--model-repository", "/no/such/directory", "--http-port", "0")

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import onnxruntime
@@ -171,7 +172,45 @@ class Metrics(unittest.TestCase):
             self.assertEqual((ended.returncode, reason in ended.stderr), (code, True), ended.stderr)
 
 
+class Batching(unittest.TestCase):
+    def test_a_strategy_limits_the_batches_of_an_onnx_model(self):
+        strategy = os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "backends-test", "strategy", "strategy.so")
+        with support.Repository() as repository:
+            repository.add("digits", model=DIGITS, config='backend: "onnxruntime" max_batch_size: 16 dynamic_batching { } '
+                                                          'instance_group [ { count: 1 } ]')
+            os.symlink(strategy, os.path.join(repository.path, "digits", "batchstrategy.so"))
+            with Server("--model-repository", repository.path) as server, ThreadPoolExecutor(16) as pool:
+                request = {"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 1, 8, 8], "data": [0.5] * 64}]}
+                self.assertEqual({code for code, _ in pool.map(lambda _: server.infer("digits", request), range(200))}, {200})
+                stats = json.loads(server.call("GET", "/v2/models/digits/stats")[2])["model_stats"][0]
+                self.assertEqual(sum(batch["batch_size"] * batch["compute_infer"]["count"] for batch in stats["batch_stats"]), 200)
+                self.assertLessEqual(max(batch["batch_size"] for batch in stats["batch_stats"]), 2)
+
+
 class Stopping(unittest.TestCase):
+    def test_a_request_that_never_ends_delays_the_end_by_one_exit_timeout(self):
+        """A model that calls itself and waits blocks its only instance."""
+        timeout_s = 6
+        backends = os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "backends-test")
+        with support.Repository() as repository:
+            repository.add("endless", config="""
+                backend: "sdkservice"
+                input [ { name: "INPUT0" data_type: TYPE_INT32 dims: [ 1 ] } ]
+                output [ { name: "OUTPUT0" data_type: TYPE_INT32 dims: [ 1 ] } ]
+                instance_group [ { kind: KIND_CPU count: 1 } ]""")
+            with Server("--model-repository", repository.path, "--backend-directory", backends, "--exit-timeout-secs",
+                        timeout_s) as server, socket.create_connection(("127.0.0.1", server.port)) as client:
+                body = json.dumps({"inputs": [{"name": "INPUT0", "datatype": "INT32", "shape": [1], "data": [1]}]})
+                client.sendall(f"POST /v2/models/endless/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+                while "nv_inference_pending_request_count" not in server.metrics():
+                    time.sleep(0.05)
+                time.sleep(0.2)
+                began = time.monotonic()
+                self.assertNotEqual(server.stop(), 0)
+                # The front end needs the timeout and a grace period, then the server one second.
+                self.assertLess(time.monotonic() - began, 2 * timeout_s)
+                self.assertIn("Exit timeout expired", server.log())
+
     def test_signals_end_it_quickly_and_cleanly(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             with self.subTest(signal=number), Server("--model-repository", os.path.join(ROOT, "examples", "models")) as server:
@@ -180,6 +219,35 @@ class Stopping(unittest.TestCase):
                     self.assertEqual(server.stop(number), 0, server.log())
                     # While an idle connection is open, Triton waits for its exit timeout of 30 s.
                     self.assertLess(time.monotonic() - began, 20)
+
+    def test_a_drained_server_answers_and_is_not_ready(self):
+        """Without --drain-secs, the listener is closed at once."""
+        with Server("--model-repository", os.path.join(ROOT, "examples", "models"), "--drain-secs", "3") as server:
+            paths = "/v2/health/ready", "/v2/models/digits/ready", "/v2/health/live"
+            self.assertEqual([server.call("GET", path)[0] for path in paths], [200, 200, 200])
+            began = time.monotonic()
+            server.process.send_signal(signal.SIGTERM)
+            while server.call("GET", paths[0])[0] == 200:
+                time.sleep(0.01)
+            self.assertEqual([server.call("GET", path)[0] for path in paths], [503, 503, 200])
+            self.assertEqual(server.call("GET", paths[0])[2], b'{"ready":false}')
+            with open(os.path.join(ROOT, "examples", "requests", "digits.json")) as file:
+                status, response = server.infer("digits", json.load(file))
+            self.assertEqual(status, 200, response)
+            self.assertEqual(server.process.wait(support.PATIENCE_S), 0, server.log())
+            self.assertGreaterEqual(time.monotonic() - began, 3)
+            self.assertIn("kelp: not ready, stopping in 3 s", server.log())
+
+    def test_a_second_signal_and_an_interrupt_end_a_drain(self):
+        for signals in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGINT,)):
+            with self.subTest(signals=signals), \
+                    Server("--model-repository", os.path.join(ROOT, "examples", "models"), "--drain-secs", "600") as server:
+                for number in signals:
+                    server.process.send_signal(number)
+                    if len(signals) > 1:
+                        while "not ready, stopping" not in server.log():
+                            time.sleep(0.01)
+                self.assertEqual(server.process.wait(support.PATIENCE_S), 0 if len(signals) == 1 else -signal.SIGTERM)
 
 
 if __name__ == "__main__":

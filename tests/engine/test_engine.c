@@ -478,9 +478,29 @@ static void fusion_does_not_change_results(void **state) {
     close_session(&s);
 }
 
+static void providers_are_enumerated_and_checked(void **state) {
+    kelp_runtime *runtime = NULL;
+    kelp_provider_info info = {0};
+    uint32_t offers = 0;
+    size_t count = 0;
+    (void)state;
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    for (; kelp_runtime_provider_at(runtime, count, &info); count++)
+        if (strcmp(info.name, "cpu") == 0)
+            offers = info.offers;
+    assert_true(count > 1);
+    assert_false(kelp_runtime_provider_at(runtime, SIZE_MAX, &info));
+    assert_int_equal(offers, KELP_OFFERS_SUBGRAPHS | KELP_OFFERS_MODELS | KELP_OFFERS_ENGINES);
+    check_ok(kelp_runtime_check_provider(runtime, "cpu"));
+    expect_failure(kelp_runtime_check_provider(runtime, "nobody"), KELP_NOT_FOUND,
+                   "no provider 'nobody' is registered");
+    kelp_runtime_release(runtime);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inputs_and_outputs_have_their_names),
+        cmocka_unit_test(providers_are_enumerated_and_checked),
         cmocka_unit_test(invoke_can_be_interrupted),
         cmocka_unit_test(loading_reports_progress),
         cmocka_unit_test(batches_give_the_results_of_single_items),

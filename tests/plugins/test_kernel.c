@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel libraries: loading, calls, errors, asynchronous_kernels_complete_later kernels, kernels as
- * operators. */
+/* Kernel libraries: loading, calls, errors, asynchronous kernels, kernels as operators. */
 #include "support/failing_allocator.h"
 
 #include <kelp/compute.h>
@@ -10,6 +9,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +137,10 @@ static void calls_check_arguments_against_the_signature(void **state) {
     close_library(&f);
 }
 
+static void count_completion(void *userp) {
+    atomic_fetch_add((atomic_int *)userp, 1);
+}
+
 static void asynchronous_kernels_complete_later(void **state) {
     (void)state;
     fixture f;
@@ -147,14 +151,22 @@ static void asynchronous_kernels_complete_later(void **state) {
     check_ok(kelp_event_create(kelp_allocator_system(), &event));
     DLTensor tv = tensor_of(values, kDLFloat, 64, 1, &three),
              ts = tensor_of(&sum, kDLFloat, 64, 0, NULL);
-    kelp_kernel_arg args[] = {tensor_arg(&ts), tensor_arg(&tv)};
+    int64_t numbers[3] = {3, 1, 2};
+    DLTensor tn = tensor_of(numbers, kDLInt, 64, 1, &three);
+    kelp_kernel_arg args[] = {tensor_arg(&ts), tensor_arg(&tv)}, sorted = tensor_arg(&tn);
+    atomic_int completed = 0;
+    kelp_event_set_callback(event, count_completion, &completed);
     for (int i = 0; i < 20; i++) {
         sum = 0;
         check_ok(kelp_kernel_submit(find(&f, "later_sum"), f.session, args, 2, event));
         assert_true(kelp_event_wait(event, UINT64_MAX));
         check_ok(kelp_kernel_session_result(f.session));
         assert_true(sum == 6.5);
+        assert_int_equal(atomic_load(&completed), i + 1); /* before the wait ended */
     }
+    check_ok(kelp_kernel_submit(find(&f, "sort"), f.session, &sorted, 1, event));
+    assert_int_equal(atomic_load(&completed), 21); /* completed by the submission */
+    kelp_event_set_callback(event, NULL, NULL);
     sum = 0;
     check_ok(kelp_kernel_call(find(&f, "later_sum"), f.session, args, 2)); /* waits */
     assert_true(sum == 6.5);
@@ -536,6 +548,20 @@ static void rejects_a_library_with_another_name(void **state) {
     close_library(&f);
 }
 
+static void libraries_in_c_have_functions_and_devices(void **state) {
+    (void)state;
+    fixture f;
+    begin(&f, "counting");
+    const int *counts = kelp_kernel_library_function(f.library, "counts");
+    assert_non_null(counts);
+    int initialized = counts[0], finalized = counts[1];
+    assert_int_equal(initialized, finalized + 1);
+    assert_string_equal(kelp_kernel_library_device(f.library, 1), "cuda");
+    assert_null(kelp_kernel_library_device(f.library, 2));
+    close_library(&f);
+    assert_int_equal(counts[1], finalized + 1); /* the code stays loaded */
+}
+
 /* ---- as operators ---- */
 static void kernels_can_be_operators(void **state) {
     (void)state;
@@ -619,6 +645,33 @@ static void integers_set_dimensions_of_outputs(void **state) {
     kelp_runtime_release(runtime);
 }
 
+static void served_bools_are_words_or_digits(void **state) {
+    (void)state;
+    kelp_runtime *runtime = NULL;
+    kelp_tensor in, outs[2];
+    float x[2] = {1, 2}, y[8];
+    static const struct {
+        const char *text;
+        float expected;
+    } cases[] = {{"describe\nnegate=true\ntext=a\n", 1},
+                 {"describe\nnegate=false\ntext=a\n", 0},
+                 {"describe\nnegate=1\ntext=a\n", 1},
+                 {"describe\nnegate=0\ntext=a\n", 0}};
+    check_ok(kelp_runtime_create(NULL, &runtime));
+    check_ok(kelp_tensor_init(&in, KELP_F32, 1, (const int64_t[]){2}, x));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        outs[1] = (kelp_tensor){0};
+        check_ok(infer_counting(runtime, cases[i].text, &in, outs, y));
+        assert_true(y[0] == cases[i].expected);
+    }
+    outs[1] = (kelp_tensor){0};
+    expect_failure(infer_counting(runtime, "describe\nnegate=yes\ntext=a\n", &in, outs, y),
+                   KELP_INVALID_ARGUMENT, "'yes': expected true, false, 0 or 1");
+    expect_failure(infer_counting(runtime, "describe\nnegate=2\ntext=a\n", &in, outs, y),
+                   KELP_INVALID_ARGUMENT, "2 is not a valid bool");
+    kelp_runtime_release(runtime);
+}
+
 /* ---- memory ---- */
 static kelp_status *scenario(kelp_allocator allocator) {
     fixture f;
@@ -692,8 +745,10 @@ int main(void) {
         cmocka_unit_test(search_reports_each_tried_file),
         cmocka_unit_test(signatures_can_be_queried),
         cmocka_unit_test(rejects_a_library_with_another_name),
+        cmocka_unit_test(libraries_in_c_have_functions_and_devices),
         cmocka_unit_test(kernels_can_be_operators),
         cmocka_unit_test(integers_set_dimensions_of_outputs),
+        cmocka_unit_test(served_bools_are_words_or_digits),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(warm_calls_do_not_allocate),
     };

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Subgraphs in another process: a worker that the test starts, kills and starts again. */
+/* Subgraphs in another process, over a Unix socket and over TCP: a worker that the test starts,
+ * kills and starts again. */
 #include "onnx/onnx_writer.h"
 
 #include <kelp/remote.h>
 
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -23,7 +27,10 @@
 
 #include "support/check_status.h"
 
-static char folder[64], path[96];
+/* The address is that of the transport under test: `path` or "127.0.0.1:PORT". */
+static char folder[64], path[96], address[96], token_path[96];
+static bool is_tcp;
+static uint16_t port;
 static pid_t worker_pid;
 
 /* ---- the other process ---- */
@@ -35,17 +42,19 @@ static void stop_serving(int number) {
 }
 
 /* Runs this program as the worker. */
-static int worker_main(const char *socket_path, const char *kind) {
+static int worker_main(const char *worker_address, const char *kind) {
     kelp_runtime *runtime = NULL;
     kelp_wire_caps caps = kelp_wire_caps_edge();
     kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
-    kelp_worker_options worker = {.struct_size = sizeof worker, .socket_path = socket_path};
+    kelp_worker_options worker = {.struct_size = sizeof worker, .address = worker_address};
     if (strcmp(kind, "edge") == 0)
         worker.caps = &caps;
     if (strcmp(kind, "poor") == 0)
         worker.budget_bytes = 100;
     if (strcmp(kind, "one") == 0)
         worker.connections = 1;
+    if (kind[0] == '/')
+        worker.token_file = kind;
     kelp_status *status = kelp_runtime_create(&options, &runtime);
     if (status == NULL)
         status = kelp_worker_create(runtime, &worker, &serving);
@@ -65,11 +74,39 @@ static void pause_ms(long ms) {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
+static int open_socket(struct sockaddr_storage *out_name, socklen_t *out_size) {
+    *out_name = (struct sockaddr_storage){0};
+    if (is_tcp) {
+        struct sockaddr_in *name = (struct sockaddr_in *)out_name;
+        *name = (struct sockaddr_in){.sin_family = AF_INET,
+                                     .sin_port = htons(port),
+                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        *out_size = sizeof *name;
+    } else {
+        struct sockaddr_un *name = (struct sockaddr_un *)out_name;
+        name->sun_family = AF_UNIX;
+        memcpy(name->sun_path, path, strlen(path) + 1);
+        *out_size = sizeof *name;
+    }
+    return socket(is_tcp ? AF_INET : AF_UNIX, SOCK_STREAM, 0);
+}
+
 static int connect_to_worker(void) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+    struct sockaddr_storage name;
+    socklen_t size;
+    int fd = open_socket(&name, &size);
+    if (connect(fd, (struct sockaddr *)&name, size) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static int listen_as_worker(int backlog) {
+    struct sockaddr_storage name;
+    socklen_t size;
+    int fd = open_socket(&name, &size), one = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(fd, (struct sockaddr *)&name, size) == 0 && listen(fd, backlog) == 0)
         return fd;
     close(fd);
     return -1;
@@ -85,8 +122,8 @@ static void start_worker(const char *kind) {
     if (worker_pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (emulator != NULL) /* the kernel does not know this program's format */
-            execlp(emulator, emulator, self, "--worker", path, kind, (char *)NULL);
-        execl("/proc/self/exe", "test_remote", "--worker", path, kind, (char *)NULL);
+            execlp(emulator, emulator, self, "--worker", address, kind, (char *)NULL);
+        execl("/proc/self/exe", "test_remote", "--worker", address, kind, (char *)NULL);
         _exit(127);
     }
     for (int fd = -1; fd < 0;) { /* until it listens; the time limit of the test ends the wait */
@@ -162,15 +199,21 @@ typedef struct fixture {
     kelp_context *context;
 } fixture;
 
-static kelp_status *make(fixture *f, const char *shape, const kelp_wire_caps *caps) {
+static kelp_status *make_with(fixture *f, const char *shape, const kelp_wire_caps *caps,
+                              const char *token_file) {
     kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
     kelp_engine_options engine = {.struct_size = sizeof engine, .providers = "remote,cpu"};
-    kelp_remote_options remote = {.struct_size = sizeof remote, .socket_path = path, .caps = caps};
+    kelp_remote_options remote = {
+        .struct_size = sizeof remote, .address = address, .caps = caps, .token_file = token_file};
     *f = (fixture){.graph = make_graph(shape)};
     check_ok(kelp_runtime_create(&options, &f->runtime));
     check_ok(kelp_remote_register(f->runtime, &remote));
     KELP_TRY(kelp_engine_create(f->runtime, f->graph, &engine, &f->engine));
     return kelp_context_create(f->engine, &f->context);
+}
+
+static kelp_status *make(fixture *f, const char *shape, const kelp_wire_caps *caps) {
+    return make_with(f, shape, caps, NULL);
 }
 
 static void drop(fixture *f) {
@@ -223,7 +266,7 @@ static void subgraph_runs_in_another_process(void **state) {
     check_ok(invoke(f.context, 3));
     drop(&f);
     end_worker(SIGTERM);
-    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(access(path, F_OK), -1); /* a Unix socket is removed */
 }
 
 static void load_fails_without_a_worker(void **state) {
@@ -327,7 +370,10 @@ static void worker_survives_malformed_messages(void **state) {
     end_worker(SIGTERM);
 }
 
-/* ---- a worker with a defect: it answers every run with a failure of two bytes ---- */
+/* ---- a worker with a defect: it answers every run with a failure of two bytes, or vanishes in the
+ * middle of the run ---- */
+static atomic_bool worker_vanishes;
+
 typedef struct broken_worker {
     int listener;
     pthread_t thread;
@@ -345,10 +391,13 @@ static void *broken_connection(void *userp) {
         for (; length > 0 && read > 0; length -= (uint64_t)read)
             read = recv(fd, content, length < sizeof content ? length : sizeof content, 0);
         bool is_load = head[4] == 1;
+        if (!is_load && atomic_load(&worker_vanishes))
+            break;
         if (read <= 0 || send(fd, is_load ? loaded : failed,
                               is_load ? sizeof loaded : sizeof failed, MSG_NOSIGNAL) < 0)
             break;
     }
+    shutdown(fd, SHUT_RDWR); /* a worker that was forked since shares the socket */
     close(fd);
     return NULL;
 }
@@ -366,14 +415,12 @@ static void *broken_main(void *userp) {
     return NULL;
 }
 
-static void start_broken_worker(broken_worker *w) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path, path, strlen(path) + 1);
+static void start_broken_worker(broken_worker *w, bool vanishes) {
     unlink(path);
-    w->listener = socket(AF_UNIX, SOCK_STREAM, 0);
     atomic_init(&w->connections, 0);
-    assert_int_equal(bind(w->listener, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen(w->listener, 8), 0);
+    atomic_store(&worker_vanishes, vanishes);
+    w->listener = listen_as_worker(8);
+    assert_true(w->listener >= 0);
     assert_int_equal(pthread_create(&w->thread, NULL, broken_main, w), 0);
 }
 
@@ -389,7 +436,7 @@ static void connection_is_not_reused_after_a_malformed_failure(void **state) {
     fixture f;
     broken_worker w;
     (void)state;
-    start_broken_worker(&w);
+    start_broken_worker(&w, false);
     check_ok(make(&f, "n,4", NULL));
     expect_failure(invoke(f.context, 2), KELP_INVALID_ARGUMENT, "invalid failure of 2 bytes");
     int before = atomic_load(&w.connections);
@@ -397,6 +444,250 @@ static void connection_is_not_reused_after_a_malformed_failure(void **state) {
     assert_true(atomic_load(&w.connections) > before);
     drop(&f);
     end_broken_worker(&w);
+}
+
+static void engine_survives_a_worker_that_vanishes_during_a_run(void **state) {
+    fixture f;
+    broken_worker w;
+    (void)state;
+    start_broken_worker(&w, true);
+    check_ok(make(&f, "n,4", NULL));
+    expect_failure(invoke(f.context, 2), KELP_UNAVAILABLE, address);
+    end_broken_worker(&w);
+    start_worker("plain");
+    check_ok(invoke(f.context, 2));
+    drop(&f);
+    end_worker(SIGTERM);
+}
+
+/* Returns the number of bytes of writable memory of the worker. */
+static size_t worker_memory(void) {
+    char name[64], line[128];
+    size_t kib = 0;
+    snprintf(name, sizeof name, "/proc/%d/status", (int)worker_pid);
+    FILE *file = fopen(name, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "VmData: %zu", &kib) == 1)
+            break;
+    fclose(file);
+    assert_true(kib > 0);
+    return kib << 10;
+}
+
+static void announced_size_reserves_no_memory(void **state) {
+    static const char head[16] = {'K', 'R', 'P', 'C', 1, 0, 0, 0, 0, 0, 0, 0x40}; /* 1 GiB */
+    int fds[4];
+    (void)state;
+    start_worker("plain");
+    size_t before = worker_memory();
+    for (int i = 0; i < 4; i++) {
+        fds[i] = connect_to_worker();
+        assert_true(fds[i] >= 0);
+        assert_int_equal(send(fds[i], head, sizeof head, MSG_NOSIGNAL), sizeof head);
+    }
+    pause_ms(300);
+    assert_true(worker_memory() < before + ((size_t)512 << 20));
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+    end_worker(SIGTERM);
+}
+
+/* ---- tokens ---- */
+static void write_token(const char *text) {
+    FILE *file = fopen(token_path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void worker_rejects_clients_without_its_token(void **state) {
+    fixture f;
+    (void)state;
+    write_token("open sesame\n");
+    start_worker(token_path);
+    check_ok(make_with(&f, "n,4", NULL, token_path));
+    check_ok(invoke(f.context, 3));
+    drop(&f);
+    expect_failure(make(&f, "n,4", NULL), KELP_UNAUTHENTICATED, "expects a token");
+    drop(&f);
+    static const char *const wrong[] = {"open sesam", "open sesamf", "open sesame2"};
+    for (int i = 0; i < 3; i++) {
+        write_token(wrong[i]);
+        expect_failure(make_with(&f, "n,4", NULL, token_path), KELP_UNAUTHENTICATED,
+                       "expects another token");
+        drop(&f);
+    }
+    write_token("open sesame"); /* the white space at the end does not count */
+    check_ok(make_with(&f, "n,4", NULL, token_path));
+    check_ok(invoke(f.context, 3));
+    drop(&f);
+    end_worker(SIGTERM);
+    start_worker("plain"); /* a worker that expects no token accepts any */
+    check_ok(make_with(&f, "n,4", NULL, token_path));
+    drop(&f);
+    end_worker(SIGTERM);
+}
+
+static void invalid_token_files_are_rejected(void **state) {
+    kelp_runtime *runtime = NULL;
+    kelp_worker *worker = NULL;
+    char longer[5000];
+    kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
+    kelp_remote_options remote = {
+        .struct_size = sizeof remote, .address = address, .token_file = token_path};
+    kelp_worker_options server = {
+        .struct_size = sizeof server, .address = address, .token_file = token_path};
+    (void)state;
+    check_ok(kelp_runtime_create(&options, &runtime));
+    memset(longer, 'a', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    const char *const texts[] = {" \n", longer};
+    for (int i = 0; i < 2; i++) {
+        write_token(texts[i]);
+        expect_failure(kelp_remote_register(runtime, &remote), KELP_INVALID_ARGUMENT, token_path);
+        expect_failure(kelp_worker_create(runtime, &server, &worker), KELP_INVALID_ARGUMENT,
+                       "expected 1 to 4096 bytes");
+    }
+    unlink(token_path);
+    expect_failure(kelp_remote_register(runtime, &remote), KELP_NOT_FOUND, token_path);
+    setenv("KELP_REMOTE_TOKEN_FILE", token_path, 1);
+    expect_failure(kelp_remote_register_named(runtime, "remote:./a,cpu"), KELP_NOT_FOUND,
+                   token_path);
+    setenv("KELP_REMOTE_TOKEN_FILE", "", 1);
+    check_ok(kelp_remote_register_named(runtime, "remote:./a,cpu"));
+    unsetenv("KELP_REMOTE_TOKEN_FILE");
+    kelp_runtime_release(runtime);
+}
+
+/* ---- addresses ---- */
+static void invalid_addresses_are_rejected(void **state) {
+    static const struct {
+        const char *text, *message;
+    } cases[] = {{"", "'' is not an address of a worker: expected HOST:PORT"},
+                 {"worker.sock", "'worker.sock' is not an address of a worker"},
+                 {"host:", "no valid port: expected a number from 0 to 65535, found ''"},
+                 {"host:http", "found 'http'"},
+                 {"host:65536", "found '65536'"},
+                 {"host:-1", "found '-1'"},
+                 {"::1:9000", "'::1:9000' has no valid host"},
+                 {"[]:9000", "no valid host"},
+                 {"unix:", "not a valid socket path"},
+                 {"host:0", "expected the port on which the worker listens"},
+                 {NULL, "has no address"}};
+    kelp_runtime *runtime = NULL;
+    kelp_worker *worker = NULL;
+    char longer[400];
+    kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
+    kelp_remote_options remote = {.struct_size = sizeof remote};
+    kelp_worker_options server = {.struct_size = sizeof server};
+    (void)state;
+    check_ok(kelp_runtime_create(&options, &runtime));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        remote.address = server.address = cases[i].text;
+        expect_failure(kelp_remote_register(runtime, &remote), KELP_INVALID_ARGUMENT,
+                       cases[i].message);
+        if (cases[i].text == NULL || strcmp(cases[i].text, "host:0") != 0)
+            expect_failure(kelp_worker_create(runtime, &server, &worker), KELP_INVALID_ARGUMENT,
+                           cases[i].message);
+    }
+    memset(longer, 'h', sizeof longer);
+    snprintf(longer + 300, sizeof longer - 300, ":80");
+    remote.address = longer;
+    expect_failure(kelp_remote_register(runtime, &remote), KELP_INVALID_ARGUMENT, "no valid host");
+    longer[0] = '/';
+    expect_failure(kelp_remote_register(runtime, &remote), KELP_INVALID_ARGUMENT,
+                   "expected 1 to 107 bytes");
+    expect_failure(kelp_remote_register_named(runtime, "cpu,remote:worker"), KELP_INVALID_ARGUMENT,
+                   "'worker' is not an address");
+    server.address = "host.invalid:9000";
+    expect_failure(kelp_worker_create(runtime, &server, &worker), KELP_UNAVAILABLE,
+                   "cannot listen on 'host.invalid:9000': cannot resolve host 'host.invalid'");
+    kelp_runtime_release(runtime);
+}
+
+static int warnings;
+
+static void count_warning(void *userp, int level, const char *file, int line, const char *text,
+                          size_t length) {
+    (void)userp;
+    (void)file;
+    (void)line;
+    (void)length;
+    warnings += level == 1 && strstr(text, "without a token") != NULL;
+}
+
+static void worker_tells_its_address(void **state) {
+    kelp_runtime *runtime = NULL;
+    kelp_worker *worker = NULL, *second = NULL;
+    kelp_runtime_options options = {
+        .struct_size = sizeof options, .threads = 1, .log = count_warning, .log_level = 1};
+    kelp_worker_options server = {.struct_size = sizeof server, .address = ":0"};
+    int number = 0;
+    (void)state;
+    check_ok(kelp_runtime_create(&options, &runtime));
+    check_ok(kelp_worker_create(runtime, &server, &worker));
+    assert_int_equal(sscanf(kelp_worker_address(worker), "127.0.0.1:%d", &number), 1);
+    assert_true(number > 0);
+    server.address = kelp_worker_address(worker);
+    expect_failure(kelp_worker_create(runtime, &server, &second), KELP_UNAVAILABLE,
+                   "cannot listen on '127.0.0.1:");
+    kelp_worker_destroy(worker);
+    assert_int_equal(warnings, 0);
+    server.address = "0.0.0.0:0";
+    check_ok(kelp_worker_create(runtime, &server, &worker));
+    assert_int_equal(warnings, 1);
+    kelp_worker_destroy(worker);
+    write_token("secret");
+    server.token_file = token_path;
+    check_ok(kelp_worker_create(runtime, &server, &worker));
+    assert_int_equal(warnings, 1);
+    kelp_worker_destroy(worker);
+    unlink(token_path);
+    server.token_file = NULL;
+    server.address = "[::1]:0";
+    kelp_status *status = kelp_worker_create(runtime, &server, &worker);
+    if (status == NULL) { /* this machine has IPv6 */
+        assert_int_equal(strncmp(kelp_worker_address(worker), "[::1]:", 6), 0);
+        kelp_worker_destroy(worker);
+    }
+    kelp_status_free(status);
+    server.address = path;
+    check_ok(kelp_worker_create(runtime, &server, &worker));
+    assert_string_equal(kelp_worker_address(worker), path);
+    kelp_worker_destroy(worker);
+    kelp_runtime_release(runtime);
+}
+
+/* The kernel ignores connection requests to a full queue, as a host that is down would. */
+static void connecting_has_a_time_limit(void **state) {
+    kelp_runtime *runtime = NULL;
+    kelp_engine *engine = NULL;
+    struct sockaddr_storage name;
+    socklen_t size;
+    int fds[4], listener = listen_as_worker(0);
+    kelp_runtime_options options = {.struct_size = sizeof options, .threads = 1};
+    kelp_engine_options built = {.struct_size = sizeof built, .providers = "remote,cpu"};
+    kelp_remote_options remote = {.struct_size = sizeof remote,
+                                  .address = address,
+                                  .connect_timeout_ns = (uint64_t)200 * 1000000};
+    (void)state;
+    assert_true(listener >= 0);
+    for (int i = 0; i < 4; i++) {
+        fds[i] = open_socket(&name, &size);
+        fcntl(fds[i], F_SETFL, O_NONBLOCK);
+        (void)connect(fds[i], (struct sockaddr *)&name, size);
+    }
+    kelp_graph *graph = make_graph("n,4");
+    check_ok(kelp_runtime_create(&options, &runtime));
+    check_ok(kelp_remote_register(runtime, &remote));
+    expect_failure(kelp_engine_create(runtime, graph, &built, &engine), KELP_UNAVAILABLE,
+                   "no response within 200 ms");
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+    close(listener);
+    kelp_graph_release(graph);
+    kelp_runtime_release(runtime);
 }
 
 /* Several threads, each with a context of one engine. */
@@ -423,6 +714,29 @@ static void concurrent_contexts_share_connections(void **state) {
     end_worker(SIGTERM);
 }
 
+/* ---- transports ---- */
+static int use_unix(void **state) {
+    (void)state;
+    snprintf(address, sizeof address, "%s", path);
+    return 0;
+}
+
+/* Selects a port that is free, and outside of the range that the kernel assigns. */
+static int use_tcp(void **state) {
+    (void)state;
+    is_tcp = true;
+    for (int i = 0; i < 1000; i++) {
+        port = (uint16_t)(20000 + ((int)getpid() * 7 + i) % 10000);
+        int fd = listen_as_worker(1);
+        if (fd < 0)
+            continue;
+        close(fd);
+        snprintf(address, sizeof address, "127.0.0.1:%d", port);
+        return 0;
+    }
+    return -1;
+}
+
 int main(int argc, char **argv) {
     if (argc == 4 && strcmp(argv[1], "--worker") == 0)
         return worker_main(argv[2], argv[3]);
@@ -430,18 +744,34 @@ int main(int argc, char **argv) {
     if (mkdtemp(folder) == NULL)
         return 1;
     snprintf(path, sizeof path, "%s/worker.sock", folder);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(subgraph_runs_in_another_process, kill_worker),
-        cmocka_unit_test_teardown(load_fails_without_a_worker, kill_worker),
-        cmocka_unit_test_teardown(inference_fails_until_the_worker_restarts, kill_worker),
-        cmocka_unit_test_teardown(limits_of_the_worker_apply, kill_worker),
-        cmocka_unit_test_teardown(unsupported_nodes_stay_in_this_process, kill_worker),
-        cmocka_unit_test_teardown(connection_count_is_limited, kill_worker),
-        cmocka_unit_test_teardown(worker_survives_malformed_messages, kill_worker),
-        cmocka_unit_test(connection_is_not_reused_after_a_malformed_failure),
-        cmocka_unit_test_teardown(concurrent_contexts_share_connections, kill_worker),
+    snprintf(token_path, sizeof token_path, "%s/token", folder);
+#define TRANSPORT_TESTS                                                                    \
+    cmocka_unit_test_teardown(subgraph_runs_in_another_process, kill_worker),              \
+        cmocka_unit_test_teardown(load_fails_without_a_worker, kill_worker),               \
+        cmocka_unit_test_teardown(inference_fails_until_the_worker_restarts, kill_worker), \
+        cmocka_unit_test_teardown(limits_of_the_worker_apply, kill_worker),                \
+        cmocka_unit_test_teardown(unsupported_nodes_stay_in_this_process, kill_worker),    \
+        cmocka_unit_test_teardown(connection_count_is_limited, kill_worker),               \
+        cmocka_unit_test_teardown(worker_survives_malformed_messages, kill_worker),        \
+        cmocka_unit_test(connection_is_not_reused_after_a_malformed_failure),              \
+        cmocka_unit_test_teardown(engine_survives_a_worker_that_vanishes_during_a_run,     \
+                                  kill_worker),                                            \
+        cmocka_unit_test_teardown(announced_size_reserves_no_memory, kill_worker),         \
+        cmocka_unit_test_teardown(worker_rejects_clients_without_its_token, kill_worker),  \
+        cmocka_unit_test_teardown(concurrent_contexts_share_connections, kill_worker)
+    const struct CMUnitTest unix_tests[] = {
+        TRANSPORT_TESTS,
+        cmocka_unit_test(invalid_token_files_are_rejected),
+        cmocka_unit_test(invalid_addresses_are_rejected),
+        cmocka_unit_test(worker_tells_its_address),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tcp_tests[] = {
+        TRANSPORT_TESTS,
+        cmocka_unit_test(connecting_has_a_time_limit),
+    };
+    int failed = cmocka_run_group_tests_name("unix", unix_tests, use_unix, NULL);
+    failed += cmocka_run_group_tests_name("tcp", tcp_tests, use_tcp, NULL);
+    unlink(token_path);
     unlink(path);
     rmdir(folder);
     return failed;

@@ -5,6 +5,7 @@ import unittest
 import numpy as np
 
 import kelp
+from refit_support import refit_each
 
 SEEN = {}  # type of each layer that ran -> the sets of element types that it read and wrote
 TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "float16": 4e-3, "bfloat16": 2e-2}
@@ -50,7 +51,9 @@ class LayerCase(unittest.TestCase):
             network.mark_output(tensor, f"out{i}")
         declared = [(tensor.dtype, tensor.shape) for tensor in outputs]
         engine = kelp.Engine.load(self.builder.build(network, **options))
-        found = list(engine.run({f"in{i}": array for i, array in enumerate(inputs)}).values())
+        given = {f"in{i}": array for i, array in enumerate(inputs)}
+        found = list(engine.run(given).values())
+        refit_each(kelp.Engine(self.builder.build(network, **{"flags": "refit", **options})), given, self.rng)
         for array, (dtype, shape) in zip(found, declared):  # the shape and type before the run
             self.assertEqual(array.dtype, kelp._capi.numpy_dtype(kelp._capi.dtype_number(dtype)))
             if shape is not None:

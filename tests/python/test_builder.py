@@ -50,6 +50,21 @@ class BuilderTests(unittest.TestCase):
         self.raises("INVALID_ARGUMENT", network.add_input, "s", "complex", (1,))
         self.raises("INVALID_ARGUMENT", network.add_input, "x" * 3, "float32", (1,) * 17)
 
+    def test_errors_fit_the_language(self):
+        network = self.builder.create_network()
+        network.add_input("x", "float32", (2,))
+        plain = kelp.Engine(self.builder.build(self.linear(np.ones((4, 3), "float32"))))
+        for function, *arguments in ((self.builder.build, network), (network.to_onnx,), (plain.refit, {"w": np.ones(12, "float32")}),
+                                     (plain.set_runtime_cache, b""), (kelp.Engine, b"no plan")):
+            with self.assertRaises(kelp.KelpError) as caught:
+                function(*arguments)
+            self.assertNotRegex(str(caught.exception), r"kelp_\w|KELP_")
+        self.raises("FAILED_PRECONDITION", self.builder.build, network, words=("has no output: mark a tensor as an output first",))
+        for options in ({"flags": "version_compatible"}, {"memory": {"device": 1}}, {"level": 9}, {"capabilities": [86]}):
+            with self.assertRaises(kelp.KelpError) as caught:
+                self.builder.build(self.linear(np.ones((4, 3), "float32")), **options)
+            self.assertNotRegex(str(caught.exception), r"kelp_\w|KELP_")
+
     def test_weights_outlive_their_array(self):
         weights = self.rng.standard_normal((4, 3)).astype("float32")
         kept = weights.copy()

@@ -89,6 +89,20 @@ class Served(unittest.TestCase):
         self.assertEqual(len(asyncio.run(gather())), 4)
         self.assertEqual(len(list(self.server.infer_stream("digits", {"image": images[0]}))), 1)
 
+    def test_options_of_requests_are_parameters(self):
+        """Editors show them, and a misspelt one is an error at once."""
+        import inspect
+        expected = ["version", "request_id", "sequence_id", "sequence_start", "sequence_end", "priority", "timeout_us", "parameters"]
+        for function in (kelp.Server.infer, kelp.Server.infer_async, kelp.Server.infer_stream):
+            found = inspect.signature(function).parameters
+            self.assertEqual([name for name in found if found[name].kind is inspect.Parameter.KEYWORD_ONLY], expected)
+        server = self.server
+        for function in (server.infer, server.infer_async, server.infer_stream):
+            self.assertRaises(TypeError, function, "digits", {"image": IMAGE}, timeout_ms=5)
+        self.assertEqual(server.infer("digits", {"image": IMAGE}, version=1, priority=0, request_id="7")["digit"].shape, (len(IMAGE),))
+        self.assertRaises(kelp.KelpError, server.infer, "digits", {"image": IMAGE}, version=9)
+        self.assertRaises(kelp.KelpError, kelp.Server, self.directory, control="explicit", models=["addsub"], backend_directory="/nowhere")
+
     def test_failures_are_reported(self):
         with self.assertRaisesRegex(kelp.KelpError, "nothing") as caught:
             self.server.infer("nothing", {"image": IMAGE})
@@ -105,6 +119,90 @@ class Served(unittest.TestCase):
         with self.assertRaises(kelp.KelpError):
             kelp.Server("nowhere/at/all")
         self.assertRaises(kelp.KelpError, self.server.load, "digits")
+
+
+def slow_lookup(layers=12, width=1024):
+    """A row of a table by its index, multiplied by a matrix many times: slow enough for requests to queue."""
+    from onnx import helper, numpy_helper
+    matrix = np.eye(width, dtype="f4")[::-1]
+    table = np.arange(8 * width, dtype="f4").reshape(8, width)
+    nodes = [helper.make_node("Gather", ["table", "id"], ["rows"]), helper.make_node("Squeeze", ["rows", "one"], ["y0"])]
+    nodes += [helper.make_node("MatMul", [f"y{i}", "matrix"], [f"y{i + 1}"]) for i in range(layers)]
+    nodes.append(helper.make_node("Identity", [f"y{layers}"], ["y"]))
+    graph = helper.make_graph(nodes, "lookup", [helper.make_tensor_value_info("id", T.INT64, ["n", 1])],
+                              [helper.make_tensor_value_info("y", T.FLOAT, ["n", width])],
+                              [numpy_helper.from_array(array, name) for name, array in
+                               (("table", table), ("matrix", matrix), ("one", np.array([1])))])
+    return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString(), table
+
+
+class Batches(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="kelp-python-")
+        os.makedirs(cls.directory + "/lookup/1")
+        model, cls.table = slow_lookup()
+        with open(cls.directory + "/lookup/1/model.onnx", "wb") as file:
+            file.write(model)
+        with open(cls.directory + "/lookup/config.pbtxt", "w", encoding="utf-8") as file:
+            file.write('backend: "kelp"\nmax_batch_size: 64\ndynamic_batching { }\n'
+                       'parameters { key: "kelp_execute_on" value { string_value: "instance" } }\n')
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.directory)
+
+    def counts(self, server):
+        [stats] = server.statistics("lookup")["model_stats"]
+        batches = {batch["batch_size"]: batch["compute_infer"]["count"] for batch in stats["batch_stats"]}
+        return stats["inference_count"], stats["execution_count"], stats["inference_stats"]["fail"]["count"], batches
+
+    def test_queued_requests_run_as_batches(self):
+        ids = np.random.default_rng(3).integers(0, 8, 256)
+        with kelp.Server(self.directory) as server:
+            futures = [server.infer_async("lookup", {"id": np.array([[i]])}) for i in ids]
+            for i, future in zip(ids, futures):
+                np.testing.assert_array_equal(future.result(60)["y"], self.table[i:i + 1])
+            inferences, executions, failures, batches = self.counts(server)  # at once: they are counted before the responses
+        self.assertEqual((inferences, failures), (256, 0))
+        self.assertLess(executions, 128)  # about 6 on an idle machine
+        self.assertEqual(sum(batches.values()), executions)
+        self.assertEqual(sum(size * count for size, count in batches.items()), 256)
+        self.assertGreater(max(batches), 8)
+
+    def test_a_request_of_a_batch_fails_alone(self):
+        with kelp.Server(self.directory) as server:
+            futures = [server.infer_async("lookup", {"id": np.array([[100 if i % 10 == 3 else i % 8]])}) for i in range(100)]
+            for i, future in enumerate(futures):
+                if i % 10 == 3:
+                    with self.assertRaisesRegex(kelp.KelpError, "100"):
+                        future.result(60)
+                else:
+                    np.testing.assert_array_equal(future.result(60)["y"], self.table[i % 8:i % 8 + 1])
+            inferences, executions, failures, _ = self.counts(server)
+        self.assertEqual((inferences, failures), (90, 10))
+        self.assertLess(executions, 80)
+
+    def test_requests_of_several_rows_share_a_batch(self):
+        with kelp.Server(self.directory) as server:
+            sizes = [1 + i % 5 for i in range(60)]
+            futures = [server.infer_async("lookup", {"id": np.arange(size).reshape(-1, 1) + i % 4}) for i, size in enumerate(sizes)]
+            for i, (size, future) in enumerate(zip(sizes, futures)):
+                np.testing.assert_array_equal(future.result(60)["y"], self.table[i % 4:i % 4 + size])
+            inferences, executions, _, _ = self.counts(server)
+        self.assertEqual(inferences, sum(sizes))
+        self.assertLess(executions, 50)
+
+    def test_a_model_with_a_fixed_first_dimension_has_no_batches(self):
+        with tempfile.TemporaryDirectory() as directory:
+            os.makedirs(directory + "/fixed/1")
+            with open(directory + "/fixed/1/model.onnx", "wb") as file:
+                file.write(identity(T.FLOAT, [3, 2]))
+            with open(directory + "/fixed/config.pbtxt", "w", encoding="utf-8") as file:
+                file.write('backend: "kelp"\nmax_batch_size: 4\n')
+            with kelp.Server(directory, control="explicit") as server:
+                with self.assertRaisesRegex(kelp.KelpError, r"(?s)max_batch_size > 0.*first dimension of input 'x', found shape \[3,2\]"):
+                    server.load("fixed")
 
 
 class Life(unittest.TestCase):

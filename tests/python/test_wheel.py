@@ -53,16 +53,19 @@ class Wheel(unittest.TestCase):
     def test_the_wheel_contains_what_it_needs(self):
         with zipfile.ZipFile(self.wheel) as wheel:
             names = {info.filename: info.file_size for info in wheel.infolist()}
-        for name in ("__init__.py", "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0",
+        for name in ("__init__.py", "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0.1",
                      "lib/libtritonserver.so", "kernels/README", "include/kelp/backend.h", "include/kelp/layers.inc",
+                     "include/kelp/kernel.hpp", "include/triton/runtime/backend.h", "include/triton/runtime/triton.h", "runtime.pyi",
                      "include/triton/core/tritonserver.h", "lib/libkelp_backend.a", "lib/cmake/kelp/kelp-config.cmake",
                      "lib/pkgconfig/kelp.pc", "backends/addsub/libtriton_addsub.so", "backends/addsub/config.pbtxt",
                      "share/bash-completion/completions/kelp"):
             self.assertIn("kelp/" + name, names)
+        for name in ("LICENSE", "THIRD-PARTY-NOTICES.txt"):
+            self.assertTrue([path for path in names if ".dist-info/" in path and path.endswith("/" + name)], name)
         self.assertFalse([name for name in names if name.split("/")[0] not in ("kelp",) and ".dist-info/" not in name])
         self.assertLess(sum(names.values()), 12 << 20)
         # no library is searched in the build directory
-        for name in ("bin/kelp", "lib/libkelp.so.0", "lib/libtritonserver.so", "_kelp*.so", "_server*.so"):
+        for name in ("bin/kelp", "lib/libkelp.so.0.1", "lib/libtritonserver.so", "_kelp*.so", "_server*.so"):
             path, = glob.glob(f"{self.site}/kelp/{name}")
             with open(path, "rb") as file:
                 data = file.read()
@@ -84,9 +87,12 @@ class Wheel(unittest.TestCase):
             include, libraries = run(sys.executable, "-c", "import kelp; print(kelp.get_include()); print(*kelp.get_library_dirs())",
                                      env=self.environment, cwd="/").splitlines()
             self.assertTrue(include.startswith(self.site), include)
-            run("cc", "-std=c17", folder + "/digits.c", "-o", folder + "/digits", "-I", include, "-L", libraries, "-lkelp",
+            run("cc", "-std=c17", "-Wall", "-Wextra", "-Werror", folder + "/digits.c", "-o", folder + "/digits", "-I", include, "-L", libraries, "-lkelp",
                 "-Wl,-rpath," + libraries)
             self.assertEqual(run(folder + "/digits", cwd=ROOT), "digit 1\n")
+            ended = subprocess.run([folder + "/digits"], cwd=folder, capture_output=True, text=True)  # without the model
+            self.assertIn("examples/models/digits/1/model.onnx", ended.stderr)
+            self.assertEqual((ended.returncode, ended.stdout), (1, ""))
 
     def test_new_backend(self):
         """Makes, builds and tests a backend with what the wheel contains, as `kelp new backend` says."""
@@ -99,8 +105,18 @@ class Wheel(unittest.TestCase):
             run("cmake", "--build", "build", env=environment, cwd=folder + "/my_scale")
             run("ctest", "--test-dir", "build", "--output-on-failure", env=environment, cwd=folder + "/my_scale")
 
+    def test_new_libraries(self):
+        """Makes, builds and tests the other projects of `kelp new`."""
+        for kind in ("kernels", "plugin", "provider"):
+            with self.subTest(kind), tempfile.TemporaryDirectory() as folder:
+                run(self.site + "/bin/kelp", "new", kind, "mine", env=self.environment, cwd=folder)
+                project = folder + "/mine"
+                run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.site}/kelp", env=self.environment, cwd=project)
+                run("cmake", "--build", "build", env=self.environment, cwd=project)
+                run("ctest", "--test-dir", "build", "--output-on-failure", env=self.environment, cwd=project)
+
     def test_suites(self):
-        for name in ("session", "builder", "layers", "docs", "wrong_arguments"):
+        for name in ("session", "builder", "layers", "docs", "wrong_arguments", "kernel_program"):
             run(sys.executable, os.path.join(ROOT, "tests", "python", f"test_{name}.py"), env={**self.environment, "KELP_BUILD": BUILD})
 
     def test_the_version_is_that_of_the_project(self):

@@ -41,8 +41,12 @@ def objects():
     condition = network.add_constant(np.array(True))
     engine = kelp.Engine(made_plan())
     registry = kelp.runtime.Runtime("")
+    stream, context, recorded = kelp.Stream(), engine.create_context(), engine.create_context()
+    context.set_input("x", np.ones(2, "float32"))
+    recorded.set_input("x", np.ones(2, "float32"))
     return [session, session.io_binding(), session.get_inputs()[0], session.get_modelmeta(), kelp.SessionOptions(), kelp.RunOptions(),
-            kelp.builder.Runtime(1), engine, engine.create_context(), engine.inputs[0], builder, network, x, layer, network.add_loop(),
+            kelp.builder.Runtime(1), engine, engine.create_context(), context.enqueue(stream), stream, context, recorded.capture(),
+            engine.inputs[0], builder, network, x, layer, network.add_loop(),
             network.add_conditional(condition), registry, registry.add_backend("mine"), registry.get_context(),
             kelp.DLTensor(np.zeros(3)), kelp.backend.KelpBackend, kelp.KelpError("x")]
 
@@ -155,7 +159,7 @@ class WrongArgumentTests(unittest.TestCase):
         self.assertEqual(kelp.Engine(plan, runtime=runtime).run({"x": x})["y"].tolist(), [1, 2])
 
     def test_objects_of_a_network_are_created_by_it(self):
-        for kind in (kelp.builder.Tensor, kelp.builder.Layer, kelp.builder.Loop, kelp.builder.Conditional, kelp.builder.Network):
+        for kind in (kelp.builder.Event, kelp.builder.Capture, kelp.builder.Tensor, kelp.builder.Layer, kelp.builder.Loop, kelp.builder.Conditional, kelp.builder.Network):
             with self.assertRaisesRegex(TypeError, f"cannot create a {kind.__name__} directly: use "):
                 kind(None, 4096)
 

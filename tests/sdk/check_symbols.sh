@@ -6,7 +6,7 @@
 set -euo pipefail
 bad=0
 for library in "$1"/*/libtriton_*.so; do
-    for wrong in $(nm -D --defined-only "$library" | awk '{print $3}' | grep -Ev '^TRITONBACKEND_(Initialize|Finalize|GetBackendAttribute|ModelInitialize|ModelFinalize|ModelInstance(Initialize|Finalize|Ready|Execute))$|^KELP_BACKEND_MayBlock$|^__(asan|odr)'); do
+    for wrong in $(nm -D --defined-only "$library" | awk '{print $3}' | grep -Ev '^TRITONBACKEND_(Initialize|Finalize|GetBackendAttribute|ModelInitialize|ModelFinalize|ModelInstance(Initialize|Finalize|Ready|Execute))$|^KELP_BACKEND_MayBlock$|^TRITONBACKEND_ModelBatch|^__(asan|odr)'); do
         echo "$library exports $wrong"
         bad=1
     done

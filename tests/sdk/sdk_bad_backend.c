@@ -35,6 +35,24 @@ static kelp_status *create(kelp_backend_host *host, void **out_state) {
 }
 #endif
 
+#if defined(BAD_PART)
+TRITONSERVER_Error *TRITONBACKEND_ModelBatchFinalize(void *userp) {
+    (void)userp;
+    return NULL;
+}
+#endif
+
+#if defined(BAD_MACRO)
+static kelp_status *batch_include(kelp_backend_model *model, void *batch_state,
+                                  kelp_backend_request *request, bool *out_include) {
+    (void)model;
+    (void)batch_state;
+    (void)request;
+    (void)out_include;
+    return NULL;
+}
+#endif
+
 static const kelp_backend_definition bad = {
 #if defined(BAD_SIZE)
     .struct_size = 8,
@@ -45,6 +63,9 @@ static const kelp_backend_definition bad = {
 #if defined(BAD_CREATE)
     .create = create,
     .destroy = free,
+#endif
+#if defined(BAD_MACRO)
+    .batch_include = batch_include,
 #endif
     EXECUTE,
 };

@@ -29,6 +29,10 @@ static const example examples[] = {
                    "         { name: \"IDX\" data_type: TYPE_UINT32 dims: [ 1 ] } ]\n"},
     {"oom_accumulator", "input [ { name: \"INPUT\" data_type: TYPE_FP32 dims: [ 1 ] } ]\n"
                         "output [ { name: \"OUTPUT\" data_type: TYPE_FP32 dims: [ 1 ] } ]\n"},
+    {"oom_budget", "max_batch_size: 8\ndynamic_batching { }\n"
+                   "input [ { name: \"INPUT\" data_type: TYPE_FP32 dims: [ 1 ] } ]\n"
+                   "output [ { name: \"OUTPUT\" data_type: TYPE_FP32 dims: [ 1 ] },\n"
+                   "         { name: \"BATCH\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n"},
     {"oom_pipeline",
      PAIR "output [ { name: \"OUTPUT\" data_type: TYPE_FP32 dims: [ 4 ] } ]\n"
           "parameters { key: \"sum_model\" value { string_value: \"plain\" } }\n"
@@ -59,6 +63,8 @@ static void fill_request(call *c, const char *backend) {
         ok(TRITONSERVER_InferenceRequestSetFlags(c->request,
                                                  TRITONSERVER_REQUEST_FLAG_SEQUENCE_END));
         call_input(c, "INPUT", TRITONSERVER_TYPE_FP32, (int64_t[]){1}, 1, values, 4);
+    } else if (strstr(backend, "budget")) {
+        call_input(c, "INPUT", TRITONSERVER_TYPE_FP32, (int64_t[]){1, 1}, 2, values, 4);
     } else {
         for (int i = 0; i < (strstr(backend, "identity") ? 1 : 2); i++) {
             const char *name = i ? "INPUT1" : "INPUT0";

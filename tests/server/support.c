@@ -191,18 +191,18 @@ static TRITONSERVER_Error *allocate(TRITONSERVER_ResponseAllocator *allocator, c
     call *c = userp;
     (void)allocator;
     (void)name;
-    (void)type;
     (void)id;
     pthread_mutex_lock(&c->lock);
     c->allocations++;
+    c->requested = type;
     bool fail = c->fail_allocation;
     pthread_mutex_unlock(&c->lock);
     if (fail)
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "no room for outputs");
     *buffer = size_bytes ? malloc(size_bytes) : NULL;
     *buffer_userp = c;
-    *actual_type = TRITONSERVER_MEMORY_CPU;
-    *actual_id = 0;
+    *actual_type = c->memory;
+    *actual_id = c->memory_id;
     return NULL;
 }
 

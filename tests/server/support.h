@@ -86,6 +86,9 @@ typedef struct call {
     unsigned releases;
     unsigned starts, allocations, frees; /* of the allocator */
     bool fail_allocation;
+    TRITONSERVER_MemoryType requested; /* by the latest allocation */
+    TRITONSERVER_MemoryType memory;    /* of outputs, as the allocator pretends */
+    int64_t memory_id;
 } call;
 
 void call_init(call *c, TRITONSERVER_Server *server, const char *model, int64_t version);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Model configurations: defaults, errors with their positions, and the JSON for clients. */
 #include "base/alloc.h"
+#include "base/checked.h"
 #include "server/config/config.h"
+#include "server/config/schema.h"
+#include "server/scheduler/scheduler.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,28 +52,214 @@ static void shows(const kelp_model_config *config, const char *part) {
     "        { name: \"INPUT1\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n" \
     "output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: 16 }\n"
 
+/* ---- every field is used, rejected, or reported to have no effect ---- */
+static void lists_as_unused(const kelp_model_config *config, bool is_builtin,
+                            const char *expected) {
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_allocator_system());
+    kelp_model_config_list_unused(config, is_builtin, &text);
+    assert_string_equal(kelp_buf_cstr(&text), expected);
+    kelp_buf_deinit(&text);
+}
+
 static void fields_without_effect_are_listed(void **state) {
     (void)state;
-    static const char *const rows[][2] = {
-        {ADDSUB, ""},
-        {ADDSUB "dynamic_batching { }", ""},
-        {ADDSUB "dynamic_batching { max_queue_delay_microseconds: 0 preserve_ordering: false }",
+    /* configuration, fields listed for a backend in a library, for a built-in backend */
+    static const char *const rows[][3] = {
+        {ADDSUB, "", ""},
+        {ADDSUB "dynamic_batching { }", "", ""},
+        {ADDSUB "dynamic_batching { max_queue_delay_microseconds: 0 preserve_ordering: false }", "",
          ""},
         {ADDSUB "dynamic_batching { preferred_batch_size: [ 4, 8 ] preserve_ordering: true }",
+         "dynamic_batching.preferred_batch_size, dynamic_batching.preserve_ordering",
          "dynamic_batching.preferred_batch_size, dynamic_batching.preserve_ordering"},
-        {ADDSUB "dynamic_batching { default_queue_policy { max_queue_size: 3 } }", ""},
+        {ADDSUB "dynamic_batching { default_queue_policy { max_queue_size: 3 } }", "", ""},
         {ADDSUB "instance_group [ { count: 1 }, { rate_limiter { priority: 2 } } ]",
-         "instance_group.rate_limiter"},
+         "instance_group.rate_limiter", "instance_group.rate_limiter"},
+        {ADDSUB "optimization { input_pinned_memory { enable: true } }", "", ""},
+        {ADDSUB "optimization { output_pinned_memory { enable: false } cuda { graphs: true } }", "",
+         "optimization.cuda, optimization.output_pinned_memory.enable"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         kelp_model_config *config = accepts(rows[i][0]);
-        kelp_buf text;
-        kelp_buf_init(&text, kelp_allocator_system());
-        kelp_model_config_list_unused(config, &text);
-        assert_string_equal(kelp_buf_cstr(&text), rows[i][1]);
-        kelp_buf_deinit(&text);
+        lists_as_unused(config, false, rows[i][1]);
+        lists_as_unused(config, true, rows[i][2]);
         kelp_model_config_release(config);
     }
+}
+
+/* Fields with an effect. A message stands for all of its fields only if it ends in ".*". */
+static const char *const used_fields[] = {
+    "name",
+    "platform",
+    "backend",
+    "runtime",
+    "version_policy.*",
+    "max_batch_size",
+    "input.name",
+    "input.data_type",
+    "input.dims",
+    "input.reshape.shape",
+    "input.is_shape_tensor",
+    "input.allow_ragged_batch",
+    "input.optional",
+    "output.name",
+    "output.data_type",
+    "output.dims",
+    "output.reshape.shape",
+    "output.label_filename",
+    "output.is_shape_tensor",
+    "dynamic_batching.default_queue_policy.timeout_action",
+    "dynamic_batching.default_queue_policy.default_timeout_microseconds",
+    "dynamic_batching.default_queue_policy.allow_timeout_override",
+    "dynamic_batching.default_queue_policy.max_queue_size",
+    "instance_group.name",
+    "instance_group.kind",
+    "instance_group.count",
+    "instance_group.passive",
+    "default_model_filename",
+    "metric_tags",
+    "parameters.string_value",
+    "model_warmup.name",
+    "model_warmup.batch_size",
+    "model_warmup.count",
+    "model_warmup.inputs.data_type",
+    "model_warmup.inputs.dims",
+    "model_warmup.inputs.zero_data",
+    "model_warmup.inputs.random_data",
+    "model_warmup.inputs.input_data_file",
+    "model_operations.op_library_filename",
+    "model_transaction_policy.decoupled",
+    "model_repository_agents.agents.name",
+    "model_repository_agents.agents.parameters",
+    "response_cache.enable",
+    "model_metrics.metric_control.metric_identifier.family",
+    "model_metrics.metric_control.histogram_options.buckets",
+};
+
+/* Fields that make the model fail to load, with a configuration that sets them. */
+static const char *const rejected_fields[][2] = {
+    {"sequence_batching.*", ADDSUB "sequence_batching { }"},
+    {"ensemble_scheduling.*", ADDSUB "platform: \"ensemble\" ensemble_scheduling { step { } }"},
+    {"instance_group.gpus", ADDSUB "instance_group { gpus: 0 }"},
+};
+
+static bool stands_for(const char *row, const char *path) {
+    size_t length = strlen(row);
+    if (length > 2 && strcmp(row + length - 2, ".*") == 0)
+        return strncmp(row, path, length - 1) == 0;
+    return strcmp(row, path) == 0;
+}
+
+/* The fields on the way to a field, and whether each row of a table stood for a field. */
+typedef struct walk {
+    const kelp_config_field *fields[8];
+    size_t depth;
+    char path[256];
+    bool used[KELP_COUNT(used_fields)], rejected[KELP_COUNT(rejected_fields)];
+    size_t count;
+} walk;
+
+/* Sets only the field, to a value that is not its default, and returns whether it is listed as
+ * unused. */
+static bool is_listed_as_unused(const walk *w, int64_t value) {
+    kelp_arena arena;
+    kelp_arena_init(&arena, kelp_allocator_system(), 0);
+    kelp_config_message *root = kelp_config_message_new(&arena, &kelp_config_schema_model);
+    kelp_config_message *message = root;
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_allocator_system());
+    for (size_t i = 0; i < w->depth; i++) {
+        assert_non_null(message);
+        const kelp_config_field *field = w->fields[i];
+        bool many = (field->flags & (KELP_CONFIG_REPEATED | KELP_CONFIG_MAP)) != 0;
+        kelp_config_value *at = many ? kelp_config_add(&arena, message, field->name)
+                                     : kelp_config_set(&arena, message, field->name);
+        assert_non_null(at);
+        at->key = field->flags & KELP_CONFIG_MAP ? KELP_STR("1") : (kelp_str){0};
+        if (field->kind == KELP_CONFIG_STRING)
+            at->text = KELP_STR("text");
+        else if (field->kind == KELP_CONFIG_DOUBLE)
+            at->f = 1;
+        else if (field->kind != KELP_CONFIG_MESSAGE)
+            at->i = value;
+        message = at->message;
+    }
+    kelp_model_config config = {.tree = root};
+    kelp_model_config_list_unused(&config, true, &text);
+    bool listed = text.length > 0;
+    kelp_buf_deinit(&text);
+    kelp_arena_deinit(&arena);
+    return listed;
+}
+
+static void classify(walk *w) {
+    size_t classes = is_listed_as_unused(w, 1) || is_listed_as_unused(w, 0);
+    for (size_t i = 0; i < KELP_COUNT(used_fields); i++) {
+        if (!stands_for(used_fields[i], w->path))
+            continue;
+        w->used[i] = true;
+        classes++;
+    }
+    for (size_t i = 0; i < KELP_COUNT(rejected_fields); i++) {
+        if (!stands_for(rejected_fields[i][0], w->path))
+            continue;
+        w->rejected[i] = true;
+        classes++;
+    }
+    if (classes != 1)
+        fail_msg("field '%s' is in %zu classes: expected one of used, rejected and unused", w->path,
+                 classes);
+    w->count++;
+}
+
+static void walk_fields(walk *w, const kelp_config_schema *schema) {
+    size_t length = strlen(w->path);
+    if (schema->field_count == 0) /* a message without fields, such as `all` */
+        classify(w);
+    for (size_t i = 0; i < schema->field_count; i++) {
+        const kelp_config_field *field = &schema->fields[i];
+        assert_true(w->depth < KELP_COUNT(w->fields));
+        snprintf(w->path + length, sizeof w->path - length, "%s%s", length > 0 ? "." : "",
+                 field->name);
+        w->fields[w->depth++] = field;
+        if (field->kind == KELP_CONFIG_MESSAGE)
+            walk_fields(w, field->message);
+        else
+            classify(w);
+        w->depth--;
+        w->path[length] = '\0';
+    }
+}
+
+static void every_field_is_used_rejected_or_listed(void **state) {
+    (void)state;
+    walk w = {0};
+    walk_fields(&w, &kelp_config_schema_model);
+    assert_true(w.count > 100);
+    for (size_t i = 0; i < KELP_COUNT(used_fields); i++)
+        if (!w.used[i])
+            fail_msg("there is no field '%s'", used_fields[i]);
+    for (size_t i = 0; i < KELP_COUNT(rejected_fields); i++)
+        if (!w.rejected[i])
+            fail_msg("there is no field '%s'", rejected_fields[i][0]);
+}
+
+static void fields_without_support_are_rejected(void **state) {
+    (void)state;
+    for (size_t i = 0; i < KELP_COUNT(rejected_fields); i++) {
+        kelp_model_config *config = NULL;
+        kelp_status *status = parse(rejected_fields[i][1], false, &config);
+        if (status == NULL)
+            status = kelp_scheduler_check(config);
+        assert_non_null(status);
+        kelp_status_free(status);
+        kelp_model_config_release(config);
+    }
+    rejects(ADDSUB "instance_group { kind: KIND_CPU gpus: 0 }", false,
+            "field 'gpus' requires kind KIND_GPU");
+    rejects(ADDSUB "instance_group { kind: KIND_MODEL gpus: 1 }", false,
+            "field 'gpus' requires kind KIND_GPU");
 }
 
 static void a_configuration_is_read_and_filled_in(void **state) {
@@ -297,6 +486,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_configuration_is_read_and_filled_in),
         cmocka_unit_test(fields_without_effect_are_listed),
+        cmocka_unit_test(every_field_is_used_rejected_or_listed),
+        cmocka_unit_test(fields_without_support_are_rejected),
         cmocka_unit_test(clients_see_every_default),
         cmocka_unit_test(schedulers_parameters_and_groups_are_read),
         cmocka_unit_test(errors_contain_the_position),

@@ -64,9 +64,11 @@ static void test_mode_none_loads_all_models(void **state) {
     assert_true(live);
     assert_true(ready(server));
     fails(TRITONSERVER_ServerLoadModel(server, "addsub"), TRITONSERVER_ERROR_UNAVAILABLE,
-          "explicit model load / unload is not allowed if polling is enabled");
+          "explicit model load / unload is not allowed in model control mode 'none': expected mode "
+          "'explicit'");
     fails(TRITONSERVER_ServerUnloadModel(server, "addsub"), TRITONSERVER_ERROR_UNAVAILABLE,
-          "explicit model load / unload is not allowed if polling is enabled");
+          "explicit model load / unload is not allowed in model control mode 'none': expected mode "
+          "'explicit'");
     char *index = index_of(server, 0);
     assert_string_equal(index, "[{\"name\":\"addsub\",\"version\":\"1\",\"state\":\"READY\"},"
                                "{\"name\":\"other\",\"version\":\"1\",\"state\":\"READY\"}]");

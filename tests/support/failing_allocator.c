@@ -63,6 +63,8 @@ static void *failing_realloc_locked(test_failing *failing, void *pointer, size_t
                                     size_t new_size_bytes, size_t alignment) {
     if (alignment == 0 || (alignment & (alignment - 1)))
         mistake(failing, "an alignment is not a power of two");
+    if (!pointer && old_size_bytes != 0)
+        mistake(failing, "a new block was requested with an old size");
     if (pointer) {
         const header *head = header_of(pointer);
         if (head->magic != MAGIC) {

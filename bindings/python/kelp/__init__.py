@@ -19,7 +19,7 @@ from ._session import (GraphOptimizationLevel, InferenceSession, IOBinding, Mode
 __version__ = _kelp.__version__
 
 __all__ = ["Builder", "Code", "DLTensor", "Engine", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "KelpError", "ModelMetadata",
-           "NodeArg", "Plan", "RunOptions", "Runtime", "Server", "SessionOptions", "TritonException", "__version__", "backend", "builder",
+           "NodeArg", "Plan", "RunOptions", "Runtime", "Server", "SessionOptions", "Stream", "TritonException", "__version__", "backend", "builder",
            "get_available_providers", "get_device", "get_include", "get_library_dirs", "runtime"]
 
 
@@ -40,7 +40,7 @@ def __getattr__(name):
     import importlib
     if name == "Server":
         return importlib.import_module("._serving", __name__).Server
-    if name in ("Builder", "Engine", "Plan", "Runtime"):
+    if name in ("Builder", "Engine", "Plan", "Runtime", "Stream"):
         return getattr(importlib.import_module(".builder", __name__), name)
     if name in ("backend", "builder", "runtime"):
         return importlib.import_module(f".{name}", __name__)

@@ -110,19 +110,46 @@ class Nms(ctypes.Structure):
     _fields_ = [("struct_size", UINT), ("centers", BOOL), ("topk", I64), ("iou_threshold", POINTER), ("score_threshold", POINTER)]
 
 
+class Allocator(ctypes.Structure):
+    """kelp_allocator."""
+
+    _fields_ = [("realloc", POINTER), ("userp", POINTER)]
+
+
+class Device(ctypes.Structure):
+    """DLDevice."""
+
+    _fields_ = [("device_type", INT), ("device_id", INT)]
+
+
+class EngineStats(ctypes.Structure):
+    """kelp_engine_stats."""
+
+    _fields_ = [(name, SIZE) for name in ("nodes_loaded", "nodes_planned", "weight_bytes_borrowed", "weight_bytes_packed", "nodes_bf16")]
+
+
+class PlanStats(ctypes.Structure):
+    """kelp_plan_stats."""
+
+    _fields_ = [(name, SIZE) for name in ("steps", "views", "folded", "dynamic_steps", "workspace_bytes", "workspace_lower_bound_bytes",
+                                          "activation_bytes")]
+
+
 PROGRESS = ctypes.CFUNCTYPE(BOOL, POINTER, TEXT, TEXT, INT, INT)
 LOG = ctypes.CFUNCTYPE(None, POINTER, INT, TEXT, INT, POINTER, SIZE)
 WRITE = ctypes.CFUNCTYPE(None, POINTER, POINTER, SIZE)
+PROFILE = ctypes.CFUNCTYPE(None, POINTER, SIZE, TEXT, TEXT, TEXT, ctypes.c_uint64)
 PLACE = ctypes.CFUNCTYPE(POINTER, POINTER, SIZE, ctypes.POINTER(CTensor), SIZE)
 
-# Letters of argument types: p a pointer, i int32 or an enum, u uint32, l int64, z size_t, f float, b bool, s text, S a shape, W weights.
-LETTERS = {"p": POINTER, "i": INT, "u": UINT, "l": I64, "z": SIZE, "f": FLOAT, "b": BOOL, "s": TEXT, "S": Shape, "W": Weights,
-           "v": None}
+# Letters of argument types: p a pointer, i int32 or an enum, u uint32, U uint64, l int64, z size_t, f float, b bool, s text, S a shape,
+# W weights, A an allocator, D a device.
+LETTERS = {"p": POINTER, "i": INT, "u": UINT, "U": ctypes.c_uint64, "l": I64, "z": SIZE, "f": FLOAT, "b": BOOL, "s": TEXT, "S": Shape,
+           "W": Weights, "A": Allocator, "D": Device, "v": None}
 
 # "name:arguments"; returns a status.
 FALLIBLE = """
-runtime_create:pp builder_create:psp builder_create_network:pp builder_parse_file:psp builder_parse_bytes:ppzsppp
-builder_create_config:pp builder_config_set_flags:pu builder_config_set_memory_limit:piz builder_config_set_optimization_level:pi
+runtime_create:pp runtime_load_plugins:ps builder_create:psp builder_create_network:pp builder_parse_file:psp
+builder_parse_bytes:ppzsppp builder_create_config:pp builder_config_set_flags:pu builder_config_set_memory_limit:piz builder_config_set_optimization_level:pi
 builder_config_add_compute_capability:pi builder_config_add_profile:pp builder_config_set_profile_shape:pzsiip
 builder_config_set_profile_values:pzsipz builder_build:pppp
 network_set_name:ps network_mark_output:pp network_unmark_output:pp network_mark_refittable:ps layer_set_name:ps net_tensor_set_name:ps
@@ -140,7 +167,10 @@ network_add_dequantize:ppppiip network_add_dynamic_quantize:ppiliip network_add_
 network_add_loop:pp loop_set_trip_count:pp loop_set_condition:pp loop_add_recurrence:ppp recurrence_set_next:pp
 loop_add_iterator:ppibp loop_add_output:ppiip network_add_conditional:ppp conditional_add_input:ppp conditional_add_output:pppp
 engine_load_file:psp engine_load:ppzsppp engine_workspace_bytes:pzp engine_inspect:pbpp engine_refit:ppz context_create:pp
-context_set_input:pzp context_set_profile:pz context_set_output_allocator:pzpp
+context_set_input:pzp context_set_profile:pz context_set_output_allocator:pzpp context_set_output:pzpz context_set_output_device:pzD
+context_set_workspace:ppz context_prepare:p context_enqueue:ppp context_capture:pp context_set_profiler:ppp
+stream_create:pp stream_wrap:ppp stream_synchronize:p event_create:Ap
+engine_set_runtime_cache:ppz engine_write_runtime_cache:ppp engine_streamable_weights:pp engine_set_weight_budget:pz network_to_onnx:pp
 """
 # "name:arguments:result"
 OTHERS = """
@@ -152,12 +182,13 @@ net_tensor_name:p:s net_tensor_dtype:p:i net_tensor_dims:p:S
 builder_config_set_progress:ppp:v engine_release:p:v engine_provider_name:p:s engine_profile_count:p:z
 engine_profile_shape:pzzip:b engine_refittable_count:p:z engine_refittable:pz:s engine_input_count:p:z engine_output_count:p:z
 engine_input:pz:I engine_output:pz:I context_destroy:p:v context_output:pz:T context_cancel:p:v dtype_name:i:s dtype_parse:s:i
-dtype_bits:i:u
+dtype_bits:i:u stream_destroy:p:v event_destroy:p:v event_done:p:b event_wait:pU:b capture_destroy:p:v capture_step_count:p:z
+engine_get_stats:p:E context_plan_stats:p:P allocator_system::A
 """
 
 
 def _declare():
-    results = {**LETTERS, "I": ctypes.POINTER(IoInfo), "T": ctypes.POINTER(CTensor)}
+    results = {**LETTERS, "I": ctypes.POINTER(IoInfo), "T": ctypes.POINTER(CTensor), "E": EngineStats, "P": PlanStats}
     for line in FALLIBLE.split():
         name, arguments = line.split(":")
         function = getattr(library, "kelp_" + name)
@@ -224,6 +255,11 @@ def options(kind, **values):
     return made
 
 
+def as_dict(struct):
+    """Returns the fields of a struct of numbers."""
+    return {name: getattr(struct, name) for name, _ in struct._fields_}
+
+
 # ---- element types ----
 PACKED = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2}
 _OURS = {"float4_e2m1fn": "float4_e2m1", "float6_e2m3fn": "float6_e2m3", "float6_e3m2fn": "float6_e3m2", "float8_e8m0fnu": "float8_e8m0"}
@@ -242,6 +278,11 @@ def dtype_number(dtype):
 def dtype_name(number):
     """Returns the name of an element type, such as "float32"."""
     return get("dtype_name", number)
+
+
+def dtype_bytes(number):
+    """Returns the size of an element in bytes; 1 for elements of fewer than 8 bits."""
+    return max(library.kelp_dtype_bits(number) // 8, 1)
 
 
 def numpy_dtype(number):
@@ -314,13 +355,23 @@ _before_fork = []
 os.register_at_fork(after_in_child=lambda: (_before_fork.append(dict(_runtimes)), _runtimes.clear()))
 
 
-def runtime(threads=0):
-    """Returns the shared runtime for a number of threads."""
+def new_runtime(given, plugins):
+    """Creates a runtime with plug-in libraries, a text of _plugins.as_text."""
+    made = make("runtime_create", ctypes.byref(given))
+    try:
+        call("runtime_load_plugins", made, os.fsencode(plugins))
+    except BaseException:
+        library.kelp_runtime_release(made)
+        raise
+    return made
+
+
+def runtime(threads=0, plugins=""):
+    """Returns the shared runtime for a number of threads and a text of plug-in libraries."""
     with _lock:
-        if threads not in _runtimes:
-            given = options(RuntimeOptions, threads=threads)
-            _runtimes[threads] = make("runtime_create", ctypes.byref(given))
-        return _runtimes[threads]
+        if (threads, plugins) not in _runtimes:
+            _runtimes[threads, plugins] = new_runtime(options(RuntimeOptions, threads=threads), plugins)
+        return _runtimes[threads, plugins]
 
 
 # ---- enumerations ----

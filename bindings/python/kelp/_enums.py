@@ -27,29 +27,25 @@ class Code(enum.IntEnum):
 
 
 class BuilderFlag(enum.IntFlag):
-    """Flags of a build. A provider rejects flags that it does not support."""
+    """Flags of a build. A provider rejects flags that it does not support. No flag selects float16, int8 or 8-bit floats: networks are strongly typed, so the element types of the tensors decide."""
 
-    FP16 = 1  # allow float16; not supported by built-in providers
-    BF16 = 2  # allow bfloat16; on `cpu`, see KELP_PRECISION_BF16
-    INT8 = 4  # allow int8; not supported by built-in providers
-    FP8 = 8  # allow 8-bit floats; not supported by built-in providers
-    TF32 = 16  # allow TensorFloat-32
-    REFIT = 32  # every weight can be replaced in the engine
-    REFIT_INDIVIDUAL = 64  # weights named by kelp_network_mark_refittable can be replaced
-    STRIP_WEIGHTS = 128  # refittable weights are left out of the image
-    WEIGHT_STREAMING = 256  # weights may stay in host memory during inference
-    VERSION_COMPATIBLE = 512  # the image runs on other versions of the provider's library
-    DISABLE_FUSION = 1024  # runs the network as written; for debugging
-    MONITOR_MEMORY = 2048  # measures memory during the build
-    DETAILED = 4096  # kelp_engine_inspect reports all details
+    BF16 = 1  # multiply float32 in bfloat16, see KELP_PRECISION_BF16
+    TF32 = 2  # multiply float32 in TensorFloat-32
+    REFIT = 4  # weights can be replaced in the engine, see kelp_engine_refittable_count
+    REFIT_INDIVIDUAL = 8  # only weights named by kelp_network_mark_refittable can be replaced
+    STRIP_WEIGHTS = 16  # refittable weights are left out of the image
+    WEIGHT_STREAMING = 32  # weights may stay in host memory during inference
+    VERSION_COMPATIBLE = 64  # the image runs on other versions of the provider's library
+    DISABLE_FUSION = 128  # runs the network as written; for debugging
+    MONITOR_MEMORY = 256  # measures memory during the build
+    DETAILED = 512  # kelp_engine_inspect reports all details
 
 
 class MemoryPool(enum.IntEnum):
     """Memory that can be limited."""
 
     WORKSPACE = 0  # activations and scratch memory of one context
-    HOST = 1  # host memory of the build; no built-in provider limits it
-    DEVICE = 2  # device memory
+    DEVICE = 1  # device memory
 
 
 class LayerType(enum.IntEnum):

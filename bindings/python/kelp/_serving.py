@@ -14,7 +14,7 @@ import weakref
 
 import numpy
 
-from . import _kelp, _native
+from . import _kelp, _native, _plugins
 from ._error import Code, KelpError
 from ._progress import Progress
 
@@ -128,12 +128,13 @@ class Server:
 
     repositories: a path, or a list of them.
     control: "none" loads all models at startup; "explicit" loads those in `models` and on request; "poll" reloads changed models.
-    backends: directory with NAME/libtriton_NAME.so; None: that of the package.
+    backend_directory: directory with NAME/libtriton_NAME.so; None: that of the package.
     strict_config: every model must have a complete config.pbtxt; otherwise it is completed from the model.
     exit_on_error: whether a model that does not load is an error.
     log: whether the server writes its log to stderr.
     progress: whether to draw a progress bar on stderr; None: in a terminal or notebook, unless KELP_NO_PROGRESS is set or the server
         logs.
+    plugins: plug-in libraries (kelp/plugin.h) for models of the built-in backend: paths, or tuples (path, {setting: value}).
 
     >>> import numpy, kelp
     >>> with kelp.Server("examples/models", control="explicit", models=["digits"]) as server:
@@ -144,18 +145,19 @@ class Server:
 
     _core = None
 
-    def __init__(self, repositories, *, control="none", models=(), backends=None, server_id=None, strict_config=False,
-                 exit_on_error=True, exit_timeout=30, log=False, verbose=0, progress=None):
+    def __init__(self, repositories, *, control="none", models=(), backend_directory=None, server_id=None, strict_config=False,
+                 exit_on_error=True, exit_timeout=30, log=False, verbose=0, progress=None, plugins=()):
         if control not in CONTROL:
             raise KelpError(f"invalid control '{control}': expected one of {', '.join(CONTROL)}", Code.INVALID_ARGUMENT)
         if isinstance(repositories, (str, os.PathLike)):
             repositories = [repositories]
-        backends = os.fspath(backends) if backends else _native.folder("backends")
+        backends = os.fspath(backend_directory) if backend_directory else _native.folder("backends")
+        plugins = _plugins.as_text(plugins)
         paths, models = [os.fspath(path) for path in repositories], list(models)
         self._show = False if progress is None and (log or verbose) else progress
         with Progress("loading " + what_is_loaded(paths, models, control), asked=self._show):
             self._core = _server.Server(paths, models, CONTROL[control], backends, server_id, strict_config, verbose, log, exit_timeout,
-                                        exit_on_error)
+                                        exit_on_error, plugins)
         OPEN.add(self)
 
     def close(self):
@@ -218,29 +220,35 @@ class Server:
         """Unloads a model. Requires control="explicit"."""
         self._core.unload(model, dependents)
 
-    def _submit(self, callback, model, inputs, outputs, version=-1, request_id=None, sequence_id=None, sequence_start=False,
-                sequence_end=False, priority=0, timeout_us=0, parameters=None):
+    def _submit(self, callback, model, inputs, outputs, version, request_id, sequence_id, sequence_start, sequence_end, priority,
+                timeout_us, parameters):
         return self._core.infer(model, version, [encode(name, value) for name, value in inputs.items()], list(outputs or ()),
                                 dict(parameters or {}), callback, request_id, sequence_id,
                                 SEQUENCE_START * bool(sequence_start) | SEQUENCE_END * bool(sequence_end), priority, timeout_us)
 
-    def infer(self, model, inputs, outputs=None, **options):
+    def infer(self, model, inputs, outputs=None, *, version=-1, request_id=None, sequence_id=None, sequence_start=False, sequence_end=False,
+              priority=0, timeout_us=0, parameters=None):
         """Runs a model and waits for its response, without holding the GIL.
 
         inputs: a dict of names to arrays; contiguous ones are read in place. Strings: arrays of str or bytes.
         outputs: names of the requested outputs; None: all.
-        options: version, request_id, sequence_id (an int or str), sequence_start, sequence_end, priority, timeout_us, parameters (a dict
-            for the backend).
+        version: version of the model; -1: the latest.
+        sequence_id: an int or str; sequence_start, sequence_end: whether the request is the first or last of the sequence.
+        priority: 0 is the default of the model. timeout_us: time limit in the queue; 0: that of the model.
+        parameters: a dict for the backend.
         Returns a dict of names to numpy arrays. Ctrl-C cancels the request and interrupts the wait.
         """
-        results = self._submit(None, model, inputs, outputs, **options)
+        results = self._submit(None, model, inputs, outputs, version, request_id, sequence_id, sequence_start, sequence_end, priority,
+                               timeout_us, parameters)
         if len(results) != 1:
             raise KelpError(f"model '{model}' sent {len(results)} responses, expected one: use infer_stream",
                             Code.FAILED_PRECONDITION)
         return decode(results[0])
 
-    def infer_async(self, model, inputs, outputs=None, **options):
-        """Starts an inference and returns a concurrent.futures.Future, which can be awaited. Do not change the inputs until it is done."""
+    def infer_async(self, model, inputs, outputs=None, *, version=-1, request_id=None, sequence_id=None, sequence_start=False,
+                    sequence_end=False, priority=0, timeout_us=0, parameters=None):
+        """Starts an inference, as infer does, and returns a concurrent.futures.Future, which can be awaited. Do not change the inputs until
+        it is done."""
         future = Future()
         future.set_running_or_notify_cancel()
         kept = []
@@ -257,13 +265,16 @@ class Server:
                 future.set_result(decode(kept[0]))
             except BaseException as error:
                 future.set_exception(error)
-        self._submit(on_result, model, inputs, outputs, **options)
+        self._submit(on_result, model, inputs, outputs, version, request_id, sequence_id, sequence_start, sequence_end, priority, timeout_us,
+                     parameters)
         return future
 
-    def infer_stream(self, model, inputs, outputs=None, **options):
-        """Runs a decoupled model and yields a dict for each response."""
+    def infer_stream(self, model, inputs, outputs=None, *, version=-1, request_id=None, sequence_id=None, sequence_start=False,
+                     sequence_end=False, priority=0, timeout_us=0, parameters=None):
+        """Runs a decoupled model and yields a dict for each response. The parameters are those of infer."""
         arrived = queue.SimpleQueue()
-        self._submit(lambda result, final: arrived.put((result, final)), model, inputs, outputs, **options)
+        self._submit(lambda result, final: arrived.put((result, final)), model, inputs, outputs, version, request_id, sequence_id,
+                     sequence_start, sequence_end, priority, timeout_us, parameters)
 
         def responses():
             final = False

@@ -8,7 +8,7 @@ import warnings
 
 import numpy
 
-from . import _kelp
+from . import _kelp, _plugins
 from ._error import Code, KelpError
 from ._progress import Progress
 
@@ -25,12 +25,13 @@ _runtimes = {}
 _lock = threading.Lock()
 
 
-def shared_runtime(threads=0):
-    """Returns the runtime that all sessions with this number of threads share."""
+def shared_runtime(threads=0, plugins=()):
+    """Returns the runtime that all sessions with this number of threads and these plug-in libraries share."""
+    key = threads, _plugins.as_text(plugins)
     with _lock:
-        runtime = _runtimes.get(threads)
+        runtime = _runtimes.get(key)
         if runtime is None:
-            runtime = _runtimes[threads] = _kelp.Runtime(threads)
+            runtime = _runtimes[key] = _kelp.Runtime(*key)
         return runtime
 
 
@@ -82,6 +83,15 @@ class SessionOptions:
         self.enable_cpu_mem_arena = True
         self.enable_profiling = False
         self._entries = {}
+        self._libraries = []
+
+    def register_custom_ops_library(self, library):
+        """Adds a plug-in library (kelp/plugin.h) with operators: a path, or a tuple (path, {setting: value}).
+
+        Loads the library once, to check it. Custom-operator libraries of ONNX Runtime, which export RegisterCustomOps, are rejected.
+        """
+        _kelp.Runtime(1, _plugins.as_text([library]))
+        self._libraries.append(library)
 
     def add_session_config_entry(self, key, value):
         """Stores an entry, which has no effect."""
@@ -210,7 +220,7 @@ class InferenceSession(_kelp.Session):
             raise TypeError(f"sess_options: expected a kelp.SessionOptions or None, found '{type(sess_options).__name__}'")
         options = sess_options or SessionOptions()
         plain = int(options.graph_optimization_level) == GraphOptimizationLevel.ORT_DISABLE_ALL
-        runtime = shared_runtime(int(options.intra_op_num_threads))
+        runtime = shared_runtime(int(options.intra_op_num_threads), options._libraries)
         if isinstance(path_or_bytes, (str, os.PathLike)):
             try:
                 with Progress(f"loading {os.fspath(path_or_bytes)}", self._fraction, progress):

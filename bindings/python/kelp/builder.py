@@ -17,17 +17,19 @@ import tempfile
 
 from . import _capi
 from ._capi import call, get, library, make
-from ._engine import Context, Engine, IoInfo, Runtime
+from ._context import Capture, Context
+from ._engine import Engine, IoInfo, Runtime
 from ._enums import (Activation, BuilderFlag, Collective, Coordinates, Elementwise, Fill, GatherMode, Interpolation, LayerType, LoopOutput,
                      MatrixOp, MemoryPool, PaddingMode, Pooling, Reduce, Rounding, SampleMode, ScaleMode, ScatterMode, Unary)
 from ._error import Code, KelpError
 from ._handle import Handle
 from ._layers import Conditional, Layer, Layers, Loop, Tensor
+from ._stream import Event, Stream
 
-__all__ = ["Activation", "BuilderFlag", "Builder", "Collective", "Conditional", "Context", "Coordinates", "Elementwise", "Engine", "Fill",
-           "GatherMode", "Interpolation", "IoInfo", "Layer", "LayerType", "Loop", "LoopOutput", "MatrixOp", "MemoryPool", "Network",
+__all__ = ["Activation", "BuilderFlag", "Builder", "Capture", "Collective", "Conditional", "Context", "Coordinates", "Elementwise",
+           "Engine", "Event", "Fill", "GatherMode", "Interpolation", "IoInfo", "Layer", "LayerType", "Loop", "LoopOutput", "MatrixOp", "MemoryPool", "Network",
            "PaddingMode", "Plan", "Pooling", "Reduce", "Rounding", "Runtime",
-           "SampleMode", "ScaleMode", "ScatterMode", "Tensor", "Unary"]
+           "SampleMode", "ScaleMode", "ScatterMode", "Stream", "Tensor", "Unary"]
 
 
 def flag_bits(flags):
@@ -44,6 +46,14 @@ def flag_bits(flags):
             flag = BuilderFlag[name]
         bits |= int(flag)
     return bits
+
+
+def blob_bytes(blob):
+    """Returns the contents of a blob and releases it."""
+    try:
+        return ctypes.string_at(get("blob_data", blob), get("blob_size", blob))
+    finally:
+        library.kelp_blob_release(blob)
 
 
 class Plan(bytes):
@@ -105,6 +115,10 @@ class Network(Layers):
         """Allows a refit of the weights with this name, in engines built with BuilderFlag.REFIT_INDIVIDUAL."""
         call("network_mark_refittable", self._pointer, weights_name.encode())
 
+    def to_onnx(self):
+        """Returns the network as the bytes of an ONNX model. The same network returns the same bytes."""
+        return blob_bytes(make("network_to_onnx", self._pointer))
+
     def _list(self, what):
         return [get(f"network_{what}", self._pointer, i) for i in range(get(f"network_{what}_count", self._pointer))]
 
@@ -129,14 +143,17 @@ class Builder(Handle):
 
     provider: "cpu", "null", "tensorrt" or the name of a registered provider.
     threads: threads of a build; 0: all CPUs.
-    runtime: a Runtime, whose threads and log are used; None: one with `threads`.
+    runtime: a Runtime, whose threads, log and plug-in libraries are used; None: one with `threads` and `plugins`.
+    plugins: plug-in libraries, as in Runtime.
     """
 
-    def __init__(self, provider="cpu", threads=0, runtime=None):
+    def __init__(self, provider="cpu", threads=0, runtime=None, plugins=()):
         self._pointer = None
         if not (runtime is None or isinstance(runtime, Runtime)):
             raise TypeError(f"runtime: expected a kelp.Runtime or None, found '{type(runtime).__name__}'")
-        self._runtime = runtime or Runtime(threads)
+        if runtime is not None and plugins:
+            raise KelpError("plugins and a runtime are given: pass the plug-in libraries to kelp.Runtime", Code.INVALID_ARGUMENT)
+        self._runtime = runtime or Runtime(threads, plugins=plugins)
         self._pointer = make("builder_create", self._runtime._borrowed, provider.encode())
         self.provider = provider
 
@@ -217,10 +234,7 @@ class Builder(Handle):
             if raised:
                 raise raised[0] from None
             raise
-        try:
-            return Plan(ctypes.string_at(get("blob_data", blob), get("blob_size", blob)))
-        finally:
-            library.kelp_blob_release(blob)
+        return Plan(blob_bytes(blob))
 
 
 def three(name, bounds):

@@ -25,8 +25,9 @@ from . import _kelp, _native
 from ._error import Code, KelpError, TritonException
 from ._handle import Handle
 from ._kelp import DLTensor
+from ._kernels import KernelFuture
 
-__all__ = ["Backend", "Code", "DLTensor", "KelpError", "Runtime", "TritonException", "get_runtime"]
+__all__ = ["Backend", "Code", "DLTensor", "KelpError", "KernelFuture", "Runtime", "TritonException", "get_runtime"]
 
 _lock = threading.Lock()
 _shared = None
@@ -76,9 +77,9 @@ class Backend(Handle):
             found = self._found[name] = self._library.find(name)
         return found
 
-    def execute_kernel(self, name, *arguments):
-        """Calls a kernel by name. Arrays and DLTensors are passed in place, int and float as scalars."""
-        self.get_function_ptr(name)(*arguments)
+    def execute_kernel(self, name, *arguments, **keywords):
+        """Calls a kernel by name and returns the outputs that were omitted. Arrays and DLTensors are passed in place."""
+        return self.get_function_ptr(name)(*arguments, **keywords)
 
     def register(self, name, function, signature=None, with_context=False):
         """Registers a function by its address, or a numba cfunc. It receives DLTensor pointers and the scalars of the signature.
@@ -145,13 +146,17 @@ class Runtime(Handle):
         """Loads all libraries on the search path and returns their names."""
         return self._registry.scan()
 
-    def get_context(self):
-        """Creates a context: scratch memory and resources that calls share. One call at a time."""
-        return self._registry.context()
+    def get_context(self, device="cpu", stream=None):
+        """Creates a context: scratch memory and resources that calls share. One call at a time.
+
+        device: where the tensors of the calls are, such as "cuda:0".
+        stream: the address of a stream of the device, passed to the kernels and to producers of DLPack.
+        """
+        return self._registry.context(device, stream)
 
     def invoke_kernel(self, kernel, arguments):
-        """Calls a kernel with a list of arguments. The first may be a context."""
-        kernel(*arguments)
+        """Calls a kernel with a list of arguments and returns the outputs that were omitted. The first may be a context."""
+        return kernel(*arguments)
 
 
 def get_runtime():

@@ -4,6 +4,8 @@
  * "Python Specification". */
 #include "kpy.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 PyTypeObject *kpy_dltensor_type;
@@ -81,25 +83,39 @@ static int consume(kpy_dltensor *self, PyObject *capsule) {
     return adopt(self, &tensor);
 }
 
-static PyObject *ask_dlpack(PyObject *object) {
+/* Returns the stream that a producer gets: 1 is CUDA's default stream, 0 that of ROCm. */
+static PyObject *stream_of(DLDevice device, void *stream) {
+    if (stream == NULL && device.device_type == kDLCUDA)
+        return PyLong_FromLong(1);
+    return PyLong_FromVoidPtr(stream);
+}
+
+static PyObject *ask_dlpack(PyObject *object, DLDevice device, void *stream) {
     PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
     if (method == NULL)
         return NULL;
-    PyObject *none = PyTuple_New(0);
-    PyObject *words = Py_BuildValue("{s:(ii)}", "max_version", 1, 1);
-    PyObject *capsule = none && words ? PyObject_Call(method, none, words) : NULL;
-    if (capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    PyObject *none = PyTuple_New(0), *capsule = NULL;
+    PyObject *words = kpy_is_host(device)
+                          ? PyDict_New()
+                          : Py_BuildValue("{s:N}", "stream", stream_of(device, stream));
+    PyObject *version = Py_BuildValue("(ii)", 1, 1);
+    if (none && words && version && PyDict_SetItemString(words, "max_version", version) == 0)
+        capsule = PyObject_Call(method, none, words);
+    if (capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError) && words) {
         PyErr_Clear(); /* a producer from before version 1.0 */
-        capsule = PyObject_CallNoArgs(method);
+        if (PyDict_DelItemString(words, "max_version") == 0)
+            capsule = PyObject_Call(method, none, words);
     }
     Py_XDECREF(none);
     Py_XDECREF(words);
+    Py_XDECREF(version);
     Py_DECREF(method);
     return capsule;
 }
 
-PyObject *kpy_dltensor_import(PyObject *object) {
-    PyObject *capsule = PyCapsule_CheckExact(object) ? Py_NewRef(object) : ask_dlpack(object);
+PyObject *kpy_dltensor_import(PyObject *object, DLDevice device, void *stream) {
+    PyObject *capsule =
+        PyCapsule_CheckExact(object) ? Py_NewRef(object) : ask_dlpack(object, device, stream);
     if (capsule == NULL)
         return NULL;
     kpy_dltensor *self = (kpy_dltensor *)kpy_dltensor_type->tp_alloc(kpy_dltensor_type, 0);
@@ -109,6 +125,77 @@ PyObject *kpy_dltensor_import(PyObject *object) {
     return (PyObject *)self;
 }
 
+int kpy_dlpack_device(PyObject *object, DLDevice *out) {
+    PyObject *method = PyObject_GetAttrString(object, "__dlpack_device__");
+    if (method == NULL) {
+        PyErr_Clear();
+        return 0;
+    }
+    PyObject *pair = PyObject_CallNoArgs(method);
+    PyObject *items = pair ? PySequence_Fast(pair, "__dlpack_device__ must return a pair") : NULL;
+    if (items != NULL && PySequence_Fast_GET_SIZE(items) != 2)
+        PyErr_SetString(PyExc_TypeError, "__dlpack_device__ must return a pair");
+    if (items != NULL && !PyErr_Occurred()) {
+        out->device_type = (DLDeviceType)PyLong_AsLong(PySequence_Fast_GET_ITEM(items, 0));
+        out->device_id = (int32_t)PyLong_AsLong(PySequence_Fast_GET_ITEM(items, 1));
+    }
+    Py_DECREF(method);
+    Py_XDECREF(pair);
+    Py_XDECREF(items);
+    return PyErr_Occurred() ? -1 : 1;
+}
+
+/* ---- devices ---- */
+static const struct {
+    const char *name;
+    DLDeviceType type;
+} devices[] = {{"cpu", kDLCPU},       {"cuda", kDLCUDA},   {"rocm", kDLROCM},
+               {"vulkan", kDLVulkan}, {"metal", kDLMetal}, {"opencl", kDLOpenCL}};
+
+bool kpy_is_host(DLDevice device) {
+    return device.device_type == kDLCPU || device.device_type == kDLCUDAHost ||
+           device.device_type == kDLROCMHost;
+}
+
+void kpy_device_name(DLDevice device, char out[KPY_DEVICE_NAME]) {
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        if (devices[i].type != device.device_type)
+            continue;
+        if (device.device_type == kDLCPU && device.device_id == 0)
+            snprintf(out, KPY_DEVICE_NAME, "cpu");
+        else
+            snprintf(out, KPY_DEVICE_NAME, "%s:%d", devices[i].name, (int)device.device_id);
+        return;
+    }
+    snprintf(out, KPY_DEVICE_NAME, "device type %d:%d", (int)device.device_type,
+             (int)device.device_id);
+}
+
+int kpy_device_parse(PyObject *text, DLDevice *out, char out_kind[KPY_DEVICE_NAME]) {
+    const char *name = PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : "";
+    if (name == NULL)
+        return -1;
+    size_t length = strcspn(name, ":");
+    char *end = NULL;
+    long number = name[length] == ':' && name[length + 1] >= '0' && name[length + 1] <= '9'
+                      ? strtol(name + length + 1, &end, 10)
+                      : 0;
+    bool good = name[length] == '\0' || (end != NULL && *end == '\0' && number <= INT32_MAX);
+    for (size_t i = 0; good && i < sizeof devices / sizeof *devices; i++) {
+        if (strlen(devices[i].name) != length || memcmp(devices[i].name, name, length) != 0)
+            continue;
+        *out = (DLDevice){devices[i].type, (int32_t)number};
+        snprintf(out_kind, KPY_DEVICE_NAME, "%s", devices[i].name);
+        return 0;
+    }
+    kpy_fail(KELP_INVALID_ARGUMENT,
+             "unknown device %R: expected cpu, cuda, rocm, vulkan, metal or opencl, and a number "
+             "as in 'cuda:0'",
+             text);
+    return -1;
+}
+
+/* ---- creation ---- */
 static int read_sequence(PyObject *object, int64_t *out, int32_t *out_count, const char *what) {
     PyObject *items = PySequence_Fast(object, "shape and strides must be sequences of integers");
     if (items == NULL)
@@ -160,39 +247,30 @@ static int from_address(kpy_dltensor *self, PyObject *data, PyObject *shape, PyO
     return adopt(self, &tensor);
 }
 
-static int check_device(PyObject *device) {
-    const char *name = PyUnicode_Check(device) ? PyUnicode_AsUTF8(device) : NULL;
-    if (name && (!strcmp(name, "cpu") || !strcmp(name, "cpu:0")))
+/* Checks that memory of an object is on the requested device. */
+static int check_device(const kpy_dltensor *self, DLDevice wanted) {
+    char has[KPY_DEVICE_NAME], wants[KPY_DEVICE_NAME];
+    if (self->dl.device.device_type == wanted.device_type &&
+        self->dl.device.device_id == wanted.device_id)
         return 0;
-    if (!PyErr_Occurred())
-        kpy_fail(KELP_UNIMPLEMENTED, "unsupported device %R: expected 'cpu'", device);
+    kpy_device_name(self->dl.device, has);
+    kpy_device_name(wanted, wants);
+    kpy_fail(KELP_INVALID_ARGUMENT, "the tensor is on device %s: expected %s", has, wants);
     return -1;
 }
 
-static PyObject *dltensor_new(PyTypeObject *type, PyObject *args, PyObject *words) {
-    static char *names[] = {"data", "shape", "dtype", "device", "strides", "owner", NULL};
-    PyObject *data, *shape = Py_None, *dtype = Py_None, *device = NULL, *strides = Py_None;
-    PyObject *owner = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, words, "O|OOO$OO", names, &data, &shape, &dtype, &device,
-                                     &strides, &owner))
-        return NULL;
-    if (device != NULL && check_device(device))
-        return NULL;
-    kpy_dltensor *self;
-    if (PyLong_Check(data)) {
-        self = (kpy_dltensor *)type->tp_alloc(type, 0);
-        if (self != NULL && from_address(self, data, shape, dtype, strides))
-            Py_CLEAR(self);
-        if (self != NULL)
-            self->owner = Py_XNewRef(owner);
-        return (PyObject *)self;
-    }
-    if (PyCapsule_CheckExact(data))
-        return kpy_dltensor_import(data);
+/* `device` is NULL if it is not given. */
+static kpy_dltensor *from_object(PyTypeObject *type, PyObject *data, const DLDevice *device) {
     kpy_view view;
+    if (PyCapsule_CheckExact(data)) {
+        kpy_dltensor *self = (kpy_dltensor *)kpy_dltensor_import(data, (DLDevice){kDLCPU, 0}, NULL);
+        if (self != NULL && device != NULL && check_device(self, *device))
+            Py_CLEAR(self);
+        return self;
+    }
     if (kpy_view_strided(&view, data, false, "the array"))
         return NULL;
-    self = (kpy_dltensor *)type->tp_alloc(type, 0);
+    kpy_dltensor *self = (kpy_dltensor *)type->tp_alloc(type, 0);
     if (self != NULL && view.heap != NULL) {
         kpy_fail(KELP_UNIMPLEMENTED, "a DLTensor cannot represent numpy's %s elements",
                  kelp_dtype_name(view.tensor.dtype));
@@ -203,6 +281,50 @@ static PyObject *dltensor_new(PyTypeObject *type, PyObject *args, PyObject *word
     if (self != NULL) /* a memoryview keeps the buffer; an array keeps itself */
         self->owner = view.has_buffer ? PyMemoryView_FromObject(data) : Py_NewRef(view.owner);
     kpy_view_deinit(&view);
+    if (self != NULL && device != NULL && check_device(self, *device))
+        Py_CLEAR(self);
+    return self;
+}
+
+static int set_writable(kpy_dltensor *self, int writable) {
+    if (writable > 0 && self->read_only) {
+        kpy_fail(KELP_INVALID_ARGUMENT, "the memory is read-only: writable=True is not possible");
+        return -1;
+    }
+    if (writable == 0)
+        self->read_only = self->declared_read_only = true;
+    return 0;
+}
+
+static PyObject *dltensor_new(PyTypeObject *type, PyObject *args, PyObject *words) {
+    static char *names[] = {"data",    "shape", "dtype",    "device",
+                            "strides", "owner", "writable", NULL};
+    PyObject *data, *shape = Py_None, *dtype = Py_None, *device_name = NULL, *strides = Py_None;
+    PyObject *owner = NULL, *writable = Py_None;
+    DLDevice device = {kDLCPU, 0};
+    char kind[KPY_DEVICE_NAME];
+    if (!PyArg_ParseTupleAndKeywords(args, words, "O|OOO$OOO", names, &data, &shape, &dtype,
+                                     &device_name, &strides, &owner, &writable))
+        return NULL;
+    if (device_name != NULL && kpy_device_parse(device_name, &device, kind))
+        return NULL;
+    int writes = writable == Py_None ? -1 : PyObject_IsTrue(writable);
+    if (PyErr_Occurred())
+        return NULL;
+    kpy_dltensor *self;
+    if (PyLong_Check(data)) {
+        self = (kpy_dltensor *)type->tp_alloc(type, 0);
+        if (self != NULL && from_address(self, data, shape, dtype, strides))
+            Py_CLEAR(self);
+        if (self != NULL) {
+            self->dl.device = device;
+            self->owner = Py_XNewRef(owner);
+        }
+    } else {
+        self = from_object(type, data, device_name != NULL ? &device : NULL);
+    }
+    if (self != NULL && set_writable(self, writes))
+        Py_CLEAR(self);
     return (PyObject *)self;
 }
 
@@ -310,7 +432,7 @@ PyDoc_STRVAR(numpy_doc, "numpy()\n--\n\nReturns a numpy array on the same memory
 static PyObject *dltensor_numpy(PyObject *object, PyObject *args) {
     (void)args;
     kpy_dltensor *self = (kpy_dltensor *)object;
-    if (self->dl.device.device_type != kDLCPU)
+    if (!kpy_is_host(self->dl.device))
         return kpy_fail(KELP_UNIMPLEMENTED, "numpy supports CPU memory only");
     if (kelp_dtype_bits(self->dtype) < 8)
         return kpy_fail(KELP_UNIMPLEMENTED, "numpy does not support packed %s elements",
@@ -346,7 +468,7 @@ static int dltensor_getbuffer(PyObject *object, Py_buffer *buffer, int flags) {
     kelp_status *status = kelp_tensor_from_dl(&self->dl, &tensor);
     kelp_status_free(status);
     bool compact = status == NULL && kelp_tensor_is_compact(&tensor);
-    const char *why = self->dl.device.device_type != kDLCPU ? "the tensor is not in CPU memory"
+    const char *why = !kpy_is_host(self->dl.device) ? "the tensor is not in CPU memory"
                       : !buffer_format(self->dtype) ? "buffers do not support this element type"
                       : self->read_only && (flags & PyBUF_WRITABLE) ? "the tensor is read-only"
                       : !compact && (flags & PyBUF_STRIDES) != PyBUF_STRIDES
@@ -406,11 +528,9 @@ static PyObject *get_dtype(PyObject *object, void *closure) {
 }
 static PyObject *get_device(PyObject *object, void *closure) {
     (void)closure;
-    const DLDevice device = ((kpy_dltensor *)object)->dl.device;
-    if (device.device_type == kDLCPU)
-        return PyUnicode_FromString("cpu");
-    return PyUnicode_FromFormat("device type %d:%d", (int)device.device_type,
-                                (int)device.device_id);
+    char name[KPY_DEVICE_NAME];
+    kpy_device_name(((kpy_dltensor *)object)->dl.device, name);
+    return PyUnicode_FromString(name);
 }
 static PyObject *get_ndim(PyObject *object, void *closure) {
     (void)closure;
@@ -449,7 +569,7 @@ static PyGetSetDef dltensor_getset[] = {
     {"strides", get_strides, NULL,
      "The distance between consecutive indices of each axis, in elements.", NULL},
     {"dtype", get_dtype, NULL, "The name of the element type, such as 'float32'.", NULL},
-    {"device", get_device, NULL, "The device of the memory: 'cpu'.", NULL},
+    {"device", get_device, NULL, "The device of the memory, such as 'cpu' or 'cuda:0'.", NULL},
     {"ndim", get_ndim, NULL, "The number of axes.", NULL},
     {"read_only", get_read_only, NULL, "Whether the memory is read-only.", NULL},
     {"pointer", get_pointer, NULL, "The address of the DLTensor struct.", NULL},
@@ -457,15 +577,17 @@ static PyGetSetDef dltensor_getset[] = {
 };
 PyDoc_STRVAR(
     dltensor_doc,
-    "DLTensor(data, shape=None, dtype=None, device='cpu', *, strides=None, owner=None)\n--\n\nA "
-    "tensor on memory with another owner; nothing is copied.\n\ndata: an address (shape and dtype "
-    "are required, strides count elements, and the memory\n    must live as long as the tensor; "
-    "`owner` is kept), an array, an object with\n    __dlpack__ or the buffer protocol, or a "
-    "DLPack capsule.\ndtype: 'float32', numpy.float32, a numpy dtype, or Triton's 'FP32'.\n\n>>> "
-    "import numpy, kelp\n>>> a = numpy.arange(6, dtype='float32').reshape(2, 3)\n>>> t = "
-    "kelp.DLTensor(data=a.ctypes.data, shape=a.shape, dtype=a.dtype)\n>>> t, t.data == "
-    "a.ctypes.data\n(DLTensor(float32, [2,3]), True)\n>>> numpy.from_dlpack(t)[1]\narray([3., 4., "
-    "5.], dtype=float32)\n");
+    "DLTensor(data, shape=None, dtype=None, device='cpu', *, strides=None, owner=None, "
+    "writable=None)\n--\n\nA tensor on memory with another owner; nothing is copied.\n\ndata: an "
+    "address (shape and dtype are required, strides count elements, and the memory\n    must live "
+    "as long as the tensor; `owner` is kept), an array, an object with\n    __dlpack__ or the "
+    "buffer protocol, or a DLPack capsule.\ndtype: 'float32', numpy.float32, a numpy dtype, or "
+    "Triton's 'FP32'.\ndevice: the device of an address, such as 'cuda:0'; an object must be on "
+    "it.\nwritable: False makes the tensor read-only, and states that a kernel without a "
+    "signature\n    does not write to it.\n\n>>> import numpy, kelp\n>>> a = numpy.arange(6, "
+    "dtype='float32').reshape(2, 3)\n>>> t = kelp.DLTensor(data=a.ctypes.data, shape=a.shape, "
+    "dtype=a.dtype)\n>>> t, t.data == a.ctypes.data\n(DLTensor(float32, [2,3]), True)\n>>> "
+    "numpy.from_dlpack(t)[1]\narray([3., 4., 5.], dtype=float32)\n");
 static PyType_Slot dltensor_slots[] = {
     {Py_tp_new, dltensor_new},         {Py_tp_dealloc, dltensor_dealloc},
     {Py_tp_methods, dltensor_methods}, {Py_tp_getset, dltensor_getset},

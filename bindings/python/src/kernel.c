@@ -1,47 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel libraries (kelp/kernel.h). A Kernel is called like a function: arrays and DLTensors are
- * described on the stack and used in place, checked against the signature, and the kernel runs
- * without the GIL, in a context from a pool or in the one passed first. */
-#include "kpy.h"
+/* Kernel libraries (kelp/kernel.h): registries, contexts, libraries and kernels. */
+#include "kernel.h"
 
-#include <kelp/kernel.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <structmember.h>
 
-#define MOST_ARGS 16
-
-typedef struct registry {
-    PyObject_HEAD kelp_kernel_registry *registry;
-    kelp_kernel_session **pool;
-    size_t pool_count, pool_capacity;
-} registry;
-
-typedef struct context {
-    PyObject_HEAD registry *owner;
-    kelp_kernel_session *session;
-    bool busy;
-} context;
-
-typedef struct library {
-    PyObject_HEAD registry *owner;
-    kelp_kernel_library *library;
-} library;
-
-typedef struct kernel {
-    PyObject_HEAD vectorcallfunc call;
-    registry *owner;
-    library *from;
-    const kelp_kernel *kernel;
-    uint8_t kinds[MOST_ARGS];
-    /* The numpy type of the last array per argument, and its DLPack type. */
-    PyObject *descrs[MOST_ARGS];
-    DLDataType dtypes[MOST_ARGS];
-    bool typed;
-} kernel;
-
-static PyTypeObject *registry_type, *context_type, *library_type, *kernel_type;
+PyTypeObject *kpy_context_type;
+static PyTypeObject *registry_type, *library_type, *kernel_type;
 
 /* ---- registry ---- */
 static PyObject *registry_new(PyTypeObject *type, PyObject *args, PyObject *words) {
@@ -50,7 +17,7 @@ static PyObject *registry_new(PyTypeObject *type, PyObject *args, PyObject *word
     const char *search_path = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, words, "|iz", names, &threads, &search_path))
         return NULL;
-    registry *self = (registry *)type->tp_alloc(type, 0);
+    kpy_registry *self = (kpy_registry *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
     kelp_kernel_registry_options options = {
@@ -65,7 +32,7 @@ static PyObject *registry_new(PyTypeObject *type, PyObject *args, PyObject *word
 }
 
 static void registry_dealloc(PyObject *object) {
-    registry *self = (registry *)object;
+    kpy_registry *self = (kpy_registry *)object;
     PyTypeObject *type = Py_TYPE(object);
     for (size_t i = 0; i < self->pool_count; i++)
         kelp_kernel_session_destroy(self->pool[i]);
@@ -75,33 +42,10 @@ static void registry_dealloc(PyObject *object) {
     Py_DECREF(type);
 }
 
-static int take_session(registry *self, kelp_kernel_session **out) {
-    if (self->pool_count > 0) {
-        *out = self->pool[--self->pool_count];
-        return 0;
-    }
-    kelp_status *status = kelp_kernel_session_create(self->registry, NULL, out);
-    return status ? (kpy_raise(status), -1) : 0;
-}
-
-static void give_session(registry *self, kelp_kernel_session *session) {
-    if (self->pool_count == self->pool_capacity) {
-        size_t capacity = self->pool_capacity ? 2 * self->pool_capacity : 4;
-        kelp_kernel_session **more = PyMem_Realloc(self->pool, capacity * sizeof *more);
-        if (more == NULL) {
-            kelp_kernel_session_destroy(session);
-            return;
-        }
-        self->pool = more;
-        self->pool_capacity = capacity;
-    }
-    self->pool[self->pool_count++] = session;
-}
-
-static PyObject *wrap_library(registry *owner, kelp_kernel_library *found) {
-    library *made = (library *)library_type->tp_alloc(library_type, 0);
+static PyObject *wrap_library(kpy_registry *owner, kelp_kernel_library *found) {
+    kpy_library *made = (kpy_library *)library_type->tp_alloc(library_type, 0);
     if (made != NULL) {
-        made->owner = (registry *)Py_NewRef((PyObject *)owner);
+        made->owner = (kpy_registry *)Py_NewRef((PyObject *)owner);
         made->library = found;
     }
     return (PyObject *)made;
@@ -148,7 +92,7 @@ static int give_tried(tried_files *take, PyObject *list) {
 }
 
 static PyObject *registry_open(PyObject *object, PyObject *args) {
-    registry *self = (registry *)object;
+    kpy_registry *self = (kpy_registry *)object;
     const char *name;
     PyObject *list;
     tried_files tried = {0};
@@ -167,7 +111,7 @@ static PyObject *registry_open(PyObject *object, PyObject *args) {
 }
 
 static PyObject *registry_add(PyObject *object, PyObject *args) {
-    registry *self = (registry *)object;
+    kpy_registry *self = (kpy_registry *)object;
     const char *name;
     kelp_kernel_library *made = NULL;
     if (!PyArg_ParseTuple(args, "s", &name))
@@ -178,7 +122,7 @@ static PyObject *registry_add(PyObject *object, PyObject *args) {
 
 static PyObject *registry_scan(PyObject *object, PyObject *args) {
     (void)args;
-    registry *self = (registry *)object;
+    kpy_registry *self = (kpy_registry *)object;
     size_t count;
     Py_BEGIN_ALLOW_THREADS;
     count = kelp_kernel_registry_scan(self->registry);
@@ -196,16 +140,27 @@ static PyObject *registry_scan(PyObject *object, PyObject *args) {
 }
 
 static PyObject *registry_context(PyObject *object, PyObject *args) {
-    (void)args;
-    registry *self = (registry *)object;
-    context *made = (context *)context_type->tp_alloc(context_type, 0);
+    kpy_registry *self = (kpy_registry *)object;
+    PyObject *name, *stream;
+    DLDevice device;
+    char kind[KPY_DEVICE_NAME];
+    if (!PyArg_ParseTuple(args, "OO", &name, &stream) || kpy_device_parse(name, &device, kind))
+        return NULL;
+    kelp_device_config config = {.device = kind, .id = device.device_id};
+    if (stream != Py_None)
+        config.stream = PyLong_AsVoidPtr(stream);
+    if (PyErr_Occurred())
+        return NULL;
+    kpy_context *made = (kpy_context *)kpy_context_type->tp_alloc(kpy_context_type, 0);
     if (made == NULL)
         return NULL;
-    if (take_session(self, &made->session)) {
+    kelp_status *status = kelp_kernel_session_create(self->registry, &config, &made->session);
+    if (status != NULL) {
+        made->session = NULL;
         Py_DECREF(made);
-        return NULL;
+        return kpy_raise(status);
     }
-    made->owner = (registry *)Py_NewRef(object);
+    made->owner = (kpy_registry *)Py_NewRef(object);
     return (PyObject *)made;
 }
 
@@ -216,7 +171,8 @@ static PyMethodDef registry_methods[] = {
     {"add", registry_add, METH_VARARGS,
      "add(name): creates an empty library for functions by address"},
     {"scan", registry_scan, METH_NOARGS, "Opens every library on the search path; their names."},
-    {"context", registry_context, METH_NOARGS, "Creates a context for calls."},
+    {"context", registry_context, METH_VARARGS,
+     "context(device, stream): creates a context for calls on a device."},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot registry_slots[] = {
@@ -227,13 +183,13 @@ static PyType_Slot registry_slots[] = {
     {0, NULL},
 };
 static PyType_Spec registry_spec = {.name = "kelp._kelp.Registry",
-                                    .basicsize = sizeof(registry),
+                                    .basicsize = sizeof(kpy_registry),
                                     .flags = Py_TPFLAGS_DEFAULT,
                                     .slots = registry_slots};
 
 /* ---- context ---- */
 static void context_dealloc(PyObject *object) {
-    context *self = (context *)object;
+    kpy_context *self = (kpy_context *)object;
     PyTypeObject *type = Py_TYPE(object);
     if (self->session != NULL)
         kelp_kernel_session_destroy(self->session); /* with the resources of kernels */
@@ -245,10 +201,18 @@ static void context_dealloc(PyObject *object) {
 static PyObject *context_address(PyObject *object, void *closure) {
     (void)closure;
     return PyLong_FromVoidPtr(
-        (void *)(uintptr_t)kelp_kernel_session_context(((context *)object)->session));
+        (void *)(uintptr_t)kelp_kernel_session_context(((kpy_context *)object)->session));
+}
+
+static PyObject *context_device(PyObject *object, void *closure) {
+    char name[KPY_DEVICE_NAME];
+    (void)closure;
+    kpy_device_name(kelp_kernel_session_context(((kpy_context *)object)->session)->device, name);
+    return PyUnicode_FromString(name);
 }
 
 static PyGetSetDef context_getset[] = {
+    {"device", context_device, NULL, "The device of the calls, such as 'cpu' or 'cuda:0'.", NULL},
     {"address", context_address, NULL, "The address of the context that kernels receive.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -259,216 +223,66 @@ static PyType_Slot context_slots[] = {
     {0, NULL},
 };
 static PyType_Spec context_spec = {.name = "kelp._kelp.Context",
-                                   .basicsize = sizeof(context),
+                                   .basicsize = sizeof(kpy_context),
                                    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                    .slots = context_slots};
 
-/* ---- a call ---- */
-typedef struct call {
-    kelp_kernel_arg args[MOST_ARGS];
-    DLTensor tensors[MOST_ARGS];
-    kpy_view views[MOST_ARGS];
-    int64_t strides[MOST_ARGS][KELP_MAX_RANK];
-    size_t view_count;
-} call;
-
-static PyObject *no_place(const kernel *self, Py_ssize_t i, const char *why) {
-    return kpy_fail(KELP_INVALID_ARGUMENT, "argument %zd of kernel '%s' %s", i,
-                    kelp_kernel_name(self->kernel), why);
-}
-
-static int type_at(kernel *self, Py_ssize_t i, PyObject *descr) {
-    DLTensor dl;
-    int64_t one = 1;
-    kelp_tensor tensor;
-    kelp_dtype dtype = kpy_numpy_dtype_of(descr);
-    if (dtype == KELP_DTYPE_INVALID)
-        return -1;
-    kelp_status *status = kelp_tensor_init(&tensor, dtype, 1, &one, NULL);
-    if (status == NULL)
-        status = kelp_tensor_to_dl(&tensor, &dl);
-    if (status != NULL)
-        return kpy_raise(status), -1;
-    if (kelp_dtype_bits(dtype) < 8)
-        return no_place(self, i, "has packed elements, which numpy does not support"), -1;
-    self->dtypes[i] = dl.dtype;
-    Py_XSETREF(self->descrs[i], Py_NewRef(descr));
-    return 0;
-}
-
-static int set_array(kernel *self, call *c, Py_ssize_t i, const kpy_array *array) {
-    DLTensor *dl = &c->tensors[i];
-    if (self->descrs[i] != array->descr && type_at(self, i, array->descr))
-        return -1;
-    *dl = (DLTensor){.data = array->data,
-                     .device = {kDLCPU, 0},
-                     .ndim = array->nd,
-                     .dtype = self->dtypes[i],
-                     .shape = (int64_t *)array->shape};
-    if (!(array->flags & KPY_ARRAY_C_CONTIGUOUS)) {
-        Py_ssize_t size = self->dtypes[i].bits / 8;
-        if (!self->typed)
-            return no_place(self, i,
-                            "is not contiguous, and the kernel has no signature: make it "
-                            "contiguous, or pass a DLTensor"),
-                   -1;
-        if (array->nd > KELP_MAX_RANK)
-            return no_place(self, i, "has too many dimensions"), -1;
-        for (int d = 0; d < array->nd; d++) {
-            if (array->strides[d] % size != 0)
-                return no_place(self, i, "has a stride that is not a multiple of the element size"),
-                       -1;
-            c->strides[i][d] = array->strides[d] / size;
-        }
-        dl->strides = c->strides[i];
-    }
-    c->args[i] = (kelp_kernel_arg){
-        .kind = KELP_ARG_TENSOR,
-        .flags = array->flags & KPY_ARRAY_WRITEABLE ? 0 : KELP_ARG_READ_ONLY,
-        .as.tensor = dl,
-    };
-    return 0;
-}
-
-static int set_dltensor(call *c, Py_ssize_t i, kpy_dltensor *tensor) {
-    c->args[i] = (kelp_kernel_arg){.kind = KELP_ARG_TENSOR,
-                                   .flags = tensor->read_only ? KELP_ARG_READ_ONLY : 0,
-                                   .as.tensor = &tensor->dl};
-    return 0;
-}
-
-static int set_number(kernel *self, call *c, Py_ssize_t i, PyObject *object) {
-    kelp_kernel_arg *arg = &c->args[i];
-    arg->flags = 0;
-    if (PyIndex_Check(object) && self->kinds[i] != KELP_ARG_FLOAT) {
-        PyObject *number = PyNumber_Index(object);
-        arg->kind = KELP_ARG_INT;
-        arg->as.i = number ? PyLong_AsLongLong(number) : 0;
-        Py_XDECREF(number);
-    } else {
-        arg->kind = KELP_ARG_FLOAT;
-        arg->as.f = PyFloat_AsDouble(object);
-    }
-    return PyErr_Occurred() ? -1 : 0;
-}
-
-/* Other objects with DLPack or the buffer protocol. */
-static int set_other(kernel *self, call *c, Py_ssize_t i, PyObject *object) {
-    char what[64];
-    snprintf(what, sizeof what, "argument %zd", i);
-    kpy_view *view = &c->views[c->view_count];
-    PyObject *dlpack = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__dlpack__");
-    bool memory = dlpack != NULL || PyObject_CheckBuffer(object);
-    Py_XDECREF(dlpack);
-    PyErr_Clear();
-    if (!memory) {
-        PyErr_Format(PyExc_TypeError,
-                     "argument %zd of kernel '%s' has type '%s': expected an array, a DLTensor, a "
-                     "number or str",
-                     i, kelp_kernel_name(self->kernel), Py_TYPE(object)->tp_name);
-        return -1;
-    }
-    if (kpy_view_strided(view, object, false, what))
-        return -1;
-    c->view_count++;
-    kelp_status *status = kelp_tensor_to_dl(&view->tensor, &c->tensors[i]);
-    if (status != NULL)
-        return kpy_raise(status), -1;
-    c->args[i] = (kelp_kernel_arg){
-        .kind = KELP_ARG_TENSOR,
-        .flags = view->tensor.flags & KELP_TENSOR_READ_ONLY ? KELP_ARG_READ_ONLY : 0,
-        .as.tensor = &c->tensors[i]};
-    return 0;
-}
-
-static int set_argument(kernel *self, call *c, Py_ssize_t i, PyObject *object) {
-    if (kpy_is_array(object))
-        return set_array(self, c, i, (const kpy_array *)object);
-    if (Py_TYPE(object) == kpy_dltensor_type)
-        return set_dltensor(c, i, (kpy_dltensor *)object);
-    if (PyLong_Check(object) || PyFloat_Check(object) || PyIndex_Check(object))
-        return set_number(self, c, i, object);
-    if (PyUnicode_Check(object)) {
-        c->args[i] = (kelp_kernel_arg){.kind = KELP_ARG_STRING, .as.s = PyUnicode_AsUTF8(object)};
-        return c->args[i].as.s ? 0 : -1;
-    }
-    return kpy_is_numpy_scalar(object) ? set_number(self, c, i, object)
-                                       : set_other(self, c, i, object);
-}
-
-static PyObject *run(kernel *self, kelp_kernel_session *session, PyObject *const *args,
-                     Py_ssize_t count) {
-    call c;
-    kelp_status *status = NULL;
-    int failed = 0;
-    c.view_count = 0;
-    if (count > MOST_ARGS)
-        return kpy_fail(KELP_INVALID_ARGUMENT, "kernel '%s' has %zd arguments: expected at most %d",
-                        kelp_kernel_name(self->kernel), count, MOST_ARGS);
-    for (Py_ssize_t i = 0; !failed && i < count; i++)
-        failed = set_argument(self, &c, i, args[i]);
-    if (!failed) {
-        Py_BEGIN_ALLOW_THREADS;
-        status = kelp_kernel_call(self->kernel, session, c.args, (int32_t)count);
-        Py_END_ALLOW_THREADS;
-    }
-    for (size_t i = 0; i < c.view_count; i++)
-        kpy_view_deinit(&c.views[i]);
-    if (failed)
-        return NULL;
-    if (status != NULL)
-        return kpy_raise(status);
-    Py_RETURN_NONE;
-}
-
-static PyObject *kernel_call(PyObject *object, PyObject *const *args, size_t nargsf,
-                             PyObject *words) {
-    kernel *self = (kernel *)object;
-    Py_ssize_t count = PyVectorcall_NARGS(nargsf);
-    if (words != NULL && PyTuple_GET_SIZE(words) > 0) {
-        PyErr_SetString(PyExc_TypeError, "kernels accept positional arguments only");
-        return NULL;
-    }
-    if (count > 0 && Py_TYPE(args[0]) == context_type) {
-        context *given = (context *)args[0];
-        if (given->busy)
-            return kpy_fail(KELP_FAILED_PRECONDITION, "the context is in use on another thread");
-        if (given->owner != self->owner)
-            return kpy_fail(KELP_INVALID_ARGUMENT, "the context belongs to another runtime");
-        given->busy = true;
-        PyObject *result = run(self, given->session, args + 1, count - 1);
-        given->busy = false;
-        return result;
-    }
-    kelp_kernel_session *session;
-    if (take_session(self->owner, &session))
-        return NULL;
-    PyObject *result = run(self, session, args, count);
-    give_session(self->owner, session);
-    return result;
-}
-
 /* ---- kernel ---- */
-static PyObject *wrap_kernel(library *from, const kelp_kernel *found) {
-    kernel *self = (kernel *)kernel_type->tp_alloc(kernel_type, 0);
+/* Finds the first input with a dimension that has the name of integer `i`. */
+static void find_implied(kpy_kernel *self, int i) {
+    kpy_param *param = &self->params[i];
+    const char *name = kelp_kernel_param_at(self->kernel, i).name;
+    param->implied = -1;
+    for (int k = 0; param->kind == KELP_ARG_INT && k < self->count; k++) {
+        kelp_kernel_shape shape = kelp_kernel_param_shape(self->kernel, k);
+        if (kelp_kernel_param_at(self->kernel, k).direction == KELP_PARAM_OUT)
+            continue;
+        for (int32_t d = 0; d < shape.rank; d++) {
+            if (shape.names[d] != NULL && strcmp(shape.names[d], name) == 0) {
+                param->implied = k;
+                param->axis = d - shape.rank;
+                return;
+            }
+        }
+    }
+}
+
+static int read_params(kpy_kernel *self) {
+    self->count = kelp_kernel_param_count(self->kernel);
+    for (int i = 0; i < self->count && i < KPY_KERNEL_ARGS; i++) {
+        kelp_kernel_param p = kelp_kernel_param_at(self->kernel, i);
+        self->params[i].kind = (uint8_t)p.kind;
+        self->params[i].is_bool = p.dtype == KELP_BOOL;
+        self->params[i].optional = p.optional;
+        self->params[i].is_out = p.direction == KELP_PARAM_OUT;
+        self->params[i].name = PyUnicode_InternFromString(p.name);
+        if (self->params[i].name == NULL)
+            return -1;
+        find_implied(self, i);
+    }
+    return 0;
+}
+
+static PyObject *wrap_kernel(kpy_library *from, const kelp_kernel *found) {
+    kpy_kernel *self = (kpy_kernel *)kernel_type->tp_alloc(kernel_type, 0);
     if (self == NULL)
         return NULL;
-    self->call = kernel_call;
-    self->owner = (registry *)Py_NewRef((PyObject *)from->owner);
-    self->from = (library *)Py_NewRef((PyObject *)from);
+    self->call = kpy_kernel_call;
+    self->owner = (kpy_registry *)Py_NewRef((PyObject *)from->owner);
+    self->from = (kpy_library *)Py_NewRef((PyObject *)from);
     self->kernel = found;
-    int32_t count = kelp_kernel_param_count(found);
-    self->typed = count >= 0;
-    for (int32_t i = 0; i < count && i < MOST_ARGS; i++)
-        self->kinds[i] = (uint8_t)kelp_kernel_param_at(found, i).kind;
+    if (read_params(self))
+        Py_CLEAR(self);
     return (PyObject *)self;
 }
 
 static void kernel_dealloc(PyObject *object) {
-    kernel *self = (kernel *)object;
+    kpy_kernel *self = (kpy_kernel *)object;
     PyTypeObject *type = Py_TYPE(object);
-    for (int i = 0; i < MOST_ARGS; i++)
+    for (int i = 0; i < KPY_KERNEL_ARGS; i++) {
         Py_XDECREF(self->descrs[i]);
+        Py_XDECREF(self->params[i].name);
+    }
     Py_XDECREF((PyObject *)self->from);
     Py_XDECREF((PyObject *)self->owner);
     type->tp_free(object);
@@ -477,19 +291,19 @@ static void kernel_dealloc(PyObject *object) {
 
 static PyObject *kernel_name(PyObject *object, void *closure) {
     (void)closure;
-    return PyUnicode_FromString(kelp_kernel_name(((kernel *)object)->kernel));
+    return PyUnicode_FromString(kelp_kernel_name(((kpy_kernel *)object)->kernel));
 }
 static PyObject *kernel_signature(PyObject *object, void *closure) {
     (void)closure;
-    return PyUnicode_FromString(kelp_kernel_signature(((kernel *)object)->kernel));
+    return PyUnicode_FromString(kelp_kernel_signature(((kpy_kernel *)object)->kernel));
 }
 static PyObject *kernel_summary(PyObject *object, void *closure) {
     (void)closure;
-    return PyUnicode_FromString(kelp_kernel_summary(((kernel *)object)->kernel));
+    return PyUnicode_FromString(kelp_kernel_summary(((kpy_kernel *)object)->kernel));
 }
 static PyObject *kernel_address(PyObject *object, void *closure) {
     (void)closure;
-    kernel *self = (kernel *)object;
+    kpy_kernel *self = (kpy_kernel *)object;
     void *function =
         kelp_kernel_library_function(self->from->library, kelp_kernel_name(self->kernel));
     if (function == NULL)
@@ -518,7 +332,7 @@ static PyObject *param_shape(const kelp_kernel *found, int32_t index) {
 static PyObject *kernel_parameters(PyObject *object, void *closure) {
     static const char *const directions[] = {"in", "out", "inout"};
     (void)closure;
-    const kelp_kernel *found = ((kernel *)object)->kernel;
+    const kelp_kernel *found = ((kpy_kernel *)object)->kernel;
     int32_t count = kelp_kernel_param_count(found);
     if (count < 0)
         Py_RETURN_NONE;
@@ -538,15 +352,77 @@ static PyObject *kernel_parameters(PyObject *object, void *closure) {
     return list;
 }
 
+static PyObject *kernel_asynchronous(PyObject *object, void *closure) {
+    (void)closure;
+    return PyBool_FromLong(
+        (kelp_kernel_flags(((kpy_kernel *)object)->kernel) & KELP_KERNEL_ASYNC) != 0);
+}
+
+/* Returns the parameters that may not be omitted, and then the others: ([name, …], [name, …]). */
+static PyObject *kernel_names(PyObject *object, void *closure) {
+    (void)closure;
+    const kpy_kernel *self = (const kpy_kernel *)object;
+    PyObject *lists[2] = {PyList_New(0), PyList_New(0)};
+    bool failed = lists[0] == NULL || lists[1] == NULL;
+    for (int i = 0; !failed && i < self->count && i < KPY_KERNEL_ARGS; i++) {
+        const kpy_param *param = &self->params[i];
+        failed = PyList_Append(lists[kpy_may_be_omitted(param)], param->name) != 0;
+    }
+    if (!failed)
+        return Py_BuildValue("(NN)", lists[0], lists[1]);
+    Py_XDECREF(lists[0]);
+    Py_XDECREF(lists[1]);
+    return NULL;
+}
+
+/* ---- members that kelp._kernels implements ---- */
+static PyObject *helper(const char *name) {
+    PyObject *module = PyImport_ImportModule("kelp._kernels");
+    PyObject *found = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
+    Py_XDECREF(module);
+    return found;
+}
+
+static PyObject *kernel_dunder_signature(PyObject *object, void *closure) {
+    (void)closure;
+    PyObject *function = helper("signature");
+    PyObject *result = function != NULL ? PyObject_CallOneArg(function, object) : NULL;
+    Py_XDECREF(function);
+    return result;
+}
+
+PyDoc_STRVAR(submit_doc,
+             "submit(*arguments, **keywords)\n--\n\nStarts a call and returns a KernelFuture, "
+             "whose result() is that of the call. The arguments\nmust not be used until it is "
+             "done.");
+static PyObject *kernel_submit(PyObject *object, PyObject *args, PyObject *words) {
+    PyObject *none = words == NULL ? PyDict_New() : Py_NewRef(words);
+    PyObject *function = helper("submit");
+    PyObject *result = none != NULL && function != NULL
+                           ? PyObject_CallFunctionObjArgs(function, object, args, none, NULL)
+                           : NULL;
+    Py_XDECREF(function);
+    Py_XDECREF(none);
+    return result;
+}
+
+static PyMethodDef kernel_methods[] = {
+    {"submit", (PyCFunction)(void (*)(void))kernel_submit, METH_VARARGS | METH_KEYWORDS,
+     submit_doc},
+    {"_start", kpy_kernel_start, METH_VARARGS,
+     "_start(future, arguments, keywords): starts an asynchronous kernel"},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyObject *kernel_repr(PyObject *object) {
-    const kelp_kernel *found = ((kernel *)object)->kernel;
+    const kelp_kernel *found = ((kpy_kernel *)object)->kernel;
     const char *signature = kelp_kernel_signature(found);
     return PyUnicode_FromFormat("<kernel %s(%s)>", kelp_kernel_name(found),
                                 *signature ? signature : "…");
 }
 
 static PyMemberDef kernel_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(kernel, call), READONLY, NULL},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(kpy_kernel, call), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 static PyGetSetDef kernel_getset[] = {
@@ -559,25 +435,28 @@ static PyGetSetDef kernel_getset[] = {
      "the\nsignature is unknown.",
      NULL},
     {"address", kernel_address, NULL, "The address of the C function, or None.", NULL},
+    {"asynchronous", kernel_asynchronous, NULL,
+     "Whether the kernel may complete after its function returns.", NULL},
+    {"_names", kernel_names, NULL, "The required and the optional parameters.", NULL},
+    {"__signature__", kernel_dunder_signature, NULL, "For inspect.signature.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 PyDoc_STRVAR(
     kernel_doc,
     "A kernel, called like a function: kernel(out, a, b), or kernel(context, out, a, "
     "b).\n\nArrays, DLTensors and objects with DLPack or the buffer protocol are passed in "
-    "place,\nint and float as scalars. With a signature, the arguments are checked first; "
-    "without\none (see `signature`), integers are passed as int64 and floats as double.");
+    "place,\nint, float and str as scalars. With a signature, the arguments are checked first, "
+    "and\nmay be given by name. Outputs that are omitted are allocated and returned: kernel(a, "
+    "b).\nIntegers that are the size of an input's dimension may be omitted, too. Without a "
+    "signature\n(see `signature`), integers are passed as int64 and floats as double.");
 static PyType_Slot kernel_slots[] = {
-    {Py_tp_dealloc, kernel_dealloc},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_members, kernel_members},
-    {Py_tp_getset, kernel_getset},
-    {Py_tp_repr, kernel_repr},
-    {Py_tp_doc, (void *)kernel_doc},
-    {0, NULL},
+    {Py_tp_dealloc, kernel_dealloc}, {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_methods, kernel_methods}, {Py_tp_members, kernel_members},
+    {Py_tp_getset, kernel_getset},   {Py_tp_repr, kernel_repr},
+    {Py_tp_doc, (void *)kernel_doc}, {0, NULL},
 };
 static PyType_Spec kernel_spec = {.name = "kelp._kelp.Kernel",
-                                  .basicsize = sizeof(kernel),
+                                  .basicsize = sizeof(kpy_kernel),
                                   .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
                                            Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                   .slots = kernel_slots};
@@ -585,13 +464,13 @@ static PyType_Spec kernel_spec = {.name = "kelp._kelp.Kernel",
 /* ---- library ---- */
 static void library_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
-    Py_XDECREF((PyObject *)((library *)object)->owner);
+    Py_XDECREF((PyObject *)((kpy_library *)object)->owner);
     type->tp_free(object);
     Py_DECREF(type);
 }
 
 static PyObject *library_find(PyObject *object, PyObject *args) {
-    library *self = (library *)object;
+    kpy_library *self = (kpy_library *)object;
     const char *name;
     const kelp_kernel *found = NULL;
     if (!PyArg_ParseTuple(args, "s", &name))
@@ -601,7 +480,7 @@ static PyObject *library_find(PyObject *object, PyObject *args) {
 }
 
 static PyObject *library_register(PyObject *object, PyObject *args) {
-    library *self = (library *)object;
+    kpy_library *self = (kpy_library *)object;
     const char *name, *signature;
     PyObject *address;
     int with_context;
@@ -618,18 +497,18 @@ static PyObject *library_register(PyObject *object, PyObject *args) {
 
 static PyObject *library_name(PyObject *object, void *closure) {
     (void)closure;
-    return PyUnicode_FromString(kelp_kernel_library_name(((library *)object)->library));
+    return PyUnicode_FromString(kelp_kernel_library_name(((kpy_library *)object)->library));
 }
 static PyObject *library_path(PyObject *object, void *closure) {
     (void)closure;
-    return PyUnicode_DecodeFSDefault(kelp_kernel_library_path(((library *)object)->library));
+    return PyUnicode_DecodeFSDefault(kelp_kernel_library_path(((kpy_library *)object)->library));
 }
 static PyObject *library_devices(PyObject *object, void *closure) {
     (void)closure;
     PyObject *list = PyList_New(0);
     const char *name;
-    for (size_t i = 0; list && (name = kelp_kernel_library_device(((library *)object)->library, i));
-         i++) {
+    for (size_t i = 0;
+         list && (name = kelp_kernel_library_device(((kpy_library *)object)->library, i)); i++) {
         PyObject *text = PyUnicode_FromString(name);
         if (text == NULL || PyList_Append(list, text))
             Py_CLEAR(list);
@@ -639,7 +518,7 @@ static PyObject *library_devices(PyObject *object, void *closure) {
 }
 static PyObject *library_kernels(PyObject *object, void *closure) {
     (void)closure;
-    library *self = (library *)object;
+    kpy_library *self = (kpy_library *)object;
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < kelp_kernel_library_count(self->library); i++) {
         PyObject *text =
@@ -672,18 +551,18 @@ static PyType_Slot library_slots[] = {
     {0, NULL},
 };
 static PyType_Spec library_spec = {.name = "kelp._kelp.Library",
-                                   .basicsize = sizeof(library),
+                                   .basicsize = sizeof(kpy_library),
                                    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                    .slots = library_slots};
 
 int kpy_kernel_ready(PyObject *module) {
     registry_type = (PyTypeObject *)PyType_FromSpec(&registry_spec);
-    context_type = (PyTypeObject *)PyType_FromSpec(&context_spec);
+    kpy_context_type = (PyTypeObject *)PyType_FromSpec(&context_spec);
     library_type = (PyTypeObject *)PyType_FromSpec(&library_spec);
     kernel_type = (PyTypeObject *)PyType_FromSpec(&kernel_spec);
-    return registry_type && context_type && library_type && kernel_type &&
-                   !PyModule_AddType(module, registry_type) &&
-                   !PyModule_AddType(module, context_type) &&
+    return kpy_kernel_submit_ready() == 0 && registry_type && kpy_context_type && library_type &&
+                   kernel_type && !PyModule_AddType(module, registry_type) &&
+                   !PyModule_AddType(module, kpy_context_type) &&
                    !PyModule_AddType(module, library_type) && !PyModule_AddType(module, kernel_type)
                ? 0
                : -1;

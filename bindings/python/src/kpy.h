@@ -35,6 +35,8 @@ int kpy_numpy_init(void);
 bool kpy_is_array(PyObject *object);
 /* Returns whether an object is a numpy scalar, such as numpy.float32(1). */
 bool kpy_is_numpy_scalar(PyObject *object);
+/* Returns whether an object is a numpy.bool. */
+bool kpy_is_numpy_bool(PyObject *object);
 /* Returns the borrowed dtype object of a type; NULL with an exception if numpy lacks it (bfloat16
  * and similar types need the package ml_dtypes). Strings: object. */
 PyObject *kpy_numpy_dtype(kelp_dtype dtype);
@@ -90,15 +92,28 @@ typedef struct kpy_dltensor {
     int64_t steps[KELP_MAX_RANK];
     kelp_dtype dtype;
     bool read_only;
-    PyObject *owner;   /* keeps the memory; NULL if the caller does */
-    PyObject *managed; /* the consumed capsule, or NULL */
+    bool declared_read_only; /* by the user: writable=False */
+    PyObject *owner;         /* keeps the memory; NULL if the caller does */
+    PyObject *managed;       /* the consumed capsule, or NULL */
     Py_ssize_t buffer_shape[KELP_MAX_RANK];
     Py_ssize_t buffer_strides[KELP_MAX_RANK];
 } kpy_dltensor;
 extern PyTypeObject *kpy_dltensor_type;
 int kpy_dltensor_ready(PyObject *module);
-/* Converts an object with __dlpack__ to a DLTensor. */
-PyObject *kpy_dltensor_import(PyObject *object);
+/* Converts an object with __dlpack__, or a capsule, to a DLTensor. For a device other than the CPU,
+ * its producer makes the memory ready for work on `stream`. */
+PyObject *kpy_dltensor_import(PyObject *object, DLDevice device, void *stream);
+/* Calls __dlpack_device__. Returns 1, 0 if the object lacks it, or -1 with an exception. */
+int kpy_dlpack_device(PyObject *object, DLDevice *out);
+
+/* Size of the name of a device. */
+#define KPY_DEVICE_NAME 48
+/* Returns whether the CPU can read the memory of a device. */
+bool kpy_is_host(DLDevice device);
+/* Formats a device: "cpu", "cuda:1". */
+void kpy_device_name(DLDevice device, char out[KPY_DEVICE_NAME]);
+/* Parses a device, and writes its name without the number to `out_kind`. */
+int kpy_device_parse(PyObject *text, DLDevice *out, char out_kind[KPY_DEVICE_NAME]);
 
 /* ---- cancelling runs in flight (interrupt.c) ---- */
 /* Begin releases the GIL, and end acquires it. Between them, the engine polls kpy_watch_stops,

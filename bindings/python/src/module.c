@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kelp._kelp: the C part of the Python package, and the conversion of failures to KelpError. */
-#include "kpy.h"
+#include "kernel.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -78,18 +78,23 @@ static PyObject *library_path(PyObject *self, PyObject *args) {
 
 PyDoc_STRVAR(
     invoke_doc,
-    "invoke(address)\n--\n\nCalls kelp_context_invoke. A signal handler that raises cancels it.");
-static PyObject *invoke(PyObject *self, PyObject *address) {
-    kelp_context *context = PyLong_AsVoidPtr(address);
+    "invoke(context, recording=0)\n--\n\nCalls kelp_context_invoke, or kelp_capture_replay if the "
+    "address of a recording is given. A signal handler that raises cancels it.");
+static PyObject *invoke(PyObject *self, PyObject *args) {
+    PyObject *address, *replayed = NULL;
     kpy_watch watch;
     (void)self;
-    if (context == NULL)
+    if (!PyArg_ParseTuple(args, "O|O", &address, &replayed))
+        return NULL;
+    kelp_context *context = PyLong_AsVoidPtr(address);
+    kelp_capture *recording = context && replayed ? PyLong_AsVoidPtr(replayed) : NULL;
+    if (context == NULL || PyErr_Occurred())
         return PyErr_Occurred()
                    ? NULL
                    : kpy_fail(KELP_INVALID_ARGUMENT, "the address of the context is 0");
     kpy_watch_begin(&watch, NULL);
     kelp_context_set_interrupt(context, watch.main ? kpy_watch_stops : NULL, &watch);
-    kelp_status *status = kelp_context_invoke(context);
+    kelp_status *status = recording ? kelp_capture_replay(recording) : kelp_context_invoke(context);
     kelp_context_set_interrupt(context, NULL, NULL);
     if (kpy_watch_end(&watch)) { /* the exception of a handler is set */
         kelp_status_free(status);
@@ -101,11 +106,14 @@ static PyObject *invoke(PyObject *self, PyObject *address) {
 }
 
 static PyMethodDef methods[] = {
-    {"invoke", invoke, METH_O, invoke_doc},
+    {"invoke", invoke, METH_VARARGS, invoke_doc},
     {"mapped_libraries", mapped_libraries, METH_NOARGS, mapped_doc},
     {"main_thread", kpy_main_thread, METH_NOARGS,
      "main_thread()\n--\n\nReturns the identifier of the thread that runs signal handlers."},
     {"library_path", library_path, METH_NOARGS, where_doc},
+    {"next_completed", kpy_kernel_next_completed, METH_NOARGS,
+     "next_completed()\n--\n\nWaits until the call of an asynchronous kernel is done, and returns "
+     "it."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -16,7 +16,7 @@ typedef int (*set_base_fn)(PyObject *array, PyObject *base);
 static struct {
     bool loaded;
     PyObject *module;
-    PyTypeObject *array_type;
+    PyTypeObject *array_type, *bool_type;
     PyTypeObject *scalar_type;        /* numpy.generic: scalars */
     new_from_descr_fn new_from_descr; /* NULL if the ABI differs */
     set_base_fn set_base;
@@ -83,11 +83,12 @@ int kpy_numpy_init(void) {
         return -1;
     np.array_type = (PyTypeObject *)PyObject_GetAttrString(np.module, "ndarray");
     np.scalar_type = (PyTypeObject *)PyObject_GetAttrString(np.module, "generic");
+    np.bool_type = (PyTypeObject *)PyObject_GetAttrString(np.module, "bool_");
     np.empty = PyObject_GetAttrString(np.module, "empty");
     np.ascontiguousarray = PyObject_GetAttrString(np.module, "ascontiguousarray");
     np.asarray = PyObject_GetAttrString(np.module, "asarray");
-    if (!np.array_type || !np.scalar_type || !np.empty || !np.ascontiguousarray || !np.asarray ||
-        load_dtypes())
+    if (!np.array_type || !np.scalar_type || !np.bool_type || !np.empty || !np.ascontiguousarray ||
+        !np.asarray || load_dtypes())
         return -1;
     load_table();
     np.loaded = true;
@@ -101,6 +102,10 @@ bool kpy_is_array(PyObject *object) {
 
 bool kpy_is_numpy_scalar(PyObject *object) {
     return PyObject_TypeCheck(object, np.scalar_type);
+}
+
+bool kpy_is_numpy_bool(PyObject *object) {
+    return Py_TYPE(object) == np.bool_type;
 }
 
 /* The types of the package ml_dtypes, loaded when they are used for the first time. */

@@ -141,14 +141,14 @@ static int add_strings(TRITONSERVER_ServerOptions *options, PyObject *list,
 static PyObject *server_new(PyTypeObject *type, PyObject *args, PyObject *words) {
     static char *names[] = {"repositories", "models",        "control", "backends",
                             "id",           "strict",        "verbose", "info",
-                            "exit_timeout", "exit_on_error", NULL};
+                            "exit_timeout", "exit_on_error", "plugins", NULL};
     PyObject *repositories, *models;
     int control, strict, verbose, info, exit_on_error;
     unsigned timeout;
-    const char *backends, *id;
-    if (!PyArg_ParseTupleAndKeywords(args, words, "OOizzpipIp", names, &repositories, &models,
+    const char *backends, *id, *plugins;
+    if (!PyArg_ParseTupleAndKeywords(args, words, "OOizzpipIps", names, &repositories, &models,
                                      &control, &backends, &id, &strict, &verbose, &info, &timeout,
-                                     &exit_on_error))
+                                     &exit_on_error, &plugins))
         return NULL;
     TRITONSERVER_ServerOptions *options = NULL;
     if (check(TRITONSERVER_ServerOptionsNew(&options)))
@@ -164,6 +164,8 @@ static PyObject *server_new(PyTypeObject *type, PyObject *args, PyObject *words)
         (backends && check(TRITONSERVER_ServerOptionsSetBackendDirectory(options, backends))) ||
         (id && check(TRITONSERVER_ServerOptionsSetServerId(options, id))) ||
         check(TRITONSERVER_ServerOptionsSetStrictModelConfig(options, strict)) ||
+        (plugins[0] != '\0' &&
+         check(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "plugin", plugins))) ||
         check(TRITONSERVER_ServerOptionsSetExitOnError(options, exit_on_error)) ||
         check(TRITONSERVER_ServerOptionsSetExitTimeout(options, timeout)) ||
         check(TRITONSERVER_ServerOptionsSetLogInfo(options, info)) ||

@@ -11,9 +11,10 @@ PyTypeObject *kpy_runtime_type;
 
 /* ---- runtime ---- */
 static PyObject *runtime_new(PyTypeObject *type, PyObject *args, PyObject *words) {
-    static char *names[] = {"threads", NULL};
+    static char *names[] = {"threads", "plugins", NULL};
     int threads = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, words, "|i", names, &threads))
+    const char *plugins = "";
+    if (!PyArg_ParseTupleAndKeywords(args, words, "|is", names, &threads, &plugins))
         return NULL;
     kpy_runtime *self = (kpy_runtime *)type->tp_alloc(type, 0);
     if (self == NULL)
@@ -22,9 +23,12 @@ static PyObject *runtime_new(PyTypeObject *type, PyObject *args, PyObject *words
     kelp_status *status;
     Py_BEGIN_ALLOW_THREADS;
     status = kelp_runtime_create(&options, &self->runtime);
+    if (status != NULL)
+        self->runtime = NULL;
+    else
+        status = kelp_runtime_load_plugins(self->runtime, plugins);
     Py_END_ALLOW_THREADS;
     if (status != NULL) {
-        self->runtime = NULL;
         Py_DECREF(self);
         return kpy_raise(status);
     }
@@ -51,8 +55,9 @@ static PyType_Slot runtime_slots[] = {
     {Py_tp_new, runtime_new},
     {Py_tp_dealloc, runtime_dealloc},
     {Py_tp_getset, runtime_getset},
-    {Py_tp_doc,
-     (void *)"Runtime(threads=0)\n--\n\nThe threads and operators of sessions; 0: all CPUs."},
+    {Py_tp_doc, (void *)"Runtime(threads=0, plugins='')\n--\n\nThe threads and operators of "
+                        "sessions; 0: all CPUs. "
+                        "plugins: plug-in libraries, as kelp_runtime_load_plugins takes them."},
     {0, NULL},
 };
 static PyType_Spec runtime_spec = {.name = "kelp._kelp.Runtime",

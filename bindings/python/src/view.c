@@ -171,6 +171,12 @@ static int view_dltensor(kpy_view *view, PyObject *object, bool writable, bool s
     kelp_status *status = kelp_tensor_from_dl(&tensor->dl, &view->tensor);
     if (status)
         return kpy_raise(status), -1;
+    if (!strided && !kpy_is_host(tensor->dl.device)) {
+        char name[KPY_DEVICE_NAME];
+        kpy_device_name(tensor->dl.device, name);
+        kpy_fail(KELP_UNIMPLEMENTED, "%s is on device %s: copy it to the CPU", what, name);
+        return -1;
+    }
     if (tensor->read_only && writable)
         return refuse_writing(what, "the tensor is read-only");
     if (!strided && !kelp_tensor_is_compact(&view->tensor)) {
@@ -261,7 +267,7 @@ static int look(kpy_view *view, PyObject *object, kelp_dtype expected, bool writ
     PyObject *dlpack = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__dlpack__");
     if (dlpack != NULL) {
         Py_DECREF(dlpack);
-        PyObject *tensor = kpy_dltensor_import(object);
+        PyObject *tensor = kpy_dltensor_import(object, (DLDevice){kDLCPU, 0}, NULL);
         int failed = tensor ? view_dltensor(view, tensor, writable, strided, what) : -1;
         Py_XDECREF(tensor);
         return failed;

@@ -107,8 +107,9 @@
 //! # Migration from the crate triton-rs
 //!
 //! `triton_rs = { package = "kelp-backend", … }` in `Cargo.toml` keeps the name. [`Backend`], [`declare_backend!`], [`Request`], [`Input`],
-//! [`Response`], [`ResponseFactory`] and [`sys`] have the same names. States are set once, with `set_state`; `add_array` adds an array as an
-//! output.
+//! [`Response`], [`ResponseFactory`] and [`sys`] have the same names. States are set once, with `set_state`. An array is added as an output with
+//! `add_array("output", &tensor)`: Rust does not overload functions by the number of arguments, so that `add_output("output", tensor)`
+//! fails with E0061.
 #![warn(missing_docs, unsafe_op_in_unsafe_fn)]
 
 mod account;

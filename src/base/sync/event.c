@@ -13,6 +13,8 @@ struct kelp_event {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool pending;
+    void (*callback)(void *userp); /* or NULL */
+    void *userp;
 };
 
 kelp_status *kelp_lock_init(pthread_mutex_t *mutex, pthread_cond_t *changed) {
@@ -82,8 +84,18 @@ void kelp_event_set_pending(kelp_event *event, bool pending) {
     if (event == NULL)
         return;
     pthread_mutex_lock(&event->mutex);
+    if (event->pending && !pending && event->callback != NULL)
+        event->callback(event->userp);
     event->pending = pending;
     if (!pending)
         pthread_cond_broadcast(&event->changed);
+    pthread_mutex_unlock(&event->mutex);
+}
+
+void kelp_event_set_callback(kelp_event *event, void (*callback)(void *userp), void *userp) {
+    pthread_mutex_lock(&event->mutex);
+    KELP_ASSERT(!event->pending);
+    event->callback = callback;
+    event->userp = userp;
     pthread_mutex_unlock(&event->mutex);
 }

@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/text/json.h"
-#include "cli/model.h"
+#include "cli/in_flight.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -24,6 +24,8 @@ typedef struct bench_options {
     const char *threads;
     double seconds;
     kelp_model_options model;
+    int64_t in_flight; /* 0: measure latencies */
+    const char *models;
     bool profile, json;
 } bench_options;
 
@@ -44,6 +46,20 @@ static const kelp_arg_spec specs[] = {
                    "an input; other inputs are random as with 'kelp run --random'", NULL),
     KELP_CLI_SHAPE(AT(model.shapes), "shape of an input with dynamic dimensions (1 each)"),
     KELP_CLI_MODEL_OPTIONS(AT(model)),
+    {.name = "in-flight",
+     .kind = KELP_ARG_I64,
+     .offset = AT(in_flight),
+     .value = "N",
+     .min = 0,
+     .max = KELP_CLI_THREADS_MAX,
+     .help = "measure throughput with N inferences in flight (kelp_compute_submit), and count the "
+             "inputs that are copied"},
+    {.name = "models",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(models),
+     .value = "NAME",
+     .help = "with --in-flight: provider that loads the model (cpu), such as onnxruntime, kernels "
+             "or that of a plug-in library"},
     {.name = "profile",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(profile),
@@ -60,6 +76,7 @@ static const kelp_arg_spec specs[] = {
 static void defaults(void *options) {
     bench_options *o = options;
     o->threads = "1,2";
+    o->models = "cpu";
     o->model.precision = KELP_CLI_PRECISION_DEFAULT;
     o->seconds = 3;
 }
@@ -71,6 +88,7 @@ typedef struct result {
     uint64_t median_ns, p90_ns, p99_ns;
     uint64_t runs;
     uint64_t peak_bytes;
+    kelp_in_flight_result in_flight;
 } result;
 
 /* ---- time of each node ---- */
@@ -239,8 +257,20 @@ static kelp_status *bind(const bench_options *o, const kelp_cli_model *model, ke
     return kelp_cli_model_bind(&o->model, model, KELP_FILL_RANDOM, inputs);
 }
 
+static kelp_status *measure_in_flight(const bench_options *o, result *out) {
+    kelp_in_flight_options options = {.model = &o->model,
+                                      .path = o->positionals.items[0],
+                                      .provider = o->models,
+                                      .threads = (int)out->threads,
+                                      .count = (size_t)o->in_flight,
+                                      .seconds = o->seconds};
+    return kelp_in_flight_measure(&options, &out->in_flight);
+}
+
 static kelp_status *measure(const bench_options *o, kelp_cli_model *model, kelp_inputs *inputs,
                             result *out) {
+    if (o->in_flight > 0)
+        return measure_in_flight(o, out);
     uint64_t began_ns = kelp_now_ns();
     KELP_TRY(load(o, out->threads, model));
     out->load_ns = kelp_now_ns() - began_ns;
@@ -353,36 +383,92 @@ static void put_text(const result *results, size_t count, kelp_buf *out) {
     kelp_table_plain(&table, "", out);
 }
 
-static void put_json(const char *model, const result *results, size_t count,
+static double per_second(const kelp_in_flight_result *r) {
+    return r->elapsed_ns > 0 ? (double)r->runs * 1e9 / (double)r->elapsed_ns : 0;
+}
+
+static void put_in_flight_text(const bench_options *o, const result *results, size_t count,
+                               kelp_buf *out) {
+    static const char *const heads[] = {"threads",    "in flight", "load",       "runs",
+                                        "per second", "copied",    "peak memory"};
+    kelp_table table;
+    kelp_table_init(&table, KELP_COUNT(heads));
+    for (size_t i = 0; i < KELP_COUNT(heads); i++)
+        kelp_table_cell(&table, "%s", heads[i]);
+    for (size_t i = 0; i < count; i++) {
+        const kelp_in_flight_result *r = &results[i].in_flight;
+        char text[32];
+        kelp_table_cell(&table, "%lld", (long long)results[i].threads);
+        kelp_table_cell(&table, "%lld", (long long)o->in_flight);
+        kelp_table_cell(&table, "%s", kelp_cli_duration(r->load_ns, text));
+        kelp_table_cell(&table, "%llu", (unsigned long long)r->runs);
+        kelp_table_cell(&table, "%.1f", per_second(r));
+        kelp_table_cell(&table, "%llu inputs", (unsigned long long)r->copies.inputs);
+        kelp_table_cell(&table, "%s", kelp_cli_bytes(results[i].peak_bytes, text));
+    }
+    kelp_table_plain(&table, "", out);
+}
+
+static void put_in_flight_json(const bench_options *o, const result *r, kelp_json_writer *w) {
+    const struct {
+        const char *key;
+        uint64_t value;
+    } members[] = {
+        {"threads", (uint64_t)r->threads},
+        {"in_flight", (uint64_t)o->in_flight},
+        {"load_ns", r->in_flight.load_ns},
+        {"runs", r->in_flight.runs},
+        {"elapsed_ns", r->in_flight.elapsed_ns},
+        {"copied_inputs", r->in_flight.copies.inputs},
+        {"copied_input_bytes", r->in_flight.copies.input_bytes},
+        {"peak_rss_bytes", r->peak_bytes},
+    };
+    kelp_json_begin_object(w);
+    for (size_t m = 0; m < KELP_COUNT(members); m++) {
+        kelp_json_key(w, members[m].key);
+        kelp_json_put_u64(w, members[m].value);
+    }
+    kelp_json_key(w, "per_second");
+    kelp_json_put_f64(w, per_second(&r->in_flight));
+    kelp_json_end_object(w);
+}
+
+static void put_latencies_json(const result *r, kelp_json_writer *w) {
+    const struct {
+        const char *key;
+        uint64_t value;
+    } members[] = {
+        {"threads", (uint64_t)r->threads},
+        {"load_ns", r->load_ns},
+        {"first_ns", r->first_ns},
+        {"median_ns", r->median_ns},
+        {"p90_ns", r->p90_ns},
+        {"p99_ns", r->p99_ns},
+        {"runs", r->runs},
+        {"peak_rss_bytes", r->peak_bytes},
+    };
+    kelp_json_begin_object(w);
+    for (size_t m = 0; m < KELP_COUNT(members); m++) {
+        kelp_json_key(w, members[m].key);
+        kelp_json_put_u64(w, members[m].value);
+    }
+    kelp_json_end_object(w);
+}
+
+static void put_json(const bench_options *o, const result *results, size_t count,
                      const bench_profile *profile, kelp_buf *out) {
     kelp_json_writer w;
     kelp_json_writer_init(&w, out);
     kelp_json_begin_object(&w);
     kelp_json_key(&w, "model");
-    kelp_json_put_cstr(&w, model);
+    kelp_json_put_cstr(&w, o->positionals.items[0]);
     kelp_json_key(&w, "results");
     kelp_json_begin_array(&w);
     for (size_t i = 0; i < count; i++) {
-        const result *r = &results[i];
-        const struct {
-            const char *key;
-            uint64_t value;
-        } members[] = {
-            {"threads", (uint64_t)r->threads},
-            {"load_ns", r->load_ns},
-            {"first_ns", r->first_ns},
-            {"median_ns", r->median_ns},
-            {"p90_ns", r->p90_ns},
-            {"p99_ns", r->p99_ns},
-            {"runs", r->runs},
-            {"peak_rss_bytes", r->peak_bytes},
-        };
-        kelp_json_begin_object(&w);
-        for (size_t m = 0; m < KELP_COUNT(members); m++) {
-            kelp_json_key(&w, members[m].key);
-            kelp_json_put_u64(&w, members[m].value);
-        }
-        kelp_json_end_object(&w);
+        if (o->in_flight > 0)
+            put_in_flight_json(o, &results[i], &w);
+        else
+            put_latencies_json(&results[i], &w);
     }
     kelp_json_end_array(&w);
     if (profile->runs > 0) {
@@ -398,9 +484,12 @@ static int print(const bench_options *o, const result *results, size_t count,
     kelp_buf text;
     kelp_buf_init(&text, kelp_allocator_system());
     if (o->json) {
-        put_json(o->positionals.items[0], results, count, profile, &text);
+        put_json(o, results, count, profile, &text);
     } else {
-        put_text(results, count, &text);
+        if (o->in_flight > 0)
+            put_in_flight_text(o, results, count, &text);
+        else
+            put_text(results, count, &text);
         if (profile->runs > 0) {
             kelp_buf_append_char(&text, '\n');
             profile_put_text(profile, &text);
@@ -418,6 +507,11 @@ static int run(const kelp_command *command, void *options) {
     kelp_status *status = parse_threads(o->threads, results, &count);
     if (status == NULL && !(o->seconds >= 0 && o->seconds <= 3600))
         status = KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--seconds': expected 0 to 3600");
+    if (status == NULL && o->in_flight == 0 && strcmp(o->models, "cpu") != 0)
+        status = KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--models' requires '--in-flight'");
+    if (status == NULL && o->in_flight > 0 && o->profile)
+        status = KELP_ERROR(KELP_INVALID_ARGUMENT,
+                            "options '--profile' and '--in-flight' exclude each other");
     if (status != NULL)
         return kelp_cli_usage(command, status);
     for (size_t i = 0; i < count; i++) {
@@ -441,10 +535,14 @@ const kelp_command kelp_cmd_bench = {
     .name = "bench",
     .summary = "measure load time, latency and memory of a model",
     .usage = "MODEL.onnx|FILE.plan [options]",
-    .details =
-        "Runs the model repeatedly with one set of inputs, and prints a row per number of threads.",
+    .details = "Runs the model repeatedly with one set of inputs, and prints a row per number of "
+               "threads.\n"
+               "With --in-flight, each inference in flight has a fork of the model, as in a server "
+               "with N\n"
+               "instances; providers that run submissions themselves get all of them on one model.",
     .examples = "  kelp bench examples/models/digits/1/model.onnx --profile\n"
-                "  kelp bench model.onnx --threads 1,2,4 --seconds 5 --shape ids=8x128 --json",
+                "  kelp bench model.onnx --threads 1,2,4 --seconds 5 --shape ids=8x128 --json\n"
+                "  kelp bench model.onnx --threads 1 --in-flight 4 --models onnxruntime",
     .positional = "MODEL.onnx",
     .min_positionals = 1,
     .max_positionals = 1,

@@ -94,8 +94,8 @@ static const kelp_arg_spec specs[] = {
      .name = "compute-capability",
      .kind = KELP_OPTION_LIST,
      .offset = AT(capabilities),
-     .value = "86",
-     .help = "compute capability of a target GPU, 10 * major + minor; may be repeated (tensorrt)"},
+     .value = "86,89",
+     .help = "compute capabilities of target GPUs, 10 * major + minor; may be repeated (tensorrt)"},
     {.name = "workspace",
      .kind = KELP_ARG_I64,
      .offset = AT(workspace_mib),
@@ -222,6 +222,23 @@ static kelp_status *read_timing_cache(const build_options *o, kelp_builder_confi
     return status;
 }
 
+/* Adds the capabilities of a list such as "86,89". */
+static kelp_status *add_capabilities(kelp_builder_config *config, const char *list) {
+    for (const char *at = list;; at++) {
+        char *end = NULL;
+        long capability = strtol(at, &end, 10);
+        if (end == at || (*end != '\0' && *end != ',') || capability < 10 || capability > 999)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "option '--compute-capability': expected 10 * major + minor, such as "
+                              "86 or 86,89, found '%s'",
+                              list);
+        KELP_TRY(kelp_builder_config_add_compute_capability(config, (int)capability));
+        if (*end == '\0')
+            return NULL;
+        at = end;
+    }
+}
+
 static kelp_status *configure(const build_options *o, kelp_network *network,
                               kelp_builder_config *config) {
     uint32_t flags = 0;
@@ -235,16 +252,8 @@ static kelp_status *configure(const build_options *o, kelp_network *network,
     KELP_TRY(kelp_builder_config_set_flags(config, flags));
     for (size_t i = 0; i < o->refit_names.count; i++)
         KELP_TRY(kelp_network_mark_refittable(network, o->refit_names.items[i]));
-    for (size_t i = 0; i < o->capabilities.count; i++) {
-        char *end = NULL;
-        long capability = strtol(o->capabilities.items[i], &end, 10);
-        if (*end != '\0' || capability < 10 || capability > 999)
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "option '--compute-capability': expected 10 * major + minor, such as "
-                              "86, found '%s'",
-                              o->capabilities.items[i]);
-        KELP_TRY(kelp_builder_config_add_compute_capability(config, (int)capability));
-    }
+    for (size_t i = 0; i < o->capabilities.count; i++)
+        KELP_TRY(add_capabilities(config, o->capabilities.items[i]));
     KELP_TRY(kelp_builder_config_set_memory_limit(config, KELP_POOL_WORKSPACE,
                                                   (size_t)o->workspace_mib << 20));
     KELP_TRY(kelp_builder_config_set_optimization_level(config, (int)o->level));
@@ -326,7 +335,7 @@ static kelp_status *build(const build_options *o, building *b) {
     KELP_TRY(plan_path(o, &b->path));
     KELP_TRY(kelp_runtime_create(&options, &b->runtime));
     if (o->plugin != NULL)
-        KELP_TRY(kelp_runtime_load_plugin(b->runtime, o->plugin));
+        KELP_TRY(kelp_runtime_load_plugins(b->runtime, o->plugin));
     KELP_TRY(kelp_builder_create(b->runtime, o->provider, &b->builder));
     KELP_TRY(kelp_builder_parse_file(b->builder, o->positionals.items[0], &b->network));
     KELP_TRY(kelp_builder_create_config(b->builder, &b->config));
@@ -382,7 +391,7 @@ const kelp_command kelp_cmd_build = {
     .examples = "  kelp build examples/models/digits/1/model.onnx -o digits.plan\n"
                 "  kelp build model.onnx --min x:1x3x224x224 --opt x:8x3x224x224 --max "
                 "x:32x3x224x224\n"
-                "  kelp build model.onnx --provider tensorrt --compute-capability 86",
+                "  kelp build model.onnx --provider tensorrt --compute-capability 86,89",
     .positional = "MODEL.onnx",
     .min_positionals = 1,
     .max_positionals = 1,

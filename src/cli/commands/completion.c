@@ -31,7 +31,14 @@ static void bash_command(const kelp_command *command, kelp_buf *out) {
         }
         kelp_buf_append_cstr(out, "; return ;;\n");
     }
-    kelp_buf_append_cstr(out, "        esac\n        options=\"--help");
+    kelp_buf_append_cstr(out, "        esac\n");
+    if (command->first_choices != NULL) {
+        kelp_buf_append_cstr(out, "        if [ \"$COMP_CWORD\" -eq 2 ]; then\n"
+                                  "            COMPREPLY=($(compgen -W \"--help ");
+        put_choices(command->first_choices, out);
+        kelp_buf_append_cstr(out, "\" -- \"$cur\"))\n            return\n        fi\n");
+    }
+    kelp_buf_append_cstr(out, "        options=\"--help");
     for (size_t i = 0; i < command->spec_count; i++)
         kelp_buf_printf(out, " --%s", command->specs[i].name);
     kelp_buf_append_cstr(out, "\" ;;\n");
@@ -99,6 +106,11 @@ static void zsh_command(const kelp_command *command, kelp_buf *out) {
         }
         kelp_buf_append_char(out, '\'');
     }
+    if (command->first_choices != NULL) {
+        kelp_buf_append_cstr(out, " \\\n            '1: :(");
+        put_choices(command->first_choices, out);
+        kelp_buf_append_cstr(out, ")'");
+    }
     kelp_buf_append_cstr(out, " \\\n            '*:file:_files' ;;\n");
 }
 
@@ -136,6 +148,14 @@ static void fish_command(const kelp_command *command, kelp_buf *out) {
     kelp_buf_printf(out, "complete -c kelp -n __fish_use_subcommand -f -a %s -d ", command->name);
     fish_quote(command->summary, out);
     kelp_buf_append_char(out, '\n');
+    if (command->first_choices != NULL) {
+        kelp_buf_printf(out,
+                        "complete -c kelp -n '__fish_seen_subcommand_from %s; and test (count "
+                        "(commandline -opc)) -eq 2' -f -a '",
+                        command->name);
+        put_choices(command->first_choices, out);
+        kelp_buf_append_cstr(out, "'\n");
+    }
     for (size_t i = 0; i < command->spec_count; i++) {
         const kelp_arg_spec *spec = &command->specs[i];
         kelp_buf_printf(out, "complete -c kelp -n '__fish_seen_subcommand_from %s' -l %s",
@@ -193,6 +213,7 @@ const kelp_command kelp_cmd_completion = {
                 "  kelp completion zsh > \"${fpath[1]}/_kelp\"\n"
                 "  kelp completion fish > ~/.config/fish/completions/kelp.fish",
     .positional = "bash|zsh|fish",
+    .first_choices = "bash|zsh|fish",
     .min_positionals = 1,
     .max_positionals = 1,
     .options_bytes = sizeof(completion_options),

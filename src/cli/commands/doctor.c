@@ -1,76 +1,167 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp doctor: lists the providers that work on this machine, and what the others lack. */
+/* kelp doctor: lists the providers, and for those that do not work on this machine, the reason. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/sync/thread.h"
+#include "base/text/json.h"
 
-#include <kelp/compute.h>
 #include <kelp/engine_provider.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/utsname.h>
 
 typedef struct doctor_options {
-    kelp_arg_list positionals;
+    kelp_arg_list positionals; /* always empty */
+    bool json;
 } doctor_options;
 
-static void machine(const kelp_runtime *runtime, kelp_buf *text) {
-    struct utsname name;
-    if (uname(&name) != 0)
-        return;
-    kelp_buf_printf(text, "machine     %s, %s %s, %d usable CPUs\n", name.machine, name.sysname,
-                    name.release, kelp_cpu_count());
-    kelp_buf_printf(text, "kelp        %s, kernels for %s\n", kelp_version(),
-                    kelp_runtime_isa(runtime));
+static const kelp_arg_spec specs[] = {
+    {.name = "json",
+     .kind = KELP_OPTION_BOOL,
+     .offset = offsetof(doctor_options, json),
+     .help = "print JSON"},
+};
+
+/* ---- a provider ---- */
+static const struct {
+    uint32_t bit;
+    const char *name, *use;
+} offers[] = {{KELP_OFFERS_ENGINES, "plan files", "kelp build --provider NAME"},
+              {KELP_OFFERS_MODELS, "models", "the parameter 'provider' of a served model"},
+              {KELP_OFFERS_SUBGRAPHS, "subgraphs", "--providers NAME,NAME,…"}};
+
+static void describe_line(void *userp, const char *line, size_t length) {
+    kelp_buf_append(userp, line, length);
 }
 
-/* Appends the causes of a failure, one per line. */
-static void reason(kelp_status *take_status, kelp_buf *text) {
-    for (const kelp_status *at = take_status; at != NULL; at = kelp_status_cause(at)) {
-        kelp_buf_append_cstr(text, "            ");
-        for (const char *c = kelp_status_message(at); *c != '\0'; c++) {
-            kelp_buf_append_char(text, *c);
-            if (*c == '\n')
-                kelp_buf_append_cstr(text, "            ");
-        }
+static const kelp_engine_provider *find_engines(const kelp_runtime *runtime, const char *name) {
+    for (size_t i = 0; i < kelp_engine_provider_count(runtime); i++)
+        if (strcmp(kelp_engine_provider_at(runtime, i)->name, name) == 0)
+            return kelp_engine_provider_at(runtime, i);
+    return NULL;
+}
+
+/* Appends the description of a usable engine provider, or the causes of a failure; one per line.
+ * `*out_usable` is false after a failure. */
+static kelp_status *examine_provider(kelp_runtime *runtime, const char *name, bool *out_usable,
+                                     kelp_buf *lines) {
+    const kelp_engine_provider *engines = find_engines(runtime, name);
+    bool describes = engines != NULL &&
+                     engines->struct_size >=
+                         offsetof(kelp_engine_provider, describe) + sizeof engines->describe &&
+                     engines->describe != NULL;
+    kelp_status *status = kelp_runtime_check_provider(runtime, name);
+    *out_usable = status == NULL;
+    if (status == NULL && describes)
+        status = engines->describe(engines->self, runtime, describe_line, lines);
+    for (const kelp_status *at = status; at != NULL; at = kelp_status_cause(at)) {
+        kelp_buf_append_cstr(lines, kelp_status_message(at));
+        kelp_buf_append_char(lines, '\n');
+    }
+    kelp_status_free(status);
+    return kelp_buf_status(lines);
+}
+
+/* ---- text ---- */
+static void put_machine(const kelp_runtime *runtime, kelp_buf *text) {
+    struct utsname name;
+    if (uname(&name) == 0)
+        kelp_buf_printf(text, "machine     %s, %s %s, %d usable CPUs\n", name.machine, name.sysname,
+                        name.release, kelp_cpu_count());
+    kelp_buf_printf(text, "kelp        %s, kernels for %s\n\nproviders of\n", kelp_version(),
+                    kelp_runtime_isa(runtime));
+    for (size_t i = 0; i < KELP_COUNT(offers); i++)
+        kelp_buf_printf(text, "  %-12s%s\n", offers[i].name, offers[i].use);
+    kelp_buf_append_char(text, '\n');
+}
+
+static void put_provider(const kelp_provider_info *info, bool usable, const kelp_buf *lines,
+                         kelp_buf *text) {
+    const char *separator = "";
+    kelp_buf_printf(text, "  %-12s%-9s", info->name, usable ? "usable" : "missing");
+    for (size_t i = 0; i < KELP_COUNT(offers); i++) {
+        if ((info->offers & offers[i].bit) == 0)
+            continue;
+        kelp_buf_printf(text, "%s%s", separator, offers[i].name);
+        separator = ", ";
+    }
+    kelp_buf_append_char(text, '\n');
+    for (size_t at = 0; at < lines->length;) {
+        const char *line = lines->data + at, *end = memchr(line, '\n', lines->length - at);
+        size_t length = end != NULL ? (size_t)(end - line) : lines->length - at;
+        kelp_buf_printf(text, "              %.*s\n", (int)length, line);
+        at += length + 1;
+    }
+}
+
+/* ---- JSON ---- */
+static void put_machine_json(const kelp_runtime *runtime, kelp_json_writer *writer) {
+    struct utsname name;
+    kelp_json_begin_object(writer);
+    kelp_json_key(writer, "version");
+    kelp_json_put_cstr(writer, kelp_version());
+    kelp_json_key(writer, "isa");
+    kelp_json_put_cstr(writer, kelp_runtime_isa(runtime));
+    if (uname(&name) == 0) {
+        kelp_json_key(writer, "machine");
+        kelp_json_put_cstr(writer, name.machine);
+        kelp_json_key(writer, "system");
+        kelp_json_put_cstr(writer, name.sysname);
+        kelp_json_key(writer, "release");
+        kelp_json_put_cstr(writer, name.release);
+    }
+    kelp_json_key(writer, "cpus");
+    kelp_json_put_i64(writer, kelp_cpu_count());
+    kelp_json_key(writer, "providers");
+    kelp_json_begin_array(writer);
+}
+
+static void put_provider_json(const kelp_provider_info *info, bool usable, const kelp_buf *lines,
+                              kelp_json_writer *writer) {
+    kelp_json_begin_object(writer);
+    kelp_json_key(writer, "name");
+    kelp_json_put_cstr(writer, info->name);
+    kelp_json_key(writer, "usable");
+    kelp_json_put_bool(writer, usable);
+    kelp_json_key(writer, "offers");
+    kelp_json_begin_array(writer);
+    for (size_t i = 0; i < KELP_COUNT(offers); i++)
+        if ((info->offers & offers[i].bit) != 0)
+            kelp_json_put_cstr(writer, offers[i].name);
+    kelp_json_end_array(writer);
+    kelp_json_key(writer, "details");
+    kelp_json_put_string(writer, (kelp_str){lines->data, lines->length});
+    kelp_json_end_object(writer);
+}
+
+static kelp_status *examine(kelp_runtime *runtime, bool json, kelp_buf *text) {
+    kelp_json_writer writer;
+    kelp_provider_info info;
+    kelp_status *status = NULL;
+    kelp_json_writer_init(&writer, text);
+    if (json)
+        put_machine_json(runtime, &writer);
+    else
+        put_machine(runtime, text);
+    for (size_t i = 0; status == NULL && kelp_runtime_provider_at(runtime, i, &info); i++) {
+        kelp_buf lines;
+        bool usable = false;
+        kelp_buf_init(&lines, kelp_allocator_system());
+        status = examine_provider(runtime, info.name, &usable, &lines);
+        if (json)
+            put_provider_json(&info, usable, &lines, &writer);
+        else
+            put_provider(&info, usable, &lines, text);
+        kelp_buf_deinit(&lines);
+    }
+    if (json) {
+        kelp_json_end_array(&writer);
+        kelp_json_end_object(&writer);
         kelp_buf_append_char(text, '\n');
     }
-    kelp_status_free(take_status);
-}
-
-/* Appends a line of a provider's description. */
-static void describe_line(void *userp, const char *line, size_t length) {
-    kelp_buf *text = userp;
-    kelp_buf_append_cstr(text, "            ");
-    kelp_buf_append(text, line, length);
-}
-
-static kelp_status *describe(const kelp_engine_provider *provider, kelp_runtime *runtime,
-                             kelp_buf *text) {
-    bool ends_before = provider->struct_size <
-                       offsetof(kelp_engine_provider, describe) + sizeof provider->describe;
-    return ends_before || provider->describe == NULL
-               ? NULL
-               : provider->describe(provider->self, runtime, describe_line, text);
-}
-
-static kelp_status *examine(kelp_runtime *runtime, kelp_buf *text) {
-    machine(runtime, text);
-    kelp_buf_append_cstr(text, "\nengine providers (kelp build --provider NAME)\n");
-    for (size_t i = 0; i < kelp_engine_provider_count(runtime); i++) {
-        const kelp_engine_provider *provider = kelp_engine_provider_at(runtime, i);
-        kelp_status *status =
-            provider->available != NULL ? provider->available(provider->self, runtime) : NULL;
-        kelp_buf_printf(text, "  %-10s%s\n", provider->name, status == NULL ? "usable" : "missing");
-        if (status == NULL)
-            status = describe(provider, runtime, text);
-        reason(status, text);
-    }
-    kelp_buf_append_cstr(text, "\nmodel providers (parameter 'provider' of a model)\n");
-    for (size_t i = 0; i < kelp_compute_count(runtime); i++)
-        kelp_buf_printf(text, "  %s\n", kelp_compute_at(runtime, i)->name);
-    return kelp_buf_status(text);
+    return status != NULL ? status : kelp_buf_status(text);
 }
 
 static int run(const kelp_command *command, void *options) {
@@ -78,11 +169,10 @@ static int run(const kelp_command *command, void *options) {
     kelp_runtime *runtime = NULL;
     kelp_buf text;
     (void)command;
-    (void)options;
     kelp_buf_init(&text, kelp_allocator_system());
     kelp_status *status = kelp_runtime_create(&settings, &runtime);
     if (status == NULL)
-        status = examine(runtime, &text);
+        status = examine(runtime, ((const doctor_options *)options)->json, &text);
     if (status == NULL)
         status = kelp_cli_print(&text);
     kelp_buf_deinit(&text);
@@ -93,11 +183,13 @@ static int run(const kelp_command *command, void *options) {
 
 const kelp_command kelp_cmd_doctor = {
     .name = "doctor",
-    .summary = "list the providers that work on this machine, and what the others lack",
-    .usage = "",
+    .summary = "list the providers, and for those that do not work here, the reason",
+    .usage = "[--json]",
     .details = "A missing library is listed with every path that was tried.\nThe environment "
                "variable KELP_ISA limits the instruction set: portable, avx2, avx512.",
     .examples = "  kelp doctor\n  KELP_ISA=avx2 kelp doctor",
+    .specs = specs,
+    .spec_count = KELP_COUNT(specs),
     .options_bytes = sizeof(doctor_options),
     .run = run,
 };

@@ -131,6 +131,11 @@ static kelp_status *sorted_rows(survey *s, op_row ***out) {
     return NULL;
 }
 
+static kelp_status *survey_rows(survey *s, op_row ***out) {
+    KELP_TRY(survey_graph(s));
+    return sorted_rows(s, out);
+}
+
 /* Appends a shape with the names of dynamic dimensions: "[batch,1,8,8]". */
 static void put_shape(const kelp_value *value, kelp_buf *out) {
     int32_t rank = kelp_value_rank(value);
@@ -178,7 +183,8 @@ typedef struct plan {
 static kelp_status *make_plan(const inspect_options *o, kelp_cli_model *model, plan *out) {
     kelp_inputs inputs = {0};
     kelp_status *status =
-        kelp_inputs_init(&inputs, model->engine, NULL, &o->shapes, KELP_FILL_ZERO);
+        kelp_inputs_init(&inputs, kelp_engine_input(model->engine, 0),
+                         kelp_engine_input_count(model->engine), NULL, &o->shapes, KELP_FILL_ZERO);
     if (status == NULL)
         status = kelp_inputs_bind(&inputs, model->context);
     if (status == NULL)
@@ -472,9 +478,6 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
     }
     s->graph = model->graph;
     s->registry = kelp_runtime_opsets(model->runtime);
-    KELP_TRY(survey_graph(s));
-    op_row **rows = NULL;
-    KELP_TRY(sorted_rows(s, &rows));
     kelp_status *not_ready =
         o->providers != NULL ? NULL : kelp_opset_check_ready(s->registry, model->graph);
     kelp_status *no_plan = NULL;
@@ -489,6 +492,13 @@ static kelp_status *inspect(const inspect_options *o, kelp_cli_model *model, sur
     if (no_plan != NULL && !shapes_unknown) {
         not_ready = no_plan;
         no_plan = NULL;
+    }
+    op_row **rows = NULL;
+    kelp_status *status = survey_rows(s, &rows); /* with libraries that the engine found */
+    if (status != NULL) {
+        kelp_status_free(not_ready);
+        kelp_status_free(no_plan);
+        return status;
     }
     if (o->json) {
         kelp_json_writer writer;

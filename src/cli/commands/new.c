@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp new: creates the project of a backend. */
+/* kelp new: creates the project of a backend, kernel library, plug-in or provider. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -25,14 +25,53 @@ static const kelp_arg_spec specs[] = {
      .offset = offsetof(new_options, directory),
      .value = "DIR",
      .choices = "@dir",
-     .help = "directory of the project (NAME); created if it does not exist"},
+     .help = "directory of the project (NAME); it and its parents are created if necessary"},
 };
 
+/* A kind of project. */
+typedef struct project_kind {
+    const char *name;               /* the argument */
+    const char *noun;               /* in messages */
+    const kelp_template *templates; /* its files */
+    const char *reserved[8];        /* names that the server or the runtime uses */
+    const char *next;               /* commands after the test; @NAME@ is replaced */
+} project_kind;
+
+static const project_kind kinds[] = {
+    {"backend",
+     "backend",
+     kelp_backend_templates,
+     {"kelp", "onnxruntime", "ensemble", "python"},
+     "  kelp serve --with-backend build/libtriton_@NAME@.so\n"},
+    {"kernels",
+     "kernel library",
+     kelp_kernels_templates,
+     {"kelp"},
+     "  kelp kernels --library build/lib@NAME@.so\n"},
+    {"plugin",
+     "plug-in",
+     kelp_plugin_templates,
+     {"kelp", "cpu", "null", "onnxruntime", "remote"},
+     "  kelp run model.onnx --plugin build/lib@NAME@.so\n"},
+    {"provider",
+     "provider",
+     kelp_provider_templates,
+     {"kelp", "cpu", "null", "onnxruntime", "tensorrt", "kernels"},
+     "  kelp serve --model-repository models --plugin build/lib@NAME@.so\n"},
+};
+
+static bool contains(const char *const *names, size_t count, const char *name) {
+    for (size_t i = 0; i < count && names[i] != NULL; i++) {
+        if (!strcmp(names[i], name))
+            return true;
+    }
+    return false;
+}
+
 /* The name is used in file names, C identifiers and configurations. */
-static kelp_status *check_name(const char *name) {
-    static const char *const taken[] = {"kelp", "onnxruntime", "ensemble", "python",
-                                        "test", "int",         "float",    "double",
-                                        "main", "static",      "const",    "kelp_status"};
+static kelp_status *check_name(const project_kind *kind, const char *name) {
+    static const char *const words[] = {"test", "int",    "float", "double",
+                                        "main", "static", "const", "kelp_status"};
     size_t length = strlen(name);
     bool good = length > 0 && length <= 64 && name[0] >= 'a' && name[0] <= 'z';
     for (size_t i = 0; i < length && good; i++)
@@ -40,14 +79,13 @@ static kelp_status *check_name(const char *name) {
                name[i] == '_';
     if (!good)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "invalid backend name '%s': expected a lower-case letter, then letters, "
+                          "invalid %s name '%s': expected a lower-case letter, then letters, "
                           "digits and underscores, at most 64 characters",
-                          name);
-    for (size_t i = 0; i < KELP_COUNT(taken); i++) {
-        if (!strcmp(name, taken[i]))
-            return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "invalid backend name '%s': the name is reserved", name);
-    }
+                          kind->noun, name);
+    if (contains(words, KELP_COUNT(words), name) ||
+        contains(kind->reserved, KELP_COUNT(kind->reserved), name))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "invalid %s name '%s': the name is reserved",
+                          kind->noun, name);
     return NULL;
 }
 
@@ -61,48 +99,56 @@ static void expand(const char *text, const char *name, kelp_buf *out) {
     kelp_buf_append_cstr(out, text);
 }
 
-/* Returns DIR/FILE with the file name of the template. */
-static const char *path_of(const char *directory, const kelp_template *template, const char *name,
-                           kelp_buf *out) {
+/* Sets `out` to DIR/FILE of a template. */
+static kelp_status *set_path(const char *directory, const kelp_template *template, const char *name,
+                             kelp_buf *out) {
     kelp_buf_clear(out);
     kelp_buf_append_cstr(out, directory);
     kelp_buf_append_char(out, '/');
-    if (!strcmp(template->name, "backend.c"))
-        kelp_buf_printf(out, "%s.c", name);
-    else if (!strcmp(template->name, "gitignore"))
-        kelp_buf_append_cstr(out, ".gitignore");
-    else
-        kelp_buf_append_cstr(out, template->name);
-    return kelp_buf_cstr(out);
+    expand(template->path, name, out);
+    (void)kelp_buf_cstr(out);
+    return kelp_buf_status(out);
 }
 
 /* Checks all names before the first file is written, so that no file is overwritten. */
-static kelp_status *check_free(const char *directory, const char *name, kelp_buf *path) {
-    for (const kelp_template *t = kelp_backend_templates; t->name != NULL; t++) {
-        const char *file = path_of(directory, t, name, path);
-        KELP_TRY(kelp_buf_status(path));
-        if (kelp_fs_kind_of(file) != KELP_FS_NONE)
+static kelp_status *check_free(const project_kind *kind, const char *directory, const char *name,
+                               kelp_buf *path) {
+    for (const kelp_template *t = kind->templates; t->path != NULL; t++) {
+        KELP_TRY(set_path(directory, t, name, path));
+        if (kelp_fs_kind_of(path->data) != KELP_FS_NONE)
             return KELP_ERROR(KELP_ALREADY_EXISTS, "'%s' already exists and is not overwritten",
-                              file);
+                              path->data);
     }
     return NULL;
 }
 
-static kelp_status *write_project(const char *directory, const char *name, kelp_buf *path,
-                                  kelp_buf *text) {
-    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "cannot create directory '%s': %s", directory,
-                          strerror(errno));
-    KELP_TRY(check_free(directory, name, path));
-    for (const kelp_template *t = kelp_backend_templates; t->name != NULL; t++) {
-        const char *file = path_of(directory, t, name, path);
+/* Creates the directories of a file. Modifies the path, but restores it. */
+static kelp_status *make_directories(char *path) {
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        kelp_status *status = NULL;
+        /* A read-only parent that exists is not an error. */
+        if (mkdir(path, 0777) != 0 && kelp_fs_kind_of(path) != KELP_FS_DIRECTORY)
+            status = KELP_ERROR(KELP_INVALID_ARGUMENT, "cannot create directory '%s': %s", path,
+                                strerror(errno));
+        *slash = '/';
+        KELP_TRY(status);
+    }
+    return NULL;
+}
+
+static kelp_status *write_project(const project_kind *kind, const char *directory, const char *name,
+                                  kelp_buf *path, kelp_buf *text) {
+    KELP_TRY(check_free(kind, directory, name, path));
+    for (const kelp_template *t = kind->templates; t->path != NULL; t++) {
+        KELP_TRY(set_path(directory, t, name, path));
+        KELP_TRY(make_directories(path->data));
         kelp_buf_clear(text);
         expand(t->text, name, text);
-        KELP_TRY(kelp_buf_status(path));
         KELP_TRY(kelp_buf_status(text));
-        KELP_TRY(kelp_fs_write(file, text->data, text->length));
-        if (!strcmp(t->name, "test.sh") && chmod(file, 0755) != 0)
-            return KELP_ERROR(KELP_INTERNAL, "cannot make '%s' executable: %s", file,
+        KELP_TRY(kelp_fs_write(path->data, text->data, text->length));
+        if (!strcmp(t->path, "test.sh") && chmod(path->data, 0755) != 0)
+            return KELP_ERROR(KELP_INTERNAL, "cannot make '%s' executable: %s", path->data,
                               strerror(errno));
     }
     return NULL;
@@ -124,37 +170,48 @@ static bool find_prefix(char *out, size_t capacity) {
     return kelp_fs_kind_of(package) == KELP_FS_FILE;
 }
 
-static void say_what_next(const char *directory, const char *name, kelp_buf *out) {
+static void say_what_next(const project_kind *kind, const char *directory, const char *name,
+                          kelp_buf *out) {
     char prefix[4096];
     bool installed = find_prefix(prefix, sizeof prefix);
     kelp_buf_clear(out);
-    kelp_buf_printf(out, "Created backend '%s' in %s. Next steps:\n\n", name, directory);
+    kelp_buf_printf(out, "Created %s '%s' in %s. Next steps:\n\n", kind->noun, name, directory);
     if (!installed)
         kelp_buf_append_cstr(out, "  make install PREFIX=...    (in Kelp's sources, because this "
                                   "kelp is not installed)\n");
     kelp_buf_printf(out, "  cd %s\n  cmake -S . -B build -DCMAKE_PREFIX_PATH=%s\n", directory,
                     installed ? prefix : "...");
     kelp_buf_append_cstr(out, "  cmake --build build\n  ctest --test-dir build\n");
-    kelp_buf_printf(out, "  kelp serve --with-backend build/libtriton_%s.so\n", name);
+    expand(kind->next, name, out);
+}
+
+static const project_kind *find_kind(const char *name) {
+    for (size_t i = 0; i < KELP_COUNT(kinds); i++) {
+        if (!strcmp(kinds[i].name, name))
+            return &kinds[i];
+    }
+    return NULL;
 }
 
 static int run(const kelp_command *command, void *options) {
     const new_options *o = options;
-    const char *kind = o->positionals.items[0], *name = o->positionals.items[1];
+    const char *name = o->positionals.items[1];
+    const project_kind *kind = find_kind(o->positionals.items[0]);
     kelp_buf path, text;
-    if (strcmp(kind, "backend"))
-        return kelp_cli_usage(command,
-                              KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                         "unknown kind of project '%s': expected 'backend'", kind));
-    kelp_status *status = check_name(name);
+    if (kind == NULL)
+        return kelp_cli_usage(command, KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                                  "unknown kind of project '%s': expected backend, "
+                                                  "kernels, plugin or provider",
+                                                  o->positionals.items[0]));
+    kelp_status *status = check_name(kind, name);
     if (status != NULL)
         return kelp_cli_usage(command, status);
     kelp_buf_init(&path, kelp_allocator_system());
     kelp_buf_init(&text, kelp_allocator_system());
     const char *directory = o->directory != NULL ? o->directory : name;
-    status = write_project(directory, name, &path, &text);
+    status = write_project(kind, directory, name, &path, &text);
     if (status == NULL) {
-        say_what_next(directory, name, &text);
+        say_what_next(kind, directory, name, &text);
         status = kelp_cli_print(&text);
     }
     kelp_buf_deinit(&path);
@@ -164,14 +221,21 @@ static int run(const kelp_command *command, void *options) {
 
 const kelp_command kelp_cmd_new = {
     .name = "new",
-    .summary = "create the project of a backend in C",
-    .usage = "backend NAME [--dir DIR]",
-    .details = "Writes a source file, CMakeLists.txt, a configuration and a test. The project "
-               "builds and passes\nits test unchanged. docs/backends.md is the tutorial. Existing "
-               "files are not overwritten.",
+    .summary = "create the project of a backend or plug-in library in C",
+    .usage = "backend|kernels|plugin|provider NAME [--dir DIR]",
+    .details =
+        "Writes source files, CMakeLists.txt and a test. The project builds and passes its test "
+        "unchanged.\nExisting files are not overwritten.\n\n"
+        "  backend   a backend of Triton's API, which serves models (docs/backends.md)\n"
+        "  kernels   a library of functions on tensors, for C, Python and models "
+        "(docs/kernels.md)\n"
+        "  plugin    a plug-in library with operators for ONNX models (docs/extending.md)\n"
+        "  provider  a plug-in library that runs models of its own format (docs/compute.md)",
     .examples = "  kelp new backend my_backend\n"
-                "  kelp new backend my_backend --dir src/my_backend",
-    .positional = "backend NAME",
+                "  kelp new kernels my_kernels --dir src/my_kernels\n"
+                "  kelp new plugin my_operators",
+    .positional = "backend|kernels|plugin|provider, or NAME",
+    .first_choices = "backend|kernels|plugin|provider",
     .min_positionals = 2,
     .max_positionals = 2,
     .specs = specs,

@@ -22,6 +22,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+/* Limit of a reason in the table of models; the table should fit on a terminal. */
+#define REASON_BYTES 80
+
 typedef struct serve_options {
     kelp_arg_list positionals;
     kelp_arg_list repositories;
@@ -33,6 +36,7 @@ typedef struct serve_options {
     const char *config_name;
     bool exit_on_error;
     int64_t exit_timeout_secs;
+    int64_t drain_secs;
     bool strict_readiness;
     const char *id;
     int64_t load_threads;
@@ -150,13 +154,14 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(providers),
      .value = "NAMES",
      .help = "providers of subgraphs of ONNX models in order of priority: onnxruntime,cpu or "
-             "remote:PATH,cpu; the model parameter 'providers' overrides it"},
+             "remote:ADDRESS,cpu; the model parameter 'providers' overrides it"},
     {.name = "plugin",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(plugin),
-     .value = "PATHS",
+     .value = "FILES",
      .choices = "@file",
-     .help = "plug-in libraries with operators or providers (kelp/plugin.h), separated by ':'"},
+     .help = "plug-in libraries with operators, kernels or providers (kelp/plugin.h): "
+             "FILE.so[,NAME=VALUE]…, separated by ':'"},
     {.name = "with-backend",
      .kind = KELP_OPTION_LIST,
      .offset = AT(with_backends),
@@ -200,6 +205,14 @@ static const kelp_arg_spec specs[] = {
      .min = 0,
      .max = 86400,
      .help = "time limit for requests in flight at shutdown, in seconds (30)"},
+    {.name = "drain-secs",
+     .kind = KELP_ARG_I64,
+     .offset = AT(drain_secs),
+     .value = "N",
+     .min = 0,
+     .max = 86400,
+     .help = "after SIGTERM, keep serving for N seconds and answer readiness with 503, so that "
+             "load balancers notice (0)"},
     {.name = "strict-readiness",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(strict_readiness),
@@ -551,7 +564,18 @@ static kelp_str member(const kelp_json *object, const char *key) {
     return found != NULL && found->type == KELP_JSON_STRING ? found->string : KELP_STR("");
 }
 
-/* Appends the table of models, as Triton prints it at startup. */
+/* Returns the number of bytes of a message that fit into a cell of the table. */
+static size_t cell_bytes(kelp_str text) {
+    size_t length = KELP_MIN(text.length, (size_t)REASON_BYTES);
+    const char *line = memchr(text.data, '\n', length);
+    if (line != NULL)
+        length = (size_t)(line - text.data);
+    while (length > 0 && length < text.length && ((unsigned char)text.data[length] & 0xC0) == 0x80)
+        length--; /* inside of a UTF-8 character */
+    return length;
+}
+
+/* Appends the table of models, as Triton prints it at startup. The log has the full reasons. */
 static kelp_status *append_models(TRITONSERVER_Server *core, kelp_arena *arena, kelp_buf *out) {
     TRITONSERVER_Message *index = NULL;
     KELP_TRY(from_triton(TRITONSERVER_ServerModelIndex(core, 0, &index), "cannot list the models"));
@@ -573,9 +597,11 @@ static kelp_status *append_models(TRITONSERVER_Server *core, kelp_arena *arena, 
                      reason = member(model, "reason");
             kelp_table_cell(&table, "%.*s", KELP_STR_ARG(member(model, "name")));
             kelp_table_cell(&table, "%.*s", KELP_STR_ARG(version.length ? version : KELP_STR("-")));
-            kelp_table_cell(&table, "%.*s%s%.*s",
+            size_t shown = reason.length > 0 ? cell_bytes(reason) : 0;
+            kelp_table_cell(&table, "%.*s%s%.*s%s",
                             KELP_STR_ARG(state.length ? state : KELP_STR("not loaded")),
-                            reason.length ? ": " : "", KELP_STR_ARG(reason));
+                            reason.length ? ": " : "", (int)shown, reason.data,
+                            shown < reason.length ? "…" : "");
         }
         kelp_table_framed(&table, out);
     }
@@ -627,7 +653,7 @@ static void log_to_core(void *userp, kelp_log_level level, const char *file, int
 }
 
 static kelp_status *start_http(const serve_options *o, TRITONSERVER_Server *core,
-                               kelp_http_server **out) {
+                               kelp_http_handler **out_handler, kelp_http_server **out) {
     KELP_ASSERT(o->http_port >= 0 && o->http_port <= UINT16_MAX);
     kelp_http_server_options options = {
         .address = o->http_address,
@@ -639,23 +665,24 @@ static kelp_status *start_http(const serve_options *o, TRITONSERVER_Server *core
                    .verbosity = (int)o->log_verbose},
     };
     kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http_max_input_size};
-    kelp_http_handler *handler;
-    KELP_TRY(kelp_v2_create(core, &v2, &handler));
-    KELP_TRY(kelp_http_server_create(handler, &options, out));
+    KELP_TRY(kelp_v2_create(core, &v2, out_handler));
+    KELP_TRY(kelp_http_server_create(*out_handler, &options, out));
     return kelp_http_server_start(*out);
 }
 
 /* Returns after SIGINT or SIGTERM. Polls the repository in poll mode. */
-static kelp_status *wait_for_signal(const serve_options *o, TRITONSERVER_Server *core,
-                                    int signals) {
+static kelp_status *wait_for_signal(const serve_options *o, TRITONSERVER_Server *core, int signals,
+                                    int *out_signal) {
     KELP_ASSERT(signals >= 0);
     bool polls = !strcmp(o->control_mode, "poll");
     for (;;) {
         struct pollfd fd = {.fd = signals, .events = POLLIN};
         int ready = poll(&fd, 1, polls ? (int)o->poll_secs * 1000 : -1);
         struct signalfd_siginfo taken;
-        if (ready > 0 && read(signals, &taken, sizeof taken) == (ssize_t)sizeof taken)
+        if (ready > 0 && read(signals, &taken, sizeof taken) == (ssize_t)sizeof taken) {
+            *out_signal = (int)taken.ssi_signo;
             return NULL;
+        }
         if (ready < 0 && errno != EINTR)
             return KELP_ERROR(KELP_INTERNAL, "cannot wait for signals: %s", strerror(errno));
         if (ready == 0) {
@@ -692,12 +719,48 @@ static void unblock_signals(void) {
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
+/* Keeps serving while load balancers notice that the server is not ready. */
+static void drain(const serve_options *o, kelp_http_handler *handler) {
+    uint64_t end_ns = kelp_now_ns() + (uint64_t)o->drain_secs * 1000000000u;
+    fprintf(stderr, "kelp: not ready, stopping in %lld s\n", (long long)o->drain_secs);
+    kelp_v2_drain(handler);
+    for (uint64_t now_ns = kelp_now_ns(); now_ns < end_ns; now_ns = kelp_now_ns())
+        (void)poll(NULL, 0, (int)KELP_MIN((end_ns - now_ns) / 1000000 + 1, 1000u));
+}
+
 /* Keeps the first failure and prints the others. */
 static void keep_first(kelp_status **inout_first, kelp_status *take_next) {
     if (*inout_first == NULL)
         *inout_first = take_next;
-    else
+    else if (take_next != NULL)
         (void)kelp_cli_finish(take_next);
+}
+
+static void stop_core(TRITONSERVER_Server *core, uint64_t deadline_ns, kelp_status **inout_first) {
+    uint64_t now_ns = kelp_now_ns();
+    uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+    /* At least a second: models without requests also need some time. */
+    unsigned left_s = (unsigned)KELP_MAX((left_ns + 999999999) / 1000000000, 1u);
+    keep_first(inout_first, set(TRITONSERVER_ServerSetExitTimeout(core, left_s)));
+    kelp_status *status = from_triton(TRITONSERVER_ServerStop(core), "cannot stop the server");
+    if (status != NULL) /* ServerDelete would wait again */
+        keep_first(inout_first, set(TRITONSERVER_ServerSetExitTimeout(core, 0)));
+    keep_first(inout_first, status);
+}
+
+/* Stops the front end and then the server. The exit timeout is for both together. */
+static void stop(const serve_options *o, TRITONSERVER_Server *core, kelp_http_server *http,
+                 kelp_status **inout_first) {
+    uint64_t timeout_ns = (uint64_t)o->exit_timeout_secs * 1000000000u;
+    uint64_t deadline_ns = kelp_now_ns() + timeout_ns;
+    if (http != NULL)
+        keep_first(inout_first, kelp_http_server_stop(http, timeout_ns));
+    if (core != NULL)
+        stop_core(core, deadline_ns, inout_first);
+    kelp_http_server_destroy(http);
+    if (core != NULL)
+        keep_first(inout_first,
+                   from_triton(TRITONSERVER_ServerDelete(core), "cannot delete the server"));
 }
 
 static int run(const kelp_command *command, void *options) {
@@ -716,29 +779,25 @@ static int run(const kelp_command *command, void *options) {
     int signals = -1;
     TRITONSERVER_Server *core = NULL;
     kelp_http_server *http = NULL;
+    kelp_http_handler *handler = NULL;
+    int signal_number = 0;
     kelp_status *status = block_signals(&signals);
     if (status == NULL && o->with_backends.count)
         status = kelp_with_backend_make(&o->with_backends, &o->with_repository);
     if (status == NULL)
         status = make_core(o, &core);
     if (status == NULL && o->allow_http)
-        status = start_http(o, core, &http);
+        status = start_http(o, core, &handler, &http);
     if (status == NULL)
         status = announce(o, core, http);
     if (status == NULL) {
-        status = wait_for_signal(o, core, signals);
+        status = wait_for_signal(o, core, signals, &signal_number);
         unblock_signals();
+        if (http != NULL && signal_number == SIGTERM && o->drain_secs > 0)
+            drain(o, handler);
         fprintf(stderr, "kelp: stopping\n");
     }
-    if (http != NULL)
-        keep_first(&status,
-                   kelp_http_server_stop(http, (uint64_t)o->exit_timeout_secs * 1000000000u));
-    if (core != NULL)
-        keep_first(&status, from_triton(TRITONSERVER_ServerStop(core), "cannot stop the server"));
-    kelp_http_server_destroy(http);
-    if (core != NULL)
-        keep_first(&status,
-                   from_triton(TRITONSERVER_ServerDelete(core), "cannot delete the server"));
+    stop(o, core, http, &status);
     kelp_with_backend_remove(o->with_repository);
     if (signals >= 0)
         close(signals);

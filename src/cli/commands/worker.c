@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp worker: runs subgraphs that other processes send over a socket. */
+/* kelp worker: runs subgraphs that other processes send. */
 #include "cli/cli.h"
 
 #include "base/checked.h"
+#include "base/log.h"
 #include "cli/model.h"
 
 #include <kelp/remote.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 
 typedef struct worker_options {
     kelp_arg_list positionals; /* always empty */
-    const char *socket;
+    const char *socket, *listen;
+    const char *token_file;
     const char *providers;
     int64_t threads;
     int64_t budget_mib;
@@ -25,6 +28,19 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(socket),
      .value = "PATH",
      .help = "Unix socket to create and listen on"},
+    {.name = "listen",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(listen),
+     .value = "HOST:PORT",
+     .help = "TCP address to listen on, without encryption; :PORT is 127.0.0.1, port 0 selects a "
+             "free port"},
+    {.name = "token-file",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(token_file),
+     .value = "FILE",
+     .choices = "@file",
+     .help = "file with a token that clients must send; clients name theirs in "
+             "KELP_REMOTE_TOKEN_FILE"},
     KELP_CLI_PROVIDERS(AT(providers), "providers that run the subgraphs, in order of priority"),
     KELP_CLI_THREADS(AT(threads), NULL),
     {.name = "budget",
@@ -58,17 +74,18 @@ static void stop(int number) {
     kelp_worker_stop(running);
 }
 
-static kelp_status *serve(const worker_options *o, kelp_runtime *runtime) {
+static kelp_status *serve(const worker_options *o, kelp_runtime *runtime, const char *address) {
     kelp_worker_options options = {.struct_size = sizeof options,
-                                   .socket_path = o->socket,
+                                   .address = address,
                                    .providers = o->providers,
                                    .budget_bytes = (size_t)o->budget_mib << 20,
-                                   .connections = (uint32_t)o->connections};
+                                   .connections = (uint32_t)o->connections,
+                                   .token_file = o->token_file};
     struct sigaction action = {.sa_handler = stop};
     KELP_TRY(kelp_worker_create(runtime, &options, &running));
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    fprintf(stderr, "kelp: worker listens on %s\n", o->socket);
+    fprintf(stderr, "kelp: worker listens on %s\n", kelp_worker_address(running));
     kelp_status *status = kelp_worker_run(running);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
@@ -77,29 +94,56 @@ static kelp_status *serve(const worker_options *o, kelp_runtime *runtime) {
     return status;
 }
 
+static kelp_status *check_options(const worker_options *o) {
+    if ((o->socket == NULL) == (o->listen == NULL))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "expected one of '--socket' and '--listen'");
+    if (o->listen != NULL &&
+        (strchr(o->listen, '/') != NULL || strncmp(o->listen, "unix:", 5) == 0))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "invalid --listen '%s': expected HOST:PORT; '--socket' takes a path",
+                          o->listen);
+    return NULL;
+}
+
 static int run(const kelp_command *command, void *userp) {
     const worker_options *o = userp;
     kelp_runtime *runtime = NULL;
-    kelp_runtime_options options = {.struct_size = sizeof options, .threads = (int)o->threads};
-    if (o->socket == NULL)
-        return kelp_cli_usage(command,
-                              KELP_ERROR(KELP_INVALID_ARGUMENT, "missing option '--socket'"));
-    kelp_status *status = kelp_runtime_create(&options, &runtime);
+    kelp_runtime_options options = {.struct_size = sizeof options,
+                                    .threads = (int)o->threads,
+                                    .log = kelp_cli_log,
+                                    .log_level = KELP_LOG_WARNING};
+    kelp_buf address;
+    kelp_status *status = check_options(o);
+    if (status != NULL)
+        return kelp_cli_usage(command, status);
+    kelp_buf_init(&address, kelp_allocator_system());
+    kelp_buf_printf(&address, "%s%s", o->socket != NULL ? "unix:" : "",
+                    o->socket != NULL ? o->socket : o->listen);
+    status = kelp_buf_status(&address);
     if (status == NULL)
-        status = serve(o, runtime);
+        status = kelp_runtime_create(&options, &runtime);
+    if (status == NULL)
+        status = serve(o, runtime, kelp_buf_cstr(&address));
     kelp_runtime_release(runtime);
+    kelp_buf_deinit(&address);
     return kelp_cli_finish(status);
 }
 
 const kelp_command kelp_cmd_worker = {
     .name = "worker",
     .summary = "run subgraphs of models for other processes",
-    .usage = "--socket PATH [options]",
+    .usage = "--socket PATH|--listen HOST:PORT [options]",
     .details =
-        "Receives subgraphs and inputs over a Unix socket, and sends the outputs, until it is "
-        "interrupted.\nClients use the provider 'remote': 'kelp run --providers remote:PATH,cpu'.",
+        "Receives subgraphs and inputs, and sends the outputs, until it is interrupted.\n"
+        "Clients use the provider 'remote': 'kelp run --providers remote:ADDRESS,cpu', where "
+        "ADDRESS is\na path with a slash, unix:PATH, HOST:PORT or [IPV6]:PORT.\n"
+        "The protocol has no encryption, and a worker runs every model that it receives: use TCP "
+        "only in\na trusted network or through a tunnel.",
     .examples = "  kelp worker --socket /run/kelp.sock\n"
-                "  kelp run model.onnx --random --providers remote:/run/kelp.sock,cpu",
+                "  kelp run model.onnx --random --providers remote:/run/kelp.sock,cpu\n"
+                "  kelp worker --listen 10.0.0.5:9000 --token-file /etc/kelp.token\n"
+                "  KELP_REMOTE_TOKEN_FILE=/etc/kelp.token kelp run model.onnx --random --providers "
+                "remote:10.0.0.5:9000,cpu",
     .specs = specs,
     .spec_count = KELP_COUNT(specs),
     .options_bytes = sizeof(worker_options),

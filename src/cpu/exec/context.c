@@ -5,6 +5,8 @@
 #include "base/checked.h"
 #include "cpu/exec/context.h"
 
+#include <kelp/compute.h>
+
 #include <stdatomic.h>
 
 /* ---- lifetime ---- */
@@ -31,6 +33,7 @@ void kelp_cpu_context_destroy(kelp_cpu_context *context) {
     if (context == NULL)
         return;
     kelp_cpu_instance_deinit(&context->main);
+    kelp_placed_release(&context->placed, NULL);
     kelp_arena_deinit(&context->run_arena);
     kelp_cpu_engine_release(context->core);
     kelp_free(context->allocator, context, sizeof *context);
@@ -83,11 +86,18 @@ static kelp_status *check_list(const char *name, const kelp_tensor *list, kelp_d
     return NULL;
 }
 
+/* Returns true for memory that the host can access, such as page-locked memory. */
+static bool is_host(const kelp_tensor *tensor) {
+    return (kelp_placement_of(tensor->device) &
+            (KELP_PLACED_HOST | KELP_PLACED_PINNED | KELP_PLACED_SHARED)) != 0;
+}
+
 static kelp_status *set_input(void *userp, size_t index, const kelp_tensor *tensor) {
     kelp_cpu_context *context = userp;
     KELP_ASSERT(index < context->engine->input_count);
     const char *name = context->engine->inputs[index].name;
-    if (!kelp_tensor_is_compact(tensor) || tensor->device.device_type != kDLCPU)
+    if (!kelp_tensor_is_compact(tensor) ||
+        (tensor->device.device_type != kDLCPU && !is_host(tensor)))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "input '%s' must be compact and in host memory: found strides or device "
                           "type %d",
@@ -173,8 +183,13 @@ static kelp_status *prepare(void *context, kelp_tensor *shown) {
     return kelp_cpu_context_prepare(context);
 }
 
-void kelp_cpu_context_begin_run(kelp_cpu_context *context) {
+void kelp_cpu_context_clear_run(kelp_cpu_context *context) {
+    kelp_placed_release(&context->placed, NULL);
     kelp_arena_clear(&context->run_arena);
+}
+
+void kelp_cpu_context_begin_run(kelp_cpu_context *context) {
+    kelp_cpu_context_clear_run(context);
     atomic_store_explicit(&context->stop.set, false, memory_order_relaxed);
 }
 

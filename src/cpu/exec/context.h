@@ -5,7 +5,7 @@
 #define KELP_CPU_EXEC_CONTEXT_H_
 
 #include "cpu/exec/schedule.h"
-#include "runtime/opset/env.h"
+#include "runtime/opset/placed.h"
 
 typedef struct kelp_cpu_context kelp_cpu_context;
 
@@ -97,6 +97,7 @@ struct kelp_cpu_context {
     kelp_allocator allocator;
     kelp_arena run_arena; /* cleared by each run; the run of a body releases its allocations, unless
                              its results are lists or strings, which point to them */
+    kelp_placed *placed;  /* tensors on devices of the run, in run_arena */
     kelp_stop stop;       /* of the run in progress */
     kelp_cpu_instance main;
     kelp_profile_fn profiler;
@@ -111,7 +112,9 @@ kelp_status *kelp_cpu_context_create(kelp_cpu_engine *engine, kelp_cpu_context *
 void kelp_cpu_context_destroy(kelp_cpu_context *context);
 /* Selects or compiles the schedule of the bound shapes, after a refit with the new engine. */
 kelp_status *kelp_cpu_context_prepare(kelp_cpu_context *context) KELP_MUST_USE;
-/* Begins a run: clears run_arena and resets `stop`. */
+/* Releases the memory of the last run. */
+void kelp_cpu_context_clear_run(kelp_cpu_context *context);
+/* Begins a run: clears the last one and resets `stop`. */
 void kelp_cpu_context_begin_run(kelp_cpu_context *context);
 /* Returns the statistics of the current schedule; zeros without one. */
 kelp_plan_stats kelp_cpu_context_plan_stats(const kelp_cpu_context *context);
@@ -125,6 +128,7 @@ void kelp_cpu_context_warm_up(kelp_cpu_context *context);
 static inline void kelp_cpu_context_lend(kelp_op_env *env, kelp_cpu_context *context) {
     env->arena = &context->run_arena;
     env->stop = &context->stop;
+    env->placed = &context->placed;
 }
 
 /* ---- recordings (recording.c) ---- */

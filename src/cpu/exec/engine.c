@@ -7,6 +7,7 @@
 #include "cpu/ops/variant.h"
 #include "graph/passes/passes.h"
 #include "runtime/opset/bridge.h"
+#include "runtime/opset/placed.h"
 #include "runtime/opset/env.h"
 
 #include <kelp/engine_provider.h>
@@ -111,6 +112,13 @@ static void release_pages(void *userp) {
     kelp_graph_release_pages(engine->source);
 }
 
+static kelp_status *create_bridge(const kelp_cpu_engine *engine, const kelp_opset_match *match,
+                                  const kelp_node *node, void **out_state) {
+    const kelp_opset_entry *entry = kelp_opset_match_entry(match);
+    uint64_t stays = kelp_places(entry) ? kelp_partition_stays(&engine->partition, node, entry) : 0;
+    return kelp_bridge_create(match, node, stays, engine->weights, out_state);
+}
+
 static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
                                 kelp_cpu_node *out) {
     kelp_opset_match match;
@@ -118,14 +126,18 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
     out->index = kelp_node_is_folded(node) ? UINT32_MAX : engine->node_count++;
     if (kelp_is_subgraph_node(node)) {
         out->kernel = &kelp_subgraph_kernel;
-        out->state = kelp_partition_find(&engine->partition, node);
+        kelp_subgraph *subgraph = kelp_partition_find(&engine->partition, node);
+        if (subgraph != NULL && kelp_places(subgraph->entry))
+            subgraph->stays = kelp_partition_stays(&engine->partition, node, subgraph->entry);
+        out->state = subgraph;
         return NULL;
     }
     if (!kelp_opset_choice_find(&engine->partition.choice, node, &match))
         return KELP_ERROR(
             KELP_UNIMPLEMENTED,
-            "no registered provider covers operator '%s::%s' version %lld of node '%s'",
-            node->op->domain, node->op->name, (long long)node->opset_version, node->name);
+            "no registered provider covers operator '%s::%s' version %lld of node '%s'%s",
+            node->op->domain, node->op->name, (long long)node->opset_version, node->name,
+            engine->partition.choice.searched);
     out->kernel = match.op->kernel != NULL ? match.op->kernel : &kelp_bridge_kernel;
     for (size_t i = 0; i < node->input_count; i++) {
         bool any_address = i < 32 && (out->kernel->unaligned_inputs >> i & 1) != 0;
@@ -140,7 +152,7 @@ static kelp_status *create_node(kelp_cpu_engine *engine, const kelp_node *node,
         env.pack = (kelp_op_pack_site){&engine->packs->packs, node, out->index};
     kelp_status *status = NULL;
     if (match.op->kernel == NULL)
-        status = kelp_bridge_create(&match, node, engine->weights, &out->state);
+        status = create_bridge(engine, &match, node, &out->state);
     else if (out->kernel->create != NULL)
         status = out->kernel->create(node, &env, &out->state);
     if (status != NULL)
@@ -227,7 +239,7 @@ static void destroy_program(kelp_cpu_engine *engine, const kelp_cpu_program *pro
 /* ---- phases ---- */
 static kelp_status *choose_providers(kelp_cpu_engine *engine) {
     return kelp_partition_init(&engine->partition, engine->allocator, engine->runtime->registry,
-                               engine->options->providers);
+                               engine->options->providers, engine->source);
 }
 
 static kelp_status *check_ready(kelp_cpu_engine *engine) {
@@ -240,6 +252,12 @@ static kelp_status *clone_graph(kelp_cpu_engine *engine) {
     KELP_TRY(kelp_pass_gradient(engine->graph->main));
     kelp_block_remove_dead(engine->graph->main);
     return kelp_pass_captures(engine->graph->main);
+}
+
+/* The loader knows no signatures, so that it stops at operators that are not Kelp's. */
+static kelp_status *infer_signatures(kelp_cpu_engine *engine) {
+    return kelp_block_infer_signatures(engine->graph->main, kelp_opset_choice_signature,
+                                       &engine->partition.choice);
 }
 
 static kelp_status *fold(kelp_cpu_engine *engine) {
@@ -304,6 +322,7 @@ static const struct phase {
     {ALWAYS, choose_providers},
     {FROM_MODEL, check_ready},
     {ALWAYS, clone_graph},
+    {FROM_MODEL, infer_signatures},
     {FROM_MODEL | WEIGHTS, fold_first},
     {FROM_MODEL | WEIGHTS, partition},
     {FROM_MODEL | WEIGHTS | FUSION, fuse_quantized},

@@ -478,6 +478,7 @@ kelp_status *kelp_cpu_instance_deliver(kelp_cpu_instance *instance) {
 kelp_status *kelp_cpu_instance_run(kelp_cpu_instance *instance) {
     kelp_cpu_context *context = instance->context;
     kelp_arena_mark mark = kelp_arena_get_mark(&context->run_arena);
+    const kelp_placed *placed = context->placed;
     bool keeps = false;
     KELP_TRY(kelp_cpu_instance_begin(instance));
     bool profiled =
@@ -494,7 +495,9 @@ kelp_status *kelp_cpu_instance_run(kelp_cpu_instance *instance) {
                               kelp_now_ns() - begin);
     }
     KELP_TRY(deliver(instance, &keeps));
-    if (instance->body != NULL && !keeps)
+    if (instance->body != NULL && !keeps) {
+        kelp_placed_release(&context->placed, placed);
         kelp_arena_go_back(&context->run_arena, mark);
+    }
     return NULL;
 }

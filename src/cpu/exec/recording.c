@@ -42,7 +42,7 @@ kelp_status *kelp_cpu_recording_create(void *userp, void **out, size_t *out_step
     kelp_cpu_instance *instance = &context->main;
     recording *made = NULL;
     KELP_TRY(kelp_cpu_context_prepare(context));
-    kelp_arena_clear(&context->run_arena);
+    kelp_cpu_context_clear_run(context);
     KELP_TRY(kelp_cpu_instance_begin(instance));
     KELP_TRY(check_static(instance));
     const kelp_cpu_schedule *schedule = instance->schedules;
@@ -78,7 +78,8 @@ kelp_status *kelp_cpu_recording_replay(void *userp, kelp_tensor *outputs) {
     kelp_cpu_context *context = made->context;
     kelp_cpu_instance *instance = &context->main;
     (void)outputs;
-    if (KELP_UNLIKELY(made->stamp != instance->stamp || context->core != made->core))
+    if (KELP_UNLIKELY(made->stamp != instance->stamp ||
+                      kelp_cpu_engine_current(context->engine) != made->core))
         return KELP_ERROR(
             KELP_FAILED_PRECONDITION,
             "the recording is invalid: tensors of the context were bound after it, or the engine "

@@ -12,35 +12,85 @@
 
 #include <string.h>
 
-static kelp_status *unknown(const kelp_cpu_engine *engine, const char *name) {
+/* ---- the graph of an engine image before the passes ---- */
+static void release_graph(void *userp) {
+    kelp_graph_release(userp);
+}
+
+/* Loads the graph, which retains the bytes of the image. */
+static kelp_status *load_source(const kelp_cpu_engine *engine, kelp_graph **out) {
+    const kelp_cpu_image_source *source = &engine->refittable_source;
+    const char *label = engine->source->info.label;
+    if (kelp_cpu_image_hash(source->model.data, source->model.length) != source->model_hash)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: the graph to refit was altered: its hash differs from the stored "
+                          "hash",
+                          label);
+    if (engine->packs != NULL)
+        KELP_TRY(kelp_cpu_packs_check_originals(engine->packs));
+    kelp_graph_limits limits = kelp_runtime_graph_limits(engine->runtime);
+    return kelp_graph_load_parts(engine->allocator, source->model, source->parts, label,
+                                 release_graph, kelp_graph_retain(engine->source), &limits, out);
+}
+
+static kelp_status *source_of(kelp_cpu_engine *engine, kelp_graph **out) {
+    kelp_cpu_engine *current = kelp_cpu_engine_current(engine);
+    if (current == engine && engine->refittable_source.model.length > 0)
+        return load_source(engine, out);
+    *out = kelp_graph_retain(current->source);
+    return NULL;
+}
+
+/* ---- names and elements ---- */
+static kelp_value *find_constant(kelp_block *block, const char *name) {
+    for (size_t i = 0; i < block->value_count; i++)
+        if (block->values[i]->constant != NULL && strcmp(block->values[i]->name, name) == 0)
+            return block->values[i];
+    return NULL;
+}
+
+/* Returns the reason why the weights are not refittable, which only the graph before the passes
+ * tells. */
+static kelp_status *find_reason(kelp_cpu_engine *engine, const char *name, const char **out) {
+    kelp_graph *source = NULL, *graph = NULL;
+    KELP_TRY(source_of(engine, &source));
+    kelp_status *status = kelp_graph_clone_for_engine(source, &graph);
+    kelp_graph_release(source);
+    KELP_TRY(status);
+    const kelp_value *value = find_constant(graph->main, name);
+    kelp_graph_find_shape_values(graph);
+    *out = value == NULL                  ? "the model has no such weights"
+           : kelp_value_sets_shape(value) ? "they determine a shape"
+                                          : "the plan was not built to refit them";
+    kelp_graph_release(graph);
+    return NULL;
+}
+
+static kelp_status *unknown(kelp_cpu_engine *engine, const char *name) {
     kelp_buf names;
+    const char *reason = "the plan was not built for refits";
+    if (engine->refittable_count > 0)
+        KELP_TRY(find_reason(engine, name, &reason));
     kelp_buf_init(&names, engine->allocator);
     for (size_t i = 0; i < engine->refittable_count && i < 20; i++)
         kelp_buf_printf(&names, "%s'%s'", i ? ", " : "", engine->refittable[i]);
     if (engine->refittable_count > 20)
         kelp_buf_printf(&names, " and %zu more", engine->refittable_count - 20);
     const char *list = kelp_buf_cstr(&names);
-    kelp_status *status =
-        KELP_ERROR(KELP_NOT_FOUND, "weights '%s' cannot be refitted: expected one of %s", name,
-                   engine->refittable_count > 0 && list != NULL
-                       ? list
-                       : "none: build with KELP_BUILD_REFIT or KELP_BUILD_REFIT_INDIVIDUAL");
+    kelp_status *status = KELP_ERROR(
+        KELP_NOT_FOUND, "weights '%s' cannot be refitted: %s: expected one of %s", name, reason,
+        engine->refittable_count > 0 && list != NULL
+            ? list
+            : "none: build the plan with flag REFIT or REFIT_INDIVIDUAL");
     kelp_buf_deinit(&names);
     return status;
 }
 
-static kelp_status *check_name(const kelp_cpu_engine *engine, const char *name) {
+static kelp_status *check_name(kelp_cpu_engine *engine, const char *name) {
     for (size_t i = 0; name != NULL && i < engine->refittable_count; i++)
         if (strcmp(engine->refittable[i], name) == 0)
             return NULL;
     return unknown(engine, name != NULL ? name : "");
-}
-
-static kelp_value *find_constant(kelp_block *block, const char *name) {
-    for (size_t i = 0; i < block->value_count; i++)
-        if (block->values[i]->constant != NULL && strcmp(block->values[i]->name, name) == 0)
-            return block->values[i];
-    return NULL;
 }
 
 /* Replaces a constant by weights of the caller, which are copied to the arena of the graph. */
@@ -69,35 +119,6 @@ static kelp_status *replace_weights(kelp_graph *graph, const kelp_weights *weigh
     memcpy(data, weights->data, bytes);
     tensor->data = data;
     value->constant = tensor;
-    return NULL;
-}
-
-/* ---- the graph of an engine image before the passes ---- */
-static void release_graph(void *userp) {
-    kelp_graph_release(userp);
-}
-
-/* Loads the graph, which retains the bytes of the image. */
-static kelp_status *load_source(const kelp_cpu_engine *engine, kelp_graph **out) {
-    const kelp_cpu_image_source *source = &engine->refittable_source;
-    const char *label = engine->source->info.label;
-    if (kelp_cpu_image_hash(source->model.data, source->model.length) != source->model_hash)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: the graph to refit was altered: its hash differs from the stored "
-                          "hash",
-                          label);
-    if (engine->packs != NULL)
-        KELP_TRY(kelp_cpu_packs_check_originals(engine->packs));
-    kelp_graph_limits limits = kelp_runtime_graph_limits(engine->runtime);
-    return kelp_graph_load_parts(engine->allocator, source->model, source->parts, label,
-                                 release_graph, kelp_graph_retain(engine->source), &limits, out);
-}
-
-static kelp_status *source_of(kelp_cpu_engine *engine, kelp_graph **out) {
-    kelp_cpu_engine *current = kelp_cpu_engine_current(engine);
-    if (current == engine && engine->refittable_source.model.length > 0)
-        return load_source(engine, out);
-    *out = kelp_graph_retain(current->source);
     return NULL;
 }
 
@@ -146,6 +167,33 @@ static kelp_status *check_complete_refit(const kelp_cpu_engine *engine, const ke
     return NULL;
 }
 
+/* Checks dimensions that are known before and after; weights may make more of them known. */
+static kelp_status *check_same(const kelp_io_info *before, const kelp_io_info *after,
+                               const char *what) {
+    char expected[160], found[160];
+    bool same = before->rank < 0 || after->rank < 0 || before->rank == after->rank;
+    for (int32_t i = 0; same && i < before->rank && after->rank >= 0; i++)
+        same = before->shape[i] < 0 || after->shape[i] < 0 || before->shape[i] == after->shape[i];
+    if (same)
+        return NULL;
+    kelp_shape_format(before->rank, before->shape, expected, sizeof expected);
+    kelp_shape_format(after->rank, after->shape, found, sizeof found);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "the weights change the shape of %s '%s': expected %s, found %s", what,
+                      before->name, expected, found);
+}
+
+/* Checks that the inputs and outputs are those that the engine declares. */
+static kelp_status *check_declared(const kelp_cpu_engine *engine, const kelp_cpu_engine *fresh) {
+    KELP_ASSERT(fresh->input_count == engine->input_count);
+    KELP_ASSERT(fresh->output_count == engine->output_count);
+    for (size_t i = 0; i < engine->input_count; i++)
+        KELP_TRY(check_same(&engine->inputs[i], &fresh->inputs[i], "input"));
+    for (size_t i = 0; i < engine->output_count; i++)
+        KELP_TRY(check_same(&engine->outputs[i], &fresh->outputs[i], "output"));
+    return NULL;
+}
+
 kelp_status *kelp_cpu_engine_refit(kelp_cpu_engine *engine, const kelp_weights *weights,
                                    size_t count) {
     kelp_graph *graph = NULL, *source = NULL;
@@ -166,10 +214,12 @@ kelp_status *kelp_cpu_engine_refit(kelp_cpu_engine *engine, const kelp_weights *
         status =
             kelp_cpu_engine_make(engine->runtime, graph, &options, &(kelp_cpu_origin){0}, &fresh);
     kelp_graph_release(graph);
-    if (status != NULL)
+    if (status == NULL)
+        status = check_declared(engine, fresh);
+    if (status != NULL) {
+        kelp_cpu_engine_release(fresh);
         return status;
-    KELP_ASSERT(fresh->input_count == engine->input_count);
-    KELP_ASSERT(fresh->output_count == engine->output_count);
+    }
     kelp_cpu_engine_release(engine->refitted);
     engine->refitted = fresh;
     return NULL;

@@ -71,10 +71,11 @@ static kelp_status *check_head(const kelp_cpu_image_head *head, size_t size_byte
                           "%s: the plan has the wrong byte order: expected that of this machine",
                           label);
     if (head->version != KELP_CPU_IMAGE_VERSION)
-        return KELP_ERROR(
-            KELP_FAILED_PRECONDITION,
-            "%s: the plan has an unsupported version: expected %u, found %u: build it again", label,
-            KELP_CPU_IMAGE_VERSION, head->version);
+        return KELP_ERROR(KELP_FAILED_PRECONDITION,
+                          "%s: the plan has format version %u, but this version of Kelp reads "
+                          "version %u: build it again from its model, or load it with the version "
+                          "of Kelp that built it",
+                          label, head->version, KELP_CPU_IMAGE_VERSION);
     if (head->head_bytes != sizeof *head)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "%s: the head of the plan has the wrong size: expected %zu bytes, found "

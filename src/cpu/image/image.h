@@ -20,6 +20,11 @@
  * checked when a kernel takes it; its hash is in its entry, and the hash of the section is 0.
  * SOURCE and ORIGINALS are checked before they are read: for a refit, or when weights are packed
  * again because the instruction set or the version of a layout differs.
+ *
+ * Increase KELP_CPU_IMAGE_VERSION when the head, the table, a section or a field of INFO changes,
+ * and when an operator of the domain `kelp` changes its attributes, inputs or meaning, because
+ * GRAPH contains such operators. A change of the layout of packed weights changes the name of the
+ * layout instead. Then run tests/data/make_plans.py.
  */
 #ifndef KELP_CPU_IMAGE_IMAGE_H_
 #define KELP_CPU_IMAGE_IMAGE_H_

@@ -11,12 +11,12 @@
 /* ---- health ---- */
 
 static void respond_health(kelp_v2_exchange *exchange, TRITONSERVER_Error *take_error,
-                           const char *name, bool good) {
+                           const char *name, bool good, kelp_http_status otherwise) {
     if (take_error != NULL) {
         kelp_v2_fail(exchange, kelp_v2_status(take_error));
         return;
     }
-    kelp_v2_respond_json(exchange, good ? KELP_HTTP_OK : KELP_HTTP_BAD_REQUEST);
+    kelp_v2_respond_json(exchange, good ? KELP_HTTP_OK : otherwise);
     kelp_buf_printf(&exchange->base.text, "{\"%s\":%s}", name, good ? "true" : "false");
     kelp_v2_send(exchange);
 }
@@ -25,14 +25,22 @@ void kelp_v2_live(kelp_v2_exchange *exchange) {
     bool live = false;
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerIsLive(kelp_v2_service_of(exchange)->core, &live);
-    respond_health(exchange, error, "live", live);
+    respond_health(exchange, error, "live", live, KELP_HTTP_BAD_REQUEST);
+}
+
+static bool is_draining(kelp_v2_exchange *exchange) {
+    return atomic_load_explicit(&kelp_v2_service_of(exchange)->draining, memory_order_relaxed);
 }
 
 void kelp_v2_ready(kelp_v2_exchange *exchange) {
     bool ready = false;
+    if (is_draining(exchange)) {
+        respond_health(exchange, NULL, "ready", false, KELP_HTTP_SERVICE_UNAVAILABLE);
+        return;
+    }
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerIsReady(kelp_v2_service_of(exchange)->core, &ready);
-    respond_health(exchange, error, "ready", ready);
+    respond_health(exchange, error, "ready", ready, KELP_HTTP_BAD_REQUEST);
 }
 
 void kelp_v2_model_ready(kelp_v2_exchange *exchange) {
@@ -41,6 +49,9 @@ void kelp_v2_model_ready(kelp_v2_exchange *exchange) {
         kelp_v2_service_of(exchange)->core, exchange->model, exchange->version, &ready));
     if (status != NULL)
         kelp_v2_respond_failure(exchange, status);
+    else if (is_draining(exchange))
+        kelp_v2_respond_error(exchange, KELP_HTTP_SERVICE_UNAVAILABLE,
+                              KELP_STR("the server is stopping"));
     else if (ready)
         kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
     else

@@ -23,6 +23,7 @@ typedef struct kelp_v2_service {
     TRITONSERVER_ResponseAllocator *response_allocator;
     uint64_t max_input_size_bytes;
     uint64_t max_body_size_bytes;
+    atomic_bool draining; /* the server stops soon */
 } kelp_v2_service;
 
 /* An output that the client requested. */

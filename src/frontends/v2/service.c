@@ -139,6 +139,7 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
     KELP_TRY(KELP_NEW(allocator, kelp_v2_service, &service));
     service->allocator = allocator;
     service->core = core;
+    atomic_init(&service->draining, false);
     service->max_input_size_bytes = options->max_input_size_bytes ? options->max_input_size_bytes
                                                                   : DEFAULT_MAX_INPUT_SIZE_BYTES;
     service->max_body_size_bytes =
@@ -164,4 +165,8 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
     }
     *out = &service->handler;
     return NULL;
+}
+
+void kelp_v2_drain(kelp_http_handler *handler) {
+    atomic_store(&((kelp_v2_service *)handler)->draining, true);
 }

@@ -19,4 +19,8 @@ typedef struct kelp_v2_options {
 kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *options,
                             kelp_http_handler **out) KELP_MUST_USE;
 
+/* Responds to readiness requests with 503 from now on, so that load balancers send no more requests
+ * before the server stops. Other requests are served as before. Thread-safe. */
+void kelp_v2_drain(kelp_http_handler *handler);
+
 #endif

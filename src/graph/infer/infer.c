@@ -64,6 +64,34 @@ static kelp_status *infer_shapes(const kelp_infer *infer, const kelp_node *node,
     return NULL;
 }
 
+/* ---- operators with a signature ---- */
+static kelp_status *infer_by_signature(const kelp_infer *infer, const kelp_node *node) {
+    const kelp_signature *s =
+        infer->signature_of != NULL ? infer->signature_of(infer->userp, node) : NULL;
+    kelp_signature_facts facts;
+    kelp_signature_problem problem;
+    if (s == NULL)
+        return NULL;
+    if (!kelp_node_matches(node, s, &facts, &problem))
+        return KELP_INFER_ERROR(node, "%s", problem.text);
+    for (size_t i = 0; i < node->output_count; i++) {
+        kelp_value *value = node->outputs[i];
+        kelp_signature_view view;
+        if (value == NULL)
+            continue;
+        kelp_signature_tell(s, kelp_signature_output(s, i), &facts, &view);
+        KELP_TRY(kelp_infer_set_type(node, value, KELP_VALUE_TENSOR, view.dtype));
+        kelp_dims dims = {.rank = view.rank};
+        for (int32_t k = 0; k < view.rank; k++) {
+            dims.shape[k] = view.shape[k];
+            dims.symbols[k] = view.symbols[k];
+        }
+        if (view.rank >= 0)
+            take_shape(value, &dims);
+    }
+    return NULL;
+}
+
 /* ---- constants ---- */
 static bool constant_shape(kelp_infer_call *call, kelp_dims *out) {
     const kelp_tensor *tensor = kelp_node_attr_tensor(call->node, "value");
@@ -91,8 +119,7 @@ const kelp_infer_rule kelp_rule_constant = {.shape = constant_shape,
                                             .type = {KELP_TYPE_CONSTANT, NULL, 0}};
 
 /* ---- subgraphs ---- */
-static kelp_status *infer_block(const kelp_infer *parent, kelp_arena *arena, kelp_block *block,
-                                size_t first);
+static kelp_status *infer_block(const kelp_infer *parent, kelp_block *block);
 
 /* Merges the type and shape of an output of one branch into those of the node's output. */
 static kelp_status *join_branch(const kelp_node *node, kelp_value *to, const kelp_value *from,
@@ -201,7 +228,7 @@ static kelp_status *infer_subgraphs(const kelp_infer *infer, const kelp_node *no
                 set_loop_types(node, body);
             if (is_scan)
                 set_scan_types(node, body);
-            KELP_TRY(infer_block(infer, infer->arena, body, 0));
+            KELP_TRY(infer_block(infer, body));
         }
     if (body == NULL)
         return NULL;
@@ -221,29 +248,53 @@ static bool calls_function(const kelp_node *node) {
     return false;
 }
 
+static kelp_status *infer_node(kelp_infer *infer, kelp_node *node) {
+    const kelp_onnx_schema *schema = kelp_operator_schema(node->op, node->opset_version);
+    KELP_TRY(infer_subgraphs(infer, node));
+    if (calls_function(node))
+        return NULL;
+    if (schema == NULL)
+        return infer_by_signature(infer, node);
+    KELP_TRY(kelp_infer_types(node, schema, &rules[node->op->id]->type));
+    KELP_TRY(infer_shapes(infer, node, schema));
+    return kelp_infer_note_content(infer, node, rules[node->op->id]->content);
+}
+
 /* Nodes before index `first` have their types and shapes already; only their contents are computed.
  */
-static kelp_status *infer_block(const kelp_infer *parent, kelp_arena *arena, kelp_block *block,
-                                size_t first) {
-    kelp_infer infer = {.parent = parent, .block = block, .arena = arena};
-    infer.contents = KELP_ARENA_ARRAY(arena, block->value_count + 1, kelp_content *);
-    if (infer.contents == NULL)
+static kelp_status *infer_nodes(kelp_infer *infer, size_t first) {
+    kelp_block *block = infer->block;
+    infer->contents = KELP_ARENA_ARRAY(infer->arena, block->value_count + 1, kelp_content *);
+    if (infer->contents == NULL)
         return kelp_status_oom();
     for (size_t n = 0; n < block->node_count; n++) {
         kelp_node *node = block->nodes[n];
-        const kelp_onnx_schema *schema = kelp_operator_schema(node->op, node->opset_version);
         KELP_ASSERT(node->block == block && node->index == n);
         if (n >= first)
-            KELP_TRY(infer_subgraphs(&infer, node));
-        if (schema == NULL || calls_function(node))
-            continue;
-        if (n >= first)
-            KELP_TRY(kelp_infer_types(node, schema, &rules[node->op->id]->type));
-        if (n >= first)
-            KELP_TRY(infer_shapes(&infer, node, schema));
-        KELP_TRY(kelp_infer_note_content(&infer, node, rules[node->op->id]->content));
+            KELP_TRY(infer_node(infer, node));
+        else if (kelp_operator_schema(node->op, node->opset_version) != NULL &&
+                 !calls_function(node))
+            KELP_TRY(kelp_infer_note_content(infer, node, rules[node->op->id]->content));
     }
     return NULL;
+}
+
+static kelp_status *infer_block(const kelp_infer *parent, kelp_block *block) {
+    kelp_infer infer = {.parent = parent,
+                        .block = block,
+                        .arena = parent->arena,
+                        .signature_of = parent->signature_of,
+                        .userp = parent->userp};
+    return infer_nodes(&infer, 0);
+}
+
+static kelp_status *infer_main(kelp_infer *infer, size_t first) {
+    kelp_arena arena;
+    kelp_arena_init(&arena, infer->block->graph->allocator, 16 << 10);
+    infer->arena = &arena;
+    kelp_status *status = infer_nodes(infer, first);
+    kelp_arena_deinit(&arena);
+    return status;
 }
 
 kelp_status *kelp_block_infer(kelp_block *block) {
@@ -251,9 +302,25 @@ kelp_status *kelp_block_infer(kelp_block *block) {
 }
 
 kelp_status *kelp_block_infer_from(kelp_block *block, size_t first) {
-    kelp_arena arena;
-    kelp_arena_init(&arena, block->graph->allocator, 16 << 10);
-    kelp_status *status = infer_block(NULL, &arena, block, first);
-    kelp_arena_deinit(&arena);
-    return status;
+    kelp_infer infer = {.block = block};
+    return infer_main(&infer, first);
+}
+
+static bool has_signature(const kelp_block *block, kelp_signature_of_fn signature_of, void *userp) {
+    for (size_t i = 0; i < block->node_count; i++) {
+        const kelp_node *node = block->nodes[i];
+        if (node->op->id == KELP_OPERATOR_COUNT && signature_of(userp, node) != NULL)
+            return true;
+        for (const kelp_attr *attr = node->attributes; attr != NULL; attr = attr->next)
+            for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
+                if (has_signature(attr->blocks[k], signature_of, userp))
+                    return true;
+    }
+    return false;
+}
+
+kelp_status *kelp_block_infer_signatures(kelp_block *block, kelp_signature_of_fn signature_of,
+                                         void *userp) {
+    kelp_infer infer = {.block = block, .signature_of = signature_of, .userp = userp};
+    return has_signature(block, signature_of, userp) ? infer_main(&infer, 0) : NULL;
 }

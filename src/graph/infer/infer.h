@@ -3,7 +3,7 @@
 #ifndef KELP_GRAPH_INFER_INFER_H_
 #define KELP_GRAPH_INFER_INFER_H_
 
-#include "graph/ir.h"
+#include "graph/signature.h"
 #include "onnx/schema.h"
 
 /* A shape under construction. Rank -1 is unknown; -1 is a dynamic dimension, with or without a
@@ -30,8 +30,10 @@ typedef struct kelp_content {
 typedef struct kelp_infer {
     const struct kelp_infer *parent;
     kelp_block *block;
-    kelp_arena *arena;       /* freed when inference ends */
-    kelp_content **contents; /* by value id; NULL where unknown */
+    kelp_arena *arena;                 /* freed when inference ends */
+    kelp_content **contents;           /* by value id; NULL where unknown */
+    kelp_signature_of_fn signature_of; /* of operators without a schema; NULL: none */
+    void *userp;
 } kelp_infer;
 
 /* The arguments of an operator's shape function. */

@@ -41,19 +41,21 @@ static kelp_status *check_types(const kelp_compute_backend *backend, uint64_t ma
 
 /* Attaches Kelp's state to a model, or destroys the model on failure. */
 static kelp_status *adopt(kelp_allocator allocator, const kelp_compute_backend *backend,
-                          kelp_compute_model *take_model, kelp_compute_model **out) {
+                          bool batched, kelp_compute_model *take_model, kelp_compute_model **out) {
     struct kelp_compute_state *state = NULL;
     kelp_status *status = NULL;
     KELP_ASSERT(backend != NULL && backend->capabilities != NULL); /* checked at registration */
     kelp_compute_capabilities capabilities = backend->capabilities(backend->self);
-    if (capabilities.device_streams != (take_model->vtbl->submit != NULL))
+    const kelp_compute_metadata *metadata = take_model->vtbl->metadata(take_model);
+    if (!capabilities.device_streams && take_model->vtbl->submit != NULL)
         status = KELP_ERROR(KELP_INVALID_ARGUMENT,
-                            "provider '%s' %s device streams, but its models have %s submit",
-                            backend->name, capabilities.device_streams ? "declares" : "denies",
-                            take_model->vtbl->submit ? "a" : "no");
+                            "a model of provider '%s' has a submit, but the provider does not "
+                            "declare device_streams",
+                            backend->name);
     if (status == NULL)
-        status =
-            check_types(backend, capabilities.dtype_mask, take_model->vtbl->metadata(take_model));
+        status = check_types(backend, capabilities.dtype_mask, metadata);
+    if (status == NULL && batched)
+        status = kelp_compute_check_batched(backend, metadata);
     if (status == NULL)
         status = KELP_NEW(allocator, struct kelp_compute_state, &state);
     if (status != NULL) {
@@ -63,7 +65,9 @@ static kelp_status *adopt(kelp_allocator allocator, const kelp_compute_backend *
     state->allocator = allocator;
     state->backend = backend;
     state->capabilities = capabilities;
+    state->batched = batched;
     kelp_arena_init(&state->staging, allocator, 0);
+    kelp_arena_init(&state->batch, allocator, 0);
     take_model->state = state;
     *out = take_model;
     return NULL;
@@ -81,7 +85,7 @@ kelp_status *kelp_compute_load(kelp_runtime *runtime, const char *backend_name,
                             backend_name);
     if (status == NULL) {
         KELP_TRY(backend->load_model(backend->self, runtime, artifact, &model));
-        return adopt(kelp_runtime_allocator(runtime), backend, model, out);
+        return adopt(kelp_runtime_allocator(runtime), backend, artifact->batched, model, out);
     }
     /* the bytes were transferred to this function: release them on failure too */
     if (artifact->release != NULL)
@@ -92,10 +96,11 @@ kelp_status *kelp_compute_load(kelp_runtime *runtime, const char *backend_name,
 kelp_status *kelp_compute_fork(kelp_compute_model *model, kelp_compute_model **out) {
     kelp_compute_model *fork = NULL;
     if (model->vtbl->fork == NULL)
-        return KELP_ERROR(KELP_UNIMPLEMENTED, "models of provider '%s' cannot be forked",
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "provider '%s' has no fork: its models cannot be used by several threads",
                           model->state->backend->name);
     KELP_TRY(model->vtbl->fork(model, &fork));
-    return adopt(model->state->allocator, model->state->backend, fork, out);
+    return adopt(model->state->allocator, model->state->backend, model->state->batched, fork, out);
 }
 
 void kelp_compute_destroy(kelp_compute_model *model) {
@@ -107,6 +112,7 @@ void kelp_compute_destroy(kelp_compute_model *model) {
     kelp_compute_stream_destroy(state->stream);
     KELP_ASSERT(state->stream == NULL);
     kelp_arena_deinit(&state->staging);
+    kelp_arena_deinit(&state->batch);
     model->vtbl->destroy(model);
     kelp_free(allocator, state, sizeof *state);
 }
@@ -150,7 +156,8 @@ kelp_status *kelp_compute_check_item(const kelp_compute_model *model, const kelp
     return NULL;
 }
 
-static kelp_status *check_outputs(const kelp_compute_model *model, const kelp_infer_item *item) {
+kelp_status *kelp_compute_check_outputs(const kelp_compute_model *model,
+                                        const kelp_infer_item *item) {
     const kelp_compute_metadata *metadata = model->vtbl->metadata(model);
     size_t total = 0;
     for (size_t i = 0; metadata->max_output_bytes > 0 && i < metadata->output_count; i++)
@@ -162,7 +169,7 @@ static kelp_status *check_outputs(const kelp_compute_model *model, const kelp_in
     return NULL;
 }
 
-static kelp_status *check_owner(const kelp_compute_model *model) {
+kelp_status *kelp_compute_check_owner(const kelp_compute_model *model) {
     if (!model->state->ready)
         return KELP_ERROR(KELP_FAILED_PRECONDITION,
                           "the model is not initialized: call kelp_compute_init first");
@@ -185,118 +192,18 @@ kelp_status *kelp_compute_run_item(kelp_compute_model *model, kelp_infer_item *i
     } else {
         KELP_TRY(model->vtbl->infer_one(model, item));
     }
-    return check_outputs(model, item);
+    return kelp_compute_check_outputs(model, item);
 }
 
 kelp_status *kelp_compute_infer_one(kelp_compute_model *model, kelp_infer_item *item) {
-    KELP_TRY(check_owner(model));
+    KELP_TRY(kelp_compute_check_owner(model));
     return kelp_compute_run_item(model, item);
-}
-
-static kelp_status *batch_by_loop(kelp_compute_model *model, kelp_infer_item *items, size_t count,
-                                  kelp_batch_mode mode) {
-    for (size_t i = 0; i < count; i++) {
-        kelp_status *status = kelp_compute_run_item(model, &items[i]);
-        if (status != NULL && mode == KELP_BATCH_STOP_AT_FIRST)
-            return KELP_ANNOTATE(status, "item %zu of a batch of %zu", i, count);
-        items[i].status = status;
-    }
-    return NULL;
-}
-
-/* Passes sequences of items that pass the checks to the provider. An item that needs a copy runs
- * alone. */
-static kelp_status *batch_by_provider(kelp_compute_model *model, kelp_infer_item *items,
-                                      size_t count, kelp_batch_mode mode) {
-    size_t begin = 0;
-    KELP_ASSERT(model->vtbl->infer_batch != NULL);
-    while (begin < count) {
-        size_t end = begin;
-        bool adapt = false;
-        kelp_status *failed = NULL;
-        while (end < count && failed == NULL && !adapt) {
-            failed = kelp_compute_check_item(model, &items[end], &adapt);
-            end += failed == NULL && !adapt;
-        }
-        kelp_status *status =
-            end > begin ? model->vtbl->infer_batch(model, items + begin, end - begin, mode) : NULL;
-        for (size_t i = begin; status == NULL && i < end; i++) {
-            if (items[i].status == NULL)
-                items[i].status = check_outputs(model, &items[i]);
-            if (mode == KELP_BATCH_STOP_AT_FIRST) {
-                status = items[i].status;
-                items[i].status = NULL;
-            }
-        }
-        if (status != NULL) {
-            kelp_status_free(failed);
-            return KELP_ANNOTATE(status, "items %zu to %zu of a batch of %zu", begin, end - 1,
-                                 count);
-        }
-        if (adapt)
-            failed = kelp_compute_run_item(model, &items[end]);
-        if (failed != NULL && mode == KELP_BATCH_STOP_AT_FIRST)
-            return KELP_ANNOTATE(failed, "item %zu of a batch of %zu", end, count);
-        if (end < count)
-            items[end].status = failed;
-        begin = end + 1;
-    }
-    return NULL;
-}
-
-kelp_status *kelp_compute_infer_batch(kelp_compute_model *model, kelp_infer_item *items,
-                                      size_t count, kelp_batch_mode mode) {
-    size_t max_batch = model->state->capabilities.max_batch;
-    KELP_TRY(check_owner(model));
-    for (size_t i = 0; i < count; i++)
-        items[i].status = NULL;
-    if (max_batch > 0 && count > max_batch)
-        return KELP_ERROR(KELP_OUT_OF_RANGE,
-                          "the batch has %zu items: provider '%s' accepts at most %zu", count,
-                          model->state->backend->name, max_batch);
-    if (model->vtbl->infer_batch != NULL)
-        return batch_by_provider(model, items, count, mode);
-    return batch_by_loop(model, items, count, mode);
-}
-
-#define CHUNK_ITEMS 32
-kelp_status *kelp_compute_infer_arrays(kelp_compute_model *model, const kelp_tensor *inputs,
-                                       size_t input_count, kelp_tensor *outputs,
-                                       size_t output_count) {
-    const kelp_compute_metadata *metadata = model->vtbl->metadata(model);
-    if (metadata->input_count != 1 || metadata->output_count != 1)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "the model has %zu inputs and %zu outputs: arrays need one of each",
-                          metadata->input_count, metadata->output_count);
-    if (input_count != output_count)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "the arrays differ in length: %zu inputs, %zu outputs", input_count,
-                          output_count);
-    size_t max_batch = model->state->capabilities.max_batch;
-    if (max_batch > 0 && input_count > max_batch)
-        return KELP_ERROR(KELP_OUT_OF_RANGE,
-                          "the batch has %zu items: provider '%s' accepts at most %zu", input_count,
-                          model->state->backend->name, max_batch);
-    for (size_t begin = 0; begin < input_count; begin += CHUNK_ITEMS) {
-        kelp_infer_item items[CHUNK_ITEMS];
-        size_t count = 0;
-        for (; count < CHUNK_ITEMS && begin + count < input_count; count++)
-            items[count] = (kelp_infer_item){.inputs = &inputs[begin + count],
-                                             .outputs = &outputs[begin + count]};
-        kelp_status *status =
-            kelp_compute_infer_batch(model, items, count, KELP_BATCH_STOP_AT_FIRST);
-        if (status != NULL)
-            return begin == 0
-                       ? status
-                       : KELP_ANNOTATE(status, "counted from item %zu of %zu", begin, input_count);
-    }
-    return NULL;
 }
 
 kelp_status *kelp_compute_infer_shapes(kelp_compute_model *model, kelp_infer_item *item) {
     bool adapt;
     kelp_infer_item adapted = *item;
-    KELP_TRY(check_owner(model));
+    KELP_TRY(kelp_compute_check_owner(model));
     KELP_TRY(kelp_compute_check_item(model, item, &adapt));
     if (adapt) {
         kelp_arena_clear(&model->state->staging);
@@ -312,6 +219,8 @@ kelp_status *kelp_compute_infer_shapes(kelp_compute_model *model, kelp_infer_ite
 
 /* ---- state ---- */
 kelp_status *kelp_compute_init(kelp_compute_model *model) {
+    if (model->state->ready)
+        return NULL;
     KELP_TRY(model->vtbl->init(model));
     model->state->ready = true;
     return NULL;
@@ -337,4 +246,8 @@ void kelp_compute_set_interrupt(kelp_compute_model *model, kelp_interrupt_fn fn,
 
 const kelp_compute_metadata *kelp_compute_metadata_of(const kelp_compute_model *model) {
     return model->vtbl->metadata(model);
+}
+
+kelp_compute_copies kelp_compute_copies_of(const kelp_compute_model *model) {
+    return model->state->copies;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Placement of tensors: decides if a model can read them in placement, and copies them otherwise.
+/* Placement of tensors: decides if a model can read them in place, and copies them otherwise.
  */
 #include "base/assert.h"
 #include "base/checked.h"
@@ -26,8 +26,14 @@ kelp_placements kelp_placement_of(DLDevice device) {
     }
 }
 
+#define HOST_READABLE (KELP_PLACED_HOST | KELP_PLACED_PINNED | KELP_PLACED_SHARED)
+
+bool kelp_compute_on_host(const kelp_tensor *tensor) {
+    return (kelp_placement_of(tensor->device) & HOST_READABLE) != 0;
+}
+
 kelp_placing kelp_compute_decide_placement(kelp_placements accepted, const kelp_tensor *tensor) {
-    const kelp_placements readable = KELP_PLACED_HOST | KELP_PLACED_PINNED | KELP_PLACED_SHARED;
+    const kelp_placements readable = HOST_READABLE;
     kelp_placements placement = kelp_placement_of(tensor->device);
     if (accepted == 0)
         accepted = KELP_PLACED_HOST;
@@ -73,6 +79,8 @@ kelp_status *kelp_compute_adapt(kelp_compute_model *model, const kelp_infer_item
                               metadata->inputs[i].name);
         KELP_TRY(kelp_tensor_init(&inputs[i], from->dtype, from->rank, from->shape, to));
         copy_axis(from, 0, from->data, kelp_dtype_bits(from->dtype) / 8, &to);
+        model->state->copies.inputs++;
+        model->state->copies.input_bytes += kelp_tensor_bytes(from);
     }
     *out = *item;
     out->inputs = inputs;

@@ -7,7 +7,9 @@
 #include "base/arena.h"
 #include "graph/ir.h"
 #include "runtime/opset/env.h"
+#include "runtime/opset/placed.h"
 #include "runtime/opset/registry.h"
+#include "runtime/opset/typed.h"
 
 #include <string.h>
 
@@ -173,7 +175,7 @@ static kelp_status *run_as_graph(const kelp_opset_match *match, const kelp_op_en
     return status;
 }
 
-kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_env *env,
+static kelp_status *run_operator(const kelp_opset_match *match, const kelp_op_env *env,
                                  const kelp_node *node, const kelp_tensor *const *inputs,
                                  kelp_tensor *outputs) {
     KELP_ASSERT(match->op->kernel != NULL || match->backend->dispatch != NULL ||
@@ -185,18 +187,49 @@ kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_en
     return run_as_graph(match, env, node, inputs, outputs);
 }
 
+/* Runs an operator and checks its tensors. `signature` may be NULL. */
+static kelp_status *run_checked(const kelp_opset_match *match, const kelp_opset_entry *entry,
+                                const kelp_signature *signature, const kelp_op_env *env,
+                                const kelp_node *node, const kelp_tensor *const *inputs,
+                                kelp_tensor *outputs) {
+    kelp_signature_facts facts;
+    KELP_TRY(kelp_placed_check_inputs(entry, node, inputs, node->input_count));
+    if (signature != NULL)
+        KELP_TRY(kelp_typed_check_inputs(signature, node, inputs, &facts));
+    KELP_TRY(run_operator(match, env, node, inputs, outputs));
+    if (match->op->kernel == NULL)
+        KELP_TRY(kelp_placed_own(entry, env, outputs, node->output_count));
+    return signature != NULL
+               ? kelp_typed_check_results(signature, node, &facts, match->backend->name, outputs)
+               : NULL;
+}
+
+kelp_status *kelp_opset_dispatch(const kelp_opset_match *match, const kelp_op_env *env,
+                                 const kelp_node *node, const kelp_tensor *const *inputs,
+                                 kelp_tensor *outputs) {
+    const kelp_opset_entry *entry = kelp_opset_match_entry(match);
+    if (match->op->kernel == NULL)
+        memset(outputs, 0, node->output_count * sizeof *outputs);
+    return run_checked(match, entry, kelp_opset_entry_signature(entry, match->op, node), env, node,
+                       inputs, outputs);
+}
+
 /* ---- an operator as a kernel ---- */
 typedef struct bridge_state {
     kelp_opset_match match;
     const kelp_node *node;
+    const kelp_signature *signature; /* NULL: none */
+    kelp_placer placer;
 } bridge_state;
 
 kelp_status *kelp_bridge_create(const kelp_opset_match *match, const kelp_node *node,
-                                kelp_allocator allocator, void **out_state) {
+                                uint64_t stays, kelp_allocator allocator, void **out_state) {
     bridge_state *state = NULL;
     KELP_TRY(KELP_NEW(allocator, bridge_state, &state));
     state->match = *match;
     state->node = node;
+    state->placer = (kelp_placer){kelp_opset_match_entry(match), node, stays};
+    state->signature = kelp_opset_entry_signature(state->placer.entry, match->op, node);
     *out_state = state;
     return NULL;
 }
@@ -206,11 +239,46 @@ static void bridge_destroy(void *state, kelp_allocator allocator) {
 }
 
 typedef struct bridge_plan {
-    kelp_tensor *results;
+    kelp_tensor *results; /* NULL: invoke runs the operator */
 } bridge_plan;
+
+/* Runs the operator and checks its results. */
+static kelp_status *bridge_run(const bridge_state *s, const kelp_op_args *args,
+                               kelp_tensor *results) {
+    memset(results, 0, (size_t)args->output_count * sizeof *results);
+    KELP_TRY(run_checked(&s->match, s->placer.entry, s->signature, args->env, s->node, args->inputs,
+                         results));
+    for (int32_t i = 0; i < args->output_count; i++)
+        if (args->outputs[i] != NULL)
+            KELP_TRY(kelp_bridge_check_result(s->match.backend,
+                                              kelp_node_output(s->node, (size_t)i), &results[i]));
+    return NULL;
+}
+
+static kelp_tensor *new_results(const kelp_op_args *args) {
+    size_t count = args->output_count > 0 ? (size_t)args->output_count : 1;
+    return kelp_op_env_alloc(args->env, count * sizeof(kelp_tensor));
+}
+
+/* Describes the outputs if the signature determines their types and shapes. */
+static kelp_status *describe_outputs(const bridge_state *s, kelp_op_args *args, bool *out_known) {
+    kelp_signature_facts facts;
+    *out_known = false;
+    if (s->signature == NULL || kelp_places(s->placer.entry)) /* results may be on a device */
+        return NULL;
+    KELP_TRY(kelp_typed_check_inputs(s->signature, s->node, args->inputs, &facts));
+    *out_known = kelp_typed_describe_outputs(s->signature, s->node, &facts, args->outputs);
+    return NULL;
+}
 
 static kelp_status *bridge_reshape(const void *state, kelp_op_args *args) {
     const bridge_state *s = state;
+    bridge_plan *plan = args->plan;
+    bool known = false;
+    plan->results = NULL;
+    KELP_TRY(describe_outputs(s, args, &known));
+    if (known)
+        return NULL;
     for (int32_t i = 0; i < args->input_count; i++) {
         const kelp_tensor *input = args->inputs[i];
         if (input != NULL && input->data == NULL && kelp_tensor_elements(input) > 0) {
@@ -218,36 +286,38 @@ static kelp_status *bridge_reshape(const void *state, kelp_op_args *args) {
             return NULL;
         }
     }
-    bridge_plan *plan = args->plan;
-    size_t count = (size_t)args->output_count;
-    plan->results = kelp_op_env_alloc(args->env, (count ? count : 1) * sizeof(kelp_tensor));
+    plan->results = new_results(args);
     if (plan->results == NULL) {
         /* while a schedule is compiled, there is no memory that lives until invoke */
         args->deferred = true;
         return NULL;
     }
-    memset(plan->results, 0, count * sizeof(kelp_tensor));
-    KELP_TRY(kelp_opset_dispatch(&s->match, args->env, s->node, args->inputs, plan->results));
-    for (size_t i = 0; i < count; i++) {
-        if (args->outputs[i] == NULL)
-            continue;
+    KELP_TRY(bridge_run(s, args, plan->results));
+    if (kelp_places(s->placer.entry))
+        return kelp_placed_set_all(&s->placer, args, plan->results);
+    for (int32_t i = 0; i < args->output_count; i++) {
         const kelp_tensor *result = &plan->results[i];
-        KELP_TRY(kelp_bridge_check_result(s->match.backend, kelp_node_output(s->node, i), result));
-        KELP_TRY(
-            kelp_tensor_init(args->outputs[i], result->dtype, result->rank, result->shape, NULL));
+        if (args->outputs[i] != NULL)
+            KELP_TRY(kelp_tensor_init(args->outputs[i], result->dtype, result->rank, result->shape,
+                                      NULL));
     }
     return NULL;
 }
 
 static kelp_status *bridge_invoke(const void *state, kelp_op_args *args) {
-    (void)state;
+    const bridge_state *s = state;
     const bridge_plan *plan = args->plan;
-    KELP_ASSERT(plan->results != NULL || args->output_count == 0); /* reshape has run */
-    for (int32_t i = 0; i < args->output_count; i++) {
-        size_t bytes = args->outputs[i] != NULL ? kelp_tensor_bytes(args->outputs[i]) : 0;
-        if (bytes > 0)
-            memcpy(args->outputs[i]->data, plan->results[i].data, bytes);
+    kelp_tensor *results = plan->results;
+    if (results == NULL) {
+        results = new_results(args);
+        if (results == NULL)
+            return kelp_status_oom();
+        KELP_TRY(bridge_run(s, args, results));
     }
+    for (int32_t i = 0; i < args->output_count; i++)
+        if (args->outputs[i] != NULL)
+            KELP_TRY(kelp_placed_copy(&s->placer, args->env, (size_t)i, &results[i],
+                                      args->outputs[i]->data));
     return NULL;
 }
 

@@ -37,9 +37,10 @@ kelp_status *kelp_bridge_check_result(const kelp_opset_backend *backend, const k
  * results. */
 extern const kelp_op_kernel kelp_bridge_kernel;
 
-/* Creates the state of kelp_bridge_kernel. The node must outlive it. */
+/* Creates the state of kelp_bridge_kernel. The node must outlive it. `stays` as in kelp_placer. */
 kelp_status *kelp_bridge_create(const kelp_opset_match *match, const kelp_node *node,
-                                kelp_allocator allocator, void **out_state) KELP_MUST_USE;
+                                uint64_t stays, kelp_allocator allocator,
+                                void **out_state) KELP_MUST_USE;
 
 /* Returns INVALID_ARGUMENT if an input is a list (KELP_LIST) and the kernel does not take lists. */
 kelp_status *kelp_opset_check_lists(const kelp_op_kernel *kernel,

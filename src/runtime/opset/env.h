@@ -10,11 +10,12 @@
 
 struct kelp_op_env {
     kelp_allocator allocator;
-    kelp_pool *pool;          /* NULL: the calling thread only */
-    kelp_stop *stop;          /* NULL: cannot be cancelled */
-    kelp_arena *arena;        /* for kelp_op_env_alloc; NULL: it returns NULL */
-    struct kelp_body *bodies; /* bodies of the node, see body.h */
-    kelp_op_pack_site pack;   /* the node whose kernel is being created */
+    kelp_pool *pool;             /* NULL: the calling thread only */
+    kelp_stop *stop;             /* NULL: cannot be cancelled */
+    kelp_arena *arena;           /* for kelp_op_env_alloc; NULL: it returns NULL */
+    struct kelp_placed **placed; /* tensors on devices of the run, see placed.h; may be NULL */
+    struct kelp_body *bodies;    /* bodies of the node, see body.h */
+    kelp_op_pack_site pack;      /* the node whose kernel is being created */
     /* see kelp_op_env_release_pages; may be NULL */
     void (*release_pages)(void *userp);
     void *release_userp;

@@ -18,8 +18,37 @@ kelp_status *kelp_provider_register(kelp_runtime *runtime, const kelp_provider *
         KELP_TRY(kelp_opset_register(runtime->registry, provider->operators, self));
     if (provider->models != NULL)
         KELP_TRY(kelp_compute_register(runtime, provider->models));
-    return provider->engines != NULL ? kelp_engine_provider_register(runtime, provider->engines)
-                                     : NULL;
+    if (provider->engines != NULL)
+        KELP_TRY(kelp_engine_provider_register(runtime, provider->engines));
+    kelp_provider *row = NULL;
+    KELP_TRY(kelp_registry_row(runtime->registry, provider->name, &row));
+    row->check = provider->check;
+    return NULL;
+}
+
+bool kelp_runtime_provider_at(const kelp_runtime *runtime, size_t index, kelp_provider_info *out) {
+    if (index >= runtime->registry->row_count)
+        return false;
+    const kelp_provider *row = &runtime->registry->rows[index];
+    *out = (kelp_provider_info){.name = row->name,
+                                .offers = (row->operators ? KELP_OFFERS_SUBGRAPHS : 0) |
+                                          (row->models ? KELP_OFFERS_MODELS : 0) |
+                                          (row->engines ? KELP_OFFERS_ENGINES : 0)};
+    return true;
+}
+
+kelp_status *kelp_runtime_check_provider(kelp_runtime *runtime, const char *name) {
+    for (size_t i = 0; i < runtime->registry->row_count; i++) {
+        const kelp_provider *row = &runtime->registry->rows[i];
+        if (strcmp(row->name, name) != 0)
+            continue;
+        if (row->check != NULL)
+            KELP_TRY(row->check());
+        return row->engines != NULL && row->engines->available != NULL
+                   ? row->engines->available(row->engines->self, runtime)
+                   : NULL;
+    }
+    return KELP_ERROR(KELP_NOT_FOUND, "no provider '%s' is registered", name);
 }
 
 /* Lists the names of the providers for which `offers` returns true. */
@@ -100,14 +129,17 @@ static bool offers_engines(const kelp_provider *row) {
 kelp_status *kelp_engine_provider_register(kelp_runtime *runtime,
                                            const kelp_engine_provider *provider) {
     kelp_provider *row = NULL;
+    if (provider == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "cannot register an engine provider: its table is "
+                                                 "NULL");
     if (provider->abi_version != KELP_ENGINE_PROVIDER_ABI_VERSION ||
         provider->struct_size < offsetof(kelp_engine_provider, describe) ||
-        provider->name == NULL || provider->build == NULL || provider->load == NULL ||
-        provider->recognises == NULL)
+        provider->name == NULL || *provider->name == '\0' || provider->build == NULL ||
+        provider->load == NULL || provider->recognises == NULL)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
             "cannot register engine provider '%s': expected a table of version %d, "
-            "at least %zu bytes, with build, load and recognises; found version %u, "
+            "at least %zu bytes, with a name, build, load and recognises; found version %u, "
             "%u bytes",
             provider->name ? provider->name : "(none)", KELP_ENGINE_PROVIDER_ABI_VERSION,
             offsetof(kelp_engine_provider, describe), provider->abi_version, provider->struct_size);

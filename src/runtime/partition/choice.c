@@ -2,7 +2,7 @@
 /* Chooses the registered providers that an engine uses, and their order of preference. */
 #include "base/assert.h"
 #include "base/buf.h"
-#include "runtime/opset/registry.h"
+#include "runtime/partition/domains.h"
 
 #include <string.h>
 
@@ -26,25 +26,20 @@ static kelp_opset_entry *find_entry(const kelp_opset_registry *registry, kelp_st
     return NULL;
 }
 
+/* `reason` may be NULL. */
 static kelp_status *unknown_provider(const kelp_opset_registry *registry, const char *providers,
-                                     kelp_str name) {
+                                     kelp_str name, const kelp_status *reason) {
     kelp_buf names;
     kelp_buf_init(&names, registry->allocator);
     for (size_t i = 0; i < registry->count; i++)
         kelp_buf_printf(&names, "%s%s", i > 0 ? ", " : "", registry->entries[i]->backend->name);
     const char *list = kelp_buf_cstr(&names);
     kelp_status *status =
-        KELP_ERROR(KELP_NOT_FOUND, "no provider '%.*s' is registered (of '%s'): found %s",
-                   (int)name.length, name.data, providers, list != NULL ? list : "others");
+        KELP_ERROR(KELP_NOT_FOUND, "no provider '%.*s' is registered (of '%s'): found %s%s%s",
+                   (int)name.length, name.data, providers, list != NULL ? list : "others",
+                   reason != NULL ? "\n" : "", reason != NULL ? kelp_status_message(reason) : "");
     kelp_buf_deinit(&names);
     return status;
-}
-
-static bool is_chosen(const kelp_opset_choice *choice, const kelp_opset_entry *entry) {
-    for (size_t i = 0; i < choice->count; i++)
-        if (choice->entries[i] == entry)
-            return true;
-    return false;
 }
 
 /* Returns the name that begins at `*inout_at`, without blanks around it. Returns false at the end.
@@ -65,42 +60,56 @@ static bool next_name(const char *providers, size_t *inout_at, kelp_str *out) {
     return true;
 }
 
-kelp_status *kelp_opset_choose(kelp_opset_registry *registry, const char *providers,
-                               kelp_arena *arena, kelp_opset_choice *out) {
-    *out = (kelp_opset_choice){.registry = registry, .named = providers != NULL};
-    out->entries = KELP_ARENA_ARRAY(arena, registry->count + 1, kelp_opset_entry *);
-    if (out->entries == NULL)
-        return kelp_status_oom();
-    for (size_t i = registry->count; providers == NULL && i > 0; i--)
-        if ((registry->entries[i - 1]->table.flags & KELP_OPSET_BY_NAME) == 0)
-            out->entries[out->count++] = registry->entries[i - 1];
-    kelp_str name;
-    for (size_t at = 0; providers != NULL && next_name(providers, &at, &name);) {
-        kelp_opset_entry *entry = find_entry(registry, name);
-        if (entry == NULL)
-            return unknown_provider(registry, providers, name);
-        if (!is_chosen(out, entry))
-            out->entries[out->count++] = entry;
+/* Adds the provider of this name: a registered one, or the operators of a library. */
+static kelp_status *add_named(kelp_opset_choice *choice, const char *providers, kelp_str name,
+                              kelp_arena *arena) {
+    kelp_opset_entry *entry = find_entry(choice->registry, name);
+    kelp_status *reason = NULL;
+    if (entry == NULL) {
+        const char *copy = kelp_arena_strndup(arena, name.data, name.length);
+        if (copy == NULL)
+            return kelp_status_oom();
+        reason = kelp_opset_search(choice->registry, copy, &entry);
     }
-    KELP_ASSERT(out->count <= registry->count);
-    return NULL;
+    if (entry == NULL && kelp_status_code(reason) != KELP_RESOURCE_EXHAUSTED) {
+        kelp_status *unknown = unknown_provider(choice->registry, providers, name, reason);
+        kelp_status_free(reason);
+        return unknown;
+    }
+    if (reason != NULL)
+        return reason;
+    return kelp_opset_choice_add(choice, arena, entry);
+}
+
+kelp_status *kelp_opset_choose(kelp_opset_registry *registry, const char *providers,
+                               const kelp_graph *graph, kelp_arena *arena, kelp_opset_choice *out) {
+    *out = (kelp_opset_choice){.registry = registry, .named = providers != NULL, .searched = ""};
+    kelp_str name;
+    for (size_t at = 0; providers != NULL && next_name(providers, &at, &name);)
+        KELP_TRY(add_named(out, providers, name, arena));
+    if (providers != NULL)
+        return NULL;
+    for (size_t i = registry->count; i > 0; i--)
+        if ((registry->entries[i - 1]->table.flags & KELP_OPSET_BY_NAME) == 0)
+            KELP_TRY(kelp_opset_choice_add(out, arena, registry->entries[i - 1]));
+    return kelp_opset_search_domains(graph, arena, out);
 }
 
 bool kelp_opset_choice_find(const kelp_opset_choice *choice, const kelp_node *node,
                             kelp_opset_match *out) {
     for (size_t i = 0; i < choice->count; i++) {
         const kelp_opset_entry *entry = choice->entries[i];
-        const kelp_opset_op *op = kelp_opset_entry_find(entry, node);
-        if (op == NULL)
+        const kelp_opset_link *link = kelp_opset_entry_find(entry, node, NULL);
+        if (link == NULL)
             continue;
-        *out = (kelp_opset_match){entry->backend, entry->self, op, choice->registry};
+        *out = (kelp_opset_match){entry->backend, entry->self, link->op, choice->registry};
         return true;
     }
     return false;
 }
 
 bool kelp_opset_entry_covers(const kelp_opset_entry *entry, const kelp_node *node) {
-    return kelp_opset_entry_find(entry, node) != NULL ||
+    return kelp_opset_entry_find(entry, node, NULL) != NULL ||
            (entry->table.covers != NULL && entry->table.covers(entry->self, node));
 }
 

@@ -41,11 +41,12 @@ typedef struct region {
 } region;
 
 kelp_status *kelp_partition_init(kelp_partition *partition, kelp_allocator allocator,
-                                 kelp_opset_registry *registry, const char *providers) {
+                                 kelp_opset_registry *registry, const char *providers,
+                                 const kelp_graph *graph) {
     *partition = (kelp_partition){.allocator = allocator};
     partition->last = &partition->first;
     kelp_arena_init(&partition->arena, allocator, 1 << 10);
-    return kelp_opset_choose(registry, providers, &partition->arena, &partition->choice);
+    return kelp_opset_choose(registry, providers, graph, &partition->arena, &partition->choice);
 }
 
 void kelp_partition_deinit(kelp_partition *partition) {
@@ -83,7 +84,7 @@ static bool owns_blocks(const kelp_node *node) {
 static bool is_required(const partition_pass *t, const kelp_node *node) {
     const kelp_opset_choice *choice = &t->partition->choice;
     for (size_t i = choice->named ? t->at + 1 : 0; i < choice->count; i++)
-        if (i != t->at && kelp_opset_entry_find(choice->entries[i], node) != NULL)
+        if (i != t->at && kelp_opset_entry_find(choice->entries[i], node, NULL) != NULL)
             return false;
     return true;
 }

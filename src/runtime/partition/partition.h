@@ -18,7 +18,8 @@ typedef struct kelp_subgraph {
     kelp_opset_registry *registry;
     kelp_graph *graph; /* its main block is the node's `body` */
     const kelp_node *node;
-    void *state; /* of the provider */
+    void *state;    /* of the provider */
+    uint64_t stays; /* see kelp_placer */
 } kelp_subgraph;
 
 typedef struct kelp_partition {
@@ -29,10 +30,10 @@ typedef struct kelp_partition {
     size_t count;
 } kelp_partition;
 
-/* Chooses the providers; `providers` is the member of kelp_engine_options. */
+/* Chooses the providers for a graph as kelp_opset_choose does. */
 kelp_status *kelp_partition_init(kelp_partition *partition, kelp_allocator allocator,
-                                 kelp_opset_registry *registry,
-                                 const char *providers) KELP_MUST_USE;
+                                 kelp_opset_registry *registry, const char *providers,
+                                 const kelp_graph *graph) KELP_MUST_USE;
 /* Releases the subgraphs. Accepts a zeroed object. The partitioned graph must still exist. */
 void kelp_partition_deinit(kelp_partition *partition);
 /* Partitions the main block of an engine's graph. Use counts are valid afterwards. A region that
@@ -45,6 +46,11 @@ kelp_status *kelp_partition_run(kelp_partition *partition, kelp_graph *graph,
 bool kelp_is_subgraph_node(const kelp_node *node);
 /* Returns the subgraph of a node, or NULL. */
 kelp_subgraph *kelp_partition_find(const kelp_partition *partition, const kelp_node *node);
+
+/* Returns the outputs of a node that only operators of the same provider read, one bit each. They
+ * may stay on a device. */
+uint64_t kelp_partition_stays(const kelp_partition *partition, const kelp_node *node,
+                              const kelp_opset_entry *entry);
 
 /* Runs a kelp::BackendSubgraph node. Its state is the kelp_subgraph, which the partition owns. */
 extern const kelp_op_kernel kelp_subgraph_kernel;

@@ -2,6 +2,7 @@
 /* The kernel of kelp::BackendSubgraph nodes: the provider runs the body. */
 #include "base/assert.h"
 #include "runtime/opset/bridge.h"
+#include "runtime/opset/placed.h"
 #include "runtime/partition/partition.h"
 
 #include <string.h>
@@ -27,6 +28,7 @@ static kelp_status *run(const kelp_subgraph *s, const kelp_op_env *env,
     memset(results, 0, body->output_count * sizeof *results);
     *out_results = results;
     const kelp_opset_backend *table = &s->entry->table;
+    KELP_TRY(kelp_placed_check_inputs(s->entry, s->node, inputs, s->node->input_count));
     kelp_status *status = NULL;
     if (table->run_subgraph != NULL)
         status = run_and_wait(s, env, inputs, results);
@@ -34,6 +36,7 @@ static kelp_status *run(const kelp_subgraph *s, const kelp_op_env *env,
         status = table->execute_graph(s->entry->self, env, body, inputs, results);
     if (status != NULL)
         return KELP_ANNOTATE(status, "provider '%s' failed", table->name);
+    KELP_TRY(kelp_placed_own(s->entry, env, results, body->output_count));
     for (size_t i = 0; i < body->output_count; i++)
         KELP_TRY(kelp_bridge_check_result(s->entry->backend, body->outputs[i], &results[i]));
     return NULL;
@@ -68,7 +71,8 @@ static kelp_status *subgraph_reshape(const void *state, kelp_op_args *args) {
     subgraph_plan *plan = args->plan;
     bool fixed = false;
     plan->results = NULL;
-    KELP_TRY(fixed_shapes(s->graph->main, args, &fixed));
+    if (!kelp_places(s->entry)) /* otherwise, results may be on a device */
+        KELP_TRY(fixed_shapes(s->graph->main, args, &fixed));
     if (fixed)
         return NULL;
     for (int32_t i = 0; i < args->input_count; i++) {
@@ -84,6 +88,9 @@ static kelp_status *subgraph_reshape(const void *state, kelp_op_args *args) {
         return NULL;
     }
     KELP_TRY(run(s, args->env, args->inputs, &plan->results));
+    const kelp_placer placer = {s->entry, s->node, s->stays};
+    if (kelp_places(s->entry))
+        return kelp_placed_set_all(&placer, args, plan->results);
     for (int32_t i = 0; i < args->output_count; i++) {
         const kelp_tensor *result = &plan->results[i];
         if (args->outputs[i] != NULL)
@@ -118,9 +125,9 @@ static kelp_status *subgraph_invoke(const void *state, kelp_op_args *args) {
                               s->graph->main->outputs[i]->name,
                               kelp_dtype_name(args->outputs[i]->dtype), expected);
         }
-        size_t bytes = kelp_tensor_bytes(args->outputs[i]);
-        if (bytes > 0)
-            memcpy(args->outputs[i]->data, results[i].data, bytes);
+        const kelp_placer placer = {s->entry, s->node, s->stays};
+        KELP_TRY(
+            kelp_placed_copy(&placer, args->env, (size_t)i, &results[i], args->outputs[i]->data));
     }
     return NULL;
 }

@@ -7,7 +7,7 @@
 extern const kelp_backend_definition kelp_backend_kelp; /* backends/kelp/kelp.c */
 
 static TRITONSERVER_Error *initialize(TRITONBACKEND_Backend *backend) {
-    return kelp_backend_entry_initialize(&kelp_backend_kelp, backend);
+    return kelp_backend_entry_initialize(&kelp_backend_kelp, false, backend);
 }
 
 static const char *const aliases[] = {"onnxruntime", "onnxruntime_onnx", "tensorrt",

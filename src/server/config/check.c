@@ -103,6 +103,10 @@ static kelp_status *check_groups(const kelp_model_config *config) {
                 KELP_INVALID_ARGUMENT,
                 "%s: instance group '%s': field 'count': expected at most %d, found %d",
                 config->source, group->name, MAX_INSTANCES, group->count);
+        if (group->kind != TRITONSERVER_INSTANCEGROUPKIND_GPU && group->gpu_count > 0)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "%s: instance group '%s': field 'gpus' requires kind KIND_GPU",
+                              config->source, group->name);
         if (group->kind == TRITONSERVER_INSTANCEGROUPKIND_GPU)
             return KELP_ERROR(
                 KELP_INVALID_ARGUMENT,

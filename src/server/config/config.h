@@ -271,8 +271,9 @@ kelp_status *kelp_model_config_to_json(const kelp_model_config *config, uint32_t
 kelp_status *kelp_model_config_latency(const kelp_model_config *config,
                                        kelp_latency_options *out) KELP_MUST_USE;
 
-/* Appends the paths of fields that are set and have no effect, separated by ", ". */
-void kelp_model_config_list_unused(const kelp_model_config *config, kelp_buf *out);
+/* Appends the paths of fields that are set and have no effect, separated by ", ". Fields that are
+ * meant for backends are listed only if the model's backend is built in. */
+void kelp_model_config_list_unused(const kelp_model_config *config, bool is_builtin, kelp_buf *out);
 
 /* Returns an input or output by name, or NULL. */
 const kelp_config_io *kelp_model_config_input(const kelp_model_config *config, kelp_str name);

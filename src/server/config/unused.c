@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields of a configuration that the server accepts and does not implement. */
+/* Fields of a configuration that have no effect. A test checks that every other field is used or
+ * rejected. */
 #include "server/config/config.h"
 
 #include "base/assert.h"
@@ -8,45 +9,68 @@
 
 #include <string.h>
 
-/* Paths in ModelConfig. Remove a path when its field gets an effect. */
-static const char *const unused_paths[] = {
-    "batch_input",
-    "batch_output",
-    "dynamic_batching.preferred_batch_size",
-    "dynamic_batching.max_queue_delay_microseconds",
-    "dynamic_batching.preserve_ordering",
-    "dynamic_batching.priority_levels",
-    "dynamic_batching.default_priority_level",
-    "dynamic_batching.priority_queue_policy",
-    "instance_group.rate_limiter",
-    "instance_group.secondary_devices",
+typedef struct unused_field {
+    const char *path;    /* in ModelConfig; a message stands for all of its fields */
+    int64_t default_i;   /* the value of an unset number or bool */
+    bool is_for_backend; /* backends in libraries may use it; built-in backends do not */
+} unused_field;
+
+/* Remove a row when its field gets an effect. */
+static const unused_field unused_fields[] = {
+    {"input.format", 0, true},
+    {"input.is_non_linear_format_io", 0, true},
+    {"output.is_non_linear_format_io", 0, true},
+    {"batch_input", 0, true},
+    {"batch_output", 0, true},
+    {"optimization.graph", 0, true},
+    {"optimization.priority", 0, false},
+    {"optimization.cuda", 0, true},
+    {"optimization.execution_accelerators", 0, true},
+    {"optimization.input_pinned_memory.enable", 1, true},
+    {"optimization.output_pinned_memory.enable", 1, true},
+    {"optimization.gather_kernel_buffer_threshold", 0, true},
+    {"optimization.eager_batching", 0, false},
+    {"dynamic_batching.preferred_batch_size", 0, false},
+    {"dynamic_batching.max_queue_delay_microseconds", 0, false},
+    {"dynamic_batching.preserve_ordering", 0, false},
+    {"dynamic_batching.priority_levels", 0, false},
+    {"dynamic_batching.default_priority_level", 0, false},
+    {"dynamic_batching.priority_queue_policy", 0, false},
+    {"instance_group.rate_limiter", 0, false},
+    {"instance_group.secondary_devices", 0, false},
+    {"instance_group.profile", 0, true},
+    {"instance_group.host_policy", 0, true},
+    {"cc_model_filenames", 0, true},
 };
 
 /* Returns true if the field has a value other than that of a field that is not set. */
-static bool has_value(const kelp_config_value *value) {
+static bool has_value(const kelp_config_value *value, int64_t default_i) {
     return value->message != NULL || value->next != NULL || value->text.length > 0 ||
-           value->i != 0 || value->f != 0;
+           value->key.length > 0 || value->i != default_i || value->f != 0;
 }
 
 /* Returns true if the field at the dotted path is set in any of the messages on the path. */
-static bool is_set(const kelp_config_message *message, const char *path) {
+static bool is_set(const kelp_config_message *message, const char *path, int64_t default_i) {
     const char *dot = strchr(path, '.');
     kelp_str name = {path, dot != NULL ? (size_t)(dot - path) : strlen(path)};
     size_t index = kelp_config_field_index(message->schema, name);
     KELP_ASSERT(index != SIZE_MAX);
     for (const kelp_config_value *value = message->values[index]; value != NULL;
          value = value->next)
-        if (dot == NULL ? has_value(value) : is_set(value->message, dot + 1))
+        if (dot == NULL ? has_value(value, default_i) : is_set(value->message, dot + 1, default_i))
             return true;
     return false;
 }
 
-void kelp_model_config_list_unused(const kelp_model_config *config, kelp_buf *out) {
-    for (size_t i = 0; i < KELP_COUNT(unused_paths); i++) {
-        if (!is_set(config->tree, unused_paths[i]))
+void kelp_model_config_list_unused(const kelp_model_config *config, bool is_builtin,
+                                   kelp_buf *out) {
+    for (size_t i = 0; i < KELP_COUNT(unused_fields); i++) {
+        const unused_field *field = &unused_fields[i];
+        if ((field->is_for_backend && !is_builtin) ||
+            !is_set(config->tree, field->path, field->default_i))
             continue;
         if (out->length > 0)
             kelp_buf_append_cstr(out, ", ");
-        kelp_buf_append_cstr(out, unused_paths[i]);
+        kelp_buf_append_cstr(out, field->path);
     }
 }

@@ -89,6 +89,20 @@ static void backend_free(kelp_server_backend *backend) {
     kelp_free(heap, backend, sizeof *backend);
 }
 
+/* Checks that the library has all entry points of a batching strategy, or none. */
+static kelp_status *check_batcher(const kelp_server_backend *backend) {
+    const kelp_batcher *batcher = &backend->batcher;
+    int found = (batcher->initialize != NULL) + (batcher->finalize != NULL) +
+                (batcher->batch_initialize != NULL) + (batcher->batch_include != NULL) +
+                (batcher->batch_finalize != NULL);
+    if (found == 0 || found == 5)
+        return NULL;
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "'%s' has %d of the 5 functions of a batching strategy "
+                      "(TRITONBACKEND_ModelBatch*): expected all of them or none",
+                      backend->library, found);
+}
+
 static kelp_status *bind_library(kelp_server_backend *backend) {
     static const kelp_entry_point entry_points[] = {
         {"TRITONBACKEND_ModelInstanceExecute", offsetof(kelp_server_backend, fn.execute), true},
@@ -103,10 +117,21 @@ static kelp_status *bind_library(kelp_server_backend *backend) {
         {"TRITONBACKEND_GetBackendAttribute", offsetof(kelp_server_backend, fn.attribute), false},
         {"TRITONBACKEND_ModelInstanceReady", offsetof(kelp_server_backend, ready), false},
         {"KELP_BACKEND_MayBlock", offsetof(kelp_server_backend, may_block), false},
+        {"TRITONBACKEND_ModelBatcherInitialize", offsetof(kelp_server_backend, batcher.initialize),
+         false},
+        {"TRITONBACKEND_ModelBatcherFinalize", offsetof(kelp_server_backend, batcher.finalize),
+         false},
+        {"TRITONBACKEND_ModelBatchInitialize",
+         offsetof(kelp_server_backend, batcher.batch_initialize), false},
+        {"TRITONBACKEND_ModelBatchIncludeRequest",
+         offsetof(kelp_server_backend, batcher.batch_include), false},
+        {"TRITONBACKEND_ModelBatchFinalize", offsetof(kelp_server_backend, batcher.batch_finalize),
+         false},
     };
     KELP_TRY(read_references(backend));
-    return kelp_library_open(backend->library, "backend", entry_points, KELP_COUNT(entry_points),
-                             backend);
+    KELP_TRY(kelp_library_open(backend->library, "backend", entry_points, KELP_COUNT(entry_points),
+                               backend));
+    return check_batcher(backend);
 }
 
 static kelp_status *initialize(kelp_server_backend *backend) {

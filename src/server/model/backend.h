@@ -14,6 +14,7 @@
 #include "server/config/config.h"
 #include "server/core/message.h"
 #include "server/core/options.h"
+#include "server/scheduler/batcher.h"
 
 #include <pthread.h>
 
@@ -38,6 +39,7 @@ struct kelp_server_backend {
     TRITONSERVER_Error *(*ready)(TRITONBACKEND_ModelInstance *instance);
     /* Kelp's own entry point, in libraries that use its SDK; see kelp/backend.h. */
     bool (*may_block)(TRITONBACKEND_Model *model, TRITONBACKEND_Request *request);
+    kelp_batcher batcher; /* its batching strategy; the entry points are NULL if it has none */
     bool builtin;
     bool python_based;   /* its code is a model.py, which the library executes */
     bool never_releases; /* the library does not use TRITONBACKEND_RequestRelease: the server

@@ -130,7 +130,7 @@ static kelp_status *create_latency(kelp_model *model) {
 static kelp_status *warn_of_unused_fields(const kelp_model *model) {
     kelp_buf fields;
     kelp_buf_init(&fields, model->base.host->allocator);
-    kelp_model_config_list_unused(model->base.config, &fields);
+    kelp_model_config_list_unused(model->base.config, model->backend->builtin, &fields);
     kelp_status *status = kelp_buf_status(&fields);
     if (status == NULL && fields.length > 0)
         KELP_SERVER_LOG(KELP_LOG_WARNING, "model '%s': these fields have no effect: %.*s",
@@ -142,8 +142,8 @@ static kelp_status *warn_of_unused_fields(const kelp_model *model) {
 /* Calls ModelInitialize, during which the backend may complete the configuration. */
 static kelp_status *initialize_model(kelp_model *model) {
     KELP_TRY(kelp_scheduler_check(model->base.config));
-    KELP_TRY(warn_of_unused_fields(model));
     KELP_TRY(acquire_backend(model));
+    KELP_TRY(warn_of_unused_fields(model));
     model->base.backend_name = model->backend->name;
     model->auto_complete = !kelp_model_host_of(model)->options->strict_model_config;
     model->begun = true; /* before the call, as in instance.c */
@@ -165,6 +165,8 @@ static kelp_status *initialize(kelp_model *model) {
     KELP_TRY(prepare_cache(model));
     KELP_TRY(create_latency(model));
     KELP_TRY(choose_execution(model, &execution));
+    KELP_TRY(kelp_model_create_batcher(model));
+    execution.batcher = model->batcher.initialize != NULL ? &model->batcher : NULL;
     KELP_TRY(kelp_scheduler_init(&model->scheduler, model->base.host->allocator, model->base.config,
                                  execution));
     model->scheduling = true;
@@ -246,6 +248,7 @@ kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t 
 
 void kelp_model_finalize(kelp_model *model) {
     kelp_model_destroy_instances(model);
+    kelp_model_destroy_batcher(model);
     if (model->begun && model->backend->fn.model_fini != NULL)
         kelp_server_log_status(
             "failed to finalize a model",

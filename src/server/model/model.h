@@ -31,9 +31,10 @@ struct kelp_model {
     kelp_model_config *shown;  /* the configuration that clients see */
     kelp_message *config_json; /* the configuration that the backend sees */
     kelp_server_backend *backend;
-    bool begun;        /* ModelInitialize was called: ModelFinalize must be called */
-    bool scheduling;   /* the scheduler is initialized */
-    bool initializing; /* during ModelInitialize: ModelSetConfig is allowed */
+    bool begun;           /* ModelInitialize was called: ModelFinalize must be called */
+    bool scheduling;      /* the scheduler is initialized */
+    kelp_batcher batcher; /* the batching strategy; the entry points are NULL if there is none */
+    bool initializing;    /* during ModelInitialize: ModelSetConfig is allowed */
     bool auto_complete;
     void *state;
     kelp_instance **instances;
@@ -76,6 +77,12 @@ kelp_status *kelp_model_load_labels(kelp_model *model) KELP_MUST_USE;
 void kelp_model_free_labels(kelp_model *model);
 /* Returns the label of a class of an output, or NULL. */
 const char *kelp_model_label(const kelp_model *model, const char *output, size_t class_index);
+
+/* ---- batcher.c ---- */
+/* Loads and initializes the batching strategy of the model, if it has one. */
+kelp_status *kelp_model_create_batcher(kelp_model *model) KELP_MUST_USE;
+/* Finalizes the batching strategy. */
+void kelp_model_destroy_batcher(kelp_model *model);
 
 /* ---- instance.c ---- */
 kelp_status *kelp_model_create_instances(kelp_model *model) KELP_MUST_USE;

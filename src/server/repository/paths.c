@@ -62,6 +62,8 @@ kelp_status *kelp_repository_register(kelp_repository *repository, const char *p
     pthread_mutex_lock(&repository->lock);
     kelp_status *status = add(repository, path, mappings, count);
     pthread_mutex_unlock(&repository->lock);
+    if (status == NULL)
+        kelp_repository_warn_of_layout(repository, path);
     return status;
 }
 

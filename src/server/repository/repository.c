@@ -3,6 +3,8 @@
 #include "server/repository/repository.h"
 
 #include "base/assert.h"
+#include "server/core/log.h"
+#include "server/repository/scan.h"
 
 #include <errno.h>
 #include <time.h>
@@ -21,10 +23,22 @@ void kelp_repository_init(kelp_repository *repository, kelp_model_host *host) {
     kelp_settings_init(&repository->mappings, allocator);
 }
 
+void kelp_repository_warn_of_layout(const kelp_repository *repository, const char *path) {
+    kelp_buf text;
+    kelp_buf_init(&text, repository->host->base.allocator);
+    kelp_status *status = kelp_scan_describe_layout(repository->host->base.allocator, path, &text);
+    if (status == NULL && text.length > 0)
+        KELP_SERVER_LOG(KELP_LOG_WARNING, "%.*s", (int)text.length, text.data);
+    kelp_status_free(status); /* the scan reports a directory that cannot be read */
+    kelp_buf_deinit(&text);
+}
+
 kelp_status *kelp_repository_start(kelp_repository *repository) {
     KELP_TRY(kelp_string_list_append(&repository->paths, &repository->host->options->repositories));
     if (repository->paths.count == 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "the server has no model repository");
+    for (size_t i = 0; i < repository->paths.count; i++)
+        kelp_repository_warn_of_layout(repository, repository->paths.items[i]);
     KELP_TRY(kelp_repository_start_reaper(repository));
     return kelp_repository_load_startup(repository);
 }

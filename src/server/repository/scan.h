@@ -53,6 +53,11 @@ kelp_status *kelp_scan_one(kelp_allocator allocator, const kelp_scan_places *pla
                            const char *name, kelp_scan **out) KELP_MUST_USE;
 void kelp_scan_destroy(kelp_scan *scan);
 
+/* Appends a warning, without a newline, if a repository has no models, is the directory of one
+ * model, or has model files outside of the directories of models. Otherwise appends nothing. */
+kelp_status *kelp_scan_describe_layout(kelp_allocator allocator, const char *repository,
+                                       kelp_buf *out) KELP_MUST_USE;
+
 /* Returns the versions that a policy selects from those of kelp_model_files_versions, ascending;
  * the result is freed in the same way. NOT_FOUND, with the list of versions, if it selects none. If
  * only some of the specific versions of a policy exist, *out_warning (may be NULL) is a status with

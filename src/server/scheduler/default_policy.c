@@ -16,10 +16,16 @@ static void push(kelp_policy *base, kelp_request *request) {
     kelp_request_queue_push(&((default_policy *)base)->queue, request);
 }
 
-/* A request must not overtake queued requests. */
+/* Returns true if a batching strategy forms the batches. */
+static bool is_custom(const default_policy *policy) {
+    return policy->base.batcher != NULL && policy->max_batch_size > 0;
+}
+
+/* A request must not overtake queued requests. A batching strategy decides about all requests. */
 static bool bypass(const kelp_policy *base, const kelp_request *request) {
+    const default_policy *policy = (const default_policy *)base;
     (void)request;
-    return ((const default_policy *)base)->queue.head == NULL;
+    return policy->queue.head == NULL && !is_custom(policy);
 }
 
 static uint64_t ready_at_ns(const kelp_policy *base) {
@@ -55,14 +61,21 @@ static uint32_t take(kelp_policy *base, bool may_block, kelp_request **out_reque
         return 0;
     kelp_request *first = kelp_request_queue_pop(queue);
     uint64_t batch_size = first->batch_size;
+    kelp_custom_batch batch = {0};
+    bool custom = is_custom(policy);
     out_requests[count++] = first;
+    if (custom)
+        kelp_custom_batch_begin(&batch, base->batcher, first);
     while (count < KELP_MAX_EXECUTION_REQUESTS && queue->head != NULL &&
            (may_block || !queue->head->may_block) &&
            batch_size + queue->head->batch_size <= policy->max_batch_size &&
-           can_join(first, queue->head)) {
+           can_join(first, queue->head) &&
+           (!custom || kelp_custom_batch_include(&batch, queue->head))) {
         batch_size += queue->head->batch_size;
         out_requests[count++] = kelp_request_queue_pop(queue);
     }
+    if (custom)
+        kelp_custom_batch_end(&batch);
     return count;
 }
 

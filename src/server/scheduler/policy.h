@@ -22,12 +22,13 @@
  *
  * Threads and locks: all functions except creation and `destroy` are called with the pool's lock
  * held, on a submitting thread or on a thread of the pool. They must not block, allocate, call a
- * backend or a callback of a request, or take another lock. A request therefore takes only this
- * lock of its model.
+ * backend (other than its batching strategy) or a callback of a request, or take another lock. A
+ * request therefore takes only this lock of its model.
  */
 #ifndef KELP_SERVER_SCHEDULER_POLICY_H_
 #define KELP_SERVER_SCHEDULER_POLICY_H_
 
+#include "server/scheduler/batcher.h"
 #include "server/scheduler/queue.h"
 
 /* The maximum number of requests in one execution. */
@@ -63,6 +64,7 @@ typedef struct kelp_policy_ops {
 struct kelp_policy {
     const kelp_policy_ops *ops;
     kelp_allocator allocator;
+    const kelp_batcher *batcher; /* the batching strategy, borrowed; NULL: none */
     kelp_queue_limits limits; /* the pool rejects taken requests whose queue timeout has expired */
 };
 

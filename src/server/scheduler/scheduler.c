@@ -29,6 +29,7 @@ kelp_status *kelp_scheduler_init(kelp_scheduler *scheduler, kelp_allocator alloc
                                  const kelp_model_config *config, kelp_execution execution) {
     KELP_TRY(kelp_scheduler_check(config));
     KELP_TRY(policies[config->scheduling].create(allocator, config, &scheduler->policy));
+    scheduler->policy->batcher = execution.batcher;
     kelp_instance_pool_init(&scheduler->pool, scheduler->policy, execution.mode, execution.execute);
     scheduler->may_block = execution.may_block;
     return NULL;

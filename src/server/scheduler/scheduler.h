@@ -18,6 +18,7 @@ typedef struct kelp_execution {
     kelp_execution_mode mode;
     kelp_execute_fn execute;
     kelp_may_block_fn may_block; /* ON_CALLER: which requests may block; NULL: none */
+    const kelp_batcher *batcher; /* the batching strategy, borrowed; NULL: none */
 } kelp_execution;
 
 /* The scheduler of a model. */

@@ -150,6 +150,18 @@ fn networks_describe_themselves() -> Result<()> {
 }
 
 #[test]
+fn networks_become_onnx_models_and_return() -> Result<()> {
+    let logger = quiet();
+    let builder = Builder::new(&logger)?;
+    let model = linear(&builder)?.to_onnx()?;
+    let parsed = builder.parse_onnx(model)?;
+    let data = builder.build_serialized_network(&parsed, &BuilderConfig::new()?)?;
+    assert_eq!(run(&Runtime::new(&logger)?.deserialize_engine(&data)?, &[1.0, 2.0, 3.0])?, [2.0, 28.5]);
+    assert!(builder.create_network()?.to_onnx().is_err());
+    Ok(())
+}
+
+#[test]
 fn refit_replaces_weights() -> Result<()> {
     let (logger, config) = (quiet(), BuilderConfig::new()?);
     config.set_flag(BuilderFlag::Refit);

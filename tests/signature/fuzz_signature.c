@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses arbitrary text as a signature: succeeds or returns an error. */
-#include "plugins/signature.h"
+#include "signature/signature.h"
 
 #include <stdlib.h>
 #include <string.h>
