@@ -98,7 +98,7 @@ static kelp_status *available(void *self, kelp_runtime *runtime) {
 }
 
 static kelp_status *build(void *self, kelp_runtime *runtime, const kelp_network *network,
-                          const kelp_builder_config *config, kelp_blob **out) {
+                          kelp_builder_config *config, kelp_blob **out) {
     (void)self, (void)runtime, (void)network, (void)config, (void)out;
     return KELP_ERROR(KELP_UNIMPLEMENTED, "this provider builds nothing");
 }
