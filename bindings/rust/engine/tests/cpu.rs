@@ -290,6 +290,11 @@ fn scopes_wait_for_their_inferences() -> Result<()> {
     let error = stream.scope(|scope| scope.enqueue(&mut second)).unwrap_err();
     assert!(error.to_string().contains("OUT_OF_RANGE"), "{error}");
     assert!(second.get::<f32>("y").is_err());
+    // Cells could be changed while the inference runs.
+    let cells = [Cell::new(0.0f32), Cell::new(0.0)];
+    second.output_cells("y", &cells)?;
+    let error = stream.scope(|scope| scope.enqueue(&mut second))?.unwrap_err();
+    assert!(error.to_string().contains("bound to cells"), "{error}");
     // A panic waits as well.
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         stream.scope(|scope| {

@@ -184,7 +184,7 @@ fn wrong_addresses_are_rejected() {
     assert_eq!(context.tensor_shape("y").unwrap(), Some(Dims::new(&[1, 3])));
     context.execute_v2().unwrap();
     assert_eq!(y, [0.0; 3]);
-    fails(context.set_optimization_profile(0), Error::Engine, "OUT_OF_RANGE");
+    fails(context.set_optimization_profile(0), Error::InvalidParameter, "OUT_OF_RANGE");
 }
 
 #[test]
