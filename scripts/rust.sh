@@ -3,6 +3,7 @@
 # Builds backends with the crate triton-rs 0.2.0 of crates.io (tests/rust/triton_rs) and runs them in `kelp serve`. Its bindings are made
 # by bindgen, which needs a libclang of its time: that of the Python wheel libclang 16.0.6. All of it lies in build/triton-rs. Then, where
 # scripts/nvidia.sh has brought it, runs backends of our own crate in NVIDIA's server; `make test` runs them in ours.
+# Before that, checks the crates in bindings/rust with clippy, and runs the tests of kelp-engine with an installed Kelp.
 # Exits 77, with the reason in words, when cargo is missing or the parts cannot be brought.
 #   scripts/rust.sh     needs build/release; KELP_VENV: Python of the tests (build/venv)
 set -uo pipefail
@@ -15,6 +16,15 @@ version=$(cargo --version 2>/dev/null)
 }
 python=${KELP_VENV:-build/venv}/bin/python
 [ -x "$python" ] || python=python3
+prefix=$PWD/build/release/prefix
+cmake --install build/release --prefix "$prefix" >/dev/null || exit 1
+if cargo clippy --version >/dev/null 2>&1; then
+    PKG_CONFIG_PATH=$prefix/lib/pkgconfig CARGO_TARGET_DIR=$PWD/build/release/rust/clippy \
+        cargo clippy --locked --workspace --all-targets --all-features --manifest-path bindings/rust/Cargo.toml -- -D warnings || exit 1
+else
+    echo "cargo clippy is missing: the crates are not checked with it"
+fi
+"$python" tests/rust/test_engine.py --prefix "$prefix" --work build/release/rust || exit 1
 folder=build/triton-rs
 library=$folder/libclang/libclang-16.0.6.data/platlib/clang/native
 if [ ! -e "$library/libclang.so" ]; then

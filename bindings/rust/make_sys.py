@@ -31,9 +31,9 @@ def statements(path):
     """The declarations of a header, each on one line, without comments and preprocessor."""
     with open(path, encoding="utf-8") as file:
         text = re.sub(r"/\*.*?\*/", " ", file.read(), flags=re.S)
-    versions = re.findall(r"^#define (TRITON\w+_API_VERSION_\w+|KELP_MAX_RANK) (\d+)", text, re.M)
+    versions = re.findall(r"^#define (TRITON\w+_API_VERSION_\w+|KELP_MAX_RANK|KELP_OFFERS_\w+)[\s\\]+(\d+)u?\b", text, re.M)
     text = text.replace("#include <kelp/layers.inc>", layers())
-    text = re.sub(r"^#.*(?:\\\n.*)*$", "", text, flags=re.M)
+    text = re.sub(r"^#(?:.*\\\n)*.*$", "", text, flags=re.M)
     text = re.sub(r"\bKELP_MUST_USE\b|\bKELP_PRINTF\(.*?\)", "", text).replace("unsigned KELP_", "KELP_")
     text = text.replace('extern "C" {', "")
     found, depth, begin = [], 0, 0
@@ -54,7 +54,7 @@ def layers():
 def rust_type(c):
     """`const char **` as `*mut *const c_char`."""
     base, *levels = c.split("*")
-    words = [word for word in base.split() if word != "const"]
+    words = [word for word in base.split() if word not in ("const", "struct")]
     rust = SCALARS.get(" ".join(words), " ".join(words))
     is_const = "const" in base.split()  # what the next pointer points to
     for level in levels:
@@ -120,6 +120,8 @@ def translate(path, header, defined):
     for name, value in versions:
         out.append(f"pub const {name}: u32 = {value};")
     for text in found:
+        if re.match(r"struct kelp_\w+$", text):
+            continue  # of another header
         if re.match(r"struct \w+$", text):
             defined.add(text.split()[1])
             out.append(f"opaque!({text.split()[1]});")

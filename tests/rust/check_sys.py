@@ -22,8 +22,9 @@ C_NAMES = {"c_void": "void", "c_char": "char", "c_int": "int", "c_uint": "unsign
 UNUSED = {
     "references, which Rust counts, and flags, which the configuration keeps": r".*_retain|kelp_builder_config_flags",
     "graphs and operators, which kelp/graph.h and kelp/opset.h declare": r"kelp_runtime_(register_opset|opsets|graph_limits|allocator)|"
-        r"kelp_engine_create|kelp_engine_subgraph.*|kelp_precision_.*",
+        r"kelp_op_env_.*|kelp_engine_create|kelp_engine_subgraph.*|kelp_precision_.*",
     "statistics and profiles of operators": r"kelp_engine_get_stats|kelp_context_plan_stats|kelp_context_set_profiler|kelp_runtime_isa",
+    "plug-ins without settings, or described by text": r"kelp_runtime_load_plugins?",
     "recognizing plan files": r"kelp_plan_.*",
     "indices, which the crate finds in its copy of the names": r"kelp_engine_find_.*",
     "memory and weights on a device": r"kelp_engine_(set|write)_runtime_cache|kelp_engine_streamable_weights|kelp_engine_set_weight_budget|"
@@ -109,7 +110,7 @@ def compare(what, found, expected):
 
 def main():
     lines = [f"#include <triton/core/triton{each}.h>" for each in ("server", "backend", "cache", "repoagent")]
-    lines += ["#include <kelp/builder.h>", "#include <stddef.h>"]
+    lines += ["#include <kelp/builder.h>", "#include <kelp/plugin.h>", "#include <stddef.h>"]
     triton, names = declared(("src", "sys", "*.rs"))
     engine, functions = declared(("engine", "src", "sys", "*.rs"))
     lines += triton + engine

@@ -109,9 +109,8 @@ def cargo(*words, folder, **variables):
     return ran.returncode, ran.stdout + ran.stderr
 
 
-def prepare():
-    """Lays out and builds, or ends as skipped."""
-    work = os.path.join(OPTIONS["--work"], "programs")
+def find_cargo():
+    """Finds cargo, or ends as skipped."""
     found = shutil.which(OPTIONS["--cargo"]) or shutil.which(os.path.expanduser("~/.cargo/bin/cargo"))
     if not found:
         print("skipped: cargo is missing")
@@ -122,6 +121,12 @@ def prepare():
     if not version or (int(version.group(1)), int(version.group(2))) < (1, 82):
         print("skipped: cargo 1.82 is needed, found " + (version.group(0) if version else "none that works"))
         sys.exit(77)
+
+
+def prepare():
+    """Lays out and builds, or ends as skipped."""
+    work = os.path.join(OPTIONS["--work"], "programs")
+    find_cargo()
     lay_out(work)
     code, text = cargo("fetch", "--locked", folder=work)
     if code and "lock file" not in text:

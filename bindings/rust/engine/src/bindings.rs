@@ -54,8 +54,9 @@ use std::sync::Arc;
 pub struct Bindings<'c, 'd> {
     context: &'c ExecutionContext<'c>,
     table: Table,
-    /// For each output, true if it is bound to cells, which the application may change at any time.
-    cells: Vec<bool>,
+    /// For each input and output, true if it is bound to cells, which the application may use between inferences.
+    input_cells: Vec<bool>,
+    output_cells: Vec<bool>,
     /// True once the outputs are those of an inference that succeeded.
     succeeded: Option<Arc<AtomicBool>>,
     data: PhantomData<&'d Cell<()>>,
@@ -66,22 +67,24 @@ impl<'c, 'd> Bindings<'c, 'd> {
         context.wait();
         let context: &'c ExecutionContext<'c> = context;
         let table = Table::new(context.engine(), context.changed());
-        Self { cells: vec![false; table.outputs.len()], context, table, succeeded: None, data: PhantomData }
+        let (input_cells, output_cells) = (vec![false; table.inputs.len()], vec![false; table.outputs.len()]);
+        Self { context, table, input_cells, output_cells, succeeded: None, data: PhantomData }
     }
 
     /// Binds an input.
     pub fn input<T: Element>(&mut self, name: &str, dims: impl Into<Dims>, data: &'d [T]) -> Result<&mut Self> {
-        self.bind_input::<T>(name, dims.into(), data.as_ptr(), data.len())
+        self.bind_input::<T>(name, dims.into(), data.as_ptr(), data.len(), false)
     }
 
-    /// Binds an input whose elements the application may change between inferences, for example before it replays a recording.
+    /// Binds an input whose elements the application may change between inferences, for example before it replays a recording. Cannot
+    /// be used with [`Stream::scope`].
     pub fn input_cells<T: Element>(
         &mut self,
         name: &str,
         dims: impl Into<Dims>,
         data: &'d [Cell<T>],
     ) -> Result<&mut Self> {
-        self.bind_input::<T>(name, dims.into(), data.as_ptr().cast(), data.len())
+        self.bind_input::<T>(name, dims.into(), data.as_ptr().cast(), data.len(), true)
     }
 
     /// Binds memory for an output. An output that is not bound is in memory of the context. If the output is larger than the slice, the
@@ -90,12 +93,19 @@ impl<'c, 'd> Bindings<'c, 'd> {
         self.bind_output::<T>(name, data.as_mut_ptr(), data.len(), false)
     }
 
-    /// Binds memory for an output that the application may read between inferences.
+    /// Binds memory for an output that the application may read between inferences. Cannot be used with [`Stream::scope`].
     pub fn output_cells<T: OutputElement>(&mut self, name: &str, data: &'d [Cell<T>]) -> Result<&mut Self> {
         self.bind_output::<T>(name, data.as_ptr().cast_mut().cast(), data.len(), true)
     }
 
-    fn bind_input<T: Element>(&mut self, name: &str, dims: Dims, data: *const T, length: usize) -> Result<&mut Self> {
+    fn bind_input<T: Element>(
+        &mut self,
+        name: &str,
+        dims: Dims,
+        data: *const T,
+        length: usize,
+        cells: bool,
+    ) -> Result<&mut Self> {
         let inputs = self.context.engine().inputs();
         let index = find(inputs, "input", name)?;
         check_type::<T>(name, inputs[index].data_type)?;
@@ -108,6 +118,7 @@ impl<'c, 'd> Bindings<'c, 'd> {
         }
         self.changed();
         self.table.inputs[index] = Input { address: data.cast_mut().cast(), dims: Some(dims) };
+        self.input_cells[index] = cells;
         Ok(self)
     }
 
@@ -123,7 +134,7 @@ impl<'c, 'd> Bindings<'c, 'd> {
         check_type::<T>(name, outputs[index].data_type)?;
         self.changed();
         self.table.outputs[index] = Output { address: data.cast(), capacity: length * size_of::<T>() };
-        self.cells[index] = cells;
+        self.output_cells[index] = cells;
         Ok(self)
     }
 
@@ -132,7 +143,7 @@ impl<'c, 'd> Bindings<'c, 'd> {
         let index = find(self.context.engine().outputs(), "output", name)?;
         self.changed();
         self.table.outputs[index] = Output { address: null_mut(), capacity: 0 };
-        self.cells[index] = false;
+        self.output_cells[index] = false;
         Ok(self)
     }
 
@@ -153,6 +164,11 @@ impl<'c, 'd> Bindings<'c, 'd> {
 
     pub(crate) fn enqueue(&mut self, stream: &Stream, succeeded: Arc<AtomicBool>) -> Result<()> {
         self.succeeded = None;
+        if self.input_cells.iter().chain(&self.output_cells).any(|&cells| cells) {
+            return invalid(
+                "tensors that are bound to cells cannot be enqueued: the inference runs on another thread".into(),
+            );
+        }
         self.context.apply(&self.table)?;
         self.context.enqueue(stream)?;
         self.succeeded = Some(succeeded);
@@ -204,7 +220,7 @@ impl<'c, 'd> Bindings<'c, 'd> {
                 "output '{name}' has no value: no inference succeeded with these tensors"
             )));
         }
-        if self.cells[index] {
+        if self.output_cells[index] {
             return invalid(format!("output '{name}' is bound to cells: read these"));
         }
         let tensor = self.context.output(index);

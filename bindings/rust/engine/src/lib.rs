@@ -77,6 +77,7 @@ mod error;
 mod layers;
 mod logger;
 mod network;
+mod options;
 mod root;
 mod runtime;
 mod stream;
@@ -90,10 +91,15 @@ pub use context::{Capture, ExecutionContext, TensorAddress};
 pub use engine::{Engine, TensorInfo};
 pub use enums::*;
 pub use error::{Error, Result};
-pub use layers::{Attention, FillOptions, Moe, Nms, Normalization, Resize, ResizeTo, Shuffle, Slice, Window};
 pub use logger::{Logger, Severity};
 pub use network::{Conditional, Layer, Loop, Network, Tensor};
+pub use options::{Attention, FillOptions, Moe, Nms, Normalization, Resize, ResizeTo, Shuffle, Slice, Window};
 pub use root::Options;
 pub use runtime::{version, Runtime};
 pub use stream::{Scope, Stream};
 pub use types::{DataType, Dims, Element, OutputElement, Weights};
+
+/// Tests the example of the page.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -91,6 +91,19 @@ impl Network<'_> {
         check(unsafe { sys::kelp_network_mark_refittable(self.raw, name.as_ptr()) }, Error::Builder)
     }
 
+    /// Serializes the network as an ONNX model with its weights. Fails if it has no outputs.
+    pub fn to_onnx(&self) -> Result<Vec<u8>> {
+        let mut blob = null_mut();
+        // SAFETY: the network is valid; the bytes are valid until the blob is released.
+        unsafe {
+            check(sys::kelp_network_to_onnx(self.raw, &mut blob), Error::Builder)?;
+            let (data, size) = (sys::kelp_blob_data(blob).cast::<u8>(), sys::kelp_blob_size(blob));
+            let bytes = std::slice::from_raw_parts(data, size).to_vec();
+            sys::kelp_blob_release(blob);
+            Ok(bytes)
+        }
+    }
+
     /// Sets the name of the network.
     pub fn set_name(&self, name: &str) -> Result<()> {
         let name = CString::new(name)?;

@@ -3,6 +3,7 @@
 use crate::error::{c_path, check, Error, Result};
 use crate::logger::{receive, Logger, Sink};
 use crate::sys;
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -11,8 +12,11 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     threads: i32,
-    plugins: Vec<PathBuf>,
+    plugins: Vec<Plugin>,
 }
+
+/// A library, and the names and values of its settings.
+type Plugin = (PathBuf, Vec<(String, String)>);
 
 impl Options {
     /// Creates options with the defaults.
@@ -27,13 +31,14 @@ impl Options {
         self
     }
 
-    /// Loads a plug-in library with operators or providers.
+    /// Loads a plug-in library with operators, kernels or providers, and passes it settings: names and values.
     ///
     /// # Safety
     ///
     /// The library must follow the contracts of `kelp/plugin.h`. Its code runs in this process.
-    pub unsafe fn plugin(mut self, path: impl AsRef<Path>) -> Self {
-        self.plugins.push(path.as_ref().to_owned());
+    pub unsafe fn plugin(mut self, path: impl AsRef<Path>, settings: &[(&str, &str)]) -> Self {
+        let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+        self.plugins.push((path.as_ref().to_owned(), settings.collect()));
         self
     }
 }
@@ -63,12 +68,24 @@ impl Root {
         // SAFETY: the options are valid during the call, and the sink as long as the runtime.
         check(unsafe { sys::kelp_runtime_create(&raw_options, &mut raw) }, Error::Runtime)?;
         let root = Self { raw, _sink: sink };
-        for path in &options.plugins {
-            let path = c_path(path)?;
-            // SAFETY: no other thread uses the runtime yet. The caller of Options::plugin guarantees for the library.
-            check(unsafe { sys::kelp_runtime_load_plugin(raw, path.as_ptr()) }, Error::Runtime)?;
+        for plugin in &options.plugins {
+            root.load_plugin(plugin)?;
         }
         Ok(Arc::new(root))
+    }
+
+    fn load_plugin(&self, (path, settings): &Plugin) -> Result<()> {
+        let path = c_path(path)?;
+        let texts = settings.iter().map(|(name, value)| Ok((CString::new(&name[..])?, CString::new(&value[..])?)));
+        let texts = texts.collect::<Result<Vec<_>>>()?;
+        let settings =
+            texts.iter().map(|(name, value)| sys::kelp_plugin_setting { name: name.as_ptr(), value: value.as_ptr() });
+        let settings: Vec<_> = settings.collect();
+        // SAFETY: no other thread uses the runtime yet; the texts are valid during the call. The caller of Options::plugin guarantees for
+        // the library.
+        let status =
+            unsafe { sys::kelp_runtime_load_plugin_with(self.raw, path.as_ptr(), settings.as_ptr(), settings.len()) };
+        check(status, Error::Runtime)
     }
 
     pub(crate) fn as_ptr(&self) -> *mut sys::kelp_runtime {

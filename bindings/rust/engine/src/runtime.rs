@@ -5,6 +5,7 @@ use crate::error::{c_path, check, copied, Error, Result};
 use crate::logger::Logger;
 use crate::root::{lend, Aligned, Options, Root};
 use crate::sys;
+use std::ffi::CString;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
@@ -60,6 +61,23 @@ impl<'a> Runtime<'a> {
         // SAFETY: the arguments are valid; the caller guarantees for the file.
         check(unsafe { sys::kelp_engine_load_file(self.root.as_ptr(), path.as_ptr(), &mut raw) }, Error::Runtime)?;
         Ok(Engine::new(raw, self.root.clone()))
+    }
+
+    /// Returns the names of the providers, built-in ones and those of plug-ins.
+    pub fn providers(&self) -> Vec<String> {
+        let provider = |index| {
+            let mut info = sys::kelp_provider_info { name: null(), offers: 0 };
+            // SAFETY: the arguments are valid, and the name as long as the runtime.
+            unsafe { sys::kelp_runtime_provider_at(self.root.as_ptr(), index, &mut info).then(|| copied(info.name))? }
+        };
+        (0..).map_while(provider).collect()
+    }
+
+    /// Returns the reason why a provider cannot be used on this machine, such as a missing library.
+    pub fn check_provider(&self, name: &str) -> Result<()> {
+        let name = CString::new(name)?;
+        // SAFETY: the arguments are valid.
+        check(unsafe { sys::kelp_runtime_check_provider(self.root.as_ptr(), name.as_ptr()) }, Error::Runtime)
     }
 
     /// Returns the number of threads that one inference uses, the calling thread included.

@@ -124,7 +124,7 @@ pub struct Scope<'s, 'env> {
 }
 
 impl<'env> Scope<'_, 'env> {
-    /// Enqueues an inference with these bindings.
+    /// Enqueues an inference with these bindings. Fails if a tensor is bound to cells.
     pub fn enqueue(&self, bindings: &'env mut Bindings<'_, '_>) -> Result<()> {
         bindings.enqueue(self.stream, self.succeeded.clone())
     }

@@ -150,6 +150,18 @@ fn networks_describe_themselves() -> Result<()> {
 }
 
 #[test]
+fn networks_become_onnx_models_and_return() -> Result<()> {
+    let logger = quiet();
+    let builder = Builder::new(&logger)?;
+    let model = linear(&builder)?.to_onnx()?;
+    let parsed = builder.parse_onnx(model)?;
+    let data = builder.build_serialized_network(&parsed, &BuilderConfig::new()?)?;
+    assert_eq!(run(&Runtime::new(&logger)?.deserialize_engine(&data)?, &[1.0, 2.0, 3.0])?, [2.0, 28.5]);
+    assert!(builder.create_network()?.to_onnx().is_err());
+    Ok(())
+}
+
+#[test]
 fn refit_replaces_weights() -> Result<()> {
     let (logger, config) = (quiet(), BuilderConfig::new()?);
     config.set_flag(BuilderFlag::Refit);
@@ -278,6 +290,11 @@ fn scopes_wait_for_their_inferences() -> Result<()> {
     let error = stream.scope(|scope| scope.enqueue(&mut second)).unwrap_err();
     assert!(error.to_string().contains("OUT_OF_RANGE"), "{error}");
     assert!(second.get::<f32>("y").is_err());
+    // Cells could be changed while the inference runs.
+    let cells = [Cell::new(0.0f32), Cell::new(0.0)];
+    second.output_cells("y", &cells)?;
+    let error = stream.scope(|scope| scope.enqueue(&mut second))?.unwrap_err();
+    assert!(error.to_string().contains("bound to cells"), "{error}");
     // A panic waits as well.
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         stream.scope(|scope| {

@@ -121,6 +121,23 @@ fn errors_have_the_interface_that_failed() {
 }
 
 #[test]
+fn providers_and_plugins_are_checked() {
+    let logger = quiet();
+    let runtime = Runtime::new(&logger).unwrap();
+    let providers = runtime.providers();
+    assert!(providers.iter().any(|name| name == "cpu") && providers.iter().any(|name| name == "null"), "{providers:?}");
+    runtime.check_provider("cpu").unwrap();
+    fails(runtime.check_provider("nonesuch"), Error::Runtime, "nonesuch");
+    // SAFETY: there is no such library.
+    let options = unsafe { Options::new().plugin("/nonexistent/library.so", &[("name", "value")]) };
+    fails(Runtime::with_options(&logger, &options), Error::Runtime, "/nonexistent/library.so");
+    fails(Builder::with_options(&logger, "cpu", &options), Error::Runtime, "/nonexistent/library.so");
+    // SAFETY: as above.
+    let options = unsafe { Options::new().plugin("/nonexistent/library.so", &[("na\0me", "value")]) };
+    fails(Runtime::with_options(&logger, &options), Error::InvalidParameter, "NUL");
+}
+
+#[test]
 fn wrong_bindings_are_rejected() {
     let logger = quiet();
     let engine = engine(&logger);
@@ -167,7 +184,7 @@ fn wrong_addresses_are_rejected() {
     assert_eq!(context.tensor_shape("y").unwrap(), Some(Dims::new(&[1, 3])));
     context.execute_v2().unwrap();
     assert_eq!(y, [0.0; 3]);
-    fails(context.set_optimization_profile(0), Error::Engine, "OUT_OF_RANGE");
+    fails(context.set_optimization_profile(0), Error::InvalidParameter, "OUT_OF_RANGE");
 }
 
 #[test]

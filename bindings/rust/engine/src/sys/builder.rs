@@ -3,23 +3,19 @@
 use super::*;
 
 pub type kelp_builder_flag = c_uint;
-pub const KELP_BUILD_FP16: kelp_builder_flag = 1 << 0;
-pub const KELP_BUILD_BF16: kelp_builder_flag = 1 << 1;
-pub const KELP_BUILD_INT8: kelp_builder_flag = 1 << 2;
-pub const KELP_BUILD_FP8: kelp_builder_flag = 1 << 3;
-pub const KELP_BUILD_TF32: kelp_builder_flag = 1 << 4;
-pub const KELP_BUILD_REFIT: kelp_builder_flag = 1 << 5;
-pub const KELP_BUILD_REFIT_INDIVIDUAL: kelp_builder_flag = 1 << 6;
-pub const KELP_BUILD_STRIP_WEIGHTS: kelp_builder_flag = 1 << 7;
-pub const KELP_BUILD_WEIGHT_STREAMING: kelp_builder_flag = 1 << 8;
-pub const KELP_BUILD_VERSION_COMPATIBLE: kelp_builder_flag = 1 << 9;
-pub const KELP_BUILD_DISABLE_FUSION: kelp_builder_flag = 1 << 10;
-pub const KELP_BUILD_MONITOR_MEMORY: kelp_builder_flag = 1 << 11;
-pub const KELP_BUILD_DETAILED: kelp_builder_flag = 1 << 12;
+pub const KELP_BUILD_BF16: kelp_builder_flag = 1 << 0;
+pub const KELP_BUILD_TF32: kelp_builder_flag = 1 << 1;
+pub const KELP_BUILD_REFIT: kelp_builder_flag = 1 << 2;
+pub const KELP_BUILD_REFIT_INDIVIDUAL: kelp_builder_flag = 1 << 3;
+pub const KELP_BUILD_STRIP_WEIGHTS: kelp_builder_flag = 1 << 4;
+pub const KELP_BUILD_WEIGHT_STREAMING: kelp_builder_flag = 1 << 5;
+pub const KELP_BUILD_VERSION_COMPATIBLE: kelp_builder_flag = 1 << 6;
+pub const KELP_BUILD_DISABLE_FUSION: kelp_builder_flag = 1 << 7;
+pub const KELP_BUILD_MONITOR_MEMORY: kelp_builder_flag = 1 << 8;
+pub const KELP_BUILD_DETAILED: kelp_builder_flag = 1 << 9;
 pub type kelp_memory_pool = c_uint;
 pub const KELP_POOL_WORKSPACE: kelp_memory_pool = 0;
-pub const KELP_POOL_HOST: kelp_memory_pool = 1;
-pub const KELP_POOL_DEVICE: kelp_memory_pool = 2;
+pub const KELP_POOL_DEVICE: kelp_memory_pool = 1;
 pub type kelp_progress_fn = Option<
     unsafe extern "C" fn(
         userp: *mut c_void,
@@ -123,6 +119,7 @@ unsafe extern "C" {
         config: *mut kelp_builder_config,
         out_plan: *mut *mut kelp_blob,
     ) -> *mut kelp_status;
+    pub fn kelp_network_to_onnx(network: *const kelp_network, out: *mut *mut kelp_blob) -> *mut kelp_status;
     pub fn kelp_builder_supports(
         builder: *mut kelp_builder,
         network: *const kelp_network,

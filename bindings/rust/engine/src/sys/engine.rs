@@ -2,6 +2,9 @@
 //! Declarations of `include/kelp/engine.h`, which documents every function. Written by make_sys.py.
 use super::*;
 
+pub const KELP_OFFERS_SUBGRAPHS: u32 = 1;
+pub const KELP_OFFERS_MODELS: u32 = 2;
+pub const KELP_OFFERS_ENGINES: u32 = 4;
 pub type kelp_log_callback = Option<
     unsafe extern "C" fn(
         userp: *mut c_void,
@@ -21,6 +24,12 @@ pub struct kelp_runtime_options {
     pub log: kelp_log_callback,
     pub log_userp: *mut c_void,
     pub log_level: c_int,
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct kelp_provider_info {
+    pub name: *const c_char,
+    pub offers: u32,
 }
 pub type kelp_precision = c_uint;
 pub const KELP_PRECISION_F32: kelp_precision = 0;
@@ -107,7 +116,19 @@ unsafe extern "C" {
         self_: *mut c_void,
     ) -> *mut kelp_status;
     pub fn kelp_runtime_load_plugin(runtime: *mut kelp_runtime, path: *const c_char) -> *mut kelp_status;
+    pub fn kelp_runtime_load_plugin_with(
+        runtime: *mut kelp_runtime,
+        path: *const c_char,
+        settings: *const kelp_plugin_setting,
+        setting_count: usize,
+    ) -> *mut kelp_status;
+    pub fn kelp_runtime_load_plugins(runtime: *mut kelp_runtime, text: *const c_char) -> *mut kelp_status;
+    pub fn kelp_runtime_provider_at(runtime: *const kelp_runtime, index: usize, out: *mut kelp_provider_info) -> bool;
+    pub fn kelp_runtime_check_provider(runtime: *mut kelp_runtime, name: *const c_char) -> *mut kelp_status;
     pub fn kelp_runtime_opsets(runtime: *const kelp_runtime) -> *const kelp_opset_registry;
+    pub fn kelp_op_env_create(runtime: *mut kelp_runtime, out: *mut *mut kelp_op_env) -> *mut kelp_status;
+    pub fn kelp_op_env_reset(env: *mut kelp_op_env);
+    pub fn kelp_op_env_destroy(env: *mut kelp_op_env);
     pub fn kelp_runtime_allocator(runtime: *const kelp_runtime) -> kelp_allocator;
     pub fn kelp_runtime_threads(runtime: *const kelp_runtime) -> c_int;
     pub fn kelp_runtime_isa(runtime: *const kelp_runtime) -> *const c_char;

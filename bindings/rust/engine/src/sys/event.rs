@@ -9,4 +9,9 @@ unsafe extern "C" {
     pub fn kelp_event_destroy(event: *mut kelp_event);
     pub fn kelp_event_done(event: *mut kelp_event) -> bool;
     pub fn kelp_event_wait(event: *mut kelp_event, timeout_ns: u64) -> bool;
+    pub fn kelp_event_set_callback(
+        event: *mut kelp_event,
+        callback: Option<unsafe extern "C" fn(userp: *mut c_void)>,
+        userp: *mut c_void,
+    );
 }

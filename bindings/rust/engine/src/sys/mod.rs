@@ -36,6 +36,14 @@ opaque!(kelp_graph);
 opaque!(kelp_block);
 opaque!(kelp_opset_backend);
 opaque!(kelp_opset_registry);
+opaque!(kelp_op_env);
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct kelp_plugin_setting {
+    pub name: *const c_char,
+    pub value: *const c_char,
+}
 
 pub type DLDeviceType = c_uint;
 pub const kDLCPU: DLDeviceType = 1;

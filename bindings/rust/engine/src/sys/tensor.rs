@@ -40,6 +40,11 @@ pub struct kelp_string {
     pub data: *const c_char,
     pub length: usize,
 }
+pub type kelp_memory_class = c_uint;
+pub const KELP_MEMORY_HOST: kelp_memory_class = 0;
+pub const KELP_MEMORY_PINNED: kelp_memory_class = 1;
+pub const KELP_MEMORY_DEVICE: kelp_memory_class = 2;
+pub const KELP_MEMORY_SHARED: kelp_memory_class = 3;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct kelp_tensor {
