@@ -44,7 +44,8 @@ def check_onnx(network, inputs, outputs):
         return
     for found, expected in zip(kelp.InferenceSession(data).run(None, inputs), outputs):
         same(found, expected, "Kelp")
-    if any(node.domain for node in nodes):
+    # ONNX Runtime does not take arrays of ml_dtypes
+    if any(node.domain for node in nodes) or any(array.dtype.isbuiltin != 1 for array in inputs.values()):
         return
     onnx.checker.check_model(model)
     try:
