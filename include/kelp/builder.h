@@ -77,7 +77,7 @@ typedef enum kelp_builder_flag {
     KELP_BUILD_TF32 = 1u << 1, /* multiply float32 in TensorFloat-32 */
     /* weights can be replaced in the engine, see kelp_engine_refittable_count */
     KELP_BUILD_REFIT = 1u << 2,
-    /* only weights named by kelp_network_mark_refittable can be replaced */
+    /* only weights named by kelp_network_mark_refittable, at least one, can be replaced */
     KELP_BUILD_REFIT_INDIVIDUAL = 1u << 3,
     KELP_BUILD_STRIP_WEIGHTS = 1u << 4,    /* refittable weights are left out of the image */
     KELP_BUILD_WEIGHT_STREAMING = 1u << 5, /* weights may stay in host memory during inference */
@@ -219,7 +219,8 @@ KELP_API kelp_status *kelp_blob_save(const kelp_blob *blob, const char *path) KE
  * - INVALID_ARGUMENT: the network or the configuration belongs to another provider, a profile does
  *   not match the network, or weights that determine a shape are marked as refittable;
  * - NOT_FOUND: a profile names an unknown input, or unknown weights are marked as refittable;
- * - FAILED_PRECONDITION: the network has no outputs, or lacks a profile that the provider needs;
+ * - FAILED_PRECONDITION: the network has no outputs, lacks a profile that the provider needs, or
+ *   KELP_BUILD_REFIT_INDIVIDUAL is set and no weights are marked;
  * - UNIMPLEMENTED: the provider does not support a layer (lists all);
  * - CANCELLED: the progress callback returned false;
  * - RESOURCE_EXHAUSTED: a memory limit is exceeded. */
@@ -230,9 +231,10 @@ KELP_API kelp_status *kelp_builder_build(kelp_builder *builder, const kelp_netwo
 /* Serializes the network as an ONNX model, a file that contains the weights. The caller releases
  * it. Layers become nodes of ai.onnx 24, and marked tensors become outputs; a layer may become
  * several nodes, and a collective of one rank becomes an Identity. Assertions become nodes of
- * domain `kelp`, which only Kelp runs. A network that was parsed keeps its opset version. The same
- * network produces the same bytes. Does not need the network's provider. Fails with
- * FAILED_PRECONDITION if the network has no outputs. */
+ * domain `kelp`, which only Kelp runs. A network that was parsed keeps its version of ai.onnx if
+ * the added layers exist in this version, or gets version 24. The same network produces the same
+ * bytes. Fails with FAILED_PRECONDITION if the network has no outputs, and UNIMPLEMENTED if
+ * operators of the parsed model and of the layers have no common version (names a node). */
 KELP_API kelp_status *kelp_network_to_onnx(const kelp_network *network,
                                            kelp_blob **out) KELP_MUST_USE;
 

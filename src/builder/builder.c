@@ -8,7 +8,6 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "builder/network.h"
-#include "graph/save.h"
 #include "runtime/provider.h"
 
 #include <stdatomic.h>
@@ -103,23 +102,6 @@ kelp_status *kelp_builder_parse_bytes(kelp_builder *builder, const void *data, s
         status = create_parsed(builder, graph, NULL, data, size_bytes, out);
     kelp_graph_release(graph);
     return kelp_in_domain(status, KELP_DOMAIN_NETWORK);
-}
-
-static kelp_status *to_onnx(const kelp_network *network, kelp_blob **out) {
-    kelp_graph *graph = NULL;
-    kelp_buf model;
-    KELP_TRY(kelp_network_lower(network, &graph));
-    kelp_buf_init(&model, network->allocator);
-    kelp_status *status = kelp_graph_save(graph, NULL, &model);
-    if (status == NULL)
-        status = kelp_blob_of(&model, out);
-    kelp_buf_deinit(&model);
-    kelp_graph_release(graph);
-    return status;
-}
-
-kelp_status *kelp_network_to_onnx(const kelp_network *network, kelp_blob **out) {
-    return kelp_in_domain(to_onnx(network, out), KELP_DOMAIN_NETWORK);
 }
 
 /* ---- build ---- */

@@ -389,6 +389,14 @@ kelp_status *kelp_builder_check_config(const kelp_builder *builder, const kelp_n
             KELP_ERROR(KELP_INVALID_ARGUMENT,
                        "the configuration belongs to provider '%s', the builder to '%s'",
                        owner->name, builder->provider->name));
+    if ((config->flags & (KELP_BUILD_REFIT | KELP_BUILD_REFIT_INDIVIDUAL)) ==
+            KELP_BUILD_REFIT_INDIVIDUAL &&
+        network->refittable_count == 0)
+        return parameter_error(
+            KELP_ERROR(KELP_FAILED_PRECONDITION,
+                       "flag REFIT_INDIVIDUAL has no effect: no weights of network '%s' are marked "
+                       "as refittable",
+                       network->name));
     for (size_t p = 0; p < config->profile_count; p++)
         for (size_t i = 0; i < config->profiles[p].count; i++)
             KELP_TRY(check_entry(network, &config->profiles[p].shapes[i], p));

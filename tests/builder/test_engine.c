@@ -252,11 +252,14 @@ static void refit_equals_a_rebuild(void **state) {
 
 static void only_marked_weights_can_be_refitted(void **state) {
     bench b;
+    kelp_blob *plan = NULL;
     (void)state;
     bench_open(&b);
     make_network(&b, 1);
-    check_ok(kelp_network_mark_refittable(b.network, "fc.bias"));
     check_ok(kelp_builder_config_set_flags(b.config, KELP_BUILD_REFIT_INDIVIDUAL));
+    expect_failure(kelp_builder_build(b.builder, b.network, b.config, &plan),
+                   KELP_FAILED_PRECONDITION, "REFIT_INDIVIDUAL has no effect: no weights");
+    check_ok(kelp_network_mark_refittable(b.network, "fc.bias"));
     bench_build(&b);
     assert_int_equal(kelp_engine_refittable_count(b.engine), 1);
     assert_string_equal(kelp_engine_refittable(b.engine, 0), "fc.bias");

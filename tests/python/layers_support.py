@@ -5,6 +5,7 @@ import unittest
 import numpy as np
 
 import kelp
+from onnx_support import check_onnx
 from refit_support import refit_each
 
 SEEN = {}  # type of each layer that ran -> the sets of element types that it read and wrote
@@ -53,6 +54,7 @@ class LayerCase(unittest.TestCase):
         engine = kelp.Engine.load(self.builder.build(network, **options))
         given = {f"in{i}": array for i, array in enumerate(inputs)}
         found = list(engine.run(given).values())
+        check_onnx(network, given, found)
         refit_each(kelp.Engine(self.builder.build(network, **{"flags": "refit", **options})), given, self.rng)
         for array, (dtype, shape) in zip(found, declared):  # the shape and type before the run
             self.assertEqual(array.dtype, kelp._capi.numpy_dtype(kelp._capi.dtype_number(dtype)))

@@ -9,6 +9,9 @@ import unittest
 
 import ml_dtypes
 import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper
 
 import kelp
 from support import DIGITS, main
@@ -285,8 +288,35 @@ class BuilderTests(unittest.TestCase):
             for name, wanted in zip(names, expected):
                 np.testing.assert_allclose(found[name], wanted, rtol=1e-5, atol=1e-6)
             np.testing.assert_allclose(found["doubled"], 2 * expected[0], rtol=1e-5, atol=1e-6)
+            model = network.to_onnx()
+            onnx.checker.check_model(model, full_check=True)
+            session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+            for value, wanted in zip(session.run(None, {"image": image}), [*expected, 2 * expected[0]]):
+                np.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-6)
         self.raises("NOT_FOUND", self.builder.parse, "nowhere.onnx")
         self.raises("INVALID_ARGUMENT", self.builder.parse, b"no model")
+
+    def test_an_exported_model_has_one_version(self):
+        """A layer may need a newer version than the model, whose nodes may not exist in that version."""
+        def model(op, version, **attributes):
+            graph = helper.make_graph([helper.make_node(op, ["x"], ["y"], "node", **attributes)], "g",
+                                      [helper.make_tensor_value_info("x", 1, (2, 3))], [helper.make_tensor_value_info("y", 1, None)])
+            return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=8).SerializeToString()
+
+        def exported(data, add):
+            network = self.builder.parse(data)
+            network.mark_output(add(network, network.outputs[0]), "z")
+            return onnx.load_from_string(network.to_onnx())
+
+        def version(made):
+            onnx.checker.check_model(made, full_check=True)
+            return {entry.domain: entry.version for entry in made.opset_import}[""]
+
+        self.assertEqual(version(exported(model("Exp", 17), lambda network, y: network.add_unary(y, "exp"))), 17)
+        self.assertEqual(version(exported(model("Exp", 17), lambda network, y: network.add_reduce(y, "max", axes=0))), 24)
+        with self.assertRaisesRegex(kelp.KelpError, "node 'node' has version 12 of Softmax, which differs from version 24") as caught:
+            exported(model("Softmax", 12), lambda network, y: network.add_reduce(y, "max", axes=0))
+        self.assertEqual(caught.exception.code.name, "UNIMPLEMENTED")
 
     def test_packed_types_are_unpacked(self):
         for dtype in (ml_dtypes.int4, ml_dtypes.uint4):

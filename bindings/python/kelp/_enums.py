@@ -32,7 +32,7 @@ class BuilderFlag(enum.IntFlag):
     BF16 = 1  # multiply float32 in bfloat16, see KELP_PRECISION_BF16
     TF32 = 2  # multiply float32 in TensorFloat-32
     REFIT = 4  # weights can be replaced in the engine, see kelp_engine_refittable_count
-    REFIT_INDIVIDUAL = 8  # only weights named by kelp_network_mark_refittable can be replaced
+    REFIT_INDIVIDUAL = 8  # only weights named by kelp_network_mark_refittable, at least one, can be replaced
     STRIP_WEIGHTS = 16  # refittable weights are left out of the image
     WEIGHT_STREAMING = 32  # weights may stay in host memory during inference
     VERSION_COMPATIBLE = 64  # the image runs on other versions of the provider's library
