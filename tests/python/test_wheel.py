@@ -116,7 +116,7 @@ class Wheel(unittest.TestCase):
                 run("ctest", "--test-dir", "build", "--output-on-failure", env=self.environment, cwd=project)
 
     def test_suites(self):
-        for name in ("session", "builder", "layers", "docs", "wrong_arguments", "kernel_program"):
+        for name in ("session", "builder", "context", "refit", "layers", "docs", "wrong_arguments", "kernel_program"):
             run(sys.executable, os.path.join(ROOT, "tests", "python", f"test_{name}.py"), env={**self.environment, "KELP_BUILD": BUILD})
 
     def test_the_version_is_that_of_the_project(self):
