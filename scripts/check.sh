@@ -80,7 +80,7 @@ headers() {
     local header alone=build/check/alone
     mkdir -p "$alone"
     for header in $(git ls-files 'include/*.h'); do
-        printf '#include <%s>\n#include <%s>\n' "${header#include/}" "${header#include/}" \
+        printf '#include <%s>\n#include <%s>\ntypedef int not_empty;\n' "${header#include/}" "${header#include/}" \
             >"$alone/header.c"
         cp "$alone/header.c" "$alone/header.cpp"
         gcc -std=c17 -Wall -Wextra -Werror -Wpedantic -Wstrict-prototypes -Iinclude \

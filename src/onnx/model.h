@@ -106,7 +106,7 @@ typedef struct kelp_onnx_reader {
     const char *directory; /* directory of external data; NULL: not allowed */
     kelp_graph_limits limits;
     kelp_file_guard *guard; /* maps external data; NULL: plain mappings */
-    kelp_onnx_file *files; /* unmapped by the caller, also after a failure */
+    kelp_onnx_file *files;  /* unmapped by the caller, also after a failure */
     size_t node_count;
     size_t external_bytes;
 } kelp_onnx_reader;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * triton/runtime/backend.h: triton::runtime::Backend, the base class of a library of kernels in C++.
- * The class is declared in kelp/kernel.hpp. In C, this header declares nothing.
+ * triton/runtime/backend.h: triton::runtime::Backend, the base class of libraries of kernels in
+ * C++. The class is declared in kelp/kernel.hpp. In C, this header declares nothing.
  */
 #ifndef TRITON_RUNTIME_BACKEND_H_
 #define TRITON_RUNTIME_BACKEND_H_
