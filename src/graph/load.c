@@ -661,9 +661,10 @@ kelp_status *kelp_graph_load_parts(kelp_allocator allocator, kelp_str model,
     kelp_graph *graph = NULL;
     kelp_onnx_file files[KELP_PART_COUNT];
     for (int i = 0; i < KELP_PART_COUNT; i++)
-        files[i] = (kelp_onnx_file){.location = kelp_str_from(locations[i]),
-                                    .mapping = {parts[i].data, parts[i].length},
-                                    .next = i + 1 < KELP_PART_COUNT ? &files[i + 1] : NULL};
+        files[i] =
+            (kelp_onnx_file){.location = kelp_str_from(locations[i]),
+                             .mapping = {.data = parts[i].data, .size_bytes = parts[i].length},
+                             .next = i + 1 < KELP_PART_COUNT ? &files[i + 1] : NULL};
     KELP_TRY(new_graph(allocator, (kelp_mapping){0}, release, userp, &graph));
     kelp_status *status = read_model(graph, model, label, NULL, limits, files, NULL);
     if (status != NULL) {
