@@ -235,6 +235,8 @@ kelp_status *kelp_file_guard_map(kelp_file_guard *guard, const char *path, kelp_
     kelp_guarded_file *file = NULL;
     size_t size_bytes = 0, length = strlen(path) + 1;
     int fd = -1;
+    if (guard == NULL)
+        return kelp_fs_map(path, out);
     *out = (kelp_mapping){0};
     KELP_TRY(kelp_fs_open(path, &fd, &size_bytes));
     if (size_bytes == 0) {

@@ -28,8 +28,8 @@ kelp_status *kelp_file_guard_create(kelp_allocator allocator, const kelp_logger 
  * allowed. */
 void kelp_file_guard_close(kelp_file_guard *guard);
 
-/* Maps a file. Unmap it with kelp_fs_unmap. Fails like kelp_fs_map, and with RESOURCE_EXHAUSTED if
- * there is no memory for a copy. */
+/* Maps a file. Unmap it with kelp_fs_unmap. Without a guard (NULL), the same as kelp_fs_map. Fails
+ * like kelp_fs_map, and with RESOURCE_EXHAUSTED if there is no memory for a copy. */
 kelp_status *kelp_file_guard_map(kelp_file_guard *guard, const char *path,
                                  kelp_mapping *out) KELP_MUST_USE;
 

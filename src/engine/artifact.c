@@ -8,6 +8,11 @@
 
 #include <string.h>
 
+/* Returns the guard of the artifact's files, or NULL if they are only mapped. */
+static kelp_file_guard *guard_of(const kelp_runtime *runtime, const kelp_artifact *artifact) {
+    return artifact->keep_contents ? runtime->files : NULL;
+}
+
 kelp_status *kelp_artifact_load_graph(kelp_runtime *runtime, const kelp_artifact *artifact,
                                       kelp_graph **out) {
     kelp_allocator allocator = kelp_runtime_allocator(runtime);
@@ -16,10 +21,8 @@ kelp_status *kelp_artifact_load_graph(kelp_runtime *runtime, const kelp_artifact
         return kelp_graph_load_bytes(allocator, artifact->data, artifact->size_bytes,
                                      artifact->label != NULL ? artifact->label : "(bytes)", NULL,
                                      artifact->release, artifact->userp, &limits, out);
-    kelp_status *status =
-        artifact->keep_contents
-            ? kelp_graph_load_guarded(allocator, runtime->files, artifact->path, &limits, out)
-            : kelp_graph_load_file(allocator, artifact->path, &limits, out);
+    kelp_status *status = kelp_graph_load_guarded(allocator, guard_of(runtime, artifact),
+                                                  artifact->path, &limits, out);
     if (artifact->release != NULL)
         artifact->release(artifact->userp);
     return status;
@@ -41,8 +44,8 @@ static kelp_status *load_plan(kelp_runtime *runtime, const kelp_artifact *artifa
     if (artifact->data != NULL)
         return kelp_engine_load(runtime, artifact->data, artifact->size_bytes, artifact->label,
                                 artifact->release, artifact->userp, out);
-    kelp_file_guard *guard = artifact->keep_contents ? runtime->files : NULL;
-    kelp_status *status = kelp_engine_load_guarded(runtime, guard, artifact->path, out);
+    kelp_status *status =
+        kelp_engine_load_guarded(runtime, guard_of(runtime, artifact), artifact->path, out);
     if (artifact->release != NULL)
         artifact->release(artifact->userp);
     return status;

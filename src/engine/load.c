@@ -74,8 +74,7 @@ kelp_status *kelp_engine_load_guarded(kelp_runtime *runtime, kelp_file_guard *gu
     mapped_plan *plan = NULL;
     KELP_TRY(KELP_NEW(runtime->allocator, mapped_plan, &plan));
     plan->allocator = runtime->allocator;
-    kelp_status *status = guard != NULL ? kelp_file_guard_map(guard, path, &plan->mapping)
-                                        : kelp_fs_map(path, &plan->mapping);
+    kelp_status *status = kelp_file_guard_map(guard, path, &plan->mapping);
     if (status != NULL) {
         kelp_free(plan->allocator, plan, sizeof *plan);
         return in_domain(status);

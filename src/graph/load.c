@@ -675,13 +675,13 @@ kelp_status *kelp_graph_load_parts(kelp_allocator allocator, kelp_str model,
     return NULL;
 }
 
-static kelp_status *load_file(kelp_allocator allocator, kelp_file_guard *guard, const char *path,
-                              const kelp_graph_limits *limits, kelp_graph **out) {
+kelp_status *kelp_graph_load_guarded(kelp_allocator allocator, kelp_file_guard *guard,
+                                     const char *path, const kelp_graph_limits *limits,
+                                     kelp_graph **out) {
     kelp_mapping mapping = {0};
     kelp_graph *graph = NULL;
     char *directory = NULL;
-    KELP_TRY(guard != NULL ? kelp_file_guard_map(guard, path, &mapping)
-                           : kelp_fs_map(path, &mapping));
+    KELP_TRY(kelp_file_guard_map(guard, path, &mapping));
     kelp_str bytes = {mapping.data, mapping.size_bytes};
     KELP_TRY(new_graph(allocator, mapping, NULL, NULL, &graph));
     const char *slash = strrchr(path, '/');
@@ -703,12 +703,5 @@ static kelp_status *load_file(kelp_allocator allocator, kelp_file_guard *guard, 
 
 kelp_status *kelp_graph_load_file(kelp_allocator allocator, const char *path,
                                   const kelp_graph_limits *limits, kelp_graph **out) {
-    return load_file(allocator, NULL, path, limits, out);
-}
-
-kelp_status *kelp_graph_load_guarded(kelp_allocator allocator, kelp_file_guard *guard,
-                                     const char *path, const kelp_graph_limits *limits,
-                                     kelp_graph **out) {
-    KELP_ASSERT(guard != NULL);
-    return load_file(allocator, guard, path, limits, out);
+    return kelp_graph_load_guarded(allocator, NULL, path, limits, out);
 }

@@ -11,7 +11,7 @@
 kelp_status *kelp_block_sort(kelp_block *block) KELP_MUST_USE;
 
 /* Loads a file like kelp_graph_load_file. The model and its external data are mapped by `guard`, so
- * that they may be modified in place while the graph exists. */
+ * that they may be modified in place while the graph exists; NULL: they may not. */
 kelp_status *kelp_graph_load_guarded(kelp_allocator allocator, kelp_file_guard *guard,
                                      const char *path, const kelp_graph_limits *limits,
                                      kelp_graph **out) KELP_MUST_USE;

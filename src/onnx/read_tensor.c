@@ -184,9 +184,7 @@ static kelp_status *map_file(kelp_onnx_reader *reader, const kelp_onnx_place *pl
     kelp_onnx_file *file = KELP_ARENA_NEW(reader->data, kelp_onnx_file);
     if (file == NULL)
         return kelp_status_oom();
-    kelp_status *status = reader->guard != NULL
-                              ? kelp_file_guard_map(reader->guard, target, &file->mapping)
-                              : kelp_fs_map(target, &file->mapping);
+    kelp_status *status = kelp_file_guard_map(reader->guard, target, &file->mapping);
     if (status != NULL)
         return KELP_ANNOTATE(status, "%s: cannot map external data '%s'", reader->label, name);
     file->location = location;
