@@ -4,8 +4,7 @@
 #ifndef KPY_H_
 #define KPY_H_
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "limited.h"
 
 #include <kelp/engine.h>
 
@@ -14,6 +13,9 @@
 PyObject *kpy_raise(kelp_status *take_status);
 /* Raises KelpError with a code and a message. */
 PyObject *kpy_fail(kelp_code code, const char *format, ...);
+#define KPY_TYPE_NAME 96
+/* Writes the name of an object's type, such as "int" or "numpy.ndarray", and returns `out`. */
+const char *kpy_type_name(PyObject *object, char out[KPY_TYPE_NAME]);
 
 /* ---- numpy without its headers (numpy.c) ---- */
 /* The first fields of numpy's array object, which are part of its ABI since 1.7. */

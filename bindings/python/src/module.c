@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 static PyObject *error_type; /* kelp._error.KelpError */
@@ -41,6 +42,20 @@ PyObject *kpy_fail(kelp_code code, const char *format, ...) {
         Py_DECREF(error);
     }
     return NULL;
+}
+
+const char *kpy_type_name(PyObject *object, char out[KPY_TYPE_NAME]) {
+    PyObject *type = (PyObject *)Py_TYPE(object);
+    PyObject *module = PyObject_GetAttrString(type, "__module__");
+    PyObject *name = PyObject_GetAttrString(type, "__qualname__");
+    const char *of = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8AndSize(module, NULL) : "";
+    const char *is = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : "";
+    PyErr_Clear(); /* a class may define either attribute as it likes */
+    bool builtin = of == NULL || *of == '\0' || !strcmp(of, "builtins");
+    snprintf(out, KPY_TYPE_NAME, "%s%s%s", builtin ? "" : of, builtin ? "" : ".", is ? is : "");
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+    return out;
 }
 
 /* ---- loaded libraries ---- */

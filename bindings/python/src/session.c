@@ -16,7 +16,7 @@ static PyObject *runtime_new(PyTypeObject *type, PyObject *args, PyObject *words
     const char *plugins = "";
     if (!PyArg_ParseTupleAndKeywords(args, words, "|is", names, &threads, &plugins))
         return NULL;
-    kpy_runtime *self = (kpy_runtime *)type->tp_alloc(type, 0);
+    kpy_runtime *self = (kpy_runtime *)PyType_GenericAlloc(type, 0);
     if (self == NULL)
         return NULL;
     kelp_runtime_options options = {.struct_size = sizeof options, .threads = threads};
@@ -38,7 +38,7 @@ static PyObject *runtime_new(PyTypeObject *type, PyObject *args, PyObject *words
 static void runtime_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     kelp_runtime_release(((kpy_runtime *)object)->runtime);
-    type->tp_free(object);
+    kpy_type_free(type, object);
     Py_DECREF(type);
 }
 
@@ -108,8 +108,8 @@ static int load(session *self, const char *path, PyObject *bytes, const char *la
                                    .precision = precision,
                                    .progress = on_progress,
                                    .progress_userp = self};
-    const char *data = bytes ? PyBytes_AS_STRING(bytes) : NULL;
-    size_t size = bytes ? (size_t)PyBytes_GET_SIZE(bytes) : 0;
+    const char *data = bytes ? PyBytes_AsString(bytes) : NULL;
+    size_t size = bytes ? (size_t)PyBytes_Size(bytes) : 0;
     kelp_status *status;
     Py_XINCREF(bytes);
     kpy_watch_begin(&self->loading, NULL);
@@ -137,10 +137,10 @@ static int name_values(session *self) {
         const char *name = kelp_engine_input(self->engine, i)->name;
         PyObject *text = PyUnicode_InternFromString(name);
         PyObject *label = PyUnicode_FromFormat("input '%s'", name);
-        if (!text || !label || !PyUnicode_AsUTF8(label))
+        if (!text || !label || !PyUnicode_AsUTF8AndSize(label, NULL))
             return Py_XDECREF(text), Py_XDECREF(label), -1;
-        PyTuple_SET_ITEM(self->input_names, (Py_ssize_t)i, text);
-        PyTuple_SET_ITEM(self->input_labels, (Py_ssize_t)i, label);
+        PyTuple_SetItem(self->input_names, (Py_ssize_t)i, text);
+        PyTuple_SetItem(self->input_labels, (Py_ssize_t)i, label);
     }
     for (size_t i = 0; i < self->output_count; i++) {
         PyObject *text = PyUnicode_InternFromString(kelp_engine_output(self->engine, i)->name);
@@ -149,14 +149,14 @@ static int name_values(session *self) {
         Py_XDECREF(number);
         if (failed)
             return Py_XDECREF(text), -1;
-        PyTuple_SET_ITEM(self->output_names, (Py_ssize_t)i, text);
+        PyTuple_SetItem(self->output_names, (Py_ssize_t)i, text);
     }
     return 0;
 }
 
 static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *words) {
     (void)args, (void)words;
-    return type->tp_alloc(type, 0);
+    return PyType_GenericAlloc(type, 0);
 }
 
 PyDoc_STRVAR(open_doc,
@@ -183,10 +183,10 @@ static PyObject *session_open(PyObject *object, PyObject *args) {
     if (bytes != Py_None && !PyBytes_Check(bytes)) {
         Py_DECREF(path);
         return kpy_fail(KELP_INVALID_ARGUMENT, "expected a path or bytes, found '%s'",
-                        Py_TYPE(bytes)->tp_name);
+                        kpy_type_name(bytes, (char[KPY_TYPE_NAME]){0}));
     }
     self->runtime = Py_NewRef(runtime);
-    int failed = load(self, PyBytes_AS_STRING(path), bytes == Py_None ? NULL : bytes, label,
+    int failed = load(self, PyBytes_AsString(path), bytes == Py_None ? NULL : bytes, label,
                       directory, (uint32_t)disable_fusion, precision);
     Py_DECREF(path);
     if (failed || name_values(self))
@@ -208,7 +208,7 @@ static void session_dealloc(PyObject *object) {
     Py_XDECREF(self->input_labels);
     Py_XDECREF(self->output_names);
     Py_XDECREF(self->output_index);
-    type->tp_free(object);
+    kpy_type_free(type, object);
     Py_DECREF(type);
 }
 
@@ -309,7 +309,7 @@ static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
     session *self = r->self;
     uint64_t shapes = 1469598103934665603u;
     for (size_t i = 0; i < self->input_count; i++) {
-        PyObject *name = PyTuple_GET_ITEM(self->input_names, (Py_ssize_t)i);
+        PyObject *name = PyTuple_GetItem(self->input_names, (Py_ssize_t)i);
         PyObject *object = PyDict_GetItemWithError(feed, name);
         if (object == NULL) {
             if (PyErr_Occurred())
@@ -317,7 +317,8 @@ static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
             return refuse_missing(self, feed, i);
         }
         kpy_view *view = &r->views[r->view_count];
-        const char *label = PyUnicode_AsUTF8(PyTuple_GET_ITEM(self->input_labels, (Py_ssize_t)i));
+        const char *label =
+            PyUnicode_AsUTF8AndSize(PyTuple_GetItem(self->input_labels, (Py_ssize_t)i), NULL);
         const kelp_io_info *info = kelp_engine_input(self->engine, i);
         if (info->dtype == KELP_LIST ? kpy_view_list(view, object, info->rank, label)
                                      : kpy_view_init(view, object, info->dtype, false, label))
@@ -330,7 +331,7 @@ static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
             shapes = (shapes ^ (uint64_t)view->tensor.shape[d]) * 1099511628211u;
         shapes = (shapes ^ 0x9e37u) * 1099511628211u;
     }
-    if (PyDict_GET_SIZE(feed) != (Py_ssize_t)self->input_count)
+    if (PyDict_Size(feed) != (Py_ssize_t)self->input_count)
         return refuse_feed(self, feed);
     *out_shapes = shapes;
     return 0;
@@ -412,7 +413,7 @@ static PyObject *collect(run *r) {
         if (array == NULL)
             Py_CLEAR(list);
         else
-            PyList_SET_ITEM(list, (Py_ssize_t)w, array);
+            PyList_SetItem(list, (Py_ssize_t)w, array);
     }
     return list;
 }
@@ -421,7 +422,7 @@ static int fail_run(const run *r, kelp_status *take_status) {
     bool terminated = r->terminate != NULL && atomic_load(r->terminate) &&
                       kelp_status_code(take_status) == KELP_CANCELLED;
     PyObject *id = terminated ? PyObject_GetAttrString(r->options, "logid") : NULL;
-    const char *text = id ? PyUnicode_AsUTF8(id) : NULL;
+    const char *text = id ? PyUnicode_AsUTF8AndSize(id, NULL) : NULL;
     PyErr_Clear();
     kelp_status *status =
         terminated
@@ -450,7 +451,7 @@ static void note(void *userp, size_t step, const char *op_type, const char *name
     (void)algorithm;
     if (n->count == n->capacity) {
         size_t capacity = n->capacity ? 2 * n->capacity : 64;
-        noted *more = PyMem_RawRealloc(n->items, capacity * sizeof *more);
+        noted *more = realloc(n->items, capacity * sizeof *more);
         if (more == NULL)
             return;
         n->items = more;
@@ -470,7 +471,7 @@ static int tell_options(const run *r, notes *take_notes) {
             Py_CLEAR(list);
         Py_XDECREF(item);
     }
-    PyMem_RawFree(take_notes->items);
+    free(take_notes->items);
     PyObject *done = list ? PyObject_CallMethod(r->options, "_finished", "O", list) : NULL;
     Py_XDECREF(list);
     Py_XDECREF(done);
@@ -505,7 +506,7 @@ static int invoke(run *r) {
         kelp_status_free(kelp_context_set_profiler(r->place.context, NULL, NULL)); /* see above */
     if (status == NULL && !raised)
         return wants ? tell_options(r, &taken) : 0;
-    PyMem_RawFree(taken.items);
+    free(taken.items);
     if (!raised)
         return fail_run(r, status);
     kelp_status_free(status);
@@ -541,7 +542,7 @@ static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_
         return kpy_fail(KELP_FAILED_PRECONDITION, "the session has no model");
     if (!PyDict_Check(feed)) {
         PyErr_Format(PyExc_TypeError, "inputs: expected a dict from names to arrays, found '%s'",
-                     Py_TYPE(feed)->tp_name);
+                     kpy_type_name(feed, (char[KPY_TYPE_NAME]){0}));
         return NULL;
     }
     r.options = options;
@@ -593,7 +594,7 @@ static int find_outputs(session *self, PyObject *names, size_t *few, size_t **ou
                           : PySequence_Fast(names, "output_names: expected a list of str");
     if (items == NULL)
         return -1;
-    *count = (size_t)PySequence_Fast_GET_SIZE(items);
+    *count = (size_t)PySequence_Size(items);
     *out = *count > FEW ? PyMem_Malloc(*count * sizeof **out) : few;
     if (*out == NULL) {
         Py_DECREF(items);
@@ -603,7 +604,7 @@ static int find_outputs(session *self, PyObject *names, size_t *few, size_t **ou
         (*out)[i] = i;
         if (names == Py_None)
             continue;
-        PyObject *name = PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i);
+        PyObject *name = kpy_sequence_item(items, (Py_ssize_t)i);
         PyObject *number = PyDict_GetItemWithError(self->output_index, name);
         if (number != NULL) {
             (*out)[i] = PyLong_AsSize_t(number);
@@ -631,8 +632,8 @@ static int read_run_words(PyObject *const *args, Py_ssize_t count, PyObject *wor
     }
     for (Py_ssize_t i = 0; i < count; i++)
         values[i] = args[i];
-    for (Py_ssize_t i = 0; words != NULL && i < PyTuple_GET_SIZE(words); i++) {
-        PyObject *word = PyTuple_GET_ITEM(words, i);
+    for (Py_ssize_t i = 0; words != NULL && i < PyTuple_Size(words); i++) {
+        PyObject *word = PyTuple_GetItem(words, i);
         int at = 0;
         while (at < 3 && PyUnicode_CompareWithASCIIString(word, names[at]))
             at++;
@@ -693,7 +694,7 @@ static PyObject *session_run_into(PyObject *object, PyObject *args, PyObject *wo
             PyErr_NoMemory();
         } else {
             for (size_t i = 0; i < wanted_count; i++) {
-                into[i] = PyList_GET_ITEM(values, (Py_ssize_t)i);
+                into[i] = PyList_GetItem(values, (Py_ssize_t)i);
                 if (into[i] == Py_None)
                     into[i] = NULL;
             }
@@ -719,7 +720,7 @@ static PyObject *describe(const kelp_io_info *info) {
         if (extent == NULL)
             Py_CLEAR(shape);
         else
-            PyList_SET_ITEM(shape, i, extent);
+            PyList_SetItem(shape, i, extent);
     }
     return shape ? Py_BuildValue("(ssN)", info->name, kelp_dtype_name(info->dtype), shape) : NULL;
 }
