@@ -83,7 +83,7 @@ static kelp_status *add_row(rows *list, kelp_model *model) {
         snprintf(name, sizeof name, "_%s", model->base.config->metric_tags[i].key);
         kelp_metrics_write_label(&text, ",", name, model->base.config->metric_tags[i].value);
     }
-    added->pending = kelp_instance_pool_queued(&model->scheduler.pool);
+    added->pending = kelp_model_queued(model);
     added->load_s = (double)model->load_ns / 1e9;
     kelp_buf_append_char(&text, '}');
     kelp_status *status = kelp_buf_cstr(&text) != NULL ? NULL : kelp_status_oom();
