@@ -61,6 +61,7 @@ static kelp_status *start(kelp_server *server, const kelp_server_options *option
     kelp_allocator allocator = host->base.allocator;
     kelp_cache *cache = NULL;
     KELP_TRY(kelp_server_options_clone(allocator, options, &host->options));
+    KELP_TRY(kelp_timers_create(allocator, &host->timers));
     if (host->options->metrics)
         KELP_TRY(kelp_latency_rules_read(&host->options->metrics_config, &host->latency_rules));
     KELP_TRY(kelp_cache_open(allocator, host->options, &cache));
@@ -101,6 +102,8 @@ kelp_status *kelp_server_stop(kelp_server *server) {
     kelp_server_backend_set_clear(&host->backends);
     kelp_cache_close((kelp_cache *)host->cache);
     host->cache = NULL;
+    kelp_timers_destroy(host->timers);
+    host->timers = NULL;
     atomic_store(&server->state, KELP_SERVER_STOPPED);
     return NULL;
 }
@@ -114,6 +117,7 @@ void kelp_server_release(kelp_server *server) {
     kelp_request_pools_deinit(&server->host.base.pools);
     kelp_repository_deinit(&server->repository);
     kelp_server_backend_set_deinit(&server->host.backends);
+    kelp_timers_destroy(server->host.timers); /* if the server did not stop in time */
     kelp_server_options_destroy(server->host.options);
     kelp_free_aligned(allocator, server, sizeof *server, _Alignof(kelp_server));
 }

@@ -99,7 +99,9 @@ static kelp_status *choose_execution(kelp_model *model, kelp_execution *out) {
     static const char key[] = "kelp_execute_on";
     const char *where = kelp_model_config_parameter(model->base.config, key);
     const kelp_server_backend *backend = model->backend;
-    *out = (kelp_execution){.execute = kelp_instance_execute};
+    *out = (kelp_execution){.execute = kelp_instance_execute,
+                            .stats = &model->base.stats,
+                            .timers = kelp_model_host_of(model)->timers};
     if (where != NULL && strcmp(where, "caller") == 0)
         out->mode = KELP_EXECUTE_ON_CALLER;
     else if (where != NULL && strcmp(where, "instance") != 0)

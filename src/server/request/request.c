@@ -180,6 +180,7 @@ static void start_clock(kelp_request *request, kelp_trace *trace) {
     uint64_t now_ns = kelp_now_ns();
     request->factory->trace = request->trace = trace;
     request->request_start_ns = request->queue_start_ns = request->factory->start_ns = now_ns;
+    request->deadline_ns = KELP_NEVER_NS;
     if (trace != NULL) {
         kelp_trace_report(trace, TRITONSERVER_TRACE_REQUEST_START, now_ns);
         kelp_trace_report(trace, TRITONSERVER_TRACE_QUEUE_START, now_ns);

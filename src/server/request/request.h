@@ -100,6 +100,7 @@ struct kelp_request {
     void *response_userp;
     uint64_t request_start_ns; /* monotonic */
     uint64_t queue_start_ns;
+    uint64_t deadline_ns;      /* the queue timeout ends; set when it is queued */
     uint64_t execute_start_ns; /* valid if `counted_by` is set */
     kelp_stats *counted_by;    /* of the instance, if the server counts for a backend that cannot
                                   report; else NULL */

@@ -14,6 +14,7 @@
 enum { MAX_NESTED_EXECUTIONS = 4 };
 /* The budget of a submitting thread for requests of other threads: executions, and time. */
 enum { MAX_EXTRA_EXECUTIONS = 32, MAX_EXTRA_NS = 200000 };
+enum { EXPIRY_STEP_NS = 1000000 };
 
 static _Thread_local unsigned nested_executions;
 
@@ -24,21 +25,36 @@ typedef struct kelp_preparation {
     bool done; /* under the pool's lock; signalled by `changed` */
 } kelp_preparation;
 
-void kelp_instance_pool_init(kelp_instance_pool *pool, kelp_policy *policy,
-                             kelp_execution_mode mode, kelp_execute_fn execute) {
-    KELP_ASSERT(policy && policy->ops && execute);
+static void expire_timer(void *pool) {
+    kelp_instance_pool_expire(pool);
+}
+
+kelp_status *kelp_instance_pool_init(kelp_instance_pool *pool,
+                                     const kelp_instance_pool_options *options) {
+    KELP_ASSERT(options->policy && options->policy->ops && options->execute && options->stats);
     pthread_condattr_t attributes;
-    *pool = (kelp_instance_pool){.policy = policy, .mode = mode, .execute = execute};
+    *pool = (kelp_instance_pool){.policy = options->policy,
+                                 .mode = options->mode,
+                                 .execute = options->execute,
+                                 .stats = options->stats,
+                                 .expires_ns = KELP_NEVER_NS,
+                                 .now_ns = options->now_ns != NULL ? options->now_ns : kelp_now_ns};
+    if (options->timers != NULL)
+        KELP_TRY(kelp_timer_add(options->timers, &pool->expiry, expire_timer, pool));
+    pool->has_expiry = options->timers != NULL;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&pool->work, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_cond_init(&pool->changed, NULL);
+    return NULL;
 }
 
 void kelp_instance_pool_deinit(kelp_instance_pool *pool) {
     KELP_ASSERT(pool->policy->ops->size(pool->policy) == 0);
+    if (pool->has_expiry)
+        kelp_timer_remove(&pool->expiry);
     pthread_cond_destroy(&pool->changed);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->lock);
@@ -46,26 +62,39 @@ void kelp_instance_pool_deinit(kelp_instance_pool *pool) {
 
 /* ---- the policy, under the lock ---- */
 
-static uint64_t ready_at_ns(kelp_instance_pool *pool) {
+static uint64_t ready_at_ns(kelp_instance_pool *pool, const kelp_instance_base *instance) {
     KELP_ASSERT_HELD(&pool->lock);
-    return pool->policy->ops->ready_at_ns(pool->policy);
+    return pool->policy->ops->ready_at_ns(pool->policy, instance);
 }
 
-static bool is_due(uint64_t time_ns) {
-    return time_ns == 0 || (time_ns != KELP_NEVER_NS && time_ns <= kelp_now_ns());
+/* Returns true if requests can be taken; `out_now_ns` is then the time. */
+static bool is_due(kelp_instance_pool *pool, uint64_t ready_ns, uint64_t *out_now_ns) {
+    *out_now_ns = 0;
+    if (ready_ns == KELP_NEVER_NS)
+        return false;
+    *out_now_ns = pool->now_ns();
+    return ready_ns <= *out_now_ns;
 }
 
-static uint32_t take(kelp_instance_pool *pool, bool may_block, kelp_request **out_requests) {
+/* Returns true if requests can be taken by an instance. */
+static bool has_due(kelp_instance_pool *pool) {
+    uint64_t now_ns;
+    return is_due(pool, ready_at_ns(pool, NULL), &now_ns);
+}
+
+static uint32_t take(kelp_instance_pool *pool, const kelp_instance_base *instance, bool may_block,
+                     uint64_t now_ns, kelp_request **out_requests) {
     KELP_ASSERT_HELD(&pool->lock);
-    uint32_t count = pool->policy->ops->take(pool->policy, may_block, out_requests);
+    uint32_t count =
+        pool->policy->ops->take(pool->policy, instance, may_block, now_ns, out_requests);
     KELP_ASSERT(count <= KELP_MAX_EXECUTION_REQUESTS);
     return count;
 }
 
 /* Executes taken requests except those that were cancelled or timed out. The lock is not held. */
 static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp_request **requests,
-                    uint32_t count) {
-    count = kelp_request_queue_reject(&pool->policy->limits, &instance->stats, requests, count);
+                    uint32_t count, uint64_t now_ns) {
+    count = kelp_request_queue_reject(&instance->stats, requests, count, now_ns);
     if (count)
         pool->execute(instance, requests, count);
 }
@@ -109,11 +138,13 @@ static void *instance_main(void *userp) {
     bool usable = prepare(pool, instance);
     pthread_mutex_lock(&pool->lock);
     while (usable && !instance->removing) {
-        uint64_t ready_ns = ready_at_ns(pool);
-        uint32_t count = is_due(ready_ns) ? take(pool, true, requests) : 0;
+        uint64_t now_ns, ready_ns = ready_at_ns(pool, instance);
+        uint32_t count = 0;
+        if (is_due(pool, ready_ns, &now_ns))
+            count = take(pool, instance, true, now_ns, requests);
         if (count) {
             pthread_mutex_unlock(&pool->lock);
-            execute(pool, instance, requests, count);
+            execute(pool, instance, requests, count, now_ns);
             pthread_mutex_lock(&pool->lock);
             continue;
         }
@@ -121,7 +152,7 @@ static void *instance_main(void *userp) {
             break;
         wait_for_work(pool, ready_ns);
     }
-    if (instance->removing && pool->waiting > 0 && ready_at_ns(pool) != KELP_NEVER_NS)
+    if (instance->removing && pool->waiting > 0 && ready_at_ns(pool, NULL) != KELP_NEVER_NS)
         pthread_cond_signal(&pool->work); /* this thread may have consumed the signal */
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -173,16 +204,16 @@ static void *worker_main(void *userp) {
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
     pthread_mutex_lock(&pool->lock);
     for (;;) {
-        uint64_t ready_ns = ready_at_ns(pool);
-        bool due = is_due(ready_ns);
+        uint64_t now_ns, ready_ns = ready_at_ns(pool, NULL);
+        bool due = is_due(pool, ready_ns, &now_ns);
         kelp_instance_base *instance = due ? pop_idle(pool) : NULL;
         if (instance != NULL) {
-            uint32_t count = take(pool, true, requests);
+            uint32_t count = take(pool, instance, true, now_ns, requests);
             /* Two submissions may have woken only this thread. */
-            if (pool->idle != NULL && is_due(ready_at_ns(pool)))
+            if (pool->idle != NULL && has_due(pool))
                 kelp_status_free(wake_worker(pool)); /* on failure, this thread takes it later */
             pthread_mutex_unlock(&pool->lock);
-            execute(pool, instance, requests, count);
+            execute(pool, instance, requests, count, now_ns);
             pthread_mutex_lock(&pool->lock);
             push_idle(pool, instance);
             continue;
@@ -198,7 +229,7 @@ static void *worker_main(void *userp) {
 /* Makes an instance idle and leaves queued requests to a worker. Returns false if no worker can be
  * started; the caller then keeps the instance. The lock is held. */
 static bool release_instance(kelp_instance_pool *pool, kelp_instance_base *instance) {
-    if (ready_at_ns(pool) != KELP_NEVER_NS) {
+    if (ready_at_ns(pool, NULL) != KELP_NEVER_NS) {
         kelp_status *status = wake_worker(pool);
         if (status != NULL) {
             kelp_status_free(status);
@@ -211,25 +242,27 @@ static bool release_instance(kelp_instance_pool *pool, kelp_instance_base *insta
     return true;
 }
 
-static bool has_budget(uint64_t start_ns, unsigned executions) {
-    return executions < MAX_EXTRA_EXECUTIONS && kelp_now_ns() - start_ns < MAX_EXTRA_NS;
+static bool has_budget(uint64_t start_ns, uint64_t now_ns, unsigned executions) {
+    return executions < MAX_EXTRA_EXECUTIONS && now_ns - start_ns < MAX_EXTRA_NS;
 }
 
 /* Executes a request on this thread, and then others within the budget. */
 static void run_on_caller(kelp_instance_pool *pool, kelp_instance_base *instance,
                           kelp_request *request) {
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS] = {request};
-    uint64_t start_ns = request->queue_start_ns;
+    uint64_t start_ns = request->queue_start_ns, now_ns = start_ns;
     uint32_t count = 1;
     nested_executions++;
     for (unsigned executions = 0; count; executions++) {
-        execute(pool, instance, requests, count);
+        execute(pool, instance, requests, count, now_ns);
         pthread_mutex_lock(&pool->lock);
         count = 0;
-        if (is_due(ready_at_ns(pool)) && has_budget(start_ns, executions))
-            count = take(pool, false, requests);
+        if (is_due(pool, ready_at_ns(pool, instance), &now_ns) &&
+            has_budget(start_ns, now_ns, executions))
+            count = take(pool, instance, false, now_ns, requests);
         if (!count && !release_instance(pool, instance)) {
-            count = take(pool, true, requests);
+            now_ns = pool->now_ns();
+            count = take(pool, instance, true, now_ns, requests);
             if (!count)
                 push_idle(pool, instance);
         }
@@ -355,6 +388,36 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
 
 /* ---- submission ---- */
 
+/* Sets the timer to the next queue timeout; the lock is held. The timer rounds up to a multiple of
+ * EXPIRY_STEP_NS, so that it runs rarely if many timeouts are close to each other. */
+static void set_expiry(kelp_instance_pool *pool) {
+    KELP_ASSERT_HELD(&pool->lock);
+    uint64_t time_ns = pool->policy->ops->expires_at_ns(pool->policy);
+    if (!pool->has_expiry || time_ns == pool->expires_ns)
+        return;
+    pool->expires_ns = time_ns;
+    if (time_ns < KELP_NEVER_NS - EXPIRY_STEP_NS)
+        time_ns += EXPIRY_STEP_NS - time_ns % EXPIRY_STEP_NS;
+    /* Without the timer's thread, a timeout is noticed when the request is taken. */
+    kelp_status_free(kelp_timer_set(&pool->expiry, time_ns));
+}
+
+void kelp_instance_pool_expire(kelp_instance_pool *pool) {
+    kelp_request *next;
+    pthread_mutex_lock(&pool->lock);
+    uint64_t now_ns = pool->now_ns();
+    kelp_request *request = pool->policy->ops->expire(pool->policy, now_ns);
+    set_expiry(pool);
+    pthread_mutex_unlock(&pool->lock);
+    /* With the last request, the model may be destroyed on another thread, which waits in
+     * kelp_timer_remove until the timer's call returns. */
+    for (; request != NULL; request = next) {
+        next = request->next;
+        request->next = NULL;
+        (void)kelp_request_queue_reject(pool->stats, &request, 1, now_ns);
+    }
+}
+
 /* Queues a request for a thread of the pool; the lock is held. */
 static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request) {
     KELP_ASSERT_HELD(&pool->lock);
@@ -367,7 +430,8 @@ static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request) {
     } else if (pool->waiting > 0) {
         pthread_cond_signal(&pool->work);
     }
-    pool->policy->ops->push(pool->policy, request);
+    pool->policy->ops->push(pool->policy, request, request->queue_start_ns);
+    set_expiry(pool);
     return NULL;
 }
 

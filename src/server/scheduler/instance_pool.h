@@ -13,13 +13,16 @@
  * that finishes an execution continues with queued requests within a budget, because a submission
  * must return. Worker threads, at most one for each instance and started on demand, execute the
  * others. Therefore no instance is idle while requests are due.
+ *
+ * Queued requests whose queue timeout ends are rejected by a timer, also while all instances are
+ * busy.
  */
 #ifndef KELP_SERVER_SCHEDULER_INSTANCE_POOL_H_
 #define KELP_SERVER_SCHEDULER_INSTANCE_POOL_H_
 
+#include "base/sync/timer.h"
 #include "server/scheduler/policy.h"
 
-typedef struct kelp_instance_base kelp_instance_base;
 typedef struct kelp_instance_pool kelp_instance_pool;
 
 /* Executes started requests on an instance. One call at a time for each instance; no lock is held.
@@ -56,6 +59,11 @@ struct kelp_instance_pool {
     kelp_policy *policy;
     kelp_execute_fn execute;
     kelp_execution_mode mode;
+    kelp_clock_fn now_ns;
+    kelp_stats *stats; /* of requests that no instance executed; borrowed */
+    kelp_timer expiry; /* of queue timeouts */
+    bool has_expiry;
+    uint64_t expires_ns; /* KELP_NEVER_NS, or the queue timeout that the timer is set for */
     kelp_instance_base *instances; /* all that were added */
     kelp_instance_base *idle;      /* ON_CALLER: instances that no thread uses */
     kelp_instance_base *unstarted; /* ON_CALLER: instances whose worker thread is not started */
@@ -63,9 +71,19 @@ struct kelp_instance_pool {
     bool stopping;
 };
 
-/* Initializes a pool without instances. `policy` is borrowed. */
-void kelp_instance_pool_init(kelp_instance_pool *pool, kelp_policy *policy,
-                             kelp_execution_mode mode, kelp_execute_fn execute);
+/* The parameters of a pool. All pointers are borrowed. */
+typedef struct kelp_instance_pool_options {
+    kelp_policy *policy;
+    kelp_execution_mode mode;
+    kelp_execute_fn execute;
+    kelp_stats *stats;    /* counts requests that are rejected without an instance */
+    kelp_timers *timers;  /* NULL: queue timeouts are noticed when a request is taken */
+    kelp_clock_fn now_ns; /* NULL: kelp_now_ns */
+} kelp_instance_pool_options;
+
+/* Initializes a pool without instances. */
+kelp_status *kelp_instance_pool_init(kelp_instance_pool *pool,
+                                     const kelp_instance_pool_options *options) KELP_MUST_USE;
 void kelp_instance_pool_deinit(kelp_instance_pool *pool);
 
 /* Adds an instance; ON_INSTANCE starts its thread. `prepare` (may be NULL) runs before that, on the
@@ -86,6 +104,8 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool);
  * owns the request. */
 kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool,
                                        kelp_request *request) KELP_MUST_USE;
+/* Rejects the queued requests that are cancelled or past their deadline. Thread-safe. */
+void kelp_instance_pool_expire(kelp_instance_pool *pool);
 /* Returns the number of queued requests. Thread-safe. */
 uint32_t kelp_instance_pool_queued(kelp_instance_pool *pool);
 
