@@ -36,9 +36,10 @@ static bool all_serve(kelp_repository *repository) {
     return all;
 }
 
-/* Returns true for a model that is being unloaded, because it does not make the server unready. */
+/* Returns true for a model that is being unloaded, because it does not make the server unready, and
+ * for an ensemble, because its members are tested themselves. */
 static bool model_ready(kelp_model *model) {
-    if (!kelp_model_enter(&model->base))
+    if (model->ensemble != NULL || !kelp_model_enter(&model->base))
         return true;
     bool ready = kelp_model_is_ready(model);
     kelp_model_leave(&model->base);

@@ -102,7 +102,7 @@ static kelp_status *add_row(rows *list, kelp_model *model) {
     if (model->entry->space[0])
         kelp_metrics_write_label(&text, ",", "namespace", model->entry->space);
     kelp_metrics_write_label(&text, ",", "version", version);
-    added->pending = kelp_instance_pool_queued(&model->scheduler.pool);
+    added->pending = kelp_model_queued(model);
     added->load_s = (double)model->load_ns / 1e9;
     kelp_buf_append_char(&text, '}');
     kelp_status *status = kelp_buf_cstr(&text) != NULL ? NULL : kelp_status_oom();

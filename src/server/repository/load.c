@@ -144,7 +144,7 @@ static void mark_loading(load *job) {
 static kelp_status *can_stay(const load *job, const kelp_model *model, bool *out_can_stay) {
     int64_t files = 0;
     *out_can_stay = false;
-    if (job->agents != NULL || model->agents != NULL ||
+    if (job->agents != NULL || model->agents != NULL || model->ensemble != NULL ||
         strcmp(model->directory, job->directory) != 0)
         return NULL;
     KELP_TRY(kelp_model_files_of_version(model->base.host->allocator, job->directory,

@@ -29,7 +29,7 @@ static const char *state_name(kelp_request_state state) {
 /* Sets the fields of a new request. Lists and texts keep their memory. */
 static void reset(kelp_request *request) {
     request->next = NULL;
-    request->factory = NULL;
+    request->factory = request->earlier = NULL;
     request->trace = NULL;
     request->flags = 0;
     request->correlation_is_string = false;
@@ -167,10 +167,11 @@ static kelp_status *check_callbacks(const kelp_request *request) {
 }
 
 /* Undoes a submission that the model did not accept. */
-static void take_back(kelp_request *request, kelp_factory *earlier) {
+static void take_back(kelp_request *request) {
     KELP_ASSERT(state_of(request) == KELP_REQUEST_PENDING);
     kelp_factory *factory = request->factory;
-    request->factory = earlier;
+    request->factory = request->earlier;
+    request->earlier = NULL;
     request->trace = factory->trace = NULL;
     set_state(request, KELP_REQUEST_INITIALIZED);
     kelp_factory_abandon(factory);
@@ -191,11 +192,8 @@ static void start_clock(kelp_request *request, kelp_trace *trace) {
     }
 }
 
-kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
-                                 kelp_trace *trace) {
-    kelp_factory *factory = NULL, *earlier = NULL;
-    KELP_TRY(check_submission(host, request));
-    KELP_TRY(enter_model(host, request));
+kelp_status *kelp_request_prepare(kelp_request *request, kelp_trace *trace) {
+    kelp_factory *factory = NULL;
     kelp_status *status = kelp_request_normalize(request);
     if (status == NULL)
         status = check_callbacks(request);
@@ -208,20 +206,35 @@ kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
         set_state(request, KELP_REQUEST_INITIALIZED);
         return status;
     }
-    earlier = request->factory;
+    request->earlier = request->factory;
     request->factory = factory;
     start_clock(request, trace);
+    return NULL;
+}
+
+kelp_status *kelp_request_dispatch(kelp_request *request) {
+    kelp_status *status = NULL;
+    /* The request may be over after its submission. */
+    kelp_factory *earlier = request->earlier;
     set_state(request, KELP_REQUEST_PENDING);
     if (request->model->cache == NULL || !respond_from_cache(request))
         status = request->model->ops->submit(request->model, request);
     if (status != NULL) {
         kelp_stats_rejection(&request->model->stats, kelp_status_code(status),
                              request->request_start_ns);
-        take_back(request, earlier);
+        take_back(request);
     } else if (earlier != NULL) {
         kelp_factory_release(earlier);
     }
     return status;
+}
+
+kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
+                                 kelp_trace *trace) {
+    KELP_TRY(check_submission(host, request));
+    KELP_TRY(enter_model(host, request));
+    KELP_TRY(kelp_request_prepare(request, trace));
+    return kelp_request_dispatch(request);
 }
 
 /* ---- identity ---- */
@@ -254,7 +267,7 @@ static kelp_status *not_submitted(const kelp_request *request) {
 kelp_status *kelp_request_cancel(kelp_request *request) {
     if (request->factory == NULL)
         return not_submitted(request);
-    atomic_store(&request->factory->cancelled, true);
+    kelp_factory_cancel(request->factory);
     return NULL;
 }
 
