@@ -75,7 +75,8 @@ struct kelp_request {
     uint32_t flags;
     bool correlation_is_string;
     bool raw_input; /* the only input is raw: its type and shape are deduced */
-    bool may_block; /* its execution may block, according to the backend; set on submission */
+    bool may_block; /* its execution may block, according to the backend, or takes long; set on
+                       submission */
     uint64_t correlation_id;
     kelp_text correlation_string;
     uint64_t priority;
