@@ -13,6 +13,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* A thread switch to an instance thread and back takes 10 to 50 us. */
+enum { DEFAULT_CALLER_LIMIT_US = 50, MAX_CALLER_LIMIT_US = 1000000 };
+
 kelp_status *kelp_model_config_message(const kelp_model_config *config, kelp_message **out) {
     kelp_buf json;
     kelp_buf_init(&json, config->allocator);
@@ -94,6 +97,21 @@ static kelp_status *prepare_cache(kelp_model *model) {
     return NULL;
 }
 
+/* Reads the limit of kelp_execute_on "auto". */
+static kelp_status *read_caller_limit(const kelp_model *model, uint64_t *out_ns) {
+    static const char key[] = "kelp_caller_limit_us";
+    const char *text = kelp_model_config_parameter(model->base.config, key);
+    uint64_t limit_us = DEFAULT_CALLER_LIMIT_US;
+    if (text != NULL && (!kelp_parse_u64(kelp_str_from(text), &limit_us) || limit_us == 0 ||
+                         limit_us > MAX_CALLER_LIMIT_US))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "model '%s': parameter '%s': expected a number of microseconds from 1 to "
+                          "%d, found '%s'",
+                          model->base.name, key, MAX_CALLER_LIMIT_US, text);
+    *out_ns = limit_us * 1000;
+    return NULL;
+}
+
 /* Selects the execution mode: by the configuration, or else by the backend. */
 static kelp_status *choose_execution(kelp_model *model, kelp_execution *out) {
     static const char key[] = "kelp_execute_on";
@@ -102,18 +120,24 @@ static kelp_status *choose_execution(kelp_model *model, kelp_execution *out) {
     *out = (kelp_execution){.execute = kelp_instance_execute,
                             .stats = &model->base.stats,
                             .timers = kelp_model_host_of(model)->timers};
-    if (where != NULL && strcmp(where, "caller") == 0)
+    if (where == NULL)
+        where = "auto";
+    if (strcmp(where, "caller") == 0) {
         out->mode = KELP_EXECUTE_ON_CALLER;
-    else if (where != NULL && strcmp(where, "instance") != 0)
+    } else if (strcmp(where, "auto") == 0) {
+        KELP_TRY(read_caller_limit(model, &out->caller_limit_ns));
+        if (backend->fn.inline_execute) {
+            out->mode = KELP_EXECUTE_ON_CALLER;
+        } else if (backend->may_block != NULL &&
+                   !backend->may_block((TRITONBACKEND_Model *)model, NULL)) {
+            out->mode = KELP_EXECUTE_ON_CALLER;
+            out->may_block = backend->may_block;
+        }
+    } else if (strcmp(where, "instance") != 0) {
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "model '%s': parameter '%s': expected caller or instance, found '%s'",
+                          "model '%s': parameter '%s': expected auto, caller or instance, found "
+                          "'%s'",
                           model->base.name, key, where);
-    else if (where == NULL && backend->fn.inline_execute)
-        out->mode = KELP_EXECUTE_ON_CALLER;
-    else if (where == NULL && backend->may_block != NULL &&
-             !backend->may_block((TRITONBACKEND_Model *)model, NULL)) {
-        out->mode = KELP_EXECUTE_ON_CALLER;
-        out->may_block = backend->may_block;
     }
     return NULL;
 }

@@ -77,7 +77,8 @@ struct kelp_request {
     bool correlation_is_string;
     bool raw_input;      /* the only input is raw: its type and shape are deduced */
     uint32_t raw_length; /* the length word of a raw string */
-    bool may_block;      /* its execution may block, according to the backend; set on submission */
+    bool may_block;      /* its execution may block, according to the backend, or takes long; set on
+                            submission */
     uint64_t correlation_id;
     kelp_text correlation_string;
     uint64_t priority;
