@@ -34,6 +34,14 @@ static kelp_status *find_successor(kelp_request_host *host, const kelp_model_bas
     return NULL;
 }
 
+static kelp_status *find_model(kelp_request_host *host, const char *name, int64_t version,
+                               kelp_model_base **out) {
+    kelp_model *model = NULL;
+    KELP_TRY(kelp_repository_find(&((kelp_server *)host)->repository, name, version, &model, NULL));
+    *out = &model->base;
+    return NULL;
+}
+
 static void reap(kelp_request_host *host, kelp_model_base *model) {
     KELP_ASSERT(((kelp_model *)model)->entry != NULL);
     kelp_repository_reap(&((kelp_server *)host)->repository, (kelp_model *)model);
@@ -43,6 +51,7 @@ static const kelp_request_host_ops ops = {.retain = retain,
                                           .release = release,
                                           .check_ready = check_ready,
                                           .find_successor = find_successor,
+                                          .find_model = find_model,
                                           .reap = reap};
 
 /* ---- start and stop ---- */
@@ -52,6 +61,7 @@ static kelp_status *start(kelp_server *server, const kelp_server_options *option
     kelp_allocator allocator = host->base.allocator;
     kelp_cache *cache = NULL;
     KELP_TRY(kelp_server_options_clone(allocator, options, &host->options));
+    KELP_TRY(kelp_timers_create(allocator, &host->timers));
     if (host->options->metrics)
         KELP_TRY(kelp_latency_rules_read(&host->options->metrics_config, &host->latency_rules));
     KELP_TRY(kelp_cache_open(allocator, host->options, &cache));
@@ -92,6 +102,8 @@ kelp_status *kelp_server_stop(kelp_server *server) {
     kelp_server_backend_set_clear(&host->backends);
     kelp_cache_close((kelp_cache *)host->cache);
     host->cache = NULL;
+    kelp_timers_destroy(host->timers);
+    host->timers = NULL;
     atomic_store(&server->state, KELP_SERVER_STOPPED);
     return NULL;
 }
@@ -105,6 +117,7 @@ void kelp_server_release(kelp_server *server) {
     kelp_request_pools_deinit(&server->host.base.pools);
     kelp_repository_deinit(&server->repository);
     kelp_server_backend_set_deinit(&server->host.backends);
+    kelp_timers_destroy(server->host.timers); /* if the server did not stop in time */
     kelp_server_options_destroy(server->host.options);
     kelp_free_aligned(allocator, server, sizeof *server, _Alignof(kelp_server));
 }

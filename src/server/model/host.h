@@ -3,6 +3,7 @@
 #ifndef KELP_SERVER_MODEL_HOST_H_
 #define KELP_SERVER_MODEL_HOST_H_
 
+#include "base/sync/timer.h"
 #include "server/model/backend.h"
 #include "server/request/model_base.h"
 
@@ -13,6 +14,7 @@ typedef struct kelp_model_host {
     kelp_latency_rules latency_rules;
     kelp_response_cache *cache; /* NULL if none is configured */
     kelp_server_backend_set backends;
+    kelp_timers *timers; /* for queue timeouts */
 } kelp_model_host;
 
 #endif

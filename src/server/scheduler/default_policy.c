@@ -5,15 +5,19 @@
 typedef struct default_policy {
     kelp_policy base;
     kelp_request_queue queue;
+    kelp_queue_limits limits;
     uint32_t max_batch_size; /* of joined requests; 0: requests are not joined */
 } default_policy;
 
 static kelp_status *admit(const kelp_policy *base, const kelp_request *request) {
-    return kelp_request_queue_admit(&((const default_policy *)base)->queue, &base->limits, request);
+    const default_policy *policy = (const default_policy *)base;
+    return kelp_request_queue_admit(&policy->queue, &policy->limits, request);
 }
 
-static void push(kelp_policy *base, kelp_request *request) {
-    kelp_request_queue_push(&((default_policy *)base)->queue, request);
+static void push(kelp_policy *base, kelp_request *request, uint64_t now_ns) {
+    default_policy *policy = (default_policy *)base;
+    (void)now_ns;
+    kelp_request_queue_push(&policy->queue, &policy->limits, request);
 }
 
 /* Returns true if a batching strategy forms the batches. */
@@ -28,7 +32,8 @@ static bool bypass(const kelp_policy *base, const kelp_request *request) {
     return policy->queue.head == NULL && !is_custom(policy);
 }
 
-static uint64_t ready_at_ns(const kelp_policy *base) {
+static uint64_t ready_at_ns(const kelp_policy *base, const kelp_instance_base *instance) {
+    (void)instance;
     return ((const default_policy *)base)->queue.head != NULL ? 0 : KELP_NEVER_NS;
 }
 
@@ -53,7 +58,9 @@ static bool can_join(const kelp_request *a, const kelp_request *b) {
     return true;
 }
 
-static uint32_t take(kelp_policy *base, bool may_block, kelp_request **out_requests) {
+static uint32_t take(kelp_policy *base, const kelp_instance_base *instance, bool may_block,
+                     uint64_t now_ns, kelp_request **out_requests) {
+    (void)instance, (void)now_ns;
     default_policy *policy = (default_policy *)base;
     kelp_request_queue *queue = &policy->queue;
     uint32_t count = 0;
@@ -79,6 +86,14 @@ static uint32_t take(kelp_policy *base, bool may_block, kelp_request **out_reque
     return count;
 }
 
+static uint64_t expires_at_ns(const kelp_policy *base) {
+    return kelp_request_queue_expires_at_ns(&((const default_policy *)base)->queue);
+}
+
+static kelp_request *expire(kelp_policy *base, uint64_t now_ns) {
+    return kelp_request_queue_expire(&((default_policy *)base)->queue, now_ns);
+}
+
 static uint32_t size(const kelp_policy *base) {
     return ((const default_policy *)base)->queue.size;
 }
@@ -94,7 +109,7 @@ static void configure(default_policy *policy, const kelp_model_config *config) {
         if (config->inputs[i].is_shape_tensor)
             policy->max_batch_size = 0; /* shape tensors of a batch would have to be equal */
     if (config->dynamic_batching.has_default_queue_policy)
-        policy->base.limits = (kelp_queue_limits){
+        policy->limits = (kelp_queue_limits){
             .max_size = source->max_queue_size,
             .timeout_us = source->default_timeout_us,
             .allow_timeout_override = source->allow_timeout_override,
@@ -109,6 +124,8 @@ kelp_status *kelp_default_policy_create(kelp_allocator allocator, const kelp_mod
                                         .bypass = bypass,
                                         .ready_at_ns = ready_at_ns,
                                         .take = take,
+                                        .expires_at_ns = expires_at_ns,
+                                        .expire = expire,
                                         .size = size,
                                         .destroy = destroy};
     default_policy *policy = NULL;
