@@ -138,25 +138,36 @@ static void set_item(kelp_tensor *tensor, int64_t i, double item) {
     }
 }
 
+/* Constants of a loaded model may be unaligned. */
 static double item_of(const kelp_tensor *tensor, int64_t i) {
-    const void *data = tensor->data;
+    size_t size = kelp_tensor_bytes(tensor) / (size_t)kelp_tensor_elements(tensor);
+    union {
+        float f32;
+        double f64;
+        int64_t i64;
+        int32_t i32;
+        int8_t i8;
+        uint8_t u8;
+        uint16_t u16;
+    } item = {0};
+    memcpy(&item, (const char *)tensor->data + (size_t)i * size, size);
     switch (tensor->dtype) {
     case KELP_F32:
-        return (double)((const float *)data)[i];
+        return (double)item.f32;
     case KELP_F64:
-        return ((const double *)data)[i];
+        return item.f64;
     case KELP_I64:
-        return (double)((const int64_t *)data)[i];
+        return (double)item.i64;
     case KELP_I32:
-        return ((const int32_t *)data)[i];
+        return item.i32;
     case KELP_I8:
-        return ((const int8_t *)data)[i];
+        return item.i8;
     case KELP_U8:
-        return ((const uint8_t *)data)[i];
+        return item.u8;
     case KELP_BOOL:
-        return ((const bool *)data)[i] ? 1 : 0;
+        return item.u8;
     default:
-        return ((const uint16_t *)data)[i];
+        return item.u16;
     }
 }
 
@@ -174,6 +185,8 @@ static void items(reader *r, kelp_value *value) {
     bool up = strncmp(r->at, "up", 2) == 0;
     double item = 0;
     r->at += up ? 2 : 0;
+    if (kelp_tensor_elements(tensor) == 0)
+        number(r); /* of no element */
     for (int64_t i = 0; i < kelp_tensor_elements(tensor); i++) {
         while (*r->at == ' ')
             r->at++;
