@@ -235,7 +235,10 @@ static void test_wrong_configurations_are_rejected(void **state) {
     load_members(w);
     for (size_t i = 0; i < sizeof wrong_configs / sizeof wrong_configs[0]; i++) {
         repo_model(&w->r, "wrong", wrong_configs[i].config);
-        fails(TRITONSERVER_ServerLoadModel(w->server, "wrong"), TRITONSERVER_ERROR_INVALID_ARG,
+        /* A configuration that cannot be read has the code of Triton. */
+        bool unreadable = strncmp(wrong_configs[i].message, "an ensemble ", 12) == 0;
+        fails(TRITONSERVER_ServerLoadModel(w->server, "wrong"),
+              unreadable ? TRITONSERVER_ERROR_INTERNAL : TRITONSERVER_ERROR_INVALID_ARG,
               wrong_configs[i].message);
     }
     repo_model(&w->r, "wrong", ENSEMBLE(STEP("one", "IN", "OUT")));

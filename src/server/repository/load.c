@@ -341,8 +341,11 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
     kelp_status *status =
         kelp_override_apply(repository->host->base.allocator, &entry->override, entry->name, path,
                             entry->signature, options, &job.directory);
-    if (status == NULL)
+    if (status == NULL) {
         status = read_model(&job);
+        if (status != NULL)
+            status = kelp_repository_poll_failure(entry->name, path, status);
+    }
     if (status == NULL)
         status = run_agents(&job);
     if (status == NULL)

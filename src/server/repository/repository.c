@@ -85,6 +85,7 @@ static bool wait_for(kelp_repository *repository, const size_t *count,
 kelp_status *kelp_repository_stop(kelp_repository *repository) {
     struct timespec until;
     atomic_store(&repository->stopping, true);
+    KELP_SERVER_LOG(KELP_LOG_INFO, "Waiting for in-flight requests to complete.");
     clock_gettime(CLOCK_MONOTONIC, &until);
     pthread_mutex_lock(&repository->lock);
     unsigned timeout_s = repository->host->options->exit_timeout_s;

@@ -24,6 +24,7 @@ kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
     kelp_model_retain(factory->model);
     atomic_store_explicit(&factory->refs, 2, memory_order_relaxed);
     atomic_store_explicit(&factory->open, 1, memory_order_relaxed);
+    atomic_store_explicit(&factory->late, 0, memory_order_relaxed);
     atomic_store_explicit(&factory->cancelled, false, memory_order_relaxed);
     atomic_store_explicit(&factory->execution, NULL, memory_order_relaxed);
     atomic_store_explicit(&factory->final_sent, false, memory_order_relaxed);

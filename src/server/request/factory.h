@@ -22,6 +22,7 @@ struct kelp_factory {
     kelp_model_base *model;  /* a reference */
     atomic_uint refs;
     atomic_uint open;
+    atomic_uint late; /* TRITONBACKEND_ResponseFactory objects that were created after the end */
     atomic_bool cancelled;
     _Atomic(void *) execution; /* of the model, for its `cancel`; NULL if it has none */
     atomic_bool final_sent;

@@ -151,15 +151,19 @@ static kelp_status *check_submission(const kelp_request_host *host, const kelp_r
                           kelp_request_tag(request), state_name(state));
     if (request->model == NULL)
         return KELP_ERROR(KELP_INTERNAL, "the request was deleted before");
-    if (request->response_fn == NULL || request->allocator == NULL || request->release_fn == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, KELP_REQUEST_TAG "the request has no %s callback",
-                          kelp_request_tag(request), request->release_fn ? "response" : "release");
     KELP_TRY(host->ops->check_ready(host));
     if (request->model->host != host)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           KELP_REQUEST_TAG "the request was created for another server",
                           kelp_request_tag(request));
     return NULL;
+}
+
+static kelp_status *check_callbacks(const kelp_request *request) {
+    if (request->response_fn != NULL && request->allocator != NULL && request->release_fn != NULL)
+        return NULL;
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, KELP_REQUEST_TAG "the request has no %s callback",
+                      kelp_request_tag(request), request->release_fn ? "response" : "release");
 }
 
 /* Undoes a submission that the model did not accept. */
@@ -191,6 +195,8 @@ static void start_clock(kelp_request *request, kelp_trace *trace) {
 kelp_status *kelp_request_prepare(kelp_request *request, kelp_trace *trace) {
     kelp_factory *factory = NULL;
     kelp_status *status = kelp_request_normalize(request);
+    if (status == NULL)
+        status = check_callbacks(request);
     if (status == NULL && trace != NULL)
         status = kelp_trace_begin(trace, request);
     if (status == NULL)
@@ -303,9 +309,12 @@ kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
                                            "batch sequences iteratively",
                           kelp_request_tag(request), request->model->name);
     /* The message has no id: a request that was released before belongs to its caller. */
-    if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_RELEASED))
+    if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_RELEASED)) {
+        if (expected == KELP_REQUEST_RELEASED && flags == TRITONSERVER_REQUEST_RELEASE_ALL)
+            return NULL; /* as in Triton */
         return KELP_ERROR(KELP_INTERNAL, "invalid request state transition from %s to RELEASED",
                           state_name((kelp_request_state)expected));
+    }
     /* The callback may delete or resubmit the request, so that it is not used after it. */
     kelp_factory *factory = request->factory;
     if (request->trace != NULL)

@@ -75,8 +75,9 @@ struct kelp_request {
     _Atomic int state; /* kelp_request_state */
     uint32_t flags;
     bool correlation_is_string;
-    bool raw_input; /* the only input is raw: its type and shape are deduced */
-    bool may_block; /* its execution may block, according to the backend; set on submission */
+    bool raw_input;      /* the only input is raw: its type and shape are deduced */
+    uint32_t raw_length; /* the length word of a raw string */
+    bool may_block;      /* its execution may block, according to the backend; set on submission */
     uint64_t correlation_id;
     kelp_text correlation_string;
     uint64_t priority;
