@@ -153,10 +153,10 @@ static kelp_status *create_latency(kelp_model *model) {
     return NULL;
 }
 
-static kelp_status *warn_of_unused_fields(const kelp_model *model) {
+static kelp_status *warn_of_unused_fields(const kelp_model *model, bool is_builtin) {
     kelp_buf fields;
     kelp_buf_init(&fields, model->base.host->allocator);
-    kelp_model_config_list_unused(model->base.config, model->backend->builtin, &fields);
+    kelp_model_config_list_unused(model->base.config, is_builtin, &fields);
     kelp_status *status = kelp_buf_status(&fields);
     if (status == NULL && fields.length > 0)
         KELP_SERVER_LOG(KELP_LOG_WARNING, "model '%s': these fields have no effect: %.*s",
@@ -169,7 +169,7 @@ static kelp_status *warn_of_unused_fields(const kelp_model *model) {
 static kelp_status *initialize_model(kelp_model *model) {
     KELP_TRY(kelp_scheduler_check(model->base.config));
     KELP_TRY(acquire_backend(model));
-    KELP_TRY(warn_of_unused_fields(model));
+    KELP_TRY(warn_of_unused_fields(model, model->backend->builtin));
     model->base.backend_name = model->backend->name;
     model->auto_complete = !kelp_model_host_of(model)->options->strict_model_config;
     model->begun = true; /* before the call, as in instance.c */
@@ -187,6 +187,7 @@ static kelp_status *initialize_model(kelp_model *model) {
 static kelp_status *initialize_ensemble(kelp_model *model) {
     kelp_model_config *completed = NULL;
     KELP_TRY(kelp_model_config_validate(model->base.config));
+    KELP_TRY(warn_of_unused_fields(model, true));
     model->base.backend_name = "ensemble";
     KELP_TRY(write_config(model));
     KELP_TRY(kelp_ensemble_create(&model->base, &model->ensemble));
