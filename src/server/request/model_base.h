@@ -34,6 +34,7 @@ struct kelp_model_base {
     kelp_request_host *host; /* a reference */
     atomic_uint refs;
     atomic_uint live;
+    atomic_uint cancellations; /* of requests, ever; for schedulers */
     char *name;
     int64_t version;
     kelp_model_config *config; /* for the checks of requests; immutable while the model serves */

@@ -249,6 +249,7 @@ kelp_status *kelp_request_cancel(kelp_request *request) {
     if (request->factory == NULL)
         return not_submitted(request);
     atomic_store(&request->factory->cancelled, true);
+    atomic_fetch_add_explicit(&request->factory->model->cancellations, 1, memory_order_release);
     return NULL;
 }
 
