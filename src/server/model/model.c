@@ -163,6 +163,7 @@ static kelp_status *initialize(kelp_model *model) {
     kelp_execution execution;
     KELP_TRY(initialize_model(model));
     model->base.decoupled = model->base.config->decoupled;
+    model->base.order.enabled = model->base.config->dynamic_batching.preserve_ordering;
     KELP_TRY(kelp_model_load_labels(model));
     KELP_TRY(prepare_cache(model));
     KELP_TRY(create_latency(model));
@@ -181,6 +182,7 @@ static void destroy(kelp_model_base *base) {
     kelp_allocator allocator = host->allocator;
     KELP_ASSERT(model->backend == NULL && model->instance_count == 0);
     kelp_model_free_labels(model);
+    kelp_response_order_deinit(&base->order);
     kelp_stats_deinit(&base->stats);
     kelp_latency_destroy(base->latency);
     kelp_message_destroy(model->config_json);
@@ -223,6 +225,7 @@ kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t 
     uint64_t start_ns = kelp_now_ns();
     atomic_store(&model->base.refs, 1);
     kelp_stats_init(&model->base.stats, allocator);
+    kelp_response_order_init(&model->base.order);
     model->base.ops = &ops;
     model->base.host = &host->base;
     host->base.ops->retain(&host->base);

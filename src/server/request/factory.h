@@ -41,6 +41,7 @@ struct kelp_factory {
                                 report */
     kelp_request_times times;
     uint32_t batch_size;
+    kelp_response_slot slot; /* in the order of the model's responses */
     _Atomic(struct kelp_cache_ticket *)
         ticket; /* owned; NULL unless the response is to be cached */
 };
@@ -57,6 +58,8 @@ void kelp_factory_close(kelp_factory *factory);
 /* Counts a request, once, for a backend that cannot report, according to its responses. No response
  * is sent concurrently. */
 void kelp_factory_count(kelp_factory *factory);
+/* Ends a submission that is closed: the last call for it. */
+void kelp_factory_retire(kelp_factory *factory);
 /* Undoes a submission that the model did not accept: closes without a response. */
 void kelp_factory_abandon(kelp_factory *factory);
 /* Frees a factory. Called by the pool. */

@@ -14,6 +14,7 @@
 #include "server/config/config.h"
 #include "server/metrics/stats.h"
 #include "server/request/host.h"
+#include "server/request/response_order.h"
 
 #include <stdatomic.h>
 
@@ -40,6 +41,7 @@ struct kelp_model_base {
     kelp_model_config *config; /* for the checks of requests; immutable while the model serves */
     const char *backend_name;
     bool decoupled;
+    kelp_response_order order;  /* of responses */
     kelp_response_cache *cache; /* NULL: responses are not cached */
     uint64_t fingerprint;       /* of files and configuration, if `cache` is set */
     kelp_latency *latency;      /* distributions of durations; usually NULL */

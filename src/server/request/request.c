@@ -206,6 +206,8 @@ kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
     request->factory = factory;
     start_clock(request, trace);
     set_state(request, KELP_REQUEST_PENDING);
+    if (request->model->order.enabled)
+        kelp_response_order_join(&request->model->order, factory);
     if (request->model->cache == NULL || !respond_from_cache(request))
         status = request->model->ops->submit(request->model, request);
     if (status != NULL) {

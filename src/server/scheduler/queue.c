@@ -7,13 +7,13 @@
 
 #include <stddef.h>
 
-static kelp_request *request_of(const kelp_tree_node *node) {
+static kelp_request *request_of(const kelp_ordered_node *node) {
     return node == NULL ? NULL
                         : (kelp_request *)((char *)node - offsetof(kelp_request, queue_order));
 }
 
-static kelp_request *expiring(const kelp_tree *tree, uint64_t now_ns) {
-    kelp_tree_node *node = tree->first;
+static kelp_request *expiring(const kelp_ordered_tree *tree, uint64_t now_ns) {
+    kelp_ordered_node *node = tree->first;
     if (node == NULL || node->key.major > now_ns)
         return NULL;
     return (kelp_request *)((char *)node - offsetof(kelp_request, queue_expiry));
@@ -57,10 +57,11 @@ void kelp_request_queue_insert(kelp_request_queue *queue, const kelp_queue_limit
     request->next = NULL;
     request->deadline_ns = limits->reject_on_timeout ? timeout_ns : KELP_NEVER_NS;
     if (timeout_ns != KELP_NEVER_NS)
-        kelp_tree_insert(limits->reject_on_timeout ? &queue->rejections : &queue->delays,
-                         &request->queue_expiry,
-                         (kelp_tree_key){.major = timeout_ns, .serial = serial});
-    kelp_tree_insert(&queue->order, &request->queue_order, (kelp_tree_key){level, order, serial});
+        kelp_ordered_tree_insert(limits->reject_on_timeout ? &queue->rejections : &queue->delays,
+                                 &request->queue_expiry,
+                                 (kelp_ordered_key){.major = timeout_ns, .serial = serial});
+    kelp_ordered_tree_insert(&queue->order, &request->queue_order,
+                             (kelp_ordered_key){level, order, serial});
     queue->head = request_of(queue->order.first);
     queue->input_bytes += input_bytes(request);
     queue->size++;
@@ -76,18 +77,18 @@ uint64_t kelp_request_queue_level(const kelp_request *request) {
 }
 
 bool kelp_request_queue_before(const kelp_request *a, const kelp_request *b) {
-    return kelp_tree_before(&a->queue_order, &b->queue_order);
+    return kelp_ordered_tree_before(&a->queue_order, &b->queue_order);
 }
 
 kelp_request *kelp_request_queue_next(const kelp_request *request) {
-    return request_of(kelp_tree_next(&request->queue_order));
+    return request_of(kelp_ordered_tree_next(&request->queue_order));
 }
 
 void kelp_request_queue_remove(kelp_request_queue *queue, kelp_request *request) {
     KELP_ASSERT(queue->size > 0 && request->queue_order.tree == &queue->order);
-    kelp_tree_remove(&request->queue_order);
+    kelp_ordered_tree_remove(&request->queue_order);
     if (request->queue_expiry.tree != NULL)
-        kelp_tree_remove(&request->queue_expiry);
+        kelp_ordered_tree_remove(&request->queue_expiry);
     queue->head = request_of(queue->order.first);
     queue->input_bytes -= input_bytes(request);
     queue->size--;
@@ -100,7 +101,7 @@ kelp_request *kelp_request_queue_pop(kelp_request_queue *queue) {
     return request;
 }
 
-static uint64_t first_of(const kelp_tree *tree) {
+static uint64_t first_of(const kelp_ordered_tree *tree) {
     return tree->first != NULL ? tree->first->key.major : KELP_NEVER_NS;
 }
 
@@ -113,11 +114,11 @@ uint32_t kelp_request_queue_delay(kelp_request_queue *queue, uint64_t now_ns) {
     kelp_request *request;
     uint32_t count = 0;
     for (; (request = expiring(&queue->delays, now_ns)) != NULL; count++) {
-        const kelp_tree_key key = {kelp_request_queue_level(request), KELP_NEVER_NS,
-                                   queue->serial++};
-        kelp_tree_remove(&request->queue_expiry);
-        kelp_tree_remove(&request->queue_order);
-        kelp_tree_insert(&queue->order, &request->queue_order, key);
+        const kelp_ordered_key key = {kelp_request_queue_level(request), KELP_NEVER_NS,
+                                      queue->serial++};
+        kelp_ordered_tree_remove(&request->queue_expiry);
+        kelp_ordered_tree_remove(&request->queue_order);
+        kelp_ordered_tree_insert(&queue->order, &request->queue_order, key);
     }
     queue->head = request_of(queue->order.first);
     return count;

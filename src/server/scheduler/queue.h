@@ -26,9 +26,10 @@ typedef struct kelp_request_queue {
     uint32_t size;
     uint64_t input_bytes; /* of all requests */
     uint64_t serial;      /* of the next insertion */
-    kelp_tree order;
-    kelp_tree rejections; /* requests that are rejected when their timeout ends, in that order */
-    kelp_tree delays;     /* requests that are moved when their timeout ends, in that order */
+    kelp_ordered_tree order;
+    kelp_ordered_tree
+        rejections; /* requests that are rejected when their timeout ends, in that order */
+    kelp_ordered_tree delays; /* requests that are moved when their timeout ends, in that order */
 } kelp_request_queue;
 
 /* Returns UNAVAILABLE if the queue is full. */
