@@ -13,6 +13,7 @@ complete -c kelp -n '__fish_seen_subcommand_from serve' -l model-load-thread-cou
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l model-load-retry-count -r -d 'number of retries if a model does not load (0)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l model-namespacing -d 'allow models with the same name in different repositories (false)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l backend-directory -r -d 'directory with NAME/libtriton_NAME.so (../backends of the program\'s directory, or /opt/tritonserver/backends)'
+complete -c kelp -n '__fish_seen_subcommand_from serve' -l onnx-engine -r -f -a 'auto builtin' -d 'engine of models with backend onnxruntime or tensorrt: auto uses the library of that backend if it is installed (auto)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l backend-config -r -d 'setting of a backend, or of all backends; may be repeated'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l precision -r -f -a 'f32 bf16' -d 'precision of float32 GEMM and convolutions in ONNX models; the model parameter \'precision\' overrides it (f32)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l providers -r -d 'providers of subgraphs of ONNX models in order of priority: onnxruntime,cpu or remote:ADDRESS,cpu; the model parameter \'providers\' overrides it'

@@ -36,10 +36,9 @@ typedef struct batch_policy {
     unsigned cancelled;    /* cancellations of the model before the search */
 } batch_policy;
 
-/* Returns true if an execution may have several requests. */
-static bool batches(const batch_policy *policy) {
-    return policy->settings.max_batch_size > 1 ||
-           (policy->base.batcher != NULL && policy->settings.max_batch_size > 0);
+/* Returns true if a batching strategy forms the batches. */
+static bool is_custom(const batch_policy *policy) {
+    return policy->base.batcher != NULL && policy->settings.max_batch_size > 0;
 }
 
 /* ---- the next batch ---- */
@@ -68,14 +67,14 @@ static bool joins(const batch_policy *policy, const kelp_request *request) {
     return next->count < KELP_MAX_EXECUTION_REQUESTS &&
            (uint64_t)next->size + request->batch_size <= policy->settings.max_batch_size &&
            kelp_join_rules_allow(&policy->rules, policy->queue.head, request) &&
-           (policy->base.batcher == NULL ||
+           (!is_custom(policy) ||
             kelp_custom_batch_include(&next->custom, (kelp_request *)request));
 }
 
 static void begin(batch_policy *policy, kelp_request *first) {
     formation *next = &policy->next;
     next->oldest_ns = first->queue_start_ns;
-    if (policy->base.batcher != NULL && policy->settings.max_batch_size > 0)
+    if (is_custom(policy))
         kelp_custom_batch_begin(&next->custom, policy->base.batcher, first);
 }
 
@@ -176,12 +175,13 @@ static void push(kelp_policy *base, kelp_request *request, uint64_t now_ns) {
     form_next(policy);
 }
 
-/* A request must not overtake queued requests. With batching, it waits for a thread of the pool,
- * so that requests which arrive meanwhile can join it. */
+/* A request must not overtake queued requests, and waits if others may join it. A batching strategy
+ * decides about all requests. */
 static bool bypass(const kelp_policy *base, const kelp_request *request) {
     const batch_policy *policy = (const batch_policy *)base;
     (void)request;
-    return policy->queue.head == NULL && !batches(policy) && policy->hold == 0;
+    return policy->queue.head == NULL && policy->hold == 0 && !is_custom(policy) &&
+           (policy->settings.delay_ns == 0 || policy->settings.max_batch_size <= 1);
 }
 
 /* ---- removal ---- */

@@ -44,8 +44,9 @@ typedef struct kelp_policy_ops {
     uint64_t (*ready_at_ns)(const kelp_policy *policy, const kelp_instance_base *instance);
     /* Moves the requests of the next execution to `out_requests` (KELP_MAX_EXECUTION_REQUESTS
      * entries) and returns their number. On a submitting thread `may_block` is false: requests that
-     * may block must stay, and 0 may be returned. Otherwise it returns at least 1 if ready_at_ns
-     * has passed. The pool rejects returned requests that are cancelled or past their deadline. */
+     * may block or take long (request->may_block) must stay, and 0 may be returned. Otherwise it
+     * returns at least 1 if ready_at_ns has passed. The pool rejects returned requests that are
+     * cancelled or past their deadline. */
     uint32_t (*take)(kelp_policy *policy, const kelp_instance_base *instance, bool may_block,
                      uint64_t now_ns, kelp_request **out_requests);
     /* Returns a time at or before the earliest time at which `expire` returns requests, other than

@@ -29,8 +29,11 @@ kelp_status *kelp_scheduler_init(kelp_scheduler *scheduler, kelp_allocator alloc
                                  const kelp_model_config *config, kelp_execution execution) {
     KELP_TRY(kelp_scheduler_check(config));
     KELP_TRY(policies[config->scheduling].create(allocator, config, &scheduler->policy));
+    const bool joins = config->scheduling != KELP_SCHEDULING_DEFAULT && config->max_batch_size > 1;
     const kelp_instance_pool_options options = {.policy = scheduler->policy,
                                                 .mode = execution.mode,
+                                                .caller_limit_ns = execution.caller_limit_ns,
+                                                .joins_requests = joins,
                                                 .execute = execution.execute,
                                                 .stats = execution.stats,
                                                 .timers = execution.timers};
