@@ -206,6 +206,7 @@ static kelp_status *initialize(kelp_model *model) {
         return initialize_ensemble(model);
     KELP_TRY(initialize_model(model));
     model->base.decoupled = model->base.config->decoupled;
+    model->base.order.enabled = model->base.config->dynamic_batching.preserve_ordering;
     KELP_TRY(kelp_model_load_labels(model));
     KELP_TRY(prepare_cache(model));
     KELP_TRY(create_latency(model));
@@ -225,6 +226,7 @@ static void destroy(kelp_model_base *base) {
     KELP_ASSERT(model->backend == NULL && model->instance_count == 0);
     kelp_ensemble_destroy(model->ensemble);
     kelp_model_free_labels(model);
+    kelp_response_order_deinit(&base->order);
     kelp_stats_deinit(&base->stats);
     kelp_latency_destroy(base->latency);
     kelp_message_destroy(model->config_json);
@@ -294,6 +296,7 @@ kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t 
     uint64_t start_ns = kelp_now_ns();
     atomic_store(&model->base.refs, 1);
     kelp_stats_init(&model->base.stats, allocator);
+    kelp_response_order_init(&model->base.order);
     model->base.ops = take_config->scheduling == KELP_SCHEDULING_ENSEMBLE ? &ensemble_ops : &ops;
     model->base.serial = next_serial();
     model->base.host = &host->base;
