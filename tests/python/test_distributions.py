@@ -81,7 +81,7 @@ class Distributions(unittest.TestCase):
         seconds = time.monotonic() - begin
         print(f"Python 3.{minor}: {seconds:.1f} s from pip install to the first result", flush=True)
         self.assertLess(seconds, 20)
-        self.install(python, "onnx", "onnxruntime", "ml_dtypes", "numba", "pillow")
+        self.install(python, "onnx", "onnxruntime", "ml_dtypes", "numba", "pillow", "cffi", "apache-tvm-ffi")
         for name in SUITES:
             run(python, f"{ROOT}/tests/python/test_{name}.py", env={**ENVIRONMENT, "KELP_BUILD": os.environ["KELP_BUILD"]})
 
