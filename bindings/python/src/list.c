@@ -114,7 +114,11 @@ static int view_list(kpy_view *view, PyObject *object, int32_t rank, const char 
 }
 
 int kpy_view_list(kpy_view *view, PyObject *object, int32_t rank, const char *what) {
-    return view_list(view, object, rank, what, 1);
+    PyObject *content = kpy_content(object);
+    memset(view, 0, sizeof *view);
+    int failed = content ? view_list(view, content, rank, what, 1) : -1;
+    Py_XDECREF(content);
+    return failed;
 }
 
 /* ---- results ---- */

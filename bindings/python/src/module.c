@@ -24,7 +24,18 @@ PyObject *kpy_raise(kelp_status *take_status) {
     PyObject *error = make_error(take_status);
     kelp_status_free(take_status);
     if (error != NULL) {
-        PyErr_SetObject(error_type, error);
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+        Py_DECREF(error);
+    }
+    return NULL;
+}
+
+static PyObject *fail(PyObject *type, kelp_code code, const char *format, va_list args) {
+    PyObject *text = PyUnicode_FromFormatV(format, args);
+    PyObject *error = text ? PyObject_CallFunction(type, "Oi", text, (int)code) : NULL;
+    Py_XDECREF(text);
+    if (error != NULL) {
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
         Py_DECREF(error);
     }
     return NULL;
@@ -33,14 +44,22 @@ PyObject *kpy_raise(kelp_status *take_status) {
 PyObject *kpy_fail(kelp_code code, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    PyObject *text = PyUnicode_FromFormatV(format, args);
+    fail(error_type, code, format, args);
     va_end(args);
-    PyObject *error = text ? PyObject_CallFunction(error_type, "Oi", text, (int)code) : NULL;
-    Py_XDECREF(text);
-    if (error != NULL) {
-        PyErr_SetObject(error_type, error);
-        Py_DECREF(error);
-    }
+    return NULL;
+}
+
+PyObject *kpy_fail_as(const char *type, kelp_code code, const char *format, ...) {
+    va_list args;
+    PyObject *errors = PyImport_ImportModule("kelp._error");
+    PyObject *cls = errors ? PyObject_GetAttrString(errors, type) : NULL;
+    Py_XDECREF(errors);
+    if (cls == NULL)
+        return NULL;
+    va_start(args, format);
+    fail(cls, code, format, args);
+    va_end(args);
+    Py_DECREF(cls);
     return NULL;
 }
 
@@ -121,6 +140,12 @@ static PyObject *invoke(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef methods[] = {
+    {"set_default_severity", kpy_set_default_severity, METH_O,
+     "set_default_severity(severity)\n--\n\nSets the severity of the log for runs and sessions "
+     "whose own is -1."},
+    {"set_value_type", kpy_set_value_type, METH_O,
+     "set_value_type(type)\n--\n\nSets the type whose attribute _data is used in the place of an "
+     "object: OrtValue."},
     {"invoke", invoke, METH_VARARGS, invoke_doc},
     {"mapped_libraries", mapped_libraries, METH_NOARGS, mapped_doc},
     {"main_thread", kpy_main_thread, METH_NOARGS,

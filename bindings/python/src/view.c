@@ -255,6 +255,28 @@ static int view_buffer(kpy_view *view, PyObject *object, bool writable, bool str
     return strided ? set_strides(view, view->buffer.strides, view->buffer.itemsize, what) : 0;
 }
 
+/* ---- OrtValue ---- */
+static PyTypeObject *value_type;
+
+PyObject *kpy_set_value_type(PyObject *self, PyObject *type) {
+    (void)self;
+    if (!PyType_Check(type)) {
+        PyErr_SetString(PyExc_TypeError, "set_value_type: expected a type");
+        return NULL;
+    }
+    Py_XDECREF(value_type);
+    value_type = (PyTypeObject *)Py_NewRef(type);
+    Py_RETURN_NONE;
+}
+
+bool kpy_is_value(PyObject *object) {
+    return value_type != NULL && PyObject_TypeCheck(object, value_type);
+}
+
+PyObject *kpy_content(PyObject *object) {
+    return kpy_is_value(object) ? PyObject_GetAttrString(object, "_data") : Py_NewRef(object);
+}
+
 static int look(kpy_view *view, PyObject *object, kelp_dtype expected, bool writable, bool strided,
                 const char *what) {
     view->owner = NULL;
@@ -264,6 +286,12 @@ static int look(kpy_view *view, PyObject *object, kelp_dtype expected, bool writ
         return view_array(view, object, expected, writable, strided, what);
     if (Py_TYPE(object) == kpy_dltensor_type)
         return view_dltensor(view, object, writable, strided, what);
+    if (kpy_is_value(object)) {
+        PyObject *content = kpy_content(object);
+        int failed = content ? look(view, content, expected, writable, strided, what) : -1;
+        Py_XDECREF(content);
+        return failed;
+    }
     PyObject *dlpack = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__dlpack__");
     if (dlpack != NULL) {
         Py_DECREF(dlpack);

@@ -16,6 +16,7 @@
 
 #include "server/config/reshape.h"
 #include "server/core/params.h"
+#include "server/core/ordered_tree.h"
 #include "server/core/values.h"
 #include "server/request/model_base.h"
 
@@ -69,13 +70,16 @@ struct kelp_request {
     kelp_request_pool *home; /* the pool that it returns to; holds its allocator */
     kelp_model_base *model;  /* a reference; NULL once it was deleted */
     kelp_factory *factory;   /* a reference; of the latest submission */
+    kelp_factory *earlier;   /* a reference; of the submission before a prepared one */
     kelp_trace *trace;       /* borrowed from the factory while submitted */
     int64_t requested_version;
     _Atomic int state; /* kelp_request_state */
     uint32_t flags;
     bool correlation_is_string;
-    bool raw_input; /* the only input is raw: its type and shape are deduced */
-    bool may_block; /* its execution may block, according to the backend; set on submission */
+    bool raw_input;      /* the only input is raw: its type and shape are deduced */
+    uint32_t raw_length; /* the length word of a raw string */
+    bool may_block;      /* its execution may block, according to the backend, or takes long; set on
+                            submission */
     uint64_t correlation_id;
     kelp_text correlation_string;
     uint64_t priority;
@@ -99,9 +103,11 @@ struct kelp_request {
     void *response_userp;
     uint64_t request_start_ns; /* monotonic */
     uint64_t queue_start_ns;
-    uint64_t execute_start_ns; /* valid if `counted_by` is set */
-    kelp_stats *counted_by;    /* of the instance, if the server counts for a backend that cannot
-                                  report; else NULL */
+    uint64_t deadline_ns; /* it is rejected if it is still queued; set when it is queued */
+    kelp_ordered_node queue_order, queue_expiry; /* while it is queued: scheduler/queue.h */
+    uint64_t execute_start_ns;                   /* valid if `counted_by` is set */
+    kelp_stats *counted_by; /* of the instance, if the server counts for a backend that cannot
+                               report; else NULL */
 };
 
 /* Creates a request, which the caller owns. Takes the reference to the model, also on failure.
@@ -170,6 +176,12 @@ kelp_status *kelp_request_normalize(kelp_request *request) KELP_MUST_USE;
  * until it calls their release callbacks. On failure, the caller still owns both. */
 kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
                                  kelp_trace *trace) KELP_MUST_USE;
+/* The two parts of a submission, for requests that are a part of another submission and therefore
+ * are accepted while the server stops. kelp_request_prepare checks the request and creates its
+ * factory; the caller has entered the model for it. kelp_request_dispatch queues or executes it. On
+ * failure of either, the model is left, and the caller still owns request and trace. */
+kelp_status *kelp_request_prepare(kelp_request *request, kelp_trace *trace) KELP_MUST_USE;
+kelp_status *kelp_request_dispatch(kelp_request *request) KELP_MUST_USE;
 /* Sets or reads the flag that the latest submission is cancelled. INTERNAL if the request was never
  * submitted. Thread-safe. */
 kelp_status *kelp_request_cancel(kelp_request *request) KELP_MUST_USE;
