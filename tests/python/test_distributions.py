@@ -6,6 +6,7 @@ A part that this machine cannot run prints "skipped: reason". The packages come 
 import glob
 import os
 import platform
+import resource
 import shutil
 import subprocess
 import sys
@@ -66,6 +67,12 @@ class Distributions(unittest.TestCase):
         run(python, "-m", "venv", self.directory + "/venv")
         return self.directory + "/venv/bin/python"
 
+    @staticmethod
+    def busy():
+        """Returns the CPU time of the programs that have run."""
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
     def install(self, python, *what):
         run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-input", *what)
 
@@ -75,12 +82,12 @@ class Distributions(unittest.TestCase):
         if found is None:
             self.skip(f"Python 3.{minor} is not installed")
         python = self.environment(found)
-        begin = time.monotonic()
+        begin, busy = time.monotonic(), self.busy()
         self.install(python, self.wheel(MACHINE))
         self.assertEqual(run(python, "-c", FIRST_RESULT, DIGITS, IMAGES, cwd="/"), "[3, 7, 4]\n")
-        seconds = time.monotonic() - begin
-        print(f"Python 3.{minor}: {seconds:.1f} s from pip install to the first result", flush=True)
-        self.assertLess(seconds, 20)
+        seconds, busy = time.monotonic() - begin, self.busy() - busy
+        print(f"Python 3.{minor}: {seconds:.1f} s from pip install to the first result, {busy:.1f} s of a CPU", flush=True)
+        self.assertLess(busy, 20)  # the time that has passed depends on what else this machine does
         self.install(python, "onnx", "onnxruntime", "ml_dtypes", "numba", "pillow", "cffi", "apache-tvm-ffi")
         for name in SUITES:
             run(python, f"{ROOT}/tests/python/test_{name}.py", env={**ENVIRONMENT, "KELP_BUILD": os.environ["KELP_BUILD"]})
