@@ -57,7 +57,8 @@ class Wheel(unittest.TestCase):
     def test_the_wheel_contains_what_it_needs(self):
         with zipfile.ZipFile(self.wheel) as wheel:
             names = {info.filename: info.file_size for info in wheel.infolist()}
-        for name in ("__init__.py", "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0.1",
+        for name in ("onnxruntime/__init__.py", "onnxruntime/capi/onnxruntime_pybind11_state.py", "shim/onnxruntime/__init__.py",
+                     "shim/onnxruntime-1.31.1.dist-info/METADATA", "__init__.py", "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0.1",
                      "lib/libtritonserver.so", "kernels/README", "include/kelp/backend.h", "include/kelp/layers.inc",
                      "include/kelp/kernel.hpp", "include/triton/runtime/backend.h", "include/triton/runtime/triton.h", "runtime.pyi",
                      "include/triton/core/tritonserver.h", "lib/libkelp_backend.a", "lib/cmake/kelp/kelp-config.cmake",
@@ -112,6 +113,12 @@ class Wheel(unittest.TestCase):
         for words in ([self.site + "/bin/kelp"], [sys.executable, "-m", "kelp"]):
             self.assertRegex(run(*words, "--version", env=self.environment, cwd="/"), r"^kelp \d+\.\d+\.\d+\n$")
         self.assertIn("digit", run(self.site + "/bin/kelp", "run", DIGITS, "--random", env=self.environment))
+
+    def test_a_program_runs_as_onnxruntime(self):
+        code = ("import importlib.metadata, onnxruntime, sys; session = onnxruntime.InferenceSession(sys.argv[1]); "
+                "print(session.get_outputs()[1].name, importlib.metadata.version('onnxruntime'), onnxruntime.__file__)")
+        words = run(sys.executable, "-m", "kelp.as_onnxruntime", "-c", code, DIGITS, env=self.environment, cwd="/").split()
+        self.assertEqual(words, ["digit", "1.31.1", self.site + "/kelp/onnxruntime/__init__.py"])
 
     def test_the_installed_package_works(self):
         self.assertRegex(run(sys.executable, "-c", CODE, ROOT, env=self.environment, cwd="/"), r"^\[.*\] \d+\.\d+\.\d+\n$")
