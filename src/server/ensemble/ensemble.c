@@ -44,6 +44,21 @@ kelp_status *kelp_ensemble_check(kelp_ensemble *ensemble) {
     return unavailable;
 }
 
+uint64_t kelp_ensemble_fingerprint(kelp_ensemble *ensemble) {
+    const kelp_flow *flow = ensemble->flow;
+    kelp_request_host *host = ensemble->model->host;
+    uint64_t numbers[2] = {0};
+    for (uint32_t i = 0; i < flow->step_count; i++) {
+        kelp_model_base *model = NULL;
+        kelp_status_free(host->ops->find_model(host, flow->steps[i].lookup_name,
+                                               flow->steps[i].version, &model));
+        numbers[1] = model != NULL ? model->serial ^ kelp_model_fingerprint(model) : 0;
+        numbers[0] = kelp_hash_bytes(numbers, sizeof numbers);
+        kelp_model_release(model);
+    }
+    return numbers[0];
+}
+
 /* ---- creation ---- */
 
 static kelp_status *init(kelp_ensemble *ensemble) {
@@ -100,7 +115,6 @@ static void reset(kelp_run *run, kelp_request *request) {
     run->response_count = run->frame_count = run->next_index = 0;
     run->start_ns = kelp_now_ns();
     pthread_mutex_lock(&run->lock);
-    KELP_ASSERT(run->backlog == 0);
     run->factory = request->factory;
     run->driving = true;
     run->ending = false;

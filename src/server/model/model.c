@@ -235,10 +235,15 @@ static kelp_status *check_ensemble(kelp_model_base *base) {
     return kelp_ensemble_check(((kelp_model *)base)->ensemble);
 }
 
+static uint64_t fingerprint_of_ensemble(kelp_model_base *base) {
+    return kelp_ensemble_fingerprint(((kelp_model *)base)->ensemble);
+}
+
 static const kelp_model_ops ensemble_ops = {.destroy = destroy,
                                             .submit = submit_ensemble,
                                             .cancel = cancel_ensemble,
-                                            .check = check_ensemble};
+                                            .check = check_ensemble,
+                                            .fingerprint = fingerprint_of_ensemble};
 
 /* ---- creation ---- */
 

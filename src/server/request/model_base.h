@@ -32,6 +32,9 @@ typedef struct kelp_model_ops {
     /* Returns UNAVAILABLE, with the reason, if the model depends on other models and cannot serve
      * at present. NULL: it depends on none. Thread-safe. */
     kelp_status *(*check)(kelp_model_base *model);
+    /* Returns a number that changes with the models on which the model depends, for the response
+     * cache. NULL: it depends on none. Thread-safe. */
+    uint64_t (*fingerprint)(kelp_model_base *model);
 } kelp_model_ops;
 
 /* The part of a model that requests use. */
@@ -57,6 +60,9 @@ struct kelp_model_base {
 void kelp_model_retain(kelp_model_base *model);
 /* Drops a reference. NULL is ignored. */
 void kelp_model_release(kelp_model_base *model);
+
+/* Returns the fingerprint of the model and of those on which it depends. */
+uint64_t kelp_model_fingerprint(kelp_model_base *model);
 
 /* Counts a submission until kelp_model_leave. Returns false if the model is retired. */
 bool kelp_model_enter(kelp_model_base *model);
