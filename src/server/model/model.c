@@ -13,6 +13,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* A thread switch to an instance thread and back takes 10 to 50 us. */
+enum { DEFAULT_CALLER_LIMIT_US = 50, MAX_CALLER_LIMIT_US = 1000000 };
+
 kelp_status *kelp_model_config_message(const kelp_model_config *config, kelp_message **out) {
     kelp_buf json;
     kelp_buf_init(&json, config->allocator);
@@ -94,6 +97,21 @@ static kelp_status *prepare_cache(kelp_model *model) {
     return NULL;
 }
 
+/* Reads the limit of kelp_execute_on "auto". */
+static kelp_status *read_caller_limit(const kelp_model *model, uint64_t *out_ns) {
+    static const char key[] = "kelp_caller_limit_us";
+    const char *text = kelp_model_config_parameter(model->base.config, key);
+    uint64_t limit_us = DEFAULT_CALLER_LIMIT_US;
+    if (text != NULL && (!kelp_parse_u64(kelp_str_from(text), &limit_us) || limit_us == 0 ||
+                         limit_us > MAX_CALLER_LIMIT_US))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "model '%s': parameter '%s': expected a number of microseconds from 1 to "
+                          "%d, found '%s'",
+                          model->base.name, key, MAX_CALLER_LIMIT_US, text);
+    *out_ns = limit_us * 1000;
+    return NULL;
+}
+
 /* Selects the execution mode: by the configuration, or else by the backend. */
 static kelp_status *choose_execution(kelp_model *model, kelp_execution *out) {
     static const char key[] = "kelp_execute_on";
@@ -102,18 +120,29 @@ static kelp_status *choose_execution(kelp_model *model, kelp_execution *out) {
     *out = (kelp_execution){.execute = kelp_instance_execute,
                             .stats = &model->base.stats,
                             .timers = kelp_model_host_of(model)->timers};
-    if (where != NULL && strcmp(where, "caller") == 0)
+    if (where == NULL)
+        where = "auto";
+    if (strcmp(where, "caller") == 0) {
         out->mode = KELP_EXECUTE_ON_CALLER;
-    else if (where != NULL && strcmp(where, "instance") != 0)
+    } else if (strcmp(where, "auto") == 0) {
+        KELP_TRY(read_caller_limit(model, &out->caller_limit_ns));
+        if (backend->fn.inline_execute) {
+            out->mode = KELP_EXECUTE_ON_CALLER;
+        } else if (backend->may_block != NULL &&
+                   !backend->may_block((TRITONBACKEND_Model *)model, NULL)) {
+            out->mode = KELP_EXECUTE_ON_CALLER;
+            out->may_block = backend->may_block;
+        }
+    } else if (strcmp(where, "instance") != 0) {
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "model '%s': parameter '%s': expected caller or instance, found '%s'",
+                          "model '%s': parameter '%s': expected auto, caller or instance, found "
+                          "'%s'",
                           model->base.name, key, where);
-    else if (where == NULL && backend->fn.inline_execute)
-        out->mode = KELP_EXECUTE_ON_CALLER;
-    else if (where == NULL && backend->may_block != NULL &&
-             !backend->may_block((TRITONBACKEND_Model *)model, NULL)) {
-        out->mode = KELP_EXECUTE_ON_CALLER;
-        out->may_block = backend->may_block;
+    }
+    if (kelp_instances_need_threads(model, model->base.config)) {
+        out->mode = KELP_EXECUTE_ON_INSTANCE;
+        out->caller_limit_ns = 0;
+        out->may_block = NULL;
     }
     return NULL;
 }
@@ -138,10 +167,33 @@ static kelp_status *warn_of_unused_fields(const kelp_model *model, bool is_built
         KELP_SERVER_LOG(KELP_LOG_WARNING, "model '%s': these fields have no effect: %.*s",
                         model->base.name, (int)fields.length, fields.data);
     kelp_buf_deinit(&fields);
+    for (size_t i = 0; i < model->base.config->instance_group_count; i++) {
+        const kelp_config_instance_group *group = &model->base.config->instance_groups[i];
+        if (group->resource_count > 0 && kelp_model_host_of(model)->rate_limiter == NULL)
+            KELP_SERVER_LOG(KELP_LOG_WARNING,
+                            "model '%s': rate_limiter of instance group '%s' has no effect without "
+                            "--rate-limit=execution_count",
+                            model->base.name, group->name);
+    }
     return status;
 }
 
-/* Calls ModelInitialize, during which the backend may complete the configuration. */
+/* Calls ModelInitialize, during which the backend may complete the configuration. The threads that
+ * the backend creates run on the CPUs of the instances. */
+static kelp_status *call_initialize(kelp_model *model) {
+    kelp_cpu_set cpus, previous;
+    if (model->backend->fn.model_init == NULL)
+        return NULL;
+    KELP_TRY(kelp_host_policy_cpus_of_all(kelp_model_host_of(model)->options, model->base.config,
+                                          &cpus));
+    KELP_TRY(kelp_cpu_set_enter(&cpus, &previous));
+    model->initializing = true;
+    TRITONSERVER_Error *error = model->backend->fn.model_init((TRITONBACKEND_Model *)model);
+    model->initializing = false;
+    kelp_cpu_set_leave(&previous);
+    return kelp_from_error(error);
+}
+
 static kelp_status *initialize_model(kelp_model *model) {
     KELP_TRY(kelp_scheduler_check(model->base.config));
     KELP_TRY(acquire_backend(model));
@@ -149,12 +201,7 @@ static kelp_status *initialize_model(kelp_model *model) {
     model->base.backend_name = model->backend->name;
     model->auto_complete = !kelp_model_host_of(model)->options->strict_model_config;
     model->begun = true; /* before the call, as in instance.c */
-    if (model->backend->fn.model_init != NULL) {
-        model->initializing = true;
-        TRITONSERVER_Error *error = model->backend->fn.model_init((TRITONBACKEND_Model *)model);
-        model->initializing = false;
-        KELP_TRY(kelp_from_error(error));
-    }
+    KELP_TRY(call_initialize(model));
     KELP_TRY(kelp_scheduler_check(model->base.config));
     return kelp_model_config_validate(model->base.config);
 }
@@ -182,6 +229,7 @@ static kelp_status *initialize(kelp_model *model) {
         return initialize_ensemble(model);
     KELP_TRY(initialize_model(model));
     model->base.decoupled = model->base.config->decoupled;
+    model->base.order.enabled = model->base.config->dynamic_batching.preserve_ordering;
     KELP_TRY(kelp_model_load_labels(model));
     KELP_TRY(prepare_cache(model));
     KELP_TRY(create_latency(model));
@@ -201,6 +249,7 @@ static void destroy(kelp_model_base *base) {
     KELP_ASSERT(model->backend == NULL && model->instance_count == 0);
     kelp_ensemble_destroy(model->ensemble);
     kelp_model_free_labels(model);
+    kelp_response_order_deinit(&base->order);
     kelp_stats_deinit(&base->stats);
     kelp_latency_destroy(base->latency);
     kelp_message_destroy(model->config_json);
@@ -275,6 +324,7 @@ kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t 
     uint64_t start_ns = kelp_now_ns();
     atomic_store(&model->base.refs, 1);
     kelp_stats_init(&model->base.stats, allocator);
+    kelp_response_order_init(&model->base.order);
     model->base.ops = take_config->scheduling == KELP_SCHEDULING_ENSEMBLE ? &ensemble_ops : &ops;
     model->base.serial = next_serial();
     model->base.host = &host->base;

@@ -15,8 +15,21 @@ enum { MAX_NESTED_EXECUTIONS = 4 };
 /* The budget of a submitting thread for requests of other threads: executions, and time. */
 enum { MAX_EXTRA_EXECUTIONS = 32, MAX_EXTRA_NS = 200000 };
 enum { EXPIRY_STEP_NS = 1000000 };
+/* One of MEASURED_ONE_OF executions on submitting threads is measured: reading the clock takes a
+ * percent of the time of the smallest models. */
+enum { MEASURED_ONE_OF = 8 };
+/* A measured time of more than MAX_MEASURED times the limit counts as this time. */
+enum { MAX_MEASURED = 32 };
 
 static _Thread_local unsigned nested_executions;
+static _Thread_local unsigned begun_executions; /* modulo 2^N */
+
+/* The duration of an execution. */
+typedef struct measurement {
+    bool wanted;
+    unsigned class_index;
+    uint64_t duration_ns;
+} measurement;
 
 /* The work of an instance's thread before it executes requests, and the result. */
 typedef struct kelp_preparation {
@@ -35,6 +48,8 @@ kelp_status *kelp_instance_pool_init(kelp_instance_pool *pool,
     pthread_condattr_t attributes;
     *pool = (kelp_instance_pool){.policy = options->policy,
                                  .mode = options->mode,
+                                 .caller_limit_ns = options->caller_limit_ns,
+                                 .joins_requests = options->joins_requests,
                                  .execute = options->execute,
                                  .stats = options->stats,
                                  .expires_ns = KELP_NEVER_NS,
@@ -91,12 +106,43 @@ static uint32_t take(kelp_instance_pool *pool, const kelp_instance_base *instanc
     return count;
 }
 
-/* Executes taken requests except those that were cancelled or timed out. The lock is not held. */
+/* Executes taken requests except those that were cancelled or timed out. The lock is not held. An
+ * execution is not measured if a callback began another one on this thread. */
 static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp_request **requests,
-                    uint32_t count, uint64_t now_ns) {
+                    uint32_t count, uint64_t now_ns, measurement *inout) {
     count = kelp_request_queue_reject(&instance->stats, requests, count, now_ns);
+    unsigned serial = ++begun_executions;
+    inout->wanted &= count > 0 && pool->caller_limit_ns > 0;
+    if (inout->wanted)
+        inout->class_index = kelp_execution_class(requests, count);
     if (count)
         pool->execute(instance, requests, count);
+    inout->wanted &= serial == begun_executions;
+    if (inout->wanted)
+        inout->duration_ns = pool->now_ns() - now_ns;
+}
+
+/* Adds a measured execution to the times; the lock is held. */
+static void add_time(kelp_instance_pool *pool, const measurement *m) {
+    KELP_ASSERT_HELD(&pool->lock);
+    if (m->wanted)
+        kelp_execution_times_add(&pool->times, m->class_index, m->duration_ns,
+                                 pool->caller_limit_ns * MAX_MEASURED);
+}
+
+void kelp_instance_pool_add_time(kelp_instance_pool *pool, unsigned class_index,
+                                 uint64_t duration_ns) {
+    const measurement m = {pool->caller_limit_ns > 0, class_index, duration_ns};
+    pthread_mutex_lock(&pool->lock);
+    add_time(pool, &m);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Returns true if requests of the size run on submitting threads. The lock is held. */
+static bool is_short(const kelp_instance_pool *pool, kelp_request *const *request) {
+    return pool->caller_limit_ns == 0 ||
+           kelp_execution_times_get(&pool->times, kelp_execution_class(request, 1)) <=
+               pool->caller_limit_ns;
 }
 
 /* Waits for a signal, at most until a time. The lock is held. */
@@ -131,6 +177,22 @@ static bool prepare(kelp_instance_pool *pool, kelp_instance_base *instance) {
     return usable;
 }
 
+/* Waits until the rate limiter permits an execution; the lock is released meanwhile. Returns true
+ * if requests are still due then. */
+static bool acquire_resources(kelp_instance_pool *pool, kelp_instance_base *instance,
+                              uint64_t *inout_now_ns) {
+    if (instance->ticket.limiter == NULL)
+        return true;
+    pthread_mutex_unlock(&pool->lock);
+    bool granted = kelp_rate_ticket_acquire(&instance->ticket);
+    pthread_mutex_lock(&pool->lock);
+    if (granted && is_due(pool, ready_at_ns(pool, instance), inout_now_ns))
+        return true;
+    if (granted)
+        kelp_rate_ticket_release(&instance->ticket, false);
+    return false;
+}
+
 static void *instance_main(void *userp) {
     kelp_instance_base *instance = userp;
     kelp_instance_pool *pool = instance->pool;
@@ -140,11 +202,14 @@ static void *instance_main(void *userp) {
     while (usable && !instance->removing) {
         uint64_t now_ns, ready_ns = ready_at_ns(pool, instance);
         uint32_t count = 0;
-        if (is_due(pool, ready_ns, &now_ns))
+        if (is_due(pool, ready_ns, &now_ns) && acquire_resources(pool, instance, &now_ns))
             count = take(pool, instance, true, now_ns, requests);
         if (count) {
+            measurement unmeasured = {0};
             pthread_mutex_unlock(&pool->lock);
-            execute(pool, instance, requests, count, now_ns);
+            execute(pool, instance, requests, count, now_ns, &unmeasured);
+            if (instance->ticket.limiter != NULL)
+                kelp_rate_ticket_release(&instance->ticket, true);
             pthread_mutex_lock(&pool->lock);
             continue;
         }
@@ -208,13 +273,15 @@ static void *worker_main(void *userp) {
         bool due = is_due(pool, ready_ns, &now_ns);
         kelp_instance_base *instance = due ? pop_idle(pool) : NULL;
         if (instance != NULL) {
+            measurement m = {.wanted = true};
             uint32_t count = take(pool, instance, true, now_ns, requests);
             /* Two submissions may have woken only this thread. */
             if (pool->idle != NULL && has_due(pool))
                 kelp_status_free(wake_worker(pool)); /* on failure, this thread takes it later */
             pthread_mutex_unlock(&pool->lock);
-            execute(pool, instance, requests, count, now_ns);
+            execute(pool, instance, requests, count, now_ns, &m);
             pthread_mutex_lock(&pool->lock);
+            add_time(pool, &m);
             push_idle(pool, instance);
             continue;
         }
@@ -246,19 +313,31 @@ static bool has_budget(uint64_t start_ns, uint64_t now_ns, unsigned executions) 
     return executions < MAX_EXTRA_EXECUTIONS && now_ns - start_ns < MAX_EXTRA_NS;
 }
 
+/* Returns true if one execution of all queued requests fits into the budget, assuming that each of
+ * them takes as long as an execution of the class. The lock is held. */
+static bool queue_fits(const kelp_instance_pool *pool, unsigned class_index) {
+    if (!pool->joins_requests || pool->caller_limit_ns == 0)
+        return true;
+    uint64_t one_ns = kelp_execution_times_get(&pool->times, class_index);
+    return one_ns <= MAX_EXTRA_NS / (pool->policy->ops->size(pool->policy) + 1u);
+}
+
 /* Executes a request on this thread, and then others within the budget. */
 static void run_on_caller(kelp_instance_pool *pool, kelp_instance_base *instance,
-                          kelp_request *request) {
+                          kelp_request *request, bool measured) {
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS] = {request};
     uint64_t start_ns = request->queue_start_ns, now_ns = start_ns;
+    unsigned class_index = pool->joins_requests ? kelp_execution_class(requests, 1) : 0;
     uint32_t count = 1;
     nested_executions++;
     for (unsigned executions = 0; count; executions++) {
-        execute(pool, instance, requests, count, now_ns);
+        measurement m = {.wanted = measured};
+        execute(pool, instance, requests, count, now_ns, &m);
         pthread_mutex_lock(&pool->lock);
+        add_time(pool, &m);
         count = 0;
         if (is_due(pool, ready_at_ns(pool, instance), &now_ns) &&
-            has_budget(start_ns, now_ns, executions))
+            has_budget(start_ns, now_ns, executions) && queue_fits(pool, class_index))
             count = take(pool, instance, false, now_ns, requests);
         if (!count && !release_instance(pool, instance)) {
             now_ns = pool->now_ns();
@@ -342,6 +421,7 @@ void kelp_instance_pool_remove(kelp_instance_pool *pool, kelp_instance_base *ins
     instance->removing = true;
     if (pool->mode == KELP_EXECUTE_ON_INSTANCE) {
         pthread_cond_broadcast(&pool->work);
+        kelp_rate_ticket_cancel(&instance->ticket);
         pthread_mutex_unlock(&pool->lock);
         pthread_join(instance->thread, NULL);
         instance->has_thread = false;
@@ -375,6 +455,8 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
     pthread_cond_broadcast(&pool->work);
+    for (kelp_instance_base *i = pool->instances; i != NULL; i = i->next)
+        kelp_rate_ticket_cancel(&i->ticket);
     pthread_mutex_unlock(&pool->lock);
     for (kelp_instance_base *instance = pool->instances; instance != NULL;
          instance = instance->next) {
@@ -402,26 +484,46 @@ static void set_expiry(kelp_instance_pool *pool) {
     kelp_status_free(kelp_timer_set(&pool->expiry, time_ns));
 }
 
-void kelp_instance_pool_expire(kelp_instance_pool *pool) {
-    kelp_request *next;
-    pthread_mutex_lock(&pool->lock);
-    uint64_t now_ns = pool->now_ns();
-    kelp_request *request = pool->policy->ops->expire(pool->policy, now_ns);
-    set_expiry(pool);
-    pthread_mutex_unlock(&pool->lock);
-    /* With the last request, the model may be destroyed on another thread, which waits in
-     * kelp_timer_remove until the timer's call returns. */
-    for (; request != NULL; request = next) {
+/* Rejects requests that the policy returned, linked by `next`. The lock is not held. With the last
+ * request, the model may be destroyed on another thread. */
+static void reject(kelp_instance_pool *pool, kelp_request *list, uint64_t now_ns) {
+    for (kelp_request *request = list, *next; request != NULL; request = next) {
         next = request->next;
         request->next = NULL;
         (void)kelp_request_queue_reject(pool->stats, &request, 1, now_ns);
     }
 }
 
-/* Queues a request for a thread of the pool; the lock is held. */
-static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request) {
+void kelp_instance_pool_expire(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    uint64_t now_ns = pool->now_ns();
+    kelp_request *list = pool->policy->ops->expire(pool->policy, now_ns);
+    if (pool->waiting > 0 && has_due(pool))
+        pthread_cond_signal(&pool->work); /* the remaining requests may form a batch */
+    set_expiry(pool);
+    pthread_mutex_unlock(&pool->lock);
+    reject(pool, list, now_ns); /* kelp_timer_remove waits until this call returns */
+}
+
+/* Checks that a request can be queued; the lock is held. A full queue first drops the requests that
+ * are over, which the caller rejects. */
+static kelp_status *admit(kelp_instance_pool *pool, const kelp_request *request,
+                          kelp_request **out_dropped) {
+    const kelp_policy_ops *ops = pool->policy->ops;
     KELP_ASSERT_HELD(&pool->lock);
-    KELP_TRY(pool->policy->ops->admit(pool->policy, request));
+    kelp_status *status = ops->admit(pool->policy, request);
+    *out_dropped = status != NULL ? ops->expire(pool->policy, request->queue_start_ns) : NULL;
+    if (*out_dropped == NULL)
+        return status;
+    kelp_status_free(status);
+    return ops->admit(pool->policy, request);
+}
+
+/* Queues a request for a thread of the pool; the lock is held. */
+static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request,
+                            kelp_request **out_dropped) {
+    KELP_ASSERT_HELD(&pool->lock);
+    KELP_TRY(admit(pool, request, out_dropped));
     /* Signal before the lock is released: after that, the request and the model may be destroyed.
      */
     if (pool->mode == KELP_EXECUTE_ON_CALLER) {
@@ -437,17 +539,25 @@ static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request) {
 
 kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool, kelp_request *request) {
     kelp_instance_base *instance = NULL;
+    kelp_request *dropped = NULL;
     kelp_status *status = NULL;
+    uint64_t now_ns = request->queue_start_ns;
+    bool measured = false;
     pthread_mutex_lock(&pool->lock);
-    if (pool->mode == KELP_EXECUTE_ON_CALLER && !request->may_block &&
-        nested_executions < MAX_NESTED_EXECUTIONS &&
-        pool->policy->ops->bypass(pool->policy, request))
-        instance = pop_idle(pool);
+    if (pool->mode == KELP_EXECUTE_ON_CALLER && !request->may_block) {
+        request->may_block = !is_short(pool, &request);
+        if (!request->may_block && nested_executions < MAX_NESTED_EXECUTIONS &&
+            pool->policy->ops->bypass(pool->policy, request))
+            instance = pop_idle(pool);
+    }
     if (instance == NULL)
-        status = enqueue(pool, request);
+        status = enqueue(pool, request, &dropped);
+    else
+        measured = pool->caller_executions++ % MEASURED_ONE_OF == 0;
     pthread_mutex_unlock(&pool->lock);
     if (instance != NULL)
-        run_on_caller(pool, instance, request);
+        run_on_caller(pool, instance, request, measured);
+    reject(pool, dropped, now_ns);
     return status;
 }
 

@@ -8,11 +8,15 @@
  *
  * KELP_EXECUTE_ON_CALLER is for backends that do not block: the submitting thread executes the
  * request on an idle instance. The request is queued instead if no instance is idle, if other
- * requests wait, if this request may block, or if too many executions are nested on the thread (a
- * response callback that submits the next request would otherwise recurse without limit). A thread
- * that finishes an execution continues with queued requests within a budget, because a submission
- * must return. Worker threads, at most one for each instance and started on demand, execute the
- * others. Therefore no instance is idle while requests are due.
+ * requests wait, if this request may block or takes long, or if too many executions are nested on
+ * the thread (a response callback that submits the next request would otherwise recurse without
+ * limit). A thread that finishes an execution continues with queued requests within a budget,
+ * because a submission must return. Worker threads, at most one for each instance and started on
+ * demand, execute the others. Therefore no instance is idle while requests are due.
+ *
+ * A request takes long if the measured time of executions with inputs of its size
+ * (execution_times.h) exceeds caller_limit_ns, or is unknown. The pool measures all executions of
+ * worker threads, and some of submitting threads.
  *
  * Queued requests whose queue timeout ends are rejected by a timer, also while all instances are
  * busy.
@@ -21,7 +25,9 @@
 #define KELP_SERVER_SCHEDULER_INSTANCE_POOL_H_
 
 #include "base/sync/timer.h"
+#include "server/scheduler/execution_times.h"
 #include "server/scheduler/policy.h"
+#include "server/scheduler/rate_limiter.h"
 
 typedef struct kelp_instance_pool kelp_instance_pool;
 
@@ -45,6 +51,7 @@ struct kelp_instance_base {
     kelp_instance_base *next_unstarted; /* ON_CALLER */
     kelp_instance_pool *pool;
     kelp_stats stats;
+    kelp_rate_ticket ticket; /* ON_INSTANCE: waits for resources before an execution */
     pthread_t thread;
     bool has_thread;
     bool removing, removed;
@@ -59,6 +66,10 @@ struct kelp_instance_pool {
     kelp_policy *policy;
     kelp_execute_fn execute;
     kelp_execution_mode mode;
+    uint64_t caller_limit_ns; /* ON_CALLER; 0: no limit, and nothing is measured */
+    bool joins_requests;
+    kelp_execution_times times;
+    unsigned caller_executions; /* modulo 2^N; selects those that are measured */
     kelp_clock_fn now_ns;
     kelp_stats *stats; /* of requests that no instance executed; borrowed */
     kelp_timer expiry; /* of queue timeouts */
@@ -75,6 +86,9 @@ struct kelp_instance_pool {
 typedef struct kelp_instance_pool_options {
     kelp_policy *policy;
     kelp_execution_mode mode;
+    uint64_t caller_limit_ns; /* ON_CALLER: the maximum execution time on a submitting thread; 0: no
+                                 limit */
+    bool joins_requests;      /* the policy returns several requests for one execution */
     kelp_execute_fn execute;
     kelp_stats *stats;    /* counts requests that are rejected without an instance */
     kelp_timers *timers;  /* NULL: queue timeouts are noticed when a request is taken */
@@ -104,6 +118,10 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool);
  * owns the request. */
 kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool,
                                        kelp_request *request) KELP_MUST_USE;
+/* Adds the duration of an execution without the pool to the measured times; see
+ * kelp_execution_class. Thread-safe. */
+void kelp_instance_pool_add_time(kelp_instance_pool *pool, unsigned class_index,
+                                 uint64_t duration_ns);
 /* Rejects the queued requests that are cancelled or past their deadline. Thread-safe. */
 void kelp_instance_pool_expire(kelp_instance_pool *pool);
 /* Returns the number of queued requests. Thread-safe. */

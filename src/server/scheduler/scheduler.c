@@ -12,8 +12,8 @@ static const struct {
     create_fn create;        /* NULL: not supported */
     const char *description; /* "model 'NAME' …" */
 } policies[] = {
-    [KELP_SCHEDULING_DEFAULT] = {kelp_default_policy_create, "uses the default scheduler"},
-    [KELP_SCHEDULING_DYNAMIC] = {kelp_default_policy_create, "batches dynamically"},
+    [KELP_SCHEDULING_DEFAULT] = {kelp_batch_policy_create, "uses the default scheduler"},
+    [KELP_SCHEDULING_DYNAMIC] = {kelp_batch_policy_create, "batches dynamically"},
     [KELP_SCHEDULING_SEQUENCE] = {NULL, "batches sequences"},
     [KELP_SCHEDULING_ENSEMBLE] = {NULL, "is an ensemble"},
 };
@@ -29,8 +29,11 @@ kelp_status *kelp_scheduler_init(kelp_scheduler *scheduler, kelp_allocator alloc
                                  const kelp_model_config *config, kelp_execution execution) {
     KELP_TRY(kelp_scheduler_check(config));
     KELP_TRY(policies[config->scheduling].create(allocator, config, &scheduler->policy));
+    const bool joins = config->scheduling != KELP_SCHEDULING_DEFAULT && config->max_batch_size > 1;
     const kelp_instance_pool_options options = {.policy = scheduler->policy,
                                                 .mode = execution.mode,
+                                                .caller_limit_ns = execution.caller_limit_ns,
+                                                .joins_requests = joins,
                                                 .execute = execution.execute,
                                                 .stats = execution.stats,
                                                 .timers = execution.timers};

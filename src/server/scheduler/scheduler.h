@@ -16,6 +16,7 @@ typedef bool (*kelp_may_block_fn)(TRITONBACKEND_Model *model, TRITONBACKEND_Requ
 /* The execution of requests by a backend. All pointers are borrowed. */
 typedef struct kelp_execution {
     kelp_execution_mode mode;
+    uint64_t caller_limit_ns; /* see kelp_instance_pool_options */
     kelp_execute_fn execute;
     kelp_may_block_fn may_block; /* ON_CALLER: which requests may block; NULL: none */
     const kelp_batcher *batcher; /* the batching strategy; NULL: none */
