@@ -152,6 +152,46 @@ static void test_unrequested_steps_do_not_run(void **state) {
     call_deinit(&c);
 }
 
+/* Strings, tensors without elements, and tensors that are too large to keep their buffers. */
+static void test_tensors_of_all_sizes_pass_through(void **state) {
+    enum { MANY = 600000 };
+    static const char text[] = {2, 0, 0, 0, 'a', 'b', 0, 0, 0, 0};
+    static const int64_t sizes[] = {0, 1, MANY, 7};
+    static int32_t values[MANY];
+    size_t size_bytes = 0;
+    call c;
+    for (int i = 0; i < MANY; i++)
+        values[i] = i;
+    world_load(*state, "identity", identity_config);
+    world_load(
+        *state, "numbers",
+        INT32_IO("-1") "ensemble_scheduling { " STEP("identity", "INPUT0", "IN", "OUTPUT0", "x")
+            STEP("identity", "INPUT0", "x", "OUTPUT0", "OUT") "}\n");
+    world_load(*state, "texts",
+               "input [ { name: \"IN\" data_type: TYPE_STRING dims: [ -1 ] } ]\n"
+               "output [ { name: \"OUT\" data_type: TYPE_STRING dims: [ -1 ] } ]\n"
+               "ensemble_scheduling { " STEP("identity", "INPUT1", "IN", "OUTPUT1", "x")
+                   STEP("identity", "INPUT1", "x", "OUTPUT1", "OUT") "}\n");
+    call_init(&c, ((world *)*state)->server, "numbers", -1);
+    for (size_t i = 0; i < 4; i++) {
+        ok(TRITONSERVER_InferenceRequestRemoveAllInputs(c.request));
+        call_input(&c, "IN", TRITONSERVER_TYPE_INT32, &sizes[i], 1, values,
+                   (size_t)sizes[i] * sizeof *values);
+        call_run(&c);
+        const void *out = call_output(&c, "OUT", &size_bytes);
+        assert_int_equal(size_bytes, (size_t)sizes[i] * sizeof *values);
+        if (size_bytes > 0)
+            assert_memory_equal(out, values, size_bytes);
+        call_clear(&c);
+    }
+    call_deinit(&c);
+    call_init(&c, ((world *)*state)->server, "texts", -1);
+    call_input(&c, "IN", TRITONSERVER_TYPE_BYTES, two, 1, text, sizeof text);
+    call_run(&c);
+    assert_memory_equal(call_output(&c, "OUT", &size_bytes), text, sizeof text);
+    call_deinit(&c);
+}
+
 /* The backend "probe" does not produce EXTRA. */
 static void test_a_missing_output_is_an_absent_optional_input(void **state) {
     static const char member[] =
@@ -564,6 +604,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_steps_run_in_the_order_of_the_data, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(test_unrequested_steps_do_not_run, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_tensors_of_all_sizes_pass_through, set_up,
+                                        world_close),
         cmocka_unit_test_setup_teardown(test_a_missing_output_is_an_absent_optional_input,
                                         set_up_test_backends, world_close),
         cmocka_unit_test_setup_teardown(test_an_ensemble_can_contain_an_ensemble, set_up,

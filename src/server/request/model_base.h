@@ -28,7 +28,7 @@ typedef struct kelp_model_ops {
      * caller's. */
     kelp_status *(*submit)(kelp_model_base *model, kelp_request *request);
     /* Cancels the requests that a submission of the model made to other models. NULL: it makes
-     * none. Thread-safe. */
+     * none. Completes no request on the calling thread. Thread-safe. */
     void (*cancel)(kelp_model_base *model, kelp_factory *factory);
     /* Returns UNAVAILABLE, with the reason, if the model depends on other models and cannot serve
      * at present. NULL: it depends on none. Thread-safe. */
