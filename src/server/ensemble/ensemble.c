@@ -8,6 +8,18 @@
 
 /* ---- members ---- */
 
+/* Prefers a model in the namespace of the ensemble. The choice does not change later. */
+static void choose_namespace(const kelp_ensemble *ensemble, kelp_flow_step *step) {
+    kelp_request_host *host = ensemble->model->host;
+    kelp_model_base *model = NULL;
+    if (step->near_name == NULL)
+        return;
+    kelp_status_free(host->ops->find_model(host, step->near_name, step->version, &model));
+    if (model != NULL)
+        step->lookup_name = step->near_name;
+    kelp_model_release(model);
+}
+
 /* Enters the models of all steps and checks them. Stores their serial numbers on success. */
 static kelp_status *check_members(kelp_ensemble *ensemble, bool first) {
     kelp_flow *flow = ensemble->flow;
@@ -16,6 +28,8 @@ static kelp_status *check_members(kelp_ensemble *ensemble, bool first) {
     kelp_status *status = NULL;
     KELP_TRY(kelp_alloc_zero(heap, flow->step_count, sizeof *models, (void **)&models));
     for (uint32_t i = 0; i < flow->step_count && status == NULL; i++) {
+        if (first)
+            choose_namespace(ensemble, &flow->steps[i]);
         status = kelp_ensemble_enter_member(ensemble, &flow->steps[i], &models[i]);
         if (status == NULL && models[i]->ops->check != NULL)
             status = models[i]->ops->check(models[i]);
@@ -63,7 +77,7 @@ uint64_t kelp_ensemble_fingerprint(kelp_ensemble *ensemble) {
 
 static kelp_status *init(kelp_ensemble *ensemble) {
     const kelp_model_config *config = ensemble->model->config;
-    KELP_TRY(kelp_flow_create(ensemble->allocator, config, &ensemble->flow));
+    KELP_TRY(kelp_flow_create(ensemble->model, &ensemble->flow));
     KELP_TRY(kelp_alloc_zero(ensemble->allocator, ensemble->flow->link_count,
                              sizeof *ensemble->spare_buffers, (void **)&ensemble->spare_buffers));
     kelp_ensemble_init_buffers(ensemble);

@@ -46,6 +46,7 @@ struct kelp_model_base {
     atomic_uint live;
     atomic_uint cancellations; /* of requests, ever; for schedulers */
     char *name;
+    const char *space; /* the namespace; "" without namespaces; borrowed from the repository */
     int64_t version;
     uint64_t serial;           /* of all models of the process; from 1 */
     kelp_model_config *config; /* for the checks of requests; immutable while the model serves */
