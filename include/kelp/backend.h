@@ -648,6 +648,7 @@ kelp_status *kelp_backend_respond(kelp_backend_request *request,
 TRITONBACKEND_Response *kelp_backend_response_raw(const kelp_backend_response *response);
 
 /* Adds an output and gets its row-major host memory, which is writable until the response is sent.
+ * If the client provides no memory, because it does not read the output, the memory is discarded.
  * Fails with INVALID_ARGUMENT for KELP_STRING (use kelp_backend_put), types that Triton lacks and
  * negative dimensions, and UNIMPLEMENTED if the server provides GPU memory. */
 kelp_status *kelp_backend_output_data(kelp_backend_response *response, const char *name,

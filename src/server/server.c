@@ -34,6 +34,14 @@ static kelp_status *find_successor(kelp_request_host *host, const kelp_model_bas
     return NULL;
 }
 
+static kelp_status *find_model(kelp_request_host *host, const char *name, int64_t version,
+                               kelp_model_base **out) {
+    kelp_model *model = NULL;
+    KELP_TRY(kelp_repository_find(&((kelp_server *)host)->repository, name, version, &model, NULL));
+    *out = &model->base;
+    return NULL;
+}
+
 static void reap(kelp_request_host *host, kelp_model_base *model) {
     KELP_ASSERT(((kelp_model *)model)->entry != NULL);
     kelp_repository_reap(&((kelp_server *)host)->repository, (kelp_model *)model);
@@ -43,6 +51,7 @@ static const kelp_request_host_ops ops = {.retain = retain,
                                           .release = release,
                                           .check_ready = check_ready,
                                           .find_successor = find_successor,
+                                          .find_model = find_model,
                                           .reap = reap};
 
 /* ---- start and stop ---- */

@@ -241,5 +241,40 @@ class Backends(unittest.TestCase):
         self.assertGreater(stats["inference_stats"]["compute_infer"]["ns"], 0)
 
 
+@unittest.skipIf("KELP_NVIDIA_WHEEL" in os.environ, "NVIDIA's server has no built-in engine")
+class OnnxEngine(unittest.TestCase):
+    """Which engine runs models of the backend onnxruntime. The installed library is the backend identity under that name."""
+
+    def serve(self, *words):
+        backends = os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "backends")
+        with tempfile.TemporaryDirectory() as installed, support.Repository() as repository:
+            os.mkdir(os.path.join(installed, "onnxruntime"))
+            os.symlink(os.path.join(backends, "identity", "libtriton_identity.so"),
+                       os.path.join(installed, "onnxruntime", "libtriton_onnxruntime.so"))
+            repository.add("echo", config=config("onnxruntime", [("INPUT0", "INT64", [-1])], [("OUTPUT0", "INT64", [-1])]))
+            with support.Server("--model-repository", repository.path, "--backend-directory", installed, "--exit-on-error=false",
+                                "--strict-readiness=false", *words) as server:
+                status, response = server.infer("echo", {"inputs": [tensor("INPUT0", "INT64", [2], [3, 4])]})
+                self.assertEqual(server.stop(), 0)
+                return status, response, server.output + server.log()
+
+    def test_installed_library_is_used(self):
+        status, response, log = self.serve()
+        self.assertEqual(status, 200, log)
+        self.assertEqual(response["outputs"][0]["data"], [3, 4])
+        self.assertIn("backend 'onnxruntime': using the installed library", log)
+
+    def test_built_in_engine_is_used_on_request(self):
+        status, _, log = self.serve("--onnx-engine=builtin")
+        self.assertEqual(status, 404)
+        self.assertIn("backend 'onnxruntime': using the built-in engine", log)
+        self.assertIn("model.onnx", log)
+
+    def test_unknown_engine_is_rejected(self):
+        result = support.kelp("serve", "--model-repository", "/nowhere", "--onnx-engine=fast")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("auto", result.stderr)
+
+
 if __name__ == "__main__":
     support.main()

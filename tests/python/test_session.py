@@ -419,7 +419,7 @@ class Errors(unittest.TestCase):
         self.rejected(kelp.Code.NOT_FOUND, "nowhere.onnx", kelp.InferenceSession, "nowhere.onnx")
         self.rejected(kelp.Code.INVALID_ARGUMENT, "model", kelp.InferenceSession, b"no model")
         error = self.rejected(kelp.Code.UNIMPLEMENTED, "", kelp.InferenceSession, MODELS + "/uncovered_op.onnx")
-        self.assertIs(kelp.TritonException, type(error))
+        self.assertIsInstance(error, kelp.TritonException)
         self.assertTrue(error.message)
         self.rejected(kelp.Code.NOT_FOUND, "unknown provider 'TPU'", kelp.InferenceSession, DIGITS, None, ["TPU"])
         self.assertRaises(TypeError, kelp.InferenceSession, 3.5)

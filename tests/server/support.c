@@ -204,11 +204,11 @@ static TRITONSERVER_Error *allocate(TRITONSERVER_ResponseAllocator *allocator, c
     pthread_mutex_lock(&c->lock);
     c->allocations++;
     c->requested = type;
-    bool fail = c->fail_allocation;
+    bool fail = c->fail_allocation, none = c->no_buffers;
     pthread_mutex_unlock(&c->lock);
     if (fail)
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "no room for outputs");
-    *buffer = size_bytes ? malloc(size_bytes) : NULL;
+    *buffer = size_bytes && !none ? malloc(size_bytes) : NULL;
     *buffer_userp = c;
     *actual_type = c->memory;
     *actual_id = c->memory_id;

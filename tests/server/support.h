@@ -90,6 +90,7 @@ typedef struct call {
     unsigned releases;
     unsigned starts, allocations, frees; /* of the allocator */
     bool fail_allocation;
+    bool no_buffers;                   /* the allocator succeeds with NULL */
     TRITONSERVER_MemoryType requested; /* by the latest allocation */
     TRITONSERVER_MemoryType memory;    /* of outputs, as the allocator pretends */
     int64_t memory_id;

@@ -87,12 +87,15 @@ static void test_duplicate_name_is_rejected_without_namespaces(void **state) {
     free(index);
     ask(w.server, "one");
     ask(w.server, "two");
-    fails(TRITONSERVER_ServerModelIsReady(w.server, "same", -1, &ready),
-          TRITONSERVER_ERROR_NOT_FOUND, "'same' is not found");
+    ready = true;
+    ok(TRITONSERVER_ServerModelIsReady(w.server, "same", -1, &ready));
+    assert_false(ready);
+    fails(TRITONSERVER_ServerModelIsReady(w.server, "unknown", -1, &ready),
+          TRITONSERVER_ERROR_NOT_FOUND, "'unknown' is not found");
     world_end(&w);
 
     world_make(&w, TRITONSERVER_MODEL_CONTROL_EXPLICIT, false);
-    fails(TRITONSERVER_ServerLoadModel(w.server, "same"), TRITONSERVER_ERROR_INVALID_ARG,
+    fails(TRITONSERVER_ServerLoadModel(w.server, "same"), TRITONSERVER_ERROR_INTERNAL,
           "model 'same' is in two repositories: '");
     world_end(&w);
 }
@@ -130,7 +133,7 @@ static void test_ambiguous_name_is_rejected(void **state) {
     ok(TRITONSERVER_ServerMetrics(w.server, &metrics));
     ok(TRITONSERVER_MetricsFormatted(metrics, TRITONSERVER_METRIC_PROMETHEUS, &base, &size));
     snprintf(label, sizeof label,
-             "nv_inference_count{model=\"same\",version=\"1\",namespace=\"%s\"} 1\n",
+             "nv_inference_count{model=\"same\",namespace=\"%s\",version=\"1\"} 1\n",
              w.second.path);
     char *page = strndup(base, size);
     contains(page, label);
@@ -148,7 +151,7 @@ static void test_load_and_unload_apply_to_all_namespaces(void **state) {
      * other. */
     repo_file(&w.second, "same/config.pbtxt", "no such field { }");
     snprintf(text, sizeof text, "%s/same/config.pbtxt:1:", w.second.path);
-    fails(TRITONSERVER_ServerLoadModel(w.server, "same"), TRITONSERVER_ERROR_INVALID_ARG, text);
+    fails(TRITONSERVER_ServerLoadModel(w.server, "same"), TRITONSERVER_ERROR_INTERNAL, text);
     has_batch(w.server, "same", "3");
     ask(w.server, "same");
     add(&w.second, "same", "5");
@@ -217,10 +220,10 @@ static void test_repositories_can_be_registered(void **state) {
     world_make(&w, TRITONSERVER_MODEL_CONTROL_EXPLICIT, false);
     ok(TRITONSERVER_ServerUnregisterModelRepository(w.server, w.second.path));
     fails(TRITONSERVER_ServerUnregisterModelRepository(w.server, w.second.path),
-          TRITONSERVER_ERROR_NOT_FOUND, "repository not found");
+          TRITONSERVER_ERROR_INVALID_ARG, "repository not found");
     ok(TRITONSERVER_ServerLoadModel(w.server, "same"));
     has_batch(w.server, "same", "3");
-    fails(TRITONSERVER_ServerLoadModel(w.server, "two"), TRITONSERVER_ERROR_NOT_FOUND,
+    fails(TRITONSERVER_ServerLoadModel(w.server, "two"), TRITONSERVER_ERROR_INTERNAL,
           "failed to poll from model repository");
     fails(TRITONSERVER_ServerRegisterModelRepository(w.server, w.first.path, NULL, 0),
           TRITONSERVER_ERROR_ALREADY_EXISTS, "already been registered");
@@ -271,6 +274,24 @@ static void test_directories_are_mapped_to_names(void **state) {
     contains_once(index, "\"name\":\"same\"");
     contains_once(index, "\"name\":\"other\"");
     free(index);
+    ok(TRITONSERVER_ServerUnregisterModelRepository(w.server, w.second.path));
+    TRITONSERVER_Parameter *both[] = {
+        TRITONSERVER_ParameterNew("two", TRITONSERVER_PARAMETER_STRING, "left"),
+        TRITONSERVER_ParameterNew("two", TRITONSERVER_PARAMETER_STRING, "right")};
+    ok(TRITONSERVER_ServerRegisterModelRepository(
+        w.server, w.second.path, (const TRITONSERVER_Parameter **)(void *)both, 2));
+    ok(TRITONSERVER_ServerLoadModel(w.server, "left"));
+    ok(TRITONSERVER_ServerLoadModel(w.server, "right"));
+    ask(w.server, "left");
+    ask(w.server, "right");
+    fails(TRITONSERVER_ServerLoadModel(w.server, "two"), TRITONSERVER_ERROR_INTERNAL,
+          "no repository has this model");
+    ok(TRITONSERVER_ServerUnregisterModelRepository(w.server, w.second.path));
+    const TRITONSERVER_Parameter *twice[] = {both[0], both[0]};
+    fails(TRITONSERVER_ServerRegisterModelRepository(w.server, w.second.path, twice, 2),
+          TRITONSERVER_ERROR_INVALID_ARG, "conflicting mapping for 'left'");
+    TRITONSERVER_ParameterDelete(both[0]);
+    TRITONSERVER_ParameterDelete(both[1]);
     TRITONSERVER_ParameterDelete(mapping);
     TRITONSERVER_ParameterDelete(number);
     world_end(&w);

@@ -135,7 +135,7 @@ static int set_terminate(PyObject *object, PyObject *value, void *closure) {
 
 static void options_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
-    type->tp_free(object);
+    kpy_type_free(type, object);
     Py_DECREF(type);
 }
 
@@ -145,7 +145,7 @@ int kpy_run_options(PyObject *object, const _Atomic bool **out) {
         return 0;
     if (!PyObject_TypeCheck(object, options_type)) {
         PyErr_Format(PyExc_TypeError, "run_options: expected a kelp.RunOptions or None, found '%s'",
-                     Py_TYPE(object)->tp_name);
+                     kpy_type_name(object, (char[KPY_TYPE_NAME]){0}));
         return -1;
     }
     *out = &((run_options *)object)->terminate;

@@ -48,6 +48,7 @@ typedef struct serve_options {
     const char *gpu_fallback;
     const char *rate_limit;
     kelp_arg_list rate_resources;
+    const char *onnx_engine;
     const char *precision, *providers, *plugin;
     kelp_arg_list cache_config, metrics_config;
     const char *cache_directory;
@@ -141,6 +142,13 @@ static const kelp_arg_spec specs[] = {
      .choices = "@dir",
      .help = "directory with NAME/libtriton_NAME.so (../backends of the program's directory, or "
              "/opt/tritonserver/backends)"},
+    {.name = "onnx-engine",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(onnx_engine),
+     .value = "auto|builtin",
+     .choices = "auto|builtin",
+     .help = "engine of models with backend onnxruntime or tensorrt: auto uses the library of that "
+             "backend if it is installed (auto)"},
     {.name = "backend-config",
      .kind = KELP_OPTION_LIST,
      .offset = AT(backend_config),
@@ -619,6 +627,9 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
     for (size_t i = 0; i < o->metrics_config.count; i++)
         KELP_TRY(set_metrics_config(options, o->metrics_config.items[i]));
     KELP_TRY(fill_instances(o, options));
+    if (o->onnx_engine != NULL)
+        KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "", "onnx-engine",
+                                                                o->onnx_engine)));
     if (o->precision != NULL)
         KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "precision",
                                                                 o->precision)));

@@ -247,6 +247,30 @@ kelp_status *kelp_model_config_complete(const kelp_model_config *config, const c
     return NULL;
 }
 
+kelp_status *kelp_model_config_set_decoupled(const kelp_model_config *config, bool decoupled,
+                                             kelp_model_config **out) {
+    kelp_model_config *copy = NULL;
+    kelp_config_explicit explicit;
+    KELP_TRY(copy_config(config, &copy));
+    kelp_config_value *policy =
+        kelp_config_set(copy->arena, copy->tree, "model_transaction_policy");
+    kelp_config_value *value =
+        policy != NULL ? kelp_config_set(copy->arena, policy->message, "decoupled") : NULL;
+    kelp_status *status = value != NULL ? NULL : kelp_status_oom();
+    if (status == NULL) {
+        value->i = decoupled;
+        status = explicit_of(config, copy->arena, &explicit);
+    }
+    if (status == NULL)
+        status = kelp_config_view(copy, &explicit);
+    if (status != NULL) {
+        kelp_model_config_release(copy);
+        return status;
+    }
+    *out = copy;
+    return NULL;
+}
+
 /* ---- preferences of the backend ---- */
 /* Returns the number of a kind in model_config.proto. */
 static int64_t proto_kind(TRITONSERVER_InstanceGroupKind kind) {

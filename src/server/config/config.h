@@ -137,6 +137,7 @@ typedef enum kelp_config_scheduling {
  */
 typedef struct kelp_config_step {
     const char *model_name;
+    const char *model_namespace; /* "" if it is not set */
     int64_t model_version; /* -1: the latest */
     const kelp_config_parameter *input_map;
     size_t input_count;
@@ -230,6 +231,10 @@ kelp_status *kelp_model_config_parse(kelp_allocator allocator,
  * kelp_model_config_load. */
 kelp_status *kelp_model_config_complete(const kelp_model_config *config, const char *json,
                                         size_t length, kelp_model_config **out) KELP_MUST_USE;
+
+/* Creates a copy of an ensemble's configuration that declares whether it is decoupled. */
+kelp_status *kelp_model_config_set_decoupled(const kelp_model_config *config, bool decoupled,
+                                             kelp_model_config **out) KELP_MUST_USE;
 
 /* Creates a configuration in which the backend's preferences
  * (TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup) replace the default groups, kinds and

@@ -235,8 +235,9 @@ static bool view_ensemble(kelp_model_config *config, const kelp_config_message *
     for (size_t i = 0; i < count; i++, value = value->next) {
         const kelp_config_message *step = value->message;
         items[i].model_name = kelp_config_text(arena, step, "model_name");
+        items[i].model_namespace = kelp_config_text(arena, step, "model_namespace");
         items[i].model_version = kelp_config_number(step, "model_version");
-        if (items[i].model_name == NULL ||
+        if (items[i].model_name == NULL || items[i].model_namespace == NULL ||
             !copy_pairs(arena, kelp_config_get(step, "input_map"), false, &items[i].input_map,
                         &items[i].input_count) ||
             !copy_pairs(arena, kelp_config_get(step, "output_map"), false, &items[i].output_map,

@@ -206,8 +206,26 @@ static kelp_status *initialize_model(kelp_model *model) {
     return kelp_model_config_validate(model->base.config);
 }
 
+/* Creates the data flow. The members serve already. */
+static kelp_status *initialize_ensemble(kelp_model *model) {
+    kelp_model_config *completed = NULL;
+    KELP_TRY(kelp_model_config_validate(model->base.config));
+    model->base.backend_name = "ensemble";
+    KELP_TRY(write_config(model));
+    KELP_TRY(kelp_ensemble_create(&model->base, &model->ensemble));
+    model->base.decoupled = kelp_ensemble_is_decoupled(model->ensemble);
+    KELP_TRY(
+        kelp_model_config_set_decoupled(model->base.config, model->base.decoupled, &completed));
+    model->shown = completed;
+    KELP_TRY(kelp_model_load_labels(model));
+    KELP_TRY(prepare_cache(model));
+    return create_latency(model);
+}
+
 static kelp_status *initialize(kelp_model *model) {
     kelp_execution execution;
+    if (model->base.config->scheduling == KELP_SCHEDULING_ENSEMBLE)
+        return initialize_ensemble(model);
     KELP_TRY(initialize_model(model));
     model->base.decoupled = model->base.config->decoupled;
     KELP_TRY(kelp_model_load_labels(model));
@@ -227,6 +245,7 @@ static void destroy(kelp_model_base *base) {
     kelp_request_host *host = base->host;
     kelp_allocator allocator = host->allocator;
     KELP_ASSERT(model->backend == NULL && model->instance_count == 0);
+    kelp_ensemble_destroy(model->ensemble);
     kelp_model_free_labels(model);
     kelp_stats_deinit(&base->stats);
     kelp_latency_destroy(base->latency);
@@ -247,6 +266,33 @@ static kelp_status *submit(kelp_model_base *base, kelp_request *request) {
 }
 
 static const kelp_model_ops ops = {.destroy = destroy, .submit = submit};
+
+/* ---- ensembles ---- */
+
+static kelp_status *submit_ensemble(kelp_model_base *base, kelp_request *request) {
+    return kelp_ensemble_submit(((kelp_model *)base)->ensemble, request);
+}
+
+static void cancel_ensemble(kelp_model_base *base, kelp_factory *factory) {
+    kelp_ensemble_cancel(((kelp_model *)base)->ensemble, factory);
+}
+
+static kelp_status *check_ensemble(kelp_model_base *base) {
+    return kelp_ensemble_check(((kelp_model *)base)->ensemble);
+}
+
+static const kelp_model_ops ensemble_ops = {.destroy = destroy,
+                                            .submit = submit_ensemble,
+                                            .cancel = cancel_ensemble,
+                                            .check = check_ensemble};
+
+/* ---- creation ---- */
+
+/* Returns the serial number of a new model. */
+static uint64_t next_serial(void) {
+    static atomic_ullong last;
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
 
 static kelp_status *set_paths(kelp_model *model, const char *name, const char *directory) {
     kelp_allocator allocator = model->base.host->allocator;
@@ -270,7 +316,8 @@ kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t 
     uint64_t start_ns = kelp_now_ns();
     atomic_store(&model->base.refs, 1);
     kelp_stats_init(&model->base.stats, allocator);
-    model->base.ops = &ops;
+    model->base.ops = take_config->scheduling == KELP_SCHEDULING_ENSEMBLE ? &ensemble_ops : &ops;
+    model->base.serial = next_serial();
     model->base.host = &host->base;
     host->base.ops->retain(&host->base);
     model->base.version = version;
@@ -288,8 +335,10 @@ kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t 
         kelp_model_release(&model->base);
         return status;
     }
-    model->shown = model->base.config;
-    kelp_model_config_retain(model->shown);
+    if (model->shown == NULL) {
+        model->shown = model->base.config;
+        kelp_model_config_retain(model->shown);
+    }
     model->load_ns = kelp_now_ns() - start_ns;
     *out = model;
     return NULL;
@@ -312,6 +361,12 @@ void kelp_model_finalize(kelp_model *model) {
 
 bool kelp_model_is_ready(kelp_model *model) {
     bool all = true;
+    if (model->ensemble != NULL) {
+        kelp_status *status = kelp_ensemble_check(model->ensemble);
+        all = status == NULL;
+        kelp_status_free(status);
+        return all;
+    }
     pthread_rwlock_rdlock(&model->change_lock);
     KELP_ASSERT(model->backend != NULL); /* the caller has entered the model */
     for (size_t i = 0; model->backend->ready != NULL && all && i < model->instance_count; i++) {
@@ -324,6 +379,10 @@ bool kelp_model_is_ready(kelp_model *model) {
     }
     pthread_rwlock_unlock(&model->change_lock);
     return all;
+}
+
+uint32_t kelp_model_queued(kelp_model *model) {
+    return model->scheduling ? kelp_instance_pool_queued(&model->scheduler.pool) : 0;
 }
 
 kelp_status *kelp_model_add_stats(kelp_model *model, kelp_stats *into) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A loaded version of a model: its configuration, backend, instances and scheduler.
+ * A loaded version of a model: its configuration, backend, instances and scheduler. An ensemble has
+ * its data flow instead of the last three.
  * TRITONBACKEND_Model is a pointer to kelp_model. The counts are those of kelp_model_base.
  *
  * The server's reaper finalizes a retired model without submissions: its instances, then the model,
@@ -9,6 +10,7 @@
 #ifndef KELP_SERVER_MODEL_MODEL_H_
 #define KELP_SERVER_MODEL_MODEL_H_
 
+#include "server/ensemble/ensemble.h"
 #include "server/model/host.h"
 #include "server/model/instance.h"
 
@@ -30,7 +32,8 @@ struct kelp_model {
     pthread_rwlock_t change_lock;
     kelp_model_config *shown;  /* the configuration that clients see */
     kelp_message *config_json; /* the configuration that the backend sees */
-    kelp_server_backend *backend;
+    kelp_ensemble *ensemble;      /* NULL for other models */
+    kelp_server_backend *backend; /* NULL for ensembles */
     bool begun;           /* ModelInitialize was called: ModelFinalize must be called */
     bool scheduling;      /* the scheduler is initialized */
     kelp_batcher batcher; /* the batching strategy; the entry points are NULL if there is none */
@@ -66,8 +69,10 @@ kelp_status *kelp_model_config_message(const kelp_model_config *config,
                                        kelp_message **out) KELP_MUST_USE;
 
 /* Returns true if all instances are ready according to the backend, or if it does not implement
- * ModelInstanceReady. The caller has entered the model. */
+ * ModelInstanceReady; for an ensemble, if all members serve. The caller has entered the model. */
 bool kelp_model_is_ready(kelp_model *model);
+/* Returns the number of queued requests. Thread-safe. */
+uint32_t kelp_model_queued(kelp_model *model);
 /* Adds the statistics of the model and its instances to `into`. */
 kelp_status *kelp_model_add_stats(kelp_model *model, kelp_stats *into) KELP_MUST_USE;
 

@@ -36,6 +36,21 @@ static void entry_end(kelp_repository *repository, kelp_entry *entry) {
 
 /* ---- one name ---- */
 
+kelp_status *kelp_repository_poll_failure(const char *name, const char *path,
+                                          kelp_status *take_reason) {
+    char reason[2048];
+    kelp_code code = kelp_status_code(take_reason);
+    kelp_status_format(take_reason, reason, sizeof reason);
+    kelp_status_free(take_reason);
+    if (path != NULL)
+        KELP_SERVER_LOG(KELP_LOG_ERROR, "Poll failed for model directory '%s': %s", path, reason);
+    /* Triton's code, which its clients check. */
+    if (code == KELP_INVALID_ARGUMENT || code == KELP_NOT_FOUND)
+        code = KELP_INTERNAL;
+    return KELP_ERROR(code, "failed to load '%s', failed to poll from model repository: %s", name,
+                      reason);
+}
+
 static void set_wanted(kelp_repository *repository, kelp_entry *entry, bool wanted) {
     KELP_ASSERT_HELD(&repository->lock);
     kelp_request_pools_lock(&repository->host->base.pools);
@@ -52,7 +67,8 @@ static kelp_status *load_found(kelp_repository *repository, const char *name,
     const char *space =
         found != NULL && repository->host->options->model_namespacing ? found->repository : "";
     if (found != NULL && found->conflict != NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "failed to load '%s': %s", name, found->conflict);
+        return kelp_repository_poll_failure(
+            name, found->path, KELP_ERROR(KELP_INVALID_ARGUMENT, "%s", found->conflict));
     KELP_TRY(kelp_repository_entry(repository, name, space, &entry));
     KELP_TRY(entry_begin(repository, entry));
     entry->present = found != NULL;
@@ -78,8 +94,8 @@ static kelp_status *places_of(kelp_repository *repository, kelp_scan_places *out
                              sizeof **out_mappings, (void **)out_mappings));
     for (size_t i = 0; i < mappings->count; i++)
         (*out_mappings)[i] = (kelp_scan_mapping){.repository = mappings->items[i].owner,
-                                                 .directory = mappings->items[i].name,
-                                                 .name = mappings->items[i].value};
+                                                 .directory = mappings->items[i].value,
+                                                 .name = mappings->items[i].name};
     *out = (kelp_scan_places){.repositories = (const char *const *)repository->paths.items,
                               .repository_count = repository->paths.count,
                               .mappings = *out_mappings,
@@ -131,10 +147,10 @@ static kelp_status *load_named(kelp_repository *repository, const char *name,
         status = join(status, load_found(repository, name, &scan->models[i], options));
     }
     if (status == NULL && !found)
-        status = has_files ? load_found(repository, name, NULL, options)
-                           : KELP_ERROR(KELP_NOT_FOUND,
-                                        "failed to load '%s', failed to poll from model repository",
-                                        name);
+        status = has_files
+                     ? load_found(repository, name, NULL, options)
+                     : kelp_repository_poll_failure(
+                           name, NULL, KELP_ERROR(KELP_NOT_FOUND, "no repository has this model"));
     pthread_mutex_unlock(&repository->lock);
     kelp_scan_destroy(scan);
     return status;
@@ -288,8 +304,13 @@ kelp_status *kelp_repository_load_startup(kelp_repository *repository) {
     const kelp_string_list *startup = &options->startup_models;
     load_list list;
     list_init(&list, repository);
-    KELP_TRY(kelp_repository_scan(repository));
-    kelp_status *status = NULL;
+    kelp_status *status = kelp_repository_scan(repository);
+    if (kelp_status_code(status) == KELP_NOT_FOUND) { /* Triton's code for a missing directory */
+        kelp_status *missing = KELP_ERROR(KELP_INTERNAL, "%s", kelp_status_message(status));
+        kelp_status_free(status);
+        status = missing;
+    }
+    KELP_TRY(status);
     bool all = options->control_mode != TRITONSERVER_MODEL_CONTROL_EXPLICIT;
     if (!all && kelp_string_list_has(startup, "*")) {
         if (startup->count > 1)

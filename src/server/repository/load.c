@@ -145,7 +145,7 @@ static void mark_loading(load *job) {
 static kelp_status *can_stay(const load *job, const kelp_model *model, bool *out_can_stay) {
     int64_t files = 0;
     *out_can_stay = false;
-    if (job->agents != NULL || model->agents != NULL ||
+    if (job->agents != NULL || model->agents != NULL || model->ensemble != NULL ||
         strcmp(model->directory, job->directory) != 0)
         return NULL;
     KELP_TRY(kelp_model_files_of_version(model->base.host->allocator, job->directory,
@@ -342,8 +342,11 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
     kelp_status *status =
         kelp_override_apply(repository->host->base.allocator, &entry->override, entry->name, path,
                             entry->signature, options, &job.directory);
-    if (status == NULL)
+    if (status == NULL) {
         status = read_model(&job);
+        if (status != NULL)
+            status = kelp_repository_poll_failure(entry->name, path, status);
+    }
     if (status == NULL)
         status = run_agents(&job);
     if (status == NULL)

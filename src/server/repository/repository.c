@@ -86,6 +86,7 @@ static bool wait_for_models(kelp_repository *repository, unsigned *out_timeout_s
 kelp_status *kelp_repository_stop(kelp_repository *repository) {
     unsigned timeout_s = 0;
     atomic_store(&repository->stopping, true);
+    KELP_SERVER_LOG(KELP_LOG_INFO, "Waiting for in-flight requests to complete.");
     retire_all(repository);
     if (!wait_for_models(repository, &timeout_s))
         return KELP_ERROR(KELP_INTERNAL,

@@ -63,7 +63,7 @@ typedef struct kelp_repository {
     kelp_map entries; /* name -> the first kelp_entry of that name; also under the pools' locks */
     kelp_entry *first_entry, *last_entry;
     kelp_string_list paths;
-    kelp_settings mappings; /* (repository, directory) -> the name of the served model */
+    kelp_settings mappings; /* (repository, name of the served model) -> directory */
     kelp_model *retired;    /* without submissions, waiting for the reaper */
     size_t live_models; /* published and not yet finalized; each is a reference of the repository */
     pthread_t reaper;
@@ -91,6 +91,8 @@ kelp_status *kelp_repository_find(kelp_repository *repository, const char *name,
 /* Returns the same for an entry. Thread-safe. */
 kelp_status *kelp_repository_find_version(kelp_repository *repository, kelp_entry *entry,
                                           int64_t version, kelp_model **out) KELP_MUST_USE;
+/* Returns true if a repository has the model, or a version of it was loaded. Thread-safe. */
+bool kelp_repository_knows(kelp_repository *repository, const char *name);
 /* Returns the name of a state in the index. */
 const char *kelp_version_state_name(kelp_version_state state);
 /* Returns an entry, and creates it if needed. The lock is held. */
@@ -142,6 +144,11 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
                              const kelp_load_options *options) KELP_MUST_USE;
 
 /* ---- lifecycle.c ---- */
+/* Creates the error of a model that cannot be read from its repository: INTERNAL with Triton's
+ * text and the reason, unless the reason is of another kind, such as a lack of memory. Logs the
+ * reason with the model's directory, unless `path` is NULL. */
+kelp_status *kelp_repository_poll_failure(const char *name, const char *path,
+                                          kelp_status *take_reason) KELP_MUST_USE;
 /* Loads or reloads the models of a name. */
 kelp_status *kelp_repository_load(kelp_repository *repository, const char *name,
                                   const kelp_load_options *options) KELP_MUST_USE;

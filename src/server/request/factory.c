@@ -24,7 +24,9 @@ kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
     kelp_model_retain(factory->model);
     atomic_store_explicit(&factory->refs, 2, memory_order_relaxed);
     atomic_store_explicit(&factory->open, 1, memory_order_relaxed);
+    atomic_store_explicit(&factory->late, 0, memory_order_relaxed);
     atomic_store_explicit(&factory->cancelled, false, memory_order_relaxed);
+    atomic_store_explicit(&factory->execution, NULL, memory_order_relaxed);
     atomic_store_explicit(&factory->final_sent, false, memory_order_relaxed);
     atomic_store_explicit(&factory->response_count, 0, memory_order_relaxed);
     atomic_store_explicit(&factory->failed, false, memory_order_relaxed);
@@ -154,6 +156,12 @@ void kelp_factory_abandon(kelp_factory *factory) {
     atomic_store_explicit(&factory->open, 0, memory_order_relaxed);
     kelp_factory_release(factory);
     kelp_factory_release(factory);
+}
+
+void kelp_factory_cancel(kelp_factory *factory) {
+    atomic_store(&factory->cancelled, true);
+    if (factory->model->ops->cancel != NULL)
+        factory->model->ops->cancel(factory->model, factory);
 }
 
 bool kelp_factory_may_send(kelp_factory *factory, uint32_t flags) {

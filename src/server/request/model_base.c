@@ -26,6 +26,12 @@ bool kelp_model_enter(kelp_model_base *model) {
     return true;
 }
 
+void kelp_model_enter_again(kelp_model_base *model) {
+    unsigned before = atomic_fetch_add_explicit(&model->live, 1, memory_order_relaxed);
+    KELP_ASSERT((before & ~RETIRED) > 0);
+    (void)before;
+}
+
 void kelp_model_leave(kelp_model_base *model) {
     unsigned before = atomic_fetch_sub_explicit(&model->live, 1, memory_order_acq_rel);
     KELP_ASSERT((before & ~RETIRED) > 0);

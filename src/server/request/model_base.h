@@ -26,6 +26,12 @@ typedef struct kelp_model_ops {
     /* Queues or executes a PENDING request, which may be over on return. On failure it stays the
      * caller's. */
     kelp_status *(*submit)(kelp_model_base *model, kelp_request *request);
+    /* Cancels the requests that a submission of the model made to other models. NULL: it makes
+     * none. Thread-safe. */
+    void (*cancel)(kelp_model_base *model, kelp_factory *factory);
+    /* Returns UNAVAILABLE, with the reason, if the model depends on other models and cannot serve
+     * at present. NULL: it depends on none. Thread-safe. */
+    kelp_status *(*check)(kelp_model_base *model);
 } kelp_model_ops;
 
 /* The part of a model that requests use. */
@@ -36,6 +42,7 @@ struct kelp_model_base {
     atomic_uint live;
     char *name;
     int64_t version;
+    uint64_t serial;           /* of all models of the process; from 1 */
     kelp_model_config *config; /* for the checks of requests; immutable while the model serves */
     const char *backend_name;
     bool decoupled;
@@ -53,6 +60,8 @@ void kelp_model_release(kelp_model_base *model);
 
 /* Counts a submission until kelp_model_leave. Returns false if the model is retired. */
 bool kelp_model_enter(kelp_model_base *model);
+/* Counts another submission of a model that the caller has entered, also if it is retired. */
+void kelp_model_enter_again(kelp_model_base *model);
 /* Ends a submission. The last one of a retired model passes the model to the reaper. */
 void kelp_model_leave(kelp_model_base *model);
 /* Rejects further submissions. Called once. */

@@ -29,7 +29,7 @@ static const char *state_name(kelp_request_state state) {
 /* Sets the fields of a new request. Lists and texts keep their memory. */
 static void reset(kelp_request *request) {
     request->next = NULL;
-    request->factory = NULL;
+    request->factory = request->earlier = NULL;
     request->trace = NULL;
     request->flags = 0;
     request->correlation_is_string = false;
@@ -151,9 +151,6 @@ static kelp_status *check_submission(const kelp_request_host *host, const kelp_r
                           kelp_request_tag(request), state_name(state));
     if (request->model == NULL)
         return KELP_ERROR(KELP_INTERNAL, "the request was deleted before");
-    if (request->response_fn == NULL || request->allocator == NULL || request->release_fn == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, KELP_REQUEST_TAG "the request has no %s callback",
-                          kelp_request_tag(request), request->release_fn ? "response" : "release");
     KELP_TRY(host->ops->check_ready(host));
     if (request->model->host != host)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -162,11 +159,19 @@ static kelp_status *check_submission(const kelp_request_host *host, const kelp_r
     return NULL;
 }
 
+static kelp_status *check_callbacks(const kelp_request *request) {
+    if (request->response_fn != NULL && request->allocator != NULL && request->release_fn != NULL)
+        return NULL;
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, KELP_REQUEST_TAG "the request has no %s callback",
+                      kelp_request_tag(request), request->release_fn ? "response" : "release");
+}
+
 /* Undoes a submission that the model did not accept. */
-static void take_back(kelp_request *request, kelp_factory *earlier) {
+static void take_back(kelp_request *request) {
     KELP_ASSERT(state_of(request) == KELP_REQUEST_PENDING);
     kelp_factory *factory = request->factory;
-    request->factory = earlier;
+    request->factory = request->earlier;
+    request->earlier = NULL;
     request->trace = factory->trace = NULL;
     set_state(request, KELP_REQUEST_INITIALIZED);
     kelp_factory_abandon(factory);
@@ -187,12 +192,11 @@ static void start_clock(kelp_request *request, kelp_trace *trace) {
     }
 }
 
-kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
-                                 kelp_trace *trace) {
-    kelp_factory *factory = NULL, *earlier = NULL;
-    KELP_TRY(check_submission(host, request));
-    KELP_TRY(enter_model(host, request));
+kelp_status *kelp_request_prepare(kelp_request *request, kelp_trace *trace) {
+    kelp_factory *factory = NULL;
     kelp_status *status = kelp_request_normalize(request);
+    if (status == NULL)
+        status = check_callbacks(request);
     if (status == NULL && trace != NULL)
         status = kelp_trace_begin(trace, request);
     if (status == NULL)
@@ -202,20 +206,35 @@ kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
         set_state(request, KELP_REQUEST_INITIALIZED);
         return status;
     }
-    earlier = request->factory;
+    request->earlier = request->factory;
     request->factory = factory;
     start_clock(request, trace);
+    return NULL;
+}
+
+kelp_status *kelp_request_dispatch(kelp_request *request) {
+    kelp_status *status = NULL;
+    /* The request may be over after its submission. */
+    kelp_factory *earlier = request->earlier;
     set_state(request, KELP_REQUEST_PENDING);
     if (request->model->cache == NULL || !respond_from_cache(request))
         status = request->model->ops->submit(request->model, request);
     if (status != NULL) {
         kelp_stats_rejection(&request->model->stats, kelp_status_code(status),
                              request->request_start_ns);
-        take_back(request, earlier);
+        take_back(request);
     } else if (earlier != NULL) {
         kelp_factory_release(earlier);
     }
     return status;
+}
+
+kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
+                                 kelp_trace *trace) {
+    KELP_TRY(check_submission(host, request));
+    KELP_TRY(enter_model(host, request));
+    KELP_TRY(kelp_request_prepare(request, trace));
+    return kelp_request_dispatch(request);
 }
 
 /* ---- identity ---- */
@@ -248,7 +267,7 @@ static kelp_status *not_submitted(const kelp_request *request) {
 kelp_status *kelp_request_cancel(kelp_request *request) {
     if (request->factory == NULL)
         return not_submitted(request);
-    atomic_store(&request->factory->cancelled, true);
+    kelp_factory_cancel(request->factory);
     return NULL;
 }
 
@@ -290,9 +309,12 @@ kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
                                            "batch sequences iteratively",
                           kelp_request_tag(request), request->model->name);
     /* The message has no id: a request that was released before belongs to its caller. */
-    if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_RELEASED))
+    if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_RELEASED)) {
+        if (expected == KELP_REQUEST_RELEASED && flags == TRITONSERVER_REQUEST_RELEASE_ALL)
+            return NULL; /* as in Triton */
         return KELP_ERROR(KELP_INTERNAL, "invalid request state transition from %s to RELEASED",
                           state_name((kelp_request_state)expected));
+    }
     /* The callback may delete or resubmit the request, so that it is not used after it. */
     kelp_factory *factory = request->factory;
     if (request->trace != NULL)

@@ -69,14 +69,16 @@ struct kelp_request {
     kelp_request_pool *home; /* the pool that it returns to; holds its allocator */
     kelp_model_base *model;  /* a reference; NULL once it was deleted */
     kelp_factory *factory;   /* a reference; of the latest submission */
+    kelp_factory *earlier;   /* a reference; of the submission before a prepared one */
     kelp_trace *trace;       /* borrowed from the factory while submitted */
     int64_t requested_version;
     _Atomic int state; /* kelp_request_state */
     uint32_t flags;
     bool correlation_is_string;
-    bool raw_input; /* the only input is raw: its type and shape are deduced */
-    bool may_block; /* its execution may block, according to the backend, or takes long; set on
-                       submission */
+    bool raw_input;      /* the only input is raw: its type and shape are deduced */
+    uint32_t raw_length; /* the length word of a raw string */
+    bool may_block;      /* its execution may block, according to the backend, or takes long; set on
+                            submission */
     uint64_t correlation_id;
     kelp_text correlation_string;
     uint64_t priority;
@@ -172,6 +174,12 @@ kelp_status *kelp_request_normalize(kelp_request *request) KELP_MUST_USE;
  * until it calls their release callbacks. On failure, the caller still owns both. */
 kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
                                  kelp_trace *trace) KELP_MUST_USE;
+/* The two parts of a submission, for requests that are a part of another submission and therefore
+ * are accepted while the server stops. kelp_request_prepare checks the request and creates its
+ * factory; the caller has entered the model for it. kelp_request_dispatch queues or executes it. On
+ * failure of either, the model is left, and the caller still owns request and trace. */
+kelp_status *kelp_request_prepare(kelp_request *request, kelp_trace *trace) KELP_MUST_USE;
+kelp_status *kelp_request_dispatch(kelp_request *request) KELP_MUST_USE;
 /* Sets or reads the flag that the latest submission is cancelled. INTERNAL if the request was never
  * submitted. Thread-safe. */
 kelp_status *kelp_request_cancel(kelp_request *request) KELP_MUST_USE;

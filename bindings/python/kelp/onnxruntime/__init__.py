@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interface of ONNX Runtime's Python package, implemented by Kelp.
+
+    import kelp.onnxruntime as ort                          # in the place of `import onnxruntime as ort`
+    python -m kelp.as_onnxruntime app.py                    # for a program that imports onnxruntime itself
+
+Classes are those of the package `kelp`. Exceptions are subclasses of kelp.KelpError, which is a RuntimeError.
+"""
+# Imports are absolute and nothing here has state, because Python loads the modules of this package a second time, under the name
+# onnxruntime, if the package replaces it in sys.modules.
+from kelp._binding import IOBinding
+from kelp._binding import IOBinding as SessionIOBinding
+from kelp._memory import (OrtAllocatorType, OrtArenaCfg, OrtDeviceMemoryType, OrtEpDevice, OrtHardwareDevice, OrtHardwareDeviceType,
+                          OrtMemoryInfo, OrtMemoryInfoDeviceType, OrtMemType, create_and_register_allocator,
+                          create_and_register_allocator_v2, get_ep_devices)
+from kelp._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
+from kelp._providers import ORT_VERSION as __version__
+from kelp._providers import (disable_telemetry_events, enable_telemetry_events, get_all_providers, get_available_providers,
+                             get_build_info, get_device, get_version_string, has_collective_ops, set_default_logger_severity,
+                             set_default_logger_verbosity, set_global_thread_pool_sizes, set_seed)
+from kelp._session import InferenceSession, ModelMetadata, NodeArg
+from kelp._sparse import OrtSparseFormat, SparseTensor
+from kelp._types import OrtDevice, OrtDeviceVendorId
+from kelp._value import OrtValue, copy_tensors
+
+from kelp.onnxruntime import capi
+
+__all__ = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata", "NodeArg",
+           "OrtAllocatorType", "OrtArenaCfg", "OrtDevice", "OrtDeviceMemoryType", "OrtDeviceVendorId", "OrtEpDevice", "OrtHardwareDevice",
+           "OrtHardwareDeviceType", "OrtMemType", "OrtMemoryInfo", "OrtMemoryInfoDeviceType", "OrtSparseFormat", "OrtValue", "RunOptions",
+           "SessionIOBinding", "SessionOptions", "SparseTensor", "__version__", "capi", "copy_tensors", "create_and_register_allocator",
+           "create_and_register_allocator_v2", "disable_telemetry_events", "enable_telemetry_events", "get_all_providers",
+           "get_available_providers", "get_build_info", "get_device", "get_ep_devices", "get_version_string", "has_collective_ops",
+           "set_default_logger_severity", "set_default_logger_verbosity", "set_global_thread_pool_sizes", "set_seed"]
+
+# Names of ONNX Runtime that Kelp does not have, and what to use.
+ABSENT = {
+    "ModelCompiler": "kelp.Builder writes plan files",
+    "LoraAdapter": "merge the adapter into the model",
+    "AdapterFormat": "merge the adapter into the model",
+    "OrtSyncStream": "runs are complete when they return",
+    "register_execution_provider_library": "SessionOptions.register_custom_ops_library loads Kelp's plug-in libraries",
+    "unregister_execution_provider_library": "plug-in libraries are never unloaded",
+    "training": "Kelp runs models and does not train them",
+}
+
+
+def __getattr__(name):
+    hint = f": {ABSENT[name]}" if name in ABSENT else ""
+    raise AttributeError(f"Kelp's implementation of onnxruntime has no '{name}'{hint}")
