@@ -135,7 +135,7 @@ static void test_unknown_node_is_an_error(void **state) {
 static void test_gpu_group_is_an_error_by_default(void **state) {
     world *w = *state;
     repo_model(&w->r, "gpu", GPU_MODEL);
-    fails(TRITONSERVER_ServerLoadModel(w->server, "gpu"), TRITONSERVER_ERROR_INVALID_ARG,
+    fails(TRITONSERVER_ServerLoadModel(w->server, "gpu"), TRITONSERVER_ERROR_INTERNAL,
           "kind KIND_GPU, but this server has no GPU");
 }
 
