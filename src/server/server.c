@@ -213,9 +213,9 @@ kelp_status *kelp_server_load(kelp_server *server, const char *name,
     return status;
 }
 
-kelp_status *kelp_server_unload(kelp_server *server, const char *name) {
+kelp_status *kelp_server_unload(kelp_server *server, const char *name, bool dependents) {
     KELP_TRY(check_explicit(server));
-    return kelp_repository_unload(&server->repository, name);
+    return kelp_repository_unload(&server->repository, name, dependents);
 }
 
 kelp_status *kelp_server_poll(kelp_server *server) {

@@ -44,11 +44,11 @@ typedef struct serve_options {
     bool namespacing;
     const char *backend_directory;
     kelp_arg_list backend_config;
+    const char *onnx_engine;
     kelp_arg_list host_policies;
     const char *gpu_fallback;
     const char *rate_limit;
     kelp_arg_list rate_resources;
-    const char *onnx_engine;
     const char *precision, *providers, *plugin;
     kelp_arg_list cache_config, metrics_config;
     const char *cache_directory;
@@ -626,10 +626,10 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
         KELP_TRY(set_backend_config(options, o->backend_config.items[i]));
     for (size_t i = 0; i < o->metrics_config.count; i++)
         KELP_TRY(set_metrics_config(options, o->metrics_config.items[i]));
-    KELP_TRY(fill_instances(o, options));
     if (o->onnx_engine != NULL)
         KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "", "onnx-engine",
                                                                 o->onnx_engine)));
+    KELP_TRY(fill_instances(o, options));
     if (o->precision != NULL)
         KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "precision",
                                                                 o->precision)));

@@ -285,6 +285,7 @@ static void publish(load *job) {
         kelp_request_pools_unlock(&repository->host->base.pools);
         job->models[i] = NULL;
         repository->live_models++;
+        repository->live_ensembles += version->model->ensemble != NULL;
         KELP_SERVER_LOG(KELP_LOG_INFO, "successfully loaded '%s' version %lld", entry->name,
                         (long long)job->versions[i]);
         if (old != NULL) {
