@@ -290,7 +290,7 @@ static void start(fixture *f, kelp_rate_limiter *limiter) {
     memset(f, 0, sizeof *f);
     assert_null(
         kelp_model_config_parse(heap, &load, "config.pbtxt", text, strlen(text), &f->config));
-    assert_null(kelp_default_policy_create(heap, f->config, &f->policy));
+    assert_null(kelp_batch_policy_create(heap, f->config, &f->policy));
     const kelp_instance_pool_options options = {.policy = f->policy,
                                                 .mode = KELP_EXECUTE_ON_INSTANCE,
                                                 .execute = execute,
