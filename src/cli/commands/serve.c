@@ -15,6 +15,7 @@
 #include "frontends/v2/service.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -879,8 +880,18 @@ static void stop(const serve_options *o, TRITONSERVER_Server *core, kelp_http_se
                    from_triton(TRITONSERVER_ServerDelete(core), "cannot delete the server"));
 }
 
+/* Limits the number of heaps of glibc, which otherwise has up to 8 for each CPU: a thread that
+ * loads a model often uses another one than the thread that frees it, so that reloads use more and
+ * more memory. Serving a request does not allocate. */
+static void limit_heaps(void) {
+#ifdef M_ARENA_MAX
+    (void)mallopt(M_ARENA_MAX, 2);
+#endif
+}
+
 static int run(const kelp_command *command, void *options) {
     serve_options *o = options;
+    limit_heaps();
     if (o->repositories.count == 0 && o->with_backends.count == 0)
         return kelp_cli_usage(
             command, KELP_ERROR(KELP_INVALID_ARGUMENT, "missing option '--model-repository'"));

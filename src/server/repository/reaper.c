@@ -7,6 +7,8 @@
 #include "server/repository/agents.h"
 #include "server/repository/repository.h"
 
+#include <malloc.h>
+
 void kelp_repository_retire(kelp_model *model) {
     kelp_agent_chain_unload(model->agents);
     kelp_model_retire(&model->base);
@@ -69,18 +71,35 @@ static void finalize(kelp_repository *repository, kelp_model *model) {
     pthread_mutex_lock(&repository->lock);
 }
 
+/* Returns the memory of finalized models to the system. The lock is held, and released meanwhile.
+ */
+static void trim(kelp_repository *repository) {
+    pthread_mutex_unlock(&repository->lock);
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
+    pthread_mutex_lock(&repository->lock);
+}
+
 static void *reaper_main(void *userp) {
     kelp_repository *repository = userp;
+    bool trims = false;
     pthread_mutex_lock(&repository->lock);
     for (;;) {
         kelp_model *model = repository->retired;
         if (model != NULL) {
             repository->retired = model->next_retired;
             finalize(repository, model);
+            trims = true;
             continue;
         }
         if (repository->reaper_stop)
             break;
+        if (trims) {
+            trim(repository);
+            trims = false;
+            continue;
+        }
         pthread_cond_wait(&repository->changed, &repository->lock);
     }
     pthread_mutex_unlock(&repository->lock);
