@@ -221,6 +221,7 @@ if [ "$full" = full ]; then
     step rust scripts/rust.sh
     step perf_analyzer scripts/perf_analyzer.sh
     step inproc scripts/bench_inproc.sh --check
+    step reloads "$python" tests/e2e/test_load.py --kelp build/release/bin/kelp --long Reloading
     step tensorrt scripts/tensorrt.sh
     step tensorrt-tables tensorrt_tables
     step valgrind valgrind_run
