@@ -77,6 +77,8 @@ static const struct {
     {"x:i64[n,4]; d:i64[]; v:f32[2]=0 1; y=OneHot(x,d,v)", "float32[n,4,?]"},
     {"x:f32[n]; y=NonZero(x)", "int64[1,?]"},
     {"x:f32[n,4]; y=Unsqueeze(x,[1,3])", "float32[n,1,4,1]"},
+    {"x:f32[2,1,1,1,1,1,1,1,1,1,1,1,1,1,n]; y=Unsqueeze(x,[0])",
+     "float32[1,2,1,1,1,1,1,1,1,1,1,1,1,1,1,n]"},
     {"x:f32[n,4]; a:i64[2]; y=Unsqueeze(x,a)", "float32[?,?,?,?]"},
     /* images */
     {"x:f32[n,2,4,w]; y=SpaceToDepth(x){blocksize=2}", "float32[n,8,2,?]"},
