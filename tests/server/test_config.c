@@ -108,6 +108,8 @@ static const char *const used_fields[] = {
     "output.reshape.shape",
     "output.label_filename",
     "output.is_shape_tensor",
+    "batch_input.*",
+    "batch_output.*",
     "dynamic_batching.preferred_batch_size",
     "dynamic_batching.max_queue_delay_microseconds",
     "dynamic_batching.preserve_ordering",
