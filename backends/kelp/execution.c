@@ -79,15 +79,12 @@ kelp_status *kelp_execution_init(kelp_execution *execution, size_t max_items) {
         memory_of(execution->metadata->preferred_output, execution->metadata->output_placements);
     execution->max_items = max_items;
     KELP_TRY(reserve(execution, 1));
-    if (execution->ragged->inputs != NULL)
-        KELP_TRY(kelp_ragged_buffers_init(&execution->buffers, execution->metadata));
     kelp_compute_set_interrupt(execution->model, is_cancelled, execution);
     return NULL;
 }
 
 void kelp_execution_deinit(kelp_execution *execution) {
     free_arrays(execution);
-    kelp_ragged_buffers_deinit(&execution->buffers);
 }
 
 /* ---- inputs and outputs of request k ---- */
@@ -116,9 +113,6 @@ static kelp_status *read_inputs(kelp_execution *execution, size_t k) {
     bool on_host = execution->input_memory.type == TRITONSERVER_MEMORY_CPU;
     for (size_t i = 0; i < metadata->input_count; i++) {
         const char *name = metadata->inputs[i].name;
-        const kelp_ragged_input *ragged = execution->ragged->inputs;
-        if (ragged != NULL && ragged[i].kind >= KELP_RAGGED_COUNT)
-            continue; /* the batch determines it */
         if (on_host)
             KELP_TRY(kelp_backend_input(execution->requests[k], name, KELP_DTYPE_INVALID,
                                         KELP_ANY_RANK, &inputs[i]));
@@ -251,35 +245,28 @@ static void run_batch(kelp_execution *execution, kelp_backend_instance *instance
 
 /* ---- ragged batches ---- */
 
-/* Runs the prepared requests as one inference, and answers them. */
-static kelp_status *run_joined(kelp_execution *execution) {
-    if (execution->request_count > 0)
-        KELP_TRY(kelp_ragged_infer(execution->ragged, &execution->buffers, execution->model,
-                                   execution->items, execution->request_count));
-    respond(execution);
-    return NULL;
-}
-
-/* Runs requests as one inference or, if it fails, each by itself. Changes `requests`. */
+/* Runs requests as one inference or, if it fails, each by itself. */
 static void run_ragged(kelp_execution *execution, kelp_backend_instance *instance,
                        kelp_backend_request **requests, size_t count) {
     kelp_status *status = reserve(execution, count);
-    if (status != NULL) {
-        fail_all(requests, count, status);
-        return;
+    if (status == NULL) {
+        memcpy(execution->requests, requests, count * sizeof *requests); /* for is_cancelled */
+        execution->request_count = count;
+        status = kelp_ragged_infer(execution->ragged, execution->model, requests, count,
+                                   execution->inputs, execution->outputs);
     }
-    prepare(execution, requests, count);
-    status = run_joined(execution);
     kelp_backend_compute_ends(instance);
-    if (status != NULL && execution->request_count == 1) {
-        kelp_backend_fail(execution->requests[0], status);
+    if (status != NULL && count > 1) {
+        kelp_status_free(status);
+        for (size_t k = 0; k < count; k++)
+            run_ragged(execution, instance, &requests[k], 1);
         return;
     }
-    size_t left = status != NULL ? execution->request_count : 0;
-    kelp_status_free(status);
-    memcpy(requests, execution->requests, left * sizeof *requests);
-    for (size_t k = 0; k < left; k++)
-        run_ragged(execution, instance, &requests[k], 1);
+    if (status == NULL)
+        status = kelp_ragged_respond(execution->ragged, execution->metadata, requests, count,
+                                     execution->outputs);
+    if (status != NULL)
+        fail_all(requests, count, status);
 }
 
 kelp_status *kelp_execution_run(kelp_execution *execution, kelp_backend_instance *instance,

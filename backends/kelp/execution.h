@@ -16,8 +16,7 @@ typedef struct kelp_execution {
     bool *requested;                 /* by request and output */
     kelp_backend_request **requests; /* the requests that run */
     size_t request_count;
-    const kelp_ragged *ragged;   /* its `inputs` is NULL: the model has no ragged batches */
-    kelp_ragged_buffers buffers; /* for ragged batches */
+    const kelp_ragged *ragged; /* its `inputs` is NULL: the model has no ragged batches */
 } kelp_execution;
 
 /* Allocates memory for one request. The caller has set `model` and `ragged`. On failure, the caller

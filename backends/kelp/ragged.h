@@ -10,41 +10,22 @@
 #include <kelp/backend.h>
 #include <kelp/compute.h>
 
-/* The values of an input of the model. */
-typedef enum kelp_ragged_kind {
-    KELP_RAGGED_ROWS,      /* of the requests, concatenated along the batch dimension */
-    KELP_RAGGED_FLAT,      /* of the requests, concatenated to one dimension */
-    KELP_RAGGED_COUNT,     /* BATCH_ELEMENT_COUNT */
-    KELP_RAGGED_SUM,       /* BATCH_ACCUMULATED_ELEMENT_COUNT */
-    KELP_RAGGED_SUM_ZERO,  /* BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO */
-    KELP_RAGGED_MAXIMUM,   /* BATCH_MAX_ELEMENT_COUNT_AS_SHAPE */
-    KELP_RAGGED_SHAPE,     /* BATCH_ITEM_SHAPE */
-    KELP_RAGGED_SHAPE_FLAT /* BATCH_ITEM_SHAPE_FLATTEN */
-} kelp_ragged_kind;
-
-/* An input of the model. */
+/* The source of an input of the model. */
 typedef struct kelp_ragged_input {
-    kelp_ragged_kind kind;
-    size_t source; /* kinds from KELP_RAGGED_COUNT on: the described input of the model */
+    bool flat;          /* concatenated to one dimension, not along the batch dimension */
+    size_t batch_input; /* the number of a `batch_input`, or SIZE_MAX: the requests */
 } kelp_ragged_input;
 
 /* The batches of a model. Immutable; shared by its instances. */
 typedef struct kelp_ragged {
     kelp_ragged_input *inputs; /* by input of the model; NULL: the model has no ragged batches */
-    size_t *scatter_like;      /* by output of the model: an input, or SIZE_MAX */
+    const char **like; /* by output of the model: the input whose shape each part has, or NULL */
 } kelp_ragged;
-
-/* Memory for the joined inputs of an instance. */
-typedef struct kelp_ragged_buffers {
-    kelp_tensor *inputs, *outputs;
-    void **memory; /* by input */
-    size_t *capacity_bytes;
-    size_t input_count;
-} kelp_ragged_buffers;
 
 /* Returns true if the model's configuration has ragged inputs, `batch_input` or `batch_output`. */
 bool kelp_ragged_is_configured(const kelp_backend_model *model);
-/* Returns true if the dims of an input or output of the configuration are those of one request. */
+/* Returns true if the dims of an input or output of the configuration are those of one request, and
+ * not of the model. */
 bool kelp_ragged_has_own_shape(const kelp_backend_model *model, const kelp_backend_value *tensor,
                                const char *name);
 /* Reads the configuration, if it has any of these. INVALID_ARGUMENT if a name is not in the model,
@@ -53,15 +34,14 @@ kelp_status *kelp_ragged_init(kelp_ragged *out, const kelp_backend_model *model,
                               const kelp_compute_metadata *metadata) KELP_MUST_USE;
 void kelp_ragged_deinit(kelp_ragged *ragged);
 
-/* Allocates memory that grows with the batches. On failure, the caller still deinitializes it. */
-kelp_status *kelp_ragged_buffers_init(kelp_ragged_buffers *out,
-                                      const kelp_compute_metadata *metadata) KELP_MUST_USE;
-void kelp_ragged_buffers_deinit(kelp_ragged_buffers *buffers);
-
-/* Runs items as one inference. The inputs of a kind that describes the requests are not read from
- * the items. Sets the outputs of the items to parts of the model's memory. */
-kelp_status *kelp_ragged_infer(const kelp_ragged *ragged, kelp_ragged_buffers *buffers,
-                               kelp_compute_model *model, kelp_infer_item *items,
-                               size_t count) KELP_MUST_USE;
+/* Runs the requests as one inference. `inputs` and `outputs` have an entry for each input and
+ * output of the model. Sets the outputs, in memory of the model. */
+kelp_status *kelp_ragged_infer(const kelp_ragged *ragged, kelp_compute_model *model,
+                               kelp_backend_request **requests, size_t count, kelp_tensor *inputs,
+                               kelp_tensor *outputs) KELP_MUST_USE;
+/* Adds the outputs to the responses of the requests. */
+kelp_status *kelp_ragged_respond(const kelp_ragged *ragged, const kelp_compute_metadata *metadata,
+                                 kelp_backend_request **requests, size_t count,
+                                 const kelp_tensor *outputs) KELP_MUST_USE;
 
 #endif

@@ -177,6 +177,22 @@ static bool prepare(kelp_instance_pool *pool, kelp_instance_base *instance) {
     return usable;
 }
 
+/* Waits until the rate limiter permits an execution; the lock is released meanwhile. Returns true
+ * if requests are still due then. */
+static bool acquire_resources(kelp_instance_pool *pool, kelp_instance_base *instance,
+                              uint64_t *inout_now_ns) {
+    if (instance->ticket.limiter == NULL)
+        return true;
+    pthread_mutex_unlock(&pool->lock);
+    bool granted = kelp_rate_ticket_acquire(&instance->ticket);
+    pthread_mutex_lock(&pool->lock);
+    if (granted && is_due(pool, ready_at_ns(pool, instance), inout_now_ns))
+        return true;
+    if (granted)
+        kelp_rate_ticket_release(&instance->ticket, false);
+    return false;
+}
+
 static void *instance_main(void *userp) {
     kelp_instance_base *instance = userp;
     kelp_instance_pool *pool = instance->pool;
@@ -186,12 +202,14 @@ static void *instance_main(void *userp) {
     while (usable && !instance->removing) {
         uint64_t now_ns, ready_ns = ready_at_ns(pool, instance);
         uint32_t count = 0;
-        if (is_due(pool, ready_ns, &now_ns))
+        if (is_due(pool, ready_ns, &now_ns) && acquire_resources(pool, instance, &now_ns))
             count = take(pool, instance, true, now_ns, requests);
         if (count) {
             measurement unmeasured = {0};
             pthread_mutex_unlock(&pool->lock);
             execute(pool, instance, requests, count, now_ns, &unmeasured);
+            if (instance->ticket.limiter != NULL)
+                kelp_rate_ticket_release(&instance->ticket, true);
             pthread_mutex_lock(&pool->lock);
             continue;
         }
@@ -403,6 +421,7 @@ void kelp_instance_pool_remove(kelp_instance_pool *pool, kelp_instance_base *ins
     instance->removing = true;
     if (pool->mode == KELP_EXECUTE_ON_INSTANCE) {
         pthread_cond_broadcast(&pool->work);
+        kelp_rate_ticket_cancel(&instance->ticket);
         pthread_mutex_unlock(&pool->lock);
         pthread_join(instance->thread, NULL);
         instance->has_thread = false;
@@ -436,6 +455,8 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
     pthread_cond_broadcast(&pool->work);
+    for (kelp_instance_base *i = pool->instances; i != NULL; i = i->next)
+        kelp_rate_ticket_cancel(&i->ticket);
     pthread_mutex_unlock(&pool->lock);
     for (kelp_instance_base *instance = pool->instances; instance != NULL;
          instance = instance->next) {
