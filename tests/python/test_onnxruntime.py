@@ -561,6 +561,48 @@ class Bindings(unittest.TestCase):
         self.assertEqual((binding.get_outputs(), binding.copy_outputs_to_cpu()), ([], []))
 
 
+class Foreign:
+    """A tensor of another library, such as PyTorch: it has DLPack and nothing else."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class Tensors(unittest.TestCase):
+    def test_tensors_of_other_libraries_are_used_in_place(self):
+        one, out = session(), Foreign(np.zeros((3, 10), "f4"))
+        value = ort.OrtValue.from_dlpack(Foreign(IMAGE))
+        self.assertEqual(value.data_ptr(), IMAGE.ctypes.data)
+        expected = one.run(["probabilities"], {"image": IMAGE})[0]
+        np.testing.assert_array_equal(one.run(["probabilities"], {"image": Foreign(IMAGE)})[0], expected)
+        binding = one.io_binding()
+        binding.bind_cpu_input("image", Foreign(IMAGE))
+        binding.bind_output("probabilities", out)
+        one.run_with_iobinding(binding)
+        np.testing.assert_array_equal(out.array, expected)
+        self.assertEqual(binding.get_outputs()[0].data_ptr(), out.array.ctypes.data)
+        copied, = binding.copy_outputs_to_cpu()
+        out.array[:] = 0
+        np.testing.assert_array_equal(copied, expected)
+
+    def test_types_that_numpy_lacks_are_transferred(self):
+        one = ort.InferenceSession(identity(17))  # float8_e4m3fn
+        value, out = (ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.array(bits, "u1"), 17) for bits in ([0x38, 0x40], [0, 0]))
+        binding = one.io_binding()
+        binding.bind_input("x", "cpu", 0, 17, [2], value.data_ptr())
+        binding.bind_output("y", "cpu", 0, 17, [2], out.data_ptr())
+        one.run_with_iobinding(binding)
+        self.assertEqual(out.numpy().astype("f4").tolist(), [1, 2])
+        self.assertEqual(binding.copy_outputs_to_cpu()[0].astype("f4").tolist(), [1, 2])
+        self.assertEqual(binding.get_outputs()[0].data_type(), "tensor(float8e4m3fn)")
+
+
 class Asynchronous(unittest.TestCase):
     def test_a_callback_gets_the_results(self):
         one, done, kept = session(), threading.Event(), []

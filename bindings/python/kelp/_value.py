@@ -223,10 +223,15 @@ class OrtValue:
 
 
 def from_result(data, kind):
-    """Returns the OrtValue of a result of a run, whose type is `kind`. Results that are OrtValues, as bound outputs are, stay."""
+    """Returns the OrtValue of a result of a run, whose type is `kind`. Outputs that are bound to an OrtValue stay, and those bound to other
+    objects with DLPack or the buffer protocol use their memory."""
     if isinstance(data, OrtValue):
         return data
-    return OrtValue._of(data, None if isinstance(data, (numpy.ndarray, _kelp.DLTensor)) else kind)
+    if data is None or isinstance(data, (list, dict)):
+        return OrtValue._of(data, kind)
+    if isinstance(data, (numpy.ndarray, _kelp.DLTensor)):
+        return OrtValue._of(data)
+    return OrtValue.from_dlpack(data) if hasattr(data, "__dlpack__") else OrtValue._of(numpy.asarray(data))
 
 
 class OrtValueVector(list):
