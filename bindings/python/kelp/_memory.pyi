@@ -3,6 +3,8 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
+from ._types import OrtDevice
+
 class OrtAllocatorType(enum.IntEnum):
     INVALID = -1
     ORT_DEVICE_ALLOCATOR = 0
@@ -40,6 +42,7 @@ class OrtMemoryInfo:
     mem_type: OrtMemType
     device_mem_type: OrtDeviceMemoryType
     device_vendor_id: int
+    device: OrtDevice
     def __init__(self, name: str, allocator_type: OrtAllocatorType, device_id: int, mem_type: OrtMemType) -> None: ...
     @classmethod
     def create_v2(cls, name: str, device_type: OrtMemoryInfoDeviceType, vendor_id: int, device_id: int, device_mem_type: OrtDeviceMemoryType,

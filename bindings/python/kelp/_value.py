@@ -76,8 +76,9 @@ class OrtValue:
 
     @classmethod
     def ortvalue_from_shape_and_type(cls, shape, element_type, device_type="cpu", device_id=0, vendor_id=-1, memory_info=None):
-        """Creates a tensor on new memory. element_type: a numpy type, or a number of onnx.TensorProto."""
-        check_cpu(device_type, "the value")
+        """Creates a tensor on new memory. element_type: a numpy type, or a number of onnx.TensorProto. memory_info: an OrtMemoryInfo in the
+        place of the device."""
+        check_cpu(device_type if memory_info is None else memory_info.device, "the value")
         name = name_of(element_type)
         if name == "string":
             return cls._of(numpy.full(tuple(shape), "", dtype=object))

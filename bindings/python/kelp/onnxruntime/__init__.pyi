@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from kelp._adapter import AdapterFormat as AdapterFormat
+from kelp._adapter import LoraAdapter as LoraAdapter
 from kelp._binding import IOBinding as IOBinding
 from kelp._binding import IOBinding as SessionIOBinding
 from kelp._memory import OrtAllocatorType as OrtAllocatorType

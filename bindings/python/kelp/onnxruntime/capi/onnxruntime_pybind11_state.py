@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of ONNX Runtime's extension module: exceptions, options, values."""
+from kelp._adapter import AdapterFormat, LoraAdapter
 from kelp._binding import IOBinding as SessionIOBinding
 from kelp._error import (DeviceReset, EngineError, EPFail, Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, ModelLoadCanceled,
                          ModelLoaded, ModelRequiresCompilation, NoModel, NoSuchFile, NotFound, NotImplemented, RuntimeException)
@@ -16,8 +17,8 @@ from kelp._sparse import OrtSparseFormat, SparseBlockSparseView, SparseCooView, 
 from kelp._types import OrtDevice
 from kelp._value import OrtValue, OrtValueVector, copy_tensors, is_dlpack_uint8_tensor
 
-__all__ = ["ArenaExtendStrategy", "DeviceReset", "EPFail", "EngineError", "ExecutionMode", "ExecutionOrder", "Fail",
-           "GraphOptimizationLevel", "InferenceSession", "InvalidArgument", "InvalidGraph", "InvalidProtobuf",
+__all__ = ["AdapterFormat", "ArenaExtendStrategy", "DeviceReset", "EPFail", "EngineError", "ExecutionMode", "ExecutionOrder", "Fail",
+           "GraphOptimizationLevel", "InferenceSession", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "LoraAdapter",
            "ModelLoadCanceled", "ModelLoaded", "ModelMetadata", "ModelRequiresCompilation", "NoModel", "NoSuchFile", "NodeArg",
            "NotFound", "NotImplemented", "OrtAllocatorType", "OrtArenaCfg", "OrtDevice", "OrtDeviceMemoryType",
            "OrtEpAssignedNode", "OrtEpAssignedSubgraph", "OrtEpDevice", "OrtHardwareDevice", "OrtHardwareDeviceType",
