@@ -14,6 +14,7 @@
 #include "server/config/config.h"
 #include "server/metrics/stats.h"
 #include "server/request/host.h"
+#include "server/request/response_order.h"
 
 #include <stdatomic.h>
 
@@ -27,11 +28,14 @@ typedef struct kelp_model_ops {
      * caller's. */
     kelp_status *(*submit)(kelp_model_base *model, kelp_request *request);
     /* Cancels the requests that a submission of the model made to other models. NULL: it makes
-     * none. Thread-safe. */
+     * none. Completes no request on the calling thread. Thread-safe. */
     void (*cancel)(kelp_model_base *model, kelp_factory *factory);
     /* Returns UNAVAILABLE, with the reason, if the model depends on other models and cannot serve
      * at present. NULL: it depends on none. Thread-safe. */
     kelp_status *(*check)(kelp_model_base *model);
+    /* Returns a number that changes with the models on which the model depends, for the response
+     * cache. NULL: it depends on none. Thread-safe. */
+    uint64_t (*fingerprint)(kelp_model_base *model);
 } kelp_model_ops;
 
 /* The part of a model that requests use. */
@@ -40,12 +44,15 @@ struct kelp_model_base {
     kelp_request_host *host; /* a reference */
     atomic_uint refs;
     atomic_uint live;
+    atomic_uint cancellations; /* of requests, ever; for schedulers */
     char *name;
+    const char *space; /* the namespace; "" without namespaces; borrowed from the repository */
     int64_t version;
     uint64_t serial;           /* of all models of the process; from 1 */
     kelp_model_config *config; /* for the checks of requests; immutable while the model serves */
     const char *backend_name;
     bool decoupled;
+    kelp_response_order order;  /* of responses */
     kelp_response_cache *cache; /* NULL: responses are not cached */
     uint64_t fingerprint;       /* of files and configuration, if `cache` is set */
     kelp_latency *latency;      /* distributions of durations; usually NULL */
@@ -57,6 +64,9 @@ struct kelp_model_base {
 void kelp_model_retain(kelp_model_base *model);
 /* Drops a reference. NULL is ignored. */
 void kelp_model_release(kelp_model_base *model);
+
+/* Returns the fingerprint of the model and of those on which it depends. */
+uint64_t kelp_model_fingerprint(kelp_model_base *model);
 
 /* Counts a submission until kelp_model_leave. Returns false if the model is retired. */
 bool kelp_model_enter(kelp_model_base *model);
