@@ -210,6 +210,8 @@ tests tsan -R '^(base|engine|builder|plugins|compute|providers|server|sdk|fronte
 if [ "$full" = full ]; then
     tests clang
     arm64
+    step distributions-deps scripts/deps.sh wheel-arm64
+    step distributions env "KELP_BUILD=$PWD/build/release" "$python" tests/python/test_distributions.py
     step minilm minilm
     step onnx-suite env PYTHONPATH=build/release/python "$python" -W ignore tests/python/onnx_backend_test.py --light
     grep ' cases, ' build/check/onnx-suite.log | while read -r line; do say "        $line"; done

@@ -46,6 +46,7 @@ typedef struct serve_options {
     const char *backend_directory;
     kelp_arg_list backend_config;
     const char *onnx_engine;
+    bool auto_batch;
     kelp_arg_list host_policies;
     const char *gpu_fallback;
     const char *rate_limit;
@@ -155,6 +156,12 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(backend_config),
      .value = "[NAME,]KEY=VALUE",
      .help = "setting of a backend, or of all backends; may be repeated"},
+    {.name = "auto-batch",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(auto_batch),
+     .help = "batch requests dynamically to every model with a batch dimension and without a "
+             "scheduler in its configuration, and to ONNX models without a configuration whose "
+             "first dimensions are dynamic"},
     {.name = "host-policy",
      .kind = KELP_OPTION_LIST,
      .offset = AT(host_policies),
@@ -630,6 +637,9 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
     if (o->onnx_engine != NULL)
         KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "", "onnx-engine",
                                                                 o->onnx_engine)));
+    if (o->auto_batch)
+        KELP_TRY(
+            set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "", "auto-batch", "true")));
     KELP_TRY(fill_instances(o, options));
     if (o->precision != NULL)
         KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "precision",

@@ -138,7 +138,7 @@ typedef enum kelp_config_scheduling {
 typedef struct kelp_config_step {
     const char *model_name;
     const char *model_namespace; /* "" if it is not set */
-    int64_t model_version; /* -1: the latest */
+    int64_t model_version;       /* -1: the latest */
     const kelp_config_parameter *input_map;
     size_t input_count;
     const kelp_config_parameter *output_map;
