@@ -302,10 +302,15 @@ static kelp_status *check_ensemble(kelp_model_base *base) {
     return kelp_ensemble_check(((kelp_model *)base)->ensemble);
 }
 
+static uint64_t fingerprint_of_ensemble(kelp_model_base *base) {
+    return kelp_ensemble_fingerprint(((kelp_model *)base)->ensemble);
+}
+
 static const kelp_model_ops ensemble_ops = {.destroy = destroy,
                                             .submit = submit_ensemble,
                                             .cancel = cancel_ensemble,
-                                            .check = check_ensemble};
+                                            .check = check_ensemble,
+                                            .fingerprint = fingerprint_of_ensemble};
 
 /* ---- creation ---- */
 
@@ -324,9 +329,9 @@ static kelp_status *set_paths(kelp_model *model, const char *name, const char *d
     return kelp_fs_join(allocator, directory, number, &model->version_directory);
 }
 
-kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t version,
-                               const char *directory, kelp_model_config *take_config,
-                               kelp_model **out) {
+kelp_status *kelp_model_create(kelp_model_host *host, const char *name, const char *space,
+                               int64_t version, const char *directory,
+                               kelp_model_config *take_config, kelp_model **out) {
     kelp_allocator allocator = host->base.allocator;
     kelp_model *model = NULL;
     kelp_status *status = KELP_NEW(allocator, kelp_model, &model);
@@ -342,6 +347,7 @@ kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t 
     model->base.serial = next_serial();
     model->base.host = &host->base;
     host->base.ops->retain(&host->base);
+    model->base.space = space;
     model->base.version = version;
     model->base.config = model->origin = take_config;
     kelp_model_config_retain(model->origin);

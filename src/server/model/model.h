@@ -30,12 +30,12 @@ struct kelp_model {
     /* Guards the members that an update of the instances changes: the list of instances, `shown`
      * and `config_json`. Readers hold it also while they call the backend. */
     pthread_rwlock_t change_lock;
-    kelp_model_config *shown;  /* the configuration that clients see */
-    kelp_message *config_json; /* the configuration that the backend sees */
+    kelp_model_config *shown;     /* the configuration that clients see */
+    kelp_message *config_json;    /* the configuration that the backend sees */
     kelp_ensemble *ensemble;      /* NULL for other models */
     kelp_server_backend *backend; /* NULL for ensembles */
-    bool begun;           /* ModelInitialize was called: ModelFinalize must be called */
-    bool scheduling;      /* the scheduler is initialized */
+    bool begun;                   /* ModelInitialize was called: ModelFinalize must be called */
+    bool scheduling;              /* the scheduler is initialized */
     kelp_batcher batcher; /* the batching strategy; the entry points are NULL if there is none */
     bool initializing;    /* during ModelInitialize: ModelSetConfig is allowed */
     bool auto_complete;
@@ -53,10 +53,10 @@ static inline kelp_model_host *kelp_model_host_of(const kelp_model *model) {
 }
 
 /* Creates a version of a model: backend, ModelInitialize with auto-completion, scheduler,
- * instances. Takes the configuration, also on failure. */
-kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t version,
-                               const char *directory, kelp_model_config *take_config,
-                               kelp_model **out) KELP_MUST_USE;
+ * instances. `space` is borrowed. Takes the configuration, also on failure. */
+kelp_status *kelp_model_create(kelp_model_host *host, const char *name, const char *space,
+                               int64_t version, const char *directory,
+                               kelp_model_config *take_config, kelp_model **out) KELP_MUST_USE;
 /* Finalizes the instances and the model, which is retired and has no submissions. Not called from
  * an execution of the model. */
 void kelp_model_finalize(kelp_model *model);

@@ -234,6 +234,8 @@ static void *instance_main(void *userp) {
             add_time(pool, &m);
             continue;
         }
+        if (instance->ticket.granted) /* there was nothing to take */
+            kelp_rate_ticket_release(&instance->ticket, false);
         if (pool->stopping)
             break;
         wait_for_work(pool, ready_ns);
