@@ -392,6 +392,7 @@ static bool take_events(kelp_run *run, kelp_response **out_responses, kelp_run_c
     run->first_response = run->last_response = NULL;
     run->events = NULL;
     for (kelp_run_call *call = *out_events; call != NULL; call = call->next_event) {
+        call->next = call->next_event; /* which the next event of the call changes */
         call->seen |= call->posted;
         call->posted = 0;
     }
@@ -424,7 +425,7 @@ static void process(kelp_run *run) {
             process_response(run, response);
         }
         for (kelp_run_call *next; call != NULL; call = next) {
-            next = call->next_event;
+            next = call->next;
             process_events(run, call);
         }
     }

@@ -60,7 +60,7 @@ enum { KELP_CALL_FINAL = 1, KELP_CALL_RELEASED = 2, KELP_CALL_OVER = 3 };
 
 /* A request of a step. */
 typedef struct kelp_run_call {
-    struct kelp_run_call *next;                          /* unused, ready or deferred */
+    struct kelp_run_call *next;                          /* unused, or in a list of the driver */
     struct kelp_run_call *next_event;                    /* lock */
     struct kelp_run_call *next_active, *previous_active; /* lock */
     kelp_run *run;
