@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs and outputs that are bound to a session for several runs."""
-import numpy
-
 from . import _kelp
 from ._error import Code, KelpError
 from ._types import OrtDevice, check_cpu, name_of
@@ -95,8 +93,9 @@ class IOBinding:
     get_outputs_as_ortvaluevector = get_outputs
 
     def copy_outputs_to_cpu(self):
-        """Returns the outputs of the last run as numpy arrays, in the order of binding: views of memory that is bound to them."""
-        return [item if isinstance(item, (list, dict)) or item is None else numpy.asarray(item) for item in self._results]
+        """Returns the outputs of the last run as numpy arrays, in the order of binding: copies of memory that is bound to them."""
+        return [item if bound is None else from_result(item, None).numpy().copy()
+                for item, bound in zip(self._results, self._outputs.values())]
 
     def clear_binding_inputs(self):
         """Removes all bound inputs."""

@@ -138,7 +138,7 @@ typedef enum kelp_config_scheduling {
 typedef struct kelp_config_step {
     const char *model_name;
     const char *model_namespace; /* "" if it is not set */
-    int64_t model_version; /* -1: the latest */
+    int64_t model_version;       /* -1: the latest */
     const kelp_config_parameter *input_map;
     size_t input_count;
     const kelp_config_parameter *output_map;
@@ -235,6 +235,12 @@ kelp_status *kelp_model_config_complete(const kelp_model_config *config, const c
 /* Creates a copy of an ensemble's configuration that declares whether it is decoupled. */
 kelp_status *kelp_model_config_set_decoupled(const kelp_model_config *config, bool decoupled,
                                              kelp_model_config **out) KELP_MUST_USE;
+
+/* Creates a configuration in which `dynamic_batching` prefers max_batch_size if it prefers no size.
+ * With `batches_all`, a model with max_batch_size above 1 and without a scheduler gets
+ * `dynamic_batching`. Returns the same object, retained, if nothing changes. */
+kelp_status *kelp_model_config_complete_batching(kelp_model_config *config, bool batches_all,
+                                                 kelp_model_config **out) KELP_MUST_USE;
 
 /* Creates a configuration in which the backend's preferences
  * (TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup) replace the default groups, kinds and

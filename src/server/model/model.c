@@ -82,6 +82,11 @@ static kelp_status *prepare_cache(kelp_model *model) {
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "model '%s': response_cache cannot be enabled for a decoupled model",
                           model->base.name);
+    if (model->base.config->scheduling == KELP_SCHEDULING_SEQUENCE)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "model '%s': response_cache cannot be enabled for a model with "
+                          "sequence_batching, because its responses depend on earlier requests",
+                          model->base.name);
     if (kelp_model_host_of(model)->cache == NULL) {
         KELP_SERVER_LOG(KELP_LOG_WARNING,
                         "model '%s' enables response_cache, but the server has no cache: its "
@@ -178,6 +183,18 @@ static kelp_status *warn_of_unused_fields(const kelp_model *model, bool is_built
     return status;
 }
 
+/* Completes `dynamic_batching`, which the server's setting "auto-batch" adds to all models. */
+static kelp_status *complete_batching(kelp_model *model) {
+    const char *setting =
+        kelp_settings_get(&kelp_model_host_of(model)->options->backend_config, "", "auto-batch");
+    kelp_model_config *completed = NULL;
+    KELP_TRY(kelp_model_config_complete_batching(
+        model->base.config, setting != NULL && strcmp(setting, "true") == 0, &completed));
+    kelp_model_config_release(model->base.config);
+    model->base.config = completed;
+    return write_config(model);
+}
+
 /* Calls ModelInitialize, during which the backend may complete the configuration. The threads that
  * the backend creates run on the CPUs of the instances. */
 static kelp_status *call_initialize(kelp_model *model) {
@@ -202,6 +219,7 @@ static kelp_status *initialize_model(kelp_model *model) {
     model->auto_complete = !kelp_model_host_of(model)->options->strict_model_config;
     model->begun = true; /* before the call, as in instance.c */
     KELP_TRY(call_initialize(model));
+    KELP_TRY(complete_batching(model));
     KELP_TRY(kelp_scheduler_check(model->base.config));
     return kelp_model_config_validate(model->base.config);
 }
