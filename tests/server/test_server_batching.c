@@ -283,6 +283,18 @@ static void test_each_request_has_one_response(void **state) {
     run_random_requests(w, IDENTITY(2) PARAMETER("kelp_queue_timeout_us", "15000"), false);
 }
 
+static void test_latency_target_gives_one_response(void **state) {
+    world *w = *state;
+    run_random_requests(
+        w, IDENTITY(2) PARAMETER("kelp_latency_target_us", "5000") "dynamic_batching { }", false);
+    run_random_requests(w,
+                        IDENTITY(1) PARAMETER("kelp_latency_target_us", "2000")
+                            PARAMETER("kelp_execute_on", "instance")
+                                PARAMETER("kelp_max_queue_size", "40") "dynamic_batching { "
+                                                                       "preserve_ordering: true }",
+                        true);
+}
+
 static void test_instance_threads_give_one_response(void **state) {
     world *w = *state;
     run_random_requests(
@@ -306,6 +318,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_decoupled_responses_leave_in_order, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(test_each_request_has_one_response, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_latency_target_gives_one_response, set_up,
+                                        world_close),
         cmocka_unit_test_setup_teardown(test_instance_threads_give_one_response, set_up,
                                         world_close),
     };

@@ -183,18 +183,13 @@ static kelp_status *warn_of_unused_fields(const kelp_model *model, bool is_built
     return status;
 }
 
-/* Batches a model that has a batch dimension and no scheduler, if the server's setting "auto-batch"
- * says so. */
-static kelp_status *batch_automatically(kelp_model *model) {
-    static const char json[] = "{\"dynamic_batching\":{}}";
-    const kelp_model_config *config = model->base.config;
+/* Completes `dynamic_batching`, which the server's setting "auto-batch" adds to all models. */
+static kelp_status *complete_batching(kelp_model *model) {
     const char *setting =
         kelp_settings_get(&kelp_model_host_of(model)->options->backend_config, "", "auto-batch");
-    if (setting == NULL || strcmp(setting, "true") != 0 || config->max_batch_size <= 1 ||
-        config->scheduling != KELP_SCHEDULING_DEFAULT)
-        return NULL;
     kelp_model_config *completed = NULL;
-    KELP_TRY(kelp_model_config_complete(config, json, sizeof json - 1, &completed));
+    KELP_TRY(kelp_model_config_complete_batching(
+        model->base.config, setting != NULL && strcmp(setting, "true") == 0, &completed));
     kelp_model_config_release(model->base.config);
     model->base.config = completed;
     return write_config(model);
@@ -224,7 +219,7 @@ static kelp_status *initialize_model(kelp_model *model) {
     model->auto_complete = !kelp_model_host_of(model)->options->strict_model_config;
     model->begun = true; /* before the call, as in instance.c */
     KELP_TRY(call_initialize(model));
-    KELP_TRY(batch_automatically(model));
+    KELP_TRY(complete_batching(model));
     KELP_TRY(kelp_scheduler_check(model->base.config));
     return kelp_model_config_validate(model->base.config);
 }
