@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A thread switch to an instance thread and back takes 10 to 50 us. */
+/* Handing a request to another thread and back takes 10 us of CPU time: a fifth of the limit. */
 enum { DEFAULT_CALLER_LIMIT_US = 50, MAX_CALLER_LIMIT_US = 1000000 };
 
 kelp_status *kelp_model_config_message(const kelp_model_config *config, kelp_message **out) {
