@@ -286,7 +286,16 @@ static kelp_status *submit(kelp_model_base *base, kelp_request *request) {
     return kelp_scheduler_submit(&((kelp_model *)base)->scheduler, request);
 }
 
-static const kelp_model_ops ops = {.destroy = destroy, .submit = submit};
+/* Rejects the request soon if it is queued. */
+static void cancel(kelp_model_base *base, kelp_factory *factory) {
+    (void)factory;
+    if (!kelp_model_enter(base))
+        return; /* the model is being unloaded: the pool notices it when the request is taken */
+    kelp_instance_pool_expire_soon(&((kelp_model *)base)->scheduler.pool);
+    kelp_model_leave(base);
+}
+
+static const kelp_model_ops ops = {.destroy = destroy, .submit = submit, .cancel = cancel};
 
 /* ---- ensembles ---- */
 

@@ -498,7 +498,7 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
 static void set_expiry(kelp_instance_pool *pool) {
     KELP_ASSERT_HELD(&pool->lock);
     uint64_t time_ns = pool->policy->ops->expires_at_ns(pool->policy);
-    if (!pool->has_expiry || time_ns == pool->expires_ns)
+    if (!pool->has_expiry || pool->expires_soon || time_ns == pool->expires_ns)
         return;
     pool->expires_ns = time_ns;
     if (time_ns < KELP_NEVER_NS - EXPIRY_STEP_NS)
@@ -520,12 +520,23 @@ static void reject(kelp_instance_pool *pool, kelp_request *list, uint64_t now_ns
 void kelp_instance_pool_expire(kelp_instance_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     uint64_t now_ns = pool->now_ns();
+    pool->expires_soon = false;
     kelp_request *list = pool->policy->ops->expire(pool->policy, now_ns);
     if (pool->waiting > 0 && has_due(pool))
         pthread_cond_signal(&pool->work); /* the remaining requests may form a batch */
     set_expiry(pool);
     pthread_mutex_unlock(&pool->lock);
     reject(pool, list, now_ns); /* kelp_timer_remove waits until this call returns */
+}
+
+void kelp_instance_pool_expire_soon(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    if (pool->has_expiry && pool->policy->ops->size(pool->policy) > 0) {
+        pool->expires_soon = true;
+        pool->expires_ns = pool->now_ns();
+        kelp_status_free(kelp_timer_set(&pool->expiry, pool->expires_ns));
+    }
+    pthread_mutex_unlock(&pool->lock);
 }
 
 /* Checks that a request can be queued; the lock is held. A full queue first drops the requests that

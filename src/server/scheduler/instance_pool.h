@@ -74,6 +74,7 @@ struct kelp_instance_pool {
     kelp_stats *stats; /* of requests that no instance executed; borrowed */
     kelp_timer expiry; /* of queue timeouts */
     bool has_expiry;
+    bool expires_soon;   /* the timer is set for cancelled requests */
     uint64_t expires_ns; /* KELP_NEVER_NS, or the queue timeout that the timer is set for */
     kelp_instance_base *instances; /* all that were added */
     kelp_instance_base *idle;      /* ON_CALLER: instances that no thread uses */
@@ -124,6 +125,8 @@ void kelp_instance_pool_add_time(kelp_instance_pool *pool, unsigned class_index,
                                  uint64_t duration_ns);
 /* Rejects the queued requests that are cancelled or past their deadline. Thread-safe. */
 void kelp_instance_pool_expire(kelp_instance_pool *pool);
+/* Does the same soon, on the thread of the timers. Thread-safe. */
+void kelp_instance_pool_expire_soon(kelp_instance_pool *pool);
 /* Returns the number of queued requests. Thread-safe. */
 uint32_t kelp_instance_pool_queued(kelp_instance_pool *pool);
 
