@@ -36,6 +36,7 @@ static const unused_field unused_fields[] = {
     {"dynamic_batching.priority_levels", 0, false},
     {"dynamic_batching.default_priority_level", 0, false},
     {"dynamic_batching.priority_queue_policy", 0, false},
+    {"sequence_batching.oldest.preserve_ordering", 0, false},
     {"instance_group.rate_limiter", 0, false},
     {"instance_group.secondary_devices", 0, false},
     {"instance_group.profile", 0, true},

@@ -13,6 +13,7 @@
 #include "server/ensemble/ensemble.h"
 #include "server/model/host.h"
 #include "server/model/instance.h"
+#include "server/model/sequence.h"
 
 typedef struct kelp_model kelp_model;
 /* A loaded version of a model. */
@@ -30,12 +31,12 @@ struct kelp_model {
     /* Guards the members that an update of the instances changes: the list of instances, `shown`
      * and `config_json`. Readers hold it also while they call the backend. */
     pthread_rwlock_t change_lock;
-    kelp_model_config *shown;  /* the configuration that clients see */
-    kelp_message *config_json; /* the configuration that the backend sees */
+    kelp_model_config *shown;     /* the configuration that clients see */
+    kelp_message *config_json;    /* the configuration that the backend sees */
     kelp_ensemble *ensemble;      /* NULL for other models */
     kelp_server_backend *backend; /* NULL for ensembles */
-    bool begun;           /* ModelInitialize was called: ModelFinalize must be called */
-    bool scheduling;      /* the scheduler is initialized */
+    bool begun;                   /* ModelInitialize was called: ModelFinalize must be called */
+    bool scheduling;              /* the scheduler is initialized */
     kelp_batcher batcher; /* the batching strategy; the entry points are NULL if there is none */
     bool initializing;    /* during ModelInitialize: ModelSetConfig is allowed */
     bool auto_complete;
@@ -44,6 +45,7 @@ struct kelp_model {
     size_t instance_count;
     size_t instance_capacity;
     struct kelp_labels *labels; /* one for each output; NULL if no output has labels */
+    kelp_sequencer *sequencer;  /* NULL if the model does not batch sequences */
     kelp_scheduler scheduler;
     uint64_t load_ns; /* duration of the creation */
 };

@@ -364,10 +364,19 @@ static kelp_status *start_instance(kelp_instance_pool *pool, kelp_instance_base 
     return preparation.status;
 }
 
+static void attach(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    if (pool->policy->ops->attach == NULL)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->policy->ops->attach(pool->policy, instance);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 kelp_status *kelp_instance_pool_add(kelp_instance_pool *pool, kelp_instance_base *instance,
                                     kelp_prepare_fn fn) {
     KELP_ASSERT(instance->pool == NULL || instance->pool == pool);
     instance->pool = pool;
+    attach(pool, instance);
     if (pool->mode == KELP_EXECUTE_ON_INSTANCE)
         KELP_TRY(start_instance(pool, instance, fn));
     else if (fn != NULL)
@@ -479,6 +488,18 @@ void kelp_instance_pool_expire(kelp_instance_pool *pool) {
     }
 }
 
+/* Wakes a waiting thread of ON_INSTANCE; all of them if only one of them may take the request. The
+ * lock is held. */
+static void wake_instances(kelp_instance_pool *pool) {
+    KELP_ASSERT_HELD(&pool->lock);
+    if (pool->waiting == 0)
+        return;
+    if (pool->policy->ops->attach != NULL)
+        pthread_cond_broadcast(&pool->work);
+    else
+        pthread_cond_signal(&pool->work);
+}
+
 /* Queues a request for a thread of the pool; the lock is held. */
 static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request) {
     KELP_ASSERT_HELD(&pool->lock);
@@ -488,8 +509,8 @@ static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request) {
     if (pool->mode == KELP_EXECUTE_ON_CALLER) {
         if (pool->idle != NULL)
             KELP_TRY(wake_worker(pool));
-    } else if (pool->waiting > 0) {
-        pthread_cond_signal(&pool->work);
+    } else {
+        wake_instances(pool);
     }
     pool->policy->ops->push(pool->policy, request, request->queue_start_ns);
     set_expiry(pool);
@@ -515,6 +536,28 @@ kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool, kelp_request *r
     if (instance != NULL)
         run_on_caller(pool, instance, request, measured);
     return status;
+}
+
+void kelp_instance_pool_release(kelp_instance_pool *pool, kelp_request *request) {
+    pthread_mutex_lock(&pool->lock);
+    pool->policy->ops->release(pool->policy, request, pool->now_ns());
+    wake_instances(pool);
+    set_expiry(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void kelp_instance_pool_reschedule(kelp_instance_pool *pool, kelp_request *request) {
+    pthread_mutex_lock(&pool->lock);
+    pool->policy->ops->reschedule(pool->policy, request, pool->now_ns());
+    wake_instances(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+uint32_t kelp_instance_pool_live(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    uint32_t live = pool->policy->ops->live != NULL ? pool->policy->ops->live(pool->policy) : 0;
+    pthread_mutex_unlock(&pool->lock);
+    return live;
 }
 
 uint32_t kelp_instance_pool_queued(kelp_instance_pool *pool) {
