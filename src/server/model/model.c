@@ -255,8 +255,22 @@ static void reschedule(kelp_model_base *base, kelp_request *request) {
     kelp_instance_pool_reschedule(&((kelp_model *)base)->scheduler.pool, request);
 }
 
-static const kelp_model_ops ops = {
-    .destroy = destroy, .submit = submit, .release = release, .reschedule = reschedule};
+/* Ends the sequence of a cancelled request, also if the request waits in the backlog. The
+ * cancellation is noticed later if the model is being unloaded. */
+static void cancel(kelp_model_base *base, kelp_factory *factory) {
+    kelp_model *model = (kelp_model *)base;
+    (void)factory;
+    if (base->config->scheduling != KELP_SCHEDULING_SEQUENCE || !kelp_model_enter(base))
+        return;
+    kelp_instance_pool_expire_soon(&model->scheduler.pool);
+    kelp_model_leave(base);
+}
+
+static const kelp_model_ops ops = {.destroy = destroy,
+                                   .submit = submit,
+                                   .cancel = cancel,
+                                   .release = release,
+                                   .reschedule = reschedule};
 
 /* ---- ensembles ---- */
 

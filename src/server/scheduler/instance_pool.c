@@ -462,7 +462,7 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
  * EXPIRY_STEP_NS, so that it runs rarely if many timeouts are close to each other. */
 static void set_expiry(kelp_instance_pool *pool) {
     KELP_ASSERT_HELD(&pool->lock);
-    uint64_t time_ns = pool->policy->ops->expires_at_ns(pool->policy);
+    uint64_t time_ns = pool->expires_soon ? 0 : pool->policy->ops->expires_at_ns(pool->policy);
     if (!pool->has_expiry || time_ns == pool->expires_ns)
         return;
     pool->expires_ns = time_ns;
@@ -476,6 +476,7 @@ void kelp_instance_pool_expire(kelp_instance_pool *pool) {
     kelp_request *next;
     pthread_mutex_lock(&pool->lock);
     uint64_t now_ns = pool->now_ns();
+    pool->expires_soon = false;
     kelp_request *request = pool->policy->ops->expire(pool->policy, now_ns);
     set_expiry(pool);
     pthread_mutex_unlock(&pool->lock);
@@ -486,6 +487,13 @@ void kelp_instance_pool_expire(kelp_instance_pool *pool) {
         request->next = NULL;
         (void)kelp_request_queue_reject(pool->stats, &request, 1, now_ns);
     }
+}
+
+void kelp_instance_pool_expire_soon(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    pool->expires_soon = true;
+    set_expiry(pool);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 /* Wakes a waiting thread of ON_INSTANCE; all of them if only one of them may take the request. The

@@ -554,6 +554,8 @@ static void release(kelp_policy *base, kelp_request *request, uint64_t now_ns) {
         if (sequence->head != NULL && !starts(sequence->head))
             reject_run(policy, sequence, NULL, KELP_REJECTION_SEQUENCE_CANCELLED);
     }
+    if (sequence->head == NULL && !sequence->open)
+        over = true; /* the request that began the next run was cancelled */
     if (over)
         end_run(policy, sequence, now_ns);
     else if (sequence->head != NULL)
