@@ -233,7 +233,8 @@ static kelp_status *instance_open(const kelp_backend_instance *instance, instanc
     state->execution.model = compute;
     KELP_TRY(kelp_compute_init(compute));
     state->is_ready = true;
-    return kelp_execution_init(&state->execution, state->model->max_items);
+    return kelp_execution_init(&state->execution, kelp_backend_instance_model(instance),
+                               state->model->max_items);
 }
 
 static kelp_status *instance_create(kelp_backend_instance *instance, void **out_state) {
