@@ -23,7 +23,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sched.h>
 #include <stdatomic.h>
+
+typedef struct backend_state {
+    kelp_runtime *runtime; /* of all models that do not need their own */
+    cpu_set_t cpus;        /* that the threads of `runtime` may use */
+} backend_state;
 
 typedef struct model_state {
     kelp_runtime *runtime;
@@ -72,14 +78,23 @@ static kelp_status *new_runtime(const kelp_backend_host *host, int64_t threads,
 
 /* Creates the runtime, with one thread pool, for all models that do not configure their own. */
 static kelp_status *create(kelp_backend_host *host, void **out_state) {
-    kelp_runtime *runtime = NULL;
-    KELP_TRY(new_runtime(host, 0, &runtime));
-    *out_state = runtime;
-    return NULL;
+    backend_state *state = calloc(1, sizeof *state);
+    if (state == NULL)
+        return kelp_status_oom();
+    if (sched_getaffinity(0, sizeof state->cpus, &state->cpus) != 0)
+        CPU_ZERO(&state->cpus);
+    kelp_status *status = new_runtime(host, 0, &state->runtime);
+    if (status != NULL)
+        free(state);
+    else
+        *out_state = state;
+    return status;
 }
 
-static void destroy(void *state) {
-    kelp_runtime_release(state);
+static void destroy(void *data) {
+    backend_state *state = data;
+    kelp_runtime_release(state->runtime);
+    free(state);
 }
 
 /* ---- model ---- */
@@ -122,14 +137,23 @@ static kelp_status *load_libraries(const kelp_backend_model *model, kelp_runtime
     return NULL;
 }
 
-/* Returns the backend's runtime, or a new one if the model has its own threads, operator libraries
- * or remote providers, which must be registered before engines are created. */
+/* Returns true if the calling thread may not use all CPUs of the backend, because of a host policy.
+ */
+static bool is_restricted(const backend_state *backend) {
+    cpu_set_t cpus;
+    return sched_getaffinity(0, sizeof cpus, &cpus) == 0 && !CPU_EQUAL(&cpus, &backend->cpus);
+}
+
+/* Returns the backend's runtime, or a new one if the model has its own threads or CPUs, operator
+ * libraries or remote providers, which must be registered before engines are created. */
 static kelp_status *acquire_runtime(const kelp_backend_model *model,
                                     const kelp_model_settings *settings, kelp_runtime **out) {
     const kelp_backend_host *host = kelp_backend_model_host(model);
+    const backend_state *backend = kelp_backend_host_state(host);
     bool remote = settings->providers != NULL && strstr(settings->providers, "remote:") != NULL;
-    if (settings->threads == 0 && !remote && first_library(model) == NULL) {
-        *out = kelp_runtime_retain(kelp_backend_host_state(host));
+    if (settings->threads == 0 && !remote && first_library(model) == NULL &&
+        !is_restricted(backend)) {
+        *out = kelp_runtime_retain(backend->runtime);
         return NULL;
     }
     KELP_TRY(new_runtime(host, settings->threads, out));

@@ -56,12 +56,26 @@ static const kelp_request_host_ops ops = {.retain = retain,
 
 /* ---- start and stop ---- */
 
+/* Reads the setting "gpu-fallback" of all backends. */
+static kelp_status *read_gpu_fallback(kelp_server_options *options) {
+    const char *mode = kelp_settings_get(&options->backend_config, "", "gpu-fallback");
+    options->gpu_fallback = mode != NULL && strcmp(mode, "cpu") == 0;
+    return mode == NULL || options->gpu_fallback || strcmp(mode, "error") == 0
+               ? NULL
+               : KELP_ERROR(KELP_INVALID_ARGUMENT,
+                            "setting 'gpu-fallback': expected error or cpu, found '%s'", mode);
+}
+
 static kelp_status *start(kelp_server *server, const kelp_server_options *options) {
     kelp_model_host *host = &server->host;
     kelp_allocator allocator = host->base.allocator;
     kelp_cache *cache = NULL;
     KELP_TRY(kelp_server_options_clone(allocator, options, &host->options));
+    KELP_TRY(read_gpu_fallback(host->options));
     KELP_TRY(kelp_timers_create(allocator, &host->timers));
+    if (host->options->rate_limit_mode == TRITONSERVER_RATE_LIMIT_EXEC_COUNT)
+        KELP_TRY(kelp_rate_limiter_create(allocator, &host->options->rate_resources,
+                                          &host->rate_limiter));
     if (host->options->metrics)
         KELP_TRY(kelp_latency_rules_read(&host->options->metrics_config, &host->latency_rules));
     KELP_TRY(kelp_cache_open(allocator, host->options, &cache));
@@ -104,6 +118,8 @@ kelp_status *kelp_server_stop(kelp_server *server) {
     host->cache = NULL;
     kelp_timers_destroy(host->timers);
     host->timers = NULL;
+    kelp_rate_limiter_destroy(host->rate_limiter);
+    host->rate_limiter = NULL;
     atomic_store(&server->state, KELP_SERVER_STOPPED);
     return NULL;
 }
@@ -118,6 +134,7 @@ void kelp_server_release(kelp_server *server) {
     kelp_repository_deinit(&server->repository);
     kelp_server_backend_set_deinit(&server->host.backends);
     kelp_timers_destroy(server->host.timers); /* if the server did not stop in time */
+    kelp_rate_limiter_destroy(server->host.rate_limiter);
     kelp_server_options_destroy(server->host.options);
     kelp_free_aligned(allocator, server, sizeof *server, _Alignof(kelp_server));
 }
@@ -196,9 +213,9 @@ kelp_status *kelp_server_load(kelp_server *server, const char *name,
     return status;
 }
 
-kelp_status *kelp_server_unload(kelp_server *server, const char *name) {
+kelp_status *kelp_server_unload(kelp_server *server, const char *name, bool dependents) {
     KELP_TRY(check_explicit(server));
-    return kelp_repository_unload(&server->repository, name);
+    return kelp_repository_unload(&server->repository, name, dependents);
 }
 
 kelp_status *kelp_server_poll(kelp_server *server) {

@@ -64,7 +64,9 @@ kelp_status *kelp_server_model_is_ready(kelp_server *server, const char *name, i
 kelp_status *kelp_server_load(kelp_server *server, const char *name,
                               const kelp_parameter *const *parameters,
                               uint64_t count) KELP_MUST_USE;
-kelp_status *kelp_server_unload(kelp_server *server, const char *name) KELP_MUST_USE;
+/* Unloads a model and, with `dependents`, the members of an ensemble. */
+kelp_status *kelp_server_unload(kelp_server *server, const char *name,
+                                bool dependents) KELP_MUST_USE;
 kelp_status *kelp_server_poll(kelp_server *server) KELP_MUST_USE;
 
 /* ---- describe.c ---- */

@@ -2,18 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests kelp.onnxruntime as a program of ONNX Runtime uses it, next to ONNX Runtime where both can do the same."""
 import copy
+import gc
+import glob
+import json
 import logging
 import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 import unittest
 import warnings
 
 import numpy as np
+import onnx
 import onnxruntime
-from support import DIGITS, MODELS, ROOT, identity, main, model
+from onnx import helper
+from support import DIGITS, ROOT, identity, main, model
 
 import kelp
 import kelp.onnxruntime as ort
@@ -22,6 +29,7 @@ from kelp.onnxruntime.capi import onnxruntime_pybind11_state as states
 IMAGE = np.load(ROOT + "/examples/requests/digits.npy")
 FLOAT, STRING, INT64 = 1, 8, 7
 BOTH = (ort, onnxruntime)
+onnxruntime.set_default_logger_severity(3)
 SIMPLE = model("Add", [("a", FLOAT, ["n"]), ("b", FLOAT, ["n"])], [("y", FLOAT, ["n"])])
 
 
@@ -34,8 +42,7 @@ def session(data=DIGITS, **options):
 
 class Surface(unittest.TestCase):
     def test_public_names_of_onnx_runtime_exist_or_say_what_to_use(self):
-        absent = {"AdapterFormat", "LoraAdapter", "ModelCompiler", "OrtCompileApiFlags", "OrtEpAssignedNode", "OrtEpAssignedSubgraph",
-                  "OrtEpContextData", "OrtEpContextDataBuffer", "OrtExecutionProviderDevicePolicy", "OrtExternalInitializerInfo",
+        absent = {"AdapterFormat", "LoraAdapter", "ModelCompiler", "OrtCompileApiFlags", "OrtEpContextData", "OrtEpContextDataBuffer", "OrtExecutionProviderDevicePolicy", "OrtExternalInitializerInfo",
                   "OrtSyncStream", "preload_dlls", "print_debug_info", "register_execution_provider_library",
                   "unregister_execution_provider_library", "contextlib", "cuda_version", "import_capi_exception", "onnxruntime_validation",
                   "package_name", "version"}
@@ -50,7 +57,7 @@ class Surface(unittest.TestCase):
         theirs = {name for name in dir(onnxruntime.InferenceSession) if not name.startswith("_")}
         absent = {"create_ortvalue_from_shape_and_type", "get_tuning_results", "release_captured_graph", "run_with_ortvaluevector",
                   "set_ep_dynamic_options", "set_tuning_results"}
-        self.assertLessEqual(theirs - set(dir(ort.InferenceSession)), absent | MISSING_YET)
+        self.assertEqual(theirs - set(dir(ort.InferenceSession)), absent)
 
     def test_constants_are_those_of_onnx_runtime(self):
         for name in ("ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "OrtAllocatorType", "OrtMemType", "OrtSparseFormat",
@@ -78,10 +85,6 @@ class Surface(unittest.TestCase):
                 if not key.startswith("_") and not callable(getattr(theirs, key)):
                     a, b = getattr(ours, key), getattr(theirs, key)
                     self.assertEqual(a, type(a)(b) if isinstance(a, str) else int(b), key)
-
-
-# Methods that later commits add.
-MISSING_YET = {"end_profiling", "get_profiling_start_time_ns", "get_provider_graph_assignment_info"}
 
 
 class Options(unittest.TestCase):
@@ -142,6 +145,245 @@ class Options(unittest.TestCase):
             ort.InferenceSession(DIGITS, options)
         options.set_load_cancellation_flag(False)
         ort.InferenceSession(DIGITS, options)
+
+
+def weighted(**options):
+    """Returns a model y = x * w, whose initializer w is also an input."""
+    infos = [helper.make_tensor_value_info(name, FLOAT, shape) for name, shape in (("x", ["rows", "columns"]), ("w", [2, 3]))]
+    graph = helper.make_graph([helper.make_node("Mul", ["x", "w"], ["y"], name="multiply")], "weighted", infos,
+                              [helper.make_tensor_value_info("y", FLOAT, ["rows", "columns"])],
+                              initializer=[helper.make_tensor("w", FLOAT, [2, 3], [1, 2, 3, 4, 5, 6], **options)])
+    graph.input[0].type.tensor_type.shape.dim[0].denotation = "DATA_BATCH"
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    onnx.helper.set_model_props(made, {"ort_config": '{"session_options": {"intra_op_num_threads": 2, "logid": "from the model"}}'})
+    return made.SerializeToString()
+
+
+class Models(unittest.TestCase):
+    """Options that change the model."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.x = np.ones((2, 3), "f4")
+
+    def both(self, data, change, feed):
+        """Returns the descriptions and results of both products with changed options."""
+        for module in BOTH:
+            options = module.SessionOptions()
+            change(module, options)
+            one = module.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+            yield [(v.name, v.type, v.shape) for v in one.get_inputs() + one.get_outputs()], one.run(None, feed)[0].tolist()
+
+    def test_dynamic_dimensions_have_sizes(self):
+        for change in (lambda _, options: (options.add_free_dimension_override_by_name("rows", 2),
+                                           options.add_free_dimension_override_by_name("columns", 3)),
+                       lambda _, options: options.add_free_dimension_override_by_denotation("DATA_BATCH", 2)):
+            ours, theirs = self.both(weighted(), change, {"x": self.x})
+            self.assertEqual(ours[0][0], theirs[0][0])
+            self.assertEqual(ours[1], theirs[1])
+        options = ort.SessionOptions()
+        options.add_free_dimension_override_by_name("rows", 1)
+        one = ort.InferenceSession(weighted(), options)
+        with self.assertRaisesRegex(states.InvalidArgument, "wrong shape"):
+            one.run(None, {"x": self.x})
+        with self.assertRaisesRegex(states.InvalidArgument, "dimension 'rows': expected a size, found -1"):
+            options.add_free_dimension_override_by_name("rows", -1)
+
+    def test_initializers_are_replaced(self):
+        w = np.full((2, 3), 7, "f4")
+        values = {module: module.OrtValue.ortvalue_from_numpy(w) for module in BOTH}  # ONNX Runtime needs them later
+        ours, theirs = self.both(weighted(), lambda module, options: options.add_initializer("w", values[module]), {"x": self.x})
+        self.assertEqual((ours[1], theirs[1]), (w.tolist(), w.tolist()))
+        options = ort.SessionOptions()
+        options.add_initializer("w", ort.OrtValue.ortvalue_from_numpy(w[:1]))
+        with self.assertRaisesRegex(states.InvalidArgument, r"initializer 'w' is float32 \[2, 3\]: the value is float32 \[1, 3\]"):
+            ort.InferenceSession(weighted(), options)
+        options = ort.SessionOptions()
+        options.add_initializer("v", ort.OrtValue.ortvalue_from_numpy(w))
+        with self.assertRaisesRegex(states.InvalidArgument, "the model has no initializer 'v'"):
+            ort.InferenceSession(weighted(), options)
+
+    def test_external_data_comes_from_memory(self):
+        made = onnx.load_from_string(weighted())
+        external = made.graph.initializer[0]
+        data = np.arange(6, dtype="f4").tobytes()
+        external.ClearField("float_data")
+        external.data_location = 1
+        for key, value in (("location", "not_on_disk.bin"), ("offset", "4"), ("length", str(len(data)))):
+            external.external_data.add(key=key, value=value)
+        content = b"skip" + data
+        ours, theirs = self.both(made.SerializeToString(), lambda _, options: options.add_external_initializers_from_files_in_memory(
+            ["not_on_disk.bin"], [content], [len(content)]), {"x": self.x})
+        self.assertEqual((ours[1], theirs[1]), ([[0, 1, 2], [3, 4, 5]],) * 2)
+        options = ort.SessionOptions()
+        options.add_external_initializers(["w"], [ort.OrtValue.ortvalue_from_numpy(2 * self.x)])
+        self.assertEqual(ort.InferenceSession(made.SerializeToString(), options).run(None, {"x": self.x})[0].tolist(), [[2, 2, 2]] * 2)
+        options = ort.SessionOptions()
+        options.add_external_initializers_from_files_in_memory(["not_on_disk.bin"], [content[:10]], [10])
+        with self.assertRaisesRegex(states.InvalidArgument, "initializer 'w': external data 'not_on_disk.bin' has 10 bytes: expected 28"):
+            ort.InferenceSession(made.SerializeToString(), options)
+        with open(self.directory + "/not_on_disk.bin", "wb") as file:
+            file.write(content)
+        options = ort.SessionOptions()
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", self.directory)
+        self.assertEqual(ort.InferenceSession(made.SerializeToString(), options).run(None, {"x": self.x})[0].tolist(), ours[1])
+
+    def test_initializers_that_are_inputs_are_overridden(self):
+        w = np.full((2, 3), 7, "f4")
+        ours, theirs = (module.InferenceSession(weighted(), providers=["CPUExecutionProvider"]) for module in BOTH)
+        self.assertEqual([(v.name, v.type, v.shape) for v in ours.get_overridable_initializers()],
+                         [(v.name, v.type, v.shape) for v in theirs.get_overridable_initializers()])
+        self.assertEqual([v.name for v in ours.get_inputs()], ["x"])
+        for _ in range(2):
+            self.assertEqual(ours.run(None, {"x": self.x})[0].tolist(), [[1, 2, 3], [4, 5, 6]])
+            self.assertEqual(ours.run(None, {"x": self.x, "w": w})[0].tolist(), theirs.run(None, {"x": self.x, "w": w})[0].tolist())
+        binding = ours.io_binding()
+        binding.bind_cpu_input("x", self.x)
+        binding.bind_cpu_input("w", w)
+        binding.bind_output("y")
+        ours.run_with_iobinding(binding)
+        self.assertEqual(binding.copy_outputs_to_cpu()[0].tolist(), w.tolist())
+        with self.assertRaisesRegex(states.InvalidArgument, "no input 'v'"):
+            ours.run(None, {"x": self.x, "v": w})
+        with self.assertRaisesRegex(states.InvalidArgument, "wrong shape"):
+            ours.run(None, {"x": self.x, "w": w[:1]})
+        threads = [threading.Thread(target=lambda: kept.append(ours.run(None, {"x": self.x, "w": w})[0].tolist())) for _ in range(8)]
+        kept = []
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(kept, [w.tolist()] * 8)
+
+    def test_the_model_is_written(self):
+        path, parts = self.directory + "/written.onnx", self.directory + "/parts.bin"
+        options = ort.SessionOptions()
+        options.optimized_model_filepath = path
+        options.add_free_dimension_override_by_name("rows", 2)
+        ort.InferenceSession(weighted(), options)
+        onnx.checker.check_model(path)
+        for module in BOTH:
+            one = module.InferenceSession(path, providers=["CPUExecutionProvider"])
+            self.assertEqual((one.get_inputs()[0].shape, one.run(None, {"x": self.x})[0].tolist()), ([2, "columns"], [[1, 2, 3], [4, 5, 6]]))
+        options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "parts.bin")
+        options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "8")
+        ort.InferenceSession(path, options)  # replaces its own source
+        self.assertEqual(os.path.getsize(parts), 24)
+        ort.InferenceSession(path, options)  # also the external data
+        for module in BOTH:
+            self.assertEqual(module.InferenceSession(path).run(None, {"x": self.x})[0].tolist(), [[1, 2, 3], [4, 5, 6]])
+
+    def test_types_are_spelled_as_by_onnx_runtime(self):
+        zipped = helper.make_graph([helper.make_node("ZipMap", ["p"], ["z"], domain="ai.onnx.ml", classlabels_int64s=[3, 4])], "zip",
+                                   [helper.make_tensor_value_info("p", FLOAT, [None, 2])],
+                                   [helper.make_value_info("z", helper.make_sequence_type_proto(helper.make_map_type_proto(
+                                       INT64, helper.make_tensor_type_proto(FLOAT, None))))])
+        zipped = helper.make_model(zipped, ir_version=10, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)])
+        sequence = helper.make_sequence_type_proto(helper.make_tensor_type_proto(INT64, None))
+        optional = helper.make_graph([helper.make_node("Identity", ["s"], ["t"])], "optional",
+                                     [helper.make_value_info("s", sequence)], [helper.make_value_info("t", sequence)])
+        optional = helper.make_model(optional, ir_version=10, opset_imports=[helper.make_opsetid("", 21)])
+        for made in (zipped, optional):
+            ours, theirs = (module.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"]) for module in BOTH)
+            self.assertEqual([v.type for v in ours.get_inputs() + ours.get_outputs()], [v.type for v in theirs.get_inputs() + theirs.get_outputs()])
+        one = ort.InferenceSession(zipped.SerializeToString())
+        value, = one.run_with_ort_values(None, {"p": ort.OrtValue.ortvalue_from_numpy(np.ones((1, 2), "f4"))})
+        self.assertEqual(value.data_type(), "seq(map(int64,tensor(float)))")
+
+    def test_options_come_from_the_model(self):
+        os.environ["ORT_LOAD_CONFIG_FROM_MODEL"] = "1"
+        self.addCleanup(os.environ.pop, "ORT_LOAD_CONFIG_FROM_MODEL")
+        options = ort.InferenceSession(weighted()).get_session_options()
+        self.assertEqual((options.intra_op_num_threads, options.logid), (2, "from the model"))
+
+    def test_the_assignment_lists_the_nodes(self):
+        options = ort.SessionOptions()
+        with self.assertRaisesRegex(states.Fail, "must be set to \"1\""):
+            ort.InferenceSession(weighted()).get_provider_graph_assignment_info()
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        subgraph, = ort.InferenceSession(weighted(), options).get_provider_graph_assignment_info()
+        node, = subgraph.get_nodes()
+        self.assertEqual((subgraph.ep_name, node.op_type, node.name, node.domain), ("CPUExecutionProvider", "Mul", "multiply", ""))
+
+    def test_malformed_models_have_the_exceptions_of_onnx_runtime(self):
+        invalid = onnx.load_from_string(weighted())
+        invalid.graph.node[0].input[0] = "nothing"
+        unknown = onnx.load_from_string(weighted())
+        unknown.graph.node[0].op_type = "NoSuchOperator"
+        for extension, module in ((states, ort), (onnxruntime.capi.onnxruntime_pybind11_state, onnxruntime)):
+            for expected, data in ((extension.InvalidProtobuf, b"abcdefgh"), (extension.InvalidArgument, invalid), (extension.InvalidGraph, unknown)):
+                with self.subTest(module=module.__name__, expected=expected), self.assertRaises(expected):
+                    module.InferenceSession(data if isinstance(data, bytes) else data.SerializeToString())
+        options = ort.SessionOptions()
+        options.add_free_dimension_override_by_name("rows", 2)
+        with self.assertRaises(states.InvalidProtobuf):
+            ort.InferenceSession(b"abcdefgh", options)
+        with self.assertRaises(states.NoSuchFile):
+            ort.InferenceSession("nowhere.onnx", options)
+        with self.assertRaisesRegex(states.NotImplemented, "ORT format"):
+            ort.InferenceSession("model.ort")
+
+    def test_seeds_warn_for_models_that_draw_numbers(self):
+        drawing = model("RandomNormalLike", [("x", FLOAT, ["n"])], [("y", FLOAT, ["n"])])
+        ort.set_seed(5)
+        with self.assertWarnsRegex(UserWarning, "set_seed has no effect on RandomNormalLike"):
+            ort.InferenceSession(drawing)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ort.InferenceSession(weighted())
+
+
+class Profiles(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.prefix = directory.name + "/trace"
+
+    def test_a_trace_has_runs_and_nodes(self):
+        before = time.monotonic_ns()
+        one = session(enable_profiling=True, profile_file_prefix=self.prefix)
+        self.assertTrue(before <= one.get_profiling_start_time_ns() <= time.monotonic_ns())
+        options = ort.RunOptions()
+        options.logid = "second"
+        one.run(None, {"image": IMAGE})
+        one.run(None, {"image": IMAGE}, options)
+        path = one.end_profiling()
+        one.run(None, {"image": IMAGE})
+        self.assertTrue(path.startswith(self.prefix), path)
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)
+        runs = [event for event in events if event["name"] == "model_run"]
+        nodes = [event for event in events if event["cat"] == "Node"]
+        self.assertEqual([run["args"] for run in runs], [{}, {"logid": "second"}])
+        self.assertEqual({node["args"]["provider"] for node in nodes}, {"CPUExecutionProvider"})
+        self.assertIn("Gemm", {node["args"]["op_name"] for node in nodes})
+        for event in events:
+            self.assertLessEqual({"cat", "pid", "tid", "dur", "ts", "ph", "name", "args"}, set(event))
+            self.assertEqual(event["ph"], "X")
+        for run in runs:  # nodes are inside their run
+            inside = [n for n in nodes if run["ts"] <= n["ts"] and n["ts"] + n["dur"] <= run["ts"] + run["dur"]]
+            self.assertEqual(len(inside), len(nodes) // 2)
+        with self.assertRaisesRegex(RuntimeError, "profiling has ended"):
+            one.end_profiling()
+        self.assertEqual(session().end_profiling(), "")
+        self.assertEqual(session().get_profiling_start_time_ns(), 0)
+
+    def test_a_trace_is_written_when_the_session_ends(self):
+        one = session(enable_profiling=True, profile_file_prefix=self.prefix)
+        one.run(None, {"image": IMAGE})
+        del one
+        gc.collect()
+        path, = glob.glob(self.prefix + "*.json")
+        with open(path, encoding="utf-8") as file:
+            self.assertIn("model_run", {event["name"] for event in json.load(file)})
+
+    def test_a_model_that_is_not_loaded_leaves_no_trace(self):
+        with self.assertRaises(states.NoSuchFile):
+            session("nowhere.onnx", enable_profiling=True, profile_file_prefix=self.prefix)
+        gc.collect()
+        self.assertEqual(glob.glob(self.prefix + "*"), [])
 
 
 class Failures(unittest.TestCase):

@@ -148,6 +148,15 @@ TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup,
         ok(TRITONSERVER_ServerOptionsSetCacheDirectory(options, setup->caches));
     if (setup->agents)
         ok(TRITONSERVER_ServerOptionsSetRepoAgentDirectory(options, setup->agents));
+    if (setup->host_policy[0])
+        ok(TRITONSERVER_ServerOptionsSetHostPolicy(options, setup->host_policy[0],
+                                                   setup->host_policy[1], setup->host_policy[2]));
+    if (setup->rate_limit)
+        ok(TRITONSERVER_ServerOptionsSetRateLimiterMode(options,
+                                                        TRITONSERVER_RATE_LIMIT_EXEC_COUNT));
+    if (setup->rate_resource)
+        ok(TRITONSERVER_ServerOptionsAddRateLimiterResource(options, setup->rate_resource,
+                                                            setup->rate_count, -1));
     if (setup->exit_timeout_s)
         ok(TRITONSERVER_ServerOptionsSetExitTimeout(options, setup->exit_timeout_s));
     for (size_t i = 0; i < 4 && setup->startup[i]; i++)

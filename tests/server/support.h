@@ -55,6 +55,10 @@ typedef struct server_setup {
     const char *backend_setting[3]; /* backend, setting, value */
     const char *metrics_setting[4][2];
     bool namespaces;
+    const char *host_policy[3]; /* policy, setting, value */
+    bool rate_limit;            /* TRITONSERVER_RATE_LIMIT_EXEC_COUNT */
+    const char *rate_resource;  /* on all devices, or NULL */
+    size_t rate_count;
 } server_setup;
 TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup, TRITONSERVER_Server **out);
 TRITONSERVER_Server *server_start(const repo *r, const server_setup *setup);

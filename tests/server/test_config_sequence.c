@@ -45,7 +45,6 @@ static void fields_are_read(void **state) {
     assert_int_equal(sequence->preferred_batch_sizes[1], 4);
     assert_int_equal(sequence->max_delay_us, 7);
     assert_int_equal(sequence->max_idle_us, 5);
-    assert_int_equal(sequence->max_queued, KELP_SEQUENCE_QUEUE_DEFAULT);
     assert_int_equal(sequence->control_count, 3);
     int32_t value;
     memcpy(&value, sequence->controls[0].values[1], sizeof value);
@@ -128,17 +127,12 @@ static void errors_name_the_input_and_the_field(void **state) {
     }
 }
 
-static void limits_and_caches_are_checked(void **state) {
+static void sequences_exclude_the_response_cache(void **state) {
     kelp_model_config *config = NULL;
     (void)state;
     kelp_status *status =
         parse(HEAD "sequence_batching { } response_cache { enable: true }", &config);
     assert_non_null(strstr(kelp_status_message(status), "response_cache cannot be enabled"));
-    kelp_status_free(status);
-    status = parse(HEAD "sequence_batching { } parameters { key: \"kelp_max_sequence_queue\" "
-                        "value { string_value: \"0\" } }",
-                   &config);
-    assert_non_null(strstr(kelp_status_message(status), "expected a number from 1"));
     kelp_status_free(status);
 }
 
@@ -147,7 +141,7 @@ int main(void) {
         cmocka_unit_test(fields_are_read),
         cmocka_unit_test(defaults_follow_the_batch_size),
         cmocka_unit_test(errors_name_the_input_and_the_field),
-        cmocka_unit_test(limits_and_caches_are_checked),
+        cmocka_unit_test(sequences_exclude_the_response_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static uint64_t pair_expires_at_ns(const kelp_policy *base) {
 }
 
 static kelp_request *pair_expire(kelp_policy *base, uint64_t now_ns) {
-    return kelp_request_queue_expire(&((pair_policy *)base)->queue, now_ns);
+    return kelp_request_queue_expire(&((pair_policy *)base)->queue, now_ns, true);
 }
 
 static uint32_t pair_size(const kelp_policy *base) {
@@ -229,8 +229,8 @@ static void test_queue_returns_requests_past_their_deadline(void **state) {
         kelp_request_queue_push(&queue, &limits, &f.requests[i]);
     }
     assert_int_equal(kelp_request_queue_expires_at_ns(&queue), 5000);
-    assert_null(kelp_request_queue_expire(&queue, 4999));
-    kelp_request *expired = kelp_request_queue_expire(&queue, 6000);
+    assert_null(kelp_request_queue_expire(&queue, 4999, true));
+    kelp_request *expired = kelp_request_queue_expire(&queue, 6000, true);
     assert_ptr_equal(expired, &f.requests[0]);
     assert_ptr_equal(expired->next, &f.requests[1]);
     assert_null(f.requests[1].next);
@@ -240,7 +240,7 @@ static void test_queue_returns_requests_past_their_deadline(void **state) {
     assert_int_equal(queue.size, 0);
 }
 
-static void test_default_policy_runs_on_the_caller(void **state) {
+static void test_default_scheduler_runs_on_the_caller(void **state) {
     static const char text[] = "backend: \"x\"";
     const kelp_config_load_options options = {.model_name = "m"};
     kelp_allocator heap = kelp_allocator_system();
@@ -250,7 +250,7 @@ static void test_default_policy_runs_on_the_caller(void **state) {
     (void)state;
     assert_null(
         kelp_model_config_parse(heap, &options, "config.pbtxt", text, strlen(text), &config));
-    assert_null(kelp_default_policy_create(heap, config, &policy));
+    assert_null(kelp_batch_policy_create(heap, config, &policy));
     start(&f, policy, KELP_EXECUTE_ON_CALLER, 1);
     assert_null(submit(&f, 0));
     assert_int_equal(record.executions, 1); /* at the return of submit */
@@ -268,7 +268,7 @@ int main(void) {
         cmocka_unit_test(test_policy_delays_requests_on_callers),
         cmocka_unit_test(test_full_queue_rejects_requests),
         cmocka_unit_test(test_queue_returns_requests_past_their_deadline),
-        cmocka_unit_test(test_default_policy_runs_on_the_caller),
+        cmocka_unit_test(test_default_scheduler_runs_on_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

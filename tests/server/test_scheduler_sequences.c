@@ -304,10 +304,9 @@ static void queue_has_a_limit(void **state) {
     sequence_request r[3];
     (void)state;
     sequence_world_open(
-        &w,
-        MODEL(1, 1,
-              "direct { }") " parameters { key: \"kelp_max_sequence_queue\" value { string_value: "
-                            "\"2\" } }");
+        &w, MODEL(1, 1,
+                  "direct { }") " parameters { key: \"kelp_max_queue_size\" value { string_value: "
+                                "\"2\" } }");
     accepts(&w, &r[0], 1, START | END);
     accepts(&w, &r[1], 2, START | END);
     sequence_request_init(&w, &r[2], 3, START | END);

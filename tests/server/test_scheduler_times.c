@@ -69,7 +69,7 @@ static int set_up(void **state) {
     world.large_ns = 2000000;
     assert_null(
         kelp_model_config_parse(heap, &load, "config.pbtxt", text, strlen(text), &f.config));
-    assert_null(kelp_default_policy_create(heap, f.config, &f.policy));
+    assert_null(kelp_batch_policy_create(heap, f.config, &f.policy));
     const kelp_instance_pool_options options = {.policy = f.policy,
                                                 .mode = KELP_EXECUTE_ON_CALLER,
                                                 .caller_limit_ns = LIMIT_NS,

@@ -306,6 +306,60 @@ static void test_unload_waits_for_requests_in_flight(void **state) {
     }
 }
 
+/* ---- the rate limiter ---- */
+
+#define LIMITED(count)                                                                          \
+    "instance_group [ { kind: KIND_CPU rate_limiter { resources [ { name: \"R\" count: " #count \
+    " } ] } } ]\n"
+
+static int set_up_limited(void **state) {
+    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                             .rate_limit = true,
+                                             .rate_resource = "R",
+                                             .rate_count = 2});
+}
+
+/* Two of three requests hold all units until they are cancelled. */
+static void test_limited_models_wait_for_resources(void **state) {
+    world *w = *state;
+    seen s[3];
+    static const char *const models[] = {"a", "b", "c"};
+    for (int i = 0; i < 3; i++) {
+        world_load(w, models[i], "backend: \"identity\"\n" IO LIMITED(1) EXECUTE_ON("caller"));
+        seen_init(&s[i], w, models[i]);
+        ok(TRITONSERVER_InferenceRequestSetIntParameter(s[i].c.request, "delay_ms", 3600000));
+    }
+    for (int i = 0; i < 3; i++)
+        call_start(&s[i].c);
+    for (int i = 0; i < 3; i++)
+        ok(TRITONSERVER_InferenceRequestCancel(s[i].c.request));
+    for (int i = 0; i < 3; i++) {
+        call_wait(&s[i].c);
+        assert_false(pthread_equal(s[i].responder, pthread_self()));
+        call_deinit(&s[i].c);
+    }
+}
+
+static void test_resources_are_checked_at_load(void **state) {
+    world *w = *state;
+    repo_model(&w->r, "large", "backend: \"identity\"\n" IO LIMITED(3));
+    fails(TRITONSERVER_ServerLoadModel(w->server, "large"), TRITONSERVER_ERROR_INVALID_ARG,
+          "Resource count for \"R\" is limited to 2");
+    world_load(w, "fits", "backend: \"identity\"\n" IO LIMITED(2));
+    assert_false(runs_here(w, "fits", 0));
+}
+
+/* A model gets threads when its instances become limited, and loses them again. */
+static void test_update_adds_and_removes_resources(void **state) {
+    world *w = *state;
+    for (int i = 0; i < 3; i++) {
+        world_load(w, "m", "backend: \"identity\"\n" IO EXECUTE_ON("caller"));
+        assert_true(runs_here(w, "m", 0));
+        world_load(w, "m", "backend: \"identity\"\n" IO LIMITED(1) EXECUTE_ON("caller"));
+        assert_false(runs_here(w, "m", 0));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_short_requests_run_on_the_submitting_thread, set_up,
@@ -321,6 +375,12 @@ int main(void) {
                                         world_close),
         cmocka_unit_test_setup_teardown(test_mixed_submissions_complete, set_up, world_close),
         cmocka_unit_test_setup_teardown(test_unload_waits_for_requests_in_flight, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_limited_models_wait_for_resources, set_up_limited,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_resources_are_checked_at_load, set_up_limited,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_update_adds_and_removes_resources, set_up_limited,
                                         world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@ from ._enums import Code
 
 __all__ = ["Code", "DeviceReset", "EPFail", "EngineError", "Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "KelpError",
            "MissingInput", "ModelLoadCanceled", "ModelLoaded", "ModelRequiresCompilation", "NoModel", "NoSuchFile", "NotFound", "NotImplemented",
-           "RuntimeException", "TritonException"]
+           "RuntimeException", "TritonException", "UnsupportedModel"]
 
 
 class KelpError(RuntimeError):
@@ -74,6 +74,10 @@ class InvalidGraph(Fail, InvalidArgument):
 
 class NotImplemented(Fail):  # pylint: disable=redefined-builtin
     """An operator or function that Kelp does not have. ONNX Runtime raises Fail for operators without a schema."""
+
+
+class UnsupportedModel(NotImplemented, InvalidGraph):
+    """A model with operators that Kelp does not have. ONNX Runtime raises InvalidGraph, Fail or NotImplemented, depending on the operator."""
 
 
 class RuntimeException(Fail):

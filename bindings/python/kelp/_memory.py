@@ -5,7 +5,8 @@ import warnings
 
 from . import _kelp
 
-__all__ = ["ArenaExtendStrategy", "OrtAllocatorType", "OrtArenaCfg", "OrtDeviceMemoryType", "OrtEpDevice", "OrtHardwareDevice",
+__all__ = ["ArenaExtendStrategy", "OrtAllocatorType", "OrtArenaCfg", "OrtDeviceMemoryType", "OrtEpAssignedNode", "OrtEpAssignedSubgraph",
+           "OrtEpDevice", "OrtHardwareDevice",
            "OrtHardwareDeviceType", "OrtMemType", "OrtMemoryInfo", "OrtMemoryInfoDeviceType", "create_and_register_allocator",
            "create_and_register_allocator_v2", "get_ep_devices", "host_memory"]
 
@@ -147,6 +148,30 @@ class OrtEpDevice:
 
     def __repr__(self):
         return f"OrtEpDevice({self.ep_name!r}, {self.device.type.name})"
+
+
+class OrtEpAssignedNode:
+    """A node: op_type, name, domain."""
+
+    def __init__(self, op_type, name, domain):
+        self.op_type = op_type
+        self.name = name
+        self.domain = domain
+
+    def __repr__(self):
+        return f"OrtEpAssignedNode({self.op_type!r}, {self.name!r})"
+
+
+class OrtEpAssignedSubgraph:
+    """Nodes that run on one provider: ep_name, get_nodes()."""
+
+    def __init__(self, op_type, name, domain):
+        self.ep_name = "CPUExecutionProvider"
+        self._nodes = [OrtEpAssignedNode(op_type, name, domain)]
+
+    def get_nodes(self):
+        """Returns the nodes, a list of OrtEpAssignedNode."""
+        return list(self._nodes)
 
 
 def get_ep_devices():

@@ -107,9 +107,14 @@ def set_global_thread_pool_sizes(intra_op_num_threads, inter_op_num_threads):
     threads = int(intra_op_num_threads)
 
 
-def set_seed(seed):
-    """Seeds the generator of RandomNormal, RandomUniform and similar operators without a seed of their own, in sessions created later."""
-    raise KelpError("set_seed is not supported", Code.UNIMPLEMENTED)
+seed = None  # the last one that was set
+
+
+def set_seed(value):
+    """Stores a seed for operators such as RandomNormal without the attribute `seed`. Kelp's draw other numbers in each run all the same, so
+    that creating a session with such operators warns."""
+    global seed  # pylint: disable=global-statement
+    seed = int(value)
 
 
 def set_default_logger_severity(severity):

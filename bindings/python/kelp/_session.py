@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """InferenceSession, with the names of ONNX Runtime for the same concepts."""
 import copy
+import json
 import os
 import threading
 import time
 import warnings
 
-from . import _entries, _kelp, _log, _plugins, _providers
+from . import _entries, _kelp, _log, _model, _plugins, _providers
 from ._binding import IOBinding
-from ._error import Code, KelpError, ModelLoadCanceled, NoSuchFile, as_subclass
+from ._error import Code, InvalidGraph, InvalidProtobuf, KelpError, ModelLoadCanceled, NoSuchFile, UnsupportedModel, as_subclass
 from ._future import submit
-from ._memory import get_ep_devices, host_memory
+from ._memory import OrtEpAssignedSubgraph, get_ep_devices, host_memory
 from ._options import GraphOptimizationLevel, SessionOptions
+from ._profile import Trace
 from ._progress import Progress
 from ._types import word
 from ._value import OrtValue, OrtValueVector, from_result
@@ -42,11 +44,11 @@ class NodeArg:
 
     __slots__ = ("dtype", "name", "shape", "type")
 
-    def __init__(self, name, dtype, shape):
+    def __init__(self, name, dtype, shape, type=None):  # pylint: disable=redefined-builtin
         self.name = name
         self.dtype = dtype
         self.shape = shape
-        self.type = f"tensor({word(dtype)})"
+        self.type = type or f"tensor({word(dtype)})"
 
     def __repr__(self):
         return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"
@@ -100,32 +102,95 @@ class InferenceSession(_kelp.Session):
             raise TypeError(f"sess_options: expected a kelp.SessionOptions or None, found '{type(sess_options).__name__}'")
         self._model_path, self._model_bytes = source_of(path_or_bytes)
         self._enable_fallback = bool(kwargs.pop("enable_fallback", True))
+        reads_options = int(kwargs.pop("read_config_from_model", os.environ.get("ORT_LOAD_CONFIG_FROM_MODEL") == "1"))
         for name in kwargs:
             warnings.warn(f"InferenceSession: argument '{name}' has no effect in Kelp", stacklevel=2)
         self._options = copy.copy(sess_options) if sess_options is not None else SessionOptions()
         _providers.check_providers(providers or [name for name, _ in self._options._providers], provider_options)
+        if reads_options:
+            self._read_options()
         self._load(progress)
 
     # ---- loading ----
-    def _load(self, progress):
+    def _load(self, progress, as_inputs=()):
+        """Loads the model. as_inputs: names of initializers that become inputs."""
         begin = time.monotonic_ns()
         options = self._options
+        self._trace = None
+        self._overridable = None
+        self._overriding, self._overriding_lock = {}, threading.Lock()
         plain = options.graph_optimization_level == GraphOptimizationLevel.ORT_DISABLE_ALL
         threads = options.intra_op_num_threads if options.use_per_session_threads else _providers.threads
         runtime = shared_runtime(threads, options._libraries)
-        path, data = self._model_path, self._model_bytes
-        label = path if path is not None else "model"
+        path, data, directory = self._source(as_inputs)
+        label = self._label()
         try:
             with Progress(f"loading {label}", self._fraction, progress):
-                self._open(path or "", data, runtime, label, options._entries.get(_entries.DIRECTORY), plain, options.precision, options._cancel)
+                self._open(path, data, runtime, label, directory, plain, options.precision, options._cancel)
         except KelpError as error:
-            raise load_error(error, path, data) from None
+            raise load_error(error, self._model_path, self._model_bytes) from None
+        if _providers.seed is not None:
+            self._check_seed()
         inputs, outputs = self._io()
-        self._inputs = [NodeArg(*item) for item in inputs]
-        self._outputs = [NodeArg(*item) for item in outputs]
-        self._trace = None
+        types = _model.value_types(data or _model.read(path)) if any(item[1] == "list" for item in inputs + outputs) else {}
+        self._inputs = [NodeArg(*item, types.get(item[0])) for item in inputs]
+        self._outputs = [NodeArg(*item, types.get(item[0])) for item in outputs]
+        duration = time.monotonic_ns() - begin
+        if options.enable_profiling:
+            self._trace = Trace(options.profile_file_prefix, begin)
+            self._trace.add("Session", "session_initialization", begin, duration, model=label)
         self._observe(options.log_severity_level, self._trace is not None)
-        _log.loaded(label, options, time.monotonic_ns() - begin)
+        _log.loaded(label, options, duration)
+
+    def _label(self):
+        return self._model_path if self._model_path is not None else "model"
+
+    def _contents(self):
+        """Returns the bytes of the model, mapped if it is a file."""
+        if self._model_bytes is not None:
+            return self._model_bytes
+        try:
+            return _model.read(self._model_path)
+        except OSError as error:
+            raise NoSuchFile(f"cannot open file '{self._model_path}': {error.strerror}", Code.NOT_FOUND) from None
+
+    def _directory(self):
+        """Returns the directory of external data, or None."""
+        directory = self._options._entries.get(_entries.DIRECTORY)
+        if directory is None and self._model_path is not None:
+            directory = os.path.dirname(self._model_path) or "."
+        return directory
+
+    def _source(self, as_inputs):
+        """Returns the path (or ""), bytes (or None) and directory to load, with the changes that the options ask for."""
+        options = self._options
+        if options._entries.get(_entries.LOAD_FORMAT, "ONNX") != "ONNX" or str(self._model_path).endswith(".ort"):
+            raise KelpError(f"{self._label()}: models in ORT format are not supported: load the ONNX model", Code.UNIMPLEMENTED)
+        changes = as_inputs or options._initializers or options._dimensions or options._files or options.optimized_model_filepath
+        if not changes and (self._model_bytes is not None or _entries.DIRECTORY not in options._entries):
+            return self._model_path or "", self._model_bytes, options._entries.get(_entries.DIRECTORY)
+        try:
+            data = self._contents()
+            data = _model.changed(data, options, as_inputs)
+        except ValueError:  # malformed: the engine says where
+            return "", bytes(data), self._directory()
+        if options.optimized_model_filepath and not as_inputs:
+            least = int(options._entries.get(_entries.OPTIMIZED_BYTES, 1024))
+            _model.write(data, options.optimized_model_filepath, self._directory(), options._entries.get(_entries.OPTIMIZED_FILE), least)
+        return "", data, self._directory()
+
+    def _check_seed(self):
+        """Warns if set_seed was called and the model would need it."""
+        types = _model.unseeded(self._contents())
+        if types:
+            warnings.warn(f"set_seed has no effect on {', '.join(types)}: without the attribute 'seed', each run draws other numbers", stacklevel=4)
+
+    def _read_options(self):
+        """Reads options from the metadata of the model, as ONNX Runtime does if ORT_LOAD_CONFIG_FROM_MODEL is 1."""
+        entry = _model.metadata(self._contents(), "ort_config")
+        for name, value in json.loads(entry or "{}").get("session_options", {}).items():
+            kind = SessionOptions._TYPES.get(name)
+            setattr(self._options, name, value if kind is str else int(value))
 
     def _fraction(self):
         done, total = self._progress()
@@ -189,14 +254,42 @@ class InferenceSession(_kelp.Session):
 
     def _finished(self, nodes, begin_ns, end_ns, options):
         """Called after a run that the log or the trace wants, with (op_type, name, algorithm, duration_ns, end_ns) of each node."""
+        if self._trace is not None:
+            self._trace.add_run(nodes, begin_ns, end_ns, options)
         _log.finished(self._options, options, nodes, end_ns - begin_ns)
 
     def _overridden(self, feed):
-        """Returns the session for a feed with more names than inputs, or None if the names are unknown."""
-        return None
+        """Returns the session for a feed with more names than inputs: one for which the other names are inputs. None if they are no
+        initializers that can be overridden. The sessions are kept."""
+        inputs = {value.name for value in self._inputs}
+        names = frozenset(name for name in feed if name not in inputs)
+        if not names <= {value.name for value in self.get_overridable_initializers()}:
+            return None
+        with self._overriding_lock:
+            if names not in self._overriding:
+                other = InferenceSession.__new__(InferenceSession)
+                other._model_path, other._model_bytes, other._options = self._model_path, self._model_bytes, copy.copy(self._options)
+                other._options.enable_profiling = False
+                other._load(False, names)
+                other._trace = self._trace
+                other._observe(self._options.log_severity_level, self._trace is not None)
+                self._overriding[names] = other
+            return self._overriding[names]
 
     def _is_input(self, name):
-        return any(value.name == name for value in self._inputs)
+        return any(value.name == name for value in self._inputs + self.get_overridable_initializers())
+
+    def end_profiling(self):
+        """Ends the trace of a session with enable_profiling, writes it, and returns the path of the file: a JSON file that Perfetto and
+        chrome://tracing open. Without enable_profiling, returns ""."""
+        if self._trace is None:
+            return ""
+        self._observe(self._options.log_severity_level, False)
+        return self._trace.end()
+
+    def get_profiling_start_time_ns(self):
+        """Returns the time of time.monotonic_ns() that is 0 in the trace; 0 without enable_profiling."""
+        return self._trace.begin_ns if self._trace is not None else 0
 
     # ---- description ----
     def get_inputs(self):
@@ -208,8 +301,11 @@ class InferenceSession(_kelp.Session):
         return list(self._outputs)
 
     def get_overridable_initializers(self):
-        """Returns an empty list: initializers cannot be overridden."""
-        return []
+        """Returns the initializers that a run may override, a list of NodeArg: those that are also inputs of the graph. The first run that
+        overrides some loads the model a second time, for which they are inputs."""
+        if self._overridable is None:
+            self._overridable = [NodeArg(name, *found) for name, found in _model.overridable(self._contents()).items()]
+        return list(self._overridable)
 
     def get_modelmeta(self):
         """Returns the ModelMetadata of the model."""
@@ -230,6 +326,14 @@ class InferenceSession(_kelp.Session):
     def get_input_epdevices(self):
         """Returns the device of each input."""
         return get_ep_devices() * len(self._inputs)
+
+    def get_provider_graph_assignment_info(self):
+        """Returns the nodes of the model by provider: an OrtEpAssignedSubgraph for each node. Requires the configuration entry
+        session.record_ep_graph_assignment_info, as ONNX Runtime does."""
+        if self._options._entries.get(_entries.RECORD_ASSIGNMENT) != "1":
+            raise KelpError(f"Session configuration entry '{_entries.RECORD_ASSIGNMENT}' must be set to \"1\" to retrieve the assignment",
+                            Code.UNKNOWN)
+        return [OrtEpAssignedSubgraph(op, name, domain) for op, name, domain, _ in _model.nodes(self._contents())]
 
     # ---- providers ----
     def get_providers(self):
@@ -286,4 +390,10 @@ def load_error(error, path, data):
     if data is None and is_plan(path) or data is not None and data.startswith(PLAN_MAGIC):
         what = f"'{path}' is" if data is None else "the bytes are"
         return KelpError(f"{what} a plan, not an ONNX model: load {'it' if data is None else 'them'} with kelp.Engine", Code.INVALID_ARGUMENT)
-    return as_subclass(error, {Code.NOT_FOUND: NoSuchFile, Code.CANCELLED: ModelLoadCanceled}.get(error.code, type(error)))
+    cls = {Code.NOT_FOUND: NoSuchFile, Code.CANCELLED: ModelLoadCanceled, Code.UNIMPLEMENTED: UnsupportedModel}.get(error.code, type(error))
+    if error.code == Code.INVALID_ARGUMENT:
+        try:
+            cls = InvalidGraph if _model.is_model(_model.read(path) if data is None else data) else InvalidProtobuf
+        except OSError:  # a directory, for example
+            pass
+    return as_subclass(error, cls)

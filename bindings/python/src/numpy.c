@@ -160,6 +160,8 @@ static kelp_dtype by_attributes(PyObject *descr) {
         for (int i = 1; dtype == KELP_DTYPE_INVALID && i < KELP_DTYPE_COUNT; i++)
             if (np.dtypes[i] == descr)
                 dtype = (kelp_dtype)i;
+        if (dtype == KELP_DTYPE_INVALID && k && *k == 'V' && n && !strncmp(n, "void", 4))
+            dtype = KELP_STRING; /* bytes of a fixed length */
         if (dtype == KELP_DTYPE_INVALID && !PyErr_Occurred())
             kpy_fail(KELP_INVALID_ARGUMENT, "Kelp does not support numpy's type '%s'%s",
                      n ? n : "?", native == Py_True ? "" : " in foreign byte order");

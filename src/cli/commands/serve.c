@@ -45,6 +45,10 @@ typedef struct serve_options {
     const char *backend_directory;
     kelp_arg_list backend_config;
     const char *onnx_engine;
+    kelp_arg_list host_policies;
+    const char *gpu_fallback;
+    const char *rate_limit;
+    kelp_arg_list rate_resources;
     const char *precision, *providers, *plugin;
     kelp_arg_list cache_config, metrics_config;
     const char *cache_directory;
@@ -150,6 +154,32 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(backend_config),
      .value = "[NAME,]KEY=VALUE",
      .help = "setting of a backend, or of all backends; may be repeated"},
+    {.name = "host-policy",
+     .kind = KELP_OPTION_LIST,
+     .offset = AT(host_policies),
+     .value = "NAME,KEY=VALUE",
+     .help = "CPUs of the instances with host_policy NAME (cpu, model: without host_policy): "
+             "cpu-cores=0-3,8 or numa-node=0; may be repeated"},
+    {.name = "gpu-fallback",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(gpu_fallback),
+     .value = "MODE",
+     .choices = "error|cpu",
+     .help =
+         "instance groups of KIND_GPU, without a GPU: do not load the model (error), or use the "
+         "CPU with a warning (cpu) (error)"},
+    {.name = "rate-limit",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(rate_limit),
+     .value = "MODE",
+     .choices = "off|execution_count",
+     .help = "execution_count: executions wait for the resources of rate_limiter (off)"},
+    {.name = "rate-limit-resource",
+     .kind = KELP_OPTION_LIST,
+     .offset = AT(rate_resources),
+     .value = "NAME:COUNT[:DEVICE]",
+     .help = "amount of a resource of the rate limiter, on all devices or one (the maximum that an "
+             "instance needs); may be repeated"},
     {.name = "precision",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(precision),
@@ -320,6 +350,8 @@ static void defaults(void *options) {
     o->http_address = "0.0.0.0";
     o->http_port = 8000;
     o->load_threads = 4;
+    o->gpu_fallback = "error";
+    o->rate_limit = "off";
     o->allow_metrics = true;
     o->log_info = o->log_warning = o->log_error = true;
     o->log_format = "default";
@@ -379,6 +411,56 @@ static kelp_status *set_backend_config(TRITONSERVER_ServerOptions *options, cons
                              "option '--backend-config'");
     }
     kelp_free(allocator, copy, size);
+    return status;
+}
+
+/* Parses "NAME,KEY=VALUE". */
+static kelp_status *set_host_policy(TRITONSERVER_ServerOptions *options, const char *text) {
+    kelp_allocator allocator = kelp_allocator_system();
+    char *copy;
+    const char *comma = strchr(text, ',');
+    const char *equals = comma != NULL ? strchr(comma, '=') : NULL;
+    if (equals == NULL || comma == text)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "option '--host-policy': expected NAME,KEY=VALUE, found '%s'", text);
+    KELP_TRY(kelp_strdup(allocator, text, &copy));
+    copy[comma - text] = copy[equals - text] = '\0';
+    kelp_status *status =
+        from_triton(TRITONSERVER_ServerOptionsSetHostPolicy(
+                        options, copy, copy + (comma - text) + 1, copy + (equals - text) + 1),
+                    "option '--host-policy'");
+    kelp_free(allocator, copy, strlen(text) + 1);
+    return status;
+}
+
+/* Parses "NAME:COUNT[:DEVICE]". The name may contain colons. */
+static kelp_status *set_rate_resource(TRITONSERVER_ServerOptions *options, const char *text) {
+    kelp_allocator allocator = kelp_allocator_system();
+    uint64_t count = 0, device = 0;
+    char *copy;
+    KELP_TRY(kelp_strdup(allocator, text, &copy));
+    char *last = strrchr(copy, ':'), *first = last;
+    bool valid = last != NULL && kelp_parse_u64(kelp_str_from(last + 1), &count);
+    while (valid && first > copy && first[-1] >= '0' && first[-1] <= '9')
+        first--;
+    bool has_device = valid && first < last && first > copy && first[-1] == ':';
+    if (has_device) {
+        device = count;
+        *last = '\0';
+        last = first - 1;
+        valid = kelp_parse_u64(kelp_str_from(first), &count) && device <= INT32_MAX;
+    }
+    if (valid)
+        *last = '\0';
+    kelp_status *status =
+        valid && *copy
+            ? from_triton(TRITONSERVER_ServerOptionsAddRateLimiterResource(
+                              options, copy, (size_t)count, has_device ? (int)device : -1),
+                          "option '--rate-limit-resource'")
+            : KELP_ERROR(KELP_INVALID_ARGUMENT,
+                         "option '--rate-limit-resource': expected NAME:COUNT[:DEVICE], found '%s'",
+                         text);
+    kelp_free(allocator, copy, strlen(text) + 1);
     return status;
 }
 
@@ -494,6 +576,21 @@ static kelp_status *start_with_backends(const serve_options *o,
     return status;
 }
 
+/* Sets the options for the instances of models. */
+static kelp_status *fill_instances(const serve_options *o, TRITONSERVER_ServerOptions *options) {
+    for (size_t i = 0; i < o->host_policies.count; i++)
+        KELP_TRY(set_host_policy(options, o->host_policies.items[i]));
+    if (strcmp(o->gpu_fallback, "error") != 0)
+        KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "", "gpu-fallback",
+                                                                o->gpu_fallback)));
+    KELP_TRY(set(TRITONSERVER_ServerOptionsSetRateLimiterMode(
+        options, strcmp(o->rate_limit, "off") == 0 ? TRITONSERVER_RATE_LIMIT_OFF
+                                                   : TRITONSERVER_RATE_LIMIT_EXEC_COUNT)));
+    for (size_t i = 0; i < o->rate_resources.count; i++)
+        KELP_TRY(set_rate_resource(options, o->rate_resources.items[i]));
+    return NULL;
+}
+
 static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOptions *options) {
     KELP_TRY(fill_log(o, options));
     for (size_t i = 0; i < o->repositories.count; i++)
@@ -532,6 +629,7 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
     if (o->onnx_engine != NULL)
         KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "", "onnx-engine",
                                                                 o->onnx_engine)));
+    KELP_TRY(fill_instances(o, options));
     if (o->precision != NULL)
         KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "precision",
                                                                 o->precision)));

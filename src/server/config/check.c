@@ -147,6 +147,24 @@ static kelp_status *check_scheduler(const kelp_model_config *config) {
     return NULL;
 }
 
+/* Checks that an ensemble has no fields of models with a backend. */
+static kelp_status *check_ensemble(const kelp_model_config *config) {
+    const char *problem = NULL;
+    if (config->scheduling != KELP_SCHEDULING_ENSEMBLE)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: platform 'ensemble' requires 'ensemble_scheduling' with steps",
+                          config->source);
+    if (*config->backend != '\0')
+        problem = "field 'backend': an ensemble has no backend";
+    else if (config->instance_group_count > 0)
+        problem = "field 'instance_group': an ensemble has no instances, instance group should not "
+                  "be specified";
+    else if (config->has_warmup)
+        problem = "field 'model_warmup': an ensemble cannot be warmed up; warm up its members";
+    return problem == NULL ? NULL
+                           : KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s", config->source, problem);
+}
+
 static kelp_status *check_versions(const kelp_model_config *config) {
     const kelp_version_policy *policy = &config->version_policy;
     for (size_t i = 0; policy->kind == KELP_VERSIONS_SPECIFIC && i < policy->version_count; i++)
@@ -170,10 +188,8 @@ kelp_status *kelp_config_check(const kelp_model_config *config, bool complete) {
             "%s: the model has no backend, and its files do not determine one: set 'backend' (or "
             "'platform'), or name the model file after its format, such as model.onnx",
             config->source);
-    if (ensemble && config->scheduling != KELP_SCHEDULING_ENSEMBLE)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: platform 'ensemble' requires 'ensemble_scheduling' with steps",
-                          config->source);
+    if (ensemble)
+        KELP_TRY(check_ensemble(config));
     if (strchr(config->backend, '/') != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "%s: field 'backend': expected a name, found the path '%s'",

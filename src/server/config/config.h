@@ -208,6 +208,7 @@ typedef struct kelp_config_load_options {
     bool strict;        /* without auto-completion: derive nothing from file names, and check as
                            kelp_model_config_validate does */
     uint32_t gpu_count; /* if not 0, KIND_AUTO and missing kinds become GPU */
+    bool gpu_fallback;  /* KIND_GPU becomes KIND_CPU, with a warning in the log */
 } kelp_config_load_options;
 
 /* Reads MODEL_DIRECTORY/config.pbtxt (a missing file is an empty configuration unless strict: then

@@ -9,11 +9,6 @@
 #include <stdint.h>
 #include <triton/core/tritonserver.h>
 
-/* The parameter of a configuration that limits the queued requests of a sequence model, and its
- * default. */
-#define KELP_SEQUENCE_QUEUE_PARAMETER "kelp_max_sequence_queue"
-#define KELP_SEQUENCE_QUEUE_DEFAULT 4096
-
 /* The meaning of a control input. The values are those of the proto. */
 typedef enum kelp_control_kind {
     KELP_CONTROL_START = 0,
@@ -59,7 +54,6 @@ typedef struct kelp_config_sequence {
     const int32_t *preferred_batch_sizes; /* oldest */
     size_t preferred_count;
     bool preserve_ordering; /* oldest */
-    uint32_t max_queued;    /* requests of the model that wait */
     const kelp_config_control *controls;
     size_t control_count;
     const kelp_config_state *states;

@@ -30,17 +30,9 @@ static const unused_field unused_fields[] = {
     {"optimization.output_pinned_memory.enable", 1, true},
     {"optimization.gather_kernel_buffer_threshold", 0, true},
     {"optimization.eager_batching", 0, false},
-    {"dynamic_batching.preferred_batch_size", 0, false},
-    {"dynamic_batching.max_queue_delay_microseconds", 0, false},
-    {"dynamic_batching.preserve_ordering", 0, false},
-    {"dynamic_batching.priority_levels", 0, false},
-    {"dynamic_batching.default_priority_level", 0, false},
-    {"dynamic_batching.priority_queue_policy", 0, false},
     {"sequence_batching.oldest.preserve_ordering", 0, false},
-    {"instance_group.rate_limiter", 0, false},
     {"instance_group.secondary_devices", 0, false},
     {"instance_group.profile", 0, true},
-    {"instance_group.host_policy", 0, true},
     {"cc_model_filenames", 0, true},
 };
 

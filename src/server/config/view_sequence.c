@@ -298,21 +298,6 @@ static kelp_status *view_direct(const kelp_model_config *config, const kelp_conf
     return NULL;
 }
 
-/* Reads the limit of queued requests, which is a parameter because the proto has no field for it.
- */
-static kelp_status *view_limit(const kelp_model_config *config, kelp_config_sequence *to) {
-    const char *text = kelp_model_config_parameter(config, KELP_SEQUENCE_QUEUE_PARAMETER);
-    uint64_t number = KELP_SEQUENCE_QUEUE_DEFAULT;
-    if (text != NULL &&
-        (!kelp_parse_u64(kelp_str_from(text), &number) || number < 1 || number > (1u << 20)))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: parameter '" KELP_SEQUENCE_QUEUE_PARAMETER
-                          "': expected a number from 1 to 1048576, found '%s'",
-                          config->source, text);
-    to->max_queued = (uint32_t)number;
-    return NULL;
-}
-
 kelp_status *kelp_config_view_sequence(kelp_model_config *config, const kelp_config_message *from) {
     kelp_config_sequence *to = KELP_ARENA_ARRAY(config->arena, 1, kelp_config_sequence);
     const kelp_config_message *oldest = kelp_config_sub(from, "oldest");
@@ -326,7 +311,6 @@ kelp_status *kelp_config_view_sequence(kelp_model_config *config, const kelp_con
         KELP_TRY(view_oldest(config, oldest, to));
     else
         KELP_TRY(view_direct(config, kelp_config_sub(from, "direct"), to));
-    KELP_TRY(view_limit(config, to));
     KELP_TRY(view_controls(config, from, to));
     KELP_TRY(view_states(config, from, to));
     config->sequence = to;

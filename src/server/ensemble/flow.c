@@ -150,6 +150,9 @@ static kelp_status *check_tensors(const kelp_flow *flow) {
                               "step",
                               flow->name, tensor->consumers[0],
                               flow->steps[tensor->consumers[0]].model_name, tensor->name);
+    }
+    for (uint32_t i = 0; i < flow->tensor_count; i++) {
+        const kelp_flow_tensor *tensor = &flow->tensors[i];
         if (tensor->input != NULL && tensor->consumer_count == 0)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "in ensemble '%s', ensemble input '%s' is not used", flow->name,

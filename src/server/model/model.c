@@ -143,6 +143,11 @@ static kelp_status *choose_execution(kelp_model *model, kelp_execution *out) {
                           "'%s'",
                           model->base.name, key, where);
     }
+    if (kelp_instances_need_threads(model, model->base.config)) {
+        out->mode = KELP_EXECUTE_ON_INSTANCE;
+        out->caller_limit_ns = 0;
+        out->may_block = NULL;
+    }
     return NULL;
 }
 
@@ -157,32 +162,50 @@ static kelp_status *create_latency(kelp_model *model) {
     return NULL;
 }
 
-static kelp_status *warn_of_unused_fields(const kelp_model *model) {
+static kelp_status *warn_of_unused_fields(const kelp_model *model, bool is_builtin) {
     kelp_buf fields;
     kelp_buf_init(&fields, model->base.host->allocator);
-    kelp_model_config_list_unused(model->base.config, model->backend->builtin, &fields);
+    kelp_model_config_list_unused(model->base.config, is_builtin, &fields);
     kelp_status *status = kelp_buf_status(&fields);
     if (status == NULL && fields.length > 0)
         KELP_SERVER_LOG(KELP_LOG_WARNING, "model '%s': these fields have no effect: %.*s",
                         model->base.name, (int)fields.length, fields.data);
     kelp_buf_deinit(&fields);
+    for (size_t i = 0; i < model->base.config->instance_group_count; i++) {
+        const kelp_config_instance_group *group = &model->base.config->instance_groups[i];
+        if (group->resource_count > 0 && kelp_model_host_of(model)->rate_limiter == NULL)
+            KELP_SERVER_LOG(KELP_LOG_WARNING,
+                            "model '%s': rate_limiter of instance group '%s' has no effect without "
+                            "--rate-limit=execution_count",
+                            model->base.name, group->name);
+    }
     return status;
 }
 
-/* Calls ModelInitialize, during which the backend may complete the configuration. */
+/* Calls ModelInitialize, during which the backend may complete the configuration. The threads that
+ * the backend creates run on the CPUs of the instances. */
+static kelp_status *call_initialize(kelp_model *model) {
+    kelp_cpu_set cpus, previous;
+    if (model->backend->fn.model_init == NULL)
+        return NULL;
+    KELP_TRY(kelp_host_policy_cpus_of_all(kelp_model_host_of(model)->options, model->base.config,
+                                          &cpus));
+    KELP_TRY(kelp_cpu_set_enter(&cpus, &previous));
+    model->initializing = true;
+    TRITONSERVER_Error *error = model->backend->fn.model_init((TRITONBACKEND_Model *)model);
+    model->initializing = false;
+    kelp_cpu_set_leave(&previous);
+    return kelp_from_error(error);
+}
+
 static kelp_status *initialize_model(kelp_model *model) {
     KELP_TRY(kelp_scheduler_check(model->base.config));
     KELP_TRY(acquire_backend(model));
-    KELP_TRY(warn_of_unused_fields(model));
+    KELP_TRY(warn_of_unused_fields(model, model->backend->builtin));
     model->base.backend_name = model->backend->name;
     model->auto_complete = !kelp_model_host_of(model)->options->strict_model_config;
     model->begun = true; /* before the call, as in instance.c */
-    if (model->backend->fn.model_init != NULL) {
-        model->initializing = true;
-        TRITONSERVER_Error *error = model->backend->fn.model_init((TRITONBACKEND_Model *)model);
-        model->initializing = false;
-        KELP_TRY(kelp_from_error(error));
-    }
+    KELP_TRY(call_initialize(model));
     KELP_TRY(kelp_scheduler_check(model->base.config));
     return kelp_model_config_validate(model->base.config);
 }
@@ -191,6 +214,7 @@ static kelp_status *initialize_model(kelp_model *model) {
 static kelp_status *initialize_ensemble(kelp_model *model) {
     kelp_model_config *completed = NULL;
     KELP_TRY(kelp_model_config_validate(model->base.config));
+    KELP_TRY(warn_of_unused_fields(model, true));
     model->base.backend_name = "ensemble";
     KELP_TRY(write_config(model));
     KELP_TRY(kelp_ensemble_create(&model->base, &model->ensemble));
@@ -209,6 +233,7 @@ static kelp_status *initialize(kelp_model *model) {
         return initialize_ensemble(model);
     KELP_TRY(initialize_model(model));
     model->base.decoupled = model->base.config->decoupled;
+    model->base.order.enabled = model->base.config->dynamic_batching.preserve_ordering;
     KELP_TRY(kelp_model_load_labels(model));
     KELP_TRY(prepare_cache(model));
     KELP_TRY(create_latency(model));
@@ -229,6 +254,7 @@ static void destroy(kelp_model_base *base) {
     KELP_ASSERT(model->backend == NULL && model->instance_count == 0);
     kelp_ensemble_destroy(model->ensemble);
     kelp_model_free_labels(model);
+    kelp_response_order_deinit(&base->order);
     kelp_stats_deinit(&base->stats);
     kelp_latency_destroy(base->latency);
     kelp_message_destroy(model->config_json);
@@ -321,6 +347,7 @@ kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t 
     uint64_t start_ns = kelp_now_ns();
     atomic_store(&model->base.refs, 1);
     kelp_stats_init(&model->base.stats, allocator);
+    kelp_response_order_init(&model->base.order);
     model->base.ops = take_config->scheduling == KELP_SCHEDULING_ENSEMBLE ? &ensemble_ops : &ops;
     model->base.serial = next_serial();
     model->base.host = &host->base;

@@ -84,6 +84,7 @@ static kelp_status *read_model(load *job) {
         .override_json = json,
         .override_length = json != NULL ? strlen(json) : 0,
         .strict = options->strict_model_config,
+        .gpu_fallback = options->gpu_fallback,
     };
     KELP_TRY(kelp_model_files_signature(heap, job->directory, &job->signature));
     KELP_TRY(kelp_model_config_load(heap, &config_options, &job->config));
@@ -149,7 +150,8 @@ static kelp_status *can_stay(const load *job, const kelp_model *model, bool *out
         return NULL;
     KELP_TRY(kelp_model_files_of_version(model->base.host->allocator, job->directory,
                                          model->base.version, &files));
-    if (files != model->files)
+    if (files != model->files || kelp_instances_need_threads(model, model->shown) !=
+                                     kelp_instances_need_threads(model, job->config))
         return NULL;
     return kelp_model_config_same_model(model->origin, job->config, out_can_stay);
 }
@@ -283,6 +285,7 @@ static void publish(load *job) {
         kelp_request_pools_unlock(&repository->host->base.pools);
         job->models[i] = NULL;
         repository->live_models++;
+        repository->live_ensembles += version->model->ensemble != NULL;
         KELP_SERVER_LOG(KELP_LOG_INFO, "successfully loaded '%s' version %lld", entry->name,
                         (long long)job->versions[i]);
         if (old != NULL) {

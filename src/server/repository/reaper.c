@@ -61,6 +61,7 @@ static void finalize(kelp_repository *repository, kelp_model *model) {
     mark_unloaded(repository, model);
     KELP_ASSERT(repository->live_models > 0);
     repository->live_models--;
+    repository->live_ensembles -= model->ensemble != NULL;
     pthread_cond_broadcast(&repository->changed);
     pthread_mutex_unlock(&repository->lock);
     kelp_model_release(&model->base);

@@ -44,14 +44,15 @@ kelp_status *kelp_repository_start(kelp_repository *repository) {
 }
 
 /* Returns a version that serves, or NULL. Waits for loads in progress. The lock is held. */
-static kelp_version *next_serving(kelp_repository *repository) {
+static kelp_version *next_serving(kelp_repository *repository, bool ensembles) {
     KELP_ASSERT_HELD(&repository->lock);
     for (;;) {
         bool busy = false;
         for (kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next) {
             busy |= entry->busy;
             for (size_t i = 0; i < entry->version_count; i++)
-                if (entry->versions[i].model != NULL)
+                if (entry->versions[i].model != NULL &&
+                    (!ensembles || entry->versions[i].model->ensemble != NULL))
                     return &entry->versions[i];
         }
         if (!busy)
@@ -60,35 +61,41 @@ static kelp_version *next_serving(kelp_repository *repository) {
     }
 }
 
-static void retire_all(kelp_repository *repository) {
+/* Retires all ensembles, or all models. */
+static void retire_all(kelp_repository *repository, bool ensembles) {
     kelp_version *version;
     pthread_mutex_lock(&repository->lock);
-    while ((version = next_serving(repository)) != NULL)
+    while ((version = next_serving(repository, ensembles)) != NULL)
         kelp_version_retire(repository, version);
     pthread_mutex_unlock(&repository->lock);
 }
 
-/* Returns true if all models are finalized. */
-static bool wait_for_models(kelp_repository *repository, unsigned *out_timeout_s) {
-    struct timespec until;
+/* Waits until all models of a count are finalized; returns false if the time is over. */
+static bool wait_for(kelp_repository *repository, const size_t *count,
+                     const struct timespec *until) {
     int result = 0;
-    clock_gettime(CLOCK_MONOTONIC, &until);
     pthread_mutex_lock(&repository->lock);
-    *out_timeout_s = repository->host->options->exit_timeout_s;
-    until.tv_sec += (time_t)*out_timeout_s;
-    while (repository->live_models > 0 && result != ETIMEDOUT)
-        result = pthread_cond_timedwait(&repository->changed, &repository->lock, &until);
-    bool finalized = repository->live_models == 0;
+    while (*count > 0 && result != ETIMEDOUT)
+        result = pthread_cond_timedwait(&repository->changed, &repository->lock, until);
+    bool finalized = *count == 0;
     pthread_mutex_unlock(&repository->lock);
     return finalized;
 }
 
 kelp_status *kelp_repository_stop(kelp_repository *repository) {
-    unsigned timeout_s = 0;
+    struct timespec until;
     atomic_store(&repository->stopping, true);
     KELP_SERVER_LOG(KELP_LOG_INFO, "Waiting for in-flight requests to complete.");
-    retire_all(repository);
-    if (!wait_for_models(repository, &timeout_s))
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    pthread_mutex_lock(&repository->lock);
+    unsigned timeout_s = repository->host->options->exit_timeout_s;
+    pthread_mutex_unlock(&repository->lock);
+    until.tv_sec += (time_t)timeout_s;
+    /* Ensembles first: their requests need the other models. */
+    retire_all(repository, true);
+    wait_for(repository, &repository->live_ensembles, &until);
+    retire_all(repository, false);
+    if (!wait_for(repository, &repository->live_models, &until))
         return KELP_ERROR(KELP_INTERNAL,
                           "Exit timeout expired: requests are still in flight after %u s",
                           timeout_s);

@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "server/config/overrides.h"
 #include "server/model/model.h"
+#include "server/repository/scan.h"
 
 /* The state of a version, as in the index. */
 typedef enum kelp_version_state {
@@ -66,6 +67,7 @@ typedef struct kelp_repository {
     kelp_settings mappings; /* (repository, name of the served model) -> directory */
     kelp_model *retired;    /* without submissions, waiting for the reaper */
     size_t live_models; /* published and not yet finalized; each is a reference of the repository */
+    size_t live_ensembles; /* of them */
     pthread_t reaper;
     bool reaper_running;
     bool reaper_stop;
@@ -149,15 +151,52 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
  * reason with the model's directory, unless `path` is NULL. */
 kelp_status *kelp_repository_poll_failure(const char *name, const char *path,
                                           kelp_status *take_reason) KELP_MUST_USE;
-/* Loads or reloads the models of a name. */
+/* Loads or reloads the models of a name, and before that the members of ensembles that do not
+ * serve. */
 kelp_status *kelp_repository_load(kelp_repository *repository, const char *name,
                                   const kelp_load_options *options) KELP_MUST_USE;
-/* Retires the models of a name. Each is finalized after its last request. */
-kelp_status *kelp_repository_unload(kelp_repository *repository, const char *name) KELP_MUST_USE;
+/* Loads the models of a name without members; `space` is a namespace, or NULL for all. If
+ * `only_missing`, models that serve are not loaded again. */
+kelp_status *kelp_repository_load_named(kelp_repository *repository, const char *name,
+                                        const char *space, const kelp_load_options *options,
+                                        bool only_missing) KELP_MUST_USE;
+/* Retires the models of a name. Each is finalized after its last request. With `dependents`, also
+ * retires the members of those that are ensembles. */
+kelp_status *kelp_repository_unload(kelp_repository *repository, const char *name,
+                                    bool dependents) KELP_MUST_USE;
 kelp_status *kelp_repository_load_startup(kelp_repository *repository) KELP_MUST_USE;
 /* Updates the table from the repositories' directories: creates entries, and sets `present`. */
 kelp_status *kelp_repository_scan(kelp_repository *repository) KELP_MUST_USE;
 /* Loads new and changed models, and unloads those whose directories do not exist any more. */
 kelp_status *kelp_repository_poll(kelp_repository *repository) KELP_MUST_USE;
+/* Scans the repositories for one name, or for all models if `name` is NULL. The lock is held. */
+kelp_status *kelp_repository_scan_for(kelp_repository *repository, const char *name,
+                                      kelp_scan **out) KELP_MUST_USE;
+/* Stores the failure of a load that did not begin, for the index. */
+void kelp_repository_note_failure(kelp_repository *repository, const char *name,
+                                  const kelp_status *failure);
+
+/* ---- plan.c ---- */
+typedef struct kelp_load_item kelp_load_item;
+/* Models to load, and the members of the ensembles among them. Used by one thread. */
+typedef struct kelp_load_plan {
+    kelp_repository *repository;
+    kelp_arena arena;
+    kelp_map items; /* "SPACE::NAME" or "NAME" -> a kelp_load_item */
+    kelp_load_item *first;
+} kelp_load_plan;
+void kelp_load_plan_init(kelp_load_plan *plan, kelp_repository *repository);
+void kelp_load_plan_deinit(kelp_load_plan *plan);
+/* Adds the models of a name. `space` is a namespace, or NULL for all. `options` are borrowed, and
+ * may be NULL. */
+kelp_status *kelp_load_plan_add(kelp_load_plan *plan, const char *name, const char *space,
+                                const kelp_load_options *options) KELP_MUST_USE;
+/* Loads the models and the members that do not serve: members first, independent models
+ * concurrently. Failures of loads are stored in the plan. */
+kelp_status *kelp_load_plan_run(kelp_load_plan *plan) KELP_MUST_USE;
+/* Returns the failures of all loads: NULL, a copy of the only one, or one with the code of the
+ * first and all messages. Those of added models are first. */
+kelp_status *kelp_load_plan_failure(const kelp_load_plan *plan,
+                                    const char *separator) KELP_MUST_USE;
 
 #endif

@@ -14,6 +14,7 @@
 #include "server/config/config.h"
 #include "server/metrics/stats.h"
 #include "server/request/host.h"
+#include "server/request/response_order.h"
 
 #include <stdatomic.h>
 
@@ -44,12 +45,14 @@ struct kelp_model_base {
     kelp_request_host *host; /* a reference */
     atomic_uint refs;
     atomic_uint live;
+    atomic_uint cancellations; /* of requests, ever; for schedulers */
     char *name;
     int64_t version;
     uint64_t serial;           /* of all models of the process; from 1 */
     kelp_model_config *config; /* for the checks of requests; immutable while the model serves */
     const char *backend_name;
     bool decoupled;
+    kelp_response_order order;  /* of responses */
     kelp_response_cache *cache; /* NULL: responses are not cached */
     uint64_t fingerprint;       /* of files and configuration, if `cache` is set */
     kelp_latency *latency;      /* distributions of durations; usually NULL */

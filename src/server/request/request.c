@@ -225,6 +225,8 @@ kelp_status *kelp_request_dispatch(kelp_request *request) {
     /* The request may be over after its submission. */
     kelp_factory *earlier = request->earlier;
     set_state(request, KELP_REQUEST_PENDING);
+    if (request->model->order.enabled)
+        kelp_response_order_join(&request->model->order, request->factory);
     if (request->model->cache == NULL || !respond_from_cache(request))
         status = request->model->ops->submit(request->model, request);
     if (status != NULL) {

@@ -16,6 +16,7 @@
 
 #include "server/config/reshape.h"
 #include "server/core/params.h"
+#include "server/core/ordered_tree.h"
 #include "server/core/values.h"
 #include "server/request/model_base.h"
 
@@ -112,10 +113,11 @@ struct kelp_request {
     void *response_userp;
     uint64_t request_start_ns; /* monotonic */
     uint64_t queue_start_ns;
-    uint64_t deadline_ns;      /* the queue timeout ends; set when it is queued */
-    uint64_t execute_start_ns; /* valid if `counted_by` is set */
-    kelp_stats *counted_by;    /* of the instance, if the server counts for a backend that cannot
-                                  report; else NULL */
+    uint64_t deadline_ns; /* it is rejected if it is still queued; set when it is queued */
+    kelp_ordered_node queue_order, queue_expiry; /* while it is queued: scheduler/queue.h */
+    uint64_t execute_start_ns;                   /* valid if `counted_by` is set */
+    kelp_stats *counted_by; /* of the instance, if the server counts for a backend that cannot
+                               report; else NULL */
     /* Of models that batch sequences. */
     kelp_request_sequence *sequence; /* memory; NULL until it is needed */
     kelp_sequence *place;         /* the sequence in which it is queued or executes; the policy's */

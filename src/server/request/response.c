@@ -112,6 +112,10 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
         kelp_latency_add_first(factory->model->latency, kelp_now_ns() - factory->start_ns);
     if (factory->trace != NULL)
         kelp_trace_outputs(factory->trace, response);
+    if (factory->slot.order != NULL) {
+        kelp_response_order_send(factory, response, flags);
+        return NULL;
+    }
     factory->response_fn((TRITONSERVER_InferenceResponse *)response, flags,
                          factory->response_userp);
     kelp_factory_close(factory);

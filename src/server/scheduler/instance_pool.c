@@ -159,6 +159,18 @@ static void wait_for_work(kelp_instance_pool *pool, uint64_t until_ns) {
     pool->waiting--;
 }
 
+/* Wakes a waiting thread; all of them if only one of them may take the request. The lock is held.
+ */
+static void wake_threads(kelp_instance_pool *pool) {
+    KELP_ASSERT_HELD(&pool->lock);
+    if (pool->waiting == 0)
+        return;
+    if (pool->policy->ops->attach != NULL)
+        pthread_cond_broadcast(&pool->work);
+    else
+        pthread_cond_signal(&pool->work);
+}
+
 /* ---- ON_INSTANCE ---- */
 
 /* Prepares the instance on its thread; returns false if that fails. */
@@ -177,6 +189,22 @@ static bool prepare(kelp_instance_pool *pool, kelp_instance_base *instance) {
     return usable;
 }
 
+/* Waits until the rate limiter permits an execution; the lock is released meanwhile. Returns true
+ * if requests are still due then. */
+static bool acquire_resources(kelp_instance_pool *pool, kelp_instance_base *instance,
+                              uint64_t *inout_now_ns) {
+    if (instance->ticket.limiter == NULL)
+        return true;
+    pthread_mutex_unlock(&pool->lock);
+    bool granted = kelp_rate_ticket_acquire(&instance->ticket);
+    pthread_mutex_lock(&pool->lock);
+    if (granted && is_due(pool, ready_at_ns(pool, instance), inout_now_ns))
+        return true;
+    if (granted)
+        kelp_rate_ticket_release(&instance->ticket, false);
+    return false;
+}
+
 static void *instance_main(void *userp) {
     kelp_instance_base *instance = userp;
     kelp_instance_pool *pool = instance->pool;
@@ -186,12 +214,17 @@ static void *instance_main(void *userp) {
     while (usable && !instance->removing) {
         uint64_t now_ns, ready_ns = ready_at_ns(pool, instance);
         uint32_t count = 0;
-        if (is_due(pool, ready_ns, &now_ns))
+        if (is_due(pool, ready_ns, &now_ns) && acquire_resources(pool, instance, &now_ns))
             count = take(pool, instance, true, now_ns, requests);
+        /* Sequences may have moved to slots of other instances. */
+        if (pool->policy->ops->attach != NULL && pool->waiting > 0 && has_due(pool))
+            wake_threads(pool);
         if (count) {
             measurement unmeasured = {0};
             pthread_mutex_unlock(&pool->lock);
             execute(pool, instance, requests, count, now_ns, &unmeasured);
+            if (instance->ticket.limiter != NULL)
+                kelp_rate_ticket_release(&instance->ticket, true);
             pthread_mutex_lock(&pool->lock);
             continue;
         }
@@ -412,6 +445,7 @@ void kelp_instance_pool_remove(kelp_instance_pool *pool, kelp_instance_base *ins
     instance->removing = true;
     if (pool->mode == KELP_EXECUTE_ON_INSTANCE) {
         pthread_cond_broadcast(&pool->work);
+        kelp_rate_ticket_cancel(&instance->ticket);
         pthread_mutex_unlock(&pool->lock);
         pthread_join(instance->thread, NULL);
         instance->has_thread = false;
@@ -445,6 +479,8 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
     pthread_cond_broadcast(&pool->work);
+    for (kelp_instance_base *i = pool->instances; i != NULL; i = i->next)
+        kelp_rate_ticket_cancel(&i->ticket);
     pthread_mutex_unlock(&pool->lock);
     for (kelp_instance_base *instance = pool->instances; instance != NULL;
          instance = instance->next) {
@@ -472,17 +508,10 @@ static void set_expiry(kelp_instance_pool *pool) {
     kelp_status_free(kelp_timer_set(&pool->expiry, time_ns));
 }
 
-void kelp_instance_pool_expire(kelp_instance_pool *pool) {
-    kelp_request *next;
-    pthread_mutex_lock(&pool->lock);
-    uint64_t now_ns = pool->now_ns();
-    pool->expires_soon = false;
-    kelp_request *request = pool->policy->ops->expire(pool->policy, now_ns);
-    set_expiry(pool);
-    pthread_mutex_unlock(&pool->lock);
-    /* With the last request, the model may be destroyed on another thread, which waits in
-     * kelp_timer_remove until the timer's call returns. */
-    for (; request != NULL; request = next) {
+/* Rejects requests that the policy returned, linked by `next`. The lock is not held. With the last
+ * request, the model may be destroyed on another thread. */
+static void reject(kelp_instance_pool *pool, kelp_request *list, uint64_t now_ns) {
+    for (kelp_request *request = list, *next; request != NULL; request = next) {
         next = request->next;
         request->next = NULL;
         (void)kelp_request_queue_reject(pool->stats, &request, 1, now_ns);
@@ -496,29 +525,49 @@ void kelp_instance_pool_expire_soon(kelp_instance_pool *pool) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Wakes a waiting thread of ON_INSTANCE; all of them if only one of them may take the request. The
- * lock is held. */
-static void wake_instances(kelp_instance_pool *pool) {
+void kelp_instance_pool_expire(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    uint64_t now_ns = pool->now_ns();
+    pool->expires_soon = false;
+    kelp_request *list = pool->policy->ops->expire(pool->policy, now_ns);
+    if (pool->waiting > 0 && has_due(pool))
+        wake_threads(pool); /* the remaining requests may form a batch, or have a slot */
+    set_expiry(pool);
+    pthread_mutex_unlock(&pool->lock);
+    reject(pool, list, now_ns); /* kelp_timer_remove waits until this call returns */
+}
+
+/* Checks that a request can be queued; the lock is held. A full queue first drops the requests that
+ * are over, which the caller rejects. */
+static kelp_status *admit(kelp_instance_pool *pool, const kelp_request *request,
+                          kelp_request **out_dropped) {
+    const kelp_policy_ops *ops = pool->policy->ops;
     KELP_ASSERT_HELD(&pool->lock);
-    if (pool->waiting == 0)
-        return;
-    if (pool->policy->ops->attach != NULL)
-        pthread_cond_broadcast(&pool->work);
-    else
-        pthread_cond_signal(&pool->work);
+    kelp_status *status = ops->admit(pool->policy, request);
+    if (status == NULL)
+        return NULL;
+    *out_dropped = ops->expire(pool->policy, request->queue_start_ns);
+    if (pool->waiting > 0 && has_due(pool))
+        wake_threads(pool);
+    set_expiry(pool);
+    if (*out_dropped == NULL)
+        return status;
+    kelp_status_free(status);
+    return ops->admit(pool->policy, request);
 }
 
 /* Queues a request for a thread of the pool; the lock is held. */
-static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request) {
+static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request,
+                            kelp_request **out_dropped) {
     KELP_ASSERT_HELD(&pool->lock);
-    KELP_TRY(pool->policy->ops->admit(pool->policy, request));
+    KELP_TRY(admit(pool, request, out_dropped));
     /* Signal before the lock is released: after that, the request and the model may be destroyed.
      */
     if (pool->mode == KELP_EXECUTE_ON_CALLER) {
         if (pool->idle != NULL)
             KELP_TRY(wake_worker(pool));
     } else {
-        wake_instances(pool);
+        wake_threads(pool);
     }
     pool->policy->ops->push(pool->policy, request, request->queue_start_ns);
     set_expiry(pool);
@@ -527,7 +576,9 @@ static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request) {
 
 kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool, kelp_request *request) {
     kelp_instance_base *instance = NULL;
+    kelp_request *dropped = NULL;
     kelp_status *status = NULL;
+    uint64_t now_ns = request->queue_start_ns;
     bool measured = false;
     pthread_mutex_lock(&pool->lock);
     if (pool->mode == KELP_EXECUTE_ON_CALLER && !request->may_block) {
@@ -537,19 +588,20 @@ kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool, kelp_request *r
             instance = pop_idle(pool);
     }
     if (instance == NULL)
-        status = enqueue(pool, request);
+        status = enqueue(pool, request, &dropped);
     else
         measured = pool->caller_executions++ % MEASURED_ONE_OF == 0;
     pthread_mutex_unlock(&pool->lock);
     if (instance != NULL)
         run_on_caller(pool, instance, request, measured);
+    reject(pool, dropped, now_ns);
     return status;
 }
 
 void kelp_instance_pool_release(kelp_instance_pool *pool, kelp_request *request) {
     pthread_mutex_lock(&pool->lock);
     pool->policy->ops->release(pool->policy, request, pool->now_ns());
-    wake_instances(pool);
+    wake_threads(pool);
     set_expiry(pool);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -557,7 +609,7 @@ void kelp_instance_pool_release(kelp_instance_pool *pool, kelp_request *request)
 void kelp_instance_pool_reschedule(kelp_instance_pool *pool, kelp_request *request) {
     pthread_mutex_lock(&pool->lock);
     pool->policy->ops->reschedule(pool->policy, request, pool->now_ns());
-    wake_instances(pool);
+    wake_threads(pool);
     pthread_mutex_unlock(&pool->lock);
 }
 

@@ -27,6 +27,7 @@
 #include "base/sync/timer.h"
 #include "server/scheduler/execution_times.h"
 #include "server/scheduler/policy.h"
+#include "server/scheduler/rate_limiter.h"
 
 typedef struct kelp_instance_pool kelp_instance_pool;
 
@@ -51,6 +52,7 @@ struct kelp_instance_base {
     kelp_instance_pool *pool;
     uint32_t policy_index; /* set by the policy, if it binds requests to instances */
     kelp_stats stats;
+    kelp_rate_ticket ticket; /* ON_INSTANCE: waits for resources before an execution */
     pthread_t thread;
     bool has_thread;
     bool removing, removed;

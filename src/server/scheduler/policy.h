@@ -2,7 +2,7 @@
 /*
  * Scheduling policies. A policy decides in which order requests run, and which requests run as one
  * execution. The instance pool (instance_pool.h) owns threads and instances and calls the policy.
- * default_policy.c is the example for new policies.
+ * batch_policy.c is the example for new policies.
  *
  * To add a policy: define a struct whose first member is kelp_policy, implement the functions
  * below, and add its constructor to the table in scheduler.c under the configuration's kind of
@@ -31,7 +31,8 @@ typedef struct kelp_instance_base kelp_instance_base; /* instance_pool.h */
 /* The functions that a policy implements. `instance` is an instance of the pool, for policies that
  * bind requests to instances; NULL means any instance. */
 typedef struct kelp_policy_ops {
-    /* Rejects a request that cannot be queued. Called before push, under the same lock. */
+    /* Rejects a request that cannot be queued. Called before push, under the same lock; after a
+     * rejection once more if `expire` returned requests. */
     kelp_status *(*admit)(const kelp_policy *policy, const kelp_request *request);
     /* Queues a request. It belongs to the policy until `take` or `expire` returns it. Sets
      * request->deadline_ns. */
@@ -51,8 +52,9 @@ typedef struct kelp_policy_ops {
     /* Returns a time at or before the earliest time at which `expire` returns requests, other than
      * cancelled ones; KELP_NEVER_NS if there is none. */
     uint64_t (*expires_at_ns)(const kelp_policy *policy);
-    /* Removes queued requests that are cancelled or past their deadline, and returns them linked by
-     * `next`, or NULL. The pool rejects them without the lock. */
+    /* Removes queued requests that are past their deadline or cancelled, and returns them linked by
+     * `next`, or NULL. The pool rejects them without the lock. Cancelled requests may stay if a
+     * search would take long. */
     kelp_request *(*expire)(kelp_policy *policy, uint64_t now_ns);
     /* Returns the number of queued requests. */
     uint32_t (*size)(const kelp_policy *policy);
@@ -77,10 +79,9 @@ struct kelp_policy {
     const kelp_batcher *batcher; /* the batching strategy, borrowed; NULL: none */
 };
 
-/* Creates the default policy: first in, first out, one request for each execution. With
- * `dynamic_batching`, the following requests that fit into one batch join the first one, without
- * waiting for more. */
-kelp_status *kelp_default_policy_create(kelp_allocator allocator, const kelp_model_config *config,
-                                        kelp_policy **out) KELP_MUST_USE;
+/* Creates the batch policy, which applies `dynamic_batching`; without it, an execution has one
+ * request. batch_settings.h lists the parameters. The configuration is borrowed. */
+kelp_status *kelp_batch_policy_create(kelp_allocator allocator, const kelp_model_config *config,
+                                      kelp_policy **out) KELP_MUST_USE;
 
 #endif

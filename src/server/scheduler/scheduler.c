@@ -14,8 +14,8 @@ static const struct {
     create_fn create;        /* NULL: not supported */
     const char *description; /* "model 'NAME' …" */
 } policies[] = {
-    [KELP_SCHEDULING_DEFAULT] = {kelp_default_policy_create, "uses the default scheduler"},
-    [KELP_SCHEDULING_DYNAMIC] = {kelp_default_policy_create, "batches dynamically"},
+    [KELP_SCHEDULING_DEFAULT] = {kelp_batch_policy_create, "uses the default scheduler"},
+    [KELP_SCHEDULING_DYNAMIC] = {kelp_batch_policy_create, "batches dynamically"},
     [KELP_SCHEDULING_SEQUENCE] = {kelp_sequence_policy_create, "batches sequences"},
     [KELP_SCHEDULING_ENSEMBLE] = {NULL, "is an ensemble"},
 };

@@ -16,7 +16,9 @@
 
 #include "base/assert.h"
 #include "server/request/factory.h"
+#include "server/scheduler/batch_settings.h"
 #include "server/scheduler/instance_pool.h"
+#include "server/scheduler/join.h"
 #include "server/scheduler/sequence_table.h"
 
 #include <stdlib.h>
@@ -38,7 +40,8 @@ typedef struct group {
 typedef struct sequence_policy {
     kelp_policy base;
     const kelp_config_sequence *config;
-    const char *model_name;
+    kelp_batch_settings settings; /* the limits of the queue */
+    kelp_join_rules join;
     uint32_t max_batch_size; /* of an execution; at least 1 */
     uint32_t min_ready;      /* direct: executes at once with as many ready slots */
     group *groups;           /* one for each instance */
@@ -48,6 +51,7 @@ typedef struct sequence_policy {
     kelp_sequence_table table;
     kelp_sequence *first_waiting, *last_waiting; /* the backlog */
     uint32_t queued;                             /* requests, without the rejected ones */
+    uint64_t queued_bytes;                       /* of their inputs */
     kelp_request *first_rejected, *last_rejected;
     uint32_t rejected;
     uint64_t expires_ns; /* at or before the first timeout */
@@ -85,6 +89,24 @@ static void expire_at(sequence_policy *policy, uint64_t time_ns) {
 
 static uint64_t add_us(uint64_t time_ns, uint64_t delay_us) {
     return delay_us > (KELP_NEVER_NS - time_ns) / 1000 ? KELP_NEVER_NS : time_ns + delay_us * 1000;
+}
+
+/* Returns the size of the client's inputs. */
+static uint64_t input_bytes(const kelp_request *request) {
+    uint64_t total = 0;
+    for (size_t i = 0; i + request->added_inputs < request->input_count; i++)
+        total += request->inputs[i]->data.size_bytes;
+    return total;
+}
+
+static void count_in(sequence_policy *policy, const kelp_request *request) {
+    policy->queued++;
+    policy->queued_bytes += input_bytes(request);
+}
+
+static void count_out(sequence_policy *policy, const kelp_request *request) {
+    policy->queued--;
+    policy->queued_bytes -= input_bytes(request);
 }
 
 /* ---- ready sequences ---- */
@@ -181,9 +203,12 @@ static void leave_slot(sequence_policy *policy, kelp_sequence *sequence) {
 
 static void note_timeout(sequence_policy *policy, kelp_sequence *sequence,
                          const kelp_request *request) {
-    if (request->timeout_us == 0)
+    uint64_t timeout_us = policy->settings.limits.timeout_us;
+    if (timeout_us == 0 || (request->timeout_us > 0 && request->timeout_us < timeout_us))
+        timeout_us = request->timeout_us;
+    if (timeout_us == 0)
         return;
-    uint64_t time_ns = add_us(request->queue_start_ns, request->timeout_us);
+    uint64_t time_ns = add_us(request->queue_start_ns, timeout_us);
     if (time_ns < sequence->expires_ns)
         sequence->expires_ns = time_ns;
     expire_at(policy, time_ns);
@@ -262,7 +287,7 @@ static void reject(sequence_policy *policy, kelp_request *request, kelp_rejectio
         policy->first_rejected = request;
     policy->last_rejected = request;
     policy->rejected++;
-    policy->queued--;
+    count_out(policy, request);
 }
 
 /* Rejects the queued requests of one run, from `before->next` (NULL: the first request) to the last
@@ -348,9 +373,12 @@ static kelp_status *admit(const kelp_policy *base, const kelp_request *request) 
     const kelp_sequence *sequence = kelp_sequence_table_find(&policy->table, request);
     if (!starts(request) && (sequence == NULL || !sequence->open))
         return missing_start(request);
-    if (policy->queued + policy->rejected >= policy->config->max_queued)
-        return KELP_ERROR(KELP_UNAVAILABLE, KELP_REQUEST_TAG "Exceeds maximum queue size",
-                          kelp_request_tag(request));
+    const kelp_batch_settings *limits = &policy->settings;
+    uint32_t queued = policy->queued + policy->rejected;
+    if ((limits->max_requests > 0 && queued >= limits->max_requests) ||
+        (limits->max_input_bytes > 0 && queued > 0 &&
+         policy->queued_bytes + input_bytes(request) > limits->max_input_bytes))
+        return kelp_request_queue_full(request);
     KELP_ASSERT(sequence != NULL || kelp_sequence_table_can_add(&policy->table, request));
     return NULL;
 }
@@ -372,7 +400,7 @@ static void push(kelp_policy *base, kelp_request *request, uint64_t now_ns) {
     else
         sequence->head = request;
     sequence->tail = request;
-    policy->queued++;
+    count_in(policy, request);
     if (is_new) {
         enter_backlog(policy, sequence);
         promote(policy, now_ns);
@@ -456,31 +484,10 @@ static kelp_request *pop(sequence_policy *policy, kelp_sequence *sequence) {
     request->next = NULL;
     request->slot = sequence->slot;
     g->queued--;
-    policy->queued--;
+    count_out(policy, request);
     sequence->executing = sequence->started = true;
     sequence->ending = ends(request);
     return request;
-}
-
-/* Returns true if two requests can form a batch: they have the same inputs with equal shapes,
- * except for states, whose shapes are not known yet. */
-static bool can_join(const kelp_request *a, const kelp_request *b) {
-    if (a->input_count != b->input_count)
-        return false;
-    for (size_t i = 0; i + a->added_inputs < a->input_count; i++) {
-        const kelp_input *left = a->inputs[i];
-        const char *name = kelp_text_get(&left->name);
-        const kelp_input *right = kelp_request_find_input(b, name);
-        if (right == NULL || left->rank != right->rank)
-            return false;
-        const kelp_config_io *io = kelp_model_config_input(a->model->config, kelp_str_from(name));
-        if (io != NULL && io->allow_ragged_batch)
-            continue;
-        for (uint32_t k = 0; k < left->rank; k++)
-            if (left->shape[k] != right->shape[k])
-                return false;
-    }
-    return true;
 }
 
 static uint32_t take_direct(sequence_policy *policy, group *g, kelp_request **out_requests) {
@@ -490,7 +497,8 @@ static uint32_t take_direct(sequence_policy *policy, group *g, kelp_request **ou
         if (sequence == NULL)
             continue;
         span = i + 1;
-        if (sequence->ready && (count == 0 || can_join(out_requests[0], sequence->head)))
+        if (sequence->ready &&
+            (count == 0 || kelp_join_rules_allow(&policy->join, out_requests[0], sequence->head)))
             out_requests[count++] = pop(policy, sequence);
     }
     for (uint32_t i = 0; i < count; i++)
@@ -506,7 +514,7 @@ static uint32_t take_oldest(sequence_policy *policy, group *g, uint64_t now_ns,
         limit = limit > 0 ? limit : policy->max_batch_size;
     for (; sequence != NULL && count < limit; sequence = next) {
         next = sequence->next_ready;
-        if (count > 0 && !can_join(out_requests[0], sequence->head))
+        if (count > 0 && !kelp_join_rules_allow(&policy->join, out_requests[0], sequence->head))
             continue;
         out_requests[count] = pop(policy, sequence);
         out_requests[count++]->span = 0;
@@ -573,7 +581,7 @@ static void reschedule(kelp_policy *base, kelp_request *request, uint64_t now_ns
     sequence->head = request;
     if (sequence->tail == NULL)
         sequence->tail = request;
-    policy->queued++;
+    count_in(policy, request);
     group_of(policy, sequence)->queued++;
     make_ready(policy, sequence, now_ns);
 }
@@ -646,6 +654,8 @@ static void destroy(kelp_policy *base) {
     kelp_allocator allocator = base->allocator;
     size_t slots = (size_t)policy->group_count * slots_of(policy);
     kelp_sequence_table_deinit(&policy->table);
+    kelp_join_rules_deinit(&policy->join, allocator);
+    kelp_batch_settings_deinit(&policy->settings, allocator);
     kelp_free(allocator, policy->all_slots, slots * sizeof(kelp_sequence *));
     kelp_free(allocator, policy->groups, policy->group_count * sizeof *policy->groups);
     kelp_free(allocator, policy, sizeof *policy);
@@ -674,6 +684,8 @@ static kelp_status *configure(sequence_policy *policy, const kelp_model_config *
     policy->hold_group = read_hold("TRITONSERVER_DELAY_SCHEDULER");
     policy->hold_all = read_hold("TRITONSERVER_BACKLOG_DELAY_SCHEDULER");
     policy->held = policy->hold_all > 0;
+    KELP_TRY(kelp_batch_settings_init(&policy->settings, allocator, config));
+    KELP_TRY(kelp_join_rules_init(&policy->join, allocator, config));
     KELP_TRY(
         kelp_alloc_zero(allocator, instances, sizeof *policy->groups, (void **)&policy->groups));
     policy->group_count = instances;

@@ -10,7 +10,7 @@ Classes are those of the package `kelp`. Exceptions are subclasses of kelp.KelpE
 # onnxruntime, if the package replaces it in sys.modules.
 from kelp._binding import IOBinding
 from kelp._binding import IOBinding as SessionIOBinding
-from kelp._memory import (OrtAllocatorType, OrtArenaCfg, OrtDeviceMemoryType, OrtEpDevice, OrtHardwareDevice, OrtHardwareDeviceType,
+from kelp._memory import (OrtAllocatorType, OrtArenaCfg, OrtDeviceMemoryType, OrtEpAssignedNode, OrtEpAssignedSubgraph, OrtEpDevice, OrtHardwareDevice, OrtHardwareDeviceType,
                           OrtMemoryInfo, OrtMemoryInfoDeviceType, OrtMemType, create_and_register_allocator,
                           create_and_register_allocator_v2, get_ep_devices)
 from kelp._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
@@ -26,7 +26,7 @@ from kelp._value import OrtValue, copy_tensors
 from kelp.onnxruntime import capi
 
 __all__ = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata", "NodeArg",
-           "OrtAllocatorType", "OrtArenaCfg", "OrtDevice", "OrtDeviceMemoryType", "OrtDeviceVendorId", "OrtEpDevice", "OrtHardwareDevice",
+           "OrtAllocatorType", "OrtArenaCfg", "OrtDevice", "OrtDeviceMemoryType", "OrtDeviceVendorId", "OrtEpAssignedNode", "OrtEpAssignedSubgraph", "OrtEpDevice", "OrtHardwareDevice",
            "OrtHardwareDeviceType", "OrtMemType", "OrtMemoryInfo", "OrtMemoryInfoDeviceType", "OrtSparseFormat", "OrtValue", "RunOptions",
            "SessionIOBinding", "SessionOptions", "SparseTensor", "__version__", "capi", "copy_tensors", "create_and_register_allocator",
            "create_and_register_allocator_v2", "disable_telemetry_events", "enable_telemetry_events", "get_all_providers",

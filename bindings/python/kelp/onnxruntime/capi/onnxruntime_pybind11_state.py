@@ -3,7 +3,7 @@
 from kelp._binding import IOBinding as SessionIOBinding
 from kelp._error import (DeviceReset, EngineError, EPFail, Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, ModelLoadCanceled,
                          ModelLoaded, ModelRequiresCompilation, NoModel, NoSuchFile, NotFound, NotImplemented, RuntimeException)
-from kelp._memory import (ArenaExtendStrategy, OrtAllocatorType, OrtArenaCfg, OrtDeviceMemoryType, OrtEpDevice, OrtHardwareDevice,
+from kelp._memory import (ArenaExtendStrategy, OrtAllocatorType, OrtArenaCfg, OrtDeviceMemoryType, OrtEpAssignedNode, OrtEpAssignedSubgraph, OrtEpDevice, OrtHardwareDevice,
                           OrtHardwareDeviceType, OrtMemoryInfo, OrtMemoryInfoDeviceType, OrtMemType, create_and_register_allocator,
                           create_and_register_allocator_v2, get_ep_devices)
 from kelp._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
