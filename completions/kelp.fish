@@ -15,6 +15,7 @@ complete -c kelp -n '__fish_seen_subcommand_from serve' -l model-namespacing -d 
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l backend-directory -r -d 'directory with NAME/libtriton_NAME.so (../backends of the program\'s directory, or /opt/tritonserver/backends)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l onnx-engine -r -f -a 'auto builtin' -d 'engine of models with backend onnxruntime or tensorrt: auto uses the library of that backend if it is installed (auto)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l backend-config -r -d 'setting of a backend, or of all backends; may be repeated'
+complete -c kelp -n '__fish_seen_subcommand_from serve' -l auto-batch -d 'batch requests dynamically to every model with a batch dimension and without a scheduler in its configuration, and to ONNX models without a configuration whose first dimensions are dynamic'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l host-policy -r -d 'CPUs of the instances with host_policy NAME (cpu, model: without host_policy): cpu-cores=0-3,8 or numa-node=0; may be repeated'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l gpu-fallback -r -f -a 'error cpu' -d 'instance groups of KIND_GPU, without a GPU: do not load the model (error), or use the CPU with a warning (cpu) (error)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l rate-limit -r -f -a 'off execution_count' -d 'execution_count: executions wait for the resources of rate_limiter (off)'

@@ -39,6 +39,7 @@ _kelp() {
             '--backend-directory=[directory with NAME/libtriton_NAME.so (../backends of the program'\''s directory, or /opt/tritonserver/backends)]:DIR:_files -/' \
             '--onnx-engine=[engine of models with backend onnxruntime or tensorrt\: auto uses the library of that backend if it is installed (auto)]:auto|builtin:(auto builtin)' \
             '*--backend-config=[setting of a backend, or of all backends; may be repeated]:\[NAME,\]KEY=VALUE: ' \
+            '--auto-batch[batch requests dynamically to every model with a batch dimension and without a scheduler in its configuration, and to ONNX models without a configuration whose first dimensions are dynamic]' \
             '*--host-policy=[CPUs of the instances with host_policy NAME (cpu, model\: without host_policy)\: cpu-cores=0-3,8 or numa-node=0; may be repeated]:NAME,KEY=VALUE: ' \
             '--gpu-fallback=[instance groups of KIND_GPU, without a GPU\: do not load the model (error), or use the CPU with a warning (cpu) (error)]:MODE:(error cpu)' \
             '--rate-limit=[execution_count\: executions wait for the resources of rate_limiter (off)]:MODE:(off execution_count)' \

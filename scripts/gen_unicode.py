@@ -16,6 +16,7 @@ PATH = os.path.join(ROOT, "src", "tokenizer", "unicode_tables.inc")
 VERSION = "13.0"
 PROGRAM = r"""
 no warnings;
+use feature 'unicode_strings';
 for my $c (0 .. 0x10FFFF) {
     my $x = chr($c);
     next if $x !~ /\p{Present_In: VERSION}/;

@@ -2,6 +2,8 @@
 /* Reads, checks and completes the configuration of a model of the `kelp` backend. */
 #include "config.h"
 
+#include "ragged.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,7 +224,8 @@ static kelp_status *check_tensor(const kelp_backend_model *model, const char *ki
             KELP_INVALID_ARGUMENT,
             "model '%s', %s '%s': wrong data_type in the configuration: expected %s, found %s",
             kelp_backend_model_name(model), kind, info->name, kelp_dtype_name(info->dtype), type);
-    return check_dims(model, kind, tensor, info);
+    return kelp_ragged_has_own_shape(model, tensor, name) ? NULL
+                                                          : check_dims(model, kind, tensor, info);
 }
 
 static kelp_status *check_tensors(const kelp_backend_model *model, const char *kind,

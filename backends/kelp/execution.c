@@ -89,6 +89,11 @@ static kelp_status *find_states(kelp_execution *execution, const kelp_backend_mo
                 execution->states[i] = metadata->outputs[i].name;
         execution->has_states = true;
     }
+    if (execution->has_states && execution->ragged->inputs != NULL)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "model '%s': a model with batch_input or batch_output cannot have states "
+                          "in sequence_batching",
+                          kelp_backend_model_name(of));
     execution->resets = kelp_model_resets(of);
     return NULL;
 }
@@ -284,9 +289,40 @@ static void run_batch(kelp_execution *execution, kelp_backend_instance *instance
     fail_all(execution->requests, execution->request_count, status);
 }
 
+/* ---- ragged batches ---- */
+
+/* Runs requests as one inference or, if it fails, each by itself. */
+static void run_ragged(kelp_execution *execution, kelp_backend_instance *instance,
+                       kelp_backend_request **requests, size_t count) {
+    kelp_status *status = reserve(execution, count);
+    if (status == NULL) {
+        memcpy(execution->requests, requests, count * sizeof *requests); /* for is_cancelled */
+        execution->request_count = count;
+        status = kelp_ragged_infer(execution->ragged, execution->model, requests, count,
+                                   execution->inputs, execution->outputs);
+    }
+    kelp_backend_compute_ends(instance);
+    if (status != NULL && count > 1) {
+        kelp_status_free(status);
+        for (size_t k = 0; k < count; k++)
+            run_ragged(execution, instance, &requests[k], 1);
+        return;
+    }
+    if (status == NULL)
+        status = kelp_ragged_respond(execution->ragged, execution->metadata, requests, count,
+                                     execution->outputs);
+    if (status != NULL)
+        fail_all(requests, count, status);
+}
+
 kelp_status *kelp_execution_run(kelp_execution *execution, kelp_backend_instance *instance,
                                 kelp_backend_request **requests, size_t count) {
     size_t step = execution->max_items != 0 ? execution->max_items : count;
+    if (execution->ragged->inputs != NULL) {
+        kelp_backend_compute_begins(instance);
+        run_ragged(execution, instance, requests, count);
+        return NULL;
+    }
     if (count == 1)
         return run_one(execution, instance, requests[0]);
     if (execution->metadata->preferred_output == KELP_MEMORY_DEVICE) {

@@ -3,8 +3,7 @@
 #ifndef KELP_BACKENDS_KELP_EXECUTION_H_
 #define KELP_BACKENDS_KELP_EXECUTION_H_
 
-#include <kelp/backend.h>
-#include <kelp/compute.h>
+#include "ragged.h"
 
 typedef struct kelp_execution {
     kelp_compute_model *model; /* initialized; not owned */
@@ -20,10 +19,11 @@ typedef struct kelp_execution {
     bool resets;                     /* a new sequence resets the model */
     kelp_backend_request **requests; /* the requests that run */
     size_t request_count;
+    const kelp_ragged *ragged; /* its `inputs` is NULL: the model has no ragged batches */
 } kelp_execution;
 
-/* Allocates memory for one request. The caller has set `model`. `of` is the model in the server. On
- * failure, the caller still deinitializes the execution. */
+/* Allocates memory for one request. The caller has set `model` and `ragged`. `of` is the model in
+ * the server. On failure, the caller still deinitializes the execution. */
 kelp_status *kelp_execution_init(kelp_execution *execution, const kelp_backend_model *of,
                                  size_t max_items) KELP_MUST_USE;
 void kelp_execution_deinit(kelp_execution *execution);

@@ -757,9 +757,9 @@ void kelp_backend_factory_destroy(kelp_backend_factory *take_factory);
 /* ---- Batches ---- */
 
 /* Concatenates an input of several requests along the first dimension into a row-major tensor in
- * memory of the first request. A single request with one buffer is not copied. Arguments and errors
- * are those of kelp_backend_input. Also fails with INVALID_ARGUMENT if the other dimensions differ.
- */
+ * memory of the first request. Buffers that are adjacent in memory are not copied. Arguments and
+ * errors are those of kelp_backend_input. Also fails with INVALID_ARGUMENT if the other dimensions
+ * differ. */
 kelp_status *kelp_backend_gather(kelp_backend_request **requests, size_t request_count,
                                  const char *name, kelp_dtype dtype, int32_t rank,
                                  kelp_tensor *out) KELP_MUST_USE;

@@ -16,13 +16,15 @@
 #include "base/buf.h"
 
 /* The id of a piece of text that has no token, if the tokenizer has no token for unknown text. */
-#define KELP_TOKEN_NONE (-1)
+#define KELP_TOKEN_NONE ((int64_t)-1)
 
 /* A token of a text. */
 typedef struct kelp_token {
     int64_t id;
     size_t begin, end; /* bytes of the text that the token covers */
     size_t word;       /* index of the word (pre-token) that contains the token */
+    bool after_space;  /* BPE: the word begins with a space */
+    bool special;      /* a special or added token, which is a word of its own */
 } kelp_token;
 
 /* A growing list of tokens. */
@@ -95,5 +97,32 @@ typedef struct kelp_wordpiece_options {
  * KELP_TOKEN_NONE if the vocabulary lacks it. Source: BERT. */
 kelp_status *kelp_wordpiece_create(kelp_allocator allocator, const kelp_wordpiece_options *options,
                                    kelp_tokenizer **out) KELP_MUST_USE;
+
+/* ---- byte-level BPE ---- */
+/* A token that is recognized in the text before it is divided into words. */
+typedef struct kelp_added_token {
+    kelp_str text; /* not empty */
+    int64_t id;    /* special tokens: unused */
+} kelp_added_token;
+
+typedef struct kelp_bpe_options {
+    kelp_str vocabulary; /* a JSON object from token to id */
+    kelp_str merges;     /* "LEFT RIGHT" per line, in order of priority; a first line with # is a
+                            comment */
+    /* Special tokens have the ids of the vocabulary. One that it lacks is added, with the number of
+     * its tokens as the id. Earlier ones are recognized first. */
+    const kelp_added_token *special;
+    size_t special_count;
+    const kelp_added_token *added; /* recognized before special ones; the longest one counts */
+    size_t added_count;
+    /* Words end with "</w>", have no spaces, and are of lower case; runs of white space count as
+     * one. Source: CLIP. */
+    bool ends_words;
+} kelp_bpe_options;
+
+/* Creates a tokenizer that divides text into words with the expression of GPT-2, and merges the
+ * bytes of each word. A byte that the vocabulary lacks is KELP_TOKEN_NONE. Source: GPT-2. */
+kelp_status *kelp_bpe_create(kelp_allocator allocator, const kelp_bpe_options *options,
+                             kelp_tokenizer **out) KELP_MUST_USE;
 
 #endif

@@ -12,7 +12,7 @@ import sys
 
 from peer import Tally
 
-NAMES = ["bert"]
+NAMES = ["bert", "bpe"]
 
 
 def main():

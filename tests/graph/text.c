@@ -238,6 +238,11 @@ static kelp_value *operand(reader *r) {
     return value;
 }
 
+static const kelp_operator any_operator = {.domain = "com.example",
+                                           .name = "Custom",
+                                           .id = KELP_OPERATOR_COUNT,
+                                           .schema = KELP_ONNX_NO_SCHEMA};
+
 static const kelp_operator *operator_of(reader *r, int64_t *out_version) {
     const char *name = word(r), *dot = strchr(name, '.'), *domain = "";
     if (dot != NULL) {
@@ -247,6 +252,8 @@ static const kelp_operator *operator_of(reader *r, int64_t *out_version) {
         name = dot + 1;
     }
     *out_version = dot != NULL ? 1 : 17;
+    if (dot != NULL && strcmp(name, any_operator.name) == 0)
+        return &any_operator;
     const kelp_operator *op = kelp_operator_find(kelp_str_from(domain), kelp_str_from(name));
     if (op == NULL)
         wrong(r, "the name of an operator before this");
@@ -437,6 +444,16 @@ const char *nodes_as_text(const kelp_block *block) {
 }
 
 /* ---- checks ---- */
+static const char *type_as_text(const kelp_value *value) {
+    static writer w;
+    w.length = 0;
+    put(&w, "%d %d %d:", (int)value->kind, (int)value->dtype, (int)value->rank);
+    for (int32_t i = 0; i < value->rank; i++)
+        put(&w, " %" PRId64 "%s", value->shape[i],
+            value->shape[i] < 0 && value->symbols[i] != NULL ? value->symbols[i] : "");
+    return w.text;
+}
+
 static void check_input(const kelp_node *node, const kelp_value *value) {
     if (value == NULL || value->constant != NULL || value->is_input)
         return;
@@ -472,16 +489,52 @@ void check_block(const kelp_block *block) {
     free(uses);
 }
 
+/* Returns the number of outputs of nodes without a known type and rank. */
+static size_t untyped(const kelp_block *block) {
+    size_t count = 0;
+    for (size_t n = 0; n < block->node_count; n++)
+        for (size_t i = 0; i < block->nodes[n]->output_count; i++) {
+            const kelp_value *value = block->nodes[n]->outputs[i];
+            count += value != NULL && (value->dtype == KELP_DTYPE_INVALID || value->rank < 0);
+        }
+    return count;
+}
+
+/* Passes keep the types of outputs, and set those of the values that they create. */
+static void check_types(const kelp_block *block, const char *const *types) {
+    for (size_t i = 0; i < block->output_count; i++)
+        assert_string_equal(type_as_text(block->outputs[i]), types[i]);
+    for (size_t n = 0; n < block->node_count; n++)
+        for (size_t i = 0; i < block->nodes[n]->input_count; i++) {
+            const kelp_value *value = block->nodes[n]->inputs[i];
+            if (value == NULL || value->constant == NULL)
+                continue;
+            assert_int_equal(value->kind, KELP_VALUE_TENSOR);
+            assert_int_equal(value->dtype, value->constant->dtype);
+            assert_int_equal(value->rank, value->constant->rank);
+            assert_memory_equal(value->shape, value->constant->shape,
+                                (size_t)value->rank * sizeof *value->shape);
+        }
+}
+
 void expect_passes(kelp_status *(*pass)(kelp_block *block), const pass_case *cases, size_t count) {
     size_t different = 0;
     for (size_t i = 0; i < count; i++) {
         kelp_graph *graph = graph_from_text(cases[i].before);
         char before[4096];
+        const char *types[8];
         kelp_block_remove_dead(graph->main);
         snprintf(before, sizeof before, "%s", nodes_as_text(graph->main));
         kelp_block_count_uses(graph->main);
+        assert_true(graph->main->output_count <= 8);
+        for (size_t k = 0; k < graph->main->output_count; k++)
+            types[k] =
+                kelp_arena_printf(&graph->arena, "%s", type_as_text(graph->main->outputs[k]));
+        size_t unknown = untyped(graph->main);
         assert_null(pass(graph->main));
         check_block(graph->main);
+        assert_true(untyped(graph->main) <= unknown);
+        check_types(graph->main, types);
         kelp_block_remove_dead(graph->main);
         const char *after = nodes_as_text(graph->main);
         const char *expected = cases[i].after != NULL ? cases[i].after : before;

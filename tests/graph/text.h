@@ -7,6 +7,7 @@
  *   y=Conv(x,w){group=2}@13         a node of ai.onnx 13 [17]; the first output is its name
  *   y:f32[2,3],z=ms.Gelu(x,_,0.5)   a node of com.microsoft 1 (`kelp.`: Kelp's own operators)
  *                                   with declared types; `_` is omitted
+ *   y=any.Custom(x)                 an operator of com.example, which Kelp does not know
  *   y                               an output of the graph [the first output of the last node]
  *
  * Operands may be numbers (a float scalar), `b` and a number (a bool scalar) or lists [1,2]
@@ -33,7 +34,7 @@ typedef struct pass_case {
     const char *before, *after;
 } pass_case;
 /* Runs a pass, or a list of them, on each graph and compares the remaining nodes whose outputs are
- * used. */
+ * used. The types of the graph's outputs must be the same. */
 void expect_passes(kelp_status *(*pass)(kelp_block *block), const pass_case *cases, size_t count);
 #define EXPECT_PASSES(pass, cases) expect_passes((pass), (cases), sizeof(cases) / sizeof *(cases))
 

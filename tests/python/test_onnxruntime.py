@@ -43,7 +43,7 @@ def session(data=DIGITS, **options):
 class Surface(unittest.TestCase):
     def test_public_names_of_onnx_runtime_exist_or_say_what_to_use(self):
         absent = {"AdapterFormat", "LoraAdapter", "ModelCompiler", "OrtCompileApiFlags", "OrtEpContextData", "OrtEpContextDataBuffer", "OrtExecutionProviderDevicePolicy", "OrtExternalInitializerInfo",
-                  "OrtSyncStream", "preload_dlls", "print_debug_info", "register_execution_provider_library",
+                  "OrtSyncStream", "register_execution_provider_library",
                   "unregister_execution_provider_library", "contextlib", "cuda_version", "import_capi_exception", "onnxruntime_validation",
                   "package_name", "version"}
         names = {name for name in dir(onnxruntime) if not name.startswith("_")}
@@ -615,6 +615,83 @@ except NoSuchFile as error:
 """
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         self.assertEqual((done.stdout, done.stderr), ("caught True True\n", ""))
+
+
+    def run_as_onnxruntime(self, *words, errors="", **options):
+        done = subprocess.run([sys.executable, "-m", "kelp.as_onnxruntime", *words], capture_output=True, text=True, check=False, **options)
+        self.assertRegex(done.stderr, f"^{errors}$")
+        return done.returncode, done.stdout.splitlines()
+
+    def test_programs_run_as_onnxruntime(self):
+        code = """
+import importlib.metadata, importlib.util, multiprocessing, sys
+import onnxruntime
+from onnxruntime.capi.onnxruntime_pybind11_state import NoSuchFile
+
+def child(path):
+    import onnxruntime
+    return onnxruntime.get_build_info(), onnxruntime.InferenceSession(path).get_outputs()[0].name
+
+if __name__ == "__main__":
+    print(sys.argv[1:], onnxruntime.__name__, importlib.metadata.version("onnxruntime") == onnxruntime.__version__)
+    print(importlib.util.find_spec("onnxruntime") is not None, "onnxruntime" in importlib.metadata.packages_distributions())
+    try:
+        onnxruntime.InferenceSession("nowhere.onnx")
+    except NoSuchFile:
+        print("caught")
+    if len(sys.argv) > 1 and sys.argv[0].endswith("app.py"):
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            info, name = pool.apply(child, sys.argv[1:])
+            print("Kelp" in info, name)
+    sys.exit(3)
+"""
+        with tempfile.TemporaryDirectory() as directory:
+            with open(directory + "/app.py", "w", encoding="utf-8") as file:
+                file.write(code)
+            expected = [f"[{DIGITS!r}] kelp.onnxruntime True", "True True", "caught"]
+            self.assertEqual(self.run_as_onnxruntime(directory + "/app.py", DIGITS), (3, [*expected, "True probabilities"]))
+            self.assertEqual(self.run_as_onnxruntime("-c", code, DIGITS), (3, expected))
+            self.assertEqual(self.run_as_onnxruntime("-m", "app", DIGITS, cwd=directory), (3, [*expected, "True probabilities"]))
+        shim, = self.run_as_onnxruntime("--path")[1]
+        path = os.pathsep.join([shim, os.environ["PYTHONPATH"]])
+        done = subprocess.run([sys.executable, "-c", "import onnxruntime; print(onnxruntime.__name__)"], env={**os.environ, "PYTHONPATH": path},
+                              capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout, "kelp.onnxruntime\n")
+        self.assertEqual(self.run_as_onnxruntime()[0], 2)
+
+    def test_tools_of_an_installed_onnx_runtime_work(self):
+        code = """
+import numpy, onnx, onnxruntime, sys
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from onnxruntime.transformers.io_binding_helper import TypeHelper
+import onnxruntime.quantization.calibrate as calibrate
+assert calibrate.onnxruntime.InferenceSession is onnxruntime.InferenceSession
+quantize_dynamic(sys.argv[1], sys.argv[2], weight_type=QuantType.QUInt8)
+session = onnxruntime.InferenceSession(sys.argv[2])
+print(TypeHelper.get_io_numpy_type_map(session)["digit"].__name__)
+"""
+        with tempfile.TemporaryDirectory() as directory:
+            code_, lines = self.run_as_onnxruntime("-W", "ignore", "-c", code, DIGITS, directory + "/quantized.onnx",
+                                                   errors="WARNING:root:Please consider to run pre-processing.*\n")
+        self.assertEqual((code_, lines[-1:]), (0, ["int64"]))
+
+
+    def test_missing_tools_are_reported(self):
+        code = """
+import sys
+from kelp import _upstream
+_upstream.directory = lambda: None
+try:
+    import kelp.onnxruntime.quantization
+except ImportError as error:
+    print(error)
+from kelp.onnxruntime.transformers.io_binding_helper import TypeHelper
+print(TypeHelper.ort_type_to_numpy_type("tensor(float)").__name__, TypeHelper.ort_type_to_onnx_type("tensor(bfloat16)"))
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout, "onnxruntime.quantization is not part of Kelp: install the package onnxruntime, whose tools then work on "
+                                      "Kelp's sessions\nfloat32 16\n")
 
 
 class Log(unittest.TestCase):

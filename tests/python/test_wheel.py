@@ -57,7 +57,8 @@ class Wheel(unittest.TestCase):
     def test_the_wheel_contains_what_it_needs(self):
         with zipfile.ZipFile(self.wheel) as wheel:
             names = {info.filename: info.file_size for info in wheel.infolist()}
-        for name in ("__init__.py", "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0.1",
+        for name in ("onnxruntime/__init__.py", "onnxruntime/capi/onnxruntime_pybind11_state.py", "shim/onnxruntime/__init__.py",
+                     "shim/onnxruntime-1.31.1.dist-info/METADATA", "__init__.py", "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0.1",
                      "lib/libtritonserver.so", "kernels/README", "include/kelp/backend.h", "include/kelp/layers.inc",
                      "include/kelp/kernel.hpp", "include/triton/runtime/backend.h", "include/triton/runtime/triton.h", "runtime.pyi",
                      "include/triton/core/tritonserver.h", "lib/libkelp_backend.a", "lib/cmake/kelp/kelp-config.cmake",
@@ -113,6 +114,12 @@ class Wheel(unittest.TestCase):
             self.assertRegex(run(*words, "--version", env=self.environment, cwd="/"), r"^kelp \d+\.\d+\.\d+\n$")
         self.assertIn("digit", run(self.site + "/bin/kelp", "run", DIGITS, "--random", env=self.environment))
 
+    def test_a_program_runs_as_onnxruntime(self):
+        code = ("import importlib.metadata, onnxruntime, sys; session = onnxruntime.InferenceSession(sys.argv[1]); "
+                "print(session.get_outputs()[1].name, importlib.metadata.version('onnxruntime'), onnxruntime.__file__)")
+        words = run(sys.executable, "-m", "kelp.as_onnxruntime", "-c", code, DIGITS, env=self.environment, cwd="/").split()
+        self.assertEqual(words, ["digit", "1.31.1", self.site + "/kelp/onnxruntime/__init__.py"])
+
     def test_the_installed_package_works(self):
         self.assertRegex(run(sys.executable, "-c", CODE, ROOT, env=self.environment, cwd="/"), r"^\[.*\] \d+\.\d+\.\d+\n$")
 
@@ -144,6 +151,19 @@ class Wheel(unittest.TestCase):
             ended = subprocess.run([folder + "/digits"], cwd=folder, capture_output=True, text=True)  # without the model
             self.assertIn("examples/models/digits/1/model.onnx", ended.stderr)
             self.assertEqual((ended.returncode, ended.stdout), (1, ""))
+
+    def test_packaging_page(self):
+        """Runs the commands of docs/packaging.md that use the wheel."""
+        sys.path.insert(0, ROOT + "/tests/support")
+        import shown
+        commands, = [text for _, text, _ in shown.blocks(ROOT + "/docs/packaging.md") if "get_library_dirs()" in text]
+        with tempfile.TemporaryDirectory() as folder:
+            with open(folder + "/use.c", "w", encoding="utf-8") as file:
+                file.write(shown.sources(ROOT + "/docs/getting-started.md")["use.c"])
+            path = os.pathsep.join((self.site + "/bin", os.path.dirname(sys.executable), os.environ["PATH"]))
+            run("bash", "-euc", commands, env={**self.environment, "PATH": path}, cwd=folder)
+            self.assertEqual(run(folder + "/use", cwd=ROOT), "digit 1\n")
+            self.assertTrue(os.path.exists(folder + "/my_backend/build/libtriton_my_backend.so"))
 
     def test_new_backend(self):
         """Makes, builds and tests a backend with what the wheel contains, as `kelp new backend` says."""

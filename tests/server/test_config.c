@@ -108,6 +108,8 @@ static const char *const used_fields[] = {
     "output.reshape.shape",
     "output.label_filename",
     "output.is_shape_tensor",
+    "batch_input.*",
+    "batch_output.*",
     "dynamic_batching.preferred_batch_size",
     "dynamic_batching.max_queue_delay_microseconds",
     "dynamic_batching.preserve_ordering",
@@ -277,6 +279,36 @@ static void fields_without_support_are_rejected(void **state) {
             "field 'gpus' requires kind KIND_GPU");
     rejects(ADDSUB "instance_group { kind: KIND_MODEL gpus: 1 }", false,
             "field 'gpus' requires kind KIND_GPU");
+}
+
+static void batch_inputs_and_outputs_are_checked(void **state) {
+    static const char *const rows[][2] = {
+        {"batch_input { target_name: \"N\" data_type: TYPE_INT32 }",
+         "batch_input 0: expected 1 source input ('source_input'), got 0"},
+        {"batch_input { target_name: \"N\" source_input: [ \"INPUT0\", \"INPUT1\" ] }", "got 2"},
+        {"batch_input { source_input: \"INPUT0\" }", "expected at least 1 'target_name', got 0"},
+        {"batch_input { target_name: \"N\" source_input: \"X\" }", "unknown source input name 'X'"},
+        {"batch_input [ { target_name: \"N\" source_input: \"INPUT0\" }, "
+         "{ target_name: \"N\" source_input: \"INPUT1\" } ]",
+         "batch_input 1: target 'N' is the target of two entries"},
+        {"batch_input { target_name: \"INPUT1\" source_input: \"INPUT0\" }",
+         "target 'INPUT1' is also an input"},
+        {"batch_output { target_name: \"Y\" source_input: \"INPUT0\" }",
+         "batch_output 0: target 'Y' is an unknown output name"},
+        {"batch_output { target_name: \"OUTPUT0\" source_input: \"OUTPUT0\" }",
+         "unknown source input name 'OUTPUT0'"},
+        {"batch_output [ { target_name: [ \"OUTPUT0\", \"OUTPUT0\" ] source_input: \"INPUT0\" } ]",
+         "is the target of two entries"},
+    };
+    char text[1024];
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        snprintf(text, sizeof text, ADDSUB "%s", rows[i][0]);
+        rejects(text, true, rows[i][1]);
+    }
+    kelp_model_config_release(
+        accepts(ADDSUB "batch_input { target_name: [ \"N\", \"M\" ] source_input: \"INPUT0\" } "
+                       "batch_output { target_name: \"OUTPUT0\" source_input: \"INPUT0\" }"));
 }
 
 static void a_configuration_is_read_and_filled_in(void **state) {
@@ -505,6 +537,7 @@ int main(void) {
         cmocka_unit_test(fields_without_effect_are_listed),
         cmocka_unit_test(every_field_is_used_rejected_or_listed),
         cmocka_unit_test(fields_without_support_are_rejected),
+        cmocka_unit_test(batch_inputs_and_outputs_are_checked),
         cmocka_unit_test(clients_see_every_default),
         cmocka_unit_test(schedulers_parameters_and_groups_are_read),
         cmocka_unit_test(errors_contain_the_position),

@@ -43,6 +43,9 @@ static const char chain_config[] =
     "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n" \
     "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
 
+#define ONE_STEP_OF(model, in, out) \
+    INT32_IO("-1") "ensemble_scheduling { " STEP(model, in, "IN", out, "OUT") "}\n"
+
 static const char repeat_config[] =
     "backend: \"repeat\"\n"
     "model_transaction_policy { decoupled: true }\n"
@@ -146,6 +149,46 @@ static void test_unrequested_steps_do_not_run(void **state) {
     char *stats = statistics(*state, "left");
     assert_int_equal(number_after(stats, "\"inference_count\":"), 0);
     free(stats);
+    call_deinit(&c);
+}
+
+/* Strings, tensors without elements, and tensors that are too large to keep their buffers. */
+static void test_tensors_of_all_sizes_pass_through(void **state) {
+    enum { MANY = 600000 };
+    static const char text[] = {2, 0, 0, 0, 'a', 'b', 0, 0, 0, 0};
+    static const int64_t sizes[] = {0, 1, MANY, 7};
+    static int32_t values[MANY];
+    size_t size_bytes = 0;
+    call c;
+    for (int i = 0; i < MANY; i++)
+        values[i] = i;
+    world_load(*state, "identity", identity_config);
+    world_load(
+        *state, "numbers",
+        INT32_IO("-1") "ensemble_scheduling { " STEP("identity", "INPUT0", "IN", "OUTPUT0", "x")
+            STEP("identity", "INPUT0", "x", "OUTPUT0", "OUT") "}\n");
+    world_load(*state, "texts",
+               "input [ { name: \"IN\" data_type: TYPE_STRING dims: [ -1 ] } ]\n"
+               "output [ { name: \"OUT\" data_type: TYPE_STRING dims: [ -1 ] } ]\n"
+               "ensemble_scheduling { " STEP("identity", "INPUT1", "IN", "OUTPUT1", "x")
+                   STEP("identity", "INPUT1", "x", "OUTPUT1", "OUT") "}\n");
+    call_init(&c, ((world *)*state)->server, "numbers", -1);
+    for (size_t i = 0; i < 4; i++) {
+        ok(TRITONSERVER_InferenceRequestRemoveAllInputs(c.request));
+        call_input(&c, "IN", TRITONSERVER_TYPE_INT32, &sizes[i], 1, values,
+                   (size_t)sizes[i] * sizeof *values);
+        call_run(&c);
+        const void *out = call_output(&c, "OUT", &size_bytes);
+        assert_int_equal(size_bytes, (size_t)sizes[i] * sizeof *values);
+        if (size_bytes > 0)
+            assert_memory_equal(out, values, size_bytes);
+        call_clear(&c);
+    }
+    call_deinit(&c);
+    call_init(&c, ((world *)*state)->server, "texts", -1);
+    call_input(&c, "IN", TRITONSERVER_TYPE_BYTES, two, 1, text, sizeof text);
+    call_run(&c);
+    assert_memory_equal(call_output(&c, "OUT", &size_bytes), text, sizeof text);
     call_deinit(&c);
 }
 
@@ -264,7 +307,21 @@ typedef struct collector {
     call base;
     int32_t values[64];
     unsigned count;
+    unsigned max_ahead; /* responses of "repeat" that were not delivered; 0: do not check */
 } collector;
+
+/* Asserts that "repeat" is not far ahead of the delivered responses. */
+static void check_ahead(const collector *c) {
+    TRITONSERVER_Message *message = NULL;
+    char key[32];
+    unsigned sent = 0;
+    ok(TRITONSERVER_ServerModelStatistics(c->base.server, "repeat", -1, &message));
+    char *stats = message_text(message);
+    while (snprintf(key, sizeof key, "\"%u\":{", sent), strstr(stats, key) != NULL)
+        sent++;
+    free(stats);
+    assert_true(sent <= c->count + c->max_ahead);
+}
 
 static void collect(TRITONSERVER_InferenceResponse *response, const uint32_t flags, void *userp) {
     collector *c = userp;
@@ -272,6 +329,8 @@ static void collect(TRITONSERVER_InferenceResponse *response, const uint32_t fla
         c->base.response = response;
         size_t size_bytes = 0;
         c->values[c->count++] = *(const int32_t *)call_output(&c->base, "OUT", &size_bytes);
+        if (c->max_ahead > 0)
+            check_ahead(c);
         c->base.response = NULL;
         ok(TRITONSERVER_InferenceResponseDelete(response));
     }
@@ -282,10 +341,10 @@ static void collect(TRITONSERVER_InferenceResponse *response, const uint32_t fla
     pthread_mutex_unlock(&c->base.lock);
 }
 
-static void run_stream(world *w, const char *model) {
+static void run_stream(world *w, const char *model, unsigned max_ahead) {
     static const int64_t shape[] = {40};
     int32_t values[40];
-    collector c = {.count = 0};
+    collector c = {.max_ahead = max_ahead};
     for (int i = 0; i < 40; i++)
         values[i] = 7 * i;
     call_init(&c.base, w->server, model, -1);
@@ -306,7 +365,7 @@ static void test_each_response_of_a_decoupled_member_is_an_iteration(void **stat
     world_load(w, "repeat", repeat_config);
     world_load(w, "identity", identity_config);
     world_load(w, "stream", STREAM(""));
-    run_stream(w, "stream");
+    run_stream(w, "stream", 0);
     ok(TRITONSERVER_ServerModelTransactionProperties(w->server, "stream", -1, &flags, NULL));
     assert_int_equal(flags, TRITONSERVER_TXN_DECOUPLED);
     ok(TRITONSERVER_ServerModelConfig(w->server, "stream", -1, 1, &message));
@@ -327,7 +386,7 @@ static void test_the_number_of_requests_in_flight_is_limited(void **state) {
     world_load(w, "repeat", repeat_config);
     world_load(w, "identity", slow);
     world_load(w, "stream", STREAM("max_inflight_requests: 2 "));
-    run_stream(w, "stream");
+    run_stream(w, "stream", 5);
 }
 
 static void test_a_decoupled_ensemble_may_send_no_response(void **state) {
@@ -342,6 +401,20 @@ static void test_a_decoupled_ensemble_may_send_no_response(void **state) {
     call_run(&c);
     assert_int_equal(c.responses, 0);
     call_deinit(&c);
+}
+
+/* Two decoupled steps: IN = {2, 3} gives the responses of {2, 3}, each as a stream of its own. */
+static void test_decoupled_steps_follow_each_other(void **state) {
+    world *w = *state;
+    world_load(w, "repeat", repeat_config);
+    world_load(w, "again", repeat_config);
+    world_load(
+        w, "stream",
+        "input [ { name: \"IN\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+        "output [ { name: \"OUT\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n"
+        "ensemble_scheduling { max_inflight_requests: 1 " STEP("repeat", "IN", "IN", "OUT", "value")
+            STEP("again", "IN", "value", "OUT", "OUT") "}\n");
+    run_stream(w, "stream", 0);
 }
 
 /* ---- failures ---- */
@@ -393,6 +466,74 @@ static void test_late_responses_continue_the_flow(void **state) {
     call_input(&c, "IN", TRITONSERVER_TYPE_INT32, two, 1, negative, sizeof negative);
     call_run(&c);
     call_fails(&c, TRITONSERVER_ERROR_INTERNAL, "it went wrong later");
+    call_deinit(&c);
+}
+
+static void test_the_failure_of_a_stream_ends_it_once(void **state) {
+    static const int64_t shape[] = {3};
+    static const int32_t values[] = {1, 2, 3};
+    world *w = *state;
+    call c;
+    world_load(w, "repeat", repeat_config);
+    world_load(w, "real",
+               "backend: \"identity\"\n"
+               "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+               "output [ { name: \"OTHER\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n");
+    world_load(w, "stream",
+               "input [ { name: \"IN\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+               "output [ { name: \"OUT\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+               "ensemble_scheduling { " STEP("repeat", "IN", "IN", "OUT", "value")
+                   STEP("real", "INPUT0", "value", "OTHER", "OUT") "}\n");
+    call_init(&c, w->server, "stream", -1);
+    call_input(&c, "IN", TRITONSERVER_TYPE_INT32, shape, 1, values, sizeof values);
+    for (int i = 0; i < 3; i++) {
+        call_run(&c);
+        assert_int_equal(c.responses, 1);
+        TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseError(c.response);
+        assert_non_null(error);
+        contains(TRITONSERVER_ErrorMessage(error), "in ensemble 'stream', step[1] of model 'real'");
+        TRITONSERVER_ErrorDelete(error);
+        call_clear(&c);
+    }
+    call_deinit(&c);
+}
+
+/* ---- cache ---- */
+
+static int set_up_cache(void **state) {
+    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                             .cache = "local",
+                                             .cache_config = "{\"size\": 1048576}"});
+}
+
+static void test_a_cached_response_ends_with_its_members(void **state) {
+    static const char config[] =
+        "response_cache { enable: true }\n" ONE_STEP_OF("inner", "IN", "OUT");
+    static const char inner[] = ONE_STEP_OF("identity", "INPUT0", "OUTPUT0");
+    world *w = *state;
+    call c;
+    world_load(w, "identity", identity_config);
+    world_load(w, "inner", inner);
+    world_load(w, "cached", config);
+    call_init(&c, w->server, "cached", -1);
+    put_pair(&c);
+    for (int i = 0; i < 4; i++) {
+        size_t size_bytes = 0;
+        if (i == 2)
+            world_load(w, "identity", identity_config); /* an update in place */
+        if (i == 3) {
+            repo_file(&w->r, "identity/1/file", "new");
+            ok(TRITONSERVER_ServerLoadModel(w->server, "identity"));
+        }
+        call_run(&c);
+        assert_memory_equal(call_output(&c, "OUT", &size_bytes), pair, sizeof pair);
+        call_clear(&c);
+        char *stats = statistics(w, "cached");
+        const char *hits = strstr(stats, "\"cache_hit\":");
+        assert_non_null(hits);
+        assert_int_equal(number_after(hits, "\"count\":"), i < 3 ? i : 2);
+        free(stats);
+    }
     call_deinit(&c);
 }
 
@@ -463,6 +604,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_steps_run_in_the_order_of_the_data, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(test_unrequested_steps_do_not_run, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_tensors_of_all_sizes_pass_through, set_up,
+                                        world_close),
         cmocka_unit_test_setup_teardown(test_a_missing_output_is_an_absent_optional_input,
                                         set_up_test_backends, world_close),
         cmocka_unit_test_setup_teardown(test_an_ensemble_can_contain_an_ensemble, set_up,
@@ -474,6 +617,12 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_the_number_of_requests_in_flight_is_limited, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(test_a_decoupled_ensemble_may_send_no_response, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_decoupled_steps_follow_each_other, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_the_failure_of_a_stream_ends_it_once, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_a_cached_response_ends_with_its_members, set_up_cache,
                                         world_close),
         cmocka_unit_test_setup_teardown(test_the_failure_of_a_member_names_it, set_up_test_backends,
                                         world_close),

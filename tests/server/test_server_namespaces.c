@@ -297,6 +297,57 @@ static void test_directories_are_mapped_to_names(void **state) {
     world_end(&w);
 }
 
+/* An ensemble of addsub, whose step has the fields `step`. */
+static void add_ensemble(const repo *r, const char *name, const char *step) {
+    char text[2048];
+    snprintf(text, sizeof text,
+             "max_batch_size: 1\n"
+             "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ 16 ] },\n"
+             "        { name: \"INPUT1\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n"
+             "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n"
+             "ensemble_scheduling { step [ { %s\n"
+             "input_map { key: \"INPUT0\" value: \"INPUT0\" }\n"
+             "input_map { key: \"INPUT1\" value: \"INPUT1\" }\n"
+             "output_map { key: \"OUTPUT0\" value: \"OUTPUT0\" } } ] }\n",
+             step);
+    repo_model(r, name, text);
+}
+
+static long long inferences(TRITONSERVER_Server *server, const repo *r, const char *name) {
+    char full[400];
+    TRITONSERVER_Message *message = NULL;
+    snprintf(full, sizeof full, "%s::%s", r->path, name);
+    ok(TRITONSERVER_ServerModelStatistics(server, full, -1, &message));
+    char *text = message_text(message);
+    long long count = number_after(text, "\"inference_count\":");
+    free(text);
+    return count;
+}
+
+static void test_ensembles_prefer_models_of_their_namespace(void **state) {
+    worlds w;
+    char step[512];
+    (void)state;
+    world_make(&w, TRITONSERVER_MODEL_CONTROL_EXPLICIT, true);
+    add_ensemble(&w.first, "near", "model_name: \"same\"");
+    add_ensemble(&w.first, "far", "model_name: \"two\"");
+    snprintf(step, sizeof step, "model_name: \"same\" model_namespace: \"%s\"", w.second.path);
+    add_ensemble(&w.first, "named", step);
+    ok(TRITONSERVER_ServerLoadModel(w.server, "near"));
+    ask(w.server, "near");
+    assert_int_equal(inferences(w.server, &w.first, "same"), 1);
+    ok(TRITONSERVER_ServerLoadModel(w.server, "named"));
+    ask(w.server, "named");
+    assert_int_equal(inferences(w.server, &w.first, "same"), 1);
+    assert_int_equal(inferences(w.server, &w.second, "same"), 1);
+    ask(w.server, "near"); /* although the name is ambiguous now */
+    assert_int_equal(inferences(w.server, &w.first, "same"), 2);
+    ok(TRITONSERVER_ServerLoadModel(w.server, "far"));
+    ask(w.server, "far");
+    assert_int_equal(inferences(w.server, &w.second, "two"), 1);
+    world_end(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_duplicate_name_is_rejected_without_namespaces),
@@ -304,6 +355,7 @@ int main(void) {
         cmocka_unit_test(test_load_and_unload_apply_to_all_namespaces),
         cmocka_unit_test(test_polling_updates_one_namespace),
         cmocka_unit_test(test_requests_keep_their_namespace),
+        cmocka_unit_test(test_ensembles_prefer_models_of_their_namespace),
         cmocka_unit_test(test_repositories_can_be_registered),
         cmocka_unit_test(test_directories_are_mapped_to_names),
     };

@@ -1,18 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzer of tokenizers: the first byte selects the kind, the bytes up to the first 0xFF are the
- * vocabulary or model, and the rest is text. Each input is rejected or encoded, with places within
- * the text, and decoded.
+ * vocabulary or model (of BPE: the vocabulary, 0xFE and the merges), and the rest is text. Each
+ * input is rejected or encoded, with places within the text, and decoded.
  */
 #include "tokenizer/tokenizer.h"
 
 #include <stdlib.h>
 
 #define SEPARATOR 0xFF
+#define MERGES 0xFE
+#define BPE 0x80 /* kinds from here on */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static kelp_status *create_bpe(uint8_t kind, kelp_str model, kelp_tokenizer **out) {
+    static const kelp_added_token special[] = {{{"</s>", 4}, 0}, {{"<s>", 3}, 0}};
+    static const kelp_added_token added[] = {{{"ab", 2}, 7}, {{"a", 1}, 8}};
+    const char *end = model.length > 0 ? memchr(model.data, MERGES, model.length) : NULL;
+    size_t length = end != NULL ? (size_t)(end - model.data) : model.length;
+    kelp_bpe_options options = {.vocabulary = {model.data, length},
+                                .special = special,
+                                .special_count = 2,
+                                .added = added,
+                                .added_count = (kind & 1) != 0 ? 2 : 0,
+                                .ends_words = (kind & 2) != 0};
+    if (end != NULL)
+        options.merges = (kelp_str){end + 1, model.length - length - 1};
+    return kelp_bpe_create(kelp_allocator_system(), &options, out);
+}
+
 static kelp_status *create(uint8_t kind, kelp_str model, kelp_tokenizer **out) {
+    if (kind >= BPE)
+        return create_bpe(kind, model, out);
     kelp_wordpiece_options wordpiece = {
         .vocabulary = model,
         .is_json = (kind & 1) != 0,

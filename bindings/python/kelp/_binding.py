@@ -95,8 +95,8 @@ class IOBinding:
     get_outputs_as_ortvaluevector = get_outputs
 
     def copy_outputs_to_cpu(self):
-        """Returns the outputs of the last run as numpy arrays, in the order of binding: views of memory that is bound to them."""
-        return [item if isinstance(item, (list, dict)) or item is None else numpy.asarray(item) for item in self._results]
+        """Returns the outputs of the last run as numpy arrays, in the order of binding: copies of memory that is bound to them."""
+        return [item if bound is None else numpy.array(item) for item, bound in zip(self._results, self._outputs.values())]
 
     def clear_binding_inputs(self):
         """Removes all bound inputs."""

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Futures that can be awaited, and the threads of asynchronous runs."""
-import asyncio
 import concurrent.futures
 import os
 import threading
@@ -12,6 +11,7 @@ class Future(concurrent.futures.Future):
     """A concurrent.futures.Future that can also be awaited."""
 
     def __await__(self):
+        import asyncio  # imported by every program that awaits, slow for others
         return asyncio.wrap_future(self).__await__()
 
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """SessionOptions and RunOptions, with the names of ONNX Runtime."""
-import difflib
 import enum
 import operator
 import os
@@ -60,6 +59,7 @@ class Options:
         try:
             super().__setattr__(name, value)
         except AttributeError:
+            import difflib
             near = difflib.get_close_matches(name, self._TYPES, 1)
             hint = f": did you mean '{near[0]}'?" if near else ""
             raise AttributeError(f"'{type(self).__name__}' has no option '{name}'{hint}") from None

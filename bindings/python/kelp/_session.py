@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """InferenceSession, with the names of ONNX Runtime for the same concepts."""
 import copy
-import json
 import os
 import threading
 import time
@@ -10,10 +9,8 @@ import warnings
 from . import _entries, _kelp, _log, _model, _plugins, _providers
 from ._binding import IOBinding
 from ._error import Code, InvalidGraph, InvalidProtobuf, KelpError, ModelLoadCanceled, NoSuchFile, UnsupportedModel, as_subclass
-from ._future import submit
 from ._memory import OrtEpAssignedSubgraph, get_ep_devices, host_memory
 from ._options import GraphOptimizationLevel, SessionOptions
-from ._profile import Trace
 from ._progress import Progress
 from ._types import word
 from ._value import OrtValue, OrtValueVector, from_result
@@ -137,6 +134,7 @@ class InferenceSession(_kelp.Session):
         self._outputs = [NodeArg(*item, types.get(item[0])) for item in outputs]
         duration = time.monotonic_ns() - begin
         if options.enable_profiling:
+            from ._profile import Trace
             self._trace = Trace(options.profile_file_prefix, begin)
             self._trace.add("Session", "session_initialization", begin, duration, model=label)
         self._observe(options.log_severity_level, self._trace is not None)
@@ -187,6 +185,7 @@ class InferenceSession(_kelp.Session):
 
     def _read_options(self):
         """Reads options from the metadata of the model, as ONNX Runtime does if ORT_LOAD_CONFIG_FROM_MODEL is 1."""
+        import json
         entry = _model.metadata(self._contents(), "ort_config")
         for name, value in json.loads(entry or "{}").get("session_options", {}).items():
             kind = SessionOptions._TYPES.get(name)
@@ -216,6 +215,7 @@ class InferenceSession(_kelp.Session):
         >>> asyncio.run(classify(numpy.zeros((2, 1, 8, 8), "float32")))
         (2,)
         """
+        from ._future import submit
         if not (callback is None or callable(callback)):
             raise TypeError(f"callback: expected a function, found '{type(callback).__name__}'")
 

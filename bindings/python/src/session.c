@@ -241,6 +241,7 @@ typedef struct run {
     size_t wanted_count;
     PyObject **arrays; /* per requested output; NULL: copied after the run */
     PyObject *options; /* a RunOptions, or NULL */
+    bool has_extra;    /* the feed has names that are no inputs; no exception is set */
     const _Atomic bool *terminate;
     kpy_view few[2 * FEW];
     PyObject *few_arrays[FEW];
@@ -342,8 +343,10 @@ static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
             shapes = (shapes ^ (uint64_t)view->tensor.shape[d]) * 1099511628211u;
         shapes = (shapes ^ 0x9e37u) * 1099511628211u;
     }
-    if (PyDict_Size(feed) != (Py_ssize_t)self->input_count)
-        return refuse_feed(self, feed);
+    if (PyDict_Size(feed) != (Py_ssize_t)self->input_count) {
+        r->has_extra = true;
+        return -1;
+    }
     *out_shapes = shapes;
     return 0;
 }
@@ -539,8 +542,23 @@ static PyObject *run_bound(run *r, PyObject *feed, PyObject **into) {
     return invoke(r) ? NULL : collect(r);
 }
 
-/* If the feed has more names than the model has inputs, some of them may override initializers:
- * self._overridden returns a session for which these are inputs, or None. */
+static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_count,
+                             PyObject *feed, PyObject **into, PyObject *options);
+
+/* Runs the model with a feed that has names which are no inputs. If they are initializers that can
+ * be overridden, self._overridden returns a session for which they are inputs, otherwise None. */
+static PyObject *run_overridden(session *self, const size_t *wanted, size_t wanted_count,
+                                PyObject *feed, PyObject **into, PyObject *options) {
+    PyObject *other = PyObject_CallMethod((PyObject *)self, "_overridden", "O", feed);
+    PyObject *result = NULL;
+    if (other != NULL && PyObject_TypeCheck(other, session_type))
+        result = run_session((session *)other, wanted, wanted_count, feed, into, options);
+    else if (other != NULL)
+        refuse_feed(self, feed);
+    Py_XDECREF(other);
+    return result;
+}
+
 static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_count,
                              PyObject *feed, PyObject **into, PyObject *options) {
     run r;
@@ -553,21 +571,9 @@ static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_
                      kpy_type_name(feed, (char[KPY_TYPE_NAME]){0}));
         return NULL;
     }
-    if (PyDict_Size(feed) > (Py_ssize_t)self->input_count) {
-        PyObject *other = PyObject_CallMethod((PyObject *)self, "_overridden", "O", feed);
-        if (other == NULL)
-            return NULL;
-        PyObject *result =
-            PyObject_TypeCheck(other, session_type)
-                ? run_session((session *)other, wanted, wanted_count, feed, into, options)
-                : NULL;
-        bool is_unknown = other == Py_None; /* a name that is not an initializer: an error below */
-        Py_DECREF(other);
-        if (!is_unknown)
-            return result;
-    }
     r.options = options;
     r.self = self;
+    r.has_extra = false;
     r.view_count = 0;
     r.wanted = wanted;
     r.wanted_count = wanted_count;
@@ -596,7 +602,7 @@ static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_
     if (r.arrays != r.few_arrays)
         PyMem_Free(r.arrays);
     give_context(self, r.place);
-    return result;
+    return r.has_extra ? run_overridden(self, wanted, wanted_count, feed, into, options) : result;
 }
 
 /* Returns the indices of the named outputs. `few` has memory for FEW of them. The caller frees *out
@@ -688,7 +694,8 @@ static PyObject *session_run(PyObject *object, PyObject *const *args, Py_ssize_t
     size_t few[FEW], *wanted, wanted_count;
     if (read_run_words(args, count, words, values))
         return NULL;
-    if ((PyList_Check(values[0]) || PyTuple_Check(values[0])) && PySequence_Size(values[0]) == 0)
+    if (values[0] != Py_None && (PyList_Check(values[0]) || PyTuple_Check(values[0])) &&
+        PySequence_Size(values[0]) == 0)
         values[0] = Py_None;
     if (find_outputs(self, values[0], few, &wanted, &wanted_count))
         return NULL;

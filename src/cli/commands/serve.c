@@ -15,6 +15,7 @@
 #include "frontends/v2/service.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -45,6 +46,7 @@ typedef struct serve_options {
     const char *backend_directory;
     kelp_arg_list backend_config;
     const char *onnx_engine;
+    bool auto_batch;
     kelp_arg_list host_policies;
     const char *gpu_fallback;
     const char *rate_limit;
@@ -154,6 +156,12 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(backend_config),
      .value = "[NAME,]KEY=VALUE",
      .help = "setting of a backend, or of all backends; may be repeated"},
+    {.name = "auto-batch",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(auto_batch),
+     .help = "batch requests dynamically to every model with a batch dimension and without a "
+             "scheduler in its configuration, and to ONNX models without a configuration whose "
+             "first dimensions are dynamic"},
     {.name = "host-policy",
      .kind = KELP_OPTION_LIST,
      .offset = AT(host_policies),
@@ -629,6 +637,9 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
     if (o->onnx_engine != NULL)
         KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "", "onnx-engine",
                                                                 o->onnx_engine)));
+    if (o->auto_batch)
+        KELP_TRY(
+            set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "", "auto-batch", "true")));
     KELP_TRY(fill_instances(o, options));
     if (o->precision != NULL)
         KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "precision",
@@ -845,11 +856,14 @@ static void keep_first(kelp_status **inout_first, kelp_status *take_next) {
         (void)kelp_cli_finish(take_next);
 }
 
-static void stop_core(TRITONSERVER_Server *core, uint64_t deadline_ns, kelp_status **inout_first) {
+/* Stops the models. If all requests are over, models have at least a second to unload. */
+static void stop_core(TRITONSERVER_Server *core, uint64_t deadline_ns, bool over,
+                      kelp_status **inout_first) {
     uint64_t now_ns = kelp_now_ns();
     uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-    /* At least a second: models without requests also need some time. */
-    unsigned left_s = (unsigned)KELP_MAX((left_ns + 999999999) / 1000000000, 1u);
+    unsigned left_s = (unsigned)(left_ns / 1000000000);
+    if (over)
+        left_s = KELP_MAX(left_s, 1u);
     keep_first(inout_first, set(TRITONSERVER_ServerSetExitTimeout(core, left_s)));
     kelp_status *status = from_triton(TRITONSERVER_ServerStop(core), "cannot stop the server");
     if (status != NULL) /* ServerDelete would wait again */
@@ -862,18 +876,32 @@ static void stop(const serve_options *o, TRITONSERVER_Server *core, kelp_http_se
                  kelp_status **inout_first) {
     uint64_t timeout_ns = (uint64_t)o->exit_timeout_secs * 1000000000u;
     uint64_t deadline_ns = kelp_now_ns() + timeout_ns;
+    uint64_t unload_ns = KELP_MIN(timeout_ns / 8, 1000000000u); /* for the models */
+    kelp_status *status = NULL;
     if (http != NULL)
-        keep_first(inout_first, kelp_http_server_stop(http, timeout_ns));
+        status = kelp_http_server_stop(http, timeout_ns - unload_ns);
+    bool over = status == NULL;
+    keep_first(inout_first, status);
     if (core != NULL)
-        stop_core(core, deadline_ns, inout_first);
+        stop_core(core, deadline_ns, over, inout_first);
     kelp_http_server_destroy(http);
     if (core != NULL)
         keep_first(inout_first,
                    from_triton(TRITONSERVER_ServerDelete(core), "cannot delete the server"));
 }
 
+/* Limits the number of heaps of glibc, which otherwise has up to 8 for each CPU: a thread that
+ * loads a model often uses another one than the thread that frees it, so that reloads use more and
+ * more memory. Serving a request does not allocate. */
+static void limit_heaps(void) {
+#ifdef M_ARENA_MAX
+    (void)mallopt(M_ARENA_MAX, 2);
+#endif
+}
+
 static int run(const kelp_command *command, void *options) {
     serve_options *o = options;
+    limit_heaps();
     if (o->repositories.count == 0 && o->with_backends.count == 0)
         return kelp_cli_usage(
             command, KELP_ERROR(KELP_INVALID_ARGUMENT, "missing option '--model-repository'"));
@@ -904,6 +932,8 @@ static int run(const kelp_command *command, void *options) {
         unblock_signals();
         if (http != NULL && signal_number == SIGTERM && o->drain_secs > 0)
             drain(o, handler);
+        if (http != NULL)
+            kelp_v2_drain(handler); /* requests that are still answered */
         fprintf(stderr, "kelp: stopping\n");
     }
     stop(o, core, http, &status);

@@ -101,14 +101,14 @@ static const kelp_input *next_input(const kelp_request *request, const kelp_inpu
 
 /* Returns NULL if the request cannot be cached, or memory is exhausted. */
 static kelp_cache_ticket *make_ticket(const kelp_request *request) {
-    const kelp_model_base *model = request->model;
+    kelp_model_base *model = request->model;
     kelp_allocator allocator = request->home->allocator;
     kelp_cache_ticket *ticket = NULL;
     kelp_buf text;
     kelp_buf_init(&text, allocator);
     put_text(&text, model->name);
     put_u64(&text, (uint64_t)model->version);
-    put_u64(&text, model->fingerprint);
+    put_u64(&text, kelp_model_fingerprint(model));
     put_u64(&text, request->input_count);
     bool readable = true;
     for (const kelp_input *i = NULL; readable && (i = next_input(request, i)) != NULL;)

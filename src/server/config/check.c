@@ -204,6 +204,8 @@ kelp_status *kelp_config_check(const kelp_model_config *config, bool complete) {
                           config->source);
     KELP_TRY(check_ios(config, "input", config->inputs, config->input_count, complete));
     KELP_TRY(check_ios(config, "output", config->outputs, config->output_count, complete));
+    if (complete)
+        KELP_TRY(kelp_config_check_batch_io(config));
     KELP_TRY(check_versions(config));
     KELP_TRY(check_scheduler(config));
     return check_groups(config);

@@ -20,8 +20,6 @@ static const unused_field unused_fields[] = {
     {"input.format", 0, true},
     {"input.is_non_linear_format_io", 0, true},
     {"output.is_non_linear_format_io", 0, true},
-    {"batch_input", 0, true},
-    {"batch_output", 0, true},
     {"optimization.graph", 0, true},
     {"optimization.priority", 0, false},
     {"optimization.cuda", 0, true},

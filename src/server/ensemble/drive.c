@@ -120,7 +120,7 @@ static void begin(kelp_run *run) {
     const kelp_flow *flow = run->ensemble->flow;
     kelp_run_frame *frame = NULL;
     run->begun = true;
-    kelp_status *status = kelp_run_take_frame(run, 0, &frame);
+    kelp_status *status = kelp_run_take_frame(run, KELP_FLOW_NONE, &frame);
     if (status != NULL) {
         fail(run, status);
         return;
@@ -206,7 +206,7 @@ static kelp_status *accept(kelp_run *run, kelp_run_call *call, kelp_run_value *v
     value->batch_size = model->config->max_batch_size > 0 ? call->batch_size : 0;
     KELP_TRY(read_sequence(call, value->response, &value->sequence));
     if (step->decoupled)
-        KELP_TRY(kelp_run_take_frame(run, step->domain, &frame));
+        KELP_TRY(kelp_run_take_frame(run, call->step, &frame));
     *out_framed = step->decoupled;
     set_outputs(run, call, frame, value);
     if (step->decoupled)
@@ -215,10 +215,10 @@ static kelp_status *accept(kelp_run *run, kelp_run_call *call, kelp_run_value *v
 }
 
 /* Undoes the count of a response that has no frame. */
-static void drop_backlog(kelp_run *run) {
+static void drop_backlog(kelp_run *run, uint32_t step) {
     pthread_mutex_lock(&run->lock);
-    KELP_ASSERT(run->backlog > 0);
-    run->backlog--;
+    KELP_ASSERT(run->backlog[step] > 0);
+    run->backlog[step]--;
     pthread_mutex_unlock(&run->lock);
 }
 
@@ -239,7 +239,7 @@ static void process_response(kelp_run *run, kelp_response *response) {
         kelp_response_delete(response);
     }
     if (decoupled && !framed)
-        drop_backlog(run);
+        drop_backlog(run, call->step);
     if (status != NULL)
         fail_step(run, call->step, status);
 }
@@ -370,7 +370,7 @@ static void finish(kelp_run *run) {
     KELP_ASSERT(run->delivered && run->open == 0);
     count(run);
     pthread_mutex_lock(&run->lock);
-    KELP_ASSERT(run->backlog == 0 && run->active == NULL);
+    KELP_ASSERT(run->active == NULL && run->events == NULL);
     run->factory = NULL;
     pthread_mutex_unlock(&run->lock);
     kelp_status_free(run->error);
@@ -452,14 +452,15 @@ void kelp_run_drive(kelp_run *run) {
     nested_runs--;
 }
 
-/* Waits until few responses of the run are unprocessed. The call of this thread is open. */
-static void wait_for_room(kelp_run *run) {
+/* Waits until few responses of a step are unprocessed. A call of the step is open. Only the
+ * following steps have to proceed for that, so that waiting threads do not depend on each other. */
+static void wait_for_room(kelp_run *run, uint32_t step) {
     uint64_t until_ns = kelp_now_ns() + KELP_ENSEMBLE_MAX_WAIT_NS;
     const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
                                    .tv_nsec = (long)(until_ns % 1000000000)};
     int result = 0;
     pthread_mutex_lock(&run->lock);
-    while (run->backlog > run->ensemble->max_in_flight && !run->ending &&
+    while (run->backlog[step] > run->ensemble->max_in_flight && !run->ending &&
            !atomic_load(&run->factory->cancelled) && result != ETIMEDOUT)
         result = pthread_cond_timedwait(&run->changed, &run->lock, &until);
     pthread_mutex_unlock(&run->lock);
@@ -467,7 +468,8 @@ static void wait_for_room(kelp_run *run) {
 
 void kelp_run_post(kelp_run_call *call, kelp_response *take_response, unsigned events) {
     kelp_run *run = call->run;
-    bool counts = take_response != NULL && run->ensemble->flow->steps[call->step].decoupled;
+    uint32_t step = call->step;
+    bool counts = take_response != NULL && run->ensemble->flow->steps[step].decoupled;
     pthread_mutex_lock(&run->lock);
     if (take_response != NULL) {
         take_response->next = NULL;
@@ -476,7 +478,7 @@ void kelp_run_post(kelp_run_call *call, kelp_response *take_response, unsigned e
         else
             run->first_response = take_response;
         run->last_response = take_response;
-        run->backlog += counts;
+        run->backlog[step] += counts;
     }
     if (events != 0) {
         if (call->posted == 0) {
@@ -493,5 +495,5 @@ void kelp_run_post(kelp_run_call *call, kelp_response *take_response, unsigned e
     /* After FINAL, the run may be over. */
     if (counts && !(events & KELP_CALL_FINAL) && nested_runs == 0 &&
         run->ensemble->max_in_flight > 0)
-        wait_for_room(run);
+        wait_for_room(run, step);
 }

@@ -8,6 +8,18 @@
 
 /* ---- members ---- */
 
+/* Prefers a model in the namespace of the ensemble. The choice does not change later. */
+static void choose_namespace(const kelp_ensemble *ensemble, kelp_flow_step *step) {
+    kelp_request_host *host = ensemble->model->host;
+    kelp_model_base *model = NULL;
+    if (step->near_name == NULL)
+        return;
+    kelp_status_free(host->ops->find_model(host, step->near_name, step->version, &model));
+    if (model != NULL)
+        step->lookup_name = step->near_name;
+    kelp_model_release(model);
+}
+
 /* Enters the models of all steps and checks them. Stores their serial numbers on success. */
 static kelp_status *check_members(kelp_ensemble *ensemble, bool first) {
     kelp_flow *flow = ensemble->flow;
@@ -16,6 +28,8 @@ static kelp_status *check_members(kelp_ensemble *ensemble, bool first) {
     kelp_status *status = NULL;
     KELP_TRY(kelp_alloc_zero(heap, flow->step_count, sizeof *models, (void **)&models));
     for (uint32_t i = 0; i < flow->step_count && status == NULL; i++) {
+        if (first)
+            choose_namespace(ensemble, &flow->steps[i]);
         status = kelp_ensemble_enter_member(ensemble, &flow->steps[i], &models[i]);
         if (status == NULL && models[i]->ops->check != NULL)
             status = models[i]->ops->check(models[i]);
@@ -44,11 +58,26 @@ kelp_status *kelp_ensemble_check(kelp_ensemble *ensemble) {
     return unavailable;
 }
 
+uint64_t kelp_ensemble_fingerprint(kelp_ensemble *ensemble) {
+    const kelp_flow *flow = ensemble->flow;
+    kelp_request_host *host = ensemble->model->host;
+    uint64_t numbers[2] = {0};
+    for (uint32_t i = 0; i < flow->step_count; i++) {
+        kelp_model_base *model = NULL;
+        kelp_status_free(host->ops->find_model(host, flow->steps[i].lookup_name,
+                                               flow->steps[i].version, &model));
+        numbers[1] = model != NULL ? model->serial ^ kelp_model_fingerprint(model) : 0;
+        numbers[0] = kelp_hash_bytes(numbers, sizeof numbers);
+        kelp_model_release(model);
+    }
+    return numbers[0];
+}
+
 /* ---- creation ---- */
 
 static kelp_status *init(kelp_ensemble *ensemble) {
     const kelp_model_config *config = ensemble->model->config;
-    KELP_TRY(kelp_flow_create(ensemble->allocator, config, &ensemble->flow));
+    KELP_TRY(kelp_flow_create(ensemble->model, &ensemble->flow));
     KELP_TRY(kelp_alloc_zero(ensemble->allocator, ensemble->flow->link_count,
                              sizeof *ensemble->spare_buffers, (void **)&ensemble->spare_buffers));
     kelp_ensemble_init_buffers(ensemble);
@@ -100,7 +129,6 @@ static void reset(kelp_run *run, kelp_request *request) {
     run->response_count = run->frame_count = run->next_index = 0;
     run->start_ns = kelp_now_ns();
     pthread_mutex_lock(&run->lock);
-    KELP_ASSERT(run->backlog == 0);
     run->factory = request->factory;
     run->driving = true;
     run->ending = false;

@@ -19,8 +19,9 @@
  * reads it has released its request. The requested outputs are copied to the buffers of the
  * client. With `max_inflight_requests` = n, at most n requests of each step are in flight for a
  * request of the ensemble, and a thread on which a decoupled member responds waits while more than
- * n responses are unprocessed. It waits at most KELP_ENSEMBLE_MAX_WAIT_NS for each response, and
- * not at all if the flow itself called the member on this thread, so that it cannot deadlock.
+ * n responses of its step are unprocessed. It waits at most KELP_ENSEMBLE_MAX_WAIT_NS for each
+ * response, and not at all if the flow itself called the member on this thread, so that it cannot
+ * deadlock.
  *
  * Members are looked up for each request, and held until the request is over: unloading or
  * reloading a member fails no request that was accepted. A member whose tensors do not fit any
@@ -50,6 +51,10 @@ void kelp_ensemble_destroy(kelp_ensemble *ensemble);
 bool kelp_ensemble_is_decoupled(const kelp_ensemble *ensemble);
 /* Returns UNAVAILABLE, with the reason, unless all members serve and fit. Thread-safe. */
 kelp_status *kelp_ensemble_check(kelp_ensemble *ensemble) KELP_MUST_USE;
+
+/* Returns a number that changes when a member, or a member of a member, is loaded or unloaded.
+ * Thread-safe. */
+uint64_t kelp_ensemble_fingerprint(kelp_ensemble *ensemble);
 
 /* Starts a PENDING request, which may be over on return. On failure it stays the caller's.
  * Thread-safe. */

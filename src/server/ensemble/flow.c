@@ -8,7 +8,8 @@
 /* Maps names to tensors while the flow is built. */
 typedef struct builder {
     kelp_flow *flow;
-    kelp_map names; /* -> a kelp_flow_tensor */
+    const char *space; /* of the ensemble */
+    kelp_map names;    /* -> a kelp_flow_tensor */
 } builder;
 
 static kelp_status *invalid_step(const kelp_flow *flow, uint32_t step, const char *problem) {
@@ -110,6 +111,11 @@ static kelp_status *add_step(builder *b, uint32_t index, const kelp_config_step 
             : from->model_name;
     if (step->lookup_name == NULL)
         return kelp_status_oom();
+    if (b->space[0] && !from->model_namespace[0]) {
+        step->near_name = kelp_arena_printf(&flow->arena, "%s::%s", b->space, from->model_name);
+        if (step->near_name == NULL)
+            return kelp_status_oom();
+    }
     if (!from->model_name[0])
         return invalid_step(flow, index, "must specify 'model_name'");
     if (from->output_count == 0)
@@ -257,13 +263,13 @@ static kelp_status *build(builder *b) {
     return sort_steps(flow);
 }
 
-kelp_status *kelp_flow_create(kelp_allocator allocator, const kelp_model_config *config,
-                              kelp_flow **out) {
-    builder b = {0};
+kelp_status *kelp_flow_create(const kelp_model_base *ensemble, kelp_flow **out) {
+    kelp_allocator allocator = ensemble->host->allocator;
+    builder b = {.space = ensemble->space};
     KELP_TRY(KELP_NEW(allocator, kelp_flow, &b.flow));
     kelp_arena_init(&b.flow->arena, allocator, 0);
-    b.flow->config = config;
-    b.flow->name = config->name;
+    b.flow->config = ensemble->config;
+    b.flow->name = ensemble->config->name;
     kelp_map_init(&b.names, allocator);
     kelp_status *status = build(&b);
     kelp_map_deinit(&b.names);

@@ -22,6 +22,7 @@ typedef struct kelp_flow_link {
 typedef struct kelp_flow_step {
     const char *model_name;
     const char *lookup_name; /* with the namespace, if the step has one */
+    const char *near_name;   /* in the namespace of the ensemble: preferred; may be NULL */
     int64_t version;         /* -1: the latest */
     kelp_flow_link *inputs;
     uint32_t input_count;
@@ -61,9 +62,8 @@ typedef struct kelp_flow {
     uint32_t output_domain; /* of the ensemble's outputs; not 0 if the ensemble is decoupled */
 } kelp_flow;
 
-/* Builds the flow of an ensemble's configuration, which is borrowed. */
-kelp_status *kelp_flow_create(kelp_allocator allocator, const kelp_model_config *config,
-                              kelp_flow **out) KELP_MUST_USE;
+/* Builds the flow of an ensemble, which is borrowed. */
+kelp_status *kelp_flow_create(const kelp_model_base *ensemble, kelp_flow **out) KELP_MUST_USE;
 void kelp_flow_destroy(kelp_flow *flow);
 
 /* Checks that the models of all steps fit together; `models` has an element for each step. Computes

@@ -38,7 +38,7 @@ static void reset_frame(const kelp_run *run, kelp_run_frame *frame) {
         frame->inputs_left[i] = flow->steps[i].input_count;
 }
 
-kelp_status *kelp_run_take_frame(kelp_run *run, uint32_t domain, kelp_run_frame **out) {
+kelp_status *kelp_run_take_frame(kelp_run *run, uint32_t source, kelp_run_frame **out) {
     const kelp_flow *flow = run->ensemble->flow;
     kelp_run_frame *frame = run->spare_frames;
     if (frame != NULL) {
@@ -50,7 +50,8 @@ kelp_status *kelp_run_take_frame(kelp_run *run, uint32_t domain, kelp_run_frame 
         frame->inputs_left = (uint32_t *)(void *)(frame->slots + flow->tensor_count);
     }
     frame->next = NULL;
-    frame->domain = domain;
+    uint32_t domain = source != KELP_FLOW_NONE ? flow->steps[source].domain : 0;
+    frame->source = source;
     frame->refs = 1;
     frame->outputs_left = run->requested;
     frame->index = domain == flow->output_domain ? run->frame_count++ : 0;
@@ -75,10 +76,10 @@ void kelp_run_release_frame(kelp_run *run, kelp_run_frame *frame) {
     for (uint32_t i = 0; i < run->ensemble->flow->tensor_count; i++)
         if (frame->slots[i].value != NULL)
             kelp_run_release_value(run, frame->slots[i].value);
-    if (frame->domain != 0) {
+    if (frame->source != KELP_FLOW_NONE) {
         pthread_mutex_lock(&run->lock);
-        KELP_ASSERT(run->backlog > 0);
-        run->backlog--;
+        KELP_ASSERT(run->backlog[frame->source] > 0);
+        run->backlog[frame->source]--;
         pthread_cond_broadcast(&run->changed);
         pthread_mutex_unlock(&run->lock);
     }
@@ -194,6 +195,9 @@ static kelp_status *create(kelp_ensemble *ensemble, kelp_run **out) {
         status =
             kelp_alloc_zero(heap, flow->tensor_count, sizeof *run->wanted, (void **)&run->wanted);
     if (status == NULL)
+        status =
+            kelp_alloc_zero(heap, flow->step_count, sizeof *run->backlog, (void **)&run->backlog);
+    if (status == NULL)
         status = kelp_alloc_zero(heap, flow->step_count, sizeof *run->in_flight,
                                  (void **)&run->in_flight);
     if (status == NULL)
@@ -225,6 +229,7 @@ void kelp_run_free(kelp_run *run) {
     kelp_free(heap, run->models, flow->step_count * sizeof *run->models);
     kelp_free(heap, run->uses, flow->tensor_count * sizeof *run->uses);
     kelp_free(heap, run->wanted, flow->tensor_count * sizeof *run->wanted);
+    kelp_free(heap, run->backlog, flow->step_count * sizeof *run->backlog);
     kelp_free(heap, run->in_flight, flow->step_count * sizeof *run->in_flight);
     kelp_free(heap, run->deferred, flow->step_count * sizeof *run->deferred);
     pthread_cond_destroy(&run->changed);

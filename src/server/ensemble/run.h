@@ -46,9 +46,9 @@ typedef struct kelp_run_slot {
 
 /* One iteration of a domain. */
 struct kelp_run_frame {
-    kelp_run_frame *next; /* unused, or waiting to be sent */
-    uint64_t index;       /* in the output domain */
-    uint32_t domain;
+    kelp_run_frame *next;  /* unused, or waiting to be sent */
+    uint64_t index;        /* in the output domain */
+    uint32_t source;       /* the decoupled step whose response it is, or KELP_FLOW_NONE */
     uint32_t refs;         /* calls, the emission, and the driver */
     uint32_t outputs_left; /* requested outputs that are not set */
     kelp_run_slot *slots;  /* by tensor */
@@ -94,7 +94,7 @@ struct kelp_run {
     kelp_run_call *events;
     kelp_run_call *active;
     kelp_factory *factory; /* of the ensemble's request; NULL if the run is over */
-    uint64_t backlog;      /* responses of decoupled steps that are not processed completely */
+    uint32_t *backlog;     /* by decoupled step: responses that are not processed completely */
     bool ending;           /* the run failed: no thread waits */
     /* ---- the driver's ---- */
     bool begun;
@@ -155,7 +155,7 @@ kelp_status *kelp_run_take(kelp_ensemble *ensemble, kelp_run **out) KELP_MUST_US
 void kelp_run_put(kelp_run *run);
 /* Frees a run. */
 void kelp_run_free(kelp_run *run);
-kelp_status *kelp_run_take_frame(kelp_run *run, uint32_t domain,
+kelp_status *kelp_run_take_frame(kelp_run *run, uint32_t source,
                                  kelp_run_frame **out) KELP_MUST_USE;
 kelp_status *kelp_run_take_call(kelp_run *run, kelp_run_frame *frame, uint32_t step,
                                 kelp_run_call **out) KELP_MUST_USE;

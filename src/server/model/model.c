@@ -182,6 +182,23 @@ static kelp_status *warn_of_unused_fields(const kelp_model *model, bool is_built
     return status;
 }
 
+/* Batches a model that has a batch dimension and no scheduler, if the server's setting "auto-batch"
+ * says so. */
+static kelp_status *batch_automatically(kelp_model *model) {
+    static const char json[] = "{\"dynamic_batching\":{}}";
+    const kelp_model_config *config = model->base.config;
+    const char *setting =
+        kelp_settings_get(&kelp_model_host_of(model)->options->backend_config, "", "auto-batch");
+    if (setting == NULL || strcmp(setting, "true") != 0 || config->max_batch_size <= 1 ||
+        config->scheduling != KELP_SCHEDULING_DEFAULT)
+        return NULL;
+    kelp_model_config *completed = NULL;
+    KELP_TRY(kelp_model_config_complete(config, json, sizeof json - 1, &completed));
+    kelp_model_config_release(model->base.config);
+    model->base.config = completed;
+    return write_config(model);
+}
+
 /* Calls ModelInitialize, during which the backend may complete the configuration. The threads that
  * the backend creates run on the CPUs of the instances. */
 static kelp_status *call_initialize(kelp_model *model) {
@@ -206,6 +223,7 @@ static kelp_status *initialize_model(kelp_model *model) {
     model->auto_complete = !kelp_model_host_of(model)->options->strict_model_config;
     model->begun = true; /* before the call, as in instance.c */
     KELP_TRY(call_initialize(model));
+    KELP_TRY(batch_automatically(model));
     KELP_TRY(kelp_scheduler_check(model->base.config));
     return kelp_model_config_validate(model->base.config);
 }
@@ -312,10 +330,15 @@ static kelp_status *check_ensemble(kelp_model_base *base) {
     return kelp_ensemble_check(((kelp_model *)base)->ensemble);
 }
 
+static uint64_t fingerprint_of_ensemble(kelp_model_base *base) {
+    return kelp_ensemble_fingerprint(((kelp_model *)base)->ensemble);
+}
+
 static const kelp_model_ops ensemble_ops = {.destroy = destroy,
                                             .submit = submit_ensemble,
                                             .cancel = cancel_ensemble,
-                                            .check = check_ensemble};
+                                            .check = check_ensemble,
+                                            .fingerprint = fingerprint_of_ensemble};
 
 /* ---- creation ---- */
 
@@ -334,9 +357,9 @@ static kelp_status *set_paths(kelp_model *model, const char *name, const char *d
     return kelp_fs_join(allocator, directory, number, &model->version_directory);
 }
 
-kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t version,
-                               const char *directory, kelp_model_config *take_config,
-                               kelp_model **out) {
+kelp_status *kelp_model_create(kelp_model_host *host, const char *name, const char *space,
+                               int64_t version, const char *directory,
+                               kelp_model_config *take_config, kelp_model **out) {
     kelp_allocator allocator = host->base.allocator;
     kelp_model *model = NULL;
     kelp_status *status = KELP_NEW(allocator, kelp_model, &model);
@@ -352,6 +375,7 @@ kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t 
     model->base.serial = next_serial();
     model->base.host = &host->base;
     host->base.ops->retain(&host->base);
+    model->base.space = space;
     model->base.version = version;
     model->base.config = model->origin = take_config;
     kelp_model_config_retain(model->origin);

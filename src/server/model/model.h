@@ -55,10 +55,10 @@ static inline kelp_model_host *kelp_model_host_of(const kelp_model *model) {
 }
 
 /* Creates a version of a model: backend, ModelInitialize with auto-completion, scheduler,
- * instances. Takes the configuration, also on failure. */
-kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t version,
-                               const char *directory, kelp_model_config *take_config,
-                               kelp_model **out) KELP_MUST_USE;
+ * instances. `space` is borrowed. Takes the configuration, also on failure. */
+kelp_status *kelp_model_create(kelp_model_host *host, const char *name, const char *space,
+                               int64_t version, const char *directory,
+                               kelp_model_config *take_config, kelp_model **out) KELP_MUST_USE;
 /* Finalizes the instances and the model, which is retired and has no submissions. Not called from
  * an execution of the model. */
 void kelp_model_finalize(kelp_model *model);

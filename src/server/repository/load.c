@@ -189,8 +189,9 @@ static kelp_status *make_model(load *job, size_t index) {
          attempt++) {
         kelp_status_free(status);
         kelp_model_config_retain(job->config);
-        status = kelp_model_create(job->repository->host, job->entry->name, job->versions[index],
-                                   job->directory, job->config, &job->models[index]);
+        status = kelp_model_create(job->repository->host, job->entry->name, job->entry->space,
+                                   job->versions[index], job->directory, job->config,
+                                   &job->models[index]);
         if (status == NULL) {
             job->models[index]->entry = job->entry;
             break;

@@ -112,10 +112,30 @@ static bool serves(const kelp_load_plan *plan, const kelp_config_step *step, con
     return model != NULL;
 }
 
+/* Returns the namespace of a step: its own, or that of the ensemble if it has such a model; NULL
+ * means any. */
+static const char *space_of(const kelp_load_plan *plan, const kelp_config_step *step,
+                            const char *ensemble_space) {
+    kelp_repository *repository = plan->repository;
+    kelp_scan *scan = NULL;
+    bool has_model = false;
+    if (step->model_namespace[0])
+        return step->model_namespace;
+    if (!repository->host->options->model_namespacing)
+        return NULL;
+    pthread_mutex_lock(&repository->lock);
+    kelp_status_free(kelp_repository_scan_for(repository, step->model_name, &scan));
+    pthread_mutex_unlock(&repository->lock);
+    for (size_t i = 0; scan != NULL && i < scan->model_count; i++)
+        has_model = has_model || strcmp(scan->models[i].repository, ensemble_space) == 0;
+    kelp_scan_destroy(scan);
+    return has_model ? ensemble_space : NULL;
+}
+
 /* Adds the model of a step, unless it serves and is not in the plan. */
-static kelp_status *add_member(kelp_load_plan *plan, kelp_load_item *item,
+static kelp_status *add_member(kelp_load_plan *plan, kelp_load_item *item, const char *item_space,
                                const kelp_config_step *step, unsigned depth) {
-    const char *space = step->model_namespace[0] ? step->model_namespace : NULL;
+    const char *space = space_of(plan, step, item_space);
     kelp_load_item *member = NULL;
     const char *lookup = space != NULL
                              ? kelp_arena_printf(&plan->arena, "%s::%s", space, step->model_name)
@@ -157,7 +177,8 @@ static kelp_status *add_members(kelp_load_plan *plan, kelp_load_item *item, unsi
             continue;
         kelp_status_free(read_config(plan, item, &scan->models[i], &config));
         for (size_t k = 0; config != NULL && k < config->step_count && status == NULL; k++)
-            status = add_member(plan, item, &config->steps[k], depth + 1);
+            status =
+                add_member(plan, item, scan->models[i].repository, &config->steps[k], depth + 1);
         kelp_model_config_release(config);
     }
     item->visiting = false;

@@ -91,6 +91,7 @@ kelp_status *kelp_repository_stop(kelp_repository *repository) {
     unsigned timeout_s = repository->host->options->exit_timeout_s;
     pthread_mutex_unlock(&repository->lock);
     until.tv_sec += (time_t)timeout_s;
+    kelp_repository_start_reapers(repository);
     /* Ensembles first: their requests need the other models. */
     retire_all(repository, true);
     wait_for(repository, &repository->live_ensembles, &until);
@@ -104,7 +105,7 @@ kelp_status *kelp_repository_stop(kelp_repository *repository) {
 }
 
 void kelp_repository_deinit(kelp_repository *repository) {
-    KELP_ASSERT(repository->live_models == 0 && !repository->reaper_running);
+    KELP_ASSERT(repository->live_models == 0 && repository->reaper_count == 0);
     for (kelp_entry *entry = repository->first_entry, *next; entry != NULL; entry = next) {
         next = entry->next;
         kelp_entry_destroy(repository->host->base.allocator, entry);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The models of a server: the repositories, the table from names to the models that serve, loading
- * and unloading, and the reaper, a thread that finalizes retired models.
+ * and unloading, and the reaper, a thread that finalizes retired models. A stopping server has
+ * several reapers, because models may take long to finalize.
  *
  * Locks: a lookup takes the lock of the calling thread's pool (request/pool.h). A change of the
  * table takes `lock` and then the locks of all pools, always in this order. The `busy` flag of an
@@ -14,6 +15,9 @@
 #include "server/config/overrides.h"
 #include "server/model/model.h"
 #include "server/repository/scan.h"
+
+/* The maximum number of models that are finalized concurrently. */
+#define KELP_MAX_REAPERS 32
 
 /* The state of a version, as in the index. */
 typedef enum kelp_version_state {
@@ -67,9 +71,9 @@ typedef struct kelp_repository {
     kelp_settings mappings; /* (repository, name of the served model) -> directory */
     kelp_model *retired;    /* without submissions, waiting for the reaper */
     size_t live_models; /* published and not yet finalized; each is a reference of the repository */
-    size_t live_ensembles; /* of them */
-    pthread_t reaper;
-    bool reaper_running;
+    size_t live_ensembles;               /* of them */
+    pthread_t reapers[KELP_MAX_REAPERS]; /* one, and more while the server stops */
+    unsigned reaper_count;
     bool reaper_stop;
 } kelp_repository;
 
@@ -79,7 +83,7 @@ kelp_status *kelp_repository_start(kelp_repository *repository) KELP_MUST_USE;
 /* Logs a warning if the directory `path` does not have the layout of a repository. */
 void kelp_repository_warn_of_layout(const kelp_repository *repository, const char *path);
 /* Retires all models, waits for their requests at most for the exit timeout, and stops the reaper.
- * INTERNAL if the timeout expired; the reaper then continues. */
+ * INTERNAL if the timeout expired; the reapers then continue. */
 kelp_status *kelp_repository_stop(kelp_repository *repository) KELP_MUST_USE;
 /* Frees the table. The repository must be stopped. */
 void kelp_repository_deinit(kelp_repository *repository);
@@ -137,6 +141,8 @@ void kelp_version_retire(kelp_repository *repository, kelp_version *version);
 /* Passes a retired model without submissions to the reaper. Thread-safe. */
 void kelp_repository_reap(kelp_repository *repository, kelp_model *model);
 kelp_status *kelp_repository_start_reaper(kelp_repository *repository) KELP_MUST_USE;
+/* Starts more reapers, so that each model has one, as far as threads are available. */
+void kelp_repository_start_reapers(kelp_repository *repository);
 void kelp_repository_stop_reaper(kelp_repository *repository);
 
 /* ---- load.c ---- */

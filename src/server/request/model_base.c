@@ -16,6 +16,11 @@ void kelp_model_release(kelp_model_base *model) {
         model->ops->destroy(model);
 }
 
+uint64_t kelp_model_fingerprint(kelp_model_base *model) {
+    return model->ops->fingerprint != NULL ? model->fingerprint ^ model->ops->fingerprint(model)
+                                           : model->fingerprint;
+}
+
 bool kelp_model_enter(kelp_model_base *model) {
     unsigned live = atomic_load_explicit(&model->live, memory_order_relaxed);
     do {

@@ -28,7 +28,7 @@ typedef struct kelp_model_ops {
      * caller's. */
     kelp_status *(*submit)(kelp_model_base *model, kelp_request *request);
     /* Cancels the requests that a submission of the model made to other models. NULL: it makes
-     * none. Thread-safe. */
+     * none. Completes no request on the calling thread. Thread-safe. */
     void (*cancel)(kelp_model_base *model, kelp_factory *factory);
     /* Returns UNAVAILABLE, with the reason, if the model depends on other models and cannot serve
      * at present. NULL: it depends on none. Thread-safe. */
@@ -37,6 +37,9 @@ typedef struct kelp_model_ops {
      * before the request's callback. */
     void (*release)(kelp_model_base *model, kelp_request *request);
     void (*reschedule)(kelp_model_base *model, kelp_request *request);
+    /* Returns a number that changes with the models on which the model depends, for the response
+     * cache. NULL: it depends on none. Thread-safe. */
+    uint64_t (*fingerprint)(kelp_model_base *model);
 } kelp_model_ops;
 
 /* The part of a model that requests use. */
@@ -47,6 +50,7 @@ struct kelp_model_base {
     atomic_uint live;
     atomic_uint cancellations; /* of requests, ever; for schedulers */
     char *name;
+    const char *space; /* the namespace; "" without namespaces; borrowed from the repository */
     int64_t version;
     uint64_t serial;           /* of all models of the process; from 1 */
     kelp_model_config *config; /* for the checks of requests; immutable while the model serves */
@@ -64,6 +68,9 @@ struct kelp_model_base {
 void kelp_model_retain(kelp_model_base *model);
 /* Drops a reference. NULL is ignored. */
 void kelp_model_release(kelp_model_base *model);
+
+/* Returns the fingerprint of the model and of those on which it depends. */
+uint64_t kelp_model_fingerprint(kelp_model_base *model);
 
 /* Counts a submission until kelp_model_leave. Returns false if the model is retired. */
 bool kelp_model_enter(kelp_model_base *model);

@@ -228,6 +228,8 @@ static void *instance_main(void *userp) {
             pthread_mutex_lock(&pool->lock);
             continue;
         }
+        if (instance->ticket.granted) /* there was nothing to take */
+            kelp_rate_ticket_release(&instance->ticket, false);
         if (pool->stopping)
             break;
         wait_for_work(pool, ready_ns);

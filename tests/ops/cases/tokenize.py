@@ -68,6 +68,76 @@ def wordpiece(own):
         **(attrs | dict(unknown_token="?")))
 
 
+def bpe_vocabulary(merges, special, ends=()):
+    """Returns the attributes vocab and merges of a vocabulary of ASCII letters, é, and the results of merges."""
+    tokens = [*"abcdefghijklmnopqrstuvwxyz'1!", "Ġ", "Ã", "©", "Ċ", *ends]
+    tokens += [m.replace(" ", "") for m in merges] + special
+    vocab = {}
+    for token in tokens:
+        vocab.setdefault(token, len(vocab))
+    return dict(vocab=json.dumps(vocab, ensure_ascii=False), merges="#version: 0.2\n" + "\n".join(merges)), vocab
+
+
+def gpt2(own):
+    merges = ["h e", "l l", "he ll", "Ġ w", "o r", "Ġw or", "Ã ©", "' t"]
+    attrs, vocab = bpe_vocabulary(merges, ["<|endoftext|>"])
+    none = 2**32 - 1
+    for value, words, offsets in [
+            ("hello world", ["hell", "o", "Ġwor", "l", "d"], [[0, 4], [4, 5], [6, 10], [10, 10], [10, 10]]),
+            ("can't  é\n", ["c", "a", "n", "'t", "Ġ", "Ġ", "Ã©", "Ċ"], [[0, 1], [1, 2], [2, 3], [3, 5], [6, 6], [7, 8], [8, 11], [11, 12]]),
+            ("11 Z!", ["1", "1", "Ġ", None, "!"], None), ("", [], None), ("a\0b", ["a"], [[0, 1]])]:
+        ids = [vocab.get(word, none) for word in words]
+        expected = rows(np.reshape(ids, (1, -1)), np.ones((1, len(ids))))
+        add(own, "GPT2Tokenizer", [text(value)], expected + (rows([offsets]) if offsets else []), **attrs)
+    for domain in (CONTRIB, "com.microsoft.extensions"):
+        a, b, end = vocab["a"], vocab["b"], vocab["<|endoftext|>"]
+        add(own, "GPT2Tokenizer", [text("a<|endoftext|>b", "b")], rows([[a, end, b], [b, 0, 0]], [[1, 1, 1], [1, 0, 0]]), domain=domain, **attrs)
+    add(own, "GPT2Tokenizer", [text("hello", "a").reshape(2, 1)],
+        rows([[[vocab["hell"], vocab["o"], 0]], [[vocab["a"], 0, 0]]], [[[1, 1, 0]], [[1, 0, 0]]]), padding_length=3, **attrs)
+    add(own, "GPT2Tokenizer", [text("aa")], rows([[vocab["a"]]], [[1]]), padding_length=1, **attrs)
+    add(own, "GPT2Tokenizer", [text("a<x>b<x><xy>!")], rows([[a, 900, b, 900, 901, vocab["!"]]], [[1] * 6]), added_token="<x>=900\r\n<xy>=901\n", **attrs)
+
+
+def clip(own):
+    start, end = "<|startoftext|>", "<|endoftext|>"
+    attrs, vocab = bpe_vocabulary(["h e", "l l", "he ll", "hell o</w>", "Ã ©</w>"], [start, end], [*(c + "</w>" for c in "abdom!"), "©</w>"])
+    s, e = vocab[start], vocab[end]
+    for domain in (CONTRIB, "com.microsoft.extensions"):
+        add(own, "CLIPTokenizer", [text("  HELLO \t É!", "a\nb", " ")],
+            rows([[s, vocab["hello</w>"], vocab["Ã©</w>"], vocab["!</w>"], e], [s, vocab["a"], vocab["b</w>"], e, e], [s, e, e, e, e]],
+                 [[1] * 5, [1, 1, 1, 1, 0], [1, 1, 0, 0, 0]]), domain=domain, **attrs)
+    add(own, "CLIPTokenizer", [text("hello a"), np.array([False])], rows([[vocab["hello</w>"], vocab["a</w>"]]], [[1, 1]]), **attrs)
+    add(own, "CLIPTokenizer", [text("Hello a")], rows([[s, vocab["hello</w>"], vocab["a</w>"], e]], [[1] * 4], [[[0, 0], [0, 5], [6, 7], [0, 0]]]), **attrs)
+
+
+def roberta(own):
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    attrs, vocab = bpe_vocabulary(["Ġ a", "b b"], special)
+    s, pad, e, _ = (vocab[token] for token in special)
+    for domain in (CONTRIB, "com.microsoft.extensions"):
+        add(own, "RobertaTokenizer", [text("a a", "bb<pad>bbb b")],
+            rows([[s, vocab["a"], vocab["Ġa"], e, pad, pad, pad, pad], [s, vocab["bb"], pad, vocab["bb"], vocab["b"], vocab["Ġ"], vocab["b"], e]],
+                 [[1, 1, 1, 1, 0, 0, 0, 0], [1] * 8]), domain=domain, **attrs)
+    add(own, "RobertaTokenizer", [text("a a")], rows([[s, vocab["a"], vocab["Ġa"], e]], [[1] * 4], [[[0, 0], [0, 1], [2, 3], [0, 0]]]), **attrs)
+    add(own, "RobertaTokenizer", [text("a a")], rows([[vocab["a"], vocab["Ġa"]]], [[1] * 2]), model_name="GPT2", **attrs)
+    small = dict(vocab='{"a": 0, "b": 1}', merges="a b")  # special tokens get the ids that follow
+    add(own, "RobertaTokenizer", [text("ab", "")], rows([[3, 0, 1, 4], [3, 4, 5, 5]], [[1] * 4, [1, 1, 0, 0]]), **(small | dict(merges="x y")))
+
+
+def bpe_rejected(own):
+    x, vocab = text("a"), '{"a": 0}'
+    for attrs, why in [({}, "attribute 'vocab' is missing or empty"), (dict(vocab=vocab), "attribute 'merges' is missing or empty"),
+                       (dict(vocab=vocab, merges="a a\nab"), "line 2 of the merges is malformed"), (dict(vocab="[", merges="a a"), "expected an object"),
+                       (dict(vocab=vocab, merges="a a", padding_length=0), "padding_length: expected"),
+                       (dict(vocab=vocab, merges="a a", model_name="Llama"), "model_name: expected"),
+                       (dict(vocab=vocab, merges="a a", added_token="a=1\nx"), "expected TOKEN=ID, found 'x'"),
+                       (dict(vocab=vocab, merges="a a", added_token="x=y"), "expected TOKEN=ID"),
+                       (dict(vocab=vocab, merges="a a", added_token="=1"), "expected TOKEN=ID")]:
+        refuse(own, "GPT2Tokenizer", [x], why, **attrs)
+    refuse(own, "GPT2Tokenizer", [x, np.zeros(2, bool)], "expected one value", vocab=vocab, merges="a a")
+    refuse(own, "GPT2Tokenizer", [x, np.zeros(1, np.int64)], "does not support", vocab=vocab, merges="a a")
+
+
 def rejected(own):
     x = text("a")
     for op in ("BertTokenizer", "BertTokenizerDecoder"):
@@ -88,4 +158,4 @@ def rejected(own):
         refuse(own, "WordpieceTokenizer", [x, np.zeros(0, np.int64)], why, outputs=4, vocab=vocab, **common)
 
 
-CASES = [bert, bert_decoder, wordpiece, rejected]
+CASES = [bert, bert_decoder, wordpiece, gpt2, clip, roberta, bpe_rejected, rejected]

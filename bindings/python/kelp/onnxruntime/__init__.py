@@ -23,15 +23,19 @@ from kelp._sparse import OrtSparseFormat, SparseTensor
 from kelp._types import OrtDevice, OrtDeviceVendorId
 from kelp._value import OrtValue, copy_tensors
 
+from kelp import _upstream
 from kelp.onnxruntime import capi
+
+if _upstream.directory() is not None:  # for onnxruntime.tools and other modules in Python
+    __path__.append(_upstream.directory())
 
 __all__ = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata", "NodeArg",
            "OrtAllocatorType", "OrtArenaCfg", "OrtDevice", "OrtDeviceMemoryType", "OrtDeviceVendorId", "OrtEpAssignedNode", "OrtEpAssignedSubgraph", "OrtEpDevice", "OrtHardwareDevice",
            "OrtHardwareDeviceType", "OrtMemType", "OrtMemoryInfo", "OrtMemoryInfoDeviceType", "OrtSparseFormat", "OrtValue", "RunOptions",
            "SessionIOBinding", "SessionOptions", "SparseTensor", "__version__", "capi", "copy_tensors", "create_and_register_allocator",
            "create_and_register_allocator_v2", "disable_telemetry_events", "enable_telemetry_events", "get_all_providers",
-           "get_available_providers", "get_build_info", "get_device", "get_ep_devices", "get_version_string", "has_collective_ops",
-           "set_default_logger_severity", "set_default_logger_verbosity", "set_global_thread_pool_sizes", "set_seed"]
+           "get_available_providers", "get_build_info", "get_device", "get_ep_devices", "get_version_string", "has_collective_ops", "preload_dlls",
+           "print_debug_info", "set_default_logger_severity", "set_default_logger_verbosity", "set_global_thread_pool_sizes", "set_seed"]
 
 # Names of ONNX Runtime that Kelp does not have, and what to use.
 ABSENT = {
@@ -43,6 +47,19 @@ ABSENT = {
     "unregister_execution_provider_library": "plug-in libraries are never unloaded",
     "training": "Kelp runs models and does not train them",
 }
+
+
+def preload_dlls(cuda=True, cudnn=True, msvc=True, directory=None):
+    """Returns None: sessions on the CPU need no libraries of devices."""
+
+
+def print_debug_info():
+    """Prints the versions of Kelp, Python and numpy, and the platform."""
+    import platform
+
+    import numpy
+    print(get_build_info())
+    print(f"Python {platform.python_version()}, numpy {numpy.__version__}, {platform.platform()}")
 
 
 def __getattr__(name):
