@@ -300,6 +300,35 @@ static void requests_are_reusable(void **state) {
         assert_int_equal(values[SUM], 2 * i);
     }
     call_deinit(&t.c);
+    assert_int_equal(run(w, 3, END, 2, NULL), 40);
+}
+
+static void *stop(void *userp) {
+    return TRITONSERVER_ServerStop(((const world *)userp)->server);
+}
+
+static void sequences_continue_while_the_server_stops(void **state) {
+    world *w = *state;
+    pthread_t thread;
+    void *error = NULL;
+    bool ready = true;
+    world_load(w, "m", IO "sequence_batching { " LIVE CONTROLS STATE("") " }");
+    assert_int_equal(run(w, 1, START, 2, NULL), 2);
+    assert_int_equal(pthread_create(&thread, NULL, stop, w), 0);
+    while (ready) {
+        TRITONSERVER_Error *stopping = TRITONSERVER_ServerIsReady(w->server, &ready);
+        ready = ready && stopping == NULL;
+        TRITONSERVER_ErrorDelete(stopping);
+    }
+    turn t;
+    turn_init(&t, w, 2, START, 1);
+    fails(TRITONSERVER_ServerInferAsync(w->server, t.c.request, NULL),
+          TRITONSERVER_ERROR_UNAVAILABLE, "Server exiting");
+    call_deinit(&t.c);
+    assert_int_equal(run(w, 1, 0, 3, NULL), 5);
+    assert_int_equal(run(w, 1, END, 3, NULL), 8);
+    pthread_join(thread, &error);
+    ok(error);
 }
 
 static void samples_run_as_sequences(void **state) {
@@ -310,7 +339,89 @@ static void samples_run_as_sequences(void **state) {
             "") " }"
                 "model_warmup { name: \"s\" batch_size: 2 count: 3 inputs { key: \"IN\" value { "
                 "data_type: TYPE_INT32 dims: 1 zero_data: true } } }");
-    assert_int_equal(run(w, 1, START, 5, NULL), 5);
+    assert_int_equal(run(w, 1, START | END, 5, NULL), 5);
+}
+
+/* ---- many threads ---- */
+
+enum { THREADS = 4, ROUNDS = 40, LENGTH = 8 };
+
+typedef struct client {
+    const world *w;
+    uint64_t id;
+    unsigned wrong; /* responses */
+} client;
+
+/* Returns true if the response is a success with the expected sum. */
+static bool has_sum(turn *t, int32_t sum) {
+    int32_t values[VALUES];
+    TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseError(t->c.response);
+    TRITONSERVER_ErrorDelete(error);
+    if (error != NULL)
+        return false;
+    values_of(t, values);
+    return values[SUM] == sum;
+}
+
+/* Submits a whole sequence, and cancels a request of every third one. Requests succeed in order,
+ * with the sums of this sequence, up to a cancellation. */
+static void run_sequence(client *me, int round) {
+    turn turns[LENGTH];
+    int accepted = 0, cancelled = round % 3 == 0 ? round / 3 % LENGTH : LENGTH, succeeded = 0;
+    for (int i = 0; i < LENGTH; i++) {
+        turn_init(&turns[i], me->w, me->id, i == 0 ? START : i == LENGTH - 1 ? END : 0, i + 1);
+        TRITONSERVER_Error *error =
+            TRITONSERVER_ServerInferAsync(me->w->server, turns[i].c.request, NULL);
+        TRITONSERVER_ErrorDelete(error);
+        if (error != NULL) { /* the sequence has ended */
+            me->wrong += cancelled == LENGTH;
+            call_deinit(&turns[i].c);
+            break;
+        }
+        accepted++;
+        if (i == cancelled)
+            TRITONSERVER_ErrorDelete(TRITONSERVER_InferenceRequestCancel(turns[i].c.request));
+    }
+    for (int i = 0; i < accepted; i++) {
+        call_wait(&turns[i].c);
+        if (has_sum(&turns[i], (i + 1) * (i + 2) / 2) && succeeded == i)
+            succeeded++;
+        else
+            me->wrong += i < cancelled && cancelled == LENGTH;
+        call_deinit(&turns[i].c);
+    }
+    me->wrong += cancelled == LENGTH && succeeded != LENGTH;
+}
+
+static void *run_client(void *userp) {
+    for (int round = 0; round < ROUNDS; round++)
+        run_sequence(userp, round);
+    return NULL;
+}
+
+static void run_clients(world *w, const char *config) {
+    client clients[THREADS];
+    pthread_t threads[THREADS];
+    world_load(w, "m", config);
+    for (unsigned i = 0; i < THREADS; i++) {
+        clients[i] = (client){.w = w, .id = i + 1};
+        assert_int_equal(pthread_create(&threads[i], NULL, run_client, &clients[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(clients[i].wrong, 0);
+    }
+}
+
+static void clients_of_direct_sequences_are_independent(void **state) {
+    run_clients(
+        *state,
+        IO "instance_group { count: 2 } sequence_batching { direct { } " CONTROLS STATE("") " }");
+}
+
+static void clients_of_oldest_sequences_are_independent(void **state) {
+    run_clients(*state, IO "instance_group { count: 2 } sequence_batching { oldest { "
+                           "max_candidate_sequences: 1 } " CONTROLS STATE("") " }");
 }
 
 int main(void) {
@@ -331,6 +442,12 @@ int main(void) {
         cmocka_unit_test_setup_teardown(cancelled_requests_leave_the_backlog, set_up, world_close),
         cmocka_unit_test_setup_teardown(iterative_requests_are_executed_again, set_up, world_close),
         cmocka_unit_test_setup_teardown(requests_are_reusable, set_up, world_close),
+        cmocka_unit_test_setup_teardown(sequences_continue_while_the_server_stops, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(clients_of_direct_sequences_are_independent, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(clients_of_oldest_sequences_are_independent, set_up,
+                                        world_close),
         cmocka_unit_test_setup_teardown(samples_run_as_sequences, set_up, world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

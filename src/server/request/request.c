@@ -150,6 +150,13 @@ static bool respond_from_cache(kelp_request *request) {
     return true;
 }
 
+/* Returns true for a request of a sequence that began before. A stopping server accepts it. */
+static bool continues_sequence(const kelp_request *request) {
+    const kelp_config_sequence *sequence = request->model->config->sequence;
+    return sequence != NULL && !sequence->iterative &&
+           (request->flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_START) == 0;
+}
+
 static kelp_status *check_submission(const kelp_request_host *host, const kelp_request *request) {
     kelp_request_state state = state_of(request);
     if (state != KELP_REQUEST_INITIALIZED && state != KELP_REQUEST_RELEASED)
@@ -158,7 +165,10 @@ static kelp_status *check_submission(const kelp_request_host *host, const kelp_r
                           kelp_request_tag(request), state_name(state));
     if (request->model == NULL)
         return KELP_ERROR(KELP_INTERNAL, "the request was deleted before");
-    KELP_TRY(host->ops->check_ready(host));
+    kelp_status *status = host->ops->check_ready(host);
+    if (status != NULL && !continues_sequence(request))
+        return status;
+    kelp_status_free(status);
     if (request->model->host != host)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           KELP_REQUEST_TAG "the request was created for another server",
