@@ -257,6 +257,20 @@ class Models(unittest.TestCase):
             thread.join()
         self.assertEqual(kept, [w.tolist()] * 8)
 
+    def test_a_deleted_file_is_not_needed(self):
+        path = self.directory + "/deleted.onnx"
+        with open(path, "wb") as file:
+            file.write(weighted())
+        one = ort.InferenceSession(path)
+        os.remove(path)
+        self.assertEqual(one.run(None, {"x": self.x})[0].tolist(), [[1, 2, 3], [4, 5, 6]])
+        with self.assertRaisesRegex(states.InvalidArgument, "no input 'v'"):
+            one.run(None, {"x": self.x, "v": self.x})
+        binding = one.io_binding()
+        binding.bind_cpu_input("x", self.x)
+        with self.assertRaisesRegex(states.InvalidArgument, "no input 'v'"):
+            binding.bind_cpu_input("v", self.x)
+
     def test_the_model_is_written(self):
         path, parts = self.directory + "/written.onnx", self.directory + "/parts.bin"
         options = ort.SessionOptions()
@@ -486,6 +500,12 @@ class Failures(unittest.TestCase):
     def test_unavailable_providers_warn(self):
         with self.assertWarnsRegex(UserWarning, "'CUDAExecutionProvider': the model runs on the CPU"):
             one = ort.InferenceSession(DIGITS, providers=["CUDAExecutionProvider"])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ort.InferenceSession(DIGITS, providers=["CUDAExecutionProvider"])
+            ort.SessionOptions().enable_mem_pattern = False
+            ort.SessionOptions().add_session_config_entry("session.some_thing", "1")
+        self.assertEqual([os.path.basename(warning.filename) for warning in caught], ["test_onnxruntime.py"] * 3)
         self.assertEqual(one.get_providers(), ["CPUExecutionProvider"])
         with self.assertRaisesRegex(RuntimeError, "unknown provider 'CUDAExecutionProvid'"):
             one.set_providers(["CUDAExecutionProvid"])
