@@ -37,14 +37,15 @@ os.register_at_fork(after_in_child=lambda: (_before_fork.append(dict(_runtimes))
 
 
 class NodeArg:
-    """An input or output: `name`, `type` ('tensor(float)'), `shape` (numbers, names of dynamic dimensions, None), `dtype` ('float32')."""
+    """An input or output: `name`, `type` ('tensor(float)'), `shape` (numbers, names of dynamic dimensions, None; [] for sequences and maps),
+    `dtype` ('float32', or 'list' for sequences, optionals and maps)."""
 
     __slots__ = ("dtype", "name", "shape", "type")
 
     def __init__(self, name, dtype, shape, type=None):  # pylint: disable=redefined-builtin
         self.name = name
         self.dtype = dtype
-        self.shape = shape
+        self.shape = [] if dtype == "list" else shape
         self.type = type or f"tensor({word(dtype)})"
 
     def __repr__(self):
