@@ -106,6 +106,32 @@ static bool wait_for(kelp_repository *repository, const size_t *count,
     return finalized;
 }
 
+/* Returns the number of sequences that have not ended. */
+static uint64_t count_sequences(kelp_repository *repository) {
+    uint64_t count = 0;
+    pthread_mutex_lock(&repository->lock);
+    for (const kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next)
+        for (size_t i = 0; i < entry->version_count; i++)
+            if (entry->versions[i].model != NULL && entry->versions[i].model->sequencer != NULL)
+                count += kelp_instance_pool_live(&entry->versions[i].model->scheduler.pool);
+    pthread_mutex_unlock(&repository->lock);
+    return count;
+}
+
+/* Waits until all sequences have ended, by their last request or by the idle timeout. Requests of
+ * these sequences are still accepted. */
+static void wait_for_sequences(kelp_repository *repository, const struct timespec *until) {
+    const struct timespec step = {.tv_nsec = 2000000};
+    struct timespec now;
+    while (count_sequences(repository) > 0) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (now.tv_sec > until->tv_sec ||
+            (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec))
+            return;
+        nanosleep(&step, NULL);
+    }
+}
+
 kelp_status *kelp_repository_stop(kelp_repository *repository) {
     struct timespec until;
     atomic_store(&repository->stopping, true);
@@ -115,6 +141,7 @@ kelp_status *kelp_repository_stop(kelp_repository *repository) {
     unsigned timeout_s = repository->host->options->exit_timeout_s;
     pthread_mutex_unlock(&repository->lock);
     until.tv_sec += (time_t)timeout_s;
+    wait_for_sequences(repository, &until);
     kelp_repository_start_reapers(repository);
     /* The requests of ensembles need their members. */
     kelp_string_list members;
