@@ -125,6 +125,10 @@ static kelp_status *choose_execution(kelp_model *model, kelp_execution *out) {
     *out = (kelp_execution){.execute = kelp_instance_execute,
                             .stats = &model->base.stats,
                             .timers = kelp_model_host_of(model)->timers};
+    if (model->base.config->scheduling == KELP_SCHEDULING_SEQUENCE) {
+        out->execute = kelp_instance_execute_sequences;
+        return NULL; /* on the instance that has the sequence */
+    }
     if (where == NULL)
         where = "auto";
     if (strcmp(where, "caller") == 0) {
@@ -266,6 +270,7 @@ static kelp_status *initialize(kelp_model *model) {
     KELP_TRY(choose_execution(model, &execution));
     KELP_TRY(kelp_model_create_batcher(model));
     execution.batcher = model->batcher.initialize != NULL ? &model->batcher : NULL;
+    KELP_TRY(kelp_sequencer_create(model, &model->sequencer));
     KELP_TRY(kelp_scheduler_init(&model->scheduler, model->base.host->allocator, model->base.config,
                                  execution));
     model->scheduling = true;
@@ -300,7 +305,28 @@ static kelp_status *submit(kelp_model_base *base, kelp_request *request) {
     return kelp_scheduler_submit(&((kelp_model *)base)->scheduler, request);
 }
 
-static const kelp_model_ops ops = {.destroy = destroy, .submit = submit};
+/* Rejects the request soon if it is queued. */
+static void cancel(kelp_model_base *base, kelp_factory *factory) {
+    (void)factory;
+    if (!kelp_model_enter(base))
+        return; /* the model is being unloaded: the pool notices it when the request is taken */
+    kelp_instance_pool_expire_soon(&((kelp_model *)base)->scheduler.pool);
+    kelp_model_leave(base);
+}
+
+static void release(kelp_model_base *base, kelp_request *request) {
+    kelp_instance_pool_release(&((kelp_model *)base)->scheduler.pool, request);
+}
+
+static void reschedule(kelp_model_base *base, kelp_request *request) {
+    kelp_instance_pool_reschedule(&((kelp_model *)base)->scheduler.pool, request);
+}
+
+static const kelp_model_ops ops = {.destroy = destroy,
+                                   .submit = submit,
+                                   .cancel = cancel,
+                                   .release = release,
+                                   .reschedule = reschedule};
 
 /* ---- ensembles ---- */
 
@@ -397,6 +423,8 @@ void kelp_model_finalize(kelp_model *model) {
     if (model->scheduling)
         kelp_scheduler_deinit(&model->scheduler);
     model->scheduling = false;
+    kelp_sequencer_destroy(model->sequencer, model->base.host->allocator);
+    model->sequencer = NULL;
     kelp_server_backend_release(model->backend);
     model->backend = NULL;
 }
