@@ -14,6 +14,8 @@
 #define SCHEMA_PREVIEW(name) KELP_ONNX_SCHEMA_PREVIEW_##name
 #define SCHEMA_TRAINING(name) KELP_ONNX_SCHEMA_TRAINING_##name
 #define SCHEMA_MS(name) KELP_ONNX_NO_SCHEMA
+#define SCHEMA_CONTRIB(name) KELP_ONNX_NO_SCHEMA
+#define SCHEMA_EXTENSIONS(name) KELP_ONNX_NO_SCHEMA
 #define SCHEMA_KELP(name) KELP_ONNX_NO_SCHEMA
 #define SCHEMA_RUNTIME(name) KELP_ONNX_NO_SCHEMA
 /* ONNX Runtime writes this operator in the domain ai.onnx, whose specification lacks it. */

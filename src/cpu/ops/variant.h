@@ -31,7 +31,10 @@ typedef enum kelp_op_variant {
     KELP_VARIANT_FUSED_ACT,   /* attribute 'activation', and input 3 is added before it */
     KELP_VARIANT_FUSED_MS,    /* the same with the names of activations of com.microsoft */
     KELP_VARIANT_FUSED_HEADS, /* the mask broadcasts along keys as the fused Add did */
-    KELP_VARIANT_TREE_ENSEMBLE
+    KELP_VARIANT_TREE_ENSEMBLE,
+    /* special tokens and word ends of byte-level BPE; NONE: those of GPT-2 */
+    KELP_VARIANT_TOKENS_CLIP,
+    KELP_VARIANT_TOKENS_ROBERTA
 } kelp_op_variant;
 
 /* Returns the variant of the node's operator; NONE for operators that are not in the list. */

@@ -123,11 +123,9 @@ static void pause_accepting(kelp_http_listener *listener, int error) {
     kelp_status_free(status);
 }
 
-static void on_readable(kelp_event_loop_io *io, uint32_t events) {
-    (void)events;
-    kelp_http_listener *listener = io->userp;
-    for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
-        int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+static void accept_pending(kelp_http_listener *listener, int limit) {
+    for (int i = 0; i < limit; i++) {
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             listener->on_accept(listener->userp, fd);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -137,6 +135,11 @@ static void on_readable(kelp_event_loop_io *io, uint32_t events) {
             return;
         }
     }
+}
+
+static void on_readable(kelp_event_loop_io *io, uint32_t events) {
+    (void)events;
+    accept_pending(io->userp, ACCEPTS_PER_EVENT);
 }
 
 kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_loop *loop,
@@ -150,6 +153,7 @@ kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_l
 }
 
 void kelp_http_listener_stop(kelp_http_listener *listener) {
+    accept_pending(listener, BACKLOG);
     kelp_event_loop_timer_cancel(listener->loop, &listener->timer);
     kelp_event_loop_remove(listener->loop, &listener->io);
     close(listener->fd);

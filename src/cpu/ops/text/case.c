@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Upper and lower case by ranges of Unicode. */
 #include "base/assert.h"
+#include "base/text/utf8.h"
 #include "cpu/ops/text/text.h"
 
 /* Upper-case letters first … last, `step` apart. The lower-case letter is upper + delta. */
@@ -45,45 +46,16 @@ static uint32_t upper(uint32_t c) {
     return c == 0xB5 ? 0x39C : c;
 }
 
-/* Decodes the character at `from` and returns its size; 0 for invalid UTF-8. */
-static size_t decode(const uint8_t *from, size_t length, uint32_t *out) {
-    KELP_ASSERT(length > 0);
-    uint8_t lead = from[0];
-    size_t count = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    if (count == 0 || count > length || lead > 0xF4)
-        return 0;
-    *out = count == 1 ? lead : lead & (0x7Fu >> count);
-    for (size_t i = 1; i < count; i++) {
-        if ((from[i] & 0xC0) != 0x80)
-            return 0;
-        *out = *out << 6 | (from[i] & 0x3F);
-    }
-    return count;
-}
-
-static size_t encode(uint32_t c, char *to) {
-    KELP_ASSERT(c < 0x200000); /* four bytes */
-    if (c < 0x80) {
-        to[0] = (char)c;
-        return 1;
-    }
-    size_t count = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (size_t i = count; i-- > 1; c >>= 6)
-        to[i] = (char)(0x80 | (c & 0x3F));
-    to[0] = (char)((0xF00u >> count & 0xFF) | c);
-    return count;
-}
-
 static size_t change(const char *from, size_t length, char *to, uint32_t (*fn)(uint32_t)) {
     size_t at = 0, out = 0;
     while (at < length) {
         uint32_t c;
-        size_t count = decode((const uint8_t *)from + at, length - at, &c);
+        size_t count = kelp_utf8_decode((kelp_str){from + at, length - at}, &c);
         if (count == 0) {
             to[out++] = from[at++];
             continue;
         }
-        out += encode(fn(c), to + out);
+        out += kelp_utf8_encode(fn(c), to + out);
         at += count;
     }
     KELP_ASSERT(out <= 2 * length);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared by the operators of onnxruntime-extensions (domain ai.onnx.contrib) on text. The sizes of
+ * their results depend on the values of inputs: reshape computes the results in memory of the run,
+ * and invoke copies them.
+ */
+#ifndef KELP_CPU_OPS_TOKENIZE_TOKENIZE_H_
+#define KELP_CPU_OPS_TOKENIZE_TOKENIZE_H_
+
+#include "cpu/ops/kernel.h"
+#include "tokenizer/tokenizer.h"
+
+#define KELP_TEXT_ERROR(node, format, ...)                                             \
+    KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (%s): " format, kelp_node_name(node), \
+               kelp_node_op_type(node), __VA_ARGS__)
+
+#define KELP_RESULTS_MAX 4
+
+/* The plan of these kernels. */
+typedef struct kelp_results {
+    const void *data[KELP_RESULTS_MAX]; /* of each output, in memory of the run */
+} kelp_results;
+
+/* Returns true if the values of all inputs and memory of the run are available; else sets
+ * args->deferred. */
+bool kelp_results_begin(kelp_op_args *args);
+/* Sets type, shape and elements of output `index`, unless it is omitted. */
+kelp_status *kelp_results_set(kelp_op_args *args, int32_t index, kelp_dtype dtype, int32_t rank,
+                              const int64_t *shape, const void *data) KELP_MUST_USE;
+/* Copies the results; `invoke` of these kernels. */
+kelp_status *kelp_results_invoke(const void *state, kelp_op_args *args);
+
+/* Returns an allocator over memory of the run; freeing has no effect. */
+kelp_allocator kelp_run_allocator(const kelp_op_env *env);
+/* Allocates `count` elements of memory of the run. */
+kelp_status *kelp_run_array(const kelp_op_env *env, size_t count, size_t element_bytes,
+                            void **out) KELP_MUST_USE;
+
+/* Returns the text of an element, which ends at its first NUL, as in onnxruntime-extensions. */
+kelp_str kelp_text_of(const kelp_string *element);
+/* Returns INVALID_ARGUMENT if one of the first `count` inputs is omitted or is not of `dtype`. */
+kelp_status *kelp_text_check(const kelp_op_args *args, int32_t count,
+                             kelp_dtype dtype) KELP_MUST_USE;
+/* Returns the attribute, or `fallback` if the node lacks it. */
+kelp_str kelp_text_attr(const kelp_node *node, const char *name, const char *fallback);
+/* The same for a required attribute that is not empty. */
+kelp_status *kelp_text_required_attr(const kelp_node *node, const char *name,
+                                     kelp_str *out) KELP_MUST_USE;
+bool kelp_flag_attr(const kelp_node *node, const char *name, bool fallback);
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Byte-level BPE. Source: GPT-2; for CLIP, onnxruntime-extensions. */
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/checked.h"
+#include "base/text/utf8.h"
+#include "tokenizer/added.h"
+#include "tokenizer/bytes.h"
+#include "tokenizer/kind.h"
+#include "tokenizer/merges.h"
+#include "tokenizer/pretokens.h"
+
+#define WORD_END "</w>"
+#define DOTTED_CAPITAL_I 0x130u
+
+typedef struct bpe {
+    kelp_tokenizer base;
+    kelp_merges merges;
+    kelp_added special, added;
+    bool ends_words;
+    struct {
+        char text[2];
+        uint8_t length;
+        uint32_t id, id_at_end; /* of the byte alone, and with WORD_END */
+    } bytes[256];
+} bpe;
+
+/* The state of one call of encode. */
+typedef struct encoder {
+    const bpe *b;
+    kelp_token_list *out;
+    kelp_char *chars; /* normalized */
+    size_t char_capacity, char_count;
+    char *key;        /* the word in the alphabet of the vocabulary */
+    kelp_part *parts; /* of the word; one for each byte */
+    uint32_t *begins; /* of each byte: the character */
+    size_t byte_capacity;
+    size_t word;
+} encoder;
+
+/* ---- normalization for CLIP ---- */
+/* White space of Python's str.isspace. */
+static bool is_space(uint32_t c) {
+    return (c >= 0x1C && c <= 0x1F) || c == 0x85 || kelp_char_class_of(c) == KELP_CHAR_SPACE;
+}
+
+/* Keeps the first character of each run of white space, without those at the ends and without line
+ * ends, and converts to lower case. `to` has twice the capacity of `from`. */
+static size_t normalize(const kelp_char *from, size_t count, kelp_char *to) {
+    size_t kept = 0;
+    while (count > 0 && is_space(from[count - 1].c))
+        count--;
+    for (size_t i = 0; i < count; i++) {
+        kelp_char x = from[i];
+        if (is_space(x.c) && (i == 0 || is_space(from[i - 1].c)))
+            continue;
+        if (x.c == '\n' || x.c == '\r')
+            continue;
+        if (x.c == DOTTED_CAPITAL_I) {
+            to[kept++] = (kelp_char){'i', x.begin, x.end};
+            x.c = 0x307;
+        } else {
+            x.c = kelp_char_lower(x.c);
+        }
+        to[kept++] = x;
+    }
+    return kept;
+}
+
+/* ---- words ---- */
+/* Encodes characters as UTF-8. Returns the number of bytes. Spaces are omitted if words have ends.
+ */
+static size_t bytes_of(encoder *e, size_t begin, size_t end, uint8_t *out) {
+    size_t count = 0;
+    for (size_t i = begin; i < end; i++) {
+        if (e->b->ends_words && e->chars[i].c == ' ')
+            continue;
+        size_t size = kelp_utf8_encode(e->chars[i].c, (char *)out + count);
+        for (size_t k = 0; k < size; k++)
+            e->begins[count + k] = (uint32_t)i;
+        count += size;
+    }
+    KELP_ASSERT(count <= e->byte_capacity);
+    return count;
+}
+
+static kelp_status *push(encoder *e, uint32_t id, size_t first_byte, size_t last_byte,
+                         bool after_space) {
+    const kelp_char *first = &e->chars[e->begins[first_byte]];
+    const kelp_char *last = &e->chars[e->begins[last_byte]];
+    return kelp_token_list_push(
+        e->out, (kelp_text_token){.id = id == KELP_MERGE_NONE ? KELP_TOKEN_NONE : id,
+                                  .begin = first->begin,
+                                  .end = last->end,
+                                  .word = e->word,
+                                  .after_space = after_space});
+}
+
+static kelp_status *encode_word(encoder *e, size_t begin, size_t end) {
+    const bpe *b = e->b;
+    bool after_space = e->chars[begin].c == ' ';
+    uint8_t *bytes = (uint8_t *)e->parts; /* read before the parts are written */
+    size_t count = bytes_of(e, begin, end, bytes), length = 0;
+    if (count == 0)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(e->key + length, b->bytes[bytes[i]].text, 2);
+        length += b->bytes[bytes[i]].length;
+    }
+    if (b->ends_words) {
+        memcpy(e->key + length, WORD_END, sizeof WORD_END - 1);
+        length += sizeof WORD_END - 1;
+    }
+    int64_t whole = kelp_vocabulary_id(&b->base.vocabulary, (kelp_str){e->key, length});
+    if (whole != KELP_TOKEN_NONE) {
+        KELP_TRY(push(e, (uint32_t)whole, 0, count - 1, after_space));
+        e->word++;
+        return NULL;
+    }
+    for (size_t i = count; i-- > 0;) { /* backward: the bytes are in the memory of the parts */
+        bool at_end = b->ends_words && i + 1 == count;
+        uint32_t id = at_end ? b->bytes[bytes[i]].id_at_end : b->bytes[bytes[i]].id;
+        e->parts[i] =
+            (kelp_part){id, (uint32_t)i, (uint32_t)i, i > 0 ? (uint32_t)i - 1 : KELP_MERGE_NONE,
+                        i + 1 < count ? (uint32_t)i + 1 : KELP_MERGE_NONE};
+    }
+    KELP_TRY(kelp_merges_apply(&b->merges, e->out->allocator, e->parts, count));
+    for (uint32_t i = 0; i != KELP_MERGE_NONE; i = e->parts[i].next)
+        KELP_TRY(push(e, e->parts[i].id, e->parts[i].begin, e->parts[i].end, after_space));
+    e->word++;
+    return NULL;
+}
+
+static kelp_status *push_special(encoder *e, kelp_added_span span) {
+    kelp_text_token token = {.id = span.id,
+                             .begin = e->chars[span.begin].begin,
+                             .end = e->chars[span.end - 1].end,
+                             .word = e->word++,
+                             .special = true};
+    return kelp_token_list_push(e->out, token);
+}
+
+/* Encodes characters begin … end - 1, in which special token `index` and later ones may occur. */
+static kelp_status *encode_span(encoder *e, size_t begin, size_t end, size_t index) {
+    while (begin < end) {
+        kelp_added_span span;
+        if (index == e->b->special.count) {
+            size_t length = kelp_pretoken_gpt2(e->chars + begin, end - begin);
+            KELP_TRY(encode_word(e, begin, begin + length));
+            begin += length;
+            continue;
+        }
+        if (!kelp_added_find(&e->b->special.items[index], e->chars, begin, end, &span))
+            return encode_span(e, begin, end, index + 1);
+        KELP_TRY(encode_span(e, begin, span.begin, index + 1));
+        KELP_TRY(push_special(e, span));
+        begin = span.end;
+    }
+    return NULL;
+}
+
+static kelp_status *encode_chars(encoder *e) {
+    kelp_added_span span;
+    size_t at = 0;
+    while (kelp_added_next(&e->b->added, e->chars, e->char_count, at, &span)) {
+        KELP_TRY(encode_span(e, at, span.begin, 0));
+        KELP_TRY(push_special(e, span));
+        at = span.end;
+    }
+    return encode_span(e, at, e->char_count, 0);
+}
+
+/* Allocates what the longest word can need: 4 bytes for each character. */
+static kelp_status *reserve(encoder *e, kelp_allocator allocator) {
+    size_t count;
+    if (!kelp_size_mul(e->char_count, 4, &count) || count >= UINT32_MAX / 8)
+        return kelp_status_oom();
+    e->byte_capacity = count;
+    KELP_TRY(kelp_alloc(allocator, 2 * count + sizeof WORD_END, (void **)&e->key));
+    KELP_TRY(kelp_alloc(allocator, count * sizeof *e->begins, (void **)&e->begins));
+    return kelp_alloc(allocator, count * sizeof *e->parts, (void **)&e->parts);
+}
+
+static kelp_status *encode_all(encoder *e, kelp_str text, kelp_allocator allocator) {
+    if (!e->b->ends_words) {
+        e->char_capacity = text.length;
+        KELP_TRY(kelp_chars_decode(allocator, text, &e->chars, &e->char_count));
+    } else {
+        kelp_char *decoded = NULL;
+        size_t count = 0;
+        e->char_capacity = 2 * text.length;
+        KELP_TRY(kelp_alloc(allocator, e->char_capacity * sizeof *e->chars, (void **)&e->chars));
+        KELP_TRY(kelp_chars_decode(allocator, text, &decoded, &count));
+        e->char_count = normalize(decoded, count, e->chars);
+        kelp_free(allocator, decoded, text.length * sizeof *decoded);
+    }
+    KELP_TRY(reserve(e, allocator));
+    return encode_chars(e);
+}
+
+static kelp_status *bpe_encode(const kelp_tokenizer *tokenizer, kelp_str text,
+                               kelp_token_list *inout_tokens) {
+    kelp_allocator allocator = inout_tokens->allocator;
+    encoder e = {.b = (const bpe *)tokenizer, .out = inout_tokens};
+    if (text.length == 0)
+        return NULL;
+    if (text.length >= UINT32_MAX / 32)
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "a text of %zu bytes is too long", text.length);
+    kelp_status *status = encode_all(&e, text, allocator);
+    if (e.parts != NULL)
+        kelp_free(allocator, e.parts, e.byte_capacity * sizeof *e.parts);
+    if (e.begins != NULL)
+        kelp_free(allocator, e.begins, e.byte_capacity * sizeof *e.begins);
+    if (e.key != NULL)
+        kelp_free(allocator, e.key, 2 * e.byte_capacity + sizeof WORD_END);
+    if (e.chars != NULL)
+        kelp_free(allocator, e.chars, e.char_capacity * sizeof *e.chars);
+    return status;
+}
+
+/* ---- text of ids ---- */
+static bool is_special(const bpe *b, int64_t id) {
+    const kelp_added *lists[] = {&b->special, &b->added};
+    for (size_t k = 0; k < KELP_COUNT(lists); k++)
+        for (size_t i = 0; i < lists[k]->count; i++)
+            if (lists[k]->items[i].id == id)
+                return true;
+    return false;
+}
+
+static kelp_status *bpe_decode(const kelp_tokenizer *tokenizer, const int64_t *ids, size_t count,
+                               const kelp_decode_options *options, kelp_buf *out) {
+    const bpe *b = (const bpe *)tokenizer;
+    for (size_t i = 0; i < count; i++) {
+        kelp_str token = kelp_vocabulary_token(&tokenizer->vocabulary, ids[i]);
+        if (kelp_decode_skips(options, ids[i]) || token.data == NULL)
+            continue;
+        if (is_special(b, ids[i])) {
+            kelp_buf_append_str(out, token);
+            continue;
+        }
+        bool ends = b->ends_words && token.length >= sizeof WORD_END - 1 &&
+                    memcmp(token.data + token.length - (sizeof WORD_END - 1), WORD_END,
+                           sizeof WORD_END - 1) == 0;
+        if (ends)
+            token.length -= sizeof WORD_END - 1;
+        for (size_t at = 0; at < token.length;) {
+            kelp_char x = kelp_char_at(token, at);
+            int byte = kelp_byte_of_char(x.c);
+            if (byte >= 0)
+                kelp_buf_append_char(out, (char)byte);
+            else
+                kelp_buf_append(out, token.data + at, x.end - at);
+            at = x.end;
+        }
+        if (ends)
+            kelp_buf_append_char(out, ' ');
+    }
+    return NULL;
+}
+
+static void bpe_deinit(kelp_tokenizer *tokenizer) {
+    bpe *b = (bpe *)tokenizer;
+    kelp_merges_deinit(&b->merges);
+    kelp_added_deinit(&b->special);
+    kelp_added_deinit(&b->added);
+}
+
+static const kelp_tokenizer_kind bpe_kind = {
+    .size_bytes = sizeof(bpe), .encode = bpe_encode, .decode = bpe_decode, .deinit = bpe_deinit};
+
+/* ---- creation ---- */
+static void read_bytes(bpe *b) {
+    for (size_t i = 0; i < KELP_COUNT(b->bytes); i++) {
+        char text[2 + sizeof WORD_END];
+        size_t length = kelp_utf8_encode(kelp_byte_char((uint8_t)i), text);
+        memcpy(text + length, WORD_END, sizeof WORD_END);
+        memcpy(b->bytes[i].text, text, 2);
+        b->bytes[i].length = (uint8_t)length;
+        int64_t id = kelp_vocabulary_id(&b->base.vocabulary, (kelp_str){text, length});
+        int64_t at_end =
+            kelp_vocabulary_id(&b->base.vocabulary, (kelp_str){text, length + sizeof WORD_END - 1});
+        b->bytes[i].id = id == KELP_TOKEN_NONE ? KELP_MERGE_NONE : (uint32_t)id;
+        b->bytes[i].id_at_end = at_end == KELP_TOKEN_NONE ? KELP_MERGE_NONE : (uint32_t)at_end;
+    }
+}
+
+static kelp_status *add_special(bpe *b, kelp_str text) {
+    kelp_vocabulary *vocabulary = &b->base.vocabulary;
+    int64_t id = kelp_vocabulary_id(vocabulary, text);
+    if (id == KELP_TOKEN_NONE) {
+        id = (int64_t)vocabulary->ids.count;
+        KELP_TRY(kelp_vocabulary_add(vocabulary, text, id));
+    }
+    return kelp_added_append(&b->special, text, id);
+}
+
+static kelp_status *read_all(bpe *b, const kelp_bpe_options *options) {
+    kelp_vocabulary *vocabulary = &b->base.vocabulary;
+    b->ends_words = options->ends_words;
+    KELP_TRY(kelp_vocabulary_add_json(vocabulary, options->vocabulary));
+    for (size_t i = 0; i < options->special_count; i++)
+        KELP_TRY(add_special(b, options->special[i].text));
+    KELP_TRY(kelp_merges_init(&b->merges, b->base.allocator, options->merges, vocabulary));
+    for (size_t i = 0; i < options->added_count; i++)
+        KELP_TRY(kelp_added_append(&b->added, options->added[i].text, options->added[i].id));
+    kelp_added_sort(&b->added);
+    read_bytes(b);
+    return NULL;
+}
+
+kelp_status *kelp_bpe_create(kelp_allocator allocator, const kelp_bpe_options *options,
+                             kelp_tokenizer **out) {
+    kelp_tokenizer *tokenizer = NULL;
+    KELP_TRY(kelp_tokenizer_new(allocator, &bpe_kind, &tokenizer));
+    bpe *b = (bpe *)tokenizer;
+    b->merges.allocator = allocator;
+    kelp_added_init(&b->special, allocator);
+    kelp_added_init(&b->added, allocator);
+    kelp_status *status = read_all(b, options);
+    if (status != NULL) {
+        kelp_tokenizer_destroy(tokenizer);
+        return status;
+    }
+    *out = tokenizer;
+    return NULL;
+}

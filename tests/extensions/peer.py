@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a node on ONNX Runtime with onnxruntime-extensions and on Kelp, and compares the results."""
+import kelp
+import numpy as np
+import onnxruntime
+import onnxruntime_extensions
+from onnx import TensorProto, helper
+
+TYPES = {"O": TensorProto.STRING, "int64": TensorProto.INT64, "uint8": TensorProto.UINT8, "float32": TensorProto.FLOAT, "int32": TensorProto.INT32,
+         "bool": TensorProto.BOOL}
+onnxruntime.set_default_logger_severity(4)
+
+
+def type_of(array):
+    return TYPES["O" if array.dtype == object else str(array.dtype)]
+
+
+def model_of(op, inputs, outputs, constants=(), domain="ai.onnx.contrib", **attrs):
+    """A model of one node. `outputs`: types of the outputs; "" for an omitted one. The inputs in `constants`, by index, are initializers, whose
+    texts may be bytes."""
+    names = [f"x{i}" if a is not None else "" for i, a in enumerate(inputs)]
+    outs = [f"y{i}" if t else "" for i, t in enumerate(outputs)]
+    weights = []
+    for i in constants:
+        values = inputs[i].ravel()
+        if inputs[i].dtype == object:
+            values = [v if isinstance(v, bytes) else v.encode() for v in values]
+        weights.append(helper.make_tensor(names[i], type_of(inputs[i]), list(inputs[i].shape), values))
+    graph = helper.make_graph(
+        [helper.make_node(op, names, outs, domain=domain, **attrs)], op,
+        [helper.make_tensor_value_info(names[i], type_of(a), [None] * a.ndim) for i, a in enumerate(inputs) if a is not None and i not in constants],
+        [helper.make_tensor_value_info(n, TYPES["O" if t == "string" else t], None) for n, t in zip(outs, outputs) if n], weights)
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=8).SerializeToString()
+
+
+class Pair:
+    """One model in both runtimes."""
+
+    def __init__(self, op, inputs, outputs, constants=(), **attrs):
+        self.op, self.constants = op, constants
+        model = model_of(op, inputs, outputs, constants, **attrs)
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.register_custom_ops_library(onnxruntime_extensions.get_library_path())
+        self.peer = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self.kelp = kelp.InferenceSession(model)
+
+    def run(self, inputs):
+        feeds = {f"x{i}": a for i, a in enumerate(inputs) if a is not None and i not in self.constants}
+        return self.peer.run(None, feeds), self.kelp.run(None, feeds)
+
+
+class Tally:
+    def __init__(self):
+        self.passed, self.failed, self.subject, self.counts = 0, 0, "", {}
+
+    def check(self, what, expected, found):
+        same = len(expected) == len(found) and all(
+            np.shape(a) == np.shape(b) and (np.asarray(a).dtype.kind == np.asarray(b).dtype.kind) and np.array_equal(a, b) for a, b in zip(expected, found))
+        self.passed += same
+        self.failed += not same
+        if not same and self.counts.setdefault(self.subject, 0) < 4:
+            self.counts[self.subject] += 1
+            print(f"FAILED {self.subject}: {what!r}"[:600])
+            for a, b in zip(expected, found):
+                print("    expected", np.shape(a), str(np.asarray(a).tolist())[:500])
+                print("    found   ", np.shape(b), str(np.asarray(b).tolist())[:500])
+
+
+def strings(*values):
+    return np.array(values, object)
