@@ -124,17 +124,22 @@ def results_of(directory):
     return results
 
 
-def use_cpu(directory):
-    """Replaces KIND_GPU in scripts and configurations, because no GPU exists."""
-    for folder, _, files in os.walk(directory):
+def adapt(directory, data):
+    """Makes scripts and configurations independent of the machine that they were written for: no GPU, the place of the generated models, and
+    directories of versions, which git does not store because they are empty."""
+    for folder, subfolders, files in os.walk(directory):
+        if "config.pbtxt" in files and not any(name.isdigit() for name in subfolders):
+            os.mkdir(os.path.join(folder, "1"))
         for file in files:
             path = os.path.join(folder, file)
-            if file.endswith((".sh", ".pbtxt")) and not os.path.islink(path):
-                with open(path, encoding="utf-8") as opened:
-                    text = opened.read()
-                if "KIND_GPU" in text:
-                    with open(path, "w", encoding="utf-8") as opened:
-                        opened.write(text.replace("KIND_GPU", "KIND_CPU"))
+            if not file.endswith((".sh", ".pbtxt")) or os.path.islink(path):
+                continue
+            with open(path, encoding="utf-8") as opened:
+                text = opened.read()
+            new = text.replace("KIND_GPU", "KIND_CPU").replace("/data/inferenceserver/${REPO_VERSION}", data)
+            if new != text:
+                with open(path, "w", encoding="utf-8") as opened:
+                    opened.write(new)
 
 
 def run(options, qa, data, name, library):
@@ -147,7 +152,7 @@ def run(options, qa, data, name, library):
         for shared in os.listdir(qa):
             if not shared.startswith("L"):
                 shutil.copytree(os.path.join(qa, shared), os.path.join(os.path.dirname(place), shared), symlinks=True)
-        use_cpu(os.path.dirname(place))
+        adapt(os.path.dirname(place), data)
         environment.update(TRITON_DIR=installation, DATADIR=data, NVIDIA_TRITON_SERVER_VERSION="kelp", MODELDIR=place,
                            TEST_SYSTEM_SHARED_MEMORY="0", PYTHONPATH=os.path.join(qa, "common"), **DIRECTORIES.get(name, {}).get(library, {}))
         with open(os.path.join(options.work, f"{name}.{library}.log"), "w", encoding="utf-8") as log:

@@ -139,6 +139,7 @@ typedef struct own_operators {
     kelp_kernel_registry *registry;
     kelp_kernel_library *library;
     kelp_runtime *runtime;
+    const char *domain; /* of nodes */
 } own_operators;
 
 static void define(own_operators *o, const char *name, const char *signature, kelp_kernel_fn fn) {
@@ -154,6 +155,7 @@ static void begin(own_operators *o) {
     check_ok(kelp_kernel_registry_create(&options, &o->registry));
     check_ok(kelp_kernel_registry_add(o->registry, "mine", &o->library));
     o->runtime = new_runtime(kelp_allocator_system());
+    o->domain = "mine";
 }
 
 static void end(own_operators *o) {
@@ -168,7 +170,7 @@ static kelp_status *run_node(own_operators *o, const char *name, size_t count,
     kelp_tensor tensor;
     const kelp_tensor *const inputs[2] = {&tensor, &tensor};
     kelp_node_desc desc = {.struct_size = sizeof desc,
-                           .domain = "mine",
+                           .domain = o->domain,
                            .name = name,
                            .version = 1,
                            .inputs = inputs,
@@ -235,6 +237,39 @@ static void scalars_of_kernels_are_attributes(void **state) {
                    "attribute 'k' is missing: expected int");
     expect_failure(run_node(&o, "reads", 1, NULL, 0), KELP_UNIMPLEMENTED, "mine::reads");
     end(&o);
+}
+
+/* A domain comes from a model, which must not choose a directory. */
+static void only_plain_domains_are_searched(void **state) {
+    (void)state;
+    char longest[130];
+    memset(longest, 'd', sizeof longest);
+    longest[128] = '\0';
+    const struct {
+        const char *domain;
+        bool is_searched;
+    } rows[] = {{"plain-1.2_x", true}, {"X", true},      {longest, true},       {".hidden", false},
+                {"..", false},         {"a/b", false},   {"../up", false},      {"/root", false},
+                {"two words", false},  {"semi;", false}, {"back\\slash", false}};
+    setenv("KELP_BACKEND_PATH", "/nowhere", 1);
+    for (size_t i = 0; i <= sizeof rows / sizeof *rows; i++) {
+        bool last = i == sizeof rows / sizeof *rows;
+        own_operators o;
+        begin(&o);
+        if (last)
+            memset(longest, 'd', 129); /* one too many */
+        longest[129] = '\0';
+        o.domain = last ? longest : rows[i].domain;
+        kelp_status *status = run_node(&o, "Custom", 1, NULL, 0);
+        char message[4096];
+        kelp_status_format(status, message, sizeof message);
+        assert_int_equal(kelp_status_code(status), KELP_UNIMPLEMENTED);
+        bool searched = strstr(message, "/nowhere/") != NULL;
+        if (searched != (!last && rows[i].is_searched))
+            fail_msg("domain '%s': %s", o.domain, message);
+        kelp_status_free(status);
+        end(&o);
+    }
 }
 
 /* Without a search path and the environment, libraries are in a directory of the installation. */
@@ -326,6 +361,7 @@ int main(void) {
         cmocka_unit_test_setup(a_library_is_found_by_domain, unset_paths),
         cmocka_unit_test_setup(a_plugin_with_kernels_provides_operators, unset_paths),
         cmocka_unit_test_setup(scalars_of_kernels_are_attributes, unset_paths),
+        cmocka_unit_test_setup(only_plain_domains_are_searched, unset_paths),
         cmocka_unit_test_setup(the_default_directory_is_that_of_the_installation, unset_paths),
         cmocka_unit_test_setup(a_library_is_loaded_once, unset_paths),
         cmocka_unit_test_setup(threads_create_engines_at_once, unset_paths),

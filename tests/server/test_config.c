@@ -120,6 +120,14 @@ static const char *const used_fields[] = {
     "dynamic_batching.default_queue_policy.default_timeout_microseconds",
     "dynamic_batching.default_queue_policy.allow_timeout_override",
     "dynamic_batching.default_queue_policy.max_queue_size",
+    "sequence_batching.direct.*",
+    "sequence_batching.oldest.max_candidate_sequences",
+    "sequence_batching.oldest.preferred_batch_size",
+    "sequence_batching.oldest.max_queue_delay_microseconds",
+    "sequence_batching.max_sequence_idle_microseconds",
+    "sequence_batching.control_input.*",
+    "sequence_batching.state.*",
+    "sequence_batching.iterative_sequence",
     "instance_group.name",
     "instance_group.kind",
     "instance_group.count",
@@ -151,7 +159,6 @@ static const char *const used_fields[] = {
 
 /* Fields that make the model fail to load, with a configuration that sets them. */
 static const char *const rejected_fields[][2] = {
-    {"sequence_batching.*", ADDSUB "sequence_batching { }"},
     {"ensemble_scheduling.*", ADDSUB "platform: \"ensemble\" ensemble_scheduling { step { } }"},
     {"instance_group.gpus", ADDSUB "instance_group { gpus: 0 }"},
 };

@@ -379,7 +379,8 @@ kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_pref
 
 /* ---- changes without reloading ---- */
 
-/* The fields that change without loading the model again. */
+/* The fields that change without loading the model again. Sequences are bound to instances, so that
+ * only the last one does in a model that batches sequences. */
 static const char *const updatable[] = {"instance_group", "version_policy"};
 
 /* Writes a message as JSON without some of its fields. */
@@ -403,9 +404,11 @@ kelp_status *kelp_model_config_same_model(const kelp_model_config *a, const kelp
     kelp_buf left, right;
     kelp_buf_init(&left, a->allocator);
     kelp_buf_init(&right, a->allocator);
-    kelp_status *status = write_without(a->tree, updatable, KELP_COUNT(updatable), &left);
+    size_t first = a->scheduling == KELP_SCHEDULING_SEQUENCE ? KELP_COUNT(updatable) - 1 : 0;
+    size_t count = KELP_COUNT(updatable) - first;
+    kelp_status *status = write_without(a->tree, updatable + first, count, &left);
     if (status == NULL)
-        status = write_without(b->tree, updatable, KELP_COUNT(updatable), &right);
+        status = write_without(b->tree, updatable + first, count, &right);
     if (status == NULL)
         *out_same = left.length == right.length && memcmp(left.data, right.data, left.length) == 0;
     kelp_buf_deinit(&left);

@@ -179,6 +179,18 @@ static void wait_for_work(kelp_instance_pool *pool, uint64_t until_ns) {
     pool->waiting--;
 }
 
+/* Wakes a waiting thread; all of them if only one of them may take the request. The lock is held.
+ */
+static void wake_threads(kelp_instance_pool *pool) {
+    KELP_ASSERT_HELD(&pool->lock);
+    if (pool->waiting == 0)
+        return;
+    if (pool->policy->ops->attach != NULL)
+        pthread_cond_broadcast(&pool->work);
+    else
+        pthread_cond_signal(&pool->work);
+}
+
 /* ---- ON_INSTANCE ---- */
 
 /* Prepares the instance on its thread; returns false if that fails. */
@@ -224,6 +236,9 @@ static void *instance_main(void *userp) {
         uint32_t count = 0;
         if (is_due(pool, ready_ns, &now_ns) && acquire_resources(pool, instance, &now_ns))
             count = take(pool, instance, true, now_ns, requests);
+        /* Sequences may have moved to slots of other instances. */
+        if (pool->policy->ops->attach != NULL && pool->waiting > 0 && has_due(pool))
+            wake_threads(pool);
         if (count) {
             measurement m = {0}; /* only for the policy */
             pthread_mutex_unlock(&pool->lock);
@@ -405,10 +420,19 @@ static kelp_status *start_instance(kelp_instance_pool *pool, kelp_instance_base 
     return preparation.status;
 }
 
+static void attach(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    if (pool->policy->ops->attach == NULL)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->policy->ops->attach(pool->policy, instance);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 kelp_status *kelp_instance_pool_add(kelp_instance_pool *pool, kelp_instance_base *instance,
                                     kelp_prepare_fn fn) {
     KELP_ASSERT(instance->pool == NULL || instance->pool == pool);
     instance->pool = pool;
+    attach(pool, instance);
     if (pool->mode == KELP_EXECUTE_ON_INSTANCE)
         KELP_TRY(start_instance(pool, instance, fn));
     else if (fn != NULL)
@@ -523,7 +547,7 @@ void kelp_instance_pool_expire(kelp_instance_pool *pool) {
     pool->expires_soon = false;
     kelp_request *list = pool->policy->ops->expire(pool->policy, now_ns);
     if (pool->waiting > 0 && has_due(pool))
-        pthread_cond_signal(&pool->work); /* the remaining requests may form a batch */
+        wake_threads(pool); /* the remaining requests may form a batch, or have a slot */
     set_expiry(pool);
     pthread_mutex_unlock(&pool->lock);
     reject(pool, list, now_ns); /* kelp_timer_remove waits until this call returns */
@@ -546,7 +570,12 @@ static kelp_status *admit(kelp_instance_pool *pool, const kelp_request *request,
     const kelp_policy_ops *ops = pool->policy->ops;
     KELP_ASSERT_HELD(&pool->lock);
     kelp_status *status = ops->admit(pool->policy, request);
-    *out_dropped = status != NULL ? ops->expire(pool->policy, request->queue_start_ns) : NULL;
+    if (status == NULL)
+        return NULL;
+    *out_dropped = ops->expire(pool->policy, request->queue_start_ns);
+    if (pool->waiting > 0 && has_due(pool))
+        wake_threads(pool);
+    set_expiry(pool);
     if (*out_dropped == NULL)
         return status;
     kelp_status_free(status);
@@ -563,8 +592,8 @@ static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request,
     if (pool->mode == KELP_EXECUTE_ON_CALLER) {
         if (pool->idle != NULL)
             KELP_TRY(wake_worker(pool));
-    } else if (pool->waiting > 0) {
-        pthread_cond_signal(&pool->work);
+    } else {
+        wake_threads(pool);
     }
     pool->policy->ops->push(pool->policy, request, request->queue_start_ns);
     set_expiry(pool);
@@ -593,6 +622,28 @@ kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool, kelp_request *r
         run_on_caller(pool, instance, request, measured);
     reject(pool, dropped, now_ns);
     return status;
+}
+
+void kelp_instance_pool_release(kelp_instance_pool *pool, kelp_request *request) {
+    pthread_mutex_lock(&pool->lock);
+    pool->policy->ops->release(pool->policy, request, pool->now_ns());
+    wake_threads(pool);
+    set_expiry(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void kelp_instance_pool_reschedule(kelp_instance_pool *pool, kelp_request *request) {
+    pthread_mutex_lock(&pool->lock);
+    pool->policy->ops->reschedule(pool->policy, request, pool->now_ns());
+    wake_threads(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+uint32_t kelp_instance_pool_live(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    uint32_t live = pool->policy->ops->live != NULL ? pool->policy->ops->live(pool->policy) : 0;
+    pthread_mutex_unlock(&pool->lock);
+    return live;
 }
 
 uint32_t kelp_instance_pool_queued(kelp_instance_pool *pool) {

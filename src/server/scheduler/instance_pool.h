@@ -50,6 +50,7 @@ struct kelp_instance_base {
     kelp_instance_base *next_idle;      /* ON_CALLER */
     kelp_instance_base *next_unstarted; /* ON_CALLER */
     kelp_instance_pool *pool;
+    uint32_t policy_index; /* set by the policy, if it binds requests to instances */
     kelp_stats stats;
     kelp_rate_ticket ticket; /* ON_INSTANCE: waits for resources before an execution */
     pthread_t thread;
@@ -123,6 +124,12 @@ kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool,
  * kelp_execution_class. Thread-safe. */
 void kelp_instance_pool_add_time(kelp_instance_pool *pool, unsigned class_index,
                                  uint64_t duration_ns);
+/* Tells a policy that binds requests to instances that a taken request returns to its caller, or
+ * queues the request again. Thread-safe; called before the request's callback. */
+void kelp_instance_pool_release(kelp_instance_pool *pool, kelp_request *request);
+void kelp_instance_pool_reschedule(kelp_instance_pool *pool, kelp_request *request);
+/* Returns the number of sequences that have not ended. Thread-safe. */
+uint32_t kelp_instance_pool_live(kelp_instance_pool *pool);
 /* Rejects the queued requests that are cancelled or past their deadline. Thread-safe. */
 void kelp_instance_pool_expire(kelp_instance_pool *pool);
 /* Does the same soon, on the thread of the timers. Thread-safe. */

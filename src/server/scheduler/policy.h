@@ -69,6 +69,16 @@ typedef struct kelp_policy_ops {
     uint32_t (*size)(const kelp_policy *policy);
     /* Frees the policy, which is empty. The lock is not held. */
     void (*destroy)(kelp_policy *policy);
+
+    /* For policies that bind requests to instances; all of them or none. */
+    /* Adds an instance and sets instance->policy_index. Called before its thread takes requests. */
+    void (*attach)(kelp_policy *policy, kelp_instance_base *instance);
+    /* Called when a taken request with a `place` is about to return to its caller. */
+    void (*release)(kelp_policy *policy, kelp_request *request, uint64_t now_ns);
+    /* Queues a taken request again, before the other requests of its place. */
+    void (*reschedule)(kelp_policy *policy, kelp_request *request, uint64_t now_ns);
+    /* Returns the number of sequences that have not ended. */
+    uint32_t (*live)(const kelp_policy *policy);
 } kelp_policy_ops;
 
 /* The first member of a policy. */
