@@ -42,7 +42,7 @@ class Documents(unittest.TestCase):
 
     def test_the_examples_of_docstrings_run(self):
         tried = 0
-        for name in ("kelp", "kelp._kelp", "kelp._session", "kelp._options", "kelp._binding", "kelp._value", "kelp._sparse", "kelp._error", "kelp._serving", "kelp._progress", "kelp.backend",
+        for name in ("kelp", "kelp._kelp", "kelp._session", "kelp._options", "kelp._binding", "kelp._value", "kelp._sparse", "kelp._adapter", "kelp._error", "kelp._serving", "kelp._progress", "kelp.backend",
                      "kelp.builder", "kelp.runtime"):
             module = importlib.import_module(name)
             finder = doctest.DocTestFinder(exclude_empty=True)

@@ -42,7 +42,7 @@ def session(data=DIGITS, **options):
 
 class Surface(unittest.TestCase):
     def test_public_names_of_onnx_runtime_exist_or_say_what_to_use(self):
-        absent = {"AdapterFormat", "LoraAdapter", "ModelCompiler", "OrtCompileApiFlags", "OrtEpContextData", "OrtEpContextDataBuffer", "OrtExecutionProviderDevicePolicy", "OrtExternalInitializerInfo",
+        absent = {"ModelCompiler", "OrtCompileApiFlags", "OrtEpContextData", "OrtEpContextDataBuffer", "OrtExecutionProviderDevicePolicy", "OrtExternalInitializerInfo",
                   "OrtSyncStream", "register_execution_provider_library",
                   "unregister_execution_provider_library", "contextlib", "cuda_version", "import_capi_exception", "onnxruntime_validation",
                   "package_name", "version"}
@@ -335,6 +335,73 @@ class Models(unittest.TestCase):
             ort.InferenceSession(weighted())
 
 
+class Adapters(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.path = directory.name + "/one.onnx_adapter"
+        self.w = np.full((2, 3), 7, "f4")
+
+    def written_by(self, module, **parameters):
+        adapter = module.AdapterFormat()
+        adapter.set_adapter_version(3)
+        adapter.set_model_version(4)
+        adapter.set_parameters({name: module.OrtValue.ortvalue_from_numpy(array) for name, array in parameters.items()})
+        adapter.export_adapter(self.path)
+
+    def test_files_are_those_of_onnx_runtime(self):
+        parameters = {"w": self.w, "second one": np.arange(5), "one": np.array([2.5], "f4"), "half": np.zeros((2, 0), "f2"), "b": np.arange(3, dtype="i4")}
+        for writer in BOTH:
+            self.written_by(writer, **parameters)
+            for reader in BOTH:
+                adapter = reader.AdapterFormat.read_adapter(self.path)
+                self.assertEqual((adapter.get_format_version(), adapter.get_adapter_version(), adapter.get_model_version()), (1, 3, 4))
+                found = adapter.get_parameters()
+                self.assertEqual(set(found), set(parameters))
+                for name, array in parameters.items():
+                    np.testing.assert_array_equal(found[name].numpy(), array)
+                    self.assertEqual(found[name].numpy().dtype, array.dtype)
+
+    def test_runs_use_the_parameters(self):
+        x = np.ones((2, 3), "f4")
+        self.written_by(ort, w=self.w)
+        for module in BOTH:
+            adapter, options = module.LoraAdapter(), module.RunOptions()
+            adapter.Load(self.path)
+            options.add_active_adapter(adapter)
+            one = module.InferenceSession(weighted(), providers=["CPUExecutionProvider"])
+            self.assertEqual(one.run(None, {"x": x}, options)[0].tolist(), self.w.tolist())
+            self.assertEqual(one.run(None, {"x": x})[0].tolist(), [[1, 2, 3], [4, 5, 6]])
+        self.written_by(ort, nothing=self.w)
+        adapter, options = ort.LoraAdapter(), ort.RunOptions()
+        adapter.Load(self.path)
+        options.add_active_adapter(adapter)
+        with self.assertRaisesRegex(states.InvalidArgument, "no input 'nothing'"):
+            ort.InferenceSession(weighted()).run(None, {"x": x}, options)
+
+    def test_malformed_files_are_rejected(self):
+        self.written_by(ort, w=self.w, v=np.arange(3))
+        with open(self.path, "rb") as file:
+            data = file.read()
+        random = np.random.default_rng(0)
+        for _ in range(2000):  # never anything but an adapter or InvalidArgument or NotImplemented
+            mutated = bytearray(data[:random.integers(len(data) + 1)] if random.random() < 0.3 else data)
+            for at in random.integers(max(len(mutated), 1), size=3 if len(mutated) else 0):
+                mutated[at] = random.integers(256)
+            with open(self.path, "wb") as file:
+                file.write(mutated)
+            try:
+                ort.AdapterFormat.read_adapter(self.path)
+            except (states.InvalidArgument, states.NotImplemented):
+                pass
+        with self.assertRaisesRegex(states.NotFound, "cannot open adapter"):
+            ort.AdapterFormat.read_adapter(self.path + ".missing")
+        with self.assertRaisesRegex(RuntimeError, "tensor of STRING"):
+            self.written_by(ort, words=np.array(["a"]))
+        with self.assertRaisesRegex(TypeError, "expected an OrtValue"):
+            ort.AdapterFormat().set_parameters({"w": self.w})
+
+
 class Profiles(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -457,6 +524,13 @@ class Values(unittest.TestCase):
     def test_new_tensors_and_types_that_numpy_lacks(self):
         value = ort.OrtValue.ortvalue_from_shape_and_type([2, 3], np.float32)
         self.assertEqual((value.shape(), value.data_type()), ([2, 3], "tensor(float)"))
+        for name in ("Cpu", "Cuda"):
+            info = ort.OrtMemoryInfo(name, ort.OrtAllocatorType.ORT_DEVICE_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+            if name == "Cpu":
+                self.assertEqual(ort.OrtValue.ortvalue_from_shape_and_type([2], np.int64, memory_info=info).data_type(), "tensor(int64)")
+            else:
+                with self.assertRaises(states.NotImplemented):
+                    ort.OrtValue.ortvalue_from_shape_and_type([2], np.int64, memory_info=info)
         value = ort.OrtValue.ortvalue_from_shape_and_type([2, 3], 16)
         self.assertEqual((value.data_type(), value.tensor_size_in_bytes()), ("tensor(bfloat16)", 12))
         raw = np.array([0x3F80, 0x4000], "u2")
@@ -559,6 +633,48 @@ class Bindings(unittest.TestCase):
         one.run_with_iobinding(binding)
         binding.clear_binding_outputs()
         self.assertEqual((binding.get_outputs(), binding.copy_outputs_to_cpu()), ([], []))
+
+
+class Foreign:
+    """A tensor of another library, such as PyTorch: it has DLPack and nothing else."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class Tensors(unittest.TestCase):
+    def test_tensors_of_other_libraries_are_used_in_place(self):
+        one, out = session(), Foreign(np.zeros((3, 10), "f4"))
+        value = ort.OrtValue.from_dlpack(Foreign(IMAGE))
+        self.assertEqual(value.data_ptr(), IMAGE.ctypes.data)
+        expected = one.run(["probabilities"], {"image": IMAGE})[0]
+        np.testing.assert_array_equal(one.run(["probabilities"], {"image": Foreign(IMAGE)})[0], expected)
+        binding = one.io_binding()
+        binding.bind_cpu_input("image", Foreign(IMAGE))
+        binding.bind_output("probabilities", out)
+        one.run_with_iobinding(binding)
+        np.testing.assert_array_equal(out.array, expected)
+        self.assertEqual(binding.get_outputs()[0].data_ptr(), out.array.ctypes.data)
+        copied, = binding.copy_outputs_to_cpu()
+        out.array[:] = 0
+        np.testing.assert_array_equal(copied, expected)
+
+    def test_types_that_numpy_lacks_are_transferred(self):
+        one = ort.InferenceSession(identity(17))  # float8_e4m3fn
+        value, out = (ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.array(bits, "u1"), 17) for bits in ([0x38, 0x40], [0, 0]))
+        binding = one.io_binding()
+        binding.bind_input("x", "cpu", 0, 17, [2], value.data_ptr())
+        binding.bind_output("y", "cpu", 0, 17, [2], out.data_ptr())
+        one.run_with_iobinding(binding)
+        self.assertEqual(out.numpy().astype("f4").tolist(), [1, 2])
+        self.assertEqual(binding.copy_outputs_to_cpu()[0].astype("f4").tolist(), [1, 2])
+        self.assertEqual(binding.get_outputs()[0].data_type(), "tensor(float8e4m3fn)")
 
 
 class Asynchronous(unittest.TestCase):

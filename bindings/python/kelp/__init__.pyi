@@ -14,10 +14,14 @@ from . import onnxruntime as onnxruntime
 from . import runtime as runtime
 from ._binding import IOBinding as IOBinding
 from ._enums import Code as Code
+from ._error import KelpError as KelpError
+from ._error import TritonException as TritonException
 from ._options import ExecutionMode as ExecutionMode
 from ._options import GraphOptimizationLevel as GraphOptimizationLevel
 from ._options import RunOptions as RunOptions
 from ._options import SessionOptions as SessionOptions
+from ._providers import get_available_providers as get_available_providers
+from ._providers import get_device as get_device
 from ._session import InferenceSession as InferenceSession
 from ._session import ModelMetadata as ModelMetadata
 from ._session import NodeArg as NodeArg
@@ -32,17 +36,6 @@ __version__: str
 
 Array: TypeAlias = numpy.ndarray[Any, Any]
 Path: TypeAlias = str | os.PathLike[str]
-
-class KelpError(RuntimeError):
-    code: Code
-    message: str
-    cause: KelpError | None
-    paths: list[str]
-    tried: dict[str, str]
-    def __init__(self, message: str, code: int = ..., cause: KelpError | None = None, paths: Sequence[str] = (),
-                 tried: Mapping[str, str] | Sequence[tuple[str, str]] = ()) -> None: ...
-
-TritonException = KelpError
 
 class DLTensor:
     def __new__(cls, data: Any, shape: Sequence[int] | None = None, dtype: Any = None, device: str = "cpu", *,
@@ -106,7 +99,5 @@ class Server:
                      sequence_id: int | str | None = None, sequence_start: bool = False, sequence_end: bool = False, priority: int = 0,
                      timeout_us: int = 0, parameters: Mapping[str, bool | int | float | str] | None = None) -> Iterator[dict[str, Array]]: ...
 
-def get_available_providers() -> list[str]: ...
-def get_device() -> str: ...
 def get_include() -> str: ...
 def get_library_dirs() -> list[str]: ...

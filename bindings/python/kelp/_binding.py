@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs and outputs that are bound to a session for several runs."""
-import numpy
-
 from . import _kelp
 from ._error import Code, KelpError
 from ._types import OrtDevice, check_cpu, name_of
@@ -96,7 +94,8 @@ class IOBinding:
 
     def copy_outputs_to_cpu(self):
         """Returns the outputs of the last run as numpy arrays, in the order of binding: copies of memory that is bound to them."""
-        return [item if bound is None else numpy.array(item) for item, bound in zip(self._results, self._outputs.values())]
+        return [item if bound is None else from_result(item, None).numpy().copy()
+                for item, bound in zip(self._results, self._outputs.values())]
 
     def clear_binding_inputs(self):
         """Removes all bound inputs."""

@@ -4,6 +4,7 @@ import enum
 import warnings
 
 from . import _kelp
+from ._types import OrtDevice
 
 __all__ = ["ArenaExtendStrategy", "OrtAllocatorType", "OrtArenaCfg", "OrtDeviceMemoryType", "OrtEpAssignedNode", "OrtEpAssignedSubgraph",
            "OrtEpDevice", "OrtHardwareDevice",
@@ -60,7 +61,7 @@ class ArenaExtendStrategy(enum.IntEnum):
 
 
 class OrtMemoryInfo:
-    """Description of memory: name, allocator_type, device_id, mem_type, device_mem_type, device_vendor_id."""
+    """Description of memory: name, allocator_type, device_id, mem_type, device_mem_type, device_vendor_id, device."""
 
     def __init__(self, name, allocator_type, device_id, mem_type):
         self.name = str(name)
@@ -69,14 +70,16 @@ class OrtMemoryInfo:
         self.mem_type = OrtMemType(mem_type)
         self.device_mem_type = OrtDeviceMemoryType.DEFAULT
         self.device_vendor_id = 0
+        kind = OrtMemoryInfoDeviceType.CPU if self.name.startswith("Cpu") else OrtMemoryInfoDeviceType.GPU
+        self.device = OrtDevice(int(kind), 0, self.device_id)
 
     @classmethod
     def create_v2(cls, name, device_type, vendor_id, device_id, device_mem_type, alignment, allocator_type):
         """Creates a description with a vendor. device_type: an OrtMemoryInfoDeviceType."""
-        OrtMemoryInfoDeviceType(device_type)
         self = cls(name, allocator_type, device_id, OrtMemType.DEFAULT)
         self.device_mem_type = OrtDeviceMemoryType(device_mem_type)
         self.device_vendor_id = int(vendor_id)
+        self.device = OrtDevice(int(OrtMemoryInfoDeviceType(device_type)), int(device_mem_type), int(vendor_id), int(device_id))
         return self
 
     def __repr__(self):

@@ -235,14 +235,26 @@ class RunOptions(Options, _kelp.RunOptions):
 
     _TYPES = {"log_severity_level": int, "log_verbosity_level": int, "logid": str, "only_execute_path_to_fetches": bool, "terminate": bool}
 
-    __slots__ = ("__weakref__", "_entries", "log_severity_level", "log_verbosity_level", "logid", "only_execute_path_to_fetches")
+    __slots__ = ("__weakref__", "_adapters", "_entries", "log_severity_level", "log_verbosity_level", "logid", "only_execute_path_to_fetches")
 
     def __init__(self):
         self.logid = ""
         self.log_severity_level = -1
         self.log_verbosity_level = 0
         self.only_execute_path_to_fetches = False
+        self._adapters = []
         self._entries = {}
+
+    def add_active_adapter(self, adapter):
+        """Adds a LoraAdapter, whose parameters override initializers of the model in runs with these options."""
+        self._adapters.append(adapter._parameters)
+        self._has_adapters = True
+
+    def _adapted(self, feed):
+        """Returns the inputs of a run with the parameters of the adapters."""
+        if not isinstance(feed, dict):
+            return feed
+        return {name: value for parameters in (*self._adapters, feed) for name, value in parameters.items()}
 
     def add_run_config_entry(self, key, value):
         """Stores a configuration entry of ONNX Runtime. An entry without an effect warns."""
@@ -254,7 +266,7 @@ class RunOptions(Options, _kelp.RunOptions):
         return entry_of(self._entries, "RunOptions", key)
 
     def __getstate__(self):
-        return {name: getattr(self, name) for name in (*self._TYPES, "_entries")}
+        return {name: getattr(self, name) for name in (*self._TYPES, "_entries", "_adapters", "_has_adapters")}
 
     def __setstate__(self, state):
         self.__init__()

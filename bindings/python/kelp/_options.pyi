@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import Path
+from ._adapter import LoraAdapter
 from ._memory import OrtEpDevice
 from ._value import OrtValue
 
@@ -61,5 +62,6 @@ class RunOptions:
     logid: str
     only_execute_path_to_fetches: bool
     terminate: bool
+    def add_active_adapter(self, adapter: LoraAdapter) -> None: ...
     def add_run_config_entry(self, key: str, value: str) -> None: ...
     def get_run_config_entry(self, key: str) -> str: ...

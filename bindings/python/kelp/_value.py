@@ -76,8 +76,9 @@ class OrtValue:
 
     @classmethod
     def ortvalue_from_shape_and_type(cls, shape, element_type, device_type="cpu", device_id=0, vendor_id=-1, memory_info=None):
-        """Creates a tensor on new memory. element_type: a numpy type, or a number of onnx.TensorProto."""
-        check_cpu(device_type, "the value")
+        """Creates a tensor on new memory. element_type: a numpy type, or a number of onnx.TensorProto. memory_info: an OrtMemoryInfo in the
+        place of the device."""
+        check_cpu(device_type if memory_info is None else memory_info.device, "the value")
         name = name_of(element_type)
         if name == "string":
             return cls._of(numpy.full(tuple(shape), "", dtype=object))
@@ -223,10 +224,15 @@ class OrtValue:
 
 
 def from_result(data, kind):
-    """Returns the OrtValue of a result of a run, whose type is `kind`. Results that are OrtValues, as bound outputs are, stay."""
+    """Returns the OrtValue of a result of a run, whose type is `kind`. Outputs that are bound to an OrtValue stay, and those bound to other
+    objects with DLPack or the buffer protocol use their memory."""
     if isinstance(data, OrtValue):
         return data
-    return OrtValue._of(data, None if isinstance(data, (numpy.ndarray, _kelp.DLTensor)) else kind)
+    if data is None or isinstance(data, (list, dict)):
+        return OrtValue._of(data, kind)
+    if isinstance(data, (numpy.ndarray, _kelp.DLTensor)):
+        return OrtValue._of(data)
+    return OrtValue.from_dlpack(data) if hasattr(data, "__dlpack__") else OrtValue._of(numpy.asarray(data))
 
 
 class OrtValueVector(list):

@@ -142,6 +142,8 @@ bool kpy_watch_stops(void *userp);
 bool kpy_watch_end(kpy_watch *watch);
 /* Accepts a RunOptions, None or NULL; -1 with TypeError for other objects. */
 int kpy_run_options(PyObject *object, const _Atomic bool **out);
+/* Returns whether an object is a RunOptions with adapters. */
+bool kpy_run_options_adapt(PyObject *options);
 int kpy_interrupt_ready(PyObject *module);
 /* Returns the identifier of the thread that runs signal handlers, as threading.get_ident() does. */
 PyObject *kpy_main_thread(PyObject *self, PyObject *args);

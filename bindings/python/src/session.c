@@ -542,8 +542,8 @@ static PyObject *run_bound(run *r, PyObject *feed, PyObject **into) {
     return invoke(r) ? NULL : collect(r);
 }
 
-static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_count,
-                             PyObject *feed, PyObject **into, PyObject *options);
+static PyObject *run_feed(session *self, const size_t *wanted, size_t wanted_count, PyObject *feed,
+                          PyObject **into, PyObject *options);
 
 /* Runs the model with a feed that has names which are no inputs. If they are initializers that can
  * be overridden, self._overridden returns a session for which they are inputs, otherwise None. */
@@ -552,15 +552,15 @@ static PyObject *run_overridden(session *self, const size_t *wanted, size_t want
     PyObject *other = PyObject_CallMethod((PyObject *)self, "_overridden", "O", feed);
     PyObject *result = NULL;
     if (other != NULL && PyObject_TypeCheck(other, session_type))
-        result = run_session((session *)other, wanted, wanted_count, feed, into, options);
+        result = run_feed((session *)other, wanted, wanted_count, feed, into, options);
     else if (other != NULL)
         refuse_feed(self, feed);
     Py_XDECREF(other);
     return result;
 }
 
-static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_count,
-                             PyObject *feed, PyObject **into, PyObject *options) {
+static PyObject *run_feed(session *self, const size_t *wanted, size_t wanted_count, PyObject *feed,
+                          PyObject **into, PyObject *options) {
     run r;
     if (kpy_run_options(options, &r.terminate))
         return NULL;
@@ -603,6 +603,18 @@ static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_
         PyMem_Free(r.arrays);
     give_context(self, r.place);
     return r.has_extra ? run_overridden(self, wanted, wanted_count, feed, into, options) : result;
+}
+
+/* Adapters of the options add their parameters to the inputs. */
+static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_count,
+                             PyObject *feed, PyObject **into, PyObject *options) {
+    if (!kpy_run_options_adapt(options))
+        return run_feed(self, wanted, wanted_count, feed, into, options);
+    PyObject *adapted = PyObject_CallMethod(options, "_adapted", "O", feed);
+    PyObject *result =
+        adapted ? run_feed(self, wanted, wanted_count, adapted, into, options) : NULL;
+    Py_XDECREF(adapted);
+    return result;
 }
 
 /* Returns the indices of the named outputs. `few` has memory for FEW of them. The caller frees *out

@@ -238,6 +238,12 @@ kelp_status *kelp_model_config_complete(const kelp_model_config *config, const c
 kelp_status *kelp_model_config_set_decoupled(const kelp_model_config *config, bool decoupled,
                                              kelp_model_config **out) KELP_MUST_USE;
 
+/* Creates a configuration in which `dynamic_batching` prefers max_batch_size if it prefers no size.
+ * With `batches_all`, a model with max_batch_size above 1 and without a scheduler gets
+ * `dynamic_batching`. Returns the same object, retained, if nothing changes. */
+kelp_status *kelp_model_config_complete_batching(kelp_model_config *config, bool batches_all,
+                                                 kelp_model_config **out) KELP_MUST_USE;
+
 /* Creates a configuration in which the backend's preferences
  * (TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup) replace the default groups, kinds and
  * counts of instance groups. Returns the same object, retained, if nothing changes. */

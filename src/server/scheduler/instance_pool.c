@@ -29,6 +29,7 @@ typedef struct measurement {
     bool wanted;
     unsigned class_index;
     uint64_t duration_ns;
+    kelp_execution_report report; /* batch_size 0: none */
 } measurement;
 
 /* The work of an instance's thread before it executes requests, and the result. */
@@ -106,6 +107,17 @@ static uint32_t take(kelp_instance_pool *pool, const kelp_instance_base *instanc
     return count;
 }
 
+/* Describes an execution that begins. */
+static void begin_report(kelp_instance_pool *pool, kelp_request *const *requests, uint32_t count,
+                         kelp_execution_report *out) {
+    *out = (kelp_execution_report){.oldest_ns = KELP_NEVER_NS, .start_ns = pool->now_ns()};
+    for (uint32_t i = 0; i < count; i++) {
+        out->batch_size += requests[i]->batch_size;
+        if (requests[i]->queue_start_ns < out->oldest_ns)
+            out->oldest_ns = requests[i]->queue_start_ns;
+    }
+}
+
 /* Executes taken requests except those that were cancelled or timed out. The lock is not held. An
  * execution is not measured if a callback began another one on this thread. */
 static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp_request **requests,
@@ -115,16 +127,22 @@ static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp
     inout->wanted &= count > 0 && pool->caller_limit_ns > 0;
     if (inout->wanted)
         inout->class_index = kelp_execution_class(requests, count);
+    if (pool->policy->ops->executed != NULL)
+        begin_report(pool, requests, count, &inout->report);
     if (count)
         pool->execute(instance, requests, count);
+    if (inout->report.batch_size > 0)
+        inout->report.end_ns = pool->now_ns();
     inout->wanted &= serial == begun_executions;
     if (inout->wanted)
         inout->duration_ns = pool->now_ns() - now_ns;
 }
 
-/* Adds a measured execution to the times; the lock is held. */
+/* Adds a measured execution to the times, and reports it to the policy; the lock is held. */
 static void add_time(kelp_instance_pool *pool, const measurement *m) {
     KELP_ASSERT_HELD(&pool->lock);
+    if (m->report.batch_size > 0)
+        pool->policy->ops->executed(pool->policy, &m->report);
     if (m->wanted)
         kelp_execution_times_add(&pool->times, m->class_index, m->duration_ns,
                                  pool->caller_limit_ns * MAX_MEASURED);
@@ -132,7 +150,9 @@ static void add_time(kelp_instance_pool *pool, const measurement *m) {
 
 void kelp_instance_pool_add_time(kelp_instance_pool *pool, unsigned class_index,
                                  uint64_t duration_ns) {
-    const measurement m = {pool->caller_limit_ns > 0, class_index, duration_ns};
+    const measurement m = {.wanted = pool->caller_limit_ns > 0,
+                           .class_index = class_index,
+                           .duration_ns = duration_ns};
     pthread_mutex_lock(&pool->lock);
     add_time(pool, &m);
     pthread_mutex_unlock(&pool->lock);
@@ -220,12 +240,13 @@ static void *instance_main(void *userp) {
         if (pool->policy->ops->attach != NULL && pool->waiting > 0 && has_due(pool))
             wake_threads(pool);
         if (count) {
-            measurement unmeasured = {0};
+            measurement m = {0}; /* only for the policy */
             pthread_mutex_unlock(&pool->lock);
-            execute(pool, instance, requests, count, now_ns, &unmeasured);
+            execute(pool, instance, requests, count, now_ns, &m);
             if (instance->ticket.limiter != NULL)
                 kelp_rate_ticket_release(&instance->ticket, true);
             pthread_mutex_lock(&pool->lock);
+            add_time(pool, &m);
             continue;
         }
         if (instance->ticket.granted) /* there was nothing to take */
@@ -500,8 +521,8 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
  * EXPIRY_STEP_NS, so that it runs rarely if many timeouts are close to each other. */
 static void set_expiry(kelp_instance_pool *pool) {
     KELP_ASSERT_HELD(&pool->lock);
-    uint64_t time_ns = pool->expires_soon ? 0 : pool->policy->ops->expires_at_ns(pool->policy);
-    if (!pool->has_expiry || time_ns == pool->expires_ns)
+    uint64_t time_ns = pool->policy->ops->expires_at_ns(pool->policy);
+    if (!pool->has_expiry || pool->expires_soon || time_ns == pool->expires_ns)
         return;
     pool->expires_ns = time_ns;
     if (time_ns < KELP_NEVER_NS - EXPIRY_STEP_NS)
@@ -520,13 +541,6 @@ static void reject(kelp_instance_pool *pool, kelp_request *list, uint64_t now_ns
     }
 }
 
-void kelp_instance_pool_expire_soon(kelp_instance_pool *pool) {
-    pthread_mutex_lock(&pool->lock);
-    pool->expires_soon = true;
-    set_expiry(pool);
-    pthread_mutex_unlock(&pool->lock);
-}
-
 void kelp_instance_pool_expire(kelp_instance_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     uint64_t now_ns = pool->now_ns();
@@ -537,6 +551,16 @@ void kelp_instance_pool_expire(kelp_instance_pool *pool) {
     set_expiry(pool);
     pthread_mutex_unlock(&pool->lock);
     reject(pool, list, now_ns); /* kelp_timer_remove waits until this call returns */
+}
+
+void kelp_instance_pool_expire_soon(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    if (pool->has_expiry && pool->policy->ops->size(pool->policy) > 0) {
+        pool->expires_soon = true;
+        pool->expires_ns = pool->now_ns();
+        kelp_status_free(kelp_timer_set(&pool->expiry, pool->expires_ns));
+    }
+    pthread_mutex_unlock(&pool->lock);
 }
 
 /* Checks that a request can be queued; the lock is held. A full queue first drops the requests that

@@ -75,7 +75,7 @@ struct kelp_instance_pool {
     kelp_stats *stats; /* of requests that no instance executed; borrowed */
     kelp_timer expiry; /* of queue timeouts */
     bool has_expiry;
-    bool expires_soon;   /* a queued request was cancelled */
+    bool expires_soon;   /* the timer is set for cancelled requests */
     uint64_t expires_ns; /* KELP_NEVER_NS, or the queue timeout that the timer is set for */
     kelp_instance_base *instances; /* all that were added */
     kelp_instance_base *idle;      /* ON_CALLER: instances that no thread uses */
@@ -132,7 +132,7 @@ void kelp_instance_pool_reschedule(kelp_instance_pool *pool, kelp_request *reque
 uint32_t kelp_instance_pool_live(kelp_instance_pool *pool);
 /* Rejects the queued requests that are cancelled or past their deadline. Thread-safe. */
 void kelp_instance_pool_expire(kelp_instance_pool *pool);
-/* Lets the timer call kelp_instance_pool_expire soon. Calls no callback. Thread-safe. */
+/* Does the same soon, on the thread of the timers. Thread-safe. */
 void kelp_instance_pool_expire_soon(kelp_instance_pool *pool);
 /* Returns the number of queued requests. Thread-safe. */
 uint32_t kelp_instance_pool_queued(kelp_instance_pool *pool);

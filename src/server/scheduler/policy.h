@@ -28,6 +28,13 @@
 typedef struct kelp_policy kelp_policy;
 typedef struct kelp_instance_base kelp_instance_base; /* instance_pool.h */
 
+/* An execution, for policies that learn from its duration. */
+typedef struct kelp_execution_report {
+    uint32_t batch_size; /* of all requests */
+    uint64_t oldest_ns;  /* the first submission of a request */
+    uint64_t start_ns, end_ns;
+} kelp_execution_report;
+
 /* The functions that a policy implements. `instance` is an instance of the pool, for policies that
  * bind requests to instances; NULL means any instance. */
 typedef struct kelp_policy_ops {
@@ -56,6 +63,8 @@ typedef struct kelp_policy_ops {
      * `next`, or NULL. The pool rejects them without the lock. Cancelled requests may stay if a
      * search would take long. */
     kelp_request *(*expire)(kelp_policy *policy, uint64_t now_ns);
+    /* Learns of an execution that has ended. May be NULL. */
+    void (*executed)(kelp_policy *policy, const kelp_execution_report *report);
     /* Returns the number of queued requests. */
     uint32_t (*size)(const kelp_policy *policy);
     /* Frees the policy, which is empty. The lock is not held. */

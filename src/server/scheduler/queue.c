@@ -76,6 +76,10 @@ uint64_t kelp_request_queue_level(const kelp_request *request) {
     return request->queue_order.key.major;
 }
 
+uint64_t kelp_request_queue_order(const kelp_request *request) {
+    return request->queue_order.key.minor;
+}
+
 bool kelp_request_queue_before(const kelp_request *a, const kelp_request *b) {
     return kelp_ordered_tree_before(&a->queue_order, &b->queue_order);
 }

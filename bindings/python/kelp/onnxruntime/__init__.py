@@ -8,6 +8,7 @@ Classes are those of the package `kelp`. Exceptions are subclasses of kelp.KelpE
 """
 # Imports are absolute and nothing here has state, because Python loads the modules of this package a second time, under the name
 # onnxruntime, if the package replaces it in sys.modules.
+from kelp._adapter import AdapterFormat, LoraAdapter
 from kelp._binding import IOBinding
 from kelp._binding import IOBinding as SessionIOBinding
 from kelp._memory import (OrtAllocatorType, OrtArenaCfg, OrtDeviceMemoryType, OrtEpAssignedNode, OrtEpAssignedSubgraph, OrtEpDevice, OrtHardwareDevice, OrtHardwareDeviceType,
@@ -29,7 +30,7 @@ from kelp.onnxruntime import capi
 if _upstream.directory() is not None:  # for onnxruntime.tools and other modules in Python
     __path__.append(_upstream.directory())
 
-__all__ = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata", "NodeArg",
+__all__ = ["AdapterFormat", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "LoraAdapter", "ModelMetadata", "NodeArg",
            "OrtAllocatorType", "OrtArenaCfg", "OrtDevice", "OrtDeviceMemoryType", "OrtDeviceVendorId", "OrtEpAssignedNode", "OrtEpAssignedSubgraph", "OrtEpDevice", "OrtHardwareDevice",
            "OrtHardwareDeviceType", "OrtMemType", "OrtMemoryInfo", "OrtMemoryInfoDeviceType", "OrtSparseFormat", "OrtValue", "RunOptions",
            "SessionIOBinding", "SessionOptions", "SparseTensor", "__version__", "capi", "copy_tensors", "create_and_register_allocator",
@@ -40,8 +41,6 @@ __all__ = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBindi
 # Names of ONNX Runtime that Kelp does not have, and what to use.
 ABSENT = {
     "ModelCompiler": "kelp.Builder writes plan files",
-    "LoraAdapter": "merge the adapter into the model",
-    "AdapterFormat": "merge the adapter into the model",
     "OrtSyncStream": "runs are complete when they return",
     "register_execution_provider_library": "SessionOptions.register_custom_ops_library loads Kelp's plug-in libraries",
     "unregister_execution_provider_library": "plug-in libraries are never unloaded",
