@@ -291,14 +291,6 @@ static kelp_status *submit(kelp_model_base *base, kelp_request *request) {
     return kelp_scheduler_submit(&((kelp_model *)base)->scheduler, request);
 }
 
-static void release(kelp_model_base *base, kelp_request *request) {
-    kelp_instance_pool_release(&((kelp_model *)base)->scheduler.pool, request);
-}
-
-static void reschedule(kelp_model_base *base, kelp_request *request) {
-    kelp_instance_pool_reschedule(&((kelp_model *)base)->scheduler.pool, request);
-}
-
 /* Rejects the request soon if it is queued. */
 static void cancel(kelp_model_base *base, kelp_factory *factory) {
     (void)factory;
@@ -306,6 +298,14 @@ static void cancel(kelp_model_base *base, kelp_factory *factory) {
         return; /* the model is being unloaded: the pool notices it when the request is taken */
     kelp_instance_pool_expire_soon(&((kelp_model *)base)->scheduler.pool);
     kelp_model_leave(base);
+}
+
+static void release(kelp_model_base *base, kelp_request *request) {
+    kelp_instance_pool_release(&((kelp_model *)base)->scheduler.pool, request);
+}
+
+static void reschedule(kelp_model_base *base, kelp_request *request) {
+    kelp_instance_pool_reschedule(&((kelp_model *)base)->scheduler.pool, request);
 }
 
 static const kelp_model_ops ops = {.destroy = destroy,
