@@ -10,7 +10,7 @@ if(TARGET kelp_root AND NOT TARGET kelp_shared)
   set_target_properties(kelp_shared PROPERTIES OUTPUT_NAME kelp VERSION ${PROJECT_VERSION} SOVERSION ${KELP_SOVERSION})
   target_link_libraries(kelp_shared PRIVATE kelp_flags
     -Wl,--whole-archive kelp_root kelp_cpu kelp_cuda kelp_null kelp_onnxruntime kelp_remote kelp_tensorrt kelp_plugins
-    kelp_builder kelp_engine kelp_runtime kelp_graph kelp_onnx kelp_signature kelp_tensor kelp_tokenizer kelp_base
+    kelp_builder kelp_engine kelp_runtime kelp_graph kelp_tokenizer kelp_onnx kelp_signature kelp_tensor kelp_base
     -Wl,--no-whole-archive)
   target_include_directories(kelp_shared PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
   # Sanitizers live in the program, so that a library has symbols left open.

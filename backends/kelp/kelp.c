@@ -187,7 +187,7 @@ static kelp_status *wants_batching(const kelp_backend_model *model, bool *out) {
     kelp_backend_model_outputs(model, &outputs);
     KELP_TRY(kelp_backend_model_wants_config(model, out));
     *out = *out && strcmp(setting, "true") == 0 && kelp_backend_model_max_batch(model) == 0 &&
-           inputs == 0 && outputs == 0;
+           inputs == 0 && outputs == 0 && kelp_model_sequence(model) == NULL;
     return NULL;
 }
 
@@ -295,7 +295,8 @@ static kelp_status *instance_open(const kelp_backend_instance *instance, instanc
     state->execution.ragged = &state->model->ragged;
     KELP_TRY(kelp_compute_init(compute));
     state->is_ready = true;
-    return kelp_execution_init(&state->execution, state->model->max_items);
+    return kelp_execution_init(&state->execution, kelp_backend_instance_model(instance),
+                               state->model->max_items);
 }
 
 static kelp_status *instance_create(kelp_backend_instance *instance, void **out_state) {

@@ -721,9 +721,11 @@ kelp_status *kelp_backend_send(kelp_backend_response *take_response, uint32_t fl
 /* Destroys a response without sending it. NULL is allowed. */
 void kelp_backend_response_destroy(kelp_backend_response *take_response);
 
-/* Writes a state of the request's sequence (sequence_batching.state in the configuration). The next
- * request of the sequence receives it as an input. Works in NVIDIA's server only: Kelp's server
- * rejects models with sequence batching. */
+/* Writes a state of the request's sequence. `name` is an output_name of sequence_batching.state in
+ * the configuration; the next request of the sequence receives the value as the input of that
+ * entry. Without this call, it receives the same value as this request. The contents are copied.
+ * Fails with INVALID_ARGUMENT if the configuration has no such state or the type differs. Not after
+ * the request's release. */
 kelp_status *kelp_backend_put_state(kelp_backend_request *request, const char *name,
                                     const kelp_tensor *tensor) KELP_MUST_USE;
 

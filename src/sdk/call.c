@@ -100,7 +100,6 @@ void kelp_sdk_call_abort(kelp_backend_call *call, kelp_status *take_failure) {
         kelp_status_free(take_failure);
         return;
     }
-    kelp_backend_call_cancel(call);
     pthread_mutex_lock(&call->turn);
     call->closed = true;
     if (call->fn != NULL)
@@ -111,6 +110,7 @@ void kelp_sdk_call_abort(kelp_backend_call *call, kelp_status *take_failure) {
     }
     pthread_mutex_unlock(&call->turn);
     kelp_status_free(take_failure);
+    kelp_backend_call_cancel(call); /* the server may respond at once: the call is closed */
     finish(call);
 }
 

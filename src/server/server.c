@@ -147,11 +147,30 @@ void kelp_server_set_exit_timeout(kelp_server *server, unsigned timeout_s) {
 
 /* ---- requests ---- */
 
+/* Returns UNAVAILABLE unless the server accepts requests for a model: while it stops, only those of
+ * sequences that have begun, which the submission checks. */
+static kelp_status *check_ready_for(kelp_server *server, const char *model_name, int64_t version) {
+    kelp_model *model = NULL;
+    kelp_status *status = kelp_server_check_ready(server);
+    if (status == NULL || atomic_load(&server->state) != KELP_SERVER_STOPPING)
+        return status;
+    kelp_status *missing =
+        kelp_repository_find(&server->repository, model_name, version, &model, NULL);
+    bool continues = missing == NULL && model->base.config->sequence != NULL;
+    kelp_status_free(missing);
+    if (model != NULL)
+        kelp_model_release(&model->base);
+    if (!continues)
+        return status;
+    kelp_status_free(status);
+    return NULL;
+}
+
 kelp_status *kelp_server_create_request(kelp_server *server, const char *model_name,
                                         int64_t version, kelp_request **out) {
     kelp_model *model = NULL;
     kelp_request *pooled = NULL;
-    KELP_TRY(kelp_server_check_ready(server));
+    KELP_TRY(check_ready_for(server, model_name, version));
     KELP_TRY(kelp_repository_find(&server->repository, model_name, version, &model, &pooled));
     return kelp_request_create(&model->base, version, pooled, out);
 }

@@ -35,8 +35,9 @@ typedef struct kelp_server {
 /* Creates a server and loads its startup models. `options` are copied. */
 kelp_status *kelp_server_create(kelp_allocator allocator, const kelp_server_options *options,
                                 kelp_server **out) KELP_MUST_USE;
-/* Rejects further requests, waits for those in flight at most for the exit timeout, and unloads all
- * models. INTERNAL if the timeout expired. */
+/* Rejects further requests, except those of sequences that have begun, waits for the sequences and
+ * the requests in flight at most for the exit timeout, and unloads all models. INTERNAL if the
+ * timeout expired. */
 kelp_status *kelp_server_stop(kelp_server *server) KELP_MUST_USE;
 /* Drops a reference. */
 void kelp_server_release(kelp_server *server);

@@ -81,7 +81,7 @@ static size_t lower_bound(const kelp_added *a, size_t low, size_t high, size_t d
 
 /* Finds the longest token at `at`. */
 static bool match(const kelp_added *a, const kelp_char *chars, size_t count, size_t at,
-                  kelp_span *out) {
+                  kelp_added_span *out) {
     size_t low = 0, high = a->count;
     bool found = false;
     for (size_t depth = 0; at + depth < count; depth++) {
@@ -93,7 +93,7 @@ static bool match(const kelp_added *a, const kelp_char *chars, size_t count, siz
         if (low == high)
             break;
         if (a->items[low].count == depth + 1) {
-            *out = (kelp_span){at, at + depth + 1, a->items[low].id};
+            *out = (kelp_added_span){at, at + depth + 1, a->items[low].id};
             found = true;
         }
     }
@@ -101,7 +101,7 @@ static bool match(const kelp_added *a, const kelp_char *chars, size_t count, siz
 }
 
 bool kelp_added_next(const kelp_added *added, const kelp_char *chars, size_t count, size_t at,
-                     kelp_span *out) {
+                     kelp_added_span *out) {
     for (; added->count > 0 && at < count; at++)
         if (match(added, chars, count, at, out))
             return true;
@@ -109,13 +109,13 @@ bool kelp_added_next(const kelp_added *added, const kelp_char *chars, size_t cou
 }
 
 bool kelp_added_find(const kelp_added_item *item, const kelp_char *chars, size_t at, size_t end,
-                     kelp_span *out) {
+                     kelp_added_span *out) {
     for (; at + item->count <= end; at++) {
         size_t same = 0;
         while (same < item->count && chars[at + same].c == item->chars[same].c)
             same++;
         if (same == item->count) {
-            *out = (kelp_span){at, at + same, item->id};
+            *out = (kelp_added_span){at, at + same, item->id};
             return true;
         }
     }

@@ -28,17 +28,17 @@ kelp_status *kelp_added_append(kelp_added *added, kelp_str token, int64_t id) KE
 void kelp_added_sort(kelp_added *added);
 
 /* A part of a text: characters begin … end - 1. */
-typedef struct kelp_span {
+typedef struct kelp_added_span {
     size_t begin, end;
     int64_t id; /* of the token, or KELP_TOKEN_NONE */
-} kelp_span;
+} kelp_added_span;
 
 /* Finds the next token of a sorted list from character `at` on, the longest one that begins at the
  * first possible place. Returns false if there is none. */
 bool kelp_added_next(const kelp_added *added, const kelp_char *chars, size_t count, size_t at,
-                     kelp_span *out);
+                     kelp_added_span *out);
 /* Finds the next occurrence of one token in characters at … end - 1. */
 bool kelp_added_find(const kelp_added_item *item, const kelp_char *chars, size_t at, size_t end,
-                     kelp_span *out);
+                     kelp_added_span *out);
 
 #endif

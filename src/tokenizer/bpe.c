@@ -88,12 +88,12 @@ static kelp_status *push(encoder *e, uint32_t id, size_t first_byte, size_t last
                          bool after_space) {
     const kelp_char *first = &e->chars[e->begins[first_byte]];
     const kelp_char *last = &e->chars[e->begins[last_byte]];
-    return kelp_token_list_push(e->out,
-                                (kelp_token){.id = id == KELP_MERGE_NONE ? KELP_TOKEN_NONE : id,
-                                             .begin = first->begin,
-                                             .end = last->end,
-                                             .word = e->word,
-                                             .after_space = after_space});
+    return kelp_token_list_push(
+        e->out, (kelp_text_token){.id = id == KELP_MERGE_NONE ? KELP_TOKEN_NONE : id,
+                                  .begin = first->begin,
+                                  .end = last->end,
+                                  .word = e->word,
+                                  .after_space = after_space});
 }
 
 static kelp_status *encode_word(encoder *e, size_t begin, size_t end) {
@@ -131,19 +131,19 @@ static kelp_status *encode_word(encoder *e, size_t begin, size_t end) {
     return NULL;
 }
 
-static kelp_status *push_special(encoder *e, kelp_span span) {
-    kelp_token token = {.id = span.id,
-                        .begin = e->chars[span.begin].begin,
-                        .end = e->chars[span.end - 1].end,
-                        .word = e->word++,
-                        .special = true};
+static kelp_status *push_special(encoder *e, kelp_added_span span) {
+    kelp_text_token token = {.id = span.id,
+                             .begin = e->chars[span.begin].begin,
+                             .end = e->chars[span.end - 1].end,
+                             .word = e->word++,
+                             .special = true};
     return kelp_token_list_push(e->out, token);
 }
 
 /* Encodes characters begin … end - 1, in which special token `index` and later ones may occur. */
 static kelp_status *encode_span(encoder *e, size_t begin, size_t end, size_t index) {
     while (begin < end) {
-        kelp_span span;
+        kelp_added_span span;
         if (index == e->b->special.count) {
             size_t length = kelp_pretoken_gpt2(e->chars + begin, end - begin);
             KELP_TRY(encode_word(e, begin, begin + length));
@@ -160,7 +160,7 @@ static kelp_status *encode_span(encoder *e, size_t begin, size_t end, size_t ind
 }
 
 static kelp_status *encode_chars(encoder *e) {
-    kelp_span span;
+    kelp_added_span span;
     size_t at = 0;
     while (kelp_added_next(&e->b->added, e->chars, e->char_count, at, &span)) {
         KELP_TRY(encode_span(e, at, span.begin, 0));

@@ -16,7 +16,7 @@ void kelp_token_list_deinit(kelp_token_list *list) {
     *list = (kelp_token_list){.allocator = list->allocator};
 }
 
-kelp_status *kelp_token_list_push(kelp_token_list *list, kelp_token token) {
+kelp_status *kelp_token_list_push(kelp_token_list *list, kelp_text_token token) {
     KELP_TRY(kelp_grow(list->allocator, (void **)&list->items, &list->capacity, list->count + 1,
                        sizeof *list->items));
     list->items[list->count++] = token;

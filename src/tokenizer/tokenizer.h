@@ -19,24 +19,24 @@
 #define KELP_TOKEN_NONE ((int64_t)-1)
 
 /* A token of a text. */
-typedef struct kelp_token {
+typedef struct kelp_text_token {
     int64_t id;
     size_t begin, end; /* bytes of the text that the token covers */
     size_t word;       /* index of the word (pre-token) that contains the token */
     bool after_space;  /* BPE: the word begins with a space */
     bool special;      /* a special or added token, which is a word of its own */
-} kelp_token;
+} kelp_text_token;
 
 /* A growing list of tokens. */
 typedef struct kelp_token_list {
     kelp_allocator allocator;
-    kelp_token *items;
+    kelp_text_token *items;
     size_t count, capacity;
 } kelp_token_list;
 
 void kelp_token_list_init(kelp_token_list *list, kelp_allocator allocator);
 void kelp_token_list_deinit(kelp_token_list *list);
-kelp_status *kelp_token_list_push(kelp_token_list *list, kelp_token token) KELP_MUST_USE;
+kelp_status *kelp_token_list_push(kelp_token_list *list, kelp_text_token token) KELP_MUST_USE;
 
 typedef struct kelp_tokenizer kelp_tokenizer;
 
@@ -124,5 +124,14 @@ typedef struct kelp_bpe_options {
  * bytes of each word. A byte that the vocabulary lacks is KELP_TOKEN_NONE. Source: GPT-2. */
 kelp_status *kelp_bpe_create(kelp_allocator allocator, const kelp_bpe_options *options,
                              kelp_tokenizer **out) KELP_MUST_USE;
+
+/* ---- SentencePiece ---- */
+/* Creates a tokenizer from the bytes of a model (unigram, BPE or char): a message ModelProto. A
+ * word of a token is its piece. Returns UNIMPLEMENTED for models of words and denormalizers with
+ * rules. Source: sentencepiece 0.1.96. */
+kelp_status *kelp_sentencepiece_create(kelp_allocator allocator, kelp_str model,
+                                       kelp_tokenizer **out) KELP_MUST_USE;
+/* Returns the ids of the tokens that begin and end a sequence; KELP_TOKEN_NONE if there is none. */
+void kelp_sentencepiece_ends(const kelp_tokenizer *tokenizer, int64_t *out_start, int64_t *out_end);
 
 #endif

@@ -28,20 +28,24 @@ static kelp_status *reserve(kelp_vocabulary *v, size_t count) {
     return NULL;
 }
 
-kelp_status *kelp_vocabulary_add(kelp_vocabulary *vocabulary, kelp_str token, int64_t id) {
+kelp_status *kelp_vocabulary_set_token(kelp_vocabulary *vocabulary, kelp_str token, int64_t id) {
     if (id < 0 || id >= KELP_VOCABULARY_MAX_ID)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "token '%.*s' has an invalid id: expected 0 to %d, found %lld",
                           KELP_STR_ARG(token), KELP_VOCABULARY_MAX_ID - 1, (long long)id);
     KELP_TRY(reserve(vocabulary, (size_t)id + 1));
+    vocabulary->tokens[id] = token;
+    vocabulary->end = KELP_MAX(vocabulary->end, id + 1);
+    return NULL;
+}
+
+kelp_status *kelp_vocabulary_add(kelp_vocabulary *vocabulary, kelp_str token, int64_t id) {
     char *text = kelp_arena_strndup(&vocabulary->arena, token.data, token.length);
     if (text == NULL)
         return kelp_status_oom();
     kelp_str copy = {text, token.length};
-    KELP_TRY(kelp_map_put(&vocabulary->ids, copy, (void *)(uintptr_t)(id + 1)));
-    vocabulary->tokens[id] = copy;
-    vocabulary->end = KELP_MAX(vocabulary->end, id + 1);
-    return NULL;
+    KELP_TRY(kelp_vocabulary_set_token(vocabulary, copy, id));
+    return kelp_map_put(&vocabulary->ids, copy, (void *)(uintptr_t)(id + 1));
 }
 
 kelp_status *kelp_vocabulary_add_lines(kelp_vocabulary *vocabulary, kelp_str text,

@@ -22,6 +22,9 @@ void kelp_vocabulary_deinit(kelp_vocabulary *vocabulary);
 /* Copies the token. A token that exists gets the new id; both ids then have its text. */
 kelp_status *kelp_vocabulary_add(kelp_vocabulary *vocabulary, kelp_str token,
                                  int64_t id) KELP_MUST_USE;
+/* Sets the text of an id, which is not copied and not found by kelp_vocabulary_id. */
+kelp_status *kelp_vocabulary_set_token(kelp_vocabulary *vocabulary, kelp_str token,
+                                       int64_t id) KELP_MUST_USE;
 /* Adds the lines of a text that are not empty, from id 0 on. Each character of `separators` ends a
  * line. */
 kelp_status *kelp_vocabulary_add_lines(kelp_vocabulary *vocabulary, kelp_str text,

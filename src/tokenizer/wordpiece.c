@@ -43,7 +43,7 @@ static bool longest(const wordpiece *w, const kelp_char *chars, size_t begin, si
 
 static kelp_status *encode_word(const wordpiece *w, const kelp_char *chars, size_t count,
                                 size_t word, char *key, kelp_token_list *out) {
-    kelp_token token = {
+    kelp_text_token token = {
         .id = w->unknown, .begin = chars[0].begin, .end = chars[count - 1].end, .word = word};
     if (count > w->max_word_chars)
         return kelp_token_list_push(out, token);

@@ -54,7 +54,7 @@ static uint32_t without_accent(uint32_t c) {
     return (uint32_t)letters[c - 0xC0];
 }
 
-static uint32_t lower(uint32_t c) {
+uint32_t kelp_words_lower(uint32_t c) {
     bool greek = c == 0x399 || (c >= 0x39A && c <= 0x39D) || c == 0x39F || c == 0x3A0;
     bool latin = (c >= 'A' && c <= 'Z') || (c >= 0xC0 && c <= 0xDE && c != 0xD7);
     bool cyrillic = c >= 0x410 && c <= 0x42F;
@@ -85,7 +85,7 @@ static void split(const kelp_word_options *o, kelp_words *w, size_t count) {
         if (o->strip_accents)
             x.c = without_accent(x.c);
         if (o->lower_case)
-            x.c = lower(x.c);
+            x.c = kelp_words_lower(x.c);
         bool is_cjk = o->split_cjk && contains(cjk, KELP_COUNT(cjk), x.c);
         if (!is_cjk && o->strip_accents && x.c >= 0x300 && x.c <= 0x36F)
             continue;

@@ -24,6 +24,8 @@ kelp_status *kelp_words_split(const kelp_word_options *options, kelp_allocator a
 kelp_status *kelp_words_text(const kelp_words *words, size_t begin, size_t end,
                              kelp_str *out) KELP_MUST_USE;
 void kelp_words_deinit(kelp_words *words);
+/* Returns the lower case of letters of some blocks; other characters are unchanged. */
+uint32_t kelp_words_lower(uint32_t c);
 /* Returns true for punctuation; also used by decoders. */
 bool kelp_words_is_punctuation(uint32_t c);
 

@@ -97,6 +97,12 @@ class Backends(unittest.TestCase):
         add = cls.repository.add
         add("identity", config=config("identity", [("INPUT0", "INT64", [-1]), ("INPUT1", "STRING", [-1])],
                                       [("OUTPUT0", "INT64", [-1]), ("OUTPUT1", "STRING", [-1])]))
+        add("optional", config="""
+            backend: "identity"
+            input [ { name: "INPUT0" data_type: TYPE_INT64 dims: [ -1 ] optional: true },
+                    { name: "INPUT1" data_type: TYPE_INT64 dims: [ -1 ] optional: true } ]
+            output [ { name: "OUTPUT0" data_type: TYPE_INT64 dims: [ -1 ] }, { name: "OUTPUT1" data_type: TYPE_INT64 dims: [ -1 ] } ]
+            """)
         add("slow", config=config("identity", [("INPUT0", "INT64", [-1])], [("OUTPUT0", "INT64", [-1])],
                                   'parameters { key: "execute_delay_ms" value { string_value: "30" } }'))
         add("addsub", config=config("addsub", PAIR, [("OUTPUT0", "FP32", [4]), ("OUTPUT1", "FP32", [4])]))
@@ -143,6 +149,9 @@ class Backends(unittest.TestCase):
         found = self.outputs("identity", {"inputs": [tensor("INPUT0", "INT64", [2], [-(2 ** 63), 2 ** 63 - 1]),
                                                      tensor("INPUT1", "BYTES", [3], words)]})
         self.assertEqual(found, {"OUTPUT0": [-(2 ** 63), 2 ** 63 - 1], "OUTPUT1": words})
+
+    def test_identity_leaves_out_outputs_of_absent_inputs(self):
+        self.assertEqual(self.outputs("optional", {"inputs": [tensor("INPUT1", "INT64", [1], [9])]}), {"OUTPUT1": [9]})
 
     def test_identity_echoes_parameters(self):
         status, response = self.server.infer("identity", {

@@ -217,6 +217,16 @@ class Batching(unittest.TestCase):
         self.assertGreater(time.monotonic() - began, 0.9)  # it waits for the first response
         first.result()
 
+    def test_a_latency_target_batches_concurrent_requests(self):
+        self.repository.add("digits", model=DIGITS, config='backend: "onnxruntime" max_batch_size: 32 instance_group [ { count: 1 } ] '
+                            'dynamic_batching { } parameters { key: "kelp_latency_target_us" value { string_value: "50000" } }')
+        self.serve(hold=16)
+        results = [self.start("digits", digits_request()) for _ in range(200)]
+        self.assertEqual({result.exception() for result in results}, {None})
+        stats = self.statistics("digits")
+        self.assertEqual(stats["inference_count"], 200)
+        self.assertLess(stats["execution_count"], 200)
+
     def test_auto_batch_batches_every_model_with_a_batch_dimension(self):
         self.repository.add("plain", model=DIGITS)
         self.repository.add("sized", model=DIGITS, config='backend: "onnxruntime" max_batch_size: 8')

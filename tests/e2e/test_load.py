@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stopping and reloading while clients send requests: no request is lost. `--long` reloads 1,000 times and limits the growth of memory."""
+import gzip
 import http.client
 import json
 import os
 import re
-import signal
+import socket
 import sys
 import threading
 import time
@@ -99,6 +100,55 @@ class Stopping(unittest.TestCase):
                     client.join()
                 self.assertEqual([client.lost for client in clients if client.lost], [])
                 self.assertEqual([client.answered for client in clients], [1] * 4)
+
+
+class LargeJson(unittest.TestCase):
+    """JSON of more than 256 KiB is decoded and encoded on threads of its own."""
+
+    def setUp(self):
+        backends = os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "backends")
+        self.repository = Repository()
+        self.addCleanup(self.repository.__exit__)
+        self.repository.add("identity", config="""
+            backend: "identity"
+            input [ { name: "INPUT0" data_type: TYPE_INT32 dims: [ -1 ] } ]
+            output [ { name: "OUTPUT0" data_type: TYPE_INT32 dims: [ -1 ] } ]""")
+        self.server = Server("--model-repository", self.repository.path, "--backend-directory", backends)
+        self.addCleanup(self.server.__exit__)
+        self.data = list(range(200000))
+        self.request = {"inputs": [{"name": "INPUT0", "datatype": "INT32", "shape": [len(self.data)], "data": self.data}]}
+
+    def test_it_is_answered_also_by_several_threads(self):
+        def ask():
+            status, response = self.server.infer("identity", self.request)
+            answers.append(status == 200 and response["outputs"][0]["data"] == self.data)
+        answers = []
+        threads = [threading.Thread(target=ask) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(answers, [True] * 6)
+
+    def test_compressed_responses_are_equal(self):
+        status, headers, body = self.server.call("POST", "/v2/models/identity/infer", self.request, Accept_Encoding="gzip")
+        self.assertEqual((status, headers["content-encoding"]), (200, "gzip"))
+        self.assertEqual(json.loads(gzip.decompress(body))["outputs"][0]["data"], self.data)
+
+    def test_errors_are_reported(self):
+        self.request["inputs"][0]["data"][-1] = "x"
+        self.assertEqual(self.server.infer("identity", self.request)[0], 400)
+        self.request["inputs"][0]["data"][-1] = 1
+        self.assertEqual(self.server.infer("unknown", self.request)[0], 404)
+
+    def test_clients_that_leave_do_no_harm(self):
+        body = json.dumps(self.request).encode()
+        head = f"POST /v2/models/identity/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", self.server.port)) as client:
+                client.sendall(head + body)
+        self.assertEqual(self.server.infer("identity", self.request)[0], 200)
+        self.assertEqual(self.server.stop(), 0, self.server.log())
 
 
 class Reloading(unittest.TestCase):

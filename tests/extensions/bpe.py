@@ -49,6 +49,8 @@ def tokenizer(tally, op, texts, vocab, merges):
     added = dict(added_token="foo=70000\nfoobar=70001\r\n the=70002\n日本=70003\nfo=70004\n")
     small = dict(list(json.loads(vocab).items())[:300])  # lacks bytes, special tokens and results of merges
     for attrs in ({}, added, dict(padding_length=6), dict(vocab=json.dumps(small)), dict(merges="h e\nhe l\n\r\nq zz\nĠ t\r\nx y z\nh e")):
+        if "padding_length" in attrs and op != "GPT2Tokenizer":
+            continue  # the peer writes the end token of a truncated text beyond its row
         tally.subject = f"{op} {[*attrs]}"
         attrs = dict(vocab=vocab, merges=merges) | attrs
         pair = Pair(op, [strings("a")], ["int64"] * 2, **attrs)
@@ -56,8 +58,7 @@ def tokenizer(tally, op, texts, vocab, merges):
         for i, text in enumerate(texts):
             if "added_token" in attrs and (ends_in_part(text) or ends_in_part(texts[i // 2])):
                 continue
-            # the peer writes the end token of a truncated text into the next one
-            batch = [text] if "padding_length" in attrs else [text, texts[i // 2], "foob fo 日本 foobar the foo the."]
+            batch = [text, texts[i // 2], "foob fo 日本 foobar the foo the."]
             tally.check(batch, *pair.run([strings(*batch)]))
             whole = not any(name in text.lower() for name in names) and not any(line.split("=")[0] in text for line in added["added_token"].split("\n") if line)
             if whole and text.strip() and "padding_length" not in attrs and 0xFFFFFFFF not in pair.run([strings(text)])[0][0]:  # the peer leaves other offsets undefined

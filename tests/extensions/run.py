@@ -12,7 +12,7 @@ import sys
 
 from peer import Tally
 
-NAMES = ["bert", "bpe"]
+NAMES = ["bert", "bpe", "spm"]
 
 
 def main():

@@ -421,9 +421,9 @@ static void one_asynchronous_call_of_a_session_is_in_flight(void **state) {
     check_ok(kelp_kernel_call(now, f.session, NULL, 0));
     /* failures, with and without a message */
     check_ok(kelp_kernel_submit(later, f.session, NULL, 0, event));
-    context->complete(completion, KELP_UNAVAILABLE, "the device is gone");
+    context->complete(completion, KELP_UNAVAILABLE, "the device was lost");
     expect_failure(kelp_kernel_session_result(f.session), KELP_UNAVAILABLE,
-                   "kernel 'later' of library 'mine' failed: the device is gone");
+                   "kernel 'later' of library 'mine' failed: the device was lost");
     check_ok(kelp_kernel_session_result(f.session)); /* it is returned once */
     check_ok(kelp_kernel_submit(later, f.session, NULL, 0, NULL));
     context->complete(completion, KELP_OUT_OF_RANGE, NULL);

@@ -144,8 +144,9 @@ TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup,
     ok(TRITONSERVER_ServerOptionsSetModelNamespacing(options, setup->namespaces));
     if (setup->cache)
         ok(TRITONSERVER_ServerOptionsSetCacheConfig(options, setup->cache, setup->cache_config));
-    if (setup->caches)
-        ok(TRITONSERVER_ServerOptionsSetCacheDirectory(options, setup->caches));
+    /* Not the default directory, where this machine may have a cache "local". */
+    ok(TRITONSERVER_ServerOptionsSetCacheDirectory(options, setup->caches ? setup->caches
+                                                                          : KELP_TEST_BACKENDS));
     if (setup->agents)
         ok(TRITONSERVER_ServerOptionsSetRepoAgentDirectory(options, setup->agents));
     if (setup->host_policy[0])

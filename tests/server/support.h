@@ -49,7 +49,7 @@ typedef struct server_setup {
     const char *backends;    /* NULL: the backends of this build */
     const char *cache;       /* NULL: none */
     const char *cache_config;
-    const char *caches; /* a directory; NULL: the default */
+    const char *caches; /* a directory; NULL: that of the backends for tests */
     const char *agents; /* a directory; NULL: the default */
     const char *second_repository;
     const char *backend_setting[3]; /* backend, setting, value */

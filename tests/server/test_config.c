@@ -120,6 +120,14 @@ static const char *const used_fields[] = {
     "dynamic_batching.default_queue_policy.default_timeout_microseconds",
     "dynamic_batching.default_queue_policy.allow_timeout_override",
     "dynamic_batching.default_queue_policy.max_queue_size",
+    "sequence_batching.direct.*",
+    "sequence_batching.oldest.max_candidate_sequences",
+    "sequence_batching.oldest.preferred_batch_size",
+    "sequence_batching.oldest.max_queue_delay_microseconds",
+    "sequence_batching.max_sequence_idle_microseconds",
+    "sequence_batching.control_input.*",
+    "sequence_batching.state.*",
+    "sequence_batching.iterative_sequence",
     "instance_group.name",
     "instance_group.kind",
     "instance_group.count",
@@ -151,7 +159,6 @@ static const char *const used_fields[] = {
 
 /* Fields that make the model fail to load, with a configuration that sets them. */
 static const char *const rejected_fields[][2] = {
-    {"sequence_batching.*", ADDSUB "sequence_batching { }"},
     {"ensemble_scheduling.*", ADDSUB "platform: \"ensemble\" ensemble_scheduling { step { } }"},
     {"instance_group.gpus", ADDSUB "instance_group { gpus: 0 }"},
 };
@@ -272,6 +279,33 @@ static void fields_without_support_are_rejected(void **state) {
             "field 'gpus' requires kind KIND_GPU");
     rejects(ADDSUB "instance_group { kind: KIND_MODEL gpus: 1 }", false,
             "field 'gpus' requires kind KIND_GPU");
+}
+
+static void batching_is_completed(void **state) {
+    static const struct {
+        const char *text;
+        bool batches_all;
+        const char *part; /* NULL: nothing changes */
+    } rows[] = {
+        {ADDSUB "dynamic_batching { max_queue_delay_microseconds: 7 }", false,
+         "\"preferred_batch_size\":[8],\"max_queue_delay_microseconds\":7"},
+        {ADDSUB "dynamic_batching { preferred_batch_size: 4 }", true, NULL},
+        {ADDSUB, true, "\"dynamic_batching\":{\"preferred_batch_size\":[8]"},
+        {ADDSUB, false, NULL},
+        {"backend: \"b\" max_batch_size: 1", true, NULL},
+        {"backend: \"b\" dynamic_batching { }", true, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        kelp_model_config *config = accepts(rows[i].text), *completed = NULL;
+        assert_null(kelp_model_config_complete_batching(config, rows[i].batches_all, &completed));
+        if (rows[i].part == NULL)
+            assert_ptr_equal(completed, config);
+        else
+            shows(completed, rows[i].part);
+        kelp_model_config_release(completed);
+        kelp_model_config_release(config);
+    }
 }
 
 static void batch_inputs_and_outputs_are_checked(void **state) {
@@ -530,6 +564,7 @@ int main(void) {
         cmocka_unit_test(fields_without_effect_are_listed),
         cmocka_unit_test(every_field_is_used_rejected_or_listed),
         cmocka_unit_test(fields_without_support_are_rejected),
+        cmocka_unit_test(batching_is_completed),
         cmocka_unit_test(batch_inputs_and_outputs_are_checked),
         cmocka_unit_test(clients_see_every_default),
         cmocka_unit_test(schedulers_parameters_and_groups_are_read),

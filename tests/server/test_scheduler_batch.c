@@ -5,6 +5,8 @@
 #include "server/request/factory.h"
 #include "server/scheduler/policy.h"
 
+#include "support/failing_allocator.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -423,6 +425,31 @@ static void test_wrong_settings_are_rejected(void **state) {
     }
 }
 
+static void test_every_allocation_may_fail(void **state) {
+    kelp_model_config *config =
+        parse(MODEL "dynamic_batching { preferred_batch_size: [ 4, 2 ] priority_levels: 2 "
+                    "default_priority_level: 1 default_queue_policy { max_queue_size: 2 } "
+                    "priority_queue_policy { key: 1 value { max_queue_size: 1 } } }");
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        test_failing memory;
+        kelp_policy *policy = NULL;
+        test_failing_init(&memory, n);
+        kelp_status *status =
+            kelp_batch_policy_create(test_failing_allocator(&memory), config, &policy);
+        if (status == NULL)
+            policy->ops->destroy(policy);
+        test_failing_check(&memory);
+        bool failed = memory.failed;
+        test_failing_deinit(&memory);
+        assert_int_equal(status != NULL, failed);
+        kelp_status_free(status);
+        if (!failed)
+            break;
+    }
+    kelp_model_config_release(config);
+}
+
 /* ---- the executable model ---- */
 
 enum { SECOND_LEVEL = 2, MODEL_MAX_BATCH = 8 };
@@ -739,6 +766,7 @@ int main(void) {
         cmocka_unit_test(test_full_queue_drops_requests_that_are_over),
         cmocka_unit_test(test_bytes_of_inputs_are_limited),
         cmocka_unit_test(test_wrong_settings_are_rejected),
+        cmocka_unit_test(test_every_allocation_may_fail),
         cmocka_unit_test(test_policy_equals_the_model),
         cmocka_unit_test(test_many_different_timeouts),
     };

@@ -187,6 +187,20 @@ static void test_decoupled_responses_leave_in_order(void **state) {
     }
 }
 
+static void test_cancelled_request_does_not_wait_for_a_batch(void **state) {
+    world *w = *state;
+    record r;
+    numbered n;
+    record_init(&r);
+    world_load(w, "m", IDENTITY(1) "dynamic_batching { max_queue_delay_microseconds: 3600000000 }");
+    identity_init(&n, w, &r, 0, 0);
+    call_start(&n.c);
+    ok(TRITONSERVER_InferenceRequestCancel(n.c.request));
+    call_wait(&n.c);
+    assert_int_equal(n.code, TRITONSERVER_ERROR_CANCELLED);
+    call_deinit(&n.c);
+}
+
 /* ---- random requests ---- */
 
 enum { THREADS = 4, REQUESTS = 100 };
@@ -283,6 +297,18 @@ static void test_each_request_has_one_response(void **state) {
     run_random_requests(w, IDENTITY(2) PARAMETER("kelp_queue_timeout_us", "15000"), false);
 }
 
+static void test_latency_target_gives_one_response(void **state) {
+    world *w = *state;
+    run_random_requests(
+        w, IDENTITY(2) PARAMETER("kelp_latency_target_us", "5000") "dynamic_batching { }", false);
+    run_random_requests(w,
+                        IDENTITY(1) PARAMETER("kelp_latency_target_us", "2000")
+                            PARAMETER("kelp_execute_on", "instance")
+                                PARAMETER("kelp_max_queue_size", "40") "dynamic_batching { "
+                                                                       "preserve_ordering: true }",
+                        true);
+}
+
 static void test_instance_threads_give_one_response(void **state) {
     world *w = *state;
     run_random_requests(
@@ -305,7 +331,11 @@ int main(void) {
                                         world_close),
         cmocka_unit_test_setup_teardown(test_decoupled_responses_leave_in_order, set_up,
                                         world_close),
+        cmocka_unit_test_setup_teardown(test_cancelled_request_does_not_wait_for_a_batch, set_up,
+                                        world_close),
         cmocka_unit_test_setup_teardown(test_each_request_has_one_response, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_latency_target_gives_one_response, set_up,
+                                        world_close),
         cmocka_unit_test_setup_teardown(test_instance_threads_give_one_response, set_up,
                                         world_close),
     };

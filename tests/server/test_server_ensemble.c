@@ -503,6 +503,7 @@ static void test_the_failure_of_a_stream_ends_it_once(void **state) {
 static int set_up_cache(void **state) {
     return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
                                              .cache = "local",
+                                             .caches = KELP_TEST_BACKENDS,
                                              .cache_config = "{\"size\": 1048576}"});
 }
 

@@ -377,6 +377,9 @@ static void test_reloading_under_load_fails_no_request(void **state) {
         assert_int_equal(pthread_create(&threads[i], NULL, send_requests, &l), 0);
     for (int i = 0; i < RELOADS; i++) {
         char path[64];
+        unsigned before = atomic_load(&l.done);
+        while (atomic_load(&l.done) == before) /* requests run between the loads */
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         snprintf(path, sizeof path, "%s/1/file", names[i % 4]);
         repo_file(&w->r, path, i % 8 < 4 ? "a" : "bc"); /* the model is created again */
         ok(TRITONSERVER_ServerLoadModel(w->server, names[i % 4]));
@@ -384,7 +387,6 @@ static void test_reloading_under_load_fails_no_request(void **state) {
     atomic_store(&l.stop, true);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    assert_true(atomic_load(&l.done) > 0);
 }
 
 static void test_accepted_requests_complete_when_the_server_stops(void **state) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzer of tokenizers: the first byte selects the kind, the bytes up to the first 0xFF are the
- * vocabulary or model (of BPE: the vocabulary, 0xFE and the merges), and the rest is text. Each
+ * vocabulary or model (of BPE: the vocabulary, 0xFE and the merges; of SentencePiece: up to the
+ * last 0xFF), and the rest is text. Each
  * input is rejected or encoded, with places within the text, and decoded.
  */
 #include "tokenizer/tokenizer.h"
@@ -11,6 +12,7 @@
 #define SEPARATOR 0xFF
 #define MERGES 0xFE
 #define BPE 0x80 /* kinds from here on */
+#define SENTENCEPIECE 0xF0
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,6 +33,8 @@ static kelp_status *create_bpe(uint8_t kind, kelp_str model, kelp_tokenizer **ou
 }
 
 static kelp_status *create(uint8_t kind, kelp_str model, kelp_tokenizer **out) {
+    if (kind == SENTENCEPIECE)
+        return kelp_sentencepiece_create(kelp_allocator_system(), model, out);
     if (kind >= BPE)
         return create_bpe(kind, model, out);
     kelp_wordpiece_options wordpiece = {
@@ -59,7 +63,7 @@ static void use(const kelp_tokenizer *tokenizer, kelp_str text) {
     kelp_buf_init(&out, kelp_allocator_system());
     kelp_status_free(kelp_tokenizer_encode(tokenizer, text, &tokens));
     for (size_t i = 0; i < tokens.count; i++) {
-        const kelp_token *token = &tokens.items[i];
+        const kelp_text_token *token = &tokens.items[i];
         if (token->begin > token->end || token->end > text.length)
             abort();
         if (count < sizeof ids / sizeof *ids)
@@ -75,7 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     kelp_tokenizer *tokenizer = NULL;
     if (size == 0)
         return 0;
-    const uint8_t *end = memchr(data + 1, SEPARATOR, size - 1);
+    const uint8_t *end = data[0] == SENTENCEPIECE ? memrchr(data + 1, SEPARATOR, size - 1)
+                                                  : memchr(data + 1, SEPARATOR, size - 1);
     size_t length = end != NULL ? (size_t)(end - data) - 1 : size - 1;
     kelp_str model = {(const char *)data + 1, length};
     kelp_str text = end != NULL ? (kelp_str){(const char *)end + 1, size - length - 2} : model;

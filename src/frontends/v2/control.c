@@ -261,7 +261,7 @@ static void unload_blocking(kelp_http_exchange *base) {
 static void parse_and_run(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base)) {
     kelp_status *status = parse_body(exchange, &exchange->document);
     if (status == NULL)
-        status = kelp_http_exchange_run_blocking(&exchange->base, work);
+        status = kelp_http_exchange_run_blocking(&exchange->base, work, kelp_http_exchange_send);
     if (status != NULL)
         kelp_v2_fail(exchange, status);
 }

@@ -123,6 +123,8 @@ static kelp_status *check_scheduler(const kelp_model_config *config) {
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "%s: field 'ensemble_scheduling': expected at least one step",
                           config->source);
+    if (config->scheduling == KELP_SCHEDULING_SEQUENCE)
+        return kelp_config_check_sequence(config);
     if (config->scheduling != KELP_SCHEDULING_DYNAMIC)
         return NULL;
     for (size_t i = 0; i < batching->preferred_count; i++) {

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "server/config/sequence.h"
 #include "server/metrics/latency.h"
 
 #include <kelp/tensor.h>
@@ -172,6 +173,7 @@ typedef struct kelp_model_config {
 
     kelp_config_scheduling scheduling;
     kelp_config_dynamic_batching dynamic_batching; /* if scheduling is DYNAMIC */
+    const kelp_config_sequence *sequence;          /* if it is SEQUENCE, else NULL */
     const kelp_config_step *steps;                 /* if it is ENSEMBLE */
     size_t step_count;
     uint64_t max_inflight_requests; /* of an ensemble's steps; 0: no limit */
@@ -236,6 +238,12 @@ kelp_status *kelp_model_config_complete(const kelp_model_config *config, const c
 kelp_status *kelp_model_config_set_decoupled(const kelp_model_config *config, bool decoupled,
                                              kelp_model_config **out) KELP_MUST_USE;
 
+/* Creates a configuration in which `dynamic_batching` prefers max_batch_size if it prefers no size.
+ * With `batches_all`, a model with max_batch_size above 1 and without a scheduler gets
+ * `dynamic_batching`. Returns the same object, retained, if nothing changes. */
+kelp_status *kelp_model_config_complete_batching(kelp_model_config *config, bool batches_all,
+                                                 kelp_model_config **out) KELP_MUST_USE;
+
 /* Creates a configuration in which the backend's preferences
  * (TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup) replace the default groups, kinds and
  * counts of instance groups. Returns the same object, retained, if nothing changes. */
@@ -243,8 +251,9 @@ kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_pref
                                       size_t count, uint32_t gpu_count,
                                       kelp_model_config **out) KELP_MUST_USE;
 
-/* Tests whether two configurations are equal except for instance_group and version_policy. A model
- * of one then becomes a model of the other without being loaded again. */
+/* Tests whether two configurations are equal except for version_policy and, unless the model
+ * batches sequences, instance_group. A model of one then becomes a model of the other without being
+ * loaded again. */
 kelp_status *kelp_model_config_same_model(const kelp_model_config *a, const kelp_model_config *b,
                                           bool *out_same) KELP_MUST_USE;
 /* Creates a copy of `config` with instance_group and version_policy of `groups_of`. Checked as by

@@ -310,5 +310,9 @@ kelp_status *kelp_config_view(kelp_model_config *config, const kelp_config_expli
                    &config->parameter_count) &&
         copy_pairs(arena, kelp_config_get(tree, "metric_tags"), false, &config->metric_tags,
                    &config->metric_tag_count);
-    return complete ? NULL : kelp_status_oom();
+    if (!complete)
+        return kelp_status_oom();
+    if (config->scheduling == KELP_SCHEDULING_SEQUENCE)
+        return kelp_config_view_sequence(config, kelp_config_sub(tree, "sequence_batching"));
+    return NULL;
 }

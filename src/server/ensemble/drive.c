@@ -312,35 +312,14 @@ static void send_iterations(kelp_run *run) {
         kelp_run_frame *frame = run->waiting;
         run->waiting = frame->next;
         run->next_index++;
-        kelp_status *status = kelp_run_send(run, frame, 0);
+        kelp_response *response = NULL;
+        kelp_status *status = kelp_run_create_response(run, frame, &response);
+        if (status == NULL)
+            status = kelp_response_send(response, 0, NULL);
         kelp_run_release_frame(run, frame);
         if (status != NULL)
             fail(run, status);
     }
-}
-
-/* Sends the final response. All calls have sent theirs. */
-static void deliver(kelp_run *run) {
-    bool decoupled = kelp_ensemble_is_decoupled(run->ensemble);
-    KELP_ASSERT(!run->delivered && run->unfinished == 0);
-    run->delivered = true;
-    bool sent = false;
-    if (run->error == NULL && !decoupled && run->waiting == NULL)
-        fail_deadlock(run);
-    if (run->error == NULL && !decoupled) {
-        kelp_status *status =
-            kelp_run_send(run, run->waiting, TRITONSERVER_RESPONSE_COMPLETE_FINAL);
-        sent = status == NULL;
-        if (status != NULL)
-            fail(run, status);
-    }
-    for (kelp_run_frame *frame = run->waiting, *next; frame != NULL; frame = next) {
-        next = frame->next;
-        kelp_run_release_frame(run, frame);
-    }
-    run->waiting = NULL;
-    if (!sent)
-        kelp_run_send_end(run);
 }
 
 static void count(const kelp_run *run) {
@@ -364,11 +343,38 @@ static void count(const kelp_run *run) {
                                kelp_stats_batch(stats, request->batch_size, &times));
 }
 
+/* Sends the final response. All calls have sent theirs. */
+static void deliver(kelp_run *run) {
+    kelp_response *response = NULL;
+    KELP_ASSERT(!run->delivered && run->unfinished == 0);
+    run->delivered = true;
+    if (run->error == NULL && !kelp_ensemble_is_decoupled(run->ensemble)) {
+        kelp_status *status = NULL;
+        if (run->waiting == NULL)
+            fail_deadlock(run);
+        else
+            status = kelp_run_create_response(run, run->waiting, &response);
+        if (status != NULL)
+            fail(run, status);
+    }
+    for (kelp_run_frame *frame = run->waiting, *next; frame != NULL; frame = next) {
+        next = frame->next;
+        kelp_run_release_frame(run, frame);
+    }
+    run->waiting = NULL;
+    count(run); /* before the client can read the statistics */
+    if (response == NULL)
+        kelp_run_send_end(run);
+    else
+        kelp_server_log_status(
+            "cannot send the response of an ensemble",
+            kelp_response_send(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL));
+}
+
 /* Ends the run. The release of the request may destroy the ensemble. */
 static void finish(kelp_run *run) {
     kelp_request *request = run->request;
     KELP_ASSERT(run->delivered && run->open == 0);
-    count(run);
     pthread_mutex_lock(&run->lock);
     KELP_ASSERT(run->active == NULL && run->events == NULL);
     run->factory = NULL;
@@ -392,6 +398,7 @@ static bool take_events(kelp_run *run, kelp_response **out_responses, kelp_run_c
     run->first_response = run->last_response = NULL;
     run->events = NULL;
     for (kelp_run_call *call = *out_events; call != NULL; call = call->next_event) {
+        call->next = call->next_event; /* which the next event of the call changes */
         call->seen |= call->posted;
         call->posted = 0;
     }
@@ -424,7 +431,7 @@ static void process(kelp_run *run) {
             process_response(run, response);
         }
         for (kelp_run_call *next; call != NULL; call = next) {
-            next = call->next_event;
+            next = call->next;
             process_events(run, call);
         }
     }

@@ -126,7 +126,7 @@ static void reset(kelp_run *run, kelp_request *request) {
     run->begun = run->delivered = false;
     run->request = request;
     memset(run->in_flight, 0, flow->step_count * sizeof *run->in_flight);
-    run->response_count = run->frame_count = run->next_index = 0;
+    run->frame_count = run->next_index = 0;
     run->start_ns = kelp_now_ns();
     pthread_mutex_lock(&run->lock);
     run->factory = request->factory;

@@ -75,16 +75,16 @@ static kelp_status *fill_response(const kelp_run *run, const kelp_run_frame *fra
     return sequence != NULL ? add_sequence(response, sequence) : NULL;
 }
 
-kelp_status *kelp_run_send(kelp_run *run, const kelp_run_frame *frame, uint32_t flags) {
+kelp_status *kelp_run_create_response(const kelp_run *run, const kelp_run_frame *frame,
+                                      kelp_response **out) {
     kelp_response *response = NULL;
     KELP_TRY(kelp_response_create(run->request->factory, &response));
     kelp_status *status = fill_response(run, frame, response);
-    if (status != NULL) {
+    if (status != NULL)
         kelp_response_delete(response);
-        return status;
-    }
-    run->response_count++;
-    return kelp_response_send(response, flags, NULL);
+    else
+        *out = response;
+    return status;
 }
 
 void kelp_run_send_end(kelp_run *run) {

@@ -60,7 +60,7 @@ enum { KELP_CALL_FINAL = 1, KELP_CALL_RELEASED = 2, KELP_CALL_OVER = 3 };
 
 /* A request of a step. */
 typedef struct kelp_run_call {
-    struct kelp_run_call *next;                          /* unused, ready or deferred */
+    struct kelp_run_call *next;                          /* unused, or in a list of the driver */
     struct kelp_run_call *next_event;                    /* lock */
     struct kelp_run_call *next_active, *previous_active; /* lock */
     kelp_run *run;
@@ -110,7 +110,6 @@ struct kelp_run {
     uint32_t open;       /* calls that are not over */
     kelp_status *error;
     bool delivered;          /* the final response was sent */
-    uint64_t response_count; /* sent */
     uint64_t frame_count;    /* of the output domain */
     uint64_t next_index;     /* of the frame to send */
     kelp_run_frame *waiting; /* complete frames that are not sent, ascending by index; references */
@@ -195,9 +194,9 @@ void kelp_run_delete_request(kelp_run_call *call);
 void kelp_run_unlink_call(kelp_run_call *call);
 
 /* ---- output.c ---- */
-/* Sends the requested outputs of a frame to the client. */
-kelp_status *kelp_run_send(kelp_run *run, const kelp_run_frame *frame,
-                           uint32_t flags) KELP_MUST_USE;
+/* Creates a response with the requested outputs of a frame. */
+kelp_status *kelp_run_create_response(const kelp_run *run, const kelp_run_frame *frame,
+                                      kelp_response **out) KELP_MUST_USE;
 /* Sends the run's error, or the flag FINAL if it has none. */
 void kelp_run_send_end(kelp_run *run);
 

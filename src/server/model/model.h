@@ -13,6 +13,7 @@
 #include "server/ensemble/ensemble.h"
 #include "server/model/host.h"
 #include "server/model/instance.h"
+#include "server/model/sequence.h"
 
 typedef struct kelp_model kelp_model;
 /* A loaded version of a model. */
@@ -44,6 +45,7 @@ struct kelp_model {
     size_t instance_count;
     size_t instance_capacity;
     struct kelp_labels *labels; /* one for each output; NULL if no output has labels */
+    kelp_sequencer *sequencer;  /* NULL if the model does not batch sequences */
     kelp_scheduler scheduler;
     uint64_t load_ns; /* duration of the creation */
 };

@@ -238,11 +238,16 @@ static kelp_status *execute(kelp_instance *instance, kelp_request **requests, ui
                             flight *f) {
     KELP_ASSERT(f->pending == 0 && count > 0);
     for (uint32_t i = 0; i < count; i++) {
-        kelp_status *status = kelp_request_begin(requests[i]);
+        kelp_status *status = NULL;
+        if (instance->model->sequencer != NULL)
+            status = kelp_instance_prepare_sample(instance, requests[i], i);
+        if (status == NULL)
+            status = kelp_request_begin(requests[i]);
         if (status == NULL) {
             f->pending += 2;
             continue;
         }
+        kelp_request_leave_sequence(requests[i]);
         while (i-- > 0)
             kelp_request_reject(requests[i], &instance->base.stats, status);
         return status;

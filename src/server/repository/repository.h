@@ -82,7 +82,8 @@ void kelp_repository_init(kelp_repository *repository, kelp_model_host *host);
 kelp_status *kelp_repository_start(kelp_repository *repository) KELP_MUST_USE;
 /* Logs a warning if the directory `path` does not have the layout of a repository. */
 void kelp_repository_warn_of_layout(const kelp_repository *repository, const char *path);
-/* Retires all models, waits for their requests at most for the exit timeout, and stops the reaper.
+/* Waits for the end of sequences, retires all models, waits for their requests, in all at most for
+ * the exit timeout, and stops the reaper.
  * INTERNAL if the timeout expired; the reapers then continue. */
 kelp_status *kelp_repository_stop(kelp_repository *repository) KELP_MUST_USE;
 /* Frees the table. The repository must be stopped. */

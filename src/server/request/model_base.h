@@ -33,6 +33,10 @@ typedef struct kelp_model_ops {
     /* Returns UNAVAILABLE, with the reason, if the model depends on other models and cannot serve
      * at present. NULL: it depends on none. Thread-safe. */
     kelp_status *(*check)(kelp_model_base *model);
+    /* For requests of sequences: the request returns to its caller, or is queued again. Called
+     * before the request's callback. */
+    void (*release)(kelp_model_base *model, kelp_request *request);
+    void (*reschedule)(kelp_model_base *model, kelp_request *request);
     /* Returns a number that changes with the models on which the model depends, for the response
      * cache. NULL: it depends on none. Thread-safe. */
     uint64_t (*fingerprint)(kelp_model_base *model);

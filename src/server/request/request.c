@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "server/core/log.h"
 #include "server/request/response_cache.h"
+#include "server/request/sequence.h"
 #include "server/request/trace.h"
 
 const char *kelp_request_tag(const kelp_request *request) {
@@ -46,6 +47,12 @@ static void reset(kelp_request *request) {
     request->release_fn = NULL;
     request->response_fn = NULL;
     request->allocator = NULL;
+    request->place = NULL;
+    request->states = NULL;
+    request->added_inputs = 0;
+    request->in_sequence = request->has_generated_id = request->is_null = false;
+    request->replaces_run = false;
+    request->rejection = KELP_REJECTION_NONE;
     set_state(request, KELP_REQUEST_INITIALIZED);
 }
 
@@ -143,6 +150,13 @@ static bool respond_from_cache(kelp_request *request) {
     return true;
 }
 
+/* Returns true for a request of a sequence that began before. A stopping server accepts it. */
+static bool continues_sequence(const kelp_request *request) {
+    const kelp_config_sequence *sequence = request->model->config->sequence;
+    return sequence != NULL && !sequence->iterative &&
+           (request->flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_START) == 0;
+}
+
 static kelp_status *check_submission(const kelp_request_host *host, const kelp_request *request) {
     kelp_request_state state = state_of(request);
     if (state != KELP_REQUEST_INITIALIZED && state != KELP_REQUEST_RELEASED)
@@ -151,7 +165,10 @@ static kelp_status *check_submission(const kelp_request_host *host, const kelp_r
                           kelp_request_tag(request), state_name(state));
     if (request->model == NULL)
         return KELP_ERROR(KELP_INTERNAL, "the request was deleted before");
-    KELP_TRY(host->ops->check_ready(host));
+    kelp_status *status = host->ops->check_ready(host);
+    if (status != NULL && !continues_sequence(request))
+        return status;
+    kelp_status_free(status);
     if (request->model->host != host)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           KELP_REQUEST_TAG "the request was created for another server",
@@ -170,6 +187,7 @@ static kelp_status *check_callbacks(const kelp_request *request) {
 static void take_back(kelp_request *request) {
     KELP_ASSERT(state_of(request) == KELP_REQUEST_PENDING);
     kelp_factory *factory = request->factory;
+    kelp_request_leave_sequence(request);
     request->factory = request->earlier;
     request->earlier = NULL;
     request->trace = factory->trace = NULL;
@@ -301,15 +319,36 @@ static void note_times(const kelp_request *request, kelp_factory *factory) {
                                           .execute_end_ns = now_ns};
 }
 
+/* Queues an executing request again, as the next one of its sequence. */
+static kelp_status *reschedule(kelp_request *request) {
+    int expected = KELP_REQUEST_EXECUTING;
+    if (request->place == NULL || !request->model->config->sequence->iterative)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          KELP_REQUEST_TAG "cannot reschedule the request: model '%s' does not "
+                                           "batch sequences iteratively",
+                          kelp_request_tag(request), request->model->name);
+    if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_PENDING))
+        return KELP_ERROR(KELP_INTERNAL, "invalid request state transition from %s to PENDING",
+                          state_name((kelp_request_state)expected));
+    /* The execution that ends must not fail the request; see model/execute.c. */
+    atomic_fetch_add_explicit(&request->factory->serial, 1, memory_order_relaxed);
+    request->flags &= ~(uint32_t)(TRITONSERVER_REQUEST_FLAG_SEQUENCE_START |
+                                  TRITONSERVER_REQUEST_FLAG_SEQUENCE_END);
+    request->counted_by = NULL;
+    request->queue_start_ns = kelp_now_ns();
+    if (request->states != NULL)
+        request->states->in_use = false;
+    request->states = NULL;
+    request->model->ops->reschedule(request->model, request);
+    return NULL;
+}
+
 kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
     int expected = KELP_REQUEST_EXECUTING;
     /* A request that was released before may have no model. */
     if ((flags & TRITONSERVER_REQUEST_RELEASE_RESCHEDULE) &&
         state_of(request) == KELP_REQUEST_EXECUTING)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          KELP_REQUEST_TAG "cannot reschedule the request: model '%s' does not "
-                                           "batch sequences iteratively",
-                          kelp_request_tag(request), request->model->name);
+        return reschedule(request);
     /* The message has no id: a request that was released before belongs to its caller. */
     if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_RELEASED)) {
         if (expected == KELP_REQUEST_RELEASED && flags == TRITONSERVER_REQUEST_RELEASE_ALL)
@@ -329,6 +368,9 @@ kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
             kelp_factory_count(factory);
     }
     request->counted_by = NULL;
+    kelp_request_leave_sequence(request);
+    if (request->place != NULL)
+        request->model->ops->release(request->model, request);
     request->release_fn((TRITONSERVER_InferenceRequest *)request, TRITONSERVER_REQUEST_RELEASE_ALL,
                         request->release_userp);
     kelp_factory_close(factory);

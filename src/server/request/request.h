@@ -21,6 +21,9 @@
 #include "server/request/model_base.h"
 
 typedef struct kelp_trace kelp_trace;
+typedef struct kelp_sequence kelp_sequence;                 /* sequence.h */
+typedef struct kelp_request_sequence kelp_request_sequence; /* sequence.h */
+typedef struct kelp_sequence_states kelp_sequence_states;   /* states.h */
 
 /* A contiguous part of the data of an input. */
 typedef struct kelp_data_block {
@@ -63,6 +66,13 @@ typedef enum kelp_request_state {
     KELP_REQUEST_EXECUTING,
     KELP_REQUEST_RELEASED
 } kelp_request_state;
+
+/* The reason why a policy rejects a queued request before its deadline. */
+typedef enum kelp_rejection {
+    KELP_REJECTION_NONE,
+    KELP_REJECTION_SEQUENCE_TIMEOUT,  /* of a request of the same sequence */
+    KELP_REJECTION_SEQUENCE_CANCELLED /* a request of the same sequence */
+} kelp_rejection;
 
 /* A request. */
 struct kelp_request {
@@ -108,6 +118,20 @@ struct kelp_request {
     uint64_t execute_start_ns;                   /* valid if `counted_by` is set */
     kelp_stats *counted_by; /* of the instance, if the server counts for a backend that cannot
                                report; else NULL */
+    /* Of models that batch sequences. */
+    kelp_request_sequence *sequence; /* memory; NULL until it is needed */
+    kelp_sequence *place;         /* the sequence in which it is queued or executes; the policy's */
+    kelp_sequence_states *states; /* that its backend may write; NULL: none */
+    uint32_t slot;                /* of its sequence, while it executes */
+    uint32_t span;         /* direct: the execution has this many slots, from that of the instance's
+                              first; 0: no null requests are added */
+    uint32_t client_flags; /* the flags to restore on release */
+    uint32_t added_inputs; /* the last inputs, which the server added */
+    bool in_sequence;      /* kelp_request_enter_sequence was called */
+    bool has_generated_id;
+    bool replaces_run; /* it starts a sequence whose ID belonged to one that has not ended */
+    bool is_null;      /* it fills an empty slot; it is not counted */
+    kelp_rejection rejection;
 };
 
 /* Creates a request, which the caller owns. Takes the reference to the model, also on failure.

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "server/scheduler/batch_settings.h"
 #include "server/scheduler/join.h"
+#include "server/scheduler/pace.h"
 
 /* The result of examining the front of the queue. Zero: nothing was examined. */
 typedef struct formation {
@@ -30,6 +31,9 @@ typedef struct batch_policy {
     kelp_join_rules rules;
     kelp_request_queue queue;
     formation next;
+    kelp_pace pace;        /* if there is a latency target */
+    uint32_t max_size;     /* of a batch of several requests; 0: requests do not join */
+    uint64_t delay_ns;     /* the maximum time to wait for a full batch */
     uint32_t *level_sizes; /* by level, from 0; NULL if no level has a maximum size */
     uint32_t hold;         /* no execution before this number of requests is queued */
     uint32_t rejected;     /* by the full queue since it was searched for cancelled requests */
@@ -43,7 +47,13 @@ static bool is_custom(const batch_policy *policy) {
 
 /* ---- the next batch ---- */
 
+static bool is_paced(const batch_policy *policy) {
+    return policy->settings.target_ns > 0;
+}
+
 static bool is_preferred(const batch_policy *policy, uint32_t size) {
+    if (is_paced(policy))
+        return size >= policy->pace.full_size;
     for (size_t i = 0; i < policy->settings.preferred_count; i++)
         if (policy->settings.preferred_sizes[i] == size)
             return true;
@@ -51,6 +61,8 @@ static bool is_preferred(const batch_policy *policy, uint32_t size) {
 }
 
 static uint32_t largest_preferred(const batch_policy *policy) {
+    if (is_paced(policy))
+        return policy->pace.full_size;
     return policy->settings.preferred_count == 0
                ? 1
                : policy->settings.preferred_sizes[policy->settings.preferred_count - 1];
@@ -65,7 +77,7 @@ static void forget_next(batch_policy *policy) {
 static bool joins(const batch_policy *policy, const kelp_request *request) {
     const formation *next = &policy->next;
     return next->count < KELP_MAX_EXECUTION_REQUESTS &&
-           (uint64_t)next->size + request->batch_size <= policy->settings.max_batch_size &&
+           (uint64_t)next->size + request->batch_size <= policy->max_size &&
            kelp_join_rules_allow(&policy->rules, policy->queue.head, request) &&
            (!is_custom(policy) ||
             kelp_custom_batch_include(&next->custom, (kelp_request *)request));
@@ -117,8 +129,8 @@ static void form_again(batch_policy *policy) {
 /* Returns the number of requests of the next execution. */
 static uint32_t count_next(const batch_policy *policy, uint64_t now_ns) {
     const formation *next = &policy->next;
-    uint64_t delay_ns = policy->settings.delay_ns;
-    bool is_late = delay_ns > 0 && now_ns >= next->oldest_ns + delay_ns;
+    uint64_t delay_ns = policy->delay_ns;
+    bool is_late = is_paced(policy) || (delay_ns > 0 && now_ns >= next->oldest_ns + delay_ns);
     return next->best_count > 0 && !is_late ? next->best_count : next->count;
 }
 
@@ -128,10 +140,17 @@ static uint64_t ready_at_ns(const kelp_policy *base, const kelp_instance_base *i
     (void)instance;
     if (policy->queue.head == NULL || policy->hold > 0)
         return KELP_NEVER_NS;
-    if (next->best_count > 0 || next->blocker != NULL || policy->settings.delay_ns == 0 ||
+    if (next->best_count > 0 || next->blocker != NULL || policy->delay_ns == 0 ||
         next->size >= largest_preferred(policy))
         return 0;
-    return next->oldest_ns + policy->settings.delay_ns;
+    uint64_t ready_ns = next->oldest_ns + policy->delay_ns;
+    if (is_paced(policy)) { /* do not wait so long that the first request is late */
+        uint64_t time_ns = kelp_pace_time_ns(&policy->pace, next->size);
+        uint64_t due_ns = kelp_request_queue_order(policy->queue.head);
+        due_ns = due_ns > time_ns ? due_ns - time_ns : 0;
+        ready_ns = due_ns < ready_ns ? due_ns : ready_ns;
+    }
+    return ready_ns;
 }
 
 /* ---- insertion ---- */
@@ -158,14 +177,27 @@ static kelp_status *admit(const kelp_policy *base, const kelp_request *request) 
     return full ? kelp_request_queue_full(request) : NULL;
 }
 
+/* Returns the number that orders a request within its level: 0, or the time at which it should be
+ * over. */
+static uint64_t order_of(const batch_policy *policy, const kelp_request *request) {
+    uint64_t time_ns = policy->settings.target_ns;
+    if (!is_paced(policy))
+        return 0;
+    if (request->timeout_us > 0)
+        time_ns = request->timeout_us < KELP_NEVER_NS / 4000 ? request->timeout_us * 1000
+                                                             : KELP_NEVER_NS / 4;
+    return request->queue_start_ns + time_ns;
+}
+
 static void push(kelp_policy *base, kelp_request *request, uint64_t now_ns) {
     batch_policy *policy = (batch_policy *)base;
     uint64_t level = kelp_batch_settings_level(&policy->settings, request);
     const kelp_request *end =
         policy->next.blocker != NULL ? policy->next.blocker : policy->next.last;
-    (void)now_ns;
     kelp_request_queue_insert(&policy->queue, kelp_batch_settings_limits(&policy->settings, level),
-                              request, level, 0);
+                              request, level, order_of(policy, request));
+    if (is_paced(policy))
+        kelp_pace_arrive(&policy->pace, request->batch_size, now_ns);
     if (policy->level_sizes != NULL)
         policy->level_sizes[level]++;
     if (policy->queue.size >= policy->hold)
@@ -181,7 +213,7 @@ static bool bypass(const kelp_policy *base, const kelp_request *request) {
     const batch_policy *policy = (const batch_policy *)base;
     (void)request;
     return policy->queue.head == NULL && policy->hold == 0 && !is_custom(policy) &&
-           (policy->settings.delay_ns == 0 || policy->settings.max_batch_size <= 1);
+           !is_paced(policy) && (policy->delay_ns == 0 || policy->max_size <= 1);
 }
 
 /* ---- removal ---- */
@@ -278,6 +310,18 @@ static kelp_request *expire(kelp_policy *base, uint64_t now_ns) {
     return list;
 }
 
+static void executed(kelp_policy *base, const kelp_execution_report *report) {
+    batch_policy *policy = (batch_policy *)base;
+    kelp_pace *pace = &policy->pace;
+    uint32_t max_size = pace->max_size, full_size = pace->full_size;
+    kelp_pace_executed(pace, report->batch_size, report->oldest_ns, report->start_ns,
+                       report->end_ns);
+    policy->max_size = pace->max_size;
+    policy->delay_ns = pace->delay_ns;
+    if (pace->max_size != max_size || pace->full_size != full_size)
+        form_again(policy);
+}
+
 static uint32_t size(const kelp_policy *base) {
     return ((const batch_policy *)base)->queue.size;
 }
@@ -299,6 +343,13 @@ static kelp_status *configure(batch_policy *policy, const kelp_model_config *con
     kelp_allocator allocator = policy->base.allocator;
     KELP_TRY(kelp_batch_settings_init(&policy->settings, allocator, config));
     policy->hold = policy->settings.hold;
+    policy->max_size = policy->settings.max_batch_size;
+    policy->delay_ns = policy->settings.delay_ns;
+    if (is_paced(policy)) {
+        kelp_pace_init(&policy->pace, policy->settings.target_ns, policy->settings.delay_ns,
+                       policy->max_size, policy->settings.instances);
+        policy->delay_ns = 0;
+    }
     KELP_TRY(kelp_join_rules_init(&policy->rules, allocator, config));
     if (!policy->settings.has_level_sizes)
         return NULL;
@@ -317,6 +368,16 @@ kelp_status *kelp_batch_policy_create(kelp_allocator allocator, const kelp_model
                                         .expire = expire,
                                         .size = size,
                                         .destroy = destroy};
+    static const kelp_policy_ops paced_ops = {.admit = admit,
+                                              .push = push,
+                                              .bypass = bypass,
+                                              .ready_at_ns = ready_at_ns,
+                                              .take = take,
+                                              .expires_at_ns = expires_at_ns,
+                                              .expire = expire,
+                                              .executed = executed,
+                                              .size = size,
+                                              .destroy = destroy};
     batch_policy *policy = NULL;
     KELP_TRY(KELP_NEW(allocator, batch_policy, &policy));
     policy->base.ops = &ops;
@@ -326,6 +387,8 @@ kelp_status *kelp_batch_policy_create(kelp_allocator allocator, const kelp_model
         destroy(&policy->base);
         return status;
     }
+    if (is_paced(policy))
+        policy->base.ops = &paced_ops;
     *out = &policy->base;
     return NULL;
 }

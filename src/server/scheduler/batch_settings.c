@@ -111,6 +111,30 @@ static kelp_status *read_levels(kelp_batch_settings *settings, kelp_allocator al
     return NULL;
 }
 
+/* Reads the latency target, which replaces the preferred sizes. */
+static kelp_status *read_target(kelp_batch_settings *settings, const kelp_model_config *config) {
+    static const char name[] = "kelp_latency_target_us";
+    uint64_t target_us = 0;
+    KELP_TRY(read_number(config, name, 3600000000, &target_us));
+    settings->target_ns = target_us * 1000;
+    for (size_t i = 0; i < config->instance_group_count; i++)
+        settings->instances += (uint32_t)config->instance_groups[i].count;
+    if (settings->instances == 0)
+        settings->instances = 1;
+    if (target_us == 0)
+        return NULL;
+    if (config->scheduling != KELP_SCHEDULING_DYNAMIC || settings->max_batch_size < 2)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: parameter '%s' requires dynamic_batching and max_batch_size above 1",
+                          config->source, name);
+    if (settings->preferred_count > 1 || settings->preferred_sizes[0] != settings->max_batch_size)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: parameter '%s' chooses the batch size: remove "
+                          "'preferred_batch_size'",
+                          config->source, name);
+    return NULL;
+}
+
 static kelp_status *read_dynamic(kelp_batch_settings *settings, kelp_allocator allocator,
                                  const kelp_model_config *config) {
     const kelp_config_dynamic_batching *from = &config->dynamic_batching;
@@ -134,6 +158,7 @@ kelp_status *kelp_batch_settings_init(kelp_batch_settings *settings, kelp_alloca
     *settings = (kelp_batch_settings){0};
     if (config->scheduling == KELP_SCHEDULING_DYNAMIC)
         KELP_TRY(read_dynamic(settings, allocator, config));
+    KELP_TRY(read_target(settings, config));
     return read_queue_limits(settings, config);
 }
 

@@ -2,8 +2,8 @@
 /*
  * The settings of the batch policy, from a model's configuration: `dynamic_batching`, and the
  * parameters `kelp_max_queue_size` (requests that may be queued), `kelp_max_queue_bytes` (bytes of
- * their inputs) and `kelp_queue_timeout_us` (queue timeout of models without `dynamic_batching`,
- * which a request may shorten).
+ * their inputs), `kelp_queue_timeout_us` (queue timeout of models without `dynamic_batching`, which
+ * a request may shorten) and `kelp_latency_target_us` (pace.h).
  */
 #ifndef KELP_SERVER_SCHEDULER_BATCH_SETTINGS_H_
 #define KELP_SERVER_SCHEDULER_BATCH_SETTINGS_H_
@@ -31,6 +31,8 @@ typedef struct kelp_batch_settings {
     uint32_t max_requests;    /* in the queue; 0: unlimited */
     uint64_t max_input_bytes; /* in the queue; 0: unlimited */
     bool has_level_sizes;     /* a level has a maximum size */
+    uint64_t target_ns;       /* of the latency; 0: none */
+    uint32_t instances;       /* of the model */
     uint32_t hold;            /* the first execution waits for this number of requests */
 } kelp_batch_settings;
 

@@ -29,6 +29,7 @@ typedef struct measurement {
     bool wanted;
     unsigned class_index;
     uint64_t duration_ns;
+    kelp_execution_report report; /* batch_size 0: none */
 } measurement;
 
 /* The work of an instance's thread before it executes requests, and the result. */
@@ -106,6 +107,17 @@ static uint32_t take(kelp_instance_pool *pool, const kelp_instance_base *instanc
     return count;
 }
 
+/* Describes an execution that begins. */
+static void begin_report(kelp_instance_pool *pool, kelp_request *const *requests, uint32_t count,
+                         kelp_execution_report *out) {
+    *out = (kelp_execution_report){.oldest_ns = KELP_NEVER_NS, .start_ns = pool->now_ns()};
+    for (uint32_t i = 0; i < count; i++) {
+        out->batch_size += requests[i]->batch_size;
+        if (requests[i]->queue_start_ns < out->oldest_ns)
+            out->oldest_ns = requests[i]->queue_start_ns;
+    }
+}
+
 /* Executes taken requests except those that were cancelled or timed out. The lock is not held. An
  * execution is not measured if a callback began another one on this thread. */
 static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp_request **requests,
@@ -115,16 +127,22 @@ static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp
     inout->wanted &= count > 0 && pool->caller_limit_ns > 0;
     if (inout->wanted)
         inout->class_index = kelp_execution_class(requests, count);
+    if (pool->policy->ops->executed != NULL)
+        begin_report(pool, requests, count, &inout->report);
     if (count)
         pool->execute(instance, requests, count);
+    if (inout->report.batch_size > 0)
+        inout->report.end_ns = pool->now_ns();
     inout->wanted &= serial == begun_executions;
     if (inout->wanted)
         inout->duration_ns = pool->now_ns() - now_ns;
 }
 
-/* Adds a measured execution to the times; the lock is held. */
+/* Adds a measured execution to the times, and reports it to the policy; the lock is held. */
 static void add_time(kelp_instance_pool *pool, const measurement *m) {
     KELP_ASSERT_HELD(&pool->lock);
+    if (m->report.batch_size > 0)
+        pool->policy->ops->executed(pool->policy, &m->report);
     if (m->wanted)
         kelp_execution_times_add(&pool->times, m->class_index, m->duration_ns,
                                  pool->caller_limit_ns * MAX_MEASURED);
@@ -132,7 +150,9 @@ static void add_time(kelp_instance_pool *pool, const measurement *m) {
 
 void kelp_instance_pool_add_time(kelp_instance_pool *pool, unsigned class_index,
                                  uint64_t duration_ns) {
-    const measurement m = {pool->caller_limit_ns > 0, class_index, duration_ns};
+    const measurement m = {.wanted = pool->caller_limit_ns > 0,
+                           .class_index = class_index,
+                           .duration_ns = duration_ns};
     pthread_mutex_lock(&pool->lock);
     add_time(pool, &m);
     pthread_mutex_unlock(&pool->lock);
@@ -157,6 +177,18 @@ static void wait_for_work(kelp_instance_pool *pool, uint64_t until_ns) {
         pthread_cond_timedwait(&pool->work, &pool->lock, &until);
     }
     pool->waiting--;
+}
+
+/* Wakes a waiting thread; all of them if only one of them may take the request. The lock is held.
+ */
+static void wake_threads(kelp_instance_pool *pool) {
+    KELP_ASSERT_HELD(&pool->lock);
+    if (pool->waiting == 0)
+        return;
+    if (pool->policy->ops->attach != NULL)
+        pthread_cond_broadcast(&pool->work);
+    else
+        pthread_cond_signal(&pool->work);
 }
 
 /* ---- ON_INSTANCE ---- */
@@ -204,13 +236,17 @@ static void *instance_main(void *userp) {
         uint32_t count = 0;
         if (is_due(pool, ready_ns, &now_ns) && acquire_resources(pool, instance, &now_ns))
             count = take(pool, instance, true, now_ns, requests);
+        /* Sequences may have moved to slots of other instances. */
+        if (pool->policy->ops->attach != NULL && pool->waiting > 0 && has_due(pool))
+            wake_threads(pool);
         if (count) {
-            measurement unmeasured = {0};
+            measurement m = {0}; /* only for the policy */
             pthread_mutex_unlock(&pool->lock);
-            execute(pool, instance, requests, count, now_ns, &unmeasured);
+            execute(pool, instance, requests, count, now_ns, &m);
             if (instance->ticket.limiter != NULL)
                 kelp_rate_ticket_release(&instance->ticket, true);
             pthread_mutex_lock(&pool->lock);
+            add_time(pool, &m);
             continue;
         }
         if (instance->ticket.granted) /* there was nothing to take */
@@ -384,10 +420,19 @@ static kelp_status *start_instance(kelp_instance_pool *pool, kelp_instance_base 
     return preparation.status;
 }
 
+static void attach(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    if (pool->policy->ops->attach == NULL)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->policy->ops->attach(pool->policy, instance);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 kelp_status *kelp_instance_pool_add(kelp_instance_pool *pool, kelp_instance_base *instance,
                                     kelp_prepare_fn fn) {
     KELP_ASSERT(instance->pool == NULL || instance->pool == pool);
     instance->pool = pool;
+    attach(pool, instance);
     if (pool->mode == KELP_EXECUTE_ON_INSTANCE)
         KELP_TRY(start_instance(pool, instance, fn));
     else if (fn != NULL)
@@ -477,7 +522,7 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
 static void set_expiry(kelp_instance_pool *pool) {
     KELP_ASSERT_HELD(&pool->lock);
     uint64_t time_ns = pool->policy->ops->expires_at_ns(pool->policy);
-    if (!pool->has_expiry || time_ns == pool->expires_ns)
+    if (!pool->has_expiry || pool->expires_soon || time_ns == pool->expires_ns)
         return;
     pool->expires_ns = time_ns;
     if (time_ns < KELP_NEVER_NS - EXPIRY_STEP_NS)
@@ -499,12 +544,23 @@ static void reject(kelp_instance_pool *pool, kelp_request *list, uint64_t now_ns
 void kelp_instance_pool_expire(kelp_instance_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     uint64_t now_ns = pool->now_ns();
+    pool->expires_soon = false;
     kelp_request *list = pool->policy->ops->expire(pool->policy, now_ns);
     if (pool->waiting > 0 && has_due(pool))
-        pthread_cond_signal(&pool->work); /* the remaining requests may form a batch */
+        wake_threads(pool); /* the remaining requests may form a batch, or have a slot */
     set_expiry(pool);
     pthread_mutex_unlock(&pool->lock);
     reject(pool, list, now_ns); /* kelp_timer_remove waits until this call returns */
+}
+
+void kelp_instance_pool_expire_soon(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    if (pool->has_expiry && pool->policy->ops->size(pool->policy) > 0) {
+        pool->expires_soon = true;
+        pool->expires_ns = pool->now_ns();
+        kelp_status_free(kelp_timer_set(&pool->expiry, pool->expires_ns));
+    }
+    pthread_mutex_unlock(&pool->lock);
 }
 
 /* Checks that a request can be queued; the lock is held. A full queue first drops the requests that
@@ -514,7 +570,12 @@ static kelp_status *admit(kelp_instance_pool *pool, const kelp_request *request,
     const kelp_policy_ops *ops = pool->policy->ops;
     KELP_ASSERT_HELD(&pool->lock);
     kelp_status *status = ops->admit(pool->policy, request);
-    *out_dropped = status != NULL ? ops->expire(pool->policy, request->queue_start_ns) : NULL;
+    if (status == NULL)
+        return NULL;
+    *out_dropped = ops->expire(pool->policy, request->queue_start_ns);
+    if (pool->waiting > 0 && has_due(pool))
+        wake_threads(pool);
+    set_expiry(pool);
     if (*out_dropped == NULL)
         return status;
     kelp_status_free(status);
@@ -531,8 +592,8 @@ static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request,
     if (pool->mode == KELP_EXECUTE_ON_CALLER) {
         if (pool->idle != NULL)
             KELP_TRY(wake_worker(pool));
-    } else if (pool->waiting > 0) {
-        pthread_cond_signal(&pool->work);
+    } else {
+        wake_threads(pool);
     }
     pool->policy->ops->push(pool->policy, request, request->queue_start_ns);
     set_expiry(pool);
@@ -561,6 +622,28 @@ kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool, kelp_request *r
         run_on_caller(pool, instance, request, measured);
     reject(pool, dropped, now_ns);
     return status;
+}
+
+void kelp_instance_pool_release(kelp_instance_pool *pool, kelp_request *request) {
+    pthread_mutex_lock(&pool->lock);
+    pool->policy->ops->release(pool->policy, request, pool->now_ns());
+    wake_threads(pool);
+    set_expiry(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void kelp_instance_pool_reschedule(kelp_instance_pool *pool, kelp_request *request) {
+    pthread_mutex_lock(&pool->lock);
+    pool->policy->ops->reschedule(pool->policy, request, pool->now_ns());
+    wake_threads(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+uint32_t kelp_instance_pool_live(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    uint32_t live = pool->policy->ops->live != NULL ? pool->policy->ops->live(pool->policy) : 0;
+    pthread_mutex_unlock(&pool->lock);
+    return live;
 }
 
 uint32_t kelp_instance_pool_queued(kelp_instance_pool *pool) {

@@ -50,6 +50,7 @@ struct kelp_instance_base {
     kelp_instance_base *next_idle;      /* ON_CALLER */
     kelp_instance_base *next_unstarted; /* ON_CALLER */
     kelp_instance_pool *pool;
+    uint32_t policy_index; /* set by the policy, if it binds requests to instances */
     kelp_stats stats;
     kelp_rate_ticket ticket; /* ON_INSTANCE: waits for resources before an execution */
     pthread_t thread;
@@ -74,6 +75,7 @@ struct kelp_instance_pool {
     kelp_stats *stats; /* of requests that no instance executed; borrowed */
     kelp_timer expiry; /* of queue timeouts */
     bool has_expiry;
+    bool expires_soon;   /* the timer is set for cancelled requests */
     uint64_t expires_ns; /* KELP_NEVER_NS, or the queue timeout that the timer is set for */
     kelp_instance_base *instances; /* all that were added */
     kelp_instance_base *idle;      /* ON_CALLER: instances that no thread uses */
@@ -122,8 +124,16 @@ kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool,
  * kelp_execution_class. Thread-safe. */
 void kelp_instance_pool_add_time(kelp_instance_pool *pool, unsigned class_index,
                                  uint64_t duration_ns);
+/* Tells a policy that binds requests to instances that a taken request returns to its caller, or
+ * queues the request again. Thread-safe; called before the request's callback. */
+void kelp_instance_pool_release(kelp_instance_pool *pool, kelp_request *request);
+void kelp_instance_pool_reschedule(kelp_instance_pool *pool, kelp_request *request);
+/* Returns the number of sequences that have not ended. Thread-safe. */
+uint32_t kelp_instance_pool_live(kelp_instance_pool *pool);
 /* Rejects the queued requests that are cancelled or past their deadline. Thread-safe. */
 void kelp_instance_pool_expire(kelp_instance_pool *pool);
+/* Does the same soon, on the thread of the timers. Thread-safe. */
+void kelp_instance_pool_expire_soon(kelp_instance_pool *pool);
 /* Returns the number of queued requests. Thread-safe. */
 uint32_t kelp_instance_pool_queued(kelp_instance_pool *pool);
 

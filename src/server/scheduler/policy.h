@@ -28,6 +28,13 @@
 typedef struct kelp_policy kelp_policy;
 typedef struct kelp_instance_base kelp_instance_base; /* instance_pool.h */
 
+/* An execution, for policies that learn from its duration. */
+typedef struct kelp_execution_report {
+    uint32_t batch_size; /* of all requests */
+    uint64_t oldest_ns;  /* the first submission of a request */
+    uint64_t start_ns, end_ns;
+} kelp_execution_report;
+
 /* The functions that a policy implements. `instance` is an instance of the pool, for policies that
  * bind requests to instances; NULL means any instance. */
 typedef struct kelp_policy_ops {
@@ -56,10 +63,22 @@ typedef struct kelp_policy_ops {
      * `next`, or NULL. The pool rejects them without the lock. Cancelled requests may stay if a
      * search would take long. */
     kelp_request *(*expire)(kelp_policy *policy, uint64_t now_ns);
+    /* Learns of an execution that has ended. May be NULL. */
+    void (*executed)(kelp_policy *policy, const kelp_execution_report *report);
     /* Returns the number of queued requests. */
     uint32_t (*size)(const kelp_policy *policy);
     /* Frees the policy, which is empty. The lock is not held. */
     void (*destroy)(kelp_policy *policy);
+
+    /* For policies that bind requests to instances; all of them or none. */
+    /* Adds an instance and sets instance->policy_index. Called before its thread takes requests. */
+    void (*attach)(kelp_policy *policy, kelp_instance_base *instance);
+    /* Called when a taken request with a `place` is about to return to its caller. */
+    void (*release)(kelp_policy *policy, kelp_request *request, uint64_t now_ns);
+    /* Queues a taken request again, before the other requests of its place. */
+    void (*reschedule)(kelp_policy *policy, kelp_request *request, uint64_t now_ns);
+    /* Returns the number of sequences that have not ended. */
+    uint32_t (*live)(const kelp_policy *policy);
 } kelp_policy_ops;
 
 /* The first member of a policy. */

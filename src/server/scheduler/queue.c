@@ -76,6 +76,10 @@ uint64_t kelp_request_queue_level(const kelp_request *request) {
     return request->queue_order.key.major;
 }
 
+uint64_t kelp_request_queue_order(const kelp_request *request) {
+    return request->queue_order.key.minor;
+}
+
 bool kelp_request_queue_before(const kelp_request *a, const kelp_request *b) {
     return kelp_ordered_tree_before(&a->queue_order, &b->queue_order);
 }
@@ -156,7 +160,11 @@ kelp_status *kelp_request_queue_check(const kelp_request *request, uint64_t now_
     if (request->deadline_ns <= now_ns)
         return KELP_ERROR(KELP_UNAVAILABLE, KELP_REQUEST_TAG "Request timeout expired",
                           kelp_request_tag(request));
-    if (is_cancelled(request))
+    if (request->rejection == KELP_REJECTION_SEQUENCE_TIMEOUT)
+        return KELP_ERROR(KELP_UNAVAILABLE,
+                          KELP_REQUEST_TAG "timeout of the corresponding sequence has been expired",
+                          kelp_request_tag(request));
+    if (is_cancelled(request) || request->rejection == KELP_REJECTION_SEQUENCE_CANCELLED)
         return KELP_ERROR(KELP_CANCELLED, "Request cancelled");
     return NULL;
 }

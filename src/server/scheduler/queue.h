@@ -47,6 +47,8 @@ void kelp_request_queue_insert(kelp_request_queue *queue, const kelp_queue_limit
                                kelp_request *request, uint64_t level, uint64_t order);
 /* Returns the level of a request that is or was queued. */
 uint64_t kelp_request_queue_level(const kelp_request *request);
+/* Returns the `order` of a request that is or was queued. */
+uint64_t kelp_request_queue_order(const kelp_request *request);
 /* Returns true if `a` is before `b`. */
 bool kelp_request_queue_before(const kelp_request *a, const kelp_request *b);
 /* Returns the next request of the queue, or NULL. */

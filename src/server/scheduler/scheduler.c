@@ -3,6 +3,8 @@
 #include "server/scheduler/scheduler.h"
 
 #include "base/assert.h"
+#include "server/request/sequence.h"
+#include "server/scheduler/sequence_policy.h"
 
 typedef kelp_status *(*create_fn)(kelp_allocator allocator, const kelp_model_config *config,
                                   kelp_policy **out);
@@ -14,7 +16,7 @@ static const struct {
 } policies[] = {
     [KELP_SCHEDULING_DEFAULT] = {kelp_batch_policy_create, "uses the default scheduler"},
     [KELP_SCHEDULING_DYNAMIC] = {kelp_batch_policy_create, "batches dynamically"},
-    [KELP_SCHEDULING_SEQUENCE] = {NULL, "batches sequences"},
+    [KELP_SCHEDULING_SEQUENCE] = {kelp_sequence_policy_create, "batches sequences"},
     [KELP_SCHEDULING_ENSEMBLE] = {NULL, "is an ensemble"},
 };
 
@@ -55,5 +57,7 @@ kelp_status *kelp_scheduler_submit(kelp_scheduler *scheduler, kelp_request *requ
     request->may_block =
         scheduler->may_block != NULL && scheduler->may_block((TRITONBACKEND_Model *)request->model,
                                                              (TRITONBACKEND_Request *)request);
+    if (request->model->config->scheduling == KELP_SCHEDULING_SEQUENCE)
+        KELP_TRY(kelp_request_enter_sequence(request));
     return kelp_instance_pool_submit(&scheduler->pool, request);
 }

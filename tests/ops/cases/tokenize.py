@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of tokenizers of onnxruntime-extensions. The expected values are those of version 0.15.2; tests/extensions compares many more."""
+import base64
 import json
+import struct
 
 import numpy as np
 
@@ -138,6 +140,102 @@ def bpe_rejected(own):
     refuse(own, "GPT2Tokenizer", [x, np.zeros(1, np.int64)], "does not support", vocab=vocab, merges="a a")
 
 
+NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)
+UNIGRAM, BPE, WORD, CHAR = range(1, 5)
+
+
+def field(number, value):
+    """A field of a protobuf message."""
+    if isinstance(value, (bytes, str)):
+        data = value.encode() if isinstance(value, str) else value
+        assert len(data) < 2**14
+        size = bytes([len(data)]) if len(data) < 128 else bytes([len(data) & 127 | 128, len(data) >> 7])
+        return (bytes([number << 3 | 2]) if number < 16 else bytes([(number << 3 | 2) & 127 | 128, number >> 4])) + size + data
+    if isinstance(value, float):
+        return bytes([number << 3 | 5]) + struct.pack("<f", value)
+    return (bytes([number << 3]) if number < 16 else bytes([(number << 3) & 127 | 128, number >> 4])) + bytes([value])
+
+
+def charsmap(rules):
+    """A precompiled_charsmap of rules from one byte: a double array of a root and one child and leaf for each rule."""
+    units, texts = [0] * 1024, b""
+    units[0] = 256 << 10  # children of the root: 256 ^ byte
+    for i, (byte, text) in enumerate(rules.items()):
+        child, leaf = 256 ^ byte, 600 + i
+        units[child] = (child ^ leaf) << 10 | 1 << 8 | byte
+        units[leaf] = 1 << 31 | len(texts)
+        texts += text.encode() + b"\0"
+    return struct.pack("<I", 4 * len(units)) + struct.pack(f"<{len(units)}I", *units) + texts
+
+
+def sentencepiece_model(pieces, kind=UNIGRAM, trainer=b"", normalizer=b""):
+    body = b"".join(field(1, field(1, text) + field(2, float(score)) + field(3, which)) for text, score, which in pieces)
+    return body + field(2, field(3, kind) + trainer) + field(3, normalizer)
+
+
+PIECES = [("<unk>", 0, UNKNOWN), ("<s>", 0, CONTROL), ("</s>", 0, CONTROL), ("▁", -2, NORMAL), ("a", -3, NORMAL), ("b", -3.5, NORMAL), ("ab", -4, NORMAL),
+          ("▁a", -4.5, NORMAL), ("bb", -9, NORMAL), ("<m>", 0, USER), ("aba", -1, UNUSED), ("é", -5, NORMAL)]
+
+
+def spm_feeds(values, bos=False, eos=False, reverse=False, fairseq=None):
+    flags = [bos, eos, reverse] + ([] if fairseq is None else [fairseq])
+    return [text(*values), np.array([0], np.int64), np.array([0], np.float32), *(np.array([flag]) for flag in flags)]
+
+
+def spm_rows(ids, instances, begins):
+    return [np.array(ids, np.int32), np.array(instances, np.int64), np.array(begins, np.int32)]
+
+
+def sentencepiece(own):
+    unigram = sentencepiece_model(PIECES)
+    encoded = base64.b64encode(unigram)
+    for domain in (CONTRIB, "com.microsoft.extensions"):
+        add(own, "SentencepieceTokenizer", spm_feeds(["  ab  bb ", "a<m>zz\0a", ""], bos=True, eos=True),
+            spm_rows([1, 3, 6, 3, 5, 5, 2, 1, 7, 9, 0, 2, 1, 2], [0, 7, 12, 14], [0, 2, 2, 4, 6, 7, 9, 0, 0, 1, 4, 6, 0, 0]), model=unigram, domain=domain)
+    add(own, "SentencepieceTokenizer", spm_feeds(["aba b"], bos=True, reverse=True), spm_rows([5, 3, 4, 6, 3, 1], [0, 6], [4, 3, 2, 0, 0, 0]), model=encoded)
+    add(own, "SentencepieceTokenizer", spm_feeds(["é a", "<m>"], bos=True, eos=True, fairseq=True),
+        spm_rows([0, 4, 12, 8, 2, 0, 4, 10, 2], [0, 5, 9], [0, 0, 0, 2, 4, 0, 0, 0, 3]), model=unigram)
+    bpe = sentencepiece_model(PIECES, BPE)
+    add(own, "SentencepieceTokenizer", spm_feeds(["abab ab", "aba<m>ab"]), spm_rows([3, 6, 4, 5, 3, 6, 3, 6, 4, 9, 6], [0, 6, 11], [0, 0, 2, 3, 4, 5, 0, 0, 2, 3, 6]), model=bpe)
+    chars = sentencepiece_model(PIECES, CHAR)
+    add(own, "SentencepieceTokenizer", spm_feeds(["ab<m>é"]), spm_rows([3, 4, 5, 9, 11], [0, 5], [0, 0, 1, 2, 5]), model=chars)
+    rules = sentencepiece_model(PIECES, normalizer=field(2, charsmap({ord("A"): "a", ord("-"): " ", ord("x"): "", ord("B"): "bb"})))
+    add(own, "SentencepieceTokenizer", spm_feeds(["--A-xB-x"]), spm_rows([7, 3, 5, 5], [0, 4], [2, 3, 5, 5]), model=rules)
+    plain = sentencepiece_model(PIECES, normalizer=field(3, 0) + field(4, 0))
+    add(own, "SentencepieceTokenizer", spm_feeds([" a  b "]), spm_rows([7, 3, 3, 5, 3], [0, 5], [0, 2, 3, 4, 5]), model=plain)
+    suffix = sentencepiece_model(PIECES, trainer=field(24, 1))
+    add(own, "SentencepieceTokenizer", spm_feeds(["ab b "]), spm_rows([6, 3, 5, 3], [0, 4], [0, 2, 3, 4]), model=suffix)
+    byte = [(f"<0x{b:02X}>", 0, BYTE) for b in range(256)]
+    fallback = sentencepiece_model(PIECES + byte, trainer=field(35, 1))
+    add(own, "SentencepieceTokenizer", spm_feeds(["a日!"]), spm_rows([7, 12 + 0xE6, 12 + 0x97, 12 + 0xA5, 12 + 0x21], [0, 5], [0, 1, 1, 1, 4]), model=fallback)
+    for domain in (CONTRIB, "com.microsoft.extensions"):
+        ids = np.array([1, 7, 6, 3, 0, 12 + 0xE6, 12 + 0x97, 12 + 0xA5, 12 + 0x97, 9, 2], np.int64)
+        add(own, "SentencepieceDecoder", [ids], [text("aab  ⁇ 日\ufffd<m>")], model=fallback, domain=domain)
+    add(own, "SentencepieceDecoder", [np.array([4, 7], np.int64), np.array([True])], [text("b e")], model=sentencepiece_model([*PIECES[:3], ("▁b", 0, NORMAL), ("c", 0, NORMAL), ("d", 0, NORMAL), ("▁e", 0, NORMAL)]))
+    surface = sentencepiece_model(PIECES, trainer=field(44, "?"), normalizer=field(3, 0) + field(4, 0))
+    add(own, "SentencepieceDecoder", [np.array([7, 0, 4], np.int64)], [text(" a?a")], model=surface)
+
+
+def sentencepiece_rejected(own):
+    feeds = spm_feeds(["a"])
+    for model, why in [(b"", "attribute 'model' is missing or empty"), (b"\x0a\xff", "expected a protobuf message"), (b"\x0a\x02\x0a\xff", "expected a piece"),
+                       (sentencepiece_model(PIECES[1:]), "it has no unknown piece"), (sentencepiece_model([*PIECES, PIECES[0]]), "occurs twice"),
+                       (sentencepiece_model([*PIECES, ("<u>", 0, UNKNOWN)]), "it has two unknown pieces"), (sentencepiece_model([*PIECES, ("a", 0, NORMAL)]), "'a' occurs twice"),
+                       (sentencepiece_model([*PIECES, ("", 0, NORMAL)]), "a piece is empty"), (sentencepiece_model([*PIECES, ("z", 0, 9)]), "has the invalid type 9"),
+                       (sentencepiece_model([*PIECES, ("z", float("nan"), NORMAL)]), "a score is not a number"),
+                       (sentencepiece_model([*PIECES, ("<0xG0>", 0, BYTE)]), "expected a byte piece such as <0x0A>, found '<0xG0>'"),
+                       (sentencepiece_model(PIECES, trainer=field(35, 1)), "byte_fallback needs 256 byte pieces"),
+                       (sentencepiece_model(PIECES, WORD), "model_type of the SentencePiece model is unsupported"),
+                       (sentencepiece_model(PIECES, normalizer=field(2, b"\0\0")), "the size of precompiled_charsmap is wrong"),
+                       (sentencepiece_model(PIECES, normalizer=field(2, b"\xff\0\0\0")), "the size of precompiled_charsmap is wrong"),
+                       (sentencepiece_model(PIECES) + field(5, field(2, b"x")), "denormalizer with rules")]:
+        refuse(own, "SentencepieceTokenizer", feeds, why, outputs=2, **({"model": model} if model else {}))
+    model = sentencepiece_model(PIECES)
+    refuse(own, "SentencepieceTokenizer", [*feeds[:3], np.array([1], np.int64), *feeds[4:]], "input 3 is invalid: expected one bool", outputs=2, model=model)
+    refuse(own, "SentencepieceDecoder", [np.array([99], np.int64)], "id 99 of element 0 is not in the vocabulary", model=model)
+    refuse(own, "SentencepieceDecoder", [np.zeros((2, 2), np.int64)], "expected [N] or [1,N]", model=model)
+
+
 def rejected(own):
     x = text("a")
     for op in ("BertTokenizer", "BertTokenizerDecoder"):
@@ -158,4 +256,4 @@ def rejected(own):
         refuse(own, "WordpieceTokenizer", [x, np.zeros(0, np.int64)], why, outputs=4, vocab=vocab, **common)
 
 
-CASES = [bert, bert_decoder, wordpiece, gpt2, clip, roberta, bpe_rejected, rejected]
+CASES = [bert, bert_decoder, wordpiece, gpt2, clip, roberta, bpe_rejected, sentencepiece, sentencepiece_rejected, rejected]

@@ -187,7 +187,7 @@ static kelp_status *encode_all(batch *t, const kelp_string *x) {
     return NULL;
 }
 
-static void write_row(const batch *t, const kelp_token *tokens, size_t count, int64_t *ids,
+static void write_row(const batch *t, const kelp_text_token *tokens, size_t count, int64_t *ids,
                       int64_t *mask) {
     size_t length = row_length(t, count);
     bool ends = t->b->has_ends && (t->add_ends || (t->b->is_clip && count == 0));
@@ -217,7 +217,7 @@ static void add_offset(offsets *o, int64_t begin, int64_t end) {
 
 /* Returns the bytes of a token. A word that is one token counts the bytes of the text, other tokens
  * those of the vocabulary. */
-static int64_t size_of(const bpe *b, const kelp_token *token, bool is_word) {
+static int64_t size_of(const bpe *b, const kelp_text_token *token, bool is_word) {
     kelp_str text = kelp_tokenizer_token(b->tokenizer, token->id);
     int64_t characters = 0;
     if (text.data == NULL)
@@ -230,7 +230,7 @@ static int64_t size_of(const bpe *b, const kelp_token *token, bool is_word) {
 }
 
 /* Adds the pairs of one text. They start again at 0 after each special token, which has none. */
-static void add_offsets(const batch *t, const kelp_token *tokens, size_t count, offsets *out) {
+static void add_offsets(const batch *t, const kelp_text_token *tokens, size_t count, offsets *out) {
     const bpe *b = t->b;
     bool ends = b->has_ends;
     size_t written = ends && t->add_ends ? 1 : 0;
@@ -275,7 +275,7 @@ static kelp_status *write_all(const batch *t, kelp_op_args *args) {
     KELP_TRY(kelp_run_array(args->env, total, 2 * sizeof *pairs.data, (void **)&pairs.data));
     memset(pairs.data, 0, total * 2 * sizeof *pairs.data);
     for (size_t i = 0; i < t->text_count; begin = t->ends[i++]) {
-        const kelp_token *tokens = t->tokens.items + begin;
+        const kelp_text_token *tokens = t->tokens.items + begin;
         size_t count = t->ends[i] - begin;
         write_row(t, tokens, count, ids + i * t->length, mask + i * t->length);
         add_offsets(t, tokens, count, &pairs);
