@@ -384,7 +384,7 @@ static void test_sequences_are_not_cached(void **state) {
                "backend: \"identity\"\nmax_batch_size: 4\nsequence_batching { }\n" ENABLED
                "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
                "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n");
-    fails(TRITONSERVER_ServerLoadModel(w->server, "s"), TRITONSERVER_ERROR_INVALID_ARG,
+    fails(TRITONSERVER_ServerLoadModel(w->server, "s"), TRITONSERVER_ERROR_INTERNAL,
           "response_cache cannot be enabled for a model with sequence_batching");
 }
 
