@@ -8,6 +8,7 @@
  */
 #include <triton/core/tritonbackend.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@
 enum { SUM, AT_START, AT_READY, AT_END, CORRID, POSITION, COUNT, VALUES };
 
 /* Read by the test: null requests that the backend has seen. */
-EXPORT int sequence_nulls;
+EXPORT atomic_int sequence_nulls;
 
 static TRITONSERVER_Error *read_input(TRITONBACKEND_Request *request, const char *name,
                                       int32_t *out, bool *out_found) {

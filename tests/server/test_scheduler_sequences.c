@@ -323,7 +323,7 @@ static void environment_delays_the_first_execution(void **state) {
     sequence_request r[4];
     (void)state;
     setenv("TRITONSERVER_DELAY_SCHEDULER", "2", 1);
-    setenv("TRITONSERVER_BACKLOG_DELAY_SCHEDULER", "3", 1);
+    setenv("TRITONSERVER_BACKLOG_DELAY_SCHEDULER", "1", 1);
     sequence_world_open(&w, MODEL(1, 1, "direct { }"));
     unsetenv("TRITONSERVER_DELAY_SCHEDULER");
     unsetenv("TRITONSERVER_BACKLOG_DELAY_SCHEDULER");
@@ -336,6 +336,25 @@ static void environment_delays_the_first_execution(void **state) {
         assert_ptr_equal(taken[0], &r[i].request);
         sequence_release(&w, taken[0]);
     }
+    close_all(&w, r, 3);
+}
+
+static void environment_delays_oldest_sequences(void **state) {
+    sequence_world w;
+    sequence_request r[3];
+    (void)state;
+    setenv("TRITONSERVER_DELAY_SCHEDULER", "2", 1);
+    sequence_world_open(&w, MODEL(4, 1, "oldest { max_candidate_sequences: 4 }"));
+    unsetenv("TRITONSERVER_DELAY_SCHEDULER");
+    accepts(&w, &r[0], 1, START);
+    accepts(&w, &r[1], 1, END);
+    assert_int_equal(sequence_take(&w, 0, taken), 0);
+    accepts(&w, &r[2], 2, START | END);
+    assert_int_equal(sequence_take(&w, 0, taken), 2);
+    sequence_release(&w, taken[0]);
+    sequence_release(&w, taken[1]);
+    assert_int_equal(sequence_take(&w, 0, taken), 1);
+    sequence_release(&w, taken[0]);
     close_all(&w, r, 3);
 }
 
@@ -408,6 +427,7 @@ int main(void) {
         cmocka_unit_test(iterative_requests_are_sequences),
         cmocka_unit_test(queue_has_a_limit),
         cmocka_unit_test(environment_delays_the_first_execution),
+        cmocka_unit_test(environment_delays_oldest_sequences),
         cmocka_unit_test(control_inputs_are_added_and_removed),
         cmocka_unit_test(string_ids_do_not_fit_numeric_controls),
     };

@@ -3,6 +3,7 @@
 #include "server/support.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <time.h>
 
 enum {
@@ -121,7 +122,7 @@ static void null_requests_fill_slots_and_are_not_counted(void **state) {
                    "") " }");
     void *library = dlopen(KELP_TEST_BACKENDS "/sequence/libtriton_sequence.so", RTLD_NOW);
     assert_non_null(library);
-    int *nulls = dlsym(library, "sequence_nulls");
+    atomic_int *nulls = dlsym(library, "sequence_nulls");
     *nulls = 0;
     assert_int_equal(run(w, 1, START, 5, NULL), 5);
     assert_int_equal(run(w, 2, START, 7, values), 7);

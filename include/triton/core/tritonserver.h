@@ -474,8 +474,7 @@ TRITONSERVER_InferenceTraceContext(TRITONSERVER_InferenceTrace *trace, const cha
  * TRITONSERVER_InferenceRequestCancel and TRITONSERVER_InferenceRequestIsCancelled may be called
  * while it is in flight. */
 
-/* Flags of a request in a sequence. Kelp passes them to the backend; it does not load models with
- * sequence batching. */
+/* Flags of a request in a sequence: for models with sequence batching, and passed to backends. */
 typedef enum tritonserver_requestflag_enum {
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1, /* first request of a sequence */
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2    /* last request of a sequence */

@@ -55,9 +55,10 @@ typedef struct sequence_policy {
     kelp_request *first_rejected, *last_rejected;
     uint32_t rejected;
     uint64_t expires_ns; /* at or before the first timeout */
-    /* For tests of Triton: executions begin when as many requests are queued. */
-    uint32_t hold_group, hold_all;
-    bool held;
+    /* For tests of Triton: executions begin when as many requests are queued, in all slots (oldest:
+     * ready ones of an instance) and in the backlog. */
+    uint32_t hold, hold_backlog;
+    bool held; /* direct */
 } sequence_policy;
 
 static uint32_t slots_of(const sequence_policy *policy) {
@@ -166,10 +167,14 @@ static uint32_t count_queued(const kelp_sequence *sequence) {
 
 /* Ends the test delays when enough requests are queued. */
 static void check_hold(sequence_policy *policy, group *g) {
-    uint32_t count = policy->config->oldest ? g->ready_count : g->queued;
-    if (g->held && count >= policy->hold_group)
+    uint32_t in_slots = 0;
+    if (g != NULL && g->held && g->ready_count >= policy->hold)
         g->held = false;
-    if (policy->held && policy->queued >= policy->hold_all)
+    if (!policy->held)
+        return;
+    for (uint32_t i = 0; i < policy->attached; i++)
+        in_slots += policy->groups[i].queued;
+    if (in_slots >= policy->hold && policy->queued - in_slots >= policy->hold_backlog)
         policy->held = false;
 }
 
@@ -412,8 +417,7 @@ static void push(kelp_policy *base, kelp_request *request, uint64_t now_ns) {
     } else {
         note_timeout(policy, sequence, request);
     }
-    if (policy->held && policy->queued >= policy->hold_all)
-        policy->held = false;
+    check_hold(policy, NULL);
 }
 
 static bool bypass(const kelp_policy *base, const kelp_request *request) {
@@ -681,9 +685,9 @@ static kelp_status *configure(sequence_policy *policy, const kelp_model_config *
     if (policy->min_ready < sequence->min_slot_utilization * slots || policy->min_ready == 0)
         policy->min_ready++;
     policy->expires_ns = KELP_NEVER_NS;
-    policy->hold_group = read_hold("TRITONSERVER_DELAY_SCHEDULER");
-    policy->hold_all = read_hold("TRITONSERVER_BACKLOG_DELAY_SCHEDULER");
-    policy->held = policy->hold_all > 0;
+    policy->hold = read_hold("TRITONSERVER_DELAY_SCHEDULER");
+    policy->hold_backlog = sequence->oldest ? 0 : read_hold("TRITONSERVER_BACKLOG_DELAY_SCHEDULER");
+    policy->held = !sequence->oldest && (policy->hold > 0 || policy->hold_backlog > 0);
     KELP_TRY(kelp_batch_settings_init(&policy->settings, allocator, config));
     KELP_TRY(kelp_join_rules_init(&policy->join, allocator, config));
     KELP_TRY(
@@ -693,7 +697,7 @@ static kelp_status *configure(sequence_policy *policy, const kelp_model_config *
                              (void **)&policy->all_slots));
     for (uint32_t i = 0; i < instances; i++) {
         policy->groups[i].slots = policy->all_slots + (size_t)i * slots;
-        policy->groups[i].held = policy->hold_group > 0;
+        policy->groups[i].held = sequence->oldest && policy->hold > 0;
     }
     return kelp_sequence_table_init(&policy->table, allocator, (size_t)instances * slots);
 }
