@@ -130,7 +130,7 @@ struct kelp_request {
     bool in_sequence;      /* kelp_request_enter_sequence was called */
     bool has_generated_id;
     bool replaces_run; /* it starts a sequence whose ID belonged to one that has not ended */
-    bool is_null;      /* it fills an empty slot; it is not counted */
+    bool is_null;      /* it fills an empty slot: it requests no outputs, and is not counted */
     kelp_rejection rejection;
 };
 
@@ -188,7 +188,7 @@ kelp_status *kelp_request_add_output(kelp_request *request, const char *name) KE
 void kelp_request_remove_output(kelp_request *request, const char *name);
 
 /* Returns the number or a name of the requested outputs; of all outputs of the model if none was
- * requested. */
+ * requested, except for null requests. */
 size_t kelp_request_output_count(const kelp_request *request);
 const char *kelp_request_output_name(const kelp_request *request, size_t index);
 
