@@ -246,7 +246,7 @@ static kelp_status *fill_null(const kelp_model *model, kelp_request *request,
             KELP_TRY(kelp_sequence_states_zero(states, like->states));
         kelp_request_bind_states(request, states);
     }
-    return kelp_request_begin(request);
+    return kelp_request_begin_again(request);
 }
 
 /* Creates an executing request for an empty slot, with the shapes of another one. */

@@ -140,6 +140,8 @@ kelp_status *kelp_request_create(kelp_model_base *take_model, int64_t version, k
                                  kelp_request **out) KELP_MUST_USE;
 /* Prepares a request to be executed without the queue. */
 kelp_status *kelp_request_begin(kelp_request *request) KELP_MUST_USE;
+/* Does the same while another request of the model executes, also if the model is retired. */
+kelp_status *kelp_request_begin_again(kelp_request *request) KELP_MUST_USE;
 /* Returns a request to its pool. INTERNAL, without effect, while it is submitted. */
 kelp_status *kelp_request_delete(kelp_request *request) KELP_MUST_USE;
 /* Frees the memory that a request keeps for its next use. */
