@@ -125,7 +125,7 @@ scripts_parse() {
     for script in scripts/*.sh .ci/run tests/e2e/*.sh completions/kelp.bash; do
         bash -n "$script" || return 1
     done
-    python3 -m compileall -q -f scripts tools tests/e2e tests/interop tests/python tests/rust bindings/python bench
+    python3 -m compileall -q -f scripts tools tests/e2e tests/extensions tests/interop tests/python tests/rust bindings/python bench
 }
 
 # Benchmarks build; those beside libraries compare answers in a round of each shape.
@@ -184,10 +184,21 @@ minilm() {
         --runner build/release/tests/ops/ops_run_cases --minilm "$model"
 }
 
+# Tokenizers, string and image operators beside onnxruntime-extensions.
+extensions() {
+    local venv=build/venv-extensions
+    if ! python3 -m venv "$venv" || ! "$venv/bin/pip" install -q -r tools/requirements-extensions.txt; then
+        echo "onnxruntime-extensions is brought by pip, and not at hand without it"
+        return 77
+    fi
+    PYTHONPATH=build/release/python "$venv/bin/python" tests/extensions/run.py
+}
+
 step deps scripts/deps.sh check
 step includes python3 tools/check-includes
 step docs docs
 step architecture python3 scripts/gen_architecture.py --check
+step unicode python3 scripts/gen_unicode.py --check
 step python-enums python3 scripts/gen_python_enums.py --check
 step format formatted
 step headers headers
@@ -218,6 +229,7 @@ if [ "$full" = full ]; then
     step zoo "$python" tests/zoo/test_zoo.py --runner build/release/tests/ops/ops_run_cases --models build/zoo
     step zoo_bf16 "$python" tests/zoo/test_zoo.py --runner build/release/tests/ops/ops_run_cases --models build/zoo --precision bf16
     step interop scripts/interop.sh
+    step extensions extensions
     step rust scripts/rust.sh
     step perf_analyzer scripts/perf_analyzer.sh
     step inproc scripts/bench_inproc.sh --check

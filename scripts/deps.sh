@@ -13,7 +13,7 @@ run_needs="gcc:command:gcc libc6-dev:file:/usr/include/stdio.h cmake:command:cma
     curl:command:curl zlib1g-dev:file:/usr/include/zlib.h
     libxxhash-dev:file:/usr/include/xxhash.h
     libffi-dev:file:/usr/include/$(uname -m)-linux-gnu/ffi.h"
-# The first six are libraries that ImageDecoder and regular expressions find when they are needed.
+# The first six are libraries that image operators and regular expressions find when they are needed.
 test_needs="libturbojpeg0:file:/usr/lib/libturbojpeg.so.0 libpng16-16:file:/usr/lib/libpng16.so.16
     libwebp7:file:/usr/lib/libwebp.so.7 libtiff6:file:/usr/lib/libtiff.so.6
     libopenjp2-7:file:/usr/lib/libopenjp2.so.7 libpcre2-8-0:file:/usr/lib/libpcre2-8.so.0

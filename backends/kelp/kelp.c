@@ -221,6 +221,11 @@ static kelp_status *load(kelp_backend_model *model, const kelp_model_settings *s
                           "model '%s': the path of its file is longer than %zu bytes", name,
                           sizeof file);
     KELP_TRY(acquire_runtime(model, settings, &state->runtime));
+    const backend_state *backend = kelp_backend_host_state(kelp_backend_model_host(model));
+    kelp_backend_log(TRITONSERVER_LOG_INFO, __FILE__, __LINE__,
+                     "model '%s': operators use %s pool of %d threads", name,
+                     state->runtime == backend->runtime ? "the common" : "the model's own",
+                     kelp_runtime_threads(state->runtime));
     kelp_artifact artifact = {.path = file,
                               .label = name,
                               .providers = settings->providers,

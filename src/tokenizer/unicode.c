@@ -56,6 +56,27 @@ uint32_t kelp_char_lower(uint32_t c) {
     return (uint32_t)((int32_t)c + case_ranges[low].delta);
 }
 
+uint32_t kelp_char_upper(uint32_t c) {
+    /* small letters that are not the lower case of their capital, or whose capital is another */
+    static const uint32_t others[][2] = {
+        {0xB5, 0x39C},    {0xDF, 0xDF},     {0x131, 'I'},    {0x17F, 'S'},    {0x1C5, 0x1C4},
+        {0x1C8, 0x1C7},   {0x1CB, 0x1CA},   {0x1F2, 0x1F1},  {0x345, 0x399},  {0x3C2, 0x3A3},
+        {0x3D0, 0x392},   {0x3D1, 0x398},   {0x3D5, 0x3A6},  {0x3D6, 0x3A0},  {0x3F0, 0x39A},
+        {0x3F1, 0x3A1},   {0x3F5, 0x395},   {0x1C80, 0x412}, {0x1C81, 0x414}, {0x1C82, 0x41E},
+        {0x1C83, 0x421},  {0x1C84, 0x422},  {0x1C85, 0x422}, {0x1C86, 0x42A}, {0x1C87, 0x462},
+        {0x1C88, 0xA64A}, {0x1E9B, 0x1E60}, {0x1FBE, 0x399}};
+    for (size_t i = 0; i < KELP_COUNT(others); i++)
+        if (others[i][0] == c)
+            return others[i][1];
+    for (size_t i = 0; i < KELP_COUNT(case_ranges); i++) {
+        uint32_t upper = (uint32_t)((int32_t)c - case_ranges[i].delta);
+        if (upper >= case_ranges[i].first && upper <= case_ranges[i].last &&
+            (upper - case_ranges[i].first) % case_ranges[i].step == 0)
+            return upper;
+    }
+    return c;
+}
+
 kelp_char kelp_char_at(kelp_str text, size_t at) {
     const uint8_t *from = (const uint8_t *)text.data + at;
     KELP_ASSERT(at < text.length);

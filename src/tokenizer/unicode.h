@@ -18,6 +18,9 @@ kelp_char_class kelp_char_class_of(uint32_t c);
 /* Returns the lower case of a character, itself if it has none. */
 uint32_t kelp_char_lower(uint32_t c);
 
+/* Returns the upper case of a character, itself if it has none of one character. */
+uint32_t kelp_char_upper(uint32_t c);
+
 /* A character and the bytes of the text that contain it. */
 typedef struct kelp_char {
     uint32_t c; /* below 0x200000 */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stopping and reloading while clients send requests: no request is lost. `--long` reloads 1,000 times and limits the growth of memory."""
+"""Instances and load: options for instances, large JSON, and stopping and reloading while clients send requests, of which none is lost. `--long`
+reloads 1,000 times and limits the growth of memory."""
 import gzip
 import http.client
 import json
@@ -23,7 +24,8 @@ with open(os.path.join(ROOT, "examples", "requests", "digits.json"), "rb") as fi
 
 
 class Client(threading.Thread):
-    """Sends requests in a loop, until `stopping` is set or the server does not accept a connection. A response that does not arrive is lost."""
+    """Sends requests in a loop, until `stopping` is set or the server does not accept a connection. A response that does not arrive is lost, unless
+    this thread has not sent the request in time: a server that stops closes connections that are idle for 100 ms."""
 
     def __init__(self, port, reconnects, path="/v2/models/digits/infer", body=DIGITS):
         super().__init__(daemon=True)
@@ -38,14 +40,19 @@ class Client(threading.Thread):
                 if connection is None:
                     connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=support.PATIENCE_S)
                     connection.connect()
+                    idle_since = time.monotonic()
             except OSError:
                 return
+            sent_at = None
             try:
                 connection.request("POST", self.path, self.body)
+                sent_at = time.monotonic()
                 response = connection.getresponse()
                 text = response.read()
+                idle_since = time.monotonic()
             except (OSError, http.client.HTTPException) as error:
-                self.lost.append(f"{type(error).__name__}: {error}")
+                if (sent_at or time.monotonic()) < idle_since + 0.05:
+                    self.lost.append(f"{type(error).__name__}: {error}")
                 return
             if response.status != 200:
                 self.lost.append(f"{response.status}: {text.decode()}")
@@ -149,6 +156,74 @@ class LargeJson(unittest.TestCase):
                 client.sendall(head + body)
         self.assertEqual(self.server.infer("identity", self.request)[0], 200)
         self.assertEqual(self.server.stop(), 0, self.server.log())
+
+
+class Instances(unittest.TestCase):
+    """Options for the instances of models."""
+
+    CONFIG = """
+        backend: "identity"
+        input [ { name: "INPUT0" data_type: TYPE_INT32 dims: [ -1 ] } ]
+        output [ { name: "OUTPUT0" data_type: TYPE_INT32 dims: [ -1 ] } ]
+        instance_group [ { %s } ]"""
+    REQUEST = {"inputs": [{"name": "INPUT0", "datatype": "INT32", "shape": [1], "data": [1]}]}
+
+    def serve(self, group, *words, ready=True):
+        backends = os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "backends")
+        repository = Repository()
+        self.addCleanup(repository.__exit__)
+        repository.add("m", config=self.CONFIG % group)
+        server = Server("--model-repository", repository.path, "--backend-directory", backends, *words, ready=ready)
+        self.addCleanup(server.__exit__)
+        return server
+
+    def fails(self, message, group, *words):
+        server = self.serve(group, *words, ready=False)
+        self.assertNotEqual(server.process.wait(support.PATIENCE_S), 0)
+        self.assertIn(message, server.log())
+
+    def test_resources_of_the_rate_limiter(self):
+        limit = "--rate-limit", "execution_count"
+        group = 'count: 2 kind: KIND_CPU rate_limiter { resources [ { name: "a:b" count: 2 } ] }'
+        self.fails('Resource count for "a:b" is limited to 1', group, *limit, "--rate-limit-resource", "a:b:1")
+        self.fails('Resource count for "a:b" is limited to 1', group, *limit, "--rate-limit-resource", "a:b:1:0")
+        for resource in "a:b", "a:b:", ":1", "1":
+            self.fails(f"expected NAME:COUNT[:DEVICE], found '{resource}'", group, "--rate-limit-resource", resource)
+        for words in ("--rate-limit-resource", "a:b:2:0"), ("--rate-limit-resource", "a:b:1:7"), ():
+            server = self.serve(group, *limit, *words)
+            self.assertEqual(server.infer("m", self.REQUEST)[0], 200)
+            self.assertEqual(server.stop(), 0, server.log())
+
+    def test_resources_without_the_rate_limiter_have_no_effect(self):
+        server = self.serve('kind: KIND_CPU rate_limiter { resources [ { name: "R" count: 2 } ] }', "--rate-limit-resource", "R:1")
+        self.assertEqual(server.infer("m", self.REQUEST)[0], 200)
+        self.assertEqual(server.stop(), 0)
+        self.assertIn("has no effect without --rate-limit=execution_count", server.log())
+
+    def test_host_policies(self):
+        group = 'kind: KIND_CPU host_policy: "near"'
+        cpu = min(os.sched_getaffinity(0))
+        server = self.serve(group, "--host-policy", f"near,cpu-cores={cpu}")
+        self.assertEqual(server.infer("m", self.REQUEST)[0], 200)
+        tasks = f"/proc/{server.process.pid}/task"
+        allowed = {}
+        for task in os.listdir(tasks):
+            with open(f"{tasks}/{task}/status", encoding="ascii") as file:
+                text = file.read()
+            allowed[re.search(r"^Name:\s+(.*)", text, re.M).group(1)] = re.search(r"^Cpus_allowed_list:\s+(.*)", text, re.M).group(1)
+        self.assertEqual(allowed["kelp-instance"], str(cpu))
+        self.assertEqual(server.stop(), 0, server.log())
+        self.fails("expected NAME,KEY=VALUE, found 'near'", group, "--host-policy", "near")
+        self.fails("host policy setting 'colour' is not supported", group, "--host-policy", "near,colour=blue")
+        self.fails("expected a list of CPUs", group, "--host-policy", "near,cpu-cores=a")
+
+    def test_gpu_groups(self):
+        group = "kind: KIND_GPU gpus: 0"
+        self.fails("kind KIND_GPU, but this server has no GPU", group)
+        server = self.serve(group, "--gpu-fallback", "cpu")
+        self.assertEqual(server.infer("m", self.REQUEST)[0], 200)
+        self.assertEqual(server.stop(), 0)
+        self.assertIn("its instances run on the CPU", server.log())
 
 
 class Reloading(unittest.TestCase):

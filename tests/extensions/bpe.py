@@ -33,10 +33,43 @@ def check(tally, count):
     for op in SPECIAL:
         vocab, merges = trained(texts, op)
         tokenizer(tally, op, texts, vocab, merges)
+        decoder(tally, vocab, count)
         tally.subject = f"{op}, invalid UTF-8"
         for data in corpus.invalid(count // 20):
             pair = Pair(op, [strings(data)], ["int64"] * 2, constants=[0], vocab=vocab, merges=merges)
             tally.check(data, *pair.run([strings(data)]))
+
+
+def decoder(tally, vocab, count):
+    """BpeDecoder, for byte-level BPE and for pieces of SentencePiece."""
+    tokens = [token for token, _ in sorted(json.loads(vocab).items(), key=lambda item: item[1])]
+    letters = {ord(c): b for b, c in pre_tokenizers_bytes().items()}
+    table = "\n".join(f"{c}\t{b}" for c, b in letters.items())
+    pieces = ["▁a", "b▁", "<0x41>", "<0x0a>", "<0xZ1>", "", "日", "<s>"] * 40
+    rng = np.random.default_rng(6)
+    for name, words, rows in [("bytes", [*tokens, "日本"], table), ("pieces", pieces, table + f"\n{0x2581}\t32")]:
+        for attrs in ({}, dict(skip_special_tokens=1), dict(whitespace_token=1), dict(unk_token="?", added_tokens="5\tADDED\n900000\t<x>\n7")):
+            tally.subject = f"BpeDecoder {name} {attrs}"
+            attrs = dict(id_vocab="\n".join(words) + "\n", byte_decoder=rows, all_special_ids="0\n1\n12\n40") | attrs
+            pair = Pair("BpeDecoder", [np.zeros(1, np.int64)], ["string"], **attrs)
+            for i in range(count):
+                ids = rng.integers(-1 if i % 7 == 0 else 0, len(words) + (2 if i % 5 == 0 else 0), rng.integers(1, 12))
+                ids[rng.random(len(ids)) < .3] = rng.choice([0, 1, 12, 40, 5, 900000])
+                try:
+                    expected, found = pair.run([ids])
+                except UnicodeDecodeError:
+                    continue  # the bytes are no text
+                tally.check(ids.tolist(), expected, found)
+
+
+def pre_tokenizers_bytes():
+    """From byte to letter, as in GPT-2."""
+    letters, extra = {}, 256
+    for b in range(256):
+        printable = 32 < b < 127 or 160 < b != 173
+        letters[b] = chr(b) if printable else chr(extra)
+        extra += not printable
+    return letters
 
 
 def ends_in_part(text):

@@ -12,7 +12,7 @@ import sys
 
 from peer import Tally
 
-NAMES = ["bert", "bpe", "spm"]
+NAMES = ["bert", "bpe", "spm", "text", "image", "vectorizers"]
 
 
 def main():

@@ -195,6 +195,7 @@ static const struct {
     {X "y=any.Custom(x)", "out y: float32[k], x: float32[?, ?], k: int64",
      "attribute 'k' is missing: expected int"},
     {X "y=any.Custom(x)", "out y: float32[k], x: float32[k, ?], k: int64", NULL},
+    {X "y=any.Custom(x)", "out y: float32[a, k], x: float32[a, k], k: int64", NULL},
     {X "y=any.Custom(x)", "out y: float32[j], x: float32[j, ?], k: int64",
      "attribute 'k' is missing: expected int"},
     {X "y=any.Custom(x)", "out y: float32[k], x: float32[?, ?], optional w: float32[k], k: int64",

@@ -95,6 +95,11 @@ static void copies_between_host_and_device_are_exact(void **state) {
     check_ok(kelp_cuda_download(cuda, out, b, 6, stream));
     check_ok(kelp_cuda_stream_wait(cuda, stream));
     assert_string_equal(out, "hell");
+    check_ok(kelp_cuda_fill(cuda, b, 'c', 1, stream)); /* one byte */
+    check_ok(kelp_cuda_copy(cuda, a, b, 1, stream));
+    check_ok(kelp_cuda_download(cuda, out, a, 1, stream));
+    check_ok(kelp_cuda_stream_wait(cuda, stream));
+    assert_string_equal(out, "cell");
     check_ok(kelp_cuda_memory(cuda, &free_bytes, &total_bytes));
     assert_true(free_bytes < total_bytes);
     expect_failure(kelp_cuda_alloc(cuda, (size_t)1 << 40, &b), KELP_RESOURCE_EXHAUSTED,

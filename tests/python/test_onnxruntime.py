@@ -257,6 +257,42 @@ class Models(unittest.TestCase):
             thread.join()
         self.assertEqual(kept, [w.tolist()] * 8)
 
+    def test_links_of_download_caches_are_followed(self):
+        """Caches such as that of huggingface_hub link to files with other names in another directory."""
+        made = onnx.load_from_string(weighted())
+        made.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.arange(1, 7, dtype="f4").reshape(2, 3), "w"))
+        onnx.external_data_helper.convert_model_to_external_data(made, location="data.bin", size_threshold=0)
+        for name in ("blobs", "snapshots", "elsewhere"):
+            os.mkdir(f"{self.directory}/{name}")
+        onnx.save(made, self.directory + "/snapshots/saved.onnx")
+        os.rename(self.directory + "/snapshots/saved.onnx", self.directory + "/blobs/1")
+        os.rename(self.directory + "/snapshots/data.bin", self.directory + "/blobs/2")
+        os.symlink("../blobs/1", self.directory + "/snapshots/model.onnx")
+        os.symlink("../blobs/2", self.directory + "/snapshots/data.bin")
+        for module in BOTH:
+            one = module.InferenceSession(self.directory + "/snapshots/model.onnx", providers=["CPUExecutionProvider"])
+            self.assertEqual(one.run(None, {"x": self.x})[0].tolist(), [[1, 2, 3], [4, 5, 6]])
+        os.rename(self.directory + "/blobs/2", self.directory + "/elsewhere/2")
+        os.remove(self.directory + "/snapshots/data.bin")
+        os.symlink("../elsewhere/2", self.directory + "/snapshots/data.bin")
+        for module, extension in ((ort, states), (onnxruntime, onnxruntime.capi.onnxruntime_pybind11_state)):
+            with self.assertRaises(extension.Fail):
+                module.InferenceSession(self.directory + "/snapshots/model.onnx", providers=["CPUExecutionProvider"])
+
+    def test_a_deleted_file_is_not_needed(self):
+        path = self.directory + "/deleted.onnx"
+        with open(path, "wb") as file:
+            file.write(weighted())
+        one = ort.InferenceSession(path)
+        os.remove(path)
+        self.assertEqual(one.run(None, {"x": self.x})[0].tolist(), [[1, 2, 3], [4, 5, 6]])
+        with self.assertRaisesRegex(states.InvalidArgument, "no input 'v'"):
+            one.run(None, {"x": self.x, "v": self.x})
+        binding = one.io_binding()
+        binding.bind_cpu_input("x", self.x)
+        with self.assertRaisesRegex(states.InvalidArgument, "no input 'v'"):
+            binding.bind_cpu_input("v", self.x)
+
     def test_the_model_is_written(self):
         path, parts = self.directory + "/written.onnx", self.directory + "/parts.bin"
         options = ort.SessionOptions()
@@ -291,6 +327,13 @@ class Models(unittest.TestCase):
         one = ort.InferenceSession(zipped.SerializeToString())
         value, = one.run_with_ort_values(None, {"p": ort.OrtValue.ortvalue_from_numpy(np.ones((1, 2), "f4"))})
         self.assertEqual(value.data_type(), "seq(map(int64,tensor(float)))")
+
+    def test_the_backend_interface_runs_models(self):
+        from kelp.onnxruntime import backend
+        from kelp.onnxruntime.backend.backend import OnnxRuntimeBackend
+        prepared = OnnxRuntimeBackend.prepare(weighted())
+        self.assertEqual(prepared.run(self.x)[0].tolist(), backend.run(weighted(), self.x)[0].tolist())
+        self.assertTrue(backend.supports_device("CPU"))
 
     def test_options_come_from_the_model(self):
         os.environ["ORT_LOAD_CONFIG_FROM_MODEL"] = "1"
@@ -486,6 +529,12 @@ class Failures(unittest.TestCase):
     def test_unavailable_providers_warn(self):
         with self.assertWarnsRegex(UserWarning, "'CUDAExecutionProvider': the model runs on the CPU"):
             one = ort.InferenceSession(DIGITS, providers=["CUDAExecutionProvider"])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ort.InferenceSession(DIGITS, providers=["CUDAExecutionProvider"])
+            ort.SessionOptions().enable_mem_pattern = False
+            ort.SessionOptions().add_session_config_entry("session.some_thing", "1")
+        self.assertEqual([os.path.basename(warning.filename) for warning in caught], ["test_onnxruntime.py"] * 3)
         self.assertEqual(one.get_providers(), ["CPUExecutionProvider"])
         with self.assertRaisesRegex(RuntimeError, "unknown provider 'CUDAExecutionProvid'"):
             one.set_providers(["CUDAExecutionProvid"])

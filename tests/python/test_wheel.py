@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 import unittest.mock
@@ -43,7 +44,7 @@ class Wheel(unittest.TestCase):
         cls.directory = tempfile.mkdtemp(prefix="kelp-wheel-")
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         # its build directory is kept, so that the next run compiles only what changed
-        run(ROOT + "/scripts/wheel.sh", platform.machine(), env=environment)
+        run(ROOT + "/scripts/wheel.sh", platform.machine(), "sdist", env=environment)
         cls.wheel, = glob.glob(f"{ROOT}/build/wheel/kelp_runtime-*_{platform.machine()}.whl")
         cls.site = cls.directory + "/site"
         run(sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "-q", "--disable-pip-version-check", "--target", cls.site,
@@ -58,7 +59,8 @@ class Wheel(unittest.TestCase):
         with zipfile.ZipFile(self.wheel) as wheel:
             names = {info.filename: info.file_size for info in wheel.infolist()}
         for name in ("onnxruntime/__init__.py", "onnxruntime/capi/onnxruntime_pybind11_state.py", "shim/onnxruntime/__init__.py",
-                     "shim/onnxruntime-1.31.1.dist-info/METADATA", "__init__.py", "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0.1",
+                     "shim/onnxruntime-1.31.1.egg-info/PKG-INFO", "shim/onnxruntime-1.31.1.egg-info/top_level.txt", "__init__.py",
+                     "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0.1",
                      "lib/libtritonserver.so", "kernels/README", "include/kelp/backend.h", "include/kelp/layers.inc",
                      "include/kelp/kernel.hpp", "include/triton/runtime/backend.h", "include/triton/runtime/triton.h", "runtime.pyi",
                      "include/triton/core/tritonserver.h", "lib/libkelp_backend.a", "lib/cmake/kelp/kelp-config.cmake",
@@ -189,6 +191,19 @@ class Wheel(unittest.TestCase):
     def test_suites(self):
         for name in ("session", "builder", "context", "refit", "layers", "docs", "wrong_arguments", "kernel_program"):
             run(sys.executable, os.path.join(ROOT, "tests", "python", f"test_{name}.py"), env={**self.environment, "KELP_BUILD": BUILD})
+
+    def test_the_sdist_is_complete(self):
+        """No file is missing to build the package from the sdist. test_distributions.py builds it."""
+        sdist, = glob.glob(ROOT + "/build/wheel/kelp_runtime-*.tar.gz")
+        self.assertLess(os.path.getsize(sdist), 8e6)
+        with tempfile.TemporaryDirectory() as folder:
+            with tarfile.open(sdist) as archive:
+                archive.extractall(folder, filter="data")
+            source, = glob.glob(folder + "/kelp_runtime-*")
+            for name in ("LICENSE", "THIRD-PARTY-NOTICES.txt", "PKG-INFO", "docs/python.md"):
+                self.assertTrue(os.path.exists(f"{source}/{name}"), name)
+            run("cmake", "-G", "Ninja", "-S", source, "-B", folder + "/build", "-DKELP_TESTS=OFF", "-DSKBUILD=ON", f"-DPython_EXECUTABLE={sys.executable}")
+            run("ninja", "-C", folder + "/build", "-n")
 
     def test_the_version_is_that_of_the_project(self):
         version = run(sys.executable, "-c", "import kelp; print(kelp.__version__)", env=self.environment, cwd="/").strip()

@@ -339,6 +339,25 @@ static void test_polling_loads_members_first_and_follows_them(void **state) {
     repo_remove(&r);
 }
 
+static void test_requests_and_responses_outlive_the_ensemble(void **state) {
+    world *w = *state;
+    size_t size_bytes = 0;
+    call c;
+    world_load(w, "one", identity_config);
+    world_load(w, "two", identity_config);
+    world_load(w, "pair", pair_config);
+    call_init(&c, w->server, "pair", -1);
+    call_input(&c, "IN", TRITONSERVER_TYPE_INT32, two, 1, pair, sizeof pair);
+    call_run(&c);
+    world_unload(w, "pair");
+    world_unload(w, "one");
+    assert_memory_equal(call_output(&c, "OUT", &size_bytes), pair, sizeof pair);
+    ok(TRITONSERVER_InferenceRequestCancel(c.request)); /* no effect: it is over */
+    fails(TRITONSERVER_ServerInferAsync(w->server, c.request, NULL), TRITONSERVER_ERROR_NOT_FOUND,
+          "'pair' has no available versions");
+    call_deinit(&c);
+}
+
 /* ---- under load ---- */
 
 typedef struct load {
@@ -433,6 +452,7 @@ int main(void) {
         WORLD(test_unloading_keeps_members_unless_dependents_are_unloaded),
         WORLD(test_a_member_that_does_not_fit_any_more_makes_it_unavailable),
         cmocka_unit_test(test_polling_loads_members_first_and_follows_them),
+        WORLD(test_requests_and_responses_outlive_the_ensemble),
         WORLD(test_reloading_under_load_fails_no_request),
         cmocka_unit_test(test_accepted_requests_complete_when_the_server_stops),
     };

@@ -20,7 +20,7 @@ class Trace:
         self.path = f"{prefix}_{stamp}_{os.getpid()}.json"
         self.events = []
         self.lock = threading.Lock()
-        self.finalizer = weakref.finalize(self, Trace.write, self.path, self.events)  # a session that ends without end_profiling
+        self.finalizer = weakref.finalize(self, Trace.write, self.path, self.events, os.getpid())  # without end_profiling
 
     def add(self, category, name, begin_ns, duration_ns, **args):
         """Adds an event that began at a time of time.monotonic_ns()."""
@@ -38,8 +38,10 @@ class Trace:
                      provider="CPUExecutionProvider", node_index=str(index), **more)
 
     @staticmethod
-    def write(path, events):
-        """Writes one event per line."""
+    def write(path, events, owner):
+        """Writes one event per line, unless this process is a copy of the owner."""
+        if os.getpid() != owner:
+            return
         with open(path, "w", encoding="utf-8") as file:
             file.write("[\n" + ",\n".join(json.dumps(event) for event in events) + "\n]\n")
 

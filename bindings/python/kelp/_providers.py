@@ -73,9 +73,9 @@ def check_and_normalize_provider_args(providers, provider_options, available_pro
             raise ValueError(f"providers: expected a name or a tuple (name, dict), found {pair!r}")
         name, options = pair
         if name not in available_provider_names:
-            warnings.warn(f"provider '{name}' is not available: expected one of {', '.join(available_provider_names)}", stacklevel=3)
+            warnings.warn(f"provider '{name}' is not available: expected one of {', '.join(available_provider_names)}", stacklevel=2)
         if name in found:
-            warnings.warn(f"provider '{name}' is given twice: the second is ignored", stacklevel=3)
+            warnings.warn(f"provider '{name}' is given twice: the second is ignored", stacklevel=2)
             continue
         found[name] = {str(key): str(value) for key, value in options.items()}
     return list(found), list(found.values())
@@ -93,7 +93,7 @@ def check_providers(providers, provider_options=None):
         raise KelpError(f"unknown provider '{unknown[0]}': expected one of {', '.join(get_available_providers())}", Code.NOT_FOUND)
     missing = [name for name in names if name not in AVAILABLE and name not in KELP_NAMES]
     if missing:
-        warnings.warn(f"unknown provider {', '.join(map(repr, missing))}: the model runs on the CPU", stacklevel=4)
+        warnings.warn(f"unknown provider {', '.join(map(repr, missing))}: the model runs on the CPU", stacklevel=3)
 
 
 # ---- the process ----

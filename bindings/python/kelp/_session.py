@@ -37,14 +37,15 @@ os.register_at_fork(after_in_child=lambda: (_before_fork.append(dict(_runtimes))
 
 
 class NodeArg:
-    """An input or output: `name`, `type` ('tensor(float)'), `shape` (numbers, names of dynamic dimensions, None), `dtype` ('float32')."""
+    """An input or output: `name`, `type` ('tensor(float)'), `shape` (numbers, names of dynamic dimensions, None; [] for sequences and maps),
+    `dtype` ('float32', or 'list' for sequences, optionals and maps)."""
 
     __slots__ = ("dtype", "name", "shape", "type")
 
     def __init__(self, name, dtype, shape, type=None):  # pylint: disable=redefined-builtin
         self.name = name
         self.dtype = dtype
-        self.shape = shape
+        self.shape = [] if dtype == "list" else shape
         self.type = type or f"tensor({word(dtype)})"
 
     def __repr__(self):
@@ -263,7 +264,7 @@ class InferenceSession(_kelp.Session):
         initializers that can be overridden. The sessions are kept."""
         inputs = {value.name for value in self._inputs}
         names = frozenset(name for name in feed if name not in inputs)
-        if not names <= {value.name for value in self.get_overridable_initializers()}:
+        if not all(map(self._is_overridable, names)):
             return None
         with self._overriding_lock:
             if names not in self._overriding:
@@ -276,8 +277,14 @@ class InferenceSession(_kelp.Session):
                 self._overriding[names] = other
             return self._overriding[names]
 
+    def _is_overridable(self, name):
+        try:
+            return any(value.name == name for value in self.get_overridable_initializers())
+        except NoSuchFile:  # deleted since the model was loaded
+            return False
+
     def _is_input(self, name):
-        return any(value.name == name for value in self._inputs + self.get_overridable_initializers())
+        return any(value.name == name for value in self._inputs) or self._is_overridable(name)
 
     def end_profiling(self):
         """Ends the trace of a session with enable_profiling, writes it, and returns the path of the file: a JSON file that Perfetto and

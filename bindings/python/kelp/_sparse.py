@@ -58,8 +58,7 @@ class SparseCsrView:
 
 
 class SparseTensor:
-    """A sparse tensor on the CPU, which uses the arrays in place. Sessions do not take sparse inputs: ONNX Runtime's do not either,
-    except for models that declare them.
+    """A sparse tensor on the CPU, which uses the arrays in place. Sessions do not take sparse inputs.
 
     >>> import numpy, kelp.onnxruntime as ort
     >>> cpu = ort.OrtDevice.make("cpu", 0)

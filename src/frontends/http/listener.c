@@ -5,6 +5,7 @@
 #include "base/fs.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -152,7 +153,17 @@ kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_l
     return NULL;
 }
 
+/* Makes the kernel drop new connection attempts, so that no connection is established between the
+ * last accept and the close, which would reset it. The clients are refused when they try again.
+ * Without effect on Unix sockets. */
+static void drop_new(const kelp_http_listener *listener) {
+    struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+    const struct sock_fprog program = {.len = 1, .filter = &drop};
+    (void)setsockopt(listener->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
 void kelp_http_listener_stop(kelp_http_listener *listener) {
+    drop_new(listener);
     accept_pending(listener, BACKLOG);
     kelp_event_loop_timer_cancel(listener->loop, &listener->timer);
     kelp_event_loop_remove(listener->loop, &listener->io);

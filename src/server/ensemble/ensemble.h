@@ -12,8 +12,8 @@
  *
  * Steps. A step runs when all of its inputs are set. A response of a decoupled member starts an
  * iteration: the steps that depend on it run once for each response. An output that a member does
- * not produce is an absent optional input of the following steps. Steps that contribute to no
- * requested output do not run.
+ * not produce is an absent optional input of the following steps. If the client requests some of
+ * the outputs, steps that do not contribute to them do not run.
  *
  * Memory. Tensors are passed by reference: a response of a step lives until the last step that
  * reads it has released its request. The requested outputs are copied to the buffers of the

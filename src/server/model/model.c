@@ -156,6 +156,18 @@ static kelp_status *choose_execution(kelp_model *model, kelp_execution *out) {
     return NULL;
 }
 
+static void log_execution(const kelp_model *model, const kelp_execution *execution) {
+    char limit[64] = "";
+    if (execution->mode == KELP_EXECUTE_ON_CALLER && execution->caller_limit_ns > 0)
+        snprintf(limit, sizeof limit, " if it takes at most %" PRIu64 " us",
+                 execution->caller_limit_ns / 1000);
+    KELP_SERVER_LOG(
+        KELP_LOG_INFO, "model '%s': %zu %s; a request runs on the %s%s", model->base.name,
+        model->instance_count, model->instance_count == 1 ? "instance" : "instances",
+        execution->mode == KELP_EXECUTE_ON_CALLER ? "calling thread" : "thread of an instance",
+        limit);
+}
+
 static kelp_status *create_latency(kelp_model *model) {
     const kelp_latency_rules *rules = &kelp_model_host_of(model)->latency_rules;
     kelp_latency_options options = {.cached = model->base.cache != NULL};
@@ -262,7 +274,9 @@ static kelp_status *initialize(kelp_model *model) {
     KELP_TRY(kelp_scheduler_init(&model->scheduler, model->base.host->allocator, model->base.config,
                                  execution));
     model->scheduling = true;
-    return kelp_model_create_instances(model);
+    KELP_TRY(kelp_model_create_instances(model));
+    log_execution(model, &execution);
+    return NULL;
 }
 
 static void destroy(kelp_model_base *base) {

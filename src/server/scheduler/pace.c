@@ -4,6 +4,8 @@
 
 #include "base/assert.h"
 
+#include <stddef.h>
+
 /* The weight of a new execution time, and of a new arrival, in their averages. */
 static const double time_weight = 1.0 / 16, late_weight = 1.0 / 128;
 /* The average of arrivals covers this number of targets. */

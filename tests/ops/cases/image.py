@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of resizing, sampling, regions and boxes, and of ImageDecoder."""
+"""Cases of resizing, sampling, regions and boxes, and of decoding and encoding of images."""
+import functools
 import io
 
 import numpy as np
 from PIL import Image
 
-from .common import f32, i64, rng
+from .common import T, f32, helper, i64, rng
 
 EMPTY = np.zeros(0, np.float32)
 
@@ -128,6 +129,38 @@ def image_decoder(own):
     own.add("ImageDecoder", [data], opset=20, pixel_format="Grayscale", reference=[np.array(full.convert("L"))[:, :, None]])
 
 
+EXTENSIONS = "com.microsoft.extensions"
+
+
+def extensions(own):
+    """DecodeImage and EncodeImage of onnxruntime-extensions."""
+    color = rng.integers(0, 256, (5, 7, 3)).astype(np.uint8)
+    flat = np.full((16, 16, 3), 128, np.uint8)
+    gray = color[:, :, 0]
+    own.add("DecodeImage", [encoded(Image.fromarray(color), "PNG")], opset=1, domain=EXTENSIONS, reference=[color[:, :, ::-1]])
+    own.add("DecodeImage", [encoded(Image.fromarray(color), "PNG")], opset=1, domain=EXTENSIONS, color_space="rgb", reference=[color])
+    own.add("DecodeImage", [encoded(Image.fromarray(gray), "PNG")], opset=1, domain=EXTENSIONS, reference=[np.repeat(gray[:, :, None], 3, 2)])
+    jpeg = encoded(Image.fromarray(color), "JPEG")
+    own.add("DecodeImage", [jpeg], opset=1, domain=EXTENSIONS, color_space="rgb", reference=[np.array(Image.open(io.BytesIO(jpeg.tobytes())))])
+    for kind, picture in (("png", color), ("jpg", flat)):
+        for colors in ("bgr", "rgb"):
+            nodes = [helper.make_node("EncodeImage", ["x"], ["file"], domain=EXTENSIONS, format=kind, color_space=colors),
+                     helper.make_node("DecodeImage", ["file"], ["y"], domain=EXTENSIONS, color_space="rgb")]
+            graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", T.UINT8, ["h", "w", 3])], [helper.make_empty_tensor_value_info("y")])
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(EXTENSIONS, 1)], ir_version=8)
+            own.model("", model, [("x", picture)], [picture if colors == "rgb" else picture[:, :, ::-1]], op="EncodeImage")
+    refuse = functools.partial(own.refuse, opset=1, domain=EXTENSIONS)
+    refuse("DecodeImage", [color[0, 0]], "unknown image format")
+    refuse("DecodeImage", [jpeg], "attribute 'color_space': expected bgr or rgb, found 'gray'", color_space="gray")
+    refuse("DecodeImage", [jpeg[:200]], "cannot decode a JPEG image")
+    refuse("DecodeImage", [color.astype(np.float32)], "does not support")
+    refuse("EncodeImage", [color], "attribute 'format': expected jpg or png, found 'gif'", format="gif")
+    refuse("EncodeImage", [color], "attribute 'color_space'", format="png", color_space="")
+    refuse("EncodeImage", [gray], "expected an image [H,W,3]", format="png")
+    refuse("EncodeImage", [color[:0]], "expected an image [H,W,3]", format="png")
+    refuse("EncodeImage", [color.astype(np.int8)], "does not support", format="png")
+
+
 CASES = [
     resize, upsample, grid_sample_and_affine_grid, roi_align_and_max_roi_pool, non_max_suppression,
-    non_max_suppression_without_boxes, image_decoder]
+    non_max_suppression_without_boxes, image_decoder, extensions]

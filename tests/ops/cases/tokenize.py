@@ -126,6 +126,26 @@ def roberta(own):
     add(own, "RobertaTokenizer", [text("ab", "")], rows([[3, 0, 1, 4], [3, 4, 5, 5]], [[1] * 4, [1, 1, 0, 0]]), **(small | dict(merges="x y")))
 
 
+def bpe_decoder(own):
+    table = f"{ord('Ġ')}\t32\n{ord('Ã')}\t195\n{ord('©')}\t169"
+    common = dict(id_vocab="a\nĠb\nc</w>\n\nÃ\n©\n<s>\n日", byte_decoder=table)
+    for ids, attrs, expected in [([0, 1, 2, 3, 4, 5], {}, "a bc</w>é"), ([6, 0, 7, 99, -1], {}, "<s>a<|endoftext|><|endoftext|><|endoftext|>"),
+                                 ([6, 0, 7, 99, 6], dict(skip_special_tokens=1, all_special_ids="6\n2"), "a"), ([0, 6, 0, 6], dict(whitespace_token=1, all_special_ids="6"), "a <s> a <s>"),
+                                 ([2, 90, 3], dict(added_tokens="2\tX Y\n90\t!", unk_token="?"), "X Y!")]:
+        for domain in (CONTRIB, "com.microsoft.extensions"):
+            add(own, "BpeDecoder", [np.array(ids, np.int64)], [text(expected)], domain=domain, **(common | attrs))
+    marks = dict(id_vocab="▁a\n<0x41>\nb▁c", byte_decoder=table + f"\n{0x2581}\t32")
+    add(own, "BpeDecoder", [np.array([[0, 1, 2]], np.int64)], [text(" aAb c")], **marks)
+    own.add("BpeDecoder", [np.array([[0, 1], [1, 0]], np.int64)], opset=1, domain=CONTRIB, reference=[text(" aA", "A a")], **marks)  # the package joins rows
+    ids = np.zeros(1, np.int64)
+    refuse(own, "BpeDecoder", [ids], "attribute 'byte_decoder' is missing or empty")
+    refuse(own, "BpeDecoder", [ids], "attribute 'id_vocab' is missing or empty", byte_decoder=table)
+    refuse(own, "BpeDecoder", [ids], "expected a number, found 'x'", byte_decoder="x", id_vocab="a")
+    refuse(own, "BpeDecoder", [ids], "expected a character and a byte, found '5' and '256'", byte_decoder="5\t256", id_vocab="a")
+    refuse(own, "BpeDecoder", [ids], "attribute 'added_tokens' is malformed", added_tokens="\n", **common)
+    refuse(own, "BpeDecoder", [ids[0]], "expected [N]", **common)
+
+
 def bpe_rejected(own):
     x, vocab = text("a"), '{"a": 0}'
     for attrs, why in [({}, "attribute 'vocab' is missing or empty"), (dict(vocab=vocab), "attribute 'merges' is missing or empty"),
@@ -256,4 +276,4 @@ def rejected(own):
         refuse(own, "WordpieceTokenizer", [x, np.zeros(0, np.int64)], why, outputs=4, vocab=vocab, **common)
 
 
-CASES = [bert, bert_decoder, wordpiece, gpt2, clip, roberta, bpe_rejected, sentencepiece, sentencepiece_rejected, rejected]
+CASES = [bert, bert_decoder, wordpiece, gpt2, clip, roberta, bpe_decoder, bpe_rejected, sentencepiece, sentencepiece_rejected, rejected]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ImageDecoder: the first bytes determine the format. Source: ONNX operator specification,
- * ImageDecoder-20. */
+/* ImageDecoder, and DecodeImage of com.microsoft.extensions: the first bytes determine the format.
+ * Sources: ONNX operator specification, ImageDecoder-20; onnxruntime-extensions,
+ * docs/custom_ops.md. */
 #include "base/assert.h"
 #include "cpu/ops/image/decode.h"
 
@@ -45,21 +46,11 @@ kelp_status *kelp_image_library(const char *library, const char *package, const 
     return NULL;
 }
 
-static kelp_status *decoder_reshape(const void *state, kelp_op_args *args) {
+/* Finds the format and the size of the image. */
+static kelp_status *measure(kelp_op_args *args) {
     decoder_plan *p = args->plan;
-    (void)state;
-    KELP_TRY(kelp_ops_check(args, 1));
     const kelp_tensor *x = args->inputs[0];
-    const char *pixels = kelp_node_attr_string(args->node, "pixel_format", "RGB", NULL);
-    if (x->dtype != KELP_U8)
-        return kelp_ops_bad_type(args, x->dtype);
-    p->gray = strcmp(pixels, "Grayscale") == 0;
-    p->blue_first = strcmp(pixels, "BGR") == 0;
-    if (!p->gray && !p->blue_first && strcmp(pixels, "RGB") != 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "ImageDecoder: attribute 'pixel_format': expected RGB, BGR or Grayscale, "
-                          "found '%s'",
-                          pixels);
+    const char *op = kelp_node_op_type(args->node);
     if (kelp_ops_defer(args, 0))
         return NULL;
     p->image = (kelp_encoded){x->data, kelp_tensor_bytes(x), args->env, 0, 0};
@@ -69,15 +60,32 @@ static kelp_status *decoder_reshape(const void *state, kelp_op_args *args) {
             p->format = formats[i];
     if (p->format == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "ImageDecoder: the input has an unknown image format: expected JPEG, "
-                          "PNG, BMP, WebP, TIFF, PNM or JPEG 2000, found %zu other bytes",
-                          p->image.size);
+                          "%s: the input has an unknown image format: expected JPEG, PNG, BMP, "
+                          "WebP, TIFF, PNM or JPEG 2000, found %zu other bytes",
+                          op, p->image.size);
     KELP_TRY(p->format->measure(&p->image));
     if (p->image.width < 1 || p->image.height < 1 ||
         p->image.width > KELP_IMAGE_MAX_PIXELS / p->image.height)
         return kelp_image_bad(p->format->name, "its width or height is out of range");
     int64_t shape[3] = {p->image.height, p->image.width, p->gray ? 1 : 3};
     return kelp_ops_set(args, 0, KELP_U8, 3, shape);
+}
+
+static kelp_status *decoder_reshape(const void *state, kelp_op_args *args) {
+    decoder_plan *p = args->plan;
+    (void)state;
+    KELP_TRY(kelp_ops_check(args, 1));
+    const char *pixels = kelp_node_attr_string(args->node, "pixel_format", "RGB", NULL);
+    if (args->inputs[0]->dtype != KELP_U8)
+        return kelp_ops_bad_type(args, args->inputs[0]->dtype);
+    p->gray = strcmp(pixels, "Grayscale") == 0;
+    p->blue_first = strcmp(pixels, "BGR") == 0;
+    if (!p->gray && !p->blue_first && strcmp(pixels, "RGB") != 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "ImageDecoder: attribute 'pixel_format': expected RGB, BGR or Grayscale, "
+                          "found '%s'",
+                          pixels);
+    return measure(args);
 }
 
 /* ITU-R BT.601, in 16 bits of fraction. */
@@ -111,3 +119,27 @@ static kelp_status *decoder_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 KELP_KERNEL(ImageDecoder, 0, sizeof(decoder_plan), 1, decoder_reshape, decoder_invoke);
+
+/* ---- DecodeImage of onnxruntime-extensions ---- */
+kelp_status *kelp_image_blue_first(const kelp_node *node, bool *out) {
+    const char *colors = kelp_node_attr_string(node, "color_space", "bgr", NULL);
+    *out = strcmp(colors, "bgr") == 0;
+    if (!*out && strcmp(colors, "rgb") != 0)
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "node '%s' (%s): attribute 'color_space': expected bgr or rgb, found '%s'",
+            kelp_node_name(node), kelp_node_op_type(node), colors);
+    return NULL;
+}
+
+static kelp_status *decode_image_reshape(const void *state, kelp_op_args *args) {
+    decoder_plan *p = args->plan;
+    (void)state;
+    KELP_TRY(kelp_ops_check(args, 1));
+    if (args->inputs[0]->dtype != KELP_U8)
+        return kelp_ops_bad_type(args, args->inputs[0]->dtype);
+    p->gray = false;
+    KELP_TRY(kelp_image_blue_first(args->node, &p->blue_first));
+    return measure(args);
+}
+KELP_KERNEL(DecodeImage, 0, sizeof(decoder_plan), 1, decode_image_reshape, decoder_invoke);

@@ -41,6 +41,9 @@ kelp_status *kelp_image_bad(const char *format, const char *why) KELP_MUST_USE;
 kelp_status *kelp_image_alloc(const kelp_encoded *image, size_t bytes_per_pixel,
                               void **out) KELP_MUST_USE;
 
+/* Reads the attribute 'color_space' of DecodeImage and EncodeImage. */
+kelp_status *kelp_image_blue_first(const kelp_node *node, bool *out) KELP_MUST_USE;
+
 /* A function of a library, to be cast to its type. */
 typedef void (*kelp_image_fn)(void);
 /* Looks up `count` functions. Returns NOT_FOUND or UNAVAILABLE, with the name of the Debian

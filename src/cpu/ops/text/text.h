@@ -5,8 +5,8 @@
 
 #include "cpu/ops/kernel.h"
 
-/* Converts the letters of Latin, Greek, Cyrillic and Armenian by Unicode's simple case mappings;
- * copies other bytes. `to` has a capacity of 2 * length + 1 bytes. Returns the length written. */
+/* Converts letters by Unicode's simple case mappings; copies other bytes. `to` has a capacity of 2
+ * * length + 1 bytes. Returns the length written. */
 size_t kelp_text_lower(const char *from, size_t length, char *to);
 size_t kelp_text_upper(const char *from, size_t length, char *to);
 /* Returns true if the strings have equal bytes. */

@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/text/utf8.h"
 #include "onnx/protobuf.h"
-#include "tokenizer/spm.h"
+#include "tokenizer/sentencepiece/spm.h"
 
 #include <float.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tokenizer/trie.h"
+#include "tokenizer/sentencepiece/trie.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trie of byte strings. */
-#ifndef KELP_TOKENIZER_TRIE_H_
-#define KELP_TOKENIZER_TRIE_H_
+#ifndef KELP_TOKENIZER_SENTENCEPIECE_TRIE_H_
+#define KELP_TOKENIZER_SENTENCEPIECE_TRIE_H_
 
 #include "base/str.h"
 

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/utf8.h"
-#include "tokenizer/spm.h"
+#include "tokenizer/sentencepiece/spm.h"
 
 #define UNKNOWN_PENALTY 10.0f
 #define NONE UINT32_MAX

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/utf8.h"
-#include "tokenizer/spm.h"
+#include "tokenizer/sentencepiece/spm.h"
 
 kelp_status *kelp_spm_push(kelp_spm_spans *spans, size_t begin, size_t end, int32_t id) {
     KELP_TRY(kelp_grow(spans->allocator, (void **)&spans->items, &spans->capacity, spans->count + 1,

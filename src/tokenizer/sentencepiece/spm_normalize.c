@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/utf8.h"
-#include "tokenizer/spm.h"
+#include "tokenizer/sentencepiece/spm.h"
 
 #define REPLACEMENT "\xEF\xBF\xBD"
 

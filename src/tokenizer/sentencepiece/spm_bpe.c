@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/map.h"
-#include "tokenizer/spm.h"
+#include "tokenizer/sentencepiece/spm.h"
 
 #define NONE UINT32_MAX
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SentencePiece: the model, and the functions of each algorithm. Source: sentencepiece 0.1.96. */
-#ifndef KELP_TOKENIZER_SPM_H_
-#define KELP_TOKENIZER_SPM_H_
+#ifndef KELP_TOKENIZER_SENTENCEPIECE_SPM_H_
+#define KELP_TOKENIZER_SENTENCEPIECE_SPM_H_
 
 #include "tokenizer/kind.h"
-#include "tokenizer/trie.h"
+#include "tokenizer/sentencepiece/trie.h"
 
 #define KELP_SPM_SPACE "\xE2\x96\x81" /* U+2581, which replaces spaces */
 #define KELP_SPM_SPACE_LENGTH 3
