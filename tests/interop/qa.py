@@ -85,6 +85,7 @@ def generate(qa, data):
                                 cwd=os.path.join(qa, "common"), capture_output=True, text=True, check=False)
         if result.returncode != 0:
             sys.exit(f"qa: cannot make {name}: {result.stderr[-2000:]}")
+        adapt(out + ".new", data)
         os.rename(out + ".new", out)
 
 
