@@ -8,7 +8,7 @@ export JOBS
 PYTHON_TEST = $(or $(KELP_VENV),build/venv)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build debug test check check-full asan ubsan tsan nvidia fuzz bench format install \
+.PHONY: help run demo build debug test check check-full asan ubsan tsan nvidia fuzz bench format install wheel \
 	mutate example-minilm architecture-docs cli-docs python-enums operator-docs clean
 
 help: ## list the commands
@@ -95,6 +95,11 @@ format: ## run clang-format on all C sources
 
 install: build ## install in PREFIX (/usr/local), below DESTDIR
 	@DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)" --strip
+
+wheel: ## build the sdist and the wheel for this architecture, or ARCH="x86_64 aarch64", in build/wheel
+	@scripts/deps.sh wheel
+	@[ -z "$(filter-out $(shell uname -m),$(ARCH))" ] || scripts/deps.sh wheel-arm64
+	@scripts/wheel.sh $(or $(ARCH),$(shell uname -m)) sdist
 
 example-minilm: build ## create the sentence-embedding model in examples-extra/models
 	@scripts/deps.sh test

@@ -37,7 +37,13 @@ _kelp() {
             '--model-load-retry-count=[number of retries if a model does not load (0)]:N: ' \
             '--model-namespacing[allow models with the same name in different repositories (false)]' \
             '--backend-directory=[directory with NAME/libtriton_NAME.so (../backends of the program'\''s directory, or /opt/tritonserver/backends)]:DIR:_files -/' \
+            '--onnx-engine=[engine of models with backend onnxruntime or tensorrt\: auto uses the library of that backend if it is installed (auto)]:auto|builtin:(auto builtin)' \
             '*--backend-config=[setting of a backend, or of all backends; may be repeated]:\[NAME,\]KEY=VALUE: ' \
+            '--auto-batch[batch requests dynamically to every model with a batch dimension and without a scheduler in its configuration, and to ONNX models without a configuration whose first dimensions are dynamic]' \
+            '*--host-policy=[CPUs of the instances with host_policy NAME (cpu, model\: without host_policy)\: cpu-cores=0-3,8 or numa-node=0; may be repeated]:NAME,KEY=VALUE: ' \
+            '--gpu-fallback=[instance groups of KIND_GPU, without a GPU\: do not load the model (error), or use the CPU with a warning (cpu) (error)]:MODE:(error cpu)' \
+            '--rate-limit=[execution_count\: executions wait for the resources of rate_limiter (off)]:MODE:(off execution_count)' \
+            '*--rate-limit-resource=[amount of a resource of the rate limiter, on all devices or one (the maximum that an instance needs); may be repeated]:NAME\:COUNT\[\:DEVICE\]: ' \
             '--precision=[precision of float32 GEMM and convolutions in ONNX models; the model parameter '\''precision'\'' overrides it (f32)]:f32|bf16:(f32 bf16)' \
             '--providers=[providers of subgraphs of ONNX models in order of priority\: onnxruntime,cpu or remote\:ADDRESS,cpu; the model parameter '\''providers'\'' overrides it]:NAMES: ' \
             '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \

@@ -221,6 +221,8 @@ tests tsan -R '^(base|engine|builder|plugins|compute|providers|server|sdk|fronte
 if [ "$full" = full ]; then
     tests clang
     arm64
+    step distributions-deps scripts/deps.sh wheel-arm64
+    step distributions env "KELP_BUILD=$PWD/build/release" "$python" tests/python/test_distributions.py
     step minilm minilm
     step onnx-suite env PYTHONPATH=build/release/python "$python" -W ignore tests/python/onnx_backend_test.py --light
     grep ' cases, ' build/check/onnx-suite.log | while read -r line; do say "        $line"; done
@@ -231,6 +233,7 @@ if [ "$full" = full ]; then
     step rust scripts/rust.sh
     step perf_analyzer scripts/perf_analyzer.sh
     step inproc scripts/bench_inproc.sh --check
+    step reloads "$python" tests/e2e/test_load.py --kelp build/release/bin/kelp --long Reloading
     step tensorrt scripts/tensorrt.sh
     step tensorrt-tables tensorrt_tables
     step valgrind valgrind_run

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Says what is missing for a purpose and installs it with apt; does nothing when all is there.
-#   scripts/deps.sh [run|test|check|bench|arm64|fuzz]    arm64: to build for it elsewhere, and to run that
+#   scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz]    arm64: to build for it elsewhere, and to run that
 # KELP_VENV names the Python environment of the tests (build/venv).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -42,15 +42,21 @@ arm64_needs="gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
     libtiff6%arm64:file:/usr/lib/aarch64-linux-gnu/libtiff.so.6
     libopenjp2-7%arm64:file:/usr/lib/aarch64-linux-gnu/libopenjp2.so.7
     libpcre2-8-0%arm64:file:/usr/lib/aarch64-linux-gnu/libpcre2-8.so.0"
+wheel_needs="python3-venv:module:ensurepip python3-dev:header:Python.h"
+wheel_arm64_needs="gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
+    libffi-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libffi_pic.a
+    zlib1g-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libz.a"
 case "$purpose" in
 run) needs=$run_needs ;;
 test) needs="$run_needs $test_needs" ;;
 check) needs="$run_needs $test_needs $check_needs $bench_needs" ;;
 bench) needs="$run_needs $test_needs $bench_needs" ;;
 arm64) needs="$run_needs $test_needs $arm64_needs" ;;
+wheel) needs="$run_needs $wheel_needs" ;;
+wheel-arm64) needs="$run_needs $wheel_needs $wheel_arm64_needs" ;;
 fuzz) needs="$run_needs $test_needs $fuzz_needs" ;;
 *)
-    echo "usage: scripts/deps.sh [run|test|check|bench|arm64|fuzz]" >&2
+    echo "usage: scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz]" >&2
     exit 2
     ;;
 esac
@@ -98,7 +104,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 # The Python environment of the tests, made again when its requirements change.
-if [ "$purpose" != run ] && [ -z "${KELP_VENV:-}" ]; then
+if [[ $purpose != run && $purpose != wheel* ]] && [ -z "${KELP_VENV:-}" ]; then
     if ! cmp -s tools/requirements-test.txt build/venv/requirements-test.txt; then
         echo "kelp: making build/venv with $(grep -vc '^#' tools/requirements-test.txt) packages of tools/requirements-test.txt"
         python3 -m venv build/venv

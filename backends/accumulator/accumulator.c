@@ -6,6 +6,9 @@
  * with its first request, and ends with the flag END. If there are "max_sequences" (parameter,
  * default 1024), new ones are rejected.
  *
+ * If the configuration has the states SUM -> NEXT_SUM (FP32 [1]) and NUMBER -> NEXT_NUMBER (INT64
+ * [1]) in sequence_batching, the server stores them, and the backend has no state of its own.
+ *
  *   INPUT, OUTPUT FP32 [1]; COUNT INT64 [1], if requested
  */
 #include <kelp/backend.h>
@@ -95,6 +98,32 @@ static kelp_status *add(model *m, const kelp_backend_request *request, float val
     return NULL;
 }
 
+static kelp_status *put_state(kelp_backend_request *request, const char *name, kelp_dtype dtype,
+                              const kelp_tensor *like, void *value) {
+    kelp_tensor next;
+    KELP_TRY(kelp_tensor_init(&next, dtype, like->rank, like->shape, value));
+    return kelp_backend_put_state(request, name, &next);
+}
+
+/* Adds a value to the state of the sequence that the server keeps. */
+static kelp_status *add_to_state(kelp_backend_request *request, float value, sequence *out) {
+    kelp_tensor sum, number;
+    KELP_TRY(kelp_backend_input(request, "SUM", KELP_F32, KELP_ANY_RANK, &sum));
+    KELP_TRY(kelp_backend_input(request, "NUMBER", KELP_I64, KELP_ANY_RANK, &number));
+    out->sum = *(const float *)sum.data + value;
+    out->count = *(const int64_t *)number.data + 1;
+    KELP_TRY(put_state(request, "NEXT_SUM", KELP_F32, &sum, &out->sum));
+    return put_state(request, "NEXT_NUMBER", KELP_I64, &number, &out->count);
+}
+
+static kelp_status *add_to_sequence(model *m, kelp_backend_request *request, float value,
+                                    sequence *out) {
+    pthread_mutex_lock(&m->lock);
+    kelp_status *status = add(m, request, value, out);
+    pthread_mutex_unlock(&m->lock);
+    return status;
+}
+
 static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_request *request) {
     model *m = kelp_backend_model_state(kelp_backend_instance_model(instance));
     kelp_backend_response *response;
@@ -104,10 +133,10 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
     if (kelp_tensor_elements(&input) != 1)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "input 'INPUT' has the wrong shape: expected one element");
-    pthread_mutex_lock(&m->lock);
-    kelp_status *status = add(m, request, *(const float *)input.data, &now);
-    pthread_mutex_unlock(&m->lock);
-    KELP_TRY(status);
+    if (kelp_backend_has_input(request, "SUM"))
+        KELP_TRY(add_to_state(request, *(const float *)input.data, &now));
+    else
+        KELP_TRY(add_to_sequence(m, request, *(const float *)input.data, &now));
     KELP_TRY(kelp_backend_respond(request, &response));
     if (kelp_backend_request_wants(request, "COUNT"))
         KELP_TRY(

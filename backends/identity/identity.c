@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backend "identity": the output OUTPUT… is a copy of the input INPUT…, of any type and shape.
+ * The backend "identity": the output OUTPUT… is a copy of the input INPUT…, of any type and shape;
+ * there is no output for an optional input that the request lacks.
  * Options for tests and benchmarks:
  *
  *   configuration   execute_delay_ms      delays each execution
@@ -89,6 +90,8 @@ static kelp_status *copy_tensor(kelp_backend_request *request, kelp_backend_resp
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "identity expects outputs named OUTPUT..., not '%s'", output_name);
     snprintf(input_name, sizeof input_name, "INPUT%s", output_name + 6);
+    if (!kelp_backend_has_input(request, input_name))
+        return NULL; /* an optional input that the request lacks */
     KELP_TRY(kelp_backend_pieces_init(&pieces, request, input_name));
     KELP_TRY(kelp_backend_output_bytes(response, output_name, pieces.dtype, pieces.rank,
                                        pieces.shape, (size_t)pieces.size_bytes, &out));

@@ -2,6 +2,8 @@
 /* Reads, checks and completes the configuration of a model of the `kelp` backend. */
 #include "config.h"
 
+#include "ragged.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +125,42 @@ kelp_status *kelp_model_settings_read(const kelp_backend_model *model, kelp_mode
     return read_precision(model, &out->precision);
 }
 
+/* ---- sequences ---- */
+
+const kelp_backend_value *kelp_model_sequence(const kelp_backend_model *model) {
+    return kelp_backend_value_get(kelp_backend_model_config(model), "sequence_batching");
+}
+
+bool kelp_model_resets(const kelp_backend_model *model) {
+    const kelp_backend_value *sequence = kelp_model_sequence(model);
+    const kelp_backend_value *states = kelp_backend_value_get(sequence, "state");
+    const kelp_backend_value *oldest = kelp_backend_value_get(sequence, "oldest");
+    int64_t slots = kelp_backend_model_max_batch(model);
+    if (oldest != NULL)
+        slots = kelp_backend_value_i64(kelp_backend_value_get(oldest, "max_candidate_sequences"),
+                                       slots);
+    return sequence != NULL && slots <= 1 && kelp_backend_value_first(states) == NULL;
+}
+
+/* Returns true if a list of objects has one whose `field` is `name`. */
+static bool has_name(const kelp_backend_value *list, const char *field, const char *name) {
+    for (const kelp_backend_value *one = kelp_backend_value_first(list); one != NULL;
+         one = kelp_backend_value_next(one))
+        if (strcmp(kelp_backend_value_text(kelp_backend_value_get(one, field), ""), name) == 0)
+            return true;
+    return false;
+}
+
+/* Returns true if the server sets the input, or stores the output, of a sequence. */
+static bool is_of_server(const kelp_backend_model *model, const char *kind, const char *name) {
+    const kelp_backend_value *sequence = kelp_model_sequence(model);
+    const kelp_backend_value *states = kelp_backend_value_get(sequence, "state");
+    if (strcmp(kind, "output") == 0)
+        return has_name(states, "output_name", name);
+    return has_name(states, "input_name", name) ||
+           has_name(kelp_backend_value_get(sequence, "control_input"), "name", name);
+}
+
 /* ---- checks ---- */
 
 static kelp_status *not_in_the_model(const kelp_backend_model *model, const char *kind,
@@ -186,7 +224,8 @@ static kelp_status *check_tensor(const kelp_backend_model *model, const char *ki
             KELP_INVALID_ARGUMENT,
             "model '%s', %s '%s': wrong data_type in the configuration: expected %s, found %s",
             kelp_backend_model_name(model), kind, info->name, kelp_dtype_name(info->dtype), type);
-    return check_dims(model, kind, tensor, info);
+    return kelp_ragged_has_own_shape(model, tensor, name) ? NULL
+                                                          : check_dims(model, kind, tensor, info);
 }
 
 static kelp_status *check_tensors(const kelp_backend_model *model, const char *kind,
@@ -198,22 +237,50 @@ static kelp_status *check_tensors(const kelp_backend_model *model, const char *k
     return NULL;
 }
 
+/* Checks that the model has the tensors that a list of the sequence batcher names. */
+static kelp_status *check_list(const kelp_backend_model *model, const char *list, const char *field,
+                               const kelp_io_info *tensors, size_t count) {
+    const kelp_backend_value *all = kelp_backend_value_get(kelp_model_sequence(model), list);
+    for (const kelp_backend_value *one = kelp_backend_value_first(all); one != NULL;
+         one = kelp_backend_value_next(one)) {
+        const char *name = kelp_backend_value_text(kelp_backend_value_get(one, field), "");
+        size_t i = 0;
+        while (i < count && strcmp(tensors[i].name, name) != 0)
+            i++;
+        if (i == count)
+            return not_in_the_model(model, list, name, tensors, count);
+    }
+    return NULL;
+}
+
+static kelp_status *check_sequence(const kelp_backend_model *model,
+                                   const kelp_compute_metadata *metadata) {
+    KELP_TRY(check_list(model, "control_input", "name", metadata->inputs, metadata->input_count));
+    KELP_TRY(check_list(model, "state", "input_name", metadata->inputs, metadata->input_count));
+    return check_list(model, "state", "output_name", metadata->outputs, metadata->output_count);
+}
+
 /* ---- completion ---- */
 
-/* Describes tensors without their batch dimension; `out` has `count` entries. */
+/* Describes tensors without their batch dimension, except those that only the server uses; `out`
+ * has `count` entries. */
 static kelp_status *describe(const kelp_backend_model *model, const char *kind,
-                             const kelp_io_info *tensors, size_t count, kelp_backend_io *out) {
+                             const kelp_io_info *tensors, size_t count, kelp_backend_io *out,
+                             size_t *out_count) {
     int32_t batch = kelp_backend_model_max_batch(model) > 0;
+    *out_count = 0;
     for (size_t i = 0; i < count; i++) {
+        if (is_of_server(model, kind, tensors[i].name))
+            continue;
         if (tensors[i].rank < batch)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "model '%s': the number of dimensions of %s '%s' is unknown: set "
                               "dims in config.pbtxt",
                               kelp_backend_model_name(model), kind, tensors[i].name);
-        out[i] = (kelp_backend_io){.name = tensors[i].name,
-                                   .dtype = tensors[i].dtype,
-                                   .rank = tensors[i].rank - batch,
-                                   .shape = tensors[i].shape + batch};
+        out[(*out_count)++] = (kelp_backend_io){.name = tensors[i].name,
+                                                .dtype = tensors[i].dtype,
+                                                .rank = tensors[i].rank - batch,
+                                                .shape = tensors[i].shape + batch};
     }
     return NULL;
 }
@@ -226,8 +293,8 @@ static kelp_status *complete(kelp_backend_model *model, const kelp_compute_metad
     kelp_backend_model_outputs(model, &declared_outputs);
     size_t inputs = declared_inputs > 0 ? 0 : metadata->input_count;
     size_t outputs_count = declared_outputs > 0 ? 0 : metadata->output_count;
-    KELP_TRY(describe(model, "input", metadata->inputs, inputs, ios));
-    KELP_TRY(describe(model, "output", metadata->outputs, outputs_count, outputs));
+    KELP_TRY(describe(model, "input", metadata->inputs, inputs, ios, &inputs));
+    KELP_TRY(describe(model, "output", metadata->outputs, outputs_count, outputs, &outputs_count));
     return kelp_backend_model_complete(model, ios, inputs, outputs, outputs_count);
 }
 
@@ -235,6 +302,7 @@ kelp_status *kelp_model_complete(kelp_backend_model *model, const kelp_compute_m
     bool wanted = false;
     KELP_TRY(check_tensors(model, "input", metadata->inputs, metadata->input_count));
     KELP_TRY(check_tensors(model, "output", metadata->outputs, metadata->output_count));
+    KELP_TRY(check_sequence(model, metadata));
     KELP_TRY(kelp_backend_model_wants_config(model, &wanted));
     if (!wanted)
         return NULL;

@@ -16,6 +16,12 @@ typedef struct kelp_model_settings {
     bool map_files; /* the files are only replaced, never modified in place */
 } kelp_model_settings;
 
+/* Returns `sequence_batching` of the model, or NULL. */
+const kelp_backend_value *kelp_model_sequence(const kelp_backend_model *model);
+/* Returns true if an instance of the model executes one sequence at a time, whose state the server
+ * does not keep: a new sequence resets the instance's model. */
+bool kelp_model_resets(const kelp_backend_model *model);
+
 /* Reads parameters of the model, and settings of the backend in place of missing ones. Texts are
  * borrowed from the model, except for `kernel`, which the caller frees, even on failure. */
 kelp_status *kelp_model_settings_read(const kelp_backend_model *model,

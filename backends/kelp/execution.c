@@ -6,6 +6,8 @@
  */
 #include "execution.h"
 
+#include "config.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,8 +73,35 @@ static kelp_backend_memory memory_of(kelp_memory_class preferred, kelp_placement
     return (kelp_backend_memory){TRITONSERVER_MEMORY_GPU, device};
 }
 
-kelp_status *kelp_execution_init(kelp_execution *execution, size_t max_items) {
+/* Notes the outputs that are states of sequences. */
+static kelp_status *find_states(kelp_execution *execution, const kelp_backend_model *of) {
+    const kelp_compute_metadata *metadata = execution->metadata;
+    const kelp_backend_value *states = kelp_backend_value_get(kelp_model_sequence(of), "state");
+    execution->states = calloc(metadata->output_count + 1, sizeof(const char *));
+    if (execution->states == NULL)
+        return kelp_status_oom();
+    for (const kelp_backend_value *state = kelp_backend_value_first(states); state != NULL;
+         state = kelp_backend_value_next(state)) {
+        const char *name =
+            kelp_backend_value_text(kelp_backend_value_get(state, "output_name"), "");
+        for (size_t i = 0; i < metadata->output_count; i++)
+            if (strcmp(metadata->outputs[i].name, name) == 0)
+                execution->states[i] = metadata->outputs[i].name;
+        execution->has_states = true;
+    }
+    if (execution->has_states && execution->ragged->inputs != NULL)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "model '%s': a model with batch_input or batch_output cannot have states "
+                          "in sequence_batching",
+                          kelp_backend_model_name(of));
+    execution->resets = kelp_model_resets(of);
+    return NULL;
+}
+
+kelp_status *kelp_execution_init(kelp_execution *execution, const kelp_backend_model *of,
+                                 size_t max_items) {
     execution->metadata = kelp_compute_metadata_of(execution->model);
+    KELP_TRY(find_states(execution, of));
     execution->input_memory =
         memory_of(execution->metadata->preferred_input, execution->metadata->input_placements);
     execution->output_memory =
@@ -85,6 +114,7 @@ kelp_status *kelp_execution_init(kelp_execution *execution, size_t max_items) {
 
 void kelp_execution_deinit(kelp_execution *execution) {
     free_arrays(execution);
+    free(execution->states);
 }
 
 /* ---- inputs and outputs of request k ---- */
@@ -156,6 +186,16 @@ static kelp_status *put_outputs(const kelp_execution *execution, size_t k,
     return NULL;
 }
 
+/* Stores the states of a request for the next one of its sequence. */
+static kelp_status *put_states(const kelp_execution *execution, size_t k) {
+    const kelp_compute_metadata *metadata = execution->metadata;
+    for (size_t i = 0; execution->has_states && i < metadata->output_count; i++)
+        if (execution->states[i] != NULL)
+            KELP_TRY(kelp_backend_put_state(execution->requests[k], execution->states[i],
+                                            &execution->items[k].outputs[i]));
+    return NULL;
+}
+
 /* ---- one request ---- */
 
 static kelp_status *run_one(kelp_execution *execution, kelp_backend_instance *instance,
@@ -164,6 +204,8 @@ static kelp_status *run_one(kelp_execution *execution, kelp_backend_instance *in
     bool placed = false;
     execution->requests[0] = request; /* is_cancelled reads it, also during shape inference */
     execution->request_count = 1;
+    if (execution->resets && kelp_backend_request_is_start(request))
+        KELP_TRY(kelp_compute_reset(execution->model));
     KELP_TRY(read_inputs(execution, 0));
     KELP_TRY(kelp_backend_respond(request, &response));
     KELP_TRY(kelp_compute_infer_shapes(execution->model, execution->items));
@@ -173,6 +215,8 @@ static kelp_status *run_one(kelp_execution *execution, kelp_backend_instance *in
     kelp_backend_compute_ends(instance);
     if (status == NULL && !placed)
         status = put_outputs(execution, 0, response);
+    if (status == NULL)
+        status = put_states(execution, 0);
     return status;
 }
 
@@ -212,6 +256,8 @@ static void respond(kelp_execution *execution) {
             status = kelp_backend_respond(execution->requests[k], &response);
         if (status == NULL)
             status = put_outputs(execution, k, response);
+        if (status == NULL)
+            status = put_states(execution, k);
         if (status != NULL)
             kelp_backend_fail(execution->requests[k], status);
     }
@@ -243,9 +289,40 @@ static void run_batch(kelp_execution *execution, kelp_backend_instance *instance
     fail_all(execution->requests, execution->request_count, status);
 }
 
+/* ---- ragged batches ---- */
+
+/* Runs requests as one inference or, if it fails, each by itself. */
+static void run_ragged(kelp_execution *execution, kelp_backend_instance *instance,
+                       kelp_backend_request **requests, size_t count) {
+    kelp_status *status = reserve(execution, count);
+    if (status == NULL) {
+        memcpy(execution->requests, requests, count * sizeof *requests); /* for is_cancelled */
+        execution->request_count = count;
+        status = kelp_ragged_infer(execution->ragged, execution->model, requests, count,
+                                   execution->inputs, execution->outputs);
+    }
+    kelp_backend_compute_ends(instance);
+    if (status != NULL && count > 1) {
+        kelp_status_free(status);
+        for (size_t k = 0; k < count; k++)
+            run_ragged(execution, instance, &requests[k], 1);
+        return;
+    }
+    if (status == NULL)
+        status = kelp_ragged_respond(execution->ragged, execution->metadata, requests, count,
+                                     execution->outputs);
+    if (status != NULL)
+        fail_all(requests, count, status);
+}
+
 kelp_status *kelp_execution_run(kelp_execution *execution, kelp_backend_instance *instance,
                                 kelp_backend_request **requests, size_t count) {
     size_t step = execution->max_items != 0 ? execution->max_items : count;
+    if (execution->ragged->inputs != NULL) {
+        kelp_backend_compute_begins(instance);
+        run_ragged(execution, instance, requests, count);
+        return NULL;
+    }
     if (count == 1)
         return run_one(execution, instance, requests[0]);
     if (execution->metadata->preferred_output == KELP_MEMORY_DEVICE) {

@@ -23,7 +23,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sched.h>
 #include <stdatomic.h>
+
+typedef struct backend_state {
+    kelp_runtime *runtime; /* of all models that do not need their own */
+    cpu_set_t cpus;        /* that the threads of `runtime` may use */
+} backend_state;
 
 typedef struct model_state {
     kelp_runtime *runtime;
@@ -32,6 +38,7 @@ typedef struct model_state {
     const char *provider;
     size_t max_items;      /* per batch; 0: unlimited */
     atomic_bool is_in_use; /* an instance uses `model` itself, because it cannot be forked */
+    kelp_ragged ragged;    /* batches */
     char *kernel;          /* the artifact; the model uses it */
 } model_state;
 
@@ -72,14 +79,23 @@ static kelp_status *new_runtime(const kelp_backend_host *host, int64_t threads,
 
 /* Creates the runtime, with one thread pool, for all models that do not configure their own. */
 static kelp_status *create(kelp_backend_host *host, void **out_state) {
-    kelp_runtime *runtime = NULL;
-    KELP_TRY(new_runtime(host, 0, &runtime));
-    *out_state = runtime;
-    return NULL;
+    backend_state *state = calloc(1, sizeof *state);
+    if (state == NULL)
+        return kelp_status_oom();
+    if (sched_getaffinity(0, sizeof state->cpus, &state->cpus) != 0)
+        CPU_ZERO(&state->cpus);
+    kelp_status *status = new_runtime(host, 0, &state->runtime);
+    if (status != NULL)
+        free(state);
+    else
+        *out_state = state;
+    return status;
 }
 
-static void destroy(void *state) {
-    kelp_runtime_release(state);
+static void destroy(void *data) {
+    backend_state *state = data;
+    kelp_runtime_release(state->runtime);
+    free(state);
 }
 
 /* ---- model ---- */
@@ -88,6 +104,7 @@ static void model_destroy(void *data) {
     model_state *state = data;
     kelp_compute_destroy(state->model);
     kelp_runtime_release(state->runtime);
+    kelp_ragged_deinit(&state->ragged);
     free(state->kernel);
     free(state);
 }
@@ -122,14 +139,23 @@ static kelp_status *load_libraries(const kelp_backend_model *model, kelp_runtime
     return NULL;
 }
 
-/* Returns the backend's runtime, or a new one if the model has its own threads, operator libraries
- * or remote providers, which must be registered before engines are created. */
+/* Returns true if the calling thread may not use all CPUs of the backend, because of a host policy.
+ */
+static bool is_restricted(const backend_state *backend) {
+    cpu_set_t cpus;
+    return sched_getaffinity(0, sizeof cpus, &cpus) == 0 && !CPU_EQUAL(&cpus, &backend->cpus);
+}
+
+/* Returns the backend's runtime, or a new one if the model has its own threads or CPUs, operator
+ * libraries or remote providers, which must be registered before engines are created. */
 static kelp_status *acquire_runtime(const kelp_backend_model *model,
                                     const kelp_model_settings *settings, kelp_runtime **out) {
     const kelp_backend_host *host = kelp_backend_model_host(model);
+    const backend_state *backend = kelp_backend_host_state(host);
     bool remote = settings->providers != NULL && strstr(settings->providers, "remote:") != NULL;
-    if (settings->threads == 0 && !remote && first_library(model) == NULL) {
-        *out = kelp_runtime_retain(kelp_backend_host_state(host));
+    if (settings->threads == 0 && !remote && first_library(model) == NULL &&
+        !is_restricted(backend)) {
+        *out = kelp_runtime_retain(backend->runtime);
         return NULL;
     }
     KELP_TRY(new_runtime(host, settings->threads, out));
@@ -151,7 +177,39 @@ static kelp_status *open_model(const char *provider, const kelp_artifact *artifa
     return NULL;
 }
 
-static kelp_status *load(const kelp_backend_model *model, const kelp_model_settings *settings,
+/* Returns true if the server batches all models, and the configuration leaves it to the backend
+ * whether this one has a batch dimension. */
+static kelp_status *wants_batching(const kelp_backend_model *model, bool *out) {
+    size_t inputs = 0, outputs = 0;
+    const char *setting =
+        kelp_backend_host_setting(kelp_backend_model_host(model), "auto-batch", "false");
+    kelp_backend_model_inputs(model, &inputs);
+    kelp_backend_model_outputs(model, &outputs);
+    KELP_TRY(kelp_backend_model_wants_config(model, out));
+    *out = *out && strcmp(setting, "true") == 0 && kelp_backend_model_max_batch(model) == 0 &&
+           inputs == 0 && outputs == 0 && kelp_model_sequence(model) == NULL;
+    return NULL;
+}
+
+/* Loads the model. If it may get a batch dimension, it gets one if the first dimensions of its
+ * inputs and outputs are dynamic. */
+static kelp_status *open_batched(kelp_backend_model *model, const char *provider,
+                                 kelp_artifact *artifact, model_state *state) {
+    static const char json[] = "{\"max_batch_size\":64}";
+    bool wanted = false;
+    KELP_TRY(wants_batching(model, &wanted));
+    if (!wanted)
+        return open_model(provider, artifact, state);
+    artifact->batched = true;
+    kelp_status *status = open_model(provider, artifact, state);
+    if (status == NULL)
+        return kelp_backend_model_set_config(model, json, sizeof json - 1);
+    kelp_status_free(status);
+    artifact->batched = false;
+    return open_model(provider, artifact, state);
+}
+
+static kelp_status *load(kelp_backend_model *model, const kelp_model_settings *settings,
                          model_state *state) {
     const char *name = kelp_backend_model_name(model);
     char file[4096];
@@ -163,18 +221,24 @@ static kelp_status *load(const kelp_backend_model *model, const kelp_model_setti
                           "model '%s': the path of its file is longer than %zu bytes", name,
                           sizeof file);
     KELP_TRY(acquire_runtime(model, settings, &state->runtime));
+    const backend_state *backend = kelp_backend_host_state(kelp_backend_model_host(model));
+    kelp_backend_log(TRITONSERVER_LOG_INFO, __FILE__, __LINE__,
+                     "model '%s': operators use %s pool of %d threads", name,
+                     state->runtime == backend->runtime ? "the common" : "the model's own",
+                     kelp_runtime_threads(state->runtime));
     kelp_artifact artifact = {.path = file,
                               .label = name,
                               .providers = settings->providers,
                               .precision = settings->precision,
                               .keep_contents = !settings->map_files,
-                              .batched = kelp_backend_model_max_batch(model) > 0};
+                              .batched = kelp_backend_model_max_batch(model) > 0 &&
+                                         !kelp_ragged_is_configured(model)};
     if (state->kernel != NULL) {
         artifact.path = NULL;
         artifact.data = state->kernel;
         artifact.size_bytes = strlen(state->kernel);
     }
-    return open_model(settings->provider, &artifact, state);
+    return open_batched(model, settings->provider, &artifact, state);
 }
 
 static kelp_status *model_create(kelp_backend_model *model, void **out_state) {
@@ -188,6 +252,8 @@ static kelp_status *model_create(kelp_backend_model *model, void **out_state) {
         status = load(model, &settings, state);
     if (status == NULL)
         status = kelp_model_complete(model, state->metadata);
+    if (status == NULL)
+        status = kelp_ragged_init(&state->ragged, model, state->metadata);
     if (status != NULL)
         model_destroy(state);
     else
@@ -231,9 +297,11 @@ static kelp_status *instance_open(const kelp_backend_instance *instance, instanc
     kelp_compute_model *compute = NULL;
     KELP_TRY(acquire_compute(instance, state->model, &compute));
     state->execution.model = compute;
+    state->execution.ragged = &state->model->ragged;
     KELP_TRY(kelp_compute_init(compute));
     state->is_ready = true;
-    return kelp_execution_init(&state->execution, state->model->max_items);
+    return kelp_execution_init(&state->execution, kelp_backend_instance_model(instance),
+                               state->model->max_items);
 }
 
 static kelp_status *instance_create(kelp_backend_instance *instance, void **out_state) {

@@ -648,6 +648,7 @@ kelp_status *kelp_backend_respond(kelp_backend_request *request,
 TRITONBACKEND_Response *kelp_backend_response_raw(const kelp_backend_response *response);
 
 /* Adds an output and gets its row-major host memory, which is writable until the response is sent.
+ * If the client provides no memory, because it does not read the output, the memory is discarded.
  * Fails with INVALID_ARGUMENT for KELP_STRING (use kelp_backend_put), types that Triton lacks and
  * negative dimensions, and UNIMPLEMENTED if the server provides GPU memory. */
 kelp_status *kelp_backend_output_data(kelp_backend_response *response, const char *name,
@@ -720,9 +721,11 @@ kelp_status *kelp_backend_send(kelp_backend_response *take_response, uint32_t fl
 /* Destroys a response without sending it. NULL is allowed. */
 void kelp_backend_response_destroy(kelp_backend_response *take_response);
 
-/* Writes a state of the request's sequence (sequence_batching.state in the configuration). The next
- * request of the sequence receives it as an input. Works in NVIDIA's server only: Kelp's server
- * rejects models with sequence batching. */
+/* Writes a state of the request's sequence. `name` is an output_name of sequence_batching.state in
+ * the configuration; the next request of the sequence receives the value as the input of that
+ * entry. Without this call, it receives the same value as this request. The contents are copied.
+ * Fails with INVALID_ARGUMENT if the configuration has no such state or the type differs. Not after
+ * the request's release. */
 kelp_status *kelp_backend_put_state(kelp_backend_request *request, const char *name,
                                     const kelp_tensor *tensor) KELP_MUST_USE;
 
@@ -754,15 +757,15 @@ void kelp_backend_factory_destroy(kelp_backend_factory *take_factory);
 /* ---- Batches ---- */
 
 /* Concatenates an input of several requests along the first dimension into a row-major tensor in
- * memory of the first request. A single request with one buffer is not copied. Arguments and errors
- * are those of kelp_backend_input. Also fails with INVALID_ARGUMENT if the other dimensions differ.
- */
+ * memory of the first request. Buffers that are adjacent in memory are not copied. Borrowed
+ * until one of the requests is released. Arguments and errors are those of kelp_backend_input. Also
+ * fails with INVALID_ARGUMENT if the other dimensions differ. */
 kelp_status *kelp_backend_gather(kelp_backend_request **requests, size_t request_count,
                                  const char *name, kelp_dtype dtype, int32_t rank,
                                  kelp_tensor *out) KELP_MUST_USE;
 
 /* Concatenates all elements of an input of several requests into a vector, for ragged batches
- * (allow_ragged_batch). */
+ * (allow_ragged_batch). Otherwise as kelp_backend_gather. */
 kelp_status *kelp_backend_gather_flat(kelp_backend_request **requests, size_t request_count,
                                       const char *name, kelp_dtype dtype,
                                       kelp_tensor *out) KELP_MUST_USE;

@@ -50,7 +50,8 @@ typedef struct kelp_graph_limits {
 } kelp_graph_limits;
 
 /* Loads an ONNX ModelProto from a file. The file is mapped and must not be modified while the
- * graph exists. External data is resolved relative to the directory of the file. `limits` may be
+ * graph exists. External data is resolved relative to the directory of the file; if both are
+ * symbolic links, it may be in the directory of the file that `path` leads to. `limits` may be
  * NULL. The caller releases `*out`. Fails with
  * - NOT_FOUND or PERMISSION_DENIED: a file cannot be opened, or external data is outside the
  *   directory;

@@ -109,8 +109,9 @@ struct kelp_kernel_context {
     /* Allocates memory, aligned to 64 bytes, that stays valid until the call is done. Makes no
      * heap call once calls of this size have been made. Returns NULL if memory is exhausted. */
     void *(*scratch)(const kelp_kernel_context *context, size_t size_bytes);
-    /* Splits [0, count) into chunks of at least `grain`, runs `fn` on several threads and returns
-     * when all are done. `worker` is less than `threads` and unique among the chunks that run at
+    /* Splits [0, count) into chunks of at least `grain`, or into halves if `count` is less than
+     * twice `grain`, runs `fn` on several threads and returns when all are done. Up to `grain`
+     * items are one chunk. `worker` is less than `threads` and unique among the chunks that run at
      * the same time. */
     void (*parallel)(const kelp_kernel_context *context, int64_t count, int64_t grain,
                      void (*fn)(void *userp, int64_t begin, int64_t end, int worker), void *userp);

@@ -159,7 +159,7 @@ static void put_json_head(writer *out, const char *level, const char *file, int 
 size_t kelp_log_format_line(kelp_log_format format, kelp_log_level level, const char *file,
                             int line, const char *text, size_t length, char *buffer,
                             size_t capacity) {
-    static const char letters[] = "EWIV";
+    static const char letters[] = "EWII" /* as Triton's verbose lines */;
     static const char *const names[] = {"error", "warning", "info", "verbose"};
     size_t index = (unsigned)level < KELP_COUNT(names) ? (unsigned)level : KELP_LOG_INFO;
     writer out = {buffer, capacity, 0};

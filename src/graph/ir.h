@@ -200,8 +200,9 @@ void kelp_block_replace_uses(kelp_block *block, kelp_value *from, kelp_value *to
 void kelp_block_count_uses(kelp_block *block);
 /* Removes nodes marked `removed` and renumbers the others. */
 void kelp_block_sweep(kelp_block *block);
-/* Removes nodes whose outputs are not used, random ones included, and in subgraphs once
- * kelp_pass_captures has run. Returns the number of nodes removed from this block. */
+/* Removes nodes marked `removed`, and nodes whose outputs are not used, random ones included, and
+ * in subgraphs once kelp_pass_captures has run. Use counts are up to date afterwards. Returns the
+ * number of unused nodes removed from this block. */
 size_t kelp_block_remove_dead(kelp_block *block);
 /* Returns the only node that uses `value`, if it is used exactly once, by a node of its block;
  * else NULL. Needs current use counts. */

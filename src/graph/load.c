@@ -579,9 +579,14 @@ static kelp_graph_limits fill_limits(const kelp_graph_limits *user) {
     return limits;
 }
 
+/* Where external data is: see kelp_onnx_reader. */
+typedef struct external_place {
+    const char *directory, *path;
+} external_place;
+
 /* Reads a model into `graph`, which owns its source; the caller releases it on failure. */
 static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *label,
-                               const char *directory, const kelp_graph_limits *limits,
+                               external_place external, const kelp_graph_limits *limits,
                                kelp_onnx_file *weights, kelp_file_guard *guard) {
     loader l = {.graph = graph};
     graph->info.label = kelp_arena_strndup(&graph->arena, label, strlen(label));
@@ -593,7 +598,8 @@ static kelp_status *read_model(kelp_graph *graph, kelp_str bytes, const char *la
     kelp_onnx_reader reader = {.arena = &structs,
                                .data = &graph->arena,
                                .label = l.label,
-                               .directory = directory,
+                               .directory = external.directory,
+                               .path = external.path,
                                .files = weights,
                                .guard = guard,
                                .limits = fill_limits(limits)};
@@ -642,8 +648,8 @@ kelp_status *kelp_graph_load_bytes(kelp_allocator allocator, const void *data, s
                                    const kelp_graph_limits *limits, kelp_graph **out) {
     kelp_graph *graph = NULL;
     KELP_TRY(new_graph(allocator, (kelp_mapping){0}, release, userp, &graph));
-    kelp_status *status =
-        read_model(graph, (kelp_str){data, size_bytes}, label, directory, limits, NULL, NULL);
+    kelp_status *status = read_model(graph, (kelp_str){data, size_bytes}, label,
+                                     (external_place){directory, NULL}, limits, NULL, NULL);
     if (status != NULL) {
         kelp_graph_release(graph);
         return status;
@@ -666,7 +672,7 @@ kelp_status *kelp_graph_load_parts(kelp_allocator allocator, kelp_str model,
                              .mapping = {.data = parts[i].data, .size_bytes = parts[i].length},
                              .next = i + 1 < KELP_PART_COUNT ? &files[i + 1] : NULL};
     KELP_TRY(new_graph(allocator, (kelp_mapping){0}, release, userp, &graph));
-    kelp_status *status = read_model(graph, model, label, NULL, limits, files, NULL);
+    kelp_status *status = read_model(graph, model, label, (external_place){0}, limits, files, NULL);
     if (status != NULL) {
         kelp_graph_release(graph);
         return status;
@@ -689,7 +695,8 @@ kelp_status *kelp_graph_load_guarded(kelp_allocator allocator, kelp_file_guard *
     if (status == NULL) {
         if (slash != NULL)
             directory[slash == path ? 1 : slash - path] = '\0';
-        status = read_model(graph, bytes, path, directory, limits, NULL, guard);
+        status =
+            read_model(graph, bytes, path, (external_place){directory, path}, limits, NULL, guard);
         /* the allocation has the size of the whole path */
         kelp_free(allocator, directory, strlen(slash != NULL ? path : ".") + 1);
     }

@@ -104,6 +104,9 @@ typedef struct kelp_onnx_reader {
     kelp_arena *data;  /* memory of decoded tensors and file names; must outlive the tensors */
     const char *label;
     const char *directory; /* directory of external data; NULL: not allowed */
+    /* path of the model's file, or NULL; if it is a symbolic link, external data may be links to
+     * the directory of the file that it leads to */
+    const char *path;
     kelp_graph_limits limits;
     kelp_file_guard *guard; /* maps external data; NULL: plain mappings */
     kelp_onnx_file *files;  /* unmapped by the caller, also after a failure */

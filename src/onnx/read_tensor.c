@@ -146,6 +146,28 @@ static kelp_status *scan(kelp_onnx_reader *reader, const kelp_onnx_place *place,
 }
 
 /* ---- external data ---- */
+/* Returns whether an absolute path without links is in a directory, or in one below it. */
+static bool is_within(const char *real, const char *directory) {
+    char *base = realpath(directory, NULL);
+    size_t length = base != NULL ? strlen(base) : 0;
+    bool inside =
+        base != NULL && strncmp(real, base, length) == 0 && (real[length] == '/' || length == 1);
+    free(base);
+    return inside;
+}
+
+/* Returns whether an absolute path without links is in the directory of the file that the path of
+ * the model leads to. Download caches store files under other names, and link to them. */
+static bool is_beside_model(const char *real, const char *path) {
+    char *model = path != NULL ? realpath(path, NULL) : NULL;
+    char *slash = model != NULL ? strrchr(model, '/') : NULL;
+    if (slash != NULL)
+        slash[slash == model ? 1 : 0] = '\0';
+    bool inside = model != NULL && is_within(real, model);
+    free(model);
+    return inside;
+}
+
 static kelp_status *map_file(kelp_onnx_reader *reader, const kelp_onnx_place *place,
                              kelp_str location, const kelp_mapping **out) {
     for (kelp_onnx_file *file = reader->files; file != NULL; file = file->next)
@@ -168,13 +190,11 @@ static kelp_status *map_file(kelp_onnx_reader *reader, const kelp_onnx_place *pl
     if (path == NULL)
         return kelp_status_oom();
     /* a symbolic link may lead out of the directory */
-    char *real = realpath(path, NULL), *base = realpath(reader->directory, NULL);
-    size_t length = base != NULL ? strlen(base) : 0;
-    bool inside = real == NULL || (base != NULL && strncmp(real, base, length) == 0 &&
-                                   (real[length] == '/' || length == 1));
+    char *real = realpath(path, NULL);
+    bool inside =
+        real == NULL || is_within(real, reader->directory) || is_beside_model(real, reader->path);
     char *target = real != NULL ? kelp_arena_strndup(reader->arena, real, strlen(real)) : path;
     free(real);
-    free(base);
     if (target == NULL)
         return kelp_status_oom();
     if (!inside)

@@ -79,7 +79,6 @@ struct kelp_kernel_session {
     bool pending;  /* the kernel called `later` and not yet `complete` */
     bool finished; /* `complete` was called, perhaps before the kernel returned */
     bool scratch_used;
-    kelp_code code;    /* of the finished submission */
     kelp_event *event; /* the caller's, or NULL */
     kelp_status *result;
     /* Called once for a submission that succeeds, when it is done, with the mutex held if another

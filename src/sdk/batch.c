@@ -61,17 +61,52 @@ static kelp_status *measure(kelp_backend_request **requests, size_t count, const
     return NULL;
 }
 
+/* Returns the bytes of the joined input if they are adjacent in memory and aligned for every
+ * element type, otherwise NULL. */
+static kelp_status *find_adjacent(kelp_backend_request **requests, size_t count, const char *name,
+                                  const char **out) {
+    enum { ALIGNMENT = 8 };
+    const char *next = NULL;
+    *out = NULL;
+    for (size_t i = 0; i < count; i++) {
+        kelp_backend_pieces pieces;
+        KELP_TRY(kelp_backend_pieces_init(&pieces, requests[i], name));
+        for (;;) {
+            const void *data = NULL;
+            size_t size_bytes = 0;
+            KELP_TRY(kelp_backend_pieces_next(&pieces, &data, &size_bytes));
+            if (data == NULL)
+                break;
+            if (next == NULL)
+                *out = data;
+            else if (data != next)
+                *out = NULL;
+            if (*out == NULL)
+                return NULL;
+            next = (const char *)data + size_bytes;
+        }
+    }
+    if ((uintptr_t)*out % ALIGNMENT != 0)
+        *out = NULL;
+    return NULL;
+}
+
 static kelp_status *join(kelp_backend_request **requests, size_t count, const char *name,
                          kelp_dtype dtype, int32_t rank, bool flat, kelp_tensor *out) {
     joined j;
     size_t filled = 0;
     kelp_backend_pieces pieces;
     KELP_TRY(measure(requests, count, name, dtype, rank, flat, &j));
-    char *data = kelp_backend_request_alloc(requests[0], j.size_bytes);
+    const char *adjacent = NULL;
+    KELP_TRY(find_adjacent(requests, count, name, &adjacent));
+    char *data = adjacent != NULL ? (char *)(uintptr_t)adjacent
+                                  : kelp_backend_request_alloc(requests[0], j.size_bytes);
     if (data == NULL)
         return kelp_status_oom();
     for (size_t i = 0; i < count; i++) {
         KELP_TRY(kelp_backend_pieces_init(&pieces, requests[i], name));
+        if (adjacent != NULL)
+            continue;
         KELP_ASSERT(filled + pieces.size_bytes <= j.size_bytes); /* measured before */
         KELP_TRY(kelp_backend_pieces_copy(&pieces, data + filled, j.size_bytes - filled));
         filled += (size_t)pieces.size_bytes;

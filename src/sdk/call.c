@@ -100,17 +100,17 @@ void kelp_sdk_call_abort(kelp_backend_call *call, kelp_status *take_failure) {
         kelp_status_free(take_failure);
         return;
     }
-    kelp_backend_call_cancel(call);
     pthread_mutex_lock(&call->turn);
     call->closed = true;
-    if (call->fn != NULL)
-        call->fn(call, take_failure, false, call->userp);
-    if (call->failure == NULL) {
+    if (call->failure == NULL) { /* otherwise the callback has received a failure */
+        if (call->fn != NULL)
+            call->fn(call, take_failure, false, call->userp);
         call->failure = take_failure;
         take_failure = NULL;
     }
     pthread_mutex_unlock(&call->turn);
     kelp_status_free(take_failure);
+    kelp_backend_call_cancel(call); /* the server may respond at once: the call is closed */
     finish(call);
 }
 
@@ -470,12 +470,12 @@ void kelp_backend_call_destroy(kelp_backend_call *call) {
     bool inside = call->in_last && pthread_equal(call->last_thread, pthread_self());
     bool in_flight = call->started && !call->over && !inside;
     pthread_mutex_unlock(&call->lock);
-    if (in_flight) {
+    /* An abandoned call is closed before it is cancelled: its callback gets no further response. */
+    if (in_flight && call->timeout_ns != 0)
+        abandon(call);
+    if (in_flight)
         kelp_backend_call_cancel(call);
-        if (call->timeout_ns != 0)
-            abandon(call);
-        else
-            wait_until_over(call);
-    }
+    if (in_flight && call->timeout_ns == 0)
+        wait_until_over(call);
     kelp_sdk_call_release(call);
 }

@@ -4,6 +4,7 @@
 
 #include "base/triton/convert.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 /* ---- creation ---- */
@@ -38,6 +39,32 @@ TRITONBACKEND_Response *kelp_backend_response_raw(const kelp_backend_response *r
 
 /* ---- outputs ---- */
 
+/* Memory of an output whose client provides none: it only measures. */
+typedef struct kelp_sdk_discarded {
+    struct kelp_sdk_discarded *next;
+    _Alignas(max_align_t) unsigned char data[];
+} kelp_sdk_discarded;
+
+static kelp_status *new_discarded(kelp_backend_response *response, size_t size_bytes, void **out) {
+    kelp_sdk_discarded *memory = NULL;
+    if (size_bytes < SIZE_MAX - sizeof *memory)
+        memory = malloc(sizeof *memory + size_bytes);
+    if (memory == NULL)
+        return kelp_status_oom();
+    memory->next = response->discarded;
+    response->discarded = memory;
+    *out = memory->data;
+    return NULL;
+}
+
+static void free_discarded(kelp_backend_response *response) {
+    while (response->discarded != NULL) {
+        kelp_sdk_discarded *memory = response->discarded;
+        response->discarded = memory->next;
+        free(memory);
+    }
+}
+
 /* Adds an output of `size_bytes` bytes, and gets its memory, which may be of another kind than the
  * one that `inout_memory` asks for. */
 static kelp_status *add_output_in(kelp_backend_response *response, const char *name,
@@ -53,8 +80,10 @@ static kelp_status *add_output_in(kelp_backend_response *response, const char *n
         response->raw, &output, name, kelp_dtype_to_triton(dtype), shape, (uint32_t)rank)));
     KELP_TRY(sdk_status(TRITONBACKEND_OutputBuffer(output, &data, size_bytes, &inout_memory->type,
                                                    &inout_memory->id)));
-    if (data == NULL && size_bytes > 0)
-        return KELP_ERROR(KELP_UNAVAILABLE, "the client provides no memory for output '%s'", name);
+    if (data == NULL && size_bytes > 0) {
+        KELP_TRY(new_discarded(response, size_bytes, &data));
+        *inout_memory = KELP_BACKEND_HOST_MEMORY;
+    }
     if (response->start_ns != 0 && response->output_ns == 0)
         response->output_ns = kelp_backend_now_ns();
     *out_data = data;
@@ -242,6 +271,7 @@ static void factory_drop(kelp_backend_factory *factory) {
 /* Frees a response after Triton's response was sent or deleted. */
 static void response_free(kelp_backend_response *response) {
     kelp_backend_factory *factory = response->factory;
+    free_discarded(response);
     response->raw = NULL;
     if (factory == NULL)
         return; /* embedded in its request */

@@ -83,6 +83,7 @@ struct kelp_backend_instance {
 
 struct kelp_backend_response {
     TRITONBACKEND_Response *raw;
+    struct kelp_sdk_discarded *discarded; /* memory of outputs that the client does not read */
     kelp_backend_request *request;
     kelp_backend_factory *factory; /* NULL: embedded in the request */
     uint64_t start_ns, output_ns;  /* for statistics of decoupled models */

@@ -196,7 +196,42 @@ kelp_status *kelp_server_model_stats(kelp_server *server, const char *name, int6
 
 /* ---- index ---- */
 
-static void put_entry(kelp_json_writer *writer, const kelp_entry *entry, bool only_ready) {
+/* Why the ensembles among some models cannot serve at present. Elements without a reason are NULL.
+ */
+typedef struct reasons {
+    kelp_model_list models;
+    kelp_status **items; /* one for each model */
+} reasons;
+
+/* Checks the ensembles. The table is not locked, because a check enters and leaves models. */
+static kelp_status *find_reasons(kelp_repository *repository, reasons *out) {
+    *out = (reasons){0};
+    KELP_TRY(kelp_repository_list(repository, NULL, -1, &out->models));
+    KELP_TRY(kelp_alloc_zero(out->models.allocator, out->models.count, sizeof *out->items,
+                             (void **)&out->items));
+    for (size_t i = 0; i < out->models.count; i++)
+        if (out->models.items[i]->ensemble != NULL)
+            out->items[i] = kelp_ensemble_check(out->models.items[i]->ensemble);
+    return NULL;
+}
+
+static void reasons_deinit(reasons *list) {
+    for (size_t i = 0; list->items != NULL && i < list->models.count; i++)
+        kelp_status_free(list->items[i]);
+    kelp_free(list->models.allocator, list->items, list->models.count * sizeof *list->items);
+    kelp_model_list_deinit(&list->models);
+}
+
+/* Returns the reason why a version that is loaded cannot serve, or NULL. */
+static const kelp_status *reason_of(const reasons *list, const kelp_version *version) {
+    for (size_t i = 0; version->model != NULL && i < list->models.count; i++)
+        if (list->models.items[i] == version->model)
+            return list->items[i];
+    return NULL;
+}
+
+static void put_entry(kelp_json_writer *writer, const kelp_entry *entry, bool only_ready,
+                      const reasons *unready) {
     if (entry->version_count == 0 && entry->present && !only_ready) {
         kelp_json_begin_object(writer);
         put(writer, "name", entry->name);
@@ -212,14 +247,18 @@ static void put_entry(kelp_json_writer *writer, const kelp_entry *entry, bool on
     }
     for (size_t i = 0; i < entry->version_count; i++) {
         const kelp_version *version = &entry->versions[i];
-        if (only_ready && version->state != KELP_VERSION_READY)
+        const kelp_status *reason = reason_of(unready, version);
+        if (only_ready && (version->state != KELP_VERSION_READY || reason != NULL))
             continue;
         kelp_json_begin_object(writer);
         put(writer, "name", entry->name);
         kelp_json_key(writer, "version");
         put_version(writer, version->number);
-        put(writer, "state", kelp_version_state_name(version->state));
-        if (kelp_text_get(&version->reason)[0])
+        put(writer, "state",
+            kelp_version_state_name(reason != NULL ? KELP_VERSION_UNAVAILABLE : version->state));
+        if (reason != NULL)
+            put(writer, "reason", kelp_status_message(reason));
+        else if (kelp_text_get(&version->reason)[0])
             put(writer, "reason", kelp_text_get(&version->reason));
         kelp_json_end_object(writer);
     }
@@ -231,12 +270,16 @@ kelp_status *kelp_server_index(kelp_server *server, bool only_ready, kelp_messag
     KELP_TRY(kelp_server_check_ready(server));
     if (!only_ready)
         KELP_TRY(kelp_repository_scan(repository));
+    reasons unready;
+    kelp_status *status = find_reasons(repository, &unready);
     kelp_json_writer *writer = begin(&c, server);
     kelp_json_begin_array(writer);
     pthread_mutex_lock(&repository->lock);
-    for (const kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next)
-        put_entry(writer, entry, only_ready);
+    for (const kelp_entry *entry = repository->first_entry; entry != NULL && status == NULL;
+         entry = entry->next)
+        put_entry(writer, entry, only_ready, &unready);
     pthread_mutex_unlock(&repository->lock);
     kelp_json_end_array(writer);
-    return finish(&c, NULL, out);
+    reasons_deinit(&unready);
+    return finish(&c, status, out);
 }

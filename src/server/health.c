@@ -36,9 +36,10 @@ static bool all_serve(kelp_repository *repository) {
     return all;
 }
 
-/* Returns true for a model that is being unloaded, because it does not make the server unready. */
+/* Returns true for a model that is being unloaded, because it does not make the server unready, and
+ * for an ensemble, because its members are tested themselves. */
 static bool model_ready(kelp_model *model) {
-    if (!kelp_model_enter(&model->base))
+    if (model->ensemble != NULL || !kelp_model_enter(&model->base))
         return true;
     bool ready = kelp_model_is_ready(model);
     kelp_model_leave(&model->base);
@@ -76,7 +77,9 @@ kelp_status *kelp_server_model_is_ready(kelp_server *server, const char *name, i
     *out = false;
     KELP_TRY(kelp_server_check_ready(server));
     kelp_status *status = kelp_repository_find(&server->repository, name, version, &model, NULL);
-    if (kelp_status_code(status) == KELP_UNAVAILABLE) {
+    if (kelp_status_code(status) == KELP_UNAVAILABLE ||
+        (kelp_status_code(status) == KELP_NOT_FOUND && version == -1 &&
+         kelp_repository_knows(&server->repository, name))) {
         kelp_status_free(status); /* the model exists, but is not ready */
         return NULL;
     }

@@ -32,33 +32,56 @@ typedef struct family {
     const char *help;
     size_t offset;
     bool is_time;
+    bool is_of_cache; /* only for models with the response cache */
 } family;
 
 #define COUNT(member) offsetof(kelp_stats, member)
 static const family families[] = {
-    {"nv_inference_request_success", "Successful inference requests", COUNT(success.count), false},
-    {"nv_inference_count", "Inferences; a batch of n counts as n", COUNT(inference_count), false},
-    {"nv_inference_exec_count", "Executions of the model", COUNT(execution_count), false},
+    {"nv_inference_request_success", "Successful inference requests", COUNT(success.count), false,
+     false},
+    {"nv_inference_count", "Inferences; a batch of n counts as n", COUNT(inference_count), false,
+     false},
+    {"nv_inference_exec_count", "Executions of the model", COUNT(execution_count), false, false},
     {"nv_inference_request_duration_us", "Total time of requests, in microseconds",
-     COUNT(success.ns), true},
+     COUNT(success.ns), true, false},
     {"nv_inference_queue_duration_us", "Time of requests in queues, in microseconds",
-     COUNT(queue.ns), true},
+     COUNT(queue.ns), true, false},
     {"nv_inference_compute_input_duration_us", "Time spent on inputs, in microseconds",
-     COUNT(compute_input.ns), true},
+     COUNT(compute_input.ns), true, false},
     {"nv_inference_compute_infer_duration_us", "Time spent on inference, in microseconds",
-     COUNT(compute_infer.ns), true},
+     COUNT(compute_infer.ns), true, false},
     {"nv_inference_compute_output_duration_us", "Time spent on outputs, in microseconds",
-     COUNT(compute_output.ns), true},
+     COUNT(compute_output.ns), true, false},
     {"nv_cache_num_hits_per_model", "Requests with a response from the response cache",
-     COUNT(cache_hit.count), false},
+     COUNT(cache_hit.count), false, true},
     {"nv_cache_num_misses_per_model", "Requests without a response in the response cache",
-     COUNT(cache_miss.count), false},
+     COUNT(cache_miss.count), false, true},
     {"nv_cache_hit_duration_per_model", "Time of lookups that found a response, in microseconds",
-     COUNT(cache_hit.ns), true},
+     COUNT(cache_hit.ns), true, true},
     {"nv_cache_miss_duration_per_model",
      "Time of lookups that found no response and of storing it, in microseconds",
-     COUNT(cache_miss.ns), true},
+     COUNT(cache_miss.ns), true, true},
 };
+
+/* Writes the tags in the order of their names. A model has few. */
+static void write_tags(kelp_buf *out, const kelp_model_config *config) {
+    const kelp_config_parameter *last = NULL;
+    for (size_t n = 0; n < config->metric_tag_count; n++) {
+        const kelp_config_parameter *next = NULL;
+        for (size_t i = 0; i < config->metric_tag_count; i++) {
+            const kelp_config_parameter *tag = &config->metric_tags[i];
+            if ((last == NULL || strcmp(tag->key, last->key) > 0) &&
+                (next == NULL || strcmp(tag->key, next->key) < 0))
+                next = tag;
+        }
+        if (next == NULL)
+            return;
+        char name[128];
+        snprintf(name, sizeof name, "_%s", next->key);
+        kelp_metrics_write_label(out, last != NULL ? "," : "", name, next->value);
+        last = next;
+    }
+}
 
 static kelp_status *add_row(rows *list, kelp_model *model) {
     kelp_allocator heap = list->allocator;
@@ -74,16 +97,12 @@ static kelp_status *add_row(rows *list, kelp_model *model) {
     kelp_buf text;
     kelp_buf_init(&text, heap);
     kelp_buf_append_char(&text, '{');
-    kelp_metrics_write_label(&text, "", "model", model->base.name);
-    kelp_metrics_write_label(&text, ",", "version", version);
+    write_tags(&text, model->base.config);
+    kelp_metrics_write_label(&text, text.length > 1 ? "," : "", "model", model->base.name);
     if (model->entry->space[0])
         kelp_metrics_write_label(&text, ",", "namespace", model->entry->space);
-    for (size_t i = 0; i < model->base.config->metric_tag_count; i++) {
-        char name[128];
-        snprintf(name, sizeof name, "_%s", model->base.config->metric_tags[i].key);
-        kelp_metrics_write_label(&text, ",", name, model->base.config->metric_tags[i].value);
-    }
-    added->pending = kelp_instance_pool_queued(&model->scheduler.pool);
+    kelp_metrics_write_label(&text, ",", "version", version);
+    added->pending = kelp_model_queued(model);
     added->load_s = (double)model->load_ns / 1e9;
     kelp_buf_append_char(&text, '}');
     kelp_status *status = kelp_buf_cstr(&text) != NULL ? NULL : kelp_status_oom();
@@ -136,9 +155,14 @@ static void write_rows(const rows *list, bool with_times, kelp_buf *out) {
     for (size_t f = 0; f < sizeof families / sizeof families[0]; f++) {
         if (families[f].is_time && !with_times)
             continue;
-        kelp_metrics_write_header(out, families[f].name, families[f].help, "counter");
+        bool has_header = false;
         for (size_t i = 0; i < list->count; i++) {
             uint64_t value;
+            if (families[f].is_of_cache && list->items[i].model->base.cache == NULL)
+                continue;
+            if (!has_header)
+                kelp_metrics_write_header(out, families[f].name, families[f].help, "counter");
+            has_header = true;
             memcpy(&value, (const char *)&list->items[i].stats + families[f].offset, sizeof value);
             kelp_buf_printf(out, "%s%s %" PRIu64 "\n", families[f].name, list->items[i].labels,
                             families[f].is_time ? value / 1000 : value);
@@ -148,11 +172,12 @@ static void write_rows(const rows *list, bool with_times, kelp_buf *out) {
                               "counter");
     for (size_t i = 0; i < list->count; i++) {
         static const char *const reasons[] = {"BACKEND", "REJECTED", "CANCELED", "OTHER"};
-        const char *labels = list->items[i].labels;
-        KELP_ASSERT(labels[strlen(labels) - 1] == '}'); /* replaced by another label */
+        /* The labels are sorted by name; a quote in the value of another label is escaped. */
+        const char *labels = list->items[i].labels, *rest = strstr(labels, ",version=\"");
+        KELP_ASSERT(rest != NULL);
         for (int k = 0; k < KELP_FAILURE_COUNT; k++)
-            kelp_buf_printf(out, "nv_inference_request_failure%.*s,reason=\"%s\"} %" PRIu64 "\n",
-                            (int)strlen(labels) - 1, labels, reasons[k],
+            kelp_buf_printf(out, "nv_inference_request_failure%.*s,reason=\"%s\"%s %" PRIu64 "\n",
+                            (int)(rest - labels), labels, reasons[k], rest,
                             list->items[i].stats.failures[k]);
     }
     kelp_metrics_write_header(out, "nv_inference_pending_request_count", "Requests in queues",

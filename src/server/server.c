@@ -34,6 +34,14 @@ static kelp_status *find_successor(kelp_request_host *host, const kelp_model_bas
     return NULL;
 }
 
+static kelp_status *find_model(kelp_request_host *host, const char *name, int64_t version,
+                               kelp_model_base **out) {
+    kelp_model *model = NULL;
+    KELP_TRY(kelp_repository_find(&((kelp_server *)host)->repository, name, version, &model, NULL));
+    *out = &model->base;
+    return NULL;
+}
+
 static void reap(kelp_request_host *host, kelp_model_base *model) {
     KELP_ASSERT(((kelp_model *)model)->entry != NULL);
     kelp_repository_reap(&((kelp_server *)host)->repository, (kelp_model *)model);
@@ -43,15 +51,31 @@ static const kelp_request_host_ops ops = {.retain = retain,
                                           .release = release,
                                           .check_ready = check_ready,
                                           .find_successor = find_successor,
+                                          .find_model = find_model,
                                           .reap = reap};
 
 /* ---- start and stop ---- */
+
+/* Reads the setting "gpu-fallback" of all backends. */
+static kelp_status *read_gpu_fallback(kelp_server_options *options) {
+    const char *mode = kelp_settings_get(&options->backend_config, "", "gpu-fallback");
+    options->gpu_fallback = mode != NULL && strcmp(mode, "cpu") == 0;
+    return mode == NULL || options->gpu_fallback || strcmp(mode, "error") == 0
+               ? NULL
+               : KELP_ERROR(KELP_INVALID_ARGUMENT,
+                            "setting 'gpu-fallback': expected error or cpu, found '%s'", mode);
+}
 
 static kelp_status *start(kelp_server *server, const kelp_server_options *options) {
     kelp_model_host *host = &server->host;
     kelp_allocator allocator = host->base.allocator;
     kelp_cache *cache = NULL;
     KELP_TRY(kelp_server_options_clone(allocator, options, &host->options));
+    KELP_TRY(read_gpu_fallback(host->options));
+    KELP_TRY(kelp_timers_create(allocator, &host->timers));
+    if (host->options->rate_limit_mode == TRITONSERVER_RATE_LIMIT_EXEC_COUNT)
+        KELP_TRY(kelp_rate_limiter_create(allocator, &host->options->rate_resources,
+                                          &host->rate_limiter));
     if (host->options->metrics)
         KELP_TRY(kelp_latency_rules_read(&host->options->metrics_config, &host->latency_rules));
     KELP_TRY(kelp_cache_open(allocator, host->options, &cache));
@@ -92,6 +116,10 @@ kelp_status *kelp_server_stop(kelp_server *server) {
     kelp_server_backend_set_clear(&host->backends);
     kelp_cache_close((kelp_cache *)host->cache);
     host->cache = NULL;
+    kelp_timers_destroy(host->timers);
+    host->timers = NULL;
+    kelp_rate_limiter_destroy(host->rate_limiter);
+    host->rate_limiter = NULL;
     atomic_store(&server->state, KELP_SERVER_STOPPED);
     return NULL;
 }
@@ -105,6 +133,8 @@ void kelp_server_release(kelp_server *server) {
     kelp_request_pools_deinit(&server->host.base.pools);
     kelp_repository_deinit(&server->repository);
     kelp_server_backend_set_deinit(&server->host.backends);
+    kelp_timers_destroy(server->host.timers); /* if the server did not stop in time */
+    kelp_rate_limiter_destroy(server->host.rate_limiter);
     kelp_server_options_destroy(server->host.options);
     kelp_free_aligned(allocator, server, sizeof *server, _Alignof(kelp_server));
 }
@@ -117,11 +147,30 @@ void kelp_server_set_exit_timeout(kelp_server *server, unsigned timeout_s) {
 
 /* ---- requests ---- */
 
+/* Returns UNAVAILABLE unless the server accepts requests for a model: while it stops, only those of
+ * sequences that have begun, which the submission checks. */
+static kelp_status *check_ready_for(kelp_server *server, const char *model_name, int64_t version) {
+    kelp_model *model = NULL;
+    kelp_status *status = kelp_server_check_ready(server);
+    if (status == NULL || atomic_load(&server->state) != KELP_SERVER_STOPPING)
+        return status;
+    kelp_status *missing =
+        kelp_repository_find(&server->repository, model_name, version, &model, NULL);
+    bool continues = missing == NULL && model->base.config->sequence != NULL;
+    kelp_status_free(missing);
+    if (model != NULL)
+        kelp_model_release(&model->base);
+    if (!continues)
+        return status;
+    kelp_status_free(status);
+    return NULL;
+}
+
 kelp_status *kelp_server_create_request(kelp_server *server, const char *model_name,
                                         int64_t version, kelp_request **out) {
     kelp_model *model = NULL;
     kelp_request *pooled = NULL;
-    KELP_TRY(kelp_server_check_ready(server));
+    KELP_TRY(check_ready_for(server, model_name, version));
     KELP_TRY(kelp_repository_find(&server->repository, model_name, version, &model, &pooled));
     return kelp_request_create(&model->base, version, pooled, out);
 }
@@ -183,9 +232,9 @@ kelp_status *kelp_server_load(kelp_server *server, const char *name,
     return status;
 }
 
-kelp_status *kelp_server_unload(kelp_server *server, const char *name) {
+kelp_status *kelp_server_unload(kelp_server *server, const char *name, bool dependents) {
     KELP_TRY(check_explicit(server));
-    return kelp_repository_unload(&server->repository, name);
+    return kelp_repository_unload(&server->repository, name, dependents);
 }
 
 kelp_status *kelp_server_poll(kelp_server *server) {

@@ -35,8 +35,9 @@ typedef struct kelp_server {
 /* Creates a server and loads its startup models. `options` are copied. */
 kelp_status *kelp_server_create(kelp_allocator allocator, const kelp_server_options *options,
                                 kelp_server **out) KELP_MUST_USE;
-/* Rejects further requests, waits for those in flight at most for the exit timeout, and unloads all
- * models. INTERNAL if the timeout expired. */
+/* Rejects further requests, except those of sequences that have begun, waits for the sequences and
+ * the requests in flight at most for the exit timeout, and unloads all models. INTERNAL if the
+ * timeout expired. */
 kelp_status *kelp_server_stop(kelp_server *server) KELP_MUST_USE;
 /* Drops a reference. */
 void kelp_server_release(kelp_server *server);
@@ -64,7 +65,9 @@ kelp_status *kelp_server_model_is_ready(kelp_server *server, const char *name, i
 kelp_status *kelp_server_load(kelp_server *server, const char *name,
                               const kelp_parameter *const *parameters,
                               uint64_t count) KELP_MUST_USE;
-kelp_status *kelp_server_unload(kelp_server *server, const char *name) KELP_MUST_USE;
+/* Unloads a model and, with `dependents`, the members of an ensemble. */
+kelp_status *kelp_server_unload(kelp_server *server, const char *name,
+                                bool dependents) KELP_MUST_USE;
 kelp_status *kelp_server_poll(kelp_server *server) KELP_MUST_USE;
 
 /* ---- describe.c ---- */

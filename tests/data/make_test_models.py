@@ -100,6 +100,19 @@ def mlp(w):
            "Gemm and Relu, with scaling and a transposed weight; batches of 1, 5 and none")
 
 
+def running_sum(w):
+    r = rng_of("running_sum")
+    model = parsed("""running_sum (float[batch, 4] x, float[batch, 4] sum, float[batch, 1] start)
+        => (float[batch, 4] y, float[batch, 4] next) {
+        next = Add (x, sum)
+        y = Mul (next, start)
+    }""")
+    w.good("running_sum", model,
+           [{"x": r.standard_normal((n, 4), F32), "sum": r.standard_normal((n, 4), F32),
+             "start": r.standard_normal((n, 1), F32)} for n in (1, 3)],
+           "a state and a control input, for models that batch sequences")
+
+
 def dynamic_reshape(w):
     r = rng_of("dynamic_reshape")
     model = parsed("""dynamic_reshape (float[b, s, 12] x)
@@ -658,7 +671,8 @@ def main():
     args = ap.parse_args()
     onnxruntime.set_default_logger_severity(3)
     writer = Writer(args.out)
-    for make in (mlp, dynamic_reshape, broadcast, logic, strings, int64_arithmetic, movement, floor,
+    for make in (mlp, running_sum, dynamic_reshape, broadcast, logic, strings, int64_arithmetic, movement,
+                 floor,
                  conv_pool,
                  attention_block, control_flow, bodies, external_data, uncovered, custom, lists, toolbox, malformed):
         make(writer)

@@ -97,6 +97,12 @@ class Backends(unittest.TestCase):
         add = cls.repository.add
         add("identity", config=config("identity", [("INPUT0", "INT64", [-1]), ("INPUT1", "STRING", [-1])],
                                       [("OUTPUT0", "INT64", [-1]), ("OUTPUT1", "STRING", [-1])]))
+        add("optional", config="""
+            backend: "identity"
+            input [ { name: "INPUT0" data_type: TYPE_INT64 dims: [ -1 ] optional: true },
+                    { name: "INPUT1" data_type: TYPE_INT64 dims: [ -1 ] optional: true } ]
+            output [ { name: "OUTPUT0" data_type: TYPE_INT64 dims: [ -1 ] }, { name: "OUTPUT1" data_type: TYPE_INT64 dims: [ -1 ] } ]
+            """)
         add("slow", config=config("identity", [("INPUT0", "INT64", [-1])], [("OUTPUT0", "INT64", [-1])],
                                   'parameters { key: "execute_delay_ms" value { string_value: "30" } }'))
         add("addsub", config=config("addsub", PAIR, [("OUTPUT0", "FP32", [4]), ("OUTPUT1", "FP32", [4])]))
@@ -143,6 +149,9 @@ class Backends(unittest.TestCase):
         found = self.outputs("identity", {"inputs": [tensor("INPUT0", "INT64", [2], [-(2 ** 63), 2 ** 63 - 1]),
                                                      tensor("INPUT1", "BYTES", [3], words)]})
         self.assertEqual(found, {"OUTPUT0": [-(2 ** 63), 2 ** 63 - 1], "OUTPUT1": words})
+
+    def test_identity_leaves_out_outputs_of_absent_inputs(self):
+        self.assertEqual(self.outputs("optional", {"inputs": [tensor("INPUT1", "INT64", [1], [9])]}), {"OUTPUT1": [9]})
 
     def test_identity_echoes_parameters(self):
         status, response = self.server.infer("identity", {
@@ -239,6 +248,41 @@ class Backends(unittest.TestCase):
         stats = json.loads(body)["model_stats"][0]
         self.assertGreaterEqual(stats["inference_count"], 1)
         self.assertGreater(stats["inference_stats"]["compute_infer"]["ns"], 0)
+
+
+@unittest.skipIf("KELP_NVIDIA_WHEEL" in os.environ, "NVIDIA's server has no built-in engine")
+class OnnxEngine(unittest.TestCase):
+    """Which engine runs models of the backend onnxruntime. The installed library is the backend identity under that name."""
+
+    def serve(self, *words):
+        backends = os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "backends")
+        with tempfile.TemporaryDirectory() as installed, support.Repository() as repository:
+            os.mkdir(os.path.join(installed, "onnxruntime"))
+            os.symlink(os.path.join(backends, "identity", "libtriton_identity.so"),
+                       os.path.join(installed, "onnxruntime", "libtriton_onnxruntime.so"))
+            repository.add("echo", config=config("onnxruntime", [("INPUT0", "INT64", [-1])], [("OUTPUT0", "INT64", [-1])]))
+            with support.Server("--model-repository", repository.path, "--backend-directory", installed, "--exit-on-error=false",
+                                "--strict-readiness=false", *words) as server:
+                status, response = server.infer("echo", {"inputs": [tensor("INPUT0", "INT64", [2], [3, 4])]})
+                self.assertEqual(server.stop(), 0)
+                return status, response, server.output + server.log()
+
+    def test_installed_library_is_used(self):
+        status, response, log = self.serve()
+        self.assertEqual(status, 200, log)
+        self.assertEqual(response["outputs"][0]["data"], [3, 4])
+        self.assertIn("backend 'onnxruntime': using the installed library", log)
+
+    def test_built_in_engine_is_used_on_request(self):
+        status, _, log = self.serve("--onnx-engine=builtin")
+        self.assertEqual(status, 404)
+        self.assertIn("backend 'onnxruntime': using the built-in engine", log)
+        self.assertIn("model.onnx", log)
+
+    def test_unknown_engine_is_rejected(self):
+        result = support.kelp("serve", "--model-repository", "/nowhere", "--onnx-engine=fast")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("auto", result.stderr)
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ REPOSITORY = {
         [step("load", None, model="spare", config=json.dumps({"parameters": {"color": {"string_value": "red"}}})),
          step("model_config", {"parameters": {"color": {"string_value": "red"}}}, model="spare"),
          step("unload", None, model="spare")],
-    "a model without files cannot be loaded": one("load", Error("NOT_FOUND", "no_such_model"), model="no_such_model"),
+    "a model without files cannot be loaded": one("load", Error("INTERNAL", "no_such_model"), model="no_such_model"),
 }
 
 INFERENCE = {

@@ -121,7 +121,7 @@ static void on_request(kelp_http_exchange *exchange) {
         kelp_http_exchange_respond(exchange, KELP_HTTP_OK);
         send_next(exchange);
     } else if (kelp_str_is(path, "/blocking")) {
-        assert_null(kelp_http_exchange_run_blocking(exchange, fill));
+        assert_null(kelp_http_exchange_run_blocking(exchange, fill, kelp_http_exchange_send));
     } else if (kelp_str_is(path, "/thread")) {
         pthread_t id;
         kelp_http_exchange_retain(exchange);

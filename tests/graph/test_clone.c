@@ -144,6 +144,41 @@ static void recursive_functions_are_rejected(void **state) {
     expect_rejected(&model, KELP_INVALID_ARGUMENT, "function 'kelp.test::Twice' recursively");
 }
 
+/* F(v) = If(v) then F(v) else Identity(v) */
+static void functions_that_call_themselves_in_a_branch_are_rejected(void **state) {
+    (void)state;
+    pb graph = {0}, yes = {0}, no = {0}, function = {0}, import = {0};
+    pb call = pb_node("F", "x", "y"), inner = pb_node("F", "v", "p"),
+       same = pb_node("Identity", "v", "q"), choice = pb_node("If", "v", "w");
+    pb_text(&call, 7, "kelp.test");
+    pb_text(&inner, 7, "kelp.test");
+    pb_add_node(&graph, &call);
+    pb_add_node(&yes, &inner);
+    pb_add_output(&yes, "p", "");
+    pb_add_node(&no, &same);
+    pb_add_output(&no, "q", "");
+    pb_attr_graph(&choice, "then_branch", &yes);
+    pb_attr_graph(&choice, "else_branch", &no);
+    pb_text(&function, 1, "F");
+    pb_text(&function, 10, "kelp.test");
+    pb_text(&function, 4, "v");
+    pb_text(&function, 5, "w");
+    pb_message(&function, 7, &choice);
+    pb_text(&import, 1, "");
+    pb_int(&import, 2, 17);
+    pb_message(&function, 9, &import);
+    import.length = 0;
+    pb_text(&import, 1, "kelp.test");
+    pb_int(&import, 2, 1);
+    pb_message(&function, 9, &import);
+    pb_add_input(&graph, "x", "bool[]");
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    pb_import(&model, "kelp.test", 1);
+    pb_message(&model, 25, &function);
+    expect_rejected(&model, KELP_INVALID_ARGUMENT, "function 'kelp.test::F' recursively");
+}
+
 /* Sixty functions that each call the next one twice would expand to 2^60 nodes. */
 static void inlining_has_a_limit(void **state) {
     (void)state;
@@ -200,6 +235,7 @@ static void constant_nodes_become_constants(void **state) {
     assert_int_equal(constant->dtype, KELP_I64);
     assert_int_equal(constant->shape[0], 2);
     assert_int_equal(((const int64_t *)constant->data)[1], -1);
+    assert_true((constant->flags & KELP_TENSOR_READ_ONLY) != 0); /* as operators see it */
     expect_type(kelp_block_output(block, 0), "float32[1,n,1]");
     kelp_graph_release(clone);
 }
@@ -225,6 +261,22 @@ static void one_node_becomes_a_graph(void **state) {
     assert_int_equal(kelp_node_attr_i64(kelp_block_node(block, 0), "axis", 0), 1);
     assert_int_equal(kelp_graph_opset_version(alone, ""), 17);
     expect_type(kelp_block_input(block, 1), "float32[2,3]");
+    kelp_graph_release(alone);
+    kelp_graph_release(g);
+}
+
+static void a_node_without_inputs_becomes_a_graph(void **state) {
+    (void)state;
+    pb graph = {0}, node = pb_node("RandomNormal", "", "y");
+    pb_attr_ints(&node, "shape", 2, (int64_t[]){2, 3});
+    pb_add_node(&graph, &node);
+    pb_add_output(&graph, "y", "");
+    pb model = pb_model(&graph, 17);
+    kelp_graph *g = loaded(&model), *alone = NULL;
+    assert_null(kelp_graph_of_node(kelp_allocator_system(), kelp_block_node(kelp_graph_main(g), 0),
+                                   NULL, &alone));
+    assert_int_equal(kelp_block_input_count(kelp_graph_main(alone)), 0);
+    assert_int_equal(kelp_node_input_count(kelp_block_node(kelp_graph_main(alone), 0)), 0);
     kelp_graph_release(alone);
     kelp_graph_release(g);
 }
@@ -267,9 +319,11 @@ int main(void) {
         cmocka_unit_test(two_calls_do_not_share_names),
         cmocka_unit_test(calls_without_a_required_input_are_rejected),
         cmocka_unit_test(recursive_functions_are_rejected),
+        cmocka_unit_test(functions_that_call_themselves_in_a_branch_are_rejected),
         cmocka_unit_test(inlining_has_a_limit),
         cmocka_unit_test(constant_nodes_become_constants),
         cmocka_unit_test(one_node_becomes_a_graph),
+        cmocka_unit_test(a_node_without_inputs_becomes_a_graph),
         cmocka_unit_test(a_graph_of_a_node_leaves_the_owner_of_its_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

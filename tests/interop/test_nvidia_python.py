@@ -131,6 +131,20 @@ class TritonPythonModel:
         return results
 '''
 COLLECT_CONFIG = STREAM_CONFIG.replace(" model_transaction_policy { decoupled: true }", "").replace("[ 1 ]", "[ -1 ]")
+# The decoupled model in Python, then a backend in C and a model in Python for each of its responses.
+CHAIN_CONFIG = """
+input [ { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "OUT" data_type: TYPE_FP32 dims: [ -1 ] } ]
+ensemble_scheduling { max_inflight_requests: 3
+step [ { model_name: "stream" input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "twice" } },
+       { model_name: "copy" input_map { key: "INPUT0" value: "twice" } output_map { key: "OUTPUT0" value: "same" } },
+       { model_name: "self" input_map { key: "IN" value: "same" } output_map { key: "OUT" value: "OUT" } } ] }
+"""
+COPY_CONFIG = """
+backend: "identity"
+input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]
+"""
 CACHED_CONFIG = PLAIN_CONFIG + "response_cache { enable: true }\n"
 
 
@@ -195,6 +209,21 @@ class NvidiaPython(unittest.TestCase):
         with self.assertRaisesRegex(InferenceServerException, "is decoupled"):
             infer(self.http, "stream", "IN", values, "OUT")
         for model in ("collect", "stream"):
+            self.http.unload_model(model)
+
+    def test_python_models_are_members_of_an_ensemble(self):
+        """A model in Python collects the responses of the decoupled ensemble."""
+        interop.write_model(self.repository, "copy", COPY_CONFIG)
+        interop.write_model(self.repository, "chain", CHAIN_CONFIG)
+        interop.write_model(self.repository, "collect_chain", COLLECT_CONFIG,
+                            {"1/model.py": COLLECT.replace('"stream"', '"chain"')})
+        for model in ("chain", "collect_chain"):  # the first load brings "stream" and "copy"
+            self.http.load_model(model)
+        values = np.arange(30, dtype=np.float32)
+        for _ in range(3):
+            np.testing.assert_array_equal(infer(self.http, "collect_chain", "IN", values, "OUT"), values * 4)
+        np.testing.assert_array_equal(infer(self.http, "chain", "IN", values[:1], "OUT"), values[:1] * 4)
+        for model in ("collect_chain", "chain", "copy", "stream"):
             self.http.unload_model(model)
 
     def test_an_error_of_the_model_is_reported(self):

@@ -93,8 +93,8 @@ static kelp_status *put_state(kelp_backend_request *request) {
                                 .strides = {1},
                                 .device = {kDLCPU, 0},
                                 .data = values};
-    CHECK(fails_with(kelp_backend_put_state(request, "STATE", &tensor), KELP_UNIMPLEMENTED,
-                     "TRITONBACKEND_StateNew is not supported"));
+    CHECK(fails_with(kelp_backend_put_state(request, "STATE", &tensor), KELP_INVALID_ARGUMENT,
+                     "State configuration is missing for model"));
     return answer(request, 7);
 }
 

@@ -52,6 +52,20 @@ static kelp_status *batch_inputs(kelp_backend_request **requests, size_t count) 
     return NULL;
 }
 
+/* Checks whether joined inputs are in the buffer of the first request. */
+static kelp_status *check_place(kelp_backend_request **requests, size_t count, bool in_place) {
+    kelp_tensor rows, flat;
+    kelp_backend_pieces pieces;
+    const void *data = NULL;
+    size_t size_bytes = 0;
+    KELP_TRY(kelp_backend_pieces_init(&pieces, requests[0], "INPUT0"));
+    KELP_TRY(kelp_backend_pieces_next(&pieces, &data, &size_bytes));
+    KELP_TRY(kelp_backend_gather(requests, count, "INPUT0", KELP_I32, 2, &rows));
+    KELP_TRY(kelp_backend_gather_flat(requests, count, "INPUT0", KELP_I32, &flat));
+    CHECK(count == 3 && (rows.data == data) == in_place && (flat.data == data) == in_place);
+    return twofold(requests, count, NULL);
+}
+
 static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_request **requests,
                             size_t request_count) {
     const char *name = kelp_backend_model_name(kelp_backend_instance_model(instance));
@@ -64,6 +78,8 @@ static kelp_status *execute(kelp_backend_instance *instance, kelp_backend_reques
         KELP_TRY(kelp_backend_send(response, KELP_BACKEND_FINAL, NULL));
         return KELP_ERROR(KELP_INTERNAL, "the batch broke");
     }
+    if (strcmp(name, "adjacent") == 0 || strcmp(name, "apart") == 0)
+        return check_place(requests, request_count, strcmp(name, "adjacent") == 0);
     if (strcmp(name, "batch_input") == 0) {
         KELP_TRY(batch_inputs(requests, request_count));
         return twofold(requests, request_count, "INPUT0");

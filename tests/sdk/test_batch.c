@@ -65,6 +65,33 @@ static void joins_inputs_and_splits_outputs(void **state) {
     }
 }
 
+static void adjacent_inputs_are_not_copied(void **state) {
+    static const char config[] =
+        "backend: \"sdkbatch\"\nmax_batch_size: 8\n"
+        "dynamic_batching { preferred_batch_size: 3 max_queue_delay_microseconds: 60000000 }\n"
+        "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
+        "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n";
+    static const char *const models[] = {"adjacent", "apart"};
+    static _Alignas(8) const int32_t values[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    world *w = *state;
+    for (int apart = 0; apart < 2; apart++) {
+        world_load(w, models[apart], config);
+        for (int i = 0; i < CALLS; i++) {
+            call_init(&calls[i], w->server, models[apart], -1);
+            call_input(&calls[i], "INPUT0", TRITONSERVER_TYPE_INT32, (int64_t[]){1, 2}, 2,
+                       values + 2 * i * (1 + apart), 8);
+            call_start(&calls[i]);
+        }
+        for (int i = 0; i < CALLS; i++) {
+            size_t size_bytes = 0;
+            call_wait(&calls[i]);
+            const int32_t *out = call_output(&calls[i], "OUTPUT0", &size_bytes);
+            assert_int_equal(out[1], 2 * values[2 * i * (1 + apart) + 1]);
+            call_deinit(&calls[i]);
+        }
+    }
+}
+
 /* Requests of a failed batch that have no response yet get the failure. */
 static void failure_of_a_batch_is_sent_to_all_open_requests(void **state) {
     world *w = *state;
@@ -171,6 +198,7 @@ static void computes_batch_inputs_of_ragged_batches(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(joins_inputs_and_splits_outputs, set_up, world_close),
+        cmocka_unit_test_setup_teardown(adjacent_inputs_are_not_copied, set_up, world_close),
         cmocka_unit_test_setup_teardown(failure_of_a_batch_is_sent_to_all_open_requests, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(computes_batch_inputs_of_ragged_batches, set_up,

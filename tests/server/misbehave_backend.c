@@ -204,18 +204,41 @@ static void respond_again(TRITONBACKEND_Request *request) {
     allowed(TRITONBACKEND_ResponseFactoryDelete(factory));
 }
 
-/* Uses a request after its release, and a factory after its deletion. */
+/* Uses a released request that its caller has not deleted: factories can be created and tell
+ * whether the request was cancelled, but no response can be sent. */
+static void create_late_factories(TRITONBACKEND_Request *request) {
+    TRITONBACKEND_ResponseFactory *first = NULL, *second = NULL;
+    TRITONBACKEND_Response *response = NULL;
+    bool cancelled = true;
+    allowed(TRITONBACKEND_ResponseNew(&response, request));
+    respond(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL);
+    allowed(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
+    allowed(TRITONBACKEND_ResponseFactoryNew(&first, request));
+    allowed(TRITONBACKEND_ResponseFactoryNew(&second, request));
+    allowed(TRITONBACKEND_ResponseFactoryIsCancelled(first, &cancelled));
+    if (cancelled)
+        abort();
+    allowed(TRITONBACKEND_ResponseFactoryDelete(first));
+    rejected(TRITONBACKEND_ResponseNewFromFactory(&response, second));
+    rejected(TRITONBACKEND_ResponseFactorySendFlags(second, TRITONSERVER_RESPONSE_COMPLETE_FINAL));
+    allowed(TRITONBACKEND_ResponseFactoryDelete(second));
+    rejected(TRITONBACKEND_ResponseFactoryDelete(second));
+    rejected(TRITONBACKEND_ResponseNew(&response, request));
+    allowed(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
+    rejected(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_RESCHEDULE));
+}
+
+/* Uses a request after its release, and a factory after its deletion. The caller may have deleted
+ * or resubmitted the request. */
 static void use_after_release(TRITONBACKEND_Request *request) {
-    TRITONBACKEND_ResponseFactory *factory = NULL, *another = NULL;
+    TRITONBACKEND_ResponseFactory *factory = NULL;
     TRITONBACKEND_Response *response = NULL;
     allowed(TRITONBACKEND_ResponseFactoryNew(&factory, request));
     allowed(TRITONBACKEND_ResponseNew(&response, request));
     respond(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL);
     allowed(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
-    rejected(TRITONBACKEND_ResponseNew(&response, request));
-    rejected(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
+    drop(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL));
     rejected(TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_RESCHEDULE));
-    rejected(TRITONBACKEND_ResponseFactoryNew(&another, request));
     allowed(TRITONBACKEND_ResponseFactoryDelete(factory));
     rejected(TRITONBACKEND_ResponseFactoryDelete(factory));
     rejected(TRITONBACKEND_ResponseNewFromFactory(&response, factory));
@@ -250,6 +273,10 @@ static bool run_odd(const char *conduct, TRITONBACKEND_Request *request) {
     if (is(conduct, "elsewhere")) {
         start(respond_and_release, request);
         return true;
+    }
+    if (is(conduct, "late_factory")) {
+        create_late_factories(request);
+        return NULL;
     }
     if (is(conduct, "use_after")) {
         use_after_release(request);

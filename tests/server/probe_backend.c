@@ -193,6 +193,10 @@ static void note_input(TRITONBACKEND_Input *input, TRITONBACKEND_ModelInstance *
         memcpy(probe_seen.data + probe_seen.length, buffer, size_bytes);
         probe_seen.length += size_bytes;
     }
+    buffer = input;
+    must(TRITONBACKEND_InputBuffer(input, probe_seen.buffers, &buffer, &size_bytes, &type, &id));
+    if (buffer != NULL || size_bytes != 0 || type != TRITONSERVER_MEMORY_CPU || id != 0)
+        abort(); /* past the last buffer is an empty one */
 }
 
 /* A model of that name loads itself while it executes. */

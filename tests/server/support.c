@@ -144,10 +144,20 @@ TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup,
     ok(TRITONSERVER_ServerOptionsSetModelNamespacing(options, setup->namespaces));
     if (setup->cache)
         ok(TRITONSERVER_ServerOptionsSetCacheConfig(options, setup->cache, setup->cache_config));
-    if (setup->caches)
-        ok(TRITONSERVER_ServerOptionsSetCacheDirectory(options, setup->caches));
+    /* Not the default directory, where this machine may have a cache "local". */
+    ok(TRITONSERVER_ServerOptionsSetCacheDirectory(options, setup->caches ? setup->caches
+                                                                          : KELP_TEST_BACKENDS));
     if (setup->agents)
         ok(TRITONSERVER_ServerOptionsSetRepoAgentDirectory(options, setup->agents));
+    if (setup->host_policy[0])
+        ok(TRITONSERVER_ServerOptionsSetHostPolicy(options, setup->host_policy[0],
+                                                   setup->host_policy[1], setup->host_policy[2]));
+    if (setup->rate_limit)
+        ok(TRITONSERVER_ServerOptionsSetRateLimiterMode(options,
+                                                        TRITONSERVER_RATE_LIMIT_EXEC_COUNT));
+    if (setup->rate_resource)
+        ok(TRITONSERVER_ServerOptionsAddRateLimiterResource(options, setup->rate_resource,
+                                                            setup->rate_count, -1));
     if (setup->exit_timeout_s)
         ok(TRITONSERVER_ServerOptionsSetExitTimeout(options, setup->exit_timeout_s));
     for (size_t i = 0; i < 4 && setup->startup[i]; i++)
@@ -195,11 +205,11 @@ static TRITONSERVER_Error *allocate(TRITONSERVER_ResponseAllocator *allocator, c
     pthread_mutex_lock(&c->lock);
     c->allocations++;
     c->requested = type;
-    bool fail = c->fail_allocation;
+    bool fail = c->fail_allocation, none = c->no_buffers;
     pthread_mutex_unlock(&c->lock);
     if (fail)
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "no room for outputs");
-    *buffer = size_bytes ? malloc(size_bytes) : NULL;
+    *buffer = size_bytes && !none ? malloc(size_bytes) : NULL;
     *buffer_userp = c;
     *actual_type = c->memory;
     *actual_id = c->memory_id;

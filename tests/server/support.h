@@ -49,12 +49,16 @@ typedef struct server_setup {
     const char *backends;    /* NULL: the backends of this build */
     const char *cache;       /* NULL: none */
     const char *cache_config;
-    const char *caches; /* a directory; NULL: the default */
+    const char *caches; /* a directory; NULL: that of the backends for tests */
     const char *agents; /* a directory; NULL: the default */
     const char *second_repository;
     const char *backend_setting[3]; /* backend, setting, value */
     const char *metrics_setting[4][2];
     bool namespaces;
+    const char *host_policy[3]; /* policy, setting, value */
+    bool rate_limit;            /* TRITONSERVER_RATE_LIMIT_EXEC_COUNT */
+    const char *rate_resource;  /* on all devices, or NULL */
+    size_t rate_count;
 } server_setup;
 TRITONSERVER_Error *server_try(const repo *r, const server_setup *setup, TRITONSERVER_Server **out);
 TRITONSERVER_Server *server_start(const repo *r, const server_setup *setup);
@@ -86,6 +90,7 @@ typedef struct call {
     unsigned releases;
     unsigned starts, allocations, frees; /* of the allocator */
     bool fail_allocation;
+    bool no_buffers;                   /* the allocator succeeds with NULL */
     TRITONSERVER_MemoryType requested; /* by the latest allocation */
     TRITONSERVER_MemoryType memory;    /* of outputs, as the allocator pretends */
     int64_t memory_id;

@@ -70,12 +70,11 @@ static void fields_without_effect_are_listed(void **state) {
         {ADDSUB "dynamic_batching { }", "", ""},
         {ADDSUB "dynamic_batching { max_queue_delay_microseconds: 0 preserve_ordering: false }", "",
          ""},
-        {ADDSUB "dynamic_batching { preferred_batch_size: [ 4, 8 ] preserve_ordering: true }",
-         "dynamic_batching.preferred_batch_size, dynamic_batching.preserve_ordering",
-         "dynamic_batching.preferred_batch_size, dynamic_batching.preserve_ordering"},
+        {ADDSUB "dynamic_batching { preferred_batch_size: [ 4, 8 ] preserve_ordering: true }", "",
+         ""},
         {ADDSUB "dynamic_batching { default_queue_policy { max_queue_size: 3 } }", "", ""},
-        {ADDSUB "instance_group [ { count: 1 }, { rate_limiter { priority: 2 } } ]",
-         "instance_group.rate_limiter", "instance_group.rate_limiter"},
+        {ADDSUB "instance_group [ { count: 1 }, { secondary_devices { device_id: 2 } } ]",
+         "instance_group.secondary_devices", "instance_group.secondary_devices"},
         {ADDSUB "optimization { input_pinned_memory { enable: true } }", "", ""},
         {ADDSUB "optimization { output_pinned_memory { enable: false } cuda { graphs: true } }", "",
          "optimization.cuda, optimization.output_pinned_memory.enable"},
@@ -109,14 +108,35 @@ static const char *const used_fields[] = {
     "output.reshape.shape",
     "output.label_filename",
     "output.is_shape_tensor",
+    "batch_input.*",
+    "batch_output.*",
+    "dynamic_batching.preferred_batch_size",
+    "dynamic_batching.max_queue_delay_microseconds",
+    "dynamic_batching.preserve_ordering",
+    "dynamic_batching.priority_levels",
+    "dynamic_batching.default_priority_level",
+    "dynamic_batching.priority_queue_policy.*",
     "dynamic_batching.default_queue_policy.timeout_action",
     "dynamic_batching.default_queue_policy.default_timeout_microseconds",
     "dynamic_batching.default_queue_policy.allow_timeout_override",
     "dynamic_batching.default_queue_policy.max_queue_size",
+    "sequence_batching.direct.*",
+    "sequence_batching.oldest.max_candidate_sequences",
+    "sequence_batching.oldest.preferred_batch_size",
+    "sequence_batching.oldest.max_queue_delay_microseconds",
+    "sequence_batching.max_sequence_idle_microseconds",
+    "sequence_batching.control_input.*",
+    "sequence_batching.state.*",
+    "sequence_batching.iterative_sequence",
     "instance_group.name",
     "instance_group.kind",
     "instance_group.count",
     "instance_group.passive",
+    "instance_group.host_policy",
+    "instance_group.rate_limiter.resources.name",
+    "instance_group.rate_limiter.resources.global",
+    "instance_group.rate_limiter.resources.count",
+    "instance_group.rate_limiter.priority",
     "default_model_filename",
     "metric_tags",
     "parameters.string_value",
@@ -139,7 +159,6 @@ static const char *const used_fields[] = {
 
 /* Fields that make the model fail to load, with a configuration that sets them. */
 static const char *const rejected_fields[][2] = {
-    {"sequence_batching.*", ADDSUB "sequence_batching { }"},
     {"ensemble_scheduling.*", ADDSUB "platform: \"ensemble\" ensemble_scheduling { step { } }"},
     {"instance_group.gpus", ADDSUB "instance_group { gpus: 0 }"},
 };
@@ -260,6 +279,63 @@ static void fields_without_support_are_rejected(void **state) {
             "field 'gpus' requires kind KIND_GPU");
     rejects(ADDSUB "instance_group { kind: KIND_MODEL gpus: 1 }", false,
             "field 'gpus' requires kind KIND_GPU");
+}
+
+static void batching_is_completed(void **state) {
+    static const struct {
+        const char *text;
+        bool batches_all;
+        const char *part; /* NULL: nothing changes */
+    } rows[] = {
+        {ADDSUB "dynamic_batching { max_queue_delay_microseconds: 7 }", false,
+         "\"preferred_batch_size\":[8],\"max_queue_delay_microseconds\":7"},
+        {ADDSUB "dynamic_batching { preferred_batch_size: 4 }", true, NULL},
+        {ADDSUB, true, "\"dynamic_batching\":{\"preferred_batch_size\":[8]"},
+        {ADDSUB, false, NULL},
+        {"backend: \"b\" max_batch_size: 1", true, NULL},
+        {"backend: \"b\" dynamic_batching { }", true, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        kelp_model_config *config = accepts(rows[i].text), *completed = NULL;
+        assert_null(kelp_model_config_complete_batching(config, rows[i].batches_all, &completed));
+        if (rows[i].part == NULL)
+            assert_ptr_equal(completed, config);
+        else
+            shows(completed, rows[i].part);
+        kelp_model_config_release(completed);
+        kelp_model_config_release(config);
+    }
+}
+
+static void batch_inputs_and_outputs_are_checked(void **state) {
+    static const char *const rows[][2] = {
+        {"batch_input { target_name: \"N\" data_type: TYPE_INT32 }",
+         "batch_input 0: expected 1 source input ('source_input'), got 0"},
+        {"batch_input { target_name: \"N\" source_input: [ \"INPUT0\", \"INPUT1\" ] }", "got 2"},
+        {"batch_input { source_input: \"INPUT0\" }", "expected at least 1 'target_name', got 0"},
+        {"batch_input { target_name: \"N\" source_input: \"X\" }", "unknown source input name 'X'"},
+        {"batch_input [ { target_name: \"N\" source_input: \"INPUT0\" }, "
+         "{ target_name: \"N\" source_input: \"INPUT1\" } ]",
+         "batch_input 1: target 'N' is the target of two entries"},
+        {"batch_input { target_name: \"INPUT1\" source_input: \"INPUT0\" }",
+         "target 'INPUT1' is also an input"},
+        {"batch_output { target_name: \"Y\" source_input: \"INPUT0\" }",
+         "batch_output 0: target 'Y' is an unknown output name"},
+        {"batch_output { target_name: \"OUTPUT0\" source_input: \"OUTPUT0\" }",
+         "unknown source input name 'OUTPUT0'"},
+        {"batch_output [ { target_name: [ \"OUTPUT0\", \"OUTPUT0\" ] source_input: \"INPUT0\" } ]",
+         "is the target of two entries"},
+    };
+    char text[1024];
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        snprintf(text, sizeof text, ADDSUB "%s", rows[i][0]);
+        rejects(text, true, rows[i][1]);
+    }
+    kelp_model_config_release(
+        accepts(ADDSUB "batch_input { target_name: [ \"N\", \"M\" ] source_input: \"INPUT0\" } "
+                       "batch_output { target_name: \"OUTPUT0\" source_input: \"INPUT0\" }"));
 }
 
 static void a_configuration_is_read_and_filled_in(void **state) {
@@ -488,6 +564,8 @@ int main(void) {
         cmocka_unit_test(fields_without_effect_are_listed),
         cmocka_unit_test(every_field_is_used_rejected_or_listed),
         cmocka_unit_test(fields_without_support_are_rejected),
+        cmocka_unit_test(batching_is_completed),
+        cmocka_unit_test(batch_inputs_and_outputs_are_checked),
         cmocka_unit_test(clients_see_every_default),
         cmocka_unit_test(schedulers_parameters_and_groups_are_read),
         cmocka_unit_test(errors_contain_the_position),

@@ -48,6 +48,10 @@ static kelp_status *run(kelp_allocator allocator) {
     assert_null(kelp_string_list_add(&options->repositories, KELP_SOURCE_DIR "/examples/models"));
     assert_null(kelp_string_list_add(&options->startup_models, "digits"));
     assert_null(kelp_settings_set(&options->caches, "local", "config", "{\"size\": 65536}"));
+    /* Not the default directory, where this machine may have a cache "local". */
+    kelp_free_string(kelp_allocator_system(), options->cache_directory);
+    options->cache_directory = NULL;
+    assert_null(kelp_strdup(kelp_allocator_system(), "/nowhere", &options->cache_directory));
     assert_null(kelp_settings_set(&options->metrics_config, "", "summary_latencies", "true"));
     kelp_status *status = kelp_server_create(allocator, options, &server);
     if (!status) {

@@ -18,16 +18,20 @@ enum { MAX_EXECUTIONS = 16 };
 
 typedef struct pair_policy {
     kelp_policy base;
+    kelp_queue_limits limits;
     kelp_request_queue queue;
     uint64_t delay_ns;
 } pair_policy;
 
 static kelp_status *pair_admit(const kelp_policy *base, const kelp_request *request) {
-    return kelp_request_queue_admit(&((const pair_policy *)base)->queue, &base->limits, request);
+    const pair_policy *policy = (const pair_policy *)base;
+    return kelp_request_queue_admit(&policy->queue, &policy->limits, request);
 }
 
-static void pair_push(kelp_policy *base, kelp_request *request) {
-    kelp_request_queue_push(&((pair_policy *)base)->queue, request);
+static void pair_push(kelp_policy *base, kelp_request *request, uint64_t now_ns) {
+    pair_policy *policy = (pair_policy *)base;
+    (void)now_ns;
+    kelp_request_queue_push(&policy->queue, &policy->limits, request);
 }
 
 static bool pair_bypass(const kelp_policy *base, const kelp_request *request) {
@@ -35,20 +39,31 @@ static bool pair_bypass(const kelp_policy *base, const kelp_request *request) {
     return false;
 }
 
-static uint64_t pair_ready_at_ns(const kelp_policy *base) {
+static uint64_t pair_ready_at_ns(const kelp_policy *base, const kelp_instance_base *instance) {
+    (void)instance;
     const pair_policy *policy = (const pair_policy *)base;
     if (!policy->queue.head)
         return KELP_NEVER_NS;
     return policy->queue.size >= 2 ? 0 : policy->queue.head->queue_start_ns + policy->delay_ns;
 }
 
-static uint32_t pair_take(kelp_policy *base, bool may_block, kelp_request **out_requests) {
+static uint32_t pair_take(kelp_policy *base, const kelp_instance_base *instance, bool may_block,
+                          uint64_t now_ns, kelp_request **out_requests) {
+    (void)instance, (void)now_ns;
     kelp_request_queue *queue = &((pair_policy *)base)->queue;
     uint32_t count = 0;
     (void)may_block;
     while (count < 2 && queue->head)
         out_requests[count++] = kelp_request_queue_pop(queue);
     return count;
+}
+
+static uint64_t pair_expires_at_ns(const kelp_policy *base) {
+    return kelp_request_queue_expires_at_ns(&((const pair_policy *)base)->queue);
+}
+
+static kelp_request *pair_expire(kelp_policy *base, uint64_t now_ns) {
+    return kelp_request_queue_expire(&((pair_policy *)base)->queue, now_ns, true);
 }
 
 static uint32_t pair_size(const kelp_policy *base) {
@@ -64,6 +79,8 @@ static const kelp_policy_ops pair_ops = {.admit = pair_admit,
                                          .bypass = pair_bypass,
                                          .ready_at_ns = pair_ready_at_ns,
                                          .take = pair_take,
+                                         .expires_at_ns = pair_expires_at_ns,
+                                         .expire = pair_expire,
                                          .size = pair_size,
                                          .destroy = pair_destroy};
 
@@ -105,12 +122,15 @@ typedef struct fixture {
     kelp_instance_base instances[2];
     kelp_factory factory;
     kelp_request requests[4];
+    kelp_stats stats;
 } fixture;
 
 static void start(fixture *f, kelp_policy *policy, kelp_execution_mode mode, size_t instances) {
     memset(f, 0, sizeof *f);
     record.executions = record.requests = 0;
-    kelp_instance_pool_init(&f->pool, policy, mode, execute);
+    const kelp_instance_pool_options options = {
+        .policy = policy, .mode = mode, .execute = execute, .stats = &f->stats};
+    assert_null(kelp_instance_pool_init(&f->pool, &options));
     for (size_t i = 0; i < instances; i++) {
         kelp_stats_init(&f->instances[i].stats, kelp_allocator_system());
         assert_null(kelp_instance_pool_add(&f->pool, &f->instances[i], NULL));
@@ -121,6 +141,7 @@ static kelp_status *submit(fixture *f, size_t index) {
     kelp_request *request = &f->requests[index];
     request->factory = &f->factory;
     request->queue_start_ns = kelp_now_ns();
+    request->deadline_ns = KELP_NEVER_NS;
     atomic_store(&request->state, KELP_REQUEST_PENDING);
     return kelp_instance_pool_submit(&f->pool, request);
 }
@@ -180,8 +201,8 @@ static void test_policy_delays_requests_on_callers(void **state) {
 
 static void test_full_queue_rejects_requests(void **state) {
     fixture f;
-    pair_policy policy = {.base = {.ops = &pair_ops, .limits = {.max_size = 1}},
-                          .delay_ns = 30000000000};
+    pair_policy policy = {
+        .base = {.ops = &pair_ops}, .limits = {.max_size = 1}, .delay_ns = 30000000000};
     (void)state;
     start(&f, &policy.base, KELP_EXECUTE_ON_INSTANCE, 1);
     assert_null(submit(&f, 0));
@@ -196,7 +217,30 @@ static void test_full_queue_rejects_requests(void **state) {
     stop(&f);
 }
 
-static void test_default_policy_runs_on_the_caller(void **state) {
+static void test_queue_returns_requests_past_their_deadline(void **state) {
+    fixture f;
+    kelp_request_queue queue = {0};
+    const kelp_queue_limits limits = {.timeout_us = 5, .reject_on_timeout = true};
+    (void)state;
+    memset(&f, 0, sizeof f);
+    for (size_t i = 0; i < 3; i++) {
+        f.requests[i].factory = &f.factory;
+        f.requests[i].queue_start_ns = 1000 * i;
+        kelp_request_queue_push(&queue, &limits, &f.requests[i]);
+    }
+    assert_int_equal(kelp_request_queue_expires_at_ns(&queue), 5000);
+    assert_null(kelp_request_queue_expire(&queue, 4999, true));
+    kelp_request *expired = kelp_request_queue_expire(&queue, 6000, true);
+    assert_ptr_equal(expired, &f.requests[0]);
+    assert_ptr_equal(expired->next, &f.requests[1]);
+    assert_null(f.requests[1].next);
+    assert_int_equal(kelp_request_queue_expires_at_ns(&queue), 7000);
+    assert_ptr_equal(kelp_request_queue_pop(&queue), &f.requests[2]);
+    assert_int_equal(kelp_request_queue_expires_at_ns(&queue), KELP_NEVER_NS);
+    assert_int_equal(queue.size, 0);
+}
+
+static void test_default_scheduler_runs_on_the_caller(void **state) {
     static const char text[] = "backend: \"x\"";
     const kelp_config_load_options options = {.model_name = "m"};
     kelp_allocator heap = kelp_allocator_system();
@@ -206,7 +250,7 @@ static void test_default_policy_runs_on_the_caller(void **state) {
     (void)state;
     assert_null(
         kelp_model_config_parse(heap, &options, "config.pbtxt", text, strlen(text), &config));
-    assert_null(kelp_default_policy_create(heap, config, &policy));
+    assert_null(kelp_batch_policy_create(heap, config, &policy));
     start(&f, policy, KELP_EXECUTE_ON_CALLER, 1);
     assert_null(submit(&f, 0));
     assert_int_equal(record.executions, 1); /* at the return of submit */
@@ -223,7 +267,8 @@ int main(void) {
         cmocka_unit_test(test_policy_delays_requests_on_instances),
         cmocka_unit_test(test_policy_delays_requests_on_callers),
         cmocka_unit_test(test_full_queue_rejects_requests),
-        cmocka_unit_test(test_default_policy_runs_on_the_caller),
+        cmocka_unit_test(test_queue_returns_requests_past_their_deadline),
+        cmocka_unit_test(test_default_scheduler_runs_on_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

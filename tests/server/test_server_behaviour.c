@@ -209,9 +209,9 @@ static void test_metrics_of_models_and_machine_are_reported(void **state) {
                "metric_tags [ { key: \"team\" value: \"blue\" }, { key: \"n\" value: \"1\" } ]\n");
     char *page = metrics_of(w->server);
     contains(page,
-             "nv_inference_count{model=\"tagged\",version=\"1\",_team=\"blue\",_n=\"1\"} 0\n");
+             "nv_inference_count{_n=\"1\",_team=\"blue\",model=\"tagged\",version=\"1\"} 0\n");
     contains(page, "# TYPE nv_model_load_duration_secs gauge\n");
-    contains(page, "nv_model_load_duration_secs{model=\"tagged\",version=\"1\",");
+    contains(page, "nv_model_load_duration_secs{_n=\"1\",_team=\"blue\",model=\"tagged\",");
     contains(page, "\nnv_cpu_utilization ");
     long long total = number_after(page, "\nnv_cpu_memory_total_bytes ");
     long long used = number_after(page, "\nnv_cpu_memory_used_bytes ");
@@ -442,7 +442,7 @@ static void test_instances_change_in_place(void **state) {
     fails(TRITONSERVER_ServerLoadModel(w->server, "grows"), TRITONSERVER_ERROR_INVALID_ARG,
           "has no instance that is not passive");
     reconfigure(w, "instance_group [ { kind: KIND_GPU } ]\n");
-    fails(TRITONSERVER_ServerLoadModel(w->server, "grows"), TRITONSERVER_ERROR_INVALID_ARG,
+    fails(TRITONSERVER_ServerLoadModel(w->server, "grows"), TRITONSERVER_ERROR_INTERNAL,
           "this server has no GPU");
     /* The model was never replaced, also for requests that were created at the beginning. */
     call_clear(&c);

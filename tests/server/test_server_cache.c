@@ -174,7 +174,8 @@ static void test_errors_are_not_cached(void **state) {
     TRITONSERVER_Server *server =
         server_start(&r, &(server_setup){.backends = KELP_TEST_BACKENDS,
                                          .cache = "local",
-                                         .cache_config = "{\"size\":65536}"});
+                                         .cache_config = "{\"size\":65536}",
+                                         .caches = KELP_TEST_BACKENDS});
     for (int i = 0; i < 3; i++) {
         call c;
         const int64_t shape[] = {2};
@@ -269,6 +270,124 @@ static void test_entries_have_buffers(void **state) {
     ok(TRITONSERVER_BufferAttributesDelete(attributes));
 }
 
+/* ---- schedulers ---- */
+
+#define BATCHED                                                             \
+    "backend: \"identity\"\nmax_batch_size: 4\n" ENABLED                    \
+    "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"   \
+    "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n" \
+    "instance_group [ { kind: KIND_CPU count: 1 } ]\n"                      \
+    "dynamic_batching { default_queue_policy { max_queue_size: 1 } }\n"
+
+static int open_world(void **state) {
+    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                             .cache = "local",
+                                             .cache_config = "{\"size\":\"1048576\"}",
+                                             .caches = KELP_TEST_BACKENDS});
+}
+
+static void make(call *c, world *w, const int32_t *value, int64_t delay_ms) {
+    static const int64_t shape[] = {1, 1};
+    call_init(c, w->server, "m", -1);
+    call_input(c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 2, value, sizeof *value);
+    if (delay_ms)
+        ok(TRITONSERVER_InferenceRequestSetIntParameter(c->request, "delay_ms", delay_ms));
+}
+
+/* While the only instance executes a request for an hour and the queue is full, a cached response
+ * is sent before the submission returns. */
+static void test_hit_does_not_enter_the_queue(void **state) {
+    static const int32_t values[] = {1, 2};
+    world *w = *state;
+    call hit, busy[3];
+    world_load(w, "m", BATCHED);
+    make(&hit, w, &values[0], 0);
+    call_run(&hit);
+    call_clear(&hit);
+    unsigned queued = 0;
+    for (int i = 0; i < 3; i++)
+        make(&busy[i], w, &values[1], 3600000);
+    call_start(&busy[0]);
+    for (; queued < 2; queued++) {
+        TRITONSERVER_Error *error =
+            TRITONSERVER_ServerInferAsync(w->server, busy[1 + queued].request, NULL);
+        TRITONSERVER_ErrorDelete(error);
+        if (error)
+            break; /* the queue is full */
+    }
+    unsigned finals = hit.finals;
+    call_start(&hit);
+    assert_int_equal(hit.finals, finals + 1);
+    for (unsigned i = 0; i < 3; i++) {
+        if (i <= queued) {
+            ok(TRITONSERVER_InferenceRequestCancel(busy[i].request));
+            call_wait(&busy[i]);
+        }
+        call_deinit(&busy[i]);
+    }
+    call_deinit(&hit);
+}
+
+typedef struct asker {
+    world *w;
+    pthread_barrier_t *begin;
+} asker;
+
+static void *ask_equal(void *userp) {
+    static const int32_t value = 7;
+    const asker *me = userp;
+    size_t size_bytes = 0;
+    call c;
+    make(&c, me->w, &value, 0);
+    pthread_barrier_wait(me->begin);
+    call_run(&c);
+    assert_int_equal(*(const int32_t *)call_output(&c, "OUTPUT0", &size_bytes), value);
+    call_deinit(&c);
+    return NULL;
+}
+
+/* Equal requests that come at the same time are each looked up, and executed if they miss. */
+static void test_equal_requests_at_the_same_time(void **state) {
+    enum { THREADS = 8 };
+    static const int32_t value = 7;
+    world *w = *state;
+    pthread_t threads[THREADS];
+    pthread_barrier_t begin;
+    call c;
+    world_load(w, "m",
+               "backend: \"identity\"\nmax_batch_size: 4\n" ENABLED
+               "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+               "dynamic_batching { }\n");
+    pthread_barrier_init(&begin, NULL, THREADS);
+    asker me = {w, &begin};
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_equal, &me), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&begin);
+    TRITONSERVER_Message *message = NULL;
+    ok(TRITONSERVER_ServerModelStatistics(w->server, "m", -1, &message));
+    char *text = message_text(message);
+    long long misses = number_after(strstr(text, "\"cache_miss\""), "\"count\":");
+    free(text);
+    assert_in_range(misses, 1, THREADS);
+    make(&c, w, &value, 0);
+    call_run(&c);
+    call_deinit(&c);
+    expect(w->server, "m", THREADS - misses + 1, misses);
+}
+
+static void test_sequences_are_not_cached(void **state) {
+    world *w = *state;
+    repo_model(&w->r, "s",
+               "backend: \"identity\"\nmax_batch_size: 4\nsequence_batching { }\n" ENABLED
+               "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n");
+    fails(TRITONSERVER_ServerLoadModel(w->server, "s"), TRITONSERVER_ERROR_INTERNAL,
+          "response_cache cannot be enabled for a model with sequence_batching");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal_request_hits),
@@ -279,6 +398,10 @@ int main(void) {
         cmocka_unit_test(test_library_is_loaded),
         cmocka_unit_test(test_invalid_caches_are_rejected),
         cmocka_unit_test(test_entries_have_buffers),
+        cmocka_unit_test_setup_teardown(test_hit_does_not_enter_the_queue, open_world, world_close),
+        cmocka_unit_test_setup_teardown(test_sequences_are_not_cached, open_world, world_close),
+        cmocka_unit_test_setup_teardown(test_equal_requests_at_the_same_time, open_world,
+                                        world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread that executes a request: the submitting thread for backends that do not block, with
- * limits on nested callbacks and on the work for other submitters; otherwise a thread of the
- * server. The tests compare the thread of the callbacks.
+ * The thread that executes a request: the submitting thread for short executions of backends that
+ * do not block, with limits on nested callbacks and on the work for other submitters; otherwise a
+ * thread of the server. The tests compare the thread of the callbacks.
  */
 #include "server/support.h"
 
@@ -15,6 +15,9 @@
 #define IDENTITY(count) "backend: \"identity\"\n" IO INSTANCES(count)
 #define EXECUTE_ON(where) \
     "parameters { key: \"kelp_execute_on\" value { string_value: \"" where "\" } }\n"
+
+#define CALLER_LIMIT(us) \
+    "parameters { key: \"kelp_caller_limit_us\" value { string_value: \"" us "\" } }\n"
 
 static const int64_t shape[] = {2};
 static const int32_t data[] = {1, 2};
@@ -72,10 +75,23 @@ static bool runs_here(world *w, const char *model, int64_t delay_ms) {
     return here;
 }
 
-static void test_nonblocking_backend_runs_on_the_submitting_thread(void **state) {
+/* Sends requests until one is executed on the submitting thread: the first ones run on other
+ * threads because their execution time is unknown, or because the instance becomes idle only after
+ * the response. */
+static void wait_until_here(world *w, const char *model) {
+    bool here = false;
+    for (int i = 0; i < 1000 && !here; i++)
+        here = runs_here(w, model, 0);
+    assert_true(here);
+}
+
+static void test_short_requests_run_on_the_submitting_thread(void **state) {
     world *w = *state;
-    world_load(w, "one", IDENTITY(1));
-    world_load(w, "three", IDENTITY(3));
+    world_load(w, "one", IDENTITY(1) EXECUTE_ON("auto") CALLER_LIMIT("1000000"));
+    world_load(w, "three", IDENTITY(3) CALLER_LIMIT("1000000"));
+    assert_false(runs_here(w, "one", 0)); /* its execution time is unknown */
+    wait_until_here(w, "one");
+    wait_until_here(w, "three");
     for (int i = 0; i < 5; i++) {
         assert_true(runs_here(w, "one", 0));
         assert_true(runs_here(w, "three", 0));
@@ -85,7 +101,7 @@ static void test_nonblocking_backend_runs_on_the_submitting_thread(void **state)
 /* A request or a model requests a delay; the next request runs on the submitting thread again. */
 static void test_blocking_requests_run_on_worker_threads(void **state) {
     world *w = *state;
-    world_load(w, "one", IDENTITY(1));
+    world_load(w, "one", IDENTITY(1) CALLER_LIMIT("1000000"));
     world_load(
         w, "slow",
         IDENTITY(2) "parameters { key: \"execute_delay_ms\" value { string_value: \"1\" } }\n");
@@ -93,12 +109,7 @@ static void test_blocking_requests_run_on_worker_threads(void **state) {
         assert_false(runs_here(w, "one", 1));
         assert_false(runs_here(w, "slow", 0));
     }
-    /* The instance becomes idle after the response, so that it may still be busy for the first
-     * request. */
-    bool here = false;
-    for (int i = 0; i < 1000 && !here; i++)
-        here = runs_here(w, "one", 0);
-    assert_true(here);
+    wait_until_here(w, "one");
 }
 
 /* Two blocking requests run concurrently on two instances, whose threads are started for them. */
@@ -127,7 +138,11 @@ static void test_configuration_selects_the_thread(void **state) {
     world_load(w, "there", IDENTITY(1) EXECUTE_ON("instance"));
     repo_model(&w->r, "wrong", IDENTITY(1) EXECUTE_ON("moon"));
     fails(TRITONSERVER_ServerLoadModel(w->server, "wrong"), TRITONSERVER_ERROR_INVALID_ARG,
-          "parameter 'kelp_execute_on': expected caller or instance, found 'moon'");
+          "parameter 'kelp_execute_on': expected auto, caller or instance, found 'moon'");
+    repo_model(&w->r, "zero", IDENTITY(1) CALLER_LIMIT("0"));
+    fails(TRITONSERVER_ServerLoadModel(w->server, "zero"), TRITONSERVER_ERROR_INVALID_ARG,
+          "parameter 'kelp_caller_limit_us': expected a number of microseconds from 1 to 1000000, "
+          "found '0'");
     assert_true(runs_here(w, "here", 0));
     assert_true(runs_here(w, "here", 1)); /* the configuration is responsible for that */
     assert_false(runs_here(w, "there", 0));
@@ -137,7 +152,10 @@ static void test_undeclared_backend_runs_on_instance_threads(void **state) {
     world *w = *state;
     world_load(w, "good", "backend: \"misbehave\"\n" IO INSTANCES(1));
     world_load(w, "good-here", "backend: \"misbehave\"\n" IO INSTANCES(1) EXECUTE_ON("caller"));
+    world_load(w, "good-auto", "backend: \"misbehave\"\n" IO INSTANCES(1) EXECUTE_ON("auto"));
     assert_false(runs_here(w, "good", 0));
+    for (int i = 0; i < 5; i++)
+        assert_false(runs_here(w, "good-auto", 0));
     assert_true(runs_here(w, "good-here", 0));
 }
 
@@ -288,10 +306,64 @@ static void test_unload_waits_for_requests_in_flight(void **state) {
     }
 }
 
+/* ---- the rate limiter ---- */
+
+#define LIMITED(count)                                                                          \
+    "instance_group [ { kind: KIND_CPU rate_limiter { resources [ { name: \"R\" count: " #count \
+    " } ] } } ]\n"
+
+static int set_up_limited(void **state) {
+    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT,
+                                             .rate_limit = true,
+                                             .rate_resource = "R",
+                                             .rate_count = 2});
+}
+
+/* Two of three requests hold all units until they are cancelled. */
+static void test_limited_models_wait_for_resources(void **state) {
+    world *w = *state;
+    seen s[3];
+    static const char *const models[] = {"a", "b", "c"};
+    for (int i = 0; i < 3; i++) {
+        world_load(w, models[i], "backend: \"identity\"\n" IO LIMITED(1) EXECUTE_ON("caller"));
+        seen_init(&s[i], w, models[i]);
+        ok(TRITONSERVER_InferenceRequestSetIntParameter(s[i].c.request, "delay_ms", 3600000));
+    }
+    for (int i = 0; i < 3; i++)
+        call_start(&s[i].c);
+    for (int i = 0; i < 3; i++)
+        ok(TRITONSERVER_InferenceRequestCancel(s[i].c.request));
+    for (int i = 0; i < 3; i++) {
+        call_wait(&s[i].c);
+        assert_false(pthread_equal(s[i].responder, pthread_self()));
+        call_deinit(&s[i].c);
+    }
+}
+
+static void test_resources_are_checked_at_load(void **state) {
+    world *w = *state;
+    repo_model(&w->r, "large", "backend: \"identity\"\n" IO LIMITED(3));
+    fails(TRITONSERVER_ServerLoadModel(w->server, "large"), TRITONSERVER_ERROR_INVALID_ARG,
+          "Resource count for \"R\" is limited to 2");
+    world_load(w, "fits", "backend: \"identity\"\n" IO LIMITED(2));
+    assert_false(runs_here(w, "fits", 0));
+}
+
+/* A model gets threads when its instances become limited, and loses them again. */
+static void test_update_adds_and_removes_resources(void **state) {
+    world *w = *state;
+    for (int i = 0; i < 3; i++) {
+        world_load(w, "m", "backend: \"identity\"\n" IO EXECUTE_ON("caller"));
+        assert_true(runs_here(w, "m", 0));
+        world_load(w, "m", "backend: \"identity\"\n" IO LIMITED(1) EXECUTE_ON("caller"));
+        assert_false(runs_here(w, "m", 0));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_nonblocking_backend_runs_on_the_submitting_thread,
-                                        set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_short_requests_run_on_the_submitting_thread, set_up,
+                                        world_close),
         cmocka_unit_test_setup_teardown(test_blocking_requests_run_on_worker_threads, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(test_blocking_requests_use_all_instances, set_up,
@@ -303,6 +375,12 @@ int main(void) {
                                         world_close),
         cmocka_unit_test_setup_teardown(test_mixed_submissions_complete, set_up, world_close),
         cmocka_unit_test_setup_teardown(test_unload_waits_for_requests_in_flight, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_limited_models_wait_for_resources, set_up_limited,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_resources_are_checked_at_load, set_up_limited,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_update_adds_and_removes_resources, set_up_limited,
                                         world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -301,6 +301,60 @@ static void test_invalid_raw_input_is_rejected(void **state) {
     call_deinit(&c);
 }
 
+static void test_client_may_have_no_buffers(void **state) {
+    call c;
+    float a[16], b[16];
+    size_t size_bytes = 0;
+    call_init(&c, server_of(state), "addsub", -1);
+    call_addsub(&c, a, b, 1);
+    c.no_buffers = true;
+    call_run(&c);
+    assert_null(call_output(&c, "OUTPUT0", &size_bytes));
+    assert_int_equal(size_bytes, sizeof a);
+    call_clear(&c);
+    assert_int_equal(c.frees, 0);
+    c.no_buffers = false;
+    call_run(&c);
+    check_sum(&c, 1);
+    call_deinit(&c);
+}
+
+static void test_raw_string_needs_no_length(void **state) {
+    static const char config[] =
+        "backend: \"identity\" input [ { name: \"INPUT0\" data_type: TYPE_STRING dims: [ 1 ] } ] "
+        "output [ { name: \"OUTPUT0\" data_type: TYPE_STRING dims: [ 1 ] } ] "
+        "instance_group [ { kind: KIND_CPU } ]";
+    static const char *const texts[] = {"hello", "", "a longer text"};
+    world w;
+    call c;
+    size_t size_bytes = 0;
+    (void)state;
+    repo_make(&w.r);
+    repo_model(&w.r, "echo", config);
+    w.server = server_start(&w.r, &(server_setup){0});
+    call_init(&c, w.server, "echo", -1);
+    ok(TRITONSERVER_InferenceRequestAddRawInput(c.request, "raw"));
+    for (size_t i = 0; i < 6; i++) { /* each text twice, the second time with the same data */
+        const char *text = texts[i / 2];
+        uint32_t length = (uint32_t)strlen(text);
+        if (i % 2 == 0) {
+            ok(TRITONSERVER_InferenceRequestRemoveAllInputs(c.request));
+            ok(TRITONSERVER_InferenceRequestAddRawInput(c.request, "raw"));
+            ok(TRITONSERVER_InferenceRequestAppendInputData(c.request, "raw", text, length,
+                                                            TRITONSERVER_MEMORY_CPU, 0));
+        }
+        call_run(&c);
+        const char *output = call_output(&c, "OUTPUT0", &size_bytes);
+        assert_int_equal(size_bytes, length + 4);
+        assert_memory_equal(output, &length, 4);
+        assert_memory_equal(output + 4, text, length);
+        call_clear(&c);
+    }
+    call_deinit(&c);
+    server_end(w.server);
+    repo_remove(&w.r);
+}
+
 static void test_invalid_state_transitions_are_rejected(void **state) {
     bool cancelled = true;
     call c;
@@ -363,6 +417,8 @@ int main(void) {
         cmocka_unit_test(test_invalid_strings_are_rejected),
         cmocka_unit_test(test_unknown_models_are_not_found),
         cmocka_unit_test(test_invalid_raw_input_is_rejected),
+        cmocka_unit_test(test_raw_string_needs_no_length),
+        cmocka_unit_test(test_client_may_have_no_buffers),
         cmocka_unit_test(test_invalid_state_transitions_are_rejected),
         cmocka_unit_test(test_failed_allocation_fails_the_request),
         cmocka_unit_test(test_responses_outlive_the_server),

@@ -99,7 +99,7 @@ static void test_mode_explicit_loads_on_request(void **state) {
     assert_string_equal(index, "[{\"name\":\"addsub\",\"version\":\"1\",\"state\":\"READY\"}]");
     free(index);
     assert_true(ready(server)); /* the server is ready, because the model was unloaded on request */
-    fails(TRITONSERVER_ServerLoadModel(server, "unknown"), TRITONSERVER_ERROR_NOT_FOUND,
+    fails(TRITONSERVER_ServerLoadModel(server, "unknown"), TRITONSERVER_ERROR_INTERNAL,
           "failed to load 'unknown', failed to poll from model repository");
     fails(TRITONSERVER_ServerUnloadModel(server, "unknown"), TRITONSERVER_ERROR_NOT_FOUND,
           "unknown");
@@ -225,7 +225,7 @@ static void test_invalid_configurations_are_rejected(void **state) {
     repo_make(&r);
     server = server_start(&r, &explicit_mode);
     repo_model(&r, "m", "backend: \"addsub\"\nmax_batch_sise: 8\n");
-    fails(TRITONSERVER_ServerLoadModel(server, "m"), TRITONSERVER_ERROR_INVALID_ARG,
+    fails(TRITONSERVER_ServerLoadModel(server, "m"), TRITONSERVER_ERROR_INTERNAL,
           "config.pbtxt:2:1");
     repo_model(&r, "m",
                "backend: \"addsub\"\ninstance_group [{ kind: KIND_GPU gpus: [ 0 ] }]"
@@ -406,8 +406,8 @@ static void test_cancelled_requests_leave_the_queue(void **state) {
     check_response(&kept);
     call_fails(&cancelled, TRITONSERVER_ERROR_CANCELLED, "Request cancelled");
     char *page = metrics_of(server);
-    contains(page, "{model=\"gate\",version=\"1\",reason=\"CANCELED\"} 1\n");
-    contains(page, "{model=\"gate\",version=\"1\",reason=\"OTHER\"} 0\n");
+    contains(page, "{model=\"gate\",reason=\"CANCELED\",version=\"1\"} 1\n");
+    contains(page, "{model=\"gate\",reason=\"OTHER\",version=\"1\"} 0\n");
     free(page);
     call_deinit(&gate);
     call_deinit(&kept);
@@ -438,8 +438,8 @@ static void test_dynamic_batching_joins_queued_requests(void **state) {
           "Exceeds maximum queue size");
     char *page = metrics_of(server);
     contains(page, "nv_inference_pending_request_count{model=\"gate\",version=\"1\"} 4\n");
-    contains(page, "{model=\"gate\",version=\"1\",reason=\"REJECTED\"} 1\n");
-    contains(page, "{model=\"gate\",version=\"1\",reason=\"BACKEND\"} 0\n");
+    contains(page, "{model=\"gate\",reason=\"REJECTED\",version=\"1\"} 1\n");
+    contains(page, "{model=\"gate\",reason=\"BACKEND\",version=\"1\"} 0\n");
     free(page);
     gate_open(&gate);
     for (int i = 0; i < 4; i++) {
@@ -484,7 +484,7 @@ static void test_queue_timeout_rejects_requests(void **state) {
     check_response(&patient);
     call_fails(&hasty, TRITONSERVER_ERROR_UNAVAILABLE, "Request timeout expired");
     char *page = metrics_of(server);
-    contains(page, "{model=\"gate\",version=\"1\",reason=\"REJECTED\"} 1\n");
+    contains(page, "{model=\"gate\",reason=\"REJECTED\",version=\"1\"} 1\n");
     free(page);
     call_deinit(&gate);
     call_deinit(&patient);
@@ -582,8 +582,8 @@ static void check_metrics(TRITONSERVER_Server *server) {
     char *text = strndup(base, size);
     contains(text, "# TYPE nv_inference_count counter\n"
                    "nv_inference_count{model=\"addsub\",version=\"1\"} 1200\n");
-    contains(text, "nv_inference_request_failure{model=\"addsub\",version=\"1\",reason="
-                   "\"BACKEND\"} 0\n");
+    contains(text, "nv_inference_request_failure{model=\"addsub\",reason=\"BACKEND\","
+                   "version=\"1\"} 0\n");
     contains(text, "# HELP spread S\n# TYPE spread histogram\nspread_bucket{le=\"1\"} 1\n"
                    "spread_bucket{le=\"2.5\"} 1\nspread_bucket{le=\"+Inf\"} 2\nspread_sum 10\n"
                    "spread_count 2\n");

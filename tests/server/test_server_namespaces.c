@@ -87,12 +87,15 @@ static void test_duplicate_name_is_rejected_without_namespaces(void **state) {
     free(index);
     ask(w.server, "one");
     ask(w.server, "two");
-    fails(TRITONSERVER_ServerModelIsReady(w.server, "same", -1, &ready),
-          TRITONSERVER_ERROR_NOT_FOUND, "'same' is not found");
+    ready = true;
+    ok(TRITONSERVER_ServerModelIsReady(w.server, "same", -1, &ready));
+    assert_false(ready);
+    fails(TRITONSERVER_ServerModelIsReady(w.server, "unknown", -1, &ready),
+          TRITONSERVER_ERROR_NOT_FOUND, "'unknown' is not found");
     world_end(&w);
 
     world_make(&w, TRITONSERVER_MODEL_CONTROL_EXPLICIT, false);
-    fails(TRITONSERVER_ServerLoadModel(w.server, "same"), TRITONSERVER_ERROR_INVALID_ARG,
+    fails(TRITONSERVER_ServerLoadModel(w.server, "same"), TRITONSERVER_ERROR_INTERNAL,
           "model 'same' is in two repositories: '");
     world_end(&w);
 }
@@ -130,7 +133,7 @@ static void test_ambiguous_name_is_rejected(void **state) {
     ok(TRITONSERVER_ServerMetrics(w.server, &metrics));
     ok(TRITONSERVER_MetricsFormatted(metrics, TRITONSERVER_METRIC_PROMETHEUS, &base, &size));
     snprintf(label, sizeof label,
-             "nv_inference_count{model=\"same\",version=\"1\",namespace=\"%s\"} 1\n",
+             "nv_inference_count{model=\"same\",namespace=\"%s\",version=\"1\"} 1\n",
              w.second.path);
     char *page = strndup(base, size);
     contains(page, label);
@@ -148,7 +151,7 @@ static void test_load_and_unload_apply_to_all_namespaces(void **state) {
      * other. */
     repo_file(&w.second, "same/config.pbtxt", "no such field { }");
     snprintf(text, sizeof text, "%s/same/config.pbtxt:1:", w.second.path);
-    fails(TRITONSERVER_ServerLoadModel(w.server, "same"), TRITONSERVER_ERROR_INVALID_ARG, text);
+    fails(TRITONSERVER_ServerLoadModel(w.server, "same"), TRITONSERVER_ERROR_INTERNAL, text);
     has_batch(w.server, "same", "3");
     ask(w.server, "same");
     add(&w.second, "same", "5");
@@ -217,10 +220,10 @@ static void test_repositories_can_be_registered(void **state) {
     world_make(&w, TRITONSERVER_MODEL_CONTROL_EXPLICIT, false);
     ok(TRITONSERVER_ServerUnregisterModelRepository(w.server, w.second.path));
     fails(TRITONSERVER_ServerUnregisterModelRepository(w.server, w.second.path),
-          TRITONSERVER_ERROR_NOT_FOUND, "repository not found");
+          TRITONSERVER_ERROR_INVALID_ARG, "repository not found");
     ok(TRITONSERVER_ServerLoadModel(w.server, "same"));
     has_batch(w.server, "same", "3");
-    fails(TRITONSERVER_ServerLoadModel(w.server, "two"), TRITONSERVER_ERROR_NOT_FOUND,
+    fails(TRITONSERVER_ServerLoadModel(w.server, "two"), TRITONSERVER_ERROR_INTERNAL,
           "failed to poll from model repository");
     fails(TRITONSERVER_ServerRegisterModelRepository(w.server, w.first.path, NULL, 0),
           TRITONSERVER_ERROR_ALREADY_EXISTS, "already been registered");
@@ -271,8 +274,77 @@ static void test_directories_are_mapped_to_names(void **state) {
     contains_once(index, "\"name\":\"same\"");
     contains_once(index, "\"name\":\"other\"");
     free(index);
+    ok(TRITONSERVER_ServerUnregisterModelRepository(w.server, w.second.path));
+    TRITONSERVER_Parameter *both[] = {
+        TRITONSERVER_ParameterNew("two", TRITONSERVER_PARAMETER_STRING, "left"),
+        TRITONSERVER_ParameterNew("two", TRITONSERVER_PARAMETER_STRING, "right")};
+    ok(TRITONSERVER_ServerRegisterModelRepository(
+        w.server, w.second.path, (const TRITONSERVER_Parameter **)(void *)both, 2));
+    ok(TRITONSERVER_ServerLoadModel(w.server, "left"));
+    ok(TRITONSERVER_ServerLoadModel(w.server, "right"));
+    ask(w.server, "left");
+    ask(w.server, "right");
+    fails(TRITONSERVER_ServerLoadModel(w.server, "two"), TRITONSERVER_ERROR_INTERNAL,
+          "no repository has this model");
+    ok(TRITONSERVER_ServerUnregisterModelRepository(w.server, w.second.path));
+    const TRITONSERVER_Parameter *twice[] = {both[0], both[0]};
+    fails(TRITONSERVER_ServerRegisterModelRepository(w.server, w.second.path, twice, 2),
+          TRITONSERVER_ERROR_INVALID_ARG, "conflicting mapping for 'left'");
+    TRITONSERVER_ParameterDelete(both[0]);
+    TRITONSERVER_ParameterDelete(both[1]);
     TRITONSERVER_ParameterDelete(mapping);
     TRITONSERVER_ParameterDelete(number);
+    world_end(&w);
+}
+
+/* An ensemble of addsub, whose step has the fields `step`. */
+static void add_ensemble(const repo *r, const char *name, const char *step) {
+    char text[2048];
+    snprintf(text, sizeof text,
+             "max_batch_size: 1\n"
+             "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ 16 ] },\n"
+             "        { name: \"INPUT1\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n"
+             "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n"
+             "ensemble_scheduling { step [ { %s\n"
+             "input_map { key: \"INPUT0\" value: \"INPUT0\" }\n"
+             "input_map { key: \"INPUT1\" value: \"INPUT1\" }\n"
+             "output_map { key: \"OUTPUT0\" value: \"OUTPUT0\" } } ] }\n",
+             step);
+    repo_model(r, name, text);
+}
+
+static long long inferences(TRITONSERVER_Server *server, const repo *r, const char *name) {
+    char full[400];
+    TRITONSERVER_Message *message = NULL;
+    snprintf(full, sizeof full, "%s::%s", r->path, name);
+    ok(TRITONSERVER_ServerModelStatistics(server, full, -1, &message));
+    char *text = message_text(message);
+    long long count = number_after(text, "\"inference_count\":");
+    free(text);
+    return count;
+}
+
+static void test_ensembles_prefer_models_of_their_namespace(void **state) {
+    worlds w;
+    char step[512];
+    (void)state;
+    world_make(&w, TRITONSERVER_MODEL_CONTROL_EXPLICIT, true);
+    add_ensemble(&w.first, "near", "model_name: \"same\"");
+    add_ensemble(&w.first, "far", "model_name: \"two\"");
+    snprintf(step, sizeof step, "model_name: \"same\" model_namespace: \"%s\"", w.second.path);
+    add_ensemble(&w.first, "named", step);
+    ok(TRITONSERVER_ServerLoadModel(w.server, "near"));
+    ask(w.server, "near");
+    assert_int_equal(inferences(w.server, &w.first, "same"), 1);
+    ok(TRITONSERVER_ServerLoadModel(w.server, "named"));
+    ask(w.server, "named");
+    assert_int_equal(inferences(w.server, &w.first, "same"), 1);
+    assert_int_equal(inferences(w.server, &w.second, "same"), 1);
+    ask(w.server, "near"); /* although the name is ambiguous now */
+    assert_int_equal(inferences(w.server, &w.first, "same"), 2);
+    ok(TRITONSERVER_ServerLoadModel(w.server, "far"));
+    ask(w.server, "far");
+    assert_int_equal(inferences(w.server, &w.second, "two"), 1);
     world_end(&w);
 }
 
@@ -283,6 +355,7 @@ int main(void) {
         cmocka_unit_test(test_load_and_unload_apply_to_all_namespaces),
         cmocka_unit_test(test_polling_updates_one_namespace),
         cmocka_unit_test(test_requests_keep_their_namespace),
+        cmocka_unit_test(test_ensembles_prefer_models_of_their_namespace),
         cmocka_unit_test(test_repositories_can_be_registered),
         cmocka_unit_test(test_directories_are_mapped_to_names),
     };

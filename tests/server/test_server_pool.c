@@ -31,12 +31,12 @@ static void fill(call *c, float *a, float *b) {
 }
 
 /* Returns the allocations of consecutive requests. */
-static unsigned one_by_one(TRITONSERVER_Server *server) {
+static unsigned one_by_one(TRITONSERVER_Server *server, const char *model) {
     static float a[16], b[16];
     unsigned before = atomic_load(&allocations);
     for (int i = 0; i < ROUNDS; i++) {
         call c;
-        call_init(&c, server, "addsub", -1);
+        call_init(&c, server, model, -1);
         fill(&c, a, b);
         call_run(&c);
         call_deinit(&c);
@@ -56,9 +56,9 @@ static void test_no_allocation_after_a_burst(void **state) {
              addsub_config);
     repo_model(&r, "addsub", config);
     TRITONSERVER_Server *server = server_start(&r, &(server_setup){0});
-    one_by_one(server);
+    one_by_one(server, "addsub");
     /* The response allocator of the test allocates once for each request. */
-    assert_int_equal(one_by_one(server), ROUNDS);
+    assert_int_equal(one_by_one(server, "addsub"), ROUNDS);
     for (int i = 0; i < BURST; i++) {
         call_init(&calls[i], server, "addsub", -1);
         fill(&calls[i], a, b);
@@ -66,12 +66,41 @@ static void test_no_allocation_after_a_burst(void **state) {
     }
     for (int i = 0; i < BURST; i++)
         call_deinit(&calls[i]);
-    assert_int_equal(one_by_one(server), ROUNDS);
+    assert_int_equal(one_by_one(server, "addsub"), ROUNDS);
+    server_end(server);
+    repo_remove(&r);
+}
+
+/* Two steps, in an ensemble of an ensemble. */
+static void test_no_allocation_in_a_warm_ensemble(void **state) {
+#define IO                                                               \
+    "max_batch_size: 8\n"                                                \
+    "input [ { name: \"INPUT0\" data_type: TYPE_FP32 dims: [ 16 ] },\n"  \
+    "        { name: \"INPUT1\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n" \
+    "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ 16 ] } ]\n"
+#define STEP(model, first, out)                                                      \
+    "step [ { model_name: \"" model "\" input_map { key: \"INPUT0\" value: \"" first \
+    "\" } input_map { key: \"INPUT1\" value: \"INPUT1\" }\n"                         \
+    "output_map { key: \"OUTPUT0\" value: \"" out "\" } } ]\n"
+    repo r;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "addsub", addsub_config);
+    repo_model(&r, "inner",
+               IO "ensemble_scheduling { " STEP("addsub", "INPUT0", "x")
+                   STEP("addsub", "x", "OUTPUT0") " }\n");
+    repo_model(&r, "outer", IO "ensemble_scheduling { " STEP("inner", "INPUT0", "OUTPUT0") " }\n");
+    TRITONSERVER_Server *server = server_start(&r, &(server_setup){0});
+    one_by_one(server, "outer");
+    assert_int_equal(one_by_one(server, "outer"), ROUNDS); /* the test's response allocator */
     server_end(server);
     repo_remove(&r);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_allocation_after_a_burst)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_allocation_after_a_burst),
+        cmocka_unit_test(test_no_allocation_in_a_warm_ensemble),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

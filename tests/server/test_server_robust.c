@@ -59,7 +59,7 @@ static void test_execute_error_becomes_the_response(void **state) {
     }
     ok(TRITONSERVER_ServerModelStatistics(((world *)*state)->server, "fail", 1, &message));
     char *stats = message_text(message), *page = metrics_of(((world *)*state)->server);
-    contains(page, "{model=\"fail\",version=\"1\",reason=\"BACKEND\"} 3\n");
+    contains(page, "{model=\"fail\",reason=\"BACKEND\",version=\"1\"} 3\n");
     free(page);
     assert_int_equal(number_after(stats, "\"fail\":{\"count\":"), 3);
     assert_int_equal(number_after(stats, "\"inference_count\":"), 0);
@@ -98,6 +98,20 @@ static void test_invalid_releases_are_rejected(void **state) {
         check_output(&c);
         close_model(*state, names[i], &c);
     }
+}
+
+static void test_factories_can_be_created_after_the_release(void **state) {
+    static const char config[] = CONFIG_OF("misbehave") "parameters [{ key: \"kelp_execute_on\" "
+                                                        "value { string_value: \"caller\" } }]";
+    call c;
+    open_model(*state, "late_factory", config, &c);
+    for (int round = 0; round < 3; round++) {
+        call_run(&c);
+        check_output(&c);
+        assert_int_equal(c.responses, 1);
+        call_clear(&c);
+    }
+    close_model(*state, "late_factory", &c);
 }
 
 /* Unusual sequences of calls that lead to one response. The backend ends the test if the server
@@ -677,6 +691,7 @@ int main(void) {
         cmocka_unit_test(test_missing_response_becomes_an_error),
         cmocka_unit_test(test_server_sends_missing_final),
         cmocka_unit_test(test_invalid_releases_are_rejected),
+        cmocka_unit_test(test_factories_can_be_created_after_the_release),
         cmocka_unit_test(test_invalid_calls_do_not_change_the_response),
         cmocka_unit_test(test_execute_can_fail_after_the_request_is_deleted),
         cmocka_unit_test(test_backend_cannot_use_a_deleted_request),

@@ -13,13 +13,16 @@ Arrays are numpy arrays or objects with DLPack or the buffer protocol, which are
 from . import _kelp
 from ._error import Code, KelpError, TritonException
 from ._kelp import DLTensor
-from ._session import (GraphOptimizationLevel, InferenceSession, IOBinding, ModelMetadata, NodeArg, RunOptions, SessionOptions,
-                       get_available_providers, get_device)
+from ._binding import IOBinding
+from ._options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions
+from ._providers import get_available_providers, get_device
+from ._session import InferenceSession, ModelMetadata, NodeArg
+from ._value import OrtValue
 
 __version__ = _kelp.__version__
 
-__all__ = ["Builder", "Code", "DLTensor", "Engine", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "KelpError", "ModelMetadata",
-           "NodeArg", "Plan", "RunOptions", "Runtime", "Server", "SessionOptions", "Stream", "TritonException", "__version__", "backend", "builder",
+__all__ = ["Builder", "Code", "DLTensor", "Engine", "ExecutionMode", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "KelpError", "ModelMetadata",
+           "NodeArg", "OrtValue", "Plan", "RunOptions", "Runtime", "Server", "SessionOptions", "Stream", "TritonException", "__version__", "backend", "builder",
            "get_available_providers", "get_device", "get_include", "get_library_dirs", "runtime"]
 
 
@@ -42,6 +45,6 @@ def __getattr__(name):
         return importlib.import_module("._serving", __name__).Server
     if name in ("Builder", "Engine", "Plan", "Runtime", "Stream"):
         return getattr(importlib.import_module(".builder", __name__), name)
-    if name in ("backend", "builder", "runtime"):
+    if name in ("backend", "builder", "onnxruntime", "runtime"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'kelp' has no attribute '{name}'")

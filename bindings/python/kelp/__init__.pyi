@@ -10,8 +10,22 @@ from numpy.typing import ArrayLike
 
 from . import backend as backend
 from . import builder as builder
+from . import onnxruntime as onnxruntime
 from . import runtime as runtime
+from ._binding import IOBinding as IOBinding
 from ._enums import Code as Code
+from ._error import KelpError as KelpError
+from ._error import TritonException as TritonException
+from ._options import ExecutionMode as ExecutionMode
+from ._options import GraphOptimizationLevel as GraphOptimizationLevel
+from ._options import RunOptions as RunOptions
+from ._options import SessionOptions as SessionOptions
+from ._providers import get_available_providers as get_available_providers
+from ._providers import get_device as get_device
+from ._session import InferenceSession as InferenceSession
+from ._session import ModelMetadata as ModelMetadata
+from ._session import NodeArg as NodeArg
+from ._value import OrtValue as OrtValue
 from .builder import Builder as Builder
 from .builder import Engine as Engine
 from .builder import Plan as Plan
@@ -22,17 +36,6 @@ __version__: str
 
 Array: TypeAlias = numpy.ndarray[Any, Any]
 Path: TypeAlias = str | os.PathLike[str]
-
-class KelpError(RuntimeError):
-    code: Code
-    message: str
-    cause: KelpError | None
-    paths: list[str]
-    tried: dict[str, str]
-    def __init__(self, message: str, code: int = ..., cause: KelpError | None = None, paths: Sequence[str] = (),
-                 tried: Mapping[str, str] | Sequence[tuple[str, str]] = ()) -> None: ...
-
-TritonException = KelpError
 
 class DLTensor:
     def __new__(cls, data: Any, shape: Sequence[int] | None = None, dtype: Any = None, device: str = "cpu", *,
@@ -58,83 +61,6 @@ class DLTensor:
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: Any = None,
                    copy: bool | None = None) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
-
-class GraphOptimizationLevel(enum.IntEnum):
-    ORT_DISABLE_ALL = 0
-    ORT_ENABLE_BASIC = 1
-    ORT_ENABLE_EXTENDED = 2
-    ORT_ENABLE_LAYOUT = 3
-    ORT_ENABLE_ALL = 99
-
-class SessionOptions:
-    intra_op_num_threads: int
-    inter_op_num_threads: int
-    graph_optimization_level: GraphOptimizationLevel
-    precision: str
-    execution_mode: int
-    log_severity_level: int
-    log_verbosity_level: int
-    logid: str
-    enable_mem_pattern: bool
-    enable_cpu_mem_arena: bool
-    enable_profiling: bool
-    def add_session_config_entry(self, key: str, value: str) -> None: ...
-    def get_session_config_entry(self, key: str) -> str: ...
-    def register_custom_ops_library(self, library: Path | tuple[Path, Mapping[str, Any]]) -> None: ...
-
-class RunOptions:
-    logid: str
-    log_severity_level: int
-    log_verbosity_level: int
-    terminate: bool
-    def add_run_config_entry(self, key: str, value: str) -> None: ...
-    def get_run_config_entry(self, key: str) -> str: ...
-
-class NodeArg:
-    name: str
-    type: str
-    dtype: str
-    shape: list[int | str | None] | None
-
-class ModelMetadata:
-    producer_name: str
-    graph_name: str
-    domain: str
-    description: str
-    graph_description: str
-    version: int
-    ir_version: int
-    node_count: int
-    planned_node_count: int
-    parameter_count: int
-    custom_metadata_map: dict[str, str]
-
-class InferenceSession:
-    def __init__(self, path_or_bytes: Path | bytes, sess_options: SessionOptions | None = None,
-                 providers: Sequence[str | tuple[str, dict[str, Any]]] | None = None,
-                 provider_options: Sequence[dict[str, Any]] | None = None, *, progress: bool | None = None, **_: Any) -> None: ...
-    def run(self, output_names: Sequence[str] | None, input_feed: dict[str, ArrayLike], run_options: RunOptions | None = None) -> list[Array]: ...
-    def run_into(self, output_feed: dict[str, Any], input_feed: dict[str, ArrayLike],
-                 run_options: RunOptions | None = None) -> list[Any]: ...
-    def get_inputs(self) -> list[NodeArg]: ...
-    def get_outputs(self) -> list[NodeArg]: ...
-    def get_overridable_initializers(self) -> list[NodeArg]: ...
-    def get_providers(self) -> list[str]: ...
-    def get_provider_options(self) -> dict[str, dict[str, Any]]: ...
-    def get_session_options(self) -> SessionOptions: ...
-    def get_modelmeta(self) -> ModelMetadata: ...
-    def io_binding(self) -> IOBinding: ...
-    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None: ...
-
-class IOBinding:
-    def bind_cpu_input(self, name: str, arr_on_cpu: ArrayLike) -> None: ...
-    def bind_input(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
-                   shape: Sequence[int] | None = None, buffer_ptr: int | None = None) -> None: ...
-    def bind_output(self, name: str, device_type: Any = "cpu", device_id: int = 0, element_type: Any = None,
-                    shape: Sequence[int] | None = None, buffer_ptr: int | None = None) -> None: ...
-    def clear_binding_inputs(self) -> None: ...
-    def clear_binding_outputs(self) -> None: ...
-    def copy_outputs_to_cpu(self) -> list[Array]: ...
 
 class _Future(concurrent.futures.Future[dict[str, Array]], Awaitable[dict[str, Array]]): ...
 
@@ -173,7 +99,5 @@ class Server:
                      sequence_id: int | str | None = None, sequence_start: bool = False, sequence_end: bool = False, priority: int = 0,
                      timeout_us: int = 0, parameters: Mapping[str, bool | int | float | str] | None = None) -> Iterator[dict[str, Array]]: ...
 
-def get_available_providers() -> list[str]: ...
-def get_device() -> str: ...
 def get_include() -> str: ...
 def get_library_dirs() -> list[str]: ...

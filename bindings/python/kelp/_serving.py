@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """kelp.Server: a model repository served in this process, through Triton's server API."""
-import asyncio
 import atexit
 import concurrent.futures
 import ctypes
@@ -16,6 +15,7 @@ import numpy
 
 from . import _kelp, _native, _plugins
 from ._error import Code, KelpError
+from ._future import Future
 from ._progress import Progress
 
 __all__ = ["Server"]
@@ -114,13 +114,6 @@ def what_is_loaded(paths, models, control):
             except OSError:
                 pass  # the server logs it
     return names[0] if len(names) == 1 else f"{len(names)} models"
-
-
-class Future(concurrent.futures.Future):
-    """A concurrent.futures.Future that can also be awaited."""
-
-    def __await__(self):
-        return asyncio.wrap_future(self).__await__()
 
 
 class Server:

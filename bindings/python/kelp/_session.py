@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""InferenceSession and its options, with the names of ONNX Runtime for the same concepts."""
-import enum
-import logging
+"""InferenceSession, with the names of ONNX Runtime for the same concepts."""
+import copy
 import os
 import threading
+import time
 import warnings
 
-import numpy
-
-from . import _kelp, _plugins
-from ._error import Code, KelpError
+from . import _entries, _kelp, _log, _model, _plugins, _providers
+from ._binding import IOBinding
+from ._error import Code, InvalidGraph, InvalidProtobuf, KelpError, ModelLoadCanceled, NoSuchFile, UnsupportedModel, as_subclass
+from ._memory import OrtEpAssignedSubgraph, get_ep_devices, host_memory
+from ._options import GraphOptimizationLevel, SessionOptions
 from ._progress import Progress
+from ._types import word
+from ._value import OrtValue, OrtValueVector, from_result
 
-__all__ = ["GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata", "NodeArg", "RunOptions", "SessionOptions",
-           "get_available_providers", "get_device"]
-
-PROVIDERS = {"CPUExecutionProvider": "cpu", "cpu": "cpu"}
-
-# ONNX Runtime's names of element types where they differ from numpy's.
-TYPE_WORDS = {"float32": "float", "float64": "double", "float8_e4m3fn": "float8e4m3fn", "float8_e4m3fnuz": "float8e4m3fnuz",
-              "float8_e5m2": "float8e5m2", "float8_e5m2fnuz": "float8e5m2fnuz"}
+__all__ = ["InferenceSession", "ModelMetadata", "NodeArg", "shared_runtime"]
 
 _runtimes = {}
 _lock = threading.Lock()
@@ -40,120 +36,17 @@ _before_fork = []
 os.register_at_fork(after_in_child=lambda: (_before_fork.append(dict(_runtimes)), _runtimes.clear()))
 
 
-def get_available_providers():
-    """Returns the names of the available providers."""
-    return ["CPUExecutionProvider"]
-
-
-def get_device():
-    """Returns 'CPU'."""
-    return "CPU"
-
-
-class GraphOptimizationLevel(enum.IntEnum):
-    """Levels of graph optimization. Kelp has two: none, and all."""
-
-    ORT_DISABLE_ALL = 0
-    ORT_ENABLE_BASIC = 1
-    ORT_ENABLE_EXTENDED = 2
-    ORT_ENABLE_LAYOUT = 3
-    ORT_ENABLE_ALL = 99
-
-
-class SessionOptions:
-    """Options of a session.
-
-    intra_op_num_threads: threads per operator, including the calling thread; 0: all CPUs. Sessions with the same number share a pool.
-    graph_optimization_level: ORT_DISABLE_ALL disables optimization.
-    precision: "f32", or "bf16", which computes float32 GEMM and convolutions in bfloat16, in half the time on CPUs with AVX512_BF16.
-
-    The other attributes exist for compatibility with ONNX Runtime and have no effect.
-    """
-
-    def __init__(self):
-        self.intra_op_num_threads = 0
-        self.inter_op_num_threads = 0
-        self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
-        self.precision = "f32"
-        self.execution_mode = 0
-        self.log_severity_level = 2
-        self.log_verbosity_level = 0
-        self.logid = ""
-        self.enable_mem_pattern = True
-        self.enable_cpu_mem_arena = True
-        self.enable_profiling = False
-        self._entries = {}
-        self._libraries = []
-
-    def register_custom_ops_library(self, library):
-        """Adds a plug-in library (kelp/plugin.h) with operators: a path, or a tuple (path, {setting: value}).
-
-        Loads the library once, to check it. Custom-operator libraries of ONNX Runtime, which export RegisterCustomOps, are rejected.
-        """
-        _kelp.Runtime(1, _plugins.as_text([library]))
-        self._libraries.append(library)
-
-    def add_session_config_entry(self, key, value):
-        """Stores an entry, which has no effect."""
-        self._entries[str(key)] = str(value)
-
-    def get_session_config_entry(self, key):
-        """Returns a stored entry. Raises KeyError if there is none."""
-        return self._entries[key]
-
-
-class RunOptions(_kelp.RunOptions):
-    """Options of a run. One object may be used for several runs.
-
-    terminate: set to True from any thread to cancel all current and later runs with these options, within milliseconds. They raise
-        KelpError, code CANCELLED.
-    logid: identifies the run in the log and in that error.
-    log_severity_level: messages to logging.getLogger("kelp"): at 1 (info) the duration of a run, at 0 (verbose) also of each operator.
-
-    log_verbosity_level and config entries exist for compatibility with ONNX Runtime and have no effect.
-
-    >>> import kelp, numpy
-    >>> options = kelp.RunOptions()
-    >>> options.terminate = True
-    >>> try:
-    ...     kelp.InferenceSession("examples/models/digits/1/model.onnx").run(None, {"image": numpy.zeros((1, 1, 8, 8), "float32")}, options)
-    ... except kelp.KelpError as error:
-    ...     print(error.code.name)
-    CANCELLED
-    """
-
-    def __init__(self):
-        self.logid = ""
-        self.log_severity_level = 2
-        self.log_verbosity_level = 0
-        self._entries = {}
-
-    def add_run_config_entry(self, key, value):
-        """Stores an entry, which has no effect."""
-        self._entries[str(key)] = str(value)
-
-    def get_run_config_entry(self, key):
-        """Returns a stored entry. Raises KeyError if there is none."""
-        return self._entries[key]
-
-    def _finished(self, nodes):
-        logger, who = logging.getLogger("kelp"), f"run '{self.logid}'" if self.logid else "run"
-        if self.log_severity_level <= 0:
-            for op_type, name, duration_ns in nodes:
-                logger.debug("%s: %s '%s' took %.3f ms", who, op_type, name, duration_ns / 1e6)
-        logger.info("%s: %d operators took %.3f ms", who, len(nodes), sum(node[2] for node in nodes) / 1e6)
-
-
 class NodeArg:
-    """An input or output: `name`, `type` ('tensor(float)'), `shape` (numbers, names of dynamic dimensions, None), `dtype` ('float32')."""
+    """An input or output: `name`, `type` ('tensor(float)'), `shape` (numbers, names of dynamic dimensions, None; [] for sequences and maps),
+    `dtype` ('float32', or 'list' for sequences, optionals and maps)."""
 
     __slots__ = ("dtype", "name", "shape", "type")
 
-    def __init__(self, name, dtype, shape):
+    def __init__(self, name, dtype, shape, type=None):  # pylint: disable=redefined-builtin
         self.name = name
         self.dtype = dtype
-        self.shape = shape
-        self.type = f"tensor({TYPE_WORDS.get(dtype, dtype)})"
+        self.shape = [] if dtype == "list" else shape
+        self.type = type or f"tensor({word(dtype)})"
 
     def __repr__(self):
         return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"
@@ -169,18 +62,6 @@ class ModelMetadata:
 
     def __repr__(self):
         return f"ModelMetadata({self.__dict__!r})"
-
-
-def check_providers(providers):
-    """Checks that a provider is available, and warns about others, as ONNX Runtime does."""
-    if not providers:
-        return
-    names = [provider[0] if isinstance(provider, tuple) else provider for provider in providers]
-    if not any(name in PROVIDERS for name in names):
-        raise KelpError(f"unknown provider '{names[0]}': expected one of {', '.join(get_available_providers())}", Code.NOT_FOUND)
-    missing = [name for name in names if name not in PROVIDERS]
-    if missing:
-        warnings.warn(f"unknown provider {', '.join(map(repr, missing))}: the model runs on the CPU", stacklevel=3)
 
 
 PLAN_MAGIC = b"KELPPLAN"
@@ -199,11 +80,11 @@ class InferenceSession(_kelp.Session):
     """A model that is ready to run.
 
     path_or_bytes: the path of an ONNX file, which is mapped, or its bytes.
-    sess_options: a SessionOptions.
+    sess_options: a SessionOptions, which is copied.
     providers: ["CPUExecutionProvider"], the default; others in the list are ignored with a warning.
     progress: whether to draw a progress bar on stderr; None: in a terminal or notebook, unless KELP_NO_PROGRESS is set.
 
-    `run` is thread-safe. The GIL is released while the model runs.
+    `run` is thread-safe. The GIL is released while the model runs. A session can be pickled, with the path or the bytes of its model.
 
     >>> import numpy, kelp
     >>> session = kelp.InferenceSession("examples/models/digits/1/model.onnx")
@@ -214,40 +95,210 @@ class InferenceSession(_kelp.Session):
     ((2, 10), (2,))
     """
 
-    def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, *, progress=None, **_):
-        check_providers(providers)
+    def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, *, progress=None, **kwargs):
         if not (sess_options is None or isinstance(sess_options, SessionOptions)):
             raise TypeError(f"sess_options: expected a kelp.SessionOptions or None, found '{type(sess_options).__name__}'")
-        options = sess_options or SessionOptions()
-        plain = int(options.graph_optimization_level) == GraphOptimizationLevel.ORT_DISABLE_ALL
-        runtime = shared_runtime(int(options.intra_op_num_threads), options._libraries)
-        if isinstance(path_or_bytes, (str, os.PathLike)):
-            try:
-                with Progress(f"loading {os.fspath(path_or_bytes)}", self._fraction, progress):
-                    self._open(path_or_bytes, None, runtime, None, None, plain, options.precision)
-            except KelpError:
-                if is_plan(path_or_bytes):
-                    raise KelpError(f"'{os.fspath(path_or_bytes)}' is a plan, not an ONNX model: load it with kelp.Engine",
-                                    Code.INVALID_ARGUMENT) from None
-                raise
-        else:
-            try:
-                data = path_or_bytes if isinstance(path_or_bytes, bytes) else bytes(memoryview(path_or_bytes))
-            except TypeError:
-                raise TypeError(f"path_or_bytes: expected a path or bytes, found '{type(path_or_bytes).__name__}'") from None
-            if data.startswith(PLAN_MAGIC):
-                raise KelpError("the bytes are a plan, not an ONNX model: load them with kelp.Engine", Code.INVALID_ARGUMENT)
-            with Progress("loading a model", self._fraction, progress):
-                self._open("", data, runtime, "model", None, plain, options.precision)
+        self._model_path, self._model_bytes = source_of(path_or_bytes)
+        self._enable_fallback = bool(kwargs.pop("enable_fallback", True))
+        reads_options = int(kwargs.pop("read_config_from_model", os.environ.get("ORT_LOAD_CONFIG_FROM_MODEL") == "1"))
+        for name in kwargs:
+            warnings.warn(f"InferenceSession: argument '{name}' has no effect in Kelp", stacklevel=2)
+        self._options = copy.copy(sess_options) if sess_options is not None else SessionOptions()
+        _providers.check_providers(providers or [name for name, _ in self._options._providers], provider_options)
+        if reads_options:
+            self._read_options()
+        self._load(progress)
+
+    # ---- loading ----
+    def _load(self, progress, as_inputs=()):
+        """Loads the model. as_inputs: names of initializers that become inputs."""
+        begin = time.monotonic_ns()
+        options = self._options
+        self._trace = None
+        self._overridable = None
+        self._overriding, self._overriding_lock = {}, threading.Lock()
+        plain = options.graph_optimization_level == GraphOptimizationLevel.ORT_DISABLE_ALL
+        threads = options.intra_op_num_threads if options.use_per_session_threads else _providers.threads
+        runtime = shared_runtime(threads, options._libraries)
+        path, data, directory = self._source(as_inputs)
+        label = self._label()
+        try:
+            with Progress(f"loading {label}", self._fraction, progress):
+                self._open(path, data, runtime, label, directory, plain, options.precision, options._cancel)
+        except KelpError as error:
+            raise load_error(error, self._model_path, self._model_bytes) from None
+        if _providers.seed is not None:
+            self._check_seed()
         inputs, outputs = self._io()
-        self._inputs = [NodeArg(*item) for item in inputs]
-        self._outputs = [NodeArg(*item) for item in outputs]
-        self._options = options
+        types = _model.value_types(data or _model.read(path)) if any(item[1] == "list" for item in inputs + outputs) else {}
+        self._inputs = [NodeArg(*item, types.get(item[0])) for item in inputs]
+        self._outputs = [NodeArg(*item, types.get(item[0])) for item in outputs]
+        duration = time.monotonic_ns() - begin
+        if options.enable_profiling:
+            from ._profile import Trace
+            self._trace = Trace(options.profile_file_prefix, begin)
+            self._trace.add("Session", "session_initialization", begin, duration, model=label)
+        self._observe(options.log_severity_level, self._trace is not None)
+        _log.loaded(label, options, duration)
+
+    def _label(self):
+        return self._model_path if self._model_path is not None else "model"
+
+    def _contents(self):
+        """Returns the bytes of the model, mapped if it is a file."""
+        if self._model_bytes is not None:
+            return self._model_bytes
+        try:
+            return _model.read(self._model_path)
+        except OSError as error:
+            raise NoSuchFile(f"cannot open file '{self._model_path}': {error.strerror}", Code.NOT_FOUND) from None
+
+    def _directory(self):
+        """Returns the directory of external data, or None."""
+        directory = self._options._entries.get(_entries.DIRECTORY)
+        if directory is None and self._model_path is not None:
+            directory = os.path.dirname(self._model_path) or "."
+        return directory
+
+    def _source(self, as_inputs):
+        """Returns the path (or ""), bytes (or None) and directory to load, with the changes that the options ask for."""
+        options = self._options
+        if options._entries.get(_entries.LOAD_FORMAT, "ONNX") != "ONNX" or str(self._model_path).endswith(".ort"):
+            raise KelpError(f"{self._label()}: models in ORT format are not supported: load the ONNX model", Code.UNIMPLEMENTED)
+        changes = as_inputs or options._initializers or options._dimensions or options._files or options.optimized_model_filepath
+        if not changes and (self._model_bytes is not None or _entries.DIRECTORY not in options._entries):
+            return self._model_path or "", self._model_bytes, options._entries.get(_entries.DIRECTORY)
+        try:
+            data = self._contents()
+            data = _model.changed(data, options, as_inputs)
+        except ValueError:  # malformed: the engine says where
+            return "", bytes(data), self._directory()
+        if options.optimized_model_filepath and not as_inputs:
+            least = int(options._entries.get(_entries.OPTIMIZED_BYTES, 1024))
+            _model.write(data, options.optimized_model_filepath, self._directory(), options._entries.get(_entries.OPTIMIZED_FILE), least)
+        return "", data, self._directory()
+
+    def _check_seed(self):
+        """Warns if set_seed was called and the model would need it."""
+        types = _model.unseeded(self._contents())
+        if types:
+            warnings.warn(f"set_seed has no effect on {', '.join(types)}: without the attribute 'seed', each run draws other numbers", stacklevel=4)
+
+    def _read_options(self):
+        """Reads options from the metadata of the model, as ONNX Runtime does if ORT_LOAD_CONFIG_FROM_MODEL is 1."""
+        import json
+        entry = _model.metadata(self._contents(), "ort_config")
+        for name, value in json.loads(entry or "{}").get("session_options", {}).items():
+            kind = SessionOptions._TYPES.get(name)
+            setattr(self._options, name, value if kind is str else int(value))
 
     def _fraction(self):
         done, total = self._progress()
         return done / total if total else 0
 
+    def __getstate__(self):
+        return {"path": self._model_path, "bytes": self._model_bytes, "options": self._options}
+
+    def __setstate__(self, state):
+        InferenceSession.__init__(self, state["path"] if state["bytes"] is None else state["bytes"], state["options"])
+
+    # ---- running ----
+    def run_async(self, output_names, input_feed, callback=None, user_data=None, run_options=None):
+        """Runs the model on another thread.
+
+        callback: called there with (results, user_data, message): the list of outputs and "", or an empty list and the failure.
+        Returns a concurrent.futures.Future of the outputs, which can be awaited.
+
+        >>> import asyncio, numpy, kelp
+        >>> session = kelp.InferenceSession("examples/models/digits/1/model.onnx")
+        >>> async def classify(image):
+        ...     return (await session.run_async(["digit"], {"image": image}))[0].shape
+        >>> asyncio.run(classify(numpy.zeros((2, 1, 8, 8), "float32")))
+        (2,)
+        """
+        from ._future import submit
+        if not (callback is None or callable(callback)):
+            raise TypeError(f"callback: expected a function, found '{type(callback).__name__}'")
+
+        def call():
+            if callback is None:
+                return self.run(output_names, input_feed, run_options)
+            try:
+                results = self.run(output_names, input_feed, run_options)
+            except Exception as error:
+                callback([], user_data, str(error))
+                raise
+            callback(results, user_data, "")
+            return results
+        return submit(call)
+
+    def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
+        """Runs the model on values of OrtValue, and returns a list of OrtValue. ONNX Runtime's extension module has the first two
+        arguments in the other order, which is accepted."""
+        if isinstance(output_names, dict):
+            output_names, input_dict_ort_values = input_dict_ort_values, output_names
+        for name, value in input_dict_ort_values.items():
+            if not isinstance(value, OrtValue):
+                raise TypeError(f"input '{name}': expected an OrtValue, found '{type(value).__name__}'")
+        results = self.run(output_names, input_dict_ort_values, run_options)
+        types = {value.name: value.type for value in self._outputs}
+        names = output_names or list(types)
+        return OrtValueVector(from_result(data, types.get(name)) for name, data in zip(names, results))
+
+    def io_binding(self):
+        """Creates an IOBinding, which binds inputs and outputs for several runs."""
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding, run_options=None):
+        """Runs the model with the bound inputs and outputs."""
+        iobinding._run(self, run_options)
+
+    def _finished(self, nodes, begin_ns, end_ns, options):
+        """Called after a run that the log or the trace wants, with (op_type, name, algorithm, duration_ns, end_ns) of each node."""
+        if self._trace is not None:
+            self._trace.add_run(nodes, begin_ns, end_ns, options)
+        _log.finished(self._options, options, nodes, end_ns - begin_ns)
+
+    def _overridden(self, feed):
+        """Returns the session for a feed with more names than inputs: one for which the other names are inputs. None if they are no
+        initializers that can be overridden. The sessions are kept."""
+        inputs = {value.name for value in self._inputs}
+        names = frozenset(name for name in feed if name not in inputs)
+        if not all(map(self._is_overridable, names)):
+            return None
+        with self._overriding_lock:
+            if names not in self._overriding:
+                other = InferenceSession.__new__(InferenceSession)
+                other._model_path, other._model_bytes, other._options = self._model_path, self._model_bytes, copy.copy(self._options)
+                other._options.enable_profiling = False
+                other._load(False, names)
+                other._trace = self._trace
+                other._observe(self._options.log_severity_level, self._trace is not None)
+                self._overriding[names] = other
+            return self._overriding[names]
+
+    def _is_overridable(self, name):
+        try:
+            return any(value.name == name for value in self.get_overridable_initializers())
+        except NoSuchFile:  # deleted since the model was loaded
+            return False
+
+    def _is_input(self, name):
+        return any(value.name == name for value in self._inputs) or self._is_overridable(name)
+
+    def end_profiling(self):
+        """Ends the trace of a session with enable_profiling, writes it, and returns the path of the file: a JSON file that Perfetto and
+        chrome://tracing open. Without enable_profiling, returns ""."""
+        if self._trace is None:
+            return ""
+        self._observe(self._options.log_severity_level, False)
+        return self._trace.end()
+
+    def get_profiling_start_time_ns(self):
+        """Returns the time of time.monotonic_ns() that is 0 in the trace; 0 without enable_profiling."""
+        return self._trace.begin_ns if self._trace is not None else 0
+
+    # ---- description ----
     def get_inputs(self):
         """Returns the inputs, a list of NodeArg."""
         return list(self._inputs)
@@ -257,71 +308,99 @@ class InferenceSession(_kelp.Session):
         return list(self._outputs)
 
     def get_overridable_initializers(self):
-        """Returns an empty list: initializers cannot be overridden."""
-        return []
-
-    def get_providers(self):
-        """Returns the names of the providers that run the model."""
-        return get_available_providers()
-
-    def get_provider_options(self):
-        """Returns {name: {}}: providers have no options."""
-        return {name: {} for name in self.get_providers()}
-
-    def get_session_options(self):
-        """Returns the options of the session."""
-        return self._options
+        """Returns the initializers that a run may override, a list of NodeArg: those that are also inputs of the graph. The first run that
+        overrides some loads the model a second time, for which they are inputs."""
+        if self._overridable is None:
+            self._overridable = [NodeArg(name, *found) for name, found in _model.overridable(self._contents()).items()]
+        return list(self._overridable)
 
     def get_modelmeta(self):
         """Returns the ModelMetadata of the model."""
         return ModelMetadata(self._meta())
 
-    def io_binding(self):
-        """Creates an IOBinding, which binds inputs and outputs for several runs."""
-        return IOBinding(self)
+    def get_session_options(self):
+        """Returns the options of the session. Changing them has no effect on it."""
+        return copy.copy(self._options)
 
-    def run_with_iobinding(self, iobinding, run_options=None):
-        """Runs the model with the bound inputs and outputs."""
-        iobinding._run(run_options)
+    def get_input_memory_infos(self):
+        """Returns the description of the memory of each input."""
+        return [host_memory() for _ in self._inputs]
+
+    def get_output_memory_infos(self):
+        """Returns the description of the memory of each output."""
+        return [host_memory() for _ in self._outputs]
+
+    def get_input_epdevices(self):
+        """Returns the device of each input."""
+        return get_ep_devices() * len(self._inputs)
+
+    def get_provider_graph_assignment_info(self):
+        """Returns the nodes of the model by provider: an OrtEpAssignedSubgraph for each node. Requires the configuration entry
+        session.record_ep_graph_assignment_info, as ONNX Runtime does."""
+        if self._options._entries.get(_entries.RECORD_ASSIGNMENT) != "1":
+            raise KelpError(f"Session configuration entry '{_entries.RECORD_ASSIGNMENT}' must be set to \"1\" to retrieve the assignment",
+                            Code.UNKNOWN)
+        return [OrtEpAssignedSubgraph(op, name, domain) for op, name, domain, _ in _model.nodes(self._contents())]
+
+    # ---- providers ----
+    def get_providers(self):
+        """Returns the names of the providers that run the model."""
+        return _providers.get_available_providers()
+
+    def get_provider_options(self):
+        """Returns {name: {}}: providers have no options."""
+        return {name: {} for name in self.get_providers()}
+
+    def set_providers(self, providers=None, provider_options=None):
+        """Checks the providers. The model stays on the CPU."""
+        _providers.check_providers(providers, provider_options)
+
+    def enable_fallback(self):
+        """Stores the choice. The CPU has no provider to fall back to, so that it never applies."""
+        self._enable_fallback = True
+
+    def disable_fallback(self):
+        """Stores the choice. See enable_fallback."""
+        self._enable_fallback = False
+
+    # What libraries read of ONNX Runtime's sessions.
+    @property
+    def _sess(self):
+        return self
+
+    @property
+    def _sess_options(self):
+        return self._options
+
+    _inputs_meta = property(get_inputs)
+    _outputs_meta = property(get_outputs)
+
+    def __repr__(self):
+        model = repr(self._model_path) if self._model_path is not None else f"{len(self._model_bytes)} bytes"
+        names = [f"{what}=[{', '.join(f'{v.name}: {v.type}{v.shape}' for v in values)}]"
+                 for what, values in (("inputs", self._inputs), ("outputs", self._outputs))]
+        return f"InferenceSession({model}, {', '.join(names)})"
 
 
-class IOBinding:
-    """Inputs and outputs of a session that are bound to arrays and used in place."""
+def source_of(path_or_bytes):
+    """Returns the path and None, or None and the bytes of a model."""
+    if isinstance(path_or_bytes, (str, os.PathLike)):
+        return os.fspath(path_or_bytes), None
+    try:
+        return None, path_or_bytes if isinstance(path_or_bytes, bytes) else bytes(memoryview(path_or_bytes))
+    except TypeError:
+        raise TypeError(f"path_or_bytes: expected a path or bytes, found '{type(path_or_bytes).__name__}'") from None
 
-    def __init__(self, session):
-        self._session = session
-        self._inputs = {}
-        self._outputs = {}
-        self._results = []
 
-    def bind_cpu_input(self, name, arr_on_cpu):
-        """Binds an array to an input. Every run reads it in place."""
-        self._inputs[name] = arr_on_cpu
-
-    def bind_input(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
-        """Binds memory at an address to an input."""
-        self._inputs[name] = _kelp.DLTensor(buffer_ptr, shape, numpy.dtype(element_type), device_type)
-
-    def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
-        """Binds an output to memory at an address, to an array (passed as `device_type`), or to a new array in each run."""
-        if not isinstance(device_type, str):
-            self._outputs[name] = device_type
-        elif buffer_ptr is not None:
-            self._outputs[name] = _kelp.DLTensor(buffer_ptr, shape, numpy.dtype(element_type), device_type)
-        else:
-            self._outputs[name] = None
-
-    def clear_binding_inputs(self):
-        """Removes all bound inputs."""
-        self._inputs.clear()
-
-    def clear_binding_outputs(self):
-        """Removes all bound outputs."""
-        self._outputs.clear()
-
-    def copy_outputs_to_cpu(self):
-        """Returns the outputs of the last run as numpy arrays, in the order of binding."""
-        return [numpy.asarray(array) for array in self._results]
-
-    def _run(self, options):
-        self._results = self._session.run_into(self._outputs, self._inputs, options)
+def load_error(error, path, data):
+    """Returns the exception for a model that could not be loaded."""
+    if data is None and is_plan(path) or data is not None and data.startswith(PLAN_MAGIC):
+        what = f"'{path}' is" if data is None else "the bytes are"
+        return KelpError(f"{what} a plan, not an ONNX model: load {'it' if data is None else 'them'} with kelp.Engine", Code.INVALID_ARGUMENT)
+    cls = {Code.NOT_FOUND: NoSuchFile, Code.CANCELLED: ModelLoadCanceled, Code.UNIMPLEMENTED: UnsupportedModel}.get(error.code, type(error))
+    if error.code == Code.INVALID_ARGUMENT:
+        try:
+            cls = InvalidGraph if _model.is_model(_model.read(path) if data is None else data) else InvalidProtobuf
+        except OSError:  # a directory, for example
+            pass
+    return as_subclass(error, cls)

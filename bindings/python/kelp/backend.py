@@ -11,7 +11,8 @@ import onnx
 from onnx import helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
-from ._session import InferenceSession, SessionOptions
+from ._options import SessionOptions
+from ._session import InferenceSession
 
 __all__ = ["KelpBackend", "KelpBackendRep", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
 

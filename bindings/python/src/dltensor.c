@@ -118,7 +118,7 @@ PyObject *kpy_dltensor_import(PyObject *object, DLDevice device, void *stream) {
         PyCapsule_CheckExact(object) ? Py_NewRef(object) : ask_dlpack(object, device, stream);
     if (capsule == NULL)
         return NULL;
-    kpy_dltensor *self = (kpy_dltensor *)kpy_dltensor_type->tp_alloc(kpy_dltensor_type, 0);
+    kpy_dltensor *self = (kpy_dltensor *)PyType_GenericAlloc(kpy_dltensor_type, 0);
     if (self != NULL && consume(self, capsule))
         Py_CLEAR(self);
     Py_DECREF(capsule);
@@ -133,11 +133,11 @@ int kpy_dlpack_device(PyObject *object, DLDevice *out) {
     }
     PyObject *pair = PyObject_CallNoArgs(method);
     PyObject *items = pair ? PySequence_Fast(pair, "__dlpack_device__ must return a pair") : NULL;
-    if (items != NULL && PySequence_Fast_GET_SIZE(items) != 2)
+    if (items != NULL && PySequence_Size(items) != 2)
         PyErr_SetString(PyExc_TypeError, "__dlpack_device__ must return a pair");
     if (items != NULL && !PyErr_Occurred()) {
-        out->device_type = (DLDeviceType)PyLong_AsLong(PySequence_Fast_GET_ITEM(items, 0));
-        out->device_id = (int32_t)PyLong_AsLong(PySequence_Fast_GET_ITEM(items, 1));
+        out->device_type = (DLDeviceType)PyLong_AsLong(kpy_sequence_item(items, 0));
+        out->device_id = (int32_t)PyLong_AsLong(kpy_sequence_item(items, 1));
     }
     Py_DECREF(method);
     Py_XDECREF(pair);
@@ -172,7 +172,7 @@ void kpy_device_name(DLDevice device, char out[KPY_DEVICE_NAME]) {
 }
 
 int kpy_device_parse(PyObject *text, DLDevice *out, char out_kind[KPY_DEVICE_NAME]) {
-    const char *name = PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : "";
+    const char *name = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, NULL) : "";
     if (name == NULL)
         return -1;
     size_t length = strcspn(name, ":");
@@ -200,12 +200,12 @@ static int read_sequence(PyObject *object, int64_t *out, int32_t *out_count, con
     PyObject *items = PySequence_Fast(object, "shape and strides must be sequences of integers");
     if (items == NULL)
         return -1;
-    Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
+    Py_ssize_t count = PySequence_Size(items);
     if (count > KELP_MAX_RANK)
         kpy_fail(KELP_INVALID_ARGUMENT, "%s has %zd values: expected at most %d", what, count,
                  KELP_MAX_RANK);
     for (Py_ssize_t i = 0; !PyErr_Occurred() && i < count; i++)
-        out[i] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(items, i));
+        out[i] = PyLong_AsLongLong(kpy_sequence_item(items, i));
     *out_count = (int32_t)count;
     Py_DECREF(items);
     return PyErr_Occurred() ? -1 : 0;
@@ -270,7 +270,7 @@ static kpy_dltensor *from_object(PyTypeObject *type, PyObject *data, const DLDev
     }
     if (kpy_view_strided(&view, data, false, "the array"))
         return NULL;
-    kpy_dltensor *self = (kpy_dltensor *)type->tp_alloc(type, 0);
+    kpy_dltensor *self = (kpy_dltensor *)PyType_GenericAlloc(type, 0);
     if (self != NULL && view.heap != NULL) {
         kpy_fail(KELP_UNIMPLEMENTED, "a DLTensor cannot represent numpy's %s elements",
                  kelp_dtype_name(view.tensor.dtype));
@@ -313,7 +313,7 @@ static PyObject *dltensor_new(PyTypeObject *type, PyObject *args, PyObject *word
         return NULL;
     kpy_dltensor *self;
     if (PyLong_Check(data)) {
-        self = (kpy_dltensor *)type->tp_alloc(type, 0);
+        self = (kpy_dltensor *)PyType_GenericAlloc(type, 0);
         if (self != NULL && from_address(self, data, shape, dtype, strides))
             Py_CLEAR(self);
         if (self != NULL) {
@@ -333,7 +333,7 @@ static void dltensor_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     Py_XDECREF(self->owner);
     Py_XDECREF(self->managed);
-    type->tp_free(object);
+    kpy_type_free(type, object);
     Py_DECREF(type);
 }
 
@@ -350,7 +350,7 @@ static void free_export(exported *e) {
     PyGILState_STATE state = PyGILState_Ensure(); /* a consumer may release it on any thread */
     Py_DECREF(e->tensor);
     PyGILState_Release(state);
-    PyMem_RawFree(e);
+    free(e);
 }
 
 static void free_versioned(DLManagedTensorVersioned *managed) {
@@ -377,7 +377,7 @@ static PyObject *export(kpy_dltensor *self, bool versioned) {
         PyErr_SetString(PyExc_BufferError, "the tensor is read-only, which requires DLPack 1.0");
         return NULL;
     }
-    exported *e = PyMem_RawCalloc(1, sizeof *e);
+    exported *e = calloc(1, sizeof *e);
     if (e == NULL)
         return PyErr_NoMemory();
     e->tensor = Py_NewRef((PyObject *)self);
@@ -448,9 +448,9 @@ static PyObject *dltensor_array(PyObject *object, PyObject *args, PyObject *word
         return NULL;
     PyObject *array = dltensor_numpy(object, NULL);
     if (array != NULL && dtype != Py_None)
-        Py_SETREF(array, PyObject_CallMethod(array, "astype", "O", dtype));
+        kpy_replace(&array, PyObject_CallMethod(array, "astype", "O", dtype));
     if (array != NULL && copy == Py_True)
-        Py_SETREF(array, PyObject_CallMethod(array, "copy", NULL));
+        kpy_replace(&array, PyObject_CallMethod(array, "copy", NULL));
     return array;
 }
 
@@ -502,7 +502,7 @@ static PyObject *tuple_of(const int64_t *values, int32_t count) {
         if (value == NULL)
             Py_CLEAR(tuple);
         else
-            PyTuple_SET_ITEM(tuple, i, value);
+            PyTuple_SetItem(tuple, i, value);
     }
     return tuple;
 }

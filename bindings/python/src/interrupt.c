@@ -116,6 +116,7 @@ bool kpy_watch_end(kpy_watch *watch) {
 /* ---- RunOptions ---- */
 typedef struct run_options {
     PyObject_HEAD _Atomic bool terminate;
+    bool has_adapters; /* self._adapted adds their parameters to the inputs */
 } run_options;
 
 static PyTypeObject *options_type;
@@ -133,9 +134,26 @@ static int set_terminate(PyObject *object, PyObject *value, void *closure) {
     return on < 0 ? -1 : 0;
 }
 
+static PyObject *get_has_adapters(PyObject *object, void *closure) {
+    (void)closure;
+    return PyBool_FromLong(((run_options *)object)->has_adapters);
+}
+
+static int set_has_adapters(PyObject *object, PyObject *value, void *closure) {
+    (void)closure;
+    int on = value ? PyObject_IsTrue(value) : 0;
+    ((run_options *)object)->has_adapters = on > 0;
+    return on < 0 ? -1 : 0;
+}
+
+bool kpy_run_options_adapt(PyObject *options) {
+    return options != NULL && options != Py_None && PyObject_TypeCheck(options, options_type) &&
+           ((run_options *)options)->has_adapters;
+}
+
 static void options_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
-    type->tp_free(object);
+    kpy_type_free(type, object);
     Py_DECREF(type);
 }
 
@@ -145,7 +163,7 @@ int kpy_run_options(PyObject *object, const _Atomic bool **out) {
         return 0;
     if (!PyObject_TypeCheck(object, options_type)) {
         PyErr_Format(PyExc_TypeError, "run_options: expected a kelp.RunOptions or None, found '%s'",
-                     Py_TYPE(object)->tp_name);
+                     kpy_type_name(object, (char[KPY_TYPE_NAME]){0}));
         return -1;
     }
     *out = &((run_options *)object)->terminate;
@@ -155,6 +173,7 @@ int kpy_run_options(PyObject *object, const _Atomic bool **out) {
 static PyGetSetDef options_getset[] = {
     {"terminate", get_terminate, set_terminate,
      "Cancels current and later runs with these options.", NULL},
+    {"_has_adapters", get_has_adapters, set_has_adapters, "Whether _adapted is called.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot options_slots[] = {

@@ -17,7 +17,7 @@ static PyObject *registry_new(PyTypeObject *type, PyObject *args, PyObject *word
     const char *search_path = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, words, "|iz", names, &threads, &search_path))
         return NULL;
-    kpy_registry *self = (kpy_registry *)type->tp_alloc(type, 0);
+    kpy_registry *self = (kpy_registry *)PyType_GenericAlloc(type, 0);
     if (self == NULL)
         return NULL;
     kelp_kernel_registry_options options = {
@@ -38,12 +38,12 @@ static void registry_dealloc(PyObject *object) {
         kelp_kernel_session_destroy(self->pool[i]);
     PyMem_Free(self->pool);
     kelp_kernel_registry_release(self->registry);
-    type->tp_free(object);
+    kpy_type_free(type, object);
     Py_DECREF(type);
 }
 
 static PyObject *wrap_library(kpy_registry *owner, kelp_kernel_library *found) {
-    kpy_library *made = (kpy_library *)library_type->tp_alloc(library_type, 0);
+    kpy_library *made = (kpy_library *)PyType_GenericAlloc(library_type, 0);
     if (made != NULL) {
         made->owner = (kpy_registry *)Py_NewRef((PyObject *)owner);
         made->library = found;
@@ -64,7 +64,7 @@ static void keep_tried(void *userp, const char *path, const kelp_status *why) {
     kelp_status_format(why, reason, sizeof reason);
     if (self->count == self->capacity) {
         size_t capacity = self->capacity ? 2 * self->capacity : 16;
-        char **more = PyMem_RawRealloc(self->texts, capacity * sizeof *more);
+        char **more = realloc(self->texts, capacity * sizeof *more);
         if (more == NULL)
             return; /* the message contains them too */
         self->texts = more;
@@ -87,7 +87,7 @@ static int give_tried(tried_files *take, PyObject *list) {
         free(path);
         free(reason);
     }
-    PyMem_RawFree(take->texts);
+    free(take->texts);
     return failed;
 }
 
@@ -134,7 +134,7 @@ static PyObject *registry_scan(PyObject *object, PyObject *args) {
         if (name == NULL)
             Py_CLEAR(list);
         else
-            PyList_SET_ITEM(list, (Py_ssize_t)i, name);
+            PyList_SetItem(list, (Py_ssize_t)i, name);
     }
     return list;
 }
@@ -151,7 +151,7 @@ static PyObject *registry_context(PyObject *object, PyObject *args) {
         config.stream = PyLong_AsVoidPtr(stream);
     if (PyErr_Occurred())
         return NULL;
-    kpy_context *made = (kpy_context *)kpy_context_type->tp_alloc(kpy_context_type, 0);
+    kpy_context *made = (kpy_context *)PyType_GenericAlloc(kpy_context_type, 0);
     if (made == NULL)
         return NULL;
     kelp_status *status = kelp_kernel_session_create(self->registry, &config, &made->session);
@@ -194,7 +194,7 @@ static void context_dealloc(PyObject *object) {
     if (self->session != NULL)
         kelp_kernel_session_destroy(self->session); /* with the resources of kernels */
     Py_XDECREF((PyObject *)self->owner);
-    type->tp_free(object);
+    kpy_type_free(type, object);
     Py_DECREF(type);
 }
 
@@ -264,7 +264,7 @@ static int read_params(kpy_kernel *self) {
 }
 
 static PyObject *wrap_kernel(kpy_library *from, const kelp_kernel *found) {
-    kpy_kernel *self = (kpy_kernel *)kernel_type->tp_alloc(kernel_type, 0);
+    kpy_kernel *self = (kpy_kernel *)PyType_GenericAlloc(kernel_type, 0);
     if (self == NULL)
         return NULL;
     self->call = kpy_kernel_call;
@@ -285,7 +285,7 @@ static void kernel_dealloc(PyObject *object) {
     }
     Py_XDECREF((PyObject *)self->from);
     Py_XDECREF((PyObject *)self->owner);
-    type->tp_free(object);
+    kpy_type_free(type, object);
     Py_DECREF(type);
 }
 
@@ -386,7 +386,8 @@ static PyObject *helper(const char *name) {
 static PyObject *kernel_dunder_signature(PyObject *object, void *closure) {
     (void)closure;
     PyObject *function = helper("signature");
-    PyObject *result = function != NULL ? PyObject_CallOneArg(function, object) : NULL;
+    PyObject *result =
+        function != NULL ? PyObject_CallFunctionObjArgs(function, object, NULL) : NULL;
     Py_XDECREF(function);
     return result;
 }
@@ -465,7 +466,7 @@ static PyType_Spec kernel_spec = {.name = "kelp._kelp.Kernel",
 static void library_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     Py_XDECREF((PyObject *)((kpy_library *)object)->owner);
-    type->tp_free(object);
+    kpy_type_free(type, object);
     Py_DECREF(type);
 }
 

@@ -55,11 +55,11 @@ static int arrange_positions(const kpy_kernel *kernel, PyObject *const *args, Py
 /* Sets `objects` by parameter; NULL for those that are omitted. */
 static int arrange(const kpy_kernel *kernel, PyObject *const *args, Py_ssize_t count,
                    PyObject *words, PyObject **objects) {
-    Py_ssize_t word_count = words != NULL ? PyTuple_GET_SIZE(words) : 0;
+    Py_ssize_t word_count = words != NULL ? PyTuple_Size(words) : 0;
     bool all = count + word_count == kernel->count;
     memset(objects, 0, KPY_KERNEL_ARGS * sizeof *objects);
     for (Py_ssize_t k = 0; k < word_count; k++) {
-        int i = find_param(kernel, PyTuple_GET_ITEM(words, k));
+        int i = find_param(kernel, PyTuple_GetItem(words, k));
         if (i < 0 || give(kernel, objects, i, args[count + k]))
             return -1;
         if (kernel->params[i].is_out)
@@ -96,7 +96,7 @@ static int type_at(kpy_kernel *kernel, Py_ssize_t i, PyObject *descr) {
     if (kelp_dtype_bits(dtype) < 8)
         return bad_argument(kernel, i, "has packed elements, which numpy does not support");
     kernel->dtypes[i] = dl.dtype;
-    Py_XSETREF(kernel->descrs[i], Py_NewRef(descr));
+    kpy_replace(&kernel->descrs[i], Py_NewRef(descr));
     return 0;
 }
 
@@ -256,7 +256,8 @@ static int set_other(kpy_kernel *kernel, kpy_call *call, Py_ssize_t i, PyObject 
     PyErr_Format(PyExc_TypeError,
                  "argument %zd of kernel '%s' has type '%s': expected an array, a DLTensor, a "
                  "number or str",
-                 i, kelp_kernel_name(kernel->kernel), Py_TYPE(object)->tp_name);
+                 i, kelp_kernel_name(kernel->kernel),
+                 kpy_type_name(object, (char[KPY_TYPE_NAME]){0}));
     return -1;
 }
 
@@ -348,7 +349,7 @@ static int set_named(kpy_kernel *kernel, kpy_call *call, PyObject *const *args, 
 
 static int set_arguments(kpy_kernel *kernel, kpy_call *call, PyObject *const *args,
                          Py_ssize_t count, PyObject *words) {
-    bool named = words != NULL && PyTuple_GET_SIZE(words) > 0;
+    bool named = words != NULL && PyTuple_Size(words) > 0;
     if (kernel->count > KPY_KERNEL_ARGS || count > KPY_KERNEL_ARGS) {
         kpy_fail(KELP_INVALID_ARGUMENT, "kernel '%s' has %zd arguments: expected at most %d",
                  kelp_kernel_name(kernel->kernel),
@@ -392,7 +393,7 @@ PyObject *kpy_call_result(kpy_call *call) {
         return Py_NewRef(call->made[0]);
     PyObject *tuple = PyTuple_New((Py_ssize_t)call->made_count);
     for (size_t i = 0; tuple != NULL && i < call->made_count; i++)
-        PyTuple_SET_ITEM(tuple, (Py_ssize_t)i, Py_NewRef(call->made[i]));
+        PyTuple_SetItem(tuple, (Py_ssize_t)i, Py_NewRef(call->made[i]));
     return tuple;
 }
 
@@ -449,7 +450,7 @@ void kpy_session_give(kpy_kernel *kernel, kpy_context *context, kelp_kernel_sess
 
 PyObject *kpy_kernel_call(PyObject *object, PyObject *const *args, size_t nargsf, PyObject *words) {
     kpy_kernel *kernel = (kpy_kernel *)object;
-    Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+    Py_ssize_t count = kpy_vectorcall_nargs(nargsf);
     kpy_context *context;
     kelp_kernel_session *session;
     kpy_call call;

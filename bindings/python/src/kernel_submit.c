@@ -61,21 +61,21 @@ static void submit(pending *self) {
 static int prepare(pending *self, PyObject *args, PyObject *words) {
     PyObject *flat[2 * KPY_KERNEL_ARGS + 2];
     PyObject *const *items = flat;
-    Py_ssize_t count = PyTuple_GET_SIZE(args), total = count + PyDict_GET_SIZE(words);
+    Py_ssize_t count = PyTuple_Size(args), total = count + PyDict_Size(words);
     PyObject *name, *value;
     if (total > (Py_ssize_t)(sizeof flat / sizeof *flat)) {
         PyErr_SetString(PyExc_TypeError, "too many arguments");
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++)
-        flat[i] = PyTuple_GET_ITEM(args, i);
+        flat[i] = PyTuple_GetItem(args, i);
     self->args = Py_NewRef(args);
     self->words = PyDict_Copy(words);
     self->names = PyTuple_New(total - count);
     if (self->words == NULL || self->names == NULL)
         return -1;
     for (Py_ssize_t at = 0, k = 0; PyDict_Next(words, &at, &name, &value); k++) {
-        PyTuple_SET_ITEM(self->names, k, Py_NewRef(name));
+        PyTuple_SetItem(self->names, k, Py_NewRef(name));
         flat[count + k] = value;
     }
     if (kpy_session_take(self->kernel, &items, &count, &self->context, &self->session))
@@ -92,7 +92,7 @@ PyObject *kpy_kernel_start(PyObject *object, PyObject *args) {
     PyObject *future, *arguments, *words;
     if (!PyArg_ParseTuple(args, "OO!O!", &future, &PyTuple_Type, &arguments, &PyDict_Type, &words))
         return NULL;
-    pending *self = (pending *)pending_type->tp_alloc(pending_type, 0);
+    pending *self = (pending *)PyType_GenericAlloc(pending_type, 0);
     if (self == NULL)
         return NULL;
     self->kernel = (kpy_kernel *)Py_NewRef(object);
@@ -161,7 +161,7 @@ static void pending_dealloc(PyObject *object) {
     Py_XDECREF(self->names);
     Py_XDECREF((PyObject *)self->context);
     Py_XDECREF((PyObject *)self->kernel);
-    type->tp_free(object);
+    kpy_type_free(type, object);
     Py_DECREF(type);
 }
 

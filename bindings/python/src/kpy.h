@@ -4,8 +4,7 @@
 #ifndef KPY_H_
 #define KPY_H_
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "limited.h"
 
 #include <kelp/engine.h>
 
@@ -14,6 +13,11 @@
 PyObject *kpy_raise(kelp_status *take_status);
 /* Raises KelpError with a code and a message. */
 PyObject *kpy_fail(kelp_code code, const char *format, ...);
+/* Raises an exception of this class of kelp._error. */
+PyObject *kpy_fail_as(const char *type, kelp_code code, const char *format, ...);
+#define KPY_TYPE_NAME 96
+/* Writes the name of an object's type, such as "int" or "numpy.ndarray", and returns `out`. */
+const char *kpy_type_name(PyObject *object, char out[KPY_TYPE_NAME]);
 
 /* ---- numpy without its headers (numpy.c) ---- */
 /* The first fields of numpy's array object, which are part of its ABI since 1.7. */
@@ -71,6 +75,13 @@ typedef struct kpy_view {
 int kpy_view_init(kpy_view *view, PyObject *object, kelp_dtype expected, bool writable,
                   const char *what);
 void kpy_view_deinit(kpy_view *view);
+/* Sets the type of values that contain another object in their attribute `_data`. */
+PyObject *kpy_set_value_type(PyObject *self, PyObject *type);
+/* Returns a new reference to the object that a value contains, or to `object` itself; NULL with an
+ * exception. */
+PyObject *kpy_content(PyObject *object);
+/* Returns whether the object is such a value. */
+bool kpy_is_value(PyObject *object);
 /* Does the same as kpy_view_init and keeps strides, for kernels. */
 int kpy_view_strided(kpy_view *view, PyObject *object, bool writable, const char *what);
 /* Copies a tensor to a numpy array. Strings become str; lists are converted by kpy_list_copy. */
@@ -131,6 +142,8 @@ bool kpy_watch_stops(void *userp);
 bool kpy_watch_end(kpy_watch *watch);
 /* Accepts a RunOptions, None or NULL; -1 with TypeError for other objects. */
 int kpy_run_options(PyObject *object, const _Atomic bool **out);
+/* Returns whether an object is a RunOptions with adapters. */
+bool kpy_run_options_adapt(PyObject *options);
 int kpy_interrupt_ready(PyObject *module);
 /* Returns the identifier of the thread that runs signal handlers, as threading.get_ident() does. */
 PyObject *kpy_main_thread(PyObject *self, PyObject *args);
@@ -141,6 +154,8 @@ typedef struct kpy_runtime {
 } kpy_runtime;
 extern PyTypeObject *kpy_runtime_type;
 int kpy_session_ready(PyObject *module);
+/* Sets the severity of the log for runs and sessions that do not have one. */
+PyObject *kpy_set_default_severity(PyObject *self, PyObject *value);
 
 /* ---- kernels (kernel.c) ---- */
 int kpy_kernel_ready(PyObject *module);

@@ -82,8 +82,8 @@ static int fill(holder *h, PyObject *object, int32_t rank, const char *what, int
                    : 0;
     if (rank == 2)
         return object == Py_None ? 0 : add(h, object, what, depth);
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); i++)
-        if (add(h, PySequence_Fast_GET_ITEM(object, i), what, depth))
+    for (Py_ssize_t i = 0; i < PySequence_Size(object); i++)
+        if (add(h, kpy_sequence_item(object, i), what, depth))
             return -1;
     return 0;
 }
@@ -94,10 +94,11 @@ static int view_list(kpy_view *view, PyObject *object, int32_t rank, const char 
                 (rank == 3 ? PyDict_Check(object) : PyList_Check(object) || PyTuple_Check(object));
     if (!fits || depth > DEPTH_MAX) {
         kpy_fail(KELP_INVALID_ARGUMENT, "%s: expected %s, found '%s'", what,
-                 rank == 3 ? "a dict" : "a list of arrays", Py_TYPE(object)->tp_name);
+                 rank == 3 ? "a dict" : "a list of arrays",
+                 kpy_type_name(object, (char[KPY_TYPE_NAME]){0}));
         return -1;
     }
-    Py_ssize_t capacity = rank == 1 ? PySequence_Fast_GET_SIZE(object) : 2;
+    Py_ssize_t capacity = rank == 1 ? PySequence_Size(object) : 2;
     holder *h = make_holder(view, capacity);
     if (h == NULL || fill(h, object, rank, what, depth)) {
         kpy_view_deinit(view);
@@ -113,7 +114,11 @@ static int view_list(kpy_view *view, PyObject *object, int32_t rank, const char 
 }
 
 int kpy_view_list(kpy_view *view, PyObject *object, int32_t rank, const char *what) {
-    return view_list(view, object, rank, what, 1);
+    PyObject *content = kpy_content(object);
+    memset(view, 0, sizeof *view);
+    int failed = content ? view_list(view, content, rank, what, 1) : -1;
+    Py_XDECREF(content);
+    return failed;
 }
 
 /* ---- results ---- */
@@ -122,8 +127,8 @@ static PyObject *copy_map(const kelp_tensor *items) {
     PyObject *key_list = keys ? PyObject_CallMethod(keys, "tolist", NULL) : NULL;
     PyObject *value_list = values ? PyObject_CallMethod(values, "tolist", NULL) : NULL;
     PyObject *map = key_list && value_list ? PyDict_New() : NULL;
-    for (Py_ssize_t i = 0; map != NULL && i < PyList_GET_SIZE(key_list); i++)
-        if (PyDict_SetItem(map, PyList_GET_ITEM(key_list, i), PyList_GET_ITEM(value_list, i)))
+    for (Py_ssize_t i = 0; map != NULL && i < PyList_Size(key_list); i++)
+        if (PyDict_SetItem(map, PyList_GetItem(key_list, i), PyList_GetItem(value_list, i)))
             Py_CLEAR(map);
     Py_XDECREF(value_list);
     Py_XDECREF(key_list);
@@ -144,7 +149,7 @@ PyObject *kpy_list_copy(const kelp_tensor *list) {
         if (item == NULL)
             Py_CLEAR(result);
         else
-            PyList_SET_ITEM(result, (Py_ssize_t)i, item);
+            PyList_SetItem(result, (Py_ssize_t)i, item);
     }
     return result;
 }

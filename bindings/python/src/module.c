@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 static PyObject *error_type; /* kelp._error.KelpError */
@@ -23,7 +24,18 @@ PyObject *kpy_raise(kelp_status *take_status) {
     PyObject *error = make_error(take_status);
     kelp_status_free(take_status);
     if (error != NULL) {
-        PyErr_SetObject(error_type, error);
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+        Py_DECREF(error);
+    }
+    return NULL;
+}
+
+static PyObject *fail(PyObject *type, kelp_code code, const char *format, va_list args) {
+    PyObject *text = PyUnicode_FromFormatV(format, args);
+    PyObject *error = text ? PyObject_CallFunction(type, "Oi", text, (int)code) : NULL;
+    Py_XDECREF(text);
+    if (error != NULL) {
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
         Py_DECREF(error);
     }
     return NULL;
@@ -32,15 +44,37 @@ PyObject *kpy_raise(kelp_status *take_status) {
 PyObject *kpy_fail(kelp_code code, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    PyObject *text = PyUnicode_FromFormatV(format, args);
+    fail(error_type, code, format, args);
     va_end(args);
-    PyObject *error = text ? PyObject_CallFunction(error_type, "Oi", text, (int)code) : NULL;
-    Py_XDECREF(text);
-    if (error != NULL) {
-        PyErr_SetObject(error_type, error);
-        Py_DECREF(error);
-    }
     return NULL;
+}
+
+PyObject *kpy_fail_as(const char *type, kelp_code code, const char *format, ...) {
+    va_list args;
+    PyObject *errors = PyImport_ImportModule("kelp._error");
+    PyObject *cls = errors ? PyObject_GetAttrString(errors, type) : NULL;
+    Py_XDECREF(errors);
+    if (cls == NULL)
+        return NULL;
+    va_start(args, format);
+    fail(cls, code, format, args);
+    va_end(args);
+    Py_DECREF(cls);
+    return NULL;
+}
+
+const char *kpy_type_name(PyObject *object, char out[KPY_TYPE_NAME]) {
+    PyObject *type = (PyObject *)Py_TYPE(object);
+    PyObject *module = PyObject_GetAttrString(type, "__module__");
+    PyObject *name = PyObject_GetAttrString(type, "__qualname__");
+    const char *of = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8AndSize(module, NULL) : "";
+    const char *is = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : "";
+    PyErr_Clear(); /* a class may define either attribute as it likes */
+    bool builtin = of == NULL || *of == '\0' || !strcmp(of, "builtins");
+    snprintf(out, KPY_TYPE_NAME, "%s%s%s", builtin ? "" : of, builtin ? "" : ".", is ? is : "");
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+    return out;
 }
 
 /* ---- loaded libraries ---- */
@@ -106,6 +140,12 @@ static PyObject *invoke(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef methods[] = {
+    {"set_default_severity", kpy_set_default_severity, METH_O,
+     "set_default_severity(severity)\n--\n\nSets the severity of the log for runs and sessions "
+     "whose own is -1."},
+    {"set_value_type", kpy_set_value_type, METH_O,
+     "set_value_type(type)\n--\n\nSets the type whose attribute _data is used in the place of an "
+     "object: OrtValue."},
     {"invoke", invoke, METH_VARARGS, invoke_doc},
     {"mapped_libraries", mapped_libraries, METH_NOARGS, mapped_doc},
     {"main_thread", kpy_main_thread, METH_NOARGS,

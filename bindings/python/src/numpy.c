@@ -31,7 +31,7 @@ static const kelp_dtype plain[] = {KELP_F32, KELP_U8,   KELP_I8,  KELP_U16, KELP
 
 static PyObject *make_dtype(PyObject *what) {
     PyObject *function = PyObject_GetAttrString(np.module, "dtype");
-    PyObject *dtype = function ? PyObject_CallOneArg(function, what) : NULL;
+    PyObject *dtype = function ? PyObject_CallFunctionObjArgs(function, what, NULL) : NULL;
     Py_XDECREF(function);
     return dtype;
 }
@@ -149,8 +149,8 @@ static kelp_dtype by_attributes(PyObject *descr) {
     PyObject *name = PyObject_GetAttrString(descr, "name");
     kelp_dtype dtype = KELP_DTYPE_INVALID;
     if (kind && native && name) {
-        const char *k = PyUnicode_AsUTF8(kind);
-        const char *n = PyUnicode_AsUTF8(name);
+        const char *k = PyUnicode_AsUTF8AndSize(kind, NULL);
+        const char *n = PyUnicode_AsUTF8AndSize(name, NULL);
         if (k && (*k == 'U' || *k == 'S' || *k == 'O' || *k == 'T'))
             dtype = KELP_STRING;
         else if (native == Py_True && n)
@@ -160,6 +160,8 @@ static kelp_dtype by_attributes(PyObject *descr) {
         for (int i = 1; dtype == KELP_DTYPE_INVALID && i < KELP_DTYPE_COUNT; i++)
             if (np.dtypes[i] == descr)
                 dtype = (kelp_dtype)i;
+        if (dtype == KELP_DTYPE_INVALID && k && *k == 'V' && n && !strncmp(n, "void", 4))
+            dtype = KELP_STRING; /* bytes of a fixed length */
         if (dtype == KELP_DTYPE_INVALID && !PyErr_Occurred())
             kpy_fail(KELP_INVALID_ARGUMENT, "Kelp does not support numpy's type '%s'%s",
                      n ? n : "?", native == Py_True ? "" : " in foreign byte order");
@@ -190,7 +192,7 @@ PyObject *kpy_numpy_empty(kelp_dtype dtype, int32_t rank, const int64_t *shape) 
     }
     PyObject *extents = PyTuple_New(rank);
     for (int32_t i = 0; extents != NULL && i < rank; i++)
-        PyTuple_SET_ITEM(extents, i, PyLong_FromLongLong(shape[i]));
+        PyTuple_SetItem(extents, i, PyLong_FromLongLong(shape[i]));
     PyObject *array = extents ? PyObject_CallFunctionObjArgs(np.empty, extents, descr, NULL) : NULL;
     Py_XDECREF(extents);
     return array;
@@ -202,7 +204,8 @@ PyObject *kpy_numpy_over(kelp_dtype dtype, int32_t rank, const Py_ssize_t *shape
     if (descr == NULL)
         return NULL;
     if (np.new_from_descr == NULL) {
-        PyObject *bytes = PyObject_CallOneArg(np.asarray, base); /* by the buffer protocol */
+        PyObject *bytes =
+            PyObject_CallFunctionObjArgs(np.asarray, base, NULL); /* by the buffer protocol */
         return bytes;
     }
     Py_INCREF(descr);
@@ -216,7 +219,7 @@ PyObject *kpy_numpy_over(kelp_dtype dtype, int32_t rank, const Py_ssize_t *shape
 
 kelp_dtype kpy_numpy_parse_dtype(PyObject *object) {
     if (PyUnicode_Check(object)) {
-        const char *name = PyUnicode_AsUTF8(object);
+        const char *name = PyUnicode_AsUTF8AndSize(object, NULL);
         kelp_dtype dtype = name ? kelp_dtype_parse(name) : KELP_DTYPE_INVALID;
         if (dtype != KELP_DTYPE_INVALID || name == NULL)
             return dtype;
@@ -228,12 +231,12 @@ kelp_dtype kpy_numpy_parse_dtype(PyObject *object) {
 }
 
 PyObject *kpy_numpy_compact(PyObject *array) {
-    return PyObject_CallOneArg(np.ascontiguousarray, array);
+    return PyObject_CallFunctionObjArgs(np.ascontiguousarray, array, NULL);
 }
 
 PyObject *kpy_numpy_asarray(PyObject *object, kelp_dtype dtype) {
     if (dtype == KELP_DTYPE_INVALID)
-        return PyObject_CallOneArg(np.asarray, object);
+        return PyObject_CallFunctionObjArgs(np.asarray, object, NULL);
     PyObject *descr = kpy_numpy_dtype(dtype);
     return descr ? PyObject_CallFunctionObjArgs(np.asarray, object, descr, NULL) : NULL;
 }

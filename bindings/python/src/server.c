@@ -2,8 +2,7 @@
 /* kelp._server: Triton's server API for kelp.Server. It links libtritonserver.so, which the package
  * loads globally before it imports this module. Callbacks run on threads of the server without the
  * GIL, and acquire it only to pass a response to Python. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "limited.h"
 
 #include <triton/core/tritonserver.h>
 
@@ -68,7 +67,7 @@ typedef struct buffer {
 static void buffer_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     free(((buffer *)object)->data);
-    type->tp_free(object);
+    kpy_type_free(type, object);
     Py_DECREF(type);
 }
 
@@ -130,8 +129,8 @@ static int add_strings(TRITONSERVER_ServerOptions *options, PyObject *list,
                        TRITONSERVER_Error *(*add)(TRITONSERVER_ServerOptions *, const char *)) {
     PyObject *items = PySequence_Fast(list, "expected a list of str");
     int failed = items == NULL;
-    for (Py_ssize_t i = 0; !failed && i < PySequence_Fast_GET_SIZE(items); i++) {
-        const char *text = PyUnicode_AsUTF8(PySequence_Fast_GET_ITEM(items, i));
+    for (Py_ssize_t i = 0; !failed && i < PySequence_Size(items); i++) {
+        const char *text = PyUnicode_AsUTF8AndSize(kpy_sequence_item(items, i), NULL);
         failed = text == NULL || check(add(options, text));
     }
     Py_XDECREF(items);
@@ -153,7 +152,7 @@ static PyObject *server_new(PyTypeObject *type, PyObject *args, PyObject *words)
     TRITONSERVER_ServerOptions *options = NULL;
     if (check(TRITONSERVER_ServerOptionsNew(&options)))
         return NULL;
-    server *self = (server *)type->tp_alloc(type, 0);
+    server *self = (server *)PyType_GenericAlloc(type, 0);
     TRITONSERVER_Error *error = NULL;
     int failed =
         self == NULL ||
@@ -201,7 +200,7 @@ static void server_dealloc(PyObject *object) {
     ignore(shut(self));
     if (self->allocator != NULL)
         ignore(TRITONSERVER_ResponseAllocatorDelete(self->allocator));
-    type->tp_free(object);
+    kpy_type_free(type, object);
     Py_DECREF(type);
 }
 
@@ -367,7 +366,7 @@ static PyObject *outputs_of(TRITONSERVER_InferenceResponse *response) {
         PyObject *extents = NULL;
         if (!check(TRITONSERVER_InferenceResponseOutput(response, i, &name, &type, &shape, &rank,
                                                         &base, &size, &memory, &id, &userp)))
-            memory_object = (buffer *)buffer_type->tp_alloc(buffer_type, 0);
+            memory_object = (buffer *)PyType_GenericAlloc(buffer_type, 0);
         if (memory_object != NULL) {
             memory_object->size = (Py_ssize_t)size;
             memory_object->data = userp ? ((block *)userp)->data : NULL;
@@ -376,7 +375,7 @@ static PyObject *outputs_of(TRITONSERVER_InferenceResponse *response) {
             extents = PyTuple_New((Py_ssize_t)rank);
         }
         for (uint64_t d = 0; extents != NULL && d < rank; d++)
-            PyTuple_SET_ITEM(extents, (Py_ssize_t)d, PyLong_FromLongLong(shape[d]));
+            PyTuple_SetItem(extents, (Py_ssize_t)d, PyLong_FromLongLong(shape[d]));
         PyObject *item = extents ? Py_BuildValue("(ssOO)", name, TRITONSERVER_DataTypeString(type),
                                                  extents, memory_object)
                                  : NULL;
@@ -385,7 +384,7 @@ static PyObject *outputs_of(TRITONSERVER_InferenceResponse *response) {
         if (item == NULL)
             Py_CLEAR(list);
         else
-            PyList_SET_ITEM(list, i, item);
+            PyList_SetItem(list, i, item);
     }
     return list;
 }
@@ -427,16 +426,12 @@ static void keep_response(job *self, TRITONSERVER_InferenceResponse *response) {
 
 /* Returns the current exception as an object. */
 static PyObject *raised(void) {
-#if PY_VERSION_HEX >= 0x030c0000
-    return PyErr_GetRaisedException();
-#else
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
     Py_XDECREF(type);
     Py_XDECREF(trace);
     return value;
-#endif
 }
 
 static void hand_over(job *self, TRITONSERVER_InferenceResponse *response, bool final) {
@@ -484,7 +479,7 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
 }
 
 static int add_inputs(job *self, PyObject *inputs) {
-    Py_ssize_t count = PyList_GET_SIZE(inputs);
+    Py_ssize_t count = PyList_Size(inputs);
     self->buffers = calloc((size_t)count + 1, sizeof *self->buffers);
     if (self->buffers == NULL)
         return PyErr_NoMemory(), -1;
@@ -492,12 +487,12 @@ static int add_inputs(job *self, PyObject *inputs) {
         const char *name, *type;
         PyObject *shape, *memory;
         int64_t extents[64];
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(inputs, i), "ssO!O", &name, &type, &PyTuple_Type,
+        if (!PyArg_ParseTuple(PyList_GetItem(inputs, i), "ssO!O", &name, &type, &PyTuple_Type,
                               &shape, &memory))
             return -1;
-        Py_ssize_t rank = PyTuple_GET_SIZE(shape);
+        Py_ssize_t rank = PyTuple_Size(shape);
         for (Py_ssize_t d = 0; d < rank && d < 64; d++)
-            extents[d] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, d));
+            extents[d] = PyLong_AsLongLong(PyTuple_GetItem(shape, d));
         if (PyErr_Occurred() || rank > 64 ||
             PyObject_GetBuffer(memory, &self->buffers[self->buffer_count], PyBUF_SIMPLE))
             return -1;
@@ -516,7 +511,7 @@ static int add_parameters(TRITONSERVER_InferenceRequest *request, PyObject *para
     PyObject *key, *value;
     Py_ssize_t at = 0;
     while (PyDict_Next(parameters, &at, &key, &value)) {
-        const char *name = PyUnicode_AsUTF8(key);
+        const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
         TRITONSERVER_Error *error = NULL;
         if (name == NULL)
             return -1;
@@ -527,9 +522,9 @@ static int add_parameters(TRITONSERVER_InferenceRequest *request, PyObject *para
                                                                  PyLong_AsLongLong(value));
         } else if (PyFloat_Check(value)) {
             error = TRITONSERVER_InferenceRequestSetDoubleParameter(request, name,
-                                                                    PyFloat_AS_DOUBLE(value));
+                                                                    PyFloat_AsDouble(value));
         } else {
-            const char *text = PyUnicode_AsUTF8(value);
+            const char *text = PyUnicode_AsUTF8AndSize(value, NULL);
             error =
                 text ? TRITONSERVER_InferenceRequestSetStringParameter(request, name, text) : NULL;
         }
@@ -552,8 +547,8 @@ static int fill(job *self, server *owner, const request_words *w) {
         return -1;
     if (add_inputs(self, w->inputs) || add_parameters(self->request, w->parameters))
         return -1;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(w->outputs); i++) {
-        const char *name = PyUnicode_AsUTF8(PyList_GET_ITEM(w->outputs, i));
+    for (Py_ssize_t i = 0; i < PyList_Size(w->outputs); i++) {
+        const char *name = PyUnicode_AsUTF8AndSize(PyList_GetItem(w->outputs, i), NULL);
         if (!name || check(TRITONSERVER_InferenceRequestAddRequestedOutput(self->request, name)))
             return -1;
     }
@@ -562,7 +557,7 @@ static int fill(job *self, server *owner, const request_words *w) {
         error = TRITONSERVER_InferenceRequestSetCorrelationId(
             self->request, PyLong_AsUnsignedLongLong(w->sequence));
     } else if (w->sequence != Py_None) {
-        const char *text = PyUnicode_AsUTF8(w->sequence);
+        const char *text = PyUnicode_AsUTF8AndSize(w->sequence, NULL);
         error =
             text ? TRITONSERVER_InferenceRequestSetCorrelationIdString(self->request, text) : NULL;
     }
@@ -708,7 +703,7 @@ static PyObject *results_of(job *self) {
         if (result == NULL)
             Py_CLEAR(list);
         else
-            PyList_SET_ITEM(list, (Py_ssize_t)i, result);
+            PyList_SetItem(list, (Py_ssize_t)i, result);
     }
     return list;
 }

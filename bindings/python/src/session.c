@@ -2,12 +2,13 @@
 /* Runtime and Session. A session has a pool of contexts for concurrent runs. A run takes one, binds
  * the arrays in place, lets numpy allocate the outputs, and invokes without the GIL, so that the
  * engine writes directly to the returned arrays. */
-#include "kpy.h"
+#include "notes.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 PyTypeObject *kpy_runtime_type;
+static PyTypeObject *session_type;
 
 /* ---- runtime ---- */
 static PyObject *runtime_new(PyTypeObject *type, PyObject *args, PyObject *words) {
@@ -16,7 +17,7 @@ static PyObject *runtime_new(PyTypeObject *type, PyObject *args, PyObject *words
     const char *plugins = "";
     if (!PyArg_ParseTupleAndKeywords(args, words, "|is", names, &threads, &plugins))
         return NULL;
-    kpy_runtime *self = (kpy_runtime *)type->tp_alloc(type, 0);
+    kpy_runtime *self = (kpy_runtime *)PyType_GenericAlloc(type, 0);
     if (self == NULL)
         return NULL;
     kelp_runtime_options options = {.struct_size = sizeof options, .threads = threads};
@@ -38,7 +39,7 @@ static PyObject *runtime_new(PyTypeObject *type, PyObject *args, PyObject *words
 static void runtime_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     kelp_runtime_release(((kpy_runtime *)object)->runtime);
-    type->tp_free(object);
+    kpy_type_free(type, object);
     Py_DECREF(type);
 }
 
@@ -83,6 +84,8 @@ typedef struct session {
     size_t pool_count, pool_capacity;
     kpy_watch loading;
     _Atomic size_t done, total; /* operators created so far, during loading */
+    long severity;              /* of the log, -1: the default */
+    bool is_traced;             /* every run is reported to _finished */
 } session;
 
 static void release_bytes(void *userp) {
@@ -100,7 +103,8 @@ static bool on_progress(void *userp, size_t done, size_t total) {
 }
 
 static int load(session *self, const char *path, PyObject *bytes, const char *label,
-                const char *directory, uint32_t disable_fusion, kelp_precision precision) {
+                const char *directory, uint32_t disable_fusion, kelp_precision precision,
+                const _Atomic bool *cancel) {
     kelp_runtime *runtime = ((kpy_runtime *)self->runtime)->runtime;
     kelp_allocator allocator = kelp_runtime_allocator(runtime);
     kelp_engine_options options = {.struct_size = sizeof options,
@@ -108,11 +112,11 @@ static int load(session *self, const char *path, PyObject *bytes, const char *la
                                    .precision = precision,
                                    .progress = on_progress,
                                    .progress_userp = self};
-    const char *data = bytes ? PyBytes_AS_STRING(bytes) : NULL;
-    size_t size = bytes ? (size_t)PyBytes_GET_SIZE(bytes) : 0;
+    const char *data = bytes ? PyBytes_AsString(bytes) : NULL;
+    size_t size = bytes ? (size_t)PyBytes_Size(bytes) : 0;
     kelp_status *status;
     Py_XINCREF(bytes);
-    kpy_watch_begin(&self->loading, NULL);
+    kpy_watch_begin(&self->loading, cancel);
     status = bytes ? kelp_graph_load_bytes(allocator, data, size, label, directory, release_bytes,
                                            bytes, NULL, &self->graph)
                    : kelp_graph_load_file(allocator, path, NULL, &self->graph);
@@ -137,10 +141,10 @@ static int name_values(session *self) {
         const char *name = kelp_engine_input(self->engine, i)->name;
         PyObject *text = PyUnicode_InternFromString(name);
         PyObject *label = PyUnicode_FromFormat("input '%s'", name);
-        if (!text || !label || !PyUnicode_AsUTF8(label))
+        if (!text || !label || !PyUnicode_AsUTF8AndSize(label, NULL))
             return Py_XDECREF(text), Py_XDECREF(label), -1;
-        PyTuple_SET_ITEM(self->input_names, (Py_ssize_t)i, text);
-        PyTuple_SET_ITEM(self->input_labels, (Py_ssize_t)i, label);
+        PyTuple_SetItem(self->input_names, (Py_ssize_t)i, text);
+        PyTuple_SetItem(self->input_labels, (Py_ssize_t)i, label);
     }
     for (size_t i = 0; i < self->output_count; i++) {
         PyObject *text = PyUnicode_InternFromString(kelp_engine_output(self->engine, i)->name);
@@ -149,28 +153,35 @@ static int name_values(session *self) {
         Py_XDECREF(number);
         if (failed)
             return Py_XDECREF(text), -1;
-        PyTuple_SET_ITEM(self->output_names, (Py_ssize_t)i, text);
+        PyTuple_SetItem(self->output_names, (Py_ssize_t)i, text);
     }
     return 0;
 }
 
 static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *words) {
     (void)args, (void)words;
-    return type->tp_alloc(type, 0);
+    return PyType_GenericAlloc(type, 0);
 }
 
 PyDoc_STRVAR(open_doc,
              "_open(path, bytes, runtime, label, directory, disable_fusion, "
-             "precision)\n--\n\nLoads the model from a path or from bytes, which are referenced.");
+             "precision, cancel)\n--\n\nLoads the model from a path or from bytes, which are "
+             "referenced. cancel: RunOptions whose terminate cancels it.");
 static PyObject *session_open(PyObject *object, PyObject *args) {
     session *self = (session *)object;
-    PyObject *path = NULL, *bytes, *runtime;
+    PyObject *path = NULL, *bytes, *runtime, *cancel;
+    const _Atomic bool *cancelled;
     const char *label, *directory, *word;
     kelp_precision precision;
     int disable_fusion;
-    if (!PyArg_ParseTuple(args, "O&OO!zzps", PyUnicode_FSConverter, &path, &bytes, kpy_runtime_type,
-                          &runtime, &label, &directory, &disable_fusion, &word))
+    if (!PyArg_ParseTuple(args, "O&OO!zzpsO", PyUnicode_FSConverter, &path, &bytes,
+                          kpy_runtime_type, &runtime, &label, &directory, &disable_fusion, &word,
+                          &cancel))
         return NULL;
+    if (kpy_run_options(cancel, &cancelled)) {
+        Py_DECREF(path);
+        return NULL;
+    }
     if (!kelp_precision_parse(word, &precision)) {
         Py_DECREF(path);
         return kpy_fail(KELP_INVALID_ARGUMENT, "unknown precision '%s': expected f32 or bf16",
@@ -183,11 +194,11 @@ static PyObject *session_open(PyObject *object, PyObject *args) {
     if (bytes != Py_None && !PyBytes_Check(bytes)) {
         Py_DECREF(path);
         return kpy_fail(KELP_INVALID_ARGUMENT, "expected a path or bytes, found '%s'",
-                        Py_TYPE(bytes)->tp_name);
+                        kpy_type_name(bytes, (char[KPY_TYPE_NAME]){0}));
     }
     self->runtime = Py_NewRef(runtime);
-    int failed = load(self, PyBytes_AS_STRING(path), bytes == Py_None ? NULL : bytes, label,
-                      directory, (uint32_t)disable_fusion, precision);
+    int failed = load(self, PyBytes_AsString(path), bytes == Py_None ? NULL : bytes, label,
+                      directory, (uint32_t)disable_fusion, precision, cancelled);
     Py_DECREF(path);
     if (failed || name_values(self))
         return NULL;
@@ -208,7 +219,7 @@ static void session_dealloc(PyObject *object) {
     Py_XDECREF(self->input_labels);
     Py_XDECREF(self->output_names);
     Py_XDECREF(self->output_index);
-    type->tp_free(object);
+    kpy_type_free(type, object);
     Py_DECREF(type);
 }
 
@@ -230,6 +241,7 @@ typedef struct run {
     size_t wanted_count;
     PyObject **arrays; /* per requested output; NULL: copied after the run */
     PyObject *options; /* a RunOptions, or NULL */
+    bool has_extra;    /* the feed has names that are no inputs; no exception is set */
     const _Atomic bool *terminate;
     kpy_view few[2 * FEW];
     PyObject *few_arrays[FEW];
@@ -296,12 +308,12 @@ static int refuse_missing(session *self, PyObject *feed, size_t index) {
         stranger = known ? NULL : key;
     }
     if (stranger != NULL)
-        kpy_fail(KELP_INVALID_ARGUMENT,
-                 "missing input '%s': expected %s %s; the model has no input %R", missing->name,
-                 kelp_dtype_name(missing->dtype), shape, stranger);
+        kpy_fail_as("MissingInput", KELP_INVALID_ARGUMENT,
+                    "missing input '%s': expected %s %s; the model has no input %R", missing->name,
+                    kelp_dtype_name(missing->dtype), shape, stranger);
     else
-        kpy_fail(KELP_INVALID_ARGUMENT, "missing input '%s': expected %s %s", missing->name,
-                 kelp_dtype_name(missing->dtype), shape);
+        kpy_fail_as("MissingInput", KELP_INVALID_ARGUMENT, "missing input '%s': expected %s %s",
+                    missing->name, kelp_dtype_name(missing->dtype), shape);
     return -1;
 }
 
@@ -309,7 +321,7 @@ static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
     session *self = r->self;
     uint64_t shapes = 1469598103934665603u;
     for (size_t i = 0; i < self->input_count; i++) {
-        PyObject *name = PyTuple_GET_ITEM(self->input_names, (Py_ssize_t)i);
+        PyObject *name = PyTuple_GetItem(self->input_names, (Py_ssize_t)i);
         PyObject *object = PyDict_GetItemWithError(feed, name);
         if (object == NULL) {
             if (PyErr_Occurred())
@@ -317,7 +329,8 @@ static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
             return refuse_missing(self, feed, i);
         }
         kpy_view *view = &r->views[r->view_count];
-        const char *label = PyUnicode_AsUTF8(PyTuple_GET_ITEM(self->input_labels, (Py_ssize_t)i));
+        const char *label =
+            PyUnicode_AsUTF8AndSize(PyTuple_GetItem(self->input_labels, (Py_ssize_t)i), NULL);
         const kelp_io_info *info = kelp_engine_input(self->engine, i);
         if (info->dtype == KELP_LIST ? kpy_view_list(view, object, info->rank, label)
                                      : kpy_view_init(view, object, info->dtype, false, label))
@@ -330,8 +343,10 @@ static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
             shapes = (shapes ^ (uint64_t)view->tensor.shape[d]) * 1099511628211u;
         shapes = (shapes ^ 0x9e37u) * 1099511628211u;
     }
-    if (PyDict_GET_SIZE(feed) != (Py_ssize_t)self->input_count)
-        return refuse_feed(self, feed);
+    if (PyDict_Size(feed) != (Py_ssize_t)self->input_count) {
+        r->has_extra = true;
+        return -1;
+    }
     *out_shapes = shapes;
     return 0;
 }
@@ -412,7 +427,7 @@ static PyObject *collect(run *r) {
         if (array == NULL)
             Py_CLEAR(list);
         else
-            PyList_SET_ITEM(list, (Py_ssize_t)w, array);
+            PyList_SetItem(list, (Py_ssize_t)w, array);
     }
     return list;
 }
@@ -421,7 +436,7 @@ static int fail_run(const run *r, kelp_status *take_status) {
     bool terminated = r->terminate != NULL && atomic_load(r->terminate) &&
                       kelp_status_code(take_status) == KELP_CANCELLED;
     PyObject *id = terminated ? PyObject_GetAttrString(r->options, "logid") : NULL;
-    const char *text = id ? PyUnicode_AsUTF8(id) : NULL;
+    const char *text = id ? PyUnicode_AsUTF8AndSize(id, NULL) : NULL;
     PyErr_Clear();
     kelp_status *status =
         terminated
@@ -433,69 +448,62 @@ static int fail_run(const run *r, kelp_status *take_status) {
     return -1;
 }
 
-/* ---- the log of RunOptions ---- */
-typedef struct noted {
-    const char *op_type, *name; /* live as long as the engine */
-    uint64_t duration_ns;
-} noted;
-typedef struct notes {
-    noted *items;
-    size_t count, capacity;
-} notes;
+/* ---- the log and the trace ---- */
+/* Severity of the log for runs and sessions that do not have one; protected by the GIL. */
+static long default_severity = 2;
 
-static void note(void *userp, size_t step, const char *op_type, const char *name,
-                 const char *algorithm, uint64_t duration_ns) {
-    notes *n = userp;
-    (void)step;
-    (void)algorithm;
-    if (n->count == n->capacity) {
-        size_t capacity = n->capacity ? 2 * n->capacity : 64;
-        noted *more = PyMem_RawRealloc(n->items, capacity * sizeof *more);
-        if (more == NULL)
-            return;
-        n->items = more;
-        n->capacity = capacity;
-    }
-    n->items[n->count++] = (noted){op_type, name, duration_ns};
+PyObject *kpy_set_default_severity(PyObject *self, PyObject *value) {
+    (void)self;
+    long severity = PyLong_AsLong(value);
+    if (severity == -1 && PyErr_Occurred())
+        return NULL;
+    default_severity = severity;
+    Py_RETURN_NONE;
 }
 
-/* Passes the nodes of a run to options._finished, and takes the notes. -1 with an exception. */
-static int tell_options(const run *r, notes *take_notes) {
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < take_notes->count; i++) {
-        const noted *n = &take_notes->items[i];
-        PyObject *item =
-            Py_BuildValue("(ssK)", n->op_type, n->name, (unsigned long long)n->duration_ns);
-        if (item == NULL || PyList_Append(list, item))
-            Py_CLEAR(list);
-        Py_XDECREF(item);
+/* Returns 1 if the nodes of the run are wanted: for a trace, or for the log at severity 0 (verbose)
+ * or 1 (info). -1 with an exception. */
+static int wants_notes(const run *r) {
+    if (r->self->is_traced)
+        return 1;
+    long severity = -1;
+    if (r->terminate != NULL) {
+        PyObject *level = PyObject_GetAttrString(r->options, "log_severity_level");
+        severity = level ? PyLong_AsLong(level) : -1;
+        Py_XDECREF(level);
+        if (PyErr_Occurred())
+            return -1;
     }
-    PyMem_RawFree(take_notes->items);
-    PyObject *done = list ? PyObject_CallMethod(r->options, "_finished", "O", list) : NULL;
+    if (severity < 0)
+        severity = r->self->severity < 0 ? default_severity : r->self->severity;
+    return severity <= 1;
+}
+
+/* Passes the nodes of a run to self._finished. -1 with an exception. */
+static int tell_session(const run *r, const kpy_notes *notes) {
+    PyObject *list = kpy_notes_list(notes);
+    PyObject *done = list ? PyObject_CallMethod((PyObject *)r->self, "_finished", "OKKO", list,
+                                                (unsigned long long)notes->begin_ns,
+                                                (unsigned long long)kpy_now_ns(),
+                                                r->terminate != NULL ? r->options : Py_None)
+                          : NULL;
     Py_XDECREF(list);
     Py_XDECREF(done);
     return done != NULL ? 0 : -1;
 }
 
-/* Returns whether the options log runs: severity 0 or 1 (verbose, info). */
-static int wants_notes(const run *r) {
-    if (r->terminate == NULL)
-        return 0;
-    PyObject *level = PyObject_GetAttrString(r->options, "log_severity_level");
-    long severity = level ? PyLong_AsLong(level) : -1;
-    Py_XDECREF(level);
-    return PyErr_Occurred() ? -1 : severity <= 1;
-}
-
 static int invoke(run *r) {
     kpy_watch watch;
-    notes taken = {0};
+    kpy_notes notes = {0};
     int wants = wants_notes(r);
     if (wants < 0)
         return -1;
-    kelp_status *status = wants ? kelp_context_set_profiler(r->place.context, note, &taken) : NULL;
+    kelp_status *status =
+        wants ? kelp_context_set_profiler(r->place.context, kpy_notes_add, &notes) : NULL;
     if (status != NULL)
         return fail_run(r, status);
+    if (wants)
+        notes.begin_ns = kpy_now_ns();
     kpy_watch_begin(&watch, r->terminate);
     bool asks = watch.main || watch.terminate != NULL;
     kelp_context_set_interrupt(r->place.context, asks ? kpy_watch_stops : NULL, &watch);
@@ -503,13 +511,15 @@ static int invoke(run *r) {
     bool raised = kpy_watch_end(&watch);
     if (wants)
         kelp_status_free(kelp_context_set_profiler(r->place.context, NULL, NULL)); /* see above */
-    if (status == NULL && !raised)
-        return wants ? tell_options(r, &taken) : 0;
-    PyMem_RawFree(taken.items);
-    if (!raised)
-        return fail_run(r, status);
-    kelp_status_free(status);
-    return -1;
+    int failed = 0;
+    if (raised) /* the exception of a signal handler is set */
+        kelp_status_free(status), failed = -1;
+    else if (status != NULL)
+        failed = fail_run(r, status);
+    else if (wants)
+        failed = tell_session(r, &notes);
+    kpy_notes_deinit(&notes);
+    return failed;
 }
 
 static PyObject *run_bound(run *r, PyObject *feed, PyObject **into) {
@@ -532,8 +542,25 @@ static PyObject *run_bound(run *r, PyObject *feed, PyObject **into) {
     return invoke(r) ? NULL : collect(r);
 }
 
-static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_count,
-                             PyObject *feed, PyObject **into, PyObject *options) {
+static PyObject *run_feed(session *self, const size_t *wanted, size_t wanted_count, PyObject *feed,
+                          PyObject **into, PyObject *options);
+
+/* Runs the model with a feed that has names which are no inputs. If they are initializers that can
+ * be overridden, self._overridden returns a session for which they are inputs, otherwise None. */
+static PyObject *run_overridden(session *self, const size_t *wanted, size_t wanted_count,
+                                PyObject *feed, PyObject **into, PyObject *options) {
+    PyObject *other = PyObject_CallMethod((PyObject *)self, "_overridden", "O", feed);
+    PyObject *result = NULL;
+    if (other != NULL && PyObject_TypeCheck(other, session_type))
+        result = run_feed((session *)other, wanted, wanted_count, feed, into, options);
+    else if (other != NULL)
+        refuse_feed(self, feed);
+    Py_XDECREF(other);
+    return result;
+}
+
+static PyObject *run_feed(session *self, const size_t *wanted, size_t wanted_count, PyObject *feed,
+                          PyObject **into, PyObject *options) {
     run r;
     if (kpy_run_options(options, &r.terminate))
         return NULL;
@@ -541,11 +568,12 @@ static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_
         return kpy_fail(KELP_FAILED_PRECONDITION, "the session has no model");
     if (!PyDict_Check(feed)) {
         PyErr_Format(PyExc_TypeError, "inputs: expected a dict from names to arrays, found '%s'",
-                     Py_TYPE(feed)->tp_name);
+                     kpy_type_name(feed, (char[KPY_TYPE_NAME]){0}));
         return NULL;
     }
     r.options = options;
     r.self = self;
+    r.has_extra = false;
     r.view_count = 0;
     r.wanted = wanted;
     r.wanted_count = wanted_count;
@@ -574,6 +602,18 @@ static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_
     if (r.arrays != r.few_arrays)
         PyMem_Free(r.arrays);
     give_context(self, r.place);
+    return r.has_extra ? run_overridden(self, wanted, wanted_count, feed, into, options) : result;
+}
+
+/* Adapters of the options add their parameters to the inputs. */
+static PyObject *run_session(session *self, const size_t *wanted, size_t wanted_count,
+                             PyObject *feed, PyObject **into, PyObject *options) {
+    if (!kpy_run_options_adapt(options))
+        return run_feed(self, wanted, wanted_count, feed, into, options);
+    PyObject *adapted = PyObject_CallMethod(options, "_adapted", "O", feed);
+    PyObject *result =
+        adapted ? run_feed(self, wanted, wanted_count, adapted, into, options) : NULL;
+    Py_XDECREF(adapted);
     return result;
 }
 
@@ -593,7 +633,7 @@ static int find_outputs(session *self, PyObject *names, size_t *few, size_t **ou
                           : PySequence_Fast(names, "output_names: expected a list of str");
     if (items == NULL)
         return -1;
-    *count = (size_t)PySequence_Fast_GET_SIZE(items);
+    *count = (size_t)PySequence_Size(items);
     *out = *count > FEW ? PyMem_Malloc(*count * sizeof **out) : few;
     if (*out == NULL) {
         Py_DECREF(items);
@@ -603,7 +643,7 @@ static int find_outputs(session *self, PyObject *names, size_t *few, size_t **ou
         (*out)[i] = i;
         if (names == Py_None)
             continue;
-        PyObject *name = PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i);
+        PyObject *name = kpy_sequence_item(items, (Py_ssize_t)i);
         PyObject *number = PyDict_GetItemWithError(self->output_index, name);
         if (number != NULL) {
             (*out)[i] = PyLong_AsSize_t(number);
@@ -631,8 +671,8 @@ static int read_run_words(PyObject *const *args, Py_ssize_t count, PyObject *wor
     }
     for (Py_ssize_t i = 0; i < count; i++)
         values[i] = args[i];
-    for (Py_ssize_t i = 0; words != NULL && i < PyTuple_GET_SIZE(words); i++) {
-        PyObject *word = PyTuple_GET_ITEM(words, i);
+    for (Py_ssize_t i = 0; words != NULL && i < PyTuple_Size(words); i++) {
+        PyObject *word = PyTuple_GetItem(words, i);
         int at = 0;
         while (at < 3 && PyUnicode_CompareWithASCIIString(word, names[at]))
             at++;
@@ -664,8 +704,12 @@ static PyObject *session_run(PyObject *object, PyObject *const *args, Py_ssize_t
     session *self = (session *)object;
     PyObject *values[3] = {Py_None, NULL, NULL};
     size_t few[FEW], *wanted, wanted_count;
-    if (read_run_words(args, count, words, values) ||
-        find_outputs(self, values[0], few, &wanted, &wanted_count))
+    if (read_run_words(args, count, words, values))
+        return NULL;
+    if (values[0] != Py_None && (PyList_Check(values[0]) || PyTuple_Check(values[0])) &&
+        PySequence_Size(values[0]) == 0)
+        values[0] = Py_None;
+    if (find_outputs(self, values[0], few, &wanted, &wanted_count))
         return NULL;
     PyObject *result = run_session(self, wanted, wanted_count, values[1], NULL, values[2]);
     if (wanted != few)
@@ -693,7 +737,7 @@ static PyObject *session_run_into(PyObject *object, PyObject *args, PyObject *wo
             PyErr_NoMemory();
         } else {
             for (size_t i = 0; i < wanted_count; i++) {
-                into[i] = PyList_GET_ITEM(values, (Py_ssize_t)i);
+                into[i] = PyList_GetItem(values, (Py_ssize_t)i);
                 if (into[i] == Py_None)
                     into[i] = NULL;
             }
@@ -719,7 +763,7 @@ static PyObject *describe(const kelp_io_info *info) {
         if (extent == NULL)
             Py_CLEAR(shape);
         else
-            PyList_SET_ITEM(shape, i, extent);
+            PyList_SetItem(shape, i, extent);
     }
     return shape ? Py_BuildValue("(ssN)", info->name, kelp_dtype_name(info->dtype), shape) : NULL;
 }
@@ -782,7 +826,19 @@ static PyObject *session_meta(PyObject *object, PyObject *args) {
                   : NULL;
 }
 
+PyDoc_STRVAR(observe_doc, "_observe(severity, is_traced)\n--\n\nSets for which runs _finished is "
+                          "called: all, or by the severity of the log.");
+static PyObject *session_observe(PyObject *object, PyObject *args) {
+    session *self = (session *)object;
+    int is_traced;
+    if (!PyArg_ParseTuple(args, "lp", &self->severity, &is_traced))
+        return NULL;
+    self->is_traced = is_traced;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef session_methods[] = {
+    {"_observe", session_observe, METH_VARARGS, observe_doc},
     {"_open", session_open, METH_VARARGS, open_doc},
     {"run", (PyCFunction)(void (*)(void))session_run, METH_FASTCALL | METH_KEYWORDS, run_doc},
     {"run_into", (PyCFunction)(void (*)(void))session_run_into, METH_VARARGS | METH_KEYWORDS,
@@ -808,10 +864,8 @@ static PyType_Spec session_spec = {.name = "kelp._kelp.Session",
 
 int kpy_session_ready(PyObject *module) {
     kpy_runtime_type = (PyTypeObject *)PyType_FromSpec(&runtime_spec);
-    PyTypeObject *type = (PyTypeObject *)PyType_FromSpec(&session_spec);
-    if (!kpy_runtime_type || !type || PyModule_AddType(module, kpy_runtime_type))
+    session_type = (PyTypeObject *)PyType_FromSpec(&session_spec);
+    if (!kpy_runtime_type || !session_type || PyModule_AddType(module, kpy_runtime_type))
         return -1;
-    int failed = PyModule_AddType(module, type);
-    Py_DECREF(type);
-    return failed;
+    return PyModule_AddType(module, session_type);
 }

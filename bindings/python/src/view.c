@@ -34,31 +34,31 @@ static int view_strings(kpy_view *view, PyObject *array, int32_t rank, const int
     PyObject *items = kpy_numpy_items(array);
     if (items == NULL)
         return -1;
-    Py_XSETREF(view->owner, items);
+    kpy_replace(&view->owner, items);
     if (!PyList_Check(items)) /* rank 0: the element itself */
-        Py_SETREF(view->owner, Py_BuildValue("[O]", items));
+        kpy_replace(&view->owner, Py_BuildValue("[O]", items));
     items = view->owner;
     if (items == NULL)
         return -1;
-    Py_ssize_t count = PyList_GET_SIZE(items);
+    Py_ssize_t count = PyList_Size(items);
     kelp_string *strings = PyMem_Calloc((size_t)count + 1, sizeof *strings);
     if (strings == NULL)
         return PyErr_NoMemory(), -1;
     view->heap = strings;
     for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *item = PyList_GET_ITEM(items, i);
+        PyObject *item = PyList_GetItem(items, i);
         Py_ssize_t length = 0;
         if (PyUnicode_Check(item)) {
             strings[i].data = PyUnicode_AsUTF8AndSize(item, &length);
             if (strings[i].data == NULL)
                 return -1;
         } else if (PyBytes_Check(item)) {
-            strings[i].data = PyBytes_AS_STRING(item);
-            length = PyBytes_GET_SIZE(item);
+            strings[i].data = PyBytes_AsString(item);
+            length = PyBytes_Size(item);
         } else {
             kpy_fail(KELP_INVALID_ARGUMENT,
                      "element %zd of a string array has type '%s': expected str or bytes", i,
-                     Py_TYPE(item)->tp_name);
+                     kpy_type_name(item, (char[KPY_TYPE_NAME]){0}));
             return -1;
         }
         strings[i].length = (size_t)length;
@@ -255,6 +255,28 @@ static int view_buffer(kpy_view *view, PyObject *object, bool writable, bool str
     return strided ? set_strides(view, view->buffer.strides, view->buffer.itemsize, what) : 0;
 }
 
+/* ---- OrtValue ---- */
+static PyTypeObject *value_type;
+
+PyObject *kpy_set_value_type(PyObject *self, PyObject *type) {
+    (void)self;
+    if (!PyType_Check(type)) {
+        PyErr_SetString(PyExc_TypeError, "set_value_type: expected a type");
+        return NULL;
+    }
+    Py_XDECREF(value_type);
+    value_type = (PyTypeObject *)Py_NewRef(type);
+    Py_RETURN_NONE;
+}
+
+bool kpy_is_value(PyObject *object) {
+    return value_type != NULL && PyObject_TypeCheck(object, value_type);
+}
+
+PyObject *kpy_content(PyObject *object) {
+    return kpy_is_value(object) ? PyObject_GetAttrString(object, "_data") : Py_NewRef(object);
+}
+
 static int look(kpy_view *view, PyObject *object, kelp_dtype expected, bool writable, bool strided,
                 const char *what) {
     view->owner = NULL;
@@ -264,6 +286,12 @@ static int look(kpy_view *view, PyObject *object, kelp_dtype expected, bool writ
         return view_array(view, object, expected, writable, strided, what);
     if (Py_TYPE(object) == kpy_dltensor_type)
         return view_dltensor(view, object, writable, strided, what);
+    if (kpy_is_value(object)) {
+        PyObject *content = kpy_content(object);
+        int failed = content ? look(view, content, expected, writable, strided, what) : -1;
+        Py_XDECREF(content);
+        return failed;
+    }
     PyObject *dlpack = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__dlpack__");
     if (dlpack != NULL) {
         Py_DECREF(dlpack);

@@ -363,25 +363,33 @@ TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response, const uint32_t send
 
 /* ---- Sequence state ---------------------------------------------------------------------- */
 
-/* Kelp does not load models with sequence batching. These functions return UNSUPPORTED. */
+/* The implicit state of a sequence (sequence_batching.state of the configuration). The server adds
+ * the current values to the inputs of a request; these functions store the values for the next
+ * request of the sequence. A state belongs to its request: after the release of the request, they
+ * fail. Different requests may be used on different threads. */
 
-/* Creates the next value of an output state of the request's sequence. */
+/* Creates the next value of the state with the output name 'name'. Replaces a value that was
+ * created and not stored. INVALID_ARG if the configuration has no such state, or if it has another
+ * type. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_StateNew(TRITONBACKEND_State **state, TRITONBACKEND_Request *request,
                        const char *name, const TRITONSERVER_DataType datatype, const int64_t *shape,
                        const uint32_t dims_count);
 
-/* Makes a state, whose buffer is written, the input state of the next request in the sequence. */
+/* Makes a state, whose buffer is written, the input state of the next request in the sequence.
+ * INTERNAL if the state was stored before. Without this call, the next request gets the same state
+ * as this one. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_StateUpdate(TRITONBACKEND_State *state);
 
-/* Allocates the buffer of a state, which owns it. The arguments are those of
- * TRITONBACKEND_OutputBuffer. */
+/* Returns the buffer of a state, which owns it, in CPU memory. The arguments are those of
+ * TRITONBACKEND_OutputBuffer. With use_same_buffer_for_input_output it is the buffer of the input
+ * state, or a larger one that begins with a copy of it. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_StateBuffer(TRITONBACKEND_State *state, void **buffer,
                           const uint64_t buffer_byte_size, TRITONSERVER_MemoryType *memory_type,
                           int64_t *memory_type_id);
 
-/* Gets the attributes of a state's buffer. */
+/* Gets the attributes of the buffer that TRITONBACKEND_StateBuffer returned. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_StateBufferAttributes(TRITONBACKEND_State *state,
                                     TRITONSERVER_BufferAttributes **buffer_attributes);

@@ -474,8 +474,7 @@ TRITONSERVER_InferenceTraceContext(TRITONSERVER_InferenceTrace *trace, const cha
  * TRITONSERVER_InferenceRequestCancel and TRITONSERVER_InferenceRequestIsCancelled may be called
  * while it is in flight. */
 
-/* Flags of a request in a sequence. Kelp passes them to the backend; it does not load models with
- * sequence batching. */
+/* Flags of a request in a sequence: for models with sequence batching, and passed to backends. */
 typedef enum tritonserver_requestflag_enum {
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1, /* first request of a sequence */
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2    /* last request of a sequence */
@@ -828,7 +827,7 @@ typedef enum tritonserver_modelcontrolmode_enum {
     TRITONSERVER_MODEL_CONTROL_EXPLICIT = 2 /* startup models, and others when loaded by name */
 } TRITONSERVER_ModelControlMode;
 
-/* The mode of the rate limiter, which Kelp does not implement. */
+/* The mode of the rate limiter. */
 typedef enum tritonserver_ratelimitmode_enum {
     TRITONSERVER_RATE_LIMIT_OFF = 0,       /* executions are not limited */
     TRITONSERVER_RATE_LIMIT_EXEC_COUNT = 1 /* limited by resources; fewest executions first */
@@ -874,14 +873,17 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelConfigName(TRITONSERVER_ServerOptions *options,
                                              const char *model_config_name);
 
-/* Sets the mode of the rate limiter. Default TRITONSERVER_RATE_LIMIT_OFF. INVALID_ARG for an
- * unknown mode. Kelp stores it without effect. */
+/* Sets the mode of the rate limiter. Default TRITONSERVER_RATE_LIMIT_OFF. With EXEC_COUNT, an
+ * execution on an instance waits until the resources of its instance_group.rate_limiter are free;
+ * the waiting instance with the lowest product of executions and priority is first. INVALID_ARG for
+ * an unknown mode. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetRateLimiterMode(TRITONSERVER_ServerOptions *options,
                                              TRITONSERVER_RateLimitMode mode);
 
-/* Sets the amount of a rate limiter resource on a device; -1 for each device. Kelp stores it
- * without effect. */
+/* Sets the amount of a rate limiter resource on a device; -1 for each device. The device of a
+ * global resource is ignored. Models with an instance that needs more cannot be loaded. Default:
+ * the maximum that any instance needs. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsAddRateLimiterResource(TRITONSERVER_ServerOptions *options,
                                                  const char *resource_name,

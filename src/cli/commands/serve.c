@@ -15,6 +15,7 @@
 #include "frontends/v2/service.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -44,6 +45,12 @@ typedef struct serve_options {
     bool namespacing;
     const char *backend_directory;
     kelp_arg_list backend_config;
+    const char *onnx_engine;
+    bool auto_batch;
+    kelp_arg_list host_policies;
+    const char *gpu_fallback;
+    const char *rate_limit;
+    kelp_arg_list rate_resources;
     const char *precision, *providers, *plugin;
     kelp_arg_list cache_config, metrics_config;
     const char *cache_directory;
@@ -137,11 +144,50 @@ static const kelp_arg_spec specs[] = {
      .choices = "@dir",
      .help = "directory with NAME/libtriton_NAME.so (../backends of the program's directory, or "
              "/opt/tritonserver/backends)"},
+    {.name = "onnx-engine",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(onnx_engine),
+     .value = "auto|builtin",
+     .choices = "auto|builtin",
+     .help = "engine of models with backend onnxruntime or tensorrt: auto uses the library of that "
+             "backend if it is installed (auto)"},
     {.name = "backend-config",
      .kind = KELP_OPTION_LIST,
      .offset = AT(backend_config),
      .value = "[NAME,]KEY=VALUE",
      .help = "setting of a backend, or of all backends; may be repeated"},
+    {.name = "auto-batch",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(auto_batch),
+     .help = "batch requests dynamically to every model with a batch dimension and without a "
+             "scheduler in its configuration, and to ONNX models without a configuration whose "
+             "first dimensions are dynamic"},
+    {.name = "host-policy",
+     .kind = KELP_OPTION_LIST,
+     .offset = AT(host_policies),
+     .value = "NAME,KEY=VALUE",
+     .help = "CPUs of the instances with host_policy NAME (cpu, model: without host_policy): "
+             "cpu-cores=0-3,8 or numa-node=0; may be repeated"},
+    {.name = "gpu-fallback",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(gpu_fallback),
+     .value = "MODE",
+     .choices = "error|cpu",
+     .help =
+         "instance groups of KIND_GPU, without a GPU: do not load the model (error), or use the "
+         "CPU with a warning (cpu) (error)"},
+    {.name = "rate-limit",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(rate_limit),
+     .value = "MODE",
+     .choices = "off|execution_count",
+     .help = "execution_count: executions wait for the resources of rate_limiter (off)"},
+    {.name = "rate-limit-resource",
+     .kind = KELP_OPTION_LIST,
+     .offset = AT(rate_resources),
+     .value = "NAME:COUNT[:DEVICE]",
+     .help = "amount of a resource of the rate limiter, on all devices or one (the maximum that an "
+             "instance needs); may be repeated"},
     {.name = "precision",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(precision),
@@ -312,6 +358,8 @@ static void defaults(void *options) {
     o->http_address = "0.0.0.0";
     o->http_port = 8000;
     o->load_threads = 4;
+    o->gpu_fallback = "error";
+    o->rate_limit = "off";
     o->allow_metrics = true;
     o->log_info = o->log_warning = o->log_error = true;
     o->log_format = "default";
@@ -371,6 +419,56 @@ static kelp_status *set_backend_config(TRITONSERVER_ServerOptions *options, cons
                              "option '--backend-config'");
     }
     kelp_free(allocator, copy, size);
+    return status;
+}
+
+/* Parses "NAME,KEY=VALUE". */
+static kelp_status *set_host_policy(TRITONSERVER_ServerOptions *options, const char *text) {
+    kelp_allocator allocator = kelp_allocator_system();
+    char *copy;
+    const char *comma = strchr(text, ',');
+    const char *equals = comma != NULL ? strchr(comma, '=') : NULL;
+    if (equals == NULL || comma == text)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "option '--host-policy': expected NAME,KEY=VALUE, found '%s'", text);
+    KELP_TRY(kelp_strdup(allocator, text, &copy));
+    copy[comma - text] = copy[equals - text] = '\0';
+    kelp_status *status =
+        from_triton(TRITONSERVER_ServerOptionsSetHostPolicy(
+                        options, copy, copy + (comma - text) + 1, copy + (equals - text) + 1),
+                    "option '--host-policy'");
+    kelp_free(allocator, copy, strlen(text) + 1);
+    return status;
+}
+
+/* Parses "NAME:COUNT[:DEVICE]". The name may contain colons. */
+static kelp_status *set_rate_resource(TRITONSERVER_ServerOptions *options, const char *text) {
+    kelp_allocator allocator = kelp_allocator_system();
+    uint64_t count = 0, device = 0;
+    char *copy;
+    KELP_TRY(kelp_strdup(allocator, text, &copy));
+    char *last = strrchr(copy, ':'), *first = last;
+    bool valid = last != NULL && kelp_parse_u64(kelp_str_from(last + 1), &count);
+    while (valid && first > copy && first[-1] >= '0' && first[-1] <= '9')
+        first--;
+    bool has_device = valid && first < last && first > copy && first[-1] == ':';
+    if (has_device) {
+        device = count;
+        *last = '\0';
+        last = first - 1;
+        valid = kelp_parse_u64(kelp_str_from(first), &count) && device <= INT32_MAX;
+    }
+    if (valid)
+        *last = '\0';
+    kelp_status *status =
+        valid && *copy
+            ? from_triton(TRITONSERVER_ServerOptionsAddRateLimiterResource(
+                              options, copy, (size_t)count, has_device ? (int)device : -1),
+                          "option '--rate-limit-resource'")
+            : KELP_ERROR(KELP_INVALID_ARGUMENT,
+                         "option '--rate-limit-resource': expected NAME:COUNT[:DEVICE], found '%s'",
+                         text);
+    kelp_free(allocator, copy, strlen(text) + 1);
     return status;
 }
 
@@ -486,6 +584,21 @@ static kelp_status *start_with_backends(const serve_options *o,
     return status;
 }
 
+/* Sets the options for the instances of models. */
+static kelp_status *fill_instances(const serve_options *o, TRITONSERVER_ServerOptions *options) {
+    for (size_t i = 0; i < o->host_policies.count; i++)
+        KELP_TRY(set_host_policy(options, o->host_policies.items[i]));
+    if (strcmp(o->gpu_fallback, "error") != 0)
+        KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "", "gpu-fallback",
+                                                                o->gpu_fallback)));
+    KELP_TRY(set(TRITONSERVER_ServerOptionsSetRateLimiterMode(
+        options, strcmp(o->rate_limit, "off") == 0 ? TRITONSERVER_RATE_LIMIT_OFF
+                                                   : TRITONSERVER_RATE_LIMIT_EXEC_COUNT)));
+    for (size_t i = 0; i < o->rate_resources.count; i++)
+        KELP_TRY(set_rate_resource(options, o->rate_resources.items[i]));
+    return NULL;
+}
+
 static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOptions *options) {
     KELP_TRY(fill_log(o, options));
     for (size_t i = 0; i < o->repositories.count; i++)
@@ -521,6 +634,13 @@ static kelp_status *fill_options(const serve_options *o, TRITONSERVER_ServerOpti
         KELP_TRY(set_backend_config(options, o->backend_config.items[i]));
     for (size_t i = 0; i < o->metrics_config.count; i++)
         KELP_TRY(set_metrics_config(options, o->metrics_config.items[i]));
+    if (o->onnx_engine != NULL)
+        KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "", "onnx-engine",
+                                                                o->onnx_engine)));
+    if (o->auto_batch)
+        KELP_TRY(
+            set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "", "auto-batch", "true")));
+    KELP_TRY(fill_instances(o, options));
     if (o->precision != NULL)
         KELP_TRY(set(TRITONSERVER_ServerOptionsSetBackendConfig(options, "kelp", "precision",
                                                                 o->precision)));
@@ -736,11 +856,14 @@ static void keep_first(kelp_status **inout_first, kelp_status *take_next) {
         (void)kelp_cli_finish(take_next);
 }
 
-static void stop_core(TRITONSERVER_Server *core, uint64_t deadline_ns, kelp_status **inout_first) {
+/* Stops the models. If all requests are over, models have at least a second to unload. */
+static void stop_core(TRITONSERVER_Server *core, uint64_t deadline_ns, bool over,
+                      kelp_status **inout_first) {
     uint64_t now_ns = kelp_now_ns();
     uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-    /* At least a second: models without requests also need some time. */
-    unsigned left_s = (unsigned)KELP_MAX((left_ns + 999999999) / 1000000000, 1u);
+    unsigned left_s = (unsigned)(left_ns / 1000000000);
+    if (over)
+        left_s = KELP_MAX(left_s, 1u);
     keep_first(inout_first, set(TRITONSERVER_ServerSetExitTimeout(core, left_s)));
     kelp_status *status = from_triton(TRITONSERVER_ServerStop(core), "cannot stop the server");
     if (status != NULL) /* ServerDelete would wait again */
@@ -753,18 +876,32 @@ static void stop(const serve_options *o, TRITONSERVER_Server *core, kelp_http_se
                  kelp_status **inout_first) {
     uint64_t timeout_ns = (uint64_t)o->exit_timeout_secs * 1000000000u;
     uint64_t deadline_ns = kelp_now_ns() + timeout_ns;
+    uint64_t unload_ns = KELP_MIN(timeout_ns / 8, 1000000000u); /* for the models */
+    kelp_status *status = NULL;
     if (http != NULL)
-        keep_first(inout_first, kelp_http_server_stop(http, timeout_ns));
+        status = kelp_http_server_stop(http, timeout_ns - unload_ns);
+    bool over = status == NULL;
+    keep_first(inout_first, status);
     if (core != NULL)
-        stop_core(core, deadline_ns, inout_first);
+        stop_core(core, deadline_ns, over, inout_first);
     kelp_http_server_destroy(http);
     if (core != NULL)
         keep_first(inout_first,
                    from_triton(TRITONSERVER_ServerDelete(core), "cannot delete the server"));
 }
 
+/* Limits the number of heaps of glibc, which otherwise has up to 8 for each CPU: a thread that
+ * loads a model often uses another one than the thread that frees it, so that reloads use more and
+ * more memory. Serving a request does not allocate. */
+static void limit_heaps(void) {
+#ifdef M_ARENA_MAX
+    (void)mallopt(M_ARENA_MAX, 2);
+#endif
+}
+
 static int run(const kelp_command *command, void *options) {
     serve_options *o = options;
+    limit_heaps();
     if (o->repositories.count == 0 && o->with_backends.count == 0)
         return kelp_cli_usage(
             command, KELP_ERROR(KELP_INVALID_ARGUMENT, "missing option '--model-repository'"));
@@ -795,6 +932,8 @@ static int run(const kelp_command *command, void *options) {
         unblock_signals();
         if (http != NULL && signal_number == SIGTERM && o->drain_secs > 0)
             drain(o, handler);
+        if (http != NULL)
+            kelp_v2_drain(handler); /* requests that are still answered */
         fprintf(stderr, "kelp: stopping\n");
     }
     stop(o, core, http, &status);

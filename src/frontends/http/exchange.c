@@ -230,15 +230,17 @@ void kelp_http_exchange_post(kelp_http_exchange *exchange,
 static void *blocking_main(void *userp) {
     kelp_http_exchange *exchange = userp;
     exchange->work(exchange);
-    kelp_http_exchange_post(exchange, kelp_http_exchange_send);
+    kelp_http_exchange_post(exchange, exchange->then);
     return NULL;
 }
 
 kelp_status *kelp_http_exchange_run_blocking(kelp_http_exchange *exchange,
-                                             void (*work)(kelp_http_exchange *exchange)) {
+                                             void (*work)(kelp_http_exchange *exchange),
+                                             void (*then)(kelp_http_exchange *exchange)) {
     exchange->work = work;
+    exchange->then = then;
     pthread_t id;
-    KELP_TRY(kelp_thread_start(&id, "kelp-http-load", blocking_main, exchange));
+    KELP_TRY(kelp_thread_start(&id, "kelp-http-work", blocking_main, exchange));
     pthread_detach(id);
     return NULL;
 }

@@ -92,6 +92,7 @@ struct kelp_http_exchange {
     kelp_http_stream *stream; /* NULL after the connection was closed */
     atomic_int refs;
     void (*work)(kelp_http_exchange *exchange); /* posted, or on a separate thread */
+    void (*then)(kelp_http_exchange *exchange); /* posted after `work` on a separate thread */
 
     /* the request */
     const kelp_http_request *request; /* valid while on_request runs */
@@ -147,11 +148,13 @@ bool kelp_http_exchange_on_thread(const kelp_http_exchange *exchange);
 /* Runs `work` on the event-loop thread of the exchange. Any thread; one call at a time. */
 void kelp_http_exchange_post(kelp_http_exchange *exchange,
                              void (*work)(kelp_http_exchange *exchange));
-/* Runs `work`, which fills in the response and may block, on a separate thread. Then sends the
- * response. Fails if the thread cannot be started. */
+/* Runs `work`, which may block, on a separate thread, and then `then` on the event-loop thread:
+ * kelp_http_exchange_send if `work` fills in the response. Until then, the event-loop thread uses
+ * the exchange only for on_cancel. Fails if the thread cannot be started. */
 kelp_status *
 kelp_http_exchange_run_blocking(kelp_http_exchange *exchange,
-                                void (*work)(kelp_http_exchange *exchange)) KELP_MUST_USE;
+                                void (*work)(kelp_http_exchange *exchange),
+                                void (*then)(kelp_http_exchange *exchange)) KELP_MUST_USE;
 
 /* ---- for transports ---- */
 /* Returns an exchange with one reference, from the pool of the thread. */

@@ -603,11 +603,26 @@ static void connection_start(kelp_http_connection *base) {
     leave(c);
 }
 
-static void connection_drain(kelp_http_connection *base) {
+/* Returns true if the client connected, or sent or received something, in the last second. */
+static bool is_recent(const kelp_http1_connection *c) {
+    const kelp_http_thread *thread = c->base.thread;
+    return c->deadline_ns + KELP_HTTP_SECOND_NS >
+           kelp_event_loop_now_ns(thread->loop) + thread->options->idle_timeout_ns;
+}
+
+static void connection_drain(kelp_http_connection *base, bool now) {
     kelp_http1_connection *c = (kelp_http1_connection *)base;
+    enter(c);
     c->keep_alive = false;
-    if (c->exchange == NULL && kelp_http1_parser_idle(&c->parser))
-        connection_close(c);
+    if (c->exchange == NULL && !c->lingering && kelp_http1_parser_idle(&c->parser)) {
+        (void)read_once(c); /* a request may have arrived since the last event */
+        if (!c->closed && c->exchange == NULL && kelp_http1_parser_idle(&c->parser) &&
+            (now || !is_recent(c)))
+            connection_close(c);
+        else if (!c->closed)
+            update_events(c);
+    }
+    leave(c);
 }
 
 static void connection_abort(kelp_http_connection *base) {

@@ -5,6 +5,7 @@
 #include "base/fs.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -123,11 +124,9 @@ static void pause_accepting(kelp_http_listener *listener, int error) {
     kelp_status_free(status);
 }
 
-static void on_readable(kelp_event_loop_io *io, uint32_t events) {
-    (void)events;
-    kelp_http_listener *listener = io->userp;
-    for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
-        int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+static void accept_pending(kelp_http_listener *listener, int limit) {
+    for (int i = 0; i < limit; i++) {
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             listener->on_accept(listener->userp, fd);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -137,6 +136,11 @@ static void on_readable(kelp_event_loop_io *io, uint32_t events) {
             return;
         }
     }
+}
+
+static void on_readable(kelp_event_loop_io *io, uint32_t events) {
+    (void)events;
+    accept_pending(io->userp, ACCEPTS_PER_EVENT);
 }
 
 kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_loop *loop,
@@ -149,7 +153,18 @@ kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_l
     return NULL;
 }
 
+/* Makes the kernel drop new connection attempts, so that no connection is established between the
+ * last accept and the close, which would reset it. The clients are refused when they try again.
+ * Without effect on Unix sockets. */
+static void drop_new(const kelp_http_listener *listener) {
+    struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+    const struct sock_fprog program = {.len = 1, .filter = &drop};
+    (void)setsockopt(listener->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
 void kelp_http_listener_stop(kelp_http_listener *listener) {
+    drop_new(listener);
+    accept_pending(listener, BACKLOG);
     kelp_event_loop_timer_cancel(listener->loop, &listener->timer);
     kelp_event_loop_remove(listener->loop, &listener->io);
     close(listener->fd);

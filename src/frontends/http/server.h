@@ -38,8 +38,10 @@ kelp_status *kelp_http_server_create(kelp_http_handler *take_handler,
 kelp_status *kelp_http_server_start(kelp_http_server *server) KELP_MUST_USE;
 /* Returns the port that the server listens on; 0 for a unix socket. */
 uint16_t kelp_http_server_port(const kelp_http_server *server);
-/* Stops accepting, closes idle connections, waits at most `timeout_ns` for requests in flight, then
- * cancels them and closes their connections. Called once, on a thread that is not the server's.
+/* Accepts the pending connections and stops accepting, closes idle connections, and waits for the
+ * requests in flight. Connections that were used in the last second may send a last request for
+ * 100 ms. After 7/8 of `timeout_ns`, at most 2 s before its end, cancels the remaining requests and
+ * closes their connections. Called once, on a thread that is not the server's.
  * Fails with UNAVAILABLE if models do not release their requests. The memory that those requests
  * use is then never freed. */
 kelp_status *kelp_http_server_stop(kelp_http_server *server, uint64_t timeout_ns) KELP_MUST_USE;

@@ -11,6 +11,10 @@
 #include <stdio.h>
 
 #define CANCEL_GRACE_NS (2 * KELP_HTTP_SECOND_NS) /* for models to detect the cancellation */
+/* For clients of connections that are in use to send the next request. */
+#define CLOSE_GRACE_NS (KELP_HTTP_SECOND_NS / 10)
+/* The grace times are at most this part of the time limit. */
+#define GRACE_PART 8
 #define DRAIN_POLL_NS \
     (KELP_HTTP_SECOND_NS / 100) /* while models hold exchanges of closed connections */
 
@@ -104,8 +108,27 @@ static void stop_if_empty(kelp_http_thread *thread) {
         set_drain_timer(thread, now + DRAIN_POLL_NS);
 }
 
+/* Asks all connections to close. */
+static void drain_connections(kelp_http_thread *thread) {
+    kelp_http_connection *connection = thread->connections;
+    while (connection != NULL) {
+        kelp_http_connection *next = connection->next;
+        connection->ops->drain(connection, thread->closes_idle);
+        connection = next;
+    }
+}
+
 static void on_drain_timer(kelp_event_loop_timer *timer) {
     kelp_http_thread *thread = timer->userp;
+    if (!thread->closes_idle) {
+        thread->closes_idle = true;
+        drain_connections(thread);
+        if (thread->connections != NULL)
+            set_drain_timer(thread, thread->cancel_ns);
+        else
+            stop_if_empty(thread);
+        return;
+    }
     if (thread->connections != NULL)
         KELP_LOGF(&thread->options->logger, KELP_LOG_WARNING,
                   "closing HTTP connections whose requests did not finish in time");
@@ -117,20 +140,15 @@ static void on_drain_timer(kelp_event_loop_timer *timer) {
 static void on_drain(kelp_event_loop_task *task) {
     kelp_http_thread *thread =
         (kelp_http_thread *)((char *)task - offsetof(kelp_http_thread, drain_task));
-    uint64_t deadline;
-    if (__builtin_add_overflow(kelp_now_ns(), thread->drain_timeout_ns, &deadline) ||
-        __builtin_add_overflow(deadline, CANCEL_GRACE_NS, &thread->give_up_ns))
-        deadline = thread->give_up_ns = UINT64_MAX;
+    uint64_t now_ns = kelp_now_ns(), part_ns = thread->drain_timeout_ns / GRACE_PART;
+    if (__builtin_add_overflow(now_ns, thread->drain_timeout_ns, &thread->give_up_ns))
+        thread->give_up_ns = UINT64_MAX;
+    thread->cancel_ns = thread->give_up_ns - KELP_MIN(part_ns, CANCEL_GRACE_NS);
     thread->stopping = true;
-    kelp_http_connection *connection = thread->connections;
-    while (connection != NULL) {
-        kelp_http_connection *next = connection->next;
-        connection->ops->drain(connection);
-        connection = next;
-    }
+    drain_connections(thread);
     stop_if_empty(thread);
     if (thread->connections != NULL)
-        set_drain_timer(thread, deadline);
+        set_drain_timer(thread, now_ns + KELP_MIN(part_ns, CLOSE_GRACE_NS));
 }
 
 void kelp_http_thread_drain(kelp_http_thread *thread, uint64_t timeout_ns) {

@@ -20,8 +20,11 @@ typedef struct kelp_http_connection kelp_http_connection;
 typedef struct kelp_http_connection_ops {
     /* Starts reading; the connection has joined its thread. */
     void (*start)(kelp_http_connection *connection);
-    /* Closes the connection as soon as it has no open exchange, because the server is stopping. */
-    void (*drain)(kelp_http_connection *connection);
+    /* Closes the connection as soon as it has no open exchange, because the server is stopping.
+     * Processes a request that has arrived. If not `now`, keeps a connection open that was used in
+     * the last second: its client may be sending the next request, whose response ends the
+     * connection. */
+    void (*drain)(kelp_http_connection *connection, bool now);
     /* Cancels open exchanges and closes at once. */
     void (*close)(kelp_http_connection *connection);
 } kelp_http_connection_ops;
@@ -51,6 +54,8 @@ struct kelp_http_thread {
     kelp_event_loop_task drain_task;
     kelp_event_loop_timer drain_timer;
     uint64_t drain_timeout_ns;
+    bool closes_idle;    /* if stopping: connections without requests are not kept any more */
+    uint64_t cancel_ns;  /* if stopping: the time at which open exchanges are cancelled */
     uint64_t give_up_ns; /* if stopping: the time after which open exchanges are abandoned */
     /* the pool of exchanges; other threads may return exchanges */
     pthread_mutex_t mutex;
@@ -67,8 +72,9 @@ kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *
                                    atomic_uint *connection_count) KELP_MUST_USE;
 void kelp_http_thread_deinit(kelp_http_thread *thread);
 kelp_status *kelp_http_thread_start(kelp_http_thread *thread, unsigned index) KELP_MUST_USE;
-/* Makes the thread close idle connections at once and others after at most `timeout_ns`, and then
- * end its loop. Any thread. */
+/* Makes the thread close idle connections, and others as soon as their requests are over, and then
+ * end its loop. Requests are cancelled shortly before `timeout_ns`, and abandoned at this time. Any
+ * thread. */
 void kelp_http_thread_drain(kelp_http_thread *thread, uint64_t timeout_ns);
 /* Waits until all exchanges are recycled, at most until the deadline. Returns the number of those
  * that are not. Any thread, after the loop has ended. */

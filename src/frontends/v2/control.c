@@ -10,14 +10,14 @@
 
 /* ---- health ---- */
 
-static void respond_health(kelp_v2_exchange *exchange, TRITONSERVER_Error *take_error,
-                           const char *name, bool good, kelp_http_status otherwise) {
+/* Responds without a body, as Triton does: scripts compare all that curl prints with "200". */
+static void respond_health(kelp_v2_exchange *exchange, TRITONSERVER_Error *take_error, bool good,
+                           kelp_http_status otherwise) {
     if (take_error != NULL) {
         kelp_v2_fail(exchange, kelp_v2_status(take_error));
         return;
     }
-    kelp_v2_respond_json(exchange, good ? KELP_HTTP_OK : otherwise);
-    kelp_buf_printf(&exchange->base.text, "{\"%s\":%s}", name, good ? "true" : "false");
+    kelp_http_exchange_respond(&exchange->base, good ? KELP_HTTP_OK : otherwise);
     kelp_v2_send(exchange);
 }
 
@@ -25,7 +25,7 @@ void kelp_v2_live(kelp_v2_exchange *exchange) {
     bool live = false;
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerIsLive(kelp_v2_service_of(exchange)->core, &live);
-    respond_health(exchange, error, "live", live, KELP_HTTP_BAD_REQUEST);
+    respond_health(exchange, error, live, KELP_HTTP_BAD_REQUEST);
 }
 
 static bool is_draining(kelp_v2_exchange *exchange) {
@@ -35,12 +35,12 @@ static bool is_draining(kelp_v2_exchange *exchange) {
 void kelp_v2_ready(kelp_v2_exchange *exchange) {
     bool ready = false;
     if (is_draining(exchange)) {
-        respond_health(exchange, NULL, "ready", false, KELP_HTTP_SERVICE_UNAVAILABLE);
+        respond_health(exchange, NULL, false, KELP_HTTP_SERVICE_UNAVAILABLE);
         return;
     }
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerIsReady(kelp_v2_service_of(exchange)->core, &ready);
-    respond_health(exchange, error, "ready", ready, KELP_HTTP_BAD_REQUEST);
+    respond_health(exchange, error, ready, KELP_HTTP_BAD_REQUEST);
 }
 
 void kelp_v2_model_ready(kelp_v2_exchange *exchange) {
@@ -261,7 +261,7 @@ static void unload_blocking(kelp_http_exchange *base) {
 static void parse_and_run(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base)) {
     kelp_status *status = parse_body(exchange, &exchange->document);
     if (status == NULL)
-        status = kelp_http_exchange_run_blocking(&exchange->base, work);
+        status = kelp_http_exchange_run_blocking(&exchange->base, work, kelp_http_exchange_send);
     if (status != NULL)
         kelp_v2_fail(exchange, status);
 }

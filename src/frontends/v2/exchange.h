@@ -5,7 +5,9 @@
  *
  * An inference exchange has one reference for the response, and one until the server releases the
  * inference request. It belongs to its event-loop thread, except for the members that the callbacks
- * of the server use: `response`, `outputs`, `several_responses` and the references.
+ * of the server use: `response`, `outputs`, `several_responses` and the references. While a
+ * separate thread decodes a large request or encodes a large response, the exchange belongs to that
+ * thread.
  */
 #ifndef KELP_FRONTENDS_V2_EXCHANGE_H_
 #define KELP_FRONTENDS_V2_EXCHANGE_H_
@@ -23,7 +25,8 @@ typedef struct kelp_v2_service {
     TRITONSERVER_ResponseAllocator *response_allocator;
     uint64_t max_input_size_bytes;
     uint64_t max_body_size_bytes;
-    atomic_bool draining; /* the server stops soon */
+    atomic_bool draining;    /* the server stops soon */
+    atomic_uint codec_count; /* threads that decode requests or encode responses */
 } kelp_v2_service;
 
 /* An output that the client requested. */
@@ -43,9 +46,12 @@ typedef struct kelp_v2_exchange {
     bool several_responses;  /* the model sent more than one */
 
     /* the request */
-    kelp_arena arena;  /* decoded data */
-    const char *model; /* percent-decoded; "" if the route has none */
-    int64_t version;   /* -1 if the route has none */
+    bool is_raw;                /* the body contains only the bytes of the model's single input */
+    kelp_str json, binary;      /* the parts of the body */
+    kelp_status *decode_status; /* of decoding on a separate thread */
+    kelp_arena arena;           /* decoded data */
+    const char *model;          /* percent-decoded; "" if the route has none */
+    int64_t version;            /* -1 if the route has none */
     kelp_http_coding response_coding;
     struct kelp_json *document; /* parsed body of a load or unload */
     const kelp_v2_requested_output *requested;
@@ -108,5 +114,7 @@ kelp_status *kelp_v2_decode_request(kelp_v2_exchange *exchange, kelp_str json,
 kelp_status *kelp_v2_decode_raw(kelp_v2_exchange *exchange, kelp_str body) KELP_MUST_USE;
 /* Fills in the HTTP response from exchange->response. */
 kelp_status *kelp_v2_encode_response(kelp_v2_exchange *exchange) KELP_MUST_USE;
+/* Returns the number of bytes of outputs that are encoded as JSON or compressed. */
+uint64_t kelp_v2_encoded_bytes(const kelp_v2_exchange *exchange);
 
 #endif

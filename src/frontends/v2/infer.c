@@ -3,9 +3,39 @@
  * Inference. A request is decoded and submitted. The response is sent after the callback for the
  * model's final response. Callbacks run on threads of models, which post to the event-loop thread,
  * or on the event-loop thread inside TRITONSERVER_ServerInferAsync.
+ *
+ * Much JSON is decoded and encoded on separate threads, because the other connections of the event
+ * loop would wait: 256 KiB of numbers take about a millisecond.
  */
 #include "base/assert.h"
 #include "frontends/v2/exchange.h"
+
+/* JSON from this size on uses a separate thread. */
+#define LARGE_JSON_BYTES ((size_t)256 * 1024)
+/* The maximum number of such threads of a server; further exchanges use the event-loop thread. */
+#define MAX_CODEC_THREADS 64u
+
+/* Runs `work` on a separate thread, which must call end_codec at its end, and then `then` on the
+ * event-loop thread. Returns false if there is no thread for it. */
+static bool run_codec(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base),
+                      void (*then)(kelp_http_exchange *base)) {
+    kelp_v2_service *service = kelp_v2_service_of(exchange);
+    kelp_status *status = NULL;
+    bool runs = atomic_fetch_add(&service->codec_count, 1) < MAX_CODEC_THREADS;
+    if (runs)
+        status = kelp_http_exchange_run_blocking(&exchange->base, work, then);
+    if (runs && status == NULL)
+        return true;
+    kelp_status_free(status);
+    atomic_fetch_sub(&service->codec_count, 1);
+    return false;
+}
+
+static void end_codec(kelp_v2_exchange *exchange) {
+    atomic_fetch_sub(&kelp_v2_service_of(exchange)->codec_count, 1);
+}
+
+/* ---- the response ---- */
 
 static kelp_status *encode(kelp_v2_exchange *exchange) {
     if (exchange->response == NULL)
@@ -19,16 +49,34 @@ static kelp_status *encode(kelp_v2_exchange *exchange) {
     return kelp_http_exchange_compress(&exchange->base, exchange->response_coding);
 }
 
+static void respond(kelp_v2_exchange *exchange) {
+    kelp_status *status = encode(exchange);
+    if (status != NULL)
+        kelp_v2_respond_failure(exchange, status);
+}
+
+static void encode_on_thread(kelp_http_exchange *base) {
+    respond((kelp_v2_exchange *)base);
+    end_codec((kelp_v2_exchange *)base);
+}
+
+/* Returns true if a response takes long to encode. */
+static bool is_large(const kelp_v2_exchange *exchange) {
+    return exchange->outputs.total_bytes >= LARGE_JSON_BYTES &&
+           kelp_v2_encoded_bytes(exchange) >= LARGE_JSON_BYTES;
+}
+
 static void complete(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
     KELP_ASSERT(exchange->in_flight && !exchange->submitting);
     exchange->in_flight = false;
-    if (base->stream != NULL) { /* the connection is open */
-        kelp_status *status = encode(exchange);
-        if (status != NULL)
-            kelp_v2_respond_failure(exchange, status);
+    if (base->stream == NULL) { /* the connection is closed */
+        kelp_v2_send(exchange);
+    } else if (!is_large(exchange) ||
+               !run_codec(exchange, encode_on_thread, kelp_http_exchange_send)) {
+        respond(exchange);
+        kelp_v2_send(exchange);
     }
-    kelp_v2_send(exchange);
 }
 
 /* Keeps the first response. On the second one, cancels the request, because an HTTP response
@@ -68,7 +116,10 @@ static void on_release(TRITONSERVER_InferenceRequest *request, const uint32_t fl
         kelp_http_exchange_release(&exchange->base);
 }
 
-static kelp_status *decode(kelp_v2_exchange *exchange) {
+/* ---- the request ---- */
+
+/* Finds the parts of the body. */
+static kelp_status *split(kelp_v2_exchange *exchange) {
     kelp_str body;
     KELP_TRY(kelp_http_exchange_body(&exchange->base,
                                      kelp_v2_service_of(exchange)->max_input_size_bytes, &body));
@@ -86,14 +137,19 @@ static kelp_status *decode(kelp_v2_exchange *exchange) {
             "invalid Inference-Header-Content-Length: expected at most %zu, the length of the "
             "body, found %llu",
             body.length, (unsigned long long)json_length);
-    if (value != NULL && json_length == 0)
-        return kelp_v2_decode_raw(exchange, body);
-    kelp_str json = {body.data, (size_t)json_length};
-    kelp_str binary = {body.data + json.length, body.length - json.length};
-    return kelp_v2_decode_request(exchange, json, binary);
+    exchange->is_raw = value != NULL && json_length == 0;
+    exchange->json = (kelp_str){body.data, (size_t)json_length};
+    exchange->binary = (kelp_str){body.data + json_length, body.length - (size_t)json_length};
+    return NULL;
 }
 
-static kelp_status *submit(kelp_v2_exchange *exchange) {
+static kelp_status *decode(kelp_v2_exchange *exchange) {
+    return exchange->is_raw ? kelp_v2_decode_raw(exchange, exchange->binary)
+                            : kelp_v2_decode_request(exchange, exchange->json, exchange->binary);
+}
+
+/* Reads everything that is valid only while the handler runs. */
+static kelp_status *prepare(kelp_v2_exchange *exchange) {
     KELP_ASSERT(!exchange->request && !exchange->response && exchange->model);
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
     const kelp_str *accepted = kelp_http_find(exchange->base.request, "accept-encoding");
@@ -101,7 +157,12 @@ static kelp_status *submit(kelp_v2_exchange *exchange) {
         exchange->response_coding = kelp_http_coding_accepted(*accepted);
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&exchange->request, service->core,
                                                              exchange->model, exchange->version)));
-    KELP_TRY(decode(exchange));
+    return split(exchange);
+}
+
+/* Submits a decoded request. */
+static kelp_status *submit(kelp_v2_exchange *exchange) {
+    const kelp_v2_service *service = kelp_v2_service_of(exchange);
     KELP_TRY(kelp_v2_status(
         TRITONSERVER_InferenceRequestSetReleaseCallback(exchange->request, on_release, exchange)));
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestSetResponseCallback(
@@ -119,12 +180,41 @@ static kelp_status *submit(kelp_v2_exchange *exchange) {
     return kelp_v2_status(error);
 }
 
-void kelp_v2_infer(kelp_v2_exchange *exchange) {
-    kelp_status *status = submit(exchange);
+/* Submits a request, or fails the exchange if the request could not be decoded. */
+static void finish(kelp_v2_exchange *exchange, kelp_status *take_status) {
+    kelp_status *status = take_status != NULL ? take_status : submit(exchange);
     if (status != NULL)
         kelp_v2_fail(exchange, status);
     else if (exchange->done_inline)
         complete(&exchange->base);
+}
+
+static void decode_on_thread(kelp_http_exchange *base) {
+    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
+    exchange->decode_status = decode(exchange);
+    end_codec(exchange);
+}
+
+static void finish_decoded(kelp_http_exchange *base) {
+    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
+    kelp_status *status = exchange->decode_status;
+    exchange->decode_status = NULL;
+    if (base->stream != NULL) {
+        finish(exchange, status);
+    } else { /* the client has closed the connection */
+        kelp_status_free(status);
+        kelp_v2_send(exchange);
+    }
+}
+
+void kelp_v2_infer(kelp_v2_exchange *exchange) {
+    kelp_status *status = prepare(exchange);
+    if (status == NULL && exchange->json.length >= LARGE_JSON_BYTES &&
+        run_codec(exchange, decode_on_thread, finish_decoded))
+        return;
+    if (status == NULL)
+        status = decode(exchange);
+    finish(exchange, status);
 }
 
 void kelp_v2_infer_cancel(kelp_v2_exchange *exchange) {

@@ -104,6 +104,11 @@ static kelp_status *write_tensor(kelp_v2_exchange *exchange, kelp_json_writer *j
     return NULL;
 }
 
+static bool is_binary(const kelp_v2_exchange *exchange, const kelp_v2_requested_output *requested) {
+    return requested != NULL && requested->have_binary ? requested->binary
+                                                       : exchange->binary_default;
+}
+
 static kelp_status *write_output(kelp_v2_exchange *exchange, kelp_json_writer *json,
                                  uint32_t index) {
     tensor t;
@@ -117,8 +122,7 @@ static kelp_status *write_output(kelp_v2_exchange *exchange, kelp_json_writer *j
         return KELP_ERROR(KELP_INTERNAL, "output '%s' is in GPU memory: expected CPU memory",
                           t.name);
     const kelp_v2_requested_output *requested = find_requested(exchange, t.name);
-    bool binary =
-        requested != NULL && requested->have_binary ? requested->binary : exchange->binary_default;
+    bool binary = is_binary(exchange, requested);
     kelp_v2_classes classes;
     if (requested != NULL && requested->classes) {
         bool batched;
@@ -167,6 +171,34 @@ static void add_headers(kelp_v2_exchange *exchange) {
                                   KELP_STR("application/octet-stream"));
     kelp_http_exchange_add_header(base, KELP_STR("Inference-Header-Content-Length"),
                                   (kelp_str){exchange->json_length, length});
+}
+
+uint64_t kelp_v2_encoded_bytes(const kelp_v2_exchange *exchange) {
+    uint64_t sum_bytes = 0;
+    uint32_t count = 0;
+    if (exchange->response == NULL)
+        return 0;
+    TRITONSERVER_Error *failed =
+        TRITONSERVER_InferenceResponseOutputCount(exchange->response, &count);
+    if (failed != NULL) /* the encoding reports it */
+        TRITONSERVER_ErrorDelete(failed);
+    for (uint32_t i = 0; i < count; i++) {
+        tensor t;
+        TRITONSERVER_MemoryType memory_type;
+        int64_t memory_id;
+        void *userp;
+        TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseOutput(
+            exchange->response, i, &t.name, &t.type, &t.shape, &t.rank, &t.bytes, &t.size_bytes,
+            &memory_type, &memory_id, &userp);
+        if (error != NULL) {
+            TRITONSERVER_ErrorDelete(error);
+            continue;
+        }
+        if (!is_binary(exchange, find_requested(exchange, t.name)) ||
+            exchange->response_coding != KELP_HTTP_IDENTITY)
+            sum_bytes += t.size_bytes;
+    }
+    return sum_bytes;
 }
 
 kelp_status *kelp_v2_encode_response(kelp_v2_exchange *exchange) {

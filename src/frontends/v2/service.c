@@ -86,6 +86,7 @@ static void on_clear(kelp_http_exchange *base) {
     exchange->version = -1;
     exchange->response_coding = KELP_HTTP_IDENTITY;
     exchange->document = NULL;
+    exchange->json = exchange->binary = (kelp_str){0};
     exchange->requested = NULL;
     exchange->requested_count = 0;
     exchange->request = NULL;

@@ -147,7 +147,7 @@ kelp_status *kelp_pass_affine(kelp_block *block) {
         if (status == NULL) {
             kelp_block_sweep(block);
             kelp_block_count_uses(block);
-            i = i > 0 ? i - 1 : 0; /* the next node may be folded into the new one */
+            i--; /* the next node may be folded into the new one */
         }
     }
     kelp_arena_deinit(&scratch);

@@ -38,7 +38,7 @@ kelp_status *kelp_pass_conv(kelp_block *block) {
         next->removed = true;
         kelp_block_sweep(block);
         kelp_block_count_uses(block);
-        i = 0;
+        i = SIZE_MAX; /* start again */
     }
     return NULL;
 }

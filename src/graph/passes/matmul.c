@@ -62,7 +62,7 @@ kelp_status *kelp_pass_matmul(kelp_block *block) {
         if (last != matmul) {
             kelp_block_sweep(block);
             kelp_block_count_uses(block);
-            i = 0;
+            i = SIZE_MAX; /* start again */
         }
     }
     return NULL;

@@ -12,13 +12,11 @@ static kelp_attr *own_blocks(const kelp_node *node) {
 }
 
 static kelp_status *run(kelp_block *block, const pass_fn *passes, size_t count) {
+    kelp_block_count_uses(block);
     for (size_t i = 0; i < count; i++) {
-        kelp_block_count_uses(block);
         KELP_TRY(passes[i](block));
-        kelp_block_sweep(block);
         kelp_block_remove_dead(block);
     }
-    kelp_block_count_uses(block);
     for (size_t n = 0; n < block->node_count; n++)
         for (kelp_attr *attr = own_blocks(block->nodes[n]); attr != NULL; attr = attr->next)
             for (size_t k = 0; attr->blocks != NULL && k < attr->count; k++)
@@ -37,11 +35,8 @@ kelp_status *kelp_pass_each(kelp_block *block,
             continue;
         KELP_TRY(fuse(block, node, &done));
         KELP_ASSERT(done || block->nodes[i] == node); /* a change is reported */
-        if (!done)
-            continue;
-        kelp_block_sweep(block);
-        kelp_block_remove_dead(block);
-        kelp_block_count_uses(block);
+        if (done)
+            kelp_block_remove_dead(block);
     }
     return NULL;
 }

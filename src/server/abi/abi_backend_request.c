@@ -44,16 +44,19 @@ TRITONBACKEND_InputPropertiesForHostPolicy(TRITONBACKEND_Input *input, const cha
     return NULL;
 }
 
+/* Returns a buffer of an input. An index past the last buffer gives an empty one without an error,
+ * because backends ask for buffer 0 of empty tensors. */
 static TRITONSERVER_Error *block_at(const char *function, TRITONBACKEND_Input *input,
                                     const char *policy, uint32_t index, kelp_data_block **out) {
+    static _Thread_local kelp_data_block empty; /* writable: backends get its attributes */
     if (input == NULL)
         return kelp_null_error(function, "input");
-    const kelp_input *in = (const kelp_input *)input;
-    const kelp_data *data = kelp_input_data(in, policy);
-    if (index >= data->count)
-        return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                        "out of bounds index %u: input '%s' has %zu buffers", index,
-                                        kelp_text_get(&in->name), data->count));
+    const kelp_data *data = kelp_input_data((const kelp_input *)input, policy);
+    if (index >= data->count) {
+        empty = (kelp_data_block){.attributes.memory_type = TRITONSERVER_MEMORY_CPU};
+        *out = &empty;
+        return NULL;
+    }
     *out = &data->blocks[index];
     KELP_ASSERT((*out)->base != NULL && (*out)->attributes.size_bytes > 0);
     return NULL;

@@ -8,17 +8,15 @@
 #include <triton/core/tritonbackend.h>
 
 /* ---- factories ---- */
-/* A TRITONBACKEND_ResponseFactory is a counted reference to the submission's factory. */
+/* A TRITONBACKEND_ResponseFactory is a counted reference to the submission's factory. After the
+ * submission is over, a backend may still create one: it tells whether the request was cancelled,
+ * but sends nothing. */
 
-/* Returns the factory of an executing request. */
+/* Returns the factory of the latest submission of a request. */
 static TRITONSERVER_Error *factory_of(TRITONBACKEND_Request *handle, kelp_factory **out) {
-    const kelp_request *request = (const kelp_request *)handle;
-    /* Only the state is read, because a released request belongs to its caller. */
-    if (atomic_load(&request->state) != KELP_REQUEST_EXECUTING)
-        return kelp_to_error(
-            KELP_ERROR(KELP_INTERNAL, "the request is not being executed: it was released"));
-    *out = request->factory;
-    KELP_ASSERT(*out != NULL);
+    *out = ((const kelp_request *)handle)->factory;
+    if (*out == NULL)
+        return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the request was not submitted"));
     return NULL;
 }
 
@@ -27,7 +25,8 @@ static TRITONSERVER_Error *check_factory(const char *function,
                                          TRITONBACKEND_ResponseFactory *factory) {
     if (factory == NULL)
         return kelp_null_error(function, "factory");
-    if (atomic_load(&((kelp_factory *)factory)->open) == 0)
+    const kelp_factory *submission = (const kelp_factory *)factory;
+    if (atomic_load(&submission->open) == 0 && atomic_load(&submission->late) == 0)
         return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the response factory was deleted before"));
     return NULL;
 }
@@ -40,9 +39,9 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFacto
     TRITONSERVER_Error *error = factory_of(request, &submission);
     if (error != NULL)
         return error;
-    if (!kelp_factory_open(submission))
-        return kelp_to_error(KELP_ERROR(KELP_INTERNAL, "the request is over"));
     kelp_factory_retain(submission);
+    if (!kelp_factory_open(submission))
+        atomic_fetch_add(&submission->late, 1);
     *factory = (TRITONBACKEND_ResponseFactory *)submission;
     return NULL;
 }
@@ -51,8 +50,13 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseFactoryDelete(TRITONBACKEND_ResponseFa
     TRITONSERVER_Error *error = factory != NULL ? check_factory(__func__, factory) : NULL;
     if (factory == NULL || error != NULL)
         return error;
-    kelp_factory_close((kelp_factory *)factory);
-    kelp_factory_release((kelp_factory *)factory);
+    kelp_factory *submission = (kelp_factory *)factory;
+    /* While a factory holds the submission open, none is late. */
+    if (atomic_load(&submission->open) > 0)
+        kelp_factory_close(submission);
+    else
+        atomic_fetch_sub(&submission->late, 1);
+    kelp_factory_release(submission);
     return NULL;
 }
 

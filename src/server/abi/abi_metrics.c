@@ -68,7 +68,8 @@ TRITONSERVER_Error *TRITONSERVER_MetricNewWithArgs(TRITONSERVER_Metric **metric,
                                                           : "labels");
     kelp_metric_family *parent = (kelp_metric_family *)family;
     const kelp_metric_args *bounds = (const kelp_metric_args *)args;
-    if (bounds == NULL && kelp_metric_family_kind(parent) == TRITONSERVER_METRIC_KIND_HISTOGRAM)
+    if ((bounds == NULL || !bounds->is_set) &&
+        kelp_metric_family_kind(parent) == TRITONSERVER_METRIC_KIND_HISTOGRAM)
         return kelp_to_error(
             KELP_ERROR(KELP_INVALID_ARGUMENT, "a histogram needs arguments with its buckets"));
     return kelp_to_error(

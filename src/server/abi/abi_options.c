@@ -140,7 +140,10 @@ TRITONSERVER_ServerOptionsAddRateLimiterResource(TRITONSERVER_ServerOptions *opt
     if (options == NULL)
         return kelp_null_error(__func__, "options");
     kelp_server_options *o = (kelp_server_options *)options;
-    return set_number(__func__, &o->rate_resources, resource_name, device, (double)resource_count);
+    char name[32], text[32];
+    snprintf(name, sizeof name, "%d", device);
+    snprintf(text, sizeof text, "%zu", resource_count);
+    return set_setting(__func__, &o->rate_resources, resource_name, name, text);
 }
 
 TRITONSERVER_Error *

@@ -172,7 +172,10 @@ TRITONSERVER_InferenceRequestSetPriorityUInt64(TRITONSERVER_InferenceRequest *in
                                                uint64_t priority) {
     if (inference_request == NULL)
         return kelp_null_error(__func__, "inference_request");
-    of(inference_request)->priority = priority;
+    kelp_request *request = of(inference_request);
+    const kelp_config_dynamic_batching *batching = &request->model->config->dynamic_batching;
+    bool has_level = priority >= 1 && priority <= batching->priority_levels;
+    request->priority = has_level ? priority : batching->default_priority_level;
     return NULL;
 }
 

@@ -115,15 +115,19 @@ TRITONSERVER_ServerLoadModelWithParameters(TRITONSERVER_Server *server, const ch
                                           parameter_count));
 }
 
+static TRITONSERVER_Error *unload(const char *function, TRITONSERVER_Server *server,
+                                  const char *model_name, bool dependents) {
+    if (server == NULL || model_name == NULL)
+        return kelp_null_error(function, server != NULL ? "model_name" : "server");
+    return kelp_to_error(kelp_server_unload(of(server), model_name, dependents));
+}
+
 TRITONSERVER_Error *TRITONSERVER_ServerUnloadModel(TRITONSERVER_Server *server,
                                                    const char *model_name) {
-    if (server == NULL || model_name == NULL)
-        return kelp_null_error(__func__, server != NULL ? "model_name" : "server");
-    return kelp_to_error(kelp_server_unload(of(server), model_name));
+    return unload(__func__, server, model_name, false);
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerUnloadModelAndDependents(TRITONSERVER_Server *server,
                                                                 const char *model_name) {
-    /* Only ensembles depend on other models, and ensembles are not supported. */
-    return TRITONSERVER_ServerUnloadModel(server, model_name);
+    return unload(__func__, server, model_name, true);
 }

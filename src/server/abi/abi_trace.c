@@ -96,9 +96,7 @@ TRITONSERVER_InferenceTraceSpawnChildTrace(TRITONSERVER_InferenceTrace *trace,
         return kelp_null_error(__func__, trace != NULL ? "child_trace" : "trace");
     const kelp_trace *parent = of(trace);
     KELP_ASSERT(parent->release_fn != NULL); /* checked when the parent was created */
-    return TRITONSERVER_InferenceTraceTensorNew(child_trace, parent->level, parent->id,
-                                                parent->activity_fn, parent->tensor_fn,
-                                                parent->release_fn, parent->userp);
+    return kelp_to_error(kelp_trace_spawn(parent, (kelp_trace **)child_trace));
 }
 
 TRITONSERVER_Error *TRITONSERVER_InferenceTraceSetContext(TRITONSERVER_InferenceTrace *trace,

@@ -25,8 +25,7 @@ typedef struct kelp_builtin_backend {
                                    TRITONBACKEND_Request **requests, const uint32_t request_count);
     TRITONSERVER_Error *(*attribute)(TRITONBACKEND_Backend *backend,
                                      TRITONBACKEND_BackendAttribute *attributes);
-    /* `execute` does not block: it runs to completion on the submitting thread (instance_pool.h).
-     */
+    /* `execute` does not block: short executions run on the submitting thread (instance_pool.h). */
     bool inline_execute;
 } kelp_builtin_backend;
 

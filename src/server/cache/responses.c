@@ -101,14 +101,14 @@ static const kelp_input *next_input(const kelp_request *request, const kelp_inpu
 
 /* Returns NULL if the request cannot be cached, or memory is exhausted. */
 static kelp_cache_ticket *make_ticket(const kelp_request *request) {
-    const kelp_model_base *model = request->model;
+    kelp_model_base *model = request->model;
     kelp_allocator allocator = request->home->allocator;
     kelp_cache_ticket *ticket = NULL;
     kelp_buf text;
     kelp_buf_init(&text, allocator);
     put_text(&text, model->name);
     put_u64(&text, (uint64_t)model->version);
-    put_u64(&text, model->fingerprint);
+    put_u64(&text, kelp_model_fingerprint(model));
     put_u64(&text, request->input_count);
     bool readable = true;
     for (const kelp_input *i = NULL; readable && (i = next_input(request, i)) != NULL;)
@@ -243,7 +243,7 @@ static kelp_status *read_output(reader *in, kelp_response *response) {
         status = kelp_output_allocate(output, size_bytes, TRITONSERVER_MEMORY_CPU, 0, &buffer);
     if (status == NULL && output->attributes.memory_type == TRITONSERVER_MEMORY_GPU)
         status = KELP_ERROR(KELP_UNIMPLEMENTED, "a cached response cannot be copied to a GPU");
-    if (status == NULL && size_bytes)
+    if (status == NULL && size_bytes && buffer != NULL)
         memcpy(buffer, data, size_bytes);
     return status;
 }
@@ -359,7 +359,8 @@ static bool write_response(kelp_buf *out, const kelp_response *response) {
     put_u64(out, response->output_count);
     for (size_t i = 0; i < response->output_count; i++) {
         const kelp_output *output = response->outputs[i];
-        if (!output->allocated || output->attributes.memory_type == TRITONSERVER_MEMORY_GPU)
+        if (!output->allocated || (output->buffer == NULL && output->attributes.size_bytes > 0) ||
+            output->attributes.memory_type == TRITONSERVER_MEMORY_GPU)
             return false;
         put_text(out, kelp_text_get(&output->name));
         put_u64(out, (uint64_t)output->datatype);

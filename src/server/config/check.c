@@ -123,6 +123,8 @@ static kelp_status *check_scheduler(const kelp_model_config *config) {
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "%s: field 'ensemble_scheduling': expected at least one step",
                           config->source);
+    if (config->scheduling == KELP_SCHEDULING_SEQUENCE)
+        return kelp_config_check_sequence(config);
     if (config->scheduling != KELP_SCHEDULING_DYNAMIC)
         return NULL;
     for (size_t i = 0; i < batching->preferred_count; i++) {
@@ -143,6 +145,24 @@ static kelp_status *check_scheduler(const kelp_model_config *config) {
             config->source, (unsigned long long)batching->priority_levels,
             (unsigned long long)batching->default_priority_level);
     return NULL;
+}
+
+/* Checks that an ensemble has no fields of models with a backend. */
+static kelp_status *check_ensemble(const kelp_model_config *config) {
+    const char *problem = NULL;
+    if (config->scheduling != KELP_SCHEDULING_ENSEMBLE)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: platform 'ensemble' requires 'ensemble_scheduling' with steps",
+                          config->source);
+    if (*config->backend != '\0')
+        problem = "field 'backend': an ensemble has no backend";
+    else if (config->instance_group_count > 0)
+        problem = "field 'instance_group': an ensemble has no instances, instance group should not "
+                  "be specified";
+    else if (config->has_warmup)
+        problem = "field 'model_warmup': an ensemble cannot be warmed up; warm up its members";
+    return problem == NULL ? NULL
+                           : KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s", config->source, problem);
 }
 
 static kelp_status *check_versions(const kelp_model_config *config) {
@@ -168,10 +188,8 @@ kelp_status *kelp_config_check(const kelp_model_config *config, bool complete) {
             "%s: the model has no backend, and its files do not determine one: set 'backend' (or "
             "'platform'), or name the model file after its format, such as model.onnx",
             config->source);
-    if (ensemble && config->scheduling != KELP_SCHEDULING_ENSEMBLE)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: platform 'ensemble' requires 'ensemble_scheduling' with steps",
-                          config->source);
+    if (ensemble)
+        KELP_TRY(check_ensemble(config));
     if (strchr(config->backend, '/') != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "%s: field 'backend': expected a name, found the path '%s'",
@@ -186,6 +204,8 @@ kelp_status *kelp_config_check(const kelp_model_config *config, bool complete) {
                           config->source);
     KELP_TRY(check_ios(config, "input", config->inputs, config->input_count, complete));
     KELP_TRY(check_ios(config, "output", config->outputs, config->output_count, complete));
+    if (complete)
+        KELP_TRY(kelp_config_check_batch_io(config));
     KELP_TRY(check_versions(config));
     KELP_TRY(check_scheduler(config));
     return check_groups(config);

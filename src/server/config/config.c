@@ -247,6 +247,73 @@ kelp_status *kelp_model_config_complete(const kelp_model_config *config, const c
     return NULL;
 }
 
+kelp_status *kelp_model_config_set_decoupled(const kelp_model_config *config, bool decoupled,
+                                             kelp_model_config **out) {
+    kelp_model_config *copy = NULL;
+    kelp_config_explicit explicit;
+    KELP_TRY(copy_config(config, &copy));
+    kelp_config_value *policy =
+        kelp_config_set(copy->arena, copy->tree, "model_transaction_policy");
+    kelp_config_value *value =
+        policy != NULL ? kelp_config_set(copy->arena, policy->message, "decoupled") : NULL;
+    kelp_status *status = value != NULL ? NULL : kelp_status_oom();
+    if (status == NULL) {
+        value->i = decoupled;
+        status = explicit_of(config, copy->arena, &explicit);
+    }
+    if (status == NULL)
+        status = kelp_config_view(copy, &explicit);
+    if (status != NULL) {
+        kelp_model_config_release(copy);
+        return status;
+    }
+    *out = copy;
+    return NULL;
+}
+
+/* ---- batching ---- */
+/* Sets the fields of a copy; returns OOM if that fails. */
+static kelp_status *set_batching(kelp_model_config *copy) {
+    kelp_config_value *dynamic = kelp_config_set(copy->arena, copy->tree, "dynamic_batching");
+    if (dynamic == NULL)
+        return kelp_status_oom();
+    if (kelp_config_get(dynamic->message, "preferred_batch_size") != NULL)
+        return NULL;
+    kelp_config_value *size =
+        kelp_config_add(copy->arena, dynamic->message, "preferred_batch_size");
+    if (size == NULL)
+        return kelp_status_oom();
+    size->i = copy->max_batch_size;
+    return NULL;
+}
+
+kelp_status *kelp_model_config_complete_batching(kelp_model_config *config, bool batches_all,
+                                                 kelp_model_config **out) {
+    bool is_dynamic = config->scheduling == KELP_SCHEDULING_DYNAMIC && config->max_batch_size > 0;
+    bool adds =
+        batches_all && config->scheduling == KELP_SCHEDULING_DEFAULT && config->max_batch_size > 1;
+    kelp_model_config *copy = NULL;
+    kelp_config_explicit explicit;
+    if (!adds && !(is_dynamic && config->dynamic_batching.preferred_count == 0)) {
+        kelp_model_config_retain(config);
+        *out = config;
+        return NULL;
+    }
+    KELP_TRY(copy_config(config, &copy));
+    copy->max_batch_size = config->max_batch_size;
+    kelp_status *status = set_batching(copy);
+    if (status == NULL)
+        status = explicit_of(config, copy->arena, &explicit);
+    if (status == NULL)
+        status = kelp_config_view(copy, &explicit);
+    if (status != NULL) {
+        kelp_model_config_release(copy);
+        return status;
+    }
+    *out = copy;
+    return NULL;
+}
+
 /* ---- preferences of the backend ---- */
 /* Returns the number of a kind in model_config.proto. */
 static int64_t proto_kind(TRITONSERVER_InstanceGroupKind kind) {
@@ -312,7 +379,8 @@ kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_pref
 
 /* ---- changes without reloading ---- */
 
-/* The fields that change without loading the model again. */
+/* The fields that change without loading the model again. Sequences are bound to instances, so that
+ * only the last one does in a model that batches sequences. */
 static const char *const updatable[] = {"instance_group", "version_policy"};
 
 /* Writes a message as JSON without some of its fields. */
@@ -336,9 +404,11 @@ kelp_status *kelp_model_config_same_model(const kelp_model_config *a, const kelp
     kelp_buf left, right;
     kelp_buf_init(&left, a->allocator);
     kelp_buf_init(&right, a->allocator);
-    kelp_status *status = write_without(a->tree, updatable, KELP_COUNT(updatable), &left);
+    size_t first = a->scheduling == KELP_SCHEDULING_SEQUENCE ? KELP_COUNT(updatable) - 1 : 0;
+    size_t count = KELP_COUNT(updatable) - first;
+    kelp_status *status = write_without(a->tree, updatable + first, count, &left);
     if (status == NULL)
-        status = write_without(b->tree, updatable, KELP_COUNT(updatable), &right);
+        status = write_without(b->tree, updatable + first, count, &right);
     if (status == NULL)
         *out_same = left.length == right.length && memcmp(left.data, right.data, left.length) == 0;
     kelp_buf_deinit(&left);

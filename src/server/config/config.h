@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "server/config/sequence.h"
 #include "server/metrics/latency.h"
 
 #include <kelp/tensor.h>
@@ -137,7 +138,8 @@ typedef enum kelp_config_scheduling {
  */
 typedef struct kelp_config_step {
     const char *model_name;
-    int64_t model_version; /* -1: the latest */
+    const char *model_namespace; /* "" if it is not set */
+    int64_t model_version;       /* -1: the latest */
     const kelp_config_parameter *input_map;
     size_t input_count;
     const kelp_config_parameter *output_map;
@@ -171,6 +173,7 @@ typedef struct kelp_model_config {
 
     kelp_config_scheduling scheduling;
     kelp_config_dynamic_batching dynamic_batching; /* if scheduling is DYNAMIC */
+    const kelp_config_sequence *sequence;          /* if it is SEQUENCE, else NULL */
     const kelp_config_step *steps;                 /* if it is ENSEMBLE */
     size_t step_count;
     uint64_t max_inflight_requests; /* of an ensemble's steps; 0: no limit */
@@ -205,6 +208,7 @@ typedef struct kelp_config_load_options {
     bool strict;        /* without auto-completion: derive nothing from file names, and check as
                            kelp_model_config_validate does */
     uint32_t gpu_count; /* if not 0, KIND_AUTO and missing kinds become GPU */
+    bool gpu_fallback;  /* KIND_GPU becomes KIND_CPU, with a warning in the log */
 } kelp_config_load_options;
 
 /* Reads MODEL_DIRECTORY/config.pbtxt (a missing file is an empty configuration unless strict: then
@@ -230,6 +234,16 @@ kelp_status *kelp_model_config_parse(kelp_allocator allocator,
 kelp_status *kelp_model_config_complete(const kelp_model_config *config, const char *json,
                                         size_t length, kelp_model_config **out) KELP_MUST_USE;
 
+/* Creates a copy of an ensemble's configuration that declares whether it is decoupled. */
+kelp_status *kelp_model_config_set_decoupled(const kelp_model_config *config, bool decoupled,
+                                             kelp_model_config **out) KELP_MUST_USE;
+
+/* Creates a configuration in which `dynamic_batching` prefers max_batch_size if it prefers no size.
+ * With `batches_all`, a model with max_batch_size above 1 and without a scheduler gets
+ * `dynamic_batching`. Returns the same object, retained, if nothing changes. */
+kelp_status *kelp_model_config_complete_batching(kelp_model_config *config, bool batches_all,
+                                                 kelp_model_config **out) KELP_MUST_USE;
+
 /* Creates a configuration in which the backend's preferences
  * (TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup) replace the default groups, kinds and
  * counts of instance groups. Returns the same object, retained, if nothing changes. */
@@ -237,8 +251,9 @@ kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_pref
                                       size_t count, uint32_t gpu_count,
                                       kelp_model_config **out) KELP_MUST_USE;
 
-/* Tests whether two configurations are equal except for instance_group and version_policy. A model
- * of one then becomes a model of the other without being loaded again. */
+/* Tests whether two configurations are equal except for version_policy and, unless the model
+ * batches sequences, instance_group. A model of one then becomes a model of the other without being
+ * loaded again. */
 kelp_status *kelp_model_config_same_model(const kelp_model_config *a, const kelp_model_config *b,
                                           bool *out_same) KELP_MUST_USE;
 /* Creates a copy of `config` with instance_group and version_policy of `groups_of`. Checked as by

@@ -6,6 +6,7 @@
 #include "base/fs.h"
 #include "server/config/model_files.h"
 #include "server/config/view.h"
+#include "server/core/log.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -134,7 +135,7 @@ static kelp_status *note_explicit(kelp_model_config *config, kelp_config_explici
 }
 
 static kelp_status *fill_group(kelp_model_config *config, kelp_config_message *group, size_t index,
-                               uint32_t gpu_count) {
+                               const kelp_config_load_options *options) {
     kelp_config_value *name = kelp_config_set(config->arena, group, "name");
     kelp_config_value *kind = kelp_config_set(config->arena, group, "kind");
     kelp_config_value *count = kelp_config_set(config->arena, group, "count");
@@ -149,7 +150,16 @@ static kelp_status *fill_group(kelp_model_config *config, kelp_config_message *g
         name->text = kelp_str_from(text);
     }
     if (kind->i == KIND_AUTO)
-        kind->i = gpu_count > 0 || kelp_config_get(group, "gpus") != NULL ? KIND_GPU : KIND_CPU;
+        kind->i =
+            options->gpu_count > 0 || kelp_config_get(group, "gpus") != NULL ? KIND_GPU : KIND_CPU;
+    if (kind->i == KIND_GPU && options->gpu_fallback) {
+        KELP_SERVER_LOG(KELP_LOG_WARNING,
+                        "model '%s': instance group '%.*s' has kind KIND_GPU, but this server has "
+                        "no GPU: its instances run on the CPU",
+                        options->model_name, KELP_STR_ARG(name->text));
+        kind->i = KIND_CPU;
+        group->values[kelp_config_field_index(group->schema, KELP_STR("gpus"))] = NULL;
+    }
     /* Triton's default for these backends on a CPU is two instances. */
     bool two = text_is(config, "backend", "onnxruntime") || text_is(config, "backend", "kelp") ||
                text_is(config, "backend", "tensorflow");
@@ -176,7 +186,7 @@ static kelp_status *fill_groups(kelp_model_config *config,
     size_t index = 0;
     for (kelp_config_value *group = kelp_config_get(config->tree, "instance_group"); group != NULL;
          group = group->next)
-        KELP_TRY(fill_group(config, group->message, index++, options->gpu_count));
+        KELP_TRY(fill_group(config, group->message, index++, options));
     return NULL;
 }
 

@@ -235,8 +235,9 @@ static bool view_ensemble(kelp_model_config *config, const kelp_config_message *
     for (size_t i = 0; i < count; i++, value = value->next) {
         const kelp_config_message *step = value->message;
         items[i].model_name = kelp_config_text(arena, step, "model_name");
+        items[i].model_namespace = kelp_config_text(arena, step, "model_namespace");
         items[i].model_version = kelp_config_number(step, "model_version");
-        if (items[i].model_name == NULL ||
+        if (items[i].model_name == NULL || items[i].model_namespace == NULL ||
             !copy_pairs(arena, kelp_config_get(step, "input_map"), false, &items[i].input_map,
                         &items[i].input_count) ||
             !copy_pairs(arena, kelp_config_get(step, "output_map"), false, &items[i].output_map,
@@ -309,5 +310,9 @@ kelp_status *kelp_config_view(kelp_model_config *config, const kelp_config_expli
                    &config->parameter_count) &&
         copy_pairs(arena, kelp_config_get(tree, "metric_tags"), false, &config->metric_tags,
                    &config->metric_tag_count);
-    return complete ? NULL : kelp_status_oom();
+    if (!complete)
+        return kelp_status_oom();
+    if (config->scheduling == KELP_SCHEDULING_SEQUENCE)
+        return kelp_config_view_sequence(config, kelp_config_sub(tree, "sequence_batching"));
+    return NULL;
 }

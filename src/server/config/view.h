@@ -19,6 +19,13 @@ kelp_status *kelp_config_view(kelp_model_config *config,
                               const kelp_config_explicit *explicit) KELP_MUST_USE;
 /* Checks the fields that are set; with `complete` also that no required field is missing. */
 kelp_status *kelp_config_check(const kelp_model_config *config, bool complete) KELP_MUST_USE;
+/* Fills the typed view of `sequence_batching`. */
+kelp_status *kelp_config_view_sequence(kelp_model_config *config,
+                                       const kelp_config_message *from) KELP_MUST_USE;
+/* Checks `sequence_batching` against the other fields. */
+kelp_status *kelp_config_check_sequence(const kelp_model_config *config) KELP_MUST_USE;
+/* Checks `batch_input` and `batch_output` of a configuration whose inputs and outputs are known. */
+kelp_status *kelp_config_check_batch_io(const kelp_model_config *config) KELP_MUST_USE;
 /* Fills in backend, platform, model file name and all other defaults. */
 kelp_status *kelp_config_fill(kelp_model_config *config, const kelp_config_load_options *options,
                               kelp_config_explicit *out_explicit) KELP_MUST_USE;

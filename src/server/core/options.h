@@ -31,6 +31,7 @@ typedef struct kelp_server_options {
     bool exit_on_error;
     bool model_namespacing;
     bool peer_access;
+    bool gpu_fallback; /* set when the server is created: instances of KIND_GPU use the CPU */
     bool metrics, gpu_metrics, cpu_metrics;
     bool log_to_file;
     unsigned exit_timeout_s;

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A double with atomic addition, stored as the bits of an integer. */
@@ -117,9 +118,10 @@ kelp_status *kelp_metric_family_release(kelp_metric_family *family) {
     kelp_status *status = NULL;
     pthread_mutex_lock(&registry_lock);
     if (family->refs == 1 && family->metrics != NULL) {
-        status =
-            KELP_ERROR(KELP_INTERNAL, "metric family '%s' cannot be deleted while it has metrics",
-                       family->name);
+        status = KELP_ERROR(KELP_INTERNAL,
+                            "metric family '%s' cannot be deleted while it has metrics: call "
+                            "TRITONSERVER_MetricDelete for each of them first",
+                            family->name);
     } else if (--family->refs == 0) {
         kelp_metric_family **link = &registry;
         while (*link != family)
@@ -146,13 +148,27 @@ static void metric_free(kelp_metric *metric) {
     kelp_free(heap, metric, sizeof *metric);
 }
 
+static int compare_labels(const void *a, const void *b) {
+    const kelp_parameter *const *left = a, *const *right = b;
+    return strcmp((*left)->name, (*right)->name);
+}
+
+/* Writes labels in the order of their names, so that equal sets of labels are one series. */
 static kelp_status *write_labels(const kelp_parameter *const *labels, size_t count, kelp_buf *out) {
-    for (size_t i = 0; i < count; i++) {
+    kelp_allocator heap = kelp_process_allocator();
+    const kelp_parameter **sorted = NULL;
+    for (size_t i = 0; i < count; i++)
         if (labels[i] == NULL || labels[i]->type != TRITONSERVER_PARAMETER_STRING)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "label %zu of the metric: expected a parameter of type STRING", i);
-        kelp_metrics_write_label(out, i ? "," : "", labels[i]->name, labels[i]->string);
+    KELP_TRY(kelp_alloc_zero(heap, count, sizeof *sorted, (void **)&sorted));
+    if (count > 0) {
+        memcpy(sorted, labels, count * sizeof *sorted);
+        qsort(sorted, count, sizeof *sorted, compare_labels);
     }
+    for (size_t i = 0; i < count; i++)
+        kelp_metrics_write_label(out, i ? "," : "", sorted[i]->name, sorted[i]->string);
+    kelp_free(heap, sorted, count * sizeof *sorted);
     return kelp_buf_cstr(out) != NULL ? NULL : kelp_status_oom();
 }
 
@@ -183,6 +199,7 @@ kelp_status *kelp_metric_args_set_bounds(kelp_metric_args *args, const double *b
     kelp_free(kelp_process_allocator(), args->bounds, args->count * sizeof *args->bounds);
     args->bounds = copy;
     args->count = count;
+    args->is_set = true;
     return NULL;
 }
 
@@ -356,7 +373,8 @@ void kelp_metrics_write(kelp_buf *out) {
     static const char *const kinds[] = {"counter", "gauge", "histogram"};
     pthread_mutex_lock(&registry_lock);
     for (const kelp_metric_family *family = registry; family != NULL; family = family->next) {
-        kelp_metrics_write_header(out, family->name, family->description, kinds[family->kind]);
+        if (family->metrics != NULL)
+            kelp_metrics_write_header(out, family->name, family->description, kinds[family->kind]);
         for (const kelp_metric *metric = family->metrics; metric != NULL; metric = metric->next) {
             if (family->kind == TRITONSERVER_METRIC_KIND_HISTOGRAM)
                 write_histogram(out, metric);

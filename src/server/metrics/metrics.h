@@ -26,6 +26,7 @@ TRITONSERVER_MetricKind kelp_metric_family_kind(const kelp_metric_family *family
 typedef struct kelp_metric_args {
     double *bounds;
     size_t count;
+    bool is_set; /* kelp_metric_args_set_bounds was called */
 } kelp_metric_args;
 kelp_status *kelp_metric_args_create(kelp_metric_args **out) KELP_MUST_USE;
 kelp_status *kelp_metric_args_set_bounds(kelp_metric_args *args, const double *bounds,

@@ -166,6 +166,8 @@ kelp_status *kelp_stats_response(kelp_stats *stats, uint64_t index, uint64_t sta
         if (kelp_status_code(error) == KELP_CANCELLED) {
             add(&entry->cancel, total_ns);
         } else if (!output_start_ns) {
+            if (error == NULL) /* as in Triton: an empty response ends the inference */
+                add(&entry->compute_infer, total_ns);
             add(error != NULL ? &entry->fail : &entry->empty, total_ns);
         } else {
             add(&entry->compute_infer, span(start_ns, output_start_ns));

@@ -351,6 +351,44 @@ static kelp_status *acquire_file(const kelp_server_backend_query *query,
     return status;
 }
 
+/* Finds the installed library of a backend for which a built-in backend stands in, such as
+ * "onnxruntime". Returns false if there is none. */
+static kelp_status *is_installed(const kelp_server_backend_query *query,
+                                 const char *backend_directory, bool *out) {
+    search s;
+    char file[300];
+    const char *directory = NULL;
+    snprintf(file, sizeof file, "libtriton_%s.so", query->name);
+    kelp_status *status = search_init(&s, query, backend_directory);
+    const char *directories[] = {query->version_directory, query->model_directory, s.own_directory};
+    if (status == NULL)
+        status = find_in(&s, directories, 3, file, &directory);
+    search_deinit(&s);
+    *out = directory != NULL;
+    return status;
+}
+
+/* Decides whether a built-in backend is used in place of the one that a configuration names. An
+ * installed library of that name takes precedence, unless --onnx-engine=builtin. */
+static kelp_status *stands_in(const kelp_server_backend_query *query,
+                              const kelp_builtin_backend *builtin, const char *backend_directory,
+                              bool *out) {
+    bool installed = false;
+    *out = true;
+    if (strcmp(builtin->name, query->name) == 0)
+        return NULL;
+    const char *engine = kelp_settings_get(&query->options->backend_config, "", "onnx-engine");
+    if (engine != NULL && strcmp(engine, "builtin") != 0 && strcmp(engine, "auto") != 0)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "setting 'onnx-engine': expected auto or builtin, found '%s'", engine);
+    if (engine == NULL || strcmp(engine, "auto") == 0)
+        KELP_TRY(is_installed(query, backend_directory, &installed));
+    *out = !installed;
+    KELP_SERVER_LOG(KELP_LOG_INFO, "backend '%s': using %s", query->name,
+                    installed ? "the installed library" : "the built-in engine");
+    return NULL;
+}
+
 kelp_status *kelp_server_backend_acquire(const kelp_server_backend_query *query,
                                          kelp_server_backend **out) {
     const kelp_server_options *options = query->options;
@@ -365,9 +403,12 @@ kelp_status *kelp_server_backend_acquire(const kelp_server_backend_query *query,
     /* A library in the configuration takes precedence over a built-in backend of the same name. */
     const kelp_builtin_backend *builtin =
         query->library != NULL && query->library[0] ? NULL : kelp_builtin_find(query->name);
+    bool builtin_is_used = false;
+    if (builtin != NULL)
+        KELP_TRY(stands_in(query, builtin, directory, &builtin_is_used));
     pthread_mutex_lock(&list_lock);
     kelp_status *status;
-    if (builtin != NULL) {
+    if (builtin_is_used) {
         char identity[64];
         snprintf(identity, sizeof identity, "builtin:%s", builtin->name);
         /* Use its own name instead of an alias, because its settings use that name. */

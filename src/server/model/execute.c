@@ -27,7 +27,7 @@ static uint64_t begin_counting(kelp_instance *instance, kelp_request **requests,
     uint64_t batch_size = 0;
     for (uint32_t i = 0; i < count; i++) {
         requests[i]->execute_start_ns = now_ns;
-        requests[i]->counted_by = &instance->base.stats;
+        requests[i]->counted_by = requests[i]->is_null ? NULL : &instance->base.stats;
         batch_size += requests[i]->batch_size;
     }
     return batch_size;
@@ -62,7 +62,8 @@ static void fail_unreleased(kelp_instance *instance, kelp_request **requests,
             continue;
         kelp_request_times times = {.request_start_ns = requests[i]->request_start_ns};
         requests[i]->counted_by = NULL;
-        kelp_stats_request(&instance->base.stats, false, requests[i]->batch_size, &times);
+        if (!requests[i]->is_null)
+            kelp_stats_request(&instance->base.stats, false, requests[i]->batch_size, &times);
         kelp_request_fail(requests[i], error);
     }
 }

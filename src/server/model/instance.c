@@ -48,16 +48,11 @@ kelp_status *kelp_instance_key(const kelp_model_config *config, size_t group, ch
     return status;
 }
 
-static const char *host_policy_of(const kelp_config_instance_group *group) {
-    if (group->host_policy[0])
-        return group->host_policy;
-    return group->kind == TRITONSERVER_INSTANCEGROUPKIND_MODEL ? "model" : "cpu";
-}
-
 static kelp_status *configure(kelp_instance *instance, size_t group_index, int32_t index) {
     const kelp_model_host *host = kelp_model_host_of(instance->model);
     kelp_allocator allocator = host->base.allocator;
     const kelp_config_instance_group *group = &instance->config->instance_groups[group_index];
+    instance->group = group;
     instance->kind = group->kind;
     instance->passive = group->passive;
     instance->profiles = group->profiles;
@@ -67,7 +62,8 @@ static kelp_status *configure(kelp_instance *instance, size_t group_index, int32
     KELP_TRY(kelp_strdup(allocator, name, &instance->name));
     KELP_TRY(
         kelp_instance_key(instance->config, group_index, &instance->key, &instance->key_capacity));
-    return write_host_policy(allocator, host->options, host_policy_of(group),
+    KELP_TRY(kelp_host_policy_cpus(host->options, group, &instance->cpus));
+    return write_host_policy(allocator, host->options, kelp_host_policy_of(group),
                              &instance->host_policy);
 }
 
@@ -89,9 +85,25 @@ kelp_status *kelp_instance_create(kelp_model *model, kelp_model_config *config, 
     return status;
 }
 
-static kelp_status *initialize(kelp_instance *instance) {
+bool kelp_instances_need_threads(const kelp_model *model, const kelp_model_config *config) {
+    const kelp_model_host *host = kelp_model_host_of(model);
+    for (size_t i = 0; i < config->instance_group_count; i++) {
+        const kelp_config_instance_group *group = &config->instance_groups[i];
+        if (kelp_host_policy_restricts(host->options, group) ||
+            (group->resource_count > 0 && host->rate_limiter != NULL))
+            return true;
+    }
+    return false;
+}
+
+/* Initializes an instance on a thread that runs on the CPUs of the instance. */
+static kelp_status *initialize_here(kelp_instance *instance) {
     KELP_ASSERT(!instance->begun && !instance->initialized);
     kelp_model *model = instance->model;
+    kelp_rate_limiter *limiter = kelp_model_host_of(model)->rate_limiter;
+    if (limiter != NULL && !instance->passive && instance->group->resource_count > 0)
+        KELP_TRY(kelp_rate_limiter_add(limiter, instance->group, instance->device_id,
+                                       instance->name, &instance->base.ticket));
     /* Before the call, as in Triton: a backend may have stored its state before it fails. */
     instance->begun = true;
     if (model->backend->fn.instance_init != NULL)
@@ -105,6 +117,15 @@ static kelp_status *initialize(kelp_instance *instance) {
                                    model->base.config->has_warmup ? kelp_instance_warm_up : NULL));
     instance->initialized = true;
     return NULL;
+}
+
+static kelp_status *initialize(kelp_instance *instance) {
+    kelp_cpu_set previous;
+    kelp_status *status = kelp_cpu_set_enter(&instance->cpus, &previous);
+    if (status == NULL)
+        status = initialize_here(instance);
+    kelp_cpu_set_leave(&previous);
+    return status;
 }
 
 /* Instances that several threads initialize. */
@@ -217,6 +238,7 @@ void kelp_instance_end(kelp_instance *instance) {
             "failed to finalize a model instance",
             kelp_from_error(backend->fn.instance_fini((TRITONBACKEND_ModelInstance *)instance)));
     instance->begun = false;
+    kelp_rate_ticket_remove(&instance->base.ticket);
 }
 
 void kelp_instance_destroy(kelp_instance *instance) {

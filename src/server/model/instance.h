@@ -4,12 +4,14 @@
 #define KELP_SERVER_MODEL_INSTANCE_H_
 
 #include "server/core/message.h"
+#include "server/model/host_policy.h"
 #include "server/scheduler/scheduler.h"
 
 /* An instance of a model. */
 typedef struct kelp_instance {
     kelp_instance_base base;
     struct kelp_model *model;
+    const kelp_config_instance_group *group; /* of `config` */
     char *name;
     TRITONSERVER_InstanceGroupKind kind;
     int32_t device_id;
@@ -21,6 +23,7 @@ typedef struct kelp_instance {
     const char *const *profiles;
     size_t profile_count;
     kelp_message *host_policy;
+    kelp_cpu_set cpus;         /* of the host policy */
     kelp_model_config *config; /* a reference to the configuration that it was created from */
     char *key;                 /* equal for instances that can replace each other */
     size_t key_capacity;
@@ -41,6 +44,9 @@ void kelp_instance_end(kelp_instance *instance);
  * many, or all are passive. */
 kelp_status *kelp_instances_count(const struct kelp_model *model, const kelp_model_config *config,
                                   size_t *out_total) KELP_MUST_USE;
+/* Returns true if instances of the configuration must execute on threads of their own, because they
+ * wait for the rate limiter, or because a host policy selects their CPUs. */
+bool kelp_instances_need_threads(const struct kelp_model *model, const kelp_model_config *config);
 /* Returns a text that is equal for instances that can replace each other. Free with kelp_free. */
 kelp_status *kelp_instance_key(const kelp_model_config *config, size_t group, char **out,
                                size_t *out_capacity) KELP_MUST_USE;

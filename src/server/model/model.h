@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A loaded version of a model: its configuration, backend, instances and scheduler.
+ * A loaded version of a model: its configuration, backend, instances and scheduler. An ensemble has
+ * its data flow instead of the last three.
  * TRITONBACKEND_Model is a pointer to kelp_model. The counts are those of kelp_model_base.
  *
  * The server's reaper finalizes a retired model without submissions: its instances, then the model,
@@ -9,8 +10,10 @@
 #ifndef KELP_SERVER_MODEL_MODEL_H_
 #define KELP_SERVER_MODEL_MODEL_H_
 
+#include "server/ensemble/ensemble.h"
 #include "server/model/host.h"
 #include "server/model/instance.h"
+#include "server/model/sequence.h"
 
 typedef struct kelp_model kelp_model;
 /* A loaded version of a model. */
@@ -28,11 +31,12 @@ struct kelp_model {
     /* Guards the members that an update of the instances changes: the list of instances, `shown`
      * and `config_json`. Readers hold it also while they call the backend. */
     pthread_rwlock_t change_lock;
-    kelp_model_config *shown;  /* the configuration that clients see */
-    kelp_message *config_json; /* the configuration that the backend sees */
-    kelp_server_backend *backend;
-    bool begun;           /* ModelInitialize was called: ModelFinalize must be called */
-    bool scheduling;      /* the scheduler is initialized */
+    kelp_model_config *shown;     /* the configuration that clients see */
+    kelp_message *config_json;    /* the configuration that the backend sees */
+    kelp_ensemble *ensemble;      /* NULL for other models */
+    kelp_server_backend *backend; /* NULL for ensembles */
+    bool begun;                   /* ModelInitialize was called: ModelFinalize must be called */
+    bool scheduling;              /* the scheduler is initialized */
     kelp_batcher batcher; /* the batching strategy; the entry points are NULL if there is none */
     bool initializing;    /* during ModelInitialize: ModelSetConfig is allowed */
     bool auto_complete;
@@ -41,6 +45,7 @@ struct kelp_model {
     size_t instance_count;
     size_t instance_capacity;
     struct kelp_labels *labels; /* one for each output; NULL if no output has labels */
+    kelp_sequencer *sequencer;  /* NULL if the model does not batch sequences */
     kelp_scheduler scheduler;
     uint64_t load_ns; /* duration of the creation */
 };
@@ -50,10 +55,10 @@ static inline kelp_model_host *kelp_model_host_of(const kelp_model *model) {
 }
 
 /* Creates a version of a model: backend, ModelInitialize with auto-completion, scheduler,
- * instances. Takes the configuration, also on failure. */
-kelp_status *kelp_model_create(kelp_model_host *host, const char *name, int64_t version,
-                               const char *directory, kelp_model_config *take_config,
-                               kelp_model **out) KELP_MUST_USE;
+ * instances. `space` is borrowed. Takes the configuration, also on failure. */
+kelp_status *kelp_model_create(kelp_model_host *host, const char *name, const char *space,
+                               int64_t version, const char *directory,
+                               kelp_model_config *take_config, kelp_model **out) KELP_MUST_USE;
 /* Finalizes the instances and the model, which is retired and has no submissions. Not called from
  * an execution of the model. */
 void kelp_model_finalize(kelp_model *model);
@@ -66,8 +71,10 @@ kelp_status *kelp_model_config_message(const kelp_model_config *config,
                                        kelp_message **out) KELP_MUST_USE;
 
 /* Returns true if all instances are ready according to the backend, or if it does not implement
- * ModelInstanceReady. The caller has entered the model. */
+ * ModelInstanceReady; for an ensemble, if all members serve. The caller has entered the model. */
 bool kelp_model_is_ready(kelp_model *model);
+/* Returns the number of queued requests. Thread-safe. */
+uint32_t kelp_model_queued(kelp_model *model);
 /* Adds the statistics of the model and its instances to `into`. */
 kelp_status *kelp_model_add_stats(kelp_model *model, kelp_stats *into) KELP_MUST_USE;
 

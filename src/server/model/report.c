@@ -8,6 +8,8 @@
 
 void kelp_instance_report(kelp_instance *instance, const kelp_request *request, bool success,
                           const kelp_request_times *times) {
+    if (request->is_null)
+        return;
     kelp_request_times all = *times;
     all.request_start_ns = request->request_start_ns;
     all.queue_start_ns = request->queue_start_ns;

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/fs.h"
 #include "server/config/view.h"
 #include "server/core/error.h"
@@ -237,16 +238,24 @@ static kelp_status *execute(kelp_instance *instance, kelp_request **requests, ui
                             flight *f) {
     KELP_ASSERT(f->pending == 0 && count > 0);
     for (uint32_t i = 0; i < count; i++) {
-        kelp_status *status = kelp_request_begin(requests[i]);
+        kelp_status *status = NULL;
+        if (instance->model->sequencer != NULL)
+            status = kelp_instance_prepare_sample(instance, requests[i], i);
+        if (status == NULL)
+            status = kelp_request_begin(requests[i]);
         if (status == NULL) {
             f->pending += 2;
             continue;
         }
+        kelp_request_leave_sequence(requests[i]);
         while (i-- > 0)
             kelp_request_reject(requests[i], &instance->base.stats, status);
         return status;
     }
+    unsigned class_index = kelp_execution_class(requests, count);
+    uint64_t start_ns = kelp_now_ns();
     kelp_instance_execute(&instance->base, requests, count);
+    kelp_instance_pool_add_time(instance->base.pool, class_index, kelp_now_ns() - start_ns);
     pthread_mutex_lock(&f->lock);
     while (f->pending > 0)
         pthread_cond_wait(&f->changed, &f->lock);

@@ -2,7 +2,6 @@
 /* Loading and unloading by name, at startup and by polling. Thread-safe; the busy flag of an entry
  * serializes loads and unloads of the entry. */
 #include "base/assert.h"
-#include "base/sync/thread.h"
 #include "server/config/model_files.h"
 #include "server/core/log.h"
 #include "server/repository/repository.h"
@@ -36,6 +35,21 @@ static void entry_end(kelp_repository *repository, kelp_entry *entry) {
 
 /* ---- one name ---- */
 
+kelp_status *kelp_repository_poll_failure(const char *name, const char *path,
+                                          kelp_status *take_reason) {
+    char reason[2048];
+    kelp_code code = kelp_status_code(take_reason);
+    kelp_status_format(take_reason, reason, sizeof reason);
+    kelp_status_free(take_reason);
+    if (path != NULL)
+        KELP_SERVER_LOG(KELP_LOG_ERROR, "Poll failed for model directory '%s': %s", path, reason);
+    /* Triton's code, which its clients check. */
+    if (code == KELP_INVALID_ARGUMENT || code == KELP_NOT_FOUND)
+        code = KELP_INTERNAL;
+    return KELP_ERROR(code, "failed to load '%s', failed to poll from model repository: %s", name,
+                      reason);
+}
+
 static void set_wanted(kelp_repository *repository, kelp_entry *entry, bool wanted) {
     KELP_ASSERT_HELD(&repository->lock);
     kelp_request_pools_lock(&repository->host->base.pools);
@@ -43,18 +57,31 @@ static void set_wanted(kelp_repository *repository, kelp_entry *entry, bool want
     kelp_request_pools_unlock(&repository->host->base.pools);
 }
 
+static bool entry_serves(const kelp_entry *entry) {
+    for (size_t i = 0; i < entry->version_count; i++)
+        if (entry->versions[i].model != NULL)
+            return true;
+    return false;
+}
+
 /* Loads a model of a repository or, if `found` is NULL, one that consists of the files of the
  * load's parameters. The lock is held, and released while loading. */
 static kelp_status *load_found(kelp_repository *repository, const char *name,
-                               const kelp_scan_model *found, const kelp_load_options *options) {
+                               const kelp_scan_model *found, const kelp_load_options *options,
+                               bool only_missing) {
     KELP_ASSERT_HELD(&repository->lock);
     kelp_entry *entry = NULL;
     const char *space =
         found != NULL && repository->host->options->model_namespacing ? found->repository : "";
     if (found != NULL && found->conflict != NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "failed to load '%s': %s", name, found->conflict);
+        return kelp_repository_poll_failure(
+            name, found->path, KELP_ERROR(KELP_INVALID_ARGUMENT, "%s", found->conflict));
     KELP_TRY(kelp_repository_entry(repository, name, space, &entry));
     KELP_TRY(entry_begin(repository, entry));
+    if (only_missing && entry_serves(entry)) {
+        entry_end(repository, entry);
+        return NULL;
+    }
     entry->present = found != NULL;
     bool wanted = entry->wanted;
     set_wanted(repository, entry, true);
@@ -78,8 +105,8 @@ static kelp_status *places_of(kelp_repository *repository, kelp_scan_places *out
                              sizeof **out_mappings, (void **)out_mappings));
     for (size_t i = 0; i < mappings->count; i++)
         (*out_mappings)[i] = (kelp_scan_mapping){.repository = mappings->items[i].owner,
-                                                 .directory = mappings->items[i].name,
-                                                 .name = mappings->items[i].value};
+                                                 .directory = mappings->items[i].value,
+                                                 .name = mappings->items[i].name};
     *out = (kelp_scan_places){.repositories = (const char *const *)repository->paths.items,
                               .repository_count = repository->paths.count,
                               .mappings = *out_mappings,
@@ -88,8 +115,8 @@ static kelp_status *places_of(kelp_repository *repository, kelp_scan_places *out
     return NULL;
 }
 
-/* Scans the repositories for one name, or for all models if `name` is NULL. The lock is held. */
-static kelp_status *scan_places(kelp_repository *repository, const char *name, kelp_scan **out) {
+kelp_status *kelp_repository_scan_for(kelp_repository *repository, const char *name,
+                                      kelp_scan **out) {
     KELP_ASSERT_HELD(&repository->lock);
     kelp_allocator heap = repository->host->base.allocator;
     kelp_scan_mapping *mappings = NULL;
@@ -112,29 +139,30 @@ static kelp_status *join(kelp_status *first, kelp_status *next) {
     return both;
 }
 
-/* Loads all models of a name or, if `only_space` is not NULL, that of one namespace. */
-static kelp_status *load_named(kelp_repository *repository, const char *name,
-                               const char *only_space, const kelp_load_options *options) {
+kelp_status *kelp_repository_load_named(kelp_repository *repository, const char *name,
+                                        const char *space, const kelp_load_options *options,
+                                        bool only_missing) {
     kelp_scan *scan = NULL;
     bool has_files = options != NULL && options->file_count > 0, found = false;
     pthread_mutex_lock(&repository->lock);
-    kelp_status *status = scan_places(repository, name, &scan);
+    kelp_status *status = kelp_repository_scan_for(repository, name, &scan);
     /* The files of the load's parameters are in no repository, and therefore in no namespace. */
     size_t count = status != NULL || (has_files && repository->host->options->model_namespacing)
                        ? 0
                        : scan->model_count;
     for (size_t i = 0; i < count; i++) {
-        if (only_space != NULL && repository->host->options->model_namespacing &&
-            strcmp(scan->models[i].repository, only_space) != 0)
+        if (space != NULL && repository->host->options->model_namespacing &&
+            strcmp(scan->models[i].repository, space) != 0)
             continue;
         found = true;
-        status = join(status, load_found(repository, name, &scan->models[i], options));
+        status =
+            join(status, load_found(repository, name, &scan->models[i], options, only_missing));
     }
     if (status == NULL && !found)
-        status = has_files ? load_found(repository, name, NULL, options)
-                           : KELP_ERROR(KELP_NOT_FOUND,
-                                        "failed to load '%s', failed to poll from model repository",
-                                        name);
+        status = has_files
+                     ? load_found(repository, name, NULL, options, only_missing)
+                     : kelp_repository_poll_failure(
+                           name, NULL, KELP_ERROR(KELP_NOT_FOUND, "no repository has this model"));
     pthread_mutex_unlock(&repository->lock);
     kelp_scan_destroy(scan);
     return status;
@@ -142,7 +170,15 @@ static kelp_status *load_named(kelp_repository *repository, const char *name,
 
 kelp_status *kelp_repository_load(kelp_repository *repository, const char *name,
                                   const kelp_load_options *options) {
-    return load_named(repository, name, NULL, options);
+    kelp_load_plan plan;
+    kelp_load_plan_init(&plan, repository);
+    kelp_status *status = kelp_load_plan_add(&plan, name, NULL, options);
+    if (status == NULL)
+        status = kelp_load_plan_run(&plan);
+    if (status == NULL)
+        status = kelp_load_plan_failure(&plan, "\n");
+    kelp_load_plan_deinit(&plan);
+    return status;
 }
 
 static kelp_status *unload_entry(kelp_repository *repository, kelp_entry *entry) {
@@ -157,19 +193,51 @@ static kelp_status *unload_entry(kelp_repository *repository, kelp_entry *entry)
     return NULL;
 }
 
-kelp_status *kelp_repository_unload(kelp_repository *repository, const char *name) {
+/* Adds the names of the models of the steps of an ensemble. The lock is held. */
+static kelp_status *list_members(const kelp_entry *entry, kelp_string_list *out) {
+    for (size_t i = 0; i < entry->version_count; i++) {
+        const kelp_model *model = entry->versions[i].model;
+        for (size_t k = 0; model != NULL && k < model->base.config->step_count; k++)
+            if (!kelp_string_list_has(out, model->base.config->steps[k].model_name))
+                KELP_TRY(kelp_string_list_add(out, model->base.config->steps[k].model_name));
+    }
+    return NULL;
+}
+
+/* Unloads members that are still loaded. */
+static kelp_status *unload_members(kelp_repository *repository, const kelp_string_list *members) {
+    kelp_status *all = NULL;
+    for (size_t i = 0; i < members->count; i++) {
+        kelp_status *status = kelp_repository_unload(repository, members->items[i], true);
+        if (kelp_status_code(status) == KELP_NOT_FOUND) {
+            kelp_status_free(status);
+            status = NULL;
+        }
+        all = join(all, status);
+    }
+    return all;
+}
+
+kelp_status *kelp_repository_unload(kelp_repository *repository, const char *name,
+                                    bool dependents) {
     kelp_status *status = NULL;
     bool known = false;
+    kelp_string_list members;
+    kelp_string_list_init(&members, repository->host->base.allocator);
     pthread_mutex_lock(&repository->lock);
     for (kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next) {
         if (strcmp(entry->name, name) != 0 || entry->version_count == 0)
             continue;
         known = true;
+        if (dependents)
+            status = join(status, list_members(entry, &members));
         status = join(status, unload_entry(repository, entry));
     }
     if (!known)
         status = KELP_ERROR(KELP_NOT_FOUND, "failed to unload '%s': unknown model", name);
     pthread_mutex_unlock(&repository->lock);
+    status = join(status, unload_members(repository, &members));
+    kelp_string_list_deinit(&members);
     return status;
 }
 
@@ -178,7 +246,7 @@ kelp_status *kelp_repository_unload(kelp_repository *repository, const char *nam
 kelp_status *kelp_repository_scan(kelp_repository *repository) {
     kelp_scan *scan = NULL;
     pthread_mutex_lock(&repository->lock);
-    kelp_status *status = scan_places(repository, NULL, &scan);
+    kelp_status *status = kelp_repository_scan_for(repository, NULL, &scan);
     if (status == NULL) {
         for (kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next)
             entry->present = entry->conflict = false;
@@ -199,114 +267,74 @@ kelp_status *kelp_repository_scan(kelp_repository *repository) {
     return status;
 }
 
-/* Models to load on several threads. */
-typedef struct load_list {
-    kelp_repository *repository;
-    kelp_string_list names;
-    kelp_string_list spaces; /* one for each name; empty if each name means all namespaces */
-    atomic_size_t next;
-    pthread_mutex_t lock;
-    kelp_buf failures;
-    size_t failure_count;
-} load_list;
-
-static void *load_some(void *userp) {
-    load_list *list = userp;
-    size_t index;
-    while ((index = atomic_fetch_add(&list->next, 1)) < list->names.count) {
-        const char *space = list->spaces.count ? list->spaces.items[index] : NULL;
-        kelp_status *status = load_named(list->repository, list->names.items[index], space, NULL);
-        if (status == NULL)
-            continue;
-        pthread_mutex_lock(&list->lock);
-        kelp_buf_printf(&list->failures, "%s%s", list->failure_count++ ? "; " : "",
-                        kelp_status_message(status));
-        pthread_mutex_unlock(&list->lock);
-        kelp_status_free(status);
-    }
-    return NULL;
+void kelp_repository_note_failure(kelp_repository *repository, const char *name,
+                                  const kelp_status *failure) {
+    pthread_mutex_lock(&repository->lock);
+    for (kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next)
+        if (strcmp(entry->name, name) == 0 && !entry->busy)
+            kelp_server_log_status("cannot keep a reason",
+                                   kelp_text_set(repository->host->base.allocator, &entry->failure,
+                                                 kelp_status_message(failure)));
+    pthread_mutex_unlock(&repository->lock);
 }
 
-static void list_init(load_list *list, kelp_repository *repository) {
-    *list = (load_list){.repository = repository};
-    kelp_string_list_init(&list->names, repository->host->base.allocator);
-    kelp_string_list_init(&list->spaces, repository->host->base.allocator);
+/* Loads the models of a plan. INTERNAL contains all failures. */
+static kelp_status *load_all(kelp_load_plan *plan) {
+    KELP_TRY(kelp_load_plan_run(plan));
+    kelp_status *failure = kelp_load_plan_failure(plan, "; ");
+    if (failure == NULL)
+        return NULL;
+    char text[16384];
+    kelp_status_format(failure, text, sizeof text);
+    kelp_status_free(failure);
+    return KELP_ERROR(KELP_INTERNAL, "failed to load all models: %s", text);
 }
 
-static void list_deinit(load_list *list) {
-    kelp_string_list_deinit(&list->names);
-    kelp_string_list_deinit(&list->spaces);
-}
-
-static kelp_status *list_add(load_list *list, const kelp_entry *entry) {
-    KELP_TRY(kelp_string_list_add(&list->names, entry->name));
-    return kelp_string_list_add(&list->spaces, entry->space);
-}
-
-/* Loads the models of the list on several threads, and frees the list. INTERNAL contains all
- * failures. */
-static kelp_status *load_all(load_list *list) {
-    enum { MAX_THREADS = 64 };
-    pthread_t threads[MAX_THREADS];
-    unsigned wanted = list->repository->host->options->model_load_threads, started = 0;
-    pthread_mutex_init(&list->lock, NULL);
-    kelp_buf_init(&list->failures, list->repository->host->base.allocator);
-    while (started + 1 < wanted && started + 1 < list->names.count && started < MAX_THREADS) {
-        kelp_status *status = kelp_thread_start(&threads[started], "kelp-load", load_some, list);
-        if (status != NULL) {
-            kelp_status_free(status); /* fewer threads load the same models */
-            break;
-        }
-        started++;
-    }
-    load_some(list);
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
+/* Adds the models whose directories exist. */
+static kelp_status *add_present(kelp_load_plan *plan) {
     kelp_status *status = NULL;
-    if (list->failure_count)
-        status = KELP_ERROR(KELP_INTERNAL, "failed to load all models: %s",
-                            kelp_buf_cstr(&list->failures) ? list->failures.data : "");
-    kelp_buf_deinit(&list->failures);
-    list_deinit(list);
-    pthread_mutex_destroy(&list->lock);
-    return status;
-}
-
-static kelp_status *add_present(load_list *list) {
-    kelp_status *status = NULL;
-    pthread_mutex_lock(&list->repository->lock);
-    for (kelp_entry *entry = list->repository->first_entry; entry != NULL && status == NULL;
+    pthread_mutex_lock(&plan->repository->lock);
+    for (kelp_entry *entry = plan->repository->first_entry; entry != NULL && status == NULL;
          entry = entry->next)
         if (entry->present)
-            status = list_add(list, entry);
-    pthread_mutex_unlock(&list->repository->lock);
+            status = kelp_load_plan_add(plan, entry->name, entry->space, NULL);
+    pthread_mutex_unlock(&plan->repository->lock);
     return status;
 }
 
-kelp_status *kelp_repository_load_startup(kelp_repository *repository) {
-    const kelp_server_options *options = repository->host->options;
+/* Adds the models that the options name. */
+static kelp_status *add_startup(kelp_load_plan *plan) {
+    const kelp_server_options *options = plan->repository->host->options;
     const kelp_string_list *startup = &options->startup_models;
-    load_list list;
-    list_init(&list, repository);
-    KELP_TRY(kelp_repository_scan(repository));
-    kelp_status *status = NULL;
-    bool all = options->control_mode != TRITONSERVER_MODEL_CONTROL_EXPLICIT;
-    if (!all && kelp_string_list_has(startup, "*")) {
+    if (options->control_mode != TRITONSERVER_MODEL_CONTROL_EXPLICIT)
+        return add_present(plan);
+    if (kelp_string_list_has(startup, "*")) {
         if (startup->count > 1)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "Wildcard model name '*' must be the ONLY startup model");
-        all = true;
+        return add_present(plan);
     }
-    if (all)
-        status = add_present(&list);
-    else
-        status = kelp_string_list_append(&list.names, startup);
-    if (status != NULL) {
-        list_deinit(&list);
-        return status;
+    for (size_t i = 0; i < startup->count; i++)
+        KELP_TRY(kelp_load_plan_add(plan, startup->items[i], NULL, NULL));
+    return NULL;
+}
+
+kelp_status *kelp_repository_load_startup(kelp_repository *repository) {
+    kelp_load_plan plan;
+    kelp_status *status = kelp_repository_scan(repository);
+    if (kelp_status_code(status) == KELP_NOT_FOUND) { /* Triton's code for a missing directory */
+        kelp_status *missing = KELP_ERROR(KELP_INTERNAL, "%s", kelp_status_message(status));
+        kelp_status_free(status);
+        status = missing;
     }
-    status = load_all(&list);
-    if (status != NULL && !options->exit_on_error) {
+    KELP_TRY(status);
+    kelp_load_plan_init(&plan, repository);
+    status = add_startup(&plan);
+    bool listed = status == NULL;
+    if (listed)
+        status = load_all(&plan);
+    kelp_load_plan_deinit(&plan);
+    if (listed && status != NULL && !repository->host->options->exit_on_error) {
         kelp_server_log_status("not all models are loaded", status);
         status = NULL;
     }
@@ -324,27 +352,30 @@ static bool has_changed(kelp_allocator allocator, const kelp_entry *entry) {
     return changed;
 }
 
-kelp_status *kelp_repository_poll(kelp_repository *repository) {
-    load_list list;
-    list_init(&list, repository);
-    KELP_TRY(kelp_repository_scan(repository));
+/* Unloads the models whose directories do not exist any more, and adds those to load. */
+static kelp_status *add_changes(kelp_load_plan *plan) {
+    kelp_repository *repository = plan->repository;
     kelp_status *status = NULL;
     pthread_mutex_lock(&repository->lock);
     for (kelp_entry *entry = repository->first_entry; entry != NULL && status == NULL;
          entry = entry->next) {
-        bool serves = false;
-        for (size_t i = 0; i < entry->version_count; i++)
-            serves |= entry->versions[i].model != NULL;
-        if ((!entry->present || entry->conflict) && serves)
+        if ((!entry->present || entry->conflict) && entry_serves(entry))
             status = unload_entry(repository, entry);
         else if (entry->present &&
                  (entry->conflict || has_changed(repository->host->base.allocator, entry)))
-            status = list_add(&list, entry);
+            status = kelp_load_plan_add(plan, entry->name, entry->space, NULL);
     }
     pthread_mutex_unlock(&repository->lock);
-    if (status != NULL) {
-        list_deinit(&list);
-        return status;
-    }
-    return load_all(&list);
+    return status;
+}
+
+kelp_status *kelp_repository_poll(kelp_repository *repository) {
+    kelp_load_plan plan;
+    KELP_TRY(kelp_repository_scan(repository));
+    kelp_load_plan_init(&plan, repository);
+    kelp_status *status = add_changes(&plan);
+    if (status == NULL)
+        status = load_all(&plan);
+    kelp_load_plan_deinit(&plan);
+    return status;
 }

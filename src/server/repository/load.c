@@ -84,6 +84,7 @@ static kelp_status *read_model(load *job) {
         .override_json = json,
         .override_length = json != NULL ? strlen(json) : 0,
         .strict = options->strict_model_config,
+        .gpu_fallback = options->gpu_fallback,
     };
     KELP_TRY(kelp_model_files_signature(heap, job->directory, &job->signature));
     KELP_TRY(kelp_model_config_load(heap, &config_options, &job->config));
@@ -144,12 +145,13 @@ static void mark_loading(load *job) {
 static kelp_status *can_stay(const load *job, const kelp_model *model, bool *out_can_stay) {
     int64_t files = 0;
     *out_can_stay = false;
-    if (job->agents != NULL || model->agents != NULL ||
+    if (job->agents != NULL || model->agents != NULL || model->ensemble != NULL ||
         strcmp(model->directory, job->directory) != 0)
         return NULL;
     KELP_TRY(kelp_model_files_of_version(model->base.host->allocator, job->directory,
                                          model->base.version, &files));
-    if (files != model->files)
+    if (files != model->files || kelp_instances_need_threads(model, model->shown) !=
+                                     kelp_instances_need_threads(model, job->config))
         return NULL;
     return kelp_model_config_same_model(model->origin, job->config, out_can_stay);
 }
@@ -187,8 +189,9 @@ static kelp_status *make_model(load *job, size_t index) {
          attempt++) {
         kelp_status_free(status);
         kelp_model_config_retain(job->config);
-        status = kelp_model_create(job->repository->host, job->entry->name, job->versions[index],
-                                   job->directory, job->config, &job->models[index]);
+        status = kelp_model_create(job->repository->host, job->entry->name, job->entry->space,
+                                   job->versions[index], job->directory, job->config,
+                                   &job->models[index]);
         if (status == NULL) {
             job->models[index]->entry = job->entry;
             break;
@@ -283,6 +286,7 @@ static void publish(load *job) {
         kelp_request_pools_unlock(&repository->host->base.pools);
         job->models[i] = NULL;
         repository->live_models++;
+        repository->live_ensembles += version->model->ensemble != NULL;
         KELP_SERVER_LOG(KELP_LOG_INFO, "successfully loaded '%s' version %lld", entry->name,
                         (long long)job->versions[i]);
         if (old != NULL) {
@@ -340,8 +344,11 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
     kelp_status *status =
         kelp_override_apply(repository->host->base.allocator, &entry->override, entry->name, path,
                             entry->signature, options, &job.directory);
-    if (status == NULL)
+    if (status == NULL) {
         status = read_model(&job);
+        if (status != NULL)
+            status = kelp_repository_poll_failure(entry->name, path, status);
+    }
     if (status == NULL)
         status = run_agents(&job);
     if (status == NULL)

@@ -13,7 +13,7 @@ static bool remove_repository(kelp_repository *repository, const char *path) {
 
 static bool is_mapped_to(const kelp_settings *mappings, const char *name) {
     for (size_t i = 0; i < mappings->count; i++)
-        if (strcmp(mappings->items[i].value, name) == 0)
+        if (strcmp(mappings->items[i].name, name) == 0)
             return true;
     return false;
 }
@@ -27,10 +27,10 @@ static kelp_status *add_mappings(kelp_repository *repository, const char *path,
                               "name mapping %u of repository '%s': expected a STRING parameter", i,
                               path);
         if (is_mapped_to(&repository->mappings, mapping->string))
-            return KELP_ERROR(KELP_ALREADY_EXISTS,
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "failed to register '%s', there is a conflicting mapping for '%s'",
                               path, mapping->string);
-        KELP_TRY(kelp_settings_set(&repository->mappings, path, mapping->name, mapping->string));
+        KELP_TRY(kelp_settings_set(&repository->mappings, path, mapping->string, mapping->name));
     }
     return NULL;
 }
@@ -58,7 +58,9 @@ kelp_status *kelp_repository_register(kelp_repository *repository, const char *p
                                       const kelp_parameter *const *mappings, uint32_t count) {
     KELP_TRY(check_mode(repository, "registration"));
     if (kelp_fs_kind_of(path) != KELP_FS_DIRECTORY)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "repository '%s' is not a directory", path);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "failed to register '%s', repository not found: expected a directory",
+                          path);
     pthread_mutex_lock(&repository->lock);
     kelp_status *status = add(repository, path, mappings, count);
     pthread_mutex_unlock(&repository->lock);
@@ -74,5 +76,6 @@ kelp_status *kelp_repository_unregister(kelp_repository *repository, const char 
     pthread_mutex_unlock(&repository->lock);
     if (removed)
         return NULL;
-    return KELP_ERROR(KELP_NOT_FOUND, "failed to unregister '%s', repository not found", path);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "failed to unregister '%s', repository not found",
+                      path);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retirement of models, and the thread that finalizes them. */
+/* Retirement of models, and the threads that finalize them. */
 #include "base/assert.h"
+#include "base/checked.h"
 #include "base/sync/thread.h"
 #include "server/core/log.h"
 #include "server/repository/agents.h"
 #include "server/repository/repository.h"
+
+#include <malloc.h>
 
 void kelp_repository_retire(kelp_model *model) {
     kelp_agent_chain_unload(model->agents);
@@ -61,24 +64,42 @@ static void finalize(kelp_repository *repository, kelp_model *model) {
     mark_unloaded(repository, model);
     KELP_ASSERT(repository->live_models > 0);
     repository->live_models--;
+    repository->live_ensembles -= model->ensemble != NULL;
     pthread_cond_broadcast(&repository->changed);
     pthread_mutex_unlock(&repository->lock);
     kelp_model_release(&model->base);
     pthread_mutex_lock(&repository->lock);
 }
 
+/* Returns the memory of finalized models to the system. The lock is held, and released meanwhile.
+ */
+static void trim(kelp_repository *repository) {
+    pthread_mutex_unlock(&repository->lock);
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
+    pthread_mutex_lock(&repository->lock);
+}
+
 static void *reaper_main(void *userp) {
     kelp_repository *repository = userp;
+    bool trims = false;
     pthread_mutex_lock(&repository->lock);
     for (;;) {
         kelp_model *model = repository->retired;
         if (model != NULL) {
             repository->retired = model->next_retired;
             finalize(repository, model);
+            trims = true;
             continue;
         }
         if (repository->reaper_stop)
             break;
+        if (trims) {
+            trim(repository);
+            trims = false;
+            continue;
+        }
         pthread_cond_wait(&repository->changed, &repository->lock);
     }
     pthread_mutex_unlock(&repository->lock);
@@ -86,18 +107,28 @@ static void *reaper_main(void *userp) {
 }
 
 kelp_status *kelp_repository_start_reaper(kelp_repository *repository) {
-    KELP_TRY(kelp_thread_start(&repository->reaper, "kelp-reaper", reaper_main, repository));
-    repository->reaper_running = true;
+    KELP_ASSERT(repository->reaper_count < KELP_MAX_REAPERS);
+    KELP_TRY(kelp_thread_start(&repository->reapers[repository->reaper_count], "kelp-reaper",
+                               reaper_main, repository));
+    repository->reaper_count++;
     return NULL;
+}
+
+void kelp_repository_start_reapers(kelp_repository *repository) {
+    pthread_mutex_lock(&repository->lock);
+    size_t wanted = KELP_MIN(repository->live_models, (size_t)KELP_MAX_REAPERS);
+    pthread_mutex_unlock(&repository->lock);
+    kelp_status *status = NULL;
+    while (repository->reaper_count > 0 && repository->reaper_count < wanted && status == NULL)
+        status = kelp_repository_start_reaper(repository);
+    kelp_status_free(status); /* fewer reapers finalize the same models */
 }
 
 void kelp_repository_stop_reaper(kelp_repository *repository) {
     pthread_mutex_lock(&repository->lock);
     repository->reaper_stop = true;
-    bool running = repository->reaper_running;
-    repository->reaper_running = false;
     pthread_cond_broadcast(&repository->changed);
     pthread_mutex_unlock(&repository->lock);
-    if (running)
-        pthread_join(repository->reaper, NULL);
+    while (repository->reaper_count > 0)
+        pthread_join(repository->reapers[--repository->reaper_count], NULL);
 }

@@ -43,15 +43,40 @@ kelp_status *kelp_repository_start(kelp_repository *repository) {
     return kelp_repository_load_startup(repository);
 }
 
-/* Returns a version that serves, or NULL. Waits for loads in progress. The lock is held. */
-static kelp_version *next_serving(kelp_repository *repository) {
+/* Lists the names of the models of an ensemble's steps. */
+static kelp_status *add_members(const kelp_model *model, kelp_string_list *inout_names) {
+    for (size_t i = 0; model != NULL && i < model->base.config->step_count; i++)
+        if (!kelp_string_list_has(inout_names, model->base.config->steps[i].model_name))
+            KELP_TRY(kelp_string_list_add(inout_names, model->base.config->steps[i].model_name));
+    return NULL;
+}
+
+/* Lists the names of the members of all ensembles that may have requests. */
+static kelp_status *list_members(kelp_repository *repository, kelp_string_list *inout_names) {
+    kelp_status *status = NULL;
+    pthread_mutex_lock(&repository->lock);
+    for (const kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next)
+        for (size_t i = 0; i < entry->version_count && status == NULL; i++) {
+            status = add_members(entry->versions[i].model, inout_names);
+            if (status == NULL)
+                status = add_members(entry->versions[i].leaving, inout_names);
+        }
+    pthread_mutex_unlock(&repository->lock);
+    return status;
+}
+
+/* Returns a version that serves, or NULL. Models of the names `kept` are skipped unless they are
+ * ensembles. Waits for loads in progress. The lock is held. */
+static kelp_version *next_serving(kelp_repository *repository, const kelp_string_list *kept) {
     KELP_ASSERT_HELD(&repository->lock);
     for (;;) {
         bool busy = false;
         for (kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next) {
             busy |= entry->busy;
+            bool keeps = kept != NULL && kelp_string_list_has(kept, entry->name);
             for (size_t i = 0; i < entry->version_count; i++)
-                if (entry->versions[i].model != NULL)
+                if (entry->versions[i].model != NULL &&
+                    (!keeps || entry->versions[i].model->ensemble != NULL))
                     return &entry->versions[i];
         }
         if (!busy)
@@ -60,34 +85,73 @@ static kelp_version *next_serving(kelp_repository *repository) {
     }
 }
 
-static void retire_all(kelp_repository *repository) {
+/* Retires all models, except those of the names `kept` that are no ensembles. */
+static void retire_all(kelp_repository *repository, const kelp_string_list *kept) {
     kelp_version *version;
     pthread_mutex_lock(&repository->lock);
-    while ((version = next_serving(repository)) != NULL)
+    while ((version = next_serving(repository, kept)) != NULL)
         kelp_version_retire(repository, version);
     pthread_mutex_unlock(&repository->lock);
 }
 
-/* Returns true if all models are finalized. */
-static bool wait_for_models(kelp_repository *repository, unsigned *out_timeout_s) {
-    struct timespec until;
+/* Waits until all models of a count are finalized; returns false if the time is over. */
+static bool wait_for(kelp_repository *repository, const size_t *count,
+                     const struct timespec *until) {
     int result = 0;
-    clock_gettime(CLOCK_MONOTONIC, &until);
     pthread_mutex_lock(&repository->lock);
-    *out_timeout_s = repository->host->options->exit_timeout_s;
-    until.tv_sec += (time_t)*out_timeout_s;
-    while (repository->live_models > 0 && result != ETIMEDOUT)
-        result = pthread_cond_timedwait(&repository->changed, &repository->lock, &until);
-    bool finalized = repository->live_models == 0;
+    while (*count > 0 && result != ETIMEDOUT)
+        result = pthread_cond_timedwait(&repository->changed, &repository->lock, until);
+    bool finalized = *count == 0;
     pthread_mutex_unlock(&repository->lock);
     return finalized;
 }
 
+/* Returns the number of sequences that have not ended. */
+static uint64_t count_sequences(kelp_repository *repository) {
+    uint64_t count = 0;
+    pthread_mutex_lock(&repository->lock);
+    for (const kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next)
+        for (size_t i = 0; i < entry->version_count; i++)
+            if (entry->versions[i].model != NULL && entry->versions[i].model->sequencer != NULL)
+                count += kelp_instance_pool_live(&entry->versions[i].model->scheduler.pool);
+    pthread_mutex_unlock(&repository->lock);
+    return count;
+}
+
+/* Waits until all sequences have ended, by their last request or by the idle timeout. Requests of
+ * these sequences are still accepted. */
+static void wait_for_sequences(kelp_repository *repository, const struct timespec *until) {
+    const struct timespec step = {.tv_nsec = 2000000};
+    struct timespec now;
+    while (count_sequences(repository) > 0) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (now.tv_sec > until->tv_sec ||
+            (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec))
+            return;
+        nanosleep(&step, NULL);
+    }
+}
+
 kelp_status *kelp_repository_stop(kelp_repository *repository) {
-    unsigned timeout_s = 0;
+    struct timespec until;
     atomic_store(&repository->stopping, true);
-    retire_all(repository);
-    if (!wait_for_models(repository, &timeout_s))
+    KELP_SERVER_LOG(KELP_LOG_INFO, "Waiting for in-flight requests to complete.");
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    pthread_mutex_lock(&repository->lock);
+    unsigned timeout_s = repository->host->options->exit_timeout_s;
+    pthread_mutex_unlock(&repository->lock);
+    until.tv_sec += (time_t)timeout_s;
+    wait_for_sequences(repository, &until);
+    kelp_repository_start_reapers(repository);
+    /* The requests of ensembles need their members. */
+    kelp_string_list members;
+    kelp_string_list_init(&members, repository->host->base.allocator);
+    kelp_server_log_status("requests of ensembles may fail", list_members(repository, &members));
+    retire_all(repository, &members);
+    kelp_string_list_deinit(&members);
+    wait_for(repository, &repository->live_ensembles, &until);
+    retire_all(repository, NULL);
+    if (!wait_for(repository, &repository->live_models, &until))
         return KELP_ERROR(KELP_INTERNAL,
                           "Exit timeout expired: requests are still in flight after %u s",
                           timeout_s);
@@ -96,7 +160,7 @@ kelp_status *kelp_repository_stop(kelp_repository *repository) {
 }
 
 void kelp_repository_deinit(kelp_repository *repository) {
-    KELP_ASSERT(repository->live_models == 0 && !repository->reaper_running);
+    KELP_ASSERT(repository->live_models == 0 && repository->reaper_count == 0);
     for (kelp_entry *entry = repository->first_entry, *next; entry != NULL; entry = next) {
         next = entry->next;
         kelp_entry_destroy(repository->host->base.allocator, entry);

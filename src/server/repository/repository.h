@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The models of a server: the repositories, the table from names to the models that serve, loading
- * and unloading, and the reaper, a thread that finalizes retired models.
+ * and unloading, and the reaper, a thread that finalizes retired models. A stopping server has
+ * several reapers, because models may take long to finalize.
  *
  * Locks: a lookup takes the lock of the calling thread's pool (request/pool.h). A change of the
  * table takes `lock` and then the locks of all pools, always in this order. The `busy` flag of an
@@ -13,6 +14,10 @@
 #include "base/map.h"
 #include "server/config/overrides.h"
 #include "server/model/model.h"
+#include "server/repository/scan.h"
+
+/* The maximum number of models that are finalized concurrently. */
+#define KELP_MAX_REAPERS 32
 
 /* The state of a version, as in the index. */
 typedef enum kelp_version_state {
@@ -63,11 +68,12 @@ typedef struct kelp_repository {
     kelp_map entries; /* name -> the first kelp_entry of that name; also under the pools' locks */
     kelp_entry *first_entry, *last_entry;
     kelp_string_list paths;
-    kelp_settings mappings; /* (repository, directory) -> the name of the served model */
+    kelp_settings mappings; /* (repository, name of the served model) -> directory */
     kelp_model *retired;    /* without submissions, waiting for the reaper */
     size_t live_models; /* published and not yet finalized; each is a reference of the repository */
-    pthread_t reaper;
-    bool reaper_running;
+    size_t live_ensembles;               /* of them */
+    pthread_t reapers[KELP_MAX_REAPERS]; /* one, and more while the server stops */
+    unsigned reaper_count;
     bool reaper_stop;
 } kelp_repository;
 
@@ -76,8 +82,9 @@ void kelp_repository_init(kelp_repository *repository, kelp_model_host *host);
 kelp_status *kelp_repository_start(kelp_repository *repository) KELP_MUST_USE;
 /* Logs a warning if the directory `path` does not have the layout of a repository. */
 void kelp_repository_warn_of_layout(const kelp_repository *repository, const char *path);
-/* Retires all models, waits for their requests at most for the exit timeout, and stops the reaper.
- * INTERNAL if the timeout expired; the reaper then continues. */
+/* Waits for the end of sequences, retires all models, waits for their requests, in all at most for
+ * the exit timeout, and stops the reaper.
+ * INTERNAL if the timeout expired; the reapers then continue. */
 kelp_status *kelp_repository_stop(kelp_repository *repository) KELP_MUST_USE;
 /* Frees the table. The repository must be stopped. */
 void kelp_repository_deinit(kelp_repository *repository);
@@ -91,6 +98,8 @@ kelp_status *kelp_repository_find(kelp_repository *repository, const char *name,
 /* Returns the same for an entry. Thread-safe. */
 kelp_status *kelp_repository_find_version(kelp_repository *repository, kelp_entry *entry,
                                           int64_t version, kelp_model **out) KELP_MUST_USE;
+/* Returns true if a repository has the model, or a version of it was loaded. Thread-safe. */
+bool kelp_repository_knows(kelp_repository *repository, const char *name);
 /* Returns the name of a state in the index. */
 const char *kelp_version_state_name(kelp_version_state state);
 /* Returns an entry, and creates it if needed. The lock is held. */
@@ -133,6 +142,8 @@ void kelp_version_retire(kelp_repository *repository, kelp_version *version);
 /* Passes a retired model without submissions to the reaper. Thread-safe. */
 void kelp_repository_reap(kelp_repository *repository, kelp_model *model);
 kelp_status *kelp_repository_start_reaper(kelp_repository *repository) KELP_MUST_USE;
+/* Starts more reapers, so that each model has one, as far as threads are available. */
+void kelp_repository_start_reapers(kelp_repository *repository);
 void kelp_repository_stop_reaper(kelp_repository *repository);
 
 /* ---- load.c ---- */
@@ -142,15 +153,57 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
                              const kelp_load_options *options) KELP_MUST_USE;
 
 /* ---- lifecycle.c ---- */
-/* Loads or reloads the models of a name. */
+/* Creates the error of a model that cannot be read from its repository: INTERNAL with Triton's
+ * text and the reason, unless the reason is of another kind, such as a lack of memory. Logs the
+ * reason with the model's directory, unless `path` is NULL. */
+kelp_status *kelp_repository_poll_failure(const char *name, const char *path,
+                                          kelp_status *take_reason) KELP_MUST_USE;
+/* Loads or reloads the models of a name, and before that the members of ensembles that do not
+ * serve. */
 kelp_status *kelp_repository_load(kelp_repository *repository, const char *name,
                                   const kelp_load_options *options) KELP_MUST_USE;
-/* Retires the models of a name. Each is finalized after its last request. */
-kelp_status *kelp_repository_unload(kelp_repository *repository, const char *name) KELP_MUST_USE;
+/* Loads the models of a name without members; `space` is a namespace, or NULL for all. If
+ * `only_missing`, models that serve are not loaded again. */
+kelp_status *kelp_repository_load_named(kelp_repository *repository, const char *name,
+                                        const char *space, const kelp_load_options *options,
+                                        bool only_missing) KELP_MUST_USE;
+/* Retires the models of a name. Each is finalized after its last request. With `dependents`, also
+ * retires the members of those that are ensembles. */
+kelp_status *kelp_repository_unload(kelp_repository *repository, const char *name,
+                                    bool dependents) KELP_MUST_USE;
 kelp_status *kelp_repository_load_startup(kelp_repository *repository) KELP_MUST_USE;
 /* Updates the table from the repositories' directories: creates entries, and sets `present`. */
 kelp_status *kelp_repository_scan(kelp_repository *repository) KELP_MUST_USE;
 /* Loads new and changed models, and unloads those whose directories do not exist any more. */
 kelp_status *kelp_repository_poll(kelp_repository *repository) KELP_MUST_USE;
+/* Scans the repositories for one name, or for all models if `name` is NULL. The lock is held. */
+kelp_status *kelp_repository_scan_for(kelp_repository *repository, const char *name,
+                                      kelp_scan **out) KELP_MUST_USE;
+/* Stores the failure of a load that did not begin, for the index. */
+void kelp_repository_note_failure(kelp_repository *repository, const char *name,
+                                  const kelp_status *failure);
+
+/* ---- plan.c ---- */
+typedef struct kelp_load_item kelp_load_item;
+/* Models to load, and the members of the ensembles among them. Used by one thread. */
+typedef struct kelp_load_plan {
+    kelp_repository *repository;
+    kelp_arena arena;
+    kelp_map items; /* "SPACE::NAME" or "NAME" -> a kelp_load_item */
+    kelp_load_item *first;
+} kelp_load_plan;
+void kelp_load_plan_init(kelp_load_plan *plan, kelp_repository *repository);
+void kelp_load_plan_deinit(kelp_load_plan *plan);
+/* Adds the models of a name. `space` is a namespace, or NULL for all. `options` are borrowed, and
+ * may be NULL. */
+kelp_status *kelp_load_plan_add(kelp_load_plan *plan, const char *name, const char *space,
+                                const kelp_load_options *options) KELP_MUST_USE;
+/* Loads the models and the members that do not serve: members first, independent models
+ * concurrently. Failures of loads are stored in the plan. */
+kelp_status *kelp_load_plan_run(kelp_load_plan *plan) KELP_MUST_USE;
+/* Returns the failures of all loads: NULL, a copy of the only one, or one with the code of the
+ * first and all messages. Those of added models are first. */
+kelp_status *kelp_load_plan_failure(const kelp_load_plan *plan,
+                                    const char *separator) KELP_MUST_USE;
 
 #endif

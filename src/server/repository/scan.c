@@ -26,14 +26,18 @@ void kelp_scan_destroy(kelp_scan *scan) {
     kelp_free(allocator, scan, sizeof *scan);
 }
 
-/* Returns the name to which a directory is mapped, or NULL. */
-static const char *mapped_name(const kelp_scan_places *places, const char *repository,
-                               const char *directory) {
+static bool maps(const kelp_scan_mapping *mapping, const char *repository, const char *directory) {
+    return strcmp(mapping->repository, repository) == 0 &&
+           strcmp(mapping->directory, directory) == 0;
+}
+
+/* Returns true if a directory is served with other names than its own. */
+static bool is_mapped(const kelp_scan_places *places, const char *repository,
+                      const char *directory) {
     for (size_t i = 0; i < places->mapping_count; i++)
-        if (strcmp(places->mappings[i].repository, repository) == 0 &&
-            strcmp(places->mappings[i].directory, directory) == 0)
-            return places->mappings[i].name;
-    return NULL;
+        if (maps(&places->mappings[i], repository, directory))
+            return true;
+    return false;
 }
 
 /* Adds a model, if `directory` exists and is a directory. */
@@ -88,10 +92,14 @@ static kelp_status *scan_one_repository(kelp_scan *scan, const kelp_scan_places 
         return KELP_ANNOTATE(status, "cannot read model repository '%s'", repository);
     for (size_t i = 0; status == NULL && i < names.count; i++) {
         const char *directory = names.items[i];
-        const char *name = mapped_name(places, repository, directory);
-        if (directory[0] != '.')
-            status = add_model(scan, places, repository, directory, name != NULL ? name : directory,
-                               capacity);
+        if (directory[0] == '.')
+            continue;
+        if (!is_mapped(places, repository, directory))
+            status = add_model(scan, places, repository, directory, directory, capacity);
+        for (size_t k = 0; k < places->mapping_count && status == NULL; k++)
+            if (maps(&places->mappings[k], repository, directory))
+                status = add_model(scan, places, repository, directory, places->mappings[k].name,
+                                   capacity);
     }
     kelp_fs_names_deinit(&names);
     return status;
@@ -134,7 +142,7 @@ kelp_status *kelp_scan_one(kelp_allocator allocator, const kelp_scan_places *pla
     }
     for (size_t i = 0; i < places->repository_count && status == NULL && !mapped; i++) {
         const char *repository = places->repositories[i];
-        if (mapped_name(places, repository, name) == NULL)
+        if (!is_mapped(places, repository, name))
             status = add_model(scan, places, repository, name, name, &capacity);
     }
     if (status != NULL) {

@@ -186,6 +186,16 @@ kelp_status *kelp_repository_find_version(kelp_repository *repository, kelp_entr
     return status;
 }
 
+bool kelp_repository_knows(kelp_repository *repository, const char *name) {
+    bool known = false;
+    pthread_mutex_lock(&repository->lock);
+    const kelp_entry *entry = kelp_map_get(&repository->entries, kelp_str_from(name));
+    for (; entry != NULL && !known; entry = entry->next_space)
+        known = entry->present || entry->version_count > 0;
+    pthread_mutex_unlock(&repository->lock);
+    return known;
+}
+
 /* ---- lists ---- */
 
 static kelp_status *add_models(const kelp_entry *entry, int64_t version, kelp_model_list *list) {

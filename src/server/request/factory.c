@@ -24,7 +24,9 @@ kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
     kelp_model_retain(factory->model);
     atomic_store_explicit(&factory->refs, 2, memory_order_relaxed);
     atomic_store_explicit(&factory->open, 1, memory_order_relaxed);
+    atomic_store_explicit(&factory->late, 0, memory_order_relaxed);
     atomic_store_explicit(&factory->cancelled, false, memory_order_relaxed);
+    atomic_store_explicit(&factory->execution, NULL, memory_order_relaxed);
     atomic_store_explicit(&factory->final_sent, false, memory_order_relaxed);
     atomic_store_explicit(&factory->response_count, 0, memory_order_relaxed);
     atomic_store_explicit(&factory->failed, false, memory_order_relaxed);
@@ -35,6 +37,7 @@ kelp_status *kelp_factory_create(kelp_request *request, kelp_factory **out) {
     factory->response_userp = request->response_userp;
     factory->trace = NULL;
     factory->counted_by = NULL;
+    factory->slot = (kelp_response_slot){0};
     atomic_store_explicit(&factory->trace_users, 1, memory_order_relaxed);
     atomic_store_explicit(&factory->serial,
                           atomic_load_explicit(&factory->serial, memory_order_relaxed) + 1,
@@ -137,8 +140,18 @@ void kelp_factory_close(kelp_factory *factory) {
     if (atomic_fetch_sub_explicit(&factory->open, 1, memory_order_acq_rel) != 1)
         return;
     kelp_factory_count(factory);
+    bool ordered = factory->slot.order != NULL;
+    if (ordered)
+        kelp_factory_retain(factory); /* another thread may pass on FINAL */
     if (!atomic_load_explicit(&factory->final_sent, memory_order_relaxed))
         finish(factory);
+    if (!ordered || kelp_response_order_retire(factory))
+        kelp_factory_retire(factory);
+    if (ordered)
+        kelp_factory_release(factory);
+}
+
+void kelp_factory_retire(kelp_factory *factory) {
     kelp_factory_leave_trace(factory);
     discard_ticket(factory);
     kelp_model_base *model = factory->model;
@@ -150,10 +163,19 @@ void kelp_factory_close(kelp_factory *factory) {
 
 void kelp_factory_abandon(kelp_factory *factory) {
     KELP_ASSERT(atomic_load(&factory->open) == 1 && !atomic_load(&factory->final_sent));
+    if (factory->slot.order != NULL)
+        kelp_response_order_leave(factory);
     discard_ticket(factory);
     atomic_store_explicit(&factory->open, 0, memory_order_relaxed);
     kelp_factory_release(factory);
     kelp_factory_release(factory);
+}
+
+void kelp_factory_cancel(kelp_factory *factory) {
+    atomic_store(&factory->cancelled, true);
+    atomic_fetch_add_explicit(&factory->model->cancellations, 1, memory_order_release);
+    if (factory->model->ops->cancel != NULL)
+        factory->model->ops->cancel(factory->model, factory);
 }
 
 bool kelp_factory_may_send(kelp_factory *factory, uint32_t flags) {
@@ -165,6 +187,9 @@ bool kelp_factory_may_send(kelp_factory *factory, uint32_t flags) {
 kelp_status *kelp_factory_send_flags(kelp_factory *factory, uint32_t flags) {
     if (!kelp_factory_may_send(factory, flags))
         return kelp_factory_over(factory);
-    factory->response_fn(NULL, flags, factory->response_userp);
+    if (factory->slot.order != NULL)
+        kelp_response_order_send(factory, NULL, flags);
+    else
+        factory->response_fn(NULL, flags, factory->response_userp);
     return NULL;
 }

@@ -22,7 +22,9 @@ struct kelp_factory {
     kelp_model_base *model;  /* a reference */
     atomic_uint refs;
     atomic_uint open;
+    atomic_uint late; /* TRITONBACKEND_ResponseFactory objects that were created after the end */
     atomic_bool cancelled;
+    _Atomic(void *) execution; /* of the model, for its `cancel`; NULL if it has none */
     atomic_bool final_sent;
     uint64_t start_ns;            /* of the request; monotonic */
     atomic_ullong response_count; /* sent */
@@ -41,6 +43,7 @@ struct kelp_factory {
                                 report */
     kelp_request_times times;
     uint32_t batch_size;
+    kelp_response_slot slot; /* in the order of the model's responses */
     _Atomic(struct kelp_cache_ticket *)
         ticket; /* owned; NULL unless the response is to be cached */
 };
@@ -57,6 +60,11 @@ void kelp_factory_close(kelp_factory *factory);
 /* Counts a request, once, for a backend that cannot report, according to its responses. No response
  * is sent concurrently. */
 void kelp_factory_count(kelp_factory *factory);
+/* Ends a submission that is closed: the last call for it. */
+void kelp_factory_retire(kelp_factory *factory);
+/* Sets the flag that the submission is cancelled, and cancels the requests that it made to other
+ * models. Thread-safe. */
+void kelp_factory_cancel(kelp_factory *factory);
 /* Undoes a submission that the model did not accept: closes without a response. */
 void kelp_factory_abandon(kelp_factory *factory);
 /* Frees a factory. Called by the pool. */

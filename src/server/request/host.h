@@ -20,6 +20,10 @@ typedef struct kelp_request_host_ops {
     /* Returns a reference to the model that replaced `retired` as `version` (-1: the latest). */
     kelp_status *(*find_successor)(kelp_request_host *host, const kelp_model_base *retired,
                                    int64_t version, kelp_model_base **out);
+    /* Returns a reference to a model that serves, or to its latest version (-1). The name may be
+     * "NAMESPACE::NAME". */
+    kelp_status *(*find_model)(kelp_request_host *host, const char *name, int64_t version,
+                               kelp_model_base **out);
     /* Takes a retired model without submissions, to finalize it on another thread. */
     void (*reap)(kelp_request_host *host, kelp_model_base *model);
 } kelp_request_host_ops;

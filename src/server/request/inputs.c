@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs and requested outputs of a request. Removed objects are kept for the next use. */
-#include "server/request/request.h"
+#include "server/request/sequence.h"
 
 #include "base/assert.h"
 #include "base/checked.h"
@@ -57,6 +57,15 @@ static kelp_status *check_count(const kelp_request *request, const char *kind, s
                       request->model != NULL ? request->model->name : "", model_count, count);
 }
 
+/* Returns the number of inputs of a model, with those that the server adds. */
+static size_t count_inputs(const kelp_model_base *model) {
+    if (model == NULL)
+        return 0;
+    const kelp_config_sequence *sequence = model->config->sequence;
+    return model->config->input_count +
+           (sequence != NULL ? sequence->control_count + sequence->state_count : 0);
+}
+
 kelp_status *kelp_request_add_input(kelp_request *request, const char *name,
                                     TRITONSERVER_DataType datatype, const int64_t *shape,
                                     uint64_t rank, kelp_input **out) {
@@ -67,8 +76,7 @@ kelp_status *kelp_request_add_input(kelp_request *request, const char *name,
         return KELP_ERROR(KELP_ALREADY_EXISTS,
                           KELP_REQUEST_TAG "input '%s' already exists in request",
                           kelp_request_tag(request), name);
-    KELP_TRY(check_count(request, "input", request->input_count,
-                         request->model != NULL ? request->model->config->input_count : 0));
+    KELP_TRY(check_count(request, "input", request->input_count, count_inputs(request->model)));
     if (rank > KELP_SERVER_MAX_RANK)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           KELP_REQUEST_TAG "input '%s' has %llu dimensions: expected at most %d",
@@ -238,6 +246,7 @@ void kelp_request_trim(kelp_request *request) {
     kelp_params_deinit(allocator, &request->params);
     kelp_text_deinit(allocator, &request->id);
     kelp_text_deinit(allocator, &request->correlation_string);
+    kelp_request_free_sequence(request);
 }
 
 void kelp_request_free(kelp_request *request) {

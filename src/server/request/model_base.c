@@ -16,6 +16,11 @@ void kelp_model_release(kelp_model_base *model) {
         model->ops->destroy(model);
 }
 
+uint64_t kelp_model_fingerprint(kelp_model_base *model) {
+    return model->ops->fingerprint != NULL ? model->fingerprint ^ model->ops->fingerprint(model)
+                                           : model->fingerprint;
+}
+
 bool kelp_model_enter(kelp_model_base *model) {
     unsigned live = atomic_load_explicit(&model->live, memory_order_relaxed);
     do {
@@ -24,6 +29,12 @@ bool kelp_model_enter(kelp_model_base *model) {
     } while (!atomic_compare_exchange_weak_explicit(&model->live, &live, live + 1,
                                                     memory_order_acquire, memory_order_relaxed));
     return true;
+}
+
+void kelp_model_enter_again(kelp_model_base *model) {
+    unsigned before = atomic_fetch_add_explicit(&model->live, 1, memory_order_relaxed);
+    KELP_ASSERT((before & ~RETIRED) > 0);
+    (void)before;
 }
 
 void kelp_model_leave(kelp_model_base *model) {

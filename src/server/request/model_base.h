@@ -14,6 +14,7 @@
 #include "server/config/config.h"
 #include "server/metrics/stats.h"
 #include "server/request/host.h"
+#include "server/request/response_order.h"
 
 #include <stdatomic.h>
 
@@ -26,6 +27,19 @@ typedef struct kelp_model_ops {
     /* Queues or executes a PENDING request, which may be over on return. On failure it stays the
      * caller's. */
     kelp_status *(*submit)(kelp_model_base *model, kelp_request *request);
+    /* Cancels the requests that a submission of the model made to other models. NULL: it makes
+     * none. Completes no request on the calling thread. Thread-safe. */
+    void (*cancel)(kelp_model_base *model, kelp_factory *factory);
+    /* Returns UNAVAILABLE, with the reason, if the model depends on other models and cannot serve
+     * at present. NULL: it depends on none. Thread-safe. */
+    kelp_status *(*check)(kelp_model_base *model);
+    /* For requests of sequences: the request returns to its caller, or is queued again. Called
+     * before the request's callback. */
+    void (*release)(kelp_model_base *model, kelp_request *request);
+    void (*reschedule)(kelp_model_base *model, kelp_request *request);
+    /* Returns a number that changes with the models on which the model depends, for the response
+     * cache. NULL: it depends on none. Thread-safe. */
+    uint64_t (*fingerprint)(kelp_model_base *model);
 } kelp_model_ops;
 
 /* The part of a model that requests use. */
@@ -34,11 +48,15 @@ struct kelp_model_base {
     kelp_request_host *host; /* a reference */
     atomic_uint refs;
     atomic_uint live;
+    atomic_uint cancellations; /* of requests, ever; for schedulers */
     char *name;
+    const char *space; /* the namespace; "" without namespaces; borrowed from the repository */
     int64_t version;
+    uint64_t serial;           /* of all models of the process; from 1 */
     kelp_model_config *config; /* for the checks of requests; immutable while the model serves */
     const char *backend_name;
     bool decoupled;
+    kelp_response_order order;  /* of responses */
     kelp_response_cache *cache; /* NULL: responses are not cached */
     uint64_t fingerprint;       /* of files and configuration, if `cache` is set */
     kelp_latency *latency;      /* distributions of durations; usually NULL */
@@ -51,8 +69,13 @@ void kelp_model_retain(kelp_model_base *model);
 /* Drops a reference. NULL is ignored. */
 void kelp_model_release(kelp_model_base *model);
 
+/* Returns the fingerprint of the model and of those on which it depends. */
+uint64_t kelp_model_fingerprint(kelp_model_base *model);
+
 /* Counts a submission until kelp_model_leave. Returns false if the model is retired. */
 bool kelp_model_enter(kelp_model_base *model);
+/* Counts another submission of a model that the caller has entered, also if it is retired. */
+void kelp_model_enter_again(kelp_model_base *model);
 /* Ends a submission. The last one of a retired model passes the model to the reaper. */
 void kelp_model_leave(kelp_model_base *model);
 /* Rejects further submissions. Called once. */

@@ -15,7 +15,7 @@ static const char batch_note[] =
     "configuration docs for more info on max_batch_size.";
 
 size_t kelp_request_output_count(const kelp_request *request) {
-    if (request->output_count || request->model == NULL)
+    if (request->output_count || request->model == NULL || request->is_null)
         return request->output_count;
     return request->model->config->output_count;
 }
@@ -154,6 +154,29 @@ static kelp_status *bad_shape(const kelp_request *request, const kelp_input *inp
                       wanted, found, batched ? batch_note : "");
 }
 
+/* Puts the length word before a raw string; replaces that of an earlier submission. */
+static kelp_status *put_raw_length(kelp_request *request, kelp_input *input) {
+    kelp_data *data = &input->data;
+    const kelp_buffer_attributes attributes = {.size_bytes = sizeof request->raw_length,
+                                               .memory_type = TRITONSERVER_MEMORY_CPU};
+    bool has_word = data->count > 0 && data->blocks[0].base == &request->raw_length;
+    uint64_t length = data->size_bytes - (has_word ? attributes.size_bytes : 0);
+    if (length > UINT32_MAX)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          KELP_REQUEST_TAG "raw input '%s' has %llu bytes: expected at most %u, "
+                                           "because it is one string",
+                          kelp_request_tag(request), kelp_text_get(&input->name),
+                          (unsigned long long)length, UINT32_MAX);
+    request->raw_length = (uint32_t)length;
+    if (has_word)
+        return NULL;
+    KELP_TRY(kelp_request_append(request, input, NULL, &request->raw_length, &attributes));
+    kelp_data_block word = data->blocks[data->count - 1];
+    memmove(data->blocks + 1, data->blocks, (data->count - 1) * sizeof *data->blocks);
+    data->blocks[0] = word;
+    return NULL;
+}
+
 /* Deduces the type and shape of a raw input from the configuration and the number of its bytes. */
 static kelp_status *describe_raw(kelp_request *request) {
     const kelp_model_config *config = request->model->config;
@@ -186,6 +209,8 @@ static kelp_status *describe_raw(kelp_request *request) {
                                            "because there are more than one variable-sized "
                                            "dimension",
                           kelp_request_tag(request), io->name);
+    if (wildcards == 0 && known == 1 && io->data_type == TRITONSERVER_TYPE_BYTES)
+        return put_raw_length(request, input);
     if (wildcards == 0)
         return NULL;
     uint64_t count = 0;

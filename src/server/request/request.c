@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "server/core/log.h"
 #include "server/request/response_cache.h"
+#include "server/request/sequence.h"
 #include "server/request/trace.h"
 
 const char *kelp_request_tag(const kelp_request *request) {
@@ -29,7 +30,7 @@ static const char *state_name(kelp_request_state state) {
 /* Sets the fields of a new request. Lists and texts keep their memory. */
 static void reset(kelp_request *request) {
     request->next = NULL;
-    request->factory = NULL;
+    request->factory = request->earlier = NULL;
     request->trace = NULL;
     request->flags = 0;
     request->correlation_is_string = false;
@@ -46,6 +47,12 @@ static void reset(kelp_request *request) {
     request->release_fn = NULL;
     request->response_fn = NULL;
     request->allocator = NULL;
+    request->place = NULL;
+    request->states = NULL;
+    request->added_inputs = 0;
+    request->in_sequence = request->has_generated_id = request->is_null = false;
+    request->replaces_run = false;
+    request->rejection = KELP_REJECTION_NONE;
     set_state(request, KELP_REQUEST_INITIALIZED);
 }
 
@@ -69,12 +76,11 @@ kelp_status *kelp_request_create(kelp_model_base *take_model, int64_t version, k
     return NULL;
 }
 
-kelp_status *kelp_request_begin(kelp_request *request) {
+/* Makes a request of an entered model execute. Leaves the model on failure. */
+static kelp_status *begin(kelp_request *request) {
     KELP_ASSERT(state_of(request) != KELP_REQUEST_PENDING);
     KELP_ASSERT(state_of(request) != KELP_REQUEST_EXECUTING);
     kelp_factory *factory = NULL;
-    if (!kelp_model_enter(request->model))
-        return KELP_ERROR(KELP_UNAVAILABLE, "model '%s' is being unloaded", request->model->name);
     kelp_status *status = kelp_factory_create(request, &factory);
     if (status != NULL) {
         kelp_model_leave(request->model);
@@ -86,6 +92,17 @@ kelp_status *kelp_request_begin(kelp_request *request) {
     request->request_start_ns = request->queue_start_ns = factory->start_ns = kelp_now_ns();
     set_state(request, KELP_REQUEST_EXECUTING);
     return NULL;
+}
+
+kelp_status *kelp_request_begin(kelp_request *request) {
+    if (!kelp_model_enter(request->model))
+        return KELP_ERROR(KELP_UNAVAILABLE, "model '%s' is being unloaded", request->model->name);
+    return begin(request);
+}
+
+kelp_status *kelp_request_begin_again(kelp_request *request) {
+    kelp_model_enter_again(request->model);
+    return begin(request);
 }
 
 kelp_status *kelp_request_delete(kelp_request *request) {
@@ -143,6 +160,13 @@ static bool respond_from_cache(kelp_request *request) {
     return true;
 }
 
+/* Returns true for a request of a sequence that began before. A stopping server accepts it. */
+static bool continues_sequence(const kelp_request *request) {
+    const kelp_config_sequence *sequence = request->model->config->sequence;
+    return sequence != NULL && !sequence->iterative &&
+           (request->flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_START) == 0;
+}
+
 static kelp_status *check_submission(const kelp_request_host *host, const kelp_request *request) {
     kelp_request_state state = state_of(request);
     if (state != KELP_REQUEST_INITIALIZED && state != KELP_REQUEST_RELEASED)
@@ -151,10 +175,10 @@ static kelp_status *check_submission(const kelp_request_host *host, const kelp_r
                           kelp_request_tag(request), state_name(state));
     if (request->model == NULL)
         return KELP_ERROR(KELP_INTERNAL, "the request was deleted before");
-    if (request->response_fn == NULL || request->allocator == NULL || request->release_fn == NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, KELP_REQUEST_TAG "the request has no %s callback",
-                          kelp_request_tag(request), request->release_fn ? "response" : "release");
-    KELP_TRY(host->ops->check_ready(host));
+    kelp_status *status = host->ops->check_ready(host);
+    if (status != NULL && !continues_sequence(request))
+        return status;
+    kelp_status_free(status);
     if (request->model->host != host)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           KELP_REQUEST_TAG "the request was created for another server",
@@ -162,11 +186,20 @@ static kelp_status *check_submission(const kelp_request_host *host, const kelp_r
     return NULL;
 }
 
+static kelp_status *check_callbacks(const kelp_request *request) {
+    if (request->response_fn != NULL && request->allocator != NULL && request->release_fn != NULL)
+        return NULL;
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, KELP_REQUEST_TAG "the request has no %s callback",
+                      kelp_request_tag(request), request->release_fn ? "response" : "release");
+}
+
 /* Undoes a submission that the model did not accept. */
-static void take_back(kelp_request *request, kelp_factory *earlier) {
+static void take_back(kelp_request *request) {
     KELP_ASSERT(state_of(request) == KELP_REQUEST_PENDING);
     kelp_factory *factory = request->factory;
-    request->factory = earlier;
+    kelp_request_leave_sequence(request);
+    request->factory = request->earlier;
+    request->earlier = NULL;
     request->trace = factory->trace = NULL;
     set_state(request, KELP_REQUEST_INITIALIZED);
     kelp_factory_abandon(factory);
@@ -179,6 +212,7 @@ static void start_clock(kelp_request *request, kelp_trace *trace) {
     uint64_t now_ns = kelp_now_ns();
     request->factory->trace = request->trace = trace;
     request->request_start_ns = request->queue_start_ns = request->factory->start_ns = now_ns;
+    request->deadline_ns = KELP_NEVER_NS;
     if (trace != NULL) {
         kelp_trace_report(trace, TRITONSERVER_TRACE_REQUEST_START, now_ns);
         kelp_trace_report(trace, TRITONSERVER_TRACE_QUEUE_START, now_ns);
@@ -186,12 +220,11 @@ static void start_clock(kelp_request *request, kelp_trace *trace) {
     }
 }
 
-kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
-                                 kelp_trace *trace) {
-    kelp_factory *factory = NULL, *earlier = NULL;
-    KELP_TRY(check_submission(host, request));
-    KELP_TRY(enter_model(host, request));
+kelp_status *kelp_request_prepare(kelp_request *request, kelp_trace *trace) {
+    kelp_factory *factory = NULL;
     kelp_status *status = kelp_request_normalize(request);
+    if (status == NULL)
+        status = check_callbacks(request);
     if (status == NULL && trace != NULL)
         status = kelp_trace_begin(trace, request);
     if (status == NULL)
@@ -201,20 +234,37 @@ kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
         set_state(request, KELP_REQUEST_INITIALIZED);
         return status;
     }
-    earlier = request->factory;
+    request->earlier = request->factory;
     request->factory = factory;
     start_clock(request, trace);
+    return NULL;
+}
+
+kelp_status *kelp_request_dispatch(kelp_request *request) {
+    kelp_status *status = NULL;
+    /* The request may be over after its submission. */
+    kelp_factory *earlier = request->earlier;
     set_state(request, KELP_REQUEST_PENDING);
+    if (request->model->order.enabled)
+        kelp_response_order_join(&request->model->order, request->factory);
     if (request->model->cache == NULL || !respond_from_cache(request))
         status = request->model->ops->submit(request->model, request);
     if (status != NULL) {
         kelp_stats_rejection(&request->model->stats, kelp_status_code(status),
                              request->request_start_ns);
-        take_back(request, earlier);
+        take_back(request);
     } else if (earlier != NULL) {
         kelp_factory_release(earlier);
     }
     return status;
+}
+
+kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
+                                 kelp_trace *trace) {
+    KELP_TRY(check_submission(host, request));
+    KELP_TRY(enter_model(host, request));
+    KELP_TRY(kelp_request_prepare(request, trace));
+    return kelp_request_dispatch(request);
 }
 
 /* ---- identity ---- */
@@ -247,7 +297,7 @@ static kelp_status *not_submitted(const kelp_request *request) {
 kelp_status *kelp_request_cancel(kelp_request *request) {
     if (request->factory == NULL)
         return not_submitted(request);
-    atomic_store(&request->factory->cancelled, true);
+    kelp_factory_cancel(request->factory);
     return NULL;
 }
 
@@ -279,19 +329,43 @@ static void note_times(const kelp_request *request, kelp_factory *factory) {
                                           .execute_end_ns = now_ns};
 }
 
+/* Queues an executing request again, as the next one of its sequence. */
+static kelp_status *reschedule(kelp_request *request) {
+    int expected = KELP_REQUEST_EXECUTING;
+    if (request->place == NULL || !request->model->config->sequence->iterative)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          KELP_REQUEST_TAG "cannot reschedule the request: model '%s' does not "
+                                           "batch sequences iteratively",
+                          kelp_request_tag(request), request->model->name);
+    if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_PENDING))
+        return KELP_ERROR(KELP_INTERNAL, "invalid request state transition from %s to PENDING",
+                          state_name((kelp_request_state)expected));
+    /* The execution that ends must not fail the request; see model/execute.c. */
+    atomic_fetch_add_explicit(&request->factory->serial, 1, memory_order_relaxed);
+    request->flags &= ~(uint32_t)(TRITONSERVER_REQUEST_FLAG_SEQUENCE_START |
+                                  TRITONSERVER_REQUEST_FLAG_SEQUENCE_END);
+    request->counted_by = NULL;
+    request->queue_start_ns = kelp_now_ns();
+    if (request->states != NULL)
+        request->states->in_use = false;
+    request->states = NULL;
+    request->model->ops->reschedule(request->model, request);
+    return NULL;
+}
+
 kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
     int expected = KELP_REQUEST_EXECUTING;
     /* A request that was released before may have no model. */
     if ((flags & TRITONSERVER_REQUEST_RELEASE_RESCHEDULE) &&
         state_of(request) == KELP_REQUEST_EXECUTING)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          KELP_REQUEST_TAG "cannot reschedule the request: model '%s' does not "
-                                           "batch sequences iteratively",
-                          kelp_request_tag(request), request->model->name);
+        return reschedule(request);
     /* The message has no id: a request that was released before belongs to its caller. */
-    if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_RELEASED))
+    if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_RELEASED)) {
+        if (expected == KELP_REQUEST_RELEASED && flags == TRITONSERVER_REQUEST_RELEASE_ALL)
+            return NULL; /* as in Triton */
         return KELP_ERROR(KELP_INTERNAL, "invalid request state transition from %s to RELEASED",
                           state_name((kelp_request_state)expected));
+    }
     /* The callback may delete or resubmit the request, so that it is not used after it. */
     kelp_factory *factory = request->factory;
     if (request->trace != NULL)
@@ -304,6 +378,9 @@ kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
             kelp_factory_count(factory);
     }
     request->counted_by = NULL;
+    kelp_request_leave_sequence(request);
+    if (request->place != NULL)
+        request->model->ops->release(request->model, request);
     request->release_fn((TRITONSERVER_InferenceRequest *)request, TRITONSERVER_REQUEST_RELEASE_ALL,
                         request->release_userp);
     kelp_factory_close(factory);

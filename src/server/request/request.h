@@ -16,10 +16,14 @@
 
 #include "server/config/reshape.h"
 #include "server/core/params.h"
+#include "server/core/ordered_tree.h"
 #include "server/core/values.h"
 #include "server/request/model_base.h"
 
 typedef struct kelp_trace kelp_trace;
+typedef struct kelp_sequence kelp_sequence;                 /* sequence.h */
+typedef struct kelp_request_sequence kelp_request_sequence; /* sequence.h */
+typedef struct kelp_sequence_states kelp_sequence_states;   /* states.h */
 
 /* A contiguous part of the data of an input. */
 typedef struct kelp_data_block {
@@ -63,19 +67,29 @@ typedef enum kelp_request_state {
     KELP_REQUEST_RELEASED
 } kelp_request_state;
 
+/* The reason why a policy rejects a queued request before its deadline. */
+typedef enum kelp_rejection {
+    KELP_REJECTION_NONE,
+    KELP_REJECTION_SEQUENCE_TIMEOUT,  /* of a request of the same sequence */
+    KELP_REJECTION_SEQUENCE_CANCELLED /* a request of the same sequence */
+} kelp_rejection;
+
 /* A request. */
 struct kelp_request {
     kelp_request *next;      /* in a queue or a pool */
     kelp_request_pool *home; /* the pool that it returns to; holds its allocator */
     kelp_model_base *model;  /* a reference; NULL once it was deleted */
     kelp_factory *factory;   /* a reference; of the latest submission */
+    kelp_factory *earlier;   /* a reference; of the submission before a prepared one */
     kelp_trace *trace;       /* borrowed from the factory while submitted */
     int64_t requested_version;
     _Atomic int state; /* kelp_request_state */
     uint32_t flags;
     bool correlation_is_string;
-    bool raw_input; /* the only input is raw: its type and shape are deduced */
-    bool may_block; /* its execution may block, according to the backend; set on submission */
+    bool raw_input;      /* the only input is raw: its type and shape are deduced */
+    uint32_t raw_length; /* the length word of a raw string */
+    bool may_block;      /* its execution may block, according to the backend, or takes long; set on
+                            submission */
     uint64_t correlation_id;
     kelp_text correlation_string;
     uint64_t priority;
@@ -99,9 +113,25 @@ struct kelp_request {
     void *response_userp;
     uint64_t request_start_ns; /* monotonic */
     uint64_t queue_start_ns;
-    uint64_t execute_start_ns; /* valid if `counted_by` is set */
-    kelp_stats *counted_by;    /* of the instance, if the server counts for a backend that cannot
-                                  report; else NULL */
+    uint64_t deadline_ns; /* it is rejected if it is still queued; set when it is queued */
+    kelp_ordered_node queue_order, queue_expiry; /* while it is queued: scheduler/queue.h */
+    uint64_t execute_start_ns;                   /* valid if `counted_by` is set */
+    kelp_stats *counted_by; /* of the instance, if the server counts for a backend that cannot
+                               report; else NULL */
+    /* Of models that batch sequences. */
+    kelp_request_sequence *sequence; /* memory; NULL until it is needed */
+    kelp_sequence *place;         /* the sequence in which it is queued or executes; the policy's */
+    kelp_sequence_states *states; /* that its backend may write; NULL: none */
+    uint32_t slot;                /* of its sequence, while it executes */
+    uint32_t span;         /* direct: the execution has this many slots, from that of the instance's
+                              first; 0: no null requests are added */
+    uint32_t client_flags; /* the flags to restore on release */
+    uint32_t added_inputs; /* the last inputs, which the server added */
+    bool in_sequence;      /* kelp_request_enter_sequence was called */
+    bool has_generated_id;
+    bool replaces_run; /* it starts a sequence whose ID belonged to one that has not ended */
+    bool is_null;      /* it fills an empty slot: it requests no outputs, and is not counted */
+    kelp_rejection rejection;
 };
 
 /* Creates a request, which the caller owns. Takes the reference to the model, also on failure.
@@ -110,6 +140,8 @@ kelp_status *kelp_request_create(kelp_model_base *take_model, int64_t version, k
                                  kelp_request **out) KELP_MUST_USE;
 /* Prepares a request to be executed without the queue. */
 kelp_status *kelp_request_begin(kelp_request *request) KELP_MUST_USE;
+/* Does the same while another request of the model executes, also if the model is retired. */
+kelp_status *kelp_request_begin_again(kelp_request *request) KELP_MUST_USE;
 /* Returns a request to its pool. INTERNAL, without effect, while it is submitted. */
 kelp_status *kelp_request_delete(kelp_request *request) KELP_MUST_USE;
 /* Frees the memory that a request keeps for its next use. */
@@ -158,7 +190,7 @@ kelp_status *kelp_request_add_output(kelp_request *request, const char *name) KE
 void kelp_request_remove_output(kelp_request *request, const char *name);
 
 /* Returns the number or a name of the requested outputs; of all outputs of the model if none was
- * requested. */
+ * requested, except for null requests. */
 size_t kelp_request_output_count(const kelp_request *request);
 const char *kelp_request_output_name(const kelp_request *request, size_t index);
 
@@ -170,6 +202,12 @@ kelp_status *kelp_request_normalize(kelp_request *request) KELP_MUST_USE;
  * until it calls their release callbacks. On failure, the caller still owns both. */
 kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
                                  kelp_trace *trace) KELP_MUST_USE;
+/* The two parts of a submission, for requests that are a part of another submission and therefore
+ * are accepted while the server stops. kelp_request_prepare checks the request and creates its
+ * factory; the caller has entered the model for it. kelp_request_dispatch queues or executes it. On
+ * failure of either, the model is left, and the caller still owns request and trace. */
+kelp_status *kelp_request_prepare(kelp_request *request, kelp_trace *trace) KELP_MUST_USE;
+kelp_status *kelp_request_dispatch(kelp_request *request) KELP_MUST_USE;
 /* Sets or reads the flag that the latest submission is cancelled. INTERNAL if the request was never
  * submitted. Thread-safe. */
 kelp_status *kelp_request_cancel(kelp_request *request) KELP_MUST_USE;

@@ -112,6 +112,10 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
         kelp_latency_add_first(factory->model->latency, kelp_now_ns() - factory->start_ns);
     if (factory->trace != NULL)
         kelp_trace_outputs(factory->trace, response);
+    if (factory->slot.order != NULL) {
+        kelp_response_order_send(factory, response, flags);
+        return NULL;
+    }
     factory->response_fn((TRITONSERVER_InferenceResponse *)response, flags,
                          factory->response_userp);
     kelp_factory_close(factory);
@@ -196,10 +200,7 @@ kelp_status *kelp_output_allocate(kelp_output *output, uint64_t size_bytes,
     KELP_TRY(kelp_from_error(factory->allocator->alloc_fn(
         allocator, name, size_bytes, memory_type, memory_type_id, factory->allocator_userp, &buffer,
         &buffer_userp, &attributes.memory_type, &attributes.memory_type_id)));
-    if (buffer == NULL && size_bytes)
-        return KELP_ERROR(KELP_INTERNAL,
-                          "the response allocator returned no buffer for output '%s' of %llu bytes",
-                          name, (unsigned long long)size_bytes);
+    /* A client that only measures may have no buffer: the backend gets NULL, too. */
     output->allocated = true;
     output->buffer = buffer;
     output->buffer_userp = buffer_userp;

@@ -27,6 +27,7 @@ struct kelp_response {
     kelp_request_pool *home; /* the pool that it returns to; holds its allocator */
     kelp_factory *factory;   /* a reference; NULL once it was deleted */
     bool sent;
+    uint32_t held_flags;   /* while a slot of the model's order holds it */
     kelp_status *error;    /* owned */
     kelp_output **outputs; /* elements from output_count on are unused, and keep their memory */
     size_t output_count;

@@ -89,6 +89,16 @@ kelp_status *kelp_trace_create(const kelp_trace *options, kelp_trace **out) {
     return NULL;
 }
 
+kelp_status *kelp_trace_spawn(const kelp_trace *parent, kelp_trace **out) {
+    const kelp_trace options = {.parent_id = parent->id,
+                                .level = parent->level,
+                                .activity_fn = parent->activity_fn,
+                                .tensor_fn = parent->tensor_fn,
+                                .release_fn = parent->release_fn,
+                                .userp = parent->userp};
+    return kelp_trace_create(&options, out);
+}
+
 void kelp_trace_destroy(kelp_trace *trace) {
     kelp_allocator heap = kelp_process_allocator();
     if (trace == NULL)

@@ -26,6 +26,8 @@ struct kelp_trace {
 
 /* Creates a trace with the level, parent and callbacks of `options`, and a new id. */
 kelp_status *kelp_trace_create(const kelp_trace *options, kelp_trace **out) KELP_MUST_USE;
+/* Creates a trace for a request that is a part of a traced one. */
+kelp_status *kelp_trace_spawn(const kelp_trace *parent, kelp_trace **out) KELP_MUST_USE;
 /* NULL is ignored. */
 void kelp_trace_destroy(kelp_trace *trace);
 kelp_status *kelp_trace_set_context(kelp_trace *trace, const char *context) KELP_MUST_USE;

@@ -14,8 +14,23 @@
 enum { MAX_NESTED_EXECUTIONS = 4 };
 /* The budget of a submitting thread for requests of other threads: executions, and time. */
 enum { MAX_EXTRA_EXECUTIONS = 32, MAX_EXTRA_NS = 200000 };
+enum { EXPIRY_STEP_NS = 1000000 };
+/* One of MEASURED_ONE_OF executions on submitting threads is measured: reading the clock takes a
+ * percent of the time of the smallest models. */
+enum { MEASURED_ONE_OF = 8 };
+/* A measured time of more than MAX_MEASURED times the limit counts as this time. */
+enum { MAX_MEASURED = 32 };
 
 static _Thread_local unsigned nested_executions;
+static _Thread_local unsigned begun_executions; /* modulo 2^N */
+
+/* The duration of an execution. */
+typedef struct measurement {
+    bool wanted;
+    unsigned class_index;
+    uint64_t duration_ns;
+    kelp_execution_report report; /* batch_size 0: none */
+} measurement;
 
 /* The work of an instance's thread before it executes requests, and the result. */
 typedef struct kelp_preparation {
@@ -24,21 +39,38 @@ typedef struct kelp_preparation {
     bool done; /* under the pool's lock; signalled by `changed` */
 } kelp_preparation;
 
-void kelp_instance_pool_init(kelp_instance_pool *pool, kelp_policy *policy,
-                             kelp_execution_mode mode, kelp_execute_fn execute) {
-    KELP_ASSERT(policy && policy->ops && execute);
+static void expire_timer(void *pool) {
+    kelp_instance_pool_expire(pool);
+}
+
+kelp_status *kelp_instance_pool_init(kelp_instance_pool *pool,
+                                     const kelp_instance_pool_options *options) {
+    KELP_ASSERT(options->policy && options->policy->ops && options->execute && options->stats);
     pthread_condattr_t attributes;
-    *pool = (kelp_instance_pool){.policy = policy, .mode = mode, .execute = execute};
+    *pool = (kelp_instance_pool){.policy = options->policy,
+                                 .mode = options->mode,
+                                 .caller_limit_ns = options->caller_limit_ns,
+                                 .joins_requests = options->joins_requests,
+                                 .execute = options->execute,
+                                 .stats = options->stats,
+                                 .expires_ns = KELP_NEVER_NS,
+                                 .now_ns = options->now_ns != NULL ? options->now_ns : kelp_now_ns};
+    if (options->timers != NULL)
+        KELP_TRY(kelp_timer_add(options->timers, &pool->expiry, expire_timer, pool));
+    pool->has_expiry = options->timers != NULL;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&pool->work, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_cond_init(&pool->changed, NULL);
+    return NULL;
 }
 
 void kelp_instance_pool_deinit(kelp_instance_pool *pool) {
     KELP_ASSERT(pool->policy->ops->size(pool->policy) == 0);
+    if (pool->has_expiry)
+        kelp_timer_remove(&pool->expiry);
     pthread_cond_destroy(&pool->changed);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->lock);
@@ -46,28 +78,91 @@ void kelp_instance_pool_deinit(kelp_instance_pool *pool) {
 
 /* ---- the policy, under the lock ---- */
 
-static uint64_t ready_at_ns(kelp_instance_pool *pool) {
+static uint64_t ready_at_ns(kelp_instance_pool *pool, const kelp_instance_base *instance) {
     KELP_ASSERT_HELD(&pool->lock);
-    return pool->policy->ops->ready_at_ns(pool->policy);
+    return pool->policy->ops->ready_at_ns(pool->policy, instance);
 }
 
-static bool is_due(uint64_t time_ns) {
-    return time_ns == 0 || (time_ns != KELP_NEVER_NS && time_ns <= kelp_now_ns());
+/* Returns true if requests can be taken; `out_now_ns` is then the time. */
+static bool is_due(kelp_instance_pool *pool, uint64_t ready_ns, uint64_t *out_now_ns) {
+    *out_now_ns = 0;
+    if (ready_ns == KELP_NEVER_NS)
+        return false;
+    *out_now_ns = pool->now_ns();
+    return ready_ns <= *out_now_ns;
 }
 
-static uint32_t take(kelp_instance_pool *pool, bool may_block, kelp_request **out_requests) {
+/* Returns true if requests can be taken by an instance. */
+static bool has_due(kelp_instance_pool *pool) {
+    uint64_t now_ns;
+    return is_due(pool, ready_at_ns(pool, NULL), &now_ns);
+}
+
+static uint32_t take(kelp_instance_pool *pool, const kelp_instance_base *instance, bool may_block,
+                     uint64_t now_ns, kelp_request **out_requests) {
     KELP_ASSERT_HELD(&pool->lock);
-    uint32_t count = pool->policy->ops->take(pool->policy, may_block, out_requests);
+    uint32_t count =
+        pool->policy->ops->take(pool->policy, instance, may_block, now_ns, out_requests);
     KELP_ASSERT(count <= KELP_MAX_EXECUTION_REQUESTS);
     return count;
 }
 
-/* Executes taken requests except those that were cancelled or timed out. The lock is not held. */
+/* Describes an execution that begins. */
+static void begin_report(kelp_instance_pool *pool, kelp_request *const *requests, uint32_t count,
+                         kelp_execution_report *out) {
+    *out = (kelp_execution_report){.oldest_ns = KELP_NEVER_NS, .start_ns = pool->now_ns()};
+    for (uint32_t i = 0; i < count; i++) {
+        out->batch_size += requests[i]->batch_size;
+        if (requests[i]->queue_start_ns < out->oldest_ns)
+            out->oldest_ns = requests[i]->queue_start_ns;
+    }
+}
+
+/* Executes taken requests except those that were cancelled or timed out. The lock is not held. An
+ * execution is not measured if a callback began another one on this thread. */
 static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp_request **requests,
-                    uint32_t count) {
-    count = kelp_request_queue_reject(&pool->policy->limits, &instance->stats, requests, count);
+                    uint32_t count, uint64_t now_ns, measurement *inout) {
+    count = kelp_request_queue_reject(&instance->stats, requests, count, now_ns);
+    unsigned serial = ++begun_executions;
+    inout->wanted &= count > 0 && pool->caller_limit_ns > 0;
+    if (inout->wanted)
+        inout->class_index = kelp_execution_class(requests, count);
+    if (pool->policy->ops->executed != NULL)
+        begin_report(pool, requests, count, &inout->report);
     if (count)
         pool->execute(instance, requests, count);
+    if (inout->report.batch_size > 0)
+        inout->report.end_ns = pool->now_ns();
+    inout->wanted &= serial == begun_executions;
+    if (inout->wanted)
+        inout->duration_ns = pool->now_ns() - now_ns;
+}
+
+/* Adds a measured execution to the times, and reports it to the policy; the lock is held. */
+static void add_time(kelp_instance_pool *pool, const measurement *m) {
+    KELP_ASSERT_HELD(&pool->lock);
+    if (m->report.batch_size > 0)
+        pool->policy->ops->executed(pool->policy, &m->report);
+    if (m->wanted)
+        kelp_execution_times_add(&pool->times, m->class_index, m->duration_ns,
+                                 pool->caller_limit_ns * MAX_MEASURED);
+}
+
+void kelp_instance_pool_add_time(kelp_instance_pool *pool, unsigned class_index,
+                                 uint64_t duration_ns) {
+    const measurement m = {.wanted = pool->caller_limit_ns > 0,
+                           .class_index = class_index,
+                           .duration_ns = duration_ns};
+    pthread_mutex_lock(&pool->lock);
+    add_time(pool, &m);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Returns true if requests of the size run on submitting threads. The lock is held. */
+static bool is_short(const kelp_instance_pool *pool, kelp_request *const *request) {
+    return pool->caller_limit_ns == 0 ||
+           kelp_execution_times_get(&pool->times, kelp_execution_class(request, 1)) <=
+               pool->caller_limit_ns;
 }
 
 /* Waits for a signal, at most until a time. The lock is held. */
@@ -82,6 +177,18 @@ static void wait_for_work(kelp_instance_pool *pool, uint64_t until_ns) {
         pthread_cond_timedwait(&pool->work, &pool->lock, &until);
     }
     pool->waiting--;
+}
+
+/* Wakes a waiting thread; all of them if only one of them may take the request. The lock is held.
+ */
+static void wake_threads(kelp_instance_pool *pool) {
+    KELP_ASSERT_HELD(&pool->lock);
+    if (pool->waiting == 0)
+        return;
+    if (pool->policy->ops->attach != NULL)
+        pthread_cond_broadcast(&pool->work);
+    else
+        pthread_cond_signal(&pool->work);
 }
 
 /* ---- ON_INSTANCE ---- */
@@ -102,6 +209,27 @@ static bool prepare(kelp_instance_pool *pool, kelp_instance_base *instance) {
     return usable;
 }
 
+/* Waits until the rate limiter permits an execution; the lock is released meanwhile. Returns true
+ * if requests are still due then. */
+static bool acquire_resources(kelp_instance_pool *pool, kelp_instance_base *instance,
+                              uint64_t *inout_now_ns) {
+    if (instance->ticket.limiter == NULL)
+        return true;
+    bool granted = kelp_rate_ticket_request(&instance->ticket);
+    if (!granted) {
+        if (pool->waiting > 0) /* the resources of another instance may be free */
+            pthread_cond_signal(&pool->work);
+        pthread_mutex_unlock(&pool->lock);
+        granted = kelp_rate_ticket_wait(&instance->ticket);
+        pthread_mutex_lock(&pool->lock);
+    }
+    if (granted && is_due(pool, ready_at_ns(pool, instance), inout_now_ns))
+        return true;
+    if (granted)
+        kelp_rate_ticket_release(&instance->ticket, false);
+    return false;
+}
+
 static void *instance_main(void *userp) {
     kelp_instance_base *instance = userp;
     kelp_instance_pool *pool = instance->pool;
@@ -109,19 +237,30 @@ static void *instance_main(void *userp) {
     bool usable = prepare(pool, instance);
     pthread_mutex_lock(&pool->lock);
     while (usable && !instance->removing) {
-        uint64_t ready_ns = ready_at_ns(pool);
-        uint32_t count = is_due(ready_ns) ? take(pool, true, requests) : 0;
+        uint64_t now_ns, ready_ns = ready_at_ns(pool, instance);
+        uint32_t count = 0;
+        if (is_due(pool, ready_ns, &now_ns) && acquire_resources(pool, instance, &now_ns))
+            count = take(pool, instance, true, now_ns, requests);
+        /* Sequences may have moved to slots of other instances. */
+        if (pool->policy->ops->attach != NULL && pool->waiting > 0 && has_due(pool))
+            wake_threads(pool);
         if (count) {
+            measurement m = {0}; /* only for the policy */
             pthread_mutex_unlock(&pool->lock);
-            execute(pool, instance, requests, count);
+            execute(pool, instance, requests, count, now_ns, &m);
+            if (instance->ticket.limiter != NULL)
+                kelp_rate_ticket_release(&instance->ticket, true);
             pthread_mutex_lock(&pool->lock);
+            add_time(pool, &m);
             continue;
         }
+        if (instance->ticket.granted) /* there was nothing to take */
+            kelp_rate_ticket_release(&instance->ticket, false);
         if (pool->stopping)
             break;
         wait_for_work(pool, ready_ns);
     }
-    if (instance->removing && pool->waiting > 0 && ready_at_ns(pool) != KELP_NEVER_NS)
+    if (instance->removing && pool->waiting > 0 && ready_at_ns(pool, NULL) != KELP_NEVER_NS)
         pthread_cond_signal(&pool->work); /* this thread may have consumed the signal */
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -173,17 +312,19 @@ static void *worker_main(void *userp) {
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
     pthread_mutex_lock(&pool->lock);
     for (;;) {
-        uint64_t ready_ns = ready_at_ns(pool);
-        bool due = is_due(ready_ns);
+        uint64_t now_ns, ready_ns = ready_at_ns(pool, NULL);
+        bool due = is_due(pool, ready_ns, &now_ns);
         kelp_instance_base *instance = due ? pop_idle(pool) : NULL;
         if (instance != NULL) {
-            uint32_t count = take(pool, true, requests);
+            measurement m = {.wanted = true};
+            uint32_t count = take(pool, instance, true, now_ns, requests);
             /* Two submissions may have woken only this thread. */
-            if (pool->idle != NULL && is_due(ready_at_ns(pool)))
+            if (pool->idle != NULL && has_due(pool))
                 kelp_status_free(wake_worker(pool)); /* on failure, this thread takes it later */
             pthread_mutex_unlock(&pool->lock);
-            execute(pool, instance, requests, count);
+            execute(pool, instance, requests, count, now_ns, &m);
             pthread_mutex_lock(&pool->lock);
+            add_time(pool, &m);
             push_idle(pool, instance);
             continue;
         }
@@ -198,7 +339,7 @@ static void *worker_main(void *userp) {
 /* Makes an instance idle and leaves queued requests to a worker. Returns false if no worker can be
  * started; the caller then keeps the instance. The lock is held. */
 static bool release_instance(kelp_instance_pool *pool, kelp_instance_base *instance) {
-    if (ready_at_ns(pool) != KELP_NEVER_NS) {
+    if (ready_at_ns(pool, NULL) != KELP_NEVER_NS) {
         kelp_status *status = wake_worker(pool);
         if (status != NULL) {
             kelp_status_free(status);
@@ -211,25 +352,39 @@ static bool release_instance(kelp_instance_pool *pool, kelp_instance_base *insta
     return true;
 }
 
-static bool has_budget(uint64_t start_ns, unsigned executions) {
-    return executions < MAX_EXTRA_EXECUTIONS && kelp_now_ns() - start_ns < MAX_EXTRA_NS;
+static bool has_budget(uint64_t start_ns, uint64_t now_ns, unsigned executions) {
+    return executions < MAX_EXTRA_EXECUTIONS && now_ns - start_ns < MAX_EXTRA_NS;
+}
+
+/* Returns true if one execution of all queued requests fits into the budget, assuming that each of
+ * them takes as long as an execution of the class. The lock is held. */
+static bool queue_fits(const kelp_instance_pool *pool, unsigned class_index) {
+    if (!pool->joins_requests || pool->caller_limit_ns == 0)
+        return true;
+    uint64_t one_ns = kelp_execution_times_get(&pool->times, class_index);
+    return one_ns <= MAX_EXTRA_NS / (pool->policy->ops->size(pool->policy) + 1u);
 }
 
 /* Executes a request on this thread, and then others within the budget. */
 static void run_on_caller(kelp_instance_pool *pool, kelp_instance_base *instance,
-                          kelp_request *request) {
+                          kelp_request *request, bool measured) {
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS] = {request};
-    uint64_t start_ns = request->queue_start_ns;
+    uint64_t start_ns = request->queue_start_ns, now_ns = start_ns;
+    unsigned class_index = pool->joins_requests ? kelp_execution_class(requests, 1) : 0;
     uint32_t count = 1;
     nested_executions++;
     for (unsigned executions = 0; count; executions++) {
-        execute(pool, instance, requests, count);
+        measurement m = {.wanted = measured};
+        execute(pool, instance, requests, count, now_ns, &m);
         pthread_mutex_lock(&pool->lock);
+        add_time(pool, &m);
         count = 0;
-        if (is_due(ready_at_ns(pool)) && has_budget(start_ns, executions))
-            count = take(pool, false, requests);
+        if (is_due(pool, ready_at_ns(pool, instance), &now_ns) &&
+            has_budget(start_ns, now_ns, executions) && queue_fits(pool, class_index))
+            count = take(pool, instance, false, now_ns, requests);
         if (!count && !release_instance(pool, instance)) {
-            count = take(pool, true, requests);
+            now_ns = pool->now_ns();
+            count = take(pool, instance, true, now_ns, requests);
             if (!count)
                 push_idle(pool, instance);
         }
@@ -270,10 +425,19 @@ static kelp_status *start_instance(kelp_instance_pool *pool, kelp_instance_base 
     return preparation.status;
 }
 
+static void attach(kelp_instance_pool *pool, kelp_instance_base *instance) {
+    if (pool->policy->ops->attach == NULL)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->policy->ops->attach(pool->policy, instance);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 kelp_status *kelp_instance_pool_add(kelp_instance_pool *pool, kelp_instance_base *instance,
                                     kelp_prepare_fn fn) {
     KELP_ASSERT(instance->pool == NULL || instance->pool == pool);
     instance->pool = pool;
+    attach(pool, instance);
     if (pool->mode == KELP_EXECUTE_ON_INSTANCE)
         KELP_TRY(start_instance(pool, instance, fn));
     else if (fn != NULL)
@@ -309,6 +473,7 @@ void kelp_instance_pool_remove(kelp_instance_pool *pool, kelp_instance_base *ins
     instance->removing = true;
     if (pool->mode == KELP_EXECUTE_ON_INSTANCE) {
         pthread_cond_broadcast(&pool->work);
+        kelp_rate_ticket_cancel(&instance->ticket);
         pthread_mutex_unlock(&pool->lock);
         pthread_join(instance->thread, NULL);
         instance->has_thread = false;
@@ -342,6 +507,8 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
     pthread_cond_broadcast(&pool->work);
+    for (kelp_instance_base *i = pool->instances; i != NULL; i = i->next)
+        kelp_rate_ticket_cancel(&i->ticket);
     pthread_mutex_unlock(&pool->lock);
     for (kelp_instance_base *instance = pool->instances; instance != NULL;
          instance = instance->next) {
@@ -355,36 +522,133 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
 
 /* ---- submission ---- */
 
-/* Queues a request for a thread of the pool; the lock is held. */
-static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request) {
+/* Sets the timer to the next queue timeout; the lock is held. The timer rounds up to a multiple of
+ * EXPIRY_STEP_NS, so that it runs rarely if many timeouts are close to each other. */
+static void set_expiry(kelp_instance_pool *pool) {
     KELP_ASSERT_HELD(&pool->lock);
-    KELP_TRY(pool->policy->ops->admit(pool->policy, request));
+    uint64_t time_ns = pool->policy->ops->expires_at_ns(pool->policy);
+    if (!pool->has_expiry || pool->expires_soon || time_ns == pool->expires_ns)
+        return;
+    pool->expires_ns = time_ns;
+    if (time_ns < KELP_NEVER_NS - EXPIRY_STEP_NS)
+        time_ns += EXPIRY_STEP_NS - time_ns % EXPIRY_STEP_NS;
+    /* Without the timer's thread, a timeout is noticed when the request is taken. */
+    kelp_status_free(kelp_timer_set(&pool->expiry, time_ns));
+}
+
+/* Rejects requests that the policy returned, linked by `next`. The lock is not held. With the last
+ * request, the model may be destroyed on another thread. */
+static void reject(kelp_instance_pool *pool, kelp_request *list, uint64_t now_ns) {
+    for (kelp_request *request = list, *next; request != NULL; request = next) {
+        next = request->next;
+        request->next = NULL;
+        (void)kelp_request_queue_reject(pool->stats, &request, 1, now_ns);
+    }
+}
+
+void kelp_instance_pool_expire(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    uint64_t now_ns = pool->now_ns();
+    pool->expires_soon = false;
+    kelp_request *list = pool->policy->ops->expire(pool->policy, now_ns);
+    if (pool->waiting > 0 && has_due(pool))
+        wake_threads(pool); /* the remaining requests may form a batch, or have a slot */
+    set_expiry(pool);
+    pthread_mutex_unlock(&pool->lock);
+    reject(pool, list, now_ns); /* kelp_timer_remove waits until this call returns */
+}
+
+void kelp_instance_pool_expire_soon(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    if (pool->has_expiry && pool->policy->ops->size(pool->policy) > 0) {
+        pool->expires_soon = true;
+        pool->expires_ns = pool->now_ns();
+        kelp_status_free(kelp_timer_set(&pool->expiry, pool->expires_ns));
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Checks that a request can be queued; the lock is held. A full queue first drops the requests that
+ * are over, which the caller rejects. */
+static kelp_status *admit(kelp_instance_pool *pool, const kelp_request *request,
+                          kelp_request **out_dropped) {
+    const kelp_policy_ops *ops = pool->policy->ops;
+    KELP_ASSERT_HELD(&pool->lock);
+    kelp_status *status = ops->admit(pool->policy, request);
+    if (status == NULL)
+        return NULL;
+    *out_dropped = ops->expire(pool->policy, request->queue_start_ns);
+    if (pool->waiting > 0 && has_due(pool))
+        wake_threads(pool);
+    set_expiry(pool);
+    if (*out_dropped == NULL)
+        return status;
+    kelp_status_free(status);
+    return ops->admit(pool->policy, request);
+}
+
+/* Queues a request for a thread of the pool; the lock is held. */
+static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request,
+                            kelp_request **out_dropped) {
+    KELP_ASSERT_HELD(&pool->lock);
+    KELP_TRY(admit(pool, request, out_dropped));
     /* Signal before the lock is released: after that, the request and the model may be destroyed.
      */
     if (pool->mode == KELP_EXECUTE_ON_CALLER) {
         if (pool->idle != NULL)
             KELP_TRY(wake_worker(pool));
-    } else if (pool->waiting > 0) {
-        pthread_cond_signal(&pool->work);
+    } else {
+        wake_threads(pool);
     }
-    pool->policy->ops->push(pool->policy, request);
+    pool->policy->ops->push(pool->policy, request, request->queue_start_ns);
+    set_expiry(pool);
     return NULL;
 }
 
 kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool, kelp_request *request) {
     kelp_instance_base *instance = NULL;
+    kelp_request *dropped = NULL;
     kelp_status *status = NULL;
+    uint64_t now_ns = request->queue_start_ns;
+    bool measured = false;
     pthread_mutex_lock(&pool->lock);
-    if (pool->mode == KELP_EXECUTE_ON_CALLER && !request->may_block &&
-        nested_executions < MAX_NESTED_EXECUTIONS &&
-        pool->policy->ops->bypass(pool->policy, request))
-        instance = pop_idle(pool);
+    if (pool->mode == KELP_EXECUTE_ON_CALLER && !request->may_block) {
+        request->may_block = !is_short(pool, &request);
+        if (!request->may_block && nested_executions < MAX_NESTED_EXECUTIONS &&
+            pool->policy->ops->bypass(pool->policy, request))
+            instance = pop_idle(pool);
+    }
     if (instance == NULL)
-        status = enqueue(pool, request);
+        status = enqueue(pool, request, &dropped);
+    else
+        measured = pool->caller_executions++ % MEASURED_ONE_OF == 0;
     pthread_mutex_unlock(&pool->lock);
     if (instance != NULL)
-        run_on_caller(pool, instance, request);
+        run_on_caller(pool, instance, request, measured);
+    reject(pool, dropped, now_ns);
     return status;
+}
+
+void kelp_instance_pool_release(kelp_instance_pool *pool, kelp_request *request) {
+    pthread_mutex_lock(&pool->lock);
+    pool->policy->ops->release(pool->policy, request, pool->now_ns());
+    wake_threads(pool);
+    set_expiry(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void kelp_instance_pool_reschedule(kelp_instance_pool *pool, kelp_request *request) {
+    pthread_mutex_lock(&pool->lock);
+    pool->policy->ops->reschedule(pool->policy, request, pool->now_ns());
+    wake_threads(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+uint32_t kelp_instance_pool_live(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    uint32_t live = pool->policy->ops->live != NULL ? pool->policy->ops->live(pool->policy) : 0;
+    pthread_mutex_unlock(&pool->lock);
+    return live;
 }
 
 uint32_t kelp_instance_pool_queued(kelp_instance_pool *pool) {

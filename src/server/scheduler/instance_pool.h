@@ -8,18 +8,27 @@
  *
  * KELP_EXECUTE_ON_CALLER is for backends that do not block: the submitting thread executes the
  * request on an idle instance. The request is queued instead if no instance is idle, if other
- * requests wait, if this request may block, or if too many executions are nested on the thread (a
- * response callback that submits the next request would otherwise recurse without limit). A thread
- * that finishes an execution continues with queued requests within a budget, because a submission
- * must return. Worker threads, at most one for each instance and started on demand, execute the
- * others. Therefore no instance is idle while requests are due.
+ * requests wait, if this request may block or takes long, or if too many executions are nested on
+ * the thread (a response callback that submits the next request would otherwise recurse without
+ * limit). A thread that finishes an execution continues with queued requests within a budget,
+ * because a submission must return. Worker threads, at most one for each instance and started on
+ * demand, execute the others. Therefore no instance is idle while requests are due.
+ *
+ * A request takes long if the measured time of executions with inputs of its size
+ * (execution_times.h) exceeds caller_limit_ns, or is unknown. The pool measures all executions of
+ * worker threads, and some of submitting threads.
+ *
+ * Queued requests whose queue timeout ends are rejected by a timer, also while all instances are
+ * busy.
  */
 #ifndef KELP_SERVER_SCHEDULER_INSTANCE_POOL_H_
 #define KELP_SERVER_SCHEDULER_INSTANCE_POOL_H_
 
+#include "base/sync/timer.h"
+#include "server/scheduler/execution_times.h"
 #include "server/scheduler/policy.h"
+#include "server/scheduler/rate_limiter.h"
 
-typedef struct kelp_instance_base kelp_instance_base;
 typedef struct kelp_instance_pool kelp_instance_pool;
 
 /* Executes started requests on an instance. One call at a time for each instance; no lock is held.
@@ -41,7 +50,9 @@ struct kelp_instance_base {
     kelp_instance_base *next_idle;      /* ON_CALLER */
     kelp_instance_base *next_unstarted; /* ON_CALLER */
     kelp_instance_pool *pool;
+    uint32_t policy_index; /* set by the policy, if it binds requests to instances */
     kelp_stats stats;
+    kelp_rate_ticket ticket; /* ON_INSTANCE: waits for resources before an execution */
     pthread_t thread;
     bool has_thread;
     bool removing, removed;
@@ -56,6 +67,16 @@ struct kelp_instance_pool {
     kelp_policy *policy;
     kelp_execute_fn execute;
     kelp_execution_mode mode;
+    uint64_t caller_limit_ns; /* ON_CALLER; 0: no limit, and nothing is measured */
+    bool joins_requests;
+    kelp_execution_times times;
+    unsigned caller_executions; /* modulo 2^N; selects those that are measured */
+    kelp_clock_fn now_ns;
+    kelp_stats *stats; /* of requests that no instance executed; borrowed */
+    kelp_timer expiry; /* of queue timeouts */
+    bool has_expiry;
+    bool expires_soon;   /* the timer is set for cancelled requests */
+    uint64_t expires_ns; /* KELP_NEVER_NS, or the queue timeout that the timer is set for */
     kelp_instance_base *instances; /* all that were added */
     kelp_instance_base *idle;      /* ON_CALLER: instances that no thread uses */
     kelp_instance_base *unstarted; /* ON_CALLER: instances whose worker thread is not started */
@@ -63,9 +84,22 @@ struct kelp_instance_pool {
     bool stopping;
 };
 
-/* Initializes a pool without instances. `policy` is borrowed. */
-void kelp_instance_pool_init(kelp_instance_pool *pool, kelp_policy *policy,
-                             kelp_execution_mode mode, kelp_execute_fn execute);
+/* The parameters of a pool. All pointers are borrowed. */
+typedef struct kelp_instance_pool_options {
+    kelp_policy *policy;
+    kelp_execution_mode mode;
+    uint64_t caller_limit_ns; /* ON_CALLER: the maximum execution time on a submitting thread; 0: no
+                                 limit */
+    bool joins_requests;      /* the policy returns several requests for one execution */
+    kelp_execute_fn execute;
+    kelp_stats *stats;    /* counts requests that are rejected without an instance */
+    kelp_timers *timers;  /* NULL: queue timeouts are noticed when a request is taken */
+    kelp_clock_fn now_ns; /* NULL: kelp_now_ns */
+} kelp_instance_pool_options;
+
+/* Initializes a pool without instances. */
+kelp_status *kelp_instance_pool_init(kelp_instance_pool *pool,
+                                     const kelp_instance_pool_options *options) KELP_MUST_USE;
 void kelp_instance_pool_deinit(kelp_instance_pool *pool);
 
 /* Adds an instance; ON_INSTANCE starts its thread. `prepare` (may be NULL) runs before that, on the
@@ -86,6 +120,20 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool);
  * owns the request. */
 kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool,
                                        kelp_request *request) KELP_MUST_USE;
+/* Adds the duration of an execution without the pool to the measured times; see
+ * kelp_execution_class. Thread-safe. */
+void kelp_instance_pool_add_time(kelp_instance_pool *pool, unsigned class_index,
+                                 uint64_t duration_ns);
+/* Tells a policy that binds requests to instances that a taken request returns to its caller, or
+ * queues the request again. Thread-safe; called before the request's callback. */
+void kelp_instance_pool_release(kelp_instance_pool *pool, kelp_request *request);
+void kelp_instance_pool_reschedule(kelp_instance_pool *pool, kelp_request *request);
+/* Returns the number of sequences that have not ended. Thread-safe. */
+uint32_t kelp_instance_pool_live(kelp_instance_pool *pool);
+/* Rejects the queued requests that are cancelled or past their deadline. Thread-safe. */
+void kelp_instance_pool_expire(kelp_instance_pool *pool);
+/* Does the same soon, on the thread of the timers. Thread-safe. */
+void kelp_instance_pool_expire_soon(kelp_instance_pool *pool);
 /* Returns the number of queued requests. Thread-safe. */
 uint32_t kelp_instance_pool_queued(kelp_instance_pool *pool);
 

@@ -13,12 +13,15 @@
 /* Returns true if the execution of a request may block, according to the backend. Thread-safe. */
 typedef bool (*kelp_may_block_fn)(TRITONBACKEND_Model *model, TRITONBACKEND_Request *request);
 
-/* The execution of requests by a backend. */
+/* The execution of requests by a backend. All pointers are borrowed. */
 typedef struct kelp_execution {
     kelp_execution_mode mode;
+    uint64_t caller_limit_ns; /* see kelp_instance_pool_options */
     kelp_execute_fn execute;
     kelp_may_block_fn may_block; /* ON_CALLER: which requests may block; NULL: none */
-    const kelp_batcher *batcher; /* the batching strategy, borrowed; NULL: none */
+    const kelp_batcher *batcher; /* the batching strategy; NULL: none */
+    kelp_stats *stats;           /* of requests that no instance executes */
+    kelp_timers *timers;         /* for queue timeouts */
 } kelp_execution;
 
 /* The scheduler of a model. */

@@ -339,5 +339,6 @@ kelp_status *kelp_pass_gradient(kelp_block *block) {
     if (!any)
         return NULL;
     kelp_block_sweep(block);
+    kelp_block_count_uses(block);
     return kelp_block_infer(block);
 }

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that executes a request, chosen by measured execution times. A fake clock advances by
+ * the duration that a test assigns to executions. */
+#include "server/request/factory.h"
+#include "server/scheduler/scheduler.h"
+
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LIMIT_NS = 50000, SMALL_BYTES = 64, LARGE_BYTES = 65536 };
+
+/* ---- the clock and the executions ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint64_t now_ns;
+    uint64_t small_ns, large_ns; /* the duration of one request */
+    unsigned requests;
+    pthread_t thread; /* of the latest execution */
+} world = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static uint64_t now_ns(void) {
+    pthread_mutex_lock(&world.lock);
+    uint64_t now = world.now_ns;
+    pthread_mutex_unlock(&world.lock);
+    return now;
+}
+
+static void execute(kelp_instance_base *instance, kelp_request **requests, uint32_t count) {
+    (void)instance;
+    pthread_mutex_lock(&world.lock);
+    for (uint32_t i = 0; i < count; i++)
+        world.now_ns += requests[i]->inputs[0]->data.size_bytes == SMALL_BYTES ? world.small_ns
+                                                                               : world.large_ns;
+    world.thread = pthread_self();
+    world.requests += count;
+    pthread_cond_broadcast(&world.changed);
+    pthread_mutex_unlock(&world.lock);
+}
+
+/* ---- the pool ---- */
+
+typedef struct fixture {
+    kelp_model_config *config;
+    kelp_policy *policy;
+    kelp_instance_pool pool;
+    kelp_instance_base instance;
+    kelp_factory factory;
+    kelp_input small, large;
+    kelp_input *small_inputs[1], *large_inputs[1];
+    kelp_request request;
+    kelp_stats stats;
+} fixture;
+
+static int set_up(void **state) {
+    static const char text[] = "backend: \"x\"";
+    static fixture f;
+    const kelp_config_load_options load = {.model_name = "m"};
+    kelp_allocator heap = kelp_allocator_system();
+    memset(&f, 0, sizeof f);
+    world.now_ns = 1000;
+    world.requests = 0;
+    world.small_ns = 5000;
+    world.large_ns = 2000000;
+    assert_null(
+        kelp_model_config_parse(heap, &load, "config.pbtxt", text, strlen(text), &f.config));
+    assert_null(kelp_batch_policy_create(heap, f.config, &f.policy));
+    const kelp_instance_pool_options options = {.policy = f.policy,
+                                                .mode = KELP_EXECUTE_ON_CALLER,
+                                                .caller_limit_ns = LIMIT_NS,
+                                                .execute = execute,
+                                                .stats = &f.stats,
+                                                .now_ns = now_ns};
+    assert_null(kelp_instance_pool_init(&f.pool, &options));
+    kelp_stats_init(&f.instance.stats, heap);
+    assert_null(kelp_instance_pool_add(&f.pool, &f.instance, NULL));
+    f.small.data.size_bytes = SMALL_BYTES;
+    f.large.data.size_bytes = LARGE_BYTES;
+    f.small_inputs[0] = &f.small;
+    f.large_inputs[0] = &f.large;
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    fixture *f = *state;
+    kelp_instance_pool_stop(&f->pool);
+    kelp_instance_pool_deinit(&f->pool);
+    f->policy->ops->destroy(f->policy);
+    kelp_model_config_release(f->config);
+    return 0;
+}
+
+/* Waits until the worker has added its measurement and released the instance. */
+static void wait_until_idle(fixture *f) {
+    for (;;) {
+        pthread_mutex_lock(&f->pool.lock);
+        bool idle = f->pool.idle != NULL;
+        pthread_mutex_unlock(&f->pool.lock);
+        if (idle)
+            return;
+        sched_yield();
+    }
+}
+
+/* Executes a request; returns true if that happens on this thread. */
+static bool runs_here(fixture *f, bool small) {
+    kelp_request *request = &f->request;
+    request->factory = &f->factory;
+    request->inputs = small ? f->small_inputs : f->large_inputs;
+    request->input_count = 1;
+    request->queue_start_ns = now_ns();
+    request->deadline_ns = KELP_NEVER_NS;
+    request->may_block = false; /* as kelp_scheduler_submit sets it */
+    atomic_store(&request->state, KELP_REQUEST_PENDING);
+    unsigned before = world.requests;
+    assert_null(kelp_instance_pool_submit(&f->pool, request));
+    pthread_mutex_lock(&world.lock);
+    while (world.requests == before)
+        pthread_cond_wait(&world.changed, &world.lock);
+    pthread_mutex_unlock(&world.lock);
+    wait_until_idle(f);
+    return pthread_equal(world.thread, pthread_self());
+}
+
+/* ---- tests ---- */
+
+static void test_unknown_sizes_run_on_workers(void **state) {
+    fixture *f = *state;
+    assert_false(runs_here(f, true)); /* the first execution is not counted */
+    assert_false(runs_here(f, true));
+    for (int i = 0; i < 20; i++)
+        assert_true(runs_here(f, true));
+}
+
+static void test_first_execution_is_ignored(void **state) {
+    fixture *f = *state;
+    world.small_ns = 1000000000;
+    assert_false(runs_here(f, true));
+    world.small_ns = 5000;
+    assert_false(runs_here(f, true));
+    assert_true(runs_here(f, true));
+}
+
+static void test_long_requests_run_on_workers(void **state) {
+    fixture *f = *state;
+    for (int i = 0; i < 20; i++) {
+        assert_false(runs_here(f, false));
+        assert_int_equal(runs_here(f, true), i >= 2);
+    }
+}
+
+/* On submitting threads, one of eight executions is measured. */
+static void test_requests_that_become_long_move_to_workers(void **state) {
+    fixture *f = *state;
+    int here = 0, there = 0;
+    for (int i = 0; i < 3; i++)
+        (void)runs_here(f, true);
+    world.small_ns = 2000000;
+    while (runs_here(f, true))
+        here++;
+    assert_in_range(here, 0, 8);
+    world.small_ns = 5000;
+    while (!runs_here(f, true))
+        there++;
+    assert_in_range(there, 8, 64);
+}
+
+static void test_a_request_at_the_limit_is_short(void **state) {
+    fixture *f = *state;
+    world.small_ns = LIMIT_NS;
+    world.large_ns = LIMIT_NS + 1;
+    for (int i = 0; i < 2; i++) {
+        (void)runs_here(f, true);
+        (void)runs_here(f, false);
+    }
+    assert_true(runs_here(f, true));
+    assert_false(runs_here(f, false));
+}
+
+static void test_warm_up_counts(void **state) {
+    fixture *f = *state;
+    kelp_request request = {.inputs = f->small_inputs, .input_count = 1};
+    kelp_request *requests[] = {&request, &request};
+    unsigned class_index = kelp_execution_class(requests, 1);
+    assert_int_equal(kelp_execution_class(requests, 2), class_index + 1);
+    kelp_instance_pool_add_time(&f->pool, class_index, 1000000);
+    kelp_instance_pool_add_time(&f->pool, class_index, 5000);
+    assert_true(runs_here(f, true));
+}
+
+static void test_averages_follow_the_times(void **state) {
+    (void)state;
+    kelp_execution_times times = {0};
+    assert_int_equal(kelp_execution_times_get(&times, 3), KELP_NEVER_NS);
+    kelp_execution_times_add(&times, 3, 900, 10000);
+    assert_int_equal(kelp_execution_times_get(&times, 3), KELP_NEVER_NS);
+    kelp_execution_times_add(&times, 3, 800, 10000);
+    assert_int_equal(kelp_execution_times_get(&times, 3), 800);
+    kelp_execution_times_add(&times, 3, 1600, 10000);
+    assert_int_equal(kelp_execution_times_get(&times, 3), 900);
+    kelp_execution_times_add(&times, 3, 100, 10000);
+    assert_int_equal(kelp_execution_times_get(&times, 3), 800);
+    kelp_execution_times_add(&times, 3, UINT64_MAX, 1600);
+    assert_int_equal(kelp_execution_times_get(&times, 3), 900);
+    assert_int_equal(kelp_execution_times_get(&times, 4), KELP_NEVER_NS);
+}
+
+static void test_classes_are_powers_of_two(void **state) {
+    (void)state;
+    kelp_input input = {0};
+    kelp_input *inputs[] = {&input, &input};
+    kelp_request request = {.inputs = inputs};
+    kelp_request *requests[] = {&request};
+    assert_int_equal(kelp_execution_class(requests, 1), 0);
+    request.input_count = 2;
+    assert_int_equal(kelp_execution_class(requests, 1), 0);
+    input.data.size_bytes = 1;
+    assert_int_equal(kelp_execution_class(requests, 1), 2);
+    input.data.size_bytes = UINT64_MAX / 4;
+    assert_int_equal(kelp_execution_class(requests, 1), KELP_EXECUTION_CLASSES - 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_unknown_sizes_run_on_workers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_first_execution_is_ignored, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_long_requests_run_on_workers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_requests_that_become_long_move_to_workers, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_request_at_the_limit_is_short, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_warm_up_counts, set_up, tear_down),
+        cmocka_unit_test(test_averages_follow_the_times),
+        cmocka_unit_test(test_classes_are_powers_of_two),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

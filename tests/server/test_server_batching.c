@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dynamic batching through the C API: the order of responses, full queues, cancellation, and random
+ * requests of several threads. The policy's decisions are tested in test_scheduler_batch.c. */
+#include "server/support.h"
+
+#include <stdatomic.h>
+
+#define IO                                                                \
+    "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n" \
+    "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+#define INSTANCES(count) "instance_group [ { kind: KIND_CPU count: " #count " } ]\n"
+#define IDENTITY(count) "backend: \"identity\"\nmax_batch_size: 4\n" IO INSTANCES(count)
+#define PARAMETER(name, text) \
+    "parameters { key: \"" name "\" value { string_value: \"" text "\" } }\n"
+
+enum { FOREVER_MS = 3600000 };
+static const int64_t shape[] = {1, 2};
+static const int32_t data[] = {1, 2};
+
+static int set_up(void **state) {
+    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT});
+}
+
+/* The final responses of several requests, in order. */
+typedef struct record {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    size_t count;
+    size_t order[2048];
+} record;
+
+/* A request that appends its number to a record. */
+typedef struct numbered {
+    call c;
+    record *to;
+    size_t number;
+    TRITONSERVER_Error_Code code; /* of the response */
+    bool failed;
+} numbered;
+
+static void note(TRITONSERVER_InferenceResponse *response, const uint32_t flags, void *userp) {
+    numbered *n = userp;
+    if (response != NULL) {
+        TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseError(response);
+        n->failed = error != NULL;
+        if (error != NULL)
+            n->code = TRITONSERVER_ErrorCode(error);
+        TRITONSERVER_ErrorDelete(error);
+        ok(TRITONSERVER_InferenceResponseDelete(response));
+    }
+    if (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL) {
+        pthread_mutex_lock(&n->to->lock);
+        n->to->order[n->to->count++] = n->number;
+        pthread_cond_broadcast(&n->to->changed);
+        pthread_mutex_unlock(&n->to->lock);
+    }
+    pthread_mutex_lock(&n->c.lock);
+    n->c.responses += response != NULL;
+    n->c.finals += (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL) != 0;
+    pthread_cond_broadcast(&n->c.changed);
+    pthread_mutex_unlock(&n->c.lock);
+}
+
+static void record_init(record *r) {
+    memset(r, 0, sizeof *r);
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->changed, NULL);
+}
+
+static void numbered_init(numbered *n, world *w, const char *model, record *to, size_t number) {
+    call_init(&n->c, w->server, model, -1);
+    n->to = to;
+    n->number = number;
+    n->failed = false;
+    ok(TRITONSERVER_InferenceRequestSetResponseCallback(n->c.request, n->c.allocator, &n->c, note,
+                                                        n));
+}
+
+static void identity_init(numbered *n, world *w, record *to, size_t number, int64_t delay_ms) {
+    numbered_init(n, w, "m", to, number);
+    call_input(&n->c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 2, data, sizeof data);
+    if (delay_ms > 0)
+        ok(TRITONSERVER_InferenceRequestSetIntParameter(n->c.request, "delay_ms", delay_ms));
+}
+
+static void wait_for_release(call *c) {
+    pthread_mutex_lock(&c->lock);
+    while (c->releases == 0)
+        pthread_cond_wait(&c->changed, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- the order of responses ---- */
+
+static void test_responses_leave_in_the_order_of_submission(void **state) {
+    world *w = *state;
+    record r;
+    numbered n[4];
+    record_init(&r);
+    world_load(w, "m",
+               IDENTITY(2) "dynamic_batching { preserve_ordering: true preferred_batch_size: 1 }");
+    identity_init(&n[0], w, &r, 0, FOREVER_MS);
+    for (size_t i = 1; i < 4; i++)
+        identity_init(&n[i], w, &r, i, 0);
+    for (size_t i = 0; i < 4; i++)
+        call_start(&n[i].c);
+    for (size_t i = 1; i < 4; i++)
+        wait_for_release(&n[i].c); /* they are executed, but their responses are held */
+    assert_int_equal(r.count, 0);
+    ok(TRITONSERVER_InferenceRequestCancel(n[0].c.request));
+    for (size_t i = 0; i < 4; i++) {
+        call_wait(&n[i].c);
+        assert_int_equal(r.order[i], i);
+        assert_int_equal(n[i].c.responses, 1);
+        assert_int_equal(n[i].failed, i == 0);
+    }
+    for (size_t i = 0; i < 4; i++)
+        call_deinit(&n[i].c);
+    world_unload(w, "m");
+}
+
+static void test_rejected_submission_does_not_hold_responses(void **state) {
+    world *w = *state;
+    record r;
+    numbered n[3];
+    record_init(&r);
+    world_load(w, "m",
+               IDENTITY(1) "dynamic_batching { preserve_ordering: true }" PARAMETER(
+                   "kelp_max_queue_size", "1"));
+    for (size_t i = 0; i < 3; i++)
+        identity_init(&n[i], w, &r, i, i == 0 ? FOREVER_MS : 0);
+    call_start(&n[0].c);
+    bool queued = false;
+    while (!queued) { /* until the first request left the queue */
+        TRITONSERVER_Error *error = TRITONSERVER_ServerInferAsync(w->server, n[1].c.request, NULL);
+        queued = error == NULL;
+        TRITONSERVER_ErrorDelete(error);
+    }
+    fails(TRITONSERVER_ServerInferAsync(w->server, n[2].c.request, NULL),
+          TRITONSERVER_ERROR_UNAVAILABLE, "Exceeds maximum queue size");
+    ok(TRITONSERVER_InferenceRequestCancel(n[1].c.request));
+    call_start(&n[2].c); /* the full queue drops the cancelled request */
+    assert_int_equal(r.count, 0);
+    ok(TRITONSERVER_InferenceRequestCancel(n[0].c.request));
+    for (size_t i = 0; i < 3; i++) {
+        call_wait(&n[i].c);
+        assert_int_equal(r.order[i], i);
+        call_deinit(&n[i].c);
+    }
+    assert_int_equal(n[1].code, TRITONSERVER_ERROR_CANCELLED);
+    assert_false(n[2].failed);
+}
+
+static void test_decoupled_responses_leave_in_order(void **state) {
+    static const char config[] =
+        "backend: \"repeat\" model_transaction_policy { decoupled: true }\n"
+        "input [ { name: \"IN\" data_type: TYPE_INT32 dims: -1 }, "
+        "{ name: \"DELAY\" data_type: TYPE_UINT32 dims: -1 } ]\n"
+        "output [ { name: \"OUT\" data_type: TYPE_INT32 dims: 1 }, "
+        "{ name: \"IDX\" data_type: TYPE_UINT32 dims: 1 } ]\n"
+        "dynamic_batching { preserve_ordering: true }";
+    static const uint32_t delays[2][2] = {{0, FOREVER_MS}, {0, 0}};
+    world *w = *state;
+    record r;
+    numbered n[2];
+    record_init(&r);
+    world_load(w, "m", config);
+    for (size_t i = 0; i < 2; i++) {
+        numbered_init(&n[i], w, "m", &r, i);
+        call_input(&n[i].c, "IN", TRITONSERVER_TYPE_INT32, shape + 1, 1, data, sizeof data);
+        call_input(&n[i].c, "DELAY", TRITONSERVER_TYPE_UINT32, shape + 1, 1, delays[i],
+                   sizeof delays[i]);
+        call_start(&n[i].c);
+    }
+    pthread_mutex_lock(&n[0].c.lock);
+    while (n[0].c.responses == 0) /* the first submission does not wait for its end */
+        pthread_cond_wait(&n[0].c.changed, &n[0].c.lock);
+    pthread_mutex_unlock(&n[0].c.lock);
+    wait_for_release(&n[1].c);
+    assert_int_equal(n[1].c.responses, 0);
+    ok(TRITONSERVER_InferenceRequestCancel(n[0].c.request));
+    for (size_t i = 0; i < 2; i++) {
+        call_wait(&n[i].c);
+        assert_int_equal(r.order[i], i);
+        assert_int_equal(n[i].c.responses, i + 1);
+        call_deinit(&n[i].c);
+    }
+}
+
+static void test_cancelled_request_does_not_wait_for_a_batch(void **state) {
+    world *w = *state;
+    record r;
+    numbered n;
+    record_init(&r);
+    world_load(w, "m", IDENTITY(1) "dynamic_batching { max_queue_delay_microseconds: 3600000000 }");
+    identity_init(&n, w, &r, 0, 0);
+    call_start(&n.c);
+    ok(TRITONSERVER_InferenceRequestCancel(n.c.request));
+    call_wait(&n.c);
+    assert_int_equal(n.code, TRITONSERVER_ERROR_CANCELLED);
+    call_deinit(&n.c);
+}
+
+/* ---- random requests ---- */
+
+enum { THREADS = 4, REQUESTS = 100 };
+
+typedef struct client {
+    world *w;
+    unsigned seed;
+    size_t index;
+    record *to;
+    numbered n[REQUESTS];
+    bool rejected[REQUESTS];
+} client;
+
+static unsigned random_below(unsigned *seed, unsigned bound) {
+    *seed = *seed * 1664525 + 1013904223;
+    return (*seed >> 16) % bound;
+}
+
+static void *submit_all(void *userp) {
+    client *c = userp;
+    for (size_t i = 0; i < REQUESTS; i++) {
+        numbered *n = &c->n[i];
+        identity_init(n, c->w, c->to, c->index * REQUESTS + i, random_below(&c->seed, 8) == 0);
+        ok(TRITONSERVER_InferenceRequestSetPriority(n->c.request, random_below(&c->seed, 4)));
+        if (random_below(&c->seed, 2))
+            ok(TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(n->c.request,
+                                                                   random_below(&c->seed, 20000)));
+        TRITONSERVER_Error *error = TRITONSERVER_ServerInferAsync(c->w->server, n->c.request, NULL);
+        c->rejected[i] = error != NULL;
+        TRITONSERVER_ErrorDelete(error);
+        if (i > 0 && random_below(&c->seed, 6) == 0 && !c->rejected[i / 2])
+            ok(TRITONSERVER_InferenceRequestCancel(c->n[i / 2].c.request));
+    }
+    for (size_t i = 0; i < REQUESTS; i++)
+        if (!c->rejected[i])
+            call_wait(&c->n[i].c);
+    return NULL;
+}
+
+/* Responses to the requests of a thread have its order. */
+static void check_order(const record *r) {
+    size_t last[THREADS] = {0};
+    for (size_t i = 0; i < r->count; i++) {
+        size_t thread = r->order[i] / REQUESTS, number = r->order[i] % REQUESTS + 1;
+        assert_true(number > last[thread]);
+        last[thread] = number;
+    }
+}
+
+static void run_random_requests(world *w, const char *config, bool ordered) {
+    static client clients[THREADS];
+    pthread_t threads[THREADS];
+    record r;
+    size_t expected = 0;
+    record_init(&r);
+    world_load(w, "m", config);
+    for (size_t t = 0; t < THREADS; t++) {
+        clients[t].w = w;
+        clients[t].seed = (unsigned)t + 1;
+        clients[t].index = t;
+        clients[t].to = &r;
+        assert_int_equal(pthread_create(&threads[t], NULL, submit_all, &clients[t]), 0);
+    }
+    for (size_t t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
+    for (size_t t = 0; t < THREADS; t++) {
+        for (size_t i = 0; i < REQUESTS; i++) {
+            numbered *n = &clients[t].n[i];
+            bool accepted = !clients[t].rejected[i];
+            expected += accepted;
+            assert_int_equal(n->c.responses, accepted);
+            assert_int_equal(n->c.finals, accepted);
+            assert_int_equal(n->c.releases, accepted);
+            call_deinit(&n->c);
+        }
+    }
+    assert_int_equal(r.count, expected);
+    if (ordered)
+        check_order(&r);
+    world_unload(w, "m");
+}
+
+#define RANDOM_POLICY                                                                           \
+    "max_queue_delay_microseconds: 300 preferred_batch_size: 3 priority_levels: 2 "             \
+    "default_priority_level: 2 default_queue_policy { default_timeout_microseconds: 15000 "     \
+    "allow_timeout_override: true max_queue_size: 60 } priority_queue_policy { key: 1 value { " \
+    "timeout_action: DELAY default_timeout_microseconds: 2000 allow_timeout_override: true } }"
+
+static void test_each_request_has_one_response(void **state) {
+    world *w = *state;
+    run_random_requests(w, IDENTITY(2) "dynamic_batching { " RANDOM_POLICY " }", false);
+    run_random_requests(
+        w, IDENTITY(2) "dynamic_batching { preserve_ordering: true " RANDOM_POLICY " }", true);
+    run_random_requests(w, IDENTITY(2) PARAMETER("kelp_queue_timeout_us", "15000"), false);
+}
+
+static void test_latency_target_gives_one_response(void **state) {
+    world *w = *state;
+    run_random_requests(
+        w, IDENTITY(2) PARAMETER("kelp_latency_target_us", "5000") "dynamic_batching { }", false);
+    run_random_requests(w,
+                        IDENTITY(1) PARAMETER("kelp_latency_target_us", "2000")
+                            PARAMETER("kelp_execute_on", "instance")
+                                PARAMETER("kelp_max_queue_size", "40") "dynamic_batching { "
+                                                                       "preserve_ordering: true }",
+                        true);
+}
+
+static void test_instance_threads_give_one_response(void **state) {
+    world *w = *state;
+    run_random_requests(
+        w,
+        IDENTITY(2)
+            PARAMETER("kelp_execute_on",
+                      "instance") "dynamic_batching { preserve_ordering: true " RANDOM_POLICY " }",
+        true);
+    run_random_requests(w,
+                        IDENTITY(1) PARAMETER("kelp_execute_on", "instance")
+                            PARAMETER("kelp_max_queue_size", "30"),
+                        false);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_responses_leave_in_the_order_of_submission, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_rejected_submission_does_not_hold_responses, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_decoupled_responses_leave_in_order, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_cancelled_request_does_not_wait_for_a_batch, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_each_request_has_one_response, set_up, world_close),
+        cmocka_unit_test_setup_teardown(test_latency_target_gives_one_response, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_instance_threads_give_one_response, set_up,
+                                        world_close),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
