@@ -137,7 +137,8 @@ def adapt(directory, data):
                 continue
             with open(path, encoding="utf-8") as opened:
                 text = opened.read()
-            new = text.replace("KIND_GPU", "KIND_CPU").replace("/data/inferenceserver/${REPO_VERSION}", data)
+            # Scripts edit configurations of both kinds: a pattern of sed must not match the other kind as well.
+            new = re.sub("(?<!s/kind: )KIND_GPU", "KIND_CPU", text).replace("/data/inferenceserver/${REPO_VERSION}", data)
             if new != text:
                 with open(path, "w", encoding="utf-8") as opened:
                     opened.write(new)
