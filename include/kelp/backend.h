@@ -757,15 +757,15 @@ void kelp_backend_factory_destroy(kelp_backend_factory *take_factory);
 /* ---- Batches ---- */
 
 /* Concatenates an input of several requests along the first dimension into a row-major tensor in
- * memory of the first request. Buffers that are adjacent in memory are not copied. Arguments and
- * errors are those of kelp_backend_input. Also fails with INVALID_ARGUMENT if the other dimensions
- * differ. */
+ * memory of the first request. Buffers that are adjacent in memory are not copied. Borrowed
+ * until one of the requests is released. Arguments and errors are those of kelp_backend_input. Also
+ * fails with INVALID_ARGUMENT if the other dimensions differ. */
 kelp_status *kelp_backend_gather(kelp_backend_request **requests, size_t request_count,
                                  const char *name, kelp_dtype dtype, int32_t rank,
                                  kelp_tensor *out) KELP_MUST_USE;
 
 /* Concatenates all elements of an input of several requests into a vector, for ragged batches
- * (allow_ragged_batch). */
+ * (allow_ragged_batch). Otherwise as kelp_backend_gather. */
 kelp_status *kelp_backend_gather_flat(kelp_backend_request **requests, size_t request_count,
                                       const char *name, kelp_dtype dtype,
                                       kelp_tensor *out) KELP_MUST_USE;

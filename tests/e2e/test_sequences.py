@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences over HTTP with NVIDIA's client: an ONNX model and a C backend, with state that the server keeps."""
+"""Sequences over HTTP with NVIDIA's client: an ONNX model and a C backend, with state that the server keeps.
+
+The class Scheduling runs in NVIDIA's server instead if KELP_NVIDIA_WHEEL is set, as in test_backends.py."""
 import os
 import threading
 import unittest
@@ -12,6 +14,7 @@ import tritonclient.http as client
 from tritonclient.utils import InferenceServerException
 
 import support
+import test_backends
 
 # Y is the sum of X within the sequence, and F the flag START.
 ADDER = """
@@ -130,6 +133,100 @@ class Sequences(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(failures, [])
+
+
+# The backend of tests/server/sequence_backend.c: OUT is sum, START, READY, END, CORRID, position in the batch, size of the batch.
+REPORTER_CONFIG = """
+backend: "sequence"
+max_batch_size: SLOTS
+input { name: "IN" data_type: TYPE_INT32 dims: 1 }
+output { name: "OUT" data_type: TYPE_INT32 dims: 7 }
+instance_group { count: 1 kind: KIND_CPU }
+sequence_batching {
+  max_sequence_idle_microseconds: 60000000
+  STRATEGY
+  state {
+    input_name: "SUM_IN" output_name: "SUM_OUT" data_type: TYPE_INT32 dims: 1
+    initial_state { name: "zero" data_type: TYPE_INT32 dims: 1 zero_data: true }
+  }
+}
+"""
+CONTROLS = "".join(f'control_input {{ name: "{kind}" control {{ kind: CONTROL_SEQUENCE_{kind} int32_false_true: [ 0, 1 ] }} }}\n'
+                   for kind in ("START", "READY", "END"))
+CONTROLS += 'control_input { name: "CORRID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } }'
+
+
+class Scheduling(unittest.TestCase):
+    """What the backend sees of sequences, which is the same in both servers."""
+
+    @classmethod
+    def setUpClass(cls):
+        wheel = os.environ.get("KELP_NVIDIA_WHEEL")
+        cls.repository = support.Repository()
+        for name, slots, strategy in (("direct", 4, "direct { }" + CONTROLS),
+                                      ("oldest", 4, "oldest { max_candidate_sequences: 4 }" + CONTROLS),
+                                      ("single", 1, "direct { }" + CONTROLS), ("iterative", 4, "iterative_sequence: true")):
+            cls.repository.add(name, config=REPORTER_CONFIG.replace("SLOTS", str(slots)).replace("STRATEGY", strategy))
+        words = ["--backend-directory", os.path.join(os.path.dirname(os.path.dirname(support.KELP)), "backends-test")]
+        if wheel:
+            cls.server = test_backends.NvidiaServer(wheel, cls.repository.path, *words)
+        else:
+            cls.server = support.Server("--model-repository", cls.repository.path, *words)
+        cls.client = client.InferenceServerClient(f"127.0.0.1:{cls.server.port}", concurrency=4)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.client.close()
+        cls.server.__exit__()
+        cls.repository.__exit__()
+
+    def start(self, model, sequence, value, **flags):
+        data = client.InferInput("IN", [1, 1], "INT32")
+        data.set_data_from_numpy(np.array([[value]], np.int32))
+        return self.client.async_infer(model, [data], sequence_id=sequence, **flags)
+
+    def run_one(self, model, sequence, value, **flags):
+        return self.start(model, sequence, value, **flags).get_result().as_numpy("OUT").tolist()[0]
+
+    def test_slots_are_positions_in_the_batch(self):
+        for row in ((1, 5, {"sequence_start": True}, [5, 1, 1, 0, 1, 0, 1]),
+                    (2, 7, {"sequence_start": True}, [7, 1, 1, 0, 2, 1, 2]),  # with a null request
+                    (1, 1, {}, [6, 0, 1, 0, 1, 0, 1]),  # without one behind it
+                    (2, 1, {"sequence_end": True}, [8, 0, 1, 1, 2, 1, 2]),
+                    (3, 3, {"sequence_start": True}, [3, 1, 1, 0, 3, 1, 2]),  # in the slot of 2
+                    (1, 1, {"sequence_start": True}, [1, 1, 1, 0, 1, 0, 1]),  # begins again
+                    (1, 1, {"sequence_end": True}, [2, 0, 1, 1, 1, 0, 1]),
+                    (3, 1, {"sequence_end": True}, [4, 0, 1, 1, 3, 1, 2])):
+            self.assertEqual(self.run_one("direct", row[0], row[1], **row[2]), row[3], row)
+
+    def test_batches_of_the_oldest_requests_have_no_null_requests(self):
+        for row in ((1, 5, {"sequence_start": True}, [5, 1, 1, 0, 1, 0, 1]),
+                    (2, 7, {"sequence_start": True}, [7, 1, 1, 0, 2, 0, 1]),
+                    (1, 1, {"sequence_end": True}, [6, 0, 1, 1, 1, 0, 1]),
+                    (2, 1, {"sequence_end": True}, [8, 0, 1, 1, 2, 0, 1])):
+            self.assertEqual(self.run_one("oldest", row[0], row[1], **row[2]), row[3], row)
+
+    def test_iterative_requests_run_until_they_are_done(self):
+        for value in (5, 9):
+            self.assertEqual(self.run_one("iterative", 0, value), [value, -1, -1, -1, -1, 0, 1])
+
+    def test_messages_are_those_of_triton(self):
+        for sequence, part in ((99, "inference request for sequence 99 to model 'direct' must specify the START flag on the first "
+                                    "request of the sequence"),
+                               (0, "inference request to model 'direct' must specify a non-zero or non-empty correlation ID")):
+            with self.assertRaises(InferenceServerException) as failure:
+                self.run_one("direct", sequence, 1)
+            self.assertEqual((failure.exception.status(), failure.exception.message()), ("400", part))
+
+    def test_the_backlog_waits_and_times_out(self):
+        self.assertEqual(self.run_one("single", 1, 5, sequence_start=True)[0], 5)
+        waits = self.start("single", 2, 6, sequence_start=True, sequence_end=True)
+        with self.assertRaisesRegex(InferenceServerException, r"^\[503\] timeout of the corresponding sequence has been expired"):
+            data = client.InferInput("IN", [1, 1], "INT32")
+            data.set_data_from_numpy(np.array([[1]], np.int32))
+            self.client.infer("single", [data], sequence_id=3, sequence_start=True, timeout=20000)
+        self.assertEqual(self.run_one("single", 1, 1, sequence_end=True)[0], 6)
+        self.assertEqual(waits.get_result().as_numpy("OUT").tolist()[0][:5], [6, 1, 1, 1, 2])
 
 
 if __name__ == "__main__":

@@ -35,6 +35,19 @@ def check(tally, count):
     mask = np.random.default_rng(1).random(len(texts)) < .5
     tally.check("", *Pair("MaskedFill", [batch, mask], ["string"]).run([batch, mask]))
     tables(tally, texts)
+    regular_expressions(tally, texts)
+
+
+def regular_expressions(tally, texts):
+    batch = strings(*texts)
+    for pattern, rewrite in [(" ", "_"), (r"(\w+) (\w+)", r"\2 \1"), ("[aeiou]*", "<\\0>"), (r"[^a-z]+", ""), ("x*", "-"), ("^.|.$", "#"), (r"(a)|(b)", r"[\1|\2]"),
+                             (r"(?i)THE", r"\\"), (r"\bq", "Q"), (r"a", r"\3"), ("(the|t)", r"{\1}"), ("日", "é")]:
+        for all in (0, 1):
+            tally.subject = f"StringRegexReplace {pattern!r} {rewrite!r} {all}"
+            inputs = [batch, strings(pattern), strings(rewrite)]
+            expected, found = Pair("StringRegexReplace", inputs, ["string"], global_replace=all).run(inputs)
+            bad = [(t, a, b) for t, a, b in zip(texts, expected[0], found[0]) if a != b][:3]
+            tally.check(bad, [np.zeros(0)], [np.zeros(len(bad))])
 
 
 def tables(tally, texts):

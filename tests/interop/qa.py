@@ -85,6 +85,7 @@ def generate(qa, data):
                                 cwd=os.path.join(qa, "common"), capture_output=True, text=True, check=False)
         if result.returncode != 0:
             sys.exit(f"qa: cannot make {name}: {result.stderr[-2000:]}")
+        adapt(out + ".new", data)
         os.rename(out + ".new", out)
 
 
@@ -136,7 +137,8 @@ def adapt(directory, data):
                 continue
             with open(path, encoding="utf-8") as opened:
                 text = opened.read()
-            new = text.replace("KIND_GPU", "KIND_CPU").replace("/data/inferenceserver/${REPO_VERSION}", data)
+            # Scripts edit configurations of both kinds: a pattern of sed must not match the other kind as well.
+            new = re.sub("(?<!s/kind: )KIND_GPU", "KIND_CPU", text).replace("/data/inferenceserver/${REPO_VERSION}", data)
             if new != text:
                 with open(path, "w", encoding="utf-8") as opened:
                     opened.write(new)

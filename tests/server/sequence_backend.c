@@ -59,6 +59,7 @@ static TRITONSERVER_Error *write_state(TRITONBACKEND_Request *request, int32_t s
     return store ? TRITONBACKEND_StateUpdate(state) : NULL;
 }
 
+/* Responds with the values, or without outputs to a null request. */
 static TRITONSERVER_Error *respond(TRITONBACKEND_Request *request, const int32_t *values,
                                    TRITONSERVER_Error *failure) {
     static const int64_t shape[] = {1, VALUES};
@@ -67,11 +68,14 @@ static TRITONSERVER_Error *respond(TRITONBACKEND_Request *request, const int32_t
     void *buffer = NULL;
     TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
     int64_t id = 0;
+    uint32_t outputs = 0;
     TRITONSERVER_Error *error = TRITONBACKEND_ResponseNew(&response, request);
-    if (error == NULL && failure == NULL)
+    if (error == NULL)
+        error = TRITONBACKEND_RequestOutputCount(request, &outputs);
+    if (error == NULL && outputs > 0 && failure == NULL)
         error = TRITONBACKEND_ResponseOutput(response, &output, "OUT", TRITONSERVER_TYPE_INT32,
                                              shape, 2);
-    if (error == NULL && failure == NULL)
+    if (error == NULL && outputs > 0 && failure == NULL)
         error = TRITONBACKEND_OutputBuffer(output, &buffer, VALUES * sizeof *values, &type, &id);
     if (error != NULL)
         return error;

@@ -236,7 +236,7 @@ static void test_cancelled_instance_makes_room(void **state) {
     kelp_rate_ticket_cancel(&t[1]);
     assert_true(t[2].granted);
     assert_false(kelp_rate_ticket_request(&t[1]));
-    assert_false(kelp_rate_ticket_acquire(&t[1])); /* does not wait */
+    assert_false(kelp_rate_ticket_wait(&t[1])); /* returns at once */
     kelp_rate_ticket_release(&t[0], true);
     kelp_rate_ticket_release(&t[2], true);
     remove_all(limiter, t, 3);
@@ -381,6 +381,29 @@ static void test_waiting_instance_is_removed(void **state) {
     kelp_rate_limiter_destroy(limiter);
 }
 
+/* If the resources of one instance are in use, another instance executes the request. */
+static void test_free_resources_are_used(void **state) {
+    (void)state;
+    static fixture a;
+    kelp_rate_ticket holder;
+    kelp_rate_limiter *limiter = create(NULL, NULL, NULL);
+    gate.running = gate.most = gate.done = 0;
+    gate.open = true;
+    add(limiter, &holder, GROUP(1, {"R", true, 1}));
+    start(&a, limiter);
+    kelp_rate_ticket_remove(&a.instances[1].ticket); /* the instance does not execute yet */
+    add(limiter, &a.instances[1].ticket, GROUP(1, {"S", true, 1}));
+    assert_true(kelp_rate_ticket_request(&holder));
+    for (unsigned i = 0; i < 8; i++) {
+        submit(&a, i);
+        wait_for(&gate.done, i + 1);
+    }
+    kelp_rate_ticket_release(&holder, true);
+    stop(&a);
+    kelp_rate_ticket_remove(&holder);
+    kelp_rate_limiter_destroy(limiter);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_undeclared_capacity_is_the_maximum_need),
@@ -395,6 +418,7 @@ int main(void) {
         cmocka_unit_test(test_cancelled_instance_makes_room),
         cmocka_unit_test(test_pools_share_a_resource),
         cmocka_unit_test(test_waiting_instance_is_removed),
+        cmocka_unit_test(test_free_resources_are_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -378,6 +378,16 @@ static void test_equal_requests_at_the_same_time(void **state) {
     expect(w->server, "m", THREADS - misses + 1, misses);
 }
 
+static void test_sequences_are_not_cached(void **state) {
+    world *w = *state;
+    repo_model(&w->r, "s",
+               "backend: \"identity\"\nmax_batch_size: 4\nsequence_batching { }\n" ENABLED
+               "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n");
+    fails(TRITONSERVER_ServerLoadModel(w->server, "s"), TRITONSERVER_ERROR_INTERNAL,
+          "response_cache cannot be enabled for a model with sequence_batching");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal_request_hits),
@@ -389,6 +399,7 @@ int main(void) {
         cmocka_unit_test(test_invalid_caches_are_rejected),
         cmocka_unit_test(test_entries_have_buffers),
         cmocka_unit_test_setup_teardown(test_hit_does_not_enter_the_queue, open_world, world_close),
+        cmocka_unit_test_setup_teardown(test_sequences_are_not_cached, open_world, world_close),
         cmocka_unit_test_setup_teardown(test_equal_requests_at_the_same_time, open_world,
                                         world_close),
     };

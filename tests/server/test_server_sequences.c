@@ -131,9 +131,9 @@ static void null_requests_fill_slots_and_are_not_counted(void **state) {
     assert_int_equal(*nulls, 1);
     assert_int_equal(run(w, 1, END, 1, values), 6);
     assert_int_equal(values[POSITION], 0);
-    assert_int_equal(values[COUNT], 2);
+    assert_int_equal(values[COUNT], 1);
     assert_int_equal(run(w, 2, END, 1, NULL), 8);
-    assert_int_equal(*nulls, 3);
+    assert_int_equal(*nulls, 2);
     TRITONSERVER_Message *message = NULL;
     ok(TRITONSERVER_ServerModelStatistics(w->server, "m", -1, &message));
     char *text = message_text(message);
@@ -332,6 +332,27 @@ static void sequences_continue_while_the_server_stops(void **state) {
     ok(error);
 }
 
+/* An execution with a null request begins after the model was unloaded. */
+static void queued_requests_run_while_the_model_is_unloaded(void **state) {
+    world *w = *state;
+    int32_t values[VALUES];
+    turn t;
+    world_load(w, "m",
+               IO
+               "instance_group { count: 1 } sequence_batching { direct { "
+               "max_queue_delay_microseconds: 100000 minimum_slot_utilization: 1 } " CONTROLS STATE(
+                   "") " }");
+    assert_int_equal(run(w, 1, START, 2, NULL), 2);
+    turn_init(&t, w, 2, START | END, 3);
+    call_start(&t.c);
+    ok(TRITONSERVER_ServerUnloadModel(w->server, "m"));
+    call_wait(&t.c);
+    values_of(&t, values);
+    assert_int_equal(values[SUM], 3);
+    assert_int_equal(values[COUNT], 2);
+    call_deinit(&t.c);
+}
+
 static void samples_run_as_sequences(void **state) {
     world *w = *state;
     world_load(
@@ -448,6 +469,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(clients_of_direct_sequences_are_independent, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(clients_of_oldest_sequences_are_independent, set_up,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(queued_requests_run_while_the_model_is_unloaded, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(samples_run_as_sequences, set_up, world_close),
     };

@@ -82,11 +82,6 @@ static kelp_status *prepare_cache(kelp_model *model) {
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "model '%s': response_cache cannot be enabled for a decoupled model",
                           model->base.name);
-    if (model->base.config->scheduling == KELP_SCHEDULING_SEQUENCE)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "model '%s': response_cache cannot be enabled for a model with "
-                          "sequence_batching, because its responses depend on earlier requests",
-                          model->base.name);
     if (kelp_model_host_of(model)->cache == NULL) {
         KELP_SERVER_LOG(KELP_LOG_WARNING,
                         "model '%s' enables response_cache, but the server has no cache: its "

@@ -206,7 +206,7 @@ static size_t size_of_zeros(const kelp_input *like) {
     return 4 * elements;
 }
 
-/* Adds the inputs and requested outputs of another request, with zeros as data. */
+/* Adds the inputs of another request, with zeros as data. A null request requests no outputs. */
 static kelp_status *copy_inputs(kelp_request *request, const kelp_request *like) {
     size_t count = like->input_count - like->added_inputs, largest = 0;
     for (size_t i = 0; i < count; i++)
@@ -224,8 +224,6 @@ static kelp_status *copy_inputs(kelp_request *request, const kelp_request *like)
         input->rank = from->rank;
         memcpy(input->shape, from->shape, from->rank * sizeof *input->shape);
     }
-    for (size_t i = 0; i < like->output_count; i++)
-        KELP_TRY(kelp_request_add_output(request, kelp_text_get(&like->outputs[i])));
     return NULL;
 }
 
@@ -248,7 +246,7 @@ static kelp_status *fill_null(const kelp_model *model, kelp_request *request,
             KELP_TRY(kelp_sequence_states_zero(states, like->states));
         kelp_request_bind_states(request, states);
     }
-    return kelp_request_begin(request);
+    return kelp_request_begin_again(request);
 }
 
 /* Creates an executing request for an empty slot, with the shapes of another one. */

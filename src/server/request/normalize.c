@@ -15,7 +15,7 @@ static const char batch_note[] =
     "configuration docs for more info on max_batch_size.";
 
 size_t kelp_request_output_count(const kelp_request *request) {
-    if (request->output_count || request->model == NULL)
+    if (request->output_count || request->model == NULL || request->is_null)
         return request->output_count;
     return request->model->config->output_count;
 }

@@ -76,12 +76,11 @@ kelp_status *kelp_request_create(kelp_model_base *take_model, int64_t version, k
     return NULL;
 }
 
-kelp_status *kelp_request_begin(kelp_request *request) {
+/* Makes a request of an entered model execute. Leaves the model on failure. */
+static kelp_status *begin(kelp_request *request) {
     KELP_ASSERT(state_of(request) != KELP_REQUEST_PENDING);
     KELP_ASSERT(state_of(request) != KELP_REQUEST_EXECUTING);
     kelp_factory *factory = NULL;
-    if (!kelp_model_enter(request->model))
-        return KELP_ERROR(KELP_UNAVAILABLE, "model '%s' is being unloaded", request->model->name);
     kelp_status *status = kelp_factory_create(request, &factory);
     if (status != NULL) {
         kelp_model_leave(request->model);
@@ -93,6 +92,17 @@ kelp_status *kelp_request_begin(kelp_request *request) {
     request->request_start_ns = request->queue_start_ns = factory->start_ns = kelp_now_ns();
     set_state(request, KELP_REQUEST_EXECUTING);
     return NULL;
+}
+
+kelp_status *kelp_request_begin(kelp_request *request) {
+    if (!kelp_model_enter(request->model))
+        return KELP_ERROR(KELP_UNAVAILABLE, "model '%s' is being unloaded", request->model->name);
+    return begin(request);
+}
+
+kelp_status *kelp_request_begin_again(kelp_request *request) {
+    kelp_model_enter_again(request->model);
+    return begin(request);
 }
 
 kelp_status *kelp_request_delete(kelp_request *request) {

@@ -130,7 +130,7 @@ struct kelp_request {
     bool in_sequence;      /* kelp_request_enter_sequence was called */
     bool has_generated_id;
     bool replaces_run; /* it starts a sequence whose ID belonged to one that has not ended */
-    bool is_null;      /* it fills an empty slot; it is not counted */
+    bool is_null;      /* it fills an empty slot: it requests no outputs, and is not counted */
     kelp_rejection rejection;
 };
 
@@ -140,6 +140,8 @@ kelp_status *kelp_request_create(kelp_model_base *take_model, int64_t version, k
                                  kelp_request **out) KELP_MUST_USE;
 /* Prepares a request to be executed without the queue. */
 kelp_status *kelp_request_begin(kelp_request *request) KELP_MUST_USE;
+/* Does the same while another request of the model executes, also if the model is retired. */
+kelp_status *kelp_request_begin_again(kelp_request *request) KELP_MUST_USE;
 /* Returns a request to its pool. INTERNAL, without effect, while it is submitted. */
 kelp_status *kelp_request_delete(kelp_request *request) KELP_MUST_USE;
 /* Frees the memory that a request keeps for its next use. */
@@ -188,7 +190,7 @@ kelp_status *kelp_request_add_output(kelp_request *request, const char *name) KE
 void kelp_request_remove_output(kelp_request *request, const char *name);
 
 /* Returns the number or a name of the requested outputs; of all outputs of the model if none was
- * requested. */
+ * requested, except for null requests. */
 size_t kelp_request_output_count(const kelp_request *request);
 const char *kelp_request_output_name(const kelp_request *request, size_t index);
 

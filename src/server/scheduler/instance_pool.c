@@ -215,9 +215,14 @@ static bool acquire_resources(kelp_instance_pool *pool, kelp_instance_base *inst
                               uint64_t *inout_now_ns) {
     if (instance->ticket.limiter == NULL)
         return true;
-    pthread_mutex_unlock(&pool->lock);
-    bool granted = kelp_rate_ticket_acquire(&instance->ticket);
-    pthread_mutex_lock(&pool->lock);
+    bool granted = kelp_rate_ticket_request(&instance->ticket);
+    if (!granted) {
+        if (pool->waiting > 0) /* the resources of another instance may be free */
+            pthread_cond_signal(&pool->work);
+        pthread_mutex_unlock(&pool->lock);
+        granted = kelp_rate_ticket_wait(&instance->ticket);
+        pthread_mutex_lock(&pool->lock);
+    }
     if (granted && is_due(pool, ready_at_ns(pool, instance), inout_now_ns))
         return true;
     if (granted)

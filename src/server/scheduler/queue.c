@@ -162,8 +162,7 @@ kelp_status *kelp_request_queue_check(const kelp_request *request, uint64_t now_
                           kelp_request_tag(request));
     if (request->rejection == KELP_REJECTION_SEQUENCE_TIMEOUT)
         return KELP_ERROR(KELP_UNAVAILABLE,
-                          KELP_REQUEST_TAG "timeout of the corresponding sequence has been expired",
-                          kelp_request_tag(request));
+                          "timeout of the corresponding sequence has been expired");
     if (is_cancelled(request) || request->rejection == KELP_REJECTION_SEQUENCE_CANCELLED)
         return KELP_ERROR(KELP_CANCELLED, "Request cancelled");
     return NULL;

@@ -298,35 +298,29 @@ void kelp_rate_ticket_remove(kelp_rate_ticket *ticket) {
 
 /* ---- executions ---- */
 
-static bool request(kelp_rate_limiter *limiter, kelp_rate_ticket *ticket) {
-    KELP_ASSERT_HELD(&limiter->lock);
-    KELP_ASSERT(!ticket->granted && !ticket->waiting);
-    if (ticket->cancelled)
-        return false;
-    kelp_rate_ticket **link = &limiter->waiting;
-    while (*link != NULL)
-        link = &(*link)->next_waiting;
-    *link = ticket;
-    ticket->waiting = true;
-    grant(limiter);
-    return ticket->granted;
-}
-
 bool kelp_rate_ticket_request(kelp_rate_ticket *ticket) {
-    pthread_mutex_lock(&ticket->limiter->lock);
-    bool granted = request(ticket->limiter, ticket);
-    pthread_mutex_unlock(&ticket->limiter->lock);
+    kelp_rate_limiter *limiter = ticket->limiter;
+    pthread_mutex_lock(&limiter->lock);
+    KELP_ASSERT(!ticket->granted && !ticket->waiting);
+    if (!ticket->cancelled) {
+        kelp_rate_ticket **link = &limiter->waiting;
+        while (*link != NULL)
+            link = &(*link)->next_waiting;
+        *link = ticket;
+        ticket->waiting = true;
+        grant(limiter);
+    }
+    bool granted = ticket->granted;
+    pthread_mutex_unlock(&limiter->lock);
     return granted;
 }
 
-bool kelp_rate_ticket_acquire(kelp_rate_ticket *ticket) {
+bool kelp_rate_ticket_wait(kelp_rate_ticket *ticket) {
     kelp_rate_limiter *limiter = ticket->limiter;
     pthread_mutex_lock(&limiter->lock);
-    bool granted = request(limiter, ticket);
-    while (!granted && !ticket->cancelled) {
+    while (!ticket->granted && !ticket->cancelled)
         pthread_cond_wait(&limiter->changed, &limiter->lock);
-        granted = ticket->granted;
-    }
+    bool granted = ticket->granted;
     pthread_mutex_unlock(&limiter->lock);
     return granted;
 }

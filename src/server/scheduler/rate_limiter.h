@@ -11,7 +11,7 @@
  * therefore no instance waits forever. The executions of a new instance start at the lowest product
  * of the others, so that it does not execute alone until it has caught up.
  *
- * Thread-safe, except for creation and destruction. Only kelp_rate_ticket_acquire waits; the other
+ * Thread-safe, except for creation and destruction. Only kelp_rate_ticket_wait waits; the other
  * functions may be called with the lock of a pool.
  */
 #ifndef KELP_SERVER_SCHEDULER_RATE_LIMITER_H_
@@ -64,9 +64,8 @@ void kelp_rate_ticket_remove(kelp_rate_ticket *ticket);
 /* Requests the resources for one execution. Returns true if they are granted. Otherwise they are
  * granted later, in order. */
 bool kelp_rate_ticket_request(kelp_rate_ticket *ticket);
-/* Requests the resources, and waits until they are granted. Returns false after
- * kelp_rate_ticket_cancel. */
-bool kelp_rate_ticket_acquire(kelp_rate_ticket *ticket);
+/* Waits until requested resources are granted. Returns false after kelp_rate_ticket_cancel. */
+bool kelp_rate_ticket_wait(kelp_rate_ticket *ticket);
 /* Returns granted resources. `executed` is false if nothing was executed. */
 void kelp_rate_ticket_release(kelp_rate_ticket *ticket, bool executed);
 /* Ends the waiting of the instance, now and in the future. No effect if it was not added. */

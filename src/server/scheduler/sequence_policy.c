@@ -349,9 +349,8 @@ static bool reject_cancelled(sequence_policy *policy, kelp_sequence *sequence) {
 /* ---- the operations ---- */
 
 static kelp_status *admit_error(const kelp_request *request, const char *text) {
-    return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      KELP_REQUEST_TAG "inference request to model '%s' must specify %s",
-                      kelp_request_tag(request), request->model->name, text);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "inference request to model '%s' must specify %s",
+                      request->model->name, text);
 }
 
 static kelp_status *missing_start(const kelp_request *request) {
@@ -359,10 +358,8 @@ static kelp_status *missing_start(const kelp_request *request) {
     if (!request->correlation_is_string)
         number[kelp_format_u64(request->correlation_id, number)] = '\0';
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      KELP_REQUEST_TAG
                       "inference request for sequence %s to model '%s' must specify the START flag "
                       "on the first request of the sequence",
-                      kelp_request_tag(request),
                       request->correlation_is_string ? kelp_text_get(&request->correlation_string)
                                                      : number,
                       request->model->name);
@@ -498,12 +495,11 @@ static uint32_t take_direct(sequence_policy *policy, group *g, kelp_request **ou
     uint32_t count = 0, span = 0;
     for (uint32_t i = 0; i < slots_of(policy); i++) {
         kelp_sequence *sequence = g->slots[i];
-        if (sequence == NULL)
+        if (sequence == NULL || !sequence->ready ||
+            (count > 0 && !kelp_join_rules_allow(&policy->join, out_requests[0], sequence->head)))
             continue;
+        out_requests[count++] = pop(policy, sequence);
         span = i + 1;
-        if (sequence->ready &&
-            (count == 0 || kelp_join_rules_allow(&policy->join, out_requests[0], sequence->head)))
-            out_requests[count++] = pop(policy, sequence);
     }
     for (uint32_t i = 0; i < count; i++)
         out_requests[i]->span = span;

@@ -41,6 +41,18 @@ def split_and_join(own):
     add(own, "MaskedFill", [text("a", "b", "c"), np.array([True, False, True])], [text("a", "c")])
 
 
+def regex_replace(own):
+    x = text("the cat", "aab\nb", "", "日本 é")
+    for pattern, rewrite, attrs, expected in [("(\\w+) (\\w+)", r"\2 \1\\", {}, text("cat the\\", "aab\nb", "", "日本 é")), ("a*", "-", {}, text("-t-h-e- -c-t-", "-b-\n-b-", "-", "-日-本- -é-")),
+                                              ("[ab]", "", dict(global_replace=0), text("the ct", "ab\nb", "", "日本 é")), ("b$", "!", {}, text("the cat", "aab\n!", "", "日本 é")),
+                                              ("a", r"\1", {}, x), ("(x)|é", r"<\1\0>", {}, text("the cat", "aab\nb", "", "日本 <é>"))]:
+        add(own, "StringRegexReplace", [x, text(pattern), text(rewrite)], [expected], **attrs)
+    refuse(own, "StringRegexReplace", [x, text("("), text("")], "pattern '(' is invalid at byte 1")
+    refuse(own, "StringRegexReplace", [x, text(""), text("")], "input 1, the pattern, is empty")
+    refuse(own, "StringRegexReplace", [x, text("a"), text("\\x")], "expected a digit or")
+    refuse(own, "StringRegexReplace", [x, x, text("")], "expected one text")
+
+
 def rejected(own):
     x = text("a", "b")
     refuse(own, "StringLower", [np.zeros(2, np.int64)], "does not support")
@@ -63,4 +75,4 @@ def rejected(own):
     refuse(own, "VectorToString", [np.zeros((2, 3), np.int64)], "not the length of the vectors", map="a\t1 2", unk="")
 
 
-CASES = [one_for_one, vectors, split_and_join, rejected]
+CASES = [one_for_one, vectors, split_and_join, regex_replace, rejected]

@@ -22,7 +22,9 @@ static kelp_status *load(kelp_regex *r, const kelp_node *node) {
     static const char *const names[] = {"pcre2_compile_8",
                                         "pcre2_code_free_8",
                                         "pcre2_general_context_create_8",
+                                        "pcre2_compile_context_create_8",
                                         "pcre2_match_data_create_from_pattern_8",
+                                        "pcre2_get_ovector_count_8",
                                         "pcre2_get_ovector_pointer_8",
                                         "pcre2_match_8",
                                         "pcre2_dfa_match_8",
@@ -52,29 +54,37 @@ void kelp_regex_deinit(kelp_regex *regex) {
     *regex = (kelp_regex){0};
 }
 
-static kelp_status *compile(kelp_regex *r, const kelp_node *node, const char *attribute,
-                            kelp_str pattern) {
+static kelp_status *compile(kelp_regex *r, const kelp_node *node, const char *subject,
+                            kelp_str pattern, void *context) {
     uint32_t options = PCRE2_UTF | PCRE2_DOLLAR_ENDONLY;
     size_t at = 0;
     int error = 0;
-    KELP_TRY(load(r, node));
     if (r->kind == KELP_REGEX_FULL)
         options |= PCRE2_ANCHORED | PCRE2_ENDANCHORED;
     const char *text = pattern.length > 0 ? pattern.data : "";
-    r->code = r->fn.compile((const uint8_t *)text, pattern.length, options, &error, &at, NULL);
+    r->code = r->fn.compile((const uint8_t *)text, pattern.length, options, &error, &at, context);
     if (r->code != NULL)
         return NULL;
     uint8_t message[200] = "";
     r->fn.error_message(error, message, sizeof message);
     return KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (%s): %s '%.*s' is invalid at byte %zu: %s",
-                      kelp_node_name(node), kelp_node_op_type(node), attribute,
-                      KELP_STR_ARG(pattern), at, (const char *)message);
+                      kelp_node_name(node), kelp_node_op_type(node), subject, KELP_STR_ARG(pattern),
+                      at, (const char *)message);
+}
+
+kelp_status *kelp_regex_load(kelp_regex *out, const kelp_node *node) {
+    *out = (kelp_regex){0};
+    kelp_status *status = load(out, node);
+    if (status != NULL)
+        kelp_regex_deinit(out);
+    return status;
 }
 
 kelp_status *kelp_regex_init(kelp_regex *out, const kelp_node *node, const char *attribute,
                              kelp_str pattern, kelp_regex_kind kind) {
-    *out = (kelp_regex){.kind = kind};
-    kelp_status *status = compile(out, node, attribute, pattern);
+    KELP_TRY(kelp_regex_load(out, node));
+    out->kind = kind;
+    kelp_status *status = compile(out, node, attribute, pattern, NULL);
     if (status != NULL)
         kelp_regex_deinit(out);
     return status;
@@ -87,6 +97,17 @@ static void *alloc_of_run(size_t size_bytes, void *userp) {
 static void free_of_run(void *pointer, void *userp) {
     (void)pointer;
     (void)userp;
+}
+
+kelp_status *kelp_regex_compile_in_run(const kelp_regex *library, const kelp_op_env *env,
+                                       const kelp_node *node, const char *input, kelp_str pattern,
+                                       kelp_regex_kind kind, kelp_regex *out) {
+    *out = (kelp_regex){.fn = library->fn, .kind = kind};
+    void *memory = out->fn.general_context_create(alloc_of_run, free_of_run, (void *)env);
+    void *context = memory != NULL ? out->fn.compile_context_create(memory) : NULL;
+    if (context == NULL)
+        return kelp_status_oom();
+    return compile(out, node, input, pattern, context);
 }
 
 kelp_status *kelp_matcher_init(kelp_matcher *out, const kelp_regex *regex, const kelp_op_env *env) {
@@ -148,6 +169,10 @@ void kelp_matcher_group(const kelp_matcher *matcher, size_t group, size_t *out_b
     KELP_ASSERT(group == 0 || matcher->regex->kind != KELP_REGEX_LONGEST);
     *out_begin = ends[2 * group];
     *out_end = ends[2 * group + 1];
+}
+
+size_t kelp_matcher_groups(const kelp_matcher *matcher) {
+    return matcher->regex->fn.ovector_count(matcher->data);
 }
 
 /* ---- RegexFullMatch ---- */

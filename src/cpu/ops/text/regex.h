@@ -17,7 +17,9 @@ typedef struct kelp_pcre2 {
     void (*code_free)(void *code);
     void *(*general_context_create)(void *(*alloc)(size_t size_bytes, void *userp),
                                     void (*release)(void *pointer, void *userp), void *userp);
+    void *(*compile_context_create)(void *general_context);
     void *(*match_data_create)(const void *code, void *general_context);
+    uint32_t (*ovector_count)(void *match_data);
     size_t *(*ovector)(void *match_data);
     int (*match)(const void *code, const uint8_t *subject, size_t length, size_t start,
                  uint32_t options, void *match_data, void *context);
@@ -46,6 +48,13 @@ typedef struct kelp_regex {
  * with the position, for an invalid expression. After a failure, `*out` is zeroed. */
 kelp_status *kelp_regex_init(kelp_regex *out, const kelp_node *node, const char *attribute,
                              kelp_str pattern, kelp_regex_kind kind) KELP_MUST_USE;
+/* Loads only the library, for kelp_regex_compile_in_run. */
+kelp_status *kelp_regex_load(kelp_regex *out, const kelp_node *node) KELP_MUST_USE;
+/* Compiles an expression that is an input of the node, into memory of the run, with a library that
+ * is loaded. Otherwise like kelp_regex_init; `*out` needs no kelp_regex_deinit. */
+kelp_status *kelp_regex_compile_in_run(const kelp_regex *library, const kelp_op_env *env,
+                                       const kelp_node *node, const char *input, kelp_str pattern,
+                                       kelp_regex_kind kind, kelp_regex *out) KELP_MUST_USE;
 /* Accepts a zeroed struct. */
 void kelp_regex_deinit(kelp_regex *regex);
 
@@ -70,5 +79,7 @@ kelp_status *kelp_matcher_find(kelp_matcher *matcher, kelp_str text, size_t star
  */
 void kelp_matcher_group(const kelp_matcher *matcher, size_t group, size_t *out_begin,
                         size_t *out_end);
+/* Returns the number of groups of the expression, group 0 included. */
+size_t kelp_matcher_groups(const kelp_matcher *matcher);
 
 #endif
