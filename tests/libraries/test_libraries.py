@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Libraries written for ONNX Runtime have the same results on Kelp, from the installed wheel.
 
-Each program of programs/ runs in processes of one virtual environment: with ONNX Runtime, under `python -m kelp.as_onnxruntime`, and with
-`kelp.onnxruntime` in sys.modules. Texts, labels, types, shapes and integers must be equal, floating-point numbers to the tolerance of the
+Each program of programs/ runs in processes of one virtual environment: with ONNX Runtime, under `python -m kelp.as_onnxruntime` without ONNX
+Runtime, and with `kelp.onnxruntime` in sys.modules. Texts, labels, types, shapes and integers must be equal, floating-point numbers to the tolerance of the
 library. Packages and models come from pip
 (tools/requirements-libraries.txt); where they cannot be had, the reason is printed. Libraries that import PyTorch
 (tools/requirements-libraries-torch.txt, 6 GB) are tested if KELP_TORCH=1.
@@ -23,6 +23,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAMS = os.path.join(ROOT, "tests", "libraries", "programs")
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
+# Arguments of Python by the way in which a program gets its runtime
 RUNTIMES = {
     "onnxruntime": (),
     "kelp.as_onnxruntime": ("-m", "kelp.as_onnxruntime"),
@@ -44,7 +45,10 @@ def run(*words, **options):
 
 
 def make_environment(requirements):
-    """Returns the Python of a virtual environment with the packages and the wheel, made again when the requirements change."""
+    """Returns the Python of a virtual environment with the packages and the wheel, made again when the requirements change.
+
+    ONNX Runtime is moved to a directory of its own, so that programs run without it, too.
+    """
     source = os.path.join(ROOT, "tools", requirements + ".txt")
     directory = os.path.join(ROOT, "build", requirements.replace("requirements", "venv"))
     kept, python = os.path.join(directory, "requirements.txt"), os.path.join(directory, "bin", "python")
@@ -54,6 +58,9 @@ def make_environment(requirements):
         installed = subprocess.run([*pip, "-r", source], capture_output=True, text=True, check=False, env=ENVIRONMENT)
         if installed.returncode:
             raise Missing(f"pip cannot install tools/{requirements}.txt: {installed.stderr.strip().splitlines()[-1]}")
+        os.makedirs(os.path.join(directory, "onnxruntime"))
+        for path in glob.glob(directory + "/lib/python3*/site-packages/onnxruntime") + glob.glob(directory + "/lib/python3*/site-packages/onnxruntime-*"):
+            shutil.move(path, os.path.join(directory, "onnxruntime"))
         shutil.copy(source, kept)
     wheel, = glob.glob(f"{ROOT}/build/wheel/kelp_runtime-*_{platform.machine()}.whl")
     run(*pip, "--no-deps", "--no-index", "--force-reinstall", wheel)
@@ -123,7 +130,9 @@ class Environment(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="kelp-libraries-") as directory:
             for name, words in RUNTIMES.items():
                 out = os.path.join(directory, name + ".json")
-                run(self.python, "-W", "ignore", *words, os.path.join(PROGRAMS, program + ".py"), out, cwd=directory, env={**ENVIRONMENT, **environment})
+                installed = {} if name == "kelp.as_onnxruntime" else {"PYTHONPATH": os.path.dirname(os.path.dirname(self.python)) + "/onnxruntime"}
+                run(self.python, "-W", "ignore", *words, os.path.join(PROGRAMS, program + ".py"), out, cwd=directory,
+                    env={**ENVIRONMENT, **installed, **environment})
                 with open(out, encoding="utf-8") as file:
                     outcome = json.load(file)
                 self.assertEqual("/kelp/" in outcome["runtime"], name != "onnxruntime", outcome["runtime"])
