@@ -125,7 +125,7 @@ scripts_parse() {
     for script in scripts/*.sh .ci/run tests/e2e/*.sh completions/kelp.bash; do
         bash -n "$script" || return 1
     done
-    python3 -m compileall -q -f scripts tools tests/e2e tests/extensions tests/interop tests/python tests/rust bindings/python bench
+    python3 -m compileall -q -f scripts tools tests/e2e tests/extensions tests/interop tests/libraries tests/python tests/rust bindings/python bench
 }
 
 # Benchmarks build; those beside libraries compare answers in a round of each shape.
@@ -230,6 +230,7 @@ if [ "$full" = full ]; then
     step zoo_bf16 "$python" tests/zoo/test_zoo.py --runner build/release/tests/ops/ops_run_cases --models build/zoo --precision bf16
     step interop scripts/interop.sh
     step extensions extensions
+    step libraries "$python" tests/libraries/test_libraries.py
     step rust scripts/rust.sh
     step perf_analyzer scripts/perf_analyzer.sh
     step inproc scripts/bench_inproc.sh --check

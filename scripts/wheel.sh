@@ -83,4 +83,4 @@ for what; do
         ;;
     esac
 done
-(cd "$out" && ls -l -- *.whl *.tar.gz 2>/dev/null) | awk '{ printf "build/wheel/%s  %.1f MB\n", $NF, $5 / 1e6 }'
+(cd "$out" && ls -l -- *.whl *.tar.gz 2>/dev/null || true) | awk '{ printf "build/wheel/%s  %.1f MB\n", $NF, $5 / 1e6 }'
