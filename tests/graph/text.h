@@ -5,14 +5,15 @@
  *   x:f32[2,?,n]                    an input; ? and n are dynamic dimensions
  *   w:f32[2,3]=1 2                  a constant; the last number is repeated; `up` counts from 0
  *   y=Conv(x,w){group=2}@13         a node of ai.onnx 13 [17]; the first output is its name
- *   y:f32[2,3],z=ms.Gelu(x,_,0.5)   a node of com.microsoft 1 (`kelp.`: Kelp's own operators; `p.`: preview.training)
- *                                   with declared types; `_` is omitted
- *   y=any.Custom(x)                 an operator of com.example, which Kelp does not know
- *   y                               an output of the graph [the first output of the last node]
+ *   y:f32[2,3],z=ms.Gelu(x,_,0.5)   a node of com.microsoft 1 (`kelp.`: Kelp's own operators; `p.`:
+ * preview.training) with declared types; `_` is omitted y=any.Custom(x)                 an operator
+ * of com.example, which Kelp does not know y                               an output of the graph
+ * [the first output of the last node]
  *
  * Operands may be numbers (a float scalar), `b` and a number (a bool scalar) or lists [1,2]
- * (int64). Attributes are integers, numbers with a point, words, or lists of integers or words. Types that
- * are not declared are inferred. Type names: f32, f16, bf16, f64, u8, i8, i32, i64, bool.
+ * (int64). Attributes are integers, numbers with a point, words, or lists of integers or words.
+ * Types that are not declared are inferred. Type names: f32, f16, bf16, f64, u8, i8, i32, i64,
+ * bool.
  */
 #ifndef KELP_TESTS_GRAPH_TEXT_H_
 #define KELP_TESTS_GRAPH_TEXT_H_
