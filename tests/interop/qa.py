@@ -37,9 +37,8 @@ GENERATORS = {
 # that NVIDIA's library runs the variants of the backends python and custom only.
 DIRECTORIES = {
     "L0_batcher": {"kelp": {"BACKENDS": "onnx python"}, "nvidia": {"BACKENDS": "python"}},
-    "L0_sequence_batcher": {"kelp": {"BACKENDS": "onnx custom", "MODEL_TRIALS": "0 v"},
-                            "nvidia": {"BACKENDS": "custom", "MODEL_TRIALS": "0 v"}},
-    "L0_dyna_sequence_batcher": {"kelp": {"BACKENDS": "onnx custom"}, "nvidia": {"BACKENDS": "custom"}},
+    "L0_sequence_batcher": {"kelp": {"BACKENDS": "onnx", "MODEL_TRIALS": "0 v", "ENSEMBLES": "0"}, "nvidia": None},
+    "L0_dyna_sequence_batcher": {"kelp": {"BACKENDS": "onnx"}, "nvidia": None},
     "L0_simple_ensemble": {},
     "L0_optional_input": {},
     "L0_priority": {},
@@ -164,10 +163,11 @@ def run(options, qa, data, name, library):
                 status = process.wait(options.timeout)
             except subprocess.TimeoutExpired:
                 status = "timeout"
-            try:
-                os.killpg(process.pid, signal.SIGKILL)  # a server that the script left behind
-            except ProcessLookupError:
-                pass
+            finally:  # also a server that the script left behind
+                try:
+                    os.killpg(process.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
         return status, results_of(place)
 
 
@@ -186,6 +186,8 @@ def main():
     for name in options.directories:
         found = {}
         for library in options.libraries:
+            if DIRECTORIES.get(name, {}).get(library, {}) is None:
+                continue
             start = time.monotonic()
             status, results = run(options, qa, os.path.join(options.work, "data", "kelp"), name, library)
             counts = [value for value in results.values() if isinstance(value, tuple)]
