@@ -145,7 +145,7 @@ class Environment(unittest.TestCase):
         try:
             return make_minilm(self.python)
         except Missing as reason:
-            print(f"skipped: {reason}", flush=True)
+            print(f"\nskipped: {reason}", flush=True)  # on a line of its own, after the name of the test
             self.skipTest(str(reason))
 
 
