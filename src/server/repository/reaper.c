@@ -7,6 +7,7 @@
 #include "server/repository/agents.h"
 #include "server/repository/repository.h"
 
+#include <dlfcn.h>
 #include <malloc.h>
 
 void kelp_repository_retire(kelp_model *model) {
@@ -76,7 +77,14 @@ static void finalize(kelp_repository *repository, kelp_model *model) {
 static void trim(kelp_repository *repository) {
     pthread_mutex_unlock(&repository->lock);
 #ifdef __GLIBC__
-    (void)malloc_trim(0);
+    /* If another allocator replaces malloc, such as that of a sanitizer, glibc's must not be used:
+     * it would end the process when a thread exits. */
+    Dl_info used, libc;
+    void *function = dlsym(RTLD_DEFAULT, "malloc");
+    void *trim_function = dlsym(RTLD_DEFAULT, "malloc_trim");
+    if (function != NULL && trim_function != NULL && dladdr(function, &used) &&
+        dladdr(trim_function, &libc) && used.dli_fbase == libc.dli_fbase)
+        (void)malloc_trim(0);
 #endif
     pthread_mutex_lock(&repository->lock);
 }

@@ -165,15 +165,29 @@ static uint32_t count_queued(const kelp_sequence *sequence) {
     return count;
 }
 
-/* Ends the test delays when enough requests are queued. */
+/* Returns the number of queued requests up to the end of the sequence. A later sequence of the same
+ * ID may follow. */
+static uint32_t count_to_end(const kelp_sequence *sequence) {
+    uint32_t count = 0;
+    for (const kelp_request *request = sequence->head; request != NULL; request = request->next) {
+        count++;
+        if (ends(request))
+            break;
+    }
+    return count;
+}
+
+/* Ends the test delays when enough requests are queued. As in Triton, a sequence that follows
+ * another one of the same ID counts as one of the backlog. */
 static void check_hold(sequence_policy *policy, group *g) {
     uint32_t in_slots = 0;
     if (g != NULL && g->held && g->ready_count >= policy->hold)
         g->held = false;
     if (!policy->held)
         return;
-    for (uint32_t i = 0; i < policy->attached; i++)
-        in_slots += policy->groups[i].queued;
+    for (uint32_t i = 0; i < policy->attached * slots_of(policy); i++)
+        if (policy->all_slots[i] != NULL)
+            in_slots += count_to_end(policy->all_slots[i]);
     if (in_slots >= policy->hold && policy->queued - in_slots >= policy->hold_backlog)
         policy->held = false;
 }
