@@ -321,8 +321,8 @@ static void policies_agree_with_the_model(void **state) {
         "direct { }",
         "direct { max_queue_delay_microseconds: 1 minimum_slot_utilization: 0.7 }",
         "oldest { max_candidate_sequences: 2 }",
-        "oldest { max_candidate_sequences: 5 preferred_batch_size: [ 2 ] "
-        "max_queue_delay_microseconds: 1 }",
+        ("oldest { max_candidate_sequences: 5 preferred_batch_size: [ 2 ] "
+         "max_queue_delay_microseconds: 1 }"),
     };
     (void)state;
     for (uint32_t seed = 1; seed <= 200; seed++) {
