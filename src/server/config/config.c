@@ -160,6 +160,16 @@ kelp_status *kelp_model_config_load(kelp_allocator allocator,
 }
 
 /* ---- from another configuration ---- */
+/* Returns a copy, or the failure to make it. */
+static kelp_status *finish_copy(kelp_model_config *take_copy, kelp_status *take_status,
+                                kelp_model_config **out) {
+    if (take_status == NULL)
+        *out = take_copy;
+    else
+        kelp_model_config_release(take_copy);
+    return take_status;
+}
+
 static kelp_status *copy_config(const kelp_model_config *config, kelp_model_config **out) {
     kelp_buf text;
     kelp_model_config *copy = NULL;
@@ -174,12 +184,7 @@ static kelp_status *copy_config(const kelp_model_config *config, kelp_model_conf
                      : read_json(copy->arena, config->source, text.data, text.length, copy->tree);
     }
     kelp_buf_deinit(&text);
-    if (status != NULL) {
-        kelp_model_config_release(copy);
-        return status;
-    }
-    *out = copy;
-    return NULL;
+    return finish_copy(copy, status, out);
 }
 
 static kelp_status *explicit_of(const kelp_model_config *config, kelp_arena *arena,
@@ -194,6 +199,14 @@ static kelp_status *explicit_of(const kelp_model_config *config, kelp_arena *are
         out->number[i] = config->instance_groups[i].has_count;
     }
     return NULL;
+}
+
+/* Fills the typed view of a copy whose tree was changed. Instance groups are explicit where they
+ * are in `original`. */
+static kelp_status *view_again(kelp_model_config *copy, const kelp_model_config *original) {
+    kelp_config_explicit explicit;
+    KELP_TRY(explicit_of(original, copy->arena, &explicit));
+    return kelp_config_view(copy, &explicit);
 }
 
 static void move_field(kelp_config_message *to, const kelp_config_message *from,
@@ -230,27 +243,18 @@ static kelp_status *take_completion(kelp_model_config *config, const char *json,
 kelp_status *kelp_model_config_complete(const kelp_model_config *config, const char *json,
                                         size_t length, kelp_model_config **out) {
     kelp_model_config *copy = NULL;
-    kelp_config_explicit explicit;
     KELP_TRY(copy_config(config, &copy));
     kelp_status *status = take_completion(copy, json, length);
     if (status == NULL)
-        status = explicit_of(config, copy->arena, &explicit);
-    if (status == NULL)
-        status = kelp_config_view(copy, &explicit);
+        status = view_again(copy, config);
     if (status == NULL)
         status = kelp_config_check(copy, false);
-    if (status != NULL) {
-        kelp_model_config_release(copy);
-        return status;
-    }
-    *out = copy;
-    return NULL;
+    return finish_copy(copy, status, out);
 }
 
 kelp_status *kelp_model_config_set_decoupled(const kelp_model_config *config, bool decoupled,
                                              kelp_model_config **out) {
     kelp_model_config *copy = NULL;
-    kelp_config_explicit explicit;
     KELP_TRY(copy_config(config, &copy));
     kelp_config_value *policy =
         kelp_config_set(copy->arena, copy->tree, "model_transaction_policy");
@@ -259,16 +263,9 @@ kelp_status *kelp_model_config_set_decoupled(const kelp_model_config *config, bo
     kelp_status *status = value != NULL ? NULL : kelp_status_oom();
     if (status == NULL) {
         value->i = decoupled;
-        status = explicit_of(config, copy->arena, &explicit);
+        status = view_again(copy, config);
     }
-    if (status == NULL)
-        status = kelp_config_view(copy, &explicit);
-    if (status != NULL) {
-        kelp_model_config_release(copy);
-        return status;
-    }
-    *out = copy;
-    return NULL;
+    return finish_copy(copy, status, out);
 }
 
 /* ---- batching ---- */
@@ -293,7 +290,6 @@ kelp_status *kelp_model_config_complete_batching(kelp_model_config *config, bool
     bool adds =
         batches_all && config->scheduling == KELP_SCHEDULING_DEFAULT && config->max_batch_size > 1;
     kelp_model_config *copy = NULL;
-    kelp_config_explicit explicit;
     if (!adds && !(is_dynamic && config->dynamic_batching.preferred_count == 0)) {
         kelp_model_config_retain(config);
         *out = config;
@@ -303,15 +299,8 @@ kelp_status *kelp_model_config_complete_batching(kelp_model_config *config, bool
     copy->max_batch_size = config->max_batch_size;
     kelp_status *status = set_batching(copy);
     if (status == NULL)
-        status = explicit_of(config, copy->arena, &explicit);
-    if (status == NULL)
-        status = kelp_config_view(copy, &explicit);
-    if (status != NULL) {
-        kelp_model_config_release(copy);
-        return status;
-    }
-    *out = copy;
-    return NULL;
+        status = view_again(copy, config);
+    return finish_copy(copy, status, out);
 }
 
 /* ---- preferences of the backend ---- */
@@ -352,7 +341,6 @@ kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_pref
         return NULL;
     }
     kelp_model_config *copy = NULL;
-    kelp_config_explicit explicit;
     KELP_TRY(copy_config(config, &copy));
     kelp_config_value *group = kelp_config_get(copy->tree, "instance_group");
     for (size_t i = 0; group != NULL && i < config->instance_group_count;
@@ -366,15 +354,7 @@ kelp_status *kelp_model_config_prefer(kelp_model_config *config, const kelp_pref
         if (!config->instance_groups[i].has_count && preferred->count > 0)
             kelp_config_get(group->message, "count")->i = (int64_t)preferred->count;
     }
-    kelp_status *status = explicit_of(config, copy->arena, &explicit);
-    if (status == NULL)
-        status = kelp_config_view(copy, &explicit);
-    if (status != NULL) {
-        kelp_model_config_release(copy);
-        return status;
-    }
-    *out = copy;
-    return NULL;
+    return finish_copy(copy, view_again(copy, config), out);
 }
 
 /* ---- changes without reloading ---- */
@@ -418,7 +398,6 @@ kelp_status *kelp_model_config_same_model(const kelp_model_config *a, const kelp
 
 static kelp_status *take_groups(kelp_model_config *config, const kelp_model_config *from) {
     kelp_buf text;
-    kelp_config_explicit explicit;
     kelp_buf_init(&text, config->allocator);
     kelp_config_message *groups = kelp_config_message_new(config->arena, &kelp_config_schema_model);
     kelp_status *status = groups == NULL ? kelp_status_oom() : NULL;
@@ -433,8 +412,7 @@ static kelp_status *take_groups(kelp_model_config *config, const kelp_model_conf
         size_t index = kelp_config_field_index(groups->schema, kelp_str_from(updatable[i]));
         config->tree->values[index] = groups->values[index];
     }
-    KELP_TRY(explicit_of(from, config->arena, &explicit));
-    KELP_TRY(kelp_config_view(config, &explicit));
+    KELP_TRY(view_again(config, from));
     return kelp_config_check(config, true);
 }
 
@@ -443,13 +421,7 @@ kelp_status *kelp_model_config_regroup(const kelp_model_config *config,
                                        kelp_model_config **out) {
     kelp_model_config *copy = NULL;
     KELP_TRY(copy_config(config, &copy));
-    kelp_status *status = take_groups(copy, groups_of);
-    if (status != NULL) {
-        kelp_model_config_release(copy);
-        return status;
-    }
-    *out = copy;
-    return NULL;
+    return finish_copy(copy, take_groups(copy, groups_of), out);
 }
 
 kelp_status *kelp_model_config_group_key(const kelp_model_config *config, size_t index,

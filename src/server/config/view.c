@@ -26,7 +26,7 @@ kelp_config_message *kelp_config_sub(const kelp_config_message *message, const c
     return value != NULL ? value->message : NULL;
 }
 
-static size_t count_values(const kelp_config_value *value) {
+size_t kelp_config_count(const kelp_config_value *value) {
     size_t count = 0;
     for (; value != NULL; value = value->next)
         count++;
@@ -34,9 +34,9 @@ static size_t count_values(const kelp_config_value *value) {
 }
 
 /* ---- arrays; the functions return false if memory is exhausted ---- */
-static bool copy_i64s(kelp_arena *arena, const kelp_config_value *value, const int64_t **out,
-                      size_t *out_count) {
-    size_t count = count_values(value);
+bool kelp_config_copy_i64s(kelp_arena *arena, const kelp_config_value *value, const int64_t **out,
+                           size_t *out_count) {
+    size_t count = kelp_config_count(value);
     int64_t *items = KELP_ARENA_ARRAY(arena, count + 1, int64_t);
     if (items == NULL)
         return false;
@@ -49,7 +49,7 @@ static bool copy_i64s(kelp_arena *arena, const kelp_config_value *value, const i
 
 static bool copy_i32s(kelp_arena *arena, const kelp_config_value *value, const int32_t **out,
                       size_t *out_count) {
-    size_t count = count_values(value);
+    size_t count = kelp_config_count(value);
     int32_t *items = KELP_ARENA_ARRAY(arena, count + 1, int32_t);
     if (items == NULL)
         return false;
@@ -62,7 +62,7 @@ static bool copy_i32s(kelp_arena *arena, const kelp_config_value *value, const i
 
 static bool copy_pairs(kelp_arena *arena, const kelp_config_value *value, bool in_message,
                        const kelp_config_parameter **out, size_t *out_count) {
-    size_t count = count_values(value);
+    size_t count = kelp_config_count(value);
     kelp_config_parameter *items = KELP_ARENA_ARRAY(arena, count + 1, kelp_config_parameter);
     if (items == NULL)
         return false;
@@ -86,7 +86,7 @@ static bool view_io(kelp_arena *arena, const kelp_config_message *from, kelp_con
     to->name = kelp_config_text(arena, from, "name");
     to->label_filename = kelp_config_text(arena, from, "label_filename");
     if (to->name == NULL || to->label_filename == NULL ||
-        !copy_i64s(arena, kelp_config_get(from, "dims"), &to->dims, &rank))
+        !kelp_config_copy_i64s(arena, kelp_config_get(from, "dims"), &to->dims, &rank))
         return false;
     to->name_length = strlen(to->name);
     to->rank = (uint32_t)rank;
@@ -94,7 +94,7 @@ static bool view_io(kelp_arena *arena, const kelp_config_message *from, kelp_con
     to->dtype = kelp_dtype_from_triton(to->data_type);
     to->has_reshape = reshape != NULL;
     if (reshape != NULL) {
-        if (!copy_i64s(arena, kelp_config_get(reshape, "shape"), &to->reshape, &rank))
+        if (!kelp_config_copy_i64s(arena, kelp_config_get(reshape, "shape"), &to->reshape, &rank))
             return false;
         to->reshape_rank = (uint32_t)rank;
     }
@@ -108,7 +108,7 @@ static bool view_io(kelp_arena *arena, const kelp_config_message *from, kelp_con
 
 static bool view_ios(kelp_arena *arena, const kelp_config_value *value, const kelp_config_io **out,
                      size_t *out_count) {
-    size_t count = count_values(value);
+    size_t count = kelp_config_count(value);
     kelp_config_io *items = KELP_ARENA_ARRAY(arena, count + 1, kelp_config_io);
     if (items == NULL)
         return false;
@@ -124,7 +124,7 @@ static bool view_ios(kelp_arena *arena, const kelp_config_value *value, const ke
 static bool view_resources(kelp_arena *arena, const kelp_config_message *limiter,
                            kelp_config_instance_group *to) {
     const kelp_config_value *value = kelp_config_get(limiter, "resources");
-    size_t count = count_values(value);
+    size_t count = kelp_config_count(value);
     kelp_config_resource *items = KELP_ARENA_ARRAY(arena, count + 1, kelp_config_resource);
     if (items == NULL)
         return false;
@@ -144,7 +144,7 @@ static bool view_resources(kelp_arena *arena, const kelp_config_message *limiter
 static bool view_group(kelp_arena *arena, const kelp_config_message *from,
                        kelp_config_instance_group *to) {
     const kelp_config_value *profile = kelp_config_get(from, "profile");
-    size_t profiles = count_values(profile);
+    size_t profiles = kelp_config_count(profile);
     const char **names = KELP_ARENA_ARRAY(arena, profiles + 1, const char *);
     /* The numbers of the proto differ from those of TRITONSERVER_InstanceGroupKind. */
     static const TRITONSERVER_InstanceGroupKind kinds[] = {
@@ -172,7 +172,7 @@ static bool view_group(kelp_arena *arena, const kelp_config_message *from,
 
 static bool view_groups(kelp_model_config *config, const kelp_config_explicit *explicit) {
     const kelp_config_value *value = kelp_config_get(config->tree, "instance_group");
-    size_t count = count_values(value);
+    size_t count = kelp_config_count(value);
     kelp_config_instance_group *items =
         KELP_ARENA_ARRAY(config->arena, count + 1, kelp_config_instance_group);
     if (items == NULL)
@@ -201,7 +201,7 @@ static kelp_queue_policy view_policy(const kelp_config_message *from) {
 static bool view_dynamic(kelp_arena *arena, const kelp_config_message *from,
                          kelp_config_dynamic_batching *to) {
     const kelp_config_value *value = kelp_config_get(from, "priority_queue_policy");
-    size_t count = count_values(value);
+    size_t count = kelp_config_count(value);
     uint64_t *levels = KELP_ARENA_ARRAY(arena, count + 1, uint64_t);
     kelp_queue_policy *policies = KELP_ARENA_ARRAY(arena, count + 1, kelp_queue_policy);
     if (levels == NULL || policies == NULL ||
@@ -228,7 +228,7 @@ static bool view_dynamic(kelp_arena *arena, const kelp_config_message *from,
 static bool view_ensemble(kelp_model_config *config, const kelp_config_message *from) {
     kelp_arena *arena = config->arena;
     const kelp_config_value *value = kelp_config_get(from, "step");
-    size_t count = count_values(value);
+    size_t count = kelp_config_count(value);
     kelp_config_step *items = KELP_ARENA_ARRAY(arena, count + 1, kelp_config_step);
     if (items == NULL)
         return false;
@@ -280,8 +280,8 @@ static bool view_versions(kelp_model_config *config) {
     if (specific == NULL)
         return true;
     to->kind = KELP_VERSIONS_SPECIFIC;
-    return copy_i64s(config->arena, kelp_config_get(specific, "versions"), &to->versions,
-                     &to->version_count);
+    return kelp_config_copy_i64s(config->arena, kelp_config_get(specific, "versions"),
+                                 &to->versions, &to->version_count);
 }
 
 kelp_status *kelp_config_view(kelp_model_config *config, const kelp_config_explicit *explicit) {

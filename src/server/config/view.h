@@ -36,6 +36,11 @@ const char *kelp_config_text(kelp_arena *arena, const kelp_config_message *messa
                              const char *field);
 /* Returns the number of a field; 0 if it is unset. */
 int64_t kelp_config_number(const kelp_config_message *message, const char *field);
+/* Returns the number of values of a field. */
+size_t kelp_config_count(const kelp_config_value *value);
+/* Copies the numbers of a field into an array of the arena; false if memory is exhausted. */
+bool kelp_config_copy_i64s(kelp_arena *arena, const kelp_config_value *value, const int64_t **out,
+                           size_t *out_count);
 /* Returns the message of a field; NULL if it is unset. */
 kelp_config_message *kelp_config_sub(const kelp_config_message *message, const char *field);
 

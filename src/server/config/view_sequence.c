@@ -13,13 +13,6 @@ const char *kelp_control_kind_name(kelp_control_kind kind) {
     return names[kind];
 }
 
-static size_t count_values(const kelp_config_value *value) {
-    size_t count = 0;
-    for (; value != NULL; value = value->next)
-        count++;
-    return count;
-}
-
 /* ---- controls ---- */
 
 static kelp_status *control_error(const kelp_model_config *config, const kelp_config_control *of,
@@ -32,7 +25,7 @@ static kelp_status *control_error(const kelp_model_config *config, const kelp_co
 /* Reads the values false and true of a field that is set. */
 static kelp_status *view_values(const kelp_model_config *config, const kelp_config_value *value,
                                 TRITONSERVER_DataType type, kelp_config_control *to) {
-    if (count_values(value) != 2)
+    if (kelp_config_count(value) != 2)
         return control_error(config, to, "expected two values, false and true");
     to->data_type = type;
     to->size_bytes = TRITONSERVER_DataTypeByteSize(type);
@@ -107,7 +100,7 @@ static kelp_status *view_controls(kelp_model_config *config, const kelp_config_m
     size_t count = 0;
     for (const kelp_config_value *input = kelp_config_get(from, "control_input"); input != NULL;
          input = input->next)
-        count += count_values(kelp_config_get(input->message, "control"));
+        count += kelp_config_count(kelp_config_get(input->message, "control"));
     kelp_config_control *items = KELP_ARENA_ARRAY(config->arena, count + 1, kelp_config_control);
     if (items == NULL)
         return kelp_status_oom();
@@ -118,11 +111,11 @@ static kelp_status *view_controls(kelp_model_config *config, const kelp_config_m
         const char *name = kelp_config_text(config->arena, input->message, "name");
         if (name == NULL)
             return kelp_status_oom();
-        if (count_values(control) != 1)
+        if (kelp_config_count(control) != 1)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "%s: sequence_batching: control input '%s': expected one 'control', "
                               "found %zu",
-                              config->source, name, count_values(control));
+                              config->source, name, kelp_config_count(control));
         KELP_TRY(view_control(config, name, control->message, &items[to->control_count++]));
     }
     return NULL;
@@ -132,15 +125,10 @@ static kelp_status *view_controls(kelp_model_config *config, const kelp_config_m
 
 static bool view_dims(kelp_arena *arena, const kelp_config_value *value, const int64_t **out,
                       uint32_t *out_rank) {
-    size_t count = count_values(value);
-    int64_t *items = KELP_ARENA_ARRAY(arena, count + 1, int64_t);
-    if (items == NULL)
-        return false;
-    for (size_t i = 0; i < count; i++, value = value->next)
-        items[i] = value->i;
-    *out = items;
-    *out_rank = (uint32_t)count;
-    return true;
+    size_t rank = 0;
+    bool copied = kelp_config_copy_i64s(arena, value, out, &rank);
+    *out_rank = (uint32_t)rank;
+    return copied;
 }
 
 static kelp_status *state_error(const kelp_model_config *config, const kelp_config_state *of,
@@ -235,7 +223,7 @@ static kelp_status *view_state(const kelp_model_config *config, const kelp_confi
 static kelp_status *view_states(kelp_model_config *config, const kelp_config_message *from,
                                 kelp_config_sequence *to) {
     const kelp_config_value *value = kelp_config_get(from, "state");
-    size_t count = count_values(value);
+    size_t count = kelp_config_count(value);
     kelp_config_state *items = KELP_ARENA_ARRAY(config->arena, count + 1, kelp_config_state);
     if (items == NULL)
         return kelp_status_oom();
@@ -253,7 +241,7 @@ static kelp_status *view_oldest(kelp_model_config *config, const kelp_config_mes
     enum { MAX_CANDIDATES = 65536 };
     const kelp_config_value *preferred = kelp_config_get(from, "preferred_batch_size");
     int64_t candidates = kelp_config_number(from, "max_candidate_sequences");
-    size_t count = count_values(preferred);
+    size_t count = kelp_config_count(preferred);
     int32_t *sizes = KELP_ARENA_ARRAY(config->arena, count + 1, int32_t);
     if (sizes == NULL)
         return kelp_status_oom();
