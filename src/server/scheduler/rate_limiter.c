@@ -167,6 +167,16 @@ static uint64_t weight_of(const kelp_rate_ticket *ticket) {
                                                                                  : weight;
 }
 
+/* Compares the precedence of tickets: negative if `a` is before `b`, 0 if they are equal. */
+static int compare(const kelp_rate_ticket *a, const kelp_rate_ticket *b) {
+    uint64_t first = weight_of(a), second = weight_of(b);
+    if (first == second) {
+        first = a->priority;
+        second = b->priority;
+    }
+    return (first > second) - (first < second);
+}
+
 /* Returns the waiting ticket after `previous` (NULL: the first one) in the order of precedence, or
  * NULL. */
 static kelp_rate_ticket *next_in_order(const kelp_rate_limiter *limiter,
@@ -174,10 +184,10 @@ static kelp_rate_ticket *next_in_order(const kelp_rate_limiter *limiter,
     kelp_rate_ticket *best = NULL;
     bool passed = previous == NULL;
     for (kelp_rate_ticket *t = limiter->waiting; t != NULL; t = t->next_waiting) {
-        bool is_after = previous == NULL || weight_of(t) > weight_of(previous) ||
-                        (weight_of(t) == weight_of(previous) && passed);
+        int order = previous != NULL ? compare(t, previous) : 1;
+        bool is_after = order > 0 || (order == 0 && passed);
         passed |= t == previous;
-        if (is_after && t != previous && (best == NULL || weight_of(t) < weight_of(best)))
+        if (is_after && t != previous && (best == NULL || compare(t, best) < 0))
             best = t;
     }
     return best;
