@@ -744,12 +744,12 @@ static kelp_status *announce(const serve_options *o, TRITONSERVER_Server *core,
             kelp_buf_printf(&text, "HTTP  %s\n", address);
         else if (!strcmp(address, "0.0.0.0") || !strcmp(address, "::"))
             kelp_buf_printf(&text, "HTTP  http://127.0.0.1:%u (all addresses)\n",
-                            kelp_http_server_port(http));
+                            kelp_http_server_port(http, 0));
         else
             kelp_buf_printf(&text,
                             strchr(address, ':') != NULL ? "HTTP  http://[%s]:%u\n"
                                                          : "HTTP  http://%s:%u\n",
-                            address, kelp_http_server_port(http));
+                            address, kelp_http_server_port(http, 0));
     }
     if (status == NULL)
         status = kelp_cli_print(&text);
@@ -775,9 +775,11 @@ static void log_to_core(void *userp, kelp_log_level level, const char *file, int
 static kelp_status *start_http(const serve_options *o, TRITONSERVER_Server *core,
                                kelp_http_handler **out_handler, kelp_http_server **out) {
     KELP_ASSERT(o->http_port >= 0 && o->http_port <= UINT16_MAX);
+    kelp_http_endpoint endpoint = {
+        .address = o->http_address, .port = (uint16_t)o->http_port, .services = UINT32_MAX};
     kelp_http_server_options options = {
-        .address = o->http_address,
-        .port = (uint16_t)o->http_port,
+        .endpoints = &endpoint,
+        .endpoint_count = 1,
         .threads = (uint32_t)o->http_threads,
         .reuse_port = o->reuse_port,
         .logger = {.fn = log_to_core,
@@ -786,7 +788,7 @@ static kelp_status *start_http(const serve_options *o, TRITONSERVER_Server *core
     };
     kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http_max_input_size};
     KELP_TRY(kelp_v2_create(core, &v2, out_handler));
-    KELP_TRY(kelp_http_server_create(*out_handler, &options, out));
+    KELP_TRY(kelp_http_server_create(out_handler, 1, &options, out));
     return kelp_http_server_start(*out);
 }
 
