@@ -30,7 +30,7 @@ complete -c kelp -n '__fish_seen_subcommand_from serve' -l repoagent-directory -
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l id -r -d 'name of the server in its metadata'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l exit-on-error -d 'exit if a model does not load at startup (true); false serves the other models'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l exit-timeout-secs -r -d 'time limit for requests in flight at shutdown, in seconds (30)'
-complete -c kelp -n '__fish_seen_subcommand_from serve' -l drain-secs -r -d 'after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (0)'
+complete -c kelp -n '__fish_seen_subcommand_from serve' -l drain-secs -r -d 'after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (until no request has begun for 0.25 s, at most 5)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l strict-readiness -d 'the server is ready only if all models are ready (true)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l allow-http -d 'serve HTTP (true)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l http-address -r -d 'address to listen on, or unix:/path (0.0.0.0)'

@@ -69,6 +69,10 @@ void kelp_serve_set_draining(kelp_serve_frontends *frontends) {
         kelp_v2_drain(frontends->handler);
 }
 
+uint64_t kelp_serve_last_request_ns(const kelp_serve_frontends *frontends) {
+    return frontends->http != NULL ? kelp_http_server_last_request_ns(frontends->http) : 0;
+}
+
 kelp_status *kelp_serve_stop(kelp_serve_frontends *frontends, uint64_t timeout_ns) {
     return frontends->http != NULL ? kelp_http_server_stop(frontends->http, timeout_ns) : NULL;
 }

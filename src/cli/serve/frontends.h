@@ -20,6 +20,8 @@ void kelp_serve_append_addresses(const kelp_serve_options *o, const kelp_serve_f
                                  kelp_buf *out);
 /* Answers readiness with 503 from now on. */
 void kelp_serve_set_draining(kelp_serve_frontends *frontends);
+/* Returns the time (kelp_now_ns) at which the latest request began; 0 if there was none. */
+uint64_t kelp_serve_last_request_ns(const kelp_serve_frontends *frontends);
 /* Stops the front-ends after the requests in flight. DEADLINE_EXCEEDED if some remain. */
 kelp_status *kelp_serve_stop(kelp_serve_frontends *frontends, uint64_t timeout_ns) KELP_MUST_USE;
 /* Frees the front-ends, after the server has stopped. */

@@ -83,13 +83,25 @@ static void unblock_signals(void) {
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* Keeps serving while load balancers notice that the server is not ready. */
+/* Returns true if no request has begun recently, so that clients have probably left. */
+static bool is_quiet(const kelp_serve_frontends *frontends, uint64_t now_ns) {
+    return kelp_serve_last_request_ns(frontends) + KELP_SERVE_QUIET_MS * UINT64_C(1000000) <=
+           now_ns;
+}
+
+/* Keeps serving while load balancers notice that the server is not ready. Without a time from the
+ * user, until clients have left. */
 static void drain(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
-    uint64_t end_ns = kelp_now_ns() + (uint64_t)o->server.drain_secs * 1000000000u;
-    fprintf(stderr, "kelp: not ready, stopping in %lld s\n", (long long)o->server.drain_secs);
+    bool until_quiet = o->server.drain_secs < 0;
+    int64_t secs = until_quiet ? KELP_SERVE_MAX_DRAIN_SECS : o->server.drain_secs;
+    uint64_t now_ns = kelp_now_ns(), end_ns = now_ns + (uint64_t)secs * 1000000000u;
+    if (now_ns == end_ns || (until_quiet && is_quiet(frontends, now_ns)))
+        return;
+    fprintf(stderr, "kelp: not ready, stopping in %lld s%s\n", (long long)secs,
+            until_quiet ? " or when there are no requests" : "");
     kelp_serve_set_draining(frontends);
-    for (uint64_t now_ns = kelp_now_ns(); now_ns < end_ns; now_ns = kelp_now_ns())
-        (void)poll(NULL, 0, (int)KELP_MIN((end_ns - now_ns) / 1000000 + 1, 1000u));
+    for (; now_ns < end_ns && !(until_quiet && is_quiet(frontends, now_ns)); now_ns = kelp_now_ns())
+        (void)poll(NULL, 0, (int)KELP_MIN((end_ns - now_ns) / 1000000 + 1, 50u));
 }
 
 /* Keeps the first failure and prints the others. */
@@ -163,7 +175,7 @@ static kelp_status *serve(const kelp_serve_options *o, TRITONSERVER_Server *core
     KELP_TRY(announce(o, core, frontends));
     kelp_status *status = wait_for_signal(o, core, signals, &signal_number);
     unblock_signals();
-    if (frontends->http != NULL && signal_number == SIGTERM && o->server.drain_secs > 0)
+    if (frontends->http != NULL && signal_number == SIGTERM)
         drain(o, frontends);
     kelp_serve_set_draining(frontends); /* requests that are still answered */
     fprintf(stderr, "kelp: stopping\n");

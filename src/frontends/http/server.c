@@ -49,6 +49,16 @@ uint16_t kelp_http_server_port(const kelp_http_server *server, size_t endpoint) 
     return server->listeners[endpoint].base.port;
 }
 
+uint64_t kelp_http_server_last_request_ns(const kelp_http_server *server) {
+    uint64_t last_ns = 0;
+    for (uint32_t i = 0; i < server->thread_count; i++) {
+        uint64_t time_ns =
+            atomic_load_explicit(&server->threads[i].last_request_ns, memory_order_relaxed);
+        last_ns = KELP_MAX(last_ns, time_ns);
+    }
+    return last_ns;
+}
+
 /* ---- connections ---- */
 
 static void on_accept(void *userp, int take_fd) {

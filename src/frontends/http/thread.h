@@ -64,6 +64,7 @@ struct kelp_http_thread {
     kelp_http2_thread *http2;
     kelp_event_loop_task drain_task;
     kelp_event_loop_timer drain_timer;
+    _Atomic uint64_t last_request_ns; /* the time at which the latest request began */
     uint64_t drain_timeout_ns;
     bool closes_idle;    /* if stopping: connections without requests are not kept any more */
     uint64_t cancel_ns;  /* if stopping: the time at which open exchanges are cancelled */
