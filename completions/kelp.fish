@@ -113,7 +113,7 @@ complete -c kelp -n '__fish_seen_subcommand_from worker' -l connections -r -d 'm
 complete -c kelp -n __fish_use_subcommand -f -a new -d 'create the project of a backend or plug-in library in C'
 complete -c kelp -n '__fish_seen_subcommand_from new; and test (count (commandline -opc)) -eq 2' -f -a 'backend kernels plugin provider'
 complete -c kelp -n '__fish_seen_subcommand_from new' -l dir -s d -r -d 'directory of the project (NAME); it and its parents are created if necessary'
-complete -c kelp -n __fish_use_subcommand -f -a doctor -d 'list the providers, and for those that do not work here, the reason'
+complete -c kelp -n __fish_use_subcommand -f -a doctor -d 'list the providers and optional libraries, and why some do not work here'
 complete -c kelp -n '__fish_seen_subcommand_from doctor' -l json -d 'print JSON'
 complete -c kelp -n __fish_use_subcommand -f -a completion -d 'print a completion script for a shell'
 complete -c kelp -n '__fish_seen_subcommand_from completion; and test (count (commandline -opc)) -eq 2' -f -a 'bash zsh fish'

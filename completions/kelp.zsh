@@ -13,7 +13,7 @@ _kelp() {
             'ops:list operators with their versions and kinds'
             'worker:run subgraphs of models for other processes'
             'new:create the project of a backend or plug-in library in C'
-            'doctor:list the providers, and for those that do not work here, the reason'
+            'doctor:list the providers and optional libraries, and why some do not work here'
             'completion:print a completion script for a shell'
             'help:explain a command')
         _describe command commands
