@@ -11,18 +11,19 @@
 
 /* ---- creation ---- */
 
-static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_exchange **out) {
+static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_handler *handler,
+                                    kelp_http_exchange **out) {
     kelp_allocator allocator = thread->allocator;
-    KELP_ASSERT(thread->handler->exchange_bytes >= sizeof(kelp_http_exchange));
+    KELP_ASSERT(handler->exchange_bytes >= sizeof(kelp_http_exchange));
     kelp_http_exchange *exchange;
-    KELP_TRY(kelp_alloc_zero(allocator, 1, thread->handler->exchange_bytes, (void **)&exchange));
+    KELP_TRY(kelp_alloc_zero(allocator, 1, handler->exchange_bytes, (void **)&exchange));
     exchange->allocator = allocator;
     exchange->thread = thread;
-    exchange->handler = thread->handler;
+    exchange->handler = handler;
     kelp_http_body_init(&exchange->body, allocator);
     kelp_buf_init(&exchange->decoded, allocator);
     kelp_buf_init(&exchange->text, allocator);
-    exchange->handler->init(exchange);
+    handler->init(exchange);
     *out = exchange;
     return NULL;
 }
@@ -37,17 +38,19 @@ void kelp_http_exchange_destroy(kelp_http_exchange *exchange) {
     kelp_free(exchange->allocator, exchange, exchange->handler->exchange_bytes);
 }
 
-kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_exchange **out) {
+kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_handler *handler,
+                                        kelp_http_exchange **out) {
+    kelp_http_exchange_pool *pool = &thread->pools[handler->index];
     pthread_mutex_lock(&thread->mutex);
-    kelp_http_exchange *exchange = thread->pool;
+    kelp_http_exchange *exchange = pool->first;
     if (exchange != NULL) {
-        thread->pool = exchange->next;
-        thread->pool_count--;
+        pool->first = exchange->next;
+        pool->count--;
     }
     thread->outstanding++;
     pthread_mutex_unlock(&thread->mutex);
     if (exchange == NULL) {
-        kelp_status *status = exchange_create(thread, &exchange);
+        kelp_status *status = exchange_create(thread, handler, &exchange);
         if (status != NULL) {
             pthread_mutex_lock(&thread->mutex);
             thread->outstanding--;
@@ -71,6 +74,7 @@ static void trim_buf(kelp_buf *buf) {
 /* Empties an unreferenced exchange, and returns it to the pool. */
 static void exchange_recycle(kelp_http_exchange *exchange) {
     kelp_http_thread *thread = exchange->thread;
+    kelp_http_exchange_pool *pool = &thread->pools[exchange->handler->index];
     exchange->handler->clear(exchange);
     kelp_http_body_clear(&exchange->body, KELP_HTTP_KEEP_BYTES);
     trim_buf(&exchange->decoded);
@@ -78,15 +82,16 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     exchange->request_coding_unknown = false;
     exchange->piece_count = 0;
     exchange->header_count = 0;
+    exchange->trailer_count = 0;
     exchange->request = NULL;
     exchange->stream = NULL;
 
     pthread_mutex_lock(&thread->mutex);
-    bool keep = thread->pool_count < POOL_MAX;
+    bool keep = pool->count < POOL_MAX;
     if (keep) {
-        exchange->next = thread->pool;
-        thread->pool = exchange;
-        thread->pool_count++;
+        exchange->next = pool->first;
+        pool->first = exchange;
+        pool->count++;
     } else {
         pthread_mutex_unlock(&thread->mutex);
         kelp_http_exchange_destroy(exchange);
@@ -133,12 +138,19 @@ kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_
     return NULL;
 }
 
+void kelp_http_exchange_consume(kelp_http_exchange *exchange, size_t length) {
+    KELP_ASSERT(kelp_http_exchange_on_thread(exchange));
+    if (exchange->stream != NULL && length > 0)
+        exchange->stream->consume(exchange->stream, length);
+}
+
 /* ---- the response ---- */
 
 void kelp_http_exchange_respond(kelp_http_exchange *exchange, kelp_http_status status) {
     kelp_buf_clear(&exchange->text);
     exchange->piece_count = 0;
     exchange->header_count = 0;
+    exchange->trailer_count = 0;
     exchange->status = status;
     if (exchange->request_coding_unknown)
         kelp_http_exchange_add_header(exchange, KELP_STR("Accept-Encoding"),
@@ -149,6 +161,12 @@ void kelp_http_exchange_add_header(kelp_http_exchange *exchange, kelp_str name, 
     KELP_ASSERT(exchange->header_count < KELP_HTTP_MAX_RESPONSE_HEADERS);
     KELP_ASSERT(name.length > 0);
     exchange->headers[exchange->header_count++] = (kelp_http_header){name, value};
+}
+
+void kelp_http_exchange_add_trailer(kelp_http_exchange *exchange, kelp_str name, kelp_str value) {
+    KELP_ASSERT(exchange->trailer_count < KELP_HTTP_MAX_TRAILERS);
+    KELP_ASSERT(name.length > 0);
+    exchange->trailers[exchange->trailer_count++] = (kelp_http_header){name, value};
 }
 
 kelp_status *kelp_http_exchange_add_piece(kelp_http_exchange *exchange, const void *data,

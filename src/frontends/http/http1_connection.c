@@ -37,6 +37,7 @@ typedef struct kelp_http1_connection {
     kelp_http1_parser parser;
     kelp_buf pending; /* bytes read after the current request */
     size_t pending_at;
+    kelp_http_handler *handler;   /* of the current request, after its head */
     kelp_http_exchange *exchange; /* the current request, or NULL */
     /* A part consists of `head`, the exchange's text and pieces, and `tail`. */
     kelp_buf head;
@@ -177,6 +178,7 @@ static void response_done(kelp_http1_connection *c) {
     kelp_buf_clear(&c->head);
     bool unread = c->pending.length > c->pending_at;
     kelp_http1_parser_clear(&c->parser);
+    c->handler = NULL;
     c->reading_head = false;
     if (!c->keep_alive) {
         /* Closing with unread bytes would reset the connection, and the client could lose the
@@ -328,7 +330,10 @@ static void on_send(kelp_http_stream *stream, bool last) {
 static bool begin_exchange(kelp_http1_connection *c) {
     KELP_ASSERT(!c->exchange && !c->responding);
     kelp_http_exchange *exchange;
-    kelp_status *status = kelp_http_exchange_acquire(c->base.thread, &exchange);
+    kelp_http_thread *thread = c->base.thread;
+    if (c->handler == NULL) /* the head is invalid */
+        c->handler = thread->handlers[thread->handler_count - 1];
+    kelp_status *status = kelp_http_exchange_acquire(thread, c->handler, &exchange);
     if (status != NULL) {
         kelp_status_free(status);
         connection_close(c);
@@ -385,7 +390,10 @@ static void reject(kelp_http1_connection *c) {
 static void on_head(kelp_http1_connection *c) {
     kelp_http1_parser *parser = &c->parser;
     const kelp_http1_framing *framing = &parser->framing;
-    kelp_http_handler *handler = c->base.thread->handler;
+    parser->request.version = 10 + (unsigned)framing->minor;
+    parser->request.services = c->base.services;
+    kelp_http_handler *handler = kelp_http_thread_handler(c->base.thread, &parser->request);
+    c->handler = handler;
     kelp_http_body_rules rules = {.max_bytes = parser->body_limit_bytes};
     handler->on_head(handler, &parser->request, &rules);
     parser->body_limit_bytes = rules.max_bytes;

@@ -2,9 +2,11 @@
 #include "frontends/http/server.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/sync/thread.h"
+#include "frontends/http/exchange.h"
 #include "frontends/http/http1_connection.h"
 #include "frontends/http/listener.h"
 #include "frontends/http/thread.h"
@@ -17,12 +19,21 @@
 #define DEFAULT_HEADER_TIMEOUT_NS (20 * KELP_HTTP_SECOND_NS)
 #define RELEASE_GRACE_NS (KELP_HTTP_SECOND_NS / 10) /* for models to release their requests */
 
+/* A listener with the services of its endpoint. */
+typedef struct server_listener {
+    kelp_http_listener base;
+    kelp_http_server *server;
+    uint32_t services;
+} server_listener;
+
 /* A server. */
 struct kelp_http_server {
     kelp_allocator allocator;
-    kelp_http_handler *handler;
+    kelp_http_handler *handlers[KELP_HTTP_MAX_HANDLERS];
+    size_t handler_count;
     kelp_http_server_options options;
-    kelp_http_listener listener;
+    server_listener listeners[KELP_HTTP_MAX_ENDPOINTS];
+    size_t listener_count;
     kelp_event_loop_task stop_task;
     uint32_t next_thread; /* for the next connection; used by the accepting thread only */
     uint32_t thread_count;
@@ -33,14 +44,16 @@ struct kelp_http_server {
     bool leaked; /* models still hold requests, whose memory must not be freed */
 };
 
-uint16_t kelp_http_server_port(const kelp_http_server *server) {
-    return server->listener.port;
+uint16_t kelp_http_server_port(const kelp_http_server *server, size_t endpoint) {
+    KELP_ASSERT(endpoint < server->listener_count);
+    return server->listeners[endpoint].base.port;
 }
 
 /* ---- connections ---- */
 
 static void on_accept(void *userp, int take_fd) {
-    kelp_http_server *server = userp;
+    const server_listener *listener = userp;
+    kelp_http_server *server = listener->server;
     unsigned before = atomic_fetch_add(&server->connection_count, 1);
     if (before >= server->options.max_connections) {
         atomic_fetch_sub(&server->connection_count, 1);
@@ -55,6 +68,7 @@ static void on_accept(void *userp, int take_fd) {
         atomic_fetch_sub(&server->connection_count, 1);
         kelp_status_free(status);
     } else {
+        connection->services = listener->services;
         kelp_http_connection_join(connection);
     }
 }
@@ -62,8 +76,6 @@ static void on_accept(void *userp, int take_fd) {
 /* ---- creation ---- */
 
 static void fill_defaults(kelp_http_server_options *options) {
-    if (options->address == NULL || !*options->address)
-        options->address = "0.0.0.0";
     if (!options->threads)
         options->threads = (uint32_t)KELP_MIN(KELP_MAX(kelp_cpu_count(), 1), DEFAULT_MAX_THREADS);
     if (!options->max_connections)
@@ -76,38 +88,58 @@ static void fill_defaults(kelp_http_server_options *options) {
         options->allocator = kelp_allocator_system();
 }
 
-static kelp_status *server_init(kelp_http_server *server, const char *address) {
+static kelp_status *server_init(kelp_http_server *server, const kelp_http_endpoint *endpoints) {
     const kelp_http_server_options *options = &server->options;
     KELP_TRY(kelp_alloc_zero(server->allocator, options->threads, sizeof(kelp_http_thread),
                              (void **)&server->threads));
     while (server->thread_count < options->threads) {
         kelp_http_thread *thread = &server->threads[server->thread_count++];
-        KELP_TRY(
-            kelp_http_thread_init(thread, server->handler, options, &server->connection_count));
+        KELP_TRY(kelp_http_thread_init(thread, server->handlers, server->handler_count, options,
+                                       &server->connection_count));
     }
-    return kelp_http_listener_open(&server->listener, server->allocator, &options->logger, address,
-                                   options->port, options->reuse_port);
+    while (server->listener_count < options->endpoint_count) {
+        const kelp_http_endpoint *endpoint = &endpoints[server->listener_count];
+        server_listener *listener = &server->listeners[server->listener_count++];
+        const char *address = endpoint->address;
+        listener->server = server;
+        listener->services = endpoint->services;
+        if (address == NULL || !*address)
+            address = "0.0.0.0";
+        KELP_TRY(kelp_http_listener_open(&listener->base, server->allocator, &options->logger,
+                                         address, endpoint->port, options->reuse_port));
+    }
+    return NULL;
 }
 
-kelp_status *kelp_http_server_create(kelp_http_handler *take_handler,
+static void destroy_handlers(kelp_http_handler *const *handlers, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        handlers[i]->destroy(handlers[i]);
+}
+
+kelp_status *kelp_http_server_create(kelp_http_handler *const *take_handlers, size_t handler_count,
                                      const kelp_http_server_options *options,
                                      kelp_http_server **out) {
-    kelp_http_server_options filled = options != NULL ? *options : (kelp_http_server_options){0};
+    kelp_http_server_options filled = *options;
+    KELP_ASSERT(handler_count > 0 && handler_count <= KELP_HTTP_MAX_HANDLERS);
+    KELP_ASSERT(options->endpoint_count > 0 && options->endpoint_count <= KELP_HTTP_MAX_ENDPOINTS);
     fill_defaults(&filled);
     *out = NULL;
     kelp_http_server *server;
     kelp_status *status = KELP_NEW(filled.allocator, kelp_http_server, &server);
     if (status != NULL) {
-        take_handler->destroy(take_handler);
+        destroy_handlers(take_handlers, handler_count);
         return status;
     }
     server->allocator = filled.allocator;
-    server->handler = take_handler;
+    for (size_t i = 0; i < handler_count; i++) {
+        server->handlers[i] = take_handlers[i];
+        server->handlers[i]->index = i;
+    }
+    server->handler_count = handler_count;
     server->options = filled;
-    server->options.address = NULL; /* borrowed for this call only */
-    server->listener.fd = -1;
+    server->options.endpoints = NULL; /* borrowed for this call only */
     server->stopped = true;
-    status = server_init(server, filled.address);
+    status = server_init(server, filled.endpoints);
     if (status != NULL) {
         kelp_http_server_destroy(server);
         return status;
@@ -117,8 +149,11 @@ kelp_status *kelp_http_server_create(kelp_http_handler *take_handler,
 }
 
 kelp_status *kelp_http_server_start(kelp_http_server *server) {
-    KELP_TRY(
-        kelp_http_listener_start(&server->listener, server->threads[0].loop, on_accept, server));
+    for (size_t i = 0; i < server->listener_count; i++) {
+        server_listener *listener = &server->listeners[i];
+        KELP_TRY(kelp_http_listener_start(&listener->base, server->threads[0].loop, on_accept,
+                                          listener));
+    }
     server->stopped = false;
     /* The accepting thread starts last, because it passes connections to the other threads. */
     for (uint32_t i = server->thread_count; i-- > 0;)
@@ -139,7 +174,8 @@ static void drain_threads(kelp_http_server *server) {
 static void on_stop(kelp_event_loop_task *task) {
     kelp_http_server *server =
         (kelp_http_server *)((char *)task - offsetof(kelp_http_server, stop_task));
-    kelp_http_listener_stop(&server->listener);
+    for (size_t i = 0; i < server->listener_count; i++)
+        kelp_http_listener_stop(&server->listeners[i].base);
     drain_threads(server);
 }
 
@@ -179,13 +215,14 @@ void kelp_http_server_destroy(kelp_http_server *server) {
         KELP_LOGF(&server->options.logger, KELP_LOG_WARNING, "%s", kelp_status_message(status));
         kelp_status_free(status);
     }
-    kelp_http_listener_close(&server->listener);
+    for (size_t i = 0; i < server->listener_count; i++)
+        kelp_http_listener_close(&server->listeners[i].base);
     if (server->leaked) /* callbacks of the models may still use the memory */
         return;
     for (uint32_t i = 0; i < server->thread_count; i++)
         kelp_http_thread_deinit(&server->threads[i]);
     kelp_free(server->allocator, server->threads,
               server->options.threads * sizeof *server->threads);
-    server->handler->destroy(server->handler);
+    destroy_handlers(server->handlers, server->handler_count);
     kelp_free(server->allocator, server, sizeof *server);
 }

@@ -26,11 +26,12 @@ kelp_http_thread *kelp_http_current_thread(void) {
 
 /* ---- creation ---- */
 
-kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *handler,
-                                   const kelp_http_server_options *options,
+kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *const *handlers,
+                                   size_t handler_count, const kelp_http_server_options *options,
                                    atomic_uint *connection_count) {
     thread->allocator = options->allocator;
-    thread->handler = handler;
+    thread->handlers = handlers;
+    thread->handler_count = handler_count;
     thread->options = options;
     thread->connection_count = connection_count;
     pthread_mutex_init(&thread->mutex, NULL);
@@ -46,10 +47,13 @@ kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *
 void kelp_http_thread_deinit(kelp_http_thread *thread) {
     kelp_event_loop_destroy(thread->loop);
     kelp_free(thread->allocator, thread->scratch, KELP_HTTP_SCRATCH_BYTES);
-    while (thread->pool != NULL) {
-        kelp_http_exchange *exchange = thread->pool;
-        thread->pool = exchange->next;
-        kelp_http_exchange_destroy(exchange);
+    for (size_t i = 0; i < thread->handler_count; i++) {
+        kelp_http_exchange *exchange = thread->pools[i].first;
+        while (exchange != NULL) {
+            kelp_http_exchange *next = exchange->next;
+            kelp_http_exchange_destroy(exchange);
+            exchange = next;
+        }
     }
     pthread_cond_destroy(&thread->all_recycled);
     pthread_mutex_destroy(&thread->mutex);
@@ -170,6 +174,15 @@ size_t kelp_http_thread_wait(kelp_http_thread *thread, uint64_t deadline_ns) {
 }
 
 /* ---- connections ---- */
+
+kelp_http_handler *kelp_http_thread_handler(const kelp_http_thread *thread,
+                                            const kelp_http_request *request) {
+    size_t last = thread->handler_count - 1;
+    for (size_t i = 0; i < last; i++)
+        if (thread->handlers[i]->accepts(thread->handlers[i], request))
+            return thread->handlers[i];
+    return thread->handlers[last];
+}
 
 static void on_join(kelp_event_loop_task *task) {
     kelp_http_connection *connection = (kelp_http_connection *)task;

@@ -35,14 +35,22 @@ struct kelp_http_connection {
     kelp_event_loop_io io;
     const kelp_http_connection_ops *ops;
     kelp_http_thread *thread;
+    uint32_t services; /* of the endpoint that accepted it */
     kelp_http_connection *previous;
     kelp_http_connection *next;
 };
 
+/* Unused exchanges of a handler. */
+typedef struct kelp_http_exchange_pool {
+    kelp_http_exchange *first;
+    size_t count;
+} kelp_http_exchange_pool;
+
 /* A thread with an event loop. */
 struct kelp_http_thread {
     kelp_allocator allocator;
-    kelp_http_handler *handler;
+    kelp_http_handler *const *handlers; /* of the server; the last one accepts every request */
+    size_t handler_count;
     const kelp_http_server_options *options;
     atomic_uint *connection_count; /* of the server */
     kelp_event_loop *loop;
@@ -57,18 +65,17 @@ struct kelp_http_thread {
     bool closes_idle;    /* if stopping: connections without requests are not kept any more */
     uint64_t cancel_ns;  /* if stopping: the time at which open exchanges are cancelled */
     uint64_t give_up_ns; /* if stopping: the time after which open exchanges are abandoned */
-    /* the pool of exchanges; other threads may return exchanges */
+    /* the pools of exchanges, by handler->index; other threads may return exchanges */
     pthread_mutex_t mutex;
     pthread_cond_t all_recycled;
-    kelp_http_exchange *pool;
-    size_t pool_count;
+    kelp_http_exchange_pool pools[KELP_HTTP_MAX_HANDLERS];
     size_t outstanding;
 };
 
 /* Initializes a thread without starting it. kelp_http_thread_deinit must be called, also after a
  * failure. */
-kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *handler,
-                                   const kelp_http_server_options *options,
+kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *const *handlers,
+                                   size_t handler_count, const kelp_http_server_options *options,
                                    atomic_uint *connection_count) KELP_MUST_USE;
 void kelp_http_thread_deinit(kelp_http_thread *thread);
 kelp_status *kelp_http_thread_start(kelp_http_thread *thread, unsigned index) KELP_MUST_USE;
@@ -81,6 +88,10 @@ void kelp_http_thread_drain(kelp_http_thread *thread, uint64_t timeout_ns);
 size_t kelp_http_thread_wait(kelp_http_thread *thread, uint64_t deadline_ns);
 /* Returns the calling thread if it is an event-loop thread, or NULL. Any thread. */
 kelp_http_thread *kelp_http_current_thread(void);
+
+/* Returns the first handler that accepts the request. */
+kelp_http_handler *kelp_http_thread_handler(const kelp_http_thread *thread,
+                                            const kelp_http_request *request);
 
 /* Passes a connection to its thread, which starts it. Any thread. */
 void kelp_http_connection_join(kelp_http_connection *connection);
