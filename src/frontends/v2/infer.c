@@ -118,13 +118,29 @@ static void on_release(TRITONSERVER_InferenceRequest *request, const uint32_t fl
 
 /* ---- the request ---- */
 
+/* Finds the length of the JSON; NULL if the body contains only JSON. */
+static kelp_status *find_json_length(const kelp_http_request *request, const kelp_str **out) {
+    static const kelp_str name = {"inference-header-content-length",
+                                  sizeof "inference-header-content-length" - 1};
+    *out = NULL;
+    for (size_t i = 0; i < request->header_count; i++) {
+        if (!kelp_str_equal_nocase(request->headers[i].name, name))
+            continue;
+        if (*out != NULL)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "there are two Inference-Header-Content-Length headers");
+        *out = &request->headers[i].value;
+    }
+    return NULL;
+}
+
 /* Finds the parts of the body. */
 static kelp_status *split(kelp_v2_exchange *exchange) {
     kelp_str body;
     KELP_TRY(kelp_http_exchange_body(&exchange->base,
                                      kelp_v2_service_of(exchange)->max_input_size_bytes, &body));
-    const kelp_str *value =
-        kelp_http_find(exchange->base.request, "inference-header-content-length");
+    const kelp_str *value;
+    KELP_TRY(find_json_length(exchange->base.request, &value));
     uint64_t json_length = body.length;
     if (value != NULL && !kelp_parse_u64(*value, &json_length))
         return KELP_ERROR(

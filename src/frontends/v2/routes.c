@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of paths and their handlers. */
 #include "base/checked.h"
+#include "base/text/utf8.h"
 #include "frontends/common/services.h"
 #include "frontends/v2/exchange.h"
 
@@ -72,6 +73,10 @@ static kelp_status *take_parts(kelp_v2_exchange *exchange, kelp_str model, kelp_
                               "invalid percent-encoding of the model name '%.*s' in the path",
                               KELP_STR_ARG(model));
         name[length] = 0;
+        if (!kelp_utf8_count((kelp_str){name, length}, NULL))
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "the model name '%.*s' in the path is not valid UTF-8",
+                              KELP_STR_ARG(model));
         exchange->model = name;
     }
     if (version.length && !kelp_parse_i64(version, &exchange->version))
@@ -84,13 +89,16 @@ static kelp_status *take_parts(kelp_v2_exchange *exchange, kelp_str model, kelp_
 void kelp_v2_route(kelp_v2_exchange *exchange) {
     const char *allowed = NULL;
     kelp_status *status = NULL;
+    kelp_str method = exchange->base.request->method;
+    if (kelp_str_is(method, "HEAD")) /* the transport omits the body of the response */
+        method = KELP_STR("GET");
     for (size_t i = 0; i < KELP_COUNT(routes) && status == NULL; i++) {
         kelp_str model, version;
         if (!(routes[i].service & exchange->base.request->services) ||
             !match(routes[i].pattern, exchange->base.request->path, &model, &version))
             continue;
-        if (!kelp_str_is(exchange->base.request->method, routes[i].method)) {
-            allowed = routes[i].method;
+        if (!kelp_str_is(method, routes[i].method)) {
+            allowed = !strcmp(routes[i].method, "GET") ? "GET, HEAD" : routes[i].method;
             continue;
         }
         status = take_parts(exchange, model, version);
