@@ -63,7 +63,7 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
 }
 
 static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server *core,
-                                kelp_serve_frontends *inout_frontends) {
+                                kelp_serve_trim *trim, kelp_serve_frontends *inout_frontends) {
     kelp_http_endpoint endpoints[KELP_HTTP_MAX_ENDPOINTS];
     for (size_t i = 0; i < inout_frontends->endpoint_count; i++)
         endpoints[i] = inout_frontends->endpoints[i].base;
@@ -72,6 +72,8 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
         .endpoint_count = inout_frontends->endpoint_count,
         .threads = (uint32_t)o->http.threads,
         .reuse_port = o->http.reuse_port,
+        .freed_large = kelp_serve_trim_note,
+        .freed_large_userp = trim,
         .logger = {.fn = log_to_core,
                    .level = o->log.verbose ? KELP_LOG_VERBOSE : KELP_LOG_INFO,
                    .verbosity = (int)o->log.verbose},
@@ -82,11 +84,11 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
 }
 
 kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *core,
-                              kelp_serve_frontends *inout_frontends) {
+                              kelp_serve_trim *trim, kelp_serve_frontends *inout_frontends) {
     add_endpoints(o, inout_frontends);
     if (inout_frontends->endpoint_count == 0)
         return NULL;
-    KELP_TRY(create_http(o, core, inout_frontends));
+    KELP_TRY(create_http(o, core, trim, inout_frontends));
     return kelp_http_server_start(inout_frontends->http);
 }
 
@@ -97,6 +99,10 @@ uint16_t kelp_serve_port(const kelp_serve_frontends *frontends, size_t endpoint)
 void kelp_serve_set_draining(kelp_serve_frontends *frontends) {
     if (frontends->http != NULL)
         kelp_v2_drain(frontends->handler);
+}
+
+uint64_t kelp_serve_last_request_ns(const kelp_serve_frontends *frontends) {
+    return frontends->http != NULL ? kelp_http_server_last_request_ns(frontends->http) : 0;
 }
 
 kelp_status *kelp_serve_stop(kelp_serve_frontends *frontends, uint64_t timeout_ns) {

@@ -37,9 +37,23 @@ static void end_codec(kelp_v2_exchange *exchange) {
 
 /* ---- the response ---- */
 
+/* Returns the error of a request without a response. The server sends one for a model that is not
+ * decoupled, unless there is no memory for it. */
+static kelp_status *no_response(const kelp_v2_exchange *exchange) {
+    uint32_t properties = TRITONSERVER_TXN_DECOUPLED;
+    void *unused = NULL;
+    KELP_TRY(kelp_v2_status(TRITONSERVER_ServerModelTransactionProperties(
+        kelp_v2_service_of(exchange)->core, exchange->model, exchange->version, &properties,
+        &unused)));
+    return properties & TRITONSERVER_TXN_DECOUPLED
+               ? KELP_ERROR(KELP_INTERNAL, "model '%s' sent no response", exchange->model)
+               : KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "out of memory for the response of model '%s'",
+                            exchange->model);
+}
+
 static kelp_status *encode(kelp_v2_exchange *exchange) {
     if (exchange->response == NULL)
-        return KELP_ERROR(KELP_INTERNAL, "model '%s' sent no response", exchange->model);
+        return no_response(exchange);
     if (exchange->several_responses)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "model '%s' is decoupled and sent several responses: this endpoint "
