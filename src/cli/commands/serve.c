@@ -772,8 +772,15 @@ static void log_to_core(void *userp, kelp_log_level level, const char *file, int
         TRITONSERVER_ErrorDelete(error);
 }
 
+/* Returns true if only processes of this machine can connect. */
+static bool is_local(const char *address) {
+    return !strncmp(address, "unix:", 5) || !strncmp(address, "127.", 4) ||
+           !strcmp(address, "::1") || !strcmp(address, "localhost");
+}
+
 static kelp_status *start_http(const serve_options *o, TRITONSERVER_Server *core,
-                               kelp_http_handler **out_handler, kelp_http_server **out) {
+                               kelp_shm_registry **out_shm, kelp_http_handler **out_handler,
+                               kelp_http_server **out) {
     KELP_ASSERT(o->http_port >= 0 && o->http_port <= UINT16_MAX);
     kelp_http_endpoint endpoint = {
         .address = o->http_address, .port = (uint16_t)o->http_port, .services = UINT32_MAX};
@@ -786,7 +793,9 @@ static kelp_status *start_http(const serve_options *o, TRITONSERVER_Server *core
                    .level = o->log_verbose ? KELP_LOG_VERBOSE : KELP_LOG_INFO,
                    .verbosity = (int)o->log_verbose},
     };
-    kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http_max_input_size};
+    KELP_TRY(kelp_shm_create(kelp_allocator_system(), is_local(o->http_address), out_shm));
+    kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http_max_input_size,
+                          .shm = *out_shm};
     KELP_TRY(kelp_v2_create(core, &v2, out_handler));
     KELP_TRY(kelp_http_server_create(out_handler, 1, &options, out));
     return kelp_http_server_start(*out);
@@ -919,6 +928,7 @@ static int run(const kelp_command *command, void *options) {
     TRITONSERVER_Server *core = NULL;
     kelp_http_server *http = NULL;
     kelp_http_handler *handler = NULL;
+    kelp_shm_registry *shm = NULL;
     int signal_number = 0;
     kelp_status *status = block_signals(&signals);
     if (status == NULL && o->with_backends.count)
@@ -926,7 +936,7 @@ static int run(const kelp_command *command, void *options) {
     if (status == NULL)
         status = make_core(o, &core);
     if (status == NULL && o->allow_http)
-        status = start_http(o, core, &handler, &http);
+        status = start_http(o, core, &shm, &handler, &http);
     if (status == NULL)
         status = announce(o, core, http);
     if (status == NULL) {
@@ -939,6 +949,7 @@ static int run(const kelp_command *command, void *options) {
         fprintf(stderr, "kelp: stopping\n");
     }
     stop(o, core, http, &status);
+    kelp_shm_destroy(shm);
     kelp_with_backend_remove(o->with_repository);
     if (signals >= 0)
         close(signals);
