@@ -24,10 +24,11 @@ _kelp() {
         --with-backend) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --cache-directory) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         --repoagent-directory) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+        --allow-client-shm) COMPREPLY=($(compgen -W "auto true false" -- "$cur")); return ;;
         --log-format) COMPREPLY=($(compgen -W "default ISO8601 json" -- "$cur")); return ;;
         --log-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
-        options="--help --model-repository --model-store --model-control-mode --load-model --repository-poll-secs --strict-model-config --disable-auto-complete-config --model-config-name --model-load-thread-count --model-load-retry-count --model-namespacing --backend-directory --onnx-engine --backend-config --auto-batch --host-policy --gpu-fallback --rate-limit --rate-limit-resource --precision --providers --plugin --with-backend --cache-config --cache-directory --repoagent-directory --id --exit-on-error --exit-timeout-secs --drain-secs --strict-readiness --allow-http --http-address --http-port --http-thread-count --reuse-http-port --http-max-input-size --allow-grpc --allow-metrics --metrics-config --log-verbose --log-info --log-warning --log-error --log-format --log-file" ;;
+        options="--help --model-repository --model-store --model-control-mode --load-model --repository-poll-secs --strict-model-config --disable-auto-complete-config --model-config-name --model-load-thread-count --model-load-retry-count --model-namespacing --backend-directory --onnx-engine --backend-config --auto-batch --host-policy --gpu-fallback --rate-limit --rate-limit-resource --precision --providers --plugin --with-backend --cache-config --cache-directory --repoagent-directory --id --exit-on-error --exit-timeout-secs --drain-secs --strict-readiness --allow-client-shm --allow-http --http-address --http-port --http-thread-count --reuse-http-port --http-max-input-size --allow-grpc --allow-metrics --metrics-config --log-verbose --log-info --log-warning --log-error --log-format --log-file" ;;
     run)
         case "$prev" in
         --output-dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;

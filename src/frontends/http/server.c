@@ -6,8 +6,8 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/sync/thread.h"
+#include "frontends/http/detect.h"
 #include "frontends/http/exchange.h"
-#include "frontends/http/http1_connection.h"
 #include "frontends/http/listener.h"
 #include "frontends/http/thread.h"
 
@@ -63,7 +63,7 @@ static void on_accept(void *userp, int take_fd) {
     kelp_http_thread *thread = &server->threads[server->next_thread];
     server->next_thread = (server->next_thread + 1) % server->thread_count;
     kelp_http_connection *connection;
-    kelp_status *status = kelp_http1_connection_create(thread, take_fd, &connection);
+    kelp_status *status = kelp_http_detect_create(thread, take_fd, &connection);
     if (status != NULL) {
         atomic_fetch_sub(&server->connection_count, 1);
         kelp_status_free(status);
