@@ -51,7 +51,10 @@ typedef struct kelp_v2_exchange {
     bool several_responses;  /* the model sent more than one */
 
     /* the request */
-    bool is_raw;                /* the body contains only the bytes of the model's single input */
+    bool is_raw;         /* the body contains only the bytes of the model's single input */
+    bool has_json_bytes; /* otherwise the body contains only JSON */
+    uint64_t json_bytes; /* Inference-Header-Content-Length */
+    kelp_http_coding request_coding;
     kelp_str json, binary;      /* the parts of the body */
     kelp_status *decode_status; /* of decoding on a separate thread */
     kelp_arena arena;           /* decoded data */
