@@ -75,6 +75,7 @@ void kelp_http_thread_deinit(kelp_http_thread *thread) {
 static void *thread_main(void *userp) {
     kelp_http_thread *thread = userp;
     current_thread = thread;
+    kelp_thread_prefer_latency();
     kelp_status *status = kelp_event_loop_run(thread->loop);
     if (status != NULL) {
         KELP_LOGF(&thread->options->logger, KELP_LOG_ERROR, "an HTTP thread failed: %s",
