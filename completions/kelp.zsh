@@ -13,7 +13,7 @@ _kelp() {
             'ops:list operators with their versions and kinds'
             'worker:run subgraphs of models for other processes'
             'new:create the project of a backend or plug-in library in C'
-            'doctor:list the providers, and for those that do not work here, the reason'
+            'doctor:list the providers and optional libraries, and why some do not work here'
             'completion:print a completion script for a shell'
             'help:explain a command')
         _describe command commands
@@ -54,7 +54,7 @@ _kelp() {
             '--id=[name of the server in its metadata]:NAME: ' \
             '--exit-on-error[exit if a model does not load at startup (true); false serves the other models]' \
             '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
-            '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (0)]:N: ' \
+            '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
             '--strict-readiness[the server is ready only if all models are ready (true)]' \
             '--allow-http[serve HTTP (true)]' \
             '--http-address=[address to listen on, or unix\:/path (0.0.0.0)]:ADDRESS: ' \

@@ -33,6 +33,12 @@ typedef struct kelp_arg_spec {
     int64_t min, max;  /* limits of KELP_ARG_I64, if they differ */
 } kelp_arg_spec;
 
+/* Options of one topic. */
+typedef struct kelp_arg_table {
+    const kelp_arg_spec *specs;
+    size_t count;
+} kelp_arg_table;
+
 typedef struct kelp_command kelp_command;
 struct kelp_command {
     const char *name;
@@ -43,8 +49,7 @@ struct kelp_command {
     const char *positional;    /* name of a positional argument in messages */
     const char *first_choices; /* "a|b|c" for the first one, for completion; NULL: files */
     size_t min_positionals, max_positionals;
-    const kelp_arg_spec *specs;
-    size_t spec_count;
+    const kelp_arg_table *const *tables; /* NULL after the last */
     /* The struct of options starts with a kelp_arg_list of positional arguments. It is zeroed, then
      * `defaults` (may be NULL) initializes it. */
     size_t options_bytes;
@@ -52,6 +57,15 @@ struct kelp_command {
     int (*run)(const kelp_command *command,
                void *options); /* returns the exit code of the process */
 };
+
+/* Initializes `tables` of a command with one table. */
+#define KELP_ARG_TABLE(rows)                                                  \
+    (const kelp_arg_table *const[]) {                                         \
+        &(const kelp_arg_table){(rows), sizeof(rows) / sizeof(*(rows))}, NULL \
+    }
+
+/* Returns option `index` of the command, across its tables, or NULL after the last. */
+const kelp_arg_spec *kelp_args_spec(const kelp_command *command, size_t index);
 
 /* Parses argv[0 … argc), which starts after the name of the command, into `options`.
  * INVALID_ARGUMENT names the option, and the most similar one if the name is unknown. --help and -h

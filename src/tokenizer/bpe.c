@@ -69,11 +69,11 @@ static size_t normalize(const kelp_char *from, size_t count, kelp_char *to) {
 
 /* ---- words ---- */
 /* Encodes characters as UTF-8. Returns the number of bytes. Spaces are omitted if words have ends.
- */
+ * U+0000, which only invalid UTF-8 contains, is omitted as in onnxruntime-extensions. */
 static size_t bytes_of(encoder *e, size_t begin, size_t end, uint8_t *out) {
     size_t count = 0;
     for (size_t i = begin; i < end; i++) {
-        if (e->b->ends_words && e->chars[i].c == ' ')
+        if (e->chars[i].c == 0 || (e->b->ends_words && e->chars[i].c == ' '))
             continue;
         size_t size = kelp_utf8_encode(e->chars[i].c, (char *)out + count);
         for (size_t k = 0; k < size; k++)
@@ -85,7 +85,7 @@ static size_t bytes_of(encoder *e, size_t begin, size_t end, uint8_t *out) {
 }
 
 static kelp_status *push(encoder *e, uint32_t id, size_t first_byte, size_t last_byte,
-                         bool after_space) {
+                         size_t length, bool after_space) {
     const kelp_char *first = &e->chars[e->begins[first_byte]];
     const kelp_char *last = &e->chars[e->begins[last_byte]];
     return kelp_token_list_push(
@@ -93,7 +93,23 @@ static kelp_status *push(encoder *e, uint32_t id, size_t first_byte, size_t last
                                   .begin = first->begin,
                                   .end = last->end,
                                   .word = e->word,
+                                  .length = length,
                                   .after_space = after_space});
+}
+
+/* Appends the parts of a word; e->key spells it. */
+static kelp_status *push_parts(encoder *e, size_t count, bool after_space) {
+    size_t at = 0;
+    for (uint32_t i = 0; i != KELP_MERGE_NONE; i = e->parts[i].next) {
+        const kelp_part *part = &e->parts[i];
+        size_t before = at;
+        for (uint32_t byte = part->begin; byte <= part->end; byte++)
+            at += (uint8_t)e->key[at] < 0x80 ? 1 : 2;
+        if (e->b->ends_words && part->end + 1 == count)
+            at += sizeof WORD_END - 1;
+        KELP_TRY(push(e, part->id, part->begin, part->end, at - before, after_space));
+    }
+    return NULL;
 }
 
 static kelp_status *encode_word(encoder *e, size_t begin, size_t end) {
@@ -113,7 +129,7 @@ static kelp_status *encode_word(encoder *e, size_t begin, size_t end) {
     }
     int64_t whole = kelp_vocabulary_id(&b->base.vocabulary, (kelp_str){e->key, length});
     if (whole != KELP_TOKEN_NONE) {
-        KELP_TRY(push(e, (uint32_t)whole, 0, count - 1, after_space));
+        KELP_TRY(push(e, (uint32_t)whole, 0, count - 1, count, after_space));
         e->word++;
         return NULL;
     }
@@ -125,8 +141,7 @@ static kelp_status *encode_word(encoder *e, size_t begin, size_t end) {
                         i + 1 < count ? (uint32_t)i + 1 : KELP_MERGE_NONE};
     }
     KELP_TRY(kelp_merges_apply(&b->merges, e->out->allocator, e->parts, count));
-    for (uint32_t i = 0; i != KELP_MERGE_NONE; i = e->parts[i].next)
-        KELP_TRY(push(e, e->parts[i].id, e->parts[i].begin, e->parts[i].end, after_space));
+    KELP_TRY(push_parts(e, count, after_space));
     e->word++;
     return NULL;
 }

@@ -23,6 +23,8 @@ typedef struct kelp_text_token {
     int64_t id;
     size_t begin, end; /* bytes of the text that the token covers */
     size_t word;       /* index of the word (pre-token) that contains the token */
+    size_t length;     /* BPE: bytes of the token as the vocabulary spells it, whether or not it has
+                          the token; of a word that is one token, bytes of the text */
     bool after_space;  /* BPE: the word begins with a space */
     bool special;      /* a special or added token, which is a word of its own */
 } kelp_text_token;

@@ -141,7 +141,7 @@ class Connections(unittest.TestCase):
         for text, status in ((b"GARBAGE\r\n\r\n", 400),
                              (b"GET / HTTP/1.1\r\nBad header\r\n\r\n", 400),
                              (b"GET /" + b"a" * 70000, 431),
-                             (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505)):
+                             (b"PRI * HTTP/2.0\r\n\r\nno preface", 505)):
             with Raw() as raw:
                 try:
                     raw.send(text)

@@ -403,6 +403,26 @@ kelp_status *kelp_thread_start(pthread_t *out, const char *name, void *(*fn)(voi
     return NULL;
 }
 
+/* The first version of the kernel's struct sched_attr, which libraries declare only from glibc 2.41
+ * on. */
+typedef struct sched_attributes {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime_ns, deadline_ns, period_ns; /* SCHED_OTHER: runtime_ns is the time slice */
+} sched_attributes;
+
+void kelp_thread_prefer_latency(void) {
+    enum { SLICE_NS = 100000 }; /* the minimum */
+    sched_attributes attributes = {.size = sizeof attributes};
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0 ||
+        attributes.policy != SCHED_OTHER)
+        return;
+    attributes.runtime_ns = SLICE_NS;
+    (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
 /* Returns the number of CPUs that the scheduler may use for this thread; grows the set until the
  * kernel's fits. */
 static int affinity_count(void) {

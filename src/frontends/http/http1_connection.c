@@ -14,8 +14,6 @@
 #include "frontends/http/http1.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -46,8 +44,7 @@ typedef struct kelp_http1_connection {
     uint64_t part_bytes;
     uint64_t deadline_ns; /* UINT64_MAX: none. If the timer fires earlier, it is set again */
     uint32_t depth;       /* of enter(); the object is freed on the outermost leave() */
-    bool registered;
-    bool running; /* inside the loop over pending requests */
+    bool running;         /* inside the loop over pending requests */
     bool reading_head;
     bool responding; /* a part of the response is being sent */
     bool last_part;  /* it is the last one, or the whole response */
@@ -92,8 +89,7 @@ static void connection_close(kelp_http1_connection *c) {
     kelp_event_loop *loop = c->base.thread->loop;
     c->closed = true;
     kelp_event_loop_timer_cancel(loop, &c->timer);
-    if (c->registered)
-        kelp_event_loop_remove(loop, &c->base.io);
+    kelp_event_loop_remove(loop, &c->base.io);
     close(c->base.io.fd);
     kelp_http_exchange *exchange = c->exchange;
     if (exchange != NULL) {
@@ -590,24 +586,13 @@ static void on_timer(kelp_event_loop_timer *timer) {
 
 /* ---- operations ---- */
 
-static void connection_start(kelp_http_connection *base) {
+static void connection_start(kelp_http_connection *base, kelp_str received) {
     kelp_http1_connection *c = (kelp_http1_connection *)base;
-    kelp_http_thread *thread = base->thread;
-    KELP_ASSERT(thread == kelp_http_current_thread());
-    int on = 1;
-    /* Fails on Unix sockets, which do not have the option. */
-    setsockopt(base->io.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    base->io.fn = on_io;
-    base->io.userp = c;
     enter(c);
-    kelp_status *status =
-        thread->stopping ? NULL : kelp_event_loop_add(thread->loop, &base->io, KELP_LOOP_READ);
-    c->registered = status == NULL && !thread->stopping;
-    kelp_status_free(status);
-    if (!c->registered)
-        connection_close(c);
-    else
-        set_deadline(c, thread->options->idle_timeout_ns);
+    set_deadline(c, base->thread->options->idle_timeout_ns);
+    on_bytes(c, received.data, received.length);
+    if (!c->closed)
+        update_events(c);
     leave(c);
 }
 
@@ -643,14 +628,10 @@ kelp_status *kelp_http1_connection_create(kelp_http_thread *thread, int take_fd,
                                                  connection_abort};
     kelp_allocator allocator = thread->allocator;
     kelp_http1_connection *c;
-    kelp_status *status = KELP_NEW(allocator, kelp_http1_connection, &c);
-    if (status != NULL) {
-        close(take_fd);
-        return status;
-    }
+    KELP_TRY(KELP_NEW(allocator, kelp_http1_connection, &c));
     c->base.ops = &ops;
     c->base.thread = thread;
-    c->base.io.fd = take_fd;
+    c->base.io = (kelp_event_loop_io){.fd = take_fd, .fn = on_io, .userp = c};
     c->stream.send = on_send;
     c->deadline_ns = UINT64_MAX;
     kelp_http1_parser_init(&c->parser, allocator, NULL);

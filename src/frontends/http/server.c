@@ -6,8 +6,8 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/sync/thread.h"
+#include "frontends/http/detect.h"
 #include "frontends/http/exchange.h"
-#include "frontends/http/http1_connection.h"
 #include "frontends/http/listener.h"
 #include "frontends/http/thread.h"
 
@@ -49,6 +49,16 @@ uint16_t kelp_http_server_port(const kelp_http_server *server, size_t endpoint) 
     return server->listeners[endpoint].base.port;
 }
 
+uint64_t kelp_http_server_last_request_ns(const kelp_http_server *server) {
+    uint64_t last_ns = 0;
+    for (uint32_t i = 0; i < server->thread_count; i++) {
+        uint64_t time_ns =
+            atomic_load_explicit(&server->threads[i].last_request_ns, memory_order_relaxed);
+        last_ns = KELP_MAX(last_ns, time_ns);
+    }
+    return last_ns;
+}
+
 /* ---- connections ---- */
 
 static void on_accept(void *userp, int take_fd) {
@@ -63,7 +73,7 @@ static void on_accept(void *userp, int take_fd) {
     kelp_http_thread *thread = &server->threads[server->next_thread];
     server->next_thread = (server->next_thread + 1) % server->thread_count;
     kelp_http_connection *connection;
-    kelp_status *status = kelp_http1_connection_create(thread, take_fd, &connection);
+    kelp_status *status = kelp_http_detect_create(thread, take_fd, &connection);
     if (status != NULL) {
         atomic_fetch_sub(&server->connection_count, 1);
         kelp_status_free(status);

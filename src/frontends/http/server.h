@@ -49,6 +49,9 @@ kelp_status *kelp_http_server_create(kelp_http_handler *const *take_handlers, si
 kelp_status *kelp_http_server_start(kelp_http_server *server) KELP_MUST_USE;
 /* Returns the port of an endpoint; 0 for a unix socket. */
 uint16_t kelp_http_server_port(const kelp_http_server *server, size_t endpoint);
+/* Returns the time (kelp_now_ns) at which the latest request began; 0 if there was none.
+ * Thread-safe. */
+uint64_t kelp_http_server_last_request_ns(const kelp_http_server *server);
 /* Accepts the pending connections and stops accepting, closes idle connections, and waits for the
  * requests in flight. Connections that were used in the last second may send a last request for
  * 100 ms. After 7/8 of `timeout_ns`, at most 2 s before its end, cancels the remaining requests and

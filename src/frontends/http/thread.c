@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/sync/thread.h"
+#include "frontends/h2/connection.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -41,11 +42,13 @@ kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *
     pthread_cond_init(&thread->all_recycled, &attributes);
     pthread_condattr_destroy(&attributes);
     KELP_TRY(kelp_alloc(thread->allocator, KELP_HTTP_SCRATCH_BYTES, (void **)&thread->scratch));
+    KELP_TRY(kelp_http2_thread_create(thread->allocator, &thread->http2));
     return kelp_event_loop_create(thread->allocator, &thread->loop);
 }
 
 void kelp_http_thread_deinit(kelp_http_thread *thread) {
     kelp_event_loop_destroy(thread->loop);
+    kelp_http2_thread_destroy(thread->http2);
     kelp_free(thread->allocator, thread->scratch, KELP_HTTP_SCRATCH_BYTES);
     for (size_t i = 0; i < thread->handler_count; i++) {
         kelp_http_exchange *exchange = thread->pools[i].first;
@@ -62,6 +65,7 @@ void kelp_http_thread_deinit(kelp_http_thread *thread) {
 static void *thread_main(void *userp) {
     kelp_http_thread *thread = userp;
     current_thread = thread;
+    kelp_thread_prefer_latency();
     kelp_status *status = kelp_event_loop_run(thread->loop);
     if (status != NULL) {
         KELP_LOGF(&thread->options->logger, KELP_LOG_ERROR, "an HTTP thread failed: %s",
@@ -192,7 +196,7 @@ static void on_join(kelp_event_loop_task *task) {
     if (connection->next != NULL)
         connection->next->previous = connection;
     thread->connections = connection;
-    connection->ops->start(connection);
+    connection->ops->start(connection, (kelp_str){0});
 }
 
 void kelp_http_connection_join(kelp_http_connection *connection) {
@@ -201,6 +205,23 @@ void kelp_http_connection_join(kelp_http_connection *connection) {
         on_join(&connection->join_task);
     else
         kelp_event_loop_post(connection->thread->loop, &connection->join_task);
+}
+
+kelp_status *kelp_http_connection_replace(kelp_http_connection *old,
+                                          kelp_http_connection *connection) {
+    kelp_http_thread *thread = old->thread;
+    KELP_ASSERT(thread == current_thread && connection->thread == thread);
+    connection->services = old->services;
+    connection->previous = old->previous;
+    connection->next = old->next;
+    if (old->previous != NULL)
+        old->previous->next = connection;
+    else
+        thread->connections = connection;
+    if (old->next != NULL)
+        old->next->previous = connection;
+    old->previous = old->next = NULL;
+    return kelp_event_loop_replace(thread->loop, &old->io, &connection->io, KELP_LOOP_READ);
 }
 
 void kelp_http_connection_leave(kelp_http_connection *connection) {

@@ -14,12 +14,14 @@
 #define KELP_HTTP_SECOND_NS UINT64_C(1000000000)
 #define KELP_HTTP_SCRATCH_BYTES ((size_t)64 * 1024)
 
+typedef struct kelp_http2_thread kelp_http2_thread;
 typedef struct kelp_http_connection kelp_http_connection;
 
 /* The functions that a version of HTTP implements for its connections. */
 typedef struct kelp_http_connection_ops {
-    /* Starts reading; the connection has joined its thread. */
-    void (*start)(kelp_http_connection *connection);
+    /* Starts reading; the connection has joined its thread. `received` are the bytes that were read
+     * already, valid during the call. */
+    void (*start)(kelp_http_connection *connection, kelp_str received);
     /* Closes the connection as soon as it has no open exchange, because the server is stopping.
      * Processes a request that has arrived. If not `now`, keeps a connection open that was used in
      * the last second: its client may be sending the next request, whose response ends the
@@ -29,7 +31,7 @@ typedef struct kelp_http_connection_ops {
     void (*close)(kelp_http_connection *connection);
 } kelp_http_connection_ops;
 
-/* A connection. First member of the type of each HTTP version. */
+/* A connection. First member of the type of each HTTP version, which sets `io` completely. */
 struct kelp_http_connection {
     kelp_event_loop_task join_task; /* first; posted by the accepting thread */
     kelp_event_loop_io io;
@@ -59,8 +61,10 @@ struct kelp_http_thread {
     bool stopping;
     kelp_http_connection *connections;
     char *scratch; /* KELP_HTTP_SCRATCH_BYTES, for reads */
+    kelp_http2_thread *http2;
     kelp_event_loop_task drain_task;
     kelp_event_loop_timer drain_timer;
+    _Atomic uint64_t last_request_ns; /* the time at which the latest request began */
     uint64_t drain_timeout_ns;
     bool closes_idle;    /* if stopping: connections without requests are not kept any more */
     uint64_t cancel_ns;  /* if stopping: the time at which open exchanges are cancelled */
@@ -95,6 +99,11 @@ kelp_http_handler *kelp_http_thread_handler(const kelp_http_thread *thread,
 
 /* Passes a connection to its thread, which starts it. Any thread. */
 void kelp_http_connection_join(kelp_http_connection *connection);
+/* Replaces a connection by one with the same socket, which then receives its events. The caller
+ * frees the old one without closing the socket. Then it starts the new one, or closes it if the
+ * function fails. */
+kelp_status *kelp_http_connection_replace(kelp_http_connection *old,
+                                          kelp_http_connection *connection) KELP_MUST_USE;
 /* Removes a connection that is closing from its thread. Ends the loop if the server is stopping and
  * this was the last one. */
 void kelp_http_connection_leave(kelp_http_connection *connection);

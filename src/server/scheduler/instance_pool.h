@@ -7,12 +7,13 @@
  * thread, which takes requests from the policy.
  *
  * KELP_EXECUTE_ON_CALLER is for backends that do not block: the submitting thread executes the
- * request on an idle instance. The request is queued instead if no instance is idle, if other
- * requests wait, if this request may block or takes long, or if too many executions are nested on
- * the thread (a response callback that submits the next request would otherwise recurse without
- * limit). A thread that finishes an execution continues with queued requests within a budget,
- * because a submission must return. Worker threads, at most one for each instance and started on
- * demand, execute the others. Therefore no instance is idle while requests are due.
+ * request, or the batch that it completes, on an idle instance. The request is queued instead if no
+ * instance is idle, if other requests wait, if this request may block or takes long, or if too many
+ * executions are nested on the thread (a response callback that submits the next request would
+ * otherwise recurse without limit). A thread that finishes an execution continues with queued
+ * requests within a budget, because a submission must return. Worker threads, at most one for each
+ * instance and started on demand, execute the others. Therefore no instance is idle while requests
+ * are due.
  *
  * A request takes long if the measured time of executions with inputs of its size
  * (execution_times.h) exceeds caller_limit_ns, or is unknown. The pool measures all executions of
@@ -81,6 +82,7 @@ struct kelp_instance_pool {
     kelp_instance_base *idle;      /* ON_CALLER: instances that no thread uses */
     kelp_instance_base *unstarted; /* ON_CALLER: instances whose worker thread is not started */
     unsigned waiting;              /* threads that wait for work */
+    uint64_t next_check_ns; /* a waiting thread looks at the policy then; KELP_NEVER_NS: unknown */
     bool stopping;
 };
 

@@ -10,8 +10,6 @@
 
 #include <stdint.h>
 
-#define WORD_END_LENGTH 4 /* of "</w>" */
-
 /* What the operators differ in. */
 typedef struct flavor {
     const char *model_name;
@@ -32,12 +30,9 @@ typedef struct bpe {
     bool is_clip;
 } bpe;
 
-static void bpe_destroy(void *state, kelp_allocator allocator) {
+static void bpe_deinit(void *state) {
     bpe *b = state;
-    if (b == NULL)
-        return;
     kelp_tokenizer_destroy(b->tokenizer);
-    kelp_free(allocator, b, sizeof *b);
 }
 
 /* ---- attributes ---- */
@@ -107,8 +102,16 @@ static kelp_status *create_tokenizer(bpe *b, const kelp_node *node, const flavor
                                           kelp_node_name(node), kelp_node_op_type(node));
 }
 
-static kelp_status *bpe_read(bpe *b, const kelp_node *node, const flavor *f,
-                             kelp_allocator allocator) {
+static const flavor *flavor_of(const kelp_node *node) {
+    kelp_op_variant variant = kelp_op_variant_of(node);
+    return variant == KELP_VARIANT_TOKENS_CLIP      ? &clip
+           : variant == KELP_VARIANT_TOKENS_ROBERTA ? &roberta
+                                                    : &gpt2;
+}
+
+static kelp_status *bpe_read(void *state, const kelp_node *node, kelp_allocator allocator) {
+    bpe *b = state;
+    const flavor *f = flavor_of(node);
     static const char *const names[] = {"GPT2", "CodeGen", "Roberta", "CLIP"};
     kelp_str name = kelp_text_attr(node, "model_name", "");
     size_t found = 0;
@@ -135,22 +138,7 @@ static kelp_status *bpe_read(bpe *b, const kelp_node *node, const flavor *f,
     return NULL;
 }
 
-static kelp_status *bpe_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
-    bpe *b = NULL;
-    kelp_allocator allocator = kelp_op_env_allocator(env);
-    kelp_op_variant variant = kelp_op_variant_of(node);
-    const flavor *f = variant == KELP_VARIANT_TOKENS_CLIP      ? &clip
-                      : variant == KELP_VARIANT_TOKENS_ROBERTA ? &roberta
-                                                               : &gpt2;
-    KELP_TRY(KELP_NEW(allocator, bpe, &b));
-    kelp_status *status = bpe_read(b, node, f, allocator);
-    if (status != NULL) {
-        bpe_destroy(b, allocator);
-        return status;
-    }
-    *out_state = b;
-    return NULL;
-}
+KELP_STATE(bpe, bpe, bpe_read, bpe_deinit)
 
 /* ---- encoding ---- */
 /* The tokens of all texts. */
@@ -215,20 +203,6 @@ static void add_offset(offsets *o, int64_t begin, int64_t end) {
     o->data[2 * o->count++ + 1] = end;
 }
 
-/* Returns the bytes of a token. A word that is one token counts the bytes of the text, other tokens
- * those of the vocabulary. */
-static int64_t size_of(const bpe *b, const kelp_text_token *token, bool is_word) {
-    kelp_str text = kelp_tokenizer_token(b->tokenizer, token->id);
-    int64_t characters = 0;
-    if (text.data == NULL)
-        return (int64_t)(token->end - token->begin);
-    if (!is_word)
-        return (int64_t)text.length;
-    for (size_t i = 0; i < text.length; i++)
-        characters += ((uint8_t)text.data[i] & 0xC0) != 0x80;
-    return b->is_clip ? characters - WORD_END_LENGTH : characters;
-}
-
 /* Adds the pairs of one text. They start again at 0 after each special token, which has none. */
 static void add_offsets(const batch *t, const kelp_text_token *tokens, size_t count, offsets *out) {
     const bpe *b = t->b;
@@ -246,8 +220,7 @@ static void add_offsets(const batch *t, const kelp_text_token *tokens, size_t co
             add_offset(out, 0, 0);
         for (size_t first = i; i < count && !tokens[i].special; i++) {
             bool begins = i == first || tokens[i].word != tokens[i - 1].word;
-            bool is_word = begins && (i + 1 == count || tokens[i + 1].word != tokens[i].word);
-            int64_t size = size_of(b, &tokens[i], is_word);
+            int64_t size = (int64_t)tokens[i].length;
             if (tokens[i].after_space)
                 at += begins;
             if (tokens[i].after_space && !b->is_clip)
@@ -307,10 +280,4 @@ static kelp_status *bpe_reshape(const void *state, kelp_op_args *args) {
     return write_all(&t, args);
 }
 
-const kelp_op_kernel kelp_op_BpeTokenizer = {.struct_size = sizeof(kelp_op_kernel),
-                                             .flags = KELP_OP_SERIAL,
-                                             .plan_bytes = sizeof(kelp_results),
-                                             .create = bpe_create,
-                                             .destroy = bpe_destroy,
-                                             .reshape = bpe_reshape,
-                                             .invoke = kelp_results_invoke};
+KELP_STATE_KERNEL(BpeTokenizer, bpe, sizeof(kelp_results), bpe_reshape, kelp_results_invoke);

@@ -12,12 +12,9 @@ typedef struct sentencepiece {
     int64_t start, end; /* ids */
 } sentencepiece;
 
-static void sentencepiece_destroy(void *state, kelp_allocator allocator) {
+static void sentencepiece_deinit(void *state) {
     sentencepiece *s = state;
-    if (s == NULL)
-        return;
     kelp_tokenizer_destroy(s->tokenizer);
-    kelp_free(allocator, s, sizeof *s);
 }
 
 static int base64_value(char c) {
@@ -47,7 +44,9 @@ static bool decode_base64(kelp_str text, char *out, size_t *out_length) {
     return true;
 }
 
-static kelp_status *read_model(sentencepiece *s, const kelp_node *node, kelp_allocator allocator) {
+static kelp_status *sentencepiece_read(void *state, const kelp_node *node,
+                                       kelp_allocator allocator) {
+    sentencepiece *s = state;
     kelp_str model, bytes = {NULL, 0};
     char *decoded = NULL;
     KELP_TRY(kelp_text_required_attr(node, "model", &model));
@@ -64,19 +63,7 @@ static kelp_status *read_model(sentencepiece *s, const kelp_node *node, kelp_all
     return NULL;
 }
 
-static kelp_status *sentencepiece_create(const kelp_node *node, const kelp_op_env *env,
-                                         void **out_state) {
-    sentencepiece *s = NULL;
-    kelp_allocator allocator = kelp_op_env_allocator(env);
-    KELP_TRY(KELP_NEW(allocator, sentencepiece, &s));
-    kelp_status *status = read_model(s, node, allocator);
-    if (status != NULL) {
-        sentencepiece_destroy(s, allocator);
-        return status;
-    }
-    *out_state = s;
-    return NULL;
-}
+KELP_STATE(sentencepiece, sentencepiece, sentencepiece_read, sentencepiece_deinit)
 
 /* Reads a flag, which is an input of one bool. */
 static kelp_status *read_flag(const kelp_op_args *args, int32_t index, bool *out) {
@@ -168,13 +155,8 @@ static kelp_status *tokenizer_reshape(const void *state, kelp_op_args *args) {
     return set_tokens(args, &r, fairseq && !flags[2]);
 }
 
-const kelp_op_kernel kelp_op_SentencepieceTokenizer = {.struct_size = sizeof(kelp_op_kernel),
-                                                       .flags = KELP_OP_SERIAL,
-                                                       .plan_bytes = sizeof(kelp_results),
-                                                       .create = sentencepiece_create,
-                                                       .destroy = sentencepiece_destroy,
-                                                       .reshape = tokenizer_reshape,
-                                                       .invoke = kelp_results_invoke};
+KELP_STATE_KERNEL(SentencepieceTokenizer, sentencepiece, sizeof(kelp_results), tokenizer_reshape,
+                  kelp_results_invoke);
 
 /* ---- SentencepieceDecoder ---- */
 static kelp_status *decode(const sentencepiece *s, kelp_op_args *args, bool fairseq,
@@ -213,10 +195,5 @@ static kelp_status *decoder_reshape(const void *state, kelp_op_args *args) {
     return kelp_results_set(args, 0, KELP_STRING, 1, (const int64_t[]){1}, out);
 }
 
-const kelp_op_kernel kelp_op_SentencepieceDecoder = {.struct_size = sizeof(kelp_op_kernel),
-                                                     .flags = KELP_OP_SERIAL,
-                                                     .plan_bytes = sizeof(kelp_results),
-                                                     .create = sentencepiece_create,
-                                                     .destroy = sentencepiece_destroy,
-                                                     .reshape = decoder_reshape,
-                                                     .invoke = kelp_results_invoke};
+KELP_STATE_KERNEL(SentencepieceDecoder, sentencepiece, sizeof(kelp_results), decoder_reshape,
+                  kelp_results_invoke);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of `kelp serve`. Each group has its table, defaults and conversion in a file of its own
+ * in this directory. Strings point into argv. */
+#ifndef KELP_CLI_SERVE_OPTIONS_OPTIONS_H_
+#define KELP_CLI_SERVE_OPTIONS_OPTIONS_H_
+
+#include "cli/serve/options/backends.h"
+#include "cli/serve/options/caches.h"
+#include "cli/serve/options/grpc.h"
+#include "cli/serve/options/http.h"
+#include "cli/serve/options/log.h"
+#include "cli/serve/options/metrics.h"
+#include "cli/serve/options/models.h"
+#include "cli/serve/options/server.h"
+
+typedef struct kelp_serve_options {
+    kelp_arg_list positionals; /* first */
+    kelp_serve_models models;
+    kelp_serve_backends backends;
+    kelp_serve_caches caches;
+    kelp_serve_server server;
+    kelp_serve_http http;
+    kelp_serve_grpc grpc;
+    kelp_serve_metrics metrics;
+    kelp_serve_log log;
+    char *with_repository; /* repository of the models of --with-backend, or NULL */
+} kelp_serve_options;
+
+/* The tables of all groups; NULL after the last. */
+extern const kelp_arg_table *const kelp_serve_tables[];
+/* Initializes a zeroed kelp_serve_options. */
+void kelp_serve_defaults(void *options);
+
+/* Converts an error of Triton's API to a status. NULL for NULL. */
+kelp_status *kelp_serve_status(TRITONSERVER_Error *take_error, const char *doing) KELP_MUST_USE;
+/* Does the same for a function that sets an option of the server. */
+kelp_status *kelp_serve_set(TRITONSERVER_Error *take_error) KELP_MUST_USE;
+
+#endif
