@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "frontends/grpc/exchange.h"
 #include "frontends/http/thread.h"
-#include "frontends/services.h"
+#include "frontends/common/services.h"
 #include "frontends/v2/status.h"
 
 #define DEFAULT_MAX_QUEUED_BYTES (UINT64_C(256) << 20)
@@ -84,7 +84,7 @@ static void on_clear(kelp_http_exchange *base) {
 static bool accepts(const kelp_http_handler *handler, const kelp_http_request *request) {
     (void)handler;
     const kelp_str *type = kelp_http_find(request, "content-type");
-    return request->version == 20 && (request->services & KELP_SERVES_GRPC) != 0 && type != NULL &&
+    return request->version == 20 && (request->services & KELP_SERVICE_GRPC) != 0 && type != NULL &&
            kelp_str_starts(*type, KELP_STR("application/grpc"));
 }
 

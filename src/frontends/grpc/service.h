@@ -19,7 +19,7 @@ typedef struct kelp_grpc_options {
 } kelp_grpc_options;
 
 /* Creates the handler, which accepts requests of HTTP/2 with content type application/grpc on
- * endpoints with the service KELP_SERVES_GRPC. `core` is borrowed until handler->destroy. */
+ * endpoints with the service KELP_SERVICE_GRPC. `core` is borrowed until handler->destroy. */
 kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options *options,
                               kelp_http_handler **out) KELP_MUST_USE;
 
