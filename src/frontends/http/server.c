@@ -17,6 +17,7 @@
 #define DEFAULT_MAX_CONNECTIONS 16384
 #define DEFAULT_IDLE_TIMEOUT_NS (75 * KELP_HTTP_SECOND_NS)
 #define DEFAULT_HEADER_TIMEOUT_NS (20 * KELP_HTTP_SECOND_NS)
+#define DEFAULT_BODY_TIMEOUT_NS (60 * KELP_HTTP_SECOND_NS)
 #define RELEASE_GRACE_NS (KELP_HTTP_SECOND_NS / 10) /* for models to release their requests */
 
 /* A listener with the services of its endpoint. */
@@ -94,6 +95,8 @@ static void fill_defaults(kelp_http_server_options *options) {
         options->idle_timeout_ns = DEFAULT_IDLE_TIMEOUT_NS;
     if (!options->header_timeout_ns)
         options->header_timeout_ns = DEFAULT_HEADER_TIMEOUT_NS;
+    if (!options->body_timeout_ns)
+        options->body_timeout_ns = DEFAULT_BODY_TIMEOUT_NS;
     if (options->allocator.realloc == NULL)
         options->allocator = kelp_allocator_system();
 }

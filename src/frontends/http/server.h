@@ -34,7 +34,13 @@ typedef struct kelp_http_server_options {
     uint32_t max_connections; /* 16384; further connections are closed at once */
     uint64_t idle_timeout_ns; /* 75 s without a request, or without progress in body or response */
     uint64_t header_timeout_ns; /* 20 s from the first byte of a request to the end of its head */
-    bool reuse_port;            /* lets several processes share the ports */
+    /* 60 s from the head to the end of the body, and a second for each 16 KiB of it (HTTP/1.1) */
+    uint64_t body_timeout_ns;
+    /* Called after the memory of a large request or response was freed, on any thread, often. NULL:
+     * not called. */
+    void (*freed_large)(void *userp);
+    void *freed_large_userp;
+    bool reuse_port; /* lets several processes share the ports */
     kelp_logger logger;
     kelp_allocator allocator; /* the system's if .realloc is NULL */
 } kelp_http_server_options;

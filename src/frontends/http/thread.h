@@ -22,7 +22,8 @@ typedef struct kelp_http_connection_ops {
     /* Starts reading; the connection has joined its thread. `received` are the bytes that were read
      * already, valid during the call. */
     void (*start)(kelp_http_connection *connection, kelp_str received);
-    /* Closes the connection as soon as it has no open exchange, because the server is stopping.
+    /* Closes the connection as soon as it has no open exchange, because the server is stopping. A
+     * request that is incomplete has a second to arrive.
      * Processes a request that has arrived. If not `now`, keeps a connection open that was used in
      * the last second: its client may be sending the next request, whose response ends the
      * connection. */

@@ -37,9 +37,23 @@ static void end_codec(kelp_v2_exchange *exchange) {
 
 /* ---- the response ---- */
 
+/* Returns the error of a request without a response. The server sends one for a model that is not
+ * decoupled, unless there is no memory for it. */
+static kelp_status *no_response(const kelp_v2_exchange *exchange) {
+    uint32_t properties = TRITONSERVER_TXN_DECOUPLED;
+    void *unused = NULL;
+    KELP_TRY(kelp_v2_status(TRITONSERVER_ServerModelTransactionProperties(
+        kelp_v2_service_of(exchange)->core, exchange->model, exchange->version, &properties,
+        &unused)));
+    return properties & TRITONSERVER_TXN_DECOUPLED
+               ? KELP_ERROR(KELP_INTERNAL, "model '%s' sent no response", exchange->model)
+               : KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "out of memory for the response of model '%s'",
+                            exchange->model);
+}
+
 static kelp_status *encode(kelp_v2_exchange *exchange) {
     if (exchange->response == NULL)
-        return KELP_ERROR(KELP_INTERNAL, "model '%s' sent no response", exchange->model);
+        return no_response(exchange);
     if (exchange->several_responses)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "model '%s' is decoupled and sent several responses: this endpoint "
@@ -118,13 +132,29 @@ static void on_release(TRITONSERVER_InferenceRequest *request, const uint32_t fl
 
 /* ---- the request ---- */
 
+/* Finds the length of the JSON; NULL if the body contains only JSON. */
+static kelp_status *find_json_length(const kelp_http_request *request, const kelp_str **out) {
+    static const kelp_str name = {"inference-header-content-length",
+                                  sizeof "inference-header-content-length" - 1};
+    *out = NULL;
+    for (size_t i = 0; i < request->header_count; i++) {
+        if (!kelp_str_equal_nocase(request->headers[i].name, name))
+            continue;
+        if (*out != NULL)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "there are two Inference-Header-Content-Length headers");
+        *out = &request->headers[i].value;
+    }
+    return NULL;
+}
+
 /* Finds the parts of the body. */
 static kelp_status *split(kelp_v2_exchange *exchange) {
     kelp_str body;
     KELP_TRY(kelp_http_exchange_body(&exchange->base,
                                      kelp_v2_service_of(exchange)->max_input_size_bytes, &body));
-    const kelp_str *value =
-        kelp_http_find(exchange->base.request, "inference-header-content-length");
+    const kelp_str *value;
+    KELP_TRY(find_json_length(exchange->base.request, &value));
     uint64_t json_length = body.length;
     if (value != NULL && !kelp_parse_u64(*value, &json_length))
         return KELP_ERROR(

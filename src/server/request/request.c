@@ -51,7 +51,7 @@ static void reset(kelp_request *request) {
     request->states = NULL;
     request->added_inputs = 0;
     request->in_sequence = request->has_generated_id = request->is_null = false;
-    request->replaces_run = false;
+    request->replaces_run = request->avoids_caller = false;
     request->rejection = KELP_REJECTION_NONE;
     set_state(request, KELP_REQUEST_INITIALIZED);
 }

@@ -34,7 +34,8 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(format),
      .value = "FORMAT",
      .choices = "default|ISO8601|json",
-     .help = "format of the log"},
+     .help = "format of lines of the log: default (Triton's), ISO8601 (with the date), or json "
+             "(default)"},
     {.name = "log-file",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(file),
@@ -67,4 +68,8 @@ kelp_status *kelp_serve_log_apply(const kelp_serve_log *o, TRITONSERVER_ServerOp
     KELP_TRY(kelp_serve_set(TRITONSERVER_ServerOptionsSetLogVerbose(options, (int)o->verbose)));
     return o->file != NULL ? kelp_serve_set(TRITONSERVER_ServerOptionsSetLogFile(options, o->file))
                            : NULL;
+}
+
+bool kelp_serve_logs_errors(const kelp_serve_options *o) {
+    return o->log.error && o->log.file == NULL;
 }
