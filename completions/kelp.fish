@@ -33,6 +33,7 @@ complete -c kelp -n '__fish_seen_subcommand_from serve' -l exit-on-error -d 'exi
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l exit-timeout-secs -r -d 'time limit for requests in flight at shutdown, in seconds (30)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l drain-secs -r -d 'after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (until no request has begun for 0.25 s, at most 5)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l strict-readiness -d 'the server is ready only if all models are ready (true)'
+complete -c kelp -n '__fish_seen_subcommand_from serve' -l allow-client-shm -r -f -a 'auto true false' -d 'let clients register shared memory (auto: if only local clients can connect)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l allow-http -d 'serve HTTP (true)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l http-address -r -d 'address to listen on, or unix:/path (127.0.0.1)'
 complete -c kelp -n '__fish_seen_subcommand_from serve' -l http-port -r -d 'port to listen on, 0 for a free one (8000)'

@@ -58,6 +58,7 @@ _kelp() {
             '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
             '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
             '--strict-readiness[the server is ready only if all models are ready (true)]' \
+            '--allow-client-shm=[let clients register shared memory (auto\: if only local clients can connect)]:BOOL:(auto true false)' \
             '--allow-http[serve HTTP (true)]' \
             '--http-address=[address to listen on, or unix\:/path (127.0.0.1)]:ADDRESS: ' \
             '--http-port=[port to listen on, 0 for a free one (8000)]:PORT: ' \

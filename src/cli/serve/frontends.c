@@ -91,7 +91,8 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
                    .level = o->log.verbose ? KELP_LOG_VERBOSE : KELP_LOG_INFO,
                    .verbosity = (int)o->log.verbose},
     };
-    kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http.max_input_size};
+    kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http.max_input_size,
+                          .shm = inout_frontends->shm};
     KELP_TRY(kelp_v2_create(core, &v2, &inout_frontends->handler));
     kelp_http_handler *handlers[2];
     size_t count = 0;
@@ -107,11 +108,25 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
     return kelp_http_server_create(handlers, count, &options, &inout_frontends->http);
 }
 
+/* Returns true if only processes of this machine can connect to the address. */
+static bool is_local(const char *address) {
+    return !strncmp(address, "unix:", 5) || !strncmp(address, "127.", 4) ||
+           !strcmp(address, "::1") || !strcmp(address, "localhost");
+}
+
+/* Returns true if clients may register shared memory. */
+static bool allows_shm(const kelp_serve_options *o) {
+    if (strcmp(o->server.allow_client_shm, "auto") != 0)
+        return strcmp(o->server.allow_client_shm, "true") == 0;
+    return is_local(o->http.address);
+}
+
 kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *core,
                               kelp_serve_trim *trim, kelp_serve_frontends *inout_frontends) {
     add_endpoints(o, inout_frontends);
     if (inout_frontends->endpoint_count == 0)
         return NULL;
+    KELP_TRY(kelp_shm_create(kelp_allocator_system(), allows_shm(o), &inout_frontends->shm));
     KELP_TRY(create_http(o, core, trim, inout_frontends));
     return kelp_http_server_start(inout_frontends->http);
 }
@@ -137,5 +152,6 @@ kelp_status *kelp_serve_stop(kelp_serve_frontends *frontends, uint64_t timeout_n
 
 void kelp_serve_destroy(kelp_serve_frontends *frontends) {
     kelp_http_server_destroy(frontends->http);
+    kelp_shm_destroy(frontends->shm);
     *frontends = (kelp_serve_frontends){0};
 }

@@ -6,6 +6,7 @@
 #include "cli/serve/options/options.h"
 #include "cli/serve/trim.h"
 #include "frontends/http/server.h"
+#include "frontends/shm/registry.h"
 
 /* An address that the process listens on. */
 typedef struct kelp_serve_endpoint {
@@ -20,6 +21,7 @@ typedef struct kelp_serve_frontends {
     kelp_http_handler *handler;
     kelp_http_handler *grpc; /* NULL if gRPC is not served */
     kelp_http_server *http;  /* NULL if there is no endpoint */
+    kelp_shm_registry *shm;  /* of all protocols */
 } kelp_serve_frontends;
 
 /* Checks that the addresses are free, so that a failure precedes the loading of models. A later

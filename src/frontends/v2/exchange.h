@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "frontends/http/exchange.h"
+#include "frontends/shm/registry.h"
 #include "frontends/v2/status.h"
 
 /* The handler of the protocol. */
@@ -23,6 +24,7 @@ typedef struct kelp_v2_service {
     TRITONSERVER_Server *core;
     /* Puts outputs into exchange->outputs; `userp` of the response callback is the exchange. */
     TRITONSERVER_ResponseAllocator *response_allocator;
+    kelp_shm_registry *shm; /* may be NULL */
     uint64_t max_input_size_bytes;
     uint64_t max_body_size_bytes;
     atomic_bool draining;    /* the server stops soon */
@@ -34,7 +36,10 @@ typedef struct kelp_v2_requested_output {
     const char *name;
     bool have_binary; /* otherwise the request's default applies */
     bool binary;
-    uint32_t classes; /* 0: the tensor itself */
+    uint32_t classes;   /* 0: the tensor itself */
+    const char *region; /* the shared memory region that receives the output, or NULL */
+    void *memory;       /* in the region */
+    uint64_t offset, memory_bytes;
 } kelp_v2_requested_output;
 
 /* A request and its response. */
@@ -50,13 +55,15 @@ typedef struct kelp_v2_exchange {
     kelp_str json, binary;      /* the parts of the body */
     kelp_status *decode_status; /* of decoding on a separate thread */
     kelp_arena arena;           /* decoded data */
-    const char *model;          /* percent-decoded; "" if the route has none */
+    const char *model;          /* or a region; percent-decoded; "" if the route has none */
     int64_t version;            /* -1 if the route has none */
     kelp_http_coding response_coding;
     struct kelp_json *document; /* parsed body of a load or unload */
     const kelp_v2_requested_output *requested;
     size_t requested_count;
-    bool binary_default; /* for outputs without `binary_data` */
+    bool binary_default;                /* for outputs without `binary_data` */
+    struct kelp_v2_region_use *regions; /* shared memory of inputs and outputs */
+    atomic_int region_users;            /* the request and the response, while in flight */
 
     /* the inference */
     TRITONSERVER_InferenceRequest *request;
@@ -101,6 +108,25 @@ void kelp_v2_repository_load(kelp_v2_exchange *exchange);
 void kelp_v2_repository_unload(kelp_v2_exchange *exchange);
 void kelp_v2_metrics(kelp_v2_exchange *exchange);
 void kelp_v2_infer(kelp_v2_exchange *exchange);
+void kelp_v2_shm_status(kelp_v2_exchange *exchange);
+void kelp_v2_shm_register(kelp_v2_exchange *exchange);
+void kelp_v2_shm_unregister(kelp_v2_exchange *exchange);
+void kelp_v2_cuda_shm_status(kelp_v2_exchange *exchange);
+void kelp_v2_cuda_shm_register(kelp_v2_exchange *exchange);
+void kelp_v2_cuda_shm_unregister(kelp_v2_exchange *exchange);
+
+/* Parses the body as an object into the arena; stores NULL in *out if the body is empty. */
+kelp_status *kelp_v2_parse_body(kelp_v2_exchange *exchange, struct kelp_json **out) KELP_MUST_USE;
+
+/* ---- extensions/shared_memory.c ---- */
+/* Returns the address of a range of a shared memory region, which is retained until
+ * kelp_v2_release_regions. */
+kelp_status *kelp_v2_use_region(kelp_v2_exchange *exchange, const char *name, uint64_t offset,
+                                uint64_t byte_size, void **out) KELP_MUST_USE;
+/* Fails if a region was damaged while it was used. */
+kelp_status *kelp_v2_check_regions(const kelp_v2_exchange *exchange) KELP_MUST_USE;
+/* Releases the regions of the exchange. */
+void kelp_v2_release_regions(kelp_v2_exchange *exchange);
 
 /* Asks the server to cancel an inference in flight. */
 void kelp_v2_infer_cancel(kelp_v2_exchange *exchange);
@@ -114,6 +140,9 @@ kelp_status *kelp_v2_decode_request(kelp_v2_exchange *exchange, kelp_str json,
 kelp_status *kelp_v2_decode_raw(kelp_v2_exchange *exchange, kelp_str body) KELP_MUST_USE;
 /* Fills in the HTTP response from exchange->response. */
 kelp_status *kelp_v2_encode_response(kelp_v2_exchange *exchange) KELP_MUST_USE;
+/* Returns what the client requested of an output, or NULL. */
+const kelp_v2_requested_output *kelp_v2_find_requested(const kelp_v2_exchange *exchange,
+                                                       const char *name);
 /* Returns the number of bytes of outputs that are encoded as JSON or compressed. */
 uint64_t kelp_v2_encoded_bytes(const kelp_v2_exchange *exchange);
 

@@ -80,16 +80,33 @@ static bool is_large(const kelp_v2_exchange *exchange) {
            kelp_v2_encoded_bytes(exchange) >= LARGE_JSON_BYTES;
 }
 
+static void release_and_send(kelp_http_exchange *base) {
+    kelp_v2_release_regions((kelp_v2_exchange *)base);
+    kelp_http_exchange_send(base);
+}
+
+/* Ends a use of the regions: by the request, or by its response. Returns true for the last one. */
+static bool end_region_use(kelp_v2_exchange *exchange) {
+    return atomic_fetch_sub(&exchange->region_users, 1) == 1;
+}
+
+/* Sends the response. If the model still uses shared memory, on_release sends it, so that a client
+ * with a response can unregister the regions. */
+static void send_response(kelp_http_exchange *base) {
+    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
+    if (exchange->regions == NULL || end_region_use(exchange))
+        release_and_send(base);
+}
+
 static void complete(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
     KELP_ASSERT(exchange->in_flight && !exchange->submitting);
     exchange->in_flight = false;
     if (base->stream == NULL) { /* the connection is closed */
-        kelp_v2_send(exchange);
-    } else if (!is_large(exchange) ||
-               !run_codec(exchange, encode_on_thread, kelp_http_exchange_send)) {
+        send_response(base);
+    } else if (!is_large(exchange) || !run_codec(exchange, encode_on_thread, send_response)) {
         respond(exchange);
-        kelp_v2_send(exchange);
+        send_response(base);
     }
 }
 
@@ -126,8 +143,11 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
 static void on_release(TRITONSERVER_InferenceRequest *request, const uint32_t flags, void *userp) {
     (void)request;
     kelp_v2_exchange *exchange = userp;
-    if (flags & TRITONSERVER_REQUEST_RELEASE_ALL)
+    if (flags & TRITONSERVER_REQUEST_RELEASE_ALL) {
+        if (exchange->regions != NULL && end_region_use(exchange))
+            kelp_http_exchange_post(&exchange->base, release_and_send);
         kelp_http_exchange_release(&exchange->base);
+    }
 }
 
 /* ---- the request ---- */
@@ -200,6 +220,7 @@ static kelp_status *submit(kelp_v2_exchange *exchange) {
     kelp_http_exchange_retain(&exchange->base);
     exchange->submitting = true;
     exchange->in_flight = true;
+    atomic_store(&exchange->region_users, 2);
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerInferAsync(service->core, exchange->request, NULL);
     exchange->submitting = false;

@@ -5,8 +5,8 @@
 #include "frontends/common/services.h"
 #include "frontends/v2/exchange.h"
 
-/* The routes. In a pattern, '*' matches one segment, the name of a model, and '#' matches the
- * digits of a version. */
+/* The routes. In a pattern, '*' matches one segment, the name of a model or a region, and '#'
+ * matches the digits of a version. */
 static const struct {
     const char *method;
     const char *pattern;
@@ -30,6 +30,21 @@ static const struct {
     {"POST", "/v2/repository/index", kelp_v2_repository_index, KELP_SERVICE_HTTP},
     {"POST", "/v2/repository/models/*/load", kelp_v2_repository_load, KELP_SERVICE_HTTP},
     {"POST", "/v2/repository/models/*/unload", kelp_v2_repository_unload, KELP_SERVICE_HTTP},
+    {"GET", "/v2/systemsharedmemory/status", kelp_v2_shm_status, KELP_SERVICE_HTTP},
+    {"GET", "/v2/systemsharedmemory/region/*/status", kelp_v2_shm_status, KELP_SERVICE_HTTP},
+    {"POST", "/v2/systemsharedmemory/register", kelp_v2_shm_register, KELP_SERVICE_HTTP},
+    {"POST", "/v2/systemsharedmemory/region/*/register", kelp_v2_shm_register, KELP_SERVICE_HTTP},
+    {"POST", "/v2/systemsharedmemory/unregister", kelp_v2_shm_unregister, KELP_SERVICE_HTTP},
+    {"POST", "/v2/systemsharedmemory/region/*/unregister", kelp_v2_shm_unregister,
+     KELP_SERVICE_HTTP},
+    {"GET", "/v2/cudasharedmemory/status", kelp_v2_cuda_shm_status, KELP_SERVICE_HTTP},
+    {"GET", "/v2/cudasharedmemory/region/*/status", kelp_v2_cuda_shm_status, KELP_SERVICE_HTTP},
+    {"POST", "/v2/cudasharedmemory/register", kelp_v2_cuda_shm_register, KELP_SERVICE_HTTP},
+    {"POST", "/v2/cudasharedmemory/region/*/register", kelp_v2_cuda_shm_register,
+     KELP_SERVICE_HTTP},
+    {"POST", "/v2/cudasharedmemory/unregister", kelp_v2_cuda_shm_unregister, KELP_SERVICE_HTTP},
+    {"POST", "/v2/cudasharedmemory/region/*/unregister", kelp_v2_cuda_shm_unregister,
+     KELP_SERVICE_HTTP},
     {"GET", "/metrics", kelp_v2_metrics, KELP_SERVICE_METRICS},
     {"GET", "/metrics/", kelp_v2_metrics, KELP_SERVICE_METRICS},
 };
@@ -70,7 +85,7 @@ static kelp_status *take_parts(kelp_v2_exchange *exchange, kelp_str model, kelp_
             return kelp_status_oom();
         if (!kelp_http_percent_decode(model, name, &length))
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "invalid percent-encoding of the model name '%.*s' in the path",
+                              "invalid percent-encoding of the name '%.*s' in the path",
                               KELP_STR_ARG(model));
         name[length] = 0;
         if (!kelp_utf8_count((kelp_str){name, length}, NULL))

@@ -12,8 +12,27 @@
 
 /* ---- outputs ---- */
 
-/* Allocates an output in the memory of the exchange, from which it is sent. Called on a thread of
- * the model, for one response at a time. */
+/* Returns the memory of an output in a shared memory region, NULL in *out if it is in none. */
+static TRITONSERVER_Error *find_region(const kelp_v2_exchange *exchange, const char *name,
+                                       size_t size_bytes, void **out) {
+    const kelp_v2_requested_output *requested = kelp_v2_find_requested(exchange, name);
+    *out = NULL;
+    if (requested == NULL || requested->region == NULL)
+        return NULL;
+    if (size_bytes > requested->memory_bytes) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "shared memory size specified with the request for output '%.96s' (%llu bytes) "
+                 "should be at least %zu bytes to hold the results",
+                 name, (unsigned long long)requested->memory_bytes, size_bytes);
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, text);
+    }
+    *out = requested->memory;
+    return NULL;
+}
+
+/* Allocates an output in a shared memory region, or in the memory of the exchange, from which it is
+ * sent. Called on a thread of the model, for one response at a time. */
 static TRITONSERVER_Error *
 allocate_output(TRITONSERVER_ResponseAllocator *allocator, const char *tensor_name,
                 size_t byte_size, TRITONSERVER_MemoryType memory_type, int64_t memory_type_id,
@@ -27,6 +46,9 @@ allocate_output(TRITONSERVER_ResponseAllocator *allocator, const char *tensor_na
     *actual_memory_type_id = 0;
     if (byte_size == 0)
         return NULL;
+    TRITONSERVER_Error *error = find_region(exchange, tensor_name, byte_size, buffer);
+    if (error != NULL || *buffer != NULL)
+        return error;
     *buffer = kelp_arena_alloc(&exchange->outputs, byte_size, KELP_TENSOR_ALIGNMENT);
     if (*buffer != NULL)
         return NULL;
@@ -78,6 +100,7 @@ static void on_clear(kelp_http_exchange *base) {
     KELP_ASSERT(!exchange->in_flight);
     if (exchange->request != NULL)
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(exchange->request)));
+    kelp_v2_release_regions(exchange);
     trim_arena(&exchange->arena);
     trim_arena(&exchange->outputs);
     exchange->in_flight = exchange->submitting = exchange->done_inline = false;
@@ -140,6 +163,7 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
     KELP_TRY(KELP_NEW(allocator, kelp_v2_service, &service));
     service->allocator = allocator;
     service->core = core;
+    service->shm = options->shm;
     atomic_init(&service->draining, false);
     service->max_input_size_bytes = options->max_input_size_bytes ? options->max_input_size_bytes
                                                                   : DEFAULT_MAX_INPUT_SIZE_BYTES;

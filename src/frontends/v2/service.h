@@ -5,6 +5,7 @@
 #define KELP_FRONTENDS_V2_SERVICE_H_
 
 #include "frontends/http/exchange.h"
+#include "frontends/shm/registry.h"
 
 #include <triton/core/tritonserver.h>
 
@@ -12,6 +13,7 @@
 typedef struct kelp_v2_options {
     uint64_t max_input_size_bytes; /* 64 MiB: JSON, raw, and decompressed bodies */
     uint64_t max_body_size_bytes;  /* 4 GiB: bodies with binary tensors */
+    kelp_shm_registry *shm;        /* borrowed until handler->destroy; NULL: no shared memory */
     kelp_allocator allocator;      /* the system's if .realloc is NULL */
 } kelp_v2_options;
 
