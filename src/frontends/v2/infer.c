@@ -10,15 +10,11 @@
 #include "base/assert.h"
 #include "frontends/v2/exchange.h"
 
-/* JSON from this size on uses a separate thread. */
-#define LARGE_JSON_BYTES ((size_t)256 * 1024)
 /* The maximum number of such threads of a server; further exchanges use the event-loop thread. */
 #define MAX_CODEC_THREADS 64u
 
-/* Runs `work` on a separate thread, which must call end_codec at its end, and then `then` on the
- * event-loop thread. Returns false if there is no thread for it. */
-static bool run_codec(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base),
-                      void (*then)(kelp_http_exchange *base)) {
+bool kelp_v2_run_codec(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base),
+                       void (*then)(kelp_http_exchange *base)) {
     kelp_v2_service *service = kelp_v2_service_of(exchange);
     kelp_status *status = NULL;
     bool runs = atomic_fetch_add(&service->codec_count, 1) < MAX_CODEC_THREADS;
@@ -31,7 +27,7 @@ static bool run_codec(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchang
     return false;
 }
 
-static void end_codec(kelp_v2_exchange *exchange) {
+void kelp_v2_end_codec(kelp_v2_exchange *exchange) {
     atomic_fetch_sub(&kelp_v2_service_of(exchange)->codec_count, 1);
 }
 
@@ -57,13 +53,13 @@ static void respond(kelp_v2_exchange *exchange) {
 
 static void encode_on_thread(kelp_http_exchange *base) {
     respond((kelp_v2_exchange *)base);
-    end_codec((kelp_v2_exchange *)base);
+    kelp_v2_end_codec((kelp_v2_exchange *)base);
 }
 
 /* Returns true if a response takes long to encode. */
 static bool is_large(const kelp_v2_exchange *exchange) {
-    return exchange->outputs.total_bytes >= LARGE_JSON_BYTES &&
-           kelp_v2_encoded_bytes(exchange) >= LARGE_JSON_BYTES;
+    return exchange->outputs.total_bytes >= KELP_V2_LARGE_JSON_BYTES &&
+           kelp_v2_encoded_bytes(exchange) >= KELP_V2_LARGE_JSON_BYTES;
 }
 
 static void release_and_send(kelp_http_exchange *base) {
@@ -90,7 +86,8 @@ static void complete(kelp_http_exchange *base) {
     exchange->in_flight = false;
     if (base->stream == NULL) { /* the connection is closed */
         send_response(base);
-    } else if (!is_large(exchange) || !run_codec(exchange, encode_on_thread, send_response)) {
+    } else if (!is_large(exchange) ||
+               !kelp_v2_run_codec(exchange, encode_on_thread, send_response)) {
         respond(exchange);
         send_response(base);
     }
@@ -180,13 +177,13 @@ static kelp_status *prepare(kelp_v2_exchange *exchange) {
     return split(exchange);
 }
 
-/* Submits a decoded request. */
-static kelp_status *submit(kelp_v2_exchange *exchange) {
+kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAllocator *allocator,
+                            TRITONSERVER_InferenceResponseCompleteFn_t on_each_response) {
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
     KELP_TRY(kelp_v2_status(
         TRITONSERVER_InferenceRequestSetReleaseCallback(exchange->request, on_release, exchange)));
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestSetResponseCallback(
-        exchange->request, service->response_allocator, exchange, on_response, exchange)));
+        exchange->request, allocator, exchange, on_each_response, exchange)));
     kelp_http_exchange_retain(&exchange->base);
     exchange->submitting = true;
     exchange->in_flight = true;
@@ -203,7 +200,10 @@ static kelp_status *submit(kelp_v2_exchange *exchange) {
 
 /* Submits a request, or fails the exchange if the request could not be decoded. */
 static void finish(kelp_v2_exchange *exchange, kelp_status *take_status) {
-    kelp_status *status = take_status != NULL ? take_status : submit(exchange);
+    kelp_status *status = take_status;
+    if (status == NULL)
+        status =
+            kelp_v2_submit(exchange, kelp_v2_service_of(exchange)->response_allocator, on_response);
     if (status != NULL)
         kelp_v2_fail(exchange, status);
     else if (exchange->done_inline)
@@ -213,7 +213,7 @@ static void finish(kelp_v2_exchange *exchange, kelp_status *take_status) {
 static void decode_on_thread(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
     exchange->decode_status = decode(exchange);
-    end_codec(exchange);
+    kelp_v2_end_codec(exchange);
 }
 
 static void finish_decoded(kelp_http_exchange *base) {
@@ -230,8 +230,8 @@ static void finish_decoded(kelp_http_exchange *base) {
 
 void kelp_v2_infer(kelp_v2_exchange *exchange) {
     kelp_status *status = prepare(exchange);
-    if (status == NULL && exchange->json.length >= LARGE_JSON_BYTES &&
-        run_codec(exchange, decode_on_thread, finish_decoded))
+    if (status == NULL && exchange->json.length >= KELP_V2_LARGE_JSON_BYTES &&
+        kelp_v2_run_codec(exchange, decode_on_thread, finish_decoded))
         return;
     if (status == NULL)
         status = decode(exchange);

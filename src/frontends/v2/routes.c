@@ -12,6 +12,10 @@ static const struct {
 } routes[] = {
     {"POST", "/v2/models/*/infer", kelp_v2_infer},
     {"POST", "/v2/models/*/versions/#/infer", kelp_v2_infer},
+    {"POST", "/v2/models/*/generate", kelp_v2_generate},
+    {"POST", "/v2/models/*/versions/#/generate", kelp_v2_generate},
+    {"POST", "/v2/models/*/generate_stream", kelp_v2_generate_stream},
+    {"POST", "/v2/models/*/versions/#/generate_stream", kelp_v2_generate_stream},
     {"GET", "/v2/health/live", kelp_v2_live},
     {"GET", "/v2/health/ready", kelp_v2_ready},
     {"GET", "/v2", kelp_v2_server_metadata},
