@@ -162,6 +162,12 @@ kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_
     return kelp_http_exchange_decode(exchange, coding, max_bytes, out);
 }
 
+void kelp_http_exchange_consume(kelp_http_exchange *exchange, size_t length) {
+    KELP_ASSERT(kelp_http_exchange_on_thread(exchange));
+    if (exchange->stream != NULL && length > 0)
+        exchange->stream->consume(exchange->stream, length);
+}
+
 /* ---- the response ---- */
 
 void kelp_http_exchange_respond(kelp_http_exchange *exchange, kelp_http_status status) {
