@@ -17,6 +17,9 @@
 #include "frontends/shm/registry.h"
 #include "frontends/v2/status.h"
 
+/* JSON from this size on is decoded and encoded on a separate thread. */
+#define KELP_V2_LARGE_JSON_BYTES ((size_t)256 * 1024)
+
 /* The handler of the protocol. */
 typedef struct kelp_v2_service {
     kelp_http_handler handler; /* first */
@@ -24,6 +27,8 @@ typedef struct kelp_v2_service {
     TRITONSERVER_Server *core;
     /* Puts outputs into exchange->outputs; `userp` of the response callback is the exchange. */
     TRITONSERVER_ResponseAllocator *response_allocator;
+    /* Allocates each output separately, for models that prepare several responses at a time. */
+    TRITONSERVER_ResponseAllocator *stream_allocator;
     kelp_shm_registry *shm; /* may be NULL */
     uint64_t max_input_size_bytes;
     uint64_t max_body_size_bytes;
@@ -71,8 +76,9 @@ typedef struct kelp_v2_exchange {
     /* the inference */
     TRITONSERVER_InferenceRequest *request;
     TRITONSERVER_InferenceResponse *response;
-    kelp_arena outputs;   /* memory for the outputs, which the model writes */
-    char json_length[24]; /* value of Inference-Header-Content-Length */
+    struct kelp_v2_generation *generation; /* of `generate` and `generate_stream`; otherwise NULL */
+    kelp_arena outputs;                    /* memory for the outputs, which the model writes */
+    char json_length[24];                  /* value of Inference-Header-Content-Length */
 } kelp_v2_exchange;
 
 static inline kelp_v2_service *kelp_v2_service_of(const kelp_v2_exchange *exchange) {
@@ -131,8 +137,38 @@ kelp_status *kelp_v2_check_regions(const kelp_v2_exchange *exchange) KELP_MUST_U
 /* Releases the regions of the exchange. */
 void kelp_v2_release_regions(kelp_v2_exchange *exchange);
 
+void kelp_v2_generate(kelp_v2_exchange *exchange);
+void kelp_v2_generate_stream(kelp_v2_exchange *exchange);
+
+/* ---- infer.c ---- */
 /* Asks the server to cancel an inference in flight. */
 void kelp_v2_infer_cancel(kelp_v2_exchange *exchange);
+/* Submits exchange->request. The exchange is the argument of the response callback. */
+kelp_status *
+kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAllocator *allocator,
+               TRITONSERVER_InferenceResponseCompleteFn_t on_each_response) KELP_MUST_USE;
+/* Returns true if the request, whose coding was read, takes long to decode. */
+bool kelp_v2_takes_long(const kelp_v2_exchange *exchange);
+/* Runs `work` on a separate thread, which must call kelp_v2_end_codec at its end, and then `then`
+ * on the event-loop thread. Returns false if there is no thread for it. */
+bool kelp_v2_run_codec(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base),
+                       void (*then)(kelp_http_exchange *base));
+void kelp_v2_end_codec(kelp_v2_exchange *exchange);
+
+/* ---- extensions/generate.c ---- */
+/* Sends the responses of a generation that can be sent. */
+void kelp_v2_generation_continue(kelp_v2_exchange *exchange);
+/* Continues after a part was written. */
+void kelp_v2_generation_sent(kelp_v2_exchange *exchange);
+/* Frees exchange->generation. */
+void kelp_v2_generation_clear(kelp_v2_exchange *exchange);
+
+/* ---- extensions/generate_json.c ---- */
+/* Decodes the body of a generate request into exchange->request. */
+kelp_status *kelp_v2_decode_generate(kelp_v2_exchange *exchange, kelp_str json) KELP_MUST_USE;
+/* Appends a response of the model as a JSON object. Thread-safe. */
+kelp_status *kelp_v2_encode_generate(TRITONSERVER_InferenceResponse *response,
+                                     kelp_buf *out) KELP_MUST_USE;
 
 /* ---- request.c, response.c ---- */
 /* Decodes a body of JSON and the binary tensors after it into exchange->request, requested outputs
