@@ -66,6 +66,10 @@ _kelp() {
             '--reuse-http-port[allow several servers on one port (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
             '--allow-grpc[not supported\: there is no gRPC (false)]' \
+            '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
+            '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
+            '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
+            '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
@@ -209,6 +213,10 @@ _kelp() {
             '--reuse-http-port[allow several servers on one port (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
             '--allow-grpc[not supported\: there is no gRPC (false)]' \
+            '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
+            '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
+            '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
+            '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
