@@ -18,6 +18,7 @@
 
 #define PREFACE_BYTES 24
 #define TLS_HANDSHAKE 0x16 /* the first byte of TLS */
+#define DISCARD_NS KELP_HTTP_SECOND_NS
 
 /* A connection whose version is not known. */
 typedef struct detect_connection {
@@ -27,6 +28,7 @@ typedef struct detect_connection {
     char first[PREFACE_BYTES]; /* the first bytes, a part of the preface of HTTP/2 */
     size_t first_bytes;
     bool handshaking;
+    bool discarding; /* the client was rejected; received bytes are discarded */
 } detect_connection;
 
 /* ---- the end ---- */
@@ -71,8 +73,17 @@ static void log_rejection(const detect_connection *c, const char *why, const cha
 
 /* ---- TLS ---- */
 
-/* Responds to a request without TLS at an endpoint with TLS. The bytes are left in the socket's
- * buffer, since no response precedes them. */
+/* Shuts down the sending side, and waits a second for the client: closing with unread bytes would
+ * reset the connection, and the client could lose the reason. */
+static void discard(detect_connection *c) {
+    c->discarding = true;
+    c->handshaking = false;
+    shutdown(c->base.io.fd, SHUT_WR);
+    if (!set_timer(c, DISCARD_NS))
+        detect_close(c);
+}
+
+/* Responds to a request without TLS at an endpoint with TLS. */
 static void reject_plain(detect_connection *c) {
     static char text[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n"
                          "Content-Length: 36\r\nConnection: close\r\n\r\n"
@@ -80,7 +91,7 @@ static void reject_plain(detect_connection *c) {
     struct iovec iov = {text, sizeof text - 1};
     log_rejection(c, "the client does not use TLS", "");
     (void)kelp_http_socket_write(&c->base, &iov, 1);
-    detect_close(c);
+    discard(c);
 }
 
 /* Continues the handshake. Returns true when it is done; otherwise `c` may be freed. */
@@ -92,8 +103,11 @@ static bool shake_hands(detect_connection *c) {
         c->handshaking = false;
         return true;
     }
-    if (result == KELP_TLS_HANDSHAKE_FAILED)
+    if (result == KELP_TLS_HANDSHAKE_FAILED) {
         log_rejection(c, "the TLS handshake failed", reason);
+        discard(c);
+        return false;
+    }
     bool again = result == KELP_TLS_HANDSHAKE_AGAIN;
     kelp_status *status = again ? kelp_http_socket_watch(&c->base, KELP_LOOP_READ) : NULL;
     if (!again || status != NULL)
@@ -173,11 +187,23 @@ static void decide(detect_connection *c, kelp_str received) {
     }
 }
 
+/* Reads once from a rejected client. Returns false if nothing has arrived. */
+static bool discard_once(detect_connection *c) {
+    ssize_t n = read(c->base.io.fd, c->base.thread->scratch, KELP_HTTP_SCRATCH_BYTES);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return false;
+    if (n <= 0)
+        detect_close(c);
+    return true;
+}
+
 /* Reads once. `c` may be freed afterwards. Returns false if nothing has arrived. */
 static bool read_once(detect_connection *c) {
+    char *scratch = c->base.thread->scratch;
+    if (c->discarding)
+        return discard_once(c);
     if (c->handshaking && !shake_hands(c))
         return true;
-    char *scratch = c->base.thread->scratch;
     memcpy(scratch, c->first, c->first_bytes);
     struct iovec space = {scratch + c->first_bytes, KELP_HTTP_SCRATCH_BYTES - c->first_bytes};
     ssize_t n = kelp_http_socket_read(&c->base, &space, 1);
