@@ -130,7 +130,7 @@ static void on_clear(kelp_http_exchange *base) {
     KELP_ASSERT(!exchange->in_flight);
     if (exchange->request != NULL)
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(exchange->request)));
-    kelp_v2_release_regions(exchange);
+    kelp_shm_release_uses(&exchange->regions);
     kelp_v2_generation_clear(exchange);
     trim_arena(&exchange->arena);
     trim_arena(&exchange->outputs);

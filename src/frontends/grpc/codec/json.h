@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Encodes the JSON texts of the server (metadata, configuration, statistics, index) as protobuf
  * messages, by the table of schema.h. */
-#ifndef KELP_FRONTENDS_GRPC_JSON_H_
-#define KELP_FRONTENDS_GRPC_JSON_H_
+#ifndef KELP_FRONTENDS_GRPC_CODEC_JSON_H_
+#define KELP_FRONTENDS_GRPC_CODEC_JSON_H_
 
 #include "base/buf.h"
 #include "base/text/json.h"

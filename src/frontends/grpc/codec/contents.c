@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A field of elements may be packed (all elements in one BYTES field), not packed, or both. The
  * first pass counts the elements, so that memory is allocated only for elements that exist. */
-#include "frontends/grpc/contents.h"
+#include "frontends/grpc/codec/contents.h"
 
 #include "base/checked.h"
 #include "base/wire/protobuf.h"
-#include "frontends/grpc/decode.h"
+#include "frontends/grpc/codec/decode.h"
 
 #define DATA_ALIGNMENT 64
 #define STRING_LENGTH_BYTES 4

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frontends/grpc/decode.h"
+#include "frontends/grpc/codec/decode.h"
 
 #include "base/text/utf8.h"
 

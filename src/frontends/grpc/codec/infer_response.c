@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frontends/grpc/infer_response.h"
+#include "frontends/grpc/codec/infer_response.h"
 
 #include "base/checked.h"
 #include "base/wire/protobuf_write.h"
@@ -86,17 +86,6 @@ static kelp_status *put_parameter(kelp_buf *out, TRITONSERVER_InferenceResponse 
 
 /* ---- outputs ---- */
 
-static const kelp_grpc_requested_output *find_requested(const kelp_grpc_infer_request *request,
-                                                        uint32_t index, const char *name) {
-    /* Most models return the outputs in the requested order. */
-    if (index < request->requested_count && strcmp(request->requested[index].name, name) == 0)
-        return &request->requested[index];
-    for (size_t i = 0; i < request->requested_count; i++)
-        if (strcmp(request->requested[i].name, name) == 0)
-            return &request->requested[i];
-    return NULL;
-}
-
 static kelp_status *classify(const kelp_grpc_response_options *options, kelp_arena *arena,
                              TRITONSERVER_InferenceResponse *response, uint32_t index,
                              uint32_t classes, tensor *inout) {
@@ -128,7 +117,9 @@ static kelp_status *get_output(const kelp_grpc_response_options *options, kelp_a
         return KELP_ERROR(KELP_INTERNAL, "output '%s' is in GPU memory: expected CPU memory",
                           out->name);
     const kelp_grpc_requested_output *requested =
-        find_requested(options->request, index, out->name);
+        kelp_grpc_find_requested(options->request, index, out->name);
+    if (requested != NULL && requested->region != NULL)
+        out->size_bytes = 0; /* the client reads the region */
     if (requested != NULL && requested->classes > 0)
         return classify(options, arena, response, index, requested->classes, out);
     return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Source: google/protobuf/descriptor.proto, for the numbers of the fields. */
-#include "frontends/grpc/descriptor.h"
+#include "frontends/grpc/codec/descriptor.h"
 
 #include "base/assert.h"
 #include "base/checked.h"

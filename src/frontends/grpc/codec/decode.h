@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Helpers that decode fields of messages. */
-#ifndef KELP_FRONTENDS_GRPC_DECODE_H_
-#define KELP_FRONTENDS_GRPC_DECODE_H_
+#ifndef KELP_FRONTENDS_GRPC_CODEC_DECODE_H_
+#define KELP_FRONTENDS_GRPC_CODEC_DECODE_H_
 
 #include "base/arena.h"
 #include "base/wire/protobuf.h"

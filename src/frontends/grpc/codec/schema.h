@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The messages, enumerations and services of the gRPC front end as one table. It describes how
- * messages are encoded (json.c) and what server reflection returns (descriptor.c).
+ * messages are encoded (codec/json.c) and what server reflection returns (descriptor.c).
  *
  * Rows are in the order of the files. The fields of a message follow its row, and then the types
  * that are declared in it, whose names begin with its name. Names do not contain the package.
  */
-#ifndef KELP_FRONTENDS_GRPC_SCHEMA_H_
-#define KELP_FRONTENDS_GRPC_SCHEMA_H_
+#ifndef KELP_FRONTENDS_GRPC_CODEC_SCHEMA_H_
+#define KELP_FRONTENDS_GRPC_CODEC_SCHEMA_H_
 
 #include "base/str.h"
 

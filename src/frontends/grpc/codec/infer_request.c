@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frontends/grpc/infer_request.h"
+#include "frontends/grpc/codec/infer_request.h"
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "frontends/grpc/contents.h"
-#include "frontends/grpc/decode.h"
+#include "frontends/grpc/codec/contents.h"
+#include "frontends/grpc/codec/decode.h"
 #include "frontends/v2/status.h"
 #include "frontends/v2/tensor.h"
 
@@ -116,6 +116,7 @@ static kelp_status *text_value(kelp_arena *arena, const kelp_grpc_parameter *p, 
 /* The state of filling in a request. */
 typedef struct filler {
     kelp_arena *arena;
+    kelp_shm_registry *shm; /* may be NULL */
     kelp_grpc_infer_request *decoded;
     TRITONSERVER_InferenceRequest *request;
     uint32_t flags;  /* of the sequence */
@@ -200,6 +201,23 @@ static kelp_status *set_parameter(filler *f, const kelp_grpc_parameter *p) {
     return set_custom(f, p);
 }
 
+/* The range of a shared memory region that is an input or an output. */
+typedef struct range {
+    const char *region; /* NULL: none */
+    uint64_t offset, byte_size;
+} range;
+
+/* Reads a parameter of a shared memory region; ignores others. */
+static kelp_status *read_range(kelp_arena *arena, const kelp_grpc_parameter *p, range *inout) {
+    if (strcmp(p->name, "shared_memory_region") == 0)
+        return text_value(arena, p, &inout->region);
+    if (strcmp(p->name, "shared_memory_offset") == 0)
+        return unsigned_value(p, &inout->offset);
+    if (strcmp(p->name, "shared_memory_byte_size") == 0)
+        return unsigned_value(p, &inout->byte_size);
+    return NULL;
+}
+
 /* ---- inputs ---- */
 
 /* An input while it is decoded. */
@@ -210,6 +228,7 @@ typedef struct input {
     size_t rank;
     bool have_contents;
     kelp_str contents;
+    range shared;
     uint64_t count; /* of elements */
     const char *shape_text;
 } input;
@@ -253,19 +272,12 @@ static kelp_status *read_type(input *in, const kelp_protobuf_field *field) {
     return NULL;
 }
 
-static kelp_status *reject_shared_memory(const char *kind, const char *name) {
-    return KELP_ERROR(KELP_UNIMPLEMENTED, "%s '%s': shared memory regions are not supported", kind,
-                      name);
-}
-
 static kelp_status *read_input_parameter(filler *f, input *in, const kelp_protobuf_field *field) {
     kelp_grpc_parameter p;
     if (field->type != KELP_PROTOBUF_BYTES)
         return kelp_grpc_malformed("InferInputTensor");
     KELP_TRY(kelp_grpc_read_parameter(f->arena, field->bytes, false, &p));
-    if (strncmp(p.name, "shared_memory_", 14) == 0)
-        return reject_shared_memory("input", in->name);
-    return NULL;
+    return read_range(f->arena, &p, &in->shared);
 }
 
 static kelp_status *read_input_field(filler *f, input *in, const kelp_protobuf_field *field) {
@@ -310,10 +322,36 @@ static kelp_status *read_input(filler *f, kelp_str message, input *out) {
     return NULL;
 }
 
-/* Takes the next raw contents, which must have the size of the shape. */
-static kelp_status *take_raw(filler *f, input *in, kelp_str *out) {
-    const kelp_grpc_slices *raw = &f->decoded->raw;
+static kelp_status *copy_data(filler *f, kelp_str *inout) {
+    void *copy = kelp_arena_alloc(f->arena, inout->length, TENSOR_ALIGNMENT);
+    if (copy == NULL)
+        return kelp_status_oom();
+    if (inout->length > 0)
+        memcpy(copy, inout->data, inout->length);
+    inout->data = copy;
+    return NULL;
+}
+
+/* Checks the size of an input's bytes. Copies them if they are not aligned for backends, which read
+ * elements in place. */
+static kelp_status *check_bytes(filler *f, const input *in, kelp_str *inout) {
     size_t element = TRITONSERVER_DataTypeByteSize(in->type), expected;
+    if (element > 0 &&
+        (!kelp_size_mul((size_t)in->count, element, &expected) || expected != inout->length))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "input '%s': expected %llu elements of %zu bytes for shape %s of %s, "
+                          "found %zu bytes",
+                          in->name, (unsigned long long)in->count, element,
+                          kelp_v2_shape_text(f->arena, in->shape, in->rank),
+                          TRITONSERVER_DataTypeString(in->type), inout->length);
+    if (element > 1 && (uintptr_t)inout->data % element != 0)
+        return copy_data(f, inout);
+    return NULL;
+}
+
+/* Takes the next raw contents. */
+static kelp_status *take_raw(filler *f, const input *in, kelp_str *out) {
+    const kelp_grpc_slices *raw = &f->decoded->raw;
     if (in->have_contents && in->contents.length > 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "contents field must not be specified when using raw_input_contents for "
@@ -322,26 +360,28 @@ static kelp_status *take_raw(filler *f, input *in, kelp_str *out) {
     if (f->next_raw == raw->count)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "input '%s' has no data: expected an entry of raw_input_contents for "
-                          "each input, found %zu",
+                          "each input that is not in shared memory, found %zu",
                           in->name, raw->count);
     *out = raw->items[f->next_raw++];
-    if (element > 0 &&
-        (!kelp_size_mul((size_t)in->count, element, &expected) || expected != out->length))
+    return check_bytes(f, in, out);
+}
+
+/* Takes the bytes from a shared memory region. Strings are copied, because the client could change
+ * their lengths after they were checked. */
+static kelp_status *take_shared(filler *f, const input *in, kelp_str *out) {
+    void *address;
+    if (in->have_contents && in->contents.length > 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "input '%s': expected %llu elements of %zu bytes for shape %s of %s, "
-                          "found %zu bytes",
-                          in->name, (unsigned long long)in->count, element,
-                          kelp_v2_shape_text(f->arena, in->shape, in->rank),
-                          TRITONSERVER_DataTypeString(in->type), out->length);
-    if (element > 1 && (uintptr_t)out->data % element != 0) {
-        /* Backends read elements in place, so that they must be aligned. */
-        void *copy = kelp_arena_alloc(f->arena, out->length, TENSOR_ALIGNMENT);
-        if (copy == NULL)
-            return kelp_status_oom();
-        memcpy(copy, out->data, out->length);
-        out->data = copy;
-    }
-    return NULL;
+                          "unexpected 'contents' for input '%s': its data is in shared memory",
+                          in->name);
+    if (in->type == TRITONSERVER_TYPE_BYTES && in->shared.byte_size > UINT32_MAX)
+        return KELP_ERROR(KELP_OUT_OF_RANGE,
+                          "input '%s': expected at most %u bytes of strings, found %llu", in->name,
+                          UINT32_MAX, (unsigned long long)in->shared.byte_size);
+    KELP_TRY(kelp_shm_use_range(f->shm, f->arena, in->shared.region, in->shared.offset,
+                                in->shared.byte_size, &f->decoded->regions, &address));
+    *out = (kelp_str){address, (size_t)in->shared.byte_size};
+    return in->type == TRITONSERVER_TYPE_BYTES ? copy_data(f, out) : check_bytes(f, in, out);
 }
 
 static kelp_status *add_input(filler *f, kelp_str message) {
@@ -350,7 +390,9 @@ static kelp_status *add_input(filler *f, kelp_str message) {
     KELP_TRY(read_input(f, message, &in));
     KELP_TRY(kelp_v2_status(
         TRITONSERVER_InferenceRequestAddInput(f->request, in.name, in.type, in.shape, in.rank)));
-    if (f->decoded->raw.count > 0)
+    if (in.shared.region != NULL)
+        KELP_TRY(take_shared(f, &in, &data));
+    else if (f->decoded->raw.count > 0)
         KELP_TRY(take_raw(f, &in, &data));
     else
         KELP_TRY(kelp_grpc_read_contents(f->arena, in.name, in.type, in.count,
@@ -364,16 +406,14 @@ static kelp_status *add_input(filler *f, kelp_str message) {
 /* ---- outputs ---- */
 
 static kelp_status *read_output_parameter(filler *f, const kelp_protobuf_field *field,
-                                          kelp_grpc_requested_output *out) {
+                                          kelp_grpc_requested_output *out, range *inout_shared) {
     kelp_grpc_parameter p;
     uint64_t classes;
     if (field->type != KELP_PROTOBUF_BYTES)
         return kelp_grpc_malformed("InferRequestedOutputTensor");
     KELP_TRY(kelp_grpc_read_parameter(f->arena, field->bytes, false, &p));
-    if (strncmp(p.name, "shared_memory_", 14) == 0)
-        return reject_shared_memory("output", out->name);
     if (strcmp(p.name, "classification") != 0)
-        return NULL;
+        return read_range(f->arena, &p, inout_shared);
     KELP_TRY(unsigned_value(&p, &classes));
     if (classes > MAX_CLASSES)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -387,14 +427,26 @@ static kelp_status *add_output(filler *f, kelp_str message, kelp_grpc_requested_
     kelp_protobuf wire = kelp_protobuf_of(message);
     kelp_protobuf_field field;
     bool more;
+    range shared = {0};
     out->name = "";
     KELP_TRY(kelp_grpc_next(&wire, "InferRequestedOutputTensor", &field, &more));
     while (more) {
         if (field.number == OUTPUT_NAME)
             KELP_TRY(kelp_grpc_text(f->arena, &field, "the name of an output", &out->name));
         else if (field.number == OUTPUT_PARAMETERS)
-            KELP_TRY(read_output_parameter(f, &field, out));
+            KELP_TRY(read_output_parameter(f, &field, out, &shared));
         KELP_TRY(kelp_grpc_next(&wire, "InferRequestedOutputTensor", &field, &more));
+    }
+    if (shared.region != NULL) {
+        if (out->classes > 0)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "output '%s': 'shared_memory_region' cannot be combined with "
+                              "'classification'",
+                              out->name);
+        out->region = shared.region;
+        out->memory_bytes = shared.byte_size;
+        KELP_TRY(kelp_shm_use_range(f->shm, f->arena, shared.region, shared.offset,
+                                    shared.byte_size, &f->decoded->regions, &out->memory));
     }
     return kelp_v2_status(TRITONSERVER_InferenceRequestAddRequestedOutput(f->request, out->name));
 }
@@ -414,11 +466,23 @@ static kelp_status *add_outputs(filler *f) {
     return NULL;
 }
 
+const kelp_grpc_requested_output *kelp_grpc_find_requested(const kelp_grpc_infer_request *request,
+                                                           size_t index, const char *name) {
+    /* Most models return the outputs in the requested order. */
+    if (index < request->requested_count && strcmp(request->requested[index].name, name) == 0)
+        return &request->requested[index];
+    for (size_t i = 0; i < request->requested_count; i++)
+        if (strcmp(request->requested[i].name, name) == 0)
+            return &request->requested[i];
+    return NULL;
+}
+
 /* ---- the request ---- */
 
-kelp_status *kelp_grpc_fill_request(kelp_arena *arena, kelp_grpc_infer_request *inout,
+kelp_status *kelp_grpc_fill_request(kelp_arena *arena, kelp_shm_registry *shm,
+                                    kelp_grpc_infer_request *inout,
                                     TRITONSERVER_InferenceRequest *request) {
-    filler f = {.arena = arena, .decoded = inout, .request = request};
+    filler f = {.arena = arena, .shm = shm, .decoded = inout, .request = request};
     if (*inout->id != '\0')
         KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestSetId(request, inout->id)));
     for (size_t i = 0; i < inout->parameters.count; i++) {
@@ -430,8 +494,8 @@ kelp_status *kelp_grpc_fill_request(kelp_arena *arena, kelp_grpc_infer_request *
         KELP_TRY(add_input(&f, inout->inputs.items[i]));
     if (f.next_raw != inout->raw.count)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "raw_input_contents has more entries than the request has inputs: "
-                          "expected %zu, found %zu",
+                          "raw_input_contents has more entries than the request has inputs "
+                          "that are not in shared memory: expected %zu, found %zu",
                           f.next_raw, inout->raw.count);
     KELP_TRY(add_outputs(&f));
     if (f.flags != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frontends/grpc/message.h"
+#include "frontends/grpc/codec/message.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frontends/grpc/schema.h"
+#include "frontends/grpc/codec/schema.h"
 
 #include "base/checked.h"
 
@@ -39,13 +39,13 @@
      .server_streams = server_streams_},
 
 const kelp_grpc_row kelp_grpc_schema[] = {
-#include "frontends/grpc/schema/grpc_service.inc"
-#include "frontends/grpc/schema/model_config.inc"
-#include "frontends/grpc/schema/health.inc"
+#include "frontends/grpc/codec/schema/grpc_service.inc"
+#include "frontends/grpc/codec/schema/model_config.inc"
+#include "frontends/grpc/codec/schema.health.inc"
     KELP_FILE("grpc/reflection/v1/reflection.proto", "grpc.reflection.v1", "")
-#include "frontends/grpc/schema/reflection.inc"
+#include "frontends/grpc/codec/schema/reflection.inc"
         KELP_FILE("grpc/reflection/v1alpha/reflection.proto", "grpc.reflection.v1alpha", "")
-#include "frontends/grpc/schema/reflection.inc"
+#include "frontends/grpc/codec/schema/reflection.inc"
 };
 const size_t kelp_grpc_schema_count = KELP_COUNT(kelp_grpc_schema);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes InferTensorContents: typed elements of a tensor. */
-#ifndef KELP_FRONTENDS_GRPC_CONTENTS_H_
-#define KELP_FRONTENDS_GRPC_CONTENTS_H_
+#ifndef KELP_FRONTENDS_GRPC_CODEC_CONTENTS_H_
+#define KELP_FRONTENDS_GRPC_CODEC_CONTENTS_H_
 
 #include "base/arena.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Encodes the message ModelInferResponse. Outputs are in raw_output_contents, and are sent from the
  * memory that the model wrote. */
-#ifndef KELP_FRONTENDS_GRPC_INFER_RESPONSE_H_
-#define KELP_FRONTENDS_GRPC_INFER_RESPONSE_H_
+#ifndef KELP_FRONTENDS_GRPC_CODEC_INFER_RESPONSE_H_
+#define KELP_FRONTENDS_GRPC_CODEC_INFER_RESPONSE_H_
 
-#include "frontends/grpc/infer_request.h"
-#include "frontends/grpc/message.h"
+#include "frontends/grpc/codec/infer_request.h"
+#include "frontends/grpc/codec/message.h"
 
 /* What the encoding of a response depends on. */
 typedef struct kelp_grpc_response_options {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors of the schema, as server reflection returns them. */
-#ifndef KELP_FRONTENDS_GRPC_DESCRIPTOR_H_
-#define KELP_FRONTENDS_GRPC_DESCRIPTOR_H_
+#ifndef KELP_FRONTENDS_GRPC_CODEC_DESCRIPTOR_H_
+#define KELP_FRONTENDS_GRPC_CODEC_DESCRIPTOR_H_
 
 #include "base/buf.h"
-#include "frontends/grpc/schema.h"
+#include "frontends/grpc/codec/schema.h"
 
 /* Returns the file of this name, or NULL. */
 const kelp_grpc_row *kelp_grpc_find_file(kelp_str name);

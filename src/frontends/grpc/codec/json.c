@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frontends/grpc/json.h"
+#include "frontends/grpc/codec/json.h"
 
 #include "base/assert.h"
 #include "base/wire/protobuf_write.h"
-#include "frontends/grpc/schema.h"
+#include "frontends/grpc/codec/schema.h"
 
 #define MAP_KEY 1
 #define MAP_VALUE 2

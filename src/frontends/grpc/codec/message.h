@@ -5,8 +5,8 @@
  *
  * An outgoing message consists of text and of tensors, which are sent in place.
  */
-#ifndef KELP_FRONTENDS_GRPC_MESSAGE_H_
-#define KELP_FRONTENDS_GRPC_MESSAGE_H_
+#ifndef KELP_FRONTENDS_GRPC_CODEC_MESSAGE_H_
+#define KELP_FRONTENDS_GRPC_CODEC_MESSAGE_H_
 
 #include "base/arena.h"
 #include "base/buf.h"
