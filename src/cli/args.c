@@ -66,7 +66,7 @@ static const char *spec_name(const void *userp, size_t i) {
     return spec != NULL ? spec->name : NULL;
 }
 
-static kelp_status *list_add(kelp_arg_list *list, const char *item) {
+kelp_status *kelp_arg_list_add(kelp_arg_list *list, const char *item) {
     KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&list->items, &list->capacity,
                        list->count + 1, sizeof *list->items));
     list->items[list->count++] = item;
@@ -96,7 +96,7 @@ static bool is_choice(const char *choices, const char *text) {
     return false;
 }
 
-static kelp_status *set_value(const kelp_arg_spec *spec, const char *text, void *options) {
+kelp_status *kelp_args_set(const kelp_arg_spec *spec, const char *text, void *options) {
     KELP_ASSERT(text != NULL);
     void *member = (char *)options + spec->offset;
     switch (spec->kind) {
@@ -133,7 +133,7 @@ static kelp_status *set_value(const kelp_arg_spec *spec, const char *text, void 
         memcpy(member, &text, sizeof text);
         return NULL;
     case KELP_OPTION_LIST:
-        return list_add(member, text);
+        return kelp_arg_list_add(member, text);
     }
     return KELP_ERROR(KELP_INTERNAL, "option '--%s' has an unknown kind", spec->name);
 }
@@ -208,7 +208,7 @@ static kelp_status *parse_option(const kelp_command *command, int argc, char **a
         value = following;
         ++*inout_at;
     }
-    return set_value(spec, value, options);
+    return kelp_args_set(spec, value, options);
 }
 
 kelp_status *kelp_args_parse(const kelp_command *command, int argc, char **argv, void *options,
@@ -228,7 +228,7 @@ kelp_status *kelp_args_parse(const kelp_command *command, int argc, char **argv,
         } else if (positionals->count == command->max_positionals) {
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "unexpected argument '%s'", argv[i]);
         } else {
-            KELP_TRY(list_add(positionals, argv[i]));
+            KELP_TRY(kelp_arg_list_add(positionals, argv[i]));
         }
     }
     if (positionals->count < command->min_positionals)

@@ -56,6 +56,8 @@ struct kelp_command {
     void (*defaults)(void *options);
     int (*run)(const kelp_command *command,
                void *options); /* returns the exit code of the process */
+    /* Parses argv[0 … argc) by itself and runs, instead of `run`; NULL for the usual syntax. */
+    int (*main)(const kelp_command *command, int argc, char **argv);
 };
 
 /* Initializes `tables` of a command with one table. */
@@ -72,6 +74,11 @@ const kelp_arg_spec *kelp_args_spec(const kelp_command *command, size_t index);
  * set `out_help` and skip all other checks. */
 kelp_status *kelp_args_parse(const kelp_command *command, int argc, char **argv, void *options,
                              bool *out_help) KELP_MUST_USE;
+/* Stores the value of an option in `options`. INVALID_ARGUMENT names the option. */
+kelp_status *kelp_args_set(const kelp_arg_spec *spec, const char *text,
+                           void *options) KELP_MUST_USE;
+/* Appends an item, which is borrowed. */
+kelp_status *kelp_arg_list_add(kelp_arg_list *list, const char *item) KELP_MUST_USE;
 /* Frees the lists of `options`. */
 void kelp_args_deinit(const kelp_command *command, void *options);
 /* Appends the text of --help. */

@@ -229,7 +229,8 @@ static void wait_for(atomic_int *value, int expected) {
     assert_int_equal(atomic_load(value), expected);
 }
 
-#define POST(path, body, length) "POST " path " HTTP/1.1\r\nContent-Length: " length "\r\n\r\n" body
+#define POST(path, body, length) \
+    "POST " path " HTTP/1.1\r\nHost: h\r\nContent-Length: " length "\r\n\r\n" body
 
 /* ---- tests ---- */
 
@@ -283,7 +284,7 @@ static void the_handler_words_the_errors_of_the_transport(void **state) {
     expect(fd, "HTTP/1.1 400 Bad Request", "HTTP/1.1'");
     close(fd);
     fd = dial(server);
-    send_text(fd, "POST / HTTP/1.1\r\nContent-Length: 101\r\n\r\n");
+    send_text(fd, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 101\r\n\r\n");
     expect(fd, "HTTP/1.1 413 Content Too Large", "limit of 100 bytes (Content-Length 101)");
     close(fd);
     stop(server);

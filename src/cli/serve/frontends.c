@@ -4,8 +4,11 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
+#include "frontends/common/services.h"
+#include "frontends/http/listener.h"
 #include "frontends/v2/service.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 /* The front end writes to the log of the server. */
@@ -22,26 +25,69 @@ static void log_to_core(void *userp, kelp_log_level level, const char *file, int
         TRITONSERVER_ErrorDelete(error);
 }
 
-static kelp_status *start_http(const kelp_serve_options *o, TRITONSERVER_Server *core,
-                               kelp_serve_frontends *inout_frontends) {
-    KELP_ASSERT(o->http.port >= 0 && o->http.port <= UINT16_MAX);
-    kelp_http_endpoint endpoint = {
-        .address = o->http.address, .port = (uint16_t)o->http.port, .services = UINT32_MAX};
+static const kelp_logger core_logger = {
+    .fn = log_to_core, .level = KELP_LOG_VERBOSE, .verbosity = INT_MAX};
+
+static void add_endpoint(kelp_serve_frontends *frontends, const char *name, const char *address,
+                         int64_t port, uint32_t services) {
+    KELP_ASSERT(frontends->endpoint_count < KELP_HTTP_MAX_ENDPOINTS);
+    KELP_ASSERT(port >= 0 && port <= UINT16_MAX);
+    frontends->endpoints[frontends->endpoint_count++] = (kelp_serve_endpoint){
+        .base = {.address = address, .port = (uint16_t)port, .services = services}, .name = name};
+}
+
+/* Adds the endpoints of the options. */
+static void add_endpoints(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
+    frontends->endpoint_count = 0;
+    if (o->http.allow_http)
+        add_endpoint(frontends, "HTTP", o->http.address, o->http.port,
+                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS);
+    if (o->metrics.allow_metrics && o->metrics.port >= 0)
+        add_endpoint(frontends, "Metrics",
+                     o->metrics.address != NULL ? o->metrics.address : o->http.address,
+                     o->metrics.port, KELP_SERVICE_METRICS);
+}
+
+kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
+    kelp_serve_frontends frontends = {0};
+    kelp_logger logger = {0};
+    kelp_status *status = NULL;
+    kelp_http_listener listeners[KELP_HTTP_MAX_ENDPOINTS];
+    size_t open = 0;
+    add_endpoints(o, &frontends);
+    while (open < frontends.endpoint_count && status == NULL) {
+        const kelp_http_endpoint *endpoint = &frontends.endpoints[open].base;
+        status = kelp_http_listener_open(&listeners[open], kelp_allocator_system(), &logger,
+                                         endpoint->address, endpoint->port, o->http.reuse_port);
+        open++;
+    }
+    for (size_t i = 0; i < open; i++)
+        kelp_http_listener_close(&listeners[i]);
+    return status;
+}
+
+static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server *core,
+                                kelp_serve_trim *trim, kelp_serve_frontends *inout_frontends) {
+    kelp_http_endpoint endpoints[KELP_HTTP_MAX_ENDPOINTS];
+    for (size_t i = 0; i < inout_frontends->endpoint_count; i++)
+        endpoints[i] = inout_frontends->endpoints[i].base;
     kelp_http_server_options options = {
-        .endpoints = &endpoint,
-        .endpoint_count = 1,
+        .endpoints = endpoints,
+        .endpoint_count = inout_frontends->endpoint_count,
         .threads = (uint32_t)o->http.threads,
         .reuse_port = o->http.reuse_port,
+        .freed_large = kelp_serve_trim_note,
+        .freed_large_userp = trim,
         .logger = {.fn = log_to_core,
                    .level = o->log.verbose ? KELP_LOG_VERBOSE : KELP_LOG_INFO,
                    .verbosity = (int)o->log.verbose},
     };
     kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http.max_input_size,
-                          .shm = inout_frontends->shm};
+                          .shm = inout_frontends->shm,
+                          .logging = inout_frontends->logging,
+                          .tracing = inout_frontends->tracing};
     KELP_TRY(kelp_v2_create(core, &v2, &inout_frontends->handler));
-    KELP_TRY(
-        kelp_http_server_create(&inout_frontends->handler, 1, &options, &inout_frontends->http));
-    return kelp_http_server_start(inout_frontends->http);
+    return kelp_http_server_create(&inout_frontends->handler, 1, &options, &inout_frontends->http);
 }
 
 /* Returns true if only processes of this machine can connect to the address. */
@@ -57,31 +103,50 @@ static bool allows_shm(const kelp_serve_options *o) {
     return is_local(o->http.address);
 }
 
-kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *core,
-                              kelp_serve_frontends *inout_frontends) {
-    KELP_TRY(kelp_shm_create(kelp_allocator_system(), allows_shm(o), &inout_frontends->shm));
-    return o->http.allow_http ? start_http(o, core, inout_frontends) : NULL;
+/* Creates what all protocols share. */
+static kelp_status *create_shared(const kelp_serve_options *o, TRITONSERVER_Server *core,
+                                  kelp_serve_frontends *inout_frontends) {
+    kelp_allocator allocator = kelp_allocator_system();
+    const kelp_logging_values logging = {.file = o->log.file != NULL ? o->log.file : "",
+                                         .info = o->log.info,
+                                         .warning = o->log.warning,
+                                         .error = o->log.error,
+                                         .verbose = (uint32_t)o->log.verbose,
+                                         .format =
+                                             (kelp_log_format)kelp_serve_log_format(o->log.format)};
+    kelp_serve_trace_values trace;
+    KELP_TRY(kelp_shm_create(allocator, allows_shm(o), &inout_frontends->shm));
+    KELP_TRY(kelp_logging_create(allocator, &logging, &inout_frontends->logging));
+    KELP_TRY(kelp_serve_trace_parse(&o->trace, &trace));
+    const kelp_trace_values values = {.level = trace.level,
+                                      .rate = (uint32_t)trace.rate,
+                                      .count = (int32_t)trace.count,
+                                      .log_frequency = (uint32_t)trace.log_frequency};
+    return kelp_tracing_create(allocator, core, &core_logger, trace.file, &values,
+                               &inout_frontends->tracing);
 }
 
-void kelp_serve_append_addresses(const kelp_serve_options *o, const kelp_serve_frontends *frontends,
-                                 kelp_buf *out) {
-    const char *address = o->http.address;
-    if (frontends->http == NULL)
-        return;
-    if (!strncmp(address, "unix:", 5))
-        kelp_buf_printf(out, "HTTP  %s\n", address);
-    else if (!strcmp(address, "0.0.0.0") || !strcmp(address, "::"))
-        kelp_buf_printf(out, "HTTP  http://127.0.0.1:%u (all addresses)\n",
-                        kelp_http_server_port(frontends->http, 0));
-    else
-        kelp_buf_printf(
-            out, strchr(address, ':') != NULL ? "HTTP  http://[%s]:%u\n" : "HTTP  http://%s:%u\n",
-            address, kelp_http_server_port(frontends->http, 0));
+kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *core,
+                              kelp_serve_trim *trim, kelp_serve_frontends *inout_frontends) {
+    add_endpoints(o, inout_frontends);
+    if (inout_frontends->endpoint_count == 0)
+        return NULL;
+    KELP_TRY(create_shared(o, core, inout_frontends));
+    KELP_TRY(create_http(o, core, trim, inout_frontends));
+    return kelp_http_server_start(inout_frontends->http);
+}
+
+uint16_t kelp_serve_port(const kelp_serve_frontends *frontends, size_t endpoint) {
+    return kelp_http_server_port(frontends->http, endpoint);
 }
 
 void kelp_serve_set_draining(kelp_serve_frontends *frontends) {
     if (frontends->http != NULL)
         kelp_v2_drain(frontends->handler);
+}
+
+uint64_t kelp_serve_last_request_ns(const kelp_serve_frontends *frontends) {
+    return frontends->http != NULL ? kelp_http_server_last_request_ns(frontends->http) : 0;
 }
 
 kelp_status *kelp_serve_stop(kelp_serve_frontends *frontends, uint64_t timeout_ns) {
@@ -90,6 +155,8 @@ kelp_status *kelp_serve_stop(kelp_serve_frontends *frontends, uint64_t timeout_n
 
 void kelp_serve_destroy(kelp_serve_frontends *frontends) {
     kelp_http_server_destroy(frontends->http);
+    kelp_tracing_destroy(frontends->tracing);
+    kelp_logging_destroy(frontends->logging);
     kelp_shm_destroy(frontends->shm);
     *frontends = (kelp_serve_frontends){0};
 }

@@ -224,10 +224,16 @@ void kelp_http2_connection_wake(kelp_http2_connection *c) {
 
 static void on_timer(kelp_event_loop_timer *timer);
 
+/* Returns the time without a byte from the client after which an idle connection ends. */
+static uint64_t idle_timeout_ns(const kelp_http2_connection *c) {
+    const kelp_http_server_options *options = c->base.thread->options;
+    return c->greeted ? options->idle_timeout_ns : options->header_timeout_ns;
+}
+
 /* Sets the time of the next check: soon if there are streams, else the idle timeout. */
 static void set_timer(kelp_http2_connection *c) {
     kelp_event_loop *loop = c->base.thread->loop;
-    uint64_t timeout_ns = c->base.thread->options->idle_timeout_ns;
+    uint64_t timeout_ns = idle_timeout_ns(c);
     uint64_t due_ns = c->stream_count > 0
                           ? kelp_event_loop_now_ns(loop) + timeout_ns / CHECKS_PER_TIMEOUT
                           : c->active_ns + timeout_ns;
@@ -269,7 +275,7 @@ static void end_session(kelp_http2_connection *c) {
 static void on_timer(kelp_event_loop_timer *timer) {
     kelp_http2_connection *c = timer->userp;
     uint64_t now_ns = kelp_event_loop_now_ns(c->base.thread->loop);
-    uint64_t timeout_ns = c->base.thread->options->idle_timeout_ns;
+    uint64_t timeout_ns = idle_timeout_ns(c);
     enter(c);
     if (c->lingering ||
         (!kelp_http2_output_empty(&c->output) && now_ns >= c->write_ns + timeout_ns)) {

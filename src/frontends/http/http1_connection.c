@@ -23,6 +23,10 @@
 #define PENDING_KEEP_BYTES ((size_t)4096)
 #define DIRECT_MIN_BYTES ((size_t)4096) /* of body, to bypass the scratch buffer */
 #define READS_PER_EVENT 64
+/* Minimum rate of a body, beside body_timeout_ns. */
+#define BODY_BYTES_PER_S 16384
+/* For a request that is incomplete when the server stops. */
+#define STOP_BODY_NS UINT64_C(1000000000)
 #define LINGER_NS UINT64_C(2000000000)
 #define MAX_MESSAGE 256
 #define MAX_IOV 64
@@ -42,9 +46,11 @@ typedef struct kelp_http1_connection {
     kelp_str tail;
     uint64_t sent_bytes; /* of the part */
     uint64_t part_bytes;
-    uint64_t deadline_ns; /* UINT64_MAX: none. If the timer fires earlier, it is set again */
-    uint32_t depth;       /* of enter(); the object is freed on the outermost leave() */
-    bool running;         /* inside the loop over pending requests */
+    uint64_t deadline_ns;   /* UINT64_MAX: none. If the timer fires earlier, it is set again */
+    uint64_t body_start_ns; /* end of the head */
+    uint64_t drain_end_ns;  /* of incomplete requests, if the server stops; otherwise 0 */
+    uint32_t depth;         /* of enter(); the object is freed on the outermost leave() */
+    bool running;           /* inside the loop over pending requests */
     bool reading_head;
     bool responding; /* a part of the response is being sent */
     bool last_part;  /* it is the last one, or the whole response */
@@ -386,6 +392,7 @@ static void reject(kelp_http1_connection *c) {
 static void on_head(kelp_http1_connection *c) {
     kelp_http1_parser *parser = &c->parser;
     const kelp_http1_framing *framing = &parser->framing;
+    c->body_start_ns = kelp_event_loop_now_ns(c->base.thread->loop);
     parser->request.version = 10 + (unsigned)framing->minor;
     parser->request.services = c->base.services;
     kelp_http_handler *handler = kelp_http_thread_handler(c->base.thread, &parser->request);
@@ -403,16 +410,30 @@ static void on_head(kelp_http1_connection *c) {
     }
 }
 
+/* Sets the deadline for the next bytes of a request, at most `after_ns` from now. */
+static void set_arrival_deadline(kelp_http1_connection *c, uint64_t after_ns) {
+    uint64_t now_ns = kelp_event_loop_now_ns(c->base.thread->loop);
+    uint64_t end_ns = now_ns + after_ns;
+    if (c->parser.stage != KELP_HTTP1_STAGE_HEAD) {
+        uint64_t seconds = c->parser.body.length / BODY_BYTES_PER_S;
+        end_ns = KELP_MIN(end_ns, c->body_start_ns + c->base.thread->options->body_timeout_ns +
+                                      seconds * KELP_HTTP_SECOND_NS);
+    }
+    if (c->drain_end_ns)
+        end_ns = KELP_MIN(end_ns, c->drain_end_ns);
+    set_deadline(c, end_ns > now_ns ? end_ns - now_ns : 1);
+}
+
 static void note_progress(kelp_http1_connection *c) {
     const kelp_http_server_options *options = c->base.thread->options;
     if (kelp_http1_parser_idle(&c->parser))
         return;
     if (c->parser.stage != KELP_HTTP1_STAGE_HEAD) {
         c->reading_head = false;
-        set_deadline(c, options->idle_timeout_ns);
+        set_arrival_deadline(c, options->idle_timeout_ns);
     } else if (!c->reading_head) { /* one deadline for the complete head */
         c->reading_head = true;
-        set_deadline(c, options->header_timeout_ns);
+        set_arrival_deadline(c, options->header_timeout_ns);
     }
 }
 
@@ -614,6 +635,9 @@ static void connection_drain(kelp_http_connection *base, bool now) {
             connection_close(c);
         else if (!c->closed)
             update_events(c);
+    } else if (c->exchange == NULL && !c->lingering && !c->drain_end_ns) {
+        c->drain_end_ns = kelp_event_loop_now_ns(base->thread->loop) + STOP_BODY_NS;
+        set_arrival_deadline(c, STOP_BODY_NS);
     }
     leave(c);
 }

@@ -17,6 +17,7 @@
 #define DEFAULT_MAX_CONNECTIONS 16384
 #define DEFAULT_IDLE_TIMEOUT_NS (75 * KELP_HTTP_SECOND_NS)
 #define DEFAULT_HEADER_TIMEOUT_NS (20 * KELP_HTTP_SECOND_NS)
+#define DEFAULT_BODY_TIMEOUT_NS (60 * KELP_HTTP_SECOND_NS)
 #define RELEASE_GRACE_NS (KELP_HTTP_SECOND_NS / 10) /* for models to release their requests */
 
 /* A listener with the services of its endpoint. */
@@ -47,6 +48,16 @@ struct kelp_http_server {
 uint16_t kelp_http_server_port(const kelp_http_server *server, size_t endpoint) {
     KELP_ASSERT(endpoint < server->listener_count);
     return server->listeners[endpoint].base.port;
+}
+
+uint64_t kelp_http_server_last_request_ns(const kelp_http_server *server) {
+    uint64_t last_ns = 0;
+    for (uint32_t i = 0; i < server->thread_count; i++) {
+        uint64_t time_ns =
+            atomic_load_explicit(&server->threads[i].last_request_ns, memory_order_relaxed);
+        last_ns = KELP_MAX(last_ns, time_ns);
+    }
+    return last_ns;
 }
 
 /* ---- connections ---- */
@@ -84,6 +95,8 @@ static void fill_defaults(kelp_http_server_options *options) {
         options->idle_timeout_ns = DEFAULT_IDLE_TIMEOUT_NS;
     if (!options->header_timeout_ns)
         options->header_timeout_ns = DEFAULT_HEADER_TIMEOUT_NS;
+    if (!options->body_timeout_ns)
+        options->body_timeout_ns = DEFAULT_BODY_TIMEOUT_NS;
     if (options->allocator.realloc == NULL)
         options->allocator = kelp_allocator_system();
 }

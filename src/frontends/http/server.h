@@ -34,7 +34,13 @@ typedef struct kelp_http_server_options {
     uint32_t max_connections; /* 16384; further connections are closed at once */
     uint64_t idle_timeout_ns; /* 75 s without a request, or without progress in body or response */
     uint64_t header_timeout_ns; /* 20 s from the first byte of a request to the end of its head */
-    bool reuse_port;            /* lets several processes share the ports */
+    /* 60 s from the head to the end of the body, and a second for each 16 KiB of it (HTTP/1.1) */
+    uint64_t body_timeout_ns;
+    /* Called after the memory of a large request or response was freed, on any thread, often. NULL:
+     * not called. */
+    void (*freed_large)(void *userp);
+    void *freed_large_userp;
+    bool reuse_port; /* lets several processes share the ports */
     kelp_logger logger;
     kelp_allocator allocator; /* the system's if .realloc is NULL */
 } kelp_http_server_options;
@@ -49,6 +55,9 @@ kelp_status *kelp_http_server_create(kelp_http_handler *const *take_handlers, si
 kelp_status *kelp_http_server_start(kelp_http_server *server) KELP_MUST_USE;
 /* Returns the port of an endpoint; 0 for a unix socket. */
 uint16_t kelp_http_server_port(const kelp_http_server *server, size_t endpoint);
+/* Returns the time (kelp_now_ns) at which the latest request began; 0 if there was none.
+ * Thread-safe. */
+uint64_t kelp_http_server_last_request_ns(const kelp_http_server *server);
 /* Accepts the pending connections and stops accepting, closes idle connections, and waits for the
  * requests in flight. Connections that were used in the last second may send a last request for
  * 100 ms. After 7/8 of `timeout_ns`, at most 2 s before its end, cancels the remaining requests and

@@ -22,7 +22,8 @@ typedef struct kelp_http_connection_ops {
     /* Starts reading; the connection has joined its thread. `received` are the bytes that were read
      * already, valid during the call. */
     void (*start)(kelp_http_connection *connection, kelp_str received);
-    /* Closes the connection as soon as it has no open exchange, because the server is stopping.
+    /* Closes the connection as soon as it has no open exchange, because the server is stopping. A
+     * request that is incomplete has a second to arrive.
      * Processes a request that has arrived. If not `now`, keeps a connection open that was used in
      * the last second: its client may be sending the next request, whose response ends the
      * connection. */
@@ -64,6 +65,7 @@ struct kelp_http_thread {
     kelp_http2_thread *http2;
     kelp_event_loop_task drain_task;
     kelp_event_loop_timer drain_timer;
+    _Atomic uint64_t last_request_ns; /* the time at which the latest request began */
     uint64_t drain_timeout_ns;
     bool closes_idle;    /* if stopping: connections without requests are not kept any more */
     uint64_t cancel_ns;  /* if stopping: the time at which open exchanges are cancelled */

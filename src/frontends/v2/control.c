@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/json.h"
+#include "base/text/utf8.h"
 #include "frontends/v2/base64.h"
 #include "frontends/v2/exchange.h"
 
@@ -157,6 +158,9 @@ static kelp_status *text_of(kelp_v2_exchange *exchange, const char *name, kelp_s
                             const char **out) {
     if (s.length && memchr(s.data, 0, s.length) != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s': a NUL character is not allowed",
+                          name);
+    if (!kelp_utf8_count(s, NULL))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s': the text is not valid UTF-8",
                           name);
     *out = kelp_arena_strndup(&exchange->arena, s.data != NULL ? s.data : "", s.length);
     return *out != NULL ? NULL : kelp_status_oom();

@@ -33,9 +33,23 @@ void kelp_v2_end_codec(kelp_v2_exchange *exchange) {
 
 /* ---- the response ---- */
 
+/* Returns the error of a request without a response. The server sends one for a model that is not
+ * decoupled, unless there is no memory for it. */
+static kelp_status *no_response(const kelp_v2_exchange *exchange) {
+    uint32_t properties = TRITONSERVER_TXN_DECOUPLED;
+    void *unused = NULL;
+    KELP_TRY(kelp_v2_status(TRITONSERVER_ServerModelTransactionProperties(
+        kelp_v2_service_of(exchange)->core, exchange->model, exchange->version, &properties,
+        &unused)));
+    return properties & TRITONSERVER_TXN_DECOUPLED
+               ? KELP_ERROR(KELP_INTERNAL, "model '%s' sent no response", exchange->model)
+               : KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "out of memory for the response of model '%s'",
+                            exchange->model);
+}
+
 static kelp_status *encode(kelp_v2_exchange *exchange) {
     if (exchange->response == NULL)
-        return KELP_ERROR(KELP_INTERNAL, "model '%s' sent no response", exchange->model);
+        return no_response(exchange);
     if (exchange->several_responses)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
                           "model '%s' is decoupled and sent several responses: this endpoint "
@@ -63,6 +77,7 @@ static bool is_large(const kelp_v2_exchange *exchange) {
 }
 
 static void release_and_send(kelp_http_exchange *base) {
+    kelp_trace_stamp(((kelp_v2_exchange *)base)->trace, "HTTP_SEND_START");
     kelp_v2_release_regions((kelp_v2_exchange *)base);
     kelp_http_exchange_send(base);
 }
@@ -115,6 +130,7 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
         take_response(exchange, response);
     if (!(flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL))
         return;
+    kelp_trace_stamp(exchange->trace, "INFER_RESPONSE_COMPLETE");
     if (kelp_http_exchange_on_thread(&exchange->base) && exchange->submitting)
         exchange->done_inline = true;
     else
@@ -135,13 +151,29 @@ static void on_release(TRITONSERVER_InferenceRequest *request, const uint32_t fl
 
 /* ---- the request ---- */
 
+/* Finds the length of the JSON; NULL if the body contains only JSON. */
+static kelp_status *find_json_length(const kelp_http_request *request, const kelp_str **out) {
+    static const kelp_str name = {"inference-header-content-length",
+                                  sizeof "inference-header-content-length" - 1};
+    *out = NULL;
+    for (size_t i = 0; i < request->header_count; i++) {
+        if (!kelp_str_equal_nocase(request->headers[i].name, name))
+            continue;
+        if (*out != NULL)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "there are two Inference-Header-Content-Length headers");
+        *out = &request->headers[i].value;
+    }
+    return NULL;
+}
+
 /* Finds the parts of the body. */
 static kelp_status *split(kelp_v2_exchange *exchange) {
     kelp_str body;
     KELP_TRY(kelp_http_exchange_body(&exchange->base,
                                      kelp_v2_service_of(exchange)->max_input_size_bytes, &body));
-    const kelp_str *value =
-        kelp_http_find(exchange->base.request, "inference-header-content-length");
+    const kelp_str *value;
+    KELP_TRY(find_json_length(exchange->base.request, &value));
     uint64_t json_length = body.length;
     if (value != NULL && !kelp_parse_u64(*value, &json_length))
         return KELP_ERROR(
@@ -188,10 +220,13 @@ kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAll
     exchange->submitting = true;
     exchange->in_flight = true;
     atomic_store(&exchange->region_users, 2);
+    TRITONSERVER_InferenceTrace *trace = NULL;
+    exchange->trace = kelp_tracing_sample(service->tracing, exchange->model, &trace);
     TRITONSERVER_Error *error =
-        TRITONSERVER_ServerInferAsync(service->core, exchange->request, NULL);
+        TRITONSERVER_ServerInferAsync(service->core, exchange->request, trace);
     exchange->submitting = false;
     if (error != NULL) { /* no callback is called: drop the reference of on_release here */
+        kelp_trace_abandon(exchange->trace, trace);
         exchange->in_flight = false;
         kelp_http_exchange_release(&exchange->base);
     }

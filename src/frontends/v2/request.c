@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/json.h"
+#include "base/text/utf8.h"
 #include "frontends/v2/exchange.h"
 #include "frontends/v2/tensor.h"
 
@@ -25,8 +26,28 @@ typedef struct decoder {
     uint32_t flags;  /* of the sequence */
     size_t requested_capacity;
     kelp_v2_requested_output *requested;
-    bool have_inputs;
+    unsigned seen; /* members of the request */
 } decoder;
+
+/* Members that may be in an object once. */
+enum {
+    SEEN_NAME = 1 << 0,
+    SEEN_DATATYPE = 1 << 1,
+    SEEN_SHAPE = 1 << 2,
+    SEEN_PARAMETERS = 1 << 3,
+    SEEN_INPUTS = 1 << 4,
+    SEEN_OUTPUTS = 1 << 5,
+    SEEN_ID = 1 << 6
+};
+
+/* Notes a member. INVALID_ARGUMENT the second time: readers disagree about which one counts. */
+static kelp_status *note_member(unsigned *inout_seen, unsigned bit, kelp_str key) {
+    if (*inout_seen & bit)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "member '%.*s' is in the same object twice",
+                          KELP_STR_ARG(key));
+    *inout_seen |= bit;
+    return NULL;
+}
 
 /* Reads the value of the member `key` into `target`. */
 typedef kelp_status *(*member_fn)(decoder *d, void *target, kelp_str key);
@@ -43,8 +64,11 @@ static kelp_status *expect(decoder *d, kelp_json_type type, const char *what, co
     return out->type == type ? NULL : bad_type(what, expected, out->type);
 }
 
-/* Copies text and terminates it. Text that contains NUL cannot be a name. */
+/* Copies text and terminates it. Text that contains NUL cannot be a name; text that is not UTF-8
+ * could not be in a response. */
 static kelp_status *copy_text(decoder *d, kelp_str s, const char *what, const char **out) {
+    if (!kelp_utf8_count(s, NULL))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: the text is not valid UTF-8", what);
     if (s.length && memchr(s.data, 0, s.length) != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: a NUL character is not allowed", what);
     *out = kelp_arena_strndup(&d->exchange->arena, s.data != NULL ? s.data : "", s.length);
@@ -129,6 +153,7 @@ static kelp_status *read_range(decoder *d, kelp_str key, range *inout) {
 
 /* An input while it is decoded. */
 typedef struct input {
+    unsigned seen; /* members */
     const char *name;
     TRITONSERVER_DataType type;
     bool have_type;
@@ -213,16 +238,23 @@ static kelp_status *read_input_parameter(decoder *d, void *target, kelp_str key)
 
 static kelp_status *read_input_member(decoder *d, void *target, kelp_str key) {
     input *in = target;
-    if (kelp_str_is(key, "name"))
+    if (kelp_str_is(key, "name")) {
+        KELP_TRY(note_member(&in->seen, SEEN_NAME, key));
         return read_text(d, "the name of an input", &in->name);
-    if (kelp_str_is(key, "shape"))
+    }
+    if (kelp_str_is(key, "shape")) {
+        KELP_TRY(note_member(&in->seen, SEEN_SHAPE, key));
         return read_shape(d, in);
+    }
     if (kelp_str_is(key, "data"))
         return read_data_member(d, in);
-    if (kelp_str_is(key, "parameters"))
+    if (kelp_str_is(key, "parameters")) {
+        KELP_TRY(note_member(&in->seen, SEEN_PARAMETERS, key));
         return read_object(d, "the parameters of an input", read_input_parameter, in);
+    }
     if (!kelp_str_is(key, "datatype"))
         return kelp_json_skip(&d->json);
+    KELP_TRY(note_member(&in->seen, SEEN_DATATYPE, key));
     const char *text;
     KELP_TRY(read_text(d, "the datatype of an input", &text));
     in->type = TRITONSERVER_StringToDataType(text);
@@ -342,6 +374,7 @@ static kelp_status *read_input(decoder *d) {
 
 /* A requested output while it is decoded. */
 typedef struct output {
+    unsigned seen; /* members */
     const char *name;
     bool have_binary;
     bool binary;
@@ -373,10 +406,14 @@ static kelp_status *read_output_parameter(decoder *d, void *target, kelp_str key
 
 static kelp_status *read_output_member(decoder *d, void *target, kelp_str key) {
     output *out = target;
-    if (kelp_str_is(key, "name"))
+    if (kelp_str_is(key, "name")) {
+        KELP_TRY(note_member(&out->seen, SEEN_NAME, key));
         return read_text(d, "the name of an output", &out->name);
-    if (kelp_str_is(key, "parameters"))
+    }
+    if (kelp_str_is(key, "parameters")) {
+        KELP_TRY(note_member(&out->seen, SEEN_PARAMETERS, key));
         return read_object(d, "the parameters of an output", read_output_parameter, out);
+    }
     return kelp_json_skip(&d->json);
 }
 
@@ -503,15 +540,20 @@ static kelp_status *read_parameter(decoder *d, void *target, kelp_str key) {
 static kelp_status *read_member(decoder *d, void *target, kelp_str key) {
     (void)target;
     if (kelp_str_is(key, "inputs")) {
-        d->have_inputs = true;
+        KELP_TRY(note_member(&d->seen, SEEN_INPUTS, key));
         return read_objects(d, "'inputs'", "an input", read_input);
     }
-    if (kelp_str_is(key, "outputs"))
+    if (kelp_str_is(key, "outputs")) {
+        KELP_TRY(note_member(&d->seen, SEEN_OUTPUTS, key));
         return read_objects(d, "'outputs'", "an output", read_output);
-    if (kelp_str_is(key, "parameters"))
+    }
+    if (kelp_str_is(key, "parameters")) {
+        KELP_TRY(note_member(&d->seen, SEEN_PARAMETERS, key));
         return read_object(d, "'parameters'", read_parameter, NULL);
+    }
     if (!kelp_str_is(key, "id"))
         return kelp_json_skip(&d->json);
+    KELP_TRY(note_member(&d->seen, SEEN_ID, key));
     const char *id;
     KELP_TRY(read_text(d, "'id'", &id));
     return kelp_v2_status(TRITONSERVER_InferenceRequestSetId(d->exchange->request, id));
@@ -523,7 +565,7 @@ kelp_status *kelp_v2_decode_request(kelp_v2_exchange *exchange, kelp_str json, k
     kelp_json_reader_init(&d.json, &exchange->arena, json.data, json.length);
     KELP_TRY(read_object(&d, "the request", read_member, NULL));
     KELP_TRY(expect(&d, KELP_JSON_END, "the text after the JSON object", "nothing", &token));
-    if (!d.have_inputs)
+    if (!(d.seen & SEEN_INPUTS))
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "the request has no 'inputs'");
     if (d.binary.length)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,

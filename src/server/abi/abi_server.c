@@ -44,9 +44,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerSetExitTimeout(TRITONSERVER_Server *serve
 TRITONSERVER_Error *TRITONSERVER_ServerIsLive(TRITONSERVER_Server *server, bool *live) {
     if (server == NULL || live == NULL)
         return kelp_null_error(__func__, server != NULL ? "live" : "server");
-    kelp_status *status = kelp_server_check_live(of(server));
-    *live = status == NULL;
-    return kelp_to_error(status);
+    return kelp_to_error(kelp_server_is_live(of(server), live));
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerIsReady(TRITONSERVER_Server *server, bool *ready) {

@@ -259,6 +259,8 @@ static kelp_status *initialize(kelp_model *model) {
     KELP_TRY(initialize_model(model));
     model->base.decoupled = model->base.config->decoupled;
     model->base.order.enabled = model->base.config->dynamic_batching.preserve_ordering;
+    model->orders_executions =
+        model->base.config->sequence != NULL && model->base.config->sequence->preserve_ordering;
     KELP_TRY(kelp_model_load_labels(model));
     KELP_TRY(prepare_cache(model));
     KELP_TRY(create_latency(model));

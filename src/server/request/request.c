@@ -51,7 +51,7 @@ static void reset(kelp_request *request) {
     request->states = NULL;
     request->added_inputs = 0;
     request->in_sequence = request->has_generated_id = request->is_null = false;
-    request->replaces_run = false;
+    request->replaces_run = request->avoids_caller = false;
     request->rejection = KELP_REJECTION_NONE;
     set_state(request, KELP_REQUEST_INITIALIZED);
 }
@@ -334,8 +334,9 @@ static kelp_status *reschedule(kelp_request *request) {
     int expected = KELP_REQUEST_EXECUTING;
     if (request->place == NULL || !request->model->config->sequence->iterative)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          KELP_REQUEST_TAG "cannot reschedule the request: model '%s' does not "
-                                           "batch sequences iteratively",
+                          KELP_REQUEST_TAG
+                          "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, but "
+                          "model '%s' does not batch sequences iteratively",
                           kelp_request_tag(request), request->model->name);
     if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_PENDING))
         return KELP_ERROR(KELP_INTERNAL, "invalid request state transition from %s to PENDING",

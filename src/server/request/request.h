@@ -90,6 +90,7 @@ struct kelp_request {
     uint32_t raw_length; /* the length word of a raw string */
     bool may_block;      /* its execution may block, according to the backend, or takes long; set on
                             submission */
+    bool avoids_caller;  /* the execution may wait for the submitting thread */
     uint64_t correlation_id;
     kelp_text correlation_string;
     uint64_t priority;

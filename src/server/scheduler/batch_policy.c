@@ -332,8 +332,9 @@ static void destroy(kelp_policy *base) {
     batch_policy *policy = (batch_policy *)base;
     kelp_allocator allocator = base->allocator;
     KELP_ASSERT(policy->queue.head == NULL && policy->next.custom.batcher == NULL);
-    kelp_free(allocator, policy->level_sizes,
-              (policy->settings.levels + 1) * sizeof *policy->level_sizes);
+    if (policy->level_sizes != NULL)
+        kelp_free(allocator, policy->level_sizes,
+                  (policy->settings.levels + 1) * sizeof *policy->level_sizes);
     kelp_join_rules_deinit(&policy->rules, allocator);
     kelp_batch_settings_deinit(&policy->settings, allocator);
     kelp_free(allocator, policy, sizeof *policy);

@@ -6,6 +6,7 @@
 #include "cli/serve/options/options.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 #define AT(member) offsetof(kelp_serve_options, caches.member)
 static const kelp_arg_spec specs[] = {
@@ -16,6 +17,13 @@ static const kelp_arg_spec specs[] = {
      .value = "NAME,KEY=VALUE",
      .help = "response cache NAME and one of its settings, for models that enable response_cache; "
              "local,size=BYTES is built in; may be repeated"},
+    {.name = "response-cache-byte-size",
+     .kind = KELP_ARG_I64,
+     .offset = AT(response_cache_bytes),
+     .value = "BYTES",
+     .min = 0,
+     .max = INT64_MAX,
+     .help = "alias of --cache-config local,size=BYTES"},
     {.name = "cache-directory",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(cache_directory),
@@ -81,9 +89,29 @@ static kelp_status *set_caches(const kelp_arg_list *list, TRITONSERVER_ServerOpt
     return status;
 }
 
+void kelp_serve_caches_defaults(kelp_serve_caches *o) {
+    o->response_cache_bytes = -1;
+}
+
+/* Sets the size of the local cache. */
+static kelp_status *set_local_cache(const kelp_serve_caches *o,
+                                    TRITONSERVER_ServerOptions *options) {
+    char json[64];
+    if (o->response_cache_bytes < 0)
+        return NULL;
+    if (o->cache_config.count)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "options '--response-cache-byte-size' and '--cache-config' exclude each "
+                          "other");
+    snprintf(json, sizeof json, "{\"size\":\"%lld\"}", (long long)o->response_cache_bytes);
+    return kelp_serve_status(TRITONSERVER_ServerOptionsSetCacheConfig(options, "local", json),
+                             "option '--response-cache-byte-size'");
+}
+
 kelp_status *kelp_serve_caches_apply(const kelp_serve_caches *o,
                                      TRITONSERVER_ServerOptions *options) {
     KELP_TRY(set_caches(&o->cache_config, options));
+    KELP_TRY(set_local_cache(o, options));
     if (o->cache_directory != NULL)
         KELP_TRY(kelp_serve_set(
             TRITONSERVER_ServerOptionsSetCacheDirectory(options, o->cache_directory)));

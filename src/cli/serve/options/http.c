@@ -17,7 +17,7 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_TEXT,
      .offset = AT(address),
      .value = "ADDRESS",
-     .help = "address to listen on, or unix:/path (0.0.0.0)"},
+     .help = "address to listen on, or unix:/path (127.0.0.1)"},
     {.name = "http-port",
      .kind = KELP_ARG_I64,
      .offset = AT(port),
@@ -50,6 +50,6 @@ const kelp_arg_table kelp_serve_http_table = {specs, KELP_COUNT(specs)};
 
 void kelp_serve_http_defaults(kelp_serve_http *o) {
     o->allow_http = true;
-    o->address = "0.0.0.0";
+    o->address = "127.0.0.1";
     o->port = 8000;
 }

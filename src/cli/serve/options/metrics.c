@@ -13,6 +13,19 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_BOOL,
      .offset = AT(allow_metrics),
      .help = "collect metrics (true)"},
+    {.name = "metrics-address",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(address),
+     .value = "ADDRESS",
+     .help = "address of --metrics-port (that of HTTP)"},
+    {.name = "metrics-port",
+     .kind = KELP_ARG_I64,
+     .offset = AT(port),
+     .value = "PORT",
+     .min = -1,
+     .max = 65535,
+     .help = "port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also "
+             "serves it (-1)"},
     {.name = "metrics-config",
      .kind = KELP_OPTION_LIST,
      .offset = AT(metrics_config),
@@ -26,6 +39,7 @@ const kelp_arg_table kelp_serve_metrics_table = {specs, KELP_COUNT(specs)};
 
 void kelp_serve_metrics_defaults(kelp_serve_metrics *o) {
     o->allow_metrics = true;
+    o->port = -1;
 }
 
 static kelp_status *set_metrics_config(TRITONSERVER_ServerOptions *options, const char *text) {

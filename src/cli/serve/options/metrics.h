@@ -9,6 +9,8 @@
 
 typedef struct kelp_serve_metrics {
     bool allow_metrics;
+    const char *address; /* NULL: that of HTTP */
+    int64_t port;        /* -1: no port of their own */
     kelp_arg_list metrics_config;
 } kelp_serve_metrics;
 

@@ -9,6 +9,7 @@
 
 typedef struct kelp_serve_models {
     kelp_arg_list repositories;
+    kelp_arg_list files; /* from positional arguments: single models */
     const char *control_mode;
     kelp_arg_list load_models;
     int64_t poll_secs;

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve/options/options.h"
 
-const kelp_arg_table *const kelp_serve_tables[] = {
-    &kelp_serve_models_table,  &kelp_serve_backends_table, &kelp_serve_caches_table,
-    &kelp_serve_server_table,  &kelp_serve_http_table,     &kelp_serve_grpc_table,
-    &kelp_serve_metrics_table, &kelp_serve_log_table,      NULL,
-};
-
 void kelp_serve_defaults(void *options) {
     kelp_serve_options *o = options;
     kelp_serve_models_defaults(&o->models);
     kelp_serve_backends_defaults(&o->backends);
+    kelp_serve_caches_defaults(&o->caches);
     kelp_serve_server_defaults(&o->server);
     kelp_serve_http_defaults(&o->http);
     kelp_serve_metrics_defaults(&o->metrics);
     kelp_serve_log_defaults(&o->log);
+    kelp_serve_trace_defaults(&o->trace);
 }
 
 kelp_status *kelp_serve_status(TRITONSERVER_Error *take_error, const char *doing) {

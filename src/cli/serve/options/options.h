@@ -12,6 +12,7 @@
 #include "cli/serve/options/metrics.h"
 #include "cli/serve/options/models.h"
 #include "cli/serve/options/server.h"
+#include "cli/serve/options/trace.h"
 
 typedef struct kelp_serve_options {
     kelp_arg_list positionals; /* first */
@@ -23,13 +24,20 @@ typedef struct kelp_serve_options {
     kelp_serve_grpc grpc;
     kelp_serve_metrics metrics;
     kelp_serve_log log;
-    char *with_repository; /* repository of the models of --with-backend, or NULL */
+    kelp_serve_trace trace;
+    char *with_repository; /* temporary repository of the models that arguments name, or NULL */
 } kelp_serve_options;
 
-/* The tables of all groups; NULL after the last. */
-extern const kelp_arg_table *const kelp_serve_tables[];
+/* The tables of all groups, for an initializer. */
+#define KELP_SERVE_TABLES                                                           \
+    &kelp_serve_models_table, &kelp_serve_backends_table, &kelp_serve_caches_table, \
+        &kelp_serve_server_table, &kelp_serve_http_table, &kelp_serve_grpc_table,   \
+        &kelp_serve_metrics_table, &kelp_serve_log_table, &kelp_serve_trace_table
 /* Initializes a zeroed kelp_serve_options. */
 void kelp_serve_defaults(void *options);
+
+/* Returns true if failures of models are written to standard error. */
+bool kelp_serve_logs_errors(const kelp_serve_options *o);
 
 /* Converts an error of Triton's API to a status. NULL for NULL. */
 kelp_status *kelp_serve_status(TRITONSERVER_Error *take_error, const char *doing) KELP_MUST_USE;

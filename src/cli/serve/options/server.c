@@ -32,7 +32,7 @@ static const kelp_arg_spec specs[] = {
      .min = 0,
      .max = 86400,
      .help = "after SIGTERM, keep serving for N seconds and answer readiness with 503, so that "
-             "load balancers notice (0)"},
+             "load balancers notice (until no request has begun for 0.25 s, at most 5)"},
     {.name = "strict-readiness",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(strict_readiness),
@@ -52,6 +52,7 @@ void kelp_serve_server_defaults(kelp_serve_server *o) {
     o->exit_on_error = true;
     o->allow_client_shm = "auto";
     o->exit_timeout_secs = 30;
+    o->drain_secs = -1;
     o->strict_readiness = true;
 }
 

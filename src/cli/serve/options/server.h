@@ -7,11 +7,15 @@
 
 #include <triton/core/tritonserver.h>
 
+/* Without --drain-secs: the time without a new request that ends a drain, and the longest drain. */
+#define KELP_SERVE_QUIET_MS 250
+#define KELP_SERVE_MAX_DRAIN_SECS 5
+
 typedef struct kelp_serve_server {
     const char *id;
     bool exit_on_error;
     int64_t exit_timeout_secs;
-    int64_t drain_secs;
+    int64_t drain_secs; /* -1: until there are no requests */
     bool strict_readiness;
     const char *allow_client_shm; /* "auto", "true" or "false" */
 } kelp_serve_server;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates the model repository of --with-backend. */
-#include "cli/with_backend.h"
+#include "cli/serve/with_backend.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -8,7 +7,6 @@
 #include "base/fs.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,51 +150,21 @@ static kelp_status *create_model(linked_model *p, const char *repository) {
     return link_config(p);
 }
 
-kelp_status *kelp_with_backend_make(const kelp_arg_list *libraries, char **out_path) {
-    KELP_ASSERT(libraries->count > 0);
-    const char *base = getenv("TMPDIR");
-    kelp_buf path;
+kelp_status *kelp_with_backend_add(const kelp_arg_list *libraries, const char *repository) {
     linked_model *p = NULL;
-    kelp_buf_init(&path, kelp_allocator_system());
-    kelp_buf_printf(&path, "%s/kelp-serve-XXXXXX", base != NULL && *base ? base : P_tmpdir);
-    const char *template = kelp_buf_cstr(&path);
-    kelp_status *status = kelp_buf_status(&path);
-    if (status == NULL)
-        status = kelp_strdup(kelp_allocator_system(), template, out_path);
-    kelp_buf_deinit(&path);
-    if (status != NULL)
-        return status;
-    if (mkdtemp(*out_path) == NULL) {
-        status = failed("create", *out_path);
-        kelp_free_string(kelp_allocator_system(), *out_path);
-        *out_path = NULL;
-        return status;
-    }
+    kelp_status *status = NULL;
+    if (libraries->count == 0)
+        return NULL;
     KELP_TRY(KELP_NEW(kelp_allocator_system(), linked_model, &p));
     kelp_buf_init(&p->model, kelp_allocator_system());
     kelp_buf_init(&p->path, kelp_allocator_system());
     for (size_t i = 0; i < libraries->count && status == NULL; i++) {
         status = find_name(p, libraries->items[i]);
         if (status == NULL)
-            status = create_model(p, *out_path);
+            status = create_model(p, repository);
     }
     kelp_buf_deinit(&p->model);
     kelp_buf_deinit(&p->path);
     kelp_free(kelp_allocator_system(), p, sizeof *p);
     return status;
-}
-
-/* Removes links without following them. */
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where) {
-    (void)info;
-    (void)kind;
-    (void)where;
-    return remove(path);
-}
-
-void kelp_with_backend_remove(char *take_path) {
-    if (take_path == NULL)
-        return;
-    nftw(take_path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    kelp_free_string(kelp_allocator_system(), take_path);
 }
