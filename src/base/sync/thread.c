@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -421,6 +422,11 @@ void kelp_thread_prefer_latency(void) {
         return;
     attributes.runtime_ns = SLICE_NS;
     (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+void kelp_thread_wait_precisely(void) {
+    enum { SLACK_NS = 1000 };
+    (void)prctl(PR_SET_TIMERSLACK, (unsigned long)SLACK_NS, 0ul, 0ul, 0ul);
 }
 
 /* Returns the number of CPUs that the scheduler may use for this thread; grows the set until the
