@@ -244,6 +244,7 @@ static void *instance_main(void *userp) {
     kelp_instance_pool *pool = instance->pool;
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
     bool usable = prepare(pool, instance);
+    kelp_thread_wait_precisely(); /* for queue delays */
     pthread_mutex_lock(&pool->lock);
     while (usable && !instance->removing) {
         uint64_t now_ns, ready_ns = ready_at_ns(pool, instance);
@@ -326,6 +327,7 @@ static kelp_status *wake_worker(kelp_instance_pool *pool) {
 static void *worker_main(void *userp) {
     kelp_instance_pool *pool = userp;
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
+    kelp_thread_wait_precisely(); /* for queue delays */
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         uint64_t now_ns, ready_ns = ready_at_ns(pool, NULL);
