@@ -5,10 +5,13 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "frontends/common/services.h"
+#include "frontends/grpc/service.h"
 #include "frontends/http/listener.h"
 #include "frontends/v2/service.h"
 
 #include <stdio.h>
+
+#define DEFAULT_GRPC_PORT 8001
 
 /* The front end writes to the log of the server. */
 static void log_to_core(void *userp, kelp_log_level level, const char *file, int line,
@@ -41,9 +44,13 @@ static void add_endpoint(kelp_serve_frontends *frontends, const char *name, cons
 static kelp_status *add_endpoints(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
     KELP_TRY(kelp_serve_tls_convert(&o->tls, &frontends->tls));
     frontends->endpoint_count = 0;
+    uint32_t grpc = o->grpc.allow_grpc ? KELP_SERVICE_GRPC : 0;
     if (o->http.allow_http)
         add_endpoint(frontends, "HTTP", o->http.address, o->http.port,
-                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS);
+                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | grpc);
+    if (grpc != 0 && (o->grpc.port >= 0 || !o->http.allow_http))
+        add_endpoint(frontends, "gRPC", o->grpc.address != NULL ? o->grpc.address : o->http.address,
+                     o->grpc.port >= 0 ? o->grpc.port : DEFAULT_GRPC_PORT, grpc);
     if (o->metrics.allow_metrics && o->metrics.port >= 0)
         add_endpoint(frontends, "Metrics",
                      o->metrics.address != NULL ? o->metrics.address : o->http.address,
@@ -68,6 +75,13 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
     return status;
 }
 
+static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server *core,
+                                kelp_serve_frontends *inout_frontends) {
+    kelp_grpc_options options = {.shm = inout_frontends->shm,
+                                 .compresses = strcmp(o->grpc.compression, "none") != 0};
+    return kelp_grpc_create(core, &options, &inout_frontends->grpc);
+}
+
 static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server *core,
                                 kelp_serve_trim *trim, kelp_serve_frontends *inout_frontends) {
     kelp_http_endpoint endpoints[KELP_HTTP_MAX_ENDPOINTS];
@@ -87,7 +101,18 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
     kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http.max_input_size,
                           .shm = inout_frontends->shm};
     KELP_TRY(kelp_v2_create(core, &v2, &inout_frontends->handler));
-    return kelp_http_server_create(&inout_frontends->handler, 1, &options, &inout_frontends->http);
+    kelp_http_handler *handlers[2];
+    size_t count = 0;
+    if (o->grpc.allow_grpc) {
+        kelp_status *status = create_grpc(o, core, inout_frontends);
+        if (status != NULL) {
+            inout_frontends->handler->destroy(inout_frontends->handler);
+            return status;
+        }
+        handlers[count++] = inout_frontends->grpc;
+    }
+    handlers[count++] = inout_frontends->handler; /* accepts every request */
+    return kelp_http_server_create(handlers, count, &options, &inout_frontends->http);
 }
 
 /* Returns true if only processes of this machine can connect to the address. */
@@ -120,6 +145,8 @@ uint16_t kelp_serve_port(const kelp_serve_frontends *frontends, size_t endpoint)
 void kelp_serve_set_draining(kelp_serve_frontends *frontends) {
     if (frontends->http != NULL)
         kelp_v2_drain(frontends->handler);
+    if (frontends->http != NULL && frontends->grpc != NULL)
+        kelp_grpc_drain(frontends->grpc);
 }
 
 uint64_t kelp_serve_last_request_ns(const kelp_serve_frontends *frontends) {

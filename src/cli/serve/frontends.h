@@ -20,8 +20,9 @@ typedef struct kelp_serve_frontends {
     size_t endpoint_count;
     kelp_tls_options tls; /* of the endpoints */
     kelp_http_handler *handler;
-    kelp_http_server *http; /* NULL if there is no endpoint */
-    kelp_shm_registry *shm; /* of all protocols */
+    kelp_http_handler *grpc; /* NULL if gRPC is not served */
+    kelp_http_server *http;  /* NULL if there is no endpoint */
+    kelp_shm_registry *shm;  /* of all protocols */
 } kelp_serve_frontends;
 
 /* Checks that the addresses are free, so that a failure precedes the loading of models. A later

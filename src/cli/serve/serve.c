@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp serve: serves models over HTTP, with the options of Triton's server. */
+/* kelp serve: serves models over HTTP and gRPC, with the options of Triton's server. */
 #include "base/checked.h"
 #include "base/fs.h"
 #include "cli/cli.h"
@@ -77,9 +77,6 @@ static kelp_status *check(const kelp_serve_options *o) {
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "no model repository: expected a directory, a model file, or "
                           "--model-repository DIR");
-    if (o->grpc.allow_grpc)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "option '--allow-grpc': gRPC is not supported; use HTTP");
     kelp_tls_options tls;
     KELP_TRY(kelp_serve_tls_convert(&o->tls, &tls));
     if (o->models.load_models.count && strcmp(o->models.control_mode, "explicit"))
@@ -100,7 +97,7 @@ static const kelp_arg_table *const tables[] = {KELP_SERVE_TABLES, NULL};
 
 const kelp_command kelp_cmd_serve = {
     .name = "serve",
-    .summary = "serve models over HTTP",
+    .summary = "serve models over HTTP and gRPC",
     .usage = "[DIR|FILE]... [options]",
     .details = "Implements the KServe v2 protocol with Triton's extensions. DIR is a model "
                "repository, and FILE a\nmodel, .onnx or .plan, which is served under its name. "
