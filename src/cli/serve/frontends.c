@@ -31,12 +31,18 @@ static void add_endpoint(kelp_serve_frontends *frontends, const char *name, cons
                          int64_t port, uint32_t services) {
     KELP_ASSERT(frontends->endpoint_count < KELP_HTTP_MAX_ENDPOINTS);
     KELP_ASSERT(port >= 0 && port <= UINT16_MAX);
+    bool is_unix = !strncmp(address, "unix:", 5);
     frontends->endpoints[frontends->endpoint_count++] = (kelp_serve_endpoint){
-        .base = {.address = address, .port = (uint16_t)port, .services = services}, .name = name};
+        .base = {.address = address,
+                 .port = (uint16_t)port,
+                 .services = services,
+                 .tls = frontends->tls.cert_path != NULL && !is_unix ? &frontends->tls : NULL},
+        .name = name};
 }
 
 /* Adds the endpoints of the options. */
-static void add_endpoints(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
+static kelp_status *add_endpoints(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
+    KELP_TRY(kelp_serve_tls_convert(&o->tls, &frontends->tls));
     frontends->endpoint_count = 0;
     uint32_t grpc = o->grpc.allow_grpc ? KELP_SERVICE_GRPC : 0;
     if (o->http.allow_http)
@@ -49,15 +55,15 @@ static void add_endpoints(const kelp_serve_options *o, kelp_serve_frontends *fro
         add_endpoint(frontends, "Metrics",
                      o->metrics.address != NULL ? o->metrics.address : o->http.address,
                      o->metrics.port, KELP_SERVICE_METRICS);
+    return NULL;
 }
 
 kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
     kelp_serve_frontends frontends = {0};
     kelp_logger logger = {0};
-    kelp_status *status = NULL;
     kelp_http_listener listeners[KELP_HTTP_MAX_ENDPOINTS];
     size_t open = 0;
-    add_endpoints(o, &frontends);
+    kelp_status *status = add_endpoints(o, &frontends);
     while (open < frontends.endpoint_count && status == NULL) {
         const kelp_http_endpoint *endpoint = &frontends.endpoints[open].base;
         status = kelp_http_listener_open(&listeners[open], kelp_allocator_system(), &logger,
@@ -124,7 +130,7 @@ static bool allows_shm(const kelp_serve_options *o) {
 
 kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *core,
                               kelp_serve_trim *trim, kelp_serve_frontends *inout_frontends) {
-    add_endpoints(o, inout_frontends);
+    KELP_TRY(add_endpoints(o, inout_frontends));
     if (inout_frontends->endpoint_count == 0)
         return NULL;
     KELP_TRY(kelp_shm_create(kelp_allocator_system(), allows_shm(o), &inout_frontends->shm));

@@ -14,6 +14,7 @@
 #include "cli/serve/with_backend.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -21,67 +22,6 @@
 #include <stdlib.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
-
-/* ---- memory ---- */
-
-/* Returns memory to the system after a burst of large requests, when no large one has ended for
- * this time. Without an event, no thread wakes up. */
-#define TRIM_DELAY_NS UINT64_C(2000000000)
-
-typedef struct trimmer {
-    int wake;         /* an eventfd, written for the first large request after a trim */
-    atomic_bool busy; /* a large request has ended since */
-} trimmer;
-
-/* Called after a large request has ended, on any thread. */
-static void freed_large(void *userp) {
-    trimmer *t = userp;
-    if (!atomic_load_explicit(&t->busy, memory_order_relaxed) && !atomic_exchange(&t->busy, true))
-        (void)eventfd_write(t->wake, 1);
-}
-
-/* ---- signals ---- */
-
-/* The events that the main thread waits for. */
-typedef struct waiter {
-    int signals; /* a signalfd */
-    trimmer trim;
-    uint64_t trim_ns; /* 0: none is due */
-    uint64_t poll_ns; /* of the repository; UINT64_MAX: never */
-} waiter;
-
-static int timeout_ms(const waiter *w) {
-    uint64_t due_ns = w->trim_ns ? KELP_MIN(w->trim_ns, w->poll_ns) : w->poll_ns;
-    uint64_t now_ns = kelp_now_ns();
-    if (due_ns == UINT64_MAX)
-        return -1;
-    return due_ns > now_ns ? (int)KELP_MIN((due_ns - now_ns) / 1000000 + 1, (uint64_t)INT_MAX) : 0;
-}
-
-/* Trims if no large request has ended since the last call, or waits again. */
-static void trim_when_quiet(waiter *w) {
-    eventfd_t count;
-    uint64_t now_ns = kelp_now_ns();
-    if (eventfd_read(w->trim.wake, &count) == 0 ||
-        (w->trim_ns && now_ns >= w->trim_ns && atomic_load(&w->trim.busy))) {
-        atomic_store(&w->trim.busy, false);
-        w->trim_ns = now_ns + TRIM_DELAY_NS;
-    } else if (w->trim_ns && now_ns >= w->trim_ns) {
-        w->trim_ns = 0;
-        (void)malloc_trim(0);
-    }
-}
-
-static void poll_repository(const kelp_serve_options *o, TRITONSERVER_Server *core, waiter *w) {
-    if (kelp_now_ns() < w->poll_ns)
-        return;
-    w->poll_ns = kelp_now_ns() + (uint64_t)o->models.poll_secs * 1000000000u;
-    TRITONSERVER_Error *error = TRITONSERVER_ServerPollModelRepository(core);
-    if (error != NULL) {
-        fprintf(stderr, "kelp: cannot poll the repository: %s\n", TRITONSERVER_ErrorMessage(error));
-        TRITONSERVER_ErrorDelete(error);
-    }
-}
 
 static void poll_repository(TRITONSERVER_Server *core) {
     TRITONSERVER_Error *error = TRITONSERVER_ServerPollModelRepository(core);

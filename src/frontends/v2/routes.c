@@ -15,6 +15,10 @@ static const struct {
 } routes[] = {
     {"POST", "/v2/models/*/infer", kelp_v2_infer, KELP_SERVICE_HTTP},
     {"POST", "/v2/models/*/versions/#/infer", kelp_v2_infer, KELP_SERVICE_HTTP},
+    {"POST", "/v2/models/*/generate", kelp_v2_generate, KELP_SERVICE_HTTP},
+    {"POST", "/v2/models/*/versions/#/generate", kelp_v2_generate, KELP_SERVICE_HTTP},
+    {"POST", "/v2/models/*/generate_stream", kelp_v2_generate_stream, KELP_SERVICE_HTTP},
+    {"POST", "/v2/models/*/versions/#/generate_stream", kelp_v2_generate_stream, KELP_SERVICE_HTTP},
     {"GET", "/v2/health/live", kelp_v2_live, KELP_SERVICE_HTTP},
     {"GET", "/v2/health/ready", kelp_v2_ready, KELP_SERVICE_HTTP},
     {"GET", "/v2", kelp_v2_server_metadata, KELP_SERVICE_HTTP},

@@ -68,6 +68,36 @@ static TRITONSERVER_Error *release_output(TRITONSERVER_ResponseAllocator *alloca
     return NULL;
 }
 
+/* Allocates an output of a stream. Called on any thread. */
+static TRITONSERVER_Error *
+allocate_alone(TRITONSERVER_ResponseAllocator *allocator, const char *tensor_name, size_t byte_size,
+               TRITONSERVER_MemoryType memory_type, int64_t memory_type_id, void *userp,
+               void **buffer, void **buffer_userp, TRITONSERVER_MemoryType *actual_memory_type,
+               int64_t *actual_memory_type_id) {
+    (void)allocator, (void)tensor_name, (void)memory_type, (void)memory_type_id;
+    kelp_v2_service *service = kelp_v2_service_of(userp);
+    *buffer = NULL;
+    *buffer_userp = service;
+    *actual_memory_type = TRITONSERVER_MEMORY_CPU;
+    *actual_memory_type_id = 0;
+    kelp_status *status =
+        kelp_alloc_aligned(service->allocator, byte_size, KELP_TENSOR_ALIGNMENT, buffer);
+    if (status == NULL)
+        return NULL;
+    kelp_status_free(status);
+    return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "out of memory for an output");
+}
+
+static TRITONSERVER_Error *release_alone(TRITONSERVER_ResponseAllocator *allocator, void *buffer,
+                                         void *buffer_userp, size_t byte_size,
+                                         TRITONSERVER_MemoryType memory_type,
+                                         int64_t memory_type_id) {
+    (void)allocator, (void)memory_type, (void)memory_type_id;
+    const kelp_v2_service *service = buffer_userp;
+    kelp_free_aligned(service->allocator, buffer, byte_size, KELP_TENSOR_ALIGNMENT);
+    return NULL;
+}
+
 /* ---- exchanges ---- */
 
 static void on_init(kelp_http_exchange *base) {
@@ -101,13 +131,15 @@ static void on_clear(kelp_http_exchange *base) {
     if (exchange->request != NULL)
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(exchange->request)));
     kelp_shm_release_uses(&exchange->regions);
+    kelp_v2_generation_clear(exchange);
     trim_arena(&exchange->arena);
     trim_arena(&exchange->outputs);
     exchange->in_flight = exchange->submitting = exchange->done_inline = false;
     exchange->several_responses = exchange->binary_default = false;
     exchange->model = NULL;
     exchange->version = -1;
-    exchange->response_coding = KELP_HTTP_IDENTITY;
+    exchange->request_coding = exchange->response_coding = KELP_HTTP_IDENTITY;
+    exchange->has_json_bytes = false;
     exchange->document = NULL;
     exchange->json = exchange->binary = (kelp_str){0};
     exchange->requested = NULL;
@@ -142,17 +174,34 @@ static void on_error(kelp_http_exchange *base, kelp_http_status status, const ch
     kelp_v2_respond_error((kelp_v2_exchange *)base, status, kelp_str_from(text));
 }
 
+static void on_sent(kelp_http_exchange *base) {
+    kelp_v2_generation_sent((kelp_v2_exchange *)base);
+}
+
 static void on_cancel(kelp_http_exchange *base) {
     kelp_v2_infer_cancel((kelp_v2_exchange *)base);
+    if (base->stream == NULL && ((kelp_v2_exchange *)base)->generation != NULL)
+        kelp_v2_generation_continue((kelp_v2_exchange *)base);
 }
 
 /* ---- the handler ---- */
 
 static void on_destroy(kelp_http_handler *handler) {
     kelp_v2_service *service = (kelp_v2_service *)handler;
-    kelp_status_free(
-        kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->response_allocator)));
+    if (service->response_allocator != NULL)
+        kelp_status_free(
+            kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->response_allocator)));
+    if (service->stream_allocator != NULL)
+        kelp_status_free(
+            kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->stream_allocator)));
     kelp_free(service->allocator, service, sizeof *service);
+}
+
+static kelp_status *create_allocators(kelp_v2_service *service) {
+    KELP_TRY(kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(
+        &service->response_allocator, allocate_output, release_output, NULL)));
+    return kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(&service->stream_allocator,
+                                                            allocate_alone, release_alone, NULL));
 }
 
 kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *options,
@@ -179,13 +228,13 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
         .on_head = on_head,
         .on_request = on_request,
         .on_error = on_error,
+        .on_sent = on_sent,
         .on_cancel = on_cancel,
         .destroy = on_destroy,
     };
-    kelp_status *status = kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(
-        &service->response_allocator, allocate_output, release_output, NULL));
+    kelp_status *status = create_allocators(service);
     if (status != NULL) {
-        kelp_free(allocator, service, sizeof *service);
+        on_destroy(&service->handler);
         return status;
     }
     *out = &service->handler;
