@@ -227,7 +227,7 @@ TRITONSERVER_Error *kelp_grpc_release_output(TRITONSERVER_ResponseAllocator *all
                                              TRITONSERVER_MemoryType memory_type,
                                              int64_t memory_type_id);
 
-/* ---- control.c, health.c, reflection.c: methods ---- */
+/* ---- control.c, shared_memory.c, health.c, reflection.c: methods ---- */
 void kelp_grpc_server_live(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_server_ready(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_server_metadata(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
@@ -238,6 +238,12 @@ void kelp_grpc_model_statistics(kelp_grpc_exchange *exchange, kelp_grpc_request 
 void kelp_grpc_repository_index(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_repository_load(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_repository_unload(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_shm_status(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_shm_register(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_shm_unregister(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_cuda_shm_status(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_cuda_shm_register(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_cuda_shm_unregister(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_health_check(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_health_watch(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_reflect(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
