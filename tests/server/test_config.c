@@ -124,6 +124,7 @@ static const char *const used_fields[] = {
     "sequence_batching.oldest.max_candidate_sequences",
     "sequence_batching.oldest.preferred_batch_size",
     "sequence_batching.oldest.max_queue_delay_microseconds",
+    "sequence_batching.oldest.preserve_ordering",
     "sequence_batching.max_sequence_idle_microseconds",
     "sequence_batching.control_input.*",
     "sequence_batching.state.*",

@@ -393,6 +393,31 @@ static void test_the_number_of_requests_in_flight_is_limited(void **state) {
     run_stream(w, "stream", 5);
 }
 
+/* The decoupled model sends its responses on the thread that executes it. */
+static void test_a_member_on_the_calling_thread_is_limited(void **state) {
+    static const char io[] = "input [ { name: \"IN\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+                             "output [ { name: \"OUT\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n";
+    static const char caller[] =
+        "parameters { key: \"kelp_execute_on\" value { string_value: \"caller\" } }\n";
+    world *w = *state;
+    char burst[1024], slow[1024];
+    snprintf(burst, sizeof burst,
+             "backend: \"burst\" model_transaction_policy { decoupled: true }\n%s%s", io, caller);
+    snprintf(slow, sizeof slow,
+             "backend: \"burst\" instance_group [ { kind: KIND_CPU count: 4 } ]\n%s"
+             "parameters { key: \"delay_ms\" value { string_value: \"2\" } }\n",
+             io);
+    world_load(w, "repeat", burst);
+    world_load(w, "identity", slow);
+    world_load(
+        w, "stream",
+        "input [ { name: \"IN\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+        "output [ { name: \"OUT\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n"
+        "ensemble_scheduling { max_inflight_requests: 2 " STEP("repeat", "IN", "IN", "OUT", "value")
+            STEP("identity", "IN", "value", "OUT", "OUT") "}\n");
+    run_stream(w, "stream", 5);
+}
+
 static const char slow_stream_config[] =
     "backend: \"identity\"\n"
     "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
@@ -700,6 +725,8 @@ int main(void) {
                                         set_up, world_close),
         cmocka_unit_test_setup_teardown(test_the_number_of_requests_in_flight_is_limited, set_up,
                                         world_close),
+        cmocka_unit_test_setup_teardown(test_a_member_on_the_calling_thread_is_limited,
+                                        set_up_test_backends, world_close),
         cmocka_unit_test_setup_teardown(test_the_last_response_of_a_stream_has_the_flag_final,
                                         set_up, world_close),
         cmocka_unit_test_setup_teardown(test_a_decoupled_ensemble_may_send_no_response, set_up,

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/json.h"
+#include "base/text/utf8.h"
 #include "frontends/v2/base64.h"
 #include "frontends/v2/exchange.h"
 
@@ -135,8 +136,7 @@ void kelp_v2_metrics(kelp_v2_exchange *exchange) {
 
 /* ---- the model repository ---- */
 
-/* Parses the body as an object; stores NULL in *out if the body is empty. */
-static kelp_status *parse_body(kelp_v2_exchange *exchange, kelp_json **out) {
+kelp_status *kelp_v2_parse_body(kelp_v2_exchange *exchange, kelp_json **out) {
     kelp_str body;
     *out = NULL;
     KELP_TRY(kelp_http_exchange_body(&exchange->base,
@@ -152,7 +152,7 @@ static kelp_status *parse_body(kelp_v2_exchange *exchange, kelp_json **out) {
 
 void kelp_v2_repository_index(kelp_v2_exchange *exchange) {
     kelp_json *body;
-    kelp_status *status = parse_body(exchange, &body);
+    kelp_status *status = kelp_v2_parse_body(exchange, &body);
     const kelp_json *ready = status != NULL ? NULL : kelp_json_get(body, "ready");
     if (ready != NULL && ready->type != KELP_JSON_BOOL)
         status = KELP_ERROR(KELP_INVALID_ARGUMENT, "'ready': expected true or false, found %s",
@@ -173,6 +173,9 @@ static kelp_status *text_of(kelp_v2_exchange *exchange, const char *name, kelp_s
                             const char **out) {
     if (s.length && memchr(s.data, 0, s.length) != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s': a NUL character is not allowed",
+                          name);
+    if (!kelp_utf8_count(s, NULL))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "parameter '%s': the text is not valid UTF-8",
                           name);
     *out = kelp_arena_strndup(&exchange->arena, s.data != NULL ? s.data : "", s.length);
     return *out != NULL ? NULL : kelp_status_oom();
@@ -274,7 +277,7 @@ static void unload_blocking(kelp_http_exchange *base) {
 /* Parses the body, which may be read only while the handler runs; then loads or unloads on a
  * separate thread. */
 static void parse_and_run(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base)) {
-    kelp_status *status = parse_body(exchange, &exchange->document);
+    kelp_status *status = kelp_v2_parse_body(exchange, &exchange->document);
     if (status == NULL)
         status = kelp_http_exchange_run_blocking(&exchange->base, work, kelp_http_exchange_send);
     if (status != NULL)

@@ -285,7 +285,7 @@ static kelp_status *execute(kelp_instance *instance, const sample *s, kelp_reque
             kelp_request_reject(requests[i], &instance->base.stats, status);
         return status;
     }
-    unsigned class_index = kelp_execution_class(requests, count);
+    unsigned class_index = kelp_execution_class(kelp_execution_bytes(requests, count));
     uint64_t start_ns = kelp_now_ns();
     kelp_instance_execute(&instance->base, requests, count);
     kelp_instance_pool_add_time(instance->base.pool, class_index, kelp_now_ns() - start_ns);

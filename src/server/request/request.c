@@ -51,7 +51,7 @@ static void reset(kelp_request *request) {
     request->states = NULL;
     request->added_inputs = 0;
     request->in_sequence = request->has_generated_id = request->is_null = false;
-    request->replaces_run = false;
+    request->replaces_run = request->avoids_caller = false;
     request->rejection = KELP_REJECTION_NONE;
     set_state(request, KELP_REQUEST_INITIALIZED);
 }
@@ -265,6 +265,19 @@ kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
     KELP_TRY(enter_model(host, request));
     KELP_TRY(kelp_request_prepare(request, trace));
     return kelp_request_dispatch(request);
+}
+
+kelp_status *kelp_request_check_queue(const kelp_request *request) {
+    kelp_model_base *model = request->model;
+    if (model == NULL)
+        return KELP_ERROR(KELP_INTERNAL, "the request was deleted before");
+    if (model->ops->check_queue == NULL || model->cache != NULL || !kelp_model_enter(model))
+        return NULL;
+    kelp_status *status = model->ops->check_queue(model, request);
+    if (status != NULL)
+        kelp_stats_rejection(&model->stats, kelp_status_code(status), kelp_now_ns());
+    kelp_model_leave(model);
+    return status;
 }
 
 /* ---- identity ---- */
