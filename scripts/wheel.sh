@@ -33,7 +33,8 @@ collect() {
     for header in "/usr/include/$triplet/zconf.h" /usr/include/zconf.h; do
         [ ! -e "$header" ] || cp "$header" "$deps/include/"
     done
-    cp "/usr/lib/$triplet/libz.a" "$deps/lib/"
+    cp -r /usr/include/nghttp2 "$deps/include/"
+    cp "/usr/lib/$triplet/libz.a" "/usr/lib/$triplet/libnghttp2.a" "$deps/lib/"
     cp "/usr/lib/$triplet/libffi_pic.a" "$deps/lib/libffi.a"
     # Debian's pyconfig.h includes one of the architecture; those of 64-bit Linux say the same of what the limited API uses.
     for header in "/usr/include/$(uname -m)-linux-gnu"/python3.*; do

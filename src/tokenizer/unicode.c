@@ -28,7 +28,7 @@ kelp_char_class kelp_char_class_of(uint32_t c) {
     if (c >= '\t' && c <= '\r')
         return KELP_CHAR_SPACE;
     if (c >= CODE_POINTS) /* only invalid UTF-8 contains them; as in onnxruntime-extensions */
-        return KELP_CHAR_LETTER;
+        return KELP_CHAR_OTHER;
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (c > class_ranges[middle].last)

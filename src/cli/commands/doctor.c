@@ -192,8 +192,7 @@ const kelp_command kelp_cmd_doctor = {
         "with every path that was tried.\nThe environment "
         "variable KELP_ISA limits the instruction set: portable, avx2, avx512.",
     .examples = "  kelp doctor\n  KELP_ISA=avx2 kelp doctor",
-    .specs = specs,
-    .spec_count = KELP_COUNT(specs),
+    .tables = KELP_ARG_TABLE(specs),
     .options_bytes = sizeof(doctor_options),
     .run = run,
 };

@@ -17,6 +17,7 @@ struct kelp_http_listener {
     kelp_event_loop *loop; /* NULL until started */
     kelp_event_loop_io io;
     kelp_event_loop_timer timer; /* set while file descriptors or memory are exhausted */
+    uint64_t failure_count;      /* since the last connection was accepted */
     /* Takes an accepted, non-blocking socket. Called on the loop's thread. */
     void (*on_accept)(void *userp, int take_fd);
     void *userp;

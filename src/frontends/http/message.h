@@ -37,6 +37,8 @@ typedef struct kelp_http_request {
     kelp_str query; /* still percent-encoded, without the '?' */
     const kelp_http_header *headers;
     size_t header_count;
+    unsigned version;  /* of HTTP: 10, 11 or 20 */
+    uint32_t services; /* of the endpoint that received it, see kelp_http_endpoint */
 } kelp_http_request;
 
 /* Returns the reason phrase: "Not Found" for 404; "Unknown" for a code that is not in the enum. */

@@ -269,6 +269,7 @@ kelp_status *kelp_repository_scan(kelp_repository *repository) {
 
 void kelp_repository_note_failure(kelp_repository *repository, const char *name,
                                   const kelp_status *failure) {
+    KELP_SERVER_LOG(KELP_LOG_ERROR, "failed to load '%s': %s", name, kelp_status_message(failure));
     pthread_mutex_lock(&repository->lock);
     for (kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next)
         if (strcmp(entry->name, name) == 0 && !entry->busy)
@@ -335,7 +336,7 @@ kelp_status *kelp_repository_load_startup(kelp_repository *repository) {
         status = load_all(&plan);
     kelp_load_plan_deinit(&plan);
     if (listed && status != NULL && !repository->host->options->exit_on_error) {
-        kelp_server_log_status("not all models are loaded", status);
+        kelp_status_free(status); /* each failure is in the log */
         status = NULL;
     }
     return status;

@@ -344,9 +344,11 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
     kelp_status *status =
         kelp_override_apply(repository->host->base.allocator, &entry->override, entry->name, path,
                             entry->signature, options, &job.directory);
+    bool logged = false;
     if (status == NULL) {
         status = read_model(&job);
-        if (status != NULL)
+        logged = status != NULL; /* as Triton does */
+        if (logged)
             status = kelp_repository_poll_failure(entry->name, path, status);
     }
     if (status == NULL)
@@ -369,7 +371,7 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
         kelp_override_clear(repository->host->base.allocator, &entry->override);
     pthread_mutex_unlock(&repository->lock);
     load_deinit(&job);
-    if (status != NULL)
+    if (status != NULL && !logged)
         KELP_SERVER_LOG(KELP_LOG_ERROR, "failed to load '%s': %s", entry->name,
                         kelp_status_message(status));
     return status;

@@ -53,6 +53,74 @@ def regex_replace(own):
     refuse(own, "StringRegexReplace", [x, x, text("")], "expected one text")
 
 
+def ecma(own):
+    x = text("the cat", "aab\nb", "", "日é")
+    for pattern, rewrite, attrs, expected in [
+            ("(\\w+) (\\w+)", "$2 $01$3$$$", {}, text("cat the$$", "aab\nb", "", "日é")), ("a*", "-", {}, text("-t-h-e- -c--t-", "--b-\n-b-", "-", None)),
+            ("[AB]", "<$`|$&|$'>", dict(ignore_case=1, global_replace=0), text("the c<the c|a|t>t", "<|a|ab\nb>ab\nb", "", "日é")), (".$", "!", {}, text("the ca!", "aab\n!", "", None)),
+            (r"\x61|\u0074|\A|\v|\0", "", {}, text("he c", "b\nb", "", "日é")), ("[.[]|é", "e", {}, text("the cat", "aab\nb", "", "日e")), ("(z)|\\1e", "", {}, x),
+            ("e(?= )|[]|t{2,}?", "", {}, text("th cat", "aab\nb", "", "日é"))]:
+        last = 3 if expected[3] is None else 4  # an expression of bytes divides characters
+        add(own, "StringECMARegexReplace", [x[:last], text(pattern), text(rewrite)], [expected[:last]], **attrs)
+    for pattern, why in [("(", "missing closing parenthesis"), ("\\", "expected a character after"), ("a++", "a quantifier after a quantifier"), ("(?<=a)", "expected (?:, (?= or (?!"),
+                         ("a{x}", "expected a number after {"), ("a{2", "expected }"), ("\\xg0", "expected a hexadecimal digit"), ("[\\1]", "a back reference in a class"),
+                         ("", "input 1, the pattern, is empty"), ("\\c", "expected a letter")]:
+        refuse(own, "StringECMARegexReplace", [x, text(pattern), text("")], why)
+    refuse(own, "StringECMARegexReplace", [x, x, text("")], "expected one text")
+
+
+def regex_split(own):
+    x = text("a, b,c", "", "é ,")
+    pieces = [text("a", ",", " b", ",", "c", "é ", ","), *rows([0, 1, 2, 4, 5, 0, 3], [1, 2, 4, 5, 6, 3, 4], [0, 5, 5, 7])]
+    for op, pattern in [("StringRegexSplitWithOffsets", "(,)"), ("StringECMARegexSplitWithOffsets", ",")]:
+        add(own, op, [x, text(pattern), text(",|;")], pieces)
+        add(own, op, [x, text(pattern), text("")], [text("a", " b", "c", "é "), *rows([0, 2, 5, 0], [1, 4, 6, 3], [0, 3, 3, 4])])
+        add(own, op, [x[:0], text(pattern), text("")], [text("a")[:0], *rows([], [], [0])])
+        refuse(own, op, [x[None], text(","), text("")], "expected a list", outputs=4)
+        refuse(own, op, [x, text(",", ";"), text("")], "expected one text each", outputs=4)
+        refuse(own, op, [x, text("("), text("")], "is invalid at byte 1", outputs=4)
+        refuse(own, op, [x, text(","), text("(")], "is invalid at byte 1", outputs=4)
+    add(own, "StringRegexSplitWithOffsets", [x, text(","), text("")], [text("a, b,c", "é ,"), *rows([0, 0], [6, 4], [0, 1, 1, 2])])  # no group
+    add(own, "StringRegexSplitWithOffsets", [text("xay"), text("a(y)"), text("")], [text("xa"), *rows([0], [2], [0, 1])])
+    add(own, "StringECMARegexSplitWithOffsets", [text("xAy"), text("a?"), text(".*")], [text("", "x", "A", "", "y", ""), *rows([0, 0, 1, 2, 2, 3], [0, 1, 2, 2, 3, 3], [0, 6])], ignore_case=1)
+    refuse(own, "StringRegexSplitWithOffsets", [x, text("(,?)"), text("")], "it matches an empty text at byte 0", outputs=4)
+    refuse(own, "StringRegexSplitWithOffsets", [x, text("(;)|,"), text("")], "group 1 is not part of the match at 1", outputs=4)
+    refuse(own, "StringRegexSplitWithOffsets", [x, text(""), text("")], "input 1, the pattern, is empty", outputs=4)
+
+
+def equal_and_hashes(own):
+    a = text("a", "b", "é", "a\0x", "", "b").reshape(2, 3)
+    add(own, "StringEqual", [a, a[:, :1]], [np.array([[True, False, False], [True, False, False]])])
+    add(own, "StringEqual", [text("a", ""), a], [np.array([[True, False, False], [False, True, False]])])  # aligned with the first axis
+    add(own, "StringEqual", [np.array("a", object), np.array("a", object)], [np.array(True)])
+    add(own, "StringEqual", [a[:0], a[:0]], [np.zeros((0, 3), bool)])
+    refuse(own, "StringEqual", [a, text("a", "b", "c")], "do not broadcast from the first axis")
+    refuse(own, "StringEqual", [a, np.zeros((2, 3), np.int64)], "does not support")
+    x = text("abcdefghi", "abcdefgh", "", "é")
+    for op, expected in [("StringToHashBucket", [2154505082538699157, 3961850774789352408, 1199181284569803295, 3701471315553960761]),
+                         ("StringToHashBucketFast", [3813583889069017775, 4052593029619947707, 1530823170545035886, 1956883465756198773])]:
+        add(own, op, [x, *rows([2**62])], [np.array(expected, np.int64)])
+        refuse(own, op, [x, *rows([0])], "expected more than 0, found 0")
+        refuse(own, op, [x, *rows([1, 2])], "expected one number of buckets")
+        refuse(own, op, [x, np.ones(1, np.int32)], "does not support")
+
+
+def ragged(own):
+    none, (offsets, values) = np.zeros(0, np.int64), rows([0, 2, 2, 5], [1, 2, 3, 4, 5])
+    add(own, "RaggedTensorToSparse", [offsets], [*rows([[0, 0], [0, 1], [2, 0], [2, 1], [2, 2]], [3, 3])])
+    add(own, "RaggedTensorToSparse", [offsets[:1]], [np.zeros((0, 2), np.int64), *rows([0, 0])])
+    add(own, "RaggedTensorToDense", [none, values, *rows([-1]), offsets], [*rows([[1, 2, -1], [-1, -1, -1], [3, 4, 5]])])
+    words, names = text("a", "é", "c", "d", "e"), text("", "", "", "")
+    add(own, "StringRaggedTensorToDense", [none, words, offsets, names], [text("a", "é", "", "", "", "", "c", "d", "e").reshape(3, 3)])
+    refuse(own, "RaggedTensorToSparse", [none], "expected a list of one offset or more", outputs=2)
+    refuse(own, "RaggedTensorToSparse", rows([1, 2]), "offset 0 is invalid: expected 0, found 1", outputs=2)
+    refuse(own, "RaggedTensorToSparse", rows([0, 2, 1]), "offset 2 is out of range: expected 2 or more, found 1", outputs=2)
+    refuse(own, "RaggedTensorToDense", [none, values[:4], *rows([-1]), offsets], "expected at most 4, the number of values, found 5")
+    refuse(own, "RaggedTensorToDense", [none, values, none, offsets], "expected one value")
+    refuse(own, "RaggedTensorToDense", [none, values, *rows([-1]), np.array([0.5], np.float32)], "does not support")
+    refuse(own, "StringRaggedTensorToDense", [none, words, offsets, names[:1]], "expected inputs 2 and 3 of the same size")
+
+
 def rejected(own):
     x = text("a", "b")
     refuse(own, "StringLower", [np.zeros(2, np.int64)], "does not support")
@@ -75,4 +143,4 @@ def rejected(own):
     refuse(own, "VectorToString", [np.zeros((2, 3), np.int64)], "not the length of the vectors", map="a\t1 2", unk="")
 
 
-CASES = [one_for_one, vectors, split_and_join, regex_replace, rejected]
+CASES = [one_for_one, vectors, split_and_join, regex_replace, ecma, regex_split, equal_and_hashes, ragged, rejected]

@@ -12,6 +12,9 @@
 #define PCRE2_ENDANCHORED 0x20000000u
 #define PCRE2_UTF 0x00080000u
 #define PCRE2_DOLLAR_ENDONLY 0x00000010u
+#define PCRE2_ALLOW_EMPTY_CLASS 0x00000001u
+#define PCRE2_CASELESS 0x00000008u
+#define PCRE2_NOTEMPTY 0x00000004u
 #define PCRE2_NO_MATCH (-1)
 #define PCRE2_DFA_WORKSPACE_SIZE (-43)
 
@@ -55,11 +58,16 @@ void kelp_regex_deinit(kelp_regex *regex) {
 
 static kelp_status *compile(kelp_regex *r, const kelp_node *node, const char *subject,
                             kelp_str pattern, void *context) {
-    uint32_t options = PCRE2_UTF | PCRE2_DOLLAR_ENDONLY;
+    static const uint32_t options_of[] = {
+        [KELP_REGEX_FIRST] = PCRE2_UTF,
+        [KELP_REGEX_LONGEST] = PCRE2_UTF,
+        [KELP_REGEX_FULL] = PCRE2_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED,
+        [KELP_REGEX_BYTES] = PCRE2_ALLOW_EMPTY_CLASS,
+        [KELP_REGEX_BYTES_ANY_CASE] = PCRE2_ALLOW_EMPTY_CLASS | PCRE2_CASELESS,
+    };
+    uint32_t options = options_of[r->kind] | PCRE2_DOLLAR_ENDONLY;
     size_t at = 0;
     int error = 0;
-    if (r->kind == KELP_REGEX_FULL)
-        options |= PCRE2_ANCHORED | PCRE2_ENDANCHORED;
     const char *text = pattern.length > 0 ? pattern.data : "";
     r->code = r->fn.compile((const uint8_t *)text, pattern.length, options, &error, &at, context);
     if (r->code != NULL)
@@ -127,17 +135,22 @@ kelp_status *kelp_matcher_init(kelp_matcher *out, const kelp_regex *regex, const
 }
 
 /* Runs one search; enlarges the workspace as long as it is too small. */
-static kelp_status *search(kelp_matcher *m, kelp_str text, size_t start, int *out) {
+static kelp_status *search(kelp_matcher *m, kelp_str text, size_t start, kelp_match_rule rule,
+                           int *out) {
+    static const uint32_t options_of[] = {
+        [KELP_MATCH_ANYWHERE] = PCRE2_NO_UTF_CHECK,
+        [KELP_MATCH_NONEMPTY] = PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED | PCRE2_NOTEMPTY,
+        [KELP_MATCH_WHOLE] = PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED | PCRE2_ENDANCHORED,
+    };
     const kelp_pcre2 *fn = &m->regex->fn;
     const uint8_t *data = (const uint8_t *)(text.length > 0 ? text.data : "");
     KELP_ASSERT(start <= text.length);
     if (m->regex->kind != KELP_REGEX_LONGEST) {
-        *out =
-            fn->match(m->regex->code, data, text.length, start, PCRE2_NO_UTF_CHECK, m->data, NULL);
+        *out = fn->match(m->regex->code, data, text.length, start, options_of[rule], m->data, NULL);
         return NULL;
     }
     for (;;) {
-        *out = fn->dfa_match(m->regex->code, data, text.length, start, PCRE2_NO_UTF_CHECK, m->data,
+        *out = fn->dfa_match(m->regex->code, data, text.length, start, options_of[rule], m->data,
                              NULL, m->workspace, m->workspace_count);
         if (*out != PCRE2_DFA_WORKSPACE_SIZE || m->workspace_count >= WORKSPACE_MAX)
             return NULL;
@@ -151,8 +164,13 @@ static kelp_status *search(kelp_matcher *m, kelp_str text, size_t start, int *ou
 
 kelp_status *kelp_matcher_find(kelp_matcher *matcher, kelp_str text, size_t start,
                                bool *out_found) {
+    return kelp_matcher_search(matcher, text, start, KELP_MATCH_ANYWHERE, out_found);
+}
+
+kelp_status *kelp_matcher_search(kelp_matcher *matcher, kelp_str text, size_t start,
+                                 kelp_match_rule rule, bool *out_found) {
     int result = 0;
-    KELP_TRY(search(matcher, text, start, &result));
+    KELP_TRY(search(matcher, text, start, rule, &result));
     *out_found = result >= 0;
     if (result >= 0 || result == PCRE2_NO_MATCH)
         return NULL;

@@ -33,7 +33,11 @@ typedef struct kelp_pcre2 {
 typedef enum kelp_regex_kind {
     KELP_REGEX_FIRST,   /* the leftmost match; of several alternatives, the first one */
     KELP_REGEX_LONGEST, /* the leftmost match; of several matches, the longest one */
-    KELP_REGEX_FULL     /* the whole text */
+    KELP_REGEX_FULL,    /* the whole text */
+    /* the first match in bytes instead of characters, which need not be valid UTF-8; an empty class
+     * is allowed, and matches nothing */
+    KELP_REGEX_BYTES,
+    KELP_REGEX_BYTES_ANY_CASE /* the same; letters of ASCII match in both cases */
 } kelp_regex_kind;
 
 typedef struct kelp_regex {
@@ -70,8 +74,18 @@ typedef struct kelp_matcher {
 /* Allocates memory of the run. */
 kelp_status *kelp_matcher_init(kelp_matcher *out, const kelp_regex *regex,
                                const kelp_op_env *env) KELP_MUST_USE;
-/* Finds the first match that begins at or after byte `start` of `text`, which is valid UTF-8.
- * Returns RESOURCE_EXHAUSTED if the search exceeds the limits of the library. */
+/* Where a match may be. */
+typedef enum kelp_match_rule {
+    KELP_MATCH_ANYWHERE, /* at or after `start` */
+    KELP_MATCH_NONEMPTY, /* at `start`, and not empty */
+    KELP_MATCH_WHOLE     /* from `start` to the end of the text */
+} kelp_match_rule;
+
+/* Finds the first match under a rule. `text` is valid UTF-8, except for KELP_REGEX_BYTES. Returns
+ * RESOURCE_EXHAUSTED if the search exceeds the limits of the library. */
+kelp_status *kelp_matcher_search(kelp_matcher *matcher, kelp_str text, size_t start,
+                                 kelp_match_rule rule, bool *out_found) KELP_MUST_USE;
+/* The same with KELP_MATCH_ANYWHERE. */
 kelp_status *kelp_matcher_find(kelp_matcher *matcher, kelp_str text, size_t start,
                                bool *out_found) KELP_MUST_USE;
 /* Returns the first and the last + 1 byte of capture group `group` (0: the whole match) of the

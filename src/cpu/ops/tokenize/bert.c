@@ -17,12 +17,9 @@ typedef struct bert {
     bool has_offsets; /* words are those of KELP_WORDS_BASIC */
 } bert;
 
-static void bert_destroy(void *state, kelp_allocator allocator) {
+static void bert_deinit(void *state) {
     bert *b = state;
-    if (b == NULL)
-        return;
     kelp_tokenizer_destroy(b->tokenizer);
-    kelp_free(allocator, b, sizeof *b);
 }
 
 static kelp_word_options word_options(const kelp_node *node) {
@@ -46,7 +43,8 @@ static kelp_status *find_token(const bert *b, const kelp_node *node, const char 
     return NULL;
 }
 
-static kelp_status *bert_read(bert *b, const kelp_node *node, kelp_allocator allocator) {
+static kelp_status *bert_read(void *state, const kelp_node *node, kelp_allocator allocator) {
+    bert *b = state;
     kelp_wordpiece_options options = {.separators = "\r\n", .max_word_chars = MAX_WORD_CHARS};
     int64_t unused;
     KELP_TRY(kelp_text_required_attr(node, "vocab_file", &options.vocabulary));
@@ -68,18 +66,7 @@ static kelp_status *bert_read(bert *b, const kelp_node *node, kelp_allocator all
     return find_token(b, node, "mask_token", "[MASK]", &unused);
 }
 
-static kelp_status *bert_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
-    bert *b = NULL;
-    kelp_allocator allocator = kelp_op_env_allocator(env);
-    KELP_TRY(KELP_NEW(allocator, bert, &b));
-    kelp_status *status = bert_read(b, node, allocator);
-    if (status != NULL) {
-        bert_destroy(b, allocator);
-        return status;
-    }
-    *out_state = b;
-    return NULL;
-}
+KELP_STATE(bert, bert, bert_read, bert_deinit)
 
 /* The results of one or two texts. */
 typedef struct sequence {
@@ -193,20 +180,9 @@ static kelp_status *hf_bert_reshape(const void *state, kelp_op_args *args) {
     return kelp_results_set(args, 3, KELP_I64, 2, pairs, s.offsets);
 }
 
-const kelp_op_kernel kelp_op_BertTokenizer = {.struct_size = sizeof(kelp_op_kernel),
-                                              .flags = KELP_OP_SERIAL,
-                                              .plan_bytes = sizeof(kelp_results),
-                                              .create = bert_create,
-                                              .destroy = bert_destroy,
-                                              .reshape = bert_reshape,
-                                              .invoke = kelp_results_invoke};
-const kelp_op_kernel kelp_op_HfBertTokenizer = {.struct_size = sizeof(kelp_op_kernel),
-                                                .flags = KELP_OP_SERIAL,
-                                                .plan_bytes = sizeof(kelp_results),
-                                                .create = bert_create,
-                                                .destroy = bert_destroy,
-                                                .reshape = hf_bert_reshape,
-                                                .invoke = kelp_results_invoke};
+KELP_STATE_KERNEL(BertTokenizer, bert, sizeof(kelp_results), bert_reshape, kelp_results_invoke);
+KELP_STATE_KERNEL(HfBertTokenizer, bert, sizeof(kelp_results), hf_bert_reshape,
+                  kelp_results_invoke);
 
 /* ---- BasicTokenizer ---- */
 static kelp_status *basic_reshape(const void *state, kelp_op_args *args) {

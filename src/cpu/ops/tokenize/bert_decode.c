@@ -11,15 +11,13 @@ typedef struct decoder {
     bool skip_special, clean_up, use_indices;
 } decoder;
 
-static void decoder_destroy(void *state, kelp_allocator allocator) {
+static void decoder_deinit(void *state) {
     decoder *d = state;
-    if (d == NULL)
-        return;
     kelp_tokenizer_destroy(d->tokenizer);
-    kelp_free(allocator, d, sizeof *d);
 }
 
-static kelp_status *decoder_read(decoder *d, const kelp_node *node, kelp_allocator allocator) {
+static kelp_status *decoder_read(void *state, const kelp_node *node, kelp_allocator allocator) {
+    decoder *d = state;
     kelp_wordpiece_options options = {.separators = "\n"};
     KELP_TRY(kelp_text_required_attr(node, "vocab_file", &options.vocabulary));
     options.unknown = kelp_text_attr(node, "unk_token", "[UNK]");
@@ -42,19 +40,7 @@ static kelp_status *decoder_read(decoder *d, const kelp_node *node, kelp_allocat
     return NULL;
 }
 
-static kelp_status *decoder_create(const kelp_node *node, const kelp_op_env *env,
-                                   void **out_state) {
-    decoder *d = NULL;
-    kelp_allocator allocator = kelp_op_env_allocator(env);
-    KELP_TRY(KELP_NEW(allocator, decoder, &d));
-    kelp_status *status = decoder_read(d, node, allocator);
-    if (status != NULL) {
-        decoder_destroy(d, allocator);
-        return status;
-    }
-    *out_state = d;
-    return NULL;
-}
+KELP_STATE(decoder, decoder, decoder_read, decoder_deinit)
 
 static kelp_status *decode(const decoder *d, const kelp_op_env *env, const int64_t *ids,
                            size_t count, kelp_string *out) {
@@ -109,10 +95,5 @@ static kelp_status *decoder_reshape(const void *state, kelp_op_args *args) {
     return kelp_results_set(args, 0, KELP_STRING, 1, (const int64_t[]){1}, out);
 }
 
-const kelp_op_kernel kelp_op_BertTokenizerDecoder = {.struct_size = sizeof(kelp_op_kernel),
-                                                     .flags = KELP_OP_SERIAL,
-                                                     .plan_bytes = sizeof(kelp_results),
-                                                     .create = decoder_create,
-                                                     .destroy = decoder_destroy,
-                                                     .reshape = decoder_reshape,
-                                                     .invoke = kelp_results_invoke};
+KELP_STATE_KERNEL(BertTokenizerDecoder, decoder, sizeof(kelp_results), decoder_reshape,
+                  kelp_results_invoke);

@@ -181,7 +181,12 @@ static kelp_status *read_vocabulary(decoder *d, const kelp_node *node) {
     return NULL;
 }
 
-static kelp_status *read_all(decoder *d, const kelp_node *node) {
+static kelp_status *decoder_read(void *state, const kelp_node *node, kelp_allocator allocator) {
+    decoder *d = state;
+    kelp_arena_init(&d->arena, allocator, 1 << 16);
+    kelp_map_init(&d->bytes, allocator);
+    kelp_map_init(&d->added, allocator);
+    kelp_map_init(&d->special, allocator);
     d->skip_special = kelp_flag_attr(node, "skip_special_tokens", false);
     d->space_around_special = kelp_flag_attr(node, "whitespace_token", false);
     d->unknown = kelp_text_attr(node, "unk_token", "<|endoftext|>");
@@ -191,34 +196,14 @@ static kelp_status *read_all(decoder *d, const kelp_node *node) {
     return read_vocabulary(d, node);
 }
 
-static void decoder_destroy(void *state, kelp_allocator allocator) {
+static void decoder_deinit(void *state) {
     decoder *d = state;
-    if (d == NULL)
-        return;
     kelp_map_deinit(&d->bytes);
     kelp_map_deinit(&d->added);
     kelp_map_deinit(&d->special);
     kelp_arena_deinit(&d->arena);
-    kelp_free(allocator, d, sizeof *d);
 }
-
-static kelp_status *decoder_create(const kelp_node *node, const kelp_op_env *env,
-                                   void **out_state) {
-    decoder *d = NULL;
-    kelp_allocator allocator = kelp_op_env_allocator(env);
-    KELP_TRY(KELP_NEW(allocator, decoder, &d));
-    kelp_arena_init(&d->arena, allocator, 1 << 16);
-    kelp_map_init(&d->bytes, allocator);
-    kelp_map_init(&d->added, allocator);
-    kelp_map_init(&d->special, allocator);
-    kelp_status *status = read_all(d, node);
-    if (status != NULL) {
-        decoder_destroy(d, allocator);
-        return status;
-    }
-    *out_state = d;
-    return NULL;
-}
+KELP_STATE(decoder, decoder, decoder_read, decoder_deinit)
 
 /* ---- decoding ---- */
 /* Finds the text of an id. Returns false if the id adds nothing. */
@@ -275,10 +260,4 @@ static kelp_status *decoder_reshape(const void *state, kelp_op_args *args) {
                          : kelp_results_set(args, 0, KELP_STRING, 1, &one, out);
 }
 
-const kelp_op_kernel kelp_op_BpeDecoder = {.struct_size = sizeof(kelp_op_kernel),
-                                           .flags = KELP_OP_SERIAL,
-                                           .plan_bytes = sizeof(kelp_results),
-                                           .create = decoder_create,
-                                           .destroy = decoder_destroy,
-                                           .reshape = decoder_reshape,
-                                           .invoke = kelp_results_invoke};
+KELP_STATE_KERNEL(BpeDecoder, decoder, sizeof(kelp_results), decoder_reshape, kelp_results_invoke);

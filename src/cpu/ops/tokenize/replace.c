@@ -9,25 +9,15 @@
 #include "cpu/ops/text/regex.h"
 #include "cpu/ops/tokenize/tokenize.h"
 
-static void replace_destroy(void *state, kelp_allocator allocator) {
-    if (state == NULL)
-        return;
-    kelp_regex_deinit(state);
-    kelp_free(allocator, state, sizeof(kelp_regex));
+static kelp_status *replace_read(void *state, const kelp_node *node, kelp_allocator allocator) {
+    (void)allocator;
+    return kelp_regex_load(state, node);
 }
 
-static kelp_status *replace_create(const kelp_node *node, const kelp_op_env *env,
-                                   void **out_state) {
-    kelp_regex *library = NULL;
-    KELP_TRY(KELP_NEW(kelp_op_env_allocator(env), kelp_regex, &library));
-    kelp_status *status = kelp_regex_load(library, node);
-    if (status != NULL) {
-        kelp_free(kelp_op_env_allocator(env), library, sizeof *library);
-        return status;
-    }
-    *out_state = library;
-    return NULL;
+static void replace_deinit(void *state) {
+    kelp_regex_deinit(state);
 }
+KELP_STATE(replace, kelp_regex, replace_read, replace_deinit)
 
 /* Checks the replacement. As in RE2, one with a group that the expression lacks replaces nothing:
  * `*out_usable` is false. */
@@ -136,9 +126,4 @@ static kelp_status *replace_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 
-const kelp_op_kernel kelp_op_StringRegexReplace = {.struct_size = sizeof(kelp_op_kernel),
-                                                   .flags = KELP_OP_SERIAL,
-                                                   .create = replace_create,
-                                                   .destroy = replace_destroy,
-                                                   .reshape = replace_reshape,
-                                                   .invoke = replace_invoke};
+KELP_STATE_KERNEL(StringRegexReplace, replace, 0, replace_reshape, replace_invoke);

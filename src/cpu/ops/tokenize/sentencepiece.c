@@ -6,54 +6,27 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "cpu/ops/tokenize/tokenize.h"
+#include "tokenizer/base64.h"
 
 typedef struct sentencepiece {
     kelp_tokenizer *tokenizer;
     int64_t start, end; /* ids */
 } sentencepiece;
 
-static void sentencepiece_destroy(void *state, kelp_allocator allocator) {
+static void sentencepiece_deinit(void *state) {
     sentencepiece *s = state;
-    if (s == NULL)
-        return;
     kelp_tokenizer_destroy(s->tokenizer);
-    kelp_free(allocator, s, sizeof *s);
 }
 
-static int base64_value(char c) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *found = c != '\0' ? strchr(digits, c) : NULL;
-    return found != NULL ? (int)(found - digits) : -1;
-}
-
-/* Decodes base64. `out` has a capacity of text.length bytes. Returns false if it is not base64. */
-static bool decode_base64(kelp_str text, char *out, size_t *out_length) {
-    size_t padding = 0;
-    uint32_t bits = 0;
-    while (padding < 2 && padding < text.length && text.data[text.length - 1 - padding] == '=')
-        padding++;
-    *out_length = 0;
-    if (text.length % 4 != 0)
-        return false;
-    for (size_t i = 0; i < text.length; i++) {
-        int value = i < text.length - padding ? base64_value(text.data[i]) : 0;
-        if (value < 0)
-            return false;
-        bits = bits << 6 | (uint32_t)value;
-        for (int k = 0; i % 4 == 3 && k < 3; k++)
-            out[(*out_length)++] = (char)(bits >> (16 - 8 * k));
-    }
-    *out_length -= padding;
-    return true;
-}
-
-static kelp_status *read_model(sentencepiece *s, const kelp_node *node, kelp_allocator allocator) {
+static kelp_status *sentencepiece_read(void *state, const kelp_node *node,
+                                       kelp_allocator allocator) {
+    sentencepiece *s = state;
     kelp_str model, bytes = {NULL, 0};
     char *decoded = NULL;
     KELP_TRY(kelp_text_required_attr(node, "model", &model));
     KELP_TRY(kelp_alloc(allocator, model.length, (void **)&decoded));
     bytes.data = decoded;
-    bool is_base64 = decode_base64(model, decoded, &bytes.length);
+    bool is_base64 = kelp_base64_read(model, decoded, &bytes.length);
     kelp_status *status =
         kelp_sentencepiece_create(allocator, is_base64 ? bytes : model, &s->tokenizer);
     kelp_free(allocator, decoded, model.length);
@@ -64,19 +37,7 @@ static kelp_status *read_model(sentencepiece *s, const kelp_node *node, kelp_all
     return NULL;
 }
 
-static kelp_status *sentencepiece_create(const kelp_node *node, const kelp_op_env *env,
-                                         void **out_state) {
-    sentencepiece *s = NULL;
-    kelp_allocator allocator = kelp_op_env_allocator(env);
-    KELP_TRY(KELP_NEW(allocator, sentencepiece, &s));
-    kelp_status *status = read_model(s, node, allocator);
-    if (status != NULL) {
-        sentencepiece_destroy(s, allocator);
-        return status;
-    }
-    *out_state = s;
-    return NULL;
-}
+KELP_STATE(sentencepiece, sentencepiece, sentencepiece_read, sentencepiece_deinit)
 
 /* Reads a flag, which is an input of one bool. */
 static kelp_status *read_flag(const kelp_op_args *args, int32_t index, bool *out) {
@@ -168,13 +129,8 @@ static kelp_status *tokenizer_reshape(const void *state, kelp_op_args *args) {
     return set_tokens(args, &r, fairseq && !flags[2]);
 }
 
-const kelp_op_kernel kelp_op_SentencepieceTokenizer = {.struct_size = sizeof(kelp_op_kernel),
-                                                       .flags = KELP_OP_SERIAL,
-                                                       .plan_bytes = sizeof(kelp_results),
-                                                       .create = sentencepiece_create,
-                                                       .destroy = sentencepiece_destroy,
-                                                       .reshape = tokenizer_reshape,
-                                                       .invoke = kelp_results_invoke};
+KELP_STATE_KERNEL(SentencepieceTokenizer, sentencepiece, sizeof(kelp_results), tokenizer_reshape,
+                  kelp_results_invoke);
 
 /* ---- SentencepieceDecoder ---- */
 static kelp_status *decode(const sentencepiece *s, kelp_op_args *args, bool fairseq,
@@ -213,10 +169,5 @@ static kelp_status *decoder_reshape(const void *state, kelp_op_args *args) {
     return kelp_results_set(args, 0, KELP_STRING, 1, (const int64_t[]){1}, out);
 }
 
-const kelp_op_kernel kelp_op_SentencepieceDecoder = {.struct_size = sizeof(kelp_op_kernel),
-                                                     .flags = KELP_OP_SERIAL,
-                                                     .plan_bytes = sizeof(kelp_results),
-                                                     .create = sentencepiece_create,
-                                                     .destroy = sentencepiece_destroy,
-                                                     .reshape = decoder_reshape,
-                                                     .invoke = kelp_results_invoke};
+KELP_STATE_KERNEL(SentencepieceDecoder, sentencepiece, sizeof(kelp_results), decoder_reshape,
+                  kelp_results_invoke);

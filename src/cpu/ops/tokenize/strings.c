@@ -139,26 +139,14 @@ static kelp_status *concat_invoke(const void *state, kelp_op_args *args) {
 KELP_KERNEL(ContribStringConcat, KELP_OP_SERIAL, 0, 0, concat_reshape, concat_invoke);
 
 /* ---- StringMapping ---- */
-static void table_destroy(void *state, kelp_allocator allocator) {
-    if (state == NULL)
-        return;
-    kelp_text_table_deinit(state);
-    kelp_free(allocator, state, sizeof(kelp_text_table));
+static kelp_status *mapping_read(void *state, const kelp_node *node, kelp_allocator allocator) {
+    return kelp_text_table_init(state, node, allocator, KELP_TABLE_TEXTS);
 }
 
-static kelp_status *mapping_create(const kelp_node *node, const kelp_op_env *env,
-                                   void **out_state) {
-    kelp_text_table *table = NULL;
-    KELP_TRY(KELP_NEW(kelp_op_env_allocator(env), kelp_text_table, &table));
-    kelp_status *status =
-        kelp_text_table_init(table, node, kelp_op_env_allocator(env), KELP_TABLE_TEXTS);
-    if (status != NULL) {
-        kelp_free(kelp_op_env_allocator(env), table, sizeof *table);
-        return status;
-    }
-    *out_state = table;
-    return NULL;
+static void table_deinit(void *state) {
+    kelp_text_table_deinit(state);
 }
+KELP_STATE(mapping, kelp_text_table, mapping_read, table_deinit)
 
 static kelp_status *mapping_invoke(const void *state, kelp_op_args *args) {
     const kelp_text_table *table = state;
@@ -172,26 +160,13 @@ static kelp_status *mapping_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 
-const kelp_op_kernel kelp_op_StringMapping = {.struct_size = sizeof(kelp_op_kernel),
-                                              .flags = KELP_OP_SERIAL,
-                                              .create = mapping_create,
-                                              .destroy = table_destroy,
-                                              .reshape = same_reshape,
-                                              .invoke = mapping_invoke};
+KELP_STATE_KERNEL(StringMapping, mapping, 0, same_reshape, mapping_invoke);
 
 /* ---- StringToVector ---- */
-static kelp_status *vector_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
-    kelp_text_table *table = NULL;
-    KELP_TRY(KELP_NEW(kelp_op_env_allocator(env), kelp_text_table, &table));
-    kelp_status *status =
-        kelp_text_table_init(table, node, kelp_op_env_allocator(env), KELP_TABLE_TO_VECTOR);
-    if (status != NULL) {
-        kelp_free(kelp_op_env_allocator(env), table, sizeof *table);
-        return status;
-    }
-    *out_state = table;
-    return NULL;
+static kelp_status *vector_read(void *state, const kelp_node *node, kelp_allocator allocator) {
+    return kelp_text_table_init(state, node, allocator, KELP_TABLE_TO_VECTOR);
 }
+KELP_STATE(vector, kelp_text_table, vector_read, table_deinit)
 
 static kelp_status *vector_reshape(const void *state, kelp_op_args *args) {
     const kelp_text_table *table = state;
@@ -218,26 +193,13 @@ static kelp_status *vector_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 
-const kelp_op_kernel kelp_op_StringToVector = {.struct_size = sizeof(kelp_op_kernel),
-                                               .flags = KELP_OP_SERIAL,
-                                               .create = vector_create,
-                                               .destroy = table_destroy,
-                                               .reshape = vector_reshape,
-                                               .invoke = vector_invoke};
+KELP_STATE_KERNEL(StringToVector, vector, 0, vector_reshape, vector_invoke);
 
 /* ---- VectorToString ---- */
-static kelp_status *text_create(const kelp_node *node, const kelp_op_env *env, void **out_state) {
-    kelp_text_table *table = NULL;
-    KELP_TRY(KELP_NEW(kelp_op_env_allocator(env), kelp_text_table, &table));
-    kelp_status *status =
-        kelp_text_table_init(table, node, kelp_op_env_allocator(env), KELP_TABLE_FROM_VECTOR);
-    if (status != NULL) {
-        kelp_free(kelp_op_env_allocator(env), table, sizeof *table);
-        return status;
-    }
-    *out_state = table;
-    return NULL;
+static kelp_status *text_read(void *state, const kelp_node *node, kelp_allocator allocator) {
+    return kelp_text_table_init(state, node, allocator, KELP_TABLE_FROM_VECTOR);
 }
+KELP_STATE(text, kelp_text_table, text_read, table_deinit)
 
 static kelp_status *text_reshape(const void *state, kelp_op_args *args) {
     const kelp_text_table *table = state;
@@ -265,9 +227,4 @@ static kelp_status *text_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 
-const kelp_op_kernel kelp_op_VectorToString = {.struct_size = sizeof(kelp_op_kernel),
-                                               .flags = KELP_OP_SERIAL,
-                                               .create = text_create,
-                                               .destroy = table_destroy,
-                                               .reshape = text_reshape,
-                                               .invoke = text_invoke};
+KELP_STATE_KERNEL(VectorToString, text, 0, text_reshape, text_invoke);

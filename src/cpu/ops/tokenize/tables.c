@@ -82,10 +82,7 @@ kelp_status *kelp_text_table_init(kelp_text_table *out, const kelp_node *node,
     *out = (kelp_text_table){0};
     kelp_arena_init(&out->arena, allocator, 0);
     kelp_map_init(&out->rows, allocator);
-    kelp_status *status = read_all(out, node, kind);
-    if (status != NULL)
-        kelp_text_table_deinit(out);
-    return status;
+    return read_all(out, node, kind);
 }
 
 void kelp_text_table_deinit(kelp_text_table *table) {

@@ -26,7 +26,8 @@ typedef struct kelp_text_table {
     kelp_str unknown_text; /* belongs to the node */
 } kelp_text_table;
 
-/* Reads the attributes `map` and `unk`. INVALID_ARGUMENT, with the line, if they are malformed. */
+/* Reads the attributes `map` and `unk`. INVALID_ARGUMENT, with the line, if they are malformed; the
+ * table must be deinitialized nevertheless. */
 kelp_status *kelp_text_table_init(kelp_text_table *out, const kelp_node *node,
                                   kelp_allocator allocator, kelp_table_kind kind) KELP_MUST_USE;
 void kelp_text_table_deinit(kelp_text_table *table);

@@ -1,7 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cpu/ops/tokenize/tokenize.h"
 
+#include "base/alloc.h"
 #include "base/assert.h"
+
+kelp_status *kelp_state_create(const kelp_node *node, const kelp_op_env *env, size_t size_bytes,
+                               kelp_status *(*read)(void *state, const kelp_node *node,
+                                                    kelp_allocator allocator),
+                               void (*deinit)(void *state), void **out_state) {
+    void *state = NULL;
+    kelp_allocator allocator = kelp_op_env_allocator(env);
+    KELP_TRY(kelp_alloc_zero(allocator, 1, size_bytes, &state));
+    kelp_status *status = read(state, node, allocator);
+    if (status != NULL) {
+        kelp_state_destroy(state, allocator, size_bytes, deinit);
+        return status;
+    }
+    *out_state = state;
+    return NULL;
+}
+
+void kelp_state_destroy(void *state, kelp_allocator allocator, size_t size_bytes,
+                        void (*deinit)(void *state)) {
+    if (state == NULL)
+        return;
+    deinit(state);
+    kelp_free(allocator, state, size_bytes);
+}
 
 bool kelp_results_begin(kelp_op_args *args) {
     for (int32_t i = 0; i < args->input_count; i++)

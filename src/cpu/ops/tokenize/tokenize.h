@@ -14,6 +14,37 @@
     KELP_ERROR(KELP_INVALID_ARGUMENT, "node '%s' (%s): " format, kelp_node_name(node), \
                kelp_node_op_type(node), __VA_ARGS__)
 
+/* ---- state of kernels ---- */
+/* Allocates a zeroed state and reads it. If `read` fails, frees the state. */
+kelp_status *kelp_state_create(const kelp_node *node, const kelp_op_env *env, size_t size_bytes,
+                               kelp_status *(*read)(void *state, const kelp_node *node,
+                                                    kelp_allocator allocator),
+                               void (*deinit)(void *state), void **out_state) KELP_MUST_USE;
+void kelp_state_destroy(void *state, kelp_allocator allocator, size_t size_bytes,
+                        void (*deinit)(void *state));
+
+/* Defines NAME_create and NAME_destroy for kernels whose state is of `type`. `read_fn` fills a
+ * zeroed state; `deinit_fn` frees what a state owns, also after a failure of `read_fn`. */
+#define KELP_STATE(name, type, read_fn, deinit_fn)                                            \
+    static kelp_status *name##_create(const kelp_node *node, const kelp_op_env *env,          \
+                                      void **out_state) {                                     \
+        return kelp_state_create(node, env, sizeof(type), (read_fn), (deinit_fn), out_state); \
+    }                                                                                         \
+    static void name##_destroy(void *state, kelp_allocator allocator) {                       \
+        kelp_state_destroy(state, allocator, sizeof(type), (deinit_fn));                      \
+    }
+
+/* Defines the kernel of an operator whose state is defined with KELP_STATE. */
+#define KELP_STATE_KERNEL(op, name, plan, reshape_fn, invoke_fn)                \
+    const kelp_op_kernel kelp_op_##op = {.struct_size = sizeof(kelp_op_kernel), \
+                                         .flags = KELP_OP_SERIAL,               \
+                                         .plan_bytes = (plan),                  \
+                                         .create = name##_create,               \
+                                         .destroy = name##_destroy,             \
+                                         .reshape = (reshape_fn),               \
+                                         .invoke = (invoke_fn)}
+
+/* ---- results ---- */
 #define KELP_RESULTS_MAX 4
 
 /* The plan of these kernels. */

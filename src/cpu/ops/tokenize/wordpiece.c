@@ -10,15 +10,13 @@ typedef struct wordpiece {
     kelp_string unknown; /* belongs to the node */
 } wordpiece;
 
-static void wordpiece_destroy(void *state, kelp_allocator allocator) {
+static void wordpiece_deinit(void *state) {
     wordpiece *w = state;
-    if (w == NULL)
-        return;
     kelp_tokenizer_destroy(w->tokenizer);
-    kelp_free(allocator, w, sizeof *w);
 }
 
-static kelp_status *wordpiece_read(wordpiece *w, const kelp_node *node, kelp_allocator allocator) {
+static kelp_status *wordpiece_read(void *state, const kelp_node *node, kelp_allocator allocator) {
+    wordpiece *w = state;
     kelp_wordpiece_options options = {.is_json = true, .words = {.rule = KELP_WORDS_SPACES}};
     static const char *const required[] = {"suffix_indicator", "unknown_token"};
     int64_t longest = kelp_node_attr_i64(node, "max_input_chars_per_word", MAX_WORD_CHARS);
@@ -36,19 +34,7 @@ static kelp_status *wordpiece_read(wordpiece *w, const kelp_node *node, kelp_all
                                           kelp_node_name(node), kelp_node_op_type(node));
 }
 
-static kelp_status *wordpiece_create(const kelp_node *node, const kelp_op_env *env,
-                                     void **out_state) {
-    wordpiece *w = NULL;
-    kelp_allocator allocator = kelp_op_env_allocator(env);
-    KELP_TRY(KELP_NEW(allocator, wordpiece, &w));
-    kelp_status *status = wordpiece_read(w, node, allocator);
-    if (status != NULL) {
-        wordpiece_destroy(w, allocator);
-        return status;
-    }
-    *out_state = w;
-    return NULL;
-}
+KELP_STATE(wordpiece, wordpiece, wordpiece_read, wordpiece_deinit)
 
 /* Sets the first tokens of each row, their number in front of each row, and the ends of rows. */
 static kelp_status *set_rows(kelp_op_args *args, const int64_t *begins, int64_t count) {
@@ -96,10 +82,5 @@ static kelp_status *wordpiece_reshape(const void *state, kelp_op_args *args) {
     return set_rows(args, begins, row);
 }
 
-const kelp_op_kernel kelp_op_WordpieceTokenizer = {.struct_size = sizeof(kelp_op_kernel),
-                                                   .flags = KELP_OP_SERIAL,
-                                                   .plan_bytes = sizeof(kelp_results),
-                                                   .create = wordpiece_create,
-                                                   .destroy = wordpiece_destroy,
-                                                   .reshape = wordpiece_reshape,
-                                                   .invoke = kelp_results_invoke};
+KELP_STATE_KERNEL(WordpieceTokenizer, wordpiece, sizeof(kelp_results), wordpiece_reshape,
+                  kelp_results_invoke);
