@@ -512,6 +512,9 @@ static void test_queue_timeout_rejects_requests(void **state) {
     call_wait(&hasty);
     check_response(&patient);
     call_fails(&hasty, TRITONSERVER_ERROR_UNAVAILABLE, "Request timeout expired");
+    TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseError(hasty.response);
+    assert_string_equal(TRITONSERVER_ErrorMessage(error), "Request timeout expired"); /* exactly */
+    TRITONSERVER_ErrorDelete(error);
     char *page = metrics_of(server);
     contains(page, "{model=\"gate\",reason=\"REJECTED\",version=\"1\"} 1\n");
     free(page);

@@ -77,11 +77,12 @@ static void clear(kelp_grpc_request *request) {
     if (request->decompressed.capacity > KELP_HTTP_KEEP_BYTES)
         kelp_buf_deinit(&request->decompressed);
     kelp_buf_clear(&request->decompressed);
+    kelp_shm_release_uses(&request->decoded.regions);
     trim_arena(&request->arena);
     trim_arena(&request->outputs);
     request->decoded = (kelp_grpc_infer_request){0};
     request->decoupled = request->answered = request->complete = false;
-    request->released = request->final_handled = false;
+    request->released = request->final_handled = request->waits_for_release = false;
     atomic_store_explicit(&request->lost, false, memory_order_relaxed);
 }
 

@@ -224,6 +224,7 @@ static void set_options(kelp_grpc_service *service, const kelp_grpc_options *opt
     service->max_requests = options->max_stream_requests != 0 ? options->max_stream_requests
                                                               : DEFAULT_MAX_STREAM_REQUESTS;
     service->compresses = options->compresses;
+    service->shm = options->shm;
 }
 
 kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options *options,

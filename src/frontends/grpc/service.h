@@ -6,6 +6,7 @@
 #define KELP_FRONTENDS_GRPC_SERVICE_H_
 
 #include "frontends/http/exchange.h"
+#include "frontends/shm/registry.h"
 
 #include <triton/core/tritonserver.h>
 
@@ -14,6 +15,7 @@ typedef struct kelp_grpc_options {
     uint64_t max_message_bytes;   /* 4 GiB - 1: of a request, also after decompression */
     uint64_t max_queued_bytes;    /* 256 MiB of responses that a stream does not read */
     uint32_t max_stream_requests; /* 1024 requests in flight of a stream */
+    kelp_shm_registry *shm;       /* borrowed until handler->destroy; NULL: no shared memory */
     bool compresses;              /* compress responses if the client accepts it */
     kelp_allocator allocator;     /* the system's if .realloc is NULL */
 } kelp_grpc_options;

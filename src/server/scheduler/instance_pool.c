@@ -235,8 +235,7 @@ static bool acquire_resources(kelp_instance_pool *pool, kelp_instance_base *inst
     }
     if (granted && is_due(pool, ready_at_ns(pool, instance), inout_now_ns))
         return true;
-    if (granted)
-        kelp_rate_ticket_release(&instance->ticket, false);
+    kelp_rate_ticket_withdraw(&instance->ticket);
     return false;
 }
 
@@ -259,18 +258,22 @@ static void *instance_main(void *userp) {
             measurement m = {0}; /* only for the policy */
             pthread_mutex_unlock(&pool->lock);
             execute(pool, instance, requests, count, now_ns, &m);
-            if (instance->ticket.limiter != NULL)
-                kelp_rate_ticket_release(&instance->ticket, true);
             pthread_mutex_lock(&pool->lock);
+            if (instance->ticket.limiter != NULL)
+                kelp_rate_ticket_release(&instance->ticket,
+                                         !instance->removing &&
+                                             is_due(pool, ready_at_ns(pool, instance), &now_ns));
             add_time(pool, &m);
             continue;
         }
-        if (instance->ticket.granted) /* there was nothing to take */
-            kelp_rate_ticket_release(&instance->ticket, false);
+        if (instance->ticket.limiter != NULL) /* there was nothing to take */
+            kelp_rate_ticket_withdraw(&instance->ticket);
         if (pool->stopping)
             break;
         wait_for_work(pool, ready_ns);
     }
+    if (instance->ticket.limiter != NULL)
+        kelp_rate_ticket_withdraw(&instance->ticket);
     if (instance->removing && pool->waiting > 0 && ready_at_ns(pool, NULL) != KELP_NEVER_NS)
         pthread_cond_signal(&pool->work); /* this thread may have consumed the signal */
     pthread_mutex_unlock(&pool->lock);
