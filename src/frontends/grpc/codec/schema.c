@@ -41,7 +41,7 @@
 const kelp_grpc_row kelp_grpc_schema[] = {
 #include "frontends/grpc/codec/schema/grpc_service.inc"
 #include "frontends/grpc/codec/schema/model_config.inc"
-#include "frontends/grpc/codec/schema.health.inc"
+#include "frontends/grpc/codec/schema/health.inc"
     KELP_FILE("grpc/reflection/v1/reflection.proto", "grpc.reflection.v1", "")
 #include "frontends/grpc/codec/schema/reflection.inc"
         KELP_FILE("grpc/reflection/v1alpha/reflection.proto", "grpc.reflection.v1alpha", "")
