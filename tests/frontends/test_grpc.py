@@ -381,7 +381,7 @@ class Control(Case):
     @unittest.skipUnless(os.environ.get("KELP_BIN") or "--kelp" in sys.argv, "needs HTTP on the same port")
     def test_configurations_are_those_of_http(self):
         config = {"backend": "identity", "max_batch_size": 8, "version_policy": {"specific": {"versions": [1, 3]}},
-                  "input": [{"name": "INPUT0", "data_type": "TYPE_FP32", "dims": [16, -1], "reshape": {"shape": [4, -1]}}],
+                  "input": [{"name": "INPUT0", "data_type": "TYPE_FP32", "dims": [16, -1], "reshape": {"shape": [4, 4, -1]}}],
                   "output": [{"name": "OUTPUT0", "data_type": "TYPE_FP32", "dims": [16, -1]}],
                   "instance_group": [{"kind": "KIND_CPU", "count": 3, "rate_limiter": {"resources": [
                       {"name": "R1", "count": 4, "global": True}], "priority": 2}}],
