@@ -83,6 +83,12 @@ _kelp() {
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
             '--log-file=[log file (stderr)]:FILE:_files' \
+            '*--trace-config=[level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N, triton,file=FILE or triton,log-frequency=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
+            '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
+            '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
+            '--trace-rate=[trace one of N requests (1000)]:N: ' \
+            '--trace-count=[trace at most N requests, -1 for any number (-1)]:N: ' \
+            '--trace-log-frequency=[write N traces to each of the files FILE.0, FILE.1 and so on (0\: all to FILE)]:N: ' \
             '*:file:_files' ;;
     run)
         _arguments '--help[this text]' \
@@ -233,6 +239,12 @@ _kelp() {
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
             '--log-file=[log file (stderr)]:FILE:_files' \
+            '*--trace-config=[level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N, triton,file=FILE or triton,log-frequency=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
+            '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
+            '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
+            '--trace-rate=[trace one of N requests (1000)]:N: ' \
+            '--trace-count=[trace at most N requests, -1 for any number (-1)]:N: ' \
+            '--trace-log-frequency=[write N traces to each of the files FILE.0, FILE.1 and so on (0\: all to FILE)]:N: ' \
             '--reuse-grpc-port[--reuse-http-port applies to every port]' \
             '--grpc-header-forward-pattern=[metadata is not forwarded to models]:REGEX: ' \
             '--grpc-infer-thread-count=[the threads of --http-thread-count serve every protocol]:N: ' \
@@ -252,13 +264,6 @@ _kelp() {
             '--grpc-max-connection-age=[keepalive of HTTP/2 is not configurable]:MS: ' \
             '--grpc-max-connection-age-grace=[keepalive of HTTP/2 is not configurable]:MS: ' \
             '--grpc-restricted-protocol=[restricted protocols are not supported]:RULE: ' \
-            '--trace-config=[tracing is not supported]:SETTING: ' \
-            '--trace-file=[tracing is not supported]:FILE: ' \
-            '--trace-level=[tracing is not supported]:LEVEL: ' \
-            '--trace-rate=[tracing is not supported]:N: ' \
-            '--trace-count=[tracing is not supported]:N: ' \
-            '--trace-log-frequency=[tracing is not supported]:N: ' \
-            '--allow-client-shm[shared memory is not supported]' \
             '--allow-sagemaker[SageMaker endpoints are not supported]' \
             '--sagemaker-port=[SageMaker endpoints are not supported]:PORT: ' \
             '--sagemaker-safe-port-range=[SageMaker endpoints are not supported]:FIRST-LAST: ' \

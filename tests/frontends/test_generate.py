@@ -80,7 +80,7 @@ class Generate(unittest.TestCase):
             ("identity", "", 400, "expected 1 inputs but got 0 inputs"),
             ("identity", {}, 400, "expected 1 inputs but got 0 inputs"),
             ("identity", {"INPUT0": "a"}, 400, "input 'INPUT0'"),
-            ("identity", {"INPUT0": [[1], [2, 3]], "x": None}, 400, "parameter 'x' has invalid type"),
+            ("identity", {"INPUT0": [[1], [2]], "x": None}, 400, "parameter 'x' has invalid type"),
             ("identity", {"INPUT0": 1, "x": [1]}, 400, "parameter 'x' has invalid type"),
             ("identity", {"INPUT0": 1, "triton_x": 1}, 400, "reserved"),
             ("identity", {"INPUT0": 1, "parameters": 1}, 400, "Expected JSON object for keyword: 'parameters'"),

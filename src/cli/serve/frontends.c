@@ -9,6 +9,7 @@
 #include "frontends/http/listener.h"
 #include "frontends/v2/service.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 #define DEFAULT_GRPC_PORT 8001
@@ -26,6 +27,9 @@ static void log_to_core(void *userp, kelp_log_level level, const char *file, int
     if (error != NULL)
         TRITONSERVER_ErrorDelete(error);
 }
+
+static const kelp_logger core_logger = {
+    .fn = log_to_core, .level = KELP_LOG_VERBOSE, .verbosity = INT_MAX};
 
 static void add_endpoint(kelp_serve_frontends *frontends, const char *name, const char *address,
                          int64_t port, uint32_t services) {
@@ -99,7 +103,9 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
                    .verbosity = (int)o->log.verbose},
     };
     kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http.max_input_size,
-                          .shm = inout_frontends->shm};
+                          .shm = inout_frontends->shm,
+                          .logging = inout_frontends->logging,
+                          .tracing = inout_frontends->tracing};
     KELP_TRY(kelp_v2_create(core, &v2, &inout_frontends->handler));
     kelp_http_handler *handlers[2];
     size_t count = 0;
@@ -128,12 +134,35 @@ static bool allows_shm(const kelp_serve_options *o) {
     return is_local(o->http.address);
 }
 
+/* Creates what all protocols share. */
+static kelp_status *create_shared(const kelp_serve_options *o, TRITONSERVER_Server *core,
+                                  kelp_serve_frontends *inout_frontends) {
+    kelp_allocator allocator = kelp_allocator_system();
+    const kelp_logging_values logging = {.file = o->log.file != NULL ? o->log.file : "",
+                                         .info = o->log.info,
+                                         .warning = o->log.warning,
+                                         .error = o->log.error,
+                                         .verbose = (uint32_t)o->log.verbose,
+                                         .format =
+                                             (kelp_log_format)kelp_serve_log_format(o->log.format)};
+    kelp_serve_trace_values trace;
+    KELP_TRY(kelp_shm_create(allocator, allows_shm(o), &inout_frontends->shm));
+    KELP_TRY(kelp_logging_create(allocator, &logging, &inout_frontends->logging));
+    KELP_TRY(kelp_serve_trace_parse(&o->trace, &trace));
+    const kelp_trace_values values = {.level = trace.level,
+                                      .rate = (uint32_t)trace.rate,
+                                      .count = (int32_t)trace.count,
+                                      .log_frequency = (uint32_t)trace.log_frequency};
+    return kelp_tracing_create(allocator, core, &core_logger, trace.file, &values,
+                               &inout_frontends->tracing);
+}
+
 kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *core,
                               kelp_serve_trim *trim, kelp_serve_frontends *inout_frontends) {
     KELP_TRY(add_endpoints(o, inout_frontends));
     if (inout_frontends->endpoint_count == 0)
         return NULL;
-    KELP_TRY(kelp_shm_create(kelp_allocator_system(), allows_shm(o), &inout_frontends->shm));
+    KELP_TRY(create_shared(o, core, inout_frontends));
     KELP_TRY(create_http(o, core, trim, inout_frontends));
     return kelp_http_server_start(inout_frontends->http);
 }
@@ -159,6 +188,8 @@ kelp_status *kelp_serve_stop(kelp_serve_frontends *frontends, uint64_t timeout_n
 
 void kelp_serve_destroy(kelp_serve_frontends *frontends) {
     kelp_http_server_destroy(frontends->http);
+    kelp_tracing_destroy(frontends->tracing);
+    kelp_logging_destroy(frontends->logging);
     kelp_shm_destroy(frontends->shm);
     *frontends = (kelp_serve_frontends){0};
 }

@@ -6,7 +6,9 @@
 #include "cli/serve/options/options.h"
 #include "cli/serve/trim.h"
 #include "frontends/http/server.h"
+#include "frontends/settings/logging.h"
 #include "frontends/shm/registry.h"
+#include "frontends/trace/tracing.h"
 
 /* An address that the process listens on. */
 typedef struct kelp_serve_endpoint {
@@ -21,8 +23,11 @@ typedef struct kelp_serve_frontends {
     kelp_tls_options tls; /* of the endpoints */
     kelp_http_handler *handler;
     kelp_http_handler *grpc; /* NULL if gRPC is not served */
-    kelp_http_server *http;  /* NULL if there is no endpoint */
-    kelp_shm_registry *shm;  /* of all protocols */
+    kelp_http_server *http; /* NULL if there is no endpoint */
+    /* of all protocols: */
+    kelp_shm_registry *shm;
+    kelp_logging *logging;
+    kelp_tracing *tracing;
 } kelp_serve_frontends;
 
 /* Checks that the addresses are free, so that a failure precedes the loading of models. A later

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An HTTP server: listens on endpoints, and passes the requests of its connections to handlers.
- * Each thread runs an event loop. The first thread accepts connections and distributes them
- * round-robin.
+ * An HTTP server (implemented in frontends/server): listens on endpoints, and passes the requests
+ * of its connections to handlers. Each thread runs an event loop. The first thread accepts
+ * connections and distributes them round-robin.
  *
  * Call create, start, stop and destroy in this order.
  */

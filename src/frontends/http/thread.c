@@ -6,7 +6,6 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/sync/thread.h"
-#include "frontends/h2/connection.h"
 #include "frontends/tls/stream.h"
 
 #include <errno.h>
@@ -43,7 +42,6 @@ kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *
     pthread_cond_init(&thread->all_recycled, &attributes);
     pthread_condattr_destroy(&attributes);
     KELP_TRY(kelp_alloc(thread->allocator, KELP_HTTP_SCRATCH_BYTES, (void **)&thread->scratch));
-    KELP_TRY(kelp_http2_thread_create(thread->allocator, &thread->http2));
     return kelp_event_loop_create(thread->allocator, &thread->loop);
 }
 
@@ -54,7 +52,6 @@ kelp_status *kelp_http_thread_enable_tls(kelp_http_thread *thread) {
 
 void kelp_http_thread_deinit(kelp_http_thread *thread) {
     kelp_event_loop_destroy(thread->loop);
-    kelp_http2_thread_destroy(thread->http2);
     if (thread->tls != NULL) {
         kelp_tls_buffers_deinit(thread->tls);
         kelp_free(thread->allocator, thread->tls, sizeof *thread->tls);

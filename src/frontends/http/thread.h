@@ -67,9 +67,9 @@ struct kelp_http_thread {
     bool started;
     bool stopping;
     kelp_http_connection *connections;
-    char *scratch; /* KELP_HTTP_SCRATCH_BYTES, for reads */
-    kelp_http2_thread *http2;
-    kelp_tls_buffers *tls; /* NULL: no endpoint has TLS */
+    char *scratch;            /* KELP_HTTP_SCRATCH_BYTES, for reads */
+    kelp_http2_thread *http2; /* of the server */
+    kelp_tls_buffers *tls;    /* NULL: no endpoint has TLS */
     kelp_event_loop_task drain_task;
     kelp_event_loop_timer drain_timer;
     _Atomic uint64_t last_request_ns; /* the time at which the latest request began */

@@ -14,7 +14,10 @@
 
 #include "base/arena.h"
 #include "frontends/http/exchange.h"
+#include "frontends/settings/logging.h"
+#include "frontends/shm/registry.h"
 #include "frontends/shm/uses.h"
+#include "frontends/trace/tracing.h"
 #include "frontends/v2/status.h"
 
 /* JSON from this size on is decoded and encoded on a separate thread. */
@@ -30,6 +33,8 @@ typedef struct kelp_v2_service {
     /* Allocates each output separately, for models that prepare several responses at a time. */
     TRITONSERVER_ResponseAllocator *stream_allocator;
     kelp_shm_registry *shm; /* may be NULL */
+    kelp_logging *logging;  /* may be NULL */
+    kelp_tracing *tracing;  /* may be NULL */
     uint64_t max_input_size_bytes;
     uint64_t max_body_size_bytes;
     atomic_bool draining;    /* the server stops soon */
@@ -76,6 +81,7 @@ typedef struct kelp_v2_exchange {
     /* the inference */
     TRITONSERVER_InferenceRequest *request;
     TRITONSERVER_InferenceResponse *response;
+    kelp_trace_record *trace;              /* NULL if the request is not traced */
     struct kelp_v2_generation *generation; /* of `generate` and `generate_stream`; otherwise NULL */
     kelp_arena outputs;                    /* memory for the outputs, which the model writes */
     char json_length[24];                  /* value of Inference-Header-Content-Length */
@@ -133,6 +139,10 @@ kelp_status *kelp_v2_parse_body(kelp_v2_exchange *exchange, struct kelp_json **o
 kelp_status *kelp_v2_use_region(kelp_v2_exchange *exchange, const char *name, uint64_t offset,
                                 uint64_t byte_size, void **out) KELP_MUST_USE;
 
+void kelp_v2_get_logging(kelp_v2_exchange *exchange);
+void kelp_v2_set_logging(kelp_v2_exchange *exchange);
+void kelp_v2_get_trace(kelp_v2_exchange *exchange);
+void kelp_v2_set_trace(kelp_v2_exchange *exchange);
 void kelp_v2_generate(kelp_v2_exchange *exchange);
 void kelp_v2_generate_stream(kelp_v2_exchange *exchange);
 

@@ -82,6 +82,7 @@ static bool is_large(const kelp_v2_exchange *exchange) {
 }
 
 static void release_and_send(kelp_http_exchange *base) {
+    kelp_trace_stamp(((kelp_v2_exchange *)base)->trace, "HTTP_SEND_START");
     kelp_shm_release_uses(&((kelp_v2_exchange *)base)->regions);
     kelp_http_exchange_send(base);
 }
@@ -134,6 +135,7 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
         take_response(exchange, response);
     if (!(flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL))
         return;
+    kelp_trace_stamp(exchange->trace, "INFER_RESPONSE_COMPLETE");
     if (kelp_http_exchange_on_thread(&exchange->base) && exchange->submitting)
         exchange->done_inline = true;
     else
@@ -243,10 +245,13 @@ kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAll
     exchange->submitting = true;
     exchange->in_flight = true;
     atomic_store(&exchange->region_users, 2);
+    TRITONSERVER_InferenceTrace *trace = NULL;
+    exchange->trace = kelp_tracing_sample(service->tracing, exchange->model, &trace);
     TRITONSERVER_Error *error =
-        TRITONSERVER_ServerInferAsync(service->core, exchange->request, NULL);
+        TRITONSERVER_ServerInferAsync(service->core, exchange->request, trace);
     exchange->submitting = false;
     if (error != NULL) { /* no callback is called: drop the reference of on_release here */
+        kelp_trace_abandon(exchange->trace, trace);
         exchange->in_flight = false;
         kelp_http_exchange_release(&exchange->base);
     }

@@ -49,6 +49,12 @@ static const struct {
     {"POST", "/v2/cudasharedmemory/unregister", kelp_v2_cuda_shm_unregister, KELP_SERVICE_HTTP},
     {"POST", "/v2/cudasharedmemory/region/*/unregister", kelp_v2_cuda_shm_unregister,
      KELP_SERVICE_HTTP},
+    {"GET", "/v2/logging", kelp_v2_get_logging, KELP_SERVICE_HTTP},
+    {"POST", "/v2/logging", kelp_v2_set_logging, KELP_SERVICE_HTTP},
+    {"GET", "/v2/trace/setting", kelp_v2_get_trace, KELP_SERVICE_HTTP},
+    {"POST", "/v2/trace/setting", kelp_v2_set_trace, KELP_SERVICE_HTTP},
+    {"GET", "/v2/models/*/trace/setting", kelp_v2_get_trace, KELP_SERVICE_HTTP},
+    {"POST", "/v2/models/*/trace/setting", kelp_v2_set_trace, KELP_SERVICE_HTTP},
     {"GET", "/metrics", kelp_v2_metrics, KELP_SERVICE_METRICS},
     {"GET", "/metrics/", kelp_v2_metrics, KELP_SERVICE_METRICS},
 };

@@ -130,6 +130,9 @@ static void on_clear(kelp_http_exchange *base) {
     KELP_ASSERT(!exchange->in_flight);
     if (exchange->request != NULL)
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(exchange->request)));
+    kelp_trace_stamp(exchange->trace, "HTTP_SEND_END");
+    kelp_trace_record_release(exchange->trace);
+    exchange->trace = NULL;
     kelp_shm_release_uses(&exchange->regions);
     kelp_v2_generation_clear(exchange);
     trim_arena(&exchange->arena);
@@ -213,6 +216,8 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
     service->allocator = allocator;
     service->core = core;
     service->shm = options->shm;
+    service->logging = options->logging;
+    service->tracing = options->tracing;
     atomic_init(&service->draining, false);
     service->max_input_size_bytes = options->max_input_size_bytes ? options->max_input_size_bytes
                                                                   : DEFAULT_MAX_INPUT_SIZE_BYTES;

@@ -110,6 +110,7 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
     kelp_http_status status = KELP_HTTP_OK;
     kelp_buf encoded;
     kelp_buf_init(&encoded, exchange->base.allocator);
+    kelp_trace_stamp(exchange->trace, "INFER_RESPONSE_COMPLETE");
     if (response != NULL) {
         status = encode(g, response, &encoded);
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceResponseDelete(response)));

@@ -6,10 +6,11 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/sync/thread.h"
-#include "frontends/http/detect.h"
+#include "frontends/h2/connection.h"
 #include "frontends/http/exchange.h"
 #include "frontends/http/listener.h"
 #include "frontends/http/thread.h"
+#include "frontends/server/detect.h"
 
 #include <unistd.h>
 
@@ -126,6 +127,7 @@ static kelp_status *server_init(kelp_http_server *server, const kelp_http_endpoi
         kelp_http_thread *thread = &server->threads[server->thread_count++];
         KELP_TRY(kelp_http_thread_init(thread, server->handlers, server->handler_count, options,
                                        &server->connection_count));
+        KELP_TRY(kelp_http2_thread_create(server->allocator, &thread->http2));
     }
     while (server->listener_count < options->endpoint_count) {
         const kelp_http_endpoint *endpoint = &endpoints[server->listener_count];
@@ -277,8 +279,10 @@ void kelp_http_server_destroy(kelp_http_server *server) {
     }
     if (server->leaked) /* callbacks of the models may still use the memory */
         return;
-    for (uint32_t i = 0; i < server->thread_count; i++)
+    for (uint32_t i = 0; i < server->thread_count; i++) {
+        kelp_http2_thread_destroy(server->threads[i].http2);
         kelp_http_thread_deinit(&server->threads[i]);
+    }
     kelp_free(server->allocator, server->threads,
               server->options.threads * sizeof *server->threads);
     destroy_handlers(server->handlers, server->handler_count);
