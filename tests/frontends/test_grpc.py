@@ -423,6 +423,31 @@ class Control(Case):
         ready = self.stub.RepositoryIndex(service_pb2.RepositoryIndexRequest(ready=True)).models
         self.assertEqual({model.state for model in ready}, {"READY"})
 
+    def test_log_settings(self):
+        before = self.client.get_log_settings(as_json=True)["settings"]
+        self.assertEqual(set(before), {"log_file", "log_info", "log_warning", "log_error", "log_verbose_level", "log_format"})
+        changed = self.client.update_log_settings({"log_verbose_level": 1, "log_info": False, "log_format": "ISO8601"}, as_json=True)
+        self.assertEqual(changed["settings"]["log_verbose_level"], {"uint32_param": 1})
+        self.assertEqual(changed["settings"]["log_format"], {"string_param": "ISO8601"})
+        self.assertEqual(changed["settings"]["log_info"], {"bool_param": False})
+        self.client.update_log_settings({"log_verbose_level": 0, "log_info": True, "log_format": "default"})
+        self.assertEqual(self.client.get_log_settings(as_json=True)["settings"], before)
+        for wrong in ({"log_file": "x"}, {"none": True}, {"log_format": "x"}):
+            with self.assertRaises(triton_utils.InferenceServerException):
+                self.client.update_log_settings(wrong)
+
+    def test_trace_settings(self):
+        before = self.client.get_trace_settings(as_json=True)["settings"]
+        self.assertEqual(before["trace_level"], {"value": ["OFF"]})
+        self.client.update_trace_settings("addsub", {"trace_rate": "7"})
+        self.assertEqual(self.client.get_trace_settings("addsub", as_json=True)["settings"]["trace_rate"], {"value": ["7"]})
+        self.assertEqual(self.client.get_trace_settings(as_json=True)["settings"], before)
+        self.client.update_trace_settings("addsub", {"trace_rate": None})
+        self.assertEqual(self.client.get_trace_settings("addsub", as_json=True)["settings"], before)
+        for model, wrong in (("none", {"trace_rate": "7"}), ("", {"trace_rate": "x"}), ("", {"trace_file": "x"})):
+            with self.assertRaises(triton_utils.InferenceServerException):
+                self.client.update_trace_settings(model, wrong)
+
     def test_versions_must_be_numbers(self):
         self.fails(grpc.StatusCode.INVALID_ARGUMENT,
                    lambda: self.stub.ModelMetadata(service_pb2.ModelMetadataRequest(name="addsub", version="x")), "'x'")
