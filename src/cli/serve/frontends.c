@@ -82,6 +82,8 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
 static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server *core,
                                 kelp_serve_frontends *inout_frontends) {
     kelp_grpc_options options = {.shm = inout_frontends->shm,
+                                 .logging = inout_frontends->logging,
+                                 .tracing = inout_frontends->tracing,
                                  .compresses = strcmp(o->grpc.compression, "none") != 0};
     return kelp_grpc_create(core, &options, &inout_frontends->grpc);
 }
@@ -131,7 +133,7 @@ static bool is_local(const char *address) {
 static bool allows_shm(const kelp_serve_options *o) {
     if (strcmp(o->server.allow_client_shm, "auto") != 0)
         return strcmp(o->server.allow_client_shm, "true") == 0;
-    return is_local(o->http.address);
+    return is_local(o->http.address) && (o->grpc.address == NULL || is_local(o->grpc.address));
 }
 
 /* Creates what all protocols share. */

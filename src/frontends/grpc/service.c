@@ -226,6 +226,8 @@ static void set_options(kelp_grpc_service *service, const kelp_grpc_options *opt
                                                               : DEFAULT_MAX_STREAM_REQUESTS;
     service->compresses = options->compresses;
     service->shm = options->shm;
+    service->logging = options->logging;
+    service->tracing = options->tracing;
 }
 
 kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options *options,
