@@ -4,7 +4,7 @@
 _kelp() {
     if (( CURRENT == 2 )); then
         local -a commands=(
-            'serve:serve models over HTTP'
+            'serve:serve models over HTTP and gRPC'
             'run:run a model'
             'build:build a plan file from a model'
             'inspect:show the structure of a model and whether it is supported'
@@ -65,7 +65,14 @@ _kelp() {
             '--http-thread-count=[event loops (CPUs, at most 8)]:N: ' \
             '--reuse-http-port[allow several servers on one port (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
-            '--allow-grpc[not supported\: there is no gRPC (false)]' \
+            '--allow-grpc[serve gRPC, on the HTTP port and on --grpc-port (true)]' \
+            '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
+            '--grpc-port=[another port for gRPC, 0 for a free one (none; without HTTP 8001)]:PORT: ' \
+            '--grpc-infer-response-compression-level=[compress responses for clients that accept it, at the same level for low to high (none)]:LEVEL:(none low medium high)' \
+            '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
+            '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
+            '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
+            '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
@@ -214,7 +221,14 @@ _kelp() {
             '--http-thread-count=[event loops (CPUs, at most 8)]:N: ' \
             '--reuse-http-port[allow several servers on one port (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
-            '--allow-grpc[not supported\: there is no gRPC (false)]' \
+            '--allow-grpc[serve gRPC, on the HTTP port and on --grpc-port (true)]' \
+            '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
+            '--grpc-port=[another port for gRPC, 0 for a free one (none; without HTTP 8001)]:PORT: ' \
+            '--grpc-infer-response-compression-level=[compress responses for clients that accept it, at the same level for low to high (none)]:LEVEL:(none low medium high)' \
+            '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
+            '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
+            '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
+            '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
@@ -231,28 +245,25 @@ _kelp() {
             '--trace-rate=[trace one of N requests (1000)]:N: ' \
             '--trace-count=[trace at most N requests, -1 for any number (-1)]:N: ' \
             '--trace-log-frequency=[write N traces to each of the files FILE.0, FILE.1 and so on (0\: all to FILE)]:N: ' \
-            '--reuse-grpc-port[gRPC is not supported]' \
-            '--grpc-address=[gRPC is not supported]:ADDRESS: ' \
-            '--grpc-port=[gRPC is not supported]:PORT: ' \
-            '--grpc-header-forward-pattern=[gRPC is not supported]:REGEX: ' \
-            '--grpc-infer-thread-count=[gRPC is not supported]:N: ' \
-            '--grpc-infer-allocation-pool-size=[gRPC is not supported]:N: ' \
-            '--grpc-max-response-pool-size=[gRPC is not supported]:N: ' \
-            '--grpc-use-ssl[gRPC is not supported]' \
-            '--grpc-use-ssl-mutual[gRPC is not supported]' \
-            '--grpc-server-cert=[gRPC is not supported]:FILE: ' \
-            '--grpc-server-key=[gRPC is not supported]:FILE: ' \
-            '--grpc-root-cert=[gRPC is not supported]:FILE: ' \
-            '--grpc-infer-response-compression-level=[gRPC is not supported]:LEVEL: ' \
-            '--grpc-keepalive-time=[gRPC is not supported]:MS: ' \
-            '--grpc-keepalive-timeout=[gRPC is not supported]:MS: ' \
-            '--grpc-keepalive-permit-without-calls[gRPC is not supported]' \
-            '--grpc-http2-max-pings-without-data=[gRPC is not supported]:N: ' \
-            '--grpc-http2-min-recv-ping-interval-without-data=[gRPC is not supported]:MS: ' \
-            '--grpc-http2-max-ping-strikes=[gRPC is not supported]:N: ' \
-            '--grpc-max-connection-age=[gRPC is not supported]:MS: ' \
-            '--grpc-max-connection-age-grace=[gRPC is not supported]:MS: ' \
-            '--grpc-restricted-protocol=[gRPC is not supported]:RULE: ' \
+            '--reuse-grpc-port[--reuse-http-port applies to every port]' \
+            '--grpc-header-forward-pattern=[metadata is not forwarded to models]:REGEX: ' \
+            '--grpc-infer-thread-count=[the threads of --http-thread-count serve every protocol]:N: ' \
+            '--grpc-infer-allocation-pool-size=[each thread keeps the memory of up to 64 calls]:N: ' \
+            '--grpc-max-response-pool-size=[streams limit the bytes of their responses]:N: ' \
+            '--grpc-use-ssl[TLS is not supported]' \
+            '--grpc-use-ssl-mutual[TLS is not supported]' \
+            '--grpc-server-cert=[TLS is not supported]:FILE: ' \
+            '--grpc-server-key=[TLS is not supported]:FILE: ' \
+            '--grpc-root-cert=[TLS is not supported]:FILE: ' \
+            '--grpc-keepalive-time=[keepalive of HTTP/2 is not configurable]:MS: ' \
+            '--grpc-keepalive-timeout=[keepalive of HTTP/2 is not configurable]:MS: ' \
+            '--grpc-keepalive-permit-without-calls[keepalive of HTTP/2 is not configurable]' \
+            '--grpc-http2-max-pings-without-data=[keepalive of HTTP/2 is not configurable]:N: ' \
+            '--grpc-http2-min-recv-ping-interval-without-data=[keepalive of HTTP/2 is not configurable]:MS: ' \
+            '--grpc-http2-max-ping-strikes=[keepalive of HTTP/2 is not configurable]:N: ' \
+            '--grpc-max-connection-age=[keepalive of HTTP/2 is not configurable]:MS: ' \
+            '--grpc-max-connection-age-grace=[keepalive of HTTP/2 is not configurable]:MS: ' \
+            '--grpc-restricted-protocol=[restricted protocols are not supported]:RULE: ' \
             '--allow-sagemaker[SageMaker endpoints are not supported]' \
             '--sagemaker-port=[SageMaker endpoints are not supported]:PORT: ' \
             '--sagemaker-safe-port-range=[SageMaker endpoints are not supported]:FIRST-LAST: ' \

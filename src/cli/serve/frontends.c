@@ -5,11 +5,14 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "frontends/common/services.h"
+#include "frontends/grpc/service.h"
 #include "frontends/http/listener.h"
 #include "frontends/v2/service.h"
 
 #include <limits.h>
 #include <stdio.h>
+
+#define DEFAULT_GRPC_PORT 8001
 
 /* The front end writes to the log of the server. */
 static void log_to_core(void *userp, kelp_log_level level, const char *file, int line,
@@ -32,29 +35,39 @@ static void add_endpoint(kelp_serve_frontends *frontends, const char *name, cons
                          int64_t port, uint32_t services) {
     KELP_ASSERT(frontends->endpoint_count < KELP_HTTP_MAX_ENDPOINTS);
     KELP_ASSERT(port >= 0 && port <= UINT16_MAX);
+    bool is_unix = !strncmp(address, "unix:", 5);
     frontends->endpoints[frontends->endpoint_count++] = (kelp_serve_endpoint){
-        .base = {.address = address, .port = (uint16_t)port, .services = services}, .name = name};
+        .base = {.address = address,
+                 .port = (uint16_t)port,
+                 .services = services,
+                 .tls = frontends->tls.cert_path != NULL && !is_unix ? &frontends->tls : NULL},
+        .name = name};
 }
 
 /* Adds the endpoints of the options. */
-static void add_endpoints(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
+static kelp_status *add_endpoints(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
+    KELP_TRY(kelp_serve_tls_convert(&o->tls, &frontends->tls));
     frontends->endpoint_count = 0;
+    uint32_t grpc = o->grpc.allow_grpc ? KELP_SERVICE_GRPC : 0;
     if (o->http.allow_http)
         add_endpoint(frontends, "HTTP", o->http.address, o->http.port,
-                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS);
+                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | grpc);
+    if (grpc != 0 && (o->grpc.port >= 0 || !o->http.allow_http))
+        add_endpoint(frontends, "gRPC", o->grpc.address != NULL ? o->grpc.address : o->http.address,
+                     o->grpc.port >= 0 ? o->grpc.port : DEFAULT_GRPC_PORT, grpc);
     if (o->metrics.allow_metrics && o->metrics.port >= 0)
         add_endpoint(frontends, "Metrics",
                      o->metrics.address != NULL ? o->metrics.address : o->http.address,
                      o->metrics.port, KELP_SERVICE_METRICS);
+    return NULL;
 }
 
 kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
     kelp_serve_frontends frontends = {0};
     kelp_logger logger = {0};
-    kelp_status *status = NULL;
     kelp_http_listener listeners[KELP_HTTP_MAX_ENDPOINTS];
     size_t open = 0;
-    add_endpoints(o, &frontends);
+    kelp_status *status = add_endpoints(o, &frontends);
     while (open < frontends.endpoint_count && status == NULL) {
         const kelp_http_endpoint *endpoint = &frontends.endpoints[open].base;
         status = kelp_http_listener_open(&listeners[open], kelp_allocator_system(), &logger,
@@ -64,6 +77,12 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
     for (size_t i = 0; i < open; i++)
         kelp_http_listener_close(&listeners[i]);
     return status;
+}
+
+static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server *core,
+                                kelp_http_handler **out) {
+    kelp_grpc_options options = {.compresses = strcmp(o->grpc.compression, "none") != 0};
+    return kelp_grpc_create(core, &options, out);
 }
 
 static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server *core,
@@ -87,7 +106,18 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
                           .logging = inout_frontends->logging,
                           .tracing = inout_frontends->tracing};
     KELP_TRY(kelp_v2_create(core, &v2, &inout_frontends->handler));
-    return kelp_http_server_create(&inout_frontends->handler, 1, &options, &inout_frontends->http);
+    kelp_http_handler *handlers[2];
+    size_t count = 0;
+    if (o->grpc.allow_grpc) {
+        kelp_status *status = create_grpc(o, core, &inout_frontends->grpc);
+        if (status != NULL) {
+            inout_frontends->handler->destroy(inout_frontends->handler);
+            return status;
+        }
+        handlers[count++] = inout_frontends->grpc;
+    }
+    handlers[count++] = inout_frontends->handler; /* accepts every request */
+    return kelp_http_server_create(handlers, count, &options, &inout_frontends->http);
 }
 
 /* Returns true if only processes of this machine can connect to the address. */
@@ -97,10 +127,15 @@ static bool is_local(const char *address) {
 }
 
 /* Returns true if clients may register shared memory. */
-static bool allows_shm(const kelp_serve_options *o) {
+static bool allows_shm(const kelp_serve_options *o, const kelp_serve_frontends *frontends) {
     if (strcmp(o->server.allow_client_shm, "auto") != 0)
         return strcmp(o->server.allow_client_shm, "true") == 0;
-    return is_local(o->http.address);
+    for (size_t i = 0; i < frontends->endpoint_count; i++) {
+        const kelp_http_endpoint *endpoint = &frontends->endpoints[i].base;
+        if (endpoint->services != KELP_SERVICE_METRICS && !is_local(endpoint->address))
+            return false;
+    }
+    return true;
 }
 
 /* Creates what all protocols share. */
@@ -115,7 +150,7 @@ static kelp_status *create_shared(const kelp_serve_options *o, TRITONSERVER_Serv
                                          .format =
                                              (kelp_log_format)kelp_serve_log_format(o->log.format)};
     kelp_serve_trace_values trace;
-    KELP_TRY(kelp_shm_create(allocator, allows_shm(o), &inout_frontends->shm));
+    KELP_TRY(kelp_shm_create(allocator, allows_shm(o, inout_frontends), &inout_frontends->shm));
     KELP_TRY(kelp_logging_create(allocator, &logging, &inout_frontends->logging));
     KELP_TRY(kelp_serve_trace_parse(&o->trace, &trace));
     const kelp_trace_values values = {.level = trace.level,
@@ -128,7 +163,7 @@ static kelp_status *create_shared(const kelp_serve_options *o, TRITONSERVER_Serv
 
 kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *core,
                               kelp_serve_trim *trim, kelp_serve_frontends *inout_frontends) {
-    add_endpoints(o, inout_frontends);
+    KELP_TRY(add_endpoints(o, inout_frontends));
     if (inout_frontends->endpoint_count == 0)
         return NULL;
     KELP_TRY(create_shared(o, core, inout_frontends));
@@ -143,6 +178,8 @@ uint16_t kelp_serve_port(const kelp_serve_frontends *frontends, size_t endpoint)
 void kelp_serve_set_draining(kelp_serve_frontends *frontends) {
     if (frontends->http != NULL)
         kelp_v2_drain(frontends->handler);
+    if (frontends->http != NULL && frontends->grpc != NULL)
+        kelp_grpc_drain(frontends->grpc);
 }
 
 uint64_t kelp_serve_last_request_ns(const kelp_serve_frontends *frontends) {

@@ -129,9 +129,17 @@ struct kelp_http_exchange {
 };
 
 /* ---- the request ---- */
+/* Returns the content coding of the body. Fails with UNIMPLEMENTED for an unknown one. Valid while
+ * on_request runs. */
+kelp_status *kelp_http_exchange_coding(kelp_http_exchange *exchange,
+                                       kelp_http_coding *out) KELP_MUST_USE;
 /* Returns the body without its content coding, in *out. Fails with OUT_OF_RANGE for a decoded body
- * of more than `max_bytes`, UNIMPLEMENTED for an unknown coding, INVALID_ARGUMENT for corrupt data.
- * Valid while on_request runs. */
+ * of more than `max_bytes`, INVALID_ARGUMENT for corrupt data. The result is valid until the
+ * exchange is cleared. Decoding a large body takes long; `work` of kelp_http_exchange_run_blocking
+ * may do it. */
+kelp_status *kelp_http_exchange_decode(kelp_http_exchange *exchange, kelp_http_coding coding,
+                                       uint64_t max_bytes, kelp_str *out) KELP_MUST_USE;
+/* Does both. Valid while on_request runs. */
 kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_bytes,
                                      kelp_str *out) KELP_MUST_USE;
 

@@ -60,7 +60,10 @@ typedef struct kelp_v2_exchange {
     bool several_responses;  /* the model sent more than one */
 
     /* the request */
-    bool is_raw;                /* the body contains only the bytes of the model's single input */
+    bool is_raw;         /* the body contains only the bytes of the model's single input */
+    bool has_json_bytes; /* otherwise the body contains only JSON */
+    uint64_t json_bytes; /* Inference-Header-Content-Length */
+    kelp_http_coding request_coding;
     kelp_str json, binary;      /* the parts of the body */
     kelp_status *decode_status; /* of decoding on a separate thread */
     kelp_arena arena;           /* decoded data */
@@ -153,6 +156,8 @@ void kelp_v2_infer_cancel(kelp_v2_exchange *exchange);
 kelp_status *
 kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAllocator *allocator,
                TRITONSERVER_InferenceResponseCompleteFn_t on_each_response) KELP_MUST_USE;
+/* Returns true if the request, whose coding was read, takes long to decode. */
+bool kelp_v2_takes_long(const kelp_v2_exchange *exchange);
 /* Runs `work` on a separate thread, which must call kelp_v2_end_codec at its end, and then `then`
  * on the event-loop thread. Returns false if there is no thread for it. */
 bool kelp_v2_run_codec(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base),

@@ -4,12 +4,17 @@
  * model's final response. Callbacks run on threads of models, which post to the event-loop thread,
  * or on the event-loop thread inside TRITONSERVER_ServerInferAsync.
  *
- * Much JSON is decoded and encoded on separate threads, because the other connections of the event
- * loop would wait: 256 KiB of numbers take about a millisecond.
+ * Much JSON is decoded and encoded on separate threads, and so are compressed bodies, because the
+ * other connections of the event loop would wait: 256 KiB of numbers take about a millisecond.
  */
 #include "base/assert.h"
 #include "frontends/v2/exchange.h"
 
+#include <kelp/server.h>
+
+/* Compressed bodies from this size on are decoded on a separate thread: they may become 1,000 times
+ * as large. */
+#define LARGE_CODED_BYTES ((size_t)2048)
 /* The maximum number of such threads of a server; further exchanges use the event-loop thread. */
 #define MAX_CODEC_THREADS 64u
 
@@ -167,37 +172,53 @@ static kelp_status *find_json_length(const kelp_http_request *request, const kel
     return NULL;
 }
 
-/* Finds the parts of the body. */
-static kelp_status *split(kelp_v2_exchange *exchange) {
-    kelp_str body;
-    KELP_TRY(kelp_http_exchange_body(&exchange->base,
-                                     kelp_v2_service_of(exchange)->max_input_size_bytes, &body));
+/* Reads the length of the JSON from the head. */
+static kelp_status *read_json_length(kelp_v2_exchange *exchange) {
     const kelp_str *value;
     KELP_TRY(find_json_length(exchange->base.request, &value));
-    uint64_t json_length = body.length;
-    if (value != NULL && !kelp_parse_u64(*value, &json_length))
+    exchange->has_json_bytes = value != NULL;
+    if (value != NULL && !kelp_parse_u64(*value, &exchange->json_bytes))
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
             "invalid Inference-Header-Content-Length: expected a number of bytes, found '%.*s'",
             KELP_STR_ARG(*value));
+    return NULL;
+}
+
+/* Decompresses the body, and finds its parts. */
+static kelp_status *split(kelp_v2_exchange *exchange) {
+    kelp_str body;
+    KELP_TRY(kelp_http_exchange_decode(&exchange->base, exchange->request_coding,
+                                       kelp_v2_service_of(exchange)->max_input_size_bytes, &body));
+    uint64_t json_length = exchange->has_json_bytes ? exchange->json_bytes : body.length;
     if (json_length > body.length)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
             "invalid Inference-Header-Content-Length: expected at most %zu, the length of the "
             "body, found %llu",
             body.length, (unsigned long long)json_length);
-    exchange->is_raw = value != NULL && json_length == 0;
+    exchange->is_raw = exchange->has_json_bytes && json_length == 0;
     exchange->json = (kelp_str){body.data, (size_t)json_length};
     exchange->binary = (kelp_str){body.data + json_length, body.length - (size_t)json_length};
     return NULL;
 }
 
 static kelp_status *decode(kelp_v2_exchange *exchange) {
+    KELP_TRY(split(exchange));
     return exchange->is_raw ? kelp_v2_decode_raw(exchange, exchange->binary)
                             : kelp_v2_decode_request(exchange, exchange->json, exchange->binary);
 }
 
-/* Reads everything that is valid only while the handler runs. */
+bool kelp_v2_takes_long(const kelp_v2_exchange *exchange) {
+    size_t length = exchange->base.body.length;
+    if (exchange->request_coding != KELP_HTTP_IDENTITY)
+        return length >= LARGE_CODED_BYTES;
+    return length >= KELP_V2_LARGE_JSON_BYTES &&
+           (!exchange->has_json_bytes || exchange->json_bytes >= KELP_V2_LARGE_JSON_BYTES);
+}
+
+/* Reads everything that is valid only while the handler runs. A request to a full queue is not
+ * decoded if that takes long. */
 static kelp_status *prepare(kelp_v2_exchange *exchange) {
     KELP_ASSERT(!exchange->request && !exchange->response && exchange->model);
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
@@ -206,7 +227,11 @@ static kelp_status *prepare(kelp_v2_exchange *exchange) {
         exchange->response_coding = kelp_http_coding_accepted(*accepted);
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&exchange->request, service->core,
                                                              exchange->model, exchange->version)));
-    return split(exchange);
+    KELP_TRY(read_json_length(exchange));
+    KELP_TRY(kelp_http_exchange_coding(&exchange->base, &exchange->request_coding));
+    if (kelp_v2_takes_long(exchange))
+        KELP_TRY(kelp_v2_status(KELP_InferenceRequestCheckQueue(exchange->request)));
+    return NULL;
 }
 
 kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAllocator *allocator,
@@ -265,7 +290,7 @@ static void finish_decoded(kelp_http_exchange *base) {
 
 void kelp_v2_infer(kelp_v2_exchange *exchange) {
     kelp_status *status = prepare(exchange);
-    if (status == NULL && exchange->json.length >= KELP_V2_LARGE_JSON_BYTES &&
+    if (status == NULL && kelp_v2_takes_long(exchange) &&
         kelp_v2_run_codec(exchange, decode_on_thread, finish_decoded))
         return;
     if (status == NULL)

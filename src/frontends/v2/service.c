@@ -141,7 +141,8 @@ static void on_clear(kelp_http_exchange *base) {
     exchange->several_responses = exchange->binary_default = false;
     exchange->model = NULL;
     exchange->version = -1;
-    exchange->response_coding = KELP_HTTP_IDENTITY;
+    exchange->request_coding = exchange->response_coding = KELP_HTTP_IDENTITY;
+    exchange->has_json_bytes = false;
     exchange->document = NULL;
     exchange->json = exchange->binary = (kelp_str){0};
     exchange->requested = NULL;

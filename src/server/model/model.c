@@ -319,8 +319,13 @@ static void reschedule(kelp_model_base *base, kelp_request *request) {
     kelp_instance_pool_reschedule(&((kelp_model *)base)->scheduler.pool, request);
 }
 
+static kelp_status *check_queue(kelp_model_base *base, const kelp_request *request) {
+    return kelp_instance_pool_check_full(&((kelp_model *)base)->scheduler.pool, request);
+}
+
 static const kelp_model_ops ops = {.destroy = destroy,
                                    .submit = submit,
+                                   .check_queue = check_queue,
                                    .cancel = cancel,
                                    .release = release,
                                    .reschedule = reschedule};

@@ -267,6 +267,19 @@ kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
     return kelp_request_dispatch(request);
 }
 
+kelp_status *kelp_request_check_queue(const kelp_request *request) {
+    kelp_model_base *model = request->model;
+    if (model == NULL)
+        return KELP_ERROR(KELP_INTERNAL, "the request was deleted before");
+    if (model->ops->check_queue == NULL || model->cache != NULL || !kelp_model_enter(model))
+        return NULL;
+    kelp_status *status = model->ops->check_queue(model, request);
+    if (status != NULL)
+        kelp_stats_rejection(&model->stats, kelp_status_code(status), kelp_now_ns());
+    kelp_model_leave(model);
+    return status;
+}
+
 /* ---- identity ---- */
 
 kelp_status *kelp_request_set_id(kelp_request *request, const char *id) {

@@ -8,6 +8,7 @@ void kelp_serve_defaults(void *options) {
     kelp_serve_caches_defaults(&o->caches);
     kelp_serve_server_defaults(&o->server);
     kelp_serve_http_defaults(&o->http);
+    kelp_serve_grpc_defaults(&o->grpc);
     kelp_serve_metrics_defaults(&o->metrics);
     kelp_serve_log_defaults(&o->log);
     kelp_serve_trace_defaults(&o->trace);

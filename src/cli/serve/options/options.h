@@ -12,6 +12,7 @@
 #include "cli/serve/options/metrics.h"
 #include "cli/serve/options/models.h"
 #include "cli/serve/options/server.h"
+#include "cli/serve/options/tls.h"
 #include "cli/serve/options/trace.h"
 
 typedef struct kelp_serve_options {
@@ -22,6 +23,7 @@ typedef struct kelp_serve_options {
     kelp_serve_server server;
     kelp_serve_http http;
     kelp_serve_grpc grpc;
+    kelp_serve_tls tls;
     kelp_serve_metrics metrics;
     kelp_serve_log log;
     kelp_serve_trace trace;
@@ -32,7 +34,8 @@ typedef struct kelp_serve_options {
 #define KELP_SERVE_TABLES                                                           \
     &kelp_serve_models_table, &kelp_serve_backends_table, &kelp_serve_caches_table, \
         &kelp_serve_server_table, &kelp_serve_http_table, &kelp_serve_grpc_table,   \
-        &kelp_serve_metrics_table, &kelp_serve_log_table, &kelp_serve_trace_table
+        &kelp_serve_tls_table, &kelp_serve_metrics_table, &kelp_serve_log_table,    \
+        &kelp_serve_trace_table
 /* Initializes a zeroed kelp_serve_options. */
 void kelp_serve_defaults(void *options);
 

@@ -15,6 +15,7 @@
 #include "base/text/json.h"
 #include "frontends/v2/exchange.h"
 
+#include <kelp/server.h>
 #include <pthread.h>
 
 /* The maximum number of bytes that wait for a slow client. */
@@ -270,9 +271,16 @@ static void finish(kelp_v2_exchange *exchange, kelp_status *take_status) {
     }
 }
 
+static kelp_status *decode(kelp_v2_exchange *exchange) {
+    KELP_TRY(kelp_http_exchange_decode(&exchange->base, exchange->request_coding,
+                                       kelp_v2_service_of(exchange)->max_input_size_bytes,
+                                       &exchange->json));
+    return kelp_v2_decode_generate(exchange, exchange->json);
+}
+
 static void decode_on_thread(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
-    exchange->decode_status = kelp_v2_decode_generate(exchange, exchange->json);
+    exchange->decode_status = decode(exchange);
     kelp_v2_end_codec(exchange);
 }
 
@@ -291,10 +299,11 @@ static void finish_decoded(kelp_http_exchange *base) {
 
 static kelp_status *prepare(kelp_v2_exchange *exchange, bool stream) {
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
-    KELP_TRY(
-        kelp_http_exchange_body(&exchange->base, service->max_input_size_bytes, &exchange->json));
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&exchange->request, service->core,
                                                              exchange->model, exchange->version)));
+    KELP_TRY(kelp_http_exchange_coding(&exchange->base, &exchange->request_coding));
+    if (kelp_v2_takes_long(exchange))
+        KELP_TRY(kelp_v2_status(KELP_InferenceRequestCheckQueue(exchange->request)));
     return create(exchange, stream);
 }
 
@@ -302,9 +311,9 @@ static void run(kelp_v2_exchange *exchange, bool stream) {
     kelp_status *status = prepare(exchange, stream);
     if (status != NULL) {
         kelp_v2_fail(exchange, status);
-    } else if (exchange->json.length < KELP_V2_LARGE_JSON_BYTES ||
+    } else if (!kelp_v2_takes_long(exchange) ||
                !kelp_v2_run_codec(exchange, decode_on_thread, finish_decoded)) {
-        finish(exchange, kelp_v2_decode_generate(exchange, exchange->json));
+        finish(exchange, decode(exchange));
     }
 }
 
