@@ -130,10 +130,15 @@ static bool is_local(const char *address) {
 }
 
 /* Returns true if clients may register shared memory. */
-static bool allows_shm(const kelp_serve_options *o) {
+static bool allows_shm(const kelp_serve_options *o, const kelp_serve_frontends *frontends) {
     if (strcmp(o->server.allow_client_shm, "auto") != 0)
         return strcmp(o->server.allow_client_shm, "true") == 0;
-    return is_local(o->http.address) && (o->grpc.address == NULL || is_local(o->grpc.address));
+    for (size_t i = 0; i < frontends->endpoint_count; i++) {
+        const kelp_http_endpoint *endpoint = &frontends->endpoints[i].base;
+        if (endpoint->services != KELP_SERVICE_METRICS && !is_local(endpoint->address))
+            return false;
+    }
+    return true;
 }
 
 /* Creates what all protocols share. */
@@ -148,7 +153,7 @@ static kelp_status *create_shared(const kelp_serve_options *o, TRITONSERVER_Serv
                                          .format =
                                              (kelp_log_format)kelp_serve_log_format(o->log.format)};
     kelp_serve_trace_values trace;
-    KELP_TRY(kelp_shm_create(allocator, allows_shm(o), &inout_frontends->shm));
+    KELP_TRY(kelp_shm_create(allocator, allows_shm(o, inout_frontends), &inout_frontends->shm));
     KELP_TRY(kelp_logging_create(allocator, &logging, &inout_frontends->logging));
     KELP_TRY(kelp_serve_trace_parse(&o->trace, &trace));
     const kelp_trace_values values = {.level = trace.level,
