@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cost of a request in process, from C: 64-byte identity, one by one and pipelined, on each library
- * given, in one run and interleaved, so that a busy machine is busy for all.
+ * Cost of a request in process, from C: 64-byte identity, one by one, pipelined, and in batches of
+ * 16 that the server forms of single requests, and an ensemble of 8 steps, on each library given,
+ * in one run and interleaved, so that a busy machine is busy for all.
  *
  *   inproc [--on-instance] BACKENDS REQUESTS LIBRARY…     folder of identity/libtriton_identity.so
  *
  * Each library is measured in a process of its own: two of them cannot be in one. The program waits
  * in the same way whichever it is: on a condition variable, when as many requests are under way as
- * there may be (1 or 32). Prints medians of the rounds, with the least and the most: nanoseconds of
- * CPU of the whole process, nanoseconds of wall clock, and calls of malloc, calloc, realloc and
- * posix_memalign a request. --on-instance has Kelp execute on the instance's thread, as it does for
- * backends that do not say that they do not block.
+ * there may be (1 or 32), or, for batches, until all 16 are over. Prints medians of the rounds,
+ * with the least and the most: nanoseconds of CPU of the whole process, nanoseconds of wall clock,
+ * and calls of malloc, calloc, realloc and posix_memalign a request. --on-instance has Kelp execute
+ * on the instance's thread, as it does for backends that do not say that they do not block.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -26,7 +27,19 @@
 #include <triton/core/tritonserver.h>
 #include <unistd.h>
 
-enum { ROUNDS = 5, DEPTH = 32 };
+enum { ROUNDS = 5, DEPTH = 32, BATCH = 16, STEPS = 8, MODES = 4 };
+
+typedef struct mode {
+    const char *name, *model;
+    unsigned depth; /* requests under way */
+    bool joined;    /* all are over before the next ones are submitted */
+} mode;
+static const mode modes[MODES] = {
+    {.name = "one by one", .model = "identity", .depth = 1, .joined = false},
+    {.name = "pipelined", .model = "identity", .depth = DEPTH, .joined = false},
+    {.name = "batched", .model = "batched", .depth = BATCH, .joined = true},
+    {.name = "ensemble", .model = "ensemble", .depth = 1, .joined = false},
+};
 
 /* ---- allocations: this program's definitions are those of the whole process ---- */
 #pragma GCC visibility push(default)
@@ -147,18 +160,23 @@ static void answered(TRITONSERVER_InferenceResponse *response, const uint32_t fl
         part_done(userp);
 }
 
-static void submit(unsigned depth) {
-    static const int64_t shape[] = {16};
+static void wait_until_at_most(unsigned limit) {
+    while (in_flight > limit)
+        pthread_cond_wait(&changed, &lock);
+}
+
+static void submit(const mode *m) {
+    static const int64_t shape[] = {1, 16};
     TRITONSERVER_InferenceRequest *request = NULL;
     pthread_mutex_lock(&lock);
-    while (in_flight >= depth)
-        pthread_cond_wait(&changed, &lock);
+    wait_until_at_most(m->depth - 1);
     in_flight++;
     slot *s = idle[--idle_count];
     pthread_mutex_unlock(&lock);
     atomic_store(&s->parts, 2);
-    ok(InferenceRequestNew(&request, server, "identity", -1));
-    ok(InferenceRequestAddInput(request, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1));
+    ok(InferenceRequestNew(&request, server, m->model, -1));
+    ok(InferenceRequestAddInput(request, "INPUT0", TRITONSERVER_TYPE_INT32, shape + !m->joined,
+                                m->joined ? 2 : 1));
     ok(InferenceRequestAppendInputData(request, "INPUT0", data, sizeof data,
                                        TRITONSERVER_MEMORY_CPU, 0));
     ok(InferenceRequestSetReleaseCallback(request, released, s));
@@ -166,13 +184,19 @@ static void submit(unsigned depth) {
     ok(ServerInferAsync(server, request, NULL));
 }
 
-static void run(unsigned count, unsigned depth) {
-    for (unsigned i = 0; i < count; i++)
-        submit(depth);
+static void wait_for_all(void) {
     pthread_mutex_lock(&lock);
-    while (in_flight)
-        pthread_cond_wait(&changed, &lock);
+    wait_until_at_most(0);
     pthread_mutex_unlock(&lock);
+}
+
+static void run(unsigned count, const mode *m) {
+    for (unsigned i = 0; i < count; i++) {
+        submit(m);
+        if (m->joined && (i + 1) % m->depth == 0)
+            wait_for_all();
+    }
+    wait_for_all();
 }
 
 typedef struct figures {
@@ -192,11 +216,11 @@ static double now_ns(void) {
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-static figures measure(unsigned count, unsigned depth) {
-    run(count / 10 + 100, depth);
+static figures measure(unsigned count, const mode *m) {
+    run(count / 10 + 96, m);
     double cpu = cpu_ns(), wall = now_ns();
     unsigned long long made = atomic_load(&allocations);
-    run(count, depth);
+    run(count, m);
     return (figures){(cpu_ns() - cpu) / count, (now_ns() - wall) / count,
                      (double)(atomic_load(&allocations) - made) / count};
 }
@@ -223,29 +247,28 @@ static void start(const char *path, const char *repository, const char *backends
         idle[idle_count] = &slots[idle_count];
 }
 
-/* In a child, which writes its two rows to `out`. */
+/* In a child, which writes its rows to `out`. */
 static void child(const char *path, const char *repository, const char *backends, unsigned count,
                   int out) {
     if (!freopen("/dev/null", "w", stdout))
         exit(1);
     start(path, repository, backends);
-    figures rows[2] = {measure(count, 1), measure(count, DEPTH)};
+    figures rows[MODES];
+    for (int i = 0; i < MODES; i++)
+        rows[i] = measure(count / BATCH * BATCH, &modes[i]);
     if (write(out, rows, sizeof rows) != (ssize_t)sizeof rows)
         exit(1);
     ok(ServerDelete(server));
     _exit(0);
 }
 
-static void write_repository(char *folder, size_t size, bool on_instance) {
+static void write_model(const char *folder, const char *name, bool batched, bool on_instance) {
     char path[512];
-    snprintf(folder, size, "/tmp/kelp-inproc-XXXXXX");
-    if (!mkdtemp(folder))
-        exit(1);
-    snprintf(path, sizeof path, "%s/identity", folder);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     mkdir(path, 0700);
-    snprintf(path, sizeof path, "%s/identity/1", folder);
+    snprintf(path, sizeof path, "%s/%s/1", folder, name);
     mkdir(path, 0700);
-    snprintf(path, sizeof path, "%s/identity/config.pbtxt", folder);
+    snprintf(path, sizeof path, "%s/%s/config.pbtxt", folder, name);
     FILE *file = fopen(path, "w");
     if (!file)
         exit(1);
@@ -254,10 +277,54 @@ static void write_repository(char *folder, size_t size, bool on_instance) {
           "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 16 ] } ]\n"
           "instance_group [ { kind: KIND_CPU count: 1 } ]\n",
           file);
+    if (batched)
+        fprintf(file,
+                "max_batch_size: %d\n"
+                "dynamic_batching { preferred_batch_size: [ %d ] "
+                "max_queue_delay_microseconds: 1000 }\n",
+                BATCH, BATCH);
     if (on_instance)
         fputs("parameters { key: \"kelp_execute_on\" value { string_value: \"instance\" } }\n",
               file);
     fclose(file);
+}
+
+/* A chain of STEPS calls of "identity". */
+static void write_ensemble(const char *folder) {
+    char path[512], from[16] = "INPUT0", to[16];
+    snprintf(path, sizeof path, "%s/ensemble", folder);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/ensemble/1", folder);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/ensemble/config.pbtxt", folder);
+    FILE *file = fopen(path, "w");
+    if (!file)
+        exit(1);
+    fputs("platform: \"ensemble\"\n"
+          "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 16 ] } ]\n"
+          "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 16 ] } ]\n"
+          "ensemble_scheduling { step [\n",
+          file);
+    for (int i = 1; i <= STEPS; i++) {
+        snprintf(to, sizeof to, i < STEPS ? "T%d" : "OUTPUT0", i);
+        fprintf(file,
+                "{ model_name: \"identity\" model_version: -1\n"
+                "  input_map { key: \"INPUT0\" value: \"%s\" }\n"
+                "  output_map { key: \"OUTPUT0\" value: \"%s\" } }%s\n",
+                from, to, i < STEPS ? "," : "");
+        memcpy(from, to, sizeof from);
+    }
+    fputs("] }\n", file);
+    fclose(file);
+}
+
+static void write_repository(char *folder, size_t size, bool on_instance) {
+    snprintf(folder, size, "/tmp/kelp-inproc-XXXXXX");
+    if (!mkdtemp(folder))
+        exit(1);
+    write_model(folder, "identity", false, on_instance);
+    write_model(folder, "batched", true, on_instance);
+    write_ensemble(folder);
 }
 
 static int ascending(const void *a, const void *b) {
@@ -284,9 +351,19 @@ static void print_row(const char *what, const figures rounds[ROUNDS], const char
            path);
 }
 
+/* The CPU time of a step of the ensemble, beyond that of a direct call. */
+static void print_step_cost(const figures rounds[MODES][ROUNDS]) {
+    double costs[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++)
+        costs[i] = rounds[MODES - 1][i].cpu_ns / STEPS - rounds[0][i].cpu_ns;
+    double cost_ns = middle(costs);
+    printf("%-10s %7.0f ns (%.0f..%.0f) of CPU more than a direct call, a step\n", "", cost_ns,
+           costs[0], costs[ROUNDS - 1]);
+}
+
 int main(int argc, char **argv) {
     enum { MOST = 8 };
-    static figures all[MOST][2][ROUNDS];
+    static figures all[MOST][MODES][ROUNDS];
     char repository[64];
     bool on_instance = argc > 1 && strcmp(argv[1], "--on-instance") == 0;
     argc -= on_instance;
@@ -300,7 +377,7 @@ int main(int argc, char **argv) {
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 3; i < argc; i++) {
             int pipes[2], code = 0;
-            figures rows[2];
+            figures rows[MODES];
             if (pipe(pipes) != 0)
                 return 1;
             pid_t pid = fork();
@@ -312,13 +389,14 @@ int main(int argc, char **argv) {
             waitpid(pid, &code, 0);
             if (!whole)
                 return 1;
-            all[i - 3][0][round] = rows[0];
-            all[i - 3][1][round] = rows[1];
+            for (int m = 0; m < MODES; m++)
+                all[i - 3][m][round] = rows[m];
         }
     }
     for (int i = 3; i < argc; i++) {
-        print_row("one by one", all[i - 3][0], argv[i]);
-        print_row("pipelined", all[i - 3][1], argv[i]);
+        for (int m = 0; m < MODES; m++)
+            print_row(modes[m].name, all[i - 3][m], argv[i]);
+        print_step_cost(all[i - 3]);
     }
     return 0;
 }

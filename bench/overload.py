@@ -56,7 +56,7 @@ class Load:
         try:
             writer.write(self.body)
             head = await reader.readuntil(b"\r\n\r\n")
-            length = int(re.search(rb"content-length: *(\d+)", head, re.I).group(1))
+            length = int(re.search(rb"\r\ncontent-length: *(\d+)", head, re.I).group(1))
             await reader.readexactly(length)
             status = int(head.split(b" ", 2)[1])
             (self.served if status == 200 else self.rejected).append(time.perf_counter() - began)

@@ -5,7 +5,7 @@
 #   KELP_WHEEL_ARCH   x86_64 or aarch64
 #   KELP_WHEEL_GLIBC  the oldest glibc, as 2.27
 #   KELP_WHEEL_ZIG    the directory of PyPI's package ziglang
-#   KELP_WHEEL_DEPS   include/ and lib/ with xxHash, zlib and libffi; the last two as static libraries
+#   KELP_WHEEL_DEPS   include/ and lib/ with xxHash, zlib, nghttp2 and libffi; the last three as static libraries
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES KELP_WHEEL_ARCH KELP_WHEEL_GLIBC KELP_WHEEL_ZIG KELP_WHEEL_DEPS)
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR ${KELP_WHEEL_ARCH})
@@ -36,5 +36,7 @@ set(KELP_FFI_INCLUDE ${KELP_WHEEL_DEPS}/include)
 set(KELP_FFI_LIBRARY ${KELP_WHEEL_DEPS}/lib/libffi.a)
 set(ZLIB_INCLUDE_DIR ${KELP_WHEEL_DEPS}/include)
 set(ZLIB_LIBRARY ${KELP_WHEEL_DEPS}/lib/libz.a)
+set(NGHTTP2_INCLUDE_DIR ${KELP_WHEEL_DEPS}/include)
+set(NGHTTP2_LIBRARY ${KELP_WHEEL_DEPS}/lib/libnghttp2.a)
 # Programs and Python's headers are those of the machine that builds.
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

@@ -4,7 +4,7 @@
 _kelp() {
     if (( CURRENT == 2 )); then
         local -a commands=(
-            'serve:serve a model repository over HTTP'
+            'serve:serve models over HTTP and gRPC'
             'run:run a model'
             'build:build a plan file from a model'
             'inspect:show the structure of a model and whether it is supported'
@@ -13,8 +13,9 @@ _kelp() {
             'ops:list operators with their versions and kinds'
             'worker:run subgraphs of models for other processes'
             'new:create the project of a backend or plug-in library in C'
-            'doctor:list the providers, and for those that do not work here, the reason'
+            'doctor:list the providers and optional libraries, and why some do not work here'
             'completion:print a completion script for a shell'
+            'tritonserver:serve models with the command line of Triton'\''s server'
             'help:explain a command')
         _describe command commands
         return
@@ -49,28 +50,45 @@ _kelp() {
             '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
             '*--with-backend=[serve a model NAME with this backend, libtriton_NAME.so, and the config.pbtxt in its directory or one of the two above; may be repeated]:LIBRARY:_files' \
             '*--cache-config=[response cache NAME and one of its settings, for models that enable response_cache; local,size=BYTES is built in; may be repeated]:NAME,KEY=VALUE: ' \
+            '--response-cache-byte-size=[alias of --cache-config local,size=BYTES]:BYTES: ' \
             '--cache-directory=[directory with NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)]:DIR:_files -/' \
             '--repoagent-directory=[directory with NAME/libtritonrepoagent_NAME.so (/opt/tritonserver/repoagents)]:DIR:_files -/' \
             '--id=[name of the server in its metadata]:NAME: ' \
             '--exit-on-error[exit if a model does not load at startup (true); false serves the other models]' \
             '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
-            '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (0)]:N: ' \
+            '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
             '--strict-readiness[the server is ready only if all models are ready (true)]' \
+            '--allow-client-shm=[let clients register shared memory (auto\: if only local clients can connect)]:BOOL:(auto true false)' \
             '--allow-http[serve HTTP (true)]' \
-            '--http-address=[address to listen on, or unix\:/path (0.0.0.0)]:ADDRESS: ' \
+            '--http-address=[address to listen on, or unix\:/path (127.0.0.1)]:ADDRESS: ' \
             '--http-port=[port to listen on, 0 for a free one (8000)]:PORT: ' \
             '--http-thread-count=[event loops (CPUs, at most 8)]:N: ' \
             '--reuse-http-port[allow several servers on one port (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
-            '--allow-grpc[not supported\: there is no gRPC (false)]' \
+            '--allow-grpc[serve gRPC, on the HTTP port and on --grpc-port (true)]' \
+            '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
+            '--grpc-port=[another port for gRPC, 0 for a free one (none; without HTTP 8001)]:PORT: ' \
+            '--grpc-infer-response-compression-level=[compress responses for clients that accept it, at the same level for low to high (none)]:LEVEL:(none low medium high)' \
+            '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
+            '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
+            '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
+            '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
             '--allow-metrics[collect metrics (true)]' \
+            '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
+            '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
             '*--metrics-config=[summary_latencies, histogram_latencies, counter_latencies (true or false), summary_quantiles (0.5\:0.05,0.9\:0.01); may be repeated]:KEY=VALUE: ' \
             '--log-verbose=[log verbose messages up to this level (0)]:LEVEL: ' \
             '--log-info[log information (true)]' \
             '--log-warning[log warnings (true)]' \
             '--log-error[log errors (true)]' \
-            '--log-format=[format of the log]:FORMAT:(default ISO8601 json)' \
+            '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
             '--log-file=[log file (stderr)]:FILE:_files' \
+            '*--trace-config=[level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N, triton,file=FILE or triton,log-frequency=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
+            '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
+            '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
+            '--trace-rate=[trace one of N requests (1000)]:N: ' \
+            '--trace-count=[trace at most N requests, -1 for any number (-1)]:N: ' \
+            '--trace-log-frequency=[write N traces to each of the files FILE.0, FILE.1 and so on (0\: all to FILE)]:N: ' \
             '*:file:_files' ;;
     run)
         _arguments '--help[this text]' \
@@ -161,6 +179,111 @@ _kelp() {
     completion)
         _arguments '--help[this text]' \
             '1: :(bash zsh fish)' \
+            '*:file:_files' ;;
+    tritonserver)
+        _arguments '--help[this text]' \
+            '*--model-repository=[model repository with <model>/<version>/…; may be repeated]:DIR:_files -/' \
+            '*--model-store=[alias of --model-repository]:DIR:_files -/' \
+            '--model-control-mode=[none\: load all models at startup (default); explicit\: load the models of --load-model, then on request; poll\: reload models when the repository changes]:MODE:(none explicit poll)' \
+            '*--load-model=[model to load at startup in explicit mode, * for all; may be repeated]:NAME: ' \
+            '--repository-poll-secs=[poll interval of the repository in poll mode, in seconds (15)]:N: ' \
+            '--strict-model-config[do not complete config.pbtxt from the model (false)]' \
+            '--disable-auto-complete-config[alias of --strict-model-config]' \
+            '--model-config-name=[use configs/NAME.pbtxt of a model if it exists]:NAME: ' \
+            '--model-load-thread-count=[number of models to load in parallel (4)]:N: ' \
+            '--model-load-retry-count=[number of retries if a model does not load (0)]:N: ' \
+            '--model-namespacing[allow models with the same name in different repositories (false)]' \
+            '--backend-directory=[directory with NAME/libtriton_NAME.so (../backends of the program'\''s directory, or /opt/tritonserver/backends)]:DIR:_files -/' \
+            '--onnx-engine=[engine of models with backend onnxruntime or tensorrt\: auto uses the library of that backend if it is installed (auto)]:auto|builtin:(auto builtin)' \
+            '*--backend-config=[setting of a backend, or of all backends; may be repeated]:\[NAME,\]KEY=VALUE: ' \
+            '--auto-batch[batch requests dynamically to every model with a batch dimension and without a scheduler in its configuration, and to ONNX models without a configuration whose first dimensions are dynamic]' \
+            '*--host-policy=[CPUs of the instances with host_policy NAME (cpu, model\: without host_policy)\: cpu-cores=0-3,8 or numa-node=0; may be repeated]:NAME,KEY=VALUE: ' \
+            '--gpu-fallback=[instance groups of KIND_GPU, without a GPU\: do not load the model (error), or use the CPU with a warning (cpu) (error)]:MODE:(error cpu)' \
+            '--rate-limit=[execution_count\: executions wait for the resources of rate_limiter (off)]:MODE:(off execution_count)' \
+            '*--rate-limit-resource=[amount of a resource of the rate limiter, on all devices or one (the maximum that an instance needs); may be repeated]:NAME\:COUNT\[\:DEVICE\]: ' \
+            '--precision=[precision of float32 GEMM and convolutions in ONNX models; the model parameter '\''precision'\'' overrides it (f32)]:f32|bf16:(f32 bf16)' \
+            '--providers=[providers of subgraphs of ONNX models in order of priority\: onnxruntime,cpu or remote\:ADDRESS,cpu; the model parameter '\''providers'\'' overrides it]:NAMES: ' \
+            '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
+            '*--with-backend=[serve a model NAME with this backend, libtriton_NAME.so, and the config.pbtxt in its directory or one of the two above; may be repeated]:LIBRARY:_files' \
+            '*--cache-config=[response cache NAME and one of its settings, for models that enable response_cache; local,size=BYTES is built in; may be repeated]:NAME,KEY=VALUE: ' \
+            '--response-cache-byte-size=[alias of --cache-config local,size=BYTES]:BYTES: ' \
+            '--cache-directory=[directory with NAME/libtritoncache_NAME.so (/opt/tritonserver/caches)]:DIR:_files -/' \
+            '--repoagent-directory=[directory with NAME/libtritonrepoagent_NAME.so (/opt/tritonserver/repoagents)]:DIR:_files -/' \
+            '--id=[name of the server in its metadata]:NAME: ' \
+            '--exit-on-error[exit if a model does not load at startup (true); false serves the other models]' \
+            '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
+            '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
+            '--strict-readiness[the server is ready only if all models are ready (true)]' \
+            '--allow-client-shm=[let clients register shared memory (auto\: if only local clients can connect)]:BOOL:(auto true false)' \
+            '--allow-http[serve HTTP (true)]' \
+            '--http-address=[address to listen on, or unix\:/path (127.0.0.1)]:ADDRESS: ' \
+            '--http-port=[port to listen on, 0 for a free one (8000)]:PORT: ' \
+            '--http-thread-count=[event loops (CPUs, at most 8)]:N: ' \
+            '--reuse-http-port[allow several servers on one port (false)]' \
+            '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
+            '--allow-grpc[serve gRPC, on the HTTP port and on --grpc-port (true)]' \
+            '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
+            '--grpc-port=[another port for gRPC, 0 for a free one (none; without HTTP 8001)]:PORT: ' \
+            '--grpc-infer-response-compression-level=[compress responses for clients that accept it, at the same level for low to high (none)]:LEVEL:(none low medium high)' \
+            '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
+            '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
+            '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
+            '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
+            '--allow-metrics[collect metrics (true)]' \
+            '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
+            '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
+            '*--metrics-config=[summary_latencies, histogram_latencies, counter_latencies (true or false), summary_quantiles (0.5\:0.05,0.9\:0.01); may be repeated]:KEY=VALUE: ' \
+            '--log-verbose=[log verbose messages up to this level (0)]:LEVEL: ' \
+            '--log-info[log information (true)]' \
+            '--log-warning[log warnings (true)]' \
+            '--log-error[log errors (true)]' \
+            '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
+            '--log-file=[log file (stderr)]:FILE:_files' \
+            '*--trace-config=[level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N, triton,file=FILE or triton,log-frequency=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
+            '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
+            '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
+            '--trace-rate=[trace one of N requests (1000)]:N: ' \
+            '--trace-count=[trace at most N requests, -1 for any number (-1)]:N: ' \
+            '--trace-log-frequency=[write N traces to each of the files FILE.0, FILE.1 and so on (0\: all to FILE)]:N: ' \
+            '--reuse-grpc-port[--reuse-http-port applies to every port]' \
+            '--grpc-header-forward-pattern=[metadata is not forwarded to models]:REGEX: ' \
+            '--grpc-infer-thread-count=[the threads of --http-thread-count serve every protocol]:N: ' \
+            '--grpc-infer-allocation-pool-size=[each thread keeps the memory of up to 64 calls]:N: ' \
+            '--grpc-max-response-pool-size=[streams limit the bytes of their responses]:N: ' \
+            '--grpc-use-ssl[TLS is not supported]' \
+            '--grpc-use-ssl-mutual[TLS is not supported]' \
+            '--grpc-server-cert=[TLS is not supported]:FILE: ' \
+            '--grpc-server-key=[TLS is not supported]:FILE: ' \
+            '--grpc-root-cert=[TLS is not supported]:FILE: ' \
+            '--grpc-keepalive-time=[keepalive of HTTP/2 is not configurable]:MS: ' \
+            '--grpc-keepalive-timeout=[keepalive of HTTP/2 is not configurable]:MS: ' \
+            '--grpc-keepalive-permit-without-calls[keepalive of HTTP/2 is not configurable]' \
+            '--grpc-http2-max-pings-without-data=[keepalive of HTTP/2 is not configurable]:N: ' \
+            '--grpc-http2-min-recv-ping-interval-without-data=[keepalive of HTTP/2 is not configurable]:MS: ' \
+            '--grpc-http2-max-ping-strikes=[keepalive of HTTP/2 is not configurable]:N: ' \
+            '--grpc-max-connection-age=[keepalive of HTTP/2 is not configurable]:MS: ' \
+            '--grpc-max-connection-age-grace=[keepalive of HTTP/2 is not configurable]:MS: ' \
+            '--grpc-restricted-protocol=[restricted protocols are not supported]:RULE: ' \
+            '--allow-sagemaker[SageMaker endpoints are not supported]' \
+            '--sagemaker-port=[SageMaker endpoints are not supported]:PORT: ' \
+            '--sagemaker-safe-port-range=[SageMaker endpoints are not supported]:FIRST-LAST: ' \
+            '--sagemaker-thread-count=[SageMaker endpoints are not supported]:N: ' \
+            '--allow-vertex-ai[Vertex AI endpoints are not supported]' \
+            '--vertex-ai-port=[Vertex AI endpoints are not supported]:PORT: ' \
+            '--vertex-ai-thread-count=[Vertex AI endpoints are not supported]:N: ' \
+            '--vertex-ai-default-model=[Vertex AI endpoints are not supported]:NAME: ' \
+            '--http-header-forward-pattern=[header forwarding is not supported]:REGEX: ' \
+            '--http-restricted-api=[access is not restricted]:RULE: ' \
+            '--allow-gpu-metrics[there are no metrics of GPUs]' \
+            '--allow-cpu-metrics[there are no metrics of CPUs]' \
+            '--metrics-interval-ms=[metrics are read when they are requested]:MS: ' \
+            '--pinned-memory-pool-byte-size=[there is no pool of pinned memory]:BYTES: ' \
+            '--cuda-memory-pool-byte-size=[there is no pool of GPU memory]:DEVICE\:BYTES: ' \
+            '--cuda-virtual-address-size=[there is no pool of GPU memory]:DEVICE\:BYTES: ' \
+            '--min-supported-compute-capability=[GPUs are not selected by their capability]:VERSION: ' \
+            '--buffer-manager-thread-count=[threads of the front-ends copy tensors]:N: ' \
+            '--model-load-gpu-limit=[the memory of GPUs is not limited]:DEVICE\:FRACTION: ' \
+            '--enable-peer-access[GPUs do not access the memory of each other]' \
             '*:file:_files' ;;
     esac
 }

@@ -3,7 +3,8 @@
 # What a request costs in process, from C, on our library and on NVIDIA's (2.51.0), interleaved in one run: see bench/inproc.c.
 # Without NVIDIA's, which scripts/nvidia.sh fetches, ours alone.
 #   scripts/bench_inproc.sh [--check] [--on-instance] [REQUESTS]     needs build/release
-# --check: fails when ours allocates, or takes more than a third of the CPU time of NVIDIA's; exits 77 without NVIDIA's.
+# --check: fails when ours allocates, takes more than a third of the CPU time of NVIDIA's, more than 1 µs for a batched request, or 5 µs more
+# for a step of an ensemble than for a direct call; exits 77 without NVIDIA's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=() check=
@@ -33,7 +34,7 @@ echo "$table"
     echo "skipped: pip cannot bring the wheel nvidia-pytriton 0.7.0"
     exit 77
 }
-awk '/ ns CPU / {
+awk -v on_instance=${#mode[@]} '/ ns CPU / {
     for (i = 1; i <= NF; i++) {
         if ($i == "ns" && $(i + 1) == "CPU") cpu = $(i - 1)
         if ($i == "allocations") allocations = $(i - 1)
@@ -46,9 +47,13 @@ awk '/ ns CPU / {
     } else {
         ours[way] = cpu
         bad += allocations > 0
+        if (way == "batched" && !on_instance) bad += cpu > 1000
     }
 }
-END { exit bad > 0 || pairs != 2 }' <<<"$table" || {
-    echo "FAILED: expected no allocation and at most a third of the CPU time"
+/ a step$/ {
+    if (!steps++) bad += $1 > 5000
+}
+END { exit bad > 0 || pairs != 4 }' <<<"$table" || {
+    echo "FAILED: expected no allocation, at most a third of the CPU time, at most 1000 ns for a batched request, and at most 5000 ns a step"
     exit 1
 }

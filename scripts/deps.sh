@@ -11,6 +11,7 @@ purpose=${1:-run}
 run_needs="gcc:command:gcc libc6-dev:file:/usr/include/stdio.h cmake:command:cmake
     ninja-build:command:ninja python3:command:python3 pkg-config:command:pkg-config
     curl:command:curl zlib1g-dev:file:/usr/include/zlib.h
+    libnghttp2-dev:file:/usr/include/nghttp2/nghttp2.h
     libxxhash-dev:file:/usr/include/xxhash.h
     libffi-dev:file:/usr/include/$(uname -m)-linux-gnu/ffi.h"
 # The first six are libraries that image operators and regular expressions find when they are needed.
@@ -18,6 +19,7 @@ test_needs="libturbojpeg0:file:/usr/lib/libturbojpeg.so.0 libpng16-16:file:/usr/
     libwebp7:file:/usr/lib/libwebp.so.7 libtiff6:file:/usr/lib/libtiff.so.6
     libopenjp2-7:file:/usr/lib/libopenjp2.so.7 libpcre2-8-0:file:/usr/lib/libpcre2-8.so.0
     g++:command:g++
+    nghttp2-client:command:h2load
     libcmocka-dev:file:/usr/include/cmocka.h python3-venv:module:ensurepip
     python3-dev:header:Python.h"
 check_needs="clang:command:clang clang-format:command:clang-format
@@ -36,6 +38,7 @@ arm64_needs="gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
     libcmocka-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libcmocka.so
     libffi-dev%arm64:file:/usr/include/aarch64-linux-gnu/ffi.h
     zlib1g-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libz.so
+    libnghttp2-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libnghttp2.so
     libturbojpeg0%arm64:file:/usr/lib/aarch64-linux-gnu/libturbojpeg.so.0
     libpng16-16%arm64:file:/usr/lib/aarch64-linux-gnu/libpng16.so.16
     libwebp7%arm64:file:/usr/lib/aarch64-linux-gnu/libwebp.so.7
@@ -45,7 +48,8 @@ arm64_needs="gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
 wheel_needs="python3-venv:module:ensurepip python3-dev:header:Python.h"
 wheel_arm64_needs="gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
     libffi-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libffi_pic.a
-    zlib1g-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libz.a"
+    zlib1g-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libz.a
+    libnghttp2-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libnghttp2.a"
 case "$purpose" in
 run) needs=$run_needs ;;
 test) needs="$run_needs $test_needs" ;;

@@ -173,7 +173,10 @@ size_t kelp_log_format_line(kelp_log_format format, kelp_log_level level, const 
         put_json_head(&out, names[index], file, line, &utc, micros);
     else
         put_head(&out, format, letters[index], file, line, &utc, micros);
-    put_quoted(&out, text, length);
+    if (format != KELP_LOG_JSON && length > 0 && text[0] == '\n')
+        put_text(&out, text, length); /* a table */
+    else
+        put_quoted(&out, text, length);
     if (format == KELP_LOG_JSON)
         put_char(&out, '}');
     put_char(&out, '\n');

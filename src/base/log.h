@@ -36,7 +36,8 @@ typedef struct kelp_logger {
 
 void kelp_log(const kelp_logger *logger, kelp_log_level level, const char *file, int line,
               const char *format, ...) KELP_PRINTF(5, 6);
-/* Formats one line with a newline; strings in JSON are escaped. Returns the length of the whole
+/* Formats one line with a newline; strings are escaped. Text that starts with a newline is a table,
+ * which is escaped only in JSON. Returns the length of the whole
  * line, as snprintf does. */
 size_t kelp_log_format_line(kelp_log_format format, kelp_log_level level, const char *file,
                             int line, const char *text, size_t length, char *buffer,

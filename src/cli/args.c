@@ -52,12 +52,21 @@ const char *kelp_args_nearest(const char *word, const char *(*next)(const void *
     }
 }
 
-static const char *spec_name(const void *userp, size_t i) {
-    const kelp_command *command = userp;
-    return i < command->spec_count ? command->specs[i].name : NULL;
+const kelp_arg_spec *kelp_args_spec(const kelp_command *command, size_t index) {
+    for (const kelp_arg_table *const *at = command->tables; at != NULL && *at != NULL; at++) {
+        if (index < (*at)->count)
+            return &(*at)->specs[index];
+        index -= (*at)->count;
+    }
+    return NULL;
 }
 
-static kelp_status *list_add(kelp_arg_list *list, const char *item) {
+static const char *spec_name(const void *userp, size_t i) {
+    const kelp_arg_spec *spec = kelp_args_spec(userp, i);
+    return spec != NULL ? spec->name : NULL;
+}
+
+kelp_status *kelp_arg_list_add(kelp_arg_list *list, const char *item) {
     KELP_TRY(kelp_grow(kelp_allocator_system(), (void **)&list->items, &list->capacity,
                        list->count + 1, sizeof *list->items));
     list->items[list->count++] = item;
@@ -87,7 +96,7 @@ static bool is_choice(const char *choices, const char *text) {
     return false;
 }
 
-static kelp_status *set_value(const kelp_arg_spec *spec, const char *text, void *options) {
+kelp_status *kelp_args_set(const kelp_arg_spec *spec, const char *text, void *options) {
     KELP_ASSERT(text != NULL);
     void *member = (char *)options + spec->offset;
     switch (spec->kind) {
@@ -124,15 +133,16 @@ static kelp_status *set_value(const kelp_arg_spec *spec, const char *text, void 
         memcpy(member, &text, sizeof text);
         return NULL;
     case KELP_OPTION_LIST:
-        return list_add(member, text);
+        return kelp_arg_list_add(member, text);
     }
     return KELP_ERROR(KELP_INTERNAL, "option '--%s' has an unknown kind", spec->name);
 }
 
 static const kelp_arg_spec *find_long(const kelp_command *command, kelp_str name) {
-    for (size_t i = 0; i < command->spec_count; i++) {
-        if (kelp_str_is(name, command->specs[i].name))
-            return &command->specs[i];
+    const kelp_arg_spec *spec;
+    for (size_t i = 0; (spec = kelp_args_spec(command, i)) != NULL; i++) {
+        if (kelp_str_is(name, spec->name))
+            return spec;
     }
     return NULL;
 }
@@ -175,9 +185,9 @@ static kelp_status *parse_option(const kelp_command *command, int argc, char **a
             *out_help = true;
             return NULL;
         }
-        for (size_t i = 0; i < command->spec_count && spec == NULL; i++) {
-            if (command->specs[i].letter == word[1])
-                spec = &command->specs[i];
+        for (size_t i = 0; (spec = kelp_args_spec(command, i)) != NULL; i++) {
+            if (spec->letter == word[1])
+                break;
         }
         if (spec == NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown option '%s'", word);
@@ -198,7 +208,7 @@ static kelp_status *parse_option(const kelp_command *command, int argc, char **a
         value = following;
         ++*inout_at;
     }
-    return set_value(spec, value, options);
+    return kelp_args_set(spec, value, options);
 }
 
 kelp_status *kelp_args_parse(const kelp_command *command, int argc, char **argv, void *options,
@@ -218,7 +228,7 @@ kelp_status *kelp_args_parse(const kelp_command *command, int argc, char **argv,
         } else if (positionals->count == command->max_positionals) {
             return KELP_ERROR(KELP_INVALID_ARGUMENT, "unexpected argument '%s'", argv[i]);
         } else {
-            KELP_TRY(list_add(positionals, argv[i]));
+            KELP_TRY(kelp_arg_list_add(positionals, argv[i]));
         }
     }
     if (positionals->count < command->min_positionals)
@@ -232,10 +242,11 @@ static void list_deinit(kelp_arg_list *list) {
 }
 
 void kelp_args_deinit(const kelp_command *command, void *options) {
+    const kelp_arg_spec *spec;
     list_deinit(options);
-    for (size_t i = 0; i < command->spec_count; i++) {
-        if (command->specs[i].kind == KELP_OPTION_LIST)
-            list_deinit((kelp_arg_list *)((char *)options + command->specs[i].offset));
+    for (size_t i = 0; (spec = kelp_args_spec(command, i)) != NULL; i++) {
+        if (spec->kind == KELP_OPTION_LIST)
+            list_deinit((kelp_arg_list *)((char *)options + spec->offset));
     }
 }
 
@@ -272,8 +283,8 @@ void kelp_args_help(const kelp_command *command, kelp_buf *out) {
                     command->name, command->usage);
     if (command->details != NULL)
         kelp_buf_printf(out, "\n%s\n", command->details);
-    for (size_t i = 0; i < command->spec_count; i++) {
-        const kelp_arg_spec *spec = &command->specs[i];
+    const kelp_arg_spec *spec;
+    for (size_t i = 0; (spec = kelp_args_spec(command, i)) != NULL; i++) {
         if (spec->group != NULL || i == 0)
             kelp_buf_printf(out, "\n%s:\n", spec->group != NULL ? spec->group : "Options");
         size_t before = out->length;
@@ -285,7 +296,7 @@ void kelp_args_help(const kelp_command *command, kelp_buf *out) {
             kelp_buf_printf(out, " %s", spec->value);
         wrap(out, kelp_cli_columns(out->data + before, out->length - before), spec->help);
     }
-    kelp_buf_append_cstr(out, command->spec_count ? "" : "\nOptions:\n");
+    kelp_buf_append_cstr(out, kelp_args_spec(command, 0) != NULL ? "" : "\nOptions:\n");
     kelp_buf_append_cstr(out, "  -h, --help");
     wrap(out, strlen("  -h, --help"), "print this help");
     if (command->examples != NULL)

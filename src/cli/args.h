@@ -33,6 +33,12 @@ typedef struct kelp_arg_spec {
     int64_t min, max;  /* limits of KELP_ARG_I64, if they differ */
 } kelp_arg_spec;
 
+/* Options of one topic. */
+typedef struct kelp_arg_table {
+    const kelp_arg_spec *specs;
+    size_t count;
+} kelp_arg_table;
+
 typedef struct kelp_command kelp_command;
 struct kelp_command {
     const char *name;
@@ -43,21 +49,36 @@ struct kelp_command {
     const char *positional;    /* name of a positional argument in messages */
     const char *first_choices; /* "a|b|c" for the first one, for completion; NULL: files */
     size_t min_positionals, max_positionals;
-    const kelp_arg_spec *specs;
-    size_t spec_count;
+    const kelp_arg_table *const *tables; /* NULL after the last */
     /* The struct of options starts with a kelp_arg_list of positional arguments. It is zeroed, then
      * `defaults` (may be NULL) initializes it. */
     size_t options_bytes;
     void (*defaults)(void *options);
     int (*run)(const kelp_command *command,
                void *options); /* returns the exit code of the process */
+    /* Parses argv[0 … argc) by itself and runs, instead of `run`; NULL for the usual syntax. */
+    int (*main)(const kelp_command *command, int argc, char **argv);
 };
+
+/* Initializes `tables` of a command with one table. */
+#define KELP_ARG_TABLE(rows)                                                  \
+    (const kelp_arg_table *const[]) {                                         \
+        &(const kelp_arg_table){(rows), sizeof(rows) / sizeof(*(rows))}, NULL \
+    }
+
+/* Returns option `index` of the command, across its tables, or NULL after the last. */
+const kelp_arg_spec *kelp_args_spec(const kelp_command *command, size_t index);
 
 /* Parses argv[0 … argc), which starts after the name of the command, into `options`.
  * INVALID_ARGUMENT names the option, and the most similar one if the name is unknown. --help and -h
  * set `out_help` and skip all other checks. */
 kelp_status *kelp_args_parse(const kelp_command *command, int argc, char **argv, void *options,
                              bool *out_help) KELP_MUST_USE;
+/* Stores the value of an option in `options`. INVALID_ARGUMENT names the option. */
+kelp_status *kelp_args_set(const kelp_arg_spec *spec, const char *text,
+                           void *options) KELP_MUST_USE;
+/* Appends an item, which is borrowed. */
+kelp_status *kelp_arg_list_add(kelp_arg_list *list, const char *item) KELP_MUST_USE;
 /* Frees the lists of `options`. */
 void kelp_args_deinit(const kelp_command *command, void *options);
 /* Appends the text of --help. */

@@ -23,6 +23,7 @@ extern const kelp_command kelp_cmd_worker;
 extern const kelp_command kelp_cmd_ops;
 extern const kelp_command kelp_cmd_doctor;
 extern const kelp_command kelp_cmd_completion;
+extern const kelp_command kelp_cmd_tritonserver;
 
 /* Returns the commands in the order of help; NULL after the last. */
 const kelp_command *kelp_cli_command(size_t index);
@@ -51,7 +52,8 @@ typedef struct kelp_table {
 void kelp_table_init(kelp_table *table, size_t columns);
 void kelp_table_cell(kelp_table *table, const char *format, ...) KELP_PRINTF(2, 3);
 /* Append the table and clear it. Plain: `indent`, then columns separated by two spaces. Framed:
- * with lines, and the first row as a heading. */
+ * with lines, and the first row as a heading; the widest cells are cut to the width of the
+ * terminal. */
 void kelp_table_plain(kelp_table *table, const char *indent, kelp_buf *out);
 void kelp_table_framed(kelp_table *table, kelp_buf *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The `kelp` program: finds the command, parses its command line and runs it. The commands are in
- * src/cli/commands. */
+ * src/cli/commands and src/cli/serve. A link to the program with the name "tritonserver" is that
+ * command. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -12,7 +13,7 @@
 static const kelp_command *const commands[] = {
     &kelp_cmd_serve, &kelp_cmd_run,     &kelp_cmd_build,      &kelp_cmd_inspect,
     &kelp_cmd_bench, &kelp_cmd_kernels, &kelp_cmd_ops,        &kelp_cmd_worker,
-    &kelp_cmd_new,   &kelp_cmd_doctor,  &kelp_cmd_completion,
+    &kelp_cmd_new,   &kelp_cmd_doctor,  &kelp_cmd_completion, &kelp_cmd_tritonserver,
 };
 
 const kelp_command *kelp_cli_command(size_t index) {
@@ -76,6 +77,8 @@ static int unknown_command(const char *name) {
 }
 
 static int run_command(const kelp_command *command, int argc, char **argv) {
+    if (command->main != NULL)
+        return command->main(command, argc, argv);
     kelp_allocator allocator = kelp_allocator_system();
     void *options = NULL;
     kelp_status *status = kelp_alloc_zero(allocator, 1, command->options_bytes, &options);
@@ -105,6 +108,9 @@ static int help_command(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    if (argc > 0 && !strcmp(slash != NULL ? slash + 1 : argv[0], kelp_cmd_tritonserver.name))
+        return run_command(&kelp_cmd_tritonserver, argc - 1, argv + 1);
     if (argc < 2) {
         (void)print_help(NULL);
         return KELP_EXIT_USAGE;

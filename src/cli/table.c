@@ -5,6 +5,13 @@
 #include "base/assert.h"
 #include "base/checked.h"
 
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define USUAL_WIDTH 100
+#define MIN_COLUMN 8
+
 void kelp_table_init(kelp_table *table, size_t columns) {
     KELP_ASSERT(columns >= 1 && columns <= KELP_TABLE_COLUMNS);
     *table = (kelp_table){.columns = columns};
@@ -48,10 +55,46 @@ static void measure(const kelp_table *table, size_t widths[KELP_TABLE_COLUMNS]) 
     }
 }
 
+/* Appends a cell of `width` columns; "…" is the end of a longer one. */
 static void pad(kelp_buf *out, const char *cell, size_t width) {
-    kelp_buf_append_cstr(out, cell);
-    for (size_t at = text_width(cell); at < width; at++)
-        kelp_buf_append_char(out, ' ');
+    size_t columns = text_width(cell);
+    if (columns <= width) {
+        kelp_buf_append_cstr(out, cell);
+        for (; columns < width; columns++)
+            kelp_buf_append_char(out, ' ');
+        return;
+    }
+    size_t length = 0;
+    for (columns = 0; columns < width; length++)
+        columns += ((unsigned char)cell[length] & 0xc0) != 0x80;
+    kelp_buf_append(out, cell, length - 1); /* all but the first byte of the last column */
+    kelp_buf_append_cstr(out, "…");
+}
+
+/* Returns the width of the terminal; that of usual ones if standard output is none. */
+static size_t terminal_width(void) {
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    uint64_t width;
+    if (columns != NULL && kelp_parse_u64(kelp_str_from(columns), &width) && width > 0)
+        return (size_t)KELP_MIN(width, (uint64_t)UINT16_MAX);
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return USUAL_WIDTH;
+}
+
+/* Shrinks the widest columns until a framed table fits in `width`. */
+static void shrink(const kelp_table *table, size_t widths[KELP_TABLE_COLUMNS], size_t width) {
+    for (;;) {
+        size_t total = 1, widest = 0;
+        for (size_t i = 0; i < table->columns; i++) {
+            total += widths[i] + 3;
+            widest = widths[i] > widths[widest] ? i : widest;
+        }
+        if (total <= width || widths[widest] <= MIN_COLUMN)
+            return;
+        widths[widest]--;
+    }
 }
 
 void kelp_table_plain(kelp_table *table, const char *indent, kelp_buf *out) {
@@ -62,7 +105,10 @@ void kelp_table_plain(kelp_table *table, const char *indent, kelp_buf *out) {
         size_t column = i % table->columns;
         bool last = column + 1 == table->columns;
         kelp_buf_append_cstr(out, column ? "  " : indent);
-        pad(out, cell, last ? 0 : widths[column]);
+        if (last)
+            kelp_buf_append_cstr(out, cell);
+        else
+            pad(out, cell, widths[column]);
         if (last)
             kelp_buf_append_char(out, '\n');
     }
@@ -82,6 +128,7 @@ static void rule(const kelp_table *table, const size_t *widths, kelp_buf *out) {
 void kelp_table_framed(kelp_table *table, kelp_buf *out) {
     size_t widths[KELP_TABLE_COLUMNS] = {0};
     measure(table, widths);
+    shrink(table, widths, terminal_width());
     rule(table, widths, out);
     const char *cell = table->text.data;
     for (size_t i = 0; i < table->cells; i++, cell += strlen(cell) + 1) {

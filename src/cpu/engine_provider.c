@@ -6,6 +6,7 @@
 #include "builder/builder.h"
 #include "builder/network.h"
 #include "cpu/image/image.h"
+#include "cpu/ops/optional.h"
 #include "cpu/provider.h"
 #include "graph/save.h"
 
@@ -310,6 +311,14 @@ static kelp_status *cpu_load(void *self, kelp_runtime *runtime, const void *data
     return kelp_cpu_engine_wrap(engine, out);
 }
 
+static kelp_status *cpu_describe(void *self, kelp_runtime *runtime,
+                                 void (*write)(void *userp, const char *text, size_t length),
+                                 void *userp) {
+    (void)self, (void)runtime;
+    kelp_optional_describe(write, userp);
+    return NULL;
+}
+
 static kelp_status *cpu_create_engine(void *self, kelp_runtime *runtime, kelp_graph *graph,
                                       const kelp_engine_options *options, kelp_engine **out) {
     kelp_cpu_engine *engine = NULL;
@@ -331,5 +340,6 @@ const kelp_engine_provider kelp_cpu_engines = {
     .build = cpu_build,
     .recognises = cpu_recognises,
     .load = cpu_load,
+    .describe = cpu_describe,
     .create_engine = cpu_create_engine,
 };

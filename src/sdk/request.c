@@ -59,6 +59,7 @@ kelp_backend_request *kelp_sdk_request_open(kelp_backend_instance *instance,
     atomic_init(&request->responses, 0);
     atomic_init(&request->final, false);
     atomic_init(&request->failed, false);
+    atomic_init(&request->starved, false);
     return request;
 }
 
@@ -135,8 +136,12 @@ void kelp_sdk_request_close(kelp_backend_request *request, TRITONBACKEND_Request
     kelp_status *status = sdk_status(error);
     if (status == NULL) {
         error = kelp_backend_error(
-            KELP_ERROR(KELP_INTERNAL, "backend '%s' sent no response to a request for model '%s'",
-                       model->host->definition->name, model->name));
+            atomic_load(&request->starved)
+                ? KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                             "out of memory for the response of model '%s'", model->name)
+                : KELP_ERROR(KELP_INTERNAL,
+                             "backend '%s' sent no response to a request for model '%s'",
+                             model->host->definition->name, model->name));
         status = sdk_status(
             TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error));
         TRITONSERVER_ErrorDelete(error);

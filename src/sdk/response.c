@@ -27,7 +27,10 @@ kelp_status *kelp_backend_respond(kelp_backend_request *request, kelp_backend_re
                 KELP_TRY(sdk_status(
                     TRITONBACKEND_ResponseFactoryNew(&request->own_factory, request->raw)));
         }
-        KELP_TRY(sdk_status(TRITONBACKEND_ResponseNew(&response->raw, request->raw)));
+        kelp_status *status = sdk_status(TRITONBACKEND_ResponseNew(&response->raw, request->raw));
+        if (status != NULL)
+            atomic_store(&request->starved, true);
+        KELP_TRY(status);
     }
     *out = response;
     return NULL;

@@ -107,6 +107,7 @@ struct kelp_backend_request {
     atomic_uint responses; /* number of sent responses */
     atomic_bool final;     /* the final response was sent or is being sent */
     atomic_bool failed;    /* a response had an error */
+    atomic_bool starved;   /* a response could not be created */
 };
 
 /* A response factory. Its references are the backend's handle and each response that it created, so

@@ -57,8 +57,7 @@ static const kelp_command command = {
     .examples = "  kelp try x",
     .positional = "FILE",
     .max_positionals = 1,
-    .specs = specs,
-    .spec_count = KELP_COUNT(specs),
+    .tables = KELP_ARG_TABLE(specs),
     .options_bytes = sizeof(options),
 };
 

@@ -35,11 +35,12 @@ def kelp(*words, **options):
 class Server:
     """Runs `kelp serve` with the given arguments; `url` is set once it is ready."""
 
-    def __init__(self, *words, ready=True):
+    def __init__(self, *words, ready=True, environment=None):
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen([KELP, "serve", "--http-address", "127.0.0.1", "--http-port", "0",
                                          *map(str, words)],
-                                        stdout=subprocess.PIPE, stderr=self.errors, stdin=subprocess.DEVNULL)
+                                        stdout=subprocess.PIPE, stderr=self.errors, stdin=subprocess.DEVNULL,
+                                        env={**os.environ, **(environment or {})})
         self.output = ""
         self.url = None
         self.port = None
@@ -52,7 +53,7 @@ class Server:
     def read(self):
         for line in self.process.stdout:
             self.output += line.decode()
-            found = re.match(r"HTTP  http://127\.0\.0\.1:(\d+)", line.decode())
+            found = re.match(r"HTTP  https?://127\.0\.0\.1:(\d+)", line.decode())
             if found:
                 self.port = int(found.group(1))
                 self.url = f"127.0.0.1:{self.port}"

@@ -242,6 +242,44 @@ class Plans(unittest.TestCase):
         self.assertRegex(kelp("doctor", env={**environment, "KELP_ONNXRUNTIME_LIBRARY": library}).stdout, r"onnxruntime +usable")
 
 
+    def test_doctor_lists_the_optional_libraries(self):
+        files = ("libturbojpeg.so.0", "libpng16.so.16", "libwebp.so.7", "libtiff.so.6", "libopenjp2.so.7", "libpcre2-8.so.0")
+        said = kelp("doctor").stdout
+        for file in files:
+            self.assertRegex(said, rf"\n +{re.escape(file)} +found    [\w ]+: [\w, *]+\n")
+        packages = ("libturbojpeg0", "libpng16-16", "libwebp7", "libtiff6", "libopenjp2-7", "libpcre2-8-0")
+        said = kelp("doctor", env=self.without(*files)).stdout
+        for file, package in zip(files, packages):
+            self.assertRegex(said, rf"\n +{re.escape(file)} +missing  [\w ]+: [\w, *]+; install Debian's {package}\n")
+
+    def without(self, *files):
+        """Returns an environment in which the loader finds unusable files in place of libraries."""
+        directory = tempfile.mkdtemp(dir=self.directory)
+        for file in files:
+            with open(os.path.join(directory, file), "w", encoding="utf-8") as made:
+                made.write("not a library")
+        return {**os.environ, "LD_LIBRARY_PATH": directory}
+
+    def save_node(self, op, kind, shape, out_kind, out_shape, **attributes):
+        path = os.path.join(self.directory, op + ".onnx")
+        graph = helper.make_graph([helper.make_node(op, ["x"], ["y"], **attributes)], "one_node", [helper.make_tensor_value_info("x", kind, shape)],
+                                  [helper.make_tensor_value_info("y", out_kind, out_shape)])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), path)
+        return path
+
+    def test_a_missing_library_is_named_with_its_package(self):
+        path = self.save_node("ImageDecoder", TensorProto.UINT8, ["n"], TensorProto.UINT8, ["h", "w", 3])
+        image = os.path.join(self.directory, "x.npy")
+        np.save(image, np.frombuffer(b"\xff\xd8\xff\xe0" + bytes(60), np.uint8))
+        ended = kelp("run", path, "--input", "x=@" + image, env=self.without("libturbojpeg.so.0"))
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("JPEG images need the library 'libturbojpeg.so.0', of Debian package libturbojpeg0", ended.stderr)
+        path = self.save_node("RegexFullMatch", TensorProto.STRING, ["n"], TensorProto.BOOL, ["n"], pattern="a+")
+        ended = kelp("run", path, "--random", env=self.without("libpcre2-8.so.0"))
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("regular expressions need the library 'libpcre2-8.so.0', of Debian package libpcre2-8-0", ended.stderr)
+
+
 class InstructionSets(unittest.TestCase):
     """KELP_ISA selects the kernels; an unknown value is rejected."""
 

@@ -75,12 +75,21 @@ class Broken(unittest.TestCase):
     def test_a_missing_backend_is_reported(self):
         self.reason("nobackend", "not_there")
 
-    def test_the_table_fits_on_a_terminal(self):
-        table = [line for line in self.server.output.splitlines() if line.startswith(("|", "+"))]
-        self.assertGreater(len(table), 5)
-        self.assertLess(max(map(len, table)), 130)
-        self.assertIn("…", "".join(table))
-        self.assertIn("expected one of TYPE_INVALID", self.server.log())  # in full
+    def test_each_failure_is_reported_once(self):
+        """The log has the reason; the table only has the state."""
+        reported = self.server.log() + self.server.output
+        for reason in ("expected one of TYPE_INVALID", "expected an ONNX ModelProto", "not_there/libtriton_not_there.so"):
+            self.assertEqual(reported.count(reason), 1, reported)
+        for model in ("badconfig", "nobackend", "truncated", "uncovered"):
+            self.assertRegex(self.server.output, rf"\| {model} +\| [-1] +\| UNAVAILABLE +\|")
+
+    def test_the_table_has_the_reasons_if_the_log_does_not_and_fits_the_terminal(self):
+        for width in (60, 100):
+            with self.subTest(width=width), Server("--model-repository", self.repository.path, "--exit-on-error=false",
+                                                   "--log-error=false", environment={"COLUMNS": str(width)}) as server:
+                table = [line for line in server.output.splitlines() if line.startswith(("|", "+"))]
+                self.assertEqual({len(line) for line in table}, {width}, table)
+                self.assertIn("…", "".join(table))
 
     def test_other_models_are_served(self):
         for model in ("digits", "addsub"):
@@ -95,7 +104,10 @@ class Starting(unittest.TestCase):
             repository.add("truncated", os.path.join(MODELS, "truncated.onnx"))
             ended = kelp("serve", "--model-repository", repository.path, "--http-port", "0")
             self.assertEqual(ended.returncode, 1, ended.stderr)
-            self.assertIn("truncated", ended.stderr)
+            self.assertEqual(ended.stderr.count("truncated.onnx") + ended.stderr.count("ModelProto"), 1, ended.stderr)
+            self.assertTrue(ended.stderr.endswith("kelp: cannot start the server: not all models are loaded\n"), ended.stderr)
+            ended = kelp("serve", "--model-repository", repository.path, "--http-port", "0", "--log-error=false")
+            self.assertEqual(ended.stderr.count("ModelProto"), 1, ended.stderr)
 
     def test_a_repository_with_another_layout_is_reported(self):
         """The server starts, and the log tells the expected layout and what was found."""
@@ -132,7 +144,43 @@ class Starting(unittest.TestCase):
             ended = kelp("serve", "--model-repository", models, "--http-address", "127.0.0.1", "--http-port", first.port)
             self.assertEqual(ended.returncode, 1, ended.stderr)
             self.assertIn(str(first.port), ended.stderr)
+            self.assertNotIn("digits", ended.stdout + ended.stderr)  # before models load
             self.assertEqual(first.stop(), 0)
+
+    def test_a_directory_is_a_repository(self):
+        with Server(os.path.join(ROOT, "examples", "models")) as server:
+            self.assertEqual(server.call("GET", "/v2/models/digits/ready")[0], 200)
+            self.assertEqual(server.stop(), 0)
+
+    def test_single_files_are_served(self):
+        digits = os.path.join(ROOT, "examples", "models", "digits", "1", "model.onnx")
+        with tempfile.TemporaryDirectory() as directory:
+            copy = os.path.join(directory, 'o"ne.onnx')
+            shutil.copy(digits, copy)
+            with Server(digits, copy) as server:
+                for name in ("digits", 'o"ne'):  # the layout of a repository, and any other directory
+                    status, response = server.infer(name.replace('"', "%22"), read_json("examples", "requests", "digits.json"))
+                    self.assertEqual(status, 200, response)
+                self.assertEqual(server.stop(), 0)
+            again = shutil.copytree(directory, os.path.join(directory, "again"))
+            for words, expected in (((os.path.join(directory, "no.onnx"),), "no.onnx': No such file"),
+                                    ((__file__,), "expected a directory, or a file NAME.onnx or NAME.plan"),
+                                    ((copy, os.path.join(again, 'o"ne.onnx')), "two models have the name"),
+                                    ((), "no model repository")):
+                with self.subTest(words=words):
+                    ended = kelp("serve", "--http-port", "0", *words)
+                    self.assertIn(ended.returncode, (1, 2))
+                    self.assertIn(expected, ended.stderr)
+
+    def test_only_this_machine_may_connect_by_default(self):
+        with tempfile.TemporaryDirectory() as directory, subprocess.Popen(
+                [support.KELP, "serve", directory, "--http-port", "0"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as server:
+            for line in server.stdout:
+                if line.startswith("HTTP"):
+                    break
+            self.assertRegex(line, r"^HTTP  http://127\.0\.0\.1:\d+$")
+            server.send_signal(signal.SIGTERM)
+            server.stdout.read()
 
     def test_the_socket_of_a_killed_server_is_replaced(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -236,8 +236,28 @@ class Stopping(unittest.TestCase):
                     # While an idle connection is open, Triton waits for its exit timeout of 30 s.
                     self.assertLess(time.monotonic() - began, 20)
 
+    def test_a_busy_server_is_not_ready_before_it_stops_accepting(self):
+        """Without --drain-secs, the server accepts connections until no request has begun for 0.25 s; an idle one stops at once."""
+        with Server("--model-repository", os.path.join(ROOT, "examples", "models")) as server:
+            with open(os.path.join(ROOT, "examples", "requests", "digits.json")) as file:
+                request = json.load(file)
+            self.assertEqual(server.infer("digits", request)[0], 200)
+            server.process.send_signal(signal.SIGTERM)
+            while server.call("GET", "/v2/health/ready")[0] == 200:
+                pass
+            for _ in range(20):  # each on a connection of its own
+                self.assertEqual(server.infer("digits", request)[0], 200)
+                self.assertEqual(server.call("GET", "/v2/health/ready")[0], 503)
+            began = time.monotonic()
+            self.assertEqual(server.process.wait(support.PATIENCE_S), 0, server.log())
+            self.assertGreaterEqual(time.monotonic() - began, 0.15)
+            self.assertIn("kelp: not ready, stopping in 5 s or when there are no requests", server.log())
+        with Server("--model-repository", os.path.join(ROOT, "examples", "models")) as server:
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(support.PATIENCE_S), 0, server.log())
+            self.assertNotIn("not ready", server.log())
+
     def test_a_drained_server_answers_and_is_not_ready(self):
-        """Without --drain-secs, the listener is closed at once."""
         with Server("--model-repository", os.path.join(ROOT, "examples", "models"), "--drain-secs", "3") as server:
             paths = "/v2/health/ready", "/v2/models/digits/ready", "/v2/health/live"
             self.assertEqual([server.call("GET", path)[0] for path in paths], [200, 200, 200])

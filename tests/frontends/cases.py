@@ -233,6 +233,12 @@ def binary_case(status, *words, declared, sent, header=None):
 
 PACKED = gzip.compress(json.dumps(body_of()).encode())
 RAW_IMAGE = struct.pack(f"<{IMAGE_SIZE}f", *IMAGES[:IMAGE_SIZE])
+def twice(member, value):
+    """A request with two members of a name; the first one is `value`."""
+    whole = dict(body_of(), id="y", outputs=[])
+    return b"{%s: %s, %s" % (json.dumps(member).encode(), json.dumps(value).encode(), json.dumps(whole).encode()[1:])
+
+
 DEEP = json.dumps(body_of(data=0)).replace('"data": 0', '"data": ' + "[" * 101 + "]" * 101)
 
 ROUTES = {
@@ -242,9 +248,12 @@ ROUTES = {
     "a version that is no number": http("GET", "/v2/models/digits/versions/x", 404, "Not Found"),
     "a query is ignored": http("GET", "/v2/models/digits?verbose=1", 200, expect={"name": "digits"}),
     "GET of an inference": http("GET", INFER, 405, "Method Not Allowed", expect_headers={"allow": "POST"}),
-    "DELETE of the server": http("DELETE", "/v2", 405, "Method Not Allowed", expect_headers={"allow": "GET"}),
+    "DELETE of the server": http("DELETE", "/v2", 405, "Method Not Allowed", expect_headers={"allow": "GET, HEAD"}),
     "a percent-encoded name": http("GET", "/v2/models/d%69gits", 200, expect={"name": "digits"}),
     "an encoded slash belongs to the name": http("GET", "/v2/models/digits%2Fready", 404, "digits/ready"),
+    "a path that is not UTF-8": http("GET", "/v2/models/%ff%fe", 400, "UTF-8"),
+    "HEAD of the server": http("HEAD", "/v2", 200, expect_headers={"content-type": "application/json"}),
+    "HEAD of the readiness": http("HEAD", "/v2/health/ready", 200),
     "a malformed percent-encoding": http("GET", "/v2/models/digits%zz", 400, "digits%zz"),
     "a version that is too large": http("GET", "/v2/models/digits/versions/" + "9" * 30, 400, "9" * 30),
     "metrics are text": http("GET", "/metrics", 200, expect_headers={"content-type": "text/plain; charset=utf-8"}),
@@ -272,7 +281,21 @@ JSON = {
     "an input without a name": rejected(400, "name", body=body_of(name=None)),
     "fractions for integers": rejected(400, "integer", body=body_of(datatype="INT64", data=[0.5] * 192)),
     "an integer out of range": rejected(400, "element 0", body=body_of(datatype="INT8", data=[200] * 192)),
-    "an uneven nesting": rejected(400, "192", "11", body=body_of(data=[[[[0.0]]]] * 10 + [0.0])),
+    "elements beside arrays": rejected(400, "differ in length or depth", body=body_of(data=[[[[0.0]]]] * 10 + [0.0])),
+    "an element before an array": rejected(400, "differ in length or depth", body=body_of(shape=[1, 2], data=[1, [2]])),
+    "an array before an element": rejected(400, "differ in length or depth", body=body_of(shape=[1, 2], data=[[1], 2])),
+    "arrays of different lengths": rejected(400, "differ in length or depth", body=body_of(shape=[1, 4], data=[[1, 2, 3], [4]])),
+    "arrays of different depths": rejected(400, "differ in length or depth", body=body_of(shape=[1, 2], data=[[[1]], [2]])),
+    "inputs in two places": rejected(400, "'inputs'", "twice", body=twice("inputs", [image()])),
+    "outputs in two places": rejected(400, "'outputs'", "twice", body=twice("outputs", [])),
+    "two ids": rejected(400, "'id'", "twice", body=twice("id", "x")),
+    "two shapes": rejected(400, "'shape'", "twice", body=json.dumps(body_of()).replace('"shape"', '"shape": [1], "shape"').encode()),
+    "two datatypes": rejected(400, "'datatype'", "twice",
+                              body=json.dumps(body_of()).replace('"datatype"', '"datatype": "INT8", "datatype"').encode()),
+    "an id that is not UTF-8": rejected(400, "'id'", "UTF-8", body=json.dumps(dict(body_of(), id="@")).encode().replace(b"@", b"\xff\xfe")),
+    "a name that is not UTF-8": rejected(400, "UTF-8", body=json.dumps(body_of(name="@")).encode().replace(b"@", b"\xc0\xaf")),
+    "a parameter that is not UTF-8": rejected(
+        400, "UTF-8", body=json.dumps(dict(body_of(), parameters={"@": 1})).encode().replace(b"@", b"\xed\xa0\x80")),
     "a nesting that is too deep": rejected(400, "100", body=DEEP.encode()),
     "nested data": http("POST", INFER, 200, body=body_of(data=nested(IMAGES, [3, 1, 8, 8]))),
     "members in any order": http("POST", INFER, 200, body={

@@ -173,10 +173,14 @@ static kelp_http_server *start(const char *address) {
                                    .on_sent = on_sent,
                                    .on_cancel = on_cancel,
                                    .destroy = on_destroy}};
-    kelp_http_server_options options = {
-        .address = address, .threads = 2, .allocator = {.realloc = count_realloc}};
+    kelp_http_endpoint endpoint = {.address = address};
+    kelp_http_server_options options = {.endpoints = &endpoint,
+                                        .endpoint_count = 1,
+                                        .threads = 2,
+                                        .allocator = {.realloc = count_realloc}};
+    kelp_http_handler *handler = &echo.base;
     kelp_http_server *server;
-    assert_null(kelp_http_server_create(&echo.base, &options, &server));
+    assert_null(kelp_http_server_create(&handler, 1, &options, &server));
     assert_null(kelp_http_server_start(server));
     return server;
 }
@@ -190,7 +194,7 @@ static void stop(kelp_http_server *server) {
 
 static int dial(const kelp_http_server *server) {
     struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons(kelp_http_server_port(server)),
+                                  .sin_port = htons(kelp_http_server_port(server, 0)),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     struct timeval patience = {.tv_sec = 60};
@@ -225,7 +229,8 @@ static void wait_for(atomic_int *value, int expected) {
     assert_int_equal(atomic_load(value), expected);
 }
 
-#define POST(path, body, length) "POST " path " HTTP/1.1\r\nContent-Length: " length "\r\n\r\n" body
+#define POST(path, body, length) \
+    "POST " path " HTTP/1.1\r\nHost: h\r\nContent-Length: " length "\r\n\r\n" body
 
 /* ---- tests ---- */
 
@@ -279,7 +284,7 @@ static void the_handler_words_the_errors_of_the_transport(void **state) {
     expect(fd, "HTTP/1.1 400 Bad Request", "HTTP/1.1'");
     close(fd);
     fd = dial(server);
-    send_text(fd, "POST / HTTP/1.1\r\nContent-Length: 101\r\n\r\n");
+    send_text(fd, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 101\r\n\r\n");
     expect(fd, "HTTP/1.1 413 Content Too Large", "limit of 100 bytes (Content-Length 101)");
     close(fd);
     stop(server);
@@ -332,9 +337,11 @@ static void a_warm_connection_does_not_allocate(void **state) {
 static void an_address_in_use_is_reported_and_the_handler_destroyed(void **state) {
     (void)state;
     kelp_http_server *server = start("127.0.0.1"), *second = NULL;
-    kelp_http_server_options options = {.address = "127.0.0.1",
-                                        .port = kelp_http_server_port(server)};
-    kelp_status *status = kelp_http_server_create(&echo.base, &options, &second);
+    kelp_http_endpoint endpoint = {.address = "127.0.0.1",
+                                   .port = kelp_http_server_port(server, 0)};
+    kelp_http_server_options options = {.endpoints = &endpoint, .endpoint_count = 1};
+    kelp_http_handler *handler = &echo.base;
+    kelp_status *status = kelp_http_server_create(&handler, 1, &options, &second);
     assert_int_equal(kelp_status_code(status), KELP_UNAVAILABLE);
     kelp_status_free(status);
     assert_true(echo.handler_destroyed);

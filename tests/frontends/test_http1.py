@@ -67,7 +67,7 @@ class Connections(unittest.TestCase):
     LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
 
     def post(self, body, extra=b""):
-        return (b"POST /v2/models/digits/infer HTTP/1.1\r\n" + extra +
+        return (b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\n" + extra +
                 b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
     def test_connections_are_kept_alive_unless_asked_otherwise(self):
@@ -75,7 +75,7 @@ class Connections(unittest.TestCase):
             for _ in range(5):
                 raw.send(self.LIVE)
                 self.assertEqual(raw.reply()[0], 200)
-            raw.send(b"GET /v2 HTTP/1.1\r\nConnection: close\r\n\r\n")
+            raw.send(b"GET /v2 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
             self.assertEqual(raw.reply()[1]["connection"], "close")
             self.assertTrue(raw.at_end())
         with Raw() as raw:
@@ -112,7 +112,7 @@ class Connections(unittest.TestCase):
         body = json.dumps(cases.body_of()).encode()
         for extra in (b"", b"Content-Length: 7\r\n"):
             with Raw() as raw:
-                raw.send(b"POST /v2/models/digits/infer HTTP/1.1\r\n" + extra +
+                raw.send(b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\n" + extra +
                          b"Transfer-Encoding: chunked\r\n\r\n")
                 for i in range(0, len(body), 100):
                     piece = body[i:i + 100]
@@ -139,9 +139,11 @@ class Connections(unittest.TestCase):
 
     def test_malformed_requests_are_rejected_and_the_connection_closed(self):
         for text, status in ((b"GARBAGE\r\n\r\n", 400),
-                             (b"GET / HTTP/1.1\r\nBad header\r\n\r\n", 400),
+                             (b"GET / HTTP/1.1\r\nHost: h\r\nBad header\r\n\r\n", 400),
+                             (b"GET /v2 HTTP/1.1\r\n\r\n", 400),
+                             (b"GET /v2 HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
                              (b"GET /" + b"a" * 70000, 431),
-                             (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505)):
+                             (b"PRI * HTTP/2.0\r\n\r\nno preface", 505)):
             with Raw() as raw:
                 try:
                     raw.send(text)
@@ -166,13 +168,28 @@ class Connections(unittest.TestCase):
 
     def test_a_head_response_has_no_body(self):
         with Raw() as raw:
-            raw.send(b"HEAD /v2 HTTP/1.1\r\n\r\n" + self.LIVE)
-            self.assertEqual(raw.reply(body=False)[0], 405)
+            raw.send(b"HEAD /v2 HTTP/1.1\r\nHost: h\r\n\r\n" + self.LIVE)
+            self.assertEqual(raw.reply(body=False)[0], 200)
             self.assertEqual(raw.reply()[0], 200)
+
+    def test_http_1_0_needs_no_host(self):
+        with Raw() as raw:
+            raw.send(b"GET /v2 HTTP/1.0\r\n\r\n")
+            self.assertEqual(raw.reply()[0], 200)
+
+    def test_two_lengths_of_the_json_are_rejected(self):
+        body = json.dumps(cases.body_of()).encode()
+        length = b"Inference-Header-Content-Length: %d\r\n" % len(body)
+        with Raw() as raw:
+            raw.send(self.post(body, length) + self.post(body, length + length))
+            self.assertEqual(raw.reply()[0], 200)
+            status, _, content = raw.reply()
+            self.assertEqual(status, 400)
+            self.assertIn("two Inference-Header-Content-Length", json.loads(content)["error"])
 
     def test_a_body_over_the_limit_is_rejected_before_it_is_sent(self):
         with Raw() as raw:
-            raw.send(b"POST /v2/models/digits/infer HTTP/1.1\r\nExpect: 100-continue\r\n"
+            raw.send(b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n"
                      b"Content-Length: 99999999999\r\n\r\n")
             status, headers, body = raw.reply()
             self.assertEqual((status, headers["connection"]), (413, "close"))

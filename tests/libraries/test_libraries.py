@@ -201,6 +201,27 @@ class LibrariesWithTorch(Environment):
         found = self.compare("optimum_features", 1e-4, KELP_MINILM=self.minilm())
         self.assertEqual(len(found["pipeline"][0]), 384)
 
+    def test_optimum_generation(self):
+        """The models have random weights: they are exported in this test."""
+        with tempfile.TemporaryDirectory(prefix="kelp-tiny-") as directory:
+            run(self.python, "-W", "ignore", os.path.join(PROGRAMS, "tiny_transformers.py"), directory,
+                env={**ENVIRONMENT, "PYTHONPATH": os.path.dirname(os.path.dirname(self.python)) + "/onnxruntime"})
+            found = self.compare("optimum_generation", 1e-4, KELP_TINY=directory)
+        self.assertEqual(len(found), 20)
+        for name in ("gpt2", "llama", "t5"):  # neither bindings nor past key values change the tokens
+            tokens = [result for key, result in found.items() if key.startswith(name) and not key.endswith("logits")]
+            self.assertTrue(all(result == tokens[0] for result in tokens), name)
+            self.assertGreater(len(set(tokens[0]["greedy"][0])), 10)
+
+    def test_torch_tensors(self):
+        """Tensors of PyTorch are used in place."""
+        with tempfile.TemporaryDirectory(prefix="kelp-torch-") as directory:
+            model = os.path.join(directory, "add.onnx")
+            run(self.python, "-c", "import onnx, sys; from onnx import parser; onnx.save(parser.parse_model("
+                "'<ir_version: 8, opset_import: [\"\": 17]> add (float[a, b] x) => (float[a, b] y) <float one = {1}> { y = Add(x, one) }'), sys.argv[1])", model)
+            said = run(self.python, "-m", "kelp.as_onnxruntime", os.path.join(PROGRAMS, "torch_tensors.py"), model)
+        self.assertRegex(said, r"^torch \d")
+
     def test_sentence_transformers(self):
         found = self.compare("sentence_transformers_onnx", 1e-5, KELP_MINILM=self.minilm())
         self.assertGreater(found["similarities"][0][1], 0.5)

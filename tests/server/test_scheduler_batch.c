@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The batch policy, with a clock that the tests set: the documented semantics case by case, and a
  * comparison with a small executable model of them under random requests. */
+#include "base/checked.h"
 #include "base/clock.h"
 #include "server/request/factory.h"
 #include "server/scheduler/policy.h"
@@ -184,6 +185,23 @@ static void test_late_batch_exceeds_preferred_size(void **state) {
     stop(f);
 }
 
+/* Waking up a thread is a part of a delay of more than 150 us. */
+static void test_delay_contains_the_wake_up(void **state) {
+    static const unsigned delays_us[][2] = {{100, 100}, {150, 150}, {170, 150},
+                                            {200, 150}, {201, 151}, {1000, 950}};
+    (void)state;
+    for (size_t i = 0; i < KELP_COUNT(delays_us); i++) {
+        char text[512];
+        snprintf(text, sizeof text, MODEL "dynamic_batching { max_queue_delay_microseconds: %u }",
+                 delays_us[i][0]);
+        fixture *f = start(text);
+        push(f, 0, 1, 0);
+        assert_int_equal(ready_ns(f), delays_us[i][1] * US);
+        TAKES(f, delays_us[i][1] * US, 0);
+        stop(f);
+    }
+}
+
 static void test_batch_that_cannot_grow_does_not_wait(void **state) {
     fixture *f = start(MODEL "dynamic_batching { max_queue_delay_microseconds: 100 }");
     (void)state;
@@ -277,6 +295,21 @@ static void test_priority_levels_order_requests(void **state) {
     push_with_priority(f, 0, 3, 0);
     push_with_priority(f, 1, 0, 0); /* the default level */
     push_with_priority(f, 2, 9, 0); /* not a level */
+    push_with_priority(f, 3, 1, 0);
+    TAKES(f, 0, 3, 1);
+    TAKES(f, 0, 2, 0);
+    stop(f);
+}
+
+static void test_any_number_of_priority_levels(void **state) {
+    static const uint64_t most = UINT64_MAX;
+    fixture *f = start(MODEL "dynamic_batching { preferred_batch_size: 2 "
+                             "priority_levels: 18446744073709551615 "
+                             "default_priority_level: 4294967296 }");
+    (void)state;
+    push_with_priority(f, 0, most, 0);
+    push_with_priority(f, 1, 0, 0); /* the default level */
+    push_with_priority(f, 2, (uint64_t)UINT32_MAX + 2, 0);
     push_with_priority(f, 3, 1, 0);
     TAKES(f, 0, 3, 1);
     TAKES(f, 0, 2, 0);
@@ -407,8 +440,9 @@ static void test_wrong_settings_are_rejected(void **state) {
         {"parameters { key: \"kelp_queue_timeout_us\" value { string_value: \"5\" } } "
          "dynamic_batching { }",
          "default_timeout_microseconds"},
-        {"dynamic_batching { priority_levels: 99999999 default_priority_level: 1 }",
-         "field 'priority_levels': expected at most 1048576, found 99999999"},
+        {"dynamic_batching { priority_levels: 99999999 default_priority_level: 1 "
+         "default_queue_policy { max_queue_size: 1 } }",
+         "field 'priority_levels': expected at most 1048576 with max_queue_size, found 99999999"},
     };
     char text[512];
     (void)state;
@@ -753,12 +787,14 @@ int main(void) {
         cmocka_unit_test(test_without_delay_queued_requests_join),
         cmocka_unit_test(test_preferred_size_is_executed_at_once),
         cmocka_unit_test(test_late_batch_exceeds_preferred_size),
+        cmocka_unit_test(test_delay_contains_the_wake_up),
         cmocka_unit_test(test_batch_that_cannot_grow_does_not_wait),
         cmocka_unit_test(test_ragged_inputs_join),
         cmocka_unit_test(test_requests_with_the_same_optional_inputs_join),
         cmocka_unit_test(test_shape_tensors_are_compared),
         cmocka_unit_test(test_scheduler_waits_for_configured_number_of_requests),
         cmocka_unit_test(test_priority_levels_order_requests),
+        cmocka_unit_test(test_any_number_of_priority_levels),
         cmocka_unit_test(test_urgent_request_changes_the_next_batch),
         cmocka_unit_test(test_each_level_has_its_limits),
         cmocka_unit_test(test_timeouts_reject_or_delay),

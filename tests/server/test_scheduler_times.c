@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { LIMIT_NS = 50000, SMALL_BYTES = 64, LARGE_BYTES = 65536 };
+enum { LIMIT_NS = 50000, SMALL_BYTES = 64, LARGE_BYTES = 65536, BATCH = 4 };
 
 /* ---- the clock and the executions ---- */
 
@@ -54,11 +54,11 @@ typedef struct fixture {
     kelp_input small, large;
     kelp_input *small_inputs[1], *large_inputs[1];
     kelp_request request;
+    kelp_request batch[BATCH];
     kelp_stats stats;
 } fixture;
 
-static int set_up(void **state) {
-    static const char text[] = "backend: \"x\"";
+static int set_up_model(void **state, const char *text) {
     static fixture f;
     const kelp_config_load_options load = {.model_name = "m"};
     kelp_allocator heap = kelp_allocator_system();
@@ -87,6 +87,18 @@ static int set_up(void **state) {
     return 0;
 }
 
+static int set_up(void **state) {
+    return set_up_model(state, "backend: \"x\"");
+}
+
+/* A batch of BATCH requests is complete. */
+static int set_up_batches(void **state) {
+    (void)set_up_model(state, "backend: \"x\" max_batch_size: 4 dynamic_batching { "
+                              "max_queue_delay_microseconds: 3600000000 }");
+    ((fixture *)*state)->pool.joins_requests = true;
+    return 0;
+}
+
 static int tear_down(void **state) {
     fixture *f = *state;
     kelp_instance_pool_stop(&f->pool);
@@ -108,24 +120,42 @@ static void wait_until_idle(fixture *f) {
     }
 }
 
-/* Executes a request; returns true if that happens on this thread. */
-static bool runs_here(fixture *f, bool small) {
-    kelp_request *request = &f->request;
+static void submit(fixture *f, kelp_request *request, kelp_input **inputs) {
     request->factory = &f->factory;
-    request->inputs = small ? f->small_inputs : f->large_inputs;
-    request->input_count = 1;
+    request->inputs = inputs;
+    request->input_count = request->batch_size = 1;
     request->queue_start_ns = now_ns();
     request->deadline_ns = KELP_NEVER_NS;
     request->may_block = false; /* as kelp_scheduler_submit sets it */
     atomic_store(&request->state, KELP_REQUEST_PENDING);
-    unsigned before = world.requests;
     assert_null(kelp_instance_pool_submit(&f->pool, request));
+}
+
+/* Waits until a number of requests was executed; returns true if this thread did it. */
+static bool wait_for_requests(fixture *f, unsigned count) {
     pthread_mutex_lock(&world.lock);
-    while (world.requests == before)
+    while (world.requests < count)
         pthread_cond_wait(&world.changed, &world.lock);
     pthread_mutex_unlock(&world.lock);
     wait_until_idle(f);
     return pthread_equal(world.thread, pthread_self());
+}
+
+/* Executes a request; returns true if that happens on this thread. */
+static bool runs_here(fixture *f, bool small) {
+    unsigned before = world.requests;
+    submit(f, &f->request, small ? f->small_inputs : f->large_inputs);
+    return wait_for_requests(f, before + 1);
+}
+
+/* Executes a batch of small requests; returns true if that happens on this thread. */
+static bool batch_runs_here(fixture *f) {
+    unsigned before = world.requests;
+    for (int i = 0; i < BATCH; i++) {
+        assert_int_equal(world.requests, before);
+        submit(f, &f->batch[i], f->small_inputs);
+    }
+    return wait_for_requests(f, before + BATCH);
 }
 
 /* ---- tests ---- */
@@ -183,12 +213,45 @@ static void test_a_request_at_the_limit_is_short(void **state) {
     assert_false(runs_here(f, false));
 }
 
+/* The thread that submits the last request of a batch executes it, if that is expected to be short.
+ */
+static void test_a_complete_batch_runs_on_its_last_thread(void **state) {
+    fixture *f = *state;
+    assert_false(batch_runs_here(f));
+    assert_false(batch_runs_here(f));
+    for (int i = 0; i < 20; i++)
+        assert_true(batch_runs_here(f));
+    world.small_ns = 2000000;
+    for (int i = 0; i < 9 && batch_runs_here(f); i++)
+        continue;
+    assert_false(batch_runs_here(f));
+}
+
+/* A waiting thread that looks at the policy in time is not woken up. */
+static void test_requests_that_wait_wake_no_thread(void **state) {
+    fixture *f = *state;
+    (void)batch_runs_here(f);
+    submit(f, &f->batch[0], f->small_inputs);
+    for (uint64_t check_ns = 0; check_ns == 0;) { /* the worker wakes up and waits for a time */
+        pthread_mutex_lock(&f->pool.lock);
+        check_ns = f->pool.next_check_ns != KELP_NEVER_NS ? f->pool.next_check_ns : 0;
+        pthread_mutex_unlock(&f->pool.lock);
+        sched_yield();
+    }
+    for (int i = 1; i < BATCH - 1; i++) {
+        submit(f, &f->batch[i], f->small_inputs);
+        assert_int_not_equal(f->pool.next_check_ns, 0); /* 0: a signal was sent */
+    }
+    submit(f, &f->batch[BATCH - 1], f->small_inputs);
+    (void)wait_for_requests(f, 2 * BATCH);
+}
+
 static void test_warm_up_counts(void **state) {
     fixture *f = *state;
     kelp_request request = {.inputs = f->small_inputs, .input_count = 1};
     kelp_request *requests[] = {&request, &request};
-    unsigned class_index = kelp_execution_class(requests, 1);
-    assert_int_equal(kelp_execution_class(requests, 2), class_index + 1);
+    unsigned class_index = kelp_execution_class(kelp_execution_bytes(requests, 1));
+    assert_int_equal(kelp_execution_class(kelp_execution_bytes(requests, 2)), class_index + 1);
     kelp_instance_pool_add_time(&f->pool, class_index, 1000000);
     kelp_instance_pool_add_time(&f->pool, class_index, 5000);
     assert_true(runs_here(f, true));
@@ -209,6 +272,7 @@ static void test_averages_follow_the_times(void **state) {
     kelp_execution_times_add(&times, 3, UINT64_MAX, 1600);
     assert_int_equal(kelp_execution_times_get(&times, 3), 900);
     assert_int_equal(kelp_execution_times_get(&times, 4), KELP_NEVER_NS);
+    assert_int_equal(kelp_execution_times_get(&times, 0), 900); /* a larger class is known */
 }
 
 static void test_classes_are_powers_of_two(void **state) {
@@ -217,13 +281,14 @@ static void test_classes_are_powers_of_two(void **state) {
     kelp_input *inputs[] = {&input, &input};
     kelp_request request = {.inputs = inputs};
     kelp_request *requests[] = {&request};
-    assert_int_equal(kelp_execution_class(requests, 1), 0);
+    assert_int_equal(kelp_execution_class(kelp_execution_bytes(requests, 1)), 0);
     request.input_count = 2;
-    assert_int_equal(kelp_execution_class(requests, 1), 0);
+    assert_int_equal(kelp_execution_class(kelp_execution_bytes(requests, 1)), 0);
     input.data.size_bytes = 1;
-    assert_int_equal(kelp_execution_class(requests, 1), 2);
+    assert_int_equal(kelp_execution_class(kelp_execution_bytes(requests, 1)), 2);
     input.data.size_bytes = UINT64_MAX / 4;
-    assert_int_equal(kelp_execution_class(requests, 1), KELP_EXECUTION_CLASSES - 1);
+    assert_int_equal(kelp_execution_class(kelp_execution_bytes(requests, 1)),
+                     KELP_EXECUTION_CLASSES - 1);
 }
 
 int main(void) {
@@ -234,6 +299,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_requests_that_become_long_move_to_workers, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_request_at_the_limit_is_short, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_complete_batch_runs_on_its_last_thread,
+                                        set_up_batches, tear_down),
+        cmocka_unit_test_setup_teardown(test_requests_that_wait_wake_no_thread, set_up_batches,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_warm_up_counts, set_up, tear_down),
         cmocka_unit_test(test_averages_follow_the_times),
         cmocka_unit_test(test_classes_are_powers_of_two),

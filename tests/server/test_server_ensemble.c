@@ -308,6 +308,7 @@ typedef struct collector {
     int32_t values[64];
     unsigned count;
     unsigned max_ahead; /* responses of "repeat" that were not delivered; 0: do not check */
+    uint32_t flags;     /* of the latest response with tensors */
 } collector;
 
 /* Asserts that "repeat" is not far ahead of the delivered responses. */
@@ -327,6 +328,7 @@ static void collect(TRITONSERVER_InferenceResponse *response, const uint32_t fla
     collector *c = userp;
     if (response) {
         c->base.response = response;
+        c->flags = flags;
         size_t size_bytes = 0;
         c->values[c->count++] = *(const int32_t *)call_output(&c->base, "OUT", &size_bytes);
         if (c->max_ahead > 0)
@@ -372,6 +374,8 @@ static void test_each_response_of_a_decoupled_member_is_an_iteration(void **stat
     char *config = message_text(message);
     contains(config, "\"model_transaction_policy\":{\"decoupled\":true}");
     contains(config, "\"ensemble_scheduling\":{");
+    /* gRPC servers of Triton before 2.64 cannot read it. */
+    assert_null(strstr(config, "max_inflight_requests"));
     free(config);
 }
 
@@ -387,6 +391,57 @@ static void test_the_number_of_requests_in_flight_is_limited(void **state) {
     world_load(w, "identity", slow);
     world_load(w, "stream", STREAM("max_inflight_requests: 2 "));
     run_stream(w, "stream", 5);
+}
+
+/* The decoupled model sends its responses on the thread that executes it. */
+static void test_a_member_on_the_calling_thread_is_limited(void **state) {
+    static const char io[] = "input [ { name: \"IN\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+                             "output [ { name: \"OUT\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n";
+    static const char caller[] =
+        "parameters { key: \"kelp_execute_on\" value { string_value: \"caller\" } }\n";
+    world *w = *state;
+    char burst[1024], slow[1024];
+    snprintf(burst, sizeof burst,
+             "backend: \"burst\" model_transaction_policy { decoupled: true }\n%s%s", io, caller);
+    snprintf(slow, sizeof slow,
+             "backend: \"burst\" instance_group [ { kind: KIND_CPU count: 4 } ]\n%s"
+             "parameters { key: \"delay_ms\" value { string_value: \"2\" } }\n",
+             io);
+    world_load(w, "repeat", burst);
+    world_load(w, "identity", slow);
+    world_load(
+        w, "stream",
+        "input [ { name: \"IN\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+        "output [ { name: \"OUT\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n"
+        "ensemble_scheduling { max_inflight_requests: 2 " STEP("repeat", "IN", "IN", "OUT", "value")
+            STEP("identity", "IN", "value", "OUT", "OUT") "}\n");
+    run_stream(w, "stream", 5);
+}
+
+static const char slow_stream_config[] =
+    "backend: \"identity\"\n"
+    "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+    "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+    "parameters { key: \"kelp_execute_on\" value { string_value: \"instance\" } }\n"
+    "parameters { key: \"execute_delay_ms\" value { string_value: \"50\" } }\n";
+
+/* Clients that do not ask for empty final responses find the end of a stream by this flag. */
+static void test_the_last_response_of_a_stream_has_the_flag_final(void **state) {
+    static const int64_t shape[] = {2};
+    world *w = *state;
+    collector c = {0};
+    world_load(w, "repeat", repeat_config);
+    world_load(w, "identity", slow_stream_config);
+    world_load(w, "stream", STREAM(""));
+    call_init(&c.base, w->server, "stream", -1);
+    ok(TRITONSERVER_InferenceRequestSetResponseCallback(c.base.request, c.base.allocator, &c.base,
+                                                        collect, &c));
+    call_input(&c.base, "IN", TRITONSERVER_TYPE_INT32, shape, 1, pair, sizeof pair);
+    call_run(&c.base);
+    assert_int_equal(c.count, 2);
+    assert_int_equal(c.base.finals, 1);
+    assert_int_equal(c.flags, TRITONSERVER_RESPONSE_COMPLETE_FINAL);
+    call_deinit(&c.base);
 }
 
 static void test_a_decoupled_ensemble_may_send_no_response(void **state) {
@@ -419,6 +474,55 @@ static void test_decoupled_steps_follow_each_other(void **state) {
 
 /* ---- failures ---- */
 
+static void expect_label(call *c, const char *label) {
+    const char *found = NULL;
+    ok(TRITONSERVER_InferenceResponseOutputClassificationLabel(c->response, 0, 1, &found));
+    if (label != NULL)
+        assert_string_equal(found, label);
+    else
+        assert_null(found);
+}
+
+static void run_for_label(world *w, const char *model, const char *label) {
+    call c;
+    call_init(&c, w->server, model, -1);
+    put_pair(&c);
+    call_run(&c);
+    expect_label(&c, label);
+    call_deinit(&c);
+}
+
+static void test_outputs_have_the_labels_of_their_members(void **state) {
+    world *w = *state;
+    repo_model(&w->r, "labelled",
+               "backend: \"identity\"\n"
+               "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] "
+               "label_filename: \"labels.txt\" } ]\n");
+    repo_file(&w->r, "labelled/labels.txt", "zero\none\n");
+    ok(TRITONSERVER_ServerLoadModel(w->server, "labelled"));
+    world_load(w, "plain", MEMBER("identity"));
+    world_load(w, "inner", ONE_STEP("labelled"));
+    world_load(
+        w, "outer",
+        INT32_IO("2") "ensemble_scheduling { " STEP("inner", "IN", "IN", "OUT", "OUT") "}\n");
+    world_load(w, "without", ONE_STEP("plain"));
+    repo_model(&w->r, "own",
+               "input [ { name: \"IN\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
+               "output [ { name: \"OUT\" data_type: TYPE_INT32 dims: [ 2 ] "
+               "label_filename: \"own.txt\" } ]\n"
+               "ensemble_scheduling { " STEP("labelled", "INPUT0", "IN", "OUTPUT0", "OUT") "}\n");
+    repo_file(&w->r, "own/own.txt", "null\nuno\n");
+    ok(TRITONSERVER_ServerLoadModel(w->server, "own"));
+    run_for_label(w, "inner", "one");
+    run_for_label(w, "outer", "one");
+    run_for_label(w, "own", "uno");
+    run_for_label(w, "without", NULL);
+    world_unload(w, "labelled");
+    ok(TRITONSERVER_ServerLoadModel(w->server, "labelled"));
+    run_for_label(w, "inner", "one");
+}
+
 static void test_the_failure_of_a_member_names_it(void **state) {
     call c;
     world_load(*state, "fail", MEMBER("misbehave"));
@@ -435,6 +539,10 @@ static void test_the_failure_of_a_member_names_it(void **state) {
     char *stats = statistics(*state, "bad");
     contains(stats, "\"fail\":{\"count\":2");
     free(stats);
+    char *page = metrics_of(((world *)*state)->server);
+    contains(page, "{model=\"fail\",reason=\"BACKEND\",version=\"1\"} 2\n");
+    contains(page, "{model=\"bad\",reason=\"OTHER\",version=\"1\"} 2\n");
+    free(page);
     call_deinit(&c);
 }
 
@@ -617,6 +725,10 @@ int main(void) {
                                         set_up, world_close),
         cmocka_unit_test_setup_teardown(test_the_number_of_requests_in_flight_is_limited, set_up,
                                         world_close),
+        cmocka_unit_test_setup_teardown(test_a_member_on_the_calling_thread_is_limited,
+                                        set_up_test_backends, world_close),
+        cmocka_unit_test_setup_teardown(test_the_last_response_of_a_stream_has_the_flag_final,
+                                        set_up, world_close),
         cmocka_unit_test_setup_teardown(test_a_decoupled_ensemble_may_send_no_response, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(test_decoupled_steps_follow_each_other, set_up,
@@ -624,6 +736,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_the_failure_of_a_stream_ends_it_once, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(test_a_cached_response_ends_with_its_members, set_up_cache,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_outputs_have_the_labels_of_their_members, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(test_the_failure_of_a_member_names_it, set_up_test_backends,
                                         world_close),

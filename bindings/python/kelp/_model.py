@@ -3,6 +3,8 @@
 import ctypes
 import mmap
 import os
+import re
+import warnings
 
 import numpy
 
@@ -60,6 +62,12 @@ def value_types(data):
         if number in (INPUT, OUTPUT) and get(value, VALUE_TYPE) is not None:
             found[text(get(value, VALUE_NAME, b""))] = type_name(get(value, VALUE_TYPE))
     return found
+
+
+def map_values(types):
+    """Returns {name: element type} of the values of maps, from the result of value_types."""
+    found = {name: re.search(r"map\(\w+,tensor\((\w+)\)\)", kind) for name, kind in types.items()}
+    return {name: next(element for element in NUMBERS if word(element) == match[1]) for name, match in found.items() if match}
 
 
 def shape_of(data):
@@ -207,8 +215,8 @@ def value_parts(name, value):
 
 
 # ---- changes ----
-def with_dimensions(field, dimensions):
-    """Returns the parts of an input or output field in which dynamic dimensions have sizes."""
+def with_dimensions(field, dimensions, used):
+    """Returns the parts of an input or output field in which dynamic dimensions have sizes. Adds the keys of those to a set."""
     def rebuilt(data, path):
         """Returns the parts of a message in which the dimensions at the end of a path of fields are replaced."""
         parts = []
@@ -218,9 +226,9 @@ def with_dimensions(field, dimensions):
             elif len(path) > 1:
                 parts += bytes_field(number, *rebuilt(value, path[1:]))
             else:
-                name, denotation = (text(get(value, key, b"")) for key in (DIM_NAME, DIM_DENOTATION))
-                size = dimensions.get(("name", name)) if name else None
-                size = dimensions.get(("denotation", denotation)) if size is None and denotation else size
+                keys = [(word, text(get(value, key, b""))) for word, key in (("name", DIM_NAME), ("denotation", DIM_DENOTATION))]
+                used.update(keys)
+                size = next((dimensions[key] for key in keys if key in dimensions and key[1]), None)
                 parts += [raw] if size is None or get(value, DIM_VALUE) is not None else bytes_field(number, number_field(DIM_VALUE, size))
         return parts
     (number, value, _), = fields(field)
@@ -239,6 +247,7 @@ def changed(data, options, as_inputs=()):
     """Returns the bytes of a model with the dimensions, initializers and files of SessionOptions. as_inputs: names of initializers that
     become inputs."""
     initializers, dimensions, files, left = options._initializers, options._dimensions, options._files, set(options._initializers)
+    used = set()
 
     def initializer(value, raw):
         tensor = Tensor(value)
@@ -257,11 +266,13 @@ def changed(data, options, as_inputs=()):
         if number == INITIALIZER:
             parts += initializer(value, raw)
         elif number in (INPUT, OUTPUT) and dimensions:
-            parts += with_dimensions(raw, dimensions)
+            parts += with_dimensions(raw, dimensions, used)
         else:
             parts.append(raw)
     if left:
         raise KelpError(f"the model has no initializer '{min(left)}'", Code.INVALID_ARGUMENT)
+    for kind, word in sorted(set(dimensions) - used):
+        warnings.warn(f"the model has no dimension with the {kind} '{word}': its override has no effect", stacklevel=5)
     return with_graph(data, parts)
 
 

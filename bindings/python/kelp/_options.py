@@ -5,7 +5,7 @@ import operator
 import os
 import warnings
 
-from . import _entries, _kelp, _plugins
+from . import _entries, _kelp, _log, _plugins
 from ._error import Code, KelpError
 from ._value import OrtValue
 
@@ -41,9 +41,12 @@ def converted(owner, name, kind, value):
     try:
         if kind is str:
             return os.fsdecode(value)
-        return kind(operator.index(value))
+        value = kind(operator.index(value))
     except TypeError:
         raise TypeError(f"{owner}.{name}: expected {kind.__name__}, found '{type(value).__name__}'") from None
+    if name == "log_severity_level" and value not in range(-1, len(_log.LEVELS)):
+        raise KelpError(f"{owner}.{name}: expected -1 to {len(_log.LEVELS) - 1}, found {value}", Code.INVALID_ARGUMENT)
+    return value
 
 
 class Options:
@@ -283,6 +286,10 @@ def entry_of(entries, owner, key):
 
 def size_of(name, value):
     """Returns the size of a dimension."""
-    if int(value) < 0:
+    try:
+        size = operator.index(value)
+    except TypeError:
+        raise TypeError(f"dimension '{name}': expected a size, found '{type(value).__name__}'") from None
+    if size < 0:
         raise KelpError(f"dimension '{name}': expected a size, found {value}", Code.INVALID_ARGUMENT)
-    return int(value)
+    return size

@@ -90,10 +90,11 @@ def check_providers(providers, provider_options=None):
     names, _ = check_and_normalize_provider_args(providers, provider_options, [*KNOWN, *KELP_NAMES, *providers])
     unknown = [name for name in names if name not in KNOWN and name not in KELP_NAMES]
     if unknown:
-        raise KelpError(f"unknown provider '{unknown[0]}': expected one of {', '.join(get_available_providers())}", Code.NOT_FOUND)
+        # ONNX Runtime's words, which programs search for
+        raise KelpError(f"Unknown Provider Type: {unknown[0]}: expected one of {', '.join(get_available_providers())}", Code.NOT_FOUND)
     missing = [name for name in names if name not in AVAILABLE and name not in KELP_NAMES]
     if missing:
-        warnings.warn(f"unknown provider {', '.join(map(repr, missing))}: the model runs on the CPU", stacklevel=3)
+        warnings.warn(f"provider {', '.join(map(repr, missing))} is not available: the model runs on the CPU", stacklevel=3)
 
 
 # ---- the process ----

@@ -131,6 +131,7 @@ class InferenceSession(_kelp.Session):
             self._check_seed()
         inputs, outputs = self._io()
         types = _model.value_types(data or _model.read(path)) if any(item[1] == "list" for item in inputs + outputs) else {}
+        self._map_values = _model.map_values(types)
         self._inputs = [NodeArg(*item, types.get(item[0])) for item in inputs]
         self._outputs = [NodeArg(*item, types.get(item[0])) for item in outputs]
         duration = time.monotonic_ns() - begin
@@ -163,7 +164,10 @@ class InferenceSession(_kelp.Session):
     def _source(self, as_inputs):
         """Returns the path (or ""), bytes (or None) and directory to load, with the changes that the options ask for."""
         options = self._options
-        if options._entries.get(_entries.LOAD_FORMAT, "ONNX") != "ONNX" or str(self._model_path).endswith(".ort"):
+        kind = options._entries.get(_entries.LOAD_FORMAT, "ONNX")
+        if kind not in ("ONNX", "ORT"):
+            raise KelpError(f"session configuration entry '{_entries.LOAD_FORMAT}': expected ONNX, found '{kind}'", Code.INVALID_ARGUMENT)
+        if kind == "ORT" or str(self._model_path).endswith(".ort"):
             raise KelpError(f"{self._label()}: models in ORT format are not supported: load the ONNX model", Code.UNIMPLEMENTED)
         changes = as_inputs or options._initializers or options._dimensions or options._files or options.optimized_model_filepath
         if not changes and (self._model_bytes is not None or _entries.DIRECTORY not in options._entries):
@@ -175,7 +179,10 @@ class InferenceSession(_kelp.Session):
             return "", bytes(data), self._directory()
         if options.optimized_model_filepath and not as_inputs:
             least = int(options._entries.get(_entries.OPTIMIZED_BYTES, 1024))
-            _model.write(data, options.optimized_model_filepath, self._directory(), options._entries.get(_entries.OPTIMIZED_FILE), least)
+            try:
+                _model.write(data, options.optimized_model_filepath, self._directory(), options._entries.get(_entries.OPTIMIZED_FILE), least)
+            except OSError as error:
+                raise KelpError(f"cannot write the optimized model '{options.optimized_model_filepath}': {error.strerror}", Code.INVALID_ARGUMENT) from None
         return "", data, self._directory()
 
     def _check_seed(self):
@@ -288,7 +295,7 @@ class InferenceSession(_kelp.Session):
 
     def end_profiling(self):
         """Ends the trace of a session with enable_profiling, writes it, and returns the path of the file: a JSON file that Perfetto and
-        chrome://tracing open. Without enable_profiling, returns ""."""
+        chrome://tracing open. Without enable_profiling, or after the end, returns ""."""
         if self._trace is None:
             return ""
         self._observe(self._options.log_severity_level, False)

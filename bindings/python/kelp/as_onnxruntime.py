@@ -19,11 +19,14 @@ SHIM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shim")
 def main(words):
     """Replaces this process by Python with a PYTHONPATH that begins with the directory."""
     if not words or words[0] in ("-h", "--help"):
-        print(__doc__)
+        print(__doc__, file=sys.stdout if words else sys.stderr)
         return 0 if words else 2
     if words[0] == "--path":
         print(SHIM)
         return 0
+    if words[0].startswith("--"):
+        print(f"kelp.as_onnxruntime: unknown option '{words[0]}': expected a program, -m, -c or --path", file=sys.stderr)
+        return 2
     if sys.flags.ignore_environment:
         print("kelp.as_onnxruntime: Python ignores PYTHONPATH: run it without -E and -I", file=sys.stderr)
         return 2

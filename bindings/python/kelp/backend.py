@@ -11,10 +11,26 @@ import onnx
 from onnx import helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
-from ._options import SessionOptions
+from ._error import Code, KelpError
+from ._options import RunOptions, SessionOptions
 from ._session import InferenceSession
 
 __all__ = ["KelpBackend", "KelpBackendRep", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
+
+
+# Options that write files or stop runs: keyword arguments may come from users of a service.
+FORBIDDEN = {"enable_profiling", "optimized_model_filepath", "profile_file_prefix", "terminate"}
+
+
+def options_of(kind, arguments):
+    """Returns options with the keyword arguments that are options of this kind. Others are ignored, as ONNX Runtime ignores them."""
+    options = kind()
+    for name in sorted(set(arguments) & set(kind._TYPES)):
+        if name in FORBIDDEN:
+            raise KelpError(f"{kind.__name__}.{name} is not permitted as a keyword argument of a backend: it writes files or stops runs",
+                            Code.INVALID_ARGUMENT)
+        setattr(options, name, arguments[name])
+    return options
 
 
 class KelpBackendRep(BackendRep):
@@ -26,16 +42,19 @@ class KelpBackendRep(BackendRep):
         self._outputs = [item.name for item in session.get_outputs()]
 
     def run(self, inputs, **kwargs):
-        """Runs the model and returns a named tuple. inputs: a list in the order of the model, a dict by name, or the only array."""
-        if isinstance(inputs, dict):
+        """Runs the model and returns a named tuple. inputs: a list in the order of the model, a dict by name, or the value of the only
+        input. kwargs: RunOptions."""
+        if isinstance(inputs, dict) and self._inputs and not set(inputs).isdisjoint(self._inputs):
             feed = inputs
         elif isinstance(inputs, (list, tuple)):
             if len(inputs) > len(self._inputs):
                 raise ValueError(f"wrong number of inputs: expected {', '.join(self._inputs) or 'none'}, found {len(inputs)}")
             feed = dict(zip(self._inputs, inputs))
-        else:
+        elif len(self._inputs) == 1:
             feed = {self._inputs[0]: inputs}
-        return namedtupledict("Outputs", self._outputs)(*self.session.run(None, feed))
+        else:
+            raise ValueError(f"wrong number of inputs: expected {', '.join(self._inputs) or 'none'}, found one value")
+        return namedtupledict("Outputs", self._outputs)(*self.session.run(None, feed, options_of(RunOptions, kwargs)))
 
 
 class KelpBackend(Backend):
@@ -49,7 +68,6 @@ class KelpBackend(Backend):
     @classmethod
     def is_compatible(cls, model, device="CPU", **kwargs):
         """Returns whether Kelp supports the model."""
-        from ._error import KelpError
         try:
             cls.prepare(model, device)
         except KelpError:
@@ -58,19 +76,23 @@ class KelpBackend(Backend):
 
     @classmethod
     def prepare(cls, model, device="CPU", **kwargs):
-        """Returns the KelpBackendRep of a ModelProto, its bytes, or a path. threads: threads per operator."""
-        if not cls.supports_device(device):
+        """Returns the KelpBackendRep of a ModelProto, its bytes, a path, or an InferenceSession. kwargs: SessionOptions; threads is
+        intra_op_num_threads. A KelpBackendRep is returned as it is."""
+        if device is not None and not cls.supports_device(device):
             raise ValueError(f"unsupported device '{device}': expected 'CPU'")
-        options = SessionOptions()
-        options.intra_op_num_threads = kwargs.get("threads", 0)
+        options = options_of(SessionOptions, kwargs)
+        if "threads" in kwargs:
+            options.intra_op_num_threads = kwargs["threads"]
+        if isinstance(model, KelpBackendRep):
+            return model
         if isinstance(model, onnx.ModelProto):
             model = model.SerializeToString()
-        return KelpBackendRep(InferenceSession(model, options))
+        return KelpBackendRep(model if isinstance(model, InferenceSession) else InferenceSession(model, options))
 
     @classmethod
     def run_model(cls, model, inputs, device="CPU", **kwargs):
-        """Prepares the model and runs it once."""
-        return cls.prepare(model, device, **kwargs).run(inputs)
+        """Prepares the model and runs it once. kwargs: SessionOptions and RunOptions."""
+        return cls.prepare(model, device, **kwargs).run(inputs, **kwargs)
 
     @classmethod
     def run_node(cls, node, inputs, device="CPU", outputs_info=None, **kwargs):

@@ -294,7 +294,20 @@ static int refuse_feed(session *self, PyObject *feed) {
     return -1;
 }
 
-/* A misspelled name is reported as a missing input. */
+/* Returns the list of the inputs that the feed lacks. */
+static PyObject *absent_names(session *self, PyObject *feed) {
+    PyObject *absent = PyList_New(0);
+    for (size_t i = 0; absent != NULL && i < self->input_count; i++) {
+        PyObject *name = PyTuple_GetItem(self->input_names, (Py_ssize_t)i);
+        int given = PyDict_Contains(feed, name);
+        if (given < 0 || (given == 0 && PyList_Append(absent, name) < 0))
+            Py_CLEAR(absent);
+    }
+    return absent;
+}
+
+/* A misspelled name is reported as a missing input. The second sentence is ONNX Runtime's message.
+ */
 static int refuse_missing(session *self, PyObject *feed, size_t index) {
     const kelp_io_info *missing = kelp_engine_input(self->engine, index);
     PyObject *key, *value, *stranger = NULL;
@@ -307,14 +320,32 @@ static int refuse_missing(session *self, PyObject *feed, size_t index) {
             return -1;
         stranger = known ? NULL : key;
     }
-    if (stranger != NULL)
+    PyObject *absent = absent_names(self, feed), *given = PyDict_Keys(feed);
+    PyObject *more = stranger == NULL
+                         ? PyUnicode_FromString("")
+                         : PyUnicode_FromFormat("; the model has no input %R", stranger);
+    if (absent != NULL && given != NULL && more != NULL)
         kpy_fail_as("MissingInput", KELP_INVALID_ARGUMENT,
-                    "missing input '%s': expected %s %s; the model has no input %R", missing->name,
-                    kelp_dtype_name(missing->dtype), shape, stranger);
-    else
-        kpy_fail_as("MissingInput", KELP_INVALID_ARGUMENT, "missing input '%s': expected %s %s",
-                    missing->name, kelp_dtype_name(missing->dtype), shape);
+                    "missing input '%s': expected %s %s%U. Required inputs (%R) are missing from "
+                    "input feed (%R)",
+                    missing->name, kelp_dtype_name(missing->dtype), shape, more, absent, given);
+    Py_XDECREF(absent);
+    Py_XDECREF(given);
+    Py_XDECREF(more);
     return -1;
+}
+
+/* Views a list or a dict. The attribute `_map_values` has the element types of values of maps, by
+ * input. */
+static int view_list(session *self, kpy_view *view, PyObject *object, const kelp_io_info *info,
+                     const char *label) {
+    PyObject *types = PyObject_GetAttrString((PyObject *)self, "_map_values");
+    PyObject *name = types != NULL ? PyDict_GetItemString(types, info->name) : NULL; /* borrowed */
+    const char *word = name != NULL ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    kelp_dtype dtype = word != NULL ? kelp_dtype_parse(word) : KELP_DTYPE_INVALID;
+    PyErr_Clear();
+    Py_XDECREF(types);
+    return kpy_view_list(view, object, info->rank, dtype, label);
 }
 
 static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
@@ -332,7 +363,11 @@ static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
         const char *label =
             PyUnicode_AsUTF8AndSize(PyTuple_GetItem(self->input_labels, (Py_ssize_t)i), NULL);
         const kelp_io_info *info = kelp_engine_input(self->engine, i);
-        if (info->dtype == KELP_LIST ? kpy_view_list(view, object, info->rank, label)
+        if (object == Py_None && info->dtype != KELP_LIST) {
+            kpy_fail(KELP_INVALID_ARGUMENT, "%s: expected an array, found None", label);
+            return -1;
+        }
+        if (info->dtype == KELP_LIST ? view_list(self, view, object, info, label)
                                      : kpy_view_init(view, object, info->dtype, false, label))
             return -1;
         r->view_count++;

@@ -29,6 +29,7 @@ struct kelp_event_loop {
     kelp_queue posts;
     kelp_event_loop_timer **timers; /* heap, indexed from 1 */
     size_t timer_count, timer_capacity;
+    kelp_event_loop_deferred deferred; /* head of a circular list */
     uint64_t now_ns;
     struct epoll_event events[EVENTS_A_ROUND];
     int event_count, event_at; /* events of the current round */
@@ -48,6 +49,7 @@ kelp_status *kelp_event_loop_create(kelp_allocator allocator, kelp_event_loop **
     kelp_queue_init(&loop->posts);
     atomic_init(&loop->stopping, false);
     atomic_init(&loop->posting, 0);
+    loop->deferred.previous = loop->deferred.next = &loop->deferred;
     loop->now_ns = kelp_now_ns();
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -137,6 +139,16 @@ void kelp_event_loop_remove(kelp_event_loop *loop, kelp_event_loop_io *io) {
             loop->events[i].events = 0;
 }
 
+kelp_status *kelp_event_loop_replace(kelp_event_loop *loop, kelp_event_loop_io *old,
+                                     kelp_event_loop_io *io, uint32_t events) {
+    KELP_ASSERT(io->fn != NULL && io->fd == old->fd);
+    KELP_TRY(control(loop, EPOLL_CTL_MOD, io, events));
+    for (int i = loop->event_at; i < loop->event_count; i++)
+        if (loop->events[i].data.ptr == old)
+            loop->events[i].data.ptr = io;
+    return NULL;
+}
+
 /* ---- timers ---- */
 static void put_timer(kelp_event_loop *loop, size_t at, kelp_event_loop_timer *timer) {
     KELP_ASSERT(at >= 1 && at <= loop->timer_count);
@@ -194,6 +206,34 @@ static void run_timers(kelp_event_loop *loop) {
         kelp_event_loop_timer *timer = loop->timers[1];
         kelp_event_loop_timer_cancel(loop, timer);
         timer->fn(timer);
+    }
+}
+
+/* ---- deferred tasks ---- */
+void kelp_event_loop_defer(kelp_event_loop *loop, kelp_event_loop_deferred *task) {
+    KELP_ASSERT(task->fn != NULL);
+    if (task->set)
+        return;
+    task->set = true;
+    task->next = &loop->deferred;
+    task->previous = loop->deferred.previous;
+    task->previous->next = task->next->previous = task;
+}
+
+void kelp_event_loop_defer_cancel(kelp_event_loop *loop, kelp_event_loop_deferred *task) {
+    (void)loop;
+    if (!task->set)
+        return;
+    task->set = false;
+    task->previous->next = task->next;
+    task->next->previous = task->previous;
+}
+
+static void run_deferred(kelp_event_loop *loop) {
+    while (loop->deferred.next != &loop->deferred) {
+        kelp_event_loop_deferred *task = loop->deferred.next;
+        kelp_event_loop_defer_cancel(loop, task);
+        task->fn(task);
     }
 }
 
@@ -262,9 +302,11 @@ kelp_status *kelp_event_loop_run(kelp_event_loop *loop) {
         run_events(loop, count < 0 ? 0 : count);
         run_posts(loop);
         run_timers(loop);
+        run_deferred(loop);
     }
     while (run_post(loop)) { /* tasks posted before the stop still run */
     }
+    run_deferred(loop);
     atomic_store(&loop->stopping, false);
     return NULL;
 }

@@ -44,6 +44,16 @@ struct kelp_event_loop_task {
     void (*fn)(kelp_event_loop_task *task);
 };
 
+/* A task that its own thread runs at the end of the round. Embedded by its owner; zero it before
+ * first use. */
+typedef struct kelp_event_loop_deferred kelp_event_loop_deferred;
+struct kelp_event_loop_deferred {
+    void (*fn)(kelp_event_loop_deferred *task);
+    kelp_event_loop_deferred *previous;
+    kelp_event_loop_deferred *next;
+    bool set;
+};
+
 kelp_status *kelp_event_loop_create(kelp_allocator allocator, kelp_event_loop **out) KELP_MUST_USE;
 void kelp_event_loop_destroy(kelp_event_loop *loop);
 /* Runs the loop until kelp_event_loop_stop. */
@@ -57,10 +67,19 @@ kelp_status *kelp_event_loop_modify(kelp_event_loop *loop, kelp_event_loop_io *i
 void kelp_event_loop_remove(kelp_event_loop *loop,
                             kelp_event_loop_io *io); /* does not close the fd */
 
+/* Passes a file to another io, which receives its events from now on. */
+kelp_status *kelp_event_loop_replace(kelp_event_loop *loop, kelp_event_loop_io *old,
+                                     kelp_event_loop_io *io, uint32_t events) KELP_MUST_USE;
+
 /* Sets or resets a timer. */
 kelp_status *kelp_event_loop_timer_set(kelp_event_loop *loop, kelp_event_loop_timer *timer,
                                        uint64_t deadline_ns) KELP_MUST_USE;
 void kelp_event_loop_timer_cancel(kelp_event_loop *loop, kelp_event_loop_timer *timer);
+
+/* Runs a task once after the events, posts and timers of the current round. Never fails. No effect
+ * while the task is set. */
+void kelp_event_loop_defer(kelp_event_loop *loop, kelp_event_loop_deferred *task);
+void kelp_event_loop_defer_cancel(kelp_event_loop *loop, kelp_event_loop_deferred *task);
 
 /* Posts a task. Thread-safe; never fails, never allocates; one eventfd write if the queue was
  * empty. The loop must exist when the call begins; kelp_event_loop_destroy waits for its end. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the JSON writer. */
 #include "base/text/json.h"
+#include "base/text/utf8.h"
 
 #include "base/assert.h"
 
@@ -107,10 +108,19 @@ void kelp_json_escape(kelp_buf *out, kelp_str text) {
     kelp_buf_append_char(out, '"');
     for (size_t i = 0; i < text.length; i++) {
         unsigned char c = (unsigned char)text.data[i];
-        if (c >= 0x20 && c != '"' && c != '\\')
+        size_t bytes = 1; /* of the character; 0 if it is invalid */
+        if (c >= 0x80)
+            bytes = kelp_utf8_decode((kelp_str){text.data + i, text.length - i}, &(uint32_t){0});
+        if (bytes > 0 && c >= 0x20 && c != '"' && c != '\\') {
+            i += bytes - 1;
             continue;
+        }
         kelp_buf_append(out, text.data + begin, i - begin);
         begin = i + 1;
+        if (bytes == 0) {
+            kelp_buf_append_cstr(out, "\xEF\xBF\xBD"); /* U+FFFD, so that the text is JSON */
+            continue;
+        }
         static const char escaped[] = "\b\f\n\r\t\"\\", letters[] = "bfnrt\"\\";
         const char *found = c != 0 ? strchr(escaped, c) : NULL;
         if (found != NULL) {

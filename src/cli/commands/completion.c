@@ -16,8 +16,8 @@ static void put_choices(const char *choices, kelp_buf *out) {
 
 static void bash_command(const kelp_command *command, kelp_buf *out) {
     kelp_buf_printf(out, "    %s)\n        case \"$prev\" in\n", command->name);
-    for (size_t i = 0; i < command->spec_count; i++) {
-        const kelp_arg_spec *spec = &command->specs[i];
+    const kelp_arg_spec *spec;
+    for (size_t i = 0; (spec = kelp_args_spec(command, i)) != NULL; i++) {
         if (spec->choices == NULL)
             continue;
         kelp_buf_printf(out, "        --%s) ", spec->name);
@@ -39,8 +39,8 @@ static void bash_command(const kelp_command *command, kelp_buf *out) {
         kelp_buf_append_cstr(out, "\" -- \"$cur\"))\n            return\n        fi\n");
     }
     kelp_buf_append_cstr(out, "        options=\"--help");
-    for (size_t i = 0; i < command->spec_count; i++)
-        kelp_buf_printf(out, " --%s", command->specs[i].name);
+    for (size_t i = 0; (spec = kelp_args_spec(command, i)) != NULL; i++)
+        kelp_buf_printf(out, " --%s", spec->name);
     kelp_buf_append_cstr(out, "\" ;;\n");
 }
 
@@ -83,8 +83,8 @@ static void zsh_help(const char *help, kelp_buf *out) {
 
 static void zsh_command(const kelp_command *command, kelp_buf *out) {
     kelp_buf_printf(out, "    %s)\n        _arguments '--help[this text]'", command->name);
-    for (size_t i = 0; i < command->spec_count; i++) {
-        const kelp_arg_spec *spec = &command->specs[i];
+    const kelp_arg_spec *spec;
+    for (size_t i = 0; (spec = kelp_args_spec(command, i)) != NULL; i++) {
         kelp_buf_printf(out, " \\\n            '%s--%s%s[",
                         spec->kind == KELP_OPTION_LIST ? "*" : "", spec->name,
                         spec->kind == KELP_OPTION_BOOL ? "" : "=");
@@ -156,8 +156,8 @@ static void fish_command(const kelp_command *command, kelp_buf *out) {
         put_choices(command->first_choices, out);
         kelp_buf_append_cstr(out, "'\n");
     }
-    for (size_t i = 0; i < command->spec_count; i++) {
-        const kelp_arg_spec *spec = &command->specs[i];
+    const kelp_arg_spec *spec;
+    for (size_t i = 0; (spec = kelp_args_spec(command, i)) != NULL; i++) {
         kelp_buf_printf(out, "complete -c kelp -n '__fish_seen_subcommand_from %s' -l %s",
                         command->name, spec->name);
         if (spec->letter)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp doctor: lists the providers, and for those that do not work on this machine, the reason. */
+/* kelp doctor: lists the providers, and for what does not work on this machine, the reason. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -183,13 +183,16 @@ static int run(const kelp_command *command, void *options) {
 
 const kelp_command kelp_cmd_doctor = {
     .name = "doctor",
-    .summary = "list the providers, and for those that do not work here, the reason",
+    .summary = "list the providers and optional libraries, and why some do not work here",
     .usage = "[--json]",
-    .details = "A missing library is listed with every path that was tried.\nThe environment "
-               "variable KELP_ISA limits the instruction set: portable, avx2, avx512.",
+    .details =
+        "Below the provider cpu: libraries that operators load when they need them, and the "
+        "Debian\n"
+        "package to install for a missing one. For other providers, a missing library is listed\n"
+        "with every path that was tried.\nThe environment "
+        "variable KELP_ISA limits the instruction set: portable, avx2, avx512.",
     .examples = "  kelp doctor\n  KELP_ISA=avx2 kelp doctor",
-    .specs = specs,
-    .spec_count = KELP_COUNT(specs),
+    .tables = KELP_ARG_TABLE(specs),
     .options_bytes = sizeof(doctor_options),
     .run = run,
 };

@@ -559,8 +559,7 @@ const kelp_command kelp_cmd_inspect = {
     .positional = "MODEL.onnx",
     .min_positionals = 1,
     .max_positionals = 1,
-    .specs = specs,
-    .spec_count = KELP_COUNT(specs),
+    .tables = KELP_ARG_TABLE(specs),
     .options_bytes = sizeof(inspect_options),
     .run = run,
 };

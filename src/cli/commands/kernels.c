@@ -163,8 +163,7 @@ const kelp_command kelp_cmd_kernels = {
                "installation.",
     .examples = "  KELP_BACKEND_PATH=build/kernels kelp kernels\n"
                 "  kelp kernels --library ./libtoolbox.so",
-    .specs = specs,
-    .spec_count = KELP_COUNT(specs),
+    .tables = KELP_ARG_TABLE(specs),
     .options_bytes = sizeof(kernels_options),
     .run = run,
 };

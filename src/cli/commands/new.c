@@ -238,8 +238,7 @@ const kelp_command kelp_cmd_new = {
     .first_choices = "backend|kernels|plugin|provider",
     .min_positionals = 2,
     .max_positionals = 2,
-    .specs = specs,
-    .spec_count = KELP_COUNT(specs),
+    .tables = KELP_ARG_TABLE(specs),
     .options_bytes = sizeof(new_options),
     .run = run,
 };

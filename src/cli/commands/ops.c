@@ -220,8 +220,7 @@ const kelp_command kelp_cmd_ops = {
                 "  kelp ops --domain com.microsoft",
     .positional = "OPERATOR",
     .max_positionals = SIZE_MAX,
-    .specs = specs,
-    .spec_count = KELP_COUNT(specs),
+    .tables = KELP_ARG_TABLE(specs),
     .options_bytes = sizeof(ops_options),
     .run = run,
 };

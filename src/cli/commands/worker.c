@@ -144,8 +144,7 @@ const kelp_command kelp_cmd_worker = {
                 "  kelp worker --listen 10.0.0.5:9000 --token-file /etc/kelp.token\n"
                 "  KELP_REMOTE_TOKEN_FILE=/etc/kelp.token kelp run model.onnx --random --providers "
                 "remote:10.0.0.5:9000,cpu",
-    .specs = specs,
-    .spec_count = KELP_COUNT(specs),
+    .tables = KELP_ARG_TABLE(specs),
     .options_bytes = sizeof(worker_options),
     .defaults = defaults,
     .run = run,

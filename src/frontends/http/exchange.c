@@ -5,24 +5,27 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/sync/thread.h"
+#include "frontends/http/client.h"
 #include "frontends/http/thread.h"
 
 #define POOL_MAX 64
 
 /* ---- creation ---- */
 
-static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_exchange **out) {
+static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_handler *handler,
+                                    kelp_http_exchange **out) {
     kelp_allocator allocator = thread->allocator;
-    KELP_ASSERT(thread->handler->exchange_bytes >= sizeof(kelp_http_exchange));
+    KELP_ASSERT(handler->exchange_bytes >= sizeof(kelp_http_exchange));
     kelp_http_exchange *exchange;
-    KELP_TRY(kelp_alloc_zero(allocator, 1, thread->handler->exchange_bytes, (void **)&exchange));
+    KELP_TRY(kelp_alloc_zero(allocator, 1, handler->exchange_bytes, (void **)&exchange));
     exchange->allocator = allocator;
     exchange->thread = thread;
-    exchange->handler = thread->handler;
+    exchange->handler = handler;
     kelp_http_body_init(&exchange->body, allocator);
+    exchange->body.budget = thread->budget;
     kelp_buf_init(&exchange->decoded, allocator);
     kelp_buf_init(&exchange->text, allocator);
-    exchange->handler->init(exchange);
+    handler->init(exchange);
     *out = exchange;
     return NULL;
 }
@@ -37,17 +40,19 @@ void kelp_http_exchange_destroy(kelp_http_exchange *exchange) {
     kelp_free(exchange->allocator, exchange, exchange->handler->exchange_bytes);
 }
 
-kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_exchange **out) {
+kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_handler *handler,
+                                        kelp_http_exchange **out) {
+    kelp_http_exchange_pool *pool = &thread->pools[handler->index];
     pthread_mutex_lock(&thread->mutex);
-    kelp_http_exchange *exchange = thread->pool;
+    kelp_http_exchange *exchange = pool->first;
     if (exchange != NULL) {
-        thread->pool = exchange->next;
-        thread->pool_count--;
+        pool->first = exchange->next;
+        pool->count--;
     }
     thread->outstanding++;
     pthread_mutex_unlock(&thread->mutex);
     if (exchange == NULL) {
-        kelp_status *status = exchange_create(thread, &exchange);
+        kelp_status *status = exchange_create(thread, handler, &exchange);
         if (status != NULL) {
             pthread_mutex_lock(&thread->mutex);
             thread->outstanding--;
@@ -57,6 +62,8 @@ kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_exch
     }
     KELP_ASSERT(exchange->refs == 0 && exchange->thread == thread);
     atomic_store_explicit(&exchange->refs, 1, memory_order_relaxed);
+    atomic_store_explicit(&thread->last_request_ns, kelp_event_loop_now_ns(thread->loop),
+                          memory_order_relaxed);
     exchange->next = NULL;
     *out = exchange;
     return NULL;
@@ -68,9 +75,19 @@ static void trim_buf(kelp_buf *buf) {
     kelp_buf_clear(buf);
 }
 
+/* Returns true if clearing the exchange frees a large buffer. */
+static bool is_large(const kelp_http_exchange *exchange) {
+    return exchange->body.capacity > KELP_HTTP_KEEP_BYTES ||
+           exchange->decoded.capacity > KELP_HTTP_KEEP_BYTES ||
+           kelp_http_exchange_content_length(exchange) > KELP_HTTP_KEEP_BYTES;
+}
+
 /* Empties an unreferenced exchange, and returns it to the pool. */
 static void exchange_recycle(kelp_http_exchange *exchange) {
     kelp_http_thread *thread = exchange->thread;
+    kelp_http_exchange_pool *pool = &thread->pools[exchange->handler->index];
+    const kelp_http_server_options *options = thread->options;
+    bool large = options->freed_large != NULL && is_large(exchange);
     exchange->handler->clear(exchange);
     kelp_http_body_clear(&exchange->body, KELP_HTTP_KEEP_BYTES);
     trim_buf(&exchange->decoded);
@@ -78,15 +95,21 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     exchange->request_coding_unknown = false;
     exchange->piece_count = 0;
     exchange->header_count = 0;
+    exchange->trailer_count = 0;
     exchange->request = NULL;
     exchange->stream = NULL;
+    if (exchange->client != NULL)
+        kelp_http_client_end_request(exchange->client);
+    exchange->client = NULL;
+    if (large)
+        options->freed_large(options->freed_large_userp);
 
     pthread_mutex_lock(&thread->mutex);
-    bool keep = thread->pool_count < POOL_MAX;
+    bool keep = pool->count < POOL_MAX;
     if (keep) {
-        exchange->next = thread->pool;
-        thread->pool = exchange;
-        thread->pool_count++;
+        exchange->next = pool->first;
+        pool->first = exchange;
+        pool->count++;
     } else {
         pthread_mutex_unlock(&thread->mutex);
         kelp_http_exchange_destroy(exchange);
@@ -112,25 +135,42 @@ void kelp_http_exchange_release(kelp_http_exchange *exchange) {
 
 /* ---- the request ---- */
 
-kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_bytes,
-                                     kelp_str *out) {
+kelp_status *kelp_http_exchange_coding(kelp_http_exchange *exchange, kelp_http_coding *out) {
     KELP_ASSERT(exchange->request && kelp_http_exchange_on_thread(exchange));
     const kelp_str *value = kelp_http_find(exchange->request, "content-encoding");
-    kelp_http_coding coding = value != NULL ? kelp_http_coding_of(*value) : KELP_HTTP_IDENTITY;
+    *out = value != NULL ? kelp_http_coding_of(*value) : KELP_HTTP_IDENTITY;
+    if (*out != KELP_HTTP_CODING_UNKNOWN)
+        return NULL;
+    exchange->request_coding_unknown = true;
+    return KELP_ERROR(KELP_UNIMPLEMENTED,
+                      "unsupported Content-Encoding '%.*s': expected gzip, deflate or identity",
+                      KELP_STR_ARG(*value));
+}
+
+kelp_status *kelp_http_exchange_decode(kelp_http_exchange *exchange, kelp_http_coding coding,
+                                       uint64_t max_bytes, kelp_str *out) {
+    KELP_ASSERT(coding != KELP_HTTP_CODING_UNKNOWN);
     const char *data = kelp_http_body_data(&exchange->body);
     *out = (kelp_str){data != NULL ? data : "", exchange->body.length};
     if (coding == KELP_HTTP_IDENTITY)
         return NULL;
-    if (coding == KELP_HTTP_CODING_UNKNOWN) {
-        exchange->request_coding_unknown = true;
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "unsupported Content-Encoding '%.*s': expected gzip, deflate or identity",
-                          KELP_STR_ARG(*value));
-    }
     KELP_TRY(kelp_http_decode(coding, out->data, out->length, max_bytes, &exchange->decoded));
     *out = (kelp_str){exchange->decoded.data != NULL ? exchange->decoded.data : "",
                       exchange->decoded.length};
     return NULL;
+}
+
+kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_bytes,
+                                     kelp_str *out) {
+    kelp_http_coding coding = KELP_HTTP_IDENTITY;
+    KELP_TRY(kelp_http_exchange_coding(exchange, &coding));
+    return kelp_http_exchange_decode(exchange, coding, max_bytes, out);
+}
+
+void kelp_http_exchange_consume(kelp_http_exchange *exchange, size_t length) {
+    KELP_ASSERT(kelp_http_exchange_on_thread(exchange));
+    if (exchange->stream != NULL && length > 0)
+        exchange->stream->consume(exchange->stream, length);
 }
 
 /* ---- the response ---- */
@@ -139,6 +179,7 @@ void kelp_http_exchange_respond(kelp_http_exchange *exchange, kelp_http_status s
     kelp_buf_clear(&exchange->text);
     exchange->piece_count = 0;
     exchange->header_count = 0;
+    exchange->trailer_count = 0;
     exchange->status = status;
     if (exchange->request_coding_unknown)
         kelp_http_exchange_add_header(exchange, KELP_STR("Accept-Encoding"),
@@ -149,6 +190,12 @@ void kelp_http_exchange_add_header(kelp_http_exchange *exchange, kelp_str name, 
     KELP_ASSERT(exchange->header_count < KELP_HTTP_MAX_RESPONSE_HEADERS);
     KELP_ASSERT(name.length > 0);
     exchange->headers[exchange->header_count++] = (kelp_http_header){name, value};
+}
+
+void kelp_http_exchange_add_trailer(kelp_http_exchange *exchange, kelp_str name, kelp_str value) {
+    KELP_ASSERT(exchange->trailer_count < KELP_HTTP_MAX_TRAILERS);
+    KELP_ASSERT(name.length > 0);
+    exchange->trailers[exchange->trailer_count++] = (kelp_http_header){name, value};
 }
 
 kelp_status *kelp_http_exchange_add_piece(kelp_http_exchange *exchange, const void *data,

@@ -26,12 +26,16 @@
 
 #include <stdatomic.h>
 
+typedef struct kelp_http_client kelp_http_client;
 typedef struct kelp_http_exchange kelp_http_exchange;
 typedef struct kelp_http_handler kelp_http_handler;
 typedef struct kelp_http_stream kelp_http_stream;
 typedef struct kelp_http_thread kelp_http_thread;
 
 #define KELP_HTTP_MAX_RESPONSE_HEADERS 8
+#define KELP_HTTP_MAX_TRAILERS 4
+/* The maximum number of handlers of a server. */
+#define KELP_HTTP_MAX_HANDLERS 4
 /* The maximum size of a buffer that a recycled exchange keeps. */
 #define KELP_HTTP_KEEP_BYTES ((size_t)256 * 1024)
 
@@ -45,6 +49,7 @@ typedef struct kelp_http_piece {
 typedef struct kelp_http_body_rules {
     uint64_t max_bytes;    /* a larger body is rejected with 413 */
     size_t aligned_offset; /* the offset in the body that is aligned to KELP_HTTP_BODY_ALIGNMENT */
+    bool streamed;         /* HTTP/2 only: pass the body to handler->on_body as it arrives */
 } kelp_http_body_rules;
 
 /* A protocol: callbacks from the transport. All but `clear` and `deinit` run on the event-loop
@@ -52,6 +57,10 @@ typedef struct kelp_http_body_rules {
 struct kelp_http_handler {
     /* Size of the handler's exchange type, whose first member is a kelp_http_exchange. */
     size_t exchange_bytes;
+    size_t index; /* among the handlers of the server; set by kelp_http_server_create */
+    /* Returns true if the handler processes a request with this head. NULL: every request. Any
+     * thread. */
+    bool (*accepts)(const kelp_http_handler *handler, const kelp_http_request *request);
     /* Initializes the handler's part of a new exchange, which is zeroed. */
     void (*init)(kelp_http_exchange *exchange);
     /* Releases the resources of the handler's part before the exchange is freed. */
@@ -61,8 +70,14 @@ struct kelp_http_handler {
     /* Sets the rules of the body after the head has arrived. The exchange does not exist yet. */
     void (*on_head)(kelp_http_handler *handler, const kelp_http_request *request,
                     kelp_http_body_rules *inout_rules);
-    /* Processes a complete request; kelp_http_exchange_send ends the processing. */
+    /* Processes a request; kelp_http_exchange_send ends the processing. The request is complete,
+     * unless its body is streamed: then only the head has arrived, and on_body follows. */
     void (*on_request)(kelp_http_exchange *exchange);
+    /* Processes bytes of a streamed body, which are valid during the call; `last` ends the body,
+     * and may come without bytes. The client sends at most a window of bytes that were not passed
+     * to kelp_http_exchange_consume. Not called after the response was sent, nor after on_cancel.
+     * NULL if no body is streamed. */
+    void (*on_body)(kelp_http_exchange *exchange, kelp_str bytes, bool last);
     /* Fills in the response to a request that the transport rejects, and does not send it. */
     void (*on_error)(kelp_http_exchange *exchange, kelp_http_status status, const char *text);
     /* Continues a response after a part was written: the handler may fill in and send the next
@@ -80,6 +95,8 @@ struct kelp_http_stream {
     /* Sends text and pieces of the stream's exchange, after status and headers the first time.
      * After the last part, drops the transport's reference. */
     void (*send)(kelp_http_stream *stream, bool last);
+    /* Lets the client send more of a streamed body. NULL if the version does not stream bodies. */
+    void (*consume)(kelp_http_stream *stream, size_t length);
 };
 
 /* A request and its response. */
@@ -90,6 +107,7 @@ struct kelp_http_exchange {
     kelp_http_thread *thread;
     kelp_http_handler *handler;
     kelp_http_stream *stream; /* NULL after the connection was closed */
+    kelp_http_client *client; /* counts the request; NULL for a request that is rejected */
     atomic_int refs;
     void (*work)(kelp_http_exchange *exchange); /* posted, or on a separate thread */
     void (*then)(kelp_http_exchange *exchange); /* posted after `work` on a separate thread */
@@ -100,10 +118,12 @@ struct kelp_http_exchange {
     kelp_buf decoded;            /* the body without its content coding */
     bool request_coding_unknown; /* the response must list the known codings */
 
-    /* the response: status and headers, then `text`, then `pieces` */
+    /* the response: status and headers, then `text`, then `pieces`, then the trailers */
     kelp_http_status status;
     kelp_http_header headers[KELP_HTTP_MAX_RESPONSE_HEADERS];
     size_t header_count;
+    kelp_http_header trailers[KELP_HTTP_MAX_TRAILERS];
+    size_t trailer_count;
     kelp_buf text;
     kelp_http_piece *pieces;
     size_t piece_count;
@@ -111,17 +131,31 @@ struct kelp_http_exchange {
 };
 
 /* ---- the request ---- */
+/* Returns the content coding of the body. Fails with UNIMPLEMENTED for an unknown one. Valid while
+ * on_request runs. */
+kelp_status *kelp_http_exchange_coding(kelp_http_exchange *exchange,
+                                       kelp_http_coding *out) KELP_MUST_USE;
 /* Returns the body without its content coding, in *out. Fails with OUT_OF_RANGE for a decoded body
- * of more than `max_bytes`, UNIMPLEMENTED for an unknown coding, INVALID_ARGUMENT for corrupt data.
- * Valid while on_request runs. */
+ * of more than `max_bytes`, INVALID_ARGUMENT for corrupt data. The result is valid until the
+ * exchange is cleared. Decoding a large body takes long; `work` of kelp_http_exchange_run_blocking
+ * may do it. */
+kelp_status *kelp_http_exchange_decode(kelp_http_exchange *exchange, kelp_http_coding coding,
+                                       uint64_t max_bytes, kelp_str *out) KELP_MUST_USE;
+/* Does both. Valid while on_request runs. */
 kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_bytes,
                                      kelp_str *out) KELP_MUST_USE;
 
+/* Returns the credit for `length` bytes of a streamed body, so that the client may send more. */
+void kelp_http_exchange_consume(kelp_http_exchange *exchange, size_t length);
+
 /* ---- the response ---- */
-/* Starts a response. Discards headers, text and pieces of an earlier start. */
+/* Starts a response. Discards headers, trailers, text and pieces of an earlier start. */
 void kelp_http_exchange_respond(kelp_http_exchange *exchange, kelp_http_status status);
 /* Adds a header. Both strings must live until the exchange is cleared. */
 void kelp_http_exchange_add_header(kelp_http_exchange *exchange, kelp_str name, kelp_str value);
+/* Adds a trailer, which follows the last part. HTTP/1.1 omits it. Both strings must live until the
+ * exchange is cleared. */
+void kelp_http_exchange_add_trailer(kelp_http_exchange *exchange, kelp_str name, kelp_str value);
 /* Appends bytes, which must stay valid until the exchange is cleared. */
 kelp_status *kelp_http_exchange_add_piece(kelp_http_exchange *exchange, const void *data,
                                           size_t length) KELP_MUST_USE;
@@ -157,8 +191,8 @@ kelp_http_exchange_run_blocking(kelp_http_exchange *exchange,
                                 void (*then)(kelp_http_exchange *exchange)) KELP_MUST_USE;
 
 /* ---- for transports ---- */
-/* Returns an exchange with one reference, from the pool of the thread. */
-kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread,
+/* Returns an exchange with one reference, from the thread's pool of the handler. */
+kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_handler *handler,
                                         kelp_http_exchange **out) KELP_MUST_USE;
 /* Frees a pooled exchange. */
 void kelp_http_exchange_destroy(kelp_http_exchange *exchange);

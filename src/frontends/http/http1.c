@@ -196,6 +196,7 @@ static kelp_http1_event read_framing(kelp_http1_parser *parser) {
     const kelp_http_request *request = &parser->request;
     kelp_http1_framing *framing = &parser->framing;
     bool close = false;
+    size_t hosts = 0;
     for (size_t i = 0; i < request->header_count; i++) {
         kelp_str name = request->headers[i].name;
         kelp_str value = request->headers[i].value;
@@ -223,11 +224,16 @@ static kelp_http1_event read_framing(kelp_http1_parser *parser) {
                 close = true;
             else if (kelp_http_has_token(value, "keep-alive"))
                 framing->keep_alive = true;
+        } else if (kelp_str_equal_nocase(name, KELP_STR("host"))) {
+            hosts++;
         } else if (kelp_str_equal_nocase(name, KELP_STR("expect"))) {
             if (kelp_str_equal_nocase(value, KELP_STR("100-continue")) && framing->minor == 1)
                 framing->expect_continue = true;
         }
     }
+    if (hosts > 1 || (hosts == 0 && framing->minor > 0)) /* RFC 9112 section 3.2 */
+        return fail(parser, KELP_HTTP_BAD_REQUEST,
+                    hosts ? "there are two Host headers" : "there is no Host header");
     /* RFC 9112 section 6.3: a message with both headers is chunked, and the connection must be
      * closed after the response. */
     if (close || (framing->chunked && (framing->has_content_length || framing->minor == 0)))

@@ -9,7 +9,7 @@
  *
  * The parser accepts messages that the RFC forbids, but inference clients send: Content-Length
  * together with "Transfer-Encoding: chunked" (chunked wins, and the connection closes after the
- * response), lines that end in LF alone, and requests without Host.
+ * response), and lines that end in LF alone.
  */
 #ifndef KELP_FRONTENDS_HTTP_HTTP1_H_
 #define KELP_FRONTENDS_HTTP_HTTP1_H_

@@ -11,20 +11,20 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
+#include "frontends/http/client.h"
 #include "frontends/http/http1.h"
+#include "frontends/http/socket.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #define PENDING_MAX_BYTES ((size_t)64 * 1024)
 #define PENDING_KEEP_BYTES ((size_t)4096)
 #define DIRECT_MIN_BYTES ((size_t)4096) /* of body, to bypass the scratch buffer */
 #define READS_PER_EVENT 64
+/* For a request that is incomplete when the server stops. */
+#define STOP_BODY_NS UINT64_C(1000000000)
 #define LINGER_NS UINT64_C(2000000000)
 #define MAX_MESSAGE 256
 #define MAX_IOV 64
@@ -37,16 +37,18 @@ typedef struct kelp_http1_connection {
     kelp_http1_parser parser;
     kelp_buf pending; /* bytes read after the current request */
     size_t pending_at;
+    kelp_http_handler *handler;   /* of the current request, after its head */
     kelp_http_exchange *exchange; /* the current request, or NULL */
     /* A part consists of `head`, the exchange's text and pieces, and `tail`. */
     kelp_buf head;
     kelp_str tail;
     uint64_t sent_bytes; /* of the part */
     uint64_t part_bytes;
-    uint64_t deadline_ns; /* UINT64_MAX: none. If the timer fires earlier, it is set again */
-    uint32_t depth;       /* of enter(); the object is freed on the outermost leave() */
-    bool registered;
-    bool running; /* inside the loop over pending requests */
+    uint64_t deadline_ns;   /* UINT64_MAX: none. If the timer fires earlier, it is set again */
+    uint64_t body_start_ns; /* end of the head */
+    uint64_t drain_end_ns;  /* of incomplete requests, if the server stops; otherwise 0 */
+    uint32_t depth;         /* of enter(); the object is freed on the outermost leave() */
+    bool running;           /* inside the loop over pending requests */
     bool reading_head;
     bool responding; /* a part of the response is being sent */
     bool last_part;  /* it is the last one, or the whole response */
@@ -91,9 +93,7 @@ static void connection_close(kelp_http1_connection *c) {
     kelp_event_loop *loop = c->base.thread->loop;
     c->closed = true;
     kelp_event_loop_timer_cancel(loop, &c->timer);
-    if (c->registered)
-        kelp_event_loop_remove(loop, &c->base.io);
-    close(c->base.io.fd);
+    kelp_http_socket_close(&c->base);
     kelp_http_exchange *exchange = c->exchange;
     if (exchange != NULL) {
         c->exchange = NULL;
@@ -134,9 +134,9 @@ static void set_deadline(kelp_http1_connection *c, uint64_t after_ns) {
 }
 
 static void set_events(kelp_http1_connection *c, uint32_t events) {
-    if (c->closed || c->base.io.events == events)
+    if (c->closed)
         return;
-    kelp_status *status = kelp_event_loop_modify(c->base.thread->loop, &c->base.io, events);
+    kelp_status *status = kelp_http_socket_watch(&c->base, events);
     if (status != NULL)
         give_up(c, status);
 }
@@ -157,7 +157,7 @@ static void update_events(kelp_http1_connection *c) {
 static void linger(kelp_http1_connection *c) {
     KELP_ASSERT(!c->exchange && !c->closed);
     c->lingering = true;
-    shutdown(c->base.io.fd, SHUT_WR);
+    kelp_http_socket_shutdown(&c->base);
     set_deadline(c, LINGER_NS);
     if (c->peer_closed)
         connection_close(c);
@@ -177,6 +177,7 @@ static void response_done(kelp_http1_connection *c) {
     kelp_buf_clear(&c->head);
     bool unread = c->pending.length > c->pending_at;
     kelp_http1_parser_clear(&c->parser);
+    c->handler = NULL;
     c->reading_head = false;
     if (!c->keep_alive) {
         /* Closing with unread bytes would reset the connection, and the client could lose the
@@ -222,10 +223,7 @@ static size_t gather(const kelp_http1_connection *c, struct iovec *iov) {
 static bool write_part(kelp_http1_connection *c) {
     struct iovec iov[MAX_IOV];
     while (c->sent_bytes < c->part_bytes) {
-        struct msghdr message = {.msg_iov = iov, .msg_iovlen = gather(c, iov)};
-        ssize_t n = sendmsg(c->base.io.fd, &message, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
+        ssize_t n = kelp_http_socket_write(&c->base, iov, gather(c, iov));
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
             update_events(c);
             return false;
@@ -325,15 +323,22 @@ static void on_send(kelp_http_stream *stream, bool last) {
 
 /* ---- requests ---- */
 
-static bool begin_exchange(kelp_http1_connection *c) {
+/* Creates the exchange of a request, which was admitted or is rejected. */
+static bool begin_exchange(kelp_http1_connection *c, bool admitted) {
     KELP_ASSERT(!c->exchange && !c->responding);
     kelp_http_exchange *exchange;
-    kelp_status *status = kelp_http_exchange_acquire(c->base.thread, &exchange);
+    kelp_http_thread *thread = c->base.thread;
+    if (c->handler == NULL) /* the head is invalid */
+        c->handler = thread->handlers[thread->handler_count - 1];
+    kelp_status *status = kelp_http_exchange_acquire(thread, c->handler, &exchange);
     if (status != NULL) {
         kelp_status_free(status);
+        if (admitted)
+            kelp_http_client_end_request(c->base.client);
         connection_close(c);
         return false;
     }
+    exchange->client = admitted ? c->base.client : NULL;
     exchange->stream = &c->stream;
     exchange->request = &c->parser.request;
     c->exchange = exchange;
@@ -343,10 +348,18 @@ static bool begin_exchange(kelp_http1_connection *c) {
 }
 
 static void start_request(kelp_http1_connection *c) {
-    if (!begin_exchange(c))
+    kelp_http_status error_status = KELP_HTTP_OK;
+    const char *error_text;
+    bool admitted = kelp_http_connection_admit(&c->base, &error_status, &error_text);
+    if (!begin_exchange(c, admitted))
         return;
     kelp_http_exchange *exchange = c->exchange;
     c->keep_alive = c->parser.framing.keep_alive;
+    if (!admitted) {
+        exchange->handler->on_error(exchange, error_status, error_text);
+        kelp_http_exchange_send(exchange);
+        return;
+    }
     /* The exchange takes the body, because it may outlive the connection. Its previous buffer will
      * receive the next body. */
     kelp_http_body body = exchange->body;
@@ -373,7 +386,7 @@ static void reject(kelp_http1_connection *c) {
                  (unsigned long long)parser->framing.content_length);
         text = message;
     }
-    if (!begin_exchange(c))
+    if (!begin_exchange(c, false))
         return;
     c->keep_alive = false;
     c->parser.stage = KELP_HTTP1_STAGE_FAILED;
@@ -385,18 +398,37 @@ static void reject(kelp_http1_connection *c) {
 static void on_head(kelp_http1_connection *c) {
     kelp_http1_parser *parser = &c->parser;
     const kelp_http1_framing *framing = &parser->framing;
-    kelp_http_handler *handler = c->base.thread->handler;
+    c->body_start_ns = kelp_event_loop_now_ns(c->base.thread->loop);
+    parser->request.version = 10 + (unsigned)framing->minor;
+    parser->request.services = c->base.services;
+    kelp_http_handler *handler = kelp_http_thread_handler(c->base.thread, &parser->request);
+    c->handler = handler;
     kelp_http_body_rules rules = {.max_bytes = parser->body_limit_bytes};
     handler->on_head(handler, &parser->request, &rules);
     parser->body_limit_bytes = rules.max_bytes;
     parser->align_offset = rules.aligned_offset % KELP_HTTP_BODY_ALIGNMENT;
     if (framing->expect_continue && (framing->chunked || framing->content_length > 0) &&
         (framing->chunked || framing->content_length <= parser->body_limit_bytes)) {
-        static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+        static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+        struct iovec iov = {text, sizeof text - 1};
         /* No response is being sent, so that the socket's buffer has space for these few bytes. */
-        if (send(c->base.io.fd, text, sizeof text - 1, MSG_NOSIGNAL) != (ssize_t)sizeof text - 1)
+        if (kelp_http_socket_write(&c->base, &iov, 1) != (ssize_t)sizeof text - 1)
             connection_close(c);
     }
+}
+
+/* Sets the deadline for the next bytes of a request, at most `after_ns` from now. */
+static void set_arrival_deadline(kelp_http1_connection *c, uint64_t after_ns) {
+    uint64_t now_ns = kelp_event_loop_now_ns(c->base.thread->loop);
+    uint64_t end_ns = now_ns + after_ns;
+    if (c->parser.stage != KELP_HTTP1_STAGE_HEAD) {
+        uint64_t seconds = c->parser.body.length / KELP_HTTP_BODY_BYTES_PER_S;
+        end_ns = KELP_MIN(end_ns, c->body_start_ns + c->base.thread->options->body_timeout_ns +
+                                      seconds * KELP_HTTP_SECOND_NS);
+    }
+    if (c->drain_end_ns)
+        end_ns = KELP_MIN(end_ns, c->drain_end_ns);
+    set_deadline(c, end_ns > now_ns ? end_ns - now_ns : 1);
 }
 
 static void note_progress(kelp_http1_connection *c) {
@@ -405,10 +437,10 @@ static void note_progress(kelp_http1_connection *c) {
         return;
     if (c->parser.stage != KELP_HTTP1_STAGE_HEAD) {
         c->reading_head = false;
-        set_deadline(c, options->idle_timeout_ns);
+        set_arrival_deadline(c, options->idle_timeout_ns);
     } else if (!c->reading_head) { /* one deadline for the complete head */
         c->reading_head = true;
-        set_deadline(c, options->header_timeout_ns);
+        set_arrival_deadline(c, options->header_timeout_ns);
     }
 }
 
@@ -517,10 +549,7 @@ static bool read_once(kelp_http1_connection *c) {
         return false;
     bool direct = space != NULL && space_bytes >= DIRECT_MIN_BYTES;
     struct iovec iov[2] = {{space, space_bytes}, {c->base.thread->scratch, limit}};
-    ssize_t n =
-        direct ? readv(c->base.io.fd, iov, 2) : read(c->base.io.fd, c->base.thread->scratch, limit);
-    if (n < 0 && errno == EINTR)
-        return true;
+    ssize_t n = kelp_http_socket_read(&c->base, direct ? iov : iov + 1, direct ? 2 : 1);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return false;
     if (n <= 0) {
@@ -545,6 +574,8 @@ static bool read_once(kelp_http1_connection *c) {
 static void on_io(kelp_event_loop_io *io, uint32_t events) {
     kelp_http1_connection *c = io->userp;
     enter(c);
+    if (events & KELP_LOOP_WRITE)
+        kelp_http_socket_flush(&c->base);
     if ((events & KELP_LOOP_WRITE) && c->responding) {
         send_parts(c);
         if (!c->closed && c->exchange == NULL)
@@ -554,11 +585,11 @@ static void on_io(kelp_event_loop_io *io, uint32_t events) {
         for (int i = 0; i < READS_PER_EVENT && !c->closed && !c->peer_closed; i++)
             if (!read_once(c))
                 break;
-        if (!c->closed)
-            update_events(c);
     } else if (!c->closed && (events & KELP_LOOP_HANGUP)) {
         connection_close(c); /* reset, or shut down in both directions */
     }
+    if (!c->closed)
+        update_events(c);
     leave(c);
 }
 
@@ -582,24 +613,13 @@ static void on_timer(kelp_event_loop_timer *timer) {
 
 /* ---- operations ---- */
 
-static void connection_start(kelp_http_connection *base) {
+static void connection_start(kelp_http_connection *base, kelp_str received) {
     kelp_http1_connection *c = (kelp_http1_connection *)base;
-    kelp_http_thread *thread = base->thread;
-    KELP_ASSERT(thread == kelp_http_current_thread());
-    int on = 1;
-    /* Fails on Unix sockets, which do not have the option. */
-    setsockopt(base->io.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    base->io.fn = on_io;
-    base->io.userp = c;
     enter(c);
-    kelp_status *status =
-        thread->stopping ? NULL : kelp_event_loop_add(thread->loop, &base->io, KELP_LOOP_READ);
-    c->registered = status == NULL && !thread->stopping;
-    kelp_status_free(status);
-    if (!c->registered)
-        connection_close(c);
-    else
-        set_deadline(c, thread->options->idle_timeout_ns);
+    set_deadline(c, base->thread->options->idle_timeout_ns);
+    on_bytes(c, received.data, received.length);
+    if (!c->closed)
+        update_events(c);
     leave(c);
 }
 
@@ -621,6 +641,9 @@ static void connection_drain(kelp_http_connection *base, bool now) {
             connection_close(c);
         else if (!c->closed)
             update_events(c);
+    } else if (c->exchange == NULL && !c->lingering && !c->drain_end_ns) {
+        c->drain_end_ns = kelp_event_loop_now_ns(base->thread->loop) + STOP_BODY_NS;
+        set_arrival_deadline(c, STOP_BODY_NS);
     }
     leave(c);
 }
@@ -635,17 +658,14 @@ kelp_status *kelp_http1_connection_create(kelp_http_thread *thread, int take_fd,
                                                  connection_abort};
     kelp_allocator allocator = thread->allocator;
     kelp_http1_connection *c;
-    kelp_status *status = KELP_NEW(allocator, kelp_http1_connection, &c);
-    if (status != NULL) {
-        close(take_fd);
-        return status;
-    }
+    KELP_TRY(KELP_NEW(allocator, kelp_http1_connection, &c));
     c->base.ops = &ops;
     c->base.thread = thread;
-    c->base.io.fd = take_fd;
+    c->base.io = (kelp_event_loop_io){.fd = take_fd, .fn = on_io, .userp = c};
     c->stream.send = on_send;
     c->deadline_ns = UINT64_MAX;
     kelp_http1_parser_init(&c->parser, allocator, NULL);
+    c->parser.body.budget = thread->budget;
     kelp_buf_init(&c->pending, allocator);
     kelp_buf_init(&c->head, allocator);
     *out = &c->base;

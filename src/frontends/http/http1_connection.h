@@ -4,7 +4,9 @@
 
 #include "frontends/http/thread.h"
 
-/* Creates an HTTP/1.1 connection on a socket. Takes the socket, also on failure. Any thread. */
+/* Creates an HTTP/1.1 connection on a socket. Takes the socket if it succeeds. Called on the
+ * thread.
+ */
 kelp_status *kelp_http1_connection_create(kelp_http_thread *thread, int take_fd,
                                           kelp_http_connection **out) KELP_MUST_USE;
 

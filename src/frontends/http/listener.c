@@ -113,8 +113,10 @@ static void on_timer(kelp_event_loop_timer *timer) {
 
 /* Stops polling for a short time, because the pending connection would wake the loop at once. */
 static void pause_accepting(kelp_http_listener *listener, int error) {
-    KELP_LOGF(listener->logger, KELP_LOG_WARNING, "cannot accept HTTP connections: %s",
-              strerror(error));
+    if (listener->failure_count++ == 0)
+        KELP_LOGF(listener->logger, KELP_LOG_WARNING,
+                  "cannot accept HTTP connections: %s; they wait until others are closed",
+                  strerror(error));
     listener->timer.fn = on_timer;
     listener->timer.userp = listener;
     kelp_status *status = kelp_event_loop_timer_set(
@@ -124,11 +126,23 @@ static void pause_accepting(kelp_http_listener *listener, int error) {
     kelp_status_free(status);
 }
 
+static void note_recovery(kelp_http_listener *listener) {
+    KELP_LOGF(listener->logger, KELP_LOG_WARNING,
+              "accepting HTTP connections again, after %llu failed attempts",
+              (unsigned long long)listener->failure_count);
+    listener->failure_count = 0;
+}
+
 static void accept_pending(kelp_http_listener *listener, int limit) {
     for (int i = 0; i < limit; i++) {
-        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct sockaddr_storage client = {.ss_family = AF_UNSPEC};
+        socklen_t length = sizeof client;
+        int fd = accept4(listener->fd, (struct sockaddr *)&client, &length,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            listener->on_accept(listener->userp, fd);
+            if (listener->failure_count > 0)
+                note_recovery(listener);
+            listener->on_accept(listener->userp, fd, (const struct sockaddr *)&client);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             pause_accepting(listener, errno);
             return;
@@ -144,7 +158,9 @@ static void on_readable(kelp_event_loop_io *io, uint32_t events) {
 }
 
 kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_loop *loop,
-                                      void (*on_accept)(void *userp, int take_fd), void *userp) {
+                                      void (*on_accept)(void *userp, int take_fd,
+                                                        const struct sockaddr *client),
+                                      void *userp) {
     listener->on_accept = on_accept;
     listener->userp = userp;
     listener->io = (kelp_event_loop_io){.fd = listener->fd, .fn = on_readable, .userp = listener};

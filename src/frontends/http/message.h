@@ -16,6 +16,7 @@ typedef enum kelp_http_status {
     KELP_HTTP_REQUEST_TIMEOUT = 408,
     KELP_HTTP_CONFLICT = 409,
     KELP_HTTP_CONTENT_TOO_LARGE = 413,
+    KELP_HTTP_TOO_MANY_REQUESTS = 429,
     KELP_HTTP_HEADERS_TOO_LARGE = 431,
     KELP_HTTP_CLIENT_CLOSED_REQUEST = 499, /* not registered; used by nginx and Triton */
     KELP_HTTP_INTERNAL_SERVER_ERROR = 500,
@@ -37,6 +38,8 @@ typedef struct kelp_http_request {
     kelp_str query; /* still percent-encoded, without the '?' */
     const kelp_http_header *headers;
     size_t header_count;
+    unsigned version;  /* of HTTP: 10, 11 or 20 */
+    uint32_t services; /* of the endpoint that received it, see kelp_http_endpoint */
 } kelp_http_request;
 
 /* Returns the reason phrase: "Not Found" for 404; "Unknown" for a code that is not in the enum. */

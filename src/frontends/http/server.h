@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An HTTP server: listens, and passes the requests of its connections to a handler. Each thread
- * runs an event loop. The first thread accepts connections and distributes them round-robin.
+ * An HTTP server (implemented in frontends/server): listens on endpoints, and passes the requests
+ * of its connections to handlers. Each thread runs an event loop. The first thread accepts
+ * connections and distributes them round-robin.
  *
  * Call create, start, stop and destroy in this order.
  */
@@ -9,35 +10,61 @@
 #define KELP_FRONTENDS_HTTP_SERVER_H_
 
 #include "base/log.h"
+#include "frontends/tls/context.h"
 
 #include <kelp/allocator.h>
 
 typedef struct kelp_http_handler kelp_http_handler;
 typedef struct kelp_http_server kelp_http_server;
 
+#define KELP_HTTP_MAX_ENDPOINTS 8
+
+/* An address that a server listens on. */
+typedef struct kelp_http_endpoint {
+    const char *address; /* "0.0.0.0" if NULL; a name, an IPv4 or IPv6 address, or "unix:/path" */
+    uint16_t port;       /* 0 selects a free port */
+    uint32_t services;   /* bits that handlers find in kelp_http_request.services */
+    const kelp_tls_options *tls; /* NULL: without TLS; otherwise TLS only */
+} kelp_http_endpoint;
+
 /* Options of a server. 0 selects the default of a member. Strings are borrowed until
  * kelp_http_server_create returns. */
 typedef struct kelp_http_server_options {
-    const char *address;      /* "0.0.0.0"; a name, an IPv4 or IPv6 address, or "unix:/path" */
-    uint16_t port;            /* 0 selects a free port */
-    uint32_t threads;         /* number of CPUs, at most 8 */
-    uint32_t max_connections; /* 16384; further connections are closed at once */
+    const kelp_http_endpoint *endpoints;
+    size_t endpoint_count;           /* at least 1, at most KELP_HTTP_MAX_ENDPOINTS */
+    uint32_t threads;                /* number of CPUs, at most 8 */
+    uint32_t max_connections;        /* 16384; further connections are closed at once */
+    uint32_t max_client_connections; /* 3/4 of max_connections, from one address */
+    uint32_t max_requests;        /* 65536 in flight, in equal parts per thread; others get 503 */
+    uint32_t max_client_requests; /* 3/4 of max_requests, from one address; others get 429 */
+    uint64_t max_body_bytes;      /* of all requests; half of the memory; others get 503 */
     uint64_t idle_timeout_ns; /* 75 s without a request, or without progress in body or response */
     uint64_t header_timeout_ns; /* 20 s from the first byte of a request to the end of its head */
-    bool reuse_port;            /* lets several processes share the port */
+    uint64_t tls_reload_ns;     /* 10 s between checks for changed certificates */
+    /* 60 s from the head to the end of the body, and a second for each 16 KiB of it */
+    uint64_t body_timeout_ns;
+    /* Called after the memory of a large request or response was freed, on any thread, often. NULL:
+     * not called. */
+    void (*freed_large)(void *userp);
+    void *freed_large_userp;
+    bool reuse_port; /* lets several processes share the ports */
     kelp_logger logger;
     kelp_allocator allocator; /* the system's if .realloc is NULL */
 } kelp_http_server_options;
 
-/* Creates a server that listens, but does not accept connections before it is started. Takes the
- * handler, also on failure. */
-kelp_status *kelp_http_server_create(kelp_http_handler *take_handler,
+/* Creates a server that listens, but does not accept connections before it is started. A request is
+ * passed to the first handler that accepts it; the last one must accept every request. At most
+ * KELP_HTTP_MAX_HANDLERS. Takes the handlers, also on failure; copies the array. */
+kelp_status *kelp_http_server_create(kelp_http_handler *const *take_handlers, size_t handler_count,
                                      const kelp_http_server_options *options,
                                      kelp_http_server **out) KELP_MUST_USE;
 /* Starts the threads. */
 kelp_status *kelp_http_server_start(kelp_http_server *server) KELP_MUST_USE;
-/* Returns the port that the server listens on; 0 for a unix socket. */
-uint16_t kelp_http_server_port(const kelp_http_server *server);
+/* Returns the port of an endpoint; 0 for a unix socket. */
+uint16_t kelp_http_server_port(const kelp_http_server *server, size_t endpoint);
+/* Returns the time (kelp_now_ns) at which the latest request began; 0 if there was none.
+ * Thread-safe. */
+uint64_t kelp_http_server_last_request_ns(const kelp_http_server *server);
 /* Accepts the pending connections and stops accepting, closes idle connections, and waits for the
  * requests in flight. Connections that were used in the last second may send a last request for
  * 100 ms. After 7/8 of `timeout_ns`, at most 2 s before its end, cancels the remaining requests and

@@ -6,6 +6,8 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/sync/thread.h"
+#include "frontends/http/client.h"
+#include "frontends/tls/stream.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,11 +28,12 @@ kelp_http_thread *kelp_http_current_thread(void) {
 
 /* ---- creation ---- */
 
-kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *handler,
-                                   const kelp_http_server_options *options,
+kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *const *handlers,
+                                   size_t handler_count, const kelp_http_server_options *options,
                                    atomic_uint *connection_count) {
     thread->allocator = options->allocator;
-    thread->handler = handler;
+    thread->handlers = handlers;
+    thread->handler_count = handler_count;
     thread->options = options;
     thread->connection_count = connection_count;
     pthread_mutex_init(&thread->mutex, NULL);
@@ -43,13 +46,25 @@ kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *
     return kelp_event_loop_create(thread->allocator, &thread->loop);
 }
 
+kelp_status *kelp_http_thread_enable_tls(kelp_http_thread *thread) {
+    KELP_TRY(KELP_NEW(thread->allocator, kelp_tls_buffers, &thread->tls));
+    return kelp_tls_buffers_init(thread->tls, thread->allocator);
+}
+
 void kelp_http_thread_deinit(kelp_http_thread *thread) {
     kelp_event_loop_destroy(thread->loop);
+    if (thread->tls != NULL) {
+        kelp_tls_buffers_deinit(thread->tls);
+        kelp_free(thread->allocator, thread->tls, sizeof *thread->tls);
+    }
     kelp_free(thread->allocator, thread->scratch, KELP_HTTP_SCRATCH_BYTES);
-    while (thread->pool != NULL) {
-        kelp_http_exchange *exchange = thread->pool;
-        thread->pool = exchange->next;
-        kelp_http_exchange_destroy(exchange);
+    for (size_t i = 0; i < thread->handler_count; i++) {
+        kelp_http_exchange *exchange = thread->pools[i].first;
+        while (exchange != NULL) {
+            kelp_http_exchange *next = exchange->next;
+            kelp_http_exchange_destroy(exchange);
+            exchange = next;
+        }
     }
     pthread_cond_destroy(&thread->all_recycled);
     pthread_mutex_destroy(&thread->mutex);
@@ -58,6 +73,7 @@ void kelp_http_thread_deinit(kelp_http_thread *thread) {
 static void *thread_main(void *userp) {
     kelp_http_thread *thread = userp;
     current_thread = thread;
+    kelp_thread_prefer_latency();
     kelp_status *status = kelp_event_loop_run(thread->loop);
     if (status != NULL) {
         KELP_LOGF(&thread->options->logger, KELP_LOG_ERROR, "an HTTP thread failed: %s",
@@ -171,6 +187,15 @@ size_t kelp_http_thread_wait(kelp_http_thread *thread, uint64_t deadline_ns) {
 
 /* ---- connections ---- */
 
+kelp_http_handler *kelp_http_thread_handler(const kelp_http_thread *thread,
+                                            const kelp_http_request *request) {
+    size_t last = thread->handler_count - 1;
+    for (size_t i = 0; i < last; i++)
+        if (thread->handlers[i]->accepts(thread->handlers[i], request))
+            return thread->handlers[i];
+    return thread->handlers[last];
+}
+
 static void on_join(kelp_event_loop_task *task) {
     kelp_http_connection *connection = (kelp_http_connection *)task;
     kelp_http_thread *thread = connection->thread;
@@ -179,7 +204,7 @@ static void on_join(kelp_event_loop_task *task) {
     if (connection->next != NULL)
         connection->next->previous = connection;
     thread->connections = connection;
-    connection->ops->start(connection);
+    connection->ops->start(connection, (kelp_str){0});
 }
 
 void kelp_http_connection_join(kelp_http_connection *connection) {
@@ -188,6 +213,43 @@ void kelp_http_connection_join(kelp_http_connection *connection) {
         on_join(&connection->join_task);
     else
         kelp_event_loop_post(connection->thread->loop, &connection->join_task);
+}
+
+kelp_status *kelp_http_connection_replace(kelp_http_connection *old,
+                                          kelp_http_connection *connection) {
+    kelp_http_thread *thread = old->thread;
+    KELP_ASSERT(thread == current_thread && connection->thread == thread);
+    connection->client = old->client;
+    connection->services = old->services;
+    connection->tls = old->tls;
+    connection->previous = old->previous;
+    connection->next = old->next;
+    if (old->previous != NULL)
+        old->previous->next = connection;
+    else
+        thread->connections = connection;
+    if (old->next != NULL)
+        old->next->previous = connection;
+    old->previous = old->next = NULL;
+    return kelp_event_loop_replace(thread->loop, &old->io, &connection->io, KELP_LOOP_READ);
+}
+
+bool kelp_http_connection_admit(kelp_http_connection *connection, kelp_http_status *out_status,
+                                const char **out_text) {
+    kelp_http_thread *thread = connection->thread;
+    const kelp_http_server_options *options = thread->options;
+    size_t limit = options->max_requests / options->threads;
+    if (atomic_load_explicit(&thread->outstanding, memory_order_relaxed) >= limit) {
+        *out_status = KELP_HTTP_SERVICE_UNAVAILABLE;
+        *out_text = "the server has too many requests in flight";
+        return false;
+    }
+    if (!kelp_http_client_begin_request(connection->client)) {
+        *out_status = KELP_HTTP_TOO_MANY_REQUESTS;
+        *out_text = "the client has too many requests in flight";
+        return false;
+    }
+    return true;
 }
 
 void kelp_http_connection_leave(kelp_http_connection *connection) {
@@ -201,5 +263,6 @@ void kelp_http_connection_leave(kelp_http_connection *connection) {
         connection->next->previous = connection->previous;
     connection->previous = connection->next = NULL;
     atomic_fetch_sub(thread->connection_count, 1);
+    kelp_http_client_disconnect(connection->client);
     stop_if_empty(thread);
 }

@@ -12,15 +12,23 @@
 #include <pthread.h>
 
 #define KELP_HTTP_SECOND_NS UINT64_C(1000000000)
+/* Minimum rate of a body, beside body_timeout_ns. */
+#define KELP_HTTP_BODY_BYTES_PER_S 16384
 #define KELP_HTTP_SCRATCH_BYTES ((size_t)64 * 1024)
 
+typedef struct kelp_http2_thread kelp_http2_thread;
+typedef struct kelp_tls_buffers kelp_tls_buffers;
+typedef struct kelp_tls_context kelp_tls_context;
+typedef struct kelp_tls_stream kelp_tls_stream;
 typedef struct kelp_http_connection kelp_http_connection;
 
 /* The functions that a version of HTTP implements for its connections. */
 typedef struct kelp_http_connection_ops {
-    /* Starts reading; the connection has joined its thread. */
-    void (*start)(kelp_http_connection *connection);
-    /* Closes the connection as soon as it has no open exchange, because the server is stopping.
+    /* Starts reading; the connection has joined its thread. `received` are the bytes that were read
+     * already, valid during the call. */
+    void (*start)(kelp_http_connection *connection, kelp_str received);
+    /* Closes the connection as soon as it has no open exchange, because the server is stopping. A
+     * request that is incomplete has a second to arrive.
      * Processes a request that has arrived. If not `now`, keeps a connection open that was used in
      * the last second: its client may be sending the next request, whose response ends the
      * connection. */
@@ -29,47 +37,64 @@ typedef struct kelp_http_connection_ops {
     void (*close)(kelp_http_connection *connection);
 } kelp_http_connection_ops;
 
-/* A connection. First member of the type of each HTTP version. */
+/* A connection. First member of the type of each HTTP version, which sets `io` completely. */
 struct kelp_http_connection {
     kelp_event_loop_task join_task; /* first; posted by the accepting thread */
     kelp_event_loop_io io;
     const kelp_http_connection_ops *ops;
     kelp_http_thread *thread;
+    kelp_http_client *client;
+    uint32_t services;             /* of the endpoint that accepted it */
+    kelp_tls_context *tls_context; /* of the endpoint; NULL: without TLS */
+    kelp_tls_stream *tls;          /* NULL: without TLS, or before its first byte */
+    kelp_event_loop_timer again;   /* see kelp_http_socket_watch */
     kelp_http_connection *previous;
     kelp_http_connection *next;
 };
 
+/* Unused exchanges of a handler. */
+typedef struct kelp_http_exchange_pool {
+    kelp_http_exchange *first;
+    size_t count;
+} kelp_http_exchange_pool;
+
 /* A thread with an event loop. */
 struct kelp_http_thread {
     kelp_allocator allocator;
-    kelp_http_handler *handler;
+    kelp_http_handler *const *handlers; /* of the server; the last one accepts every request */
+    size_t handler_count;
     const kelp_http_server_options *options;
     atomic_uint *connection_count; /* of the server */
+    kelp_http_budget *budget;      /* of the server */
     kelp_event_loop *loop;
     pthread_t id;
     bool started;
     bool stopping;
     kelp_http_connection *connections;
-    char *scratch; /* KELP_HTTP_SCRATCH_BYTES, for reads */
+    char *scratch;            /* KELP_HTTP_SCRATCH_BYTES, for reads */
+    kelp_http2_thread *http2; /* of the server */
+    kelp_tls_buffers *tls;    /* NULL: no endpoint has TLS */
     kelp_event_loop_task drain_task;
     kelp_event_loop_timer drain_timer;
+    _Atomic uint64_t last_request_ns; /* the time at which the latest request began */
     uint64_t drain_timeout_ns;
     bool closes_idle;    /* if stopping: connections without requests are not kept any more */
     uint64_t cancel_ns;  /* if stopping: the time at which open exchanges are cancelled */
     uint64_t give_up_ns; /* if stopping: the time after which open exchanges are abandoned */
-    /* the pool of exchanges; other threads may return exchanges */
+    /* the pools of exchanges, by handler->index; other threads may return exchanges */
     pthread_mutex_t mutex;
     pthread_cond_t all_recycled;
-    kelp_http_exchange *pool;
-    size_t pool_count;
-    size_t outstanding;
+    kelp_http_exchange_pool pools[KELP_HTTP_MAX_HANDLERS];
+    _Atomic size_t outstanding; /* changed with the mutex */
 };
 
 /* Initializes a thread without starting it. kelp_http_thread_deinit must be called, also after a
  * failure. */
-kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *handler,
-                                   const kelp_http_server_options *options,
+kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *const *handlers,
+                                   size_t handler_count, const kelp_http_server_options *options,
                                    atomic_uint *connection_count) KELP_MUST_USE;
+/* Creates the buffers of TLS, once before the thread is started. */
+kelp_status *kelp_http_thread_enable_tls(kelp_http_thread *thread) KELP_MUST_USE;
 void kelp_http_thread_deinit(kelp_http_thread *thread);
 kelp_status *kelp_http_thread_start(kelp_http_thread *thread, unsigned index) KELP_MUST_USE;
 /* Makes the thread close idle connections, and others as soon as their requests are over, and then
@@ -82,8 +107,22 @@ size_t kelp_http_thread_wait(kelp_http_thread *thread, uint64_t deadline_ns);
 /* Returns the calling thread if it is an event-loop thread, or NULL. Any thread. */
 kelp_http_thread *kelp_http_current_thread(void);
 
+/* Returns the first handler that accepts the request. */
+kelp_http_handler *kelp_http_thread_handler(const kelp_http_thread *thread,
+                                            const kelp_http_request *request);
+
 /* Passes a connection to its thread, which starts it. Any thread. */
 void kelp_http_connection_join(kelp_http_connection *connection);
+/* Replaces a connection by one with the same socket, which then receives its events. The caller
+ * frees the old one without closing the socket. Then it starts the new one, or closes it if the
+ * function fails. */
+kelp_status *kelp_http_connection_replace(kelp_http_connection *old,
+                                          kelp_http_connection *connection) KELP_MUST_USE;
+/* Counts a request that is about to be processed: the caller sets exchange->client to that of the
+ * connection. Returns false, and why, if the server or the client has too many requests in flight.
+ */
+bool kelp_http_connection_admit(kelp_http_connection *connection, kelp_http_status *out_status,
+                                const char **out_text);
 /* Removes a connection that is closing from its thread. Ends the loop if the server is stopping and
  * this was the last one. */
 void kelp_http_connection_leave(kelp_http_connection *connection);

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/json.h"
+#include "base/text/utf8.h"
 #include "frontends/v2/exchange.h"
 #include "frontends/v2/tensor.h"
 
@@ -25,8 +26,28 @@ typedef struct decoder {
     uint32_t flags;  /* of the sequence */
     size_t requested_capacity;
     kelp_v2_requested_output *requested;
-    bool have_inputs;
+    unsigned seen; /* members of the request */
 } decoder;
+
+/* Members that may be in an object once. */
+enum {
+    SEEN_NAME = 1 << 0,
+    SEEN_DATATYPE = 1 << 1,
+    SEEN_SHAPE = 1 << 2,
+    SEEN_PARAMETERS = 1 << 3,
+    SEEN_INPUTS = 1 << 4,
+    SEEN_OUTPUTS = 1 << 5,
+    SEEN_ID = 1 << 6
+};
+
+/* Notes a member. INVALID_ARGUMENT the second time: readers disagree about which one counts. */
+static kelp_status *note_member(unsigned *inout_seen, unsigned bit, kelp_str key) {
+    if (*inout_seen & bit)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "member '%.*s' is in the same object twice",
+                          KELP_STR_ARG(key));
+    *inout_seen |= bit;
+    return NULL;
+}
 
 /* Reads the value of the member `key` into `target`. */
 typedef kelp_status *(*member_fn)(decoder *d, void *target, kelp_str key);
@@ -43,8 +64,11 @@ static kelp_status *expect(decoder *d, kelp_json_type type, const char *what, co
     return out->type == type ? NULL : bad_type(what, expected, out->type);
 }
 
-/* Copies text and terminates it. Text that contains NUL cannot be a name. */
+/* Copies text and terminates it. Text that contains NUL cannot be a name; text that is not UTF-8
+ * could not be in a response. */
 static kelp_status *copy_text(decoder *d, kelp_str s, const char *what, const char **out) {
+    if (!kelp_utf8_count(s, NULL))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: the text is not valid UTF-8", what);
     if (s.length && memchr(s.data, 0, s.length) != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: a NUL character is not allowed", what);
     *out = kelp_arena_strndup(&d->exchange->arena, s.data != NULL ? s.data : "", s.length);
@@ -103,15 +127,33 @@ static kelp_status *read_objects(decoder *d, const char *what, const char *item,
     }
 }
 
-static kelp_status *reject_shared_memory(const char *kind, const char *name) {
-    return KELP_ERROR(KELP_UNIMPLEMENTED, "%s '%s': shared memory regions are not supported", kind,
-                      name ? name : "");
+/* The range of a shared memory region that is an input or an output. */
+typedef struct range {
+    const char *region; /* NULL: none */
+    uint64_t offset, byte_size;
+} range;
+
+/* Reads the value of a parameter whose name begins with "shared_memory_". */
+static kelp_status *read_range(decoder *d, kelp_str key, range *inout) {
+    kelp_json_token token;
+    if (kelp_str_is(key, "shared_memory_region"))
+        return read_text(d, "shared_memory_region", &inout->region);
+    if (kelp_str_is(key, "shared_memory_offset")) {
+        KELP_TRY(kelp_json_next(&d->json, &token));
+        return token_u64(&token, "shared_memory_offset", &inout->offset);
+    }
+    if (kelp_str_is(key, "shared_memory_byte_size")) {
+        KELP_TRY(kelp_json_next(&d->json, &token));
+        return token_u64(&token, "shared_memory_byte_size", &inout->byte_size);
+    }
+    return kelp_json_skip(&d->json);
 }
 
 /* ---- inputs ---- */
 
 /* An input while it is decoded. */
 typedef struct input {
+    unsigned seen; /* members */
     const char *name;
     TRITONSERVER_DataType type;
     bool have_type;
@@ -123,6 +165,7 @@ typedef struct input {
     size_t rank;
     size_t data_position;
     uint64_t binary_bytes;
+    range shared;
     kelp_v2_data data;
 } input;
 
@@ -189,22 +232,29 @@ static kelp_status *read_input_parameter(decoder *d, void *target, kelp_str key)
         return token_u64(&token, "binary_data_size", &in->binary_bytes);
     }
     if (kelp_str_starts(key, KELP_STR("shared_memory_")))
-        return reject_shared_memory("input", in->name);
+        return read_range(d, key, &in->shared);
     return kelp_json_skip(&d->json);
 }
 
 static kelp_status *read_input_member(decoder *d, void *target, kelp_str key) {
     input *in = target;
-    if (kelp_str_is(key, "name"))
+    if (kelp_str_is(key, "name")) {
+        KELP_TRY(note_member(&in->seen, SEEN_NAME, key));
         return read_text(d, "the name of an input", &in->name);
-    if (kelp_str_is(key, "shape"))
+    }
+    if (kelp_str_is(key, "shape")) {
+        KELP_TRY(note_member(&in->seen, SEEN_SHAPE, key));
         return read_shape(d, in);
+    }
     if (kelp_str_is(key, "data"))
         return read_data_member(d, in);
-    if (kelp_str_is(key, "parameters"))
+    if (kelp_str_is(key, "parameters")) {
+        KELP_TRY(note_member(&in->seen, SEEN_PARAMETERS, key));
         return read_object(d, "the parameters of an input", read_input_parameter, in);
+    }
     if (!kelp_str_is(key, "datatype"))
         return kelp_json_skip(&d->json);
+    KELP_TRY(note_member(&in->seen, SEEN_DATATYPE, key));
     const char *text;
     KELP_TRY(read_text(d, "the datatype of an input", &text));
     in->type = TRITONSERVER_StringToDataType(text);
@@ -240,27 +290,49 @@ static kelp_status *check_binary_size(decoder *d, const input *in) {
     return NULL;
 }
 
+/* Returns true if the elements can be used in place. */
+static bool is_aligned(const input *in) {
+    size_t element = TRITONSERVER_DataTypeByteSize(in->type);
+    return element <= 1 || (uintptr_t)in->data.bytes % element == 0;
+}
+
+static kelp_status *copy_data(decoder *d, input *in) {
+    void *copy = kelp_arena_alloc(&d->exchange->arena, in->data.size_bytes, TENSOR_ALIGNMENT);
+    if (copy == NULL)
+        return kelp_status_oom();
+    memcpy(copy, in->data.bytes, in->data.size_bytes);
+    in->data.bytes = copy;
+    return NULL;
+}
+
 /* Takes the input's bytes from those after the JSON. */
 static kelp_status *take_binary(decoder *d, input *in) {
     KELP_ASSERT(in->have_binary && in->have_type && in->have_shape);
     KELP_ASSERT(in->rank <= MAX_RANK);
     KELP_TRY(check_binary_size(d, in));
     size_t size = (size_t)in->binary_bytes;
-    size_t element = TRITONSERVER_DataTypeByteSize(in->type);
     in->data.bytes = (void *)(uintptr_t)d->binary.data;
     in->data.size_bytes = size;
     d->binary.data += size;
     d->binary.length -= size;
-    if (element > 1 && (uintptr_t)in->data.bytes % element != 0) {
-        /* Elements must be aligned, because backends read them in place. Only tensors after a
-         * tensor of odd size are copied. */
-        void *copy = kelp_arena_alloc(&d->exchange->arena, size, TENSOR_ALIGNMENT);
-        if (copy == NULL)
-            return kelp_status_oom();
-        memcpy(copy, in->data.bytes, size);
-        in->data.bytes = copy;
-    }
-    return NULL;
+    /* Elements must be aligned, because backends read them in place. Only tensors after a tensor of
+     * odd size are copied. */
+    return is_aligned(in) ? NULL : copy_data(d, in);
+}
+
+/* Takes the input's bytes from a shared memory region. Strings are copied, because the client could
+ * change their lengths after they were checked. */
+static kelp_status *take_shared(decoder *d, input *in) {
+    uint64_t limit = kelp_v2_service_of(d->exchange)->max_body_size_bytes;
+    bool strings = in->type == TRITONSERVER_TYPE_BYTES;
+    if (strings && in->shared.byte_size > limit)
+        return KELP_ERROR(
+            KELP_OUT_OF_RANGE, "input '%s': expected at most %llu bytes of strings, found %llu",
+            in->name, (unsigned long long)limit, (unsigned long long)in->shared.byte_size);
+    KELP_TRY(kelp_v2_use_region(d->exchange, in->shared.region, in->shared.offset,
+                                in->shared.byte_size, &in->data.bytes));
+    in->data.size_bytes = (size_t)in->shared.byte_size;
+    return is_aligned(in) && !strings ? NULL : copy_data(d, in);
 }
 
 static kelp_status *add_input(decoder *d, input *in) {
@@ -269,13 +341,17 @@ static kelp_status *add_input(decoder *d, input *in) {
     if (!in->have_type || !in->have_shape)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has no '%s'", in->name,
                           in->have_shape ? "datatype" : "shape");
-    if (in->have_data == in->have_binary)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "input '%s': expected either 'data' or the parameter "
-                          "'binary_data_size', found %s",
-                          in->name, in->have_data ? "both" : "neither");
+    int sources = in->have_data + in->have_binary + (in->shared.region != NULL);
+    if (sources != 1)
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "input '%s': expected one of 'data', the parameter 'binary_data_size' and "
+            "the parameter 'shared_memory_region', found %d of them",
+            in->name, sources);
     if (in->have_binary) {
         KELP_TRY(take_binary(d, in));
+    } else if (in->shared.region != NULL) {
+        KELP_TRY(take_shared(d, in));
     } else if (!in->data_read) {
         size_t position = in->data_position;
         KELP_TRY(read_input_data(d, in, &position));
@@ -298,10 +374,12 @@ static kelp_status *read_input(decoder *d) {
 
 /* A requested output while it is decoded. */
 typedef struct output {
+    unsigned seen; /* members */
     const char *name;
     bool have_binary;
     bool binary;
     uint64_t classes;
+    range shared;
 } output;
 
 static kelp_status *read_output_parameter(decoder *d, void *target, kelp_str key) {
@@ -322,16 +400,20 @@ static kelp_status *read_output_parameter(decoder *d, void *target, kelp_str key
         return NULL;
     }
     if (kelp_str_starts(key, KELP_STR("shared_memory_")))
-        return reject_shared_memory("output", out->name);
+        return read_range(d, key, &out->shared);
     return kelp_json_skip(&d->json);
 }
 
 static kelp_status *read_output_member(decoder *d, void *target, kelp_str key) {
     output *out = target;
-    if (kelp_str_is(key, "name"))
+    if (kelp_str_is(key, "name")) {
+        KELP_TRY(note_member(&out->seen, SEEN_NAME, key));
         return read_text(d, "the name of an output", &out->name);
-    if (kelp_str_is(key, "parameters"))
+    }
+    if (kelp_str_is(key, "parameters")) {
+        KELP_TRY(note_member(&out->seen, SEEN_PARAMETERS, key));
         return read_object(d, "the parameters of an output", read_output_parameter, out);
+    }
     return kelp_json_skip(&d->json);
 }
 
@@ -339,6 +421,10 @@ static kelp_status *add_requested(decoder *d, const output *out) {
     kelp_v2_exchange *exchange = d->exchange;
     if (out->name == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "an output has no 'name'");
+    if (out->shared.region != NULL && (out->classes != 0 || (out->have_binary && out->binary)))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "output '%s': 'shared_memory_region' cannot be combined with '%s'",
+                          out->name, out->classes != 0 ? "classification" : "binary_data");
     if (exchange->requested_count == d->requested_capacity) {
         size_t capacity =
             d->requested_capacity ? d->requested_capacity * 2 : FIRST_REQUESTED_CAPACITY;
@@ -352,8 +438,18 @@ static kelp_status *add_requested(decoder *d, const output *out) {
         exchange->requested = requested;
         d->requested_capacity = capacity;
     }
-    d->requested[exchange->requested_count++] = (kelp_v2_requested_output){
-        out->name, out->have_binary, out->binary, (uint32_t)out->classes};
+    kelp_v2_requested_output *added = &d->requested[exchange->requested_count];
+    *added = (kelp_v2_requested_output){.name = out->name,
+                                        .have_binary = out->have_binary,
+                                        .binary = out->binary,
+                                        .classes = (uint32_t)out->classes,
+                                        .region = out->shared.region,
+                                        .offset = out->shared.offset,
+                                        .memory_bytes = out->shared.byte_size};
+    if (out->shared.region != NULL)
+        KELP_TRY(kelp_v2_use_region(exchange, out->shared.region, out->shared.offset,
+                                    out->shared.byte_size, &added->memory));
+    exchange->requested_count++;
     return kelp_v2_status(
         TRITONSERVER_InferenceRequestAddRequestedOutput(exchange->request, out->name));
 }
@@ -444,15 +540,20 @@ static kelp_status *read_parameter(decoder *d, void *target, kelp_str key) {
 static kelp_status *read_member(decoder *d, void *target, kelp_str key) {
     (void)target;
     if (kelp_str_is(key, "inputs")) {
-        d->have_inputs = true;
+        KELP_TRY(note_member(&d->seen, SEEN_INPUTS, key));
         return read_objects(d, "'inputs'", "an input", read_input);
     }
-    if (kelp_str_is(key, "outputs"))
+    if (kelp_str_is(key, "outputs")) {
+        KELP_TRY(note_member(&d->seen, SEEN_OUTPUTS, key));
         return read_objects(d, "'outputs'", "an output", read_output);
-    if (kelp_str_is(key, "parameters"))
+    }
+    if (kelp_str_is(key, "parameters")) {
+        KELP_TRY(note_member(&d->seen, SEEN_PARAMETERS, key));
         return read_object(d, "'parameters'", read_parameter, NULL);
+    }
     if (!kelp_str_is(key, "id"))
         return kelp_json_skip(&d->json);
+    KELP_TRY(note_member(&d->seen, SEEN_ID, key));
     const char *id;
     KELP_TRY(read_text(d, "'id'", &id));
     return kelp_v2_status(TRITONSERVER_InferenceRequestSetId(d->exchange->request, id));
@@ -464,7 +565,7 @@ kelp_status *kelp_v2_decode_request(kelp_v2_exchange *exchange, kelp_str json, k
     kelp_json_reader_init(&d.json, &exchange->arena, json.data, json.length);
     KELP_TRY(read_object(&d, "the request", read_member, NULL));
     KELP_TRY(expect(&d, KELP_JSON_END, "the text after the JSON object", "nothing", &token));
-    if (!d.have_inputs)
+    if (!(d.seen & SEEN_INPUTS))
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "the request has no 'inputs'");
     if (d.binary.length)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,

@@ -5,6 +5,9 @@
 #define KELP_FRONTENDS_V2_SERVICE_H_
 
 #include "frontends/http/exchange.h"
+#include "frontends/settings/logging.h"
+#include "frontends/shm/registry.h"
+#include "frontends/trace/tracing.h"
 
 #include <triton/core/tritonserver.h>
 
@@ -12,7 +15,11 @@
 typedef struct kelp_v2_options {
     uint64_t max_input_size_bytes; /* 64 MiB: JSON, raw, and decompressed bodies */
     uint64_t max_body_size_bytes;  /* 4 GiB: bodies with binary tensors */
-    kelp_allocator allocator;      /* the system's if .realloc is NULL */
+    /* Extensions, borrowed until handler->destroy; NULL: not provided. */
+    kelp_shm_registry *shm;
+    kelp_logging *logging;
+    kelp_tracing *tracing;
+    kelp_allocator allocator; /* the system's if .realloc is NULL */
 } kelp_v2_options;
 
 /* Creates the handler. `core` is borrowed until handler->destroy. */

@@ -233,7 +233,7 @@ static kelp_status *read_bool(reader *r) {
         KELP_TRY(read_number(r, &n));
         if (!n.integral || n.overflow || n.magnitude > 1) {
             r->position = start;
-            return wrong(r, "is not true or false");
+            return wrong(r, "is not true or false (attempt to access JSON non-boolean as boolean)");
         }
         value = n.magnitude == 1;
     }
@@ -263,7 +263,9 @@ static kelp_status *read_numeric(reader *r) {
 static kelp_status *read_string(reader *r) {
     KELP_ASSERT(r->position < r->length);
     if (r->text[r->position] != '"')
-        return wrong(r, "is not a string, as required by BYTES");
+        return wrong(r,
+                     "is not a string, as required by BYTES (attempt to access JSON non-string as "
+                     "string)");
     size_t end = r->position + 1;
     while (end < r->length && r->text[end] != '"')
         end += r->text[end] == '\\' ? 2 : 1;
@@ -296,9 +298,58 @@ static kelp_status *read_element(reader *r) {
     return status;
 }
 
+/* The arrays that contain the position, and the lengths that all arrays of a depth have. */
+typedef struct nesting {
+    unsigned depth;
+    unsigned max_depth;  /* so far; deeper levels are not initialized */
+    unsigned leaf_depth; /* of the arrays that contain the elements; 0: not known yet */
+    struct {
+        uint64_t first;     /* elements before the array */
+        uint64_t in_arrays; /* elements of the arrays in it */
+        uint64_t arrays;
+        uint64_t length; /* of all arrays of this depth */
+        bool has_length;
+    } levels[KELP_V2_MAX_NESTING + 1];
+} nesting;
+
+static kelp_status *open_array(reader *r, nesting *n) {
+    if (n->depth == KELP_V2_MAX_NESTING)
+        return wrong(r, "the data arrays are nested more than 100 deep");
+    if (++n->depth > n->max_depth) {
+        n->max_depth = n->depth;
+        n->levels[n->depth].has_length = false;
+    }
+    n->levels[n->depth].first = r->found;
+    n->levels[n->depth].in_arrays = n->levels[n->depth].arrays = 0;
+    r->position++;
+    return NULL;
+}
+
+/* Checks that the array has the length of the others of its depth, and elements or arrays. */
+static kelp_status *close_array(reader *r, nesting *n) {
+    uint64_t elements = r->found - n->levels[n->depth].first;
+    uint64_t arrays = n->levels[n->depth].arrays;
+    uint64_t length = arrays ? arrays : elements;
+    bool mixed = arrays && elements != n->levels[n->depth].in_arrays;
+    if (!arrays && n->leaf_depth == 0)
+        n->leaf_depth = n->depth;
+    if (mixed || (!arrays && n->leaf_depth != n->depth) ||
+        (n->levels[n->depth].has_length && n->levels[n->depth].length != length))
+        return wrong(r, "the data arrays differ in length or depth");
+    n->levels[n->depth].length = length;
+    n->levels[n->depth].has_length = true;
+    n->depth--;
+    n->levels[n->depth].in_arrays += elements;
+    n->levels[n->depth].arrays++;
+    r->position++;
+    return NULL;
+}
+
 /* Reads nested arrays without recursion. */
 static kelp_status *read_arrays(reader *r) {
-    unsigned depth = 0;
+    nesting n;
+    n.depth = n.max_depth = n.leaf_depth = 0;
+    n.levels[0].in_arrays = n.levels[0].arrays = 0;
     bool need_value = true; /* after '[' or ',' */
     bool may_close = false; /* "[]" */
     do {
@@ -307,16 +358,13 @@ static kelp_status *read_arrays(reader *r) {
             return wrong(r, "the data array is not closed");
         char c = r->text[r->position];
         if (need_value && c == '[') {
-            if (++depth > KELP_V2_MAX_NESTING)
-                return wrong(r, "the data arrays are nested more than 100 deep");
-            r->position++;
+            KELP_TRY(open_array(r, &n));
             may_close = true;
-        } else if (c == ']' && depth > 0 && (!need_value || may_close)) {
-            depth--;
-            r->position++;
+        } else if (c == ']' && n.depth > 0 && (!need_value || may_close)) {
+            KELP_TRY(close_array(r, &n));
             need_value = may_close = false;
         } else if (need_value) {
-            if (depth == 0)
+            if (n.depth == 0)
                 return wrong(r, "data is not an array");
             KELP_TRY(read_element(r));
             need_value = may_close = false;
@@ -327,7 +375,7 @@ static kelp_status *read_arrays(reader *r) {
         } else {
             return wrong(r, "expected ',' or ']'");
         }
-    } while (depth > 0);
+    } while (n.depth > 0);
     return NULL;
 }
 
@@ -354,7 +402,7 @@ kelp_status *kelp_v2_read_data(kelp_arena *arena, const char *input, TRITONSERVE
             return kelp_status_oom();
     }
     kelp_status *status = read_arrays(&r);
-    if (status == NULL && r.found != count)
+    if (status == NULL && r.found != count && count != KELP_V2_ANY_COUNT)
         status =
             KELP_ERROR(KELP_INVALID_ARGUMENT,
                        "input '%s': expected %llu data elements for shape %s, found %llu", input,
@@ -369,9 +417,10 @@ kelp_status *kelp_v2_read_data(kelp_arena *arena, const char *input, TRITONSERVE
             memcpy(out->bytes, r.strings.data, r.strings.length);
     } else if (status == NULL) {
         out->bytes = r.bytes;
-        out->size_bytes = (size_t)count * element_bytes;
+        out->size_bytes = (size_t)r.found * element_bytes;
     }
     kelp_buf_deinit(&r.strings);
+    out->count = r.found;
     *inout_position = r.position;
     return status;
 }

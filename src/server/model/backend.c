@@ -233,6 +233,10 @@ typedef struct search {
     const kelp_server_backend_query *query;
     const char *backend_directory;
     char *own_directory; /* BACKENDS/NAME */
+    char default_file[300];
+    const char *file;      /* of the configuration, or libtriton_NAME.so */
+    bool named, python;    /* the configuration names the file; it is model.py */
+    const char *directory; /* the one that contains the file, or NULL */
     kelp_buf path;
     kelp_buf tried;
 } search;
@@ -240,7 +244,13 @@ typedef struct search {
 static kelp_status *search_init(search *s, const kelp_server_backend_query *query,
                                 const char *backend_directory) {
     kelp_allocator heap = kelp_process_allocator();
-    *s = (search){.query = query, .backend_directory = backend_directory};
+    *s = (search){.query = query, .backend_directory = backend_directory, .file = query->library};
+    s->named = s->file != NULL && s->file[0];
+    s->python = s->named && strcmp(s->file, "model.py") == 0;
+    if (!s->named) {
+        snprintf(s->default_file, sizeof s->default_file, "libtriton_%s.so", query->name);
+        s->file = s->default_file;
+    }
     kelp_buf_init(&s->path, heap);
     kelp_buf_init(&s->tried, heap);
     return kelp_fs_join(heap, backend_directory, query->name, &s->own_directory);
@@ -318,81 +328,78 @@ static kelp_status *acquire_python(search *s, kelp_server_backend **out) {
     return status;
 }
 
-static kelp_status *acquire_file(const kelp_server_backend_query *query,
-                                 const char *backend_directory, kelp_server_backend **out) {
-    search s;
-    char default_name[300];
-    const char *file = query->library, *directory = NULL;
-    bool named = file != NULL && file[0], python = named && strcmp(file, "model.py") == 0;
+/* Searches the library; s->directory and s->path are those of the library afterwards. */
+static kelp_status *search_library(search *s) {
+    const char *directories[] = {s->query->version_directory, s->query->model_directory,
+                                 s->own_directory};
+    return s->python ? NULL : find_in(s, directories, 3, s->file, &s->directory);
+}
+
+/* Acquires the backend of the library that was found, or one that is written in Python. */
+static kelp_status *acquire_file(search *s, kelp_server_backend **out) {
+    const kelp_server_backend_query *query = s->query;
+    kelp_status *status = NULL;
     *out = NULL;
-    kelp_status *status = search_init(&s, query, backend_directory);
-    if (!named) {
-        snprintf(default_name, sizeof default_name, "libtriton_%s.so", query->name);
-        file = default_name;
-    }
-    const char *directories[] = {query->version_directory, query->model_directory, s.own_directory};
-    if (status == NULL && !python)
-        status = find_in(&s, directories, 3, file, &directory);
-    if (status == NULL && directory != NULL)
-        status = acquire_locked(query->name, s.path.data, s.path.data, directory, NULL,
-                                query->options, backend_directory, out);
-    else if (status == NULL && (python || !named))
-        status = acquire_python(&s, out);
+    if (s->directory != NULL)
+        status = acquire_locked(query->name, s->path.data, s->path.data, s->directory, NULL,
+                                query->options, s->backend_directory, out);
+    else if (s->python || !s->named)
+        status = acquire_python(s, out);
     if (status != NULL)
-        status = KELP_ANNOTATE(status, "unable to load backend '%s' from '%s'", query->name,
-                               s.path.data ? s.path.data : "");
-    else if (*out == NULL)
-        status =
-            KELP_ERROR(KELP_INVALID_ARGUMENT,
-                       "unable to find '%s' for backend '%s': tried %s; '%s' is not a "
-                       "built-in backend",
-                       file, query->name, kelp_buf_cstr(&s.tried) ? s.tried.data : "", query->name);
-    search_deinit(&s);
-    return status;
+        return KELP_ANNOTATE(status, "unable to load backend '%s' from '%s'", query->name,
+                             s->path.data ? s->path.data : "");
+    if (*out == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "unable to find '%s' for backend '%s': tried %s; '%s' is not a "
+                          "built-in backend",
+                          s->file, query->name, kelp_buf_cstr(&s->tried) ? s->tried.data : "",
+                          query->name);
+    return NULL;
 }
 
-/* Finds the installed library of a backend for which a built-in backend stands in, such as
- * "onnxruntime". Returns false if there is none. */
-static kelp_status *is_installed(const kelp_server_backend_query *query,
-                                 const char *backend_directory, bool *out) {
-    search s;
-    char file[300];
-    const char *directory = NULL;
-    snprintf(file, sizeof file, "libtriton_%s.so", query->name);
-    kelp_status *status = search_init(&s, query, backend_directory);
-    const char *directories[] = {query->version_directory, query->model_directory, s.own_directory};
-    if (status == NULL)
-        status = find_in(&s, directories, 3, file, &directory);
-    search_deinit(&s);
-    *out = directory != NULL;
-    return status;
-}
-
-/* Decides whether a built-in backend is used in place of the one that a configuration names. An
- * installed library of that name takes precedence, unless --onnx-engine=builtin. */
-static kelp_status *stands_in(const kelp_server_backend_query *query,
-                              const kelp_builtin_backend *builtin, const char *backend_directory,
-                              bool *out) {
-    bool installed = false;
-    *out = true;
+/* Decides whether an installed library takes the place of a built-in backend: if the configuration
+ * names another backend for which that one stands in, such as "onnxruntime", unless
+ * --onnx-engine=builtin. */
+static kelp_status *is_replaceable(const kelp_server_backend_query *query,
+                                   const kelp_builtin_backend *builtin, bool *out) {
+    *out = false;
     if (strcmp(builtin->name, query->name) == 0)
         return NULL;
     const char *engine = kelp_settings_get(&query->options->backend_config, "", "onnx-engine");
-    if (engine != NULL && strcmp(engine, "builtin") != 0 && strcmp(engine, "auto") != 0)
+    *out = engine == NULL || strcmp(engine, "auto") == 0;
+    if (!*out && strcmp(engine, "builtin") != 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "setting 'onnx-engine': expected auto or builtin, found '%s'", engine);
-    if (engine == NULL || strcmp(engine, "auto") == 0)
-        KELP_TRY(is_installed(query, backend_directory, &installed));
-    *out = !installed;
-    KELP_SERVER_LOG(KELP_LOG_INFO, "backend '%s': using %s", query->name,
-                    installed ? "the installed library" : "the built-in engine");
     return NULL;
+}
+
+/* Acquires the built-in backend, if there is one and no installed library replaces it, or that of
+ * a library. */
+static kelp_status *acquire_either(search *s, const kelp_builtin_backend *builtin,
+                                   kelp_server_backend **out) {
+    const kelp_server_backend_query *query = s->query;
+    bool searched = builtin == NULL;
+    if (builtin != NULL)
+        KELP_TRY(is_replaceable(query, builtin, &searched));
+    if (searched)
+        KELP_TRY(search_library(s));
+    if (builtin != NULL && strcmp(builtin->name, query->name) != 0)
+        KELP_SERVER_LOG(KELP_LOG_INFO, "backend '%s': using %s", query->name,
+                        s->directory ? "the installed library" : "the built-in engine");
+    if (builtin == NULL || s->directory != NULL)
+        return acquire_file(s, out);
+    char identity[64];
+    snprintf(identity, sizeof identity, "builtin:%s", builtin->name);
+    /* Use its own name instead of an alias, because its settings use that name. */
+    return acquire_locked(builtin->name, identity, "", "", builtin, query->options,
+                          s->backend_directory, out);
 }
 
 kelp_status *kelp_server_backend_acquire(const kelp_server_backend_query *query,
                                          kelp_server_backend **out) {
     const kelp_server_options *options = query->options;
     const char *directory = kelp_settings_get(&options->backend_config, "", "backend-directory");
+    search s;
     if (directory == NULL)
         directory = options->backend_directory;
     if (!query->name[0] || strchr(query->name, '/') != NULL ||
@@ -400,23 +407,13 @@ kelp_status *kelp_server_backend_acquire(const kelp_server_backend_query *query,
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "'%s' is not a valid backend name, or '%s' is not a valid library name",
                           query->name, query->library ? query->library : "");
+    kelp_status *status = search_init(&s, query, directory);
     /* A library in the configuration takes precedence over a built-in backend of the same name. */
-    const kelp_builtin_backend *builtin =
-        query->library != NULL && query->library[0] ? NULL : kelp_builtin_find(query->name);
-    bool builtin_is_used = false;
-    if (builtin != NULL)
-        KELP_TRY(stands_in(query, builtin, directory, &builtin_is_used));
     pthread_mutex_lock(&list_lock);
-    kelp_status *status;
-    if (builtin_is_used) {
-        char identity[64];
-        snprintf(identity, sizeof identity, "builtin:%s", builtin->name);
-        /* Use its own name instead of an alias, because its settings use that name. */
-        status = acquire_locked(builtin->name, identity, "", "", builtin, options, directory, out);
-    } else {
-        status = acquire_file(query, directory, out);
-    }
+    if (status == NULL)
+        status = acquire_either(&s, s.named ? NULL : kelp_builtin_find(query->name), out);
     pthread_mutex_unlock(&list_lock);
+    search_deinit(&s);
     return status;
 }
 

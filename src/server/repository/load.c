@@ -91,7 +91,7 @@ static kelp_status *read_model(load *job) {
     int64_t *present = NULL;
     size_t present_count = 0;
     kelp_status *warning = NULL;
-    KELP_TRY(kelp_model_files_versions(heap, job->directory, &present, &present_count));
+    KELP_TRY(kelp_model_files_versions(heap, job->directory, true, &present, &present_count));
     kelp_status *status =
         kelp_scan_select(heap, job->entry->name, &job->config->version_policy, present,
                          present_count, &job->versions, &job->version_count, &warning);
@@ -344,9 +344,11 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
     kelp_status *status =
         kelp_override_apply(repository->host->base.allocator, &entry->override, entry->name, path,
                             entry->signature, options, &job.directory);
+    bool logged = false;
     if (status == NULL) {
         status = read_model(&job);
-        if (status != NULL)
+        logged = status != NULL; /* as Triton does */
+        if (logged)
             status = kelp_repository_poll_failure(entry->name, path, status);
     }
     if (status == NULL)
@@ -369,7 +371,7 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
         kelp_override_clear(repository->host->base.allocator, &entry->override);
     pthread_mutex_unlock(&repository->lock);
     load_deinit(&job);
-    if (status != NULL)
+    if (status != NULL && !logged)
         KELP_SERVER_LOG(KELP_LOG_ERROR, "failed to load '%s': %s", entry->name,
                         kelp_status_message(status));
     return status;

@@ -109,9 +109,13 @@ static void finish(kelp_factory *factory) {
     bool decoupled = factory->model->decoupled;
     if (atomic_load(&factory->response_count) == 0 && !decoupled) {
         kelp_response *response = NULL;
-        kelp_status *error = KELP_ERROR(
-            KELP_INTERNAL, "backend '%s' released the request for model '%s' without a response",
-            factory->model->backend_name, factory->model->name);
+        kelp_status *error =
+            atomic_load(&factory->starved)
+                ? KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                             "out of memory for the response of model '%s'", factory->model->name)
+                : KELP_ERROR(KELP_INTERNAL,
+                             "backend '%s' released the request for model '%s' without a response",
+                             factory->model->backend_name, factory->model->name);
         atomic_fetch_add(&factory->open, 1); /* so that sending does not recurse */
         kelp_status *status = kelp_response_create(factory, &response);
         if (status == NULL)

@@ -26,6 +26,7 @@ struct kelp_factory {
     atomic_bool cancelled;
     _Atomic(void *) execution; /* of the model, for its `cancel`; NULL if it has none */
     atomic_bool final_sent;
+    atomic_bool starved;          /* there was no memory for a response */
     uint64_t start_ns;            /* of the request; monotonic */
     atomic_ullong response_count; /* sent */
     atomic_bool failed;           /* a response carried an error */

@@ -33,6 +33,9 @@ typedef struct kelp_model_ops {
     /* Returns UNAVAILABLE, with the reason, if the model depends on other models and cannot serve
      * at present. NULL: it depends on none. Thread-safe. */
     kelp_status *(*check)(kelp_model_base *model);
+    /* Returns UNAVAILABLE if the queue of the model is full for every request. NULL: unknown before
+     * the submission. The model is entered. Thread-safe. */
+    kelp_status *(*check_queue)(kelp_model_base *model, const kelp_request *request);
     /* For requests of sequences: the request returns to its caller, or is queued again. Called
      * before the request's callback. */
     void (*release)(kelp_model_base *model, kelp_request *request);
@@ -78,6 +81,8 @@ bool kelp_model_enter(kelp_model_base *model);
 void kelp_model_enter_again(kelp_model_base *model);
 /* Ends a submission. The last one of a retired model passes the model to the reaper. */
 void kelp_model_leave(kelp_model_base *model);
+/* Returns the number of submissions in flight. */
+unsigned kelp_model_live(const kelp_model_base *model);
 /* Rejects further submissions. Called once. */
 void kelp_model_retire(kelp_model_base *model);
 

@@ -17,6 +17,7 @@ kelp_status *kelp_response_create(kelp_factory *factory, kelp_response **out) {
     kelp_status *status =
         response != NULL ? NULL : KELP_NEW(pool->allocator, kelp_response, &response);
     if (status != NULL) {
+        atomic_store(&factory->starved, true);
         kelp_factory_close(factory);
         return status;
     }

@@ -29,13 +29,16 @@ typedef struct kelp_execution_times {
     kelp_execution_time classes[KELP_EXECUTION_CLASSES];
 } kelp_execution_times;
 
-/* Returns the class of one execution of requests. */
-unsigned kelp_execution_class(kelp_request *const *requests, uint32_t count);
+/* Returns the bytes of the inputs of requests. */
+uint64_t kelp_execution_bytes(kelp_request *const *requests, uint32_t count);
+/* Returns the class of one execution with inputs of a size. */
+unsigned kelp_execution_class(uint64_t size_bytes);
 /* Adds the duration of an execution. A duration above `max_ns` counts as `max_ns`, so that a few
  * long ones are soon forgotten. */
 void kelp_execution_times_add(kelp_execution_times *times, unsigned class_index,
                               uint64_t duration_ns, uint64_t max_ns);
-/* Returns the average of a class; KELP_NEVER_NS if it is unknown. */
+/* Returns the average of a class or, if it is unknown, of the next larger class that is known: an
+ * execution with more bytes takes at least as long. KELP_NEVER_NS if none is known. */
 uint64_t kelp_execution_times_get(const kelp_execution_times *times, unsigned class_index);
 
 #endif

@@ -54,6 +54,7 @@ kelp_status *kelp_instance_pool_init(kelp_instance_pool *pool,
                                  .execute = options->execute,
                                  .stats = options->stats,
                                  .expires_ns = KELP_NEVER_NS,
+                                 .next_check_ns = KELP_NEVER_NS,
                                  .now_ns = options->now_ns != NULL ? options->now_ns : kelp_now_ns};
     if (options->timers != NULL)
         KELP_TRY(kelp_timer_add(options->timers, &pool->expiry, expire_timer, pool));
@@ -126,7 +127,7 @@ static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp
     unsigned serial = ++begun_executions;
     inout->wanted &= count > 0 && pool->caller_limit_ns > 0;
     if (inout->wanted)
-        inout->class_index = kelp_execution_class(requests, count);
+        inout->class_index = kelp_execution_class(kelp_execution_bytes(requests, count));
     if (pool->policy->ops->executed != NULL)
         begin_report(pool, requests, count, &inout->report);
     if (count)
@@ -158,17 +159,23 @@ void kelp_instance_pool_add_time(kelp_instance_pool *pool, unsigned class_index,
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* Returns the expected time of an execution with inputs of a size. The lock is held. */
+static uint64_t expected_ns(const kelp_instance_pool *pool, uint64_t size_bytes) {
+    return kelp_execution_times_get(&pool->times, kelp_execution_class(size_bytes));
+}
+
 /* Returns true if requests of the size run on submitting threads. The lock is held. */
 static bool is_short(const kelp_instance_pool *pool, kelp_request *const *request) {
     return pool->caller_limit_ns == 0 ||
-           kelp_execution_times_get(&pool->times, kelp_execution_class(request, 1)) <=
-               pool->caller_limit_ns;
+           expected_ns(pool, kelp_execution_bytes(request, 1)) <= pool->caller_limit_ns;
 }
 
 /* Waits for a signal, at most until a time. The lock is held. */
 static void wait_for_work(kelp_instance_pool *pool, uint64_t until_ns) {
     KELP_ASSERT_HELD(&pool->lock);
     pool->waiting++;
+    if (until_ns < pool->next_check_ns)
+        pool->next_check_ns = until_ns;
     if (until_ns == KELP_NEVER_NS) {
         pthread_cond_wait(&pool->work, &pool->lock);
     } else {
@@ -177,18 +184,21 @@ static void wait_for_work(kelp_instance_pool *pool, uint64_t until_ns) {
         pthread_cond_timedwait(&pool->work, &pool->lock, &until);
     }
     pool->waiting--;
+    pool->next_check_ns = KELP_NEVER_NS; /* those of other threads are forgotten, too */
 }
 
-/* Wakes a waiting thread; all of them if only one of them may take the request. The lock is held.
- */
+/* Wakes a waiting thread when requests are due before a waiting thread looks at the policy. Wakes
+ * all of them if only one of them may take the requests. The lock is held. */
 static void wake_threads(kelp_instance_pool *pool) {
     KELP_ASSERT_HELD(&pool->lock);
     if (pool->waiting == 0)
         return;
-    if (pool->policy->ops->attach != NULL)
+    if (pool->policy->ops->attach != NULL) {
         pthread_cond_broadcast(&pool->work);
-    else
+    } else if (ready_at_ns(pool, NULL) < pool->next_check_ns) {
+        pool->next_check_ns = 0; /* the thread that wakes up */
         pthread_cond_signal(&pool->work);
+    }
 }
 
 /* ---- ON_INSTANCE ---- */
@@ -225,8 +235,7 @@ static bool acquire_resources(kelp_instance_pool *pool, kelp_instance_base *inst
     }
     if (granted && is_due(pool, ready_at_ns(pool, instance), inout_now_ns))
         return true;
-    if (granted)
-        kelp_rate_ticket_release(&instance->ticket, false);
+    kelp_rate_ticket_withdraw(&instance->ticket);
     return false;
 }
 
@@ -235,31 +244,36 @@ static void *instance_main(void *userp) {
     kelp_instance_pool *pool = instance->pool;
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
     bool usable = prepare(pool, instance);
+    kelp_thread_wait_precisely(); /* for queue delays */
     pthread_mutex_lock(&pool->lock);
     while (usable && !instance->removing) {
         uint64_t now_ns, ready_ns = ready_at_ns(pool, instance);
         uint32_t count = 0;
         if (is_due(pool, ready_ns, &now_ns) && acquire_resources(pool, instance, &now_ns))
             count = take(pool, instance, true, now_ns, requests);
-        /* Sequences may have moved to slots of other instances. */
-        if (pool->policy->ops->attach != NULL && pool->waiting > 0 && has_due(pool))
+        /* Other requests are left, or sequences have moved to slots of other instances. */
+        if (count > 0 || (pool->policy->ops->attach != NULL && has_due(pool)))
             wake_threads(pool);
         if (count) {
             measurement m = {0}; /* only for the policy */
             pthread_mutex_unlock(&pool->lock);
             execute(pool, instance, requests, count, now_ns, &m);
-            if (instance->ticket.limiter != NULL)
-                kelp_rate_ticket_release(&instance->ticket, true);
             pthread_mutex_lock(&pool->lock);
+            if (instance->ticket.limiter != NULL)
+                kelp_rate_ticket_release(&instance->ticket,
+                                         !instance->removing &&
+                                             is_due(pool, ready_at_ns(pool, instance), &now_ns));
             add_time(pool, &m);
             continue;
         }
-        if (instance->ticket.granted) /* there was nothing to take */
-            kelp_rate_ticket_release(&instance->ticket, false);
+        if (instance->ticket.limiter != NULL) /* there was nothing to take */
+            kelp_rate_ticket_withdraw(&instance->ticket);
         if (pool->stopping)
             break;
         wait_for_work(pool, ready_ns);
     }
+    if (instance->ticket.limiter != NULL)
+        kelp_rate_ticket_withdraw(&instance->ticket);
     if (instance->removing && pool->waiting > 0 && ready_at_ns(pool, NULL) != KELP_NEVER_NS)
         pthread_cond_signal(&pool->work); /* this thread may have consumed the signal */
     pthread_mutex_unlock(&pool->lock);
@@ -289,16 +303,12 @@ static kelp_instance_base *pop_idle(kelp_instance_pool *pool) {
 
 static void *worker_main(void *userp);
 
-/* Ensures that a worker takes the requests that are queued, or will be before the lock is released.
- * Workers that are not waiting check the policy before they wait. The lock is held. */
-static kelp_status *wake_worker(kelp_instance_pool *pool) {
+/* Starts a worker if none waits, but for an instance that has one. A worker checks the policy
+ * before it waits. The lock is held. */
+static kelp_status *start_worker(kelp_instance_pool *pool) {
     KELP_ASSERT_HELD(&pool->lock);
     kelp_instance_base *instance = pool->unstarted;
-    if (pool->waiting > 0) {
-        pthread_cond_signal(&pool->work);
-        return NULL;
-    }
-    if (instance == NULL)
+    if (pool->waiting > 0 || instance == NULL)
         return NULL;
     KELP_TRY(kelp_thread_start(&instance->thread, "kelp-instance", worker_main, pool));
     instance->has_thread = true;
@@ -306,10 +316,18 @@ static kelp_status *wake_worker(kelp_instance_pool *pool) {
     return NULL;
 }
 
+/* Ensures that a worker takes the queued requests when they are due. The lock is held. */
+static kelp_status *wake_worker(kelp_instance_pool *pool) {
+    KELP_TRY(start_worker(pool));
+    wake_threads(pool);
+    return NULL;
+}
+
 /* A worker uses any idle instance. */
 static void *worker_main(void *userp) {
     kelp_instance_pool *pool = userp;
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
+    kelp_thread_wait_precisely(); /* for queue delays */
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         uint64_t now_ns, ready_ns = ready_at_ns(pool, NULL);
@@ -318,8 +336,8 @@ static void *worker_main(void *userp) {
         if (instance != NULL) {
             measurement m = {.wanted = true};
             uint32_t count = take(pool, instance, true, now_ns, requests);
-            /* Two submissions may have woken only this thread. */
-            if (pool->idle != NULL && has_due(pool))
+            /* Two submissions may have woken only this thread, or other requests are left. */
+            if (pool->idle != NULL && ready_at_ns(pool, NULL) != KELP_NEVER_NS)
                 kelp_status_free(wake_worker(pool)); /* on failure, this thread takes it later */
             pthread_mutex_unlock(&pool->lock);
             execute(pool, instance, requests, count, now_ns, &m);
@@ -356,22 +374,23 @@ static bool has_budget(uint64_t start_ns, uint64_t now_ns, unsigned executions) 
     return executions < MAX_EXTRA_EXECUTIONS && now_ns - start_ns < MAX_EXTRA_NS;
 }
 
-/* Returns true if one execution of all queued requests fits into the budget, assuming that each of
- * them takes as long as an execution of the class. The lock is held. */
-static bool queue_fits(const kelp_instance_pool *pool, unsigned class_index) {
+/* Returns true if the execution of all queued requests fits into the budget, assuming that each of
+ * them has inputs of the size. The lock is held. */
+static bool queue_fits(const kelp_instance_pool *pool, uint64_t request_bytes) {
     if (!pool->joins_requests || pool->caller_limit_ns == 0)
         return true;
-    uint64_t one_ns = kelp_execution_times_get(&pool->times, class_index);
-    return one_ns <= MAX_EXTRA_NS / (pool->policy->ops->size(pool->policy) + 1u);
+    uint64_t count = pool->policy->ops->size(pool->policy);
+    return expected_ns(pool, request_bytes) <= MAX_EXTRA_NS / (count + 1) ||
+           expected_ns(pool, request_bytes * count) <= MAX_EXTRA_NS;
 }
 
-/* Executes a request on this thread, and then others within the budget. */
+/* Executes requests on this thread, and then others within the budget. `requests` has
+ * KELP_MAX_EXECUTION_REQUESTS entries. */
 static void run_on_caller(kelp_instance_pool *pool, kelp_instance_base *instance,
-                          kelp_request *request, bool measured) {
-    kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS] = {request};
-    uint64_t start_ns = request->queue_start_ns, now_ns = start_ns;
-    unsigned class_index = pool->joins_requests ? kelp_execution_class(requests, 1) : 0;
-    uint32_t count = 1;
+                          kelp_request **requests, uint32_t count, uint64_t start_ns,
+                          bool measured) {
+    uint64_t now_ns = start_ns;
+    uint64_t request_bytes = pool->joins_requests ? kelp_execution_bytes(requests, 1) : 0;
     nested_executions++;
     for (unsigned executions = 0; count; executions++) {
         measurement m = {.wanted = measured};
@@ -380,7 +399,7 @@ static void run_on_caller(kelp_instance_pool *pool, kelp_instance_base *instance
         add_time(pool, &m);
         count = 0;
         if (is_due(pool, ready_at_ns(pool, instance), &now_ns) &&
-            has_budget(start_ns, now_ns, executions) && queue_fits(pool, class_index))
+            has_budget(start_ns, now_ns, executions) && queue_fits(pool, request_bytes))
             count = take(pool, instance, false, now_ns, requests);
         if (!count && !release_instance(pool, instance)) {
             now_ns = pool->now_ns();
@@ -391,6 +410,22 @@ static void run_on_caller(kelp_instance_pool *pool, kelp_instance_base *instance
         pthread_mutex_unlock(&pool->lock);
     }
     nested_executions--;
+}
+
+/* Takes the request, or the batch that a queued request completed, if this thread may execute it
+ * now. Sets the instance for it. The lock is held. */
+static uint32_t take_on_caller(kelp_instance_pool *pool, kelp_request *request,
+                               kelp_instance_base **out_instance, kelp_request **out_requests) {
+    KELP_ASSERT_HELD(&pool->lock);
+    uint64_t now_ns = request->queue_start_ns;
+    uint32_t count = 0;
+    if (pool->idle == NULL || ready_at_ns(pool, pool->idle) > now_ns ||
+        !queue_fits(pool, kelp_execution_bytes(&request, 1)))
+        return 0;
+    count = take(pool, pool->idle, false, now_ns, out_requests);
+    if (count > 0)
+        *out_instance = pop_idle(pool);
+    return count;
 }
 
 /* ---- instances ---- */
@@ -568,6 +603,16 @@ void kelp_instance_pool_expire_soon(kelp_instance_pool *pool) {
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* Takes the requests that are over from a full queue; the caller rejects them. The lock is held. */
+static kelp_request *drop_dead(kelp_instance_pool *pool, uint64_t now_ns) {
+    KELP_ASSERT_HELD(&pool->lock);
+    kelp_request *dropped = pool->policy->ops->expire(pool->policy, now_ns);
+    if (pool->waiting > 0 && has_due(pool))
+        wake_threads(pool);
+    set_expiry(pool);
+    return dropped;
+}
+
 /* Checks that a request can be queued; the lock is held. A full queue first drops the requests that
  * are over, which the caller rejects. */
 static kelp_status *admit(kelp_instance_pool *pool, const kelp_request *request,
@@ -577,54 +622,74 @@ static kelp_status *admit(kelp_instance_pool *pool, const kelp_request *request,
     kelp_status *status = ops->admit(pool->policy, request);
     if (status == NULL)
         return NULL;
-    *out_dropped = ops->expire(pool->policy, request->queue_start_ns);
-    if (pool->waiting > 0 && has_due(pool))
-        wake_threads(pool);
-    set_expiry(pool);
+    *out_dropped = drop_dead(pool, request->queue_start_ns);
     if (*out_dropped == NULL)
         return status;
     kelp_status_free(status);
     return ops->admit(pool->policy, request);
 }
 
-/* Queues a request for a thread of the pool; the lock is held. */
+kelp_status *kelp_instance_pool_check_full(kelp_instance_pool *pool, const kelp_request *request) {
+    const kelp_policy_ops *ops = pool->policy->ops;
+    kelp_request *dropped = NULL;
+    if (ops->is_full == NULL)
+        return NULL;
+    pthread_mutex_lock(&pool->lock);
+    bool full = ops->is_full(pool->policy);
+    uint64_t now_ns = full ? pool->now_ns() : 0;
+    if (full)
+        dropped = drop_dead(pool, now_ns);
+    full = full && ops->is_full(pool->policy);
+    pthread_mutex_unlock(&pool->lock);
+    reject(pool, dropped, now_ns);
+    return full ? kelp_request_queue_full(request) : NULL;
+}
+
+/* Queues a request; the lock is held. Another thread takes it, unless the calling thread does. */
 static kelp_status *enqueue(kelp_instance_pool *pool, kelp_request *request,
                             kelp_request **out_dropped) {
     KELP_ASSERT_HELD(&pool->lock);
     KELP_TRY(admit(pool, request, out_dropped));
-    /* Signal before the lock is released: after that, the request and the model may be destroyed.
-     */
-    if (pool->mode == KELP_EXECUTE_ON_CALLER) {
-        if (pool->idle != NULL)
-            KELP_TRY(wake_worker(pool));
-    } else {
-        wake_threads(pool);
-    }
+    if (pool->mode == KELP_EXECUTE_ON_CALLER && pool->idle != NULL)
+        KELP_TRY(start_worker(pool));
     pool->policy->ops->push(pool->policy, request, request->queue_start_ns);
     set_expiry(pool);
     return NULL;
 }
 
+/* Returns true if the request may be executed on this thread. The lock is held. */
+static bool may_run_here(const kelp_instance_pool *pool, kelp_request *request) {
+    if (pool->mode != KELP_EXECUTE_ON_CALLER || request->may_block)
+        return false;
+    request->may_block = !is_short(pool, &request);
+    return !request->may_block && nested_executions < MAX_NESTED_EXECUTIONS;
+}
+
 kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool, kelp_request *request) {
+    kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
     kelp_instance_base *instance = NULL;
     kelp_request *dropped = NULL;
     kelp_status *status = NULL;
     uint64_t now_ns = request->queue_start_ns;
+    uint32_t count = 1;
     bool measured = false;
     pthread_mutex_lock(&pool->lock);
-    if (pool->mode == KELP_EXECUTE_ON_CALLER && !request->may_block) {
-        request->may_block = !is_short(pool, &request);
-        if (!request->may_block && nested_executions < MAX_NESTED_EXECUTIONS &&
-            pool->policy->ops->bypass(pool->policy, request))
-            instance = pop_idle(pool);
-    }
-    if (instance == NULL)
+    bool here = may_run_here(pool, request);
+    requests[0] = request;
+    if (here && pool->policy->ops->bypass(pool->policy, request))
+        instance = pop_idle(pool);
+    if (instance == NULL) {
         status = enqueue(pool, request, &dropped);
-    else
+        count = here && status == NULL ? take_on_caller(pool, request, &instance, requests) : 0;
+        /* Before the lock is released: after that, the request and the model may be destroyed. */
+        if (pool->mode == KELP_EXECUTE_ON_INSTANCE || pool->idle != NULL)
+            wake_threads(pool);
+    }
+    if (instance != NULL)
         measured = pool->caller_executions++ % MEASURED_ONE_OF == 0;
     pthread_mutex_unlock(&pool->lock);
     if (instance != NULL)
-        run_on_caller(pool, instance, request, measured);
+        run_on_caller(pool, instance, requests, count, now_ns, measured);
     reject(pool, dropped, now_ns);
     return status;
 }

@@ -7,12 +7,13 @@
  * thread, which takes requests from the policy.
  *
  * KELP_EXECUTE_ON_CALLER is for backends that do not block: the submitting thread executes the
- * request on an idle instance. The request is queued instead if no instance is idle, if other
- * requests wait, if this request may block or takes long, or if too many executions are nested on
- * the thread (a response callback that submits the next request would otherwise recurse without
- * limit). A thread that finishes an execution continues with queued requests within a budget,
- * because a submission must return. Worker threads, at most one for each instance and started on
- * demand, execute the others. Therefore no instance is idle while requests are due.
+ * request, or the batch that it completes, on an idle instance. The request is queued instead if no
+ * instance is idle, if other requests wait, if this request may block or takes long, or if too many
+ * executions are nested on the thread (a response callback that submits the next request would
+ * otherwise recurse without limit). A thread that finishes an execution continues with queued
+ * requests within a budget, because a submission must return. Worker threads, at most one for each
+ * instance and started on demand, execute the others. Therefore no instance is idle while requests
+ * are due.
  *
  * A request takes long if the measured time of executions with inputs of its size
  * (execution_times.h) exceeds caller_limit_ns, or is unknown. The pool measures all executions of
@@ -81,6 +82,7 @@ struct kelp_instance_pool {
     kelp_instance_base *idle;      /* ON_CALLER: instances that no thread uses */
     kelp_instance_base *unstarted; /* ON_CALLER: instances whose worker thread is not started */
     unsigned waiting;              /* threads that wait for work */
+    uint64_t next_check_ns; /* a waiting thread looks at the policy then; KELP_NEVER_NS: unknown */
     bool stopping;
 };
 
@@ -120,6 +122,10 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool);
  * owns the request. */
 kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool,
                                        kelp_request *request) KELP_MUST_USE;
+/* Returns UNAVAILABLE if the queue is full for every request; `request` is named in the error.
+ * Drops the queued requests that are over first. Thread-safe. */
+kelp_status *kelp_instance_pool_check_full(kelp_instance_pool *pool,
+                                           const kelp_request *request) KELP_MUST_USE;
 /* Adds the duration of an execution without the pool to the measured times; see
  * kelp_execution_class. Thread-safe. */
 void kelp_instance_pool_add_time(kelp_instance_pool *pool, unsigned class_index,

@@ -27,20 +27,17 @@ kelp_status *kelp_image_alloc(const kelp_encoded *image, size_t bytes_per_pixel,
     return *out != NULL ? NULL : kelp_status_oom();
 }
 
-kelp_status *kelp_image_library(const char *library, const char *package, const char *format,
-                                const char *const *names, size_t count, kelp_image_fn *out) {
+kelp_status *kelp_image_library(const kelp_optional_library *library, const char *const *names,
+                                size_t count, kelp_image_fn *out) {
     kelp_dl dl;
-    kelp_status *status = kelp_dl_open(library, &dl);
-    if (status != NULL)
-        return KELP_ANNOTATE(status, "%s images need the library '%s', of Debian package %s",
-                             format, library, package);
+    KELP_TRY(kelp_optional_open(library, &dl));
     for (size_t i = 0; i < count; i++) {
         void *symbol = kelp_dl_symbol(&dl, names[i]);
         if (symbol == NULL)
             return KELP_ERROR(KELP_UNAVAILABLE,
-                              "%s images need the function '%s', which the library '%s' lacks: "
+                              "%s need the function '%s', which the library '%s' lacks: "
                               "expected that of Debian package %s",
-                              format, names[i], library, package);
+                              library->subject, names[i], library->file, library->package);
         memcpy(&out[i], &symbol, sizeof symbol);
     }
     return NULL;

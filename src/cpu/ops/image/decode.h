@@ -6,8 +6,8 @@
 #ifndef KELP_CPU_OPS_IMAGE_DECODE_H_
 #define KELP_CPU_OPS_IMAGE_DECODE_H_
 
-#include "base/dl.h"
 #include "cpu/ops/kernel.h"
+#include "cpu/ops/optional.h"
 
 /* The largest number of pixels of an image. */
 #define KELP_IMAGE_MAX_PIXELS ((int64_t)1 << 30)
@@ -48,8 +48,7 @@ kelp_status *kelp_image_blue_first(const kelp_node *node, bool *out) KELP_MUST_U
 typedef void (*kelp_image_fn)(void);
 /* Looks up `count` functions. Returns NOT_FOUND or UNAVAILABLE, with the name of the Debian
  * package, if the library or one of them is missing. */
-kelp_status *kelp_image_library(const char *library, const char *package, const char *format,
-                                const char *const *names, size_t count,
-                                kelp_image_fn *out) KELP_MUST_USE;
+kelp_status *kelp_image_library(const kelp_optional_library *library, const char *const *names,
+                                size_t count, kelp_image_fn *out) KELP_MUST_USE;
 
 #endif

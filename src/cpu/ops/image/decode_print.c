@@ -117,7 +117,7 @@ static kelp_status *tiff_open(kelp_image_fn *fn, cursor *c, tiff **out) {
                                                       "TIFFGetField",
                                                       "TIFFReadRGBAImageOriented",
                                                       "TIFFClose"};
-    KELP_TRY(kelp_image_library("libtiff.so.6", "libtiff6", "TIFF", names, TIFF_FUNCTIONS, fn));
+    KELP_TRY(kelp_image_library(&kelp_lib_tiff, names, TIFF_FUNCTIONS, fn));
     tiff_options *options = ((tiff_options_alloc_fn)fn[ALLOC])();
     if (options == NULL)
         return kelp_status_oom();
@@ -269,8 +269,7 @@ static kelp_status *opj_open(const kelp_encoded *image, opj *o) {
                                                      "opj_image_destroy"};
     uint64_t parameters[4096]; /* opj_dparameters_t: 8 KiB in version 2.5; later ones may grow */
     memset(o, 0, sizeof *o);
-    KELP_TRY(kelp_image_library("libopenjp2.so.7", "libopenjp2-7", "JPEG 2000", names,
-                                OPJ_FUNCTIONS, o->fn));
+    KELP_TRY(kelp_image_library(&kelp_lib_openjpeg, names, OPJ_FUNCTIONS, o->fn));
     o->c = (cursor){.data = image->data, .size = image->size};
     bool raw = memcmp(image->data, j2k_magic, sizeof j2k_magic) == 0;
     o->codec = ((opj_create_fn)o->fn[OPJ_CREATE])(raw ? OPJ_CODEC_J2K : OPJ_CODEC_JP2);

@@ -33,7 +33,7 @@ static kelp_status *jpeg_open(const kelp_encoded *image, turbojpeg *tj, int *col
                                         "tjDestroy", "tjGetErrorStr2"};
     kelp_image_fn found[5];
     int sampling = 0;
-    KELP_TRY(kelp_image_library("libturbojpeg.so.0", "libturbojpeg0", "JPEG", names, 5, found));
+    KELP_TRY(kelp_image_library(&kelp_lib_turbojpeg, names, 5, found));
     *tj = (turbojpeg){found[0], found[1], found[2], found[3], found[4], NULL};
     tj->handle = ((tj_init_fn)tj->init)();
     if (tj->handle == NULL)
@@ -118,7 +118,7 @@ static kelp_status *png_decode(const kelp_encoded *image, uint8_t *out) {
     kelp_image_fn found[3];
     png_view view = {.version = 1};
     uint8_t *rgba = NULL;
-    KELP_TRY(kelp_image_library("libpng16.so.16", "libpng16-16", "PNG", names, 3, found));
+    KELP_TRY(kelp_image_library(&kelp_lib_png, names, 3, found));
     KELP_TRY(kelp_image_alloc(image, 4, (void **)&rgba));
     bool done = ((png_begin_fn)found[0])(&view, image->data, image->size) != 0 &&
                 view.width == image->width && view.height == image->height;
@@ -145,7 +145,7 @@ static bool is_webp(const kelp_encoded *image) {
 
 static kelp_status *webp_open(kelp_image_fn *out) {
     static const char *const names[] = {"WebPGetInfo", "WebPDecodeRGBInto"};
-    return kelp_image_library("libwebp.so.7", "libwebp7", "WebP", names, 2, out);
+    return kelp_image_library(&kelp_lib_webp, names, 2, out);
 }
 
 static kelp_status *webp_measure(kelp_encoded *image) {

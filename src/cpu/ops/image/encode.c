@@ -45,7 +45,7 @@ static kelp_status *encode_jpeg(const picture *p, encoder_plan *out) {
     static const char *const names[] = {"tjInitCompress", "tjBufSize", "tjCompress2", "tjDestroy",
                                         "tjGetErrorStr2"};
     kelp_image_fn fn[5];
-    KELP_TRY(kelp_image_library("libturbojpeg.so.0", "libturbojpeg0", "JPEG", names, 5, fn));
+    KELP_TRY(kelp_image_library(&kelp_lib_turbojpeg, names, 5, fn));
     unsigned long size = ((tj_size_fn)fn[1])(p->width, p->height, TJ_SAMPLING_420);
     out->data = kelp_op_env_alloc(p->env, size);
     if (out->data == NULL)
@@ -72,7 +72,7 @@ static kelp_status *encode_png(const picture *p, encoder_plan *out) {
                      .height = (uint32_t)p->height,
                      .format = p->blue_first ? PNG_BGR : PNG_RGB,
                      .flags = PNG_FAST};
-    KELP_TRY(kelp_image_library("libpng16.so.16", "libpng16-16", "PNG", names, 1, fn));
+    KELP_TRY(kelp_image_library(&kelp_lib_png, names, 1, fn));
     /* rows with their filter, and what blocks and chunks add */
     size_t raw = ((size_t)p->width * 3 + 1) * (size_t)p->height;
     out->size = raw + raw / 256 + 4096;

@@ -5,8 +5,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/text/utf8.h"
+#include "cpu/ops/optional.h"
 
-#define PCRE2_LIBRARY "libpcre2-8.so.0"
 #define PCRE2_ANCHORED 0x80000000u
 #define PCRE2_NO_UTF_CHECK 0x40000000u
 #define PCRE2_ENDANCHORED 0x20000000u
@@ -33,16 +33,15 @@ static kelp_status *load(kelp_regex *r, const kelp_node *node) {
                                         "pcre2_dfa_match_8",
                                         "pcre2_get_error_message_8"};
     void *addresses[KELP_COUNT(names)];
-    kelp_status *status = kelp_dl_open(PCRE2_LIBRARY, &r->library);
+    kelp_status *status = kelp_optional_open(&kelp_lib_pcre2, &r->library);
     if (status != NULL)
-        return KELP_ANNOTATE(
-            status, "node '%s' (%s) needs the library '%s', of Debian package libpcre2-8-0",
-            kelp_node_name(node), kelp_node_op_type(node), PCRE2_LIBRARY);
+        return KELP_ANNOTATE(status, "node '%s' (%s)", kelp_node_name(node),
+                             kelp_node_op_type(node));
     for (size_t i = 0; i < KELP_COUNT(names); i++) {
         addresses[i] = kelp_dl_symbol(&r->library, names[i]);
         if (addresses[i] == NULL)
             return KELP_ERROR(KELP_FAILED_PRECONDITION, "the library '%s' lacks the function '%s'",
-                              PCRE2_LIBRARY, names[i]);
+                              kelp_lib_pcre2.file, names[i]);
     }
     _Static_assert(sizeof(kelp_pcre2) == sizeof addresses, "one function for each name, in order");
     memcpy(&r->fn, addresses, sizeof addresses);

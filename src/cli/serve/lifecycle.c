@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The main thread creates the server and waits for SIGINT or SIGTERM. It blocks both before it
+ * starts other threads, so that only the signalfd receives them. */
+#include "cli/serve/lifecycle.h"
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "cli/serve/core.h"
+#include "cli/serve/model_file.h"
+#include "cli/serve/temporary_repository.h"
+#include "cli/serve/trim.h"
+#include "cli/serve/with_backend.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static void poll_repository(TRITONSERVER_Server *core) {
+    TRITONSERVER_Error *error = TRITONSERVER_ServerPollModelRepository(core);
+    if (error == NULL)
+        return;
+    fprintf(stderr, "kelp: cannot poll the repository: %s\n", TRITONSERVER_ErrorMessage(error));
+    TRITONSERVER_ErrorDelete(error);
+}
+
+static int timeout_ms(uint64_t due_ns) {
+    uint64_t now_ns = kelp_now_ns();
+    if (due_ns == UINT64_MAX)
+        return -1;
+    return due_ns > now_ns ? (int)KELP_MIN((due_ns - now_ns) / 1000000 + 1, (uint64_t)INT_MAX) : 0;
+}
+
+/* Returns after SIGINT or SIGTERM. Polls the repository in poll mode. */
+static kelp_status *wait_for_signal(const kelp_serve_options *o, TRITONSERVER_Server *core,
+                                    int signals, kelp_serve_trim *trim, int *out_signal) {
+    KELP_ASSERT(signals >= 0);
+    uint64_t step_ns = (uint64_t)o->models.poll_secs * 1000000000u;
+    uint64_t poll_ns =
+        strcmp(o->models.control_mode, "poll") ? UINT64_MAX : kelp_now_ns() + step_ns;
+    for (;;) {
+        struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
+                               {.fd = trim->wake, .events = POLLIN}};
+        int ready = poll(fds, KELP_COUNT(fds), timeout_ms(KELP_MIN(poll_ns, trim->due_ns)));
+        struct signalfd_siginfo taken;
+        if (ready > 0 && fds[0].revents &&
+            read(signals, &taken, sizeof taken) == (ssize_t)sizeof taken) {
+            *out_signal = (int)taken.ssi_signo;
+            return NULL;
+        }
+        if (ready < 0 && errno != EINTR)
+            return KELP_ERROR(KELP_INTERNAL, "cannot wait for signals: %s", strerror(errno));
+        uint64_t now_ns = kelp_now_ns();
+        kelp_serve_trim_check(trim, now_ns);
+        if (now_ns >= poll_ns) {
+            poll_repository(core);
+            poll_ns = kelp_now_ns() + step_ns;
+        }
+    }
+}
+
+static kelp_status *block_signals(int *out_fd) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    signal(SIGPIPE, SIG_IGN);
+    if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0)
+        return KELP_ERROR(KELP_INTERNAL, "cannot block signals");
+    *out_fd = signalfd(-1, &set, SFD_CLOEXEC);
+    if (*out_fd < 0)
+        return KELP_ERROR(KELP_INTERNAL, "cannot create a signal descriptor: %s", strerror(errno));
+    return NULL;
+}
+
+/* A second signal during the shutdown ends the process immediately. */
+static void unblock_signals(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* Returns true if no request has begun recently, so that clients have probably left. */
+static bool is_quiet(const kelp_serve_frontends *frontends, uint64_t now_ns) {
+    return kelp_serve_last_request_ns(frontends) + KELP_SERVE_QUIET_MS * UINT64_C(1000000) <=
+           now_ns;
+}
+
+/* Keeps serving while load balancers notice that the server is not ready. Without a time from the
+ * user, until clients have left. */
+static void drain(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
+    bool until_quiet = o->server.drain_secs < 0;
+    int64_t secs = until_quiet ? KELP_SERVE_MAX_DRAIN_SECS : o->server.drain_secs;
+    uint64_t now_ns = kelp_now_ns(), end_ns = now_ns + (uint64_t)secs * 1000000000u;
+    if (now_ns == end_ns || (until_quiet && is_quiet(frontends, now_ns)))
+        return;
+    fprintf(stderr, "kelp: not ready, stopping in %lld s%s\n", (long long)secs,
+            until_quiet ? " or when there are no requests" : "");
+    kelp_serve_set_draining(frontends);
+    for (; now_ns < end_ns && !(until_quiet && is_quiet(frontends, now_ns)); now_ns = kelp_now_ns())
+        (void)poll(NULL, 0, (int)KELP_MIN((end_ns - now_ns) / 1000000 + 1, 50u));
+}
+
+/* Prints a failure. */
+static void note(const kelp_serve_voice *voice, bool *inout_failed, kelp_status *take_status) {
+    if (take_status == NULL)
+        return;
+    *inout_failed = true;
+    voice->failed(take_status);
+}
+
+/* Stops the models. If all requests are over, models have at least a second to unload. */
+static void stop_core(TRITONSERVER_Server *core, uint64_t deadline_ns, bool over,
+                      const kelp_serve_voice *voice, bool *inout_failed) {
+    uint64_t now_ns = kelp_now_ns();
+    uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+    unsigned left_s = (unsigned)(left_ns / 1000000000);
+    if (over)
+        left_s = KELP_MAX(left_s, 1u);
+    note(voice, inout_failed, kelp_serve_set(TRITONSERVER_ServerSetExitTimeout(core, left_s)));
+    kelp_status *status =
+        kelp_serve_status(TRITONSERVER_ServerStop(core), "cannot stop the server");
+    if (status != NULL) /* ServerDelete would wait again */
+        note(voice, inout_failed, kelp_serve_set(TRITONSERVER_ServerSetExitTimeout(core, 0)));
+    note(voice, inout_failed, status);
+}
+
+/* Stops the front end and then the server. The exit timeout is for both together. */
+static void stop(const kelp_serve_options *o, TRITONSERVER_Server *core,
+                 kelp_serve_frontends *frontends, const kelp_serve_voice *voice,
+                 bool *inout_failed) {
+    uint64_t timeout_ns = (uint64_t)o->server.exit_timeout_secs * 1000000000u;
+    uint64_t deadline_ns = kelp_now_ns() + timeout_ns;
+    uint64_t unload_ns = KELP_MIN(timeout_ns / 8, 1000000000u); /* for the models */
+    kelp_status *status = kelp_serve_stop(frontends, timeout_ns - unload_ns);
+    bool over = status == NULL;
+    note(voice, inout_failed, status);
+    if (core != NULL)
+        stop_core(core, deadline_ns, over, voice, inout_failed);
+    kelp_serve_destroy(frontends);
+    if (core != NULL)
+        note(voice, inout_failed,
+             kelp_serve_status(TRITONSERVER_ServerDelete(core), "cannot delete the server"));
+}
+
+/* Limits the number of heaps of glibc, which otherwise has up to 8 for each CPU: a thread that
+ * loads a model often uses another one than the thread that frees it, so that reloads use more and
+ * more memory. Serving a request does not allocate. */
+static void limit_heaps(void) {
+#ifdef M_ARENA_MAX
+    (void)mallopt(M_ARENA_MAX, 2);
+#endif
+}
+
+/* Serves until a signal. */
+static kelp_status *serve(const kelp_serve_options *o, const kelp_serve_voice *voice,
+                          TRITONSERVER_Server *core, kelp_serve_frontends *frontends,
+                          kelp_serve_trim *trim, int signals) {
+    int signal_number = 0;
+    KELP_TRY(kelp_serve_start(o, core, trim, frontends));
+    KELP_TRY(voice->announce(o, core, frontends));
+    kelp_status *status = wait_for_signal(o, core, signals, trim, &signal_number);
+    unblock_signals();
+    if (frontends->http != NULL && signal_number == SIGTERM)
+        drain(o, frontends);
+    kelp_serve_set_draining(frontends); /* requests that are still answered */
+    voice->stopping(signal_number);
+    return status;
+}
+
+/* Creates the temporary repository of the models that the command line names. */
+static kelp_status *create_repository(kelp_serve_options *o) {
+    if (o->backends.with_backends.count == 0 && o->models.files.count == 0)
+        return NULL;
+    KELP_TRY(kelp_temporary_repository_create(&o->with_repository));
+    KELP_TRY(kelp_with_backend_add(&o->backends.with_backends, o->with_repository));
+    return kelp_model_file_add(&o->models.files, o->with_repository);
+}
+
+/* A library that a model loads may call exit. A supervisor that restarts a server after a failure
+ * must see one. */
+static bool serving;
+
+static void on_exit_call(int code, void *userp) {
+    (void)userp;
+    if (!serving)
+        return;
+    fprintf(stderr, "kelp: a library called exit(%d); the server ends\n", code);
+    _exit(code != 0 ? code : KELP_EXIT_FAILURE);
+}
+
+int kelp_serve_run(kelp_serve_options *o, const kelp_serve_voice *voice) {
+    int signals = -1;
+    kelp_serve_trim trim = {.wake = -1};
+    bool failed = false;
+    TRITONSERVER_Server *core = NULL;
+    kelp_serve_frontends frontends = {0};
+    limit_heaps();
+    serving = on_exit(on_exit_call, NULL) == 0;
+    kelp_serve_trace_values trace;
+    kelp_status *status = kelp_serve_trace_parse(&o->trace, &trace);
+    if (status == NULL)
+        status = block_signals(&signals);
+    if (status == NULL)
+        status = kelp_serve_trim_init(&trim);
+    if (status == NULL)
+        status = create_repository(o);
+    if (status == NULL)
+        status = kelp_serve_check_addresses(o);
+    note(voice, &failed, status);
+    if (!failed) {
+        status = kelp_serve_create_core(o, &core);
+        if (status != NULL) {
+            failed = true;
+            voice->not_created(o, status);
+        }
+    }
+    if (!failed)
+        note(voice, &failed, serve(o, voice, core, &frontends, &trim, signals));
+    stop(o, core, &frontends, voice, &failed);
+    kelp_temporary_repository_remove(o->with_repository);
+    kelp_serve_trim_deinit(&trim);
+    if (signals >= 0)
+        close(signals);
+    serving = false;
+    return failed ? KELP_EXIT_FAILURE : KELP_EXIT_OK;
+}
