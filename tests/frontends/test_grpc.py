@@ -381,7 +381,7 @@ class Control(Case):
     @unittest.skipUnless(os.environ.get("KELP_BIN") or "--kelp" in sys.argv, "needs HTTP on the same port")
     def test_configurations_are_those_of_http(self):
         config = {"backend": "identity", "max_batch_size": 8, "version_policy": {"specific": {"versions": [1, 3]}},
-                  "input": [{"name": "INPUT0", "data_type": "TYPE_FP32", "dims": [16, -1], "reshape": {"shape": [4, -1]}}],
+                  "input": [{"name": "INPUT0", "data_type": "TYPE_FP32", "dims": [16, -1], "reshape": {"shape": [4, 4, -1]}}],
                   "output": [{"name": "OUTPUT0", "data_type": "TYPE_FP32", "dims": [16, -1]}],
                   "instance_group": [{"kind": "KIND_CPU", "count": 3, "rate_limiter": {"resources": [
                       {"name": "R1", "count": 4, "global": True}], "priority": 2}}],
@@ -422,6 +422,31 @@ class Control(Case):
             service_pb2.RepositoryIndexRequest(repository_name="other")), "repository_name")
         ready = self.stub.RepositoryIndex(service_pb2.RepositoryIndexRequest(ready=True)).models
         self.assertEqual({model.state for model in ready}, {"READY"})
+
+    def test_log_settings(self):
+        before = self.client.get_log_settings(as_json=True)["settings"]
+        self.assertEqual(set(before), {"log_file", "log_info", "log_warning", "log_error", "log_verbose_level", "log_format"})
+        changed = self.client.update_log_settings({"log_verbose_level": 1, "log_info": False, "log_format": "ISO8601"}, as_json=True)
+        self.assertEqual(changed["settings"]["log_verbose_level"], {"uint32_param": 1})
+        self.assertEqual(changed["settings"]["log_format"], {"string_param": "ISO8601"})
+        self.assertEqual(changed["settings"]["log_info"], {"bool_param": False})
+        self.client.update_log_settings({"log_verbose_level": 0, "log_info": True, "log_format": "default"})
+        self.assertEqual(self.client.get_log_settings(as_json=True)["settings"], before)
+        for wrong in ({"log_file": "x"}, {"none": True}, {"log_format": "x"}):
+            with self.assertRaises(triton_utils.InferenceServerException):
+                self.client.update_log_settings(wrong)
+
+    def test_trace_settings(self):
+        before = self.client.get_trace_settings(as_json=True)["settings"]
+        self.assertEqual(before["trace_level"], {"value": ["OFF"]})
+        self.client.update_trace_settings("addsub", {"trace_rate": "7"})
+        self.assertEqual(self.client.get_trace_settings("addsub", as_json=True)["settings"]["trace_rate"], {"value": ["7"]})
+        self.assertEqual(self.client.get_trace_settings(as_json=True)["settings"], before)
+        self.client.update_trace_settings("addsub", {"trace_rate": None})
+        self.assertEqual(self.client.get_trace_settings("addsub", as_json=True)["settings"], before)
+        for model, wrong in (("none", {"trace_rate": "7"}), ("", {"trace_rate": "x"}), ("", {"trace_file": "x"})):
+            with self.assertRaises(triton_utils.InferenceServerException):
+                self.client.update_trace_settings(model, wrong)
 
     def test_versions_must_be_numbers(self):
         self.fails(grpc.StatusCode.INVALID_ARGUMENT,

@@ -135,6 +135,28 @@ static void test_busy_instances_share_by_priority(void **state) {
     remove_all(limiter, t, 2);
 }
 
+/* An instance that was idle does not execute alone until it has caught up. */
+static void test_idle_instances_have_no_advantage(void **state) {
+    (void)state;
+    kelp_rate_limiter *limiter = create("R", "-1", "1");
+    kelp_rate_ticket t[2];
+    add(limiter, &t[0], GROUP(1, {"R", false, 1}));
+    add(limiter, &t[1], GROUP(2, {"R", false, 1}));
+    assert_true(kelp_rate_ticket_request(&t[0]));
+    for (int i = 0; i < 9; i++)
+        kelp_rate_ticket_release(&t[0], true);
+    assert_false(kelp_rate_ticket_request(&t[1])); /* 9 executions of the other one */
+    kelp_rate_ticket_release(&t[0], true);
+    assert_true(t[0].granted); /* 10 and 10: the lower priority number is first */
+    kelp_rate_ticket_release(&t[0], true);
+    assert_true(t[1].granted);
+    kelp_rate_ticket_release(&t[1], true);
+    assert_true(t[0].granted); /* 11 and 12 */
+    for (int i = 0; i < 2; i++)
+        kelp_rate_ticket_withdraw(&t[i]);
+    remove_all(limiter, t, 2);
+}
+
 static void test_capacity_of_a_device(void **state) {
     (void)state;
     kelp_rate_limiter *limiter = create("R", "0", "1");
@@ -437,6 +459,7 @@ int main(void) {
         cmocka_unit_test(test_undeclared_capacity_shrinks_with_its_instances),
         cmocka_unit_test(test_capacity_below_a_need_is_an_error),
         cmocka_unit_test(test_capacity_of_a_device),
+        cmocka_unit_test(test_idle_instances_have_no_advantage),
         cmocka_unit_test(test_capacity_of_another_device_only),
         cmocka_unit_test(test_busy_instances_share_by_priority),
         cmocka_unit_test(test_resource_is_global_or_of_devices),

@@ -23,7 +23,7 @@ typedef struct kelp_serve_frontends {
     kelp_tls_options tls; /* of the endpoints */
     kelp_http_handler *handler;
     kelp_http_handler *grpc; /* NULL if gRPC is not served */
-    kelp_http_server *http; /* NULL if there is no endpoint */
+    kelp_http_server *http;  /* NULL if there is no endpoint */
     /* of all protocols: */
     kelp_shm_registry *shm;
     kelp_logging *logging;

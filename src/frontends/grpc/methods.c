@@ -18,6 +18,8 @@ static const kelp_grpc_method methods[] = {
     {INFERENCE "RepositoryIndex", kelp_grpc_repository_index, false, false, false},
     {INFERENCE "RepositoryModelLoad", kelp_grpc_repository_load, false, false, false},
     {INFERENCE "RepositoryModelUnload", kelp_grpc_repository_unload, false, false, false},
+    {INFERENCE "TraceSetting", kelp_grpc_trace_setting, false, false, false},
+    {INFERENCE "LogSettings", kelp_grpc_log_settings, false, false, false},
     {INFERENCE "SystemSharedMemoryStatus", kelp_grpc_shm_status, false, false, false},
     {INFERENCE "SystemSharedMemoryRegister", kelp_grpc_shm_register, false, false, false},
     {INFERENCE "SystemSharedMemoryUnregister", kelp_grpc_shm_unregister, false, false, false},

@@ -327,10 +327,24 @@ static void start_waiting(kelp_rate_limiter *limiter, kelp_rate_ticket *ticket) 
     ticket->waiting = true;
 }
 
+/* Removes the advantage of a ticket that was idle over those that execute or wait. The lock is
+ * held. */
+static void catch_up(kelp_rate_limiter *limiter, kelp_rate_ticket *ticket) {
+    uint64_t lowest = UINT64_MAX;
+    for (const kelp_rate_ticket *t = limiter->tickets; t != NULL; t = t->next)
+        if (t->waiting || t->granted)
+            lowest = KELP_MIN(lowest, weight_of(t));
+    if (lowest == UINT64_MAX)
+        return;
+    uint64_t least = lowest / ticket->priority + (lowest % ticket->priority != 0);
+    ticket->executions = KELP_MAX(ticket->executions, least);
+}
+
 bool kelp_rate_ticket_request(kelp_rate_ticket *ticket) {
     kelp_rate_limiter *limiter = ticket->limiter;
     pthread_mutex_lock(&limiter->lock);
     if (!ticket->cancelled && !ticket->granted && !ticket->waiting) {
+        catch_up(limiter, ticket);
         start_waiting(limiter, ticket);
         grant(limiter);
     }

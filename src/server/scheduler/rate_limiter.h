@@ -10,8 +10,8 @@
  * Order: the waiting instance with the lowest product of executions and priority number is first;
  * among equals that with the lower priority number, then the one that waits longest. Later ones
  * overtake it only if they need none of its resources; therefore no instance waits forever. The
- * executions of a new instance start at the lowest product of the others, so that it does not
- * execute alone until it has caught up.
+ * executions of a new instance, and of one that was idle, start at the lowest product of the others,
+ * so that it does not execute alone until it has caught up.
  *
  * Thread-safe, except for creation and destruction. Only kelp_rate_ticket_wait waits; the other
  * functions may be called with the lock of a pool.
