@@ -50,6 +50,8 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
     kelp_status *status = NULL;
     kelp_http_listener listeners[KELP_HTTP_MAX_ENDPOINTS];
     size_t open = 0;
+    unsigned mode;
+    KELP_TRY(kelp_serve_http_socket_mode(&o->http, &mode));
     add_endpoints(o, &frontends);
     while (open < frontends.endpoint_count && status == NULL) {
         const kelp_http_endpoint *endpoint = &frontends.endpoints[open].base;
@@ -65,8 +67,12 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
 static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server *core,
                                 kelp_serve_trim *trim, kelp_serve_frontends *inout_frontends) {
     kelp_http_endpoint endpoints[KELP_HTTP_MAX_ENDPOINTS];
-    for (size_t i = 0; i < inout_frontends->endpoint_count; i++)
+    unsigned mode = 0;
+    KELP_TRY(kelp_serve_http_socket_mode(&o->http, &mode));
+    for (size_t i = 0; i < inout_frontends->endpoint_count; i++) {
         endpoints[i] = inout_frontends->endpoints[i].base;
+        endpoints[i].socket_mode = mode;
+    }
     kelp_http_server_options options = {
         .endpoints = endpoints,
         .endpoint_count = inout_frontends->endpoint_count,
@@ -78,7 +84,8 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
                    .level = o->log.verbose ? KELP_LOG_VERBOSE : KELP_LOG_INFO,
                    .verbosity = (int)o->log.verbose},
     };
-    kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http.max_input_size};
+    kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http.max_input_size,
+                          .load_threads = (uint32_t)o->models.load_threads};
     KELP_TRY(kelp_v2_create(core, &v2, &inout_frontends->handler));
     return kelp_http_server_create(&inout_frontends->handler, 1, &options, &inout_frontends->http);
 }

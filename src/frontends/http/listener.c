@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -101,6 +102,13 @@ kelp_status *kelp_http_listener_open(kelp_http_listener *listener, kelp_allocato
         return listen_tcp(listener, address, port, reuse_port);
     const char *path = address + sizeof scheme - 1;
     return listen_unix(listener, path[0] == '/' && path[1] == '/' ? path + 2 : path);
+}
+
+kelp_status *kelp_http_listener_set_mode(kelp_http_listener *listener, unsigned mode) {
+    if (mode == 0 || listener->unix_path == NULL || chmod(listener->unix_path, mode) == 0)
+        return NULL;
+    return KELP_ERROR(KELP_UNAVAILABLE, "cannot set the permissions of unix socket '%s': %s",
+                      listener->unix_path, strerror(errno));
 }
 
 /* ---- accepting ---- */

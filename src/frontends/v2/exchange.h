@@ -13,6 +13,7 @@
 #define KELP_FRONTENDS_V2_EXCHANGE_H_
 
 #include "base/arena.h"
+#include "frontends/common/workers.h"
 #include "frontends/http/exchange.h"
 #include "frontends/v2/status.h"
 
@@ -26,6 +27,7 @@ typedef struct kelp_v2_service {
     uint64_t max_input_size_bytes;
     uint64_t max_body_size_bytes;
     atomic_bool draining;    /* the server stops soon */
+    kelp_workers *loaders;   /* run loads and unloads */
     atomic_uint codec_count; /* threads that decode requests or encode responses */
 } kelp_v2_service;
 
@@ -54,6 +56,8 @@ typedef struct kelp_v2_exchange {
     int64_t version;            /* -1 if the route has none */
     kelp_http_coding response_coding;
     struct kelp_json *document; /* parsed body of a load or unload */
+    kelp_work work;             /* a load or unload */
+    kelp_status *(*control)(struct kelp_v2_exchange *exchange); /* that it does */
     const kelp_v2_requested_output *requested;
     size_t requested_count;
     bool binary_default; /* for outputs without `binary_data` */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #define DEFAULT_MAX_INPUT_SIZE_BYTES (UINT64_C(64) << 20)
+#define DEFAULT_LOAD_THREADS 4
 #define DEFAULT_MAX_BODY_SIZE_BYTES (UINT64_C(4) << 30)
 
 /* ---- outputs ---- */
@@ -127,6 +128,7 @@ static void on_cancel(kelp_http_exchange *base) {
 
 static void on_destroy(kelp_http_handler *handler) {
     kelp_v2_service *service = (kelp_v2_service *)handler;
+    kelp_workers_destroy(service->loaders);
     kelp_status_free(
         kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->response_allocator)));
     kelp_free(service->allocator, service, sizeof *service);
@@ -160,7 +162,14 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
     };
     kelp_status *status = kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(
         &service->response_allocator, allocate_output, release_output, NULL));
+    if (status == NULL)
+        status = kelp_workers_create(
+            allocator, options->load_threads ? options->load_threads : DEFAULT_LOAD_THREADS,
+            &service->loaders);
     if (status != NULL) {
+        if (service->response_allocator != NULL)
+            kelp_status_free(
+                kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->response_allocator)));
         kelp_free(allocator, service, sizeof *service);
         return status;
     }

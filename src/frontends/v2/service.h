@@ -12,6 +12,7 @@
 typedef struct kelp_v2_options {
     uint64_t max_input_size_bytes; /* 64 MiB: JSON, raw, and decompressed bodies */
     uint64_t max_body_size_bytes;  /* 4 GiB: bodies with binary tensors */
+    uint32_t load_threads;         /* 4: models that are loaded or unloaded at the same time */
     kelp_allocator allocator;      /* the system's if .realloc is NULL */
 } kelp_v2_options;
 

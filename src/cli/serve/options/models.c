@@ -71,6 +71,11 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_BOOL,
      .offset = AT(namespacing),
      .help = "allow models with the same name in different repositories (false)"},
+    {.name = "allow-uploaded-code",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(allow_uploaded_code),
+     .help = "accept loads over the network whose parameters bring shared libraries, files of "
+             "backends that are not built in, or providers at an address (false)"},
 };
 #undef AT
 
