@@ -4,7 +4,7 @@
 _kelp() {
     if (( CURRENT == 2 )); then
         local -a commands=(
-            'serve:serve models over HTTP'
+            'serve:serve models over HTTP and gRPC'
             'run:run a model'
             'build:build a plan file from a model'
             'inspect:show the structure of a model and whether it is supported'
@@ -37,6 +37,7 @@ _kelp() {
             '--model-load-thread-count=[number of models to load in parallel (4)]:N: ' \
             '--model-load-retry-count=[number of retries if a model does not load (0)]:N: ' \
             '--model-namespacing[allow models with the same name in different repositories (false)]' \
+            '--allow-uploaded-code[accept loads over the network whose parameters bring shared libraries, files of backends that are not built in, or providers at an address (false)]' \
             '--backend-directory=[directory with NAME/libtriton_NAME.so (../backends of the program'\''s directory, or /opt/tritonserver/backends)]:DIR:_files -/' \
             '--onnx-engine=[engine of models with backend onnxruntime or tensorrt\: auto uses the library of that backend if it is installed (auto)]:auto|builtin:(auto builtin)' \
             '*--backend-config=[setting of a backend, or of all backends; may be repeated]:\[NAME,\]KEY=VALUE: ' \
@@ -58,13 +59,28 @@ _kelp() {
             '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
             '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
             '--strict-readiness[the server is ready only if all models are ready (true)]' \
+            '--allow-client-shm=[let clients register shared memory (auto\: if only local clients can connect)]:BOOL:(auto true false)' \
             '--allow-http[serve HTTP (true)]' \
             '--http-address=[address to listen on, or unix\:/path (127.0.0.1)]:ADDRESS: ' \
             '--http-port=[port to listen on, 0 for a free one (8000)]:PORT: ' \
             '--http-thread-count=[event loops (CPUs, at most 8)]:N: ' \
             '--reuse-http-port[allow several servers on one port (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
-            '--allow-grpc[not supported\: there is no gRPC (false)]' \
+            '--http-socket-mode=[permissions of a Unix socket, in octal\: 0660 lets the group connect (those of the umask)]:MODE: ' \
+            '*--http-restricted-api=[accept HTTP requests of these categories, separated by commas, only with this header\: health, metadata, inference, shared-memory, model-config, model-repository, statistics, trace, logging; may be repeated]:CATEGORY\:HEADER=VALUE: ' \
+            '*--grpc-restricted-protocol=[the same for gRPC, with the metadata triton-grpc-protocol-KEY; may be repeated]:CATEGORY\:KEY=VALUE: ' \
+            '--auth-token-file=[accept requests only with '\''Authorization\: Bearer TOKEN'\'' and a token of this file, one for each line; a changed file is read again]:FILE:_files' \
+            '--auth-exempt-health[accept health requests without a token (false)]' \
+            '--http-header-forward-pattern=[pass HTTP headers whose name matches this extended regular expression to models, as request parameters]:REGEX: ' \
+            '*--http-cors-origin=[let web pages of this origin, such as https\://example.org, use the server; * for all; may be repeated]:ORIGIN: ' \
+            '--allow-grpc[serve gRPC, on the HTTP port and on --grpc-port (true)]' \
+            '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
+            '--grpc-port=[another port for gRPC, 0 for a free one (none; without HTTP 8001)]:PORT: ' \
+            '--grpc-infer-response-compression-level=[compress responses for clients that accept it, at the same level for low to high (none)]:LEVEL:(none low medium high)' \
+            '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
+            '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
+            '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
+            '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
@@ -75,6 +91,12 @@ _kelp() {
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
             '--log-file=[log file (stderr)]:FILE:_files' \
+            '*--trace-config=[level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N, triton,file=FILE or triton,log-frequency=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
+            '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
+            '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
+            '--trace-rate=[trace one of N requests (1000)]:N: ' \
+            '--trace-count=[trace at most N requests, -1 for any number (-1)]:N: ' \
+            '--trace-log-frequency=[write N traces to each of the files FILE.0, FILE.1 and so on (0\: all to FILE)]:N: ' \
             '*:file:_files' ;;
     run)
         _arguments '--help[this text]' \
@@ -179,6 +201,7 @@ _kelp() {
             '--model-load-thread-count=[number of models to load in parallel (4)]:N: ' \
             '--model-load-retry-count=[number of retries if a model does not load (0)]:N: ' \
             '--model-namespacing[allow models with the same name in different repositories (false)]' \
+            '--allow-uploaded-code[accept loads over the network whose parameters bring shared libraries, files of backends that are not built in, or providers at an address (false)]' \
             '--backend-directory=[directory with NAME/libtriton_NAME.so (../backends of the program'\''s directory, or /opt/tritonserver/backends)]:DIR:_files -/' \
             '--onnx-engine=[engine of models with backend onnxruntime or tensorrt\: auto uses the library of that backend if it is installed (auto)]:auto|builtin:(auto builtin)' \
             '*--backend-config=[setting of a backend, or of all backends; may be repeated]:\[NAME,\]KEY=VALUE: ' \
@@ -198,15 +221,30 @@ _kelp() {
             '--id=[name of the server in its metadata]:NAME: ' \
             '--exit-on-error[exit if a model does not load at startup (true); false serves the other models]' \
             '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
-            '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (0)]:N: ' \
+            '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
             '--strict-readiness[the server is ready only if all models are ready (true)]' \
+            '--allow-client-shm=[let clients register shared memory (auto\: if only local clients can connect)]:BOOL:(auto true false)' \
             '--allow-http[serve HTTP (true)]' \
             '--http-address=[address to listen on, or unix\:/path (127.0.0.1)]:ADDRESS: ' \
             '--http-port=[port to listen on, 0 for a free one (8000)]:PORT: ' \
             '--http-thread-count=[event loops (CPUs, at most 8)]:N: ' \
             '--reuse-http-port[allow several servers on one port (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
-            '--allow-grpc[not supported\: there is no gRPC (false)]' \
+            '--http-socket-mode=[permissions of a Unix socket, in octal\: 0660 lets the group connect (those of the umask)]:MODE: ' \
+            '*--http-restricted-api=[accept HTTP requests of these categories, separated by commas, only with this header\: health, metadata, inference, shared-memory, model-config, model-repository, statistics, trace, logging; may be repeated]:CATEGORY\:HEADER=VALUE: ' \
+            '*--grpc-restricted-protocol=[the same for gRPC, with the metadata triton-grpc-protocol-KEY; may be repeated]:CATEGORY\:KEY=VALUE: ' \
+            '--auth-token-file=[accept requests only with '\''Authorization\: Bearer TOKEN'\'' and a token of this file, one for each line; a changed file is read again]:FILE:_files' \
+            '--auth-exempt-health[accept health requests without a token (false)]' \
+            '--http-header-forward-pattern=[pass HTTP headers whose name matches this extended regular expression to models, as request parameters]:REGEX: ' \
+            '*--http-cors-origin=[let web pages of this origin, such as https\://example.org, use the server; * for all; may be repeated]:ORIGIN: ' \
+            '--allow-grpc[serve gRPC, on the HTTP port and on --grpc-port (true)]' \
+            '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
+            '--grpc-port=[another port for gRPC, 0 for a free one (none; without HTTP 8001)]:PORT: ' \
+            '--grpc-infer-response-compression-level=[compress responses for clients that accept it, at the same level for low to high (none)]:LEVEL:(none low medium high)' \
+            '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
+            '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
+            '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
+            '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
@@ -217,35 +255,30 @@ _kelp() {
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
             '--log-file=[log file (stderr)]:FILE:_files' \
-            '--reuse-grpc-port[gRPC is not supported]' \
-            '--grpc-address=[gRPC is not supported]:ADDRESS: ' \
-            '--grpc-port=[gRPC is not supported]:PORT: ' \
-            '--grpc-header-forward-pattern=[gRPC is not supported]:REGEX: ' \
-            '--grpc-infer-thread-count=[gRPC is not supported]:N: ' \
-            '--grpc-infer-allocation-pool-size=[gRPC is not supported]:N: ' \
-            '--grpc-max-response-pool-size=[gRPC is not supported]:N: ' \
-            '--grpc-use-ssl[gRPC is not supported]' \
-            '--grpc-use-ssl-mutual[gRPC is not supported]' \
-            '--grpc-server-cert=[gRPC is not supported]:FILE: ' \
-            '--grpc-server-key=[gRPC is not supported]:FILE: ' \
-            '--grpc-root-cert=[gRPC is not supported]:FILE: ' \
-            '--grpc-infer-response-compression-level=[gRPC is not supported]:LEVEL: ' \
-            '--grpc-keepalive-time=[gRPC is not supported]:MS: ' \
-            '--grpc-keepalive-timeout=[gRPC is not supported]:MS: ' \
-            '--grpc-keepalive-permit-without-calls[gRPC is not supported]' \
-            '--grpc-http2-max-pings-without-data=[gRPC is not supported]:N: ' \
-            '--grpc-http2-min-recv-ping-interval-without-data=[gRPC is not supported]:MS: ' \
-            '--grpc-http2-max-ping-strikes=[gRPC is not supported]:N: ' \
-            '--grpc-max-connection-age=[gRPC is not supported]:MS: ' \
-            '--grpc-max-connection-age-grace=[gRPC is not supported]:MS: ' \
-            '--grpc-restricted-protocol=[gRPC is not supported]:RULE: ' \
-            '--trace-config=[tracing is not supported]:SETTING: ' \
-            '--trace-file=[tracing is not supported]:FILE: ' \
-            '--trace-level=[tracing is not supported]:LEVEL: ' \
-            '--trace-rate=[tracing is not supported]:N: ' \
-            '--trace-count=[tracing is not supported]:N: ' \
-            '--trace-log-frequency=[tracing is not supported]:N: ' \
-            '--allow-client-shm[shared memory is not supported]' \
+            '*--trace-config=[level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N, triton,file=FILE or triton,log-frequency=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
+            '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
+            '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
+            '--trace-rate=[trace one of N requests (1000)]:N: ' \
+            '--trace-count=[trace at most N requests, -1 for any number (-1)]:N: ' \
+            '--trace-log-frequency=[write N traces to each of the files FILE.0, FILE.1 and so on (0\: all to FILE)]:N: ' \
+            '--reuse-grpc-port[--reuse-http-port applies to every port]' \
+            '--grpc-header-forward-pattern=[metadata is not forwarded to models]:REGEX: ' \
+            '--grpc-infer-thread-count=[the threads of --http-thread-count serve every protocol]:N: ' \
+            '--grpc-infer-allocation-pool-size=[each thread keeps the memory of up to 64 calls]:N: ' \
+            '--grpc-max-response-pool-size=[streams limit the bytes of their responses]:N: ' \
+            '--grpc-use-ssl[TLS is not supported]' \
+            '--grpc-use-ssl-mutual[TLS is not supported]' \
+            '--grpc-server-cert=[TLS is not supported]:FILE: ' \
+            '--grpc-server-key=[TLS is not supported]:FILE: ' \
+            '--grpc-root-cert=[TLS is not supported]:FILE: ' \
+            '--grpc-keepalive-time=[keepalive of HTTP/2 is not configurable]:MS: ' \
+            '--grpc-keepalive-timeout=[keepalive of HTTP/2 is not configurable]:MS: ' \
+            '--grpc-keepalive-permit-without-calls[keepalive of HTTP/2 is not configurable]' \
+            '--grpc-http2-max-pings-without-data=[keepalive of HTTP/2 is not configurable]:N: ' \
+            '--grpc-http2-min-recv-ping-interval-without-data=[keepalive of HTTP/2 is not configurable]:MS: ' \
+            '--grpc-http2-max-ping-strikes=[keepalive of HTTP/2 is not configurable]:N: ' \
+            '--grpc-max-connection-age=[keepalive of HTTP/2 is not configurable]:MS: ' \
+            '--grpc-max-connection-age-grace=[keepalive of HTTP/2 is not configurable]:MS: ' \
             '--allow-sagemaker[SageMaker endpoints are not supported]' \
             '--sagemaker-port=[SageMaker endpoints are not supported]:PORT: ' \
             '--sagemaker-safe-port-range=[SageMaker endpoints are not supported]:FIRST-LAST: ' \
@@ -254,8 +287,6 @@ _kelp() {
             '--vertex-ai-port=[Vertex AI endpoints are not supported]:PORT: ' \
             '--vertex-ai-thread-count=[Vertex AI endpoints are not supported]:N: ' \
             '--vertex-ai-default-model=[Vertex AI endpoints are not supported]:NAME: ' \
-            '--http-header-forward-pattern=[header forwarding is not supported]:REGEX: ' \
-            '--http-restricted-api=[access is not restricted]:RULE: ' \
             '--allow-gpu-metrics[there are no metrics of GPUs]' \
             '--allow-cpu-metrics[there are no metrics of CPUs]' \
             '--metrics-interval-ms=[metrics are read when they are requested]:MS: ' \

@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "onnx/fields.h"
-#include "onnx/write.h"
+#include "base/wire/protobuf_write.h"
 
 #include <inttypes.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
 #define KELP_ONNX_READER_H_
 
 #include "onnx/model.h"
-#include "onnx/protobuf.h"
+#include "base/wire/protobuf.h"
 
 /* Position in the message: a chain on the stack, formatted only for errors. */
 typedef struct kelp_onnx_place {

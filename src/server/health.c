@@ -11,12 +11,13 @@ kelp_status *kelp_server_check_ready(const kelp_server *server) {
     if (state == KELP_SERVER_READY)
         return NULL;
     return KELP_ERROR(KELP_UNAVAILABLE,
-                      state == KELP_SERVER_STARTING ? "Server not ready" : "Server exiting");
+                      state < KELP_SERVER_READY ? "Server not ready" : "Server exiting");
 }
 
-kelp_status *kelp_server_check_live(const kelp_server *server) {
-    return state_of(server) >= KELP_SERVER_STOPPING ? KELP_ERROR(KELP_UNAVAILABLE, "Server exiting")
-                                                    : NULL;
+kelp_status *kelp_server_is_live(const kelp_server *server, bool *out) {
+    kelp_server_state state = state_of(server);
+    *out = state == KELP_SERVER_READY;
+    return state >= KELP_SERVER_STOPPING ? KELP_ERROR(KELP_UNAVAILABLE, "Server exiting") : NULL;
 }
 
 /* Returns true if all versions serve, except for those that were unloaded on request. */
@@ -60,12 +61,10 @@ static kelp_status *all_ready(kelp_server *server, bool *out) {
 }
 
 kelp_status *kelp_server_is_ready(kelp_server *server, bool *out) {
+    bool ready = false;
     *out = false;
-    KELP_TRY(kelp_server_check_live(server));
-    if (state_of(server) != KELP_SERVER_READY)
-        return NULL;
-    bool ready = true;
-    if (server->host.options->strict_readiness)
+    KELP_TRY(kelp_server_is_live(server, &ready));
+    if (ready && server->host.options->strict_readiness)
         KELP_TRY(all_ready(server, &ready));
     *out = ready;
     return NULL;

@@ -83,6 +83,13 @@ static kelp_status *start(kelp_server *server, const kelp_server_options *option
     return kelp_repository_start(&server->repository);
 }
 
+/* Returns true if a server that could not start remains, so that its health can be read. */
+static bool remains(const kelp_server *server, const kelp_status *failure) {
+    const kelp_server_options *options = server->host.options;
+    return options != NULL && !options->exit_on_error &&
+           kelp_status_code(failure) != KELP_RESOURCE_EXHAUSTED;
+}
+
 kelp_status *kelp_server_create(kelp_allocator allocator, const kelp_server_options *options,
                                 kelp_server **out) {
     void *memory = NULL;
@@ -96,12 +103,17 @@ kelp_status *kelp_server_create(kelp_allocator allocator, const kelp_server_opti
     kelp_repository_init(&server->repository, &server->host);
     atomic_store(&server->refs, 1);
     kelp_status *status = start(server, options);
+    bool failed = status != NULL;
+    if (failed && remains(server, status)) {
+        kelp_server_log_status("the server could not start", status);
+        status = NULL;
+    }
     if (status != NULL) {
         kelp_server_log_status("cannot stop the server", kelp_server_stop(server));
         kelp_server_release(server);
         return status;
     }
-    atomic_store(&server->state, KELP_SERVER_READY);
+    atomic_store(&server->state, failed ? KELP_SERVER_FAILED : KELP_SERVER_READY);
     *out = server;
     return NULL;
 }

@@ -19,6 +19,7 @@
 /* The state of a server. */
 typedef enum kelp_server_state {
     KELP_SERVER_STARTING,
+    KELP_SERVER_FAILED, /* could not start, and does not exit on errors: neither live nor ready */
     KELP_SERVER_READY,
     KELP_SERVER_STOPPING,
     KELP_SERVER_STOPPED
@@ -32,7 +33,8 @@ typedef struct kelp_server {
     kelp_repository repository;
 } kelp_server;
 
-/* Creates a server and loads its startup models. `options` are copied. */
+/* Creates a server and loads its startup models. `options` are copied. If `exit_on_error` is not
+ * set, a failure is logged and the server is neither live nor ready. */
 kelp_status *kelp_server_create(kelp_allocator allocator, const kelp_server_options *options,
                                 kelp_server **out) KELP_MUST_USE;
 /* Rejects further requests, except those of sequences that have begun, waits for the sequences and
@@ -52,8 +54,8 @@ kelp_status *kelp_server_create_request(kelp_server *server, const char *model_n
 /* ---- health.c ---- */
 /* Returns UNAVAILABLE unless the server accepts requests. */
 kelp_status *kelp_server_check_ready(const kelp_server *server) KELP_MUST_USE;
-/* Returns UNAVAILABLE while the server stops. */
-kelp_status *kelp_server_check_live(const kelp_server *server) KELP_MUST_USE;
+/* Tests whether the server started. UNAVAILABLE while it stops. */
+kelp_status *kelp_server_is_live(const kelp_server *server, bool *out) KELP_MUST_USE;
 /* Tests whether the server accepts requests and, with strict readiness, whether every version is
  * ready or was unloaded on request. UNAVAILABLE while the server stops. */
 kelp_status *kelp_server_is_ready(kelp_server *server, bool *out) KELP_MUST_USE;

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs NVIDIA's public QA tests of the server (directory `qa` of their repository) unmodified on NVIDIA's executable, once with our
-libtritonserver.so and once with theirs, and compares the results test by test.
+libtritonserver.so and once with theirs, and compares the results case by case.
 
-The sources are not part of this repository: pass a copy. Models are made by their generators (ONNX only). A test of a directory counts as passed
-if their log of it says so. `--directories` selects directories; `--models` keeps the generated models between runs."""
+The sources are not part of this repository: pass a copy. Models are made by their generators (ONNX only). `--built` is a directory with what
+NVIDIA's build adds to the sources, arranged as Dockerfile.QA of their repository does: `backends/NAME` (backends that the wheel lacks) and `qa/L0_…`
+(test programs, libraries and models that the scripts expect in their directories). Our library does not use their backend of ONNX Runtime.
+
+Each run has its own mount, network and process namespaces: several can run at the same time. Logs and results stay in `--work`; `--report` prints
+the table of the results that are there."""
 import argparse
 import glob
 import os
@@ -16,29 +20,44 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import qa_results
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
 
 # The generator of each model directory, and its options.
+ONNX = "--onnx --onnx_opset=0"
 GENERATORS = {
-    "qa_model_repository": "gen_qa_models.py",
-    "qa_variable_model_repository": "gen_qa_models.py --variable",
-    "qa_identity_model_repository": "gen_qa_identity_models.py",
-    "qa_reshape_model_repository": "gen_qa_reshape_models.py --variable",
-    "qa_sequence_model_repository": "gen_qa_sequence_models.py",
-    "qa_variable_sequence_model_repository": "gen_qa_sequence_models.py --variable",
-    "qa_sequence_initial_state_implicit_model_repository": "gen_qa_implicit_models.py --initial-state zero",
-    "qa_sequence_implicit_model_repository": "gen_qa_implicit_models.py",
-    "qa_variable_sequence_implicit_model_repository": "gen_qa_implicit_models.py --variable",
-    "qa_dyna_sequence_model_repository": "gen_qa_dyna_sequence_models.py",
-    "qa_dyna_sequence_implicit_model_repository": "gen_qa_dyna_sequence_implicit_models.py",
-    "qa_ragged_model_repository": "gen_qa_ragged_models.py",
+    "qa_model_repository": f"gen_qa_models.py {ONNX}",
+    "qa_variable_model_repository": f"gen_qa_models.py --variable {ONNX}",
+    "qa_identity_model_repository": f"gen_qa_identity_models.py {ONNX}",
+    "qa_reshape_model_repository": f"gen_qa_reshape_models.py --variable {ONNX}",
+    "qa_sequence_model_repository": f"gen_qa_sequence_models.py {ONNX}",
+    "qa_variable_sequence_model_repository": f"gen_qa_sequence_models.py --variable {ONNX}",
+    "qa_sequence_initial_state_implicit_model_repository": f"gen_qa_implicit_models.py --initial-state zero {ONNX}",
+    "qa_variable_sequence_initial_state_implicit_model_repository": f"gen_qa_implicit_models.py --initial-state zero --variable {ONNX}",
+    "qa_sequence_implicit_model_repository": f"gen_qa_implicit_models.py {ONNX}",
+    "qa_variable_sequence_implicit_model_repository": f"gen_qa_implicit_models.py --variable {ONNX}",
+    "qa_dyna_sequence_model_repository": f"gen_qa_dyna_sequence_models.py {ONNX}",
+    "qa_dyna_sequence_implicit_model_repository": f"gen_qa_dyna_sequence_implicit_models.py {ONNX}",
+    "qa_ragged_model_repository": f"gen_qa_ragged_models.py {ONNX}",
+    "qa_scalar_models": "gen_qa_ort_scalar_models.py --onnx_opset=0",
+    "qa_ensemble_model_repository/qa_model_repository": "gen_qa_models.py --ensemble",
+    "qa_ensemble_model_repository/qa_variable_model_repository": "gen_qa_models.py --ensemble --variable",
+    "qa_ensemble_model_repository/qa_reshape_model_repository": "gen_qa_reshape_models.py --ensemble",
+    "qa_ensemble_model_repository/qa_identity_model_repository": "gen_qa_identity_models.py --ensemble",
+    "qa_ensemble_model_repository/qa_sequence_model_repository": "gen_qa_sequence_models.py --ensemble",
+    "qa_ensemble_model_repository/qa_variable_sequence_model_repository": "gen_qa_sequence_models.py --ensemble --variable",
 }
-# Directories, with settings of their scripts that leave out engines and hardware that are not tested here. The wheel has no ONNX backend, so
-# that NVIDIA's library runs the variants of the backends python and custom only.
+# ONNX models under the names of engines that are not tested here, for scripts that need such a model but do not test its engine.
+STAND_INS = ("float32_float32_float32", "int32_int32_int32", "nobatch_int32_int32_int32")
+# Directories, with settings of their scripts that leave out engines and hardware that are not tested here.
 DIRECTORIES = {
-    "L0_batcher": {"kelp": {"BACKENDS": "onnx python"}, "nvidia": {"BACKENDS": "python"}},
-    "L0_sequence_batcher": {"kelp": {"BACKENDS": "onnx", "MODEL_TRIALS": "0 v", "ENSEMBLES": "0"}, "nvidia": None},
-    "L0_dyna_sequence_batcher": {"kelp": {"BACKENDS": "onnx"}, "nvidia": None},
+    "L0_batcher": {"BACKENDS": "onnx python"},
+    "L0_sequence_batcher": {"BACKENDS": "onnx custom", "MODEL_TRIALS": "0 v", "ENSEMBLES": "0"},
+    "L0_dyna_sequence_batcher": {"BACKENDS": "onnx custom custom_string"},
+    "L0_dyna_implicit_state": {"BACKENDS": "onnx"},
+    "L0_implicit_state": {"BACKENDS": "onnx", "MODEL_TRIALS": "0 v"},
     "L0_simple_ensemble": {},
     "L0_optional_input": {},
     "L0_priority": {},
@@ -48,16 +67,42 @@ DIRECTORIES = {
     "L0_response_cache": {},
     "L0_request_cancellation": {},
     "L0_iterative_sequence": {},
+    "L0_lifecycle": {},
     "L0_model_config": {},
-    "L0_batch_input": {},
+    "L0_batch_input": {"BACKENDS": "onnx"},
     "L0_batch_custom": {},
-    "L0_warmup": {},
-    "L0_passive_instance": {},
+    "L0_warmup": {"BACKENDS": "onnx"},
+    "L0_parameters": {},
+    "L0_infer": {"BACKENDS": "onnx python"},
+    "L0_query": {},
+    "L0_register": {},
+    "L0_backend_identity": {},
+    "L0_backend_output_detail": {},
+    "L0_input_validation": {},
+    "L0_output_name": {},
+    "L0_multi_server": {},
+    "L0_scalar_io": {},
 }
-# Makes the installation ($0) available, in a mount namespace, at the path that their scripts and executable contain.
-PRIVATE = "mount -t tmpfs none /opt && ln -s $0 /opt/tritonserver && exec bash -x test.sh"
-# `python3` of their scripts must be the one with Triton's clients; no GPU exists.
-NO_GPU = "#!/bin/sh\nexit 9\n"
+# Some tests compare the version of the server. The second one is that of the library in the wheel.
+VERSIONS = {"kelp": re.search(r'KELP_SERVER_VERSION "(.*)"', open(os.path.join(ROOT, "src", "server", "server.h"), encoding="utf-8").read())[1],
+            "nvidia": "2.51.0"}
+# Makes the installation ($0) available at the path that their scripts and executable contain. All ports and shared memory are private.
+PRIVATE = ("mount -t tmpfs none /opt && ln -s $0 /opt/tritonserver && mount -t tmpfs -o mode=1777 none /dev/shm && ip link set lo up && "
+           "exec bash test.sh")
+NAMESPACES = ["unshare", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+# NVIDIA's executable in the wheel is older than the scripts: options that it does not know yet are dropped. It always allows shared memory.
+EXECUTABLE = """#!/bin/bash
+for option; do
+    shift
+    case $option in
+    --allow-client-shm=*) ;;
+    *) set -- "$@" "$option" ;;
+    esac
+done
+exec "${BASH_SOURCE%/*}/tritonserver.wheel" "$@"
+"""
+# Programs that their scripts call: no GPU exists, and nothing is installed.
+TOOLS = {"nvidia-smi": "exit 9", "apt": "exit 0", "apt-get": "exit 0", "pip": "exit 0", "pip3": "exit 0"}
 
 
 def arguments():
@@ -65,10 +110,12 @@ def arguments():
     parser.add_argument("sources", help="a copy of NVIDIA's server repository, with the directory qa")
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="directory of our build")
     parser.add_argument("--nvidia", default=os.path.join(ROOT, "build", "nvidia"), help="directory that the wheel is unpacked in")
-    parser.add_argument("--work", help="directory for models and logs; default: a temporary one")
+    parser.add_argument("--built", help="directory with what NVIDIA's build adds to the sources")
+    parser.add_argument("--work", help="directory for models, logs and results; default: a temporary one")
     parser.add_argument("--directories", nargs="*", default=list(DIRECTORIES), help="directories of qa to run")
     parser.add_argument("--libraries", nargs="*", default=["kelp", "nvidia"], choices=["kelp", "nvidia"])
     parser.add_argument("--timeout", type=int, default=1800, help="seconds for one directory")
+    parser.add_argument("--report", action="store_true", help="run nothing; print the results that are in --work")
     return parser.parse_args()
 
 
@@ -80,12 +127,49 @@ def generate(qa, data):
             continue
         script, *options = command.split()
         os.makedirs(out + ".new")
-        result = subprocess.run([sys.executable, script, *options, "--onnx", "--onnx_opset=0", f"--models_dir={out}.new"],
-                                cwd=os.path.join(qa, "common"), capture_output=True, text=True, check=False)
+        result = subprocess.run([sys.executable, script, *options, f"--models_dir={out}.new"], cwd=os.path.join(qa, "common"),
+                                capture_output=True, text=True, check=False)
         if result.returncode != 0:
             sys.exit(f"qa: cannot make {name}: {result.stderr[-2000:]}")
+        if name == "qa_model_repository":
+            add_stand_ins(out + ".new")
         adapt(out + ".new", data)
         os.rename(out + ".new", out)
+
+
+def add_stand_ins(repository):
+    """Copies ONNX models to the names of other engines. L0_decoupled uses the names of outputs of PyTorch's models."""
+    import onnx  # pylint: disable=import-outside-toplevel
+    for model in STAND_INS:
+        for engine in ("libtorch", "plan", "openvino"):
+            place = shutil.copytree(os.path.join(repository, f"onnx_{model}"), os.path.join(repository, f"{engine}_{model}"))
+            config = os.path.join(place, "config.pbtxt")
+            with open(config, encoding="utf-8") as file:
+                text = file.read().replace(f"onnx_{model}", f"{engine}_{model}")
+            if engine == "libtorch" and "nobatch" in model:
+                text = re.sub(r'"OUTPUT(\d)"', r'"OUTPUT__\1"', text)
+                for path in glob.glob(os.path.join(place, "*", "model.onnx")):
+                    file = onnx.load(path)
+                    rename_outputs(file.graph)
+                    onnx.save(file, path)
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(text)
+
+
+def rename_outputs(graph):
+    """Renames OUTPUT0 to OUTPUT__0, and sets the dimensions to 1, as L0_decoupled does in the configuration."""
+    for value in graph.output:
+        value.name = re.sub(r"^OUTPUT(\d)$", r"OUTPUT__\1", value.name)
+    for node in graph.node:
+        node.output[:] = [re.sub(r"^OUTPUT(\d)$", r"OUTPUT__\1", each) for each in node.output]
+    for value in [*graph.input, *graph.output]:
+        value.type.tensor_type.shape.dim[0].dim_value = 1
+
+
+def write_program(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(path, 0o755)
 
 
 def stage(options, directory, library):
@@ -99,29 +183,23 @@ def stage(options, directory, library):
         for link in os.listdir(os.path.join(directory, "lib")):
             os.remove(os.path.join(directory, "lib", link))
             os.symlink(theirs, os.path.join(directory, "lib", link))
+    executable = os.path.join(directory, "bin", "tritonserver")
+    os.rename(executable, executable + ".wheel")
+    write_program(executable, EXECUTABLE)
+    if options.built:
+        backends = os.path.join(directory, "backends")
+        for name in os.listdir(os.path.join(options.built, "backends")):
+            if name == "onnxruntime" and library == "kelp":
+                continue
+            if os.path.islink(os.path.join(backends, name)):
+                os.remove(os.path.join(backends, name))
+            shutil.copytree(os.path.join(options.built, "backends", name), os.path.join(backends, name))
     tools = os.path.join(directory, "tools")
     os.mkdir(tools)
-    with open(os.path.join(tools, "nvidia-smi"), "w", encoding="utf-8") as file:
-        file.write(NO_GPU)
-    os.chmod(os.path.join(tools, "nvidia-smi"), 0o755)
+    for name, command in TOOLS.items():
+        write_program(os.path.join(tools, name), f"#!/bin/sh\n{command}\n")
     environment["PATH"] = f"{tools}:{os.path.dirname(sys.executable)}:{environment['PATH']}"
     return environment
-
-
-def results_of(directory):
-    """Reads the outcome of each test from the logs of Python's unittest and from the tests' own lines."""
-    results = {}
-    for path in sorted(glob.glob(os.path.join(directory, "**", "*.log"), recursive=True)):
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read()
-        name = os.path.relpath(path, directory)
-        for outcome, test in re.findall(r"^(FAIL|ERROR): (\w+) \(", text, flags=re.M):
-            results[f"{name}:{test}"] = "failed"
-        ran = re.findall(r"^Ran (\d+) tests? in ", text, flags=re.M)
-        if ran:
-            failed = sum(1 for key in results if key.startswith(name + ":"))
-            results[name] = (sum(map(int, ran)), failed)
-    return results
 
 
 def adapt(directory, data):
@@ -143,22 +221,42 @@ def adapt(directory, data):
                     opened.write(new)
 
 
+def prepare(options, qa, data, name, library):
+    """Copies the directory, and those that all directories share, to a fresh place. Returns the directory."""
+    top = os.path.join(options.work, f"{name}.{library}")
+    shutil.rmtree(top, ignore_errors=True)
+    shutil.copytree(qa, top, symlinks=True, ignore=lambda folder, names: [each for each in names if folder == qa and not used(each, name)])
+    if options.built:
+        for each in os.listdir(os.path.join(options.built, "qa")):
+            if used(each, name):
+                shutil.copytree(os.path.join(options.built, "qa", each), os.path.join(top, each), dirs_exist_ok=True)
+    adapt(top, data)
+    return os.path.join(top, name)
+
+
+def used(each, name):
+    """Returns whether the scripts of directory `name` use `each`. Those of implicit states run the scripts of the sequence batchers."""
+    return not each.startswith("L") or each == name or (name, each) in (("L0_implicit_state", "L0_sequence_batcher"), (
+        "L0_dyna_implicit_state", "L0_dyna_sequence_batcher"), ("L0_warmup", "L0_backend_python"))
+
+
 def run(options, qa, data, name, library):
-    """Runs the script of a directory. Returns its exit status and the number of tests that ran and failed."""
+    """Runs the script of a directory. Returns its exit status and cases."""
     with tempfile.TemporaryDirectory(prefix="kelp-qa-") as installation:
         environment = stage(options, installation, library)
-        place = os.path.join(options.work, f"{name}.{library}", name)
-        shutil.rmtree(os.path.dirname(place), ignore_errors=True)
-        shutil.copytree(os.path.join(qa, name), place, symlinks=True)
-        for shared in os.listdir(qa):
-            if not shared.startswith("L"):
-                shutil.copytree(os.path.join(qa, shared), os.path.join(os.path.dirname(place), shared), symlinks=True)
-        adapt(os.path.dirname(place), data)
-        environment.update(TRITON_DIR=installation, DATADIR=data, NVIDIA_TRITON_SERVER_VERSION="kelp", MODELDIR=place,
-                           TEST_SYSTEM_SHARED_MEMORY="0", PYTHONPATH=os.path.join(qa, "common"), **DIRECTORIES.get(name, {}).get(library, {}))
+        place = prepare(options, qa, data, name, library)
+        os.symlink(os.path.dirname(place), os.path.join(installation, "qa"))
+        top = os.path.dirname(place)
+        tests, trace, start = (os.path.join(top, each) for each in ("cases.tsv", "trace.log", "trace.sh"))
+        with open(start, "w", encoding="utf-8") as file:
+            file.write(qa_results.TRACE)
+        environment.update(TRITON_DIR=installation, DATADIR=data, NVIDIA_TRITON_SERVER_VERSION="kelp", TEST_SYSTEM_SHARED_MEMORY="0",
+                           TRITON_SERVER_VERSION=VERSIONS[library],
+                           PYTHONPATH=f"{os.path.join(HERE, 'record')}:{os.path.join(top, 'common')}", KELP_QA_TESTS=tests, KELP_QA_TRACE=trace,
+                           BASH_ENV=start, PYTEST_ADDOPTS="-p sitecustomize", **DIRECTORIES.get(name, {}))
         with open(os.path.join(options.work, f"{name}.{library}.log"), "w", encoding="utf-8") as log:
-            process = subprocess.Popen(["unshare", "--map-root-user", "--mount", "sh", "-c", PRIVATE, installation], cwd=place, env=environment, stdin=subprocess.DEVNULL, stdout=log,
-                                       stderr=subprocess.STDOUT, start_new_session=True)
+            process = subprocess.Popen([*NAMESPACES, "sh", "-c", PRIVATE, installation], cwd=place, env=environment, stdin=subprocess.DEVNULL,
+                                       stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
             try:
                 status = process.wait(options.timeout)
             except subprocess.TimeoutExpired:
@@ -168,12 +266,20 @@ def run(options, qa, data, name, library):
                     os.killpg(process.pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-        return status, results_of(place)
+                process.wait()
+        return {"status": status, "tests": qa_results.python_cases(tests), "checks": qa_results.script_cases(trace, place)}
+
+
+def compare(work, name):
+    kelp, nvidia = qa_results.read(work, name, "kelp"), qa_results.read(work, name, "nvidia")
+    for case in qa_results.worse(kelp, nvidia) if kelp and nvidia else []:
+        print(f"  only with NVIDIA's library: {case}", flush=True)
 
 
 def main():
     options = arguments()
     options.build, options.nvidia = os.path.abspath(options.build), os.path.abspath(options.nvidia)
+    options.built = os.path.abspath(options.built) if options.built else None
     qa = os.path.join(os.path.abspath(options.sources), "qa")
     if not os.path.isdir(os.path.join(qa, "common")):
         sys.exit(f"qa: '{qa}/common' does not exist: expected a copy of NVIDIA's server repository")
@@ -181,24 +287,20 @@ def main():
     options.work = os.path.abspath(options.work or temporary.name)
     data = os.path.join(options.work, "data", "kelp")
     os.makedirs(data, exist_ok=True)
-    generate(qa, data)
-    worse = 0
+    if not options.report:
+        generate(qa, data)
     for name in options.directories:
-        found = {}
-        for library in options.libraries:
-            if DIRECTORIES.get(name, {}).get(library, {}) is None:
-                continue
+        for library in options.libraries if not options.report else []:
             start = time.monotonic()
-            status, results = run(options, qa, os.path.join(options.work, "data", "kelp"), name, library)
-            counts = [value for value in results.values() if isinstance(value, tuple)]
-            ran, failed = sum(count[0] for count in counts), sum(count[1] for count in counts)
-            found[library] = {key for key, value in results.items() if value == "failed"}
-            print(f"{name:28} {library:7} exit {status!s:8} {ran:4} tests, {failed:4} failed, {time.monotonic() - start:6.0f} s", flush=True)
-        if len(found) == 2:
-            for test in sorted(found["kelp"] - found["nvidia"]):
-                worse += 1
-                print(f"  only with our library: {test}")
-    return 1 if worse else 0
+            result = run(options, qa, data, name, library)
+            qa_results.write(options.work, name, library, result)
+            tests, checks = qa_results.counts(result["tests"]), qa_results.counts(result["checks"])
+            print(f"{name:26} {library:7} exit {result['status']!s:8} tests {tests[1]} of {tests[0]}, checks {checks[1]} of {checks[0]}, "
+                  f"{time.monotonic() - start:.0f} s", flush=True)
+        compare(options.work, name)
+    lines, total = qa_results.table(options.work, options.directories)
+    print("\n".join(lines))
+    return 1 if total else 0
 
 
 if __name__ == "__main__":

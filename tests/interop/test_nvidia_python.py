@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's python backend and local cache, from the wheel nvidia-pytriton 0.7.0, in `kelp serve`: a model in Python, one
-that calls an ONNX model (BLS), also asynchronously; unloading ends the model's process; the cache stores responses."""
+that calls an ONNX model (BLS), also asynchronously, sequences; unloading ends the model's process; the cache stores responses."""
 import os
 import shutil
 import tempfile
+import threading
 import time
 import unittest
 
@@ -140,6 +141,48 @@ step [ { model_name: "stream" input_map { key: "IN" value: "IN" } output_map { k
        { model_name: "copy" input_map { key: "INPUT0" value: "twice" } output_map { key: "OUTPUT0" value: "same" } },
        { model_name: "self" input_map { key: "IN" value: "same" } output_map { key: "OUT" value: "OUT" } } ] }
 """
+# Keeps the sum of each sequence.
+SEQUENCE = '''
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.sums = {}
+
+    def execute(self, requests):
+        results = []
+        for request in requests:
+            start, end, ready, sequence = (pb_utils.get_input_tensor_by_name(request, name).as_numpy().item()
+                                           for name in ("START", "END", "READY", "CORRID"))
+            value = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
+            if not ready:  # an empty slot
+                results.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", value)]))
+                continue
+            total = value if start else self.sums[sequence] + value
+            self.sums[sequence] = total
+            if end:
+                del self.sums[sequence]
+            results.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", total),
+                                                       pb_utils.Tensor("OPEN", np.array([[len(self.sums)]], dtype=np.int32))]))
+        return results
+'''
+SEQUENCE_CONFIG = """
+backend: "python"
+max_batch_size: 4
+input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+output [ { name: "OUT" data_type: TYPE_FP32 dims: 1 }, { name: "OPEN" data_type: TYPE_INT32 dims: 1 } ]
+instance_group [ { kind: KIND_CPU count: 1 } ]
+sequence_batching {
+  max_sequence_idle_microseconds: 60000000
+  STRATEGY
+  control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
+  control_input { name: "END" control { kind: CONTROL_SEQUENCE_END int32_false_true: [ 0, 1 ] } }
+  control_input { name: "READY" control { kind: CONTROL_SEQUENCE_READY int32_false_true: [ 0, 1 ] } }
+  control_input { name: "CORRID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } }
+}
+"""
 COPY_CONFIG = """
 backend: "identity"
 input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]
@@ -225,6 +268,40 @@ class NvidiaPython(unittest.TestCase):
         np.testing.assert_array_equal(infer(self.http, "chain", "IN", values[:1], "OUT"), values[:1] * 4)
         for model in ("collect_chain", "chain", "copy", "stream"):
             self.http.unload_model(model)
+
+    def run_sequence(self, model, sequence, length, results):
+        """Sends 1, 2, … with a client of its own; results[sequence] are the sums."""
+        client, sums = httpclient.InferenceServerClient(f"127.0.0.1:{self.ports[0]}"), []
+        for i in range(1, length + 1):
+            given = httpclient.InferInput("IN", [1, 1], "FP32")
+            given.set_data_from_numpy(np.array([[i]], dtype=np.float32))
+            result = client.infer(model, [given], sequence_id=sequence, sequence_start=i == 1, sequence_end=i == length)
+            sums.append(result.as_numpy("OUT").item())
+        client.close()
+        results[sequence] = sums, result.as_numpy("OPEN").item()
+
+    def test_a_python_model_batches_sequences(self):
+        """More sequences than slots, of several lengths, at the same time."""
+        for name, strategy in (("direct", "direct { }"), ("oldest", "oldest { max_candidate_sequences: 3 preserve_ordering: true }")):
+            with self.subTest(strategy=name):
+                model = f"sums_{name}"
+                interop.write_model(self.repository, model, SEQUENCE_CONFIG.replace("STRATEGY", strategy), {"1/model.py": SEQUENCE})
+                self.http.load_model(model)
+                results = {}
+                threads = [threading.Thread(target=self.run_sequence, args=(model, 1001 + i, 3 + i, results)) for i in range(8)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+                for i in range(8):
+                    self.assertEqual(results[1001 + i][0], [k * (k + 1) / 2 for k in range(1, 4 + i)])
+                self.run_sequence(model, 2001, 2, results)
+                self.assertEqual(results[2001], ([1, 3], 0))  # the others have ended
+                with self.assertRaisesRegex(InferenceServerException, "START"):
+                    given = httpclient.InferInput("IN", [1, 1], "FP32")
+                    given.set_data_from_numpy(np.ones((1, 1), dtype=np.float32))
+                    self.http.infer(model, [given], sequence_id=3001)
+                self.http.unload_model(model)
 
     def test_an_error_of_the_model_is_reported(self):
         with self.assertRaisesRegex(InferenceServerException, "a negative number"):

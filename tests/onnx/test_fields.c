@@ -5,8 +5,8 @@
 #include "onnx/fields.h"
 #include "onnx/model.h"
 #include "onnx/onnx_writer.h"
-#include "onnx/protobuf.h"
-#include "onnx/write.h"
+#include "base/wire/protobuf.h"
+#include "base/wire/protobuf_write.h"
 #include "support/failing_allocator.h"
 
 #include <setjmp.h>

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "onnx/onnx_writer.h"
-#include "onnx/protobuf.h"
+#include "base/wire/protobuf.h"
 
 static kelp_str str_of(const pb *message) {
     return (kelp_str){message->data, message->length};

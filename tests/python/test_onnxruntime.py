@@ -593,6 +593,16 @@ class Backends(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "wrong number of inputs"):
             prepared.run([{"a": 1.0}, {"b": 1.0}])
 
+    def test_values_of_maps_have_the_declared_type(self):
+        for number in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.INT64):
+            kind = helper.make_map_type_proto(onnx.TensorProto.STRING, helper.make_tensor_type_proto(number, []))
+            graph = helper.make_graph([helper.make_node("DictVectorizer", ["x"], ["y"], domain="ai.onnx.ml", string_vocabulary=["a", "b"])], "g",
+                                      [helper.make_value_info("x", kind)], [helper.make_tensor_value_info("y", number, [1, 2])])
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)], ir_version=10)
+            for module in BOTH if number == onnx.TensorProto.FLOAT else [ort]:  # ONNX Runtime makes maps of float only
+                found, = module.InferenceSession(model.SerializeToString()).run(None, {"x": {"b": 2.0}})
+                self.assertEqual((found.dtype, found.tolist()), (helper.tensor_dtype_to_np_dtype(number), [[0, 2]]))
+
 
 class Values(unittest.TestCase):
     def test_values_describe_themselves_as_in_onnx_runtime(self):

@@ -315,7 +315,9 @@ static void run(const char *conduct, TRITONBACKEND_Request *request) {
     if (is(conduct, "reschedule")) {
         TRITONSERVER_Error *error =
             TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_RESCHEDULE);
-        if (TRITONSERVER_ErrorCode(error) != TRITONSERVER_ERROR_INVALID_ARG)
+        if (TRITONSERVER_ErrorCode(error) != TRITONSERVER_ERROR_INVALID_ARG ||
+            strstr(TRITONSERVER_ErrorMessage(error),
+                   "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE") == NULL)
             abort();
         drop(error);
     }

@@ -150,8 +150,11 @@ static void note_outputs(TRITONBACKEND_Request *request) {
         strcat(strcat(probe_seen.outputs, name), ";");
     }
     /* There are no properties without the allocator's query function. */
-    TRITONSERVER_ErrorDelete(
-        TRITONBACKEND_RequestOutputBufferProperties(request, "OUTPUT0", &size_bytes, &type, &id));
+    TRITONSERVER_Error *error =
+        TRITONBACKEND_RequestOutputBufferProperties(request, "OUTPUT0", &size_bytes, &type, &id);
+    snprintf(probe_seen.preferred_error, sizeof probe_seen.preferred_error, "%s",
+             error != NULL ? TRITONSERVER_ErrorMessage(error) : "");
+    TRITONSERVER_ErrorDelete(error);
     probe_seen.preferred = type;
     probe_seen.preferred_id = id;
 }

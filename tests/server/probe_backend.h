@@ -24,6 +24,7 @@ typedef struct probe_notes {
     uint32_t flags, inputs;
     TRITONSERVER_MemoryType preferred; /* of OUTPUT0 */
     int64_t preferred_id;
+    char preferred_error[128];
     TRITONSERVER_DataType datatype; /* shape, size and data of INPUT0 */
     int64_t shape[8];
     uint32_t rank, buffers;

@@ -283,6 +283,21 @@ static void test_priority_levels_order_requests(void **state) {
     stop(f);
 }
 
+static void test_any_number_of_priority_levels(void **state) {
+    static const uint64_t most = UINT64_MAX;
+    fixture *f = start(MODEL "dynamic_batching { preferred_batch_size: 2 "
+                             "priority_levels: 18446744073709551615 "
+                             "default_priority_level: 4294967296 }");
+    (void)state;
+    push_with_priority(f, 0, most, 0);
+    push_with_priority(f, 1, 0, 0); /* the default level */
+    push_with_priority(f, 2, (uint64_t)UINT32_MAX + 2, 0);
+    push_with_priority(f, 3, 1, 0);
+    TAKES(f, 0, 3, 1);
+    TAKES(f, 0, 2, 0);
+    stop(f);
+}
+
 static void test_urgent_request_changes_the_next_batch(void **state) {
     fixture *f = start(MODEL "dynamic_batching { max_queue_delay_microseconds: 100 "
                              "priority_levels: 2 default_priority_level: 2 }");
@@ -407,8 +422,9 @@ static void test_wrong_settings_are_rejected(void **state) {
         {"parameters { key: \"kelp_queue_timeout_us\" value { string_value: \"5\" } } "
          "dynamic_batching { }",
          "default_timeout_microseconds"},
-        {"dynamic_batching { priority_levels: 99999999 default_priority_level: 1 }",
-         "field 'priority_levels': expected at most 1048576, found 99999999"},
+        {"dynamic_batching { priority_levels: 99999999 default_priority_level: 1 "
+         "default_queue_policy { max_queue_size: 1 } }",
+         "field 'priority_levels': expected at most 1048576 with max_queue_size, found 99999999"},
     };
     char text[512];
     (void)state;
@@ -759,6 +775,7 @@ int main(void) {
         cmocka_unit_test(test_shape_tensors_are_compared),
         cmocka_unit_test(test_scheduler_waits_for_configured_number_of_requests),
         cmocka_unit_test(test_priority_levels_order_requests),
+        cmocka_unit_test(test_any_number_of_priority_levels),
         cmocka_unit_test(test_urgent_request_changes_the_next_batch),
         cmocka_unit_test(test_each_level_has_its_limits),
         cmocka_unit_test(test_timeouts_reject_or_delay),

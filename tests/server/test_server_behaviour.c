@@ -125,13 +125,16 @@ static void test_backend_reads_the_request(void **state) {
     assert_string_equal(seen()->parameters, "text=a b;number=-5;yes=1;half=0.5;");
     assert_int_equal(seen()->preferred, TRITONSERVER_MEMORY_CPU_PINNED);
     assert_int_equal(seen()->preferred_id, 3);
+    assert_string_equal(seen()->preferred_error, "");
     assert_int_equal(seen()->inputs, 1);
     assert_string_equal(seen()->outputs, "OUTPUT0;EXTRA;"); /* no requested outputs: all */
     call_clear(&c);
     ok(TRITONSERVER_InferenceRequestAddRequestedOutput(c.request, "OUTPUT0"));
     ok(TRITONSERVER_InferenceRequestAddRequestedOutput(c.request, "EXTRA"));
     ok(TRITONSERVER_InferenceRequestAddRequestedOutput(c.request, "OUTPUT0"));
+    ok(TRITONSERVER_ResponseAllocatorSetQueryFunction(c.allocator, NULL));
     call_run(&c);
+    contains(seen()->preferred_error, "Output properties are not available");
     assert_string_equal(seen()->outputs, "EXTRA;OUTPUT0;"); /* a sorted set */
     call_deinit(&c);
 }

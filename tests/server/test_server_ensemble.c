@@ -308,6 +308,7 @@ typedef struct collector {
     int32_t values[64];
     unsigned count;
     unsigned max_ahead; /* responses of "repeat" that were not delivered; 0: do not check */
+    uint32_t flags;     /* of the latest response with tensors */
 } collector;
 
 /* Asserts that "repeat" is not far ahead of the delivered responses. */
@@ -327,6 +328,7 @@ static void collect(TRITONSERVER_InferenceResponse *response, const uint32_t fla
     collector *c = userp;
     if (response) {
         c->base.response = response;
+        c->flags = flags;
         size_t size_bytes = 0;
         c->values[c->count++] = *(const int32_t *)call_output(&c->base, "OUT", &size_bytes);
         if (c->max_ahead > 0)
@@ -389,6 +391,57 @@ static void test_the_number_of_requests_in_flight_is_limited(void **state) {
     run_stream(w, "stream", 5);
 }
 
+/* The decoupled model sends its responses on the thread that executes it. */
+static void test_a_member_on_the_calling_thread_is_limited(void **state) {
+    static const char io[] = "input [ { name: \"IN\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+                             "output [ { name: \"OUT\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n";
+    static const char caller[] =
+        "parameters { key: \"kelp_execute_on\" value { string_value: \"caller\" } }\n";
+    world *w = *state;
+    char burst[1024], slow[1024];
+    snprintf(burst, sizeof burst,
+             "backend: \"burst\" model_transaction_policy { decoupled: true }\n%s%s", io, caller);
+    snprintf(slow, sizeof slow,
+             "backend: \"burst\" instance_group [ { kind: KIND_CPU count: 4 } ]\n%s"
+             "parameters { key: \"delay_ms\" value { string_value: \"2\" } }\n",
+             io);
+    world_load(w, "repeat", burst);
+    world_load(w, "identity", slow);
+    world_load(
+        w, "stream",
+        "input [ { name: \"IN\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+        "output [ { name: \"OUT\" data_type: TYPE_INT32 dims: [ 1 ] } ]\n"
+        "ensemble_scheduling { max_inflight_requests: 2 " STEP("repeat", "IN", "IN", "OUT", "value")
+            STEP("identity", "IN", "value", "OUT", "OUT") "}\n");
+    run_stream(w, "stream", 5);
+}
+
+static const char slow_stream_config[] =
+    "backend: \"identity\"\n"
+    "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+    "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+    "parameters { key: \"kelp_execute_on\" value { string_value: \"instance\" } }\n"
+    "parameters { key: \"execute_delay_ms\" value { string_value: \"50\" } }\n";
+
+/* Clients that do not ask for empty final responses find the end of a stream by this flag. */
+static void test_the_last_response_of_a_stream_has_the_flag_final(void **state) {
+    static const int64_t shape[] = {2};
+    world *w = *state;
+    collector c = {0};
+    world_load(w, "repeat", repeat_config);
+    world_load(w, "identity", slow_stream_config);
+    world_load(w, "stream", STREAM(""));
+    call_init(&c.base, w->server, "stream", -1);
+    ok(TRITONSERVER_InferenceRequestSetResponseCallback(c.base.request, c.base.allocator, &c.base,
+                                                        collect, &c));
+    call_input(&c.base, "IN", TRITONSERVER_TYPE_INT32, shape, 1, pair, sizeof pair);
+    call_run(&c.base);
+    assert_int_equal(c.count, 2);
+    assert_int_equal(c.base.finals, 1);
+    assert_int_equal(c.flags, TRITONSERVER_RESPONSE_COMPLETE_FINAL);
+    call_deinit(&c.base);
+}
+
 static void test_a_decoupled_ensemble_may_send_no_response(void **state) {
     static const int64_t none[] = {0};
     world *w = *state;
@@ -435,6 +488,10 @@ static void test_the_failure_of_a_member_names_it(void **state) {
     char *stats = statistics(*state, "bad");
     contains(stats, "\"fail\":{\"count\":2");
     free(stats);
+    char *page = metrics_of(((world *)*state)->server);
+    contains(page, "{model=\"fail\",reason=\"BACKEND\",version=\"1\"} 2\n");
+    contains(page, "{model=\"bad\",reason=\"OTHER\",version=\"1\"} 2\n");
+    free(page);
     call_deinit(&c);
 }
 
@@ -617,6 +674,10 @@ int main(void) {
                                         set_up, world_close),
         cmocka_unit_test_setup_teardown(test_the_number_of_requests_in_flight_is_limited, set_up,
                                         world_close),
+        cmocka_unit_test_setup_teardown(test_a_member_on_the_calling_thread_is_limited,
+                                        set_up_test_backends, world_close),
+        cmocka_unit_test_setup_teardown(test_the_last_response_of_a_stream_has_the_flag_final,
+                                        set_up, world_close),
         cmocka_unit_test_setup_teardown(test_a_decoupled_ensemble_may_send_no_response, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(test_decoupled_steps_follow_each_other, set_up,

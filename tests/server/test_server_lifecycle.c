@@ -387,6 +387,35 @@ static void test_unload_waits_for_requests(void **state) {
     repo_remove(&r);
 }
 
+static void test_a_server_that_cannot_start_is_not_live(void **state) {
+    static const server_setup setup = {.second_repository = "/nonexistent/models",
+                                       .keep_on_error = true,
+                                       .mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT};
+    repo r;
+    TRITONSERVER_Message *message = NULL;
+    TRITONSERVER_InferenceRequest *request = NULL;
+    bool live = true;
+    (void)state;
+    repo_make(&r);
+    TRITONSERVER_Server *server = server_start(&r, &setup);
+    ok(TRITONSERVER_ServerIsLive(server, &live));
+    assert_false(live);
+    assert_false(ready(server));
+    ok(TRITONSERVER_ServerMetadata(server, &message));
+    char *text = message_text(message);
+    contains(text, "\"name\":\"triton\"");
+    free(text);
+    fails(TRITONSERVER_ServerModelIndex(server, 0, &message), TRITONSERVER_ERROR_UNAVAILABLE,
+          "Server not ready");
+    fails(TRITONSERVER_ServerLoadModel(server, "any"), TRITONSERVER_ERROR_UNAVAILABLE,
+          "Server not ready");
+    fails(TRITONSERVER_InferenceRequestNew(&request, server, "any", -1),
+          TRITONSERVER_ERROR_UNAVAILABLE, "Server not ready");
+    free(metrics_of(server));
+    server_end(server);
+    repo_remove(&r);
+}
+
 static void test_cancelled_requests_leave_the_queue(void **state) {
     repo r;
     call gate, kept, cancelled;
@@ -483,6 +512,9 @@ static void test_queue_timeout_rejects_requests(void **state) {
     call_wait(&hasty);
     check_response(&patient);
     call_fails(&hasty, TRITONSERVER_ERROR_UNAVAILABLE, "Request timeout expired");
+    TRITONSERVER_Error *error = TRITONSERVER_InferenceResponseError(hasty.response);
+    assert_string_equal(TRITONSERVER_ErrorMessage(error), "Request timeout expired"); /* exactly */
+    TRITONSERVER_ErrorDelete(error);
     char *page = metrics_of(server);
     contains(page, "{model=\"gate\",reason=\"REJECTED\",version=\"1\"} 1\n");
     free(page);
@@ -826,6 +858,7 @@ int main(void) {
         cmocka_unit_test(test_invalid_configurations_are_rejected),
         cmocka_unit_test(test_version_policy_selects_versions),
         cmocka_unit_test(test_unload_waits_for_requests),
+        cmocka_unit_test(test_a_server_that_cannot_start_is_not_live),
         cmocka_unit_test(test_cancelled_requests_leave_the_queue),
         cmocka_unit_test(test_dynamic_batching_joins_queued_requests),
         cmocka_unit_test(test_queue_timeout_rejects_requests),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SentencePiece: places in the text, text of ids, malformed models, failures. */
-#include "onnx/write.h"
+#include "base/wire/protobuf_write.h"
 #include "tokenizer/tokenizer.h"
 
 #include <setjmp.h>

@@ -5,10 +5,14 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "frontends/common/services.h"
+#include "frontends/grpc/service.h"
 #include "frontends/http/listener.h"
 #include "frontends/v2/service.h"
 
+#include <limits.h>
 #include <stdio.h>
+
+#define DEFAULT_GRPC_PORT 8001
 
 /* The front end writes to the log of the server. */
 static void log_to_core(void *userp, kelp_log_level level, const char *file, int line,
@@ -24,35 +28,70 @@ static void log_to_core(void *userp, kelp_log_level level, const char *file, int
         TRITONSERVER_ErrorDelete(error);
 }
 
+static const kelp_logger core_logger = {
+    .fn = log_to_core, .level = KELP_LOG_VERBOSE, .verbosity = INT_MAX};
+
 static void add_endpoint(kelp_serve_frontends *frontends, const char *name, const char *address,
                          int64_t port, uint32_t services) {
     KELP_ASSERT(frontends->endpoint_count < KELP_HTTP_MAX_ENDPOINTS);
     KELP_ASSERT(port >= 0 && port <= UINT16_MAX);
+    bool is_unix = !strncmp(address, "unix:", 5);
     frontends->endpoints[frontends->endpoint_count++] = (kelp_serve_endpoint){
-        .base = {.address = address, .port = (uint16_t)port, .services = services}, .name = name};
+        .base = {.address = address,
+                 .port = (uint16_t)port,
+                 .services = services,
+                 .tls = frontends->tls.cert_path != NULL && !is_unix ? &frontends->tls : NULL},
+        .name = name};
 }
 
 /* Adds the endpoints of the options. */
-static void add_endpoints(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
+static kelp_status *add_endpoints(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
+    KELP_TRY(kelp_serve_tls_convert(&o->tls, &frontends->tls));
     frontends->endpoint_count = 0;
+    uint32_t grpc = o->grpc.allow_grpc ? KELP_SERVICE_GRPC : 0;
     if (o->http.allow_http)
         add_endpoint(frontends, "HTTP", o->http.address, o->http.port,
-                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS);
+                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | grpc);
+    if (grpc != 0 && (o->grpc.port >= 0 || !o->http.allow_http))
+        add_endpoint(frontends, "gRPC", o->grpc.address != NULL ? o->grpc.address : o->http.address,
+                     o->grpc.port >= 0 ? o->grpc.port : DEFAULT_GRPC_PORT, grpc);
     if (o->metrics.allow_metrics && o->metrics.port >= 0)
         add_endpoint(frontends, "Metrics",
                      o->metrics.address != NULL ? o->metrics.address : o->http.address,
                      o->metrics.port, KELP_SERVICE_METRICS);
+    return NULL;
+}
+
+/* Creates the rules for clients. */
+static kelp_status *create_access(const kelp_serve_options *o,
+                                  kelp_serve_frontends *inout_frontends) {
+    KELP_TRY(kelp_serve_access_create(&o->access, &core_logger, &inout_frontends->http_access,
+                                      &inout_frontends->grpc_access));
+    return o->access.forward_pattern != NULL
+               ? kelp_forward_create(kelp_allocator_system(), o->access.forward_pattern,
+                                     &inout_frontends->forward)
+               : NULL;
+}
+
+static void destroy_access(kelp_serve_frontends *frontends) {
+    kelp_access_destroy(frontends->http_access);
+    kelp_access_destroy(frontends->grpc_access);
+    kelp_forward_destroy(frontends->forward);
+    frontends->http_access = frontends->grpc_access = NULL;
+    frontends->forward = NULL;
 }
 
 kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
     kelp_serve_frontends frontends = {0};
     kelp_logger logger = {0};
-    kelp_status *status = NULL;
     kelp_http_listener listeners[KELP_HTTP_MAX_ENDPOINTS];
     size_t open = 0;
     unsigned mode;
     KELP_TRY(kelp_serve_http_socket_mode(&o->http, &mode));
-    add_endpoints(o, &frontends);
+    kelp_status *status = add_endpoints(o, &frontends);
+    if (status == NULL)
+        status = create_access(o, &frontends);
+    destroy_access(&frontends);
     while (open < frontends.endpoint_count && status == NULL) {
         const kelp_http_endpoint *endpoint = &frontends.endpoints[open].base;
         status = kelp_http_listener_open(&listeners[open], kelp_allocator_system(), &logger,
@@ -62,6 +101,14 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
     for (size_t i = 0; i < open; i++)
         kelp_http_listener_close(&listeners[i]);
     return status;
+}
+
+static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server *core,
+                                kelp_serve_frontends *inout_frontends) {
+    kelp_grpc_options options = {.shm = inout_frontends->shm,
+                                 .access = inout_frontends->grpc_access,
+                                 .compresses = strcmp(o->grpc.compression, "none") != 0};
+    return kelp_grpc_create(core, &options, &inout_frontends->grpc);
 }
 
 static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server *core,
@@ -85,16 +132,72 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
                    .verbosity = (int)o->log.verbose},
     };
     kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http.max_input_size,
-                          .load_threads = (uint32_t)o->models.load_threads};
+                          .load_threads = (uint32_t)o->models.load_threads,
+                          .access = inout_frontends->http_access,
+                          .forward = inout_frontends->forward,
+                          .cors_origins = o->access.cors_origins.items,
+                          .cors_origin_count = o->access.cors_origins.count,
+                          .shm = inout_frontends->shm,
+                          .logging = inout_frontends->logging,
+                          .tracing = inout_frontends->tracing};
     KELP_TRY(kelp_v2_create(core, &v2, &inout_frontends->handler));
-    return kelp_http_server_create(&inout_frontends->handler, 1, &options, &inout_frontends->http);
+    kelp_http_handler *handlers[2];
+    size_t count = 0;
+    if (o->grpc.allow_grpc) {
+        kelp_status *status = create_grpc(o, core, inout_frontends);
+        if (status != NULL) {
+            inout_frontends->handler->destroy(inout_frontends->handler);
+            return status;
+        }
+        handlers[count++] = inout_frontends->grpc;
+    }
+    handlers[count++] = inout_frontends->handler; /* accepts every request */
+    return kelp_http_server_create(handlers, count, &options, &inout_frontends->http);
+}
+
+/* Returns true if only processes of this machine can connect to the address. */
+static bool is_local(const char *address) {
+    return !strncmp(address, "unix:", 5) || !strncmp(address, "127.", 4) ||
+           !strcmp(address, "::1") || !strcmp(address, "localhost");
+}
+
+/* Returns true if clients may register shared memory. */
+static bool allows_shm(const kelp_serve_options *o) {
+    if (strcmp(o->server.allow_client_shm, "auto") != 0)
+        return strcmp(o->server.allow_client_shm, "true") == 0;
+    return is_local(o->http.address);
+}
+
+/* Creates what all protocols share. */
+static kelp_status *create_shared(const kelp_serve_options *o, TRITONSERVER_Server *core,
+                                  kelp_serve_frontends *inout_frontends) {
+    kelp_allocator allocator = kelp_allocator_system();
+    const kelp_logging_values logging = {.file = o->log.file != NULL ? o->log.file : "",
+                                         .info = o->log.info,
+                                         .warning = o->log.warning,
+                                         .error = o->log.error,
+                                         .verbose = (uint32_t)o->log.verbose,
+                                         .format =
+                                             (kelp_log_format)kelp_serve_log_format(o->log.format)};
+    kelp_serve_trace_values trace;
+    KELP_TRY(kelp_shm_create(allocator, allows_shm(o), &inout_frontends->shm));
+    KELP_TRY(kelp_logging_create(allocator, &logging, &inout_frontends->logging));
+    KELP_TRY(kelp_serve_trace_parse(&o->trace, &trace));
+    const kelp_trace_values values = {.level = trace.level,
+                                      .rate = (uint32_t)trace.rate,
+                                      .count = (int32_t)trace.count,
+                                      .log_frequency = (uint32_t)trace.log_frequency};
+    return kelp_tracing_create(allocator, core, &core_logger, trace.file, &values,
+                               &inout_frontends->tracing);
 }
 
 kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *core,
                               kelp_serve_trim *trim, kelp_serve_frontends *inout_frontends) {
-    add_endpoints(o, inout_frontends);
+    KELP_TRY(add_endpoints(o, inout_frontends));
     if (inout_frontends->endpoint_count == 0)
         return NULL;
+    KELP_TRY(create_access(o, inout_frontends));
+    KELP_TRY(create_shared(o, core, inout_frontends));
     KELP_TRY(create_http(o, core, trim, inout_frontends));
     return kelp_http_server_start(inout_frontends->http);
 }
@@ -106,6 +209,8 @@ uint16_t kelp_serve_port(const kelp_serve_frontends *frontends, size_t endpoint)
 void kelp_serve_set_draining(kelp_serve_frontends *frontends) {
     if (frontends->http != NULL)
         kelp_v2_drain(frontends->handler);
+    if (frontends->http != NULL && frontends->grpc != NULL)
+        kelp_grpc_drain(frontends->grpc);
 }
 
 uint64_t kelp_serve_last_request_ns(const kelp_serve_frontends *frontends) {
@@ -118,5 +223,9 @@ kelp_status *kelp_serve_stop(kelp_serve_frontends *frontends, uint64_t timeout_n
 
 void kelp_serve_destroy(kelp_serve_frontends *frontends) {
     kelp_http_server_destroy(frontends->http);
+    destroy_access(frontends);
+    kelp_tracing_destroy(frontends->tracing);
+    kelp_logging_destroy(frontends->logging);
+    kelp_shm_destroy(frontends->shm);
     *frontends = (kelp_serve_frontends){0};
 }

@@ -207,7 +207,10 @@ int kelp_serve_run(kelp_serve_options *o, const kelp_serve_voice *voice) {
     limit_heaps();
     serving = on_exit(on_exit_call, NULL) == 0;
     kelp_temporary_sweep(); /* of servers that crashed */
-    kelp_status *status = block_signals(&signals);
+    kelp_serve_trace_values trace;
+    kelp_status *status = kelp_serve_trace_parse(&o->trace, &trace);
+    if (status == NULL)
+        status = block_signals(&signals);
     if (status == NULL)
         status = kelp_serve_trim_init(&trim);
     if (status == NULL)

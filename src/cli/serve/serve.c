@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kelp serve: serves models over HTTP, with the options of Triton's server. */
+/* kelp serve: serves models over HTTP and gRPC, with the options of Triton's server. */
 #include "base/checked.h"
 #include "base/fs.h"
 #include "cli/cli.h"
@@ -11,14 +11,16 @@
 /* Appends a line with the address of an endpoint. */
 static void append_address(const kelp_serve_endpoint *endpoint, uint16_t port, kelp_buf *out) {
     const char *address = endpoint->base.address;
+    const char *scheme = endpoint->base.tls != NULL ? "https" : "http";
     if (!strncmp(address, "unix:", 5))
         kelp_buf_printf(out, "%s  %s\n", endpoint->name, address);
     else if (!strcmp(address, "0.0.0.0") || !strcmp(address, "::"))
-        kelp_buf_printf(out, "%s  http://127.0.0.1:%u (all addresses)\n", endpoint->name, port);
+        kelp_buf_printf(out, "%s  %s://127.0.0.1:%u (all addresses)\n", endpoint->name, scheme,
+                        port);
     else
-        kelp_buf_printf(
-            out, strchr(address, ':') != NULL ? "%s  http://[%s]:%u\n" : "%s  http://%s:%u\n",
-            endpoint->name, address, port);
+        kelp_buf_printf(out,
+                        strchr(address, ':') != NULL ? "%s  %s://[%s]:%u\n" : "%s  %s://%s:%u\n",
+                        endpoint->name, scheme, address, port);
 }
 
 /* Prints the models and the addresses. */
@@ -75,9 +77,8 @@ static kelp_status *check(const kelp_serve_options *o) {
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "no model repository: expected a directory, a model file, or "
                           "--model-repository DIR");
-    if (o->grpc.allow_grpc)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "option '--allow-grpc': gRPC is not supported; use HTTP");
+    kelp_tls_options tls;
+    KELP_TRY(kelp_serve_tls_convert(&o->tls, &tls));
     if (o->models.load_models.count && strcmp(o->models.control_mode, "explicit"))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "option '--load-model' requires '--model-control-mode explicit'");
@@ -96,7 +97,7 @@ static const kelp_arg_table *const tables[] = {KELP_SERVE_TABLES, NULL};
 
 const kelp_command kelp_cmd_serve = {
     .name = "serve",
-    .summary = "serve models over HTTP",
+    .summary = "serve models over HTTP and gRPC",
     .usage = "[DIR|FILE]... [options]",
     .details = "Implements the KServe v2 protocol with Triton's extensions. DIR is a model "
                "repository, and FILE a\nmodel, .onnx or .plan, which is served under its name. "

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #define HTTP_THREADS 8
+#define GRPC_PORT 8001
 #define METRICS_PORT 8002
 
 typedef struct triton_options {
@@ -26,7 +27,7 @@ static void defaults(void *options) {
     o->http.address = "0.0.0.0";
     o->http.threads = HTTP_THREADS;
     o->metrics.port = METRICS_PORT;
-    o->grpc.allow_grpc = true;
+    o->grpc.port = GRPC_PORT;
 }
 
 /* ---- command line: the syntax of getopt_long ---- */
@@ -149,7 +150,9 @@ static kelp_status *log_tables(const kelp_serve_options *o, TRITONSERVER_Server 
 static void log_endpoint(const kelp_serve_endpoint *endpoint, uint16_t port) {
     char text[512];
     const char *address = endpoint->base.address;
-    const char *service = strcmp(endpoint->name, "HTTP") != 0 ? "Metrics Service" : "HTTPService";
+    const char *service = !strcmp(endpoint->name, "HTTP")   ? "HTTPService"
+                          : !strcmp(endpoint->name, "gRPC") ? "GRPCInferenceService"
+                                                            : "Metrics Service";
     if (!strncmp(address, "unix:", 5))
         snprintf(text, sizeof text, "Started %s at %s", service, address);
     else
@@ -164,8 +167,6 @@ static kelp_status *announce(const kelp_serve_options *o, TRITONSERVER_Server *c
     kelp_status *status = log_tables(o, core, &text);
     kelp_buf_deinit(&text);
     KELP_TRY(status);
-    if (o->grpc.allow_grpc)
-        log_line(TRITONSERVER_LOG_WARN, __LINE__, "gRPC is not supported: no GRPCInferenceService");
     for (size_t i = 0; i < frontends->endpoint_count; i++)
         log_endpoint(&frontends->endpoints[i], kelp_serve_port(frontends, i));
     return NULL;

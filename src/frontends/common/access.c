@@ -120,13 +120,14 @@ kelp_status *kelp_access_restrict(kelp_access *access, const char *rule, const c
                           "restricted %s: expected CATEGORY[,CATEGORY]:HEADER=VALUE, found '%s'",
                           noun, rule);
     kelp_str header = {colon + 1, (size_t)(equals - colon - 1)};
-    for (const char *at = rule; at < colon;) {
+    for (const char *at = rule;; at++) {
         size_t length = strcspn(at, ",:");
         KELP_TRY(restrict_one(access, (kelp_str){at, length}, header, kelp_str_from(equals + 1),
                               noun, prefix));
-        at += length + 1;
+        at += length;
+        if (at == colon)
+            return NULL;
     }
-    return NULL;
 }
 
 /* ---- tokens ---- */

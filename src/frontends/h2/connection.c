@@ -6,10 +6,9 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "frontends/h2/internal.h"
+#include "frontends/http/socket.h"
 
 #include <errno.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define READS_PER_EVENT 16
 #define MAX_IOV 128
@@ -74,8 +73,7 @@ static void connection_close(kelp_http2_connection *c) {
     c->closed = true;
     kelp_event_loop_timer_cancel(loop, &c->timer);
     kelp_event_loop_defer_cancel(loop, &c->flush_task);
-    kelp_event_loop_remove(loop, &c->base.io);
-    close(c->base.io.fd);
+    kelp_http_socket_close(&c->base);
     drop_output(&c->shared->output);
     drop_output(&c->output);
     while (c->streams != NULL)
@@ -84,9 +82,9 @@ static void connection_close(kelp_http2_connection *c) {
 }
 
 static void set_events(kelp_http2_connection *c, uint32_t events) {
-    if (c->closed || c->base.io.events == events)
+    if (c->closed)
         return;
-    kelp_status *status = kelp_event_loop_modify(c->base.thread->loop, &c->base.io, events);
+    kelp_status *status = kelp_http_socket_watch(&c->base, events);
     if (status == NULL)
         return;
     kelp_status_free(status);
@@ -99,7 +97,7 @@ static void linger(kelp_http2_connection *c) {
     if (c->lingering)
         return;
     c->lingering = true;
-    shutdown(c->base.io.fd, SHUT_WR);
+    kelp_http_socket_shutdown(&c->base);
     while (c->streams != NULL)
         abandon_stream(c->streams);
     kelp_status *status = kelp_event_loop_timer_set(
@@ -120,10 +118,7 @@ static bool write_output(kelp_http2_connection *c, kelp_http2_output *output) {
     while (!kelp_http2_output_empty(output)) {
         size_t count = kelp_http2_output_gather(output, iov, MAX_IOV);
         if (count > 0) {
-            struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
-            ssize_t n = sendmsg(c->base.io.fd, &message, MSG_NOSIGNAL);
-            if (n < 0 && errno == EINTR)
-                continue;
+            ssize_t n = kelp_http_socket_write(&c->base, iov, count);
             if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
                 return false;
             if (n < 0) {
@@ -224,10 +219,16 @@ void kelp_http2_connection_wake(kelp_http2_connection *c) {
 
 static void on_timer(kelp_event_loop_timer *timer);
 
+/* Returns the time without a byte from the client after which an idle connection ends. */
+static uint64_t idle_timeout_ns(const kelp_http2_connection *c) {
+    const kelp_http_server_options *options = c->base.thread->options;
+    return c->greeted ? options->idle_timeout_ns : options->header_timeout_ns;
+}
+
 /* Sets the time of the next check: soon if there are streams, else the idle timeout. */
 static void set_timer(kelp_http2_connection *c) {
     kelp_event_loop *loop = c->base.thread->loop;
-    uint64_t timeout_ns = c->base.thread->options->idle_timeout_ns;
+    uint64_t timeout_ns = idle_timeout_ns(c);
     uint64_t due_ns = c->stream_count > 0
                           ? kelp_event_loop_now_ns(loop) + timeout_ns / CHECKS_PER_TIMEOUT
                           : c->active_ns + timeout_ns;
@@ -269,7 +270,7 @@ static void end_session(kelp_http2_connection *c) {
 static void on_timer(kelp_event_loop_timer *timer) {
     kelp_http2_connection *c = timer->userp;
     uint64_t now_ns = kelp_event_loop_now_ns(c->base.thread->loop);
-    uint64_t timeout_ns = c->base.thread->options->idle_timeout_ns;
+    uint64_t timeout_ns = idle_timeout_ns(c);
     enter(c);
     if (c->lingering ||
         (!kelp_http2_output_empty(&c->output) && now_ns >= c->write_ns + timeout_ns)) {
@@ -299,9 +300,8 @@ static void on_bytes(kelp_http2_connection *c, const char *data, size_t length) 
 /* Reads once. Returns false if there is no more to read. */
 static bool read_once(kelp_http2_connection *c) {
     char *scratch = c->base.thread->scratch;
-    ssize_t n = read(c->base.io.fd, scratch, KELP_HTTP_SCRATCH_BYTES);
-    if (n < 0 && errno == EINTR)
-        return true;
+    struct iovec space = {scratch, KELP_HTTP_SCRATCH_BYTES};
+    ssize_t n = kelp_http_socket_read(&c->base, &space, 1);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return false;
     if (n <= 0) {
@@ -316,8 +316,10 @@ static bool read_once(kelp_http2_connection *c) {
 static void on_io(kelp_event_loop_io *io, uint32_t events) {
     kelp_http2_connection *c = io->userp;
     enter(c);
-    if (events & KELP_LOOP_WRITE)
+    if (events & KELP_LOOP_WRITE) {
+        kelp_http_socket_flush(&c->base);
         c->flush_needed = true;
+    }
     if (events & KELP_LOOP_READ) {
         for (int i = 0; i < READS_PER_EVENT && !c->closed; i++)
             if (!read_once(c))

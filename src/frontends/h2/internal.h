@@ -20,6 +20,20 @@ struct kelp_http2_thread {
     size_t stream_count;
 };
 
+#define KELP_HTTP2_RECENT 16
+
+/* Identifiers of the last streams that ended in some way. */
+typedef struct kelp_http2_recent {
+    int32_t ids[KELP_HTTP2_RECENT];
+    uint32_t next;
+} kelp_http2_recent;
+
+/* Events within a second. */
+typedef struct kelp_http2_counter {
+    uint64_t since_ns;
+    uint32_t count;
+} kelp_http2_counter;
+
 /* A request, and its response. */
 struct kelp_http2_stream {
     kelp_http_stream base; /* first */
@@ -49,6 +63,7 @@ struct kelp_http2_stream {
     bool streamed;
     bool started;  /* the exchange exists or existed */
     bool received; /* the request is complete */
+    bool client_reset;
 
     /* the response */
     uint64_t part_bytes;
@@ -75,9 +90,15 @@ struct kelp_http2_connection {
     kelp_http2_output output; /* what the socket did not take */
     kelp_event_loop_timer timer;
     kelp_event_loop_deferred flush_task;
-    uint64_t active_ns; /* the time of the last read */
-    uint64_t write_ns;  /* the time of the last write */
-    uint32_t depth;     /* of enter(); the object is freed on the outermost leave() */
+    uint64_t active_ns;      /* the time of the last read */
+    uint64_t write_ns;       /* the time of the last write */
+    int32_t last_id;         /* of the client's streams */
+    kelp_http2_recent ended; /* by the client */
+    kelp_http2_recent reset; /* by the server, while the client could still send */
+    kelp_http2_counter idle_frames;
+    kelp_http2_counter errors;
+    uint32_t depth; /* of enter(); the object is freed on the outermost leave() */
+    bool greeted;   /* the client has sent its settings */
     bool flush_needed;
     bool generating; /* into shared->output */
     bool paused;     /* shared->output was full */

@@ -6,13 +6,92 @@
 #define MAX_STREAMS 256
 #define STREAM_WINDOW_BYTES (4 * 1024 * 1024)
 #define CONNECTION_WINDOW_BYTES (16 * 1024 * 1024)
-#define MAX_FRAME_BYTES (64 * 1024)
 #define MAX_HEAD_BYTES (64 * 1024)
+/* Streams that the client resets: at most a burst, then a rate (CVE-2023-44487). */
 #define RESET_BURST 1000
 #define RESETS_PER_SECOND 200
+/* Streams that the client makes the server reset, by invalid frames (CVE-2025-8671). */
+#define MAX_ERRORS_PER_SECOND 100
+/* Frames without effect that follow each other, such as PING. */
+#define MAX_IDLE_FRAMES_PER_SECOND 1000
 
 static kelp_http2_stream *find(nghttp2_session *session, int32_t id) {
     return nghttp2_session_get_stream_user_data(session, id);
+}
+
+/* ---- misuse ---- */
+
+static void terminate(kelp_http2_connection *c, uint32_t error) {
+    if (nghttp2_session_terminate_session(c->session, error) != 0)
+        c->failed = true;
+}
+
+/* Counts an event of the current second. Ends the connection above the limit. */
+static void count(kelp_http2_connection *c, kelp_http2_counter *counter, uint32_t limit) {
+    uint64_t now_ns = kelp_event_loop_now_ns(c->base.thread->loop);
+    if (now_ns - counter->since_ns >= KELP_HTTP_SECOND_NS)
+        *counter = (kelp_http2_counter){.since_ns = now_ns};
+    if (++counter->count == limit + 1)
+        terminate(c, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+static bool contains(const kelp_http2_recent *recent, int32_t id) {
+    for (size_t i = 0; i < KELP_HTTP2_RECENT; i++)
+        if (recent->ids[i] == id)
+            return true;
+    return false;
+}
+
+static void recent_add(kelp_http2_recent *recent, int32_t id) {
+    recent->ids[recent->next++ % KELP_HTTP2_RECENT] = id;
+}
+
+/* Rejects frames on closed streams. nghttp2, which does not retain closed streams, ignores them. A
+ * client may still send frames on a stream that the server has reset. */
+static void check_closed(kelp_http2_connection *c, const nghttp2_frame_hd *head) {
+    int32_t id = head->stream_id;
+    if (id % 2 == 0 || id > c->last_id || nghttp2_session_find_stream(c->session, id) != NULL)
+        return;
+    if (contains(&c->ended, id))
+        terminate(c, NGHTTP2_STREAM_CLOSED);
+    else if (head->type == NGHTTP2_HEADERS && !contains(&c->reset, id))
+        terminate(c, NGHTTP2_PROTOCOL_ERROR);
+}
+
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *userp) {
+    (void)session;
+    kelp_http2_connection *c = userp;
+    bool ack = (head->flags & NGHTTP2_FLAG_ACK) != 0;
+    switch (head->type) {
+    case NGHTTP2_DATA:
+        check_closed(c, head);
+        if (head->length > 0 || (head->flags & NGHTTP2_FLAG_END_STREAM))
+            c->idle_frames.count = 0;
+        else
+            count(c, &c->idle_frames, MAX_IDLE_FRAMES_PER_SECOND);
+        break;
+    case NGHTTP2_HEADERS:
+        check_closed(c, head);
+        break;
+    case NGHTTP2_SETTINGS:
+        c->greeted = true;
+        if (!ack)
+            count(c, &c->idle_frames, MAX_IDLE_FRAMES_PER_SECOND);
+        break;
+    case NGHTTP2_PING:
+        if (!ack)
+            count(c, &c->idle_frames, MAX_IDLE_FRAMES_PER_SECOND);
+        break;
+    case NGHTTP2_RST_STREAM:    /* limited by nghttp2 */
+    case NGHTTP2_WINDOW_UPDATE: /* its rate depends on that of responses */
+    case NGHTTP2_CONTINUATION:  /* limited by nghttp2 */
+        break;
+    default:
+        count(c, &c->idle_frames, MAX_IDLE_FRAMES_PER_SECOND);
+    }
+    if (head->type == NGHTTP2_PRIORITY && head->stream_id == 0)
+        terminate(c, NGHTTP2_PROTOCOL_ERROR);
+    return 0;
 }
 
 /* ---- received frames ---- */
@@ -20,7 +99,9 @@ static kelp_http2_stream *find(nghttp2_session *session, int32_t id) {
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *userp) {
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
-    kelp_http2_stream *s = kelp_http2_stream_acquire(userp, frame->hd.stream_id);
+    kelp_http2_connection *c = userp;
+    c->last_id = frame->hd.stream_id;
+    kelp_http2_stream *s = kelp_http2_stream_acquire(c, frame->hd.stream_id);
     if (s == NULL)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     return nghttp2_session_set_stream_user_data(session, s->id, s);
@@ -38,12 +119,17 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, nghtt
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *userp) {
     (void)userp;
-    if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
+    uint8_t type = frame->hd.type;
+    if (type != NGHTTP2_HEADERS && type != NGHTTP2_DATA && type != NGHTTP2_RST_STREAM)
         return 0;
     kelp_http2_stream *s = find(session, frame->hd.stream_id);
     if (s == NULL)
         return 0;
-    if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+    if (type == NGHTTP2_RST_STREAM) { /* on_close follows */
+        s->client_reset = true;
+        return 0;
+    }
+    if (type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
         kelp_http2_stream_on_head(s);
     if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
         kelp_http2_stream_on_end(s);
@@ -64,9 +150,18 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 
 /* ---- sent frames ---- */
 
+/* Counts a stream that the server resets because of the client. */
+static void count_error(kelp_http2_connection *c, uint32_t error) {
+    if (error != NGHTTP2_NO_ERROR && error != NGHTTP2_CANCEL && error != NGHTTP2_REFUSED_STREAM &&
+        error != NGHTTP2_INTERNAL_ERROR)
+        count(c, &c->errors, MAX_ERRORS_PER_SECOND);
+}
+
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *userp) {
     kelp_http2_connection *c = userp;
     uint8_t type = frame->hd.type;
+    if (type == NGHTTP2_RST_STREAM)
+        count_error(c, frame->rst_stream.error_code);
     if (type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
         c->violated = true;
     if ((type != NGHTTP2_HEADERS && type != NGHTTP2_DATA) ||
@@ -75,6 +170,7 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
     kelp_http2_stream *s = find(session, frame->hd.stream_id);
     KELP_ASSERT(s != NULL && s->exchange && c->generating);
     s->finished = true;
+    c->idle_frames.count = 0;
     if (!kelp_http2_output_end_part(&c->shared->output, s))
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     /* The rest of the request is not needed. */
@@ -85,8 +181,11 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *userp) {
     (void)error;
-    (void)userp;
+    kelp_http2_connection *c = userp;
     kelp_http2_stream *s = find(session, id);
+    /* The client has ended or reset the stream, unless the server has reset it. */
+    bool by_server = s == NULL || (!s->received && !s->client_reset);
+    recent_add(by_server ? &c->reset : &c->ended, id);
     if (s != NULL)
         kelp_http2_stream_on_close(s);
     return 0;
@@ -106,6 +205,7 @@ static kelp_status *check(int result, const char *what) {
 kelp_status *kelp_http2_callbacks_create(nghttp2_session_callbacks **out) {
     KELP_TRY(check(nghttp2_session_callbacks_new(out), "callbacks"));
     nghttp2_session_callbacks *callbacks = *out;
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback2(callbacks, on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
@@ -129,7 +229,6 @@ kelp_status *kelp_http2_session_create(kelp_http2_connection *c) {
     static const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, MAX_STREAMS},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
-        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, MAX_FRAME_BYTES},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, MAX_HEAD_BYTES},
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };

@@ -92,7 +92,7 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     trim_buf(&exchange->text);
     exchange->request_coding_unknown = false;
     exchange->piece_count = 0;
-    exchange->header_count = 0;
+    exchange->header_count = exchange->kept_header_count = 0;
     exchange->trailer_count = 0;
     exchange->request = NULL;
     exchange->stream = NULL;
@@ -130,25 +130,36 @@ void kelp_http_exchange_release(kelp_http_exchange *exchange) {
 
 /* ---- the request ---- */
 
-kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_bytes,
-                                     kelp_str *out) {
+kelp_status *kelp_http_exchange_coding(kelp_http_exchange *exchange, kelp_http_coding *out) {
     KELP_ASSERT(exchange->request && kelp_http_exchange_on_thread(exchange));
     const kelp_str *value = kelp_http_find(exchange->request, "content-encoding");
-    kelp_http_coding coding = value != NULL ? kelp_http_coding_of(*value) : KELP_HTTP_IDENTITY;
+    *out = value != NULL ? kelp_http_coding_of(*value) : KELP_HTTP_IDENTITY;
+    if (*out != KELP_HTTP_CODING_UNKNOWN)
+        return NULL;
+    exchange->request_coding_unknown = true;
+    return KELP_ERROR(KELP_UNIMPLEMENTED,
+                      "unsupported Content-Encoding '%.*s': expected gzip, deflate or identity",
+                      KELP_STR_ARG(*value));
+}
+
+kelp_status *kelp_http_exchange_decode(kelp_http_exchange *exchange, kelp_http_coding coding,
+                                       uint64_t max_bytes, kelp_str *out) {
+    KELP_ASSERT(coding != KELP_HTTP_CODING_UNKNOWN);
     const char *data = kelp_http_body_data(&exchange->body);
     *out = (kelp_str){data != NULL ? data : "", exchange->body.length};
     if (coding == KELP_HTTP_IDENTITY)
         return NULL;
-    if (coding == KELP_HTTP_CODING_UNKNOWN) {
-        exchange->request_coding_unknown = true;
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "unsupported Content-Encoding '%.*s': expected gzip, deflate or identity",
-                          KELP_STR_ARG(*value));
-    }
     KELP_TRY(kelp_http_decode(coding, out->data, out->length, max_bytes, &exchange->decoded));
     *out = (kelp_str){exchange->decoded.data != NULL ? exchange->decoded.data : "",
                       exchange->decoded.length};
     return NULL;
+}
+
+kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_bytes,
+                                     kelp_str *out) {
+    kelp_http_coding coding = KELP_HTTP_IDENTITY;
+    KELP_TRY(kelp_http_exchange_coding(exchange, &coding));
+    return kelp_http_exchange_decode(exchange, coding, max_bytes, out);
 }
 
 void kelp_http_exchange_consume(kelp_http_exchange *exchange, size_t length) {
@@ -162,12 +173,16 @@ void kelp_http_exchange_consume(kelp_http_exchange *exchange, size_t length) {
 void kelp_http_exchange_respond(kelp_http_exchange *exchange, kelp_http_status status) {
     kelp_buf_clear(&exchange->text);
     exchange->piece_count = 0;
-    exchange->header_count = 0;
+    exchange->header_count = exchange->kept_header_count;
     exchange->trailer_count = 0;
     exchange->status = status;
     if (exchange->request_coding_unknown)
         kelp_http_exchange_add_header(exchange, KELP_STR("Accept-Encoding"),
                                       KELP_STR("gzip, deflate"));
+}
+
+void kelp_http_exchange_keep_headers(kelp_http_exchange *exchange) {
+    exchange->kept_header_count = exchange->header_count;
 }
 
 void kelp_http_exchange_add_header(kelp_http_exchange *exchange, kelp_str name, kelp_str value) {

@@ -120,6 +120,7 @@ struct kelp_http_exchange {
     kelp_http_status status;
     kelp_http_header headers[KELP_HTTP_MAX_RESPONSE_HEADERS];
     size_t header_count;
+    size_t kept_header_count; /* of those, see kelp_http_exchange_keep_headers */
     kelp_http_header trailers[KELP_HTTP_MAX_TRAILERS];
     size_t trailer_count;
     kelp_buf text;
@@ -129,9 +130,17 @@ struct kelp_http_exchange {
 };
 
 /* ---- the request ---- */
+/* Returns the content coding of the body. Fails with UNIMPLEMENTED for an unknown one. Valid while
+ * on_request runs. */
+kelp_status *kelp_http_exchange_coding(kelp_http_exchange *exchange,
+                                       kelp_http_coding *out) KELP_MUST_USE;
 /* Returns the body without its content coding, in *out. Fails with OUT_OF_RANGE for a decoded body
- * of more than `max_bytes`, UNIMPLEMENTED for an unknown coding, INVALID_ARGUMENT for corrupt data.
- * Valid while on_request runs. */
+ * of more than `max_bytes`, INVALID_ARGUMENT for corrupt data. The result is valid until the
+ * exchange is cleared. Decoding a large body takes long; `work` of kelp_http_exchange_run_blocking
+ * may do it. */
+kelp_status *kelp_http_exchange_decode(kelp_http_exchange *exchange, kelp_http_coding coding,
+                                       uint64_t max_bytes, kelp_str *out) KELP_MUST_USE;
+/* Does both. Valid while on_request runs. */
 kelp_status *kelp_http_exchange_body(kelp_http_exchange *exchange, uint64_t max_bytes,
                                      kelp_str *out) KELP_MUST_USE;
 
@@ -146,6 +155,8 @@ void kelp_http_exchange_add_header(kelp_http_exchange *exchange, kelp_str name, 
 /* Adds a trailer, which follows the last part. HTTP/1.1 omits it. Both strings must live until the
  * exchange is cleared. */
 void kelp_http_exchange_add_trailer(kelp_http_exchange *exchange, kelp_str name, kelp_str value);
+/* Makes all responses to the request start with the headers that were added so far. */
+void kelp_http_exchange_keep_headers(kelp_http_exchange *exchange);
 /* Appends bytes, which must stay valid until the exchange is cleared. */
 kelp_status *kelp_http_exchange_add_piece(kelp_http_exchange *exchange, const void *data,
                                           size_t length) KELP_MUST_USE;

@@ -12,12 +12,11 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "frontends/http/http1.h"
+#include "frontends/http/socket.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #define PENDING_MAX_BYTES ((size_t)64 * 1024)
 #define PENDING_KEEP_BYTES ((size_t)4096)
@@ -95,8 +94,7 @@ static void connection_close(kelp_http1_connection *c) {
     kelp_event_loop *loop = c->base.thread->loop;
     c->closed = true;
     kelp_event_loop_timer_cancel(loop, &c->timer);
-    kelp_event_loop_remove(loop, &c->base.io);
-    close(c->base.io.fd);
+    kelp_http_socket_close(&c->base);
     kelp_http_exchange *exchange = c->exchange;
     if (exchange != NULL) {
         c->exchange = NULL;
@@ -137,9 +135,9 @@ static void set_deadline(kelp_http1_connection *c, uint64_t after_ns) {
 }
 
 static void set_events(kelp_http1_connection *c, uint32_t events) {
-    if (c->closed || c->base.io.events == events)
+    if (c->closed)
         return;
-    kelp_status *status = kelp_event_loop_modify(c->base.thread->loop, &c->base.io, events);
+    kelp_status *status = kelp_http_socket_watch(&c->base, events);
     if (status != NULL)
         give_up(c, status);
 }
@@ -160,7 +158,7 @@ static void update_events(kelp_http1_connection *c) {
 static void linger(kelp_http1_connection *c) {
     KELP_ASSERT(!c->exchange && !c->closed);
     c->lingering = true;
-    shutdown(c->base.io.fd, SHUT_WR);
+    kelp_http_socket_shutdown(&c->base);
     set_deadline(c, LINGER_NS);
     if (c->peer_closed)
         connection_close(c);
@@ -226,10 +224,7 @@ static size_t gather(const kelp_http1_connection *c, struct iovec *iov) {
 static bool write_part(kelp_http1_connection *c) {
     struct iovec iov[MAX_IOV];
     while (c->sent_bytes < c->part_bytes) {
-        struct msghdr message = {.msg_iov = iov, .msg_iovlen = gather(c, iov)};
-        ssize_t n = sendmsg(c->base.io.fd, &message, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
+        ssize_t n = kelp_http_socket_write(&c->base, iov, gather(c, iov));
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
             update_events(c);
             return false;
@@ -403,9 +398,10 @@ static void on_head(kelp_http1_connection *c) {
     parser->align_offset = rules.aligned_offset % KELP_HTTP_BODY_ALIGNMENT;
     if (framing->expect_continue && (framing->chunked || framing->content_length > 0) &&
         (framing->chunked || framing->content_length <= parser->body_limit_bytes)) {
-        static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+        static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+        struct iovec iov = {text, sizeof text - 1};
         /* No response is being sent, so that the socket's buffer has space for these few bytes. */
-        if (send(c->base.io.fd, text, sizeof text - 1, MSG_NOSIGNAL) != (ssize_t)sizeof text - 1)
+        if (kelp_http_socket_write(&c->base, &iov, 1) != (ssize_t)sizeof text - 1)
             connection_close(c);
     }
 }
@@ -542,10 +538,7 @@ static bool read_once(kelp_http1_connection *c) {
         return false;
     bool direct = space != NULL && space_bytes >= DIRECT_MIN_BYTES;
     struct iovec iov[2] = {{space, space_bytes}, {c->base.thread->scratch, limit}};
-    ssize_t n =
-        direct ? readv(c->base.io.fd, iov, 2) : read(c->base.io.fd, c->base.thread->scratch, limit);
-    if (n < 0 && errno == EINTR)
-        return true;
+    ssize_t n = kelp_http_socket_read(&c->base, direct ? iov : iov + 1, direct ? 2 : 1);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return false;
     if (n <= 0) {
@@ -570,6 +563,8 @@ static bool read_once(kelp_http1_connection *c) {
 static void on_io(kelp_event_loop_io *io, uint32_t events) {
     kelp_http1_connection *c = io->userp;
     enter(c);
+    if (events & KELP_LOOP_WRITE)
+        kelp_http_socket_flush(&c->base);
     if ((events & KELP_LOOP_WRITE) && c->responding) {
         send_parts(c);
         if (!c->closed && c->exchange == NULL)
@@ -579,11 +574,11 @@ static void on_io(kelp_event_loop_io *io, uint32_t events) {
         for (int i = 0; i < READS_PER_EVENT && !c->closed && !c->peer_closed; i++)
             if (!read_once(c))
                 break;
-        if (!c->closed)
-            update_events(c);
     } else if (!c->closed && (events & KELP_LOOP_HANGUP)) {
         connection_close(c); /* reset, or shut down in both directions */
     }
+    if (!c->closed)
+        update_events(c);
     leave(c);
 }
 

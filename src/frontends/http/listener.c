@@ -145,13 +145,13 @@ static void accept_pending(kelp_http_listener *listener, int limit) {
     for (int i = 0; i < limit; i++) {
         int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            if (listener->failure_count > 0)
-                note_recovery(listener);
             listener->on_accept(listener->userp, fd);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             pause_accepting(listener, errno);
             return;
         } else if (errno != EINTR && errno != ECONNABORTED) {
+            if (listener->failure_count > 0) /* no client waits any more */
+                note_recovery(listener);
             return;
         }
     }

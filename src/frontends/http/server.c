@@ -17,6 +17,7 @@
 #define DEFAULT_MAX_CONNECTIONS 16384
 #define DEFAULT_IDLE_TIMEOUT_NS (75 * KELP_HTTP_SECOND_NS)
 #define DEFAULT_HEADER_TIMEOUT_NS (20 * KELP_HTTP_SECOND_NS)
+#define DEFAULT_TLS_RELOAD_NS (10 * KELP_HTTP_SECOND_NS)
 #define DEFAULT_BODY_TIMEOUT_NS (60 * KELP_HTTP_SECOND_NS)
 #define RELEASE_GRACE_NS (KELP_HTTP_SECOND_NS / 10) /* for models to release their requests */
 
@@ -25,6 +26,7 @@ typedef struct server_listener {
     kelp_http_listener base;
     kelp_http_server *server;
     uint32_t services;
+    kelp_tls_context *tls; /* or NULL */
 } server_listener;
 
 /* A server. */
@@ -41,6 +43,8 @@ struct kelp_http_server {
     kelp_http_thread *threads; /* the first one accepts */
     atomic_uint connection_count;
     uint64_t drain_timeout_ns;
+    kelp_event_loop_timer reload_timer; /* of the first thread */
+    bool has_tls;
     bool stopped;
     bool leaked; /* models still hold requests, whose memory must not be freed */
 };
@@ -80,6 +84,7 @@ static void on_accept(void *userp, int take_fd) {
         kelp_status_free(status);
     } else {
         connection->services = listener->services;
+        connection->tls_context = listener->tls;
         kelp_http_connection_join(connection);
     }
 }
@@ -95,10 +100,22 @@ static void fill_defaults(kelp_http_server_options *options) {
         options->idle_timeout_ns = DEFAULT_IDLE_TIMEOUT_NS;
     if (!options->header_timeout_ns)
         options->header_timeout_ns = DEFAULT_HEADER_TIMEOUT_NS;
+    if (!options->tls_reload_ns)
+        options->tls_reload_ns = DEFAULT_TLS_RELOAD_NS;
     if (!options->body_timeout_ns)
         options->body_timeout_ns = DEFAULT_BODY_TIMEOUT_NS;
     if (options->allocator.realloc == NULL)
         options->allocator = kelp_allocator_system();
+}
+
+/* Loads the certificates of an endpoint. */
+static kelp_status *open_tls(kelp_http_server *server, server_listener *listener,
+                             const kelp_tls_options *options) {
+    for (uint32_t i = 0; !server->has_tls && i < server->thread_count; i++)
+        KELP_TRY(kelp_http_thread_enable_tls(&server->threads[i]));
+    server->has_tls = true;
+    return kelp_tls_context_create(options, server->allocator, &server->options.logger,
+                                   &listener->tls);
 }
 
 static kelp_status *server_init(kelp_http_server *server, const kelp_http_endpoint *endpoints) {
@@ -118,6 +135,8 @@ static kelp_status *server_init(kelp_http_server *server, const kelp_http_endpoi
         listener->services = endpoint->services;
         if (address == NULL || !*address)
             address = "0.0.0.0";
+        if (endpoint->tls != NULL)
+            KELP_TRY(open_tls(server, listener, endpoint->tls));
         KELP_TRY(kelp_http_listener_open(&listener->base, server->allocator, &options->logger,
                                          address, endpoint->port, options->reuse_port));
         KELP_TRY(kelp_http_listener_set_mode(&listener->base, endpoint->socket_mode));
@@ -162,7 +181,31 @@ kelp_status *kelp_http_server_create(kelp_http_handler *const *take_handlers, si
     return NULL;
 }
 
+/* ---- certificates ---- */
+
+static void on_reload(kelp_event_loop_timer *timer);
+
+static kelp_status *set_reload_timer(kelp_http_server *server) {
+    kelp_event_loop *loop = server->threads[0].loop;
+    server->reload_timer.fn = on_reload;
+    server->reload_timer.userp = server;
+    return kelp_event_loop_timer_set(loop, &server->reload_timer,
+                                     kelp_event_loop_now_ns(loop) + server->options.tls_reload_ns);
+}
+
+static void on_reload(kelp_event_loop_timer *timer) {
+    kelp_http_server *server = timer->userp;
+    for (size_t i = 0; i < server->listener_count; i++)
+        if (server->listeners[i].tls != NULL)
+            kelp_tls_context_reload(server->listeners[i].tls);
+    kelp_status_free(set_reload_timer(server)); /* has capacity, because the timer has just fired */
+}
+
+/* ---- starting ---- */
+
 kelp_status *kelp_http_server_start(kelp_http_server *server) {
+    if (server->has_tls)
+        KELP_TRY(set_reload_timer(server));
     for (size_t i = 0; i < server->listener_count; i++) {
         server_listener *listener = &server->listeners[i];
         KELP_TRY(kelp_http_listener_start(&listener->base, server->threads[0].loop, on_accept,
@@ -229,8 +272,10 @@ void kelp_http_server_destroy(kelp_http_server *server) {
         KELP_LOGF(&server->options.logger, KELP_LOG_WARNING, "%s", kelp_status_message(status));
         kelp_status_free(status);
     }
-    for (size_t i = 0; i < server->listener_count; i++)
+    for (size_t i = 0; i < server->listener_count; i++) {
         kelp_http_listener_close(&server->listeners[i].base);
+        kelp_tls_context_destroy(server->listeners[i].tls);
+    }
     if (server->leaked) /* callbacks of the models may still use the memory */
         return;
     for (uint32_t i = 0; i < server->thread_count; i++)

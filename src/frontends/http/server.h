@@ -10,6 +10,7 @@
 #define KELP_FRONTENDS_HTTP_SERVER_H_
 
 #include "base/log.h"
+#include "frontends/tls/context.h"
 
 #include <kelp/allocator.h>
 
@@ -24,6 +25,7 @@ typedef struct kelp_http_endpoint {
     uint16_t port;        /* 0 selects a free port */
     unsigned socket_mode; /* permissions of a unix socket; 0: those of the umask */
     uint32_t services;    /* bits that handlers find in kelp_http_request.services */
+    const kelp_tls_options *tls; /* NULL: without TLS; otherwise TLS only */
 } kelp_http_endpoint;
 
 /* Options of a server. 0 selects the default of a member. Strings are borrowed until
@@ -35,6 +37,7 @@ typedef struct kelp_http_server_options {
     uint32_t max_connections; /* 16384; further connections are closed at once */
     uint64_t idle_timeout_ns; /* 75 s without a request, or without progress in body or response */
     uint64_t header_timeout_ns; /* 20 s from the first byte of a request to the end of its head */
+    uint64_t tls_reload_ns;     /* 10 s between checks for changed certificates */
     /* 60 s from the head to the end of the body, and a second for each 16 KiB of it (HTTP/1.1) */
     uint64_t body_timeout_ns;
     /* Called after the memory of a large request or response was freed, on any thread, often. NULL:

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/sync/thread.h"
 #include "frontends/h2/connection.h"
+#include "frontends/tls/stream.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -46,9 +47,18 @@ kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *
     return kelp_event_loop_create(thread->allocator, &thread->loop);
 }
 
+kelp_status *kelp_http_thread_enable_tls(kelp_http_thread *thread) {
+    KELP_TRY(KELP_NEW(thread->allocator, kelp_tls_buffers, &thread->tls));
+    return kelp_tls_buffers_init(thread->tls, thread->allocator);
+}
+
 void kelp_http_thread_deinit(kelp_http_thread *thread) {
     kelp_event_loop_destroy(thread->loop);
     kelp_http2_thread_destroy(thread->http2);
+    if (thread->tls != NULL) {
+        kelp_tls_buffers_deinit(thread->tls);
+        kelp_free(thread->allocator, thread->tls, sizeof *thread->tls);
+    }
     kelp_free(thread->allocator, thread->scratch, KELP_HTTP_SCRATCH_BYTES);
     for (size_t i = 0; i < thread->handler_count; i++) {
         kelp_http_exchange *exchange = thread->pools[i].first;
@@ -212,6 +222,7 @@ kelp_status *kelp_http_connection_replace(kelp_http_connection *old,
     kelp_http_thread *thread = old->thread;
     KELP_ASSERT(thread == current_thread && connection->thread == thread);
     connection->services = old->services;
+    connection->tls = old->tls;
     connection->previous = old->previous;
     connection->next = old->next;
     if (old->previous != NULL)

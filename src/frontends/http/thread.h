@@ -15,6 +15,9 @@
 #define KELP_HTTP_SCRATCH_BYTES ((size_t)64 * 1024)
 
 typedef struct kelp_http2_thread kelp_http2_thread;
+typedef struct kelp_tls_buffers kelp_tls_buffers;
+typedef struct kelp_tls_context kelp_tls_context;
+typedef struct kelp_tls_stream kelp_tls_stream;
 typedef struct kelp_http_connection kelp_http_connection;
 
 /* The functions that a version of HTTP implements for its connections. */
@@ -38,7 +41,10 @@ struct kelp_http_connection {
     kelp_event_loop_io io;
     const kelp_http_connection_ops *ops;
     kelp_http_thread *thread;
-    uint32_t services; /* of the endpoint that accepted it */
+    uint32_t services;             /* of the endpoint that accepted it */
+    kelp_tls_context *tls_context; /* of the endpoint; NULL: without TLS */
+    kelp_tls_stream *tls;          /* NULL: without TLS, or before its first byte */
+    kelp_event_loop_timer again;   /* see kelp_http_socket_watch */
     kelp_http_connection *previous;
     kelp_http_connection *next;
 };
@@ -63,6 +69,7 @@ struct kelp_http_thread {
     kelp_http_connection *connections;
     char *scratch; /* KELP_HTTP_SCRATCH_BYTES, for reads */
     kelp_http2_thread *http2;
+    kelp_tls_buffers *tls; /* NULL: no endpoint has TLS */
     kelp_event_loop_task drain_task;
     kelp_event_loop_timer drain_timer;
     _Atomic uint64_t last_request_ns; /* the time at which the latest request began */
@@ -82,6 +89,8 @@ struct kelp_http_thread {
 kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *const *handlers,
                                    size_t handler_count, const kelp_http_server_options *options,
                                    atomic_uint *connection_count) KELP_MUST_USE;
+/* Creates the buffers of TLS, once before the thread is started. */
+kelp_status *kelp_http_thread_enable_tls(kelp_http_thread *thread) KELP_MUST_USE;
 void kelp_http_thread_deinit(kelp_http_thread *thread);
 kelp_status *kelp_http_thread_start(kelp_http_thread *thread, unsigned index) KELP_MUST_USE;
 /* Makes the thread close idle connections, and others as soon as their requests are over, and then

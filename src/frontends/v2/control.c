@@ -44,6 +44,21 @@ void kelp_v2_ready(kelp_v2_exchange *exchange) {
     respond_health(exchange, error, ready, KELP_HTTP_BAD_REQUEST);
 }
 
+/* Responds for a model that is not ready: 404 if it does not exist. */
+static void respond_unready(kelp_v2_exchange *exchange) {
+    TRITONSERVER_Message *message = NULL;
+    TRITONSERVER_Error *error = TRITONSERVER_ServerModelMetadata(
+        kelp_v2_service_of(exchange)->core, exchange->model, exchange->version, &message);
+    if (error != NULL && TRITONSERVER_ErrorCode(error) == TRITONSERVER_ERROR_NOT_FOUND) {
+        kelp_v2_respond_failure(exchange, kelp_v2_status(error));
+        return;
+    }
+    TRITONSERVER_ErrorDelete(error);
+    if (message != NULL)
+        TRITONSERVER_ErrorDelete(TRITONSERVER_MessageDelete(message));
+    kelp_v2_respond_error(exchange, KELP_HTTP_BAD_REQUEST, KELP_STR("Model version not ready"));
+}
+
 void kelp_v2_model_ready(kelp_v2_exchange *exchange) {
     bool ready = false;
     kelp_status *status = kelp_v2_status(TRITONSERVER_ServerModelIsReady(
@@ -56,7 +71,7 @@ void kelp_v2_model_ready(kelp_v2_exchange *exchange) {
     else if (ready)
         kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
     else
-        kelp_v2_respond_error(exchange, KELP_HTTP_BAD_REQUEST, KELP_STR("Model version not ready"));
+        respond_unready(exchange);
     kelp_v2_send(exchange);
 }
 
@@ -121,8 +136,7 @@ void kelp_v2_metrics(kelp_v2_exchange *exchange) {
 
 /* ---- the model repository ---- */
 
-/* Parses the body as an object; stores NULL in *out if the body is empty. */
-static kelp_status *parse_body(kelp_v2_exchange *exchange, kelp_json **out) {
+kelp_status *kelp_v2_parse_body(kelp_v2_exchange *exchange, kelp_json **out) {
     kelp_str body;
     *out = NULL;
     KELP_TRY(kelp_http_exchange_body(&exchange->base,
@@ -138,7 +152,7 @@ static kelp_status *parse_body(kelp_v2_exchange *exchange, kelp_json **out) {
 
 void kelp_v2_repository_index(kelp_v2_exchange *exchange) {
     kelp_json *body;
-    kelp_status *status = parse_body(exchange, &body);
+    kelp_status *status = kelp_v2_parse_body(exchange, &body);
     const kelp_json *ready = status != NULL ? NULL : kelp_json_get(body, "ready");
     if (ready != NULL && ready->type != KELP_JSON_BOOL)
         status = KELP_ERROR(KELP_INVALID_ARGUMENT, "'ready': expected true or false, found %s",
@@ -259,7 +273,7 @@ static void parse_and_run(kelp_v2_exchange *exchange,
                           kelp_status *(*control)(kelp_v2_exchange *exchange)) {
     exchange->work.run = run_control;
     exchange->control = control;
-    kelp_status *status = parse_body(exchange, &exchange->document);
+    kelp_status *status = kelp_v2_parse_body(exchange, &exchange->document);
     if (status == NULL)
         status = kelp_workers_submit(kelp_v2_service_of(exchange)->loaders, &exchange->work);
     if (status != NULL)

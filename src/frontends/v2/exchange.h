@@ -13,9 +13,18 @@
 #define KELP_FRONTENDS_V2_EXCHANGE_H_
 
 #include "base/arena.h"
+#include "frontends/common/access.h"
+#include "frontends/common/forward.h"
 #include "frontends/common/workers.h"
 #include "frontends/http/exchange.h"
+#include "frontends/settings/logging.h"
+#include "frontends/shm/registry.h"
+#include "frontends/shm/uses.h"
+#include "frontends/trace/tracing.h"
 #include "frontends/v2/status.h"
+
+/* JSON from this size on is decoded and encoded on a separate thread. */
+#define KELP_V2_LARGE_JSON_BYTES ((size_t)256 * 1024)
 
 /* The handler of the protocol. */
 typedef struct kelp_v2_service {
@@ -24,9 +33,18 @@ typedef struct kelp_v2_service {
     TRITONSERVER_Server *core;
     /* Puts outputs into exchange->outputs; `userp` of the response callback is the exchange. */
     TRITONSERVER_ResponseAllocator *response_allocator;
+    /* Allocates each output separately, for models that prepare several responses at a time. */
+    TRITONSERVER_ResponseAllocator *stream_allocator;
+    kelp_shm_registry *shm; /* may be NULL */
+    kelp_logging *logging;  /* may be NULL */
+    kelp_tracing *tracing;  /* may be NULL */
     uint64_t max_input_size_bytes;
     uint64_t max_body_size_bytes;
-    atomic_bool draining;    /* the server stops soon */
+    atomic_bool draining; /* the server stops soon */
+    kelp_access *access;  /* may be NULL, as the next ones */
+    const kelp_forward *forward;
+    const char *const *cors_origins;
+    size_t cors_origin_count;
     kelp_workers *loaders;   /* run loads and unloads */
     atomic_uint codec_count; /* threads that decode requests or encode responses */
 } kelp_v2_service;
@@ -36,7 +54,10 @@ typedef struct kelp_v2_requested_output {
     const char *name;
     bool have_binary; /* otherwise the request's default applies */
     bool binary;
-    uint32_t classes; /* 0: the tensor itself */
+    uint32_t classes;   /* 0: the tensor itself */
+    const char *region; /* the shared memory region that receives the output, or NULL */
+    void *memory;       /* in the region */
+    uint64_t offset, memory_bytes;
 } kelp_v2_requested_output;
 
 /* A request and its response. */
@@ -48,11 +69,14 @@ typedef struct kelp_v2_exchange {
     bool several_responses;  /* the model sent more than one */
 
     /* the request */
-    bool is_raw;                /* the body contains only the bytes of the model's single input */
+    bool is_raw;         /* the body contains only the bytes of the model's single input */
+    bool has_json_bytes; /* otherwise the body contains only JSON */
+    uint64_t json_bytes; /* Inference-Header-Content-Length */
+    kelp_http_coding request_coding;
     kelp_str json, binary;      /* the parts of the body */
     kelp_status *decode_status; /* of decoding on a separate thread */
     kelp_arena arena;           /* decoded data */
-    const char *model;          /* percent-decoded; "" if the route has none */
+    const char *model;          /* or a region; percent-decoded; "" if the route has none */
     int64_t version;            /* -1 if the route has none */
     kelp_http_coding response_coding;
     struct kelp_json *document; /* parsed body of a load or unload */
@@ -60,13 +84,17 @@ typedef struct kelp_v2_exchange {
     kelp_status *(*control)(struct kelp_v2_exchange *exchange); /* that it does */
     const kelp_v2_requested_output *requested;
     size_t requested_count;
-    bool binary_default; /* for outputs without `binary_data` */
+    bool binary_default;     /* for outputs without `binary_data` */
+    kelp_shm_use *regions;   /* shared memory of inputs and outputs */
+    atomic_int region_users; /* the request and the response, while in flight */
 
     /* the inference */
     TRITONSERVER_InferenceRequest *request;
     TRITONSERVER_InferenceResponse *response;
-    kelp_arena outputs;   /* memory for the outputs, which the model writes */
-    char json_length[24]; /* value of Inference-Header-Content-Length */
+    kelp_trace_record *trace;              /* NULL if the request is not traced */
+    struct kelp_v2_generation *generation; /* of `generate` and `generate_stream`; otherwise NULL */
+    kelp_arena outputs;                    /* memory for the outputs, which the model writes */
+    char json_length[24];                  /* value of Inference-Header-Content-Length */
 } kelp_v2_exchange;
 
 static inline kelp_v2_service *kelp_v2_service_of(const kelp_v2_exchange *exchange) {
@@ -88,6 +116,15 @@ void kelp_v2_fail(kelp_v2_exchange *exchange, kelp_status *take_status);
 /* Sends the response. */
 void kelp_v2_send(kelp_v2_exchange *exchange);
 
+/* ---- headers.c ---- */
+/* Adds the headers of CORS to all responses, if the client is a web page of a known origin. Returns
+ * true after it responded to a preflight request. */
+bool kelp_v2_apply_cors(kelp_v2_exchange *exchange);
+/* Checks that the client may send requests of a category. Otherwise responds, and returns false. */
+bool kelp_v2_permit(kelp_v2_exchange *exchange, kelp_access_category category);
+/* Adds the forwarded headers to exchange->request as parameters. */
+kelp_status *kelp_v2_forward_headers(kelp_v2_exchange *exchange) KELP_MUST_USE;
+
 /* ---- routes.c ---- */
 /* Calls the handler of the method and path, which sends the response before it returns or later. */
 void kelp_v2_route(kelp_v2_exchange *exchange);
@@ -105,9 +142,58 @@ void kelp_v2_repository_load(kelp_v2_exchange *exchange);
 void kelp_v2_repository_unload(kelp_v2_exchange *exchange);
 void kelp_v2_metrics(kelp_v2_exchange *exchange);
 void kelp_v2_infer(kelp_v2_exchange *exchange);
+void kelp_v2_shm_status(kelp_v2_exchange *exchange);
+void kelp_v2_shm_register(kelp_v2_exchange *exchange);
+void kelp_v2_shm_unregister(kelp_v2_exchange *exchange);
+void kelp_v2_cuda_shm_status(kelp_v2_exchange *exchange);
+void kelp_v2_cuda_shm_register(kelp_v2_exchange *exchange);
+void kelp_v2_cuda_shm_unregister(kelp_v2_exchange *exchange);
 
+/* Parses the body as an object into the arena; stores NULL in *out if the body is empty. */
+kelp_status *kelp_v2_parse_body(kelp_v2_exchange *exchange, struct kelp_json **out) KELP_MUST_USE;
+
+/* ---- extensions/shared_memory.c ---- */
+/* Returns the address of a range of a shared memory region, which is retained until
+ * exchange->regions is released. */
+kelp_status *kelp_v2_use_region(kelp_v2_exchange *exchange, const char *name, uint64_t offset,
+                                uint64_t byte_size, void **out) KELP_MUST_USE;
+
+void kelp_v2_get_logging(kelp_v2_exchange *exchange);
+void kelp_v2_set_logging(kelp_v2_exchange *exchange);
+void kelp_v2_get_trace(kelp_v2_exchange *exchange);
+void kelp_v2_set_trace(kelp_v2_exchange *exchange);
+void kelp_v2_generate(kelp_v2_exchange *exchange);
+void kelp_v2_generate_stream(kelp_v2_exchange *exchange);
+
+/* ---- infer.c ---- */
 /* Asks the server to cancel an inference in flight. */
 void kelp_v2_infer_cancel(kelp_v2_exchange *exchange);
+/* Submits exchange->request. The exchange is the argument of the response callback. */
+kelp_status *
+kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAllocator *allocator,
+               TRITONSERVER_InferenceResponseCompleteFn_t on_each_response) KELP_MUST_USE;
+/* Returns true if the request, whose coding was read, takes long to decode. */
+bool kelp_v2_takes_long(const kelp_v2_exchange *exchange);
+/* Runs `work` on a separate thread, which must call kelp_v2_end_codec at its end, and then `then`
+ * on the event-loop thread. Returns false if there is no thread for it. */
+bool kelp_v2_run_codec(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base),
+                       void (*then)(kelp_http_exchange *base));
+void kelp_v2_end_codec(kelp_v2_exchange *exchange);
+
+/* ---- extensions/generate.c ---- */
+/* Sends the responses of a generation that can be sent. */
+void kelp_v2_generation_continue(kelp_v2_exchange *exchange);
+/* Continues after a part was written. */
+void kelp_v2_generation_sent(kelp_v2_exchange *exchange);
+/* Frees exchange->generation. */
+void kelp_v2_generation_clear(kelp_v2_exchange *exchange);
+
+/* ---- extensions/generate_json.c ---- */
+/* Decodes the body of a generate request into exchange->request. */
+kelp_status *kelp_v2_decode_generate(kelp_v2_exchange *exchange, kelp_str json) KELP_MUST_USE;
+/* Appends a response of the model as a JSON object. Thread-safe. */
+kelp_status *kelp_v2_encode_generate(TRITONSERVER_InferenceResponse *response,
+                                     kelp_buf *out) KELP_MUST_USE;
 
 /* ---- request.c, response.c ---- */
 /* Decodes a body of JSON and the binary tensors after it into exchange->request, requested outputs
@@ -118,6 +204,9 @@ kelp_status *kelp_v2_decode_request(kelp_v2_exchange *exchange, kelp_str json,
 kelp_status *kelp_v2_decode_raw(kelp_v2_exchange *exchange, kelp_str body) KELP_MUST_USE;
 /* Fills in the HTTP response from exchange->response. */
 kelp_status *kelp_v2_encode_response(kelp_v2_exchange *exchange) KELP_MUST_USE;
+/* Returns what the client requested of an output, or NULL. */
+const kelp_v2_requested_output *kelp_v2_find_requested(const kelp_v2_exchange *exchange,
+                                                       const char *name);
 /* Returns the number of bytes of outputs that are encoded as JSON or compressed. */
 uint64_t kelp_v2_encoded_bytes(const kelp_v2_exchange *exchange);
 

@@ -4,21 +4,22 @@
  * model's final response. Callbacks run on threads of models, which post to the event-loop thread,
  * or on the event-loop thread inside TRITONSERVER_ServerInferAsync.
  *
- * Much JSON is decoded and encoded on separate threads, because the other connections of the event
- * loop would wait: 256 KiB of numbers take about a millisecond.
+ * Much JSON is decoded and encoded on separate threads, and so are compressed bodies, because the
+ * other connections of the event loop would wait: 256 KiB of numbers take about a millisecond.
  */
 #include "base/assert.h"
 #include "frontends/v2/exchange.h"
 
-/* JSON from this size on uses a separate thread. */
-#define LARGE_JSON_BYTES ((size_t)256 * 1024)
+#include <kelp/server.h>
+
+/* Compressed bodies from this size on are decoded on a separate thread: they may become 1,000 times
+ * as large. */
+#define LARGE_CODED_BYTES ((size_t)2048)
 /* The maximum number of such threads of a server; further exchanges use the event-loop thread. */
 #define MAX_CODEC_THREADS 64u
 
-/* Runs `work` on a separate thread, which must call end_codec at its end, and then `then` on the
- * event-loop thread. Returns false if there is no thread for it. */
-static bool run_codec(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base),
-                      void (*then)(kelp_http_exchange *base)) {
+bool kelp_v2_run_codec(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base),
+                       void (*then)(kelp_http_exchange *base)) {
     kelp_v2_service *service = kelp_v2_service_of(exchange);
     kelp_status *status = NULL;
     bool runs = atomic_fetch_add(&service->codec_count, 1) < MAX_CODEC_THREADS;
@@ -31,7 +32,7 @@ static bool run_codec(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchang
     return false;
 }
 
-static void end_codec(kelp_v2_exchange *exchange) {
+void kelp_v2_end_codec(kelp_v2_exchange *exchange) {
     atomic_fetch_sub(&kelp_v2_service_of(exchange)->codec_count, 1);
 }
 
@@ -71,13 +72,32 @@ static void respond(kelp_v2_exchange *exchange) {
 
 static void encode_on_thread(kelp_http_exchange *base) {
     respond((kelp_v2_exchange *)base);
-    end_codec((kelp_v2_exchange *)base);
+    kelp_v2_end_codec((kelp_v2_exchange *)base);
 }
 
 /* Returns true if a response takes long to encode. */
 static bool is_large(const kelp_v2_exchange *exchange) {
-    return exchange->outputs.total_bytes >= LARGE_JSON_BYTES &&
-           kelp_v2_encoded_bytes(exchange) >= LARGE_JSON_BYTES;
+    return exchange->outputs.total_bytes >= KELP_V2_LARGE_JSON_BYTES &&
+           kelp_v2_encoded_bytes(exchange) >= KELP_V2_LARGE_JSON_BYTES;
+}
+
+static void release_and_send(kelp_http_exchange *base) {
+    kelp_trace_stamp(((kelp_v2_exchange *)base)->trace, "HTTP_SEND_START");
+    kelp_shm_release_uses(&((kelp_v2_exchange *)base)->regions);
+    kelp_http_exchange_send(base);
+}
+
+/* Ends a use of the regions: by the request, or by its response. Returns true for the last one. */
+static bool end_region_use(kelp_v2_exchange *exchange) {
+    return atomic_fetch_sub(&exchange->region_users, 1) == 1;
+}
+
+/* Sends the response. If the model still uses shared memory, on_release sends it, so that a client
+ * with a response can unregister the regions. */
+static void send_response(kelp_http_exchange *base) {
+    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
+    if (exchange->regions == NULL || end_region_use(exchange))
+        release_and_send(base);
 }
 
 static void complete(kelp_http_exchange *base) {
@@ -85,11 +105,11 @@ static void complete(kelp_http_exchange *base) {
     KELP_ASSERT(exchange->in_flight && !exchange->submitting);
     exchange->in_flight = false;
     if (base->stream == NULL) { /* the connection is closed */
-        kelp_v2_send(exchange);
+        send_response(base);
     } else if (!is_large(exchange) ||
-               !run_codec(exchange, encode_on_thread, kelp_http_exchange_send)) {
+               !kelp_v2_run_codec(exchange, encode_on_thread, send_response)) {
         respond(exchange);
-        kelp_v2_send(exchange);
+        send_response(base);
     }
 }
 
@@ -115,6 +135,7 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
         take_response(exchange, response);
     if (!(flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL))
         return;
+    kelp_trace_stamp(exchange->trace, "INFER_RESPONSE_COMPLETE");
     if (kelp_http_exchange_on_thread(&exchange->base) && exchange->submitting)
         exchange->done_inline = true;
     else
@@ -126,8 +147,11 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
 static void on_release(TRITONSERVER_InferenceRequest *request, const uint32_t flags, void *userp) {
     (void)request;
     kelp_v2_exchange *exchange = userp;
-    if (flags & TRITONSERVER_REQUEST_RELEASE_ALL)
+    if (flags & TRITONSERVER_REQUEST_RELEASE_ALL) {
+        if (exchange->regions != NULL && end_region_use(exchange))
+            kelp_http_exchange_post(&exchange->base, release_and_send);
         kelp_http_exchange_release(&exchange->base);
+    }
 }
 
 /* ---- the request ---- */
@@ -148,37 +172,53 @@ static kelp_status *find_json_length(const kelp_http_request *request, const kel
     return NULL;
 }
 
-/* Finds the parts of the body. */
-static kelp_status *split(kelp_v2_exchange *exchange) {
-    kelp_str body;
-    KELP_TRY(kelp_http_exchange_body(&exchange->base,
-                                     kelp_v2_service_of(exchange)->max_input_size_bytes, &body));
+/* Reads the length of the JSON from the head. */
+static kelp_status *read_json_length(kelp_v2_exchange *exchange) {
     const kelp_str *value;
     KELP_TRY(find_json_length(exchange->base.request, &value));
-    uint64_t json_length = body.length;
-    if (value != NULL && !kelp_parse_u64(*value, &json_length))
+    exchange->has_json_bytes = value != NULL;
+    if (value != NULL && !kelp_parse_u64(*value, &exchange->json_bytes))
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
             "invalid Inference-Header-Content-Length: expected a number of bytes, found '%.*s'",
             KELP_STR_ARG(*value));
+    return NULL;
+}
+
+/* Decompresses the body, and finds its parts. */
+static kelp_status *split(kelp_v2_exchange *exchange) {
+    kelp_str body;
+    KELP_TRY(kelp_http_exchange_decode(&exchange->base, exchange->request_coding,
+                                       kelp_v2_service_of(exchange)->max_input_size_bytes, &body));
+    uint64_t json_length = exchange->has_json_bytes ? exchange->json_bytes : body.length;
     if (json_length > body.length)
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
             "invalid Inference-Header-Content-Length: expected at most %zu, the length of the "
             "body, found %llu",
             body.length, (unsigned long long)json_length);
-    exchange->is_raw = value != NULL && json_length == 0;
+    exchange->is_raw = exchange->has_json_bytes && json_length == 0;
     exchange->json = (kelp_str){body.data, (size_t)json_length};
     exchange->binary = (kelp_str){body.data + json_length, body.length - (size_t)json_length};
     return NULL;
 }
 
 static kelp_status *decode(kelp_v2_exchange *exchange) {
+    KELP_TRY(split(exchange));
     return exchange->is_raw ? kelp_v2_decode_raw(exchange, exchange->binary)
                             : kelp_v2_decode_request(exchange, exchange->json, exchange->binary);
 }
 
-/* Reads everything that is valid only while the handler runs. */
+bool kelp_v2_takes_long(const kelp_v2_exchange *exchange) {
+    size_t length = exchange->base.body.length;
+    if (exchange->request_coding != KELP_HTTP_IDENTITY)
+        return length >= LARGE_CODED_BYTES;
+    return length >= KELP_V2_LARGE_JSON_BYTES &&
+           (!exchange->has_json_bytes || exchange->json_bytes >= KELP_V2_LARGE_JSON_BYTES);
+}
+
+/* Reads everything that is valid only while the handler runs. A request to a full queue is not
+ * decoded if that takes long. */
 static kelp_status *prepare(kelp_v2_exchange *exchange) {
     KELP_ASSERT(!exchange->request && !exchange->response && exchange->model);
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
@@ -187,23 +227,32 @@ static kelp_status *prepare(kelp_v2_exchange *exchange) {
         exchange->response_coding = kelp_http_coding_accepted(*accepted);
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&exchange->request, service->core,
                                                              exchange->model, exchange->version)));
-    return split(exchange);
+    KELP_TRY(kelp_v2_forward_headers(exchange));
+    KELP_TRY(read_json_length(exchange));
+    KELP_TRY(kelp_http_exchange_coding(&exchange->base, &exchange->request_coding));
+    if (kelp_v2_takes_long(exchange))
+        KELP_TRY(kelp_v2_status(KELP_InferenceRequestCheckQueue(exchange->request)));
+    return NULL;
 }
 
-/* Submits a decoded request. */
-static kelp_status *submit(kelp_v2_exchange *exchange) {
+kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAllocator *allocator,
+                            TRITONSERVER_InferenceResponseCompleteFn_t on_each_response) {
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
     KELP_TRY(kelp_v2_status(
         TRITONSERVER_InferenceRequestSetReleaseCallback(exchange->request, on_release, exchange)));
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestSetResponseCallback(
-        exchange->request, service->response_allocator, exchange, on_response, exchange)));
+        exchange->request, allocator, exchange, on_each_response, exchange)));
     kelp_http_exchange_retain(&exchange->base);
     exchange->submitting = true;
     exchange->in_flight = true;
+    atomic_store(&exchange->region_users, 2);
+    TRITONSERVER_InferenceTrace *trace = NULL;
+    exchange->trace = kelp_tracing_sample(service->tracing, exchange->model, &trace);
     TRITONSERVER_Error *error =
-        TRITONSERVER_ServerInferAsync(service->core, exchange->request, NULL);
+        TRITONSERVER_ServerInferAsync(service->core, exchange->request, trace);
     exchange->submitting = false;
     if (error != NULL) { /* no callback is called: drop the reference of on_release here */
+        kelp_trace_abandon(exchange->trace, trace);
         exchange->in_flight = false;
         kelp_http_exchange_release(&exchange->base);
     }
@@ -212,7 +261,10 @@ static kelp_status *submit(kelp_v2_exchange *exchange) {
 
 /* Submits a request, or fails the exchange if the request could not be decoded. */
 static void finish(kelp_v2_exchange *exchange, kelp_status *take_status) {
-    kelp_status *status = take_status != NULL ? take_status : submit(exchange);
+    kelp_status *status = take_status;
+    if (status == NULL)
+        status =
+            kelp_v2_submit(exchange, kelp_v2_service_of(exchange)->response_allocator, on_response);
     if (status != NULL)
         kelp_v2_fail(exchange, status);
     else if (exchange->done_inline)
@@ -222,7 +274,7 @@ static void finish(kelp_v2_exchange *exchange, kelp_status *take_status) {
 static void decode_on_thread(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
     exchange->decode_status = decode(exchange);
-    end_codec(exchange);
+    kelp_v2_end_codec(exchange);
 }
 
 static void finish_decoded(kelp_http_exchange *base) {
@@ -239,8 +291,8 @@ static void finish_decoded(kelp_http_exchange *base) {
 
 void kelp_v2_infer(kelp_v2_exchange *exchange) {
     kelp_status *status = prepare(exchange);
-    if (status == NULL && exchange->json.length >= LARGE_JSON_BYTES &&
-        run_codec(exchange, decode_on_thread, finish_decoded))
+    if (status == NULL && kelp_v2_takes_long(exchange) &&
+        kelp_v2_run_codec(exchange, decode_on_thread, finish_decoded))
         return;
     if (status == NULL)
         status = decode(exchange);

@@ -127,9 +127,26 @@ static kelp_status *read_objects(decoder *d, const char *what, const char *item,
     }
 }
 
-static kelp_status *reject_shared_memory(const char *kind, const char *name) {
-    return KELP_ERROR(KELP_UNIMPLEMENTED, "%s '%s': shared memory regions are not supported", kind,
-                      name ? name : "");
+/* The range of a shared memory region that is an input or an output. */
+typedef struct range {
+    const char *region; /* NULL: none */
+    uint64_t offset, byte_size;
+} range;
+
+/* Reads the value of a parameter whose name begins with "shared_memory_". */
+static kelp_status *read_range(decoder *d, kelp_str key, range *inout) {
+    kelp_json_token token;
+    if (kelp_str_is(key, "shared_memory_region"))
+        return read_text(d, "shared_memory_region", &inout->region);
+    if (kelp_str_is(key, "shared_memory_offset")) {
+        KELP_TRY(kelp_json_next(&d->json, &token));
+        return token_u64(&token, "shared_memory_offset", &inout->offset);
+    }
+    if (kelp_str_is(key, "shared_memory_byte_size")) {
+        KELP_TRY(kelp_json_next(&d->json, &token));
+        return token_u64(&token, "shared_memory_byte_size", &inout->byte_size);
+    }
+    return kelp_json_skip(&d->json);
 }
 
 /* ---- inputs ---- */
@@ -148,6 +165,7 @@ typedef struct input {
     size_t rank;
     size_t data_position;
     uint64_t binary_bytes;
+    range shared;
     kelp_v2_data data;
 } input;
 
@@ -214,7 +232,7 @@ static kelp_status *read_input_parameter(decoder *d, void *target, kelp_str key)
         return token_u64(&token, "binary_data_size", &in->binary_bytes);
     }
     if (kelp_str_starts(key, KELP_STR("shared_memory_")))
-        return reject_shared_memory("input", in->name);
+        return read_range(d, key, &in->shared);
     return kelp_json_skip(&d->json);
 }
 
@@ -272,27 +290,49 @@ static kelp_status *check_binary_size(decoder *d, const input *in) {
     return NULL;
 }
 
+/* Returns true if the elements can be used in place. */
+static bool is_aligned(const input *in) {
+    size_t element = TRITONSERVER_DataTypeByteSize(in->type);
+    return element <= 1 || (uintptr_t)in->data.bytes % element == 0;
+}
+
+static kelp_status *copy_data(decoder *d, input *in) {
+    void *copy = kelp_arena_alloc(&d->exchange->arena, in->data.size_bytes, TENSOR_ALIGNMENT);
+    if (copy == NULL)
+        return kelp_status_oom();
+    memcpy(copy, in->data.bytes, in->data.size_bytes);
+    in->data.bytes = copy;
+    return NULL;
+}
+
 /* Takes the input's bytes from those after the JSON. */
 static kelp_status *take_binary(decoder *d, input *in) {
     KELP_ASSERT(in->have_binary && in->have_type && in->have_shape);
     KELP_ASSERT(in->rank <= MAX_RANK);
     KELP_TRY(check_binary_size(d, in));
     size_t size = (size_t)in->binary_bytes;
-    size_t element = TRITONSERVER_DataTypeByteSize(in->type);
     in->data.bytes = (void *)(uintptr_t)d->binary.data;
     in->data.size_bytes = size;
     d->binary.data += size;
     d->binary.length -= size;
-    if (element > 1 && (uintptr_t)in->data.bytes % element != 0) {
-        /* Elements must be aligned, because backends read them in place. Only tensors after a
-         * tensor of odd size are copied. */
-        void *copy = kelp_arena_alloc(&d->exchange->arena, size, TENSOR_ALIGNMENT);
-        if (copy == NULL)
-            return kelp_status_oom();
-        memcpy(copy, in->data.bytes, size);
-        in->data.bytes = copy;
-    }
-    return NULL;
+    /* Elements must be aligned, because backends read them in place. Only tensors after a tensor of
+     * odd size are copied. */
+    return is_aligned(in) ? NULL : copy_data(d, in);
+}
+
+/* Takes the input's bytes from a shared memory region. Strings are copied, because the client could
+ * change their lengths after they were checked. */
+static kelp_status *take_shared(decoder *d, input *in) {
+    uint64_t limit = kelp_v2_service_of(d->exchange)->max_body_size_bytes;
+    bool strings = in->type == TRITONSERVER_TYPE_BYTES;
+    if (strings && in->shared.byte_size > limit)
+        return KELP_ERROR(
+            KELP_OUT_OF_RANGE, "input '%s': expected at most %llu bytes of strings, found %llu",
+            in->name, (unsigned long long)limit, (unsigned long long)in->shared.byte_size);
+    KELP_TRY(kelp_v2_use_region(d->exchange, in->shared.region, in->shared.offset,
+                                in->shared.byte_size, &in->data.bytes));
+    in->data.size_bytes = (size_t)in->shared.byte_size;
+    return is_aligned(in) && !strings ? NULL : copy_data(d, in);
 }
 
 static kelp_status *add_input(decoder *d, input *in) {
@@ -301,13 +341,17 @@ static kelp_status *add_input(decoder *d, input *in) {
     if (!in->have_type || !in->have_shape)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "input '%s' has no '%s'", in->name,
                           in->have_shape ? "datatype" : "shape");
-    if (in->have_data == in->have_binary)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "input '%s': expected either 'data' or the parameter "
-                          "'binary_data_size', found %s",
-                          in->name, in->have_data ? "both" : "neither");
+    int sources = in->have_data + in->have_binary + (in->shared.region != NULL);
+    if (sources != 1)
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "input '%s': expected one of 'data', the parameter 'binary_data_size' and "
+            "the parameter 'shared_memory_region', found %d of them",
+            in->name, sources);
     if (in->have_binary) {
         KELP_TRY(take_binary(d, in));
+    } else if (in->shared.region != NULL) {
+        KELP_TRY(take_shared(d, in));
     } else if (!in->data_read) {
         size_t position = in->data_position;
         KELP_TRY(read_input_data(d, in, &position));
@@ -335,6 +379,7 @@ typedef struct output {
     bool have_binary;
     bool binary;
     uint64_t classes;
+    range shared;
 } output;
 
 static kelp_status *read_output_parameter(decoder *d, void *target, kelp_str key) {
@@ -355,7 +400,7 @@ static kelp_status *read_output_parameter(decoder *d, void *target, kelp_str key
         return NULL;
     }
     if (kelp_str_starts(key, KELP_STR("shared_memory_")))
-        return reject_shared_memory("output", out->name);
+        return read_range(d, key, &out->shared);
     return kelp_json_skip(&d->json);
 }
 
@@ -376,6 +421,10 @@ static kelp_status *add_requested(decoder *d, const output *out) {
     kelp_v2_exchange *exchange = d->exchange;
     if (out->name == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "an output has no 'name'");
+    if (out->shared.region != NULL && (out->classes != 0 || (out->have_binary && out->binary)))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "output '%s': 'shared_memory_region' cannot be combined with '%s'",
+                          out->name, out->classes != 0 ? "classification" : "binary_data");
     if (exchange->requested_count == d->requested_capacity) {
         size_t capacity =
             d->requested_capacity ? d->requested_capacity * 2 : FIRST_REQUESTED_CAPACITY;
@@ -389,8 +438,18 @@ static kelp_status *add_requested(decoder *d, const output *out) {
         exchange->requested = requested;
         d->requested_capacity = capacity;
     }
-    d->requested[exchange->requested_count++] = (kelp_v2_requested_output){
-        out->name, out->have_binary, out->binary, (uint32_t)out->classes};
+    kelp_v2_requested_output *added = &d->requested[exchange->requested_count];
+    *added = (kelp_v2_requested_output){.name = out->name,
+                                        .have_binary = out->have_binary,
+                                        .binary = out->binary,
+                                        .classes = (uint32_t)out->classes,
+                                        .region = out->shared.region,
+                                        .offset = out->shared.offset,
+                                        .memory_bytes = out->shared.byte_size};
+    if (out->shared.region != NULL)
+        KELP_TRY(kelp_v2_use_region(exchange, out->shared.region, out->shared.offset,
+                                    out->shared.byte_size, &added->memory));
+    exchange->requested_count++;
     return kelp_v2_status(
         TRITONSERVER_InferenceRequestAddRequestedOutput(exchange->request, out->name));
 }

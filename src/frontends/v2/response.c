@@ -10,8 +10,8 @@
 #include "frontends/v2/classify.h"
 #include "frontends/v2/tensor.h"
 
-static const kelp_v2_requested_output *find_requested(const kelp_v2_exchange *exchange,
-                                                      const char *name) {
+const kelp_v2_requested_output *kelp_v2_find_requested(const kelp_v2_exchange *exchange,
+                                                       const char *name) {
     for (size_t i = 0; i < exchange->requested_count; i++)
         if (strcmp(exchange->requested[i].name, name) == 0)
             return &exchange->requested[i];
@@ -75,8 +75,29 @@ typedef struct tensor {
     size_t size_bytes;
 } tensor;
 
+static bool is_binary(const kelp_v2_exchange *exchange, const kelp_v2_requested_output *requested) {
+    return requested != NULL && requested->have_binary ? requested->binary
+                                                       : exchange->binary_default;
+}
+
+/* Writes the location of an output that the model wrote to shared memory. */
+static void write_region(kelp_json_writer *json, const tensor *t,
+                         const kelp_v2_requested_output *requested) {
+    kelp_json_key(json, "parameters");
+    kelp_json_begin_object(json);
+    kelp_json_key(json, "shared_memory_region");
+    kelp_json_put_cstr(json, requested->region);
+    if (requested->offset != 0) {
+        kelp_json_key(json, "shared_memory_offset");
+        kelp_json_put_u64(json, requested->offset);
+    }
+    kelp_json_key(json, "shared_memory_byte_size");
+    kelp_json_put_u64(json, t->size_bytes);
+    kelp_json_end_object(json);
+}
+
 static kelp_status *write_tensor(kelp_v2_exchange *exchange, kelp_json_writer *json,
-                                 const tensor *t, bool binary) {
+                                 const tensor *t, const kelp_v2_requested_output *requested) {
     kelp_json_begin_object(json);
     kelp_json_key(json, "name");
     kelp_json_put_cstr(json, t->name);
@@ -87,7 +108,9 @@ static kelp_status *write_tensor(kelp_v2_exchange *exchange, kelp_json_writer *j
     for (uint64_t i = 0; i < t->rank; i++)
         kelp_json_put_i64(json, t->shape[i]);
     kelp_json_end_array(json);
-    if (binary) {
+    if (requested != NULL && requested->region != NULL) {
+        write_region(json, t, requested);
+    } else if (is_binary(exchange, requested)) {
         kelp_json_key(json, "parameters");
         kelp_json_begin_object(json);
         kelp_json_key(json, "binary_data_size");
@@ -104,11 +127,6 @@ static kelp_status *write_tensor(kelp_v2_exchange *exchange, kelp_json_writer *j
     return NULL;
 }
 
-static bool is_binary(const kelp_v2_exchange *exchange, const kelp_v2_requested_output *requested) {
-    return requested != NULL && requested->have_binary ? requested->binary
-                                                       : exchange->binary_default;
-}
-
 static kelp_status *write_output(kelp_v2_exchange *exchange, kelp_json_writer *json,
                                  uint32_t index) {
     tensor t;
@@ -121,8 +139,7 @@ static kelp_status *write_output(kelp_v2_exchange *exchange, kelp_json_writer *j
     if (memory_type == TRITONSERVER_MEMORY_GPU)
         return KELP_ERROR(KELP_INTERNAL, "output '%s' is in GPU memory: expected CPU memory",
                           t.name);
-    const kelp_v2_requested_output *requested = find_requested(exchange, t.name);
-    bool binary = is_binary(exchange, requested);
+    const kelp_v2_requested_output *requested = kelp_v2_find_requested(exchange, t.name);
     kelp_v2_classes classes;
     if (requested != NULL && requested->classes) {
         bool batched;
@@ -136,7 +153,7 @@ static kelp_status *write_output(kelp_v2_exchange *exchange, kelp_json_writer *j
         t.bytes = classes.bytes;
         t.size_bytes = classes.size_bytes;
     }
-    return write_tensor(exchange, json, &t, binary);
+    return write_tensor(exchange, json, &t, requested);
 }
 
 static kelp_status *write_model(kelp_v2_exchange *exchange, kelp_json_writer *json) {
@@ -194,8 +211,9 @@ uint64_t kelp_v2_encoded_bytes(const kelp_v2_exchange *exchange) {
             TRITONSERVER_ErrorDelete(error);
             continue;
         }
-        if (!is_binary(exchange, find_requested(exchange, t.name)) ||
-            exchange->response_coding != KELP_HTTP_IDENTITY)
+        const kelp_v2_requested_output *requested = kelp_v2_find_requested(exchange, t.name);
+        if ((requested == NULL || requested->region == NULL) &&
+            (!is_binary(exchange, requested) || exchange->response_coding != KELP_HTTP_IDENTITY))
             sum_bytes += t.size_bytes;
     }
     return sum_bytes;
@@ -204,6 +222,7 @@ uint64_t kelp_v2_encoded_bytes(const kelp_v2_exchange *exchange) {
 kelp_status *kelp_v2_encode_response(kelp_v2_exchange *exchange) {
     KELP_ASSERT(exchange->response && !exchange->in_flight);
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceResponseError(exchange->response)));
+    KELP_TRY(kelp_shm_check_uses(exchange->regions));
     kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
     kelp_json_writer json;
     kelp_json_writer_init(&json, &exchange->base.text);

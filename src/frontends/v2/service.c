@@ -13,8 +13,27 @@
 
 /* ---- outputs ---- */
 
-/* Allocates an output in the memory of the exchange, from which it is sent. Called on a thread of
- * the model, for one response at a time. */
+/* Returns the memory of an output in a shared memory region, NULL in *out if it is in none. */
+static TRITONSERVER_Error *find_region(const kelp_v2_exchange *exchange, const char *name,
+                                       size_t size_bytes, void **out) {
+    const kelp_v2_requested_output *requested = kelp_v2_find_requested(exchange, name);
+    *out = NULL;
+    if (requested == NULL || requested->region == NULL)
+        return NULL;
+    if (size_bytes > requested->memory_bytes) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "shared memory size specified with the request for output '%.96s' (%llu bytes) "
+                 "should be at least %zu bytes to hold the results",
+                 name, (unsigned long long)requested->memory_bytes, size_bytes);
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, text);
+    }
+    *out = requested->memory;
+    return NULL;
+}
+
+/* Allocates an output in a shared memory region, or in the memory of the exchange, from which it is
+ * sent. Called on a thread of the model, for one response at a time. */
 static TRITONSERVER_Error *
 allocate_output(TRITONSERVER_ResponseAllocator *allocator, const char *tensor_name,
                 size_t byte_size, TRITONSERVER_MemoryType memory_type, int64_t memory_type_id,
@@ -28,6 +47,9 @@ allocate_output(TRITONSERVER_ResponseAllocator *allocator, const char *tensor_na
     *actual_memory_type_id = 0;
     if (byte_size == 0)
         return NULL;
+    TRITONSERVER_Error *error = find_region(exchange, tensor_name, byte_size, buffer);
+    if (error != NULL || *buffer != NULL)
+        return error;
     *buffer = kelp_arena_alloc(&exchange->outputs, byte_size, KELP_TENSOR_ALIGNMENT);
     if (*buffer != NULL)
         return NULL;
@@ -44,6 +66,36 @@ static TRITONSERVER_Error *release_output(TRITONSERVER_ResponseAllocator *alloca
                                           int64_t memory_type_id) {
     (void)allocator, (void)buffer, (void)buffer_userp, (void)byte_size, (void)memory_type,
         (void)memory_type_id;
+    return NULL;
+}
+
+/* Allocates an output of a stream. Called on any thread. */
+static TRITONSERVER_Error *
+allocate_alone(TRITONSERVER_ResponseAllocator *allocator, const char *tensor_name, size_t byte_size,
+               TRITONSERVER_MemoryType memory_type, int64_t memory_type_id, void *userp,
+               void **buffer, void **buffer_userp, TRITONSERVER_MemoryType *actual_memory_type,
+               int64_t *actual_memory_type_id) {
+    (void)allocator, (void)tensor_name, (void)memory_type, (void)memory_type_id;
+    kelp_v2_service *service = kelp_v2_service_of(userp);
+    *buffer = NULL;
+    *buffer_userp = service;
+    *actual_memory_type = TRITONSERVER_MEMORY_CPU;
+    *actual_memory_type_id = 0;
+    kelp_status *status =
+        kelp_alloc_aligned(service->allocator, byte_size, KELP_TENSOR_ALIGNMENT, buffer);
+    if (status == NULL)
+        return NULL;
+    kelp_status_free(status);
+    return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "out of memory for an output");
+}
+
+static TRITONSERVER_Error *release_alone(TRITONSERVER_ResponseAllocator *allocator, void *buffer,
+                                         void *buffer_userp, size_t byte_size,
+                                         TRITONSERVER_MemoryType memory_type,
+                                         int64_t memory_type_id) {
+    (void)allocator, (void)memory_type, (void)memory_type_id;
+    const kelp_v2_service *service = buffer_userp;
+    kelp_free_aligned(service->allocator, buffer, byte_size, KELP_TENSOR_ALIGNMENT);
     return NULL;
 }
 
@@ -79,13 +131,19 @@ static void on_clear(kelp_http_exchange *base) {
     KELP_ASSERT(!exchange->in_flight);
     if (exchange->request != NULL)
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(exchange->request)));
+    kelp_trace_stamp(exchange->trace, "HTTP_SEND_END");
+    kelp_trace_record_release(exchange->trace);
+    exchange->trace = NULL;
+    kelp_shm_release_uses(&exchange->regions);
+    kelp_v2_generation_clear(exchange);
     trim_arena(&exchange->arena);
     trim_arena(&exchange->outputs);
     exchange->in_flight = exchange->submitting = exchange->done_inline = false;
     exchange->several_responses = exchange->binary_default = false;
     exchange->model = NULL;
     exchange->version = -1;
-    exchange->response_coding = KELP_HTTP_IDENTITY;
+    exchange->request_coding = exchange->response_coding = KELP_HTTP_IDENTITY;
+    exchange->has_json_bytes = false;
     exchange->document = NULL;
     exchange->json = exchange->binary = (kelp_str){0};
     exchange->requested = NULL;
@@ -120,8 +178,14 @@ static void on_error(kelp_http_exchange *base, kelp_http_status status, const ch
     kelp_v2_respond_error((kelp_v2_exchange *)base, status, kelp_str_from(text));
 }
 
+static void on_sent(kelp_http_exchange *base) {
+    kelp_v2_generation_sent((kelp_v2_exchange *)base);
+}
+
 static void on_cancel(kelp_http_exchange *base) {
     kelp_v2_infer_cancel((kelp_v2_exchange *)base);
+    if (base->stream == NULL && ((kelp_v2_exchange *)base)->generation != NULL)
+        kelp_v2_generation_continue((kelp_v2_exchange *)base);
 }
 
 /* ---- the handler ---- */
@@ -129,9 +193,20 @@ static void on_cancel(kelp_http_exchange *base) {
 static void on_destroy(kelp_http_handler *handler) {
     kelp_v2_service *service = (kelp_v2_service *)handler;
     kelp_workers_destroy(service->loaders);
-    kelp_status_free(
-        kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->response_allocator)));
+    if (service->response_allocator != NULL)
+        kelp_status_free(
+            kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->response_allocator)));
+    if (service->stream_allocator != NULL)
+        kelp_status_free(
+            kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->stream_allocator)));
     kelp_free(service->allocator, service, sizeof *service);
+}
+
+static kelp_status *create_allocators(kelp_v2_service *service) {
+    KELP_TRY(kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(
+        &service->response_allocator, allocate_output, release_output, NULL)));
+    return kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(&service->stream_allocator,
+                                                            allocate_alone, release_alone, NULL));
 }
 
 kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *options,
@@ -142,6 +217,9 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
     KELP_TRY(KELP_NEW(allocator, kelp_v2_service, &service));
     service->allocator = allocator;
     service->core = core;
+    service->shm = options->shm;
+    service->logging = options->logging;
+    service->tracing = options->tracing;
     atomic_init(&service->draining, false);
     service->max_input_size_bytes = options->max_input_size_bytes ? options->max_input_size_bytes
                                                                   : DEFAULT_MAX_INPUT_SIZE_BYTES;
@@ -149,6 +227,10 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
         options->max_body_size_bytes ? options->max_body_size_bytes : DEFAULT_MAX_BODY_SIZE_BYTES;
     if (service->max_body_size_bytes < service->max_input_size_bytes)
         service->max_body_size_bytes = service->max_input_size_bytes;
+    service->access = options->access;
+    service->forward = options->forward;
+    service->cors_origins = options->cors_origins;
+    service->cors_origin_count = options->cors_origin_count;
     service->handler = (kelp_http_handler){
         .exchange_bytes = sizeof(kelp_v2_exchange),
         .init = on_init,
@@ -157,20 +239,17 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
         .on_head = on_head,
         .on_request = on_request,
         .on_error = on_error,
+        .on_sent = on_sent,
         .on_cancel = on_cancel,
         .destroy = on_destroy,
     };
-    kelp_status *status = kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(
-        &service->response_allocator, allocate_output, release_output, NULL));
+    kelp_status *status = create_allocators(service);
     if (status == NULL)
         status = kelp_workers_create(
             allocator, options->load_threads ? options->load_threads : DEFAULT_LOAD_THREADS,
             &service->loaders);
     if (status != NULL) {
-        if (service->response_allocator != NULL)
-            kelp_status_free(
-                kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->response_allocator)));
-        kelp_free(allocator, service, sizeof *service);
+        on_destroy(&service->handler);
         return status;
     }
     *out = &service->handler;

@@ -233,7 +233,7 @@ static kelp_status *read_bool(reader *r) {
         KELP_TRY(read_number(r, &n));
         if (!n.integral || n.overflow || n.magnitude > 1) {
             r->position = start;
-            return wrong(r, "is not true or false");
+            return wrong(r, "is not true or false (attempt to access JSON non-boolean as boolean)");
         }
         value = n.magnitude == 1;
     }
@@ -263,7 +263,9 @@ static kelp_status *read_numeric(reader *r) {
 static kelp_status *read_string(reader *r) {
     KELP_ASSERT(r->position < r->length);
     if (r->text[r->position] != '"')
-        return wrong(r, "is not a string, as required by BYTES");
+        return wrong(r,
+                     "is not a string, as required by BYTES (attempt to access JSON non-string as "
+                     "string)");
     size_t end = r->position + 1;
     while (end < r->length && r->text[end] != '"')
         end += r->text[end] == '\\' ? 2 : 1;
@@ -400,7 +402,7 @@ kelp_status *kelp_v2_read_data(kelp_arena *arena, const char *input, TRITONSERVE
             return kelp_status_oom();
     }
     kelp_status *status = read_arrays(&r);
-    if (status == NULL && r.found != count)
+    if (status == NULL && r.found != count && count != KELP_V2_ANY_COUNT)
         status =
             KELP_ERROR(KELP_INVALID_ARGUMENT,
                        "input '%s': expected %llu data elements for shape %s, found %llu", input,
@@ -415,9 +417,10 @@ kelp_status *kelp_v2_read_data(kelp_arena *arena, const char *input, TRITONSERVE
             memcpy(out->bytes, r.strings.data, r.strings.length);
     } else if (status == NULL) {
         out->bytes = r.bytes;
-        out->size_bytes = (size_t)count * element_bytes;
+        out->size_bytes = (size_t)r.found * element_bytes;
     }
     kelp_buf_deinit(&r.strings);
+    out->count = r.found;
     *inout_position = r.position;
     return status;
 }

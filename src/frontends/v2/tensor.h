@@ -16,14 +16,19 @@ bool kelp_v2_element_count(const int64_t *shape, size_t rank, uint64_t *out);
 /* Returns "[2,3]" in the arena, for messages. */
 const char *kelp_v2_shape_text(kelp_arena *arena, const int64_t *shape, size_t rank);
 
+/* Accepts any number of elements. */
+#define KELP_V2_ANY_COUNT UINT64_MAX
+
 /* The bytes of a tensor. */
 typedef struct kelp_v2_data {
     void *bytes; /* in the arena */
     size_t size_bytes;
+    uint64_t count; /* of elements that kelp_v2_read_data read */
 } kelp_v2_data;
 
 /*
- * Reads the array that begins at text[*inout_position] as `count` elements of `type`, and moves the
+ * Reads the array that begins at text[*inout_position] as `count` elements of `type`, or
+ * KELP_V2_ANY_COUNT, and moves the
  * position after it. FP16 and BF16 are rounded from FP32. BYTES elements are strings. Fails with
  * INVALID_ARGUMENT; the message contains `input` and `shape_text`. The depth of nested arrays is
  * limited to KELP_V2_MAX_NESTING. The memory is at most proportional to the length of the text.

@@ -240,7 +240,7 @@ TRITONBACKEND_RequestOutputBufferProperties(TRITONBACKEND_Request *request, cons
     kelp_request *r = of(request);
     if (r->allocator == NULL || r->allocator->query_fn == NULL)
         return kelp_to_error(KELP_ERROR(KELP_UNAVAILABLE,
-                                        KELP_REQUEST_TAG "output properties are not available: the "
+                                        KELP_REQUEST_TAG "Output properties are not available: the "
                                                          "response allocator has no query function",
                                         kelp_request_tag(r)));
     return r->allocator->query_fn((TRITONSERVER_ResponseAllocator *)r->allocator,

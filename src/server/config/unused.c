@@ -28,7 +28,6 @@ static const unused_field unused_fields[] = {
     {"optimization.output_pinned_memory.enable", 1, true},
     {"optimization.gather_kernel_buffer_threshold", 0, true},
     {"optimization.eager_batching", 0, false},
-    {"sequence_batching.oldest.preserve_ordering", 0, false},
     {"instance_group.secondary_devices", 0, false},
     {"instance_group.profile", 0, true},
     {"cc_model_filenames", 0, true},

@@ -304,12 +304,19 @@ static void start_calls(kelp_run *run) {
 
 /* ---- the end ---- */
 
-/* Sends the iterations of a decoupled ensemble that are complete, in their order. */
+/* Returns the complete iteration that is the next one to send, or NULL. */
+static kelp_run_frame *next_iteration(const kelp_run *run) {
+    return run->waiting != NULL && run->waiting->index == run->next_index ? run->waiting : NULL;
+}
+
+/* Sends the iterations of a decoupled ensemble that are complete, in their order. The last one, if
+ * it is known, remains for `deliver`, which sends it with the flag FINAL. */
 static void send_iterations(kelp_run *run) {
     if (!kelp_ensemble_is_decoupled(run->ensemble))
         return;
-    while (run->error == NULL && run->waiting != NULL && run->waiting->index == run->next_index) {
-        kelp_run_frame *frame = run->waiting;
+    for (kelp_run_frame *frame; run->error == NULL && (frame = next_iteration(run)) != NULL;) {
+        if (run->unfinished == 0 && frame->next == NULL)
+            return;
         run->waiting = frame->next;
         run->next_index++;
         kelp_response *response = NULL;
@@ -332,15 +339,15 @@ static void count(const kelp_run *run) {
                                       .compute_start_ns = run->start_ns,
                                       .compute_end_ns = now_ns,
                                       .execute_end_ns = now_ns};
-    kelp_code code = kelp_status_code(run->error);
-    if (code == KELP_CANCELLED || code == KELP_UNAVAILABLE) {
-        kelp_stats_rejection(stats, code, request->request_start_ns);
+    if (run->error != NULL) { /* the models of the steps count the reasons */
+        bool cancelled = kelp_status_code(run->error) == KELP_CANCELLED;
+        kelp_stats_rejection(stats, cancelled ? KELP_CANCELLED : KELP_INTERNAL,
+                             request->request_start_ns);
         return;
     }
-    kelp_stats_request(stats, code == KELP_OK, request->batch_size, &times);
-    if (code == KELP_OK)
-        kelp_server_log_status("cannot count an execution",
-                               kelp_stats_batch(stats, request->batch_size, &times));
+    kelp_stats_request(stats, true, request->batch_size, &times);
+    kelp_server_log_status("cannot count an execution",
+                           kelp_stats_batch(stats, request->batch_size, &times));
 }
 
 /* Sends the final response. All calls have sent theirs. */
@@ -348,14 +355,12 @@ static void deliver(kelp_run *run) {
     kelp_response *response = NULL;
     KELP_ASSERT(!run->delivered && run->unfinished == 0);
     run->delivered = true;
-    if (run->error == NULL && !kelp_ensemble_is_decoupled(run->ensemble)) {
-        kelp_status *status = NULL;
-        if (run->waiting == NULL)
-            fail_deadlock(run);
-        else
-            status = kelp_run_create_response(run, run->waiting, &response);
+    if (run->error == NULL && next_iteration(run) != NULL) {
+        kelp_status *status = kelp_run_create_response(run, run->waiting, &response);
         if (status != NULL)
             fail(run, status);
+    } else if (run->error == NULL && !kelp_ensemble_is_decoupled(run->ensemble)) {
+        fail_deadlock(run);
     }
     for (kelp_run_frame *frame = run->waiting, *next; frame != NULL; frame = next) {
         next = frame->next;

@@ -27,8 +27,10 @@ static kelp_status *add_output(const kelp_run *run, const kelp_run_frame *frame,
     kelp_output *output = NULL;
     int64_t shape[KELP_SERVER_MAX_RANK];
     uint32_t rank = 0;
-    if (slot->output == NULL)
-        return NULL; /* the step did not produce it */
+    if (slot->output == NULL) {
+        KELP_SERVER_LOG(KELP_LOG_VERBOSE, "Composing models did not output tensor %s", io->name);
+        return NULL;
+    }
     kelp_run_convert_shape(
         io->has_reshape ? io->reshape : io->dims, io->has_reshape ? io->reshape_rank : io->rank,
         run->ensemble->flow->config->max_batch_size > 0 && !io->is_shape_tensor,

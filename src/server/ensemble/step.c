@@ -151,8 +151,10 @@ static kelp_status *create_request(kelp_run_call *call) {
     kelp_request *pooled = kelp_request_pool_take(pool);
     pthread_mutex_unlock(&pool->lock);
     kelp_model_retain(model);
-    KELP_TRY(kelp_request_create(model, call->run->ensemble->flow->steps[call->step].version,
-                                 pooled, &call->request));
+    const kelp_flow_step *step = &call->run->ensemble->flow->steps[call->step];
+    KELP_TRY(kelp_request_create(model, step->version, pooled, &call->request));
+    /* A response beyond max_inflight_requests waits until this thread has processed others. */
+    call->request->avoids_caller = step->decoupled && call->run->ensemble->max_in_flight > 0;
     call->request->release_fn = on_release;
     call->request->release_userp = call;
     call->request->response_fn = on_response;

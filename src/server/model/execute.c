@@ -68,6 +68,14 @@ static void fail_unreleased(kelp_instance *instance, kelp_request **requests,
     }
 }
 
+/* Orders the responses by the execution of the requests. An iterative request has its place from
+ * its first execution. */
+static void order_responses(kelp_model *model, kelp_request **requests, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (!requests[i]->is_null && requests[i]->factory->slot.order == NULL)
+            kelp_response_order_join(&model->base.order, requests[i]->factory);
+}
+
 void kelp_instance_execute(kelp_instance_base *base, kelp_request **requests, uint32_t count) {
     kelp_instance *instance = (kelp_instance *)base;
     const kelp_server_backend *backend = instance->model->backend;
@@ -84,6 +92,8 @@ void kelp_instance_execute(kelp_instance_base *base, kelp_request **requests, ui
         submissions[i].serial =
             atomic_load_explicit(&requests[i]->factory->serial, memory_order_relaxed);
     }
+    if (instance->model->orders_executions)
+        order_responses(instance->model, requests, count);
     frame here = {instance, executing};
     executing = &here;
     kelp_status *error =

@@ -80,7 +80,8 @@ static kelp_status *prepare_cache(kelp_model *model) {
         return NULL;
     if (model->base.decoupled)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "model '%s': response_cache cannot be enabled for a decoupled model",
+                          "model '%s': response cache does not currently support models with the "
+                          "decoupled transaction policy",
                           model->base.name);
     if (kelp_model_host_of(model)->cache == NULL) {
         KELP_SERVER_LOG(KELP_LOG_WARNING,
@@ -259,6 +260,8 @@ static kelp_status *initialize(kelp_model *model) {
     KELP_TRY(initialize_model(model));
     model->base.decoupled = model->base.config->decoupled;
     model->base.order.enabled = model->base.config->dynamic_batching.preserve_ordering;
+    model->orders_executions =
+        model->base.config->sequence != NULL && model->base.config->sequence->preserve_ordering;
     KELP_TRY(kelp_model_load_labels(model));
     KELP_TRY(prepare_cache(model));
     KELP_TRY(create_latency(model));
@@ -317,8 +320,13 @@ static void reschedule(kelp_model_base *base, kelp_request *request) {
     kelp_instance_pool_reschedule(&((kelp_model *)base)->scheduler.pool, request);
 }
 
+static kelp_status *check_queue(kelp_model_base *base, const kelp_request *request) {
+    return kelp_instance_pool_check_full(&((kelp_model *)base)->scheduler.pool, request);
+}
+
 static const kelp_model_ops ops = {.destroy = destroy,
                                    .submit = submit,
+                                   .check_queue = check_queue,
                                    .cancel = cancel,
                                    .release = release,
                                    .reschedule = reschedule};

@@ -46,6 +46,7 @@ struct kelp_model {
     size_t instance_capacity;
     struct kelp_labels *labels; /* one for each output; NULL if no output has labels */
     kelp_sequencer *sequencer;  /* NULL if the model does not batch sequences */
+    bool orders_executions;     /* responses are sent in the order of the executions */
     kelp_scheduler scheduler;
     uint64_t load_ns; /* duration of the creation */
 };

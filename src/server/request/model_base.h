@@ -33,6 +33,9 @@ typedef struct kelp_model_ops {
     /* Returns UNAVAILABLE, with the reason, if the model depends on other models and cannot serve
      * at present. NULL: it depends on none. Thread-safe. */
     kelp_status *(*check)(kelp_model_base *model);
+    /* Returns UNAVAILABLE if the queue of the model is full for every request. NULL: unknown before
+     * the submission. The model is entered. Thread-safe. */
+    kelp_status *(*check_queue)(kelp_model_base *model, const kelp_request *request);
     /* For requests of sequences: the request returns to its caller, or is queued again. Called
      * before the request's callback. */
     void (*release)(kelp_model_base *model, kelp_request *request);

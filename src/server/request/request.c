@@ -51,7 +51,7 @@ static void reset(kelp_request *request) {
     request->states = NULL;
     request->added_inputs = 0;
     request->in_sequence = request->has_generated_id = request->is_null = false;
-    request->replaces_run = false;
+    request->replaces_run = request->avoids_caller = false;
     request->rejection = KELP_REJECTION_NONE;
     set_state(request, KELP_REQUEST_INITIALIZED);
 }
@@ -267,6 +267,19 @@ kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
     return kelp_request_dispatch(request);
 }
 
+kelp_status *kelp_request_check_queue(const kelp_request *request) {
+    kelp_model_base *model = request->model;
+    if (model == NULL)
+        return KELP_ERROR(KELP_INTERNAL, "the request was deleted before");
+    if (model->ops->check_queue == NULL || model->cache != NULL || !kelp_model_enter(model))
+        return NULL;
+    kelp_status *status = model->ops->check_queue(model, request);
+    if (status != NULL)
+        kelp_stats_rejection(&model->stats, kelp_status_code(status), kelp_now_ns());
+    kelp_model_leave(model);
+    return status;
+}
+
 /* ---- identity ---- */
 
 kelp_status *kelp_request_set_id(kelp_request *request, const char *id) {
@@ -334,8 +347,9 @@ static kelp_status *reschedule(kelp_request *request) {
     int expected = KELP_REQUEST_EXECUTING;
     if (request->place == NULL || !request->model->config->sequence->iterative)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          KELP_REQUEST_TAG "cannot reschedule the request: model '%s' does not "
-                                           "batch sequences iteratively",
+                          KELP_REQUEST_TAG
+                          "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, but "
+                          "model '%s' does not batch sequences iteratively",
                           kelp_request_tag(request), request->model->name);
     if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_PENDING))
         return KELP_ERROR(KELP_INTERNAL, "invalid request state transition from %s to PENDING",

@@ -90,6 +90,7 @@ struct kelp_request {
     uint32_t raw_length; /* the length word of a raw string */
     bool may_block;      /* its execution may block, according to the backend, or takes long; set on
                             submission */
+    bool avoids_caller;  /* the execution may wait for the submitting thread */
     uint64_t correlation_id;
     kelp_text correlation_string;
     uint64_t priority;
@@ -202,6 +203,9 @@ kelp_status *kelp_request_normalize(kelp_request *request) KELP_MUST_USE;
  * until it calls their release callbacks. On failure, the caller still owns both. */
 kelp_status *kelp_request_submit(kelp_request_host *host, kelp_request *request,
                                  kelp_trace *trace) KELP_MUST_USE;
+/* Returns UNAVAILABLE, and counts a rejection, if the queue of the model is full for every request.
+ * NULL if that is unknown before the submission. INTERNAL for a deleted request. */
+kelp_status *kelp_request_check_queue(const kelp_request *request) KELP_MUST_USE;
 /* The two parts of a submission, for requests that are a part of another submission and therefore
  * are accepted while the server stops. kelp_request_prepare checks the request and creates its
  * factory; the caller has entered the model for it. kelp_request_dispatch queues or executes it. On

@@ -2,8 +2,9 @@
 /*
  * The order of responses (`preserve_ordering`): the responses of a submission are passed to their
  * callback after all responses of the submissions before it. Each submission has a slot, from
- * before it is queued until its final response was passed on. Responses that come too early are
- * held in the slot.
+ * before it is queued (`dynamic_batching`) or executed (`oldest`: a sequence may wait for the end
+ * of another one) until its final response was passed on. Responses that come too early are held in
+ * the slot.
  *
  * Callbacks are called without a lock, by one thread at a time. Thread-safe.
  */
@@ -19,7 +20,7 @@ typedef struct kelp_response kelp_response;
 
 /* The slots of a model. */
 typedef struct kelp_response_order {
-    bool enabled; /* immutable while the model serves */
+    bool enabled; /* for all submissions; immutable while the model serves */
     pthread_mutex_t lock;
     kelp_factory *head, *tail;
     bool delivering; /* a thread passes responses on */

@@ -177,6 +177,15 @@ static kelp_status *admit(const kelp_policy *base, const kelp_request *request) 
     return full ? kelp_request_queue_full(request) : NULL;
 }
 
+/* With several levels, a full queue of one level does not concern requests of others. */
+static bool is_full(const kelp_policy *base) {
+    const batch_policy *policy = (const batch_policy *)base;
+    const kelp_batch_settings *settings = &policy->settings;
+    uint32_t max_size = settings->levels == 0 ? settings->limits.max_size : 0;
+    return (settings->max_requests > 0 && policy->queue.size >= settings->max_requests) ||
+           (max_size > 0 && policy->queue.size >= max_size);
+}
+
 /* Returns the number that orders a request within its level: 0, or the time at which it should be
  * over. */
 static uint64_t order_of(const batch_policy *policy, const kelp_request *request) {
@@ -332,8 +341,9 @@ static void destroy(kelp_policy *base) {
     batch_policy *policy = (batch_policy *)base;
     kelp_allocator allocator = base->allocator;
     KELP_ASSERT(policy->queue.head == NULL && policy->next.custom.batcher == NULL);
-    kelp_free(allocator, policy->level_sizes,
-              (policy->settings.levels + 1) * sizeof *policy->level_sizes);
+    if (policy->level_sizes != NULL)
+        kelp_free(allocator, policy->level_sizes,
+                  (policy->settings.levels + 1) * sizeof *policy->level_sizes);
     kelp_join_rules_deinit(&policy->rules, allocator);
     kelp_batch_settings_deinit(&policy->settings, allocator);
     kelp_free(allocator, policy, sizeof *policy);
@@ -360,6 +370,7 @@ static kelp_status *configure(batch_policy *policy, const kelp_model_config *con
 kelp_status *kelp_batch_policy_create(kelp_allocator allocator, const kelp_model_config *config,
                                       kelp_policy **out) {
     static const kelp_policy_ops ops = {.admit = admit,
+                                        .is_full = is_full,
                                         .push = push,
                                         .bypass = bypass,
                                         .ready_at_ns = ready_at_ns,
@@ -369,6 +380,7 @@ kelp_status *kelp_batch_policy_create(kelp_allocator allocator, const kelp_model
                                         .size = size,
                                         .destroy = destroy};
     static const kelp_policy_ops paced_ops = {.admit = admit,
+                                              .is_full = is_full,
                                               .push = push,
                                               .bypass = bypass,
                                               .ready_at_ns = ready_at_ns,

@@ -11,6 +11,7 @@
 enum { DEFAULT_MAX_REQUESTS = 16384 };
 static const uint64_t default_max_input_bytes = (uint64_t)1 << 30;
 /* The policy counts the requests of each level. */
+/* The maximum number of levels with a maximum queue size, because each has a counter. */
 enum { MAX_LEVELS = 1 << 20 };
 /* NVIDIA's tests set this variable, so that all requests of a test are queued before the first one
  * runs. */
@@ -104,10 +105,11 @@ static kelp_status *read_levels(kelp_batch_settings *settings, kelp_allocator al
           compare_levels);
     settings->levels = from->priority_levels;
     settings->default_level = settings->levels > 0 ? from->default_priority_level : 0;
-    if (settings->levels > MAX_LEVELS)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: field 'priority_levels': expected at most %d, found %llu",
-                          config->source, MAX_LEVELS, (unsigned long long)settings->levels);
+    if (settings->has_level_sizes && settings->levels > MAX_LEVELS)
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "%s: field 'priority_levels': expected at most %d with max_queue_size, found %llu",
+            config->source, MAX_LEVELS, (unsigned long long)settings->levels);
     return NULL;
 }
 

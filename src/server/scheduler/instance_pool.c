@@ -598,6 +598,16 @@ void kelp_instance_pool_expire_soon(kelp_instance_pool *pool) {
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* Takes the requests that are over from a full queue; the caller rejects them. The lock is held. */
+static kelp_request *drop_dead(kelp_instance_pool *pool, uint64_t now_ns) {
+    KELP_ASSERT_HELD(&pool->lock);
+    kelp_request *dropped = pool->policy->ops->expire(pool->policy, now_ns);
+    if (pool->waiting > 0 && has_due(pool))
+        wake_threads(pool);
+    set_expiry(pool);
+    return dropped;
+}
+
 /* Checks that a request can be queued; the lock is held. A full queue first drops the requests that
  * are over, which the caller rejects. */
 static kelp_status *admit(kelp_instance_pool *pool, const kelp_request *request,
@@ -607,14 +617,27 @@ static kelp_status *admit(kelp_instance_pool *pool, const kelp_request *request,
     kelp_status *status = ops->admit(pool->policy, request);
     if (status == NULL)
         return NULL;
-    *out_dropped = ops->expire(pool->policy, request->queue_start_ns);
-    if (pool->waiting > 0 && has_due(pool))
-        wake_threads(pool);
-    set_expiry(pool);
+    *out_dropped = drop_dead(pool, request->queue_start_ns);
     if (*out_dropped == NULL)
         return status;
     kelp_status_free(status);
     return ops->admit(pool->policy, request);
+}
+
+kelp_status *kelp_instance_pool_check_full(kelp_instance_pool *pool, const kelp_request *request) {
+    const kelp_policy_ops *ops = pool->policy->ops;
+    kelp_request *dropped = NULL;
+    if (ops->is_full == NULL)
+        return NULL;
+    pthread_mutex_lock(&pool->lock);
+    bool full = ops->is_full(pool->policy);
+    uint64_t now_ns = full ? pool->now_ns() : 0;
+    if (full)
+        dropped = drop_dead(pool, now_ns);
+    full = full && ops->is_full(pool->policy);
+    pthread_mutex_unlock(&pool->lock);
+    reject(pool, dropped, now_ns);
+    return full ? kelp_request_queue_full(request) : NULL;
 }
 
 /* Queues a request; the lock is held. Another thread takes it, unless the calling thread does. */

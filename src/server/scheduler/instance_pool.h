@@ -122,6 +122,10 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool);
  * owns the request. */
 kelp_status *kelp_instance_pool_submit(kelp_instance_pool *pool,
                                        kelp_request *request) KELP_MUST_USE;
+/* Returns UNAVAILABLE if the queue is full for every request; `request` is named in the error.
+ * Drops the queued requests that are over first. Thread-safe. */
+kelp_status *kelp_instance_pool_check_full(kelp_instance_pool *pool,
+                                           const kelp_request *request) KELP_MUST_USE;
 /* Adds the duration of an execution without the pool to the measured times; see
  * kelp_execution_class. Thread-safe. */
 void kelp_instance_pool_add_time(kelp_instance_pool *pool, unsigned class_index,

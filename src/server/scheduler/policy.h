@@ -41,6 +41,8 @@ typedef struct kelp_policy_ops {
     /* Rejects a request that cannot be queued. Called before push, under the same lock; after a
      * rejection once more if `expire` returned requests. */
     kelp_status *(*admit)(const kelp_policy *policy, const kelp_request *request);
+    /* Returns true if `admit` rejects every request. NULL: unknown without the request. */
+    bool (*is_full)(const kelp_policy *policy);
     /* Queues a request. It belongs to the policy until `take` or `expire` returns it. Sets
      * request->deadline_ns. */
     void (*push)(kelp_policy *policy, kelp_request *request, uint64_t now_ns);

@@ -54,9 +54,10 @@ void kelp_scheduler_deinit(kelp_scheduler *scheduler) {
 
 kelp_status *kelp_scheduler_submit(kelp_scheduler *scheduler, kelp_request *request) {
     KELP_ASSERT(atomic_load(&request->state) == KELP_REQUEST_PENDING);
-    request->may_block =
-        scheduler->may_block != NULL && scheduler->may_block((TRITONBACKEND_Model *)request->model,
-                                                             (TRITONBACKEND_Request *)request);
+    request->may_block = request->avoids_caller;
+    if (!request->may_block && scheduler->may_block != NULL)
+        request->may_block = scheduler->may_block((TRITONBACKEND_Model *)request->model,
+                                                  (TRITONBACKEND_Request *)request);
     if (request->model->config->scheduling == KELP_SCHEDULING_SEQUENCE)
         KELP_TRY(kelp_request_enter_sequence(request));
     return kelp_instance_pool_submit(&scheduler->pool, request);

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/utf8.h"
-#include "onnx/protobuf.h"
+#include "base/wire/protobuf.h"
 #include "tokenizer/sentencepiece/spm.h"
 
 #include <float.h>

@@ -9,8 +9,13 @@
 
 typedef struct kelp_serve_grpc {
     bool allow_grpc;
+    const char *address; /* NULL: that of HTTP */
+    int64_t port;        /* -1: none besides the port of HTTP */
+    const char *compression;
 } kelp_serve_grpc;
 
 extern const kelp_arg_table kelp_serve_grpc_table;
+/* Sets the defaults that are not zero. */
+void kelp_serve_grpc_defaults(kelp_serve_grpc *o);
 
 #endif

@@ -52,7 +52,7 @@ void kelp_serve_log_defaults(kelp_serve_log *o) {
     o->format = "default";
 }
 
-static TRITONSERVER_LogFormat log_format(const char *name) {
+TRITONSERVER_LogFormat kelp_serve_log_format(const char *name) {
     /* 2 is an extension: lines of JSON. */
     return !strcmp(name, "json")      ? (TRITONSERVER_LogFormat)KELP_LOG_JSON
            : !strcmp(name, "ISO8601") ? TRITONSERVER_LOG_ISO8601
@@ -60,8 +60,8 @@ static TRITONSERVER_LogFormat log_format(const char *name) {
 }
 
 kelp_status *kelp_serve_log_apply(const kelp_serve_log *o, TRITONSERVER_ServerOptions *options) {
-    KELP_TRY(
-        kelp_serve_set(TRITONSERVER_ServerOptionsSetLogFormat(options, log_format(o->format))));
+    KELP_TRY(kelp_serve_set(
+        TRITONSERVER_ServerOptionsSetLogFormat(options, kelp_serve_log_format(o->format))));
     KELP_TRY(kelp_serve_set(TRITONSERVER_ServerOptionsSetLogInfo(options, o->info)));
     KELP_TRY(kelp_serve_set(TRITONSERVER_ServerOptionsSetLogWarn(options, o->warning)));
     KELP_TRY(kelp_serve_set(TRITONSERVER_ServerOptionsSetLogError(options, o->error)));

@@ -20,4 +20,7 @@ void kelp_serve_log_defaults(kelp_serve_log *o);
 kelp_status *kelp_serve_log_apply(const kelp_serve_log *o,
                                   TRITONSERVER_ServerOptions *options) KELP_MUST_USE;
 
+/* Returns the format of a name of --log-format. */
+TRITONSERVER_LogFormat kelp_serve_log_format(const char *name);
+
 #endif

@@ -113,6 +113,9 @@ kelp_status *kelp_serve_models_apply(const kelp_serve_models *o,
     if (o->load_retries)
         KELP_TRY(kelp_serve_set(
             TRITONSERVER_ServerOptionsSetModelLoadRetryCount(options, (unsigned)o->load_retries)));
+    if (!o->allow_uploaded_code)
+        KELP_TRY(kelp_serve_set(TRITONSERVER_ServerOptionsSetBackendConfig(
+            options, "", "allow-uploaded-code", "false")));
     return o->namespacing
                ? kelp_serve_set(TRITONSERVER_ServerOptionsSetModelNamespacing(options, true))
                : NULL;

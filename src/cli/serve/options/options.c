@@ -8,8 +8,10 @@ void kelp_serve_defaults(void *options) {
     kelp_serve_caches_defaults(&o->caches);
     kelp_serve_server_defaults(&o->server);
     kelp_serve_http_defaults(&o->http);
+    kelp_serve_grpc_defaults(&o->grpc);
     kelp_serve_metrics_defaults(&o->metrics);
     kelp_serve_log_defaults(&o->log);
+    kelp_serve_trace_defaults(&o->trace);
 }
 
 kelp_status *kelp_serve_status(TRITONSERVER_Error *take_error, const char *doing) {

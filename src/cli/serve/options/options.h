@@ -4,6 +4,7 @@
 #ifndef KELP_CLI_SERVE_OPTIONS_OPTIONS_H_
 #define KELP_CLI_SERVE_OPTIONS_OPTIONS_H_
 
+#include "cli/serve/options/access.h"
 #include "cli/serve/options/backends.h"
 #include "cli/serve/options/caches.h"
 #include "cli/serve/options/grpc.h"
@@ -12,6 +13,8 @@
 #include "cli/serve/options/metrics.h"
 #include "cli/serve/options/models.h"
 #include "cli/serve/options/server.h"
+#include "cli/serve/options/tls.h"
+#include "cli/serve/options/trace.h"
 
 typedef struct kelp_serve_options {
     kelp_arg_list positionals; /* first */
@@ -20,17 +23,21 @@ typedef struct kelp_serve_options {
     kelp_serve_caches caches;
     kelp_serve_server server;
     kelp_serve_http http;
+    kelp_serve_access access;
     kelp_serve_grpc grpc;
+    kelp_serve_tls tls;
     kelp_serve_metrics metrics;
     kelp_serve_log log;
+    kelp_serve_trace trace;
     char *with_repository; /* temporary repository of the models that arguments name, or NULL */
 } kelp_serve_options;
 
 /* The tables of all groups, for an initializer. */
 #define KELP_SERVE_TABLES                                                           \
     &kelp_serve_models_table, &kelp_serve_backends_table, &kelp_serve_caches_table, \
-        &kelp_serve_server_table, &kelp_serve_http_table, &kelp_serve_grpc_table,   \
-        &kelp_serve_metrics_table, &kelp_serve_log_table
+        &kelp_serve_server_table, &kelp_serve_http_table, &kelp_serve_access_table, \
+        &kelp_serve_grpc_table, &kelp_serve_tls_table, &kelp_serve_metrics_table,   \
+        &kelp_serve_log_table, &kelp_serve_trace_table
 /* Initializes a zeroed kelp_serve_options. */
 void kelp_serve_defaults(void *options);
 

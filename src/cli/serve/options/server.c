@@ -37,6 +37,12 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_BOOL,
      .offset = AT(strict_readiness),
      .help = "the server is ready only if all models are ready (true)"},
+    {.name = "allow-client-shm",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(allow_client_shm),
+     .value = "BOOL",
+     .choices = "auto|true|false",
+     .help = "let clients register shared memory (auto: if only local clients can connect)"},
 };
 #undef AT
 
@@ -44,6 +50,7 @@ const kelp_arg_table kelp_serve_server_table = {specs, KELP_COUNT(specs)};
 
 void kelp_serve_server_defaults(kelp_serve_server *o) {
     o->exit_on_error = true;
+    o->allow_client_shm = "auto";
     o->exit_timeout_secs = 30;
     o->drain_secs = -1;
     o->strict_readiness = true;

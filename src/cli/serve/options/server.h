@@ -17,6 +17,7 @@ typedef struct kelp_serve_server {
     int64_t exit_timeout_secs;
     int64_t drain_secs; /* -1: until there are no requests */
     bool strict_readiness;
+    const char *allow_client_shm; /* "auto", "true" or "false" */
 } kelp_serve_server;
 
 extern const kelp_arg_table kelp_serve_server_table;

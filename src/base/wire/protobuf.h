@@ -4,8 +4,8 @@
  * remaining bytes.
  * Source: protobuf.dev, "Encoding".
  */
-#ifndef KELP_ONNX_PROTOBUF_H_
-#define KELP_ONNX_PROTOBUF_H_
+#ifndef KELP_BASE_WIRE_PROTOBUF_H_
+#define KELP_BASE_WIRE_PROTOBUF_H_
 
 #include "base/str.h"
 
@@ -40,7 +40,7 @@ typedef enum kelp_protobuf_result {
     KELP_PROTOBUF_MALFORMED
 } kelp_protobuf_result;
 
-/* Reads the next field. Groups are MALFORMED, because ONNX has none. */
+/* Reads the next field. Groups, which proto3 lacks, are MALFORMED. */
 kelp_protobuf_result kelp_protobuf_next(kelp_protobuf *wire, kelp_protobuf_field *out);
 bool kelp_protobuf_varint(kelp_protobuf *wire, uint64_t *out);
 /* Counts the occurrences of a field. Stops at malformed bytes, which the reader reports later. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads fields of the protobuf wire format. */
-#include "onnx/protobuf.h"
+#include "base/wire/protobuf.h"
 
 bool kelp_protobuf_varint(kelp_protobuf *wire, uint64_t *out) {
     uint64_t value = 0;
