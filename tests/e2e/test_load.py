@@ -180,7 +180,7 @@ class Instances(unittest.TestCase):
     def fails(self, message, group, *words):
         server = self.serve(group, *words, ready=False)
         self.assertNotEqual(server.process.wait(support.PATIENCE_S), 0)
-        self.assertIn(message, server.log())
+        self.assertIn(message, server.log().replace('\\"', '"'))
 
     def test_resources_of_the_rate_limiter(self):
         limit = "--rate-limit", "execution_count"

@@ -27,9 +27,10 @@ typedef struct kelp_grpc_service {
     kelp_http_handler handler; /* first */
     kelp_allocator allocator;
     TRITONSERVER_Server *core;
-    kelp_shm_registry *shm; /* may be NULL, as the next two */
+    kelp_shm_registry *shm; /* may be NULL, as the next three */
     kelp_logging *logging;
     kelp_tracing *tracing;
+    kelp_access *access;
     /* Allocates outputs; `userp` of the response callback is the kelp_grpc_request. */
     TRITONSERVER_ResponseAllocator *response_allocator;
     uint64_t max_message_bytes;
@@ -152,6 +153,10 @@ static inline kelp_grpc_service *kelp_grpc_service_of(const kelp_grpc_exchange *
 /* ---- methods.c ---- */
 /* Returns the method of a path, or NULL. */
 const kelp_grpc_method *kelp_grpc_find_method(kelp_str path);
+/* Checks that the client may call the method of a path. UNAVAILABLE, as Triton, if its category is
+ * restricted; UNAUTHENTICATED without a valid token. */
+kelp_status *kelp_grpc_permit(const kelp_grpc_service *service,
+                              const kelp_http_request *request) KELP_MUST_USE;
 
 /* ---- respond.c ---- */
 /* Begins the response, unless it has begun. */

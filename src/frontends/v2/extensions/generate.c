@@ -301,6 +301,7 @@ static kelp_status *prepare(kelp_v2_exchange *exchange, bool stream) {
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&exchange->request, service->core,
                                                              exchange->model, exchange->version)));
+    KELP_TRY(kelp_v2_forward_headers(exchange));
     KELP_TRY(kelp_http_exchange_coding(&exchange->base, &exchange->request_coding));
     if (kelp_v2_takes_long(exchange))
         KELP_TRY(kelp_v2_status(KELP_InferenceRequestCheckQueue(exchange->request)));
