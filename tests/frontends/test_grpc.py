@@ -5,6 +5,8 @@
     test_grpc.py (--kelp PATH | --url grpc://HOST:PORT) [unittest arguments]
 """
 import asyncio
+import contextlib
+import io
 import json
 import os
 import queue
@@ -24,6 +26,9 @@ from google.protobuf import descriptor_pb2, json_format
 from tritonclient.grpc import model_config_pb2, service_pb2, service_pb2_grpc
 
 import server
+
+sys.path.insert(0, os.path.join(server.cases.ROOT, "tests", "support"))
+import shown  # noqa: E402: found by the line above
 
 TARGET = {}
 PATIENCE_S = 60
@@ -597,6 +602,15 @@ class Protocols(Case):
         metadata = self.client.get_server_metadata()
         for extension in ("classification", "sequence", "statistics", "model_configuration", "system_shared_memory"):
             self.assertIn(extension, metadata.extensions)
+
+
+class Page(Case):
+    def test_the_program_of_the_page_runs(self):
+        blocks = [block for language, block, _ in shown.blocks(os.path.join(server.cases.ROOT, "docs", "grpc.md")) if language == "python"]
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(blocks[0].replace("localhost:8001", TARGET["url"]), {})
+        self.assertRegex(printed.getvalue(), r"^\[\d\]")
 
 
 if __name__ == "__main__":

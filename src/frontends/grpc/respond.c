@@ -129,6 +129,7 @@ void kelp_grpc_send_status(kelp_grpc_exchange *exchange) {
     kelp_event_loop *loop = exchange->base.thread->loop;
     kelp_event_loop_timer_cancel(loop, &exchange->deadline_timer);
     kelp_event_loop_timer_cancel(loop, &exchange->poll_timer);
+    kelp_event_loop_timer_cancel(loop, &exchange->message_timer);
     add_status(exchange);
     kelp_http_exchange_send(&exchange->base);
 }
