@@ -20,10 +20,11 @@ typedef struct kelp_serve_endpoint {
 typedef struct kelp_serve_frontends {
     kelp_serve_endpoint endpoints[KELP_HTTP_MAX_ENDPOINTS];
     size_t endpoint_count;
-    kelp_tls_options tls; /* of the endpoints */
+    kelp_tls_options tls;      /* of the endpoints */
+    kelp_tls_options grpc_tls; /* of the port of gRPC; without a certificate, `tls` applies */
     kelp_http_handler *handler;
     kelp_http_handler *grpc; /* NULL if gRPC is not served */
-    kelp_http_server *http; /* NULL if there is no endpoint */
+    kelp_http_server *http;  /* NULL if there is no endpoint */
     /* of all protocols: */
     kelp_shm_registry *shm;
     kelp_logging *logging;
