@@ -117,8 +117,6 @@ measure "kelp serve over HTTP" -m identity -u "127.0.0.1:$port" -i http --concur
 measure "kelp serve over gRPC" -m identity -u "127.0.0.1:$port" -i grpc --concurrency-range 4 "$@"
 measure "kelp serve over gRPC, streams" -m identity -u "127.0.0.1:$port" -i grpc --streaming --concurrency-range 4 "$@"
 measure "kelp serve over gRPC, compressed" -m identity -u "127.0.0.1:$port" -i grpc --grpc-compression-algorithm gzip "$@"
-measure "kelp serve over gRPC, shared memory" -m identity -u "127.0.0.1:$port" -i grpc --shared-memory system \
-    --output-shared-memory-size 64 --concurrency-range 4 "$@"
 kill "$server" && wait "$server"
 code=$?
 server=
