@@ -163,6 +163,15 @@ class Streams(Case):
         with self.assertRaises(grpc.RpcError):
             calls([("triton_grpc_error", "true")])
 
+    def test_responses_before_an_error_of_the_model_are_sent(self):
+        bad = raw_request(values=[1], parameters={"delay_ms": service_pb2.InferParameter(string_param="x")})
+        for _ in range(20):
+            call = self.stub.ModelStreamInfer(iter([raw_request(id="a"), raw_request(id="b"), bad]), timeout=PATIENCE_S,
+                                              metadata=[("triton_grpc_error", "true")])
+            self.assertEqual([next(call).infer_response.id for _ in range(2)], ["a", "b"])
+            with self.assertRaises(grpc.RpcError):
+                next(call)
+
     def test_a_stream_without_requests_ends_with_ok(self):
         self.assertEqual(list(self.stub.ModelStreamInfer(iter([]), timeout=PATIENCE_S)), [])
 
@@ -561,7 +570,7 @@ class Protocols(Case):
                                         "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"])
 
     def same(self, found, expected):
-        """Compares messages, enumerations and methods, in any order."""
+        """Compares messages, enumerations and methods, in any order, without the names in JSON."""
         for item in (found, expected):
             for message in [*item.message_type]:
                 self.order(message)
@@ -574,6 +583,8 @@ class Protocols(Case):
 
     def order(self, message):
         fields = sorted(message.field, key=lambda field: field.number)
+        for field in fields:
+            field.ClearField("json_name")
         del message.field[:]
         message.field.extend(fields)
         for name in ("nested_type", "enum_type"):
