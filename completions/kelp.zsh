@@ -77,6 +77,11 @@ _kelp() {
             '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
             '--grpc-port=[another port for gRPC, 0 for a free one (none; without HTTP 8001)]:PORT: ' \
             '--grpc-infer-response-compression-level=[compress responses for clients that accept it, at the same level for low to high (none)]:LEVEL:(none low medium high)' \
+            '--grpc-use-ssl[TLS on --grpc-port, with --grpc-server-cert and --grpc-server-key (false)]' \
+            '--grpc-use-ssl-mutual[TLS on --grpc-port, and certificates of clients, with --grpc-root-cert (false)]' \
+            '--grpc-server-cert=[PEM file of the server'\''s certificate and its intermediates]:FILE:_files' \
+            '--grpc-server-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
+            '--grpc-root-cert=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
             '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
             '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
@@ -241,6 +246,11 @@ _kelp() {
             '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
             '--grpc-port=[another port for gRPC, 0 for a free one (none; without HTTP 8001)]:PORT: ' \
             '--grpc-infer-response-compression-level=[compress responses for clients that accept it, at the same level for low to high (none)]:LEVEL:(none low medium high)' \
+            '--grpc-use-ssl[TLS on --grpc-port, with --grpc-server-cert and --grpc-server-key (false)]' \
+            '--grpc-use-ssl-mutual[TLS on --grpc-port, and certificates of clients, with --grpc-root-cert (false)]' \
+            '--grpc-server-cert=[PEM file of the server'\''s certificate and its intermediates]:FILE:_files' \
+            '--grpc-server-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
+            '--grpc-root-cert=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
             '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
             '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
@@ -266,11 +276,6 @@ _kelp() {
             '--grpc-infer-thread-count=[the threads of --http-thread-count serve every protocol]:N: ' \
             '--grpc-infer-allocation-pool-size=[each thread keeps the memory of up to 64 calls]:N: ' \
             '--grpc-max-response-pool-size=[streams limit the bytes of their responses]:N: ' \
-            '--grpc-use-ssl[TLS is not supported]' \
-            '--grpc-use-ssl-mutual[TLS is not supported]' \
-            '--grpc-server-cert=[TLS is not supported]:FILE: ' \
-            '--grpc-server-key=[TLS is not supported]:FILE: ' \
-            '--grpc-root-cert=[TLS is not supported]:FILE: ' \
             '--grpc-keepalive-time=[keepalive of HTTP/2 is not configurable]:MS: ' \
             '--grpc-keepalive-timeout=[keepalive of HTTP/2 is not configurable]:MS: ' \
             '--grpc-keepalive-permit-without-calls[keepalive of HTTP/2 is not configurable]' \

@@ -47,14 +47,18 @@ static void add_endpoint(kelp_serve_frontends *frontends, const char *name, cons
 /* Adds the endpoints of the options. */
 static kelp_status *add_endpoints(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
     KELP_TRY(kelp_serve_tls_convert(&o->tls, &frontends->tls));
+    KELP_TRY(kelp_serve_grpc_tls(&o->grpc, &frontends->grpc_tls));
     frontends->endpoint_count = 0;
     uint32_t grpc = o->grpc.allow_grpc ? KELP_SERVICE_GRPC : 0;
     if (o->http.allow_http)
         add_endpoint(frontends, "HTTP", o->http.address, o->http.port,
                      KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | grpc);
-    if (grpc != 0 && (o->grpc.port >= 0 || !o->http.allow_http))
+    if (grpc != 0 && (o->grpc.port >= 0 || !o->http.allow_http)) {
         add_endpoint(frontends, "gRPC", o->grpc.address != NULL ? o->grpc.address : o->http.address,
                      o->grpc.port >= 0 ? o->grpc.port : DEFAULT_GRPC_PORT, grpc);
+        if (frontends->grpc_tls.cert_path != NULL)
+            frontends->endpoints[frontends->endpoint_count - 1].base.tls = &frontends->grpc_tls;
+    }
     if (o->metrics.allow_metrics && o->metrics.port >= 0)
         add_endpoint(frontends, "Metrics",
                      o->metrics.address != NULL ? o->metrics.address : o->http.address,

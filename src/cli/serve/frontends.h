@@ -22,7 +22,8 @@ typedef struct kelp_serve_endpoint {
 typedef struct kelp_serve_frontends {
     kelp_serve_endpoint endpoints[KELP_HTTP_MAX_ENDPOINTS];
     size_t endpoint_count;
-    kelp_tls_options tls; /* of the endpoints */
+    kelp_tls_options tls;      /* of the endpoints */
+    kelp_tls_options grpc_tls; /* of the port of gRPC; without a certificate, `tls` applies */
     kelp_http_handler *handler;
     kelp_access *http_access, *grpc_access;
     kelp_forward *forward;

@@ -100,10 +100,12 @@ struct kelp_grpc_exchange {
     unsigned char prefix[KELP_GRPC_PREFIX_BYTES];
     size_t prefix_length;
     size_t message_length;
-    kelp_grpc_request *incoming; /* the message that arrives */
-    kelp_grpc_request *handled;  /* the message of a method that does not infer */
-    bool has_message;            /* a message was complete */
-    bool ended;                  /* the client has sent its last message */
+    kelp_event_loop_timer message_timer; /* armed while a message is incomplete */
+    uint64_t message_ns;                 /* the time at which it was armed */
+    kelp_grpc_request *incoming;         /* the message that arrives */
+    kelp_grpc_request *handled;          /* the message of a method that does not infer */
+    bool has_message;                    /* a message was complete */
+    bool ended;                          /* the client has sent its last message */
     bool feeding;
     kelp_buf held; /* bytes that wait until the call processes more messages */
     size_t held_at;
@@ -180,6 +182,8 @@ void kelp_grpc_encode_text(kelp_buf *out, kelp_str text);
 bool kelp_grpc_parse_timeout(kelp_str text, uint64_t *out_ns);
 
 /* ---- body.c ---- */
+/* Ends the call with DEADLINE_EXCEEDED if the rest of a message arrives too slowly. */
+kelp_status *kelp_grpc_expect_message(kelp_grpc_exchange *exchange) KELP_MUST_USE;
 /* Processes bytes of the body. */
 void kelp_grpc_on_body(kelp_http_exchange *base, kelp_str bytes, bool last);
 /* Processes the bytes that were held back, if the call processes messages again. */

@@ -154,6 +154,8 @@ static kelp_status *begin_call(kelp_grpc_exchange *exchange, const kelp_http_req
         return KELP_ERROR(KELP_UNIMPLEMENTED, "unknown method '%.*s'", KELP_STR_ARG(request->path));
     KELP_TRY(kelp_grpc_permit(kelp_grpc_service_of(exchange), request));
     KELP_TRY(read_codings(exchange, request));
+    if (!exchange->method->client_streams)
+        KELP_TRY(kelp_grpc_expect_message(exchange));
     return set_deadline(exchange, request);
 }
 
