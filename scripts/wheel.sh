@@ -14,7 +14,11 @@ glibc=2.27 # the oldest version with memfd_create
 # The Python environment of the build, made again when its requirements change.
 if ! cmp -s tools/requirements-wheel.txt "$venv/requirements-wheel.txt"; then
     python3 -m venv "$venv"
-    "$python" -m pip install -q --disable-pip-version-check --no-input -r tools/requirements-wheel.txt
+    # zig takes 100 MB, which clones of one user download once.
+    cache=${XDG_CACHE_HOME:-${HOME:-$out}/.cache}/kelp/wheel
+    pip=("$python" -m pip --disable-pip-version-check --no-input -q)
+    "${pip[@]}" download --dest "$cache" -r tools/requirements-wheel.txt
+    "${pip[@]}" install --no-index --find-links "$cache" -r tools/requirements-wheel.txt
     cp tools/requirements-wheel.txt "$venv/"
 fi
 zig=$("$python" -c 'import os, ziglang; print(os.path.dirname(ziglang.__file__))')

@@ -53,7 +53,7 @@ class Server:
     def read(self):
         for line in self.process.stdout:
             self.output += line.decode()
-            found = re.match(r"HTTP  http://127\.0\.0\.1:(\d+)", line.decode())
+            found = re.match(r"HTTP  https?://127\.0\.0\.1:(\d+)", line.decode())
             if found:
                 self.port = int(found.group(1))
                 self.url = f"127.0.0.1:{self.port}"

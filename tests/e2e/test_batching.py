@@ -5,7 +5,10 @@
 
     test_batching.py --kelp PATH [unittest arguments]
 """
+import gzip
+import json
 import os
+import random
 import threading
 import time
 import unittest
@@ -205,6 +208,33 @@ class Batching(unittest.TestCase):
         for error in failed:
             self.assertIn("Exceeds maximum queue size", error.message())
         slow.result()
+
+    def test_a_full_queue_rejects_large_requests_before_they_are_decoded(self):
+        """Otherwise the response to a body that is no JSON would be 400, as it is when the queue is not full."""
+        self.repository.add("m", config=IDENTITY % 1 + "dynamic_batching { preferred_batch_size: 1 default_queue_policy { max_queue_size: 1 } }")
+        server = self.serve()
+        path, invalid = "/v2/models/m/infer", b"x" * 300000
+        bodies = (invalid, {}), (gzip.compress(random.Random(1).randbytes(3000)), {"Content_Encoding": "gzip"})
+        for body, headers in bodies:
+            self.assertEqual(server.call("POST", path, body, **headers)[0], 400)
+        numbers = [random.Random(2).randrange(1000000) for _ in range(5000)]
+        packed = gzip.compress(json.dumps({"inputs": [{"name": "INPUT0", "datatype": "INT32", "shape": [1, 5000], "data": numbers}]}).encode())
+        status, _, text = server.call("POST", path, packed, Content_Encoding="gzip")
+        self.assertEqual((status, json.loads(text)["outputs"][0]["data"]), (200, numbers))
+        running = self.start("m", identity_request(0), parameters={"delay_ms": 3000})
+        while "nv_inference_pending_request_count" not in server.metrics():
+            time.sleep(0.01)
+        queued = None
+        while queued is None or queued.done():  # rejected until the first one is taken from the queue
+            queued = self.start("m", identity_request(1))
+            time.sleep(0.05)
+        for body, headers in bodies:
+            status, _, text = server.call("POST", path, body, **headers)
+            self.assertEqual(status, 503, text)
+            self.assertIn(b"Exceeds maximum queue size", text)
+        self.assertFalse(running.done())
+        running.result()
+        queued.result()
 
     def test_responses_keep_the_order_of_requests(self):
         self.repository.add("m", config=IDENTITY % 2 + "dynamic_batching { preferred_batch_size: 1 preserve_ordering: true }")

@@ -138,7 +138,7 @@ def generate(qa, data):
 
 
 def add_stand_ins(repository):
-    """Copies ONNX models to the names of other engines. Those of PyTorch have its names of outputs."""
+    """Copies ONNX models to the names of other engines. L0_decoupled uses the names of outputs of PyTorch's models."""
     import onnx  # pylint: disable=import-outside-toplevel
     for model in STAND_INS:
         for engine in ("libtorch", "plan", "openvino"):
@@ -146,25 +146,24 @@ def add_stand_ins(repository):
             config = os.path.join(place, "config.pbtxt")
             with open(config, encoding="utf-8") as file:
                 text = file.read().replace(f"onnx_{model}", f"{engine}_{model}")
-            if engine == "libtorch":
+            if engine == "libtorch" and "nobatch" in model:
                 text = re.sub(r'"OUTPUT(\d)"', r'"OUTPUT__\1"', text)
                 for path in glob.glob(os.path.join(place, "*", "model.onnx")):
                     file = onnx.load(path)
-                    rename_outputs(file.graph, "nobatch" in model)
+                    rename_outputs(file.graph)
                     onnx.save(file, path)
             with open(config, "w", encoding="utf-8") as file:
                 file.write(text)
 
 
-def rename_outputs(graph, has_one_element):
-    """Renames OUTPUT0 to OUTPUT__0. L0_decoupled sets the dimensions of a model to 1; that of PyTorch would accept them."""
+def rename_outputs(graph):
+    """Renames OUTPUT0 to OUTPUT__0, and sets the dimensions to 1, as L0_decoupled does in the configuration."""
     for value in graph.output:
         value.name = re.sub(r"^OUTPUT(\d)$", r"OUTPUT__\1", value.name)
     for node in graph.node:
         node.output[:] = [re.sub(r"^OUTPUT(\d)$", r"OUTPUT__\1", each) for each in node.output]
-    if has_one_element:
-        for value in [*graph.input, *graph.output]:
-            value.type.tensor_type.shape.dim[0].dim_value = 1
+    for value in [*graph.input, *graph.output]:
+        value.type.tensor_type.shape.dim[0].dim_value = 1
 
 
 def write_program(path, text):

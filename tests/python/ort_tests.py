@@ -17,7 +17,10 @@ import sys
 import tempfile
 import unittest
 
-MODULES = ["onnxruntime_test_python", "onnxruntime_test_python_iobinding"]
+# Modules about the interface and its results. The others need execution providers, graph tools or files that only ONNX Runtime has.
+MODULES = ["onnxruntime_test_python"] + ["onnxruntime_test_" + name for name in (
+    "python_iobinding", "python_backend", "python_backend_mlops", "python_mlops", "python_sparse_matmul", "python_symlink_data",
+    "python_global_threadpool", "python_ort_parallel", "python_symbolic_shape_infer", "float8", "scatternd")]
 
 
 class Outcomes(unittest.TestResult):

@@ -60,7 +60,7 @@ class Wheel(unittest.TestCase):
             names = {info.filename: info.file_size for info in wheel.infolist()}
         for name in ("onnxruntime/__init__.py", "onnxruntime/capi/onnxruntime_pybind11_state.py", "shim/onnxruntime/__init__.py",
                      "shim/onnxruntime-1.31.1.egg-info/PKG-INFO", "shim/onnxruntime-1.31.1.egg-info/top_level.txt", "__init__.py",
-                     "__init__.pyi", "py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0.1",
+                     "__init__.pyi", "py.typed", "onnxruntime/py.typed", "runtime.py", "backend.py", "bin/kelp", "lib/libkelp.so.0.1",
                      "lib/libtritonserver.so", "kernels/README", "include/kelp/backend.h", "include/kelp/layers.inc",
                      "include/kelp/kernel.hpp", "include/triton/runtime/backend.h", "include/triton/runtime/triton.h", "runtime.pyi",
                      "include/triton/core/tritonserver.h", "lib/libkelp_backend.a", "lib/cmake/kelp/kelp-config.cmake",

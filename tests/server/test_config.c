@@ -277,9 +277,9 @@ static void fields_without_support_are_rejected(void **state) {
         kelp_model_config_release(config);
     }
     rejects(ADDSUB "instance_group { kind: KIND_CPU gpus: 0 }", false,
-            "field 'gpus' requires kind KIND_GPU");
+            "instance group m_0 of model m has kind KIND_CPU but specifies one or more GPUs");
     rejects(ADDSUB "instance_group { kind: KIND_MODEL gpus: 1 }", false,
-            "field 'gpus' requires kind KIND_GPU");
+            "has kind KIND_MODEL but specifies one or more GPUs");
 }
 
 static void batching_is_completed(void **state) {
@@ -312,21 +312,21 @@ static void batching_is_completed(void **state) {
 static void batch_inputs_and_outputs_are_checked(void **state) {
     static const char *const rows[][2] = {
         {"batch_input { target_name: \"N\" data_type: TYPE_INT32 }",
-         "batch_input 0: expected 1 source input ('source_input'), got 0"},
+         "batch_input 0: batch input kind 'BATCH_ELEMENT_COUNT' expects 1 source input, got 0"},
         {"batch_input { target_name: \"N\" source_input: [ \"INPUT0\", \"INPUT1\" ] }", "got 2"},
         {"batch_input { source_input: \"INPUT0\" }", "expected at least 1 'target_name', got 0"},
         {"batch_input { target_name: \"N\" source_input: \"X\" }", "unknown source input name 'X'"},
         {"batch_input [ { target_name: \"N\" source_input: \"INPUT0\" }, "
          "{ target_name: \"N\" source_input: \"INPUT1\" } ]",
-         "batch_input 1: target 'N' is the target of two entries"},
+         "batch_input 1: target input name 'N' can only be specified once"},
         {"batch_input { target_name: \"INPUT1\" source_input: \"INPUT0\" }",
-         "target 'INPUT1' is also an input"},
+         "target input name 'INPUT1' is also an input"},
         {"batch_output { target_name: \"Y\" source_input: \"INPUT0\" }",
-         "batch_output 0: target 'Y' is an unknown output name"},
+         "batch_output 0: unknown target output name 'Y'"},
         {"batch_output { target_name: \"OUTPUT0\" source_input: \"OUTPUT0\" }",
          "unknown source input name 'OUTPUT0'"},
         {"batch_output [ { target_name: [ \"OUTPUT0\", \"OUTPUT0\" ] source_input: \"INPUT0\" } ]",
-         "is the target of two entries"},
+         "target output name 'OUTPUT0' can only be specified once"},
     };
     char text[1024];
     (void)state;
@@ -420,7 +420,8 @@ static void errors_contain_the_position(void **state) {
         "max_batch_size: many", false,
         "config.pbtxt:1:17: field 'max_batch_size': expected a whole number from -2147483648 to "
         "2147483647, found 'many'");
-    rejects("backend: \"b\" max_batch_size: -1", false, "expected 0 or more, found -1");
+    rejects("backend: \"b\" max_batch_size: -1", false,
+            "'max_batch_size' must be non-negative value for m: found -1");
     rejects("backend: \"b\"\nbackend: \"c\"", false,
             "config.pbtxt:2:1: field 'backend' is set twice");
     rejects("input { name: \"a\" data_type: TYPE_FP99 }", false, "TYPE_FP99");
@@ -429,19 +430,87 @@ static void errors_contain_the_position(void **state) {
     rejects("name: \"other\" backend: \"b\"", false, "expected 'm' (the model's directory)");
     rejects("backend: \"b\" dynamic_batching { }\nsequence_batching { }", false,
             "fields 'dynamic_batching' and 'sequence_batching' exclude each other");
-    rejects("max_batch_size: 1", false, "has no backend");
+    rejects("max_batch_size: 1", false,
+            "Could not determine backend for model 'm' with no backend in model configuration.");
     rejects("backend: \"../b\"", false, "expected a name, found the path");
     rejects(ADDSUB "input { name: \"INPUT0\" data_type: TYPE_FP32 dims: 1 }", false,
             "input 'INPUT0' is defined twice");
     rejects("backend: \"b\" input { name: \"a\" data_type: TYPE_FP32 dims: [ 0 ] }", false,
-            "input 'a': field 'dims': expected dimensions above 0 or -1, found 0");
+            "model input 'a' dimension must be integer >= 1, or -1 to indicate a variable-size "
+            "dimension for m");
     rejects("backend: \"b\" instance_group { kind: KIND_GPU }", false, "this server has no GPU");
     rejects("backend: \"b\" instance_group { count: -2 }", false, "expected 1 or more, found -2");
     rejects("backend: \"b\" input { name: \"a\" dims: 1 }", true,
-            "input 'a': field 'data_type' is missing");
-    rejects("platform: \"ensemble\"", false, "requires 'ensemble_scheduling'");
+            "model input 'a' must specify 'data_type' for m");
+    rejects("backend: \"b\" input { name: \"a\" data_type: TYPE_FP32 }", true,
+            "model input 'a' must specify 'dims' for m");
+    rejects("platform: \"ensemble\"", false,
+            "ensemble scheduling must be set for ensemble m whose platform is ensemble");
+    rejects("platform: \"onnxruntime_onnx\" ensemble_scheduling { step { } }", false,
+            "ensemble scheduling cannot be set for model 'm' whose platform is not ensemble");
+    rejects("platform: \"ensemble\" backend: \"b\"", false,
+            "Ensemble model 'm' must have platform type 'ensemble' and empty backend type");
+    rejects("platform: \"ensemble\" ensemble_scheduling { }", false,
+            "must specify 'step' for ensemble 'm'");
+    rejects("platform: \"ensemble\" ensemble_scheduling { step { } } optimization { }", false,
+            "optimization should not be specified for ensemble 'm'");
     rejects("backend: \"b\" dynamic_batching { preferred_batch_size: 9 } max_batch_size: 8", false,
             "expected 1 to max_batch_size (8), found 9");
+}
+
+static void priorities_are_checked(void **state) {
+    static const char *const rows[][2] = {
+        {"priority_levels: 3 default_priority_level: 4",
+         "default priority level must be in range [1, 3] for m: found 4"},
+        {"priority_levels: 3 default_priority_level: 0",
+         "default priority level must be in range [1, 3] for m: found 0"},
+        {"priority_levels: 3 default_priority_level: 1 priority_queue_policy { key: 0 value { } }",
+         "priority queue policy must have priority level in range [1, 3] for m: found 0"},
+        {"priority_levels: 3 default_priority_level: 1 priority_queue_policy { key: 4 value { } }",
+         "priority queue policy must have priority level in range [1, 3] for m: found 4"},
+    };
+    char text[512];
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        snprintf(text, sizeof text, ADDSUB "dynamic_batching { %s }", rows[i][0]);
+        rejects(text, false, rows[i][1]);
+    }
+}
+
+static void reshapes_keep_the_number_of_elements(void **state) {
+    static const struct {
+        const char *dims, *reshape, *problem; /* NULL: accepted */
+    } rows[] = {
+        {"2, 3", "6", NULL},
+        {"1", "", NULL},
+        {"2, -1, 3", "2, 1, -1, 3", NULL},
+        {"-1", "1, -1", NULL},
+        {"2, 3", "5", "has different size for dims and reshape for m"},
+        {"2", "", "has different size for dims and reshape for m"},
+        {"-1", "6", "has different size for dims and reshape for m"},
+        {"6", "-1", "has different size for dims and reshape for m"},
+        {"2, -1, 3", "3, -1, 2", "has different size for dims and reshape for m"},
+        {"2, -1, 3", "2, -1, 6", "has different size for dims and reshape for m"},
+        {"-1, -1", "-1",
+         "has different number of variable-size dimensions for dims and reshape for m"},
+        {"-1", "-1, -1",
+         "has different number of variable-size dimensions for dims and reshape for m"},
+        {"1", "0", "reshape dimensions must be integer >= 1, or -1"},
+    };
+    char text[512];
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (int output = 0; output < 2; output++) {
+            snprintf(text, sizeof text,
+                     "backend: \"b\" %s { name: \"a\" data_type: TYPE_FP32 dims: [ %s ] "
+                     "reshape { shape: [ %s ] } }",
+                     output ? "output" : "input", rows[i].dims, rows[i].reshape);
+            if (rows[i].problem != NULL)
+                rejects(text, false, rows[i].problem);
+            else
+                kelp_model_config_release(accepts(text));
+        }
+    }
 }
 
 static void a_backend_completes_missing_fields(void **state) {
@@ -570,6 +639,8 @@ int main(void) {
         cmocka_unit_test(clients_see_every_default),
         cmocka_unit_test(schedulers_parameters_and_groups_are_read),
         cmocka_unit_test(errors_contain_the_position),
+        cmocka_unit_test(priorities_are_checked),
+        cmocka_unit_test(reshapes_keep_the_number_of_elements),
         cmocka_unit_test(a_backend_completes_missing_fields),
         cmocka_unit_test(a_large_override_is_read),
         cmocka_unit_test(errors_of_an_override_contain_the_position),

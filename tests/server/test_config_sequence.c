@@ -73,11 +73,12 @@ static void defaults_follow_the_batch_size(void **state) {
 static void errors_name_the_input_and_the_field(void **state) {
     static const char *const rows[][2] = {
         {CONTROL("C", "kind: CONTROL_SEQUENCE_START"),
-         "control input 'C', kind CONTROL_SEQUENCE_START: expected exactly one of "
-         "int32_false_true"},
+         "control input 'C': sequence batching must specify either 'int32_false_true', "
+         "'fp32_false_true' or 'bool_false_true' for CONTROL_SEQUENCE_START for m"},
         {CONTROL("C", "kind: CONTROL_SEQUENCE_END int32_false_true: [ 0, 1 ] "
                       "fp32_false_true: [ 0, 1 ]"),
-         "expected exactly one of"},
+         "sequence batching specifies more than one from 'int32_false_true', 'fp32_false_true' "
+         "and 'bool_false_true' for CONTROL_SEQUENCE_END for m"},
         {CONTROL("C", "kind: CONTROL_SEQUENCE_START int32_false_true: [ 0 ]"),
          "expected two values, false and true"},
         {CONTROL("C", "kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] "
@@ -94,7 +95,10 @@ static void errors_name_the_input_and_the_field(void **state) {
          "control input 'IN' is also another input of the model"},
         {CONTROL("A", "kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ]")
              CONTROL("B", "kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ]"),
-         "the model has another input of this kind"},
+         "sequence batching specifies multiple CONTROL_SEQUENCE_START tensors for m: 'A' and 'B'"},
+        {CONTROL("A", "kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ]")
+             CONTROL("A", "kind: CONTROL_SEQUENCE_END int32_false_true: [ 0, 1 ]"),
+         "sequence batching control tensor 'A' is specified for multiple control kinds for m"},
         {STATE(""), "state 'SI': field 'dims' is missing"},
         {STATE("dims: [ 0 ]"), "expected dimensions above 0 or -1"},
         {STATE("dims: [ 1 ]") STATE("dims: [ 1 ]"), "state 'SI' is also another input"},

@@ -3,6 +3,7 @@
  * requests of several threads. The policy's decisions are tested in test_scheduler_batch.c. */
 #include "server/support.h"
 
+#include <kelp/server.h>
 #include <stdatomic.h>
 
 #define IO                                                                \
@@ -90,6 +91,16 @@ static void wait_for_release(call *c) {
     pthread_mutex_unlock(&c->lock);
 }
 
+/* Queues a request as soon as the queue, of one request, is empty. */
+static void queue_after_start(world *w, numbered *n) {
+    bool queued = false;
+    while (!queued) {
+        TRITONSERVER_Error *error = TRITONSERVER_ServerInferAsync(w->server, n->c.request, NULL);
+        queued = error == NULL;
+        TRITONSERVER_ErrorDelete(error);
+    }
+}
+
 /* ---- the order of responses ---- */
 
 static void test_responses_leave_in_the_order_of_submission(void **state) {
@@ -130,12 +141,7 @@ static void test_rejected_submission_does_not_hold_responses(void **state) {
     for (size_t i = 0; i < 3; i++)
         identity_init(&n[i], w, &r, i, i == 0 ? FOREVER_MS : 0);
     call_start(&n[0].c);
-    bool queued = false;
-    while (!queued) { /* until the first request left the queue */
-        TRITONSERVER_Error *error = TRITONSERVER_ServerInferAsync(w->server, n[1].c.request, NULL);
-        queued = error == NULL;
-        TRITONSERVER_ErrorDelete(error);
-    }
+    queue_after_start(w, &n[1]);
     fails(TRITONSERVER_ServerInferAsync(w->server, n[2].c.request, NULL),
           TRITONSERVER_ERROR_UNAVAILABLE, "Exceeds maximum queue size");
     ok(TRITONSERVER_InferenceRequestCancel(n[1].c.request));
@@ -199,6 +205,47 @@ static void test_cancelled_request_does_not_wait_for_a_batch(void **state) {
     call_wait(&n.c);
     assert_int_equal(n.code, TRITONSERVER_ERROR_CANCELLED);
     call_deinit(&n.c);
+}
+
+static void check_queue_of(world *w, bool full) {
+    TRITONSERVER_InferenceRequest *request = NULL;
+    ok(TRITONSERVER_InferenceRequestNew(&request, w->server, "m", -1));
+    if (full)
+        fails(KELP_InferenceRequestCheckQueue(request), TRITONSERVER_ERROR_UNAVAILABLE,
+              "Exceeds maximum queue size");
+    else
+        ok(KELP_InferenceRequestCheckQueue(request));
+    ok(TRITONSERVER_InferenceRequestDelete(request));
+}
+
+/* A front end may ask before it adds the inputs. */
+static void full_queue_is_known_in_advance(world *w, const char *config) {
+    record r;
+    numbered n[2];
+    record_init(&r);
+    world_load(w, "m", config);
+    check_queue_of(w, false);
+    identity_init(&n[0], w, &r, 0, FOREVER_MS);
+    identity_init(&n[1], w, &r, 1, 0);
+    call_start(&n[0].c);
+    queue_after_start(w, &n[1]);
+    check_queue_of(w, true);
+    ok(TRITONSERVER_InferenceRequestCancel(n[1].c.request));
+    check_queue_of(w, false); /* the cancelled request leaves the queue */
+    ok(TRITONSERVER_InferenceRequestCancel(n[0].c.request));
+    for (size_t i = 0; i < 2; i++) {
+        call_wait(&n[i].c);
+        call_deinit(&n[i].c);
+    }
+    world_unload(w, "m");
+}
+
+static void test_full_queues_are_known_in_advance(void **state) {
+    world *w = *state;
+    fails(KELP_InferenceRequestCheckQueue(NULL), TRITONSERVER_ERROR_INVALID_ARG, "request");
+    full_queue_is_known_in_advance(w, IDENTITY(1) PARAMETER("kelp_max_queue_size", "1"));
+    full_queue_is_known_in_advance(
+        w, IDENTITY(1) "dynamic_batching { default_queue_policy { max_queue_size: 1 } }");
 }
 
 /* ---- random requests ---- */
@@ -333,6 +380,7 @@ int main(void) {
                                         world_close),
         cmocka_unit_test_setup_teardown(test_cancelled_request_does_not_wait_for_a_batch, set_up,
                                         world_close),
+        cmocka_unit_test_setup_teardown(test_full_queues_are_known_in_advance, set_up, world_close),
         cmocka_unit_test_setup_teardown(test_each_request_has_one_response, set_up, world_close),
         cmocka_unit_test_setup_teardown(test_latency_target_gives_one_response, set_up,
                                         world_close),

@@ -388,6 +388,35 @@ static void test_sequences_are_not_cached(void **state) {
           "response_cache cannot be enabled for a model with sequence_batching");
 }
 
+static void test_decoupled_models_are_not_cached(void **state) {
+    world *w = *state;
+    repo_model(&w->r, "d",
+               "backend: \"repeat\"\nmodel_transaction_policy { decoupled: true }\n" ENABLED
+               "input [ { name: \"IN\" data_type: TYPE_INT32 dims: [ -1 ] },\n"
+               "        { name: \"DELAY\" data_type: TYPE_UINT32 dims: [ -1 ] optional: true } ]\n"
+               "output [ { name: \"OUT\" data_type: TYPE_INT32 dims: [ 1 ] },\n"
+               "         { name: \"IDX\" data_type: TYPE_UINT32 dims: [ 1 ] } ]\n");
+    fails(TRITONSERVER_ServerLoadModel(w->server, "d"), TRITONSERVER_ERROR_INVALID_ARG,
+          "response cache does not currently support models with the decoupled transaction policy");
+}
+
+static void test_several_caches_are_rejected(void **state) {
+    repo r;
+    TRITONSERVER_ServerOptions *options = NULL;
+    TRITONSERVER_Server *server = NULL;
+    (void)state;
+    repo_make(&r);
+    ok(TRITONSERVER_ServerOptionsNew(&options));
+    ok(TRITONSERVER_ServerOptionsSetLogInfo(options, false));
+    ok(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, r.path));
+    ok(TRITONSERVER_ServerOptionsSetCacheConfig(options, "local", "{\"size\":\"8192\"}"));
+    ok(TRITONSERVER_ServerOptionsSetCacheConfig(options, "redis", "{\"host\":\"h\"}"));
+    fails(TRITONSERVER_ServerNew(&server, options), TRITONSERVER_ERROR_INVALID_ARG,
+          "multiple cache configurations: '");
+    ok(TRITONSERVER_ServerOptionsDelete(options));
+    repo_remove(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal_request_hits),
@@ -400,6 +429,9 @@ int main(void) {
         cmocka_unit_test(test_entries_have_buffers),
         cmocka_unit_test_setup_teardown(test_hit_does_not_enter_the_queue, open_world, world_close),
         cmocka_unit_test_setup_teardown(test_sequences_are_not_cached, open_world, world_close),
+        cmocka_unit_test_setup_teardown(test_decoupled_models_are_not_cached, open_world,
+                                        world_close),
+        cmocka_unit_test(test_several_caches_are_rejected),
         cmocka_unit_test_setup_teardown(test_equal_requests_at_the_same_time, open_world,
                                         world_close),
     };

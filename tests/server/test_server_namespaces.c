@@ -90,8 +90,6 @@ static void test_duplicate_name_is_rejected_without_namespaces(void **state) {
     ready = true;
     ok(TRITONSERVER_ServerModelIsReady(w.server, "same", -1, &ready));
     assert_false(ready);
-    fails(TRITONSERVER_ServerModelIsReady(w.server, "unknown", -1, &ready),
-          TRITONSERVER_ERROR_NOT_FOUND, "'unknown' is not found");
     world_end(&w);
 
     world_make(&w, TRITONSERVER_MODEL_CONTROL_EXPLICIT, false);
@@ -285,7 +283,7 @@ static void test_directories_are_mapped_to_names(void **state) {
     ask(w.server, "left");
     ask(w.server, "right");
     fails(TRITONSERVER_ServerLoadModel(w.server, "two"), TRITONSERVER_ERROR_INTERNAL,
-          "no repository has this model");
+          "model not found in any model repository");
     ok(TRITONSERVER_ServerUnregisterModelRepository(w.server, w.second.path));
     const TRITONSERVER_Parameter *twice[] = {both[0], both[0]};
     fails(TRITONSERVER_ServerRegisterModelRepository(w.server, w.second.path, twice, 2),

@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 import os
+import re
 import warnings
 
 import numpy
@@ -61,6 +62,12 @@ def value_types(data):
         if number in (INPUT, OUTPUT) and get(value, VALUE_TYPE) is not None:
             found[text(get(value, VALUE_NAME, b""))] = type_name(get(value, VALUE_TYPE))
     return found
+
+
+def map_values(types):
+    """Returns {name: element type} of the values of maps, from the result of value_types."""
+    found = {name: re.search(r"map\(\w+,tensor\((\w+)\)\)", kind) for name, kind in types.items()}
+    return {name: next(element for element in NUMBERS if word(element) == match[1]) for name, match in found.items() if match}
 
 
 def shape_of(data):

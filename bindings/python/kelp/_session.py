@@ -131,6 +131,7 @@ class InferenceSession(_kelp.Session):
             self._check_seed()
         inputs, outputs = self._io()
         types = _model.value_types(data or _model.read(path)) if any(item[1] == "list" for item in inputs + outputs) else {}
+        self._map_values = _model.map_values(types)
         self._inputs = [NodeArg(*item, types.get(item[0])) for item in inputs]
         self._outputs = [NodeArg(*item, types.get(item[0])) for item in outputs]
         duration = time.monotonic_ns() - begin

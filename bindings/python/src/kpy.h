@@ -88,8 +88,9 @@ int kpy_view_strided(kpy_view *view, PyObject *object, bool writable, const char
 PyObject *kpy_tensor_copy(const kelp_tensor *tensor);
 /* ---- sequences, optionals, maps (list.c) ---- */
 /* Creates a view of a list of arrays (`rank` 1), an optional, None or its value (2), or a dict (3).
- */
-int kpy_view_list(kpy_view *view, PyObject *object, int32_t rank, const char *what);
+ * `map_values`: type that values of dicts are converted to, or KELP_DTYPE_INVALID. */
+int kpy_view_list(kpy_view *view, PyObject *object, int32_t rank, kelp_dtype map_values,
+                  const char *what);
 /* Copies to a list, to None or the value, or to a dict. */
 PyObject *kpy_list_copy(const kelp_tensor *list);
 /* Convert packed elements (2 and 4 bits) to one per byte, the format of ml_dtypes, and back. */

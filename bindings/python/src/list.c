@@ -12,6 +12,7 @@
 /* The memory of a list: its descriptors and views. */
 typedef struct holder {
     Py_ssize_t count;
+    kelp_dtype map_values;
     kpy_view *views;
     kelp_tensor *items;
 } holder;
@@ -50,13 +51,14 @@ static holder *make_holder(kpy_view *view, Py_ssize_t capacity) {
     return h;
 }
 
-static int view_list(kpy_view *view, PyObject *object, int32_t rank, const char *what, int depth);
+static int view_list(kpy_view *view, PyObject *object, int32_t rank, kelp_dtype map_values,
+                     const char *what, int depth);
 
 static int add(holder *h, PyObject *object, const char *what, int depth) {
     kpy_view *view = &h->views[h->count];
     bool sequence = PyList_Check(object) || PyTuple_Check(object);
     int failed = sequence || PyDict_Check(object)
-                     ? view_list(view, object, sequence ? 1 : 3, what, depth + 1)
+                     ? view_list(view, object, sequence ? 1 : 3, h->map_values, what, depth + 1)
                      : kpy_view_init(view, object, KELP_DTYPE_INVALID, false, what);
     if (failed)
         return -1;
@@ -64,11 +66,11 @@ static int add(holder *h, PyObject *object, const char *what, int depth) {
     return 0;
 }
 
-static int add_side(holder *h, PyObject *object, PyObject *(*side)(PyObject *), const char *what) {
+static int add_side(holder *h, PyObject *object, PyObject *(*side)(PyObject *), kelp_dtype dtype,
+                    const char *what) {
     PyObject *items = side(object);
     kpy_view *view = &h->views[h->count];
-    int failed =
-        items == NULL || kpy_view_init(view, items, KELP_DTYPE_INVALID, false, what) ? -1 : 0;
+    int failed = items == NULL || kpy_view_init(view, items, dtype, false, what) ? -1 : 0;
     Py_XDECREF(items);
     if (failed == 0)
         h->items[h->count++] = view->tensor;
@@ -77,7 +79,8 @@ static int add_side(holder *h, PyObject *object, PyObject *(*side)(PyObject *), 
 
 static int fill(holder *h, PyObject *object, int32_t rank, const char *what, int depth) {
     if (rank == 3)
-        return add_side(h, object, PyDict_Keys, what) || add_side(h, object, PyDict_Values, what)
+        return add_side(h, object, PyDict_Keys, KELP_DTYPE_INVALID, what) ||
+                       add_side(h, object, PyDict_Values, h->map_values, what)
                    ? -1
                    : 0;
     if (rank == 2)
@@ -88,7 +91,8 @@ static int fill(holder *h, PyObject *object, int32_t rank, const char *what, int
     return 0;
 }
 
-static int view_list(kpy_view *view, PyObject *object, int32_t rank, const char *what, int depth) {
+static int view_list(kpy_view *view, PyObject *object, int32_t rank, kelp_dtype map_values,
+                     const char *what, int depth) {
     memset(view, 0, sizeof *view);
     bool fits = rank == 2 ||
                 (rank == 3 ? PyDict_Check(object) : PyList_Check(object) || PyTuple_Check(object));
@@ -100,6 +104,8 @@ static int view_list(kpy_view *view, PyObject *object, int32_t rank, const char 
     }
     Py_ssize_t capacity = rank == 1 ? PySequence_Size(object) : 2;
     holder *h = make_holder(view, capacity);
+    if (h != NULL)
+        h->map_values = map_values;
     if (h == NULL || fill(h, object, rank, what, depth)) {
         kpy_view_deinit(view);
         return -1;
@@ -113,10 +119,11 @@ static int view_list(kpy_view *view, PyObject *object, int32_t rank, const char 
     return -1;
 }
 
-int kpy_view_list(kpy_view *view, PyObject *object, int32_t rank, const char *what) {
+int kpy_view_list(kpy_view *view, PyObject *object, int32_t rank, kelp_dtype map_values,
+                  const char *what) {
     PyObject *content = kpy_content(object);
     memset(view, 0, sizeof *view);
-    int failed = content ? view_list(view, content, rank, what, 1) : -1;
+    int failed = content ? view_list(view, content, rank, map_values, what, 1) : -1;
     Py_XDECREF(content);
     return failed;
 }

@@ -335,6 +335,19 @@ static int refuse_missing(session *self, PyObject *feed, size_t index) {
     return -1;
 }
 
+/* Views a list or a dict. The attribute `_map_values` has the element types of values of maps, by
+ * input. */
+static int view_list(session *self, kpy_view *view, PyObject *object, const kelp_io_info *info,
+                     const char *label) {
+    PyObject *types = PyObject_GetAttrString((PyObject *)self, "_map_values");
+    PyObject *name = types != NULL ? PyDict_GetItemString(types, info->name) : NULL; /* borrowed */
+    const char *word = name != NULL ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    kelp_dtype dtype = word != NULL ? kelp_dtype_parse(word) : KELP_DTYPE_INVALID;
+    PyErr_Clear();
+    Py_XDECREF(types);
+    return kpy_view_list(view, object, info->rank, dtype, label);
+}
+
 static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
     session *self = r->self;
     uint64_t shapes = 1469598103934665603u;
@@ -354,7 +367,7 @@ static int bind_inputs(run *r, PyObject *feed, uint64_t *out_shapes) {
             kpy_fail(KELP_INVALID_ARGUMENT, "%s: expected an array, found None", label);
             return -1;
         }
-        if (info->dtype == KELP_LIST ? kpy_view_list(view, object, info->rank, label)
+        if (info->dtype == KELP_LIST ? view_list(self, view, object, info, label)
                                      : kpy_view_init(view, object, info->dtype, false, label))
             return -1;
         r->view_count++;

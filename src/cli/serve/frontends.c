@@ -80,9 +80,12 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
 }
 
 static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server *core,
-                                kelp_http_handler **out) {
-    kelp_grpc_options options = {.compresses = strcmp(o->grpc.compression, "none") != 0};
-    return kelp_grpc_create(core, &options, out);
+                                kelp_serve_frontends *inout_frontends) {
+    kelp_grpc_options options = {.shm = inout_frontends->shm,
+                                 .logging = inout_frontends->logging,
+                                 .tracing = inout_frontends->tracing,
+                                 .compresses = strcmp(o->grpc.compression, "none") != 0};
+    return kelp_grpc_create(core, &options, &inout_frontends->grpc);
 }
 
 static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server *core,
@@ -109,7 +112,7 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
     kelp_http_handler *handlers[2];
     size_t count = 0;
     if (o->grpc.allow_grpc) {
-        kelp_status *status = create_grpc(o, core, &inout_frontends->grpc);
+        kelp_status *status = create_grpc(o, core, inout_frontends);
         if (status != NULL) {
             inout_frontends->handler->destroy(inout_frontends->handler);
             return status;

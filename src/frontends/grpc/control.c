@@ -2,9 +2,9 @@
 /* Methods besides inference: health, metadata, configuration, statistics, the model repository. */
 #include "base/assert.h"
 #include "base/wire/protobuf_write.h"
-#include "frontends/grpc/decode.h"
+#include "frontends/grpc/codec/decode.h"
 #include "frontends/grpc/exchange.h"
-#include "frontends/grpc/json.h"
+#include "frontends/grpc/codec/json.h"
 #include "frontends/v2/status.h"
 
 enum { RESULT = 1 }; /* the field of ServerLive, ServerReady and ModelReady */
@@ -81,6 +81,11 @@ void kelp_grpc_model_ready(kelp_grpc_exchange *exchange, kelp_grpc_request *requ
     if (status == NULL)
         status = kelp_v2_status(
             TRITONSERVER_ServerModelIsReady(core_of(exchange), name, version, &ready));
+    if (kelp_status_code(status) == KELP_NOT_FOUND) { /* an unknown model is not ready */
+        kelp_status_free(status);
+        status = NULL;
+        ready = false;
+    }
     if (atomic_load_explicit(&kelp_grpc_service_of(exchange)->draining, memory_order_relaxed))
         ready = false;
     reply_bool(exchange, status, ready);

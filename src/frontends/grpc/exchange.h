@@ -12,8 +12,8 @@
 #ifndef KELP_FRONTENDS_GRPC_EXCHANGE_H_
 #define KELP_FRONTENDS_GRPC_EXCHANGE_H_
 
-#include "frontends/grpc/infer_request.h"
-#include "frontends/grpc/message.h"
+#include "frontends/grpc/codec/infer_request.h"
+#include "frontends/grpc/codec/message.h"
 #include "frontends/grpc/service.h"
 
 #include <pthread.h>
@@ -27,6 +27,9 @@ typedef struct kelp_grpc_service {
     kelp_http_handler handler; /* first */
     kelp_allocator allocator;
     TRITONSERVER_Server *core;
+    kelp_shm_registry *shm; /* may be NULL, as the next two */
+    kelp_logging *logging;
+    kelp_tracing *tracing;
     /* Allocates outputs; `userp` of the response callback is the kelp_grpc_request. */
     TRITONSERVER_ResponseAllocator *response_allocator;
     uint64_t max_message_bytes;
@@ -71,14 +74,16 @@ struct kelp_grpc_request {
 
     /* the inference */
     TRITONSERVER_InferenceRequest *inference;
-    kelp_arena outputs; /* memory for outputs, if the model is not decoupled */
+    kelp_trace_record *trace; /* NULL if the request is not traced */
+    kelp_arena outputs;       /* memory for outputs, if the model is not decoupled */
     bool decoupled;
-    bool answered;      /* a response was encoded */
-    atomic_bool lost;   /* a response could not be kept */
-    bool referenced;    /* holds a reference to the exchange */
-    bool complete;      /* the final reply was written or dropped */
-    bool released;      /* by the server; with exchange->mutex */
-    bool final_handled; /* with exchange->mutex */
+    bool answered;          /* a response was encoded */
+    atomic_bool lost;       /* a response could not be kept */
+    bool referenced;        /* holds a reference to the exchange */
+    bool complete;          /* the final reply was written or dropped */
+    bool released;          /* by the server; with exchange->mutex */
+    bool final_handled;     /* with exchange->mutex */
+    bool waits_for_release; /* the final reply, because the model still uses shared memory */
     kelp_grpc_reply final_reply;
     kelp_grpc_reply *first_reply, *last_reply; /* replies that wait for earlier requests */
 };
@@ -201,12 +206,18 @@ void kelp_grpc_pump(kelp_http_exchange *base);
 void kelp_grpc_post_pump(kelp_grpc_exchange *exchange);
 /* Takes what arrived while the event-loop thread was submitting. */
 void kelp_grpc_take_arrived(kelp_grpc_exchange *exchange);
-/* Sends the next replies, or the status after the last one. */
-void kelp_grpc_write(kelp_grpc_exchange *exchange);
+/* Frees a reply that was written or dropped. */
+void kelp_grpc_free_reply(kelp_grpc_reply *reply);
 /* Frees the replies whose memory was sent. */
 void kelp_grpc_free_written(kelp_grpc_exchange *exchange);
 /* Returns true if the call may start another request. */
 bool kelp_grpc_can_infer(kelp_grpc_exchange *exchange);
+
+/* ---- write.c ---- */
+/* Sends the next replies, or the status after the last one. */
+void kelp_grpc_write(kelp_grpc_exchange *exchange);
+
+/* ---- outputs.c: the functions of the response allocator ---- */
 TRITONSERVER_Error *kelp_grpc_allocate_output(TRITONSERVER_ResponseAllocator *allocator,
                                               const char *tensor_name, size_t byte_size,
                                               TRITONSERVER_MemoryType memory_type,
@@ -219,7 +230,7 @@ TRITONSERVER_Error *kelp_grpc_release_output(TRITONSERVER_ResponseAllocator *all
                                              TRITONSERVER_MemoryType memory_type,
                                              int64_t memory_type_id);
 
-/* ---- control.c, health.c, reflection.c: methods ---- */
+/* ---- control.c, shared_memory.c, settings.c, health.c, reflection.c: methods ---- */
 void kelp_grpc_server_live(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_server_ready(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_server_metadata(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
@@ -230,6 +241,14 @@ void kelp_grpc_model_statistics(kelp_grpc_exchange *exchange, kelp_grpc_request 
 void kelp_grpc_repository_index(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_repository_load(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_repository_unload(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_shm_status(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_shm_register(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_shm_unregister(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_cuda_shm_status(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_cuda_shm_register(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_cuda_shm_unregister(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_trace_setting(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_log_settings(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_health_check(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_health_watch(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_reflect(kelp_grpc_exchange *exchange, kelp_grpc_request *request);

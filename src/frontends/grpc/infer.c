@@ -16,22 +16,15 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
-#include "base/wire/protobuf_write.h"
 #include "frontends/grpc/exchange.h"
-#include "frontends/grpc/infer_response.h"
 #include "frontends/v2/status.h"
 
-#define MAX_BATCH_REPLIES 64
-#define MAX_BATCH_BYTES ((uint64_t)1 << 20)
 /* A stream starts no requests while so many bytes of responses wait. */
 #define PAUSE_QUEUED_BYTES ((uint64_t)16 << 20)
 #define PAUSE_ACTIVE_BYTES ((uint64_t)64 << 20)
 /* What a queued reply costs besides its outputs. */
 #define REPLY_BYTES 1024
 #define MAX_UNUSED_REPLIES 64
-
-enum { STREAM_ERROR = 1, STREAM_RESPONSE };
-enum { RESPONSE_ID = 3 };
 
 static bool is_stream(const kelp_grpc_exchange *exchange) {
     return exchange->method->client_streams;
@@ -79,11 +72,19 @@ static void complete_request(kelp_grpc_request *request) {
         recycle_request(request);
 }
 
+static void accept_reply(kelp_grpc_exchange *exchange, kelp_grpc_reply *reply);
+
 /* Drops the reference of a request whose final reply was handled and that was released. */
 static void drop_reference(kelp_grpc_request *request) {
     kelp_grpc_exchange *exchange = request->exchange;
     KELP_ASSERT(request->referenced);
     request->referenced = false;
+    if (request->waits_for_release) {
+        request->waits_for_release = false;
+        accept_reply(exchange, &request->final_reply);
+        kelp_http_exchange_release(&exchange->base);
+        return;
+    }
     if (request->complete)
         recycle_request(request);
     kelp_http_exchange_release(&exchange->base); /* not the last one; see kelp_grpc_pump */
@@ -101,8 +102,7 @@ static void append_ordered(kelp_grpc_request *request) {
 
 /* ---- replies ---- */
 
-/* Frees a reply that was written or dropped. */
-static void free_reply(kelp_grpc_reply *reply) {
+void kelp_grpc_free_reply(kelp_grpc_reply *reply) {
     kelp_grpc_request *request = reply->request;
     kelp_grpc_exchange *exchange = request->exchange;
     bool final = reply->final;
@@ -131,7 +131,7 @@ static void free_reply(kelp_grpc_reply *reply) {
 static void free_replies(kelp_grpc_reply *first) {
     while (first != NULL) {
         kelp_grpc_reply *next = first->next;
-        free_reply(first);
+        kelp_grpc_free_reply(first);
         first = next;
     }
 }
@@ -192,20 +192,11 @@ void kelp_grpc_cancel_requests(kelp_grpc_exchange *exchange) {
     }
 }
 
-/* Takes a reply, on the event-loop thread. */
-static void take_reply(kelp_grpc_exchange *exchange, kelp_grpc_reply *reply) {
+/* Passes a reply on to be written, in the order of the requests, or drops it. */
+static void accept_reply(kelp_grpc_exchange *exchange, kelp_grpc_reply *reply) {
     kelp_grpc_request *request = reply->request;
-    if (reply->final) {
-        pthread_mutex_lock(&exchange->mutex);
-        request->final_handled = true;
-        bool released = request->released;
-        pthread_mutex_unlock(&exchange->mutex);
-        exchange->open_count--;
-        if (released)
-            drop_reference(request);
-    }
     if (exchange->finishing) {
-        free_reply(reply);
+        kelp_grpc_free_reply(reply);
         return;
     }
     if (request->decoupled) {
@@ -218,6 +209,26 @@ static void take_reply(kelp_grpc_exchange *exchange, kelp_grpc_reply *reply) {
     else
         request->last_reply->next = reply;
     request->last_reply = reply;
+}
+
+/* Takes a reply, on the event-loop thread. */
+static void take_reply(kelp_grpc_exchange *exchange, kelp_grpc_reply *reply) {
+    kelp_grpc_request *request = reply->request;
+    if (reply->final) {
+        pthread_mutex_lock(&exchange->mutex);
+        request->final_handled = true;
+        bool released = request->released;
+        pthread_mutex_unlock(&exchange->mutex);
+        exchange->open_count--;
+        if (released) {
+            drop_reference(request);
+        } else if (request->decoded.regions != NULL) {
+            /* A client with the response may unregister the regions. */
+            request->waits_for_release = true;
+            return;
+        }
+    }
+    accept_reply(exchange, reply);
 }
 
 void kelp_grpc_take_arrived(kelp_grpc_exchange *exchange) {
@@ -326,6 +337,8 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
     reply->final = final;
     reply->next = NULL;
     reply->queued_bytes = is_stream(exchange) ? queued_bytes_of(response) : 0;
+    if (final)
+        kelp_trace_stamp(request->trace, "INFER_RESPONSE_COMPLETE");
     pthread_mutex_lock(&exchange->mutex);
     if (exchange->arrived == NULL)
         exchange->arrived = reply;
@@ -355,166 +368,7 @@ static void on_release(TRITONSERVER_InferenceRequest *inference, const uint32_t 
     pthread_mutex_unlock(&exchange->mutex);
 }
 
-/* ---- outputs ---- */
-
-/* Precedes the output of a decoupled model, which is freed with its response. */
-typedef struct heap_output {
-    kelp_allocator allocator;
-    size_t total_bytes;
-} heap_output;
-
-TRITONSERVER_Error *kelp_grpc_allocate_output(TRITONSERVER_ResponseAllocator *allocator,
-                                              const char *tensor_name, size_t byte_size,
-                                              TRITONSERVER_MemoryType memory_type,
-                                              int64_t memory_type_id, void *userp, void **buffer,
-                                              void **buffer_userp,
-                                              TRITONSERVER_MemoryType *actual_memory_type,
-                                              int64_t *actual_memory_type_id) {
-    (void)allocator, (void)memory_type, (void)memory_type_id;
-    kelp_grpc_request *request = userp;
-    size_t total;
-    *buffer = *buffer_userp = NULL;
-    *actual_memory_type = TRITONSERVER_MEMORY_CPU;
-    *actual_memory_type_id = 0;
-    if (byte_size == 0)
-        return NULL;
-    if (!request->decoupled) {
-        *buffer = kelp_arena_alloc(&request->outputs, byte_size, KELP_TENSOR_ALIGNMENT);
-    } else if (kelp_size_add(byte_size, KELP_TENSOR_ALIGNMENT, &total)) {
-        kelp_allocator heap = request->exchange->base.allocator;
-        heap_output *output = heap.realloc(heap.userp, NULL, 0, total, KELP_TENSOR_ALIGNMENT);
-        if (output != NULL) {
-            *output = (heap_output){heap, total};
-            *buffer = (char *)output + KELP_TENSOR_ALIGNMENT;
-            *buffer_userp = output;
-        }
-    }
-    if (*buffer != NULL)
-        return NULL;
-    kelp_status *status = KELP_ERROR(KELP_UNAVAILABLE, "out of memory for output '%s' of %zu bytes",
-                                     tensor_name, byte_size);
-    TRITONSERVER_Error *error =
-        TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, kelp_status_message(status));
-    kelp_status_free(status);
-    return error;
-}
-
-TRITONSERVER_Error *kelp_grpc_release_output(TRITONSERVER_ResponseAllocator *allocator,
-                                             void *buffer, void *buffer_userp, size_t byte_size,
-                                             TRITONSERVER_MemoryType memory_type,
-                                             int64_t memory_type_id) {
-    (void)allocator, (void)buffer, (void)byte_size, (void)memory_type, (void)memory_type_id;
-    heap_output *output = buffer_userp;
-    if (output != NULL) /* otherwise the request frees its outputs together */
-        kelp_free_aligned(output->allocator, output, output->total_bytes, KELP_TENSOR_ALIGNMENT);
-    return NULL;
-}
-
-/* ---- writing ---- */
-
-static kelp_status *encode_response(kelp_grpc_exchange *exchange, kelp_grpc_reply *reply) {
-    kelp_grpc_request *request = reply->request;
-    kelp_grpc_response_options options = {.core = kelp_grpc_service_of(exchange)->core,
-                                          .request = &request->decoded,
-                                          .streamed = is_stream(exchange),
-                                          .final = reply->final};
-    kelp_grpc_message_begin(&reply->message);
-    if (reply->failure != NULL)
-        return kelp_status_clone(reply->failure);
-    if (reply->response != NULL)
-        return kelp_grpc_put_response(&reply->message, &reply->arena, &options, reply->response);
-    if (atomic_load(&request->lost))
-        return KELP_ERROR(KELP_UNAVAILABLE, "out of memory for a response of model '%s'",
-                          request->decoded.model);
-    if (!request->decoupled)
-        return KELP_ERROR(KELP_INTERNAL, "model '%s' sent no response", request->decoded.model);
-    kelp_grpc_put_empty_response(&reply->message, &options);
-    return kelp_buf_status(&reply->message.text);
-}
-
-/* Replaces the message of a stream by the failure of its request. */
-static void encode_failure(kelp_grpc_reply *reply, kelp_status *take_failure) {
-    char text[1024];
-    kelp_buf *out = &reply->message.text;
-    const char *id = reply->request->decoded.id;
-    size_t length = kelp_status_format(take_failure, text, sizeof text);
-    kelp_status_free(take_failure);
-    kelp_grpc_message_begin(&reply->message);
-    kelp_protobuf_put_str(out, STREAM_ERROR, (kelp_str){text, KELP_MIN(length, sizeof(text) - 1)});
-    size_t start = out->length;
-    if (id != NULL && *id != '\0')
-        kelp_protobuf_put_text(out, RESPONSE_ID, id);
-    kelp_protobuf_wrap(out, STREAM_RESPONSE, start);
-}
-
-/* Encodes a reply as a message. A failure of the call is returned. */
-static kelp_status *encode_reply(kelp_grpc_exchange *exchange, kelp_grpc_reply *reply) {
-    kelp_status *status = encode_response(exchange, reply);
-    bool failed = status != NULL;
-    if (failed && (!is_stream(exchange) || (exchange->fails_stream && reply->failure == NULL)))
-        return status;
-    if (failed)
-        encode_failure(reply, status);
-    else if (is_stream(exchange))
-        kelp_grpc_message_wrap(&reply->message, STREAM_RESPONSE);
-    reply->request->answered = true;
-    KELP_TRY(kelp_grpc_message_end(&reply->message, exchange->response_coding));
-    return kelp_grpc_message_add(&reply->message, &exchange->base);
-}
-
-/* Returns true if a reply is only a flag that is not sent. */
-static bool is_silent(const kelp_grpc_reply *reply) {
-    const kelp_grpc_request *request = reply->request;
-    if (reply->response != NULL || reply->failure != NULL || atomic_load(&request->lost))
-        return false;
-    return request->decoupled ? !request->decoded.sends_empty_final : request->answered;
-}
-
-/* Encodes the next replies. Returns the number of messages. */
-static size_t encode_batch(kelp_grpc_exchange *exchange) {
-    size_t count = 0;
-    while (exchange->writable != NULL && count < MAX_BATCH_REPLIES && !exchange->finishing &&
-           kelp_http_exchange_content_length(&exchange->base) < MAX_BATCH_BYTES) {
-        kelp_grpc_reply *reply = exchange->writable;
-        exchange->writable = reply->next;
-        if (is_silent(reply)) {
-            free_reply(reply);
-            continue;
-        }
-        kelp_status *status = encode_reply(exchange, reply);
-        reply->next = exchange->written;
-        exchange->written = reply;
-        if (status != NULL)
-            kelp_grpc_finish(exchange, status);
-        count++;
-    }
-    return count;
-}
-
-/* Returns true if no more messages will be sent. */
-static bool is_over(const kelp_grpc_exchange *exchange) {
-    if (exchange->writable != NULL || exchange->ordered != NULL)
-        return false;
-    if (!is_stream(exchange))
-        return true;
-    return exchange->ended && exchange->open_count == 0 && exchange->held.length == 0 &&
-           exchange->incoming == NULL;
-}
-
-void kelp_grpc_write(kelp_grpc_exchange *exchange) {
-    if (exchange->sending || exchange->finishing || exchange->feeding)
-        return;
-    kelp_grpc_start(exchange);
-    size_t count = encode_batch(exchange);
-    if (exchange->finishing) /* kelp_grpc_finish has sent the status */
-        return;
-    if ((exchange->has_message || exchange->ended) && is_over(exchange)) {
-        kelp_grpc_finish(exchange, NULL);
-    } else if (count > 0) {
-        exchange->sending = exchange->has_sent = true;
-        kelp_http_exchange_send_part(&exchange->base);
-    }
-}
+/* ---- the event-loop thread ---- */
 
 void kelp_grpc_pump(kelp_http_exchange *base) {
     kelp_grpc_exchange *exchange = (kelp_grpc_exchange *)base;
@@ -558,7 +412,8 @@ static kelp_status *prepare(kelp_grpc_exchange *exchange, kelp_grpc_request *req
     KELP_TRY(check_model(exchange, request));
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&request->inference, core,
                                                              decoded->model, decoded->version)));
-    KELP_TRY(kelp_grpc_fill_request(&request->arena, decoded, request->inference));
+    KELP_TRY(kelp_grpc_fill_request(&request->arena, kelp_grpc_service_of(exchange)->shm, decoded,
+                                    request->inference));
     KELP_TRY(kelp_v2_status(
         TRITONSERVER_InferenceRequestSetReleaseCallback(request->inference, on_release, request)));
     return kelp_v2_status(TRITONSERVER_InferenceRequestSetResponseCallback(
@@ -572,10 +427,14 @@ static kelp_status *submit(kelp_grpc_exchange *exchange, kelp_grpc_request *requ
     exchange->open_count++;
     kelp_http_exchange_retain(&exchange->base);
     exchange->submitting = true;
-    TRITONSERVER_Error *error = TRITONSERVER_ServerInferAsync(kelp_grpc_service_of(exchange)->core,
-                                                              request->inference, NULL);
+    const kelp_grpc_service *service = kelp_grpc_service_of(exchange);
+    TRITONSERVER_InferenceTrace *trace = NULL;
+    request->trace = kelp_tracing_sample(service->tracing, request->decoded.model, &trace);
+    TRITONSERVER_Error *error =
+        TRITONSERVER_ServerInferAsync(service->core, request->inference, trace);
     exchange->submitting = false;
     if (error != NULL) { /* no callback is called */
+        kelp_trace_abandon(request->trace, trace);
         request->referenced = false;
         exchange->open_count--;
         kelp_http_exchange_release(&exchange->base);

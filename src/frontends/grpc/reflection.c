@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gRPC's server reflection, versions v1 and v1alpha, whose messages are the same. */
 #include "base/wire/protobuf_write.h"
-#include "frontends/grpc/decode.h"
-#include "frontends/grpc/descriptor.h"
+#include "frontends/grpc/codec/decode.h"
+#include "frontends/grpc/codec/descriptor.h"
 #include "frontends/grpc/exchange.h"
 
 enum { REQUEST_FILE = 3, REQUEST_SYMBOL, REQUEST_EXTENSION, REQUEST_EXTENSIONS, REQUEST_SERVICES };

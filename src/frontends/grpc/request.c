@@ -69,6 +69,9 @@ kelp_status *kelp_grpc_request_acquire(kelp_grpc_exchange *exchange, kelp_grpc_r
 /* Deletes the server's request, and empties the rest. */
 static void clear(kelp_grpc_request *request) {
     KELP_ASSERT(!request->referenced && request->first_reply == NULL);
+    kelp_trace_stamp(request->trace, "GRPC_SEND_END");
+    kelp_trace_record_release(request->trace);
+    request->trace = NULL;
     kelp_grpc_reply_clear(&request->final_reply);
     if (request->inference != NULL)
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(request->inference)));
@@ -77,11 +80,12 @@ static void clear(kelp_grpc_request *request) {
     if (request->decompressed.capacity > KELP_HTTP_KEEP_BYTES)
         kelp_buf_deinit(&request->decompressed);
     kelp_buf_clear(&request->decompressed);
+    kelp_shm_release_uses(&request->decoded.regions);
     trim_arena(&request->arena);
     trim_arena(&request->outputs);
     request->decoded = (kelp_grpc_infer_request){0};
     request->decoupled = request->answered = request->complete = false;
-    request->released = request->final_handled = false;
+    request->released = request->final_handled = request->waits_for_release = false;
     atomic_store_explicit(&request->lost, false, memory_order_relaxed);
 }
 

@@ -167,6 +167,7 @@ static void on_request(kelp_http_exchange *base) {
 static kelp_code code_of(kelp_http_status status) {
     switch (status) {
     case KELP_HTTP_CONTENT_TOO_LARGE:
+    case KELP_HTTP_TOO_MANY_REQUESTS:
     case KELP_HTTP_HEADERS_TOO_LARGE:
         return KELP_RESOURCE_EXHAUSTED;
     case KELP_HTTP_REQUEST_TIMEOUT:
@@ -224,6 +225,9 @@ static void set_options(kelp_grpc_service *service, const kelp_grpc_options *opt
     service->max_requests = options->max_stream_requests != 0 ? options->max_stream_requests
                                                               : DEFAULT_MAX_STREAM_REQUESTS;
     service->compresses = options->compresses;
+    service->shm = options->shm;
+    service->logging = options->logging;
+    service->tracing = options->tracing;
 }
 
 kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options *options,

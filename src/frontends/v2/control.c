@@ -44,6 +44,21 @@ void kelp_v2_ready(kelp_v2_exchange *exchange) {
     respond_health(exchange, error, ready, KELP_HTTP_BAD_REQUEST);
 }
 
+/* Responds for a model that is not ready: 404 if it does not exist. */
+static void respond_unready(kelp_v2_exchange *exchange) {
+    TRITONSERVER_Message *message = NULL;
+    TRITONSERVER_Error *error = TRITONSERVER_ServerModelMetadata(
+        kelp_v2_service_of(exchange)->core, exchange->model, exchange->version, &message);
+    if (error != NULL && TRITONSERVER_ErrorCode(error) == TRITONSERVER_ERROR_NOT_FOUND) {
+        kelp_v2_respond_failure(exchange, kelp_v2_status(error));
+        return;
+    }
+    TRITONSERVER_ErrorDelete(error);
+    if (message != NULL)
+        TRITONSERVER_ErrorDelete(TRITONSERVER_MessageDelete(message));
+    kelp_v2_respond_error(exchange, KELP_HTTP_BAD_REQUEST, KELP_STR("Model version not ready"));
+}
+
 void kelp_v2_model_ready(kelp_v2_exchange *exchange) {
     bool ready = false;
     kelp_status *status = kelp_v2_status(TRITONSERVER_ServerModelIsReady(
@@ -56,7 +71,7 @@ void kelp_v2_model_ready(kelp_v2_exchange *exchange) {
     else if (ready)
         kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
     else
-        kelp_v2_respond_error(exchange, KELP_HTTP_BAD_REQUEST, KELP_STR("Model version not ready"));
+        respond_unready(exchange);
     kelp_v2_send(exchange);
 }
 

@@ -16,6 +16,7 @@
 #include "frontends/http/exchange.h"
 #include "frontends/settings/logging.h"
 #include "frontends/shm/registry.h"
+#include "frontends/shm/uses.h"
 #include "frontends/trace/tracing.h"
 #include "frontends/v2/status.h"
 
@@ -73,9 +74,9 @@ typedef struct kelp_v2_exchange {
     struct kelp_json *document; /* parsed body of a load or unload */
     const kelp_v2_requested_output *requested;
     size_t requested_count;
-    bool binary_default;                /* for outputs without `binary_data` */
-    struct kelp_v2_region_use *regions; /* shared memory of inputs and outputs */
-    atomic_int region_users;            /* the request and the response, while in flight */
+    bool binary_default;     /* for outputs without `binary_data` */
+    kelp_shm_use *regions;   /* shared memory of inputs and outputs */
+    atomic_int region_users; /* the request and the response, while in flight */
 
     /* the inference */
     TRITONSERVER_InferenceRequest *request;
@@ -134,13 +135,9 @@ kelp_status *kelp_v2_parse_body(kelp_v2_exchange *exchange, struct kelp_json **o
 
 /* ---- extensions/shared_memory.c ---- */
 /* Returns the address of a range of a shared memory region, which is retained until
- * kelp_v2_release_regions. */
+ * exchange->regions is released. */
 kelp_status *kelp_v2_use_region(kelp_v2_exchange *exchange, const char *name, uint64_t offset,
                                 uint64_t byte_size, void **out) KELP_MUST_USE;
-/* Fails if a region was damaged while it was used. */
-kelp_status *kelp_v2_check_regions(const kelp_v2_exchange *exchange) KELP_MUST_USE;
-/* Releases the regions of the exchange. */
-void kelp_v2_release_regions(kelp_v2_exchange *exchange);
 
 void kelp_v2_get_logging(kelp_v2_exchange *exchange);
 void kelp_v2_set_logging(kelp_v2_exchange *exchange);

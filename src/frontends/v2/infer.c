@@ -83,7 +83,7 @@ static bool is_large(const kelp_v2_exchange *exchange) {
 
 static void release_and_send(kelp_http_exchange *base) {
     kelp_trace_stamp(((kelp_v2_exchange *)base)->trace, "HTTP_SEND_START");
-    kelp_v2_release_regions((kelp_v2_exchange *)base);
+    kelp_shm_release_uses(&((kelp_v2_exchange *)base)->regions);
     kelp_http_exchange_send(base);
 }
 

@@ -222,7 +222,7 @@ uint64_t kelp_v2_encoded_bytes(const kelp_v2_exchange *exchange) {
 kelp_status *kelp_v2_encode_response(kelp_v2_exchange *exchange) {
     KELP_ASSERT(exchange->response && !exchange->in_flight);
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceResponseError(exchange->response)));
-    KELP_TRY(kelp_v2_check_regions(exchange));
+    KELP_TRY(kelp_shm_check_uses(exchange->regions));
     kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
     kelp_json_writer json;
     kelp_json_writer_init(&json, &exchange->base.text);

@@ -133,7 +133,7 @@ static void on_clear(kelp_http_exchange *base) {
     kelp_trace_stamp(exchange->trace, "HTTP_SEND_END");
     kelp_trace_record_release(exchange->trace);
     exchange->trace = NULL;
-    kelp_v2_release_regions(exchange);
+    kelp_shm_release_uses(&exchange->regions);
     kelp_v2_generation_clear(exchange);
     trim_arena(&exchange->arena);
     trim_arena(&exchange->outputs);

@@ -60,7 +60,11 @@ TRITONSERVER_Error *TRITONSERVER_ServerModelIsReady(TRITONSERVER_Server *server,
         return kelp_null_error(__func__, server == NULL       ? "server"
                                          : model_name == NULL ? "model_name"
                                                               : "ready");
-    return kelp_to_error(kelp_server_model_is_ready(of(server), model_name, model_version, ready));
+    kelp_status *status = kelp_server_model_is_ready(of(server), model_name, model_version, ready);
+    if (kelp_status_code(status) != KELP_NOT_FOUND)
+        return kelp_to_error(status);
+    kelp_status_free(status); /* an unknown model is not ready */
+    return NULL;
 }
 
 /* ---- repositories ---- */

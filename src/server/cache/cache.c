@@ -80,7 +80,7 @@ kelp_status *kelp_cache_open(kelp_allocator allocator, const kelp_server_options
     for (size_t i = 1; i < options->caches.count; i++)
         if (strcmp(options->caches.items[i].owner, chosen->owner) != 0)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "caches '%s' and '%s' are configured: expected one cache",
+                              "multiple cache configurations: '%s' and '%s'; expected one cache",
                               chosen->owner, options->caches.items[i].owner);
     const char *name = chosen != NULL ? chosen->owner : "local";
     if (!name[0] || strchr(name, '/') != NULL)

@@ -405,7 +405,7 @@ static void store_response(kelp_response_cache *base, kelp_response *response, u
         if (kelp_status_code(status) == KELP_ALREADY_EXISTS)
             kelp_status_free(status);
         else
-            kelp_server_log_status("cannot store a response in the cache", status);
+            kelp_server_log_status("Failed to insert key into the response cache", status);
     }
     kelp_stats_cache_miss(&factory->model->stats, ticket->lookup_ns + (kelp_now_ns() - start_ns));
     ticket_destroy(ticket);

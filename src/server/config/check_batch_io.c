@@ -9,6 +9,12 @@ typedef struct batch_io {
     bool is_input;
 } batch_io;
 
+static const char *kind_of(const kelp_config_message *message) {
+    size_t index = kelp_config_field_index(message->schema, kelp_str_from("kind"));
+    const kelp_config_value *kind = kelp_config_get(message, "kind");
+    return message->schema->fields[index].values[kind != NULL ? kind->i : 0];
+}
+
 /* Checks that a message has one source, an input of the configuration. */
 static kelp_status *check_source(const batch_io *io, size_t index,
                                  const kelp_config_message *message) {
@@ -18,8 +24,9 @@ static kelp_status *check_source(const batch_io *io, size_t index,
         count++;
     if (count != 1)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: %s %zu: expected 1 source input ('source_input'), got %zu",
-                          io->config->source, io->field, index, count);
+                          "%s: %s %zu: batch %s kind '%s' expects 1 source input, got %zu",
+                          io->config->source, io->field, index, io->is_input ? "input" : "output",
+                          kind_of(message), count);
     if (kelp_model_config_input(io->config, source->text) == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s %zu: unknown source input name '%.*s'",
                           io->config->source, io->field, index, KELP_STR_ARG(source->text));
@@ -42,17 +49,19 @@ static bool is_target_before(const batch_io *io, const kelp_config_value *end) {
 
 static kelp_status *check_target(const batch_io *io, size_t index,
                                  const kelp_config_value *target) {
-    const char *problem = NULL;
+    const char *kind = io->is_input ? "input" : "output";
+    const char *before = "", *after = "";
     if (is_target_before(io, target))
-        problem = "is the target of two entries";
+        after = " can only be specified once";
     else if (io->is_input && kelp_model_config_input(io->config, target->text) != NULL)
-        problem = "is also an input of the configuration, which clients send";
+        after = " is also an input of the configuration, which clients send";
     else if (!io->is_input && kelp_model_config_output(io->config, target->text) == NULL)
-        problem = "is an unknown output name";
-    if (problem == NULL)
+        before = "unknown ";
+    else
         return NULL;
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s %zu: target '%.*s' %s", io->config->source,
-                      io->field, index, KELP_STR_ARG(target->text), problem);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: %s %zu: %starget %s name '%.*s'%s",
+                      io->config->source, io->field, index, before, kind,
+                      KELP_STR_ARG(target->text), after);
 }
 
 static kelp_status *check_list(const batch_io *io) {

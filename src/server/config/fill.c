@@ -51,7 +51,7 @@ static kelp_status *find_by_files(kelp_model_config *config, const char *directo
                                   const struct known_backend **out) {
     int64_t *versions = NULL;
     size_t count = 0;
-    KELP_TRY(kelp_model_files_versions(config->allocator, directory, &versions, &count));
+    KELP_TRY(kelp_model_files_versions(config->allocator, directory, false, &versions, &count));
     for (size_t i = 0; count > 0 && *out == NULL && i < KELP_COUNT(known); i++) {
         char path[4096];
         int length = snprintf(path, sizeof path, "%s/%lld/%s", directory,
@@ -67,8 +67,8 @@ static kelp_status *fill_backend(kelp_model_config *config,
                                  const kelp_config_load_options *options) {
     const kelp_config_message *tree = config->tree;
     const struct known_backend *found = NULL;
-    if (kelp_config_get(tree, "ensemble_scheduling") != NULL ||
-        text_is(config, "platform", "ensemble"))
+    if (text_is(config, "platform", "ensemble") ||
+        (kelp_config_get(tree, "ensemble_scheduling") != NULL && !is_set(tree, "platform")))
         return set_text(config, "platform", "ensemble");
     for (size_t i = 0; found == NULL && i < KELP_COUNT(known); i++)
         if (is_set(tree, "platform") && *known[i].platform != '\0' &&
@@ -190,6 +190,27 @@ static kelp_status *fill_groups(kelp_model_config *config,
     return NULL;
 }
 
+/* Fills in `optimization`, which an ensemble does not have. */
+static kelp_status *fill_optimization(kelp_model_config *config) {
+    kelp_arena *arena = config->arena;
+    static const char *const pinned[] = {"input_pinned_memory", "output_pinned_memory"};
+    kelp_config_value *optimization = kelp_config_set(arena, config->tree, "optimization");
+    if (optimization == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < KELP_COUNT(pinned); i++) {
+        if (kelp_config_get(optimization->message, pinned[i]) != NULL)
+            continue;
+        kelp_config_value *memory = kelp_config_set(arena, optimization->message, pinned[i]);
+        if (memory == NULL)
+            return kelp_status_oom();
+        kelp_config_value *enable = kelp_config_set(arena, memory->message, "enable");
+        if (enable == NULL)
+            return kelp_status_oom();
+        enable->i = 1;
+    }
+    return NULL;
+}
+
 /* ---- other fields ---- */
 static kelp_status *fill_policies(kelp_model_config *config) {
     kelp_arena *arena = config->arena;
@@ -206,21 +227,6 @@ static kelp_status *fill_policies(kelp_model_config *config) {
             return kelp_status_oom();
         if (number->i == 0)
             number->i = 1;
-    }
-    static const char *const pinned[] = {"input_pinned_memory", "output_pinned_memory"};
-    kelp_config_value *optimization = kelp_config_set(arena, config->tree, "optimization");
-    if (optimization == NULL)
-        return kelp_status_oom();
-    for (size_t i = 0; i < KELP_COUNT(pinned); i++) {
-        if (kelp_config_get(optimization->message, pinned[i]) != NULL)
-            continue;
-        kelp_config_value *memory = kelp_config_set(arena, optimization->message, pinned[i]);
-        if (memory == NULL)
-            return kelp_status_oom();
-        kelp_config_value *enable = kelp_config_set(arena, memory->message, "enable");
-        if (enable == NULL)
-            return kelp_status_oom();
-        enable->i = 1;
     }
     kelp_config_message *sequence = kelp_config_sub(config->tree, "sequence_batching");
     if (sequence != NULL) {
@@ -241,5 +247,7 @@ kelp_status *kelp_config_fill(kelp_model_config *config, const kelp_config_load_
     KELP_TRY(fill_name(config, options));
     KELP_TRY(fill_backend(config, options));
     KELP_TRY(fill_policies(config));
+    if (!text_is(config, "platform", "ensemble"))
+        KELP_TRY(fill_optimization(config));
     return fill_groups(config, options);
 }

@@ -108,8 +108,8 @@ kelp_status *kelp_override_apply(kelp_allocator allocator, kelp_override *overri
         return keep_or_clear(allocator, override, path, loaded_signature);
     if (options->config_json == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "failed to load '%s', override model directory requires additional "
-                          "'config' parameter to be provided",
+                          "failed to load '%s', failed to poll from model repository: override "
+                          "model directory requires additional 'config' parameter to be provided",
                           model_name);
     kelp_override_clear(allocator, override);
     KELP_TRY(kelp_strdup(allocator, options->config_json, &override->config_json));

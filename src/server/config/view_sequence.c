@@ -18,8 +18,8 @@ const char *kelp_control_kind_name(kelp_control_kind kind) {
 static kelp_status *control_error(const kelp_model_config *config, const kelp_config_control *of,
                                   const char *what) {
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "%s: sequence_batching: control input '%s', kind %s: %s", config->source,
-                      of->name, kelp_control_kind_name(of->kind), what);
+                      "%s: sequence_batching: control input '%s': %s for %s for %s", config->source,
+                      of->name, what, kelp_control_kind_name(of->kind), config->name);
 }
 
 /* Reads the values false and true of a field that is set. */
@@ -60,7 +60,11 @@ static kelp_status *view_boolean(const kelp_model_config *config, const kelp_con
     if (found != 1)
         return control_error(
             config, to,
-            "expected exactly one of int32_false_true, fp32_false_true and bool_false_true");
+            found == 0
+                ? "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or "
+                  "'bool_false_true'"
+                : "sequence batching specifies more than one from 'int32_false_true', "
+                  "'fp32_false_true' and 'bool_false_true'");
     if (kelp_config_number(from, "data_type") != TRITONSERVER_TYPE_INVALID)
         return control_error(config, to, "field 'data_type' is only for CONTROL_SEQUENCE_CORRID");
     return NULL;
@@ -311,15 +315,20 @@ kelp_status *kelp_config_view_sequence(kelp_model_config *config, const kelp_con
 static kelp_status *check_input_name(const kelp_model_config *config, const char *kind,
                                      const char *name, size_t index) {
     const kelp_config_sequence *sequence = config->sequence;
-    bool twice = kelp_model_config_input(config, kelp_str_from(name)) != NULL;
-    for (size_t i = 0; i < index && !twice; i++)
-        twice = strcmp(name, i < sequence->control_count
+    bool other = false;
+    for (size_t i = 0; i < index && !other; i++)
+        other = strcmp(name, i < sequence->control_count
                                  ? sequence->controls[i].name
                                  : sequence->states[i - sequence->control_count].input_name) == 0;
     if (name[0] == '\0')
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s: sequence_batching: a %s has no name",
                           config->source, kind);
-    if (twice)
+    if (other && index < sequence->control_count)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: sequence batching control tensor '%s' is specified for multiple "
+                          "control kinds for %s",
+                          config->source, name, config->name);
+    if (other || kelp_model_config_input(config, kelp_str_from(name)) != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "%s: sequence_batching: %s '%s' is also another input of the model",
                           config->source, kind, name);
@@ -338,7 +347,11 @@ kelp_status *kelp_config_check_sequence(const kelp_model_config *config) {
         KELP_TRY(check_input_name(config, "control input", control->name, i));
         for (size_t k = 0; k < i; k++)
             if (sequence->controls[k].kind == control->kind)
-                return control_error(config, control, "the model has another input of this kind");
+                return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                  "%s: sequence batching specifies multiple %s tensors for %s: "
+                                  "'%s' and '%s'",
+                                  config->source, kelp_control_kind_name(control->kind),
+                                  config->name, sequence->controls[k].name, control->name);
     }
     for (size_t i = 0; i < sequence->state_count; i++) {
         const kelp_config_state *state = &sequence->states[i];

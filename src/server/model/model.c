@@ -80,7 +80,8 @@ static kelp_status *prepare_cache(kelp_model *model) {
         return NULL;
     if (model->base.decoupled)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "model '%s': response_cache cannot be enabled for a decoupled model",
+                          "model '%s': response cache does not currently support models with the "
+                          "decoupled transaction policy",
                           model->base.name);
     if (kelp_model_host_of(model)->cache == NULL) {
         KELP_SERVER_LOG(KELP_LOG_WARNING,

@@ -158,8 +158,7 @@ bool kelp_request_queue_is_dead(const kelp_request *request, uint64_t now_ns) {
 
 kelp_status *kelp_request_queue_check(const kelp_request *request, uint64_t now_ns) {
     if (request->deadline_ns <= now_ns)
-        return KELP_ERROR(KELP_UNAVAILABLE, KELP_REQUEST_TAG "Request timeout expired",
-                          kelp_request_tag(request));
+        return KELP_ERROR(KELP_UNAVAILABLE, "Request timeout expired");
     if (request->rejection == KELP_REJECTION_SEQUENCE_TIMEOUT)
         return KELP_ERROR(KELP_UNAVAILABLE,
                           "timeout of the corresponding sequence has been expired");

@@ -4,40 +4,12 @@
 #include "base/text/json.h"
 #include "frontends/v2/exchange.h"
 
-/* A retained region; a list of them belongs to an exchange. */
-typedef struct kelp_v2_region_use {
-    struct kelp_v2_region_use *next;
-    kelp_shm_region *region;
-} region_use;
-
 /* ---- regions of an inference ---- */
 
 kelp_status *kelp_v2_use_region(kelp_v2_exchange *exchange, const char *name, uint64_t offset,
                                 uint64_t byte_size, void **out) {
-    kelp_shm_registry *registry = kelp_v2_service_of(exchange)->shm;
-    if (registry == NULL)
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "region '%s': shared memory regions are not supported", name);
-    region_use *use = KELP_ARENA_ARRAY(&exchange->arena, 1, region_use);
-    if (use == NULL)
-        return kelp_status_oom();
-    KELP_TRY(kelp_shm_map(registry, kelp_str_from(name), offset, byte_size, &use->region, out));
-    use->next = exchange->regions;
-    exchange->regions = use;
-    return NULL;
-}
-
-kelp_status *kelp_v2_check_regions(const kelp_v2_exchange *exchange) {
-    for (const region_use *use = exchange->regions; use != NULL; use = use->next)
-        KELP_TRY(kelp_shm_region_check(use->region));
-    return NULL;
-}
-
-void kelp_v2_release_regions(kelp_v2_exchange *exchange) {
-    const region_use *use = exchange->regions;
-    exchange->regions = NULL;
-    for (; use != NULL; use = use->next)
-        kelp_shm_region_release(use->region);
+    return kelp_shm_use_range(kelp_v2_service_of(exchange)->shm, &exchange->arena, name, offset,
+                              byte_size, &exchange->regions, out);
 }
 
 /* ---- endpoints ---- */
