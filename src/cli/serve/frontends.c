@@ -52,7 +52,8 @@ static kelp_status *add_endpoints(const kelp_serve_options *o, kelp_serve_fronte
     uint32_t grpc = o->grpc.allow_grpc ? KELP_SERVICE_GRPC : 0;
     if (o->http.allow_http)
         add_endpoint(frontends, "HTTP", o->http.address, o->http.port,
-                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | grpc);
+                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | grpc |
+                         (o->http.status_page ? KELP_SERVICE_PAGE : 0));
     if (grpc != 0 && (o->grpc.port >= 0 || !o->http.allow_http)) {
         add_endpoint(frontends, "gRPC", o->grpc.address != NULL ? o->grpc.address : o->http.address,
                      o->grpc.port >= 0 ? o->grpc.port : DEFAULT_GRPC_PORT, grpc);
