@@ -27,7 +27,9 @@ static void defaults(void *options) {
     o->http.address = "0.0.0.0";
     o->http.threads = HTTP_THREADS;
     o->metrics.port = METRICS_PORT;
+    o->metrics.histograms = false;
     o->grpc.port = GRPC_PORT;
+    o->http.status_page = false;
 }
 
 /* ---- command line: the syntax of getopt_long ---- */

@@ -19,6 +19,7 @@ static kelp_status *encode_response(kelp_grpc_exchange *exchange, kelp_grpc_repl
                                           .streamed = exchange->method->client_streams,
                                           .final = reply->final};
     kelp_grpc_message_begin(&reply->message);
+    kelp_trace_stamp(request->trace, "GRPC_SEND_START");
     if (reply->failure != NULL)
         return kelp_status_clone(reply->failure);
     if (reply->response != NULL) {
@@ -87,11 +88,14 @@ static size_t encode_batch(kelp_grpc_exchange *exchange) {
             kelp_grpc_free_reply(reply);
             continue;
         }
+        size_t piece_count = exchange->base.piece_count;
         kelp_status *status = encode_reply(exchange, reply);
         reply->next = exchange->written;
         exchange->written = reply;
-        if (status != NULL)
+        if (status != NULL) { /* the earlier messages are sent */
+            exchange->base.piece_count = piece_count;
             kelp_grpc_finish(exchange, status);
+        }
         count++;
     }
     return count;

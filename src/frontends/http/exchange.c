@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/sync/thread.h"
+#include "frontends/http/client.h"
 #include "frontends/http/thread.h"
 
 #define POOL_MAX 64
@@ -21,6 +22,7 @@ static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_handler 
     exchange->thread = thread;
     exchange->handler = handler;
     kelp_http_body_init(&exchange->body, allocator);
+    exchange->body.budget = thread->budget;
     kelp_buf_init(&exchange->decoded, allocator);
     kelp_buf_init(&exchange->text, allocator);
     handler->init(exchange);
@@ -92,10 +94,13 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     trim_buf(&exchange->text);
     exchange->request_coding_unknown = false;
     exchange->piece_count = 0;
-    exchange->header_count = 0;
+    exchange->header_count = exchange->kept_header_count = 0;
     exchange->trailer_count = 0;
     exchange->request = NULL;
     exchange->stream = NULL;
+    if (exchange->client != NULL)
+        kelp_http_client_end_request(exchange->client);
+    exchange->client = NULL;
     if (large)
         options->freed_large(options->freed_large_userp);
 
@@ -173,12 +178,16 @@ void kelp_http_exchange_consume(kelp_http_exchange *exchange, size_t length) {
 void kelp_http_exchange_respond(kelp_http_exchange *exchange, kelp_http_status status) {
     kelp_buf_clear(&exchange->text);
     exchange->piece_count = 0;
-    exchange->header_count = 0;
+    exchange->header_count = exchange->kept_header_count;
     exchange->trailer_count = 0;
     exchange->status = status;
     if (exchange->request_coding_unknown)
         kelp_http_exchange_add_header(exchange, KELP_STR("Accept-Encoding"),
                                       KELP_STR("gzip, deflate"));
+}
+
+void kelp_http_exchange_keep_headers(kelp_http_exchange *exchange) {
+    exchange->kept_header_count = exchange->header_count;
 }
 
 void kelp_http_exchange_add_header(kelp_http_exchange *exchange, kelp_str name, kelp_str value) {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -103,6 +104,13 @@ kelp_status *kelp_http_listener_open(kelp_http_listener *listener, kelp_allocato
     return listen_unix(listener, path[0] == '/' && path[1] == '/' ? path + 2 : path);
 }
 
+kelp_status *kelp_http_listener_set_mode(kelp_http_listener *listener, unsigned mode) {
+    if (mode == 0 || listener->unix_path == NULL || chmod(listener->unix_path, mode) == 0)
+        return NULL;
+    return KELP_ERROR(KELP_UNAVAILABLE, "cannot set the permissions of unix socket '%s': %s",
+                      listener->unix_path, strerror(errno));
+}
+
 /* ---- accepting ---- */
 
 static void on_timer(kelp_event_loop_timer *timer) {
@@ -135,15 +143,20 @@ static void note_recovery(kelp_http_listener *listener) {
 
 static void accept_pending(kelp_http_listener *listener, int limit) {
     for (int i = 0; i < limit; i++) {
-        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct sockaddr_storage client = {.ss_family = AF_UNSPEC};
+        socklen_t length = sizeof client;
+        int fd = accept4(listener->fd, (struct sockaddr *)&client, &length,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             if (listener->failure_count > 0)
                 note_recovery(listener);
-            listener->on_accept(listener->userp, fd);
+            listener->on_accept(listener->userp, fd, (const struct sockaddr *)&client);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             pause_accepting(listener, errno);
             return;
         } else if (errno != EINTR && errno != ECONNABORTED) {
+            if (listener->failure_count > 0) /* no client waits any more */
+                note_recovery(listener);
             return;
         }
     }
@@ -155,7 +168,9 @@ static void on_readable(kelp_event_loop_io *io, uint32_t events) {
 }
 
 kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_loop *loop,
-                                      void (*on_accept)(void *userp, int take_fd), void *userp) {
+                                      void (*on_accept)(void *userp, int take_fd,
+                                                        const struct sockaddr *client),
+                                      void *userp) {
     listener->on_accept = on_accept;
     listener->userp = userp;
     listener->io = (kelp_event_loop_io){.fd = listener->fd, .fn = on_readable, .userp = listener};
