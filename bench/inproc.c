@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cost of a request in process, from C: 64-byte identity, one by one, pipelined, and in batches of
- * 16 that the server forms of single requests, on each library given, in one run and interleaved,
- * so that a busy machine is busy for all.
+ * 16 that the server forms of single requests, and an ensemble of 8 steps, on each library given,
+ * in one run and interleaved, so that a busy machine is busy for all.
  *
  *   inproc [--on-instance] BACKENDS REQUESTS LIBRARY…     folder of identity/libtriton_identity.so
  *
@@ -27,7 +27,7 @@
 #include <triton/core/tritonserver.h>
 #include <unistd.h>
 
-enum { ROUNDS = 5, DEPTH = 32, BATCH = 16, MODES = 3 };
+enum { ROUNDS = 5, DEPTH = 32, BATCH = 16, STEPS = 8, MODES = 4 };
 
 typedef struct mode {
     const char *name, *model;
@@ -38,6 +38,7 @@ static const mode modes[MODES] = {
     {.name = "one by one", .model = "identity", .depth = 1, .joined = false},
     {.name = "pipelined", .model = "identity", .depth = DEPTH, .joined = false},
     {.name = "batched", .model = "batched", .depth = BATCH, .joined = true},
+    {.name = "ensemble", .model = "ensemble", .depth = 1, .joined = false},
 };
 
 /* ---- allocations: this program's definitions are those of the whole process ---- */
@@ -288,12 +289,42 @@ static void write_model(const char *folder, const char *name, bool batched, bool
     fclose(file);
 }
 
+/* A chain of STEPS calls of "identity". */
+static void write_ensemble(const char *folder) {
+    char path[512], from[16] = "INPUT0", to[16];
+    snprintf(path, sizeof path, "%s/ensemble", folder);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/ensemble/1", folder);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/ensemble/config.pbtxt", folder);
+    FILE *file = fopen(path, "w");
+    if (!file)
+        exit(1);
+    fputs("platform: \"ensemble\"\n"
+          "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 16 ] } ]\n"
+          "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 16 ] } ]\n"
+          "ensemble_scheduling { step [\n",
+          file);
+    for (int i = 1; i <= STEPS; i++) {
+        snprintf(to, sizeof to, i < STEPS ? "T%d" : "OUTPUT0", i);
+        fprintf(file,
+                "{ model_name: \"identity\" model_version: -1\n"
+                "  input_map { key: \"INPUT0\" value: \"%s\" }\n"
+                "  output_map { key: \"OUTPUT0\" value: \"%s\" } }%s\n",
+                from, to, i < STEPS ? "," : "");
+        memcpy(from, to, sizeof from);
+    }
+    fputs("] }\n", file);
+    fclose(file);
+}
+
 static void write_repository(char *folder, size_t size, bool on_instance) {
     snprintf(folder, size, "/tmp/kelp-inproc-XXXXXX");
     if (!mkdtemp(folder))
         exit(1);
     write_model(folder, "identity", false, on_instance);
     write_model(folder, "batched", true, on_instance);
+    write_ensemble(folder);
 }
 
 static int ascending(const void *a, const void *b) {
@@ -318,6 +349,16 @@ static void print_row(const char *what, const figures rounds[ROUNDS], const char
     printf("%-10s %7.0f ns CPU (%.0f..%.0f) %7.0f ns wall (%.0f..%.0f) %6.2f allocations  %s\n",
            what, cpu_ns, cpu[0], cpu[ROUNDS - 1], wall_ns, wall[0], wall[ROUNDS - 1], middle(made),
            path);
+}
+
+/* The CPU time of a step of the ensemble, beyond that of a direct call. */
+static void print_step_cost(const figures rounds[MODES][ROUNDS]) {
+    double costs[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++)
+        costs[i] = rounds[MODES - 1][i].cpu_ns / STEPS - rounds[0][i].cpu_ns;
+    double cost_ns = middle(costs);
+    printf("%-10s %7.0f ns (%.0f..%.0f) of CPU more than a direct call, a step\n", "", cost_ns,
+           costs[0], costs[ROUNDS - 1]);
 }
 
 int main(int argc, char **argv) {
@@ -355,6 +396,7 @@ int main(int argc, char **argv) {
     for (int i = 3; i < argc; i++) {
         for (int m = 0; m < MODES; m++)
             print_row(modes[m].name, all[i - 3][m], argv[i]);
+        print_step_cost(all[i - 3]);
     }
     return 0;
 }

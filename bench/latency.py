@@ -7,9 +7,9 @@
 
 Servers: kelp (one request per execution), kelp-batch (dynamic_batching with a queue delay), kelp-target (kelp_latency_target_us), nvidia-python
 (NVIDIA's server, a Python model that calls ONNX Runtime with the batch), nvidia-ort and nvidia-ort-batch (NVIDIA's onnxruntime backend, from the directory of
---onnxruntime). All have one instance. For rates that grow by the factor --step, each server in turn receives requests for --seconds
-(bench/load.c), until it is saturated: at two rates in a row, it answers less than 97 % of the arrivals, or p99 exceeds the largest limit. A p99 is
-the median of the rounds.
+--onnxruntime). All have one instance and the same number of threads for operators. For rates that grow by the factor --step, each
+server in turn receives requests for --seconds (bench/load.c), until it is saturated: at two rates in a row, it answers less than 97 % of the arrivals,
+or p99 exceeds the largest limit. A p99 is the median of the rounds.
 
 Prints the throughput at equal p99, the p99 at low load, and for kelp-target the p99 relative to the target. Writes PREFIX.tsv, and PREFIX.svg if
 matplotlib is there. Before that, prints the ratio of the two engines in process.
@@ -36,7 +36,7 @@ import numpy
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OUTSTANDING = 64
 MINILM_TOKENS = 32
-# name: ONNX inputs without the batch dimension; ONNX outputs; batch size, queue delay, first rate, limits of p99 in ms, threads of ONNX Runtime.
+# name: ONNX inputs without the batch dimension; ONNX outputs; batch size, queue delay, first rate, limits of p99 in ms, threads for operators.
 MODELS = {
     "digits": {"inputs": {"image": ("FP32", [1, 8, 8])}, "outputs": {"probabilities": ("FP32", [10]), "digit": ("INT64", [])}, "request": "probabilities",
                "batch": 32, "delay_us": 200, "rate": 500, "limits": (1, 2, 5, 10, 20), "threads": 1},
@@ -88,8 +88,9 @@ def write_config(server, name, options):
         lines.append('backend: "python"')
     elif server.startswith("nvidia"):
         lines.append('backend: "onnxruntime"')
-        for key, value in (("intra_op_thread_count", model["threads"]), ("inter_op_thread_count", 1)):
-            lines.append(f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}')
+        lines.append('parameters { key: "inter_op_thread_count" value { string_value: "1" } }')
+    if server != "nvidia-python":
+        lines.append(f'parameters {{ key: "intra_op_thread_count" value {{ string_value: "{model["threads"]}" }} }}')
     if server == "kelp-target":
         target_us = int(options.target_ms.get(name) * 1000)
         lines.append(f'dynamic_batching {{ }}\nparameters {{ key: "kelp_latency_target_us" value {{ string_value: "{target_us}" }} }}')

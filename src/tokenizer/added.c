@@ -23,20 +23,21 @@ void kelp_added_deinit(kelp_added *added) {
     *added = (kelp_added){.allocator = added->allocator};
 }
 
-kelp_status *kelp_added_append(kelp_added *added, kelp_str token, int64_t id) {
+kelp_status *kelp_added_append(kelp_added *added, const kelp_added_token *token) {
     kelp_char *decoded = NULL;
-    kelp_added_item item = {.id = id, .order = added->count};
-    KELP_ASSERT(token.length > 0);
+    kelp_added_item item = {
+        .id = token->id, .strips_after = token->strips_after, .order = added->count};
+    KELP_ASSERT(token->text.length > 0);
     KELP_TRY(kelp_grow(added->allocator, (void **)&added->items, &added->capacity, added->count + 1,
                        sizeof *added->items));
-    KELP_TRY(kelp_chars_decode(added->allocator, token, &decoded, &item.count));
+    KELP_TRY(kelp_chars_decode(added->allocator, token->text, &decoded, &item.count));
     kelp_status *status =
         kelp_alloc(added->allocator, item.count * sizeof *item.chars, (void **)&item.chars);
     if (status == NULL) {
         memcpy(item.chars, decoded, item.count * sizeof *item.chars);
         added->items[added->count++] = item;
     }
-    kelp_free(added->allocator, decoded, token.length * sizeof *decoded);
+    kelp_free(added->allocator, decoded, token->text.length * sizeof *decoded);
     return status;
 }
 
@@ -79,9 +80,9 @@ static size_t lower_bound(const kelp_added *a, size_t low, size_t high, size_t d
     return low;
 }
 
-/* Finds the longest token at `at`. */
-static bool match(const kelp_added *a, const kelp_char *chars, size_t count, size_t at,
-                  kelp_added_span *out) {
+bool kelp_added_at(const kelp_added *added, const kelp_char *chars, size_t count, size_t at,
+                   kelp_added_span *out) {
+    const kelp_added *a = added;
     size_t low = 0, high = a->count;
     bool found = false;
     for (size_t depth = 0; at + depth < count; depth++) {
@@ -93,7 +94,8 @@ static bool match(const kelp_added *a, const kelp_char *chars, size_t count, siz
         if (low == high)
             break;
         if (a->items[low].count == depth + 1) {
-            *out = (kelp_added_span){at, at + depth + 1, a->items[low].id};
+            *out =
+                (kelp_added_span){at, at + depth + 1, a->items[low].id, a->items[low].strips_after};
             found = true;
         }
     }
@@ -103,7 +105,7 @@ static bool match(const kelp_added *a, const kelp_char *chars, size_t count, siz
 bool kelp_added_next(const kelp_added *added, const kelp_char *chars, size_t count, size_t at,
                      kelp_added_span *out) {
     for (; added->count > 0 && at < count; at++)
-        if (match(added, chars, count, at, out))
+        if (kelp_added_at(added, chars, count, at, out))
             return true;
     return false;
 }
@@ -115,7 +117,7 @@ bool kelp_added_find(const kelp_added_item *item, const kelp_char *chars, size_t
         while (same < item->count && chars[at + same].c == item->chars[same].c)
             same++;
         if (same == item->count) {
-            *out = (kelp_added_span){at, at + same, item->id};
+            *out = (kelp_added_span){at, at + same, item->id, false};
             return true;
         }
     }

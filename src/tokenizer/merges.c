@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/buf.h"
 #include "base/checked.h"
 #include "tokenizer/tokenizer.h"
 
@@ -33,6 +34,24 @@ static uint32_t id_of(const kelp_vocabulary *vocabulary, kelp_str token) {
     return id == KELP_TOKEN_NONE ? KELP_MERGE_NONE : (uint32_t)id;
 }
 
+/* Adds the pair of the tokens in front of and after byte `left` of `text`, which is overwritten. */
+static kelp_status *add_pair(kelp_merges *m, const kelp_vocabulary *vocabulary, char *text,
+                             size_t length, size_t left, uint32_t *inout_rank) {
+    char *right = text + left + 1;
+    size_t right_length = length - left - 1;
+    kelp_merge merge = {id_of(vocabulary, (kelp_str){text, left}),
+                        id_of(vocabulary, (kelp_str){right, right_length}), 0, (*inout_rank)++};
+    memmove(text + left, right, right_length);
+    merge.id = id_of(vocabulary, (kelp_str){text, length - 1});
+    uint32_t *slot = slot_of(m, merge.left, merge.right);
+    if (*slot == 0) {
+        KELP_ASSERT(m->count < m->capacity);
+        *slot = (uint32_t)++m->count;
+    }
+    m->items[*slot - 1] = merge;
+    return NULL;
+}
+
 /* Reads one line; `text` is a copy of which carriage returns are removed. */
 static kelp_status *read_line(kelp_merges *m, const kelp_vocabulary *vocabulary, char *text,
                               size_t length, size_t line, uint32_t *inout_rank) {
@@ -43,19 +62,7 @@ static kelp_status *read_line(kelp_merges *m, const kelp_vocabulary *vocabulary,
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "line %zu of the merges is malformed: expected two tokens, found '%.*s'",
                           line, KELP_STR_ARG(((kelp_str){text, length})));
-    size_t left = (size_t)(space - text);
-    kelp_merge merge = {id_of(vocabulary, (kelp_str){text, left}),
-                        id_of(vocabulary, (kelp_str){space + 1, length - left - 1}), 0,
-                        (*inout_rank)++};
-    memmove(space, space + 1, length - left - 1);
-    merge.id = id_of(vocabulary, (kelp_str){text, length - 1});
-    uint32_t *slot = slot_of(m, merge.left, merge.right);
-    if (*slot == 0) {
-        KELP_ASSERT(m->count < m->capacity);
-        *slot = (uint32_t)++m->count;
-    }
-    m->items[*slot - 1] = merge;
-    return NULL;
+    return add_pair(m, vocabulary, text, length, (size_t)(space - text), inout_rank);
 }
 
 static kelp_status *read_lines(kelp_merges *m, kelp_str text, const kelp_vocabulary *vocabulary,
@@ -72,10 +79,9 @@ static kelp_status *read_lines(kelp_merges *m, kelp_str text, const kelp_vocabul
     return NULL;
 }
 
-static kelp_status *reserve(kelp_merges *m, kelp_str text) {
-    m->capacity = 1;
-    for (size_t i = 0; i < text.length; i++)
-        m->capacity += text.data[i] == '\n';
+/* Allocates memory for `count` pairs. */
+static kelp_status *reserve(kelp_merges *m, size_t count) {
+    m->capacity = count;
     if (m->capacity >= UINT32_MAX / 4)
         return kelp_status_oom();
     size_t slots = 16;
@@ -89,14 +95,73 @@ static kelp_status *reserve(kelp_merges *m, kelp_str text) {
 kelp_status *kelp_merges_init(kelp_merges *out, kelp_allocator allocator, kelp_str text,
                               const kelp_vocabulary *vocabulary) {
     char *copy = NULL;
+    size_t lines = 1;
+    for (size_t i = 0; i < text.length; i++)
+        lines += text.data[i] == '\n';
     *out = (kelp_merges){.allocator = allocator};
-    kelp_status *status = reserve(out, text);
+    kelp_status *status = reserve(out, lines);
     if (status == NULL)
         status = kelp_alloc(allocator, text.length + 1, (void **)&copy);
     if (status == NULL)
         status = read_lines(out, text, vocabulary, copy);
     if (copy != NULL)
         kelp_free(allocator, copy, text.length + 1);
+    if (status != NULL)
+        kelp_merges_deinit(out);
+    return status;
+}
+
+/* Appends the tokens of an item, with a space between them. `*out_left` is the length of the first
+ * one. */
+static kelp_status *join(const kelp_json *item, size_t index, kelp_buf *out, size_t *out_left) {
+    const kelp_json *left = item->child, *right = left != NULL ? left->next : NULL;
+    bool is_pair = item->type == KELP_JSON_ARRAY && item->count == 2 &&
+                   left->type == KELP_JSON_STRING && right->type == KELP_JSON_STRING;
+    kelp_buf_clear(out);
+    if (is_pair) {
+        kelp_buf_append_str(out, left->string);
+        kelp_buf_append_char(out, ' ');
+        kelp_buf_append_str(out, right->string);
+        *out_left = left->string.length;
+        return kelp_buf_status(out);
+    }
+    const char *space = item->type == KELP_JSON_STRING && item->string.length > 0
+                            ? memchr(item->string.data, ' ', item->string.length)
+                            : NULL;
+    if (space == NULL)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "'model.merges[%zu]' is malformed: expected a text of two tokens or an "
+                          "array of two texts, found %s",
+                          index, kelp_json_type_name(item->type));
+    kelp_buf_append_str(out, item->string);
+    *out_left = (size_t)(space - item->string.data);
+    return kelp_buf_status(out);
+}
+
+static kelp_status *read_items(kelp_merges *m, const kelp_json *merges,
+                               const kelp_vocabulary *vocabulary) {
+    uint32_t rank = 0;
+    size_t index = 0, left = 0;
+    kelp_buf text;
+    kelp_status *status = NULL;
+    kelp_buf_init(&text, m->allocator);
+    for (const kelp_json *item = merges->child; item != NULL && status == NULL; item = item->next) {
+        status = join(item, index++, &text, &left);
+        if (status == NULL)
+            status = add_pair(m, vocabulary, text.data, text.length, left, &rank);
+    }
+    kelp_buf_deinit(&text);
+    return status;
+}
+
+kelp_status *kelp_merges_init_json(kelp_merges *out, kelp_allocator allocator,
+                                   const kelp_json *merges, const kelp_vocabulary *vocabulary) {
+    *out = (kelp_merges){.allocator = allocator};
+    if (merges == NULL || merges->type != KELP_JSON_ARRAY)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "%s", "'model.merges' is not an array");
+    kelp_status *status = reserve(out, KELP_MAX(merges->count, 1));
+    if (status == NULL)
+        status = read_items(out, merges, vocabulary);
     if (status != NULL)
         kelp_merges_deinit(out);
     return status;

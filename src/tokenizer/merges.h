@@ -3,6 +3,7 @@
 #ifndef KELP_TOKENIZER_MERGES_H_
 #define KELP_TOKENIZER_MERGES_H_
 
+#include "base/text/json.h"
 #include "tokenizer/vocabulary.h"
 
 #define KELP_MERGE_NONE UINT32_MAX /* the id of a token that the vocabulary lacks */
@@ -23,6 +24,10 @@ typedef struct kelp_merges {
 /* Reads "LEFT RIGHT" lines. A later merge of the same pair replaces the earlier one. */
 kelp_status *kelp_merges_init(kelp_merges *out, kelp_allocator allocator, kelp_str text,
                               const kelp_vocabulary *vocabulary) KELP_MUST_USE;
+/* Reads the "merges" of a tokenizer.json: an array of "LEFT RIGHT" or ["LEFT", "RIGHT"]. */
+kelp_status *kelp_merges_init_json(kelp_merges *out, kelp_allocator allocator,
+                                   const kelp_json *merges,
+                                   const kelp_vocabulary *vocabulary) KELP_MUST_USE;
 void kelp_merges_deinit(kelp_merges *merges);
 
 /* A part of a word. */

@@ -1,17 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The alternatives are matched by functions instead of a general engine. They agree with
+ * onnxruntime-extensions 0.15 where it differs from the expression.
+ */
 #include "tokenizer/pretokens.h"
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
 
+static bool is_class(kelp_char x, kelp_char_class class) {
+    return kelp_char_class_of(x.c) == class;
+}
+
+static bool is_line_end(kelp_char x) {
+    return x.c == '\r' || x.c == '\n';
+}
+
+/* Returns the end of the characters of a class from `begin` on. */
+static size_t run(const kelp_char *chars, size_t count, size_t begin, kelp_char_class class) {
+    size_t end = begin;
+    while (end < count && is_class(chars[end], class))
+        end++;
+    return end;
+}
+
 /* Returns the length of an English contraction, or 0. */
-static size_t contraction(const kelp_char *chars, size_t count) {
+static size_t contraction(const kelp_char *chars, size_t count, uint32_t case_bit) {
     static const char *const endings[] = {"s", "t", "re", "ve", "m", "ll", "d"};
     if (chars[0].c != '\'')
         return 0;
     for (size_t i = 0; i < KELP_COUNT(endings); i++) {
         size_t length = strlen(endings[i]), same = 0;
-        while (same < length && same + 1 < count && chars[same + 1].c == (uint8_t)endings[i][same])
+        while (same < length && same + 1 < count && chars[same + 1].c < 0x80 &&
+               (chars[same + 1].c | case_bit) == (uint8_t)endings[i][same])
             same++;
         if (same == length)
             return length + 1;
@@ -19,23 +41,181 @@ static size_t contraction(const kelp_char *chars, size_t count) {
     return 0;
 }
 
-static size_t run(const kelp_char *chars, size_t count, size_t begin, kelp_char_class class) {
-    size_t end = begin;
-    while (end < count && kelp_char_class_of(chars[end].c) == class)
+/* ---- alternatives: each returns the length of a match at the first character, or 0 ---- */
+static size_t contraction_lower(const kelp_char *chars, size_t count) {
+    return contraction(chars, count, 0);
+}
+
+static size_t contraction_any_case(const kelp_char *chars, size_t count) {
+    return contraction(chars, count, 0x20);
+}
+
+/* Matches characters of a class, with a space in front. */
+static size_t spaced(const kelp_char *chars, size_t count, kelp_char_class class) {
+    size_t space = chars[0].c == ' ' && count > 1 ? 1 : 0;
+    size_t end = run(chars, count, space, class);
+    return end > space ? end : 0;
+}
+
+static size_t spaced_letters_or_numbers(const kelp_char *chars, size_t count) {
+    size_t length = spaced(chars, count, KELP_CHAR_LETTER);
+    return length > 0 ? length : spaced(chars, count, KELP_CHAR_NUMBER);
+}
+
+static size_t spaced_others(const kelp_char *chars, size_t count) {
+    return spaced(chars, count, KELP_CHAR_OTHER);
+}
+
+static size_t spaced_others_and_line_ends(const kelp_char *chars, size_t count) {
+    size_t end = spaced(chars, count, KELP_CHAR_OTHER);
+    while (end > 0 && end < count && is_line_end(chars[end]))
         end++;
     return end;
 }
 
-size_t kelp_pretoken_gpt2(const kelp_char *chars, size_t count) {
-    KELP_ASSERT(count > 0);
-    size_t length = contraction(chars, count);
-    if (length > 0)
-        return length;
-    size_t space = chars[0].c == ' ' && count > 1 ? 1 : 0;
-    kelp_char_class class = kelp_char_class_of(chars[space].c);
-    if (class != KELP_CHAR_SPACE)
-        return run(chars, count, space, class);
-    length = run(chars, count, 0, KELP_CHAR_SPACE);
-    /* the last space belongs to the next word */
+/* The last space belongs to the next word. */
+static size_t spaces(const kelp_char *chars, size_t count) {
+    size_t length = run(chars, count, 0, KELP_CHAR_SPACE);
     return length > 1 && length < count ? length - 1 : length;
+}
+
+static size_t spaces_to_line_end(const kelp_char *chars, size_t count) {
+    size_t end = run(chars, count, 0, KELP_CHAR_SPACE);
+    if (end > 1 && is_line_end(chars[end - 1]))
+        return end;
+    for (end = 0; end < count && is_line_end(chars[end]); end++)
+        continue;
+    return end;
+}
+
+static size_t letters_after_any(const kelp_char *chars, size_t count) {
+    bool letter = is_class(chars[0], KELP_CHAR_LETTER);
+    if (!letter && (is_line_end(chars[0]) || is_class(chars[0], KELP_CHAR_NUMBER)))
+        return 0;
+    size_t end = run(chars, count, 1, KELP_CHAR_LETTER);
+    return letter || end > 1 ? end : 0;
+}
+
+static size_t letters_or_number(const kelp_char *chars, size_t count) {
+    size_t length = run(chars, count, 0, KELP_CHAR_LETTER);
+    return length > 0 ? length : is_class(chars[0], KELP_CHAR_NUMBER);
+}
+
+static size_t others(const kelp_char *chars, size_t count) {
+    return run(chars, count, 0, KELP_CHAR_OTHER);
+}
+
+static size_t three_numbers(const kelp_char *chars, size_t count) {
+    return run(chars, KELP_MIN(count, 3), 0, KELP_CHAR_NUMBER);
+}
+
+static size_t number(const kelp_char *chars, size_t count) {
+    return run(chars, KELP_MIN(count, 1), 0, KELP_CHAR_NUMBER);
+}
+
+/* Longer alternatives are in front of those that are parts of them. */
+enum { CONTRACTION_LOWER = 5, SPACED_OTHERS = 6, SPACED_LETTERS = 7, SPACES = 10 };
+static const struct {
+    const char *expression;
+    size_t (*match)(const kelp_char *chars, size_t count);
+} alternatives[] = {
+    {"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])", contraction_any_case},
+    {"(?i:'s|'t|'re|'ve|'m|'ll|'d)", contraction_any_case},
+    {" ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*", spaced_others_and_line_ends},
+    {" ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*", spaced_others_and_line_ends},
+    {"[^\\r\\n\\p{L}\\p{N}]?\\p{L}+", letters_after_any},
+    [CONTRACTION_LOWER] = {"'s|'t|'re|'ve|'m|'ll|'d", contraction_lower},
+    [SPACED_OTHERS] = {" ?[^\\s\\p{L}\\p{N}]+", spaced_others},
+    [SPACED_LETTERS] = {" ?\\p{L}+| ?\\p{N}+", spaced_letters_or_numbers},
+    {"[\\p{L}]+|[\\p{N}]", letters_or_number},
+    {"[^\\s\\p{L}\\p{N}]+", others},
+    [SPACES] = {"\\s+(?!\\S)|\\s+", spaces},
+    {"\\p{N}{1,3}", three_numbers},
+    {"\\s*[\\r\\n]+", spaces_to_line_end},
+    {"\\p{N}", number},
+};
+_Static_assert(KELP_COUNT(alternatives) <= KELP_PRETOKEN_RULES, "each alternative occurs once");
+
+kelp_pretokens kelp_pretokens_gpt2(void) {
+    return (kelp_pretokens){{CONTRACTION_LOWER, SPACED_LETTERS, SPACED_OTHERS, SPACES}, 4};
+}
+
+kelp_pretokens kelp_pretokens_llama(void) {
+    return (kelp_pretokens){{1, 4, 11, 3, 12, SPACES}, 6};
+}
+
+/* ---- reading ---- */
+/* The part of an expression that is not read yet. */
+typedef struct rest {
+    char *data;
+    size_t length;
+} rest;
+
+/* Finds an alternative between `|` or the ends, and removes it. */
+static bool remove_alternative(rest *r, const char *text) {
+    size_t length = strlen(text);
+    const char *found = length <= r->length ? memmem(r->data, r->length, text, length) : NULL;
+    if (found == NULL)
+        return false;
+    size_t begin = (size_t)(found - r->data), end = begin + length;
+    if ((begin > 0 && r->data[begin - 1] != '|') || (end < r->length && r->data[end] != '|'))
+        return false;
+    if (begin > 0)
+        begin--;
+    else if (end < r->length)
+        end++;
+    memmove(r->data + begin, r->data + end, r->length - end);
+    r->length -= end - begin;
+    return true;
+}
+
+/* Reads into the order of the places in the expression. */
+static kelp_status *read_alternatives(kelp_pretokens *out, kelp_str expression, rest r) {
+    size_t places[KELP_PRETOKEN_RULES];
+    out->count = 0;
+    for (size_t i = 0; i < KELP_COUNT(alternatives) && r.length > 0; i++) {
+        const char *text = alternatives[i].expression;
+        if (!remove_alternative(&r, text))
+            continue;
+        const char *found = memmem(expression.data, expression.length, text, strlen(text));
+        KELP_ASSERT(found != NULL);
+        size_t place = (size_t)(found - expression.data), to = out->count++;
+        for (; to > 0 && places[to - 1] > place; to--) {
+            places[to] = places[to - 1];
+            out->rules[to] = out->rules[to - 1];
+        }
+        places[to] = place;
+        out->rules[to] = (uint8_t)i;
+    }
+    if (r.length > 0 || out->count == 0)
+        return KELP_ERROR(
+            KELP_UNIMPLEMENTED,
+            "the expression '%.*s' is unsupported: '%.*s' is not an alternative that Kelp knows",
+            KELP_STR_ARG(expression), (int)KELP_MIN(r.length, 1000), r.data);
+    return NULL;
+}
+
+kelp_status *kelp_pretokens_init(kelp_pretokens *out, kelp_allocator allocator,
+                                 kelp_str expression) {
+    rest r = {NULL, expression.length};
+    *out = (kelp_pretokens){0};
+    KELP_TRY(kelp_alloc(allocator, expression.length + 1, (void **)&r.data));
+    memcpy(r.data, expression.data, expression.length);
+    kelp_status *status = read_alternatives(out, expression, r);
+    kelp_free(allocator, r.data, expression.length + 1);
+    return status;
+}
+
+size_t kelp_pretoken_next(const kelp_pretokens *pretokens, const kelp_char *chars, size_t count,
+                          size_t *out_skipped) {
+    for (size_t at = 0; at < count; at++)
+        for (size_t i = 0; i < pretokens->count; i++) {
+            size_t length = alternatives[pretokens->rules[i]].match(chars + at, count - at);
+            if (length > 0) {
+                *out_skipped = at;
+                return length;
+            }
+        }
+    *out_skipped = count;
+    return 0;
 }

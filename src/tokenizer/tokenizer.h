@@ -103,9 +103,13 @@ kelp_status *kelp_wordpiece_create(kelp_allocator allocator, const kelp_wordpiec
 /* ---- byte-level BPE ---- */
 /* A token that is recognized in the text before it is divided into words. */
 typedef struct kelp_added_token {
-    kelp_str text; /* not empty */
-    int64_t id;    /* special tokens: unused */
+    kelp_str text;     /* not empty */
+    int64_t id;        /* special tokens: unused */
+    bool strips_after; /* white space after the token is removed; special tokens: unused */
 } kelp_added_token;
+
+struct kelp_json;
+struct kelp_pretokens;
 
 typedef struct kelp_bpe_options {
     kelp_str vocabulary; /* a JSON object from token to id */
@@ -120,10 +124,19 @@ typedef struct kelp_bpe_options {
     /* Words end with "</w>", have no spaces, and are of lower case; runs of white space count as
      * one. Source: CLIP. */
     bool ends_words;
+    /* Tokens have U+2581 instead of spaces, and characters that the vocabulary lacks are the tokens
+     * "<0x00>" … "<0xFF>" of their bytes. Source: Llama. */
+    bool marks_spaces;
+    bool marks_start; /* with marks: a mark precedes each part of text between added tokens */
+    bool one_word;    /* with marks: text is not divided into words */
+    /* How text is divided into words; NULL: as for GPT-2. */
+    const struct kelp_pretokens *words;
+    /* The object "model" of a tokenizer.json, instead of `vocabulary` and `merges`. */
+    const struct kelp_json *model;
 } kelp_bpe_options;
 
-/* Creates a tokenizer that divides text into words with the expression of GPT-2, and merges the
- * bytes of each word. A byte that the vocabulary lacks is KELP_TOKEN_NONE. Source: GPT-2. */
+/* Creates a tokenizer that divides text into words, and merges the bytes or characters of each
+ * word. A byte that the vocabulary lacks is KELP_TOKEN_NONE. Source: GPT-2. */
 kelp_status *kelp_bpe_create(kelp_allocator allocator, const kelp_bpe_options *options,
                              kelp_tokenizer **out) KELP_MUST_USE;
 
@@ -135,5 +148,24 @@ kelp_status *kelp_sentencepiece_create(kelp_allocator allocator, kelp_str model,
                                        kelp_tokenizer **out) KELP_MUST_USE;
 /* Returns the ids of the tokens that begin and end a sequence; KELP_TOKEN_NONE if there is none. */
 void kelp_sentencepiece_ends(const kelp_tokenizer *tokenizer, int64_t *out_start, int64_t *out_end);
+
+/* ---- tokenizers of transformers ---- */
+/* What tokenizer_config.json and tokenizer.json describe. */
+typedef struct kelp_hf_model {
+    kelp_tokenizer *tokenizer;
+    bool is_clip;
+    bool is_unigram;
+    bool adds_start, adds_end;   /* sequences begin and end with tokens */
+    int64_t start, end, padding; /* ids */
+    int64_t suffix[2];           /* ids that follow the text, before the end: of ChatGLM */
+    size_t suffix_count;
+    int64_t dropped; /* tokens of this id are not part of the sequence; KELP_TOKEN_NONE: none */
+} kelp_hf_model;
+
+/* Creates a tokenizer from the texts of tokenizer_config.json and tokenizer.json. Destroy
+ * out->tokenizer. Returns UNIMPLEMENTED for tokenizer classes and expressions that are unsupported.
+ * Source: onnxruntime-extensions 0.15. */
+kelp_status *kelp_hf_model_create(kelp_allocator allocator, kelp_str config, kelp_str tokenizer,
+                                  kelp_hf_model *out) KELP_MUST_USE;
 
 #endif

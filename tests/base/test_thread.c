@@ -14,8 +14,13 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define ITEMS 10007
 
@@ -353,6 +358,67 @@ static void counts_of_threads(void **state) {
     assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
+static bool put_text(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    if (file == NULL)
+        return false;
+    bool written = fputs(text, file) >= 0;
+    return fclose(file) == 0 && written;
+}
+
+/* Counts the CPUs in a process that has its own /sys/fs/cgroup, with the files given. Returns 0 if
+ * the system does not permit that. */
+static int count_with(const char *const files[][2], size_t count) {
+    pid_t child = fork();
+    int code = 0;
+    if (child == 0) {
+        char users[32], groups[32];
+        snprintf(users, sizeof users, "0 %u 1", (unsigned)getuid());
+        snprintf(groups, sizeof groups, "0 %u 1", (unsigned)getgid());
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0 || !put_text("/proc/self/uid_map", users) ||
+            !put_text("/proc/self/setgroups", "deny") || !put_text("/proc/self/gid_map", groups) ||
+            mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL) != 0 ||
+            mkdir("/sys/fs/cgroup/cpu", 0700) != 0)
+            _exit(0);
+        for (size_t i = 0; i < count; i++)
+            if (!put_text(files[i][0], files[i][1]))
+                _exit(0);
+        _exit(kelp_cpu_count());
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &code, 0), child);
+    assert_true(WIFEXITED(code));
+    return WEXITSTATUS(code);
+}
+
+/* The quota of a cgroup limits the number of threads. */
+static void quotas_limit_the_count(void **state) {
+    static const char v2[] = "/sys/fs/cgroup/cpu.max";
+    static const char quota[] = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us";
+    static const char period[] = "/sys/fs/cgroup/cpu/cpu.cfs_period_us";
+    const char *const none[][2] = {{v2, "max 100000\n"}, {quota, "-1\n"}, {period, "100000\n"}};
+    const char *const one[][2] = {{v2, "100000 100000\n"}};
+    const char *const half[][2] = {{v2, "50000 100000\n"}};
+    const char *const large[][2] = {{v2, "400000000 100000\n"}};
+    (void)state;
+    int usable = count_with(none, KELP_COUNT(none));
+    if (usable == 0)
+        skip();
+    assert_int_equal(count_with(one, KELP_COUNT(one)), 1);
+    assert_int_equal(count_with(half, KELP_COUNT(half)), 1); /* rounded up */
+    assert_int_equal(count_with(large, KELP_COUNT(large)), usable);
+    char text[4096] = "";
+    FILE *file = fopen("/proc/self/cgroup", "r");
+    size_t length = file != NULL ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file != NULL)
+        (void)fclose(file);
+    text[length] = '\0';
+    if (strstr(text, ":cpu:") == NULL && strstr(text, ":cpu,cpuacct:") == NULL)
+        return; /* only version 2 */
+    const char *const old[][2] = {{quota, "70000\n"}, {period, "100000\n"}};
+    assert_int_equal(count_with(old, KELP_COUNT(old)), 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_item_once),
@@ -365,6 +431,7 @@ int main(void) {
         cmocka_unit_test(callers_are_asked),
         cmocka_unit_test(memory_is_kept_straight),
         cmocka_unit_test(counts_of_threads),
+        cmocka_unit_test(quotas_limit_the_count),
         cmocka_unit_test(small_regions_wake_nobody),
         cmocka_unit_test(many_small_regions_are_shared),
     };

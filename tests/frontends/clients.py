@@ -8,9 +8,11 @@ import gzip
 import http.client
 import json
 import struct
+import time
 import zlib
 
 import numpy as np
+import tritonclient.grpc
 import tritonclient.http
 from tritonclient.utils import InferenceServerException, deserialize_bytes_tensor, serialize_byte_tensor
 
@@ -250,4 +252,77 @@ class TritonHttp:
         return {**response, "outputs": found}
 
 
-CLIENTS = {"http": (Http, TritonHttp)}
+class TritonGrpc(TritonHttp):
+    """Triton's own client library over gRPC."""
+
+    module = tritonclient.grpc
+
+    def __init__(self, host, port):  # noqa: super: the plain client is one for HTTP
+        self.client = self.module.InferenceServerClient(f"{host}:{port}")
+
+    def __getattr__(self, name):
+        if name == "server_metadata":
+            return self.guarded(lambda: self.client.get_server_metadata(as_json=True))
+        return super().__getattr__(name)
+
+    @staticmethod
+    def guarded(function):
+        def run(*arguments, **named):
+            try:
+                return function(*arguments, **named)
+            except InferenceServerException as error:
+                raise Failure(error.status().removeprefix("StatusCode."), error.message()) from error
+        return run
+
+    def repository_index(self):
+        return self.guarded(self.client.get_model_repository_index)(as_json=True)["models"]
+
+    def model_metadata(self, model, version=""):
+        found = self.guarded(self.client.get_model_metadata)(model, version, as_json=True)
+        for tensor in found["inputs"] + found["outputs"]:
+            tensor["shape"] = [int(size) for size in tensor["shape"]]
+        return found
+
+    def model_config(self, model, version=""):
+        return self.guarded(self.client.get_model_config)(model, version, as_json=True)["config"]
+
+    def statistics(self, model="", version=""):
+        return self.guarded(self.client.get_inference_statistics)(model, version, as_json=True)["model_stats"]
+
+    def tensors(self, inputs):
+        """Binary inputs are in raw_input_contents, and others in typed contents."""
+        made = []
+        for tensor in inputs:
+            item = self.module.InferInput(tensor["name"], tensor["shape"], tensor["datatype"])
+            item.set_data_from_numpy(to_array(tensor))
+            made.append(item)
+        return made
+
+    def infer_and_disconnect(self, model, inputs, parameters):
+        results = []
+        call = self.client.async_infer(model, self.tensors(inputs), lambda result, error: results.append(error),
+                                       parameters=parameters)
+        time.sleep(0.3)
+        assert not results, "the response came before the client cancelled"
+        call.cancel()
+
+    def infer(self, model, inputs, outputs=None, id="", parameters=None, version="", compression=None):  # noqa: A002
+        requested = [self.module.InferRequestedOutput(output["name"], class_count=output.get("classes", 0))
+                     for output in outputs or []]
+        result = self.guarded(self.client.infer)(
+            model, self.tensors(inputs), outputs=requested or None, request_id=id, parameters=parameters,
+            model_version=version, compression_algorithm=compression)
+        response = result.get_response()
+        found = {}
+        for output in response.outputs:
+            data = result.as_numpy(output.name).ravel().tolist()
+            if output.datatype == "BYTES":
+                data = [item.decode() for item in data]
+            found[output.name] = {"datatype": output.datatype, "shape": list(output.shape), "data": data}
+        return {"id": response.id, "model_name": response.model_name, "model_version": response.model_version, "outputs": found,
+                "parameters": {name: getattr(value, value.WhichOneof("parameter_choice"))
+                               for name, value in response.parameters.items()}}
+
+
+# "kelp": one port for every protocol.
+CLIENTS = {"http": (Http, TritonHttp), "grpc": (TritonGrpc,), "kelp": (Http, TritonHttp, TritonGrpc)}

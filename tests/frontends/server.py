@@ -19,6 +19,8 @@ CONFIGS = {
 }
 # Loaded by the cases, not at the start.
 SPARE = "spare"
+# Has no tensors; loaded with configurations of the cases.
+ANY = "any"
 
 
 def tensors(kind, items):
@@ -33,6 +35,7 @@ class Server:
         self.repository = support.Repository()
         self.repository.example("digits")
         self.repository.add(SPARE, os.path.join(cases.ROOT, "examples", "models", "digits", "1", "model.onnx"))
+        self.repository.add(ANY, config='backend: "identity"')
         self.repository.add("strings", os.path.join(support.MODELS, "string_identity.onnx"))
         for name, (backend, inputs, outputs, more) in CONFIGS.items():
             self.repository.add(name, config=f'backend: "{backend}"\n' + tensors("input", inputs) + tensors("output", outputs) + more)
@@ -50,8 +53,9 @@ class Server:
             self.repository.__exit__()
 
 
-def main(module, use):
-    """Runs the tests of a module. `use(scheme, host, port)` tells it the server under test."""
+def main(module, use, started="http"):
+    """Runs the tests of a module. `use(scheme, host, port)` tells it the server under test. The scheme is
+    `started` if this program starts it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--kelp", default=os.environ.get("KELP_BIN"), help="starts this program")
     parser.add_argument("--url", help="SCHEME://HOST:PORT of a running server, with the models and options of server.py")
@@ -65,7 +69,7 @@ def main(module, use):
         use(scheme, host, int(port))
     else:
         server = Server(options.kelp)
-        use("http", server.host, server.port)
+        use(started, server.host, server.port)
     program = unittest.main(module=module, argv=[sys.argv[0]] + rest, exit=False, verbosity=2)
     code = server.stop() if server else 0
     if code:

@@ -3,7 +3,8 @@
 """Runs the cases of cases.py against a front-end.
 
     test_conformance.py --kelp PATH [unittest arguments]            starts `kelp serve`
-    test_conformance.py --url http://HOST:PORT [unittest arguments] uses a server that is running; see server.py
+    test_conformance.py --url http://HOST:PORT [unittest arguments] uses a server that is running; see server.py. The scheme
+                                                                    is http or grpc.
 """
 import json
 import math
@@ -108,11 +109,11 @@ def use(scheme, host, port):
             add(f"{make.__name__}: {name}", Case.run_steps, make, steps)
         add(f"{make.__name__}: concurrent requests get their own results",
             Case.check_concurrent_requests_get_their_own_results, make)
-    if scheme == "http":
+    if scheme != "grpc":
         TARGET["http"] = clients.Http(host, port)
         for name, case in cases.HTTP_CASES.items():
             add(f"HTTP: {name}", Case.run_http, case)
 
 
 if __name__ == "__main__":
-    sys.exit(server.main("__main__", use))
+    sys.exit(server.main("__main__", use, started="kelp"))

@@ -213,6 +213,15 @@ class LibrariesWithTorch(Environment):
             self.assertTrue(all(result == tokens[0] for result in tokens), name)
             self.assertGreater(len(set(tokens[0]["greedy"][0])), 10)
 
+    def test_torch_tensors(self):
+        """Tensors of PyTorch are used in place."""
+        with tempfile.TemporaryDirectory(prefix="kelp-torch-") as directory:
+            model = os.path.join(directory, "add.onnx")
+            run(self.python, "-c", "import onnx, sys; from onnx import parser; onnx.save(parser.parse_model("
+                "'<ir_version: 8, opset_import: [\"\": 17]> add (float[a, b] x) => (float[a, b] y) <float one = {1}> { y = Add(x, one) }'), sys.argv[1])", model)
+            said = run(self.python, "-m", "kelp.as_onnxruntime", os.path.join(PROGRAMS, "torch_tensors.py"), model)
+        self.assertRegex(said, r"^torch \d")
+
     def test_sentence_transformers(self):
         found = self.compare("sentence_transformers_onnx", 1e-5, KELP_MINILM=self.minilm())
         self.assertGreater(found["similarities"][0][1], 0.5)

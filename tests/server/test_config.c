@@ -448,6 +448,8 @@ static void errors_contain_the_position(void **state) {
             "ensemble scheduling must be set for ensemble m whose platform is ensemble");
     rejects("platform: \"onnxruntime_onnx\" ensemble_scheduling { step { } }", false,
             "ensemble scheduling cannot be set for model 'm' whose platform is not ensemble");
+    rejects("platform: \"ensemble\" backend: \"b\"", false,
+            "Ensemble model 'm' must have platform type 'ensemble' and empty backend type");
     rejects("platform: \"ensemble\" ensemble_scheduling { }", false,
             "must specify 'step' for ensemble 'm'");
     rejects("platform: \"ensemble\" ensemble_scheduling { step { } } optimization { }", false,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The batch policy, with a clock that the tests set: the documented semantics case by case, and a
  * comparison with a small executable model of them under random requests. */
+#include "base/checked.h"
 #include "base/clock.h"
 #include "server/request/factory.h"
 #include "server/scheduler/policy.h"
@@ -182,6 +183,23 @@ static void test_late_batch_exceeds_preferred_size(void **state) {
         push(f, i, 1, 0);
     TAKES(f, 100 * US, 0, 1, 2, 3, 4, 5);
     stop(f);
+}
+
+/* Waking up a thread is a part of a delay of more than 150 us. */
+static void test_delay_contains_the_wake_up(void **state) {
+    static const unsigned delays_us[][2] = {{100, 100}, {150, 150}, {170, 150},
+                                            {200, 150}, {201, 151}, {1000, 950}};
+    (void)state;
+    for (size_t i = 0; i < KELP_COUNT(delays_us); i++) {
+        char text[512];
+        snprintf(text, sizeof text, MODEL "dynamic_batching { max_queue_delay_microseconds: %u }",
+                 delays_us[i][0]);
+        fixture *f = start(text);
+        push(f, 0, 1, 0);
+        assert_int_equal(ready_ns(f), delays_us[i][1] * US);
+        TAKES(f, delays_us[i][1] * US, 0);
+        stop(f);
+    }
 }
 
 static void test_batch_that_cannot_grow_does_not_wait(void **state) {
@@ -769,6 +787,7 @@ int main(void) {
         cmocka_unit_test(test_without_delay_queued_requests_join),
         cmocka_unit_test(test_preferred_size_is_executed_at_once),
         cmocka_unit_test(test_late_batch_exceeds_preferred_size),
+        cmocka_unit_test(test_delay_contains_the_wake_up),
         cmocka_unit_test(test_batch_that_cannot_grow_does_not_wait),
         cmocka_unit_test(test_ragged_inputs_join),
         cmocka_unit_test(test_requests_with_the_same_optional_inputs_join),

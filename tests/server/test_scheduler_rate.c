@@ -63,11 +63,11 @@ static void test_undeclared_capacity_is_the_maximum_need(void **state) {
     assert_true(kelp_rate_ticket_request(&t[0]));
     assert_true(kelp_rate_ticket_request(&t[2])); /* 2 + 1 of 3 */
     assert_false(kelp_rate_ticket_request(&t[1]));
-    kelp_rate_ticket_release(&t[0], true);
+    kelp_rate_ticket_release(&t[0], false);
     assert_false(t[1].granted);
-    kelp_rate_ticket_release(&t[2], true);
+    kelp_rate_ticket_release(&t[2], false);
     assert_true(t[1].granted);
-    kelp_rate_ticket_release(&t[1], true);
+    kelp_rate_ticket_release(&t[1], false);
     remove_all(limiter, t, 3);
 }
 
@@ -81,11 +81,11 @@ static void test_undeclared_capacity_shrinks_with_its_instances(void **state) {
     assert_true(kelp_rate_ticket_request(&t[0]));
     assert_true(kelp_rate_ticket_request(&t[1]));
     kelp_rate_ticket_remove(&t[2]); /* 2 units of 1 are used now */
-    kelp_rate_ticket_release(&t[0], true);
+    kelp_rate_ticket_release(&t[0], false);
     assert_false(kelp_rate_ticket_request(&t[0]));
-    kelp_rate_ticket_release(&t[1], true);
+    kelp_rate_ticket_release(&t[1], false);
     assert_true(t[0].granted);
-    kelp_rate_ticket_release(&t[0], true);
+    kelp_rate_ticket_release(&t[0], false);
     remove_all(limiter, t, 2);
 }
 
@@ -100,8 +100,61 @@ static void test_capacity_below_a_need_is_an_error(void **state) {
     rejects(limiter, GROUP(1, {"R", false, 2}, {"R", false, 2}), "required count is 4");
     add(limiter, &t, GROUP(1, {"R", false, 3}));
     assert_true(kelp_rate_ticket_request(&t));
-    kelp_rate_ticket_release(&t, true);
+    kelp_rate_ticket_release(&t, false);
     remove_all(limiter, &t, 1);
+}
+
+static void test_capacity_of_another_device_only(void **state) {
+    (void)state;
+    kelp_rate_limiter *limiter = create("R", "10", "10");
+    rejects(limiter, GROUP(1, {"R", false, 1}), "Resource count for \"R\" is limited to 0");
+    kelp_rate_limiter_destroy(limiter);
+}
+
+/* Two busy instances, of which one has half the share of the other. */
+static void test_busy_instances_share_by_priority(void **state) {
+    (void)state;
+    kelp_rate_limiter *limiter = create("R", "-1", "4");
+    kelp_rate_ticket t[2];
+    unsigned executions[2] = {0};
+    add(limiter, &t[0], GROUP(1, {"R", false, 4}));
+    add(limiter, &t[1], GROUP(2, {"R", false, 2}));
+    assert_true(kelp_rate_ticket_request(&t[0]));
+    assert_false(kelp_rate_ticket_request(&t[1]));
+    for (int i = 0; i < 300; i++) {
+        unsigned running = t[1].granted;
+        assert_int_not_equal(t[0].granted, t[1].granted);
+        executions[running]++;
+        kelp_rate_ticket_release(&t[running], true);
+        (void)kelp_rate_ticket_request(&t[running]); /* no effect: it is requested */
+    }
+    assert_in_range(executions[0], 199, 201);
+    for (int i = 0; i < 2; i++)
+        kelp_rate_ticket_withdraw(&t[i]);
+    kelp_rate_ticket_withdraw(&t[0]); /* no effect */
+    remove_all(limiter, t, 2);
+}
+
+/* An instance that was idle does not execute alone until it has caught up. */
+static void test_idle_instances_have_no_advantage(void **state) {
+    (void)state;
+    kelp_rate_limiter *limiter = create("R", "-1", "1");
+    kelp_rate_ticket t[2];
+    add(limiter, &t[0], GROUP(1, {"R", false, 1}));
+    add(limiter, &t[1], GROUP(2, {"R", false, 1}));
+    assert_true(kelp_rate_ticket_request(&t[0]));
+    for (int i = 0; i < 9; i++)
+        kelp_rate_ticket_release(&t[0], true);
+    assert_false(kelp_rate_ticket_request(&t[1])); /* 9 executions of the other one */
+    kelp_rate_ticket_release(&t[0], true);
+    assert_true(t[0].granted); /* 10 and 10: the lower priority number is first */
+    kelp_rate_ticket_release(&t[0], true);
+    assert_true(t[1].granted);
+    kelp_rate_ticket_release(&t[1], true);
+    assert_true(t[0].granted); /* 11 and 12 */
+    for (int i = 0; i < 2; i++)
+        kelp_rate_ticket_withdraw(&t[i]);
+    remove_all(limiter, t, 2);
 }
 
 static void test_capacity_of_a_device(void **state) {
@@ -110,10 +163,6 @@ static void test_capacity_of_a_device(void **state) {
     rejects(limiter, GROUP(1, {"R", false, 2}), "limited to 1");
     rejects(limiter, GROUP(1, {"R", true, 2}), "limited to 1"); /* the device is ignored */
     kelp_rate_limiter_destroy(limiter);
-    limiter = create("R", "1", "1");
-    kelp_rate_ticket t;
-    add(limiter, &t, GROUP(1, {"R", false, 2})); /* on device 0 */
-    remove_all(limiter, &t, 1);
 }
 
 static void test_resource_is_global_or_of_devices(void **state) {
@@ -153,7 +202,7 @@ static void compete(kelp_rate_ticket *t, size_t count, unsigned executions, unsi
     }
     for (unsigned k = 0; k < executions; k++) {
         out_counts[running]++;
-        kelp_rate_ticket_release(&t[running], true);
+        kelp_rate_ticket_release(&t[running], false);
         size_t last = running;
         for (size_t i = 0; i < count; i++)
             if (t[i].granted)
@@ -163,7 +212,7 @@ static void compete(kelp_rate_ticket *t, size_t count, unsigned executions, unsi
     }
     for (size_t i = 0; i < count; i++)
         kelp_rate_ticket_cancel(&t[i]);
-    kelp_rate_ticket_release(&t[running], false);
+    kelp_rate_ticket_withdraw(&t[running]);
 }
 
 static void test_lower_priority_number_runs_more_often(void **state) {
@@ -190,7 +239,7 @@ static void test_new_instance_does_not_catch_up(void **state) {
     add(limiter, &t[0], GROUP(0, {"R", true, 1})); /* priority 0 is 1 */
     for (int i = 0; i < 1000; i++) {
         assert_true(kelp_rate_ticket_request(&t[0]));
-        kelp_rate_ticket_release(&t[0], true);
+        kelp_rate_ticket_release(&t[0], false);
     }
     add(limiter, &t[1], GROUP(1, {"R", true, 1}));
     add(limiter, &t[2], GROUP(1, {"R", true, 1}));
@@ -213,13 +262,13 @@ static void test_large_need_is_not_overtaken(void **state) {
     assert_false(kelp_rate_ticket_request(&t[1]));
     assert_false(kelp_rate_ticket_request(&t[2])); /* a unit is free, but reserved */
     assert_true(kelp_rate_ticket_request(&t[3]));
-    kelp_rate_ticket_release(&t[0], true);
+    kelp_rate_ticket_release(&t[0], false);
     assert_true(t[1].granted);
     assert_false(t[2].granted);
-    kelp_rate_ticket_release(&t[1], true);
+    kelp_rate_ticket_release(&t[1], false);
     assert_true(t[2].granted);
-    kelp_rate_ticket_release(&t[2], true);
-    kelp_rate_ticket_release(&t[3], true);
+    kelp_rate_ticket_release(&t[2], false);
+    kelp_rate_ticket_release(&t[3], false);
     remove_all(limiter, t, 4);
 }
 
@@ -237,8 +286,8 @@ static void test_cancelled_instance_makes_room(void **state) {
     assert_true(t[2].granted);
     assert_false(kelp_rate_ticket_request(&t[1]));
     assert_false(kelp_rate_ticket_wait(&t[1])); /* returns at once */
-    kelp_rate_ticket_release(&t[0], true);
-    kelp_rate_ticket_release(&t[2], true);
+    kelp_rate_ticket_release(&t[0], false);
+    kelp_rate_ticket_release(&t[2], false);
     remove_all(limiter, t, 3);
 }
 
@@ -398,7 +447,7 @@ static void test_free_resources_are_used(void **state) {
         submit(&a, i);
         wait_for(&gate.done, i + 1);
     }
-    kelp_rate_ticket_release(&holder, true);
+    kelp_rate_ticket_release(&holder, false);
     stop(&a);
     kelp_rate_ticket_remove(&holder);
     kelp_rate_limiter_destroy(limiter);
@@ -410,6 +459,9 @@ int main(void) {
         cmocka_unit_test(test_undeclared_capacity_shrinks_with_its_instances),
         cmocka_unit_test(test_capacity_below_a_need_is_an_error),
         cmocka_unit_test(test_capacity_of_a_device),
+        cmocka_unit_test(test_idle_instances_have_no_advantage),
+        cmocka_unit_test(test_capacity_of_another_device_only),
+        cmocka_unit_test(test_busy_instances_share_by_priority),
         cmocka_unit_test(test_resource_is_global_or_of_devices),
         cmocka_unit_test(test_invalid_capacity_is_an_error),
         cmocka_unit_test(test_lower_priority_number_runs_more_often),

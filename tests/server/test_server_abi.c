@@ -107,7 +107,11 @@ static void test_options_are_checked(void **state) {
           TRITONSERVER_ERROR_UNSUPPORTED, "colour");
     fails(TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(
               options, TRITONSERVER_INSTANCEGROUPKIND_GPU, 0, 1.5),
-          TRITONSERVER_ERROR_INVALID_ARG, "1.5");
+          TRITONSERVER_ERROR_INVALID_ARG,
+          "expects limit fraction to be in range [0.0, 1.0], got 1.5");
+    fails(TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(
+              options, TRITONSERVER_INSTANCEGROUPKIND_GPU, -1, 0.5),
+          TRITONSERVER_ERROR_INVALID_ARG, "expects device ID >= 0, got -1");
     fails(TRITONSERVER_ServerOptionsSetServerId(options, NULL), TRITONSERVER_ERROR_INVALID_ARG, "");
     fails(TRITONSERVER_ServerNew(&server, options), TRITONSERVER_ERROR_INVALID_ARG,
           "no model repository");

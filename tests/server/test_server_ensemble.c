@@ -374,6 +374,8 @@ static void test_each_response_of_a_decoupled_member_is_an_iteration(void **stat
     char *config = message_text(message);
     contains(config, "\"model_transaction_policy\":{\"decoupled\":true}");
     contains(config, "\"ensemble_scheduling\":{");
+    /* gRPC servers of Triton before 2.64 cannot read it. */
+    assert_null(strstr(config, "max_inflight_requests"));
     free(config);
 }
 
@@ -471,6 +473,55 @@ static void test_decoupled_steps_follow_each_other(void **state) {
 }
 
 /* ---- failures ---- */
+
+static void expect_label(call *c, const char *label) {
+    const char *found = NULL;
+    ok(TRITONSERVER_InferenceResponseOutputClassificationLabel(c->response, 0, 1, &found));
+    if (label != NULL)
+        assert_string_equal(found, label);
+    else
+        assert_null(found);
+}
+
+static void run_for_label(world *w, const char *model, const char *label) {
+    call c;
+    call_init(&c, w->server, model, -1);
+    put_pair(&c);
+    call_run(&c);
+    expect_label(&c, label);
+    call_deinit(&c);
+}
+
+static void test_outputs_have_the_labels_of_their_members(void **state) {
+    world *w = *state;
+    repo_model(&w->r, "labelled",
+               "backend: \"identity\"\n"
+               "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ 2 ] "
+               "label_filename: \"labels.txt\" } ]\n");
+    repo_file(&w->r, "labelled/labels.txt", "zero\none\n");
+    ok(TRITONSERVER_ServerLoadModel(w->server, "labelled"));
+    world_load(w, "plain", MEMBER("identity"));
+    world_load(w, "inner", ONE_STEP("labelled"));
+    world_load(
+        w, "outer",
+        INT32_IO("2") "ensemble_scheduling { " STEP("inner", "IN", "IN", "OUT", "OUT") "}\n");
+    world_load(w, "without", ONE_STEP("plain"));
+    repo_model(&w->r, "own",
+               "input [ { name: \"IN\" data_type: TYPE_INT32 dims: [ 2 ] } ]\n"
+               "output [ { name: \"OUT\" data_type: TYPE_INT32 dims: [ 2 ] "
+               "label_filename: \"own.txt\" } ]\n"
+               "ensemble_scheduling { " STEP("labelled", "INPUT0", "IN", "OUTPUT0", "OUT") "}\n");
+    repo_file(&w->r, "own/own.txt", "null\nuno\n");
+    ok(TRITONSERVER_ServerLoadModel(w->server, "own"));
+    run_for_label(w, "inner", "one");
+    run_for_label(w, "outer", "one");
+    run_for_label(w, "own", "uno");
+    run_for_label(w, "without", NULL);
+    world_unload(w, "labelled");
+    ok(TRITONSERVER_ServerLoadModel(w->server, "labelled"));
+    run_for_label(w, "inner", "one");
+}
 
 static void test_the_failure_of_a_member_names_it(void **state) {
     call c;
@@ -685,6 +736,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_the_failure_of_a_stream_ends_it_once, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(test_a_cached_response_ends_with_its_members, set_up_cache,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_outputs_have_the_labels_of_their_members, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(test_the_failure_of_a_member_names_it, set_up_test_backends,
                                         world_close),

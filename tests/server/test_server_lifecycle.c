@@ -101,8 +101,7 @@ static void test_mode_explicit_loads_on_request(void **state) {
     assert_true(ready(server)); /* the server is ready, because the model was unloaded on request */
     fails(TRITONSERVER_ServerLoadModel(server, "unknown"), TRITONSERVER_ERROR_INTERNAL,
           "failed to load 'unknown', failed to poll from model repository");
-    fails(TRITONSERVER_ServerUnloadModel(server, "unknown"), TRITONSERVER_ERROR_NOT_FOUND,
-          "unknown");
+    ok(TRITONSERVER_ServerUnloadModel(server, "unknown")); /* no effect */
     fails(TRITONSERVER_ServerLoadModel(server, "../etc"), TRITONSERVER_ERROR_INVALID_ARG, "../etc");
     TRITONSERVER_InferenceRequest *request = NULL;
     fails(TRITONSERVER_InferenceRequestNew(&request, server, "started", -1),
@@ -825,6 +824,30 @@ static void test_polling_loads_and_unloads_models(void **state) {
     repo_remove(&r);
 }
 
+/* The files that come back have the times that they had before. */
+static void test_polling_loads_a_model_that_comes_back(void **state) {
+    repo r, other;
+    char here[600], there[600];
+    (void)state;
+    repo_make(&r);
+    repo_make(&other);
+    repo_model(&r, "m", addsub_config);
+    repo_model(&r, "n", addsub_config);
+    TRITONSERVER_Server *server =
+        server_start(&r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_POLL});
+    snprintf(here, sizeof here, "%s/m", r.path);
+    snprintf(there, sizeof there, "%s/m", other.path);
+    assert_int_equal(rename(here, there), 0);
+    ok(TRITONSERVER_ServerPollModelRepository(server));
+    wait_for_index(server, "{\"name\":\"m\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"");
+    assert_int_equal(rename(there, here), 0);
+    ok(TRITONSERVER_ServerPollModelRepository(server));
+    infer_once(server, "m", 1);
+    server_end(server);
+    repo_remove(&r);
+    repo_remove(&other);
+}
+
 static void test_servers_share_a_backend(void **state) {
     repo r;
     (void)state;
@@ -869,6 +892,7 @@ int main(void) {
         cmocka_unit_test(test_instances_change_while_requests_run),
         cmocka_unit_test(test_load_parameter_overrides_the_configuration),
         cmocka_unit_test(test_polling_loads_and_unloads_models),
+        cmocka_unit_test(test_polling_loads_a_model_that_comes_back),
         cmocka_unit_test(test_servers_share_a_backend),
         cmocka_unit_test(test_missing_repository_is_an_error),
     };

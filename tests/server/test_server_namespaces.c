@@ -283,7 +283,7 @@ static void test_directories_are_mapped_to_names(void **state) {
     ask(w.server, "left");
     ask(w.server, "right");
     fails(TRITONSERVER_ServerLoadModel(w.server, "two"), TRITONSERVER_ERROR_INTERNAL,
-          "no repository has this model");
+          "model not found in any model repository");
     ok(TRITONSERVER_ServerUnregisterModelRepository(w.server, w.second.path));
     const TRITONSERVER_Parameter *twice[] = {both[0], both[0]};
     fails(TRITONSERVER_ServerRegisterModelRepository(w.server, w.second.path, twice, 2),

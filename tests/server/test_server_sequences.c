@@ -428,6 +428,30 @@ static void samples_run_as_sequences(void **state) {
     assert_int_equal(run(w, 1, START | END, 5, NULL), 5);
 }
 
+/* Samples may contain controls, as in Triton; their values replace those of the server. */
+static void samples_may_contain_controls(void **state) {
+    static const char config[] =
+        IO "sequence_batching { " LIVE CONTROLS "}"
+           "model_warmup { name: \"s\" batch_size: 2 count: 3 inputs { key: \"IN\" value { "
+           "data_type: TYPE_INT32 dims: 1 zero_data: true } } inputs { key: \"START\" value { "
+           "data_type: %s dims: %d zero_data: true } } }";
+    world *w = *state;
+    char text[4096];
+    snprintf(text, sizeof text, config, "TYPE_INT32", 1);
+    world_load(w, "m", text);
+    assert_int_equal(run(w, 1, START | END, 5, NULL), 5);
+    snprintf(text, sizeof text, config, "TYPE_INT32", 2);
+    repo_model(&w->r, "long", text);
+    fails(TRITONSERVER_ServerLoadModel(w->server, "long"), TRITONSERVER_ERROR_INVALID_ARG,
+          "failed to run warmup sample 's': input 'START': expected one element of INT32, found 8 "
+          "bytes of INT32");
+    snprintf(text, sizeof text, config, "TYPE_FP32", 1);
+    repo_model(&w->r, "real", text);
+    fails(TRITONSERVER_ServerLoadModel(w->server, "real"), TRITONSERVER_ERROR_INVALID_ARG,
+          "failed to run warmup sample 's': input 'START': expected one element of INT32, found 4 "
+          "bytes of FP32");
+}
+
 /* ---- many threads ---- */
 
 enum { THREADS = 4, ROUNDS = 40, LENGTH = 8 };
@@ -539,6 +563,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(queued_requests_run_while_the_model_is_unloaded, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(samples_run_as_sequences, set_up, world_close),
+        cmocka_unit_test_setup_teardown(samples_may_contain_controls, set_up, world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,9 @@
     "\"\\u00c3\": 7, "                                                                  \
     "\"\\u00a9\": 8, \"</s>\": 9, \"c</w>\": 10, \"bc</w>\": 11}"
 
-static const kelp_added_token special[] = {{{"</s>", 4}, 0}, {{"<s>", 3}, 0}};
-static const kelp_added_token added[] = {{{"a a", 3}, 40}, {{"a", 1}, 41}, {{"a a", 3}, 42}};
+static const kelp_added_token special[] = {{{"</s>", 4}, 0, false}, {{"<s>", 3}, 0, false}};
+static const kelp_added_token added[] = {
+    {{"a a", 3}, 40, false}, {{"a", 1}, 41, false}, {{"a a", 3}, 42, false}};
 
 static kelp_status *create(kelp_allocator allocator, const char *merges, bool ends_words,
                            size_t added_count, kelp_tokenizer **out) {

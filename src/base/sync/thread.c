@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -423,6 +424,11 @@ void kelp_thread_prefer_latency(void) {
     (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
+void kelp_thread_wait_precisely(void) {
+    enum { SLACK_NS = 1000 };
+    (void)prctl(PR_SET_TIMERSLACK, (unsigned long)SLACK_NS, 0ul, 0ul, 0ul);
+}
+
 /* Returns the number of CPUs that the scheduler may use for this thread; grows the set until the
  * kernel's fits. */
 static int affinity_count(void) {
@@ -458,49 +464,89 @@ static bool read_small(const char *path, char *buffer, size_t capacity) {
     return true;
 }
 
-/* Returns the CPU quota of a cgroup, rounded up, from "max 100000" or "150000 100000" (kernel
- * documentation, cgroup-v2, cpu.max); 0: no quota. */
-static int quota_in(const char *directory) {
+/* Reads a file of a cgroup in a hierarchy ("" or "/cpu"). */
+static bool read_of_cgroup(const char *hierarchy, const char *directory, const char *name,
+                           char *text, size_t capacity) {
     char path[PATH_MAX];
-    char text[64];
-    long long quota;
-    long long period;
-    int length = snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", directory);
-    if (length < 0 || (size_t)length >= sizeof path || !read_small(path, text, sizeof text) ||
-        sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0)
+    int length = snprintf(path, sizeof path, "/sys/fs/cgroup%s%s/%s", hierarchy, directory, name);
+    return length >= 0 && (size_t)length < sizeof path && read_small(path, text, capacity);
+}
+
+/* Returns the CPUs of a quota, rounded up; 0: no quota. */
+static int cpus_of(long long quota, long long period) {
+    if (quota <= 0 || period <= 0)
         return 0;
     long long cpus = quota / period + (quota % period != 0);
     return (int)KELP_MIN(cpus, INT_MAX);
 }
 
-/* Returns the smallest quota of this process's cgroup and its ancestors; 0: none. */
-static int cgroup_count(void) {
-    char text[PATH_MAX];
-    char *group = text;
-    int tightest = 0;
-    if (!read_small("/proc/self/cgroup", text, sizeof text))
-        return 0;
-    if (strncmp(text, "0::", 3) != 0) {
-        group = strstr(text, "\n0::");
-        if (group == NULL)
-            return 0;
-        group++;
-    }
-    group += 3;
-    group[strcspn(group, "\n")] = '\0';
+/* Returns the CPU quota of a cgroup from "max 100000" or "150000 100000" (kernel documentation,
+ * cgroup-v2, cpu.max); 0: no quota. */
+static int quota_of_v2(const char *directory) {
+    char text[64];
+    long long quota, period;
+    return read_of_cgroup("", directory, "cpu.max", text, sizeof text) &&
+                   sscanf(text, "%lld %lld", &quota, &period) == 2
+               ? cpus_of(quota, period)
+               : 0;
+}
+
+/* Returns the CPU quota of a cgroup of version 1 (kernel documentation, CFS Bandwidth Control), -1
+ * in its file without a quota; 0: no quota. */
+static int quota_of_v1(const char *directory) {
+    char quota[32], period[32];
+    return read_of_cgroup("/cpu", directory, "cpu.cfs_quota_us", quota, sizeof quota) &&
+                   read_of_cgroup("/cpu", directory, "cpu.cfs_period_us", period, sizeof period)
+               ? cpus_of(strtoll(quota, NULL, 10), strtoll(period, NULL, 10))
+               : 0;
+}
+
+/* Returns the smaller of two quotas, of which 0 means none. */
+static int tighter(int a, int b) {
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/* Returns the smallest quota of a cgroup and its ancestors; 0: none. Shortens the path. */
+static int smallest_quota(char *inout_group, int (*quota_of)(const char *directory)) {
+    int smallest = 0;
     for (;;) {
-        int quota = quota_in(strcmp(group, "/") == 0 ? "" : group);
-        if (quota && (tightest == 0 || quota < tightest))
-            tightest = quota;
-        char *slash = strrchr(group, '/');
+        smallest = tighter(smallest, quota_of(strcmp(inout_group, "/") == 0 ? "" : inout_group));
+        char *slash = strrchr(inout_group, '/');
         if (slash == NULL)
-            return tightest;
+            return smallest;
         *slash = '\0';
     }
 }
 
+/* Returns true if a list of controllers, such as "cpu,cpuacct", contains "cpu". */
+static bool has_cpu(const char *controllers) {
+    for (const char *at = controllers; (at = strstr(at, "cpu")) != NULL; at += 3)
+        if ((at == controllers || at[-1] == ',') && (at[3] == '\0' || at[3] == ','))
+            return true;
+    return false;
+}
+
+/* Returns the smallest quota of this process's cgroups and their ancestors; 0: none. The lines of
+ * the file are "ID:CONTROLLERS:PATH"; version 2 has ID 0 and no controllers. */
+static int cgroup_count(void) {
+    char text[PATH_MAX];
+    char *next = text;
+    int smallest = 0;
+    if (!read_small("/proc/self/cgroup", text, sizeof text))
+        return 0;
+    for (char *line; (line = strsep(&next, "\n")) != NULL;) {
+        (void)strsep(&line, ":");
+        char *controllers = strsep(&line, ":");
+        if (line == NULL)
+            continue;
+        if (*controllers == '\0')
+            smallest = tighter(smallest, smallest_quota(line, quota_of_v2));
+        else if (has_cpu(controllers))
+            smallest = tighter(smallest, smallest_quota(line, quota_of_v1));
+    }
+    return smallest;
+}
+
 int kelp_cpu_count(void) {
-    int usable = affinity_count();
-    int quota = cgroup_count();
-    return quota && quota < usable ? quota : usable;
+    return tighter(affinity_count(), cgroup_count());
 }

@@ -67,5 +67,7 @@ kelp_status *kelp_thread_start(pthread_t *out, const char *name, void *(*fn)(voi
  * in return for shorter time slices. For threads that work for a short time, such as event loops.
  * Needs no privileges; without effect before Linux 6.12. */
 void kelp_thread_prefer_latency(void);
+/* Ends the timed waits of the calling thread within a microsecond of their time, instead of 50. */
+void kelp_thread_wait_precisely(void);
 
 #endif

@@ -107,6 +107,8 @@ static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server
                                 kelp_serve_frontends *inout_frontends) {
     kelp_grpc_options options = {.shm = inout_frontends->shm,
                                  .access = inout_frontends->grpc_access,
+                                 .logging = inout_frontends->logging,
+                                 .tracing = inout_frontends->tracing,
                                  .compresses = strcmp(o->grpc.compression, "none") != 0};
     return kelp_grpc_create(core, &options, &inout_frontends->grpc);
 }
@@ -162,10 +164,15 @@ static bool is_local(const char *address) {
 }
 
 /* Returns true if clients may register shared memory. */
-static bool allows_shm(const kelp_serve_options *o) {
+static bool allows_shm(const kelp_serve_options *o, const kelp_serve_frontends *frontends) {
     if (strcmp(o->server.allow_client_shm, "auto") != 0)
         return strcmp(o->server.allow_client_shm, "true") == 0;
-    return is_local(o->http.address);
+    for (size_t i = 0; i < frontends->endpoint_count; i++) {
+        const kelp_http_endpoint *endpoint = &frontends->endpoints[i].base;
+        if (endpoint->services != KELP_SERVICE_METRICS && !is_local(endpoint->address))
+            return false;
+    }
+    return true;
 }
 
 /* Creates what all protocols share. */
@@ -180,7 +187,7 @@ static kelp_status *create_shared(const kelp_serve_options *o, TRITONSERVER_Serv
                                          .format =
                                              (kelp_log_format)kelp_serve_log_format(o->log.format)};
     kelp_serve_trace_values trace;
-    KELP_TRY(kelp_shm_create(allocator, allows_shm(o), &inout_frontends->shm));
+    KELP_TRY(kelp_shm_create(allocator, allows_shm(o, inout_frontends), &inout_frontends->shm));
     KELP_TRY(kelp_logging_create(allocator, &logging, &inout_frontends->logging));
     KELP_TRY(kelp_serve_trace_parse(&o->trace, &trace));
     const kelp_trace_values values = {.level = trace.level,

@@ -27,6 +27,7 @@ static void defaults(void *options) {
     o->http.address = "0.0.0.0";
     o->http.threads = HTTP_THREADS;
     o->metrics.port = METRICS_PORT;
+    o->metrics.histograms = false;
     o->grpc.port = GRPC_PORT;
 }
 

@@ -34,7 +34,8 @@ typedef enum kelp_op_variant {
     KELP_VARIANT_TREE_ENSEMBLE,
     /* special tokens and word ends of byte-level BPE; NONE: those of GPT-2 */
     KELP_VARIANT_TOKENS_CLIP,
-    KELP_VARIANT_TOKENS_ROBERTA
+    KELP_VARIANT_TOKENS_ROBERTA,
+    KELP_VARIANT_TOKENS_SPM
 } kelp_op_variant;
 
 /* Returns the variant of the node's operator; NONE for operators that are not in the list. */

@@ -27,8 +27,10 @@ typedef struct kelp_grpc_service {
     kelp_http_handler handler; /* first */
     kelp_allocator allocator;
     TRITONSERVER_Server *core;
-    kelp_shm_registry *shm; /* may be NULL */
-    kelp_access *access;    /* may be NULL */
+    kelp_shm_registry *shm; /* may be NULL, as the next three */
+    kelp_logging *logging;
+    kelp_tracing *tracing;
+    kelp_access *access;
     /* Allocates outputs; `userp` of the response callback is the kelp_grpc_request. */
     TRITONSERVER_ResponseAllocator *response_allocator;
     uint64_t max_message_bytes;
@@ -73,7 +75,8 @@ struct kelp_grpc_request {
 
     /* the inference */
     TRITONSERVER_InferenceRequest *inference;
-    kelp_arena outputs; /* memory for outputs, if the model is not decoupled */
+    kelp_trace_record *trace; /* NULL if the request is not traced */
+    kelp_arena outputs;       /* memory for outputs, if the model is not decoupled */
     bool decoupled;
     bool answered;          /* a response was encoded */
     atomic_bool lost;       /* a response could not be kept */
@@ -232,7 +235,7 @@ TRITONSERVER_Error *kelp_grpc_release_output(TRITONSERVER_ResponseAllocator *all
                                              TRITONSERVER_MemoryType memory_type,
                                              int64_t memory_type_id);
 
-/* ---- control.c, health.c, reflection.c: methods ---- */
+/* ---- control.c, shared_memory.c, settings.c, health.c, reflection.c: methods ---- */
 void kelp_grpc_server_live(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_server_ready(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_server_metadata(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
@@ -243,6 +246,14 @@ void kelp_grpc_model_statistics(kelp_grpc_exchange *exchange, kelp_grpc_request 
 void kelp_grpc_repository_index(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_repository_load(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_repository_unload(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_shm_status(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_shm_register(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_shm_unregister(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_cuda_shm_status(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_cuda_shm_register(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_cuda_shm_unregister(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_trace_setting(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+void kelp_grpc_log_settings(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_health_check(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_health_watch(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 void kelp_grpc_reflect(kelp_grpc_exchange *exchange, kelp_grpc_request *request);

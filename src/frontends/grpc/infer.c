@@ -337,6 +337,8 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
     reply->final = final;
     reply->next = NULL;
     reply->queued_bytes = is_stream(exchange) ? queued_bytes_of(response) : 0;
+    if (final)
+        kelp_trace_stamp(request->trace, "INFER_RESPONSE_COMPLETE");
     pthread_mutex_lock(&exchange->mutex);
     if (exchange->arrived == NULL)
         exchange->arrived = reply;
@@ -425,10 +427,14 @@ static kelp_status *submit(kelp_grpc_exchange *exchange, kelp_grpc_request *requ
     exchange->open_count++;
     kelp_http_exchange_retain(&exchange->base);
     exchange->submitting = true;
-    TRITONSERVER_Error *error = TRITONSERVER_ServerInferAsync(kelp_grpc_service_of(exchange)->core,
-                                                              request->inference, NULL);
+    const kelp_grpc_service *service = kelp_grpc_service_of(exchange);
+    TRITONSERVER_InferenceTrace *trace = NULL;
+    request->trace = kelp_tracing_sample(service->tracing, request->decoded.model, &trace);
+    TRITONSERVER_Error *error =
+        TRITONSERVER_ServerInferAsync(service->core, request->inference, trace);
     exchange->submitting = false;
     if (error != NULL) { /* no callback is called */
+        kelp_trace_abandon(request->trace, trace);
         request->referenced = false;
         exchange->open_count--;
         kelp_http_exchange_release(&exchange->base);

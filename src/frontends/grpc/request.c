@@ -69,6 +69,9 @@ kelp_status *kelp_grpc_request_acquire(kelp_grpc_exchange *exchange, kelp_grpc_r
 /* Deletes the server's request, and empties the rest. */
 static void clear(kelp_grpc_request *request) {
     KELP_ASSERT(!request->referenced && request->first_reply == NULL);
+    kelp_trace_stamp(request->trace, "GRPC_SEND_END");
+    kelp_trace_record_release(request->trace);
+    request->trace = NULL;
     kelp_grpc_reply_clear(&request->final_reply);
     if (request->inference != NULL)
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(request->inference)));

@@ -55,7 +55,8 @@ bool kelp_grpc_parse_timeout(kelp_str text, uint64_t *out_ns) {
         !kelp_parse_u64((kelp_str){text.data, text.length - 1}, &value))
         return false;
     uint64_t unit = unit_ns(text.data[text.length - 1]);
-    *out_ns = value * unit; /* at most 99,999,999 hours: no overflow */
+    if (__builtin_mul_overflow(value, unit, out_ns))
+        *out_ns = UINT64_MAX;
     return unit != 0;
 }
 

@@ -168,6 +168,7 @@ static void on_request(kelp_http_exchange *base) {
 static kelp_code code_of(kelp_http_status status) {
     switch (status) {
     case KELP_HTTP_CONTENT_TOO_LARGE:
+    case KELP_HTTP_TOO_MANY_REQUESTS:
     case KELP_HTTP_HEADERS_TOO_LARGE:
         return KELP_RESOURCE_EXHAUSTED;
     case KELP_HTTP_REQUEST_TIMEOUT:
@@ -227,6 +228,8 @@ static void set_options(kelp_grpc_service *service, const kelp_grpc_options *opt
                                                               : DEFAULT_MAX_STREAM_REQUESTS;
     service->compresses = options->compresses;
     service->shm = options->shm;
+    service->logging = options->logging;
+    service->tracing = options->tracing;
 }
 
 kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options *options,

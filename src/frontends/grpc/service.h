@@ -7,7 +7,9 @@
 
 #include "frontends/common/access.h"
 #include "frontends/http/exchange.h"
+#include "frontends/settings/logging.h"
 #include "frontends/shm/registry.h"
+#include "frontends/trace/tracing.h"
 
 #include <triton/core/tritonserver.h>
 
@@ -16,10 +18,13 @@ typedef struct kelp_grpc_options {
     uint64_t max_message_bytes;   /* 4 GiB - 1: of a request, also after decompression */
     uint64_t max_queued_bytes;    /* 256 MiB of responses that a stream does not read */
     uint32_t max_stream_requests; /* 1024 requests in flight of a stream */
-    kelp_shm_registry *shm;       /* borrowed until handler->destroy; NULL: no shared memory */
-    bool compresses;              /* compress responses if the client accepts it */
-    kelp_access *access;          /* borrowed; who may call what; NULL: everybody */
-    kelp_allocator allocator;     /* the system's if .realloc is NULL */
+    /* shared by all protocols; borrowed until handler->destroy; NULL: the server lacks it */
+    kelp_shm_registry *shm;
+    kelp_logging *logging;
+    kelp_tracing *tracing;
+    kelp_access *access;      /* who may call what; NULL: everybody */
+    bool compresses;          /* compress responses if the client accepts it */
+    kelp_allocator allocator; /* the system's if .realloc is NULL */
 } kelp_grpc_options;
 
 /* Creates the handler, which accepts requests of HTTP/2 with content type application/grpc on

@@ -19,6 +19,7 @@ static kelp_status *encode_response(kelp_grpc_exchange *exchange, kelp_grpc_repl
                                           .streamed = exchange->method->client_streams,
                                           .final = reply->final};
     kelp_grpc_message_begin(&reply->message);
+    kelp_trace_stamp(request->trace, "GRPC_SEND_START");
     if (reply->failure != NULL)
         return kelp_status_clone(reply->failure);
     if (reply->response != NULL) {

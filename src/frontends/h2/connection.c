@@ -248,8 +248,10 @@ static void set_timer(kelp_http2_connection *c) {
 static void reset_stalled_streams(kelp_http2_connection *c, uint64_t now_ns) {
     uint64_t timeout_ns = c->base.thread->options->idle_timeout_ns;
     for (kelp_http2_stream *s = c->streams; s != NULL; s = s->next) {
-        bool waits = s->responding || (!s->received && !s->streamed);
-        if (!waits || s->closed || now_ns < s->progress_ns + timeout_ns)
+        bool collects = !s->received && !s->streamed && !s->started;
+        bool slow = collects && now_ns >= kelp_http2_stream_body_deadline(s);
+        bool stalls = (s->responding || collects) && now_ns >= s->progress_ns + timeout_ns;
+        if (s->closed || (!slow && !stalls))
             continue;
         if (nghttp2_submit_rst_stream(c->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL) != 0)
             c->failed = true;

@@ -41,6 +41,7 @@ struct kelp_http2_stream {
     kelp_http2_stream *previous; /* of the connection */
     kelp_http2_stream *next;     /* of the connection, or of the unused ones */
     int32_t id;
+    uint64_t start_ns;
     uint64_t progress_ns; /* the last time at which the client sent or received something */
 
     /* the request */
@@ -127,6 +128,8 @@ void kelp_http2_stream_add_header(kelp_http2_stream *s, nghttp2_rcbuf *name, ngh
 void kelp_http2_stream_on_head(kelp_http2_stream *s);
 void kelp_http2_stream_on_data(kelp_http2_stream *s, const char *data, size_t length);
 void kelp_http2_stream_on_end(kelp_http2_stream *s);
+/* Returns the time at which a body must be complete that has the bytes received so far. */
+uint64_t kelp_http2_stream_body_deadline(const kelp_http2_stream *s);
 /* Processes the end of a stream, or of its connection: cancels the exchange unless its response is
  * complete. */
 void kelp_http2_stream_on_close(kelp_http2_stream *s);

@@ -86,7 +86,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head
     case NGHTTP2_WINDOW_UPDATE: /* its rate depends on that of responses */
     case NGHTTP2_CONTINUATION:  /* limited by nghttp2 */
         break;
-    default:
+    default: /* PRIORITY and others without effect */
         count(c, &c->idle_frames, MAX_IDLE_FRAMES_PER_SECOND);
     }
     if (head->type == NGHTTP2_PRIORITY && head->stream_id == 0)

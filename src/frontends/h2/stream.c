@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "frontends/h2/internal.h"
+#include "frontends/http/client.h"
 
 #include <stdio.h>
 
@@ -32,12 +33,13 @@ kelp_http2_stream *kelp_http2_stream_acquire(kelp_http2_connection *c, int32_t i
             return NULL;
         }
         kelp_http_body_init(&s->body, shared->allocator);
+        s->body.budget = c->base.thread->budget;
         s->base.send = kelp_http2_stream_send;
         s->base.consume = kelp_http2_stream_consume;
     }
     s->connection = c;
     s->id = id;
-    s->progress_ns = kelp_event_loop_now_ns(c->base.thread->loop);
+    s->start_ns = s->progress_ns = kelp_event_loop_now_ns(c->base.thread->loop);
     s->previous = NULL;
     s->next = c->streams;
     if (s->next != NULL)
@@ -165,7 +167,8 @@ void kelp_http2_stream_add_header(kelp_http2_stream *s, nghttp2_rcbuf *name, ngh
 
 /* ---- exchanges ---- */
 
-static bool begin_exchange(kelp_http2_stream *s) {
+/* Creates the exchange of a request, which was admitted or is rejected. */
+static bool begin_exchange(kelp_http2_stream *s, bool admitted) {
     KELP_ASSERT(!s->exchange && !s->started);
     kelp_http2_connection *c = s->connection;
     kelp_http_thread *thread = c->base.thread;
@@ -176,11 +179,14 @@ static bool begin_exchange(kelp_http2_stream *s) {
     s->started = true;
     if (status != NULL) {
         kelp_status_free(status);
+        if (admitted)
+            kelp_http_client_end_request(c->base.client);
         if (nghttp2_submit_rst_stream(c->session, NGHTTP2_FLAG_NONE, s->id,
                                       NGHTTP2_INTERNAL_ERROR) != 0)
             c->failed = true;
         return false;
     }
+    exchange->client = admitted ? c->base.client : NULL;
     exchange->stream = &s->base;
     exchange->request = &s->request;
     s->exchange = exchange;
@@ -200,14 +206,21 @@ static void reject(kelp_http2_stream *s) {
         text = message;
     }
     kelp_http_body_clear(&s->body, KEEP_BODY_BYTES);
-    if (!begin_exchange(s))
+    if (!begin_exchange(s, false))
         return;
     s->exchange->handler->on_error(s->exchange, s->error_status, text);
     kelp_http_exchange_send(s->exchange);
 }
 
 static void start_request(kelp_http2_stream *s) {
-    if (!begin_exchange(s))
+    kelp_http_status error_status = KELP_HTTP_OK;
+    const char *error_text;
+    if (!kelp_http_connection_admit(&s->connection->base, &error_status, &error_text)) {
+        fail(s, error_status, error_text);
+        reject(s);
+        return;
+    }
+    if (!begin_exchange(s, true))
         return;
     kelp_http_exchange *exchange = s->exchange;
     /* The exchange takes the body, because it may outlive the stream. */
@@ -265,6 +278,12 @@ void kelp_http2_stream_on_head(kelp_http2_stream *s) {
 }
 
 /* ---- the body ---- */
+
+uint64_t kelp_http2_stream_body_deadline(const kelp_http2_stream *s) {
+    const kelp_http_server_options *options = s->connection->base.thread->options;
+    uint64_t seconds = s->body.length / KELP_HTTP_BODY_BYTES_PER_S;
+    return s->start_ns + options->body_timeout_ns + seconds * KELP_HTTP_SECOND_NS;
+}
 
 /* Returns true if the handler still wants bytes of a streamed body. */
 static bool wants_body(const kelp_http2_stream *s) {

@@ -9,7 +9,25 @@ void kelp_http_body_init(kelp_http_body *body, kelp_allocator allocator) {
     *body = (kelp_http_body){.allocator = allocator};
 }
 
+/* Takes bytes from the budget. */
+static bool spend(kelp_http_body *body, size_t bytes) {
+    kelp_http_budget *budget = body->budget;
+    if (budget == NULL)
+        return true;
+    size_t before = atomic_fetch_add_explicit(&budget->used_bytes, bytes, memory_order_relaxed);
+    if (before <= budget->limit_bytes && bytes <= budget->limit_bytes - before)
+        return true;
+    atomic_fetch_sub_explicit(&budget->used_bytes, bytes, memory_order_relaxed);
+    return false;
+}
+
+static void refund(kelp_http_body *body, size_t bytes) {
+    if (body->budget != NULL)
+        atomic_fetch_sub_explicit(&body->budget->used_bytes, bytes, memory_order_relaxed);
+}
+
 void kelp_http_body_deinit(kelp_http_body *body) {
+    refund(body, body->capacity);
     kelp_free_aligned(body->allocator, body->base, body->capacity, KELP_HTTP_BODY_ALIGNMENT);
     body->base = NULL;
     body->capacity = body->length = body->skew = 0;
@@ -34,10 +52,15 @@ bool kelp_http_body_reserve(kelp_http_body *body, size_t needed_bytes) {
         kelp_http_body_deinit(body);
         body->skew = skew;
     }
+    size_t more = capacity - body->capacity;
+    if (!spend(body, more))
+        return false;
     char *grown = body->allocator.realloc(body->allocator.userp, body->base, body->capacity,
                                           capacity, KELP_HTTP_BODY_ALIGNMENT);
-    if (grown == NULL)
+    if (grown == NULL) {
+        refund(body, more);
         return false;
+    }
     body->base = grown;
     body->capacity = capacity;
     return true;

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/sync/thread.h"
+#include "frontends/http/client.h"
 #include "frontends/http/thread.h"
 
 #define POOL_MAX 64
@@ -21,6 +22,7 @@ static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_handler 
     exchange->thread = thread;
     exchange->handler = handler;
     kelp_http_body_init(&exchange->body, allocator);
+    exchange->body.budget = thread->budget;
     kelp_buf_init(&exchange->decoded, allocator);
     kelp_buf_init(&exchange->text, allocator);
     handler->init(exchange);
@@ -96,6 +98,9 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     exchange->trailer_count = 0;
     exchange->request = NULL;
     exchange->stream = NULL;
+    if (exchange->client != NULL)
+        kelp_http_client_end_request(exchange->client);
+    exchange->client = NULL;
     if (large)
         options->freed_large(options->freed_large_userp);
 

@@ -26,6 +26,7 @@
 
 #include <stdatomic.h>
 
+typedef struct kelp_http_client kelp_http_client;
 typedef struct kelp_http_exchange kelp_http_exchange;
 typedef struct kelp_http_handler kelp_http_handler;
 typedef struct kelp_http_stream kelp_http_stream;
@@ -106,6 +107,7 @@ struct kelp_http_exchange {
     kelp_http_thread *thread;
     kelp_http_handler *handler;
     kelp_http_stream *stream; /* NULL after the connection was closed */
+    kelp_http_client *client; /* counts the request; NULL for a request that is rejected */
     atomic_int refs;
     void (*work)(kelp_http_exchange *exchange); /* posted, or on a separate thread */
     void (*then)(kelp_http_exchange *exchange); /* posted after `work` on a separate thread */

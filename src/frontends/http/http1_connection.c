@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
+#include "frontends/http/client.h"
 #include "frontends/http/http1.h"
 #include "frontends/http/socket.h"
 
@@ -22,8 +23,6 @@
 #define PENDING_KEEP_BYTES ((size_t)4096)
 #define DIRECT_MIN_BYTES ((size_t)4096) /* of body, to bypass the scratch buffer */
 #define READS_PER_EVENT 64
-/* Minimum rate of a body, beside body_timeout_ns. */
-#define BODY_BYTES_PER_S 16384
 /* For a request that is incomplete when the server stops. */
 #define STOP_BODY_NS UINT64_C(1000000000)
 #define LINGER_NS UINT64_C(2000000000)
@@ -324,7 +323,8 @@ static void on_send(kelp_http_stream *stream, bool last) {
 
 /* ---- requests ---- */
 
-static bool begin_exchange(kelp_http1_connection *c) {
+/* Creates the exchange of a request, which was admitted or is rejected. */
+static bool begin_exchange(kelp_http1_connection *c, bool admitted) {
     KELP_ASSERT(!c->exchange && !c->responding);
     kelp_http_exchange *exchange;
     kelp_http_thread *thread = c->base.thread;
@@ -333,9 +333,12 @@ static bool begin_exchange(kelp_http1_connection *c) {
     kelp_status *status = kelp_http_exchange_acquire(thread, c->handler, &exchange);
     if (status != NULL) {
         kelp_status_free(status);
+        if (admitted)
+            kelp_http_client_end_request(c->base.client);
         connection_close(c);
         return false;
     }
+    exchange->client = admitted ? c->base.client : NULL;
     exchange->stream = &c->stream;
     exchange->request = &c->parser.request;
     c->exchange = exchange;
@@ -345,10 +348,18 @@ static bool begin_exchange(kelp_http1_connection *c) {
 }
 
 static void start_request(kelp_http1_connection *c) {
-    if (!begin_exchange(c))
+    kelp_http_status error_status = KELP_HTTP_OK;
+    const char *error_text;
+    bool admitted = kelp_http_connection_admit(&c->base, &error_status, &error_text);
+    if (!begin_exchange(c, admitted))
         return;
     kelp_http_exchange *exchange = c->exchange;
     c->keep_alive = c->parser.framing.keep_alive;
+    if (!admitted) {
+        exchange->handler->on_error(exchange, error_status, error_text);
+        kelp_http_exchange_send(exchange);
+        return;
+    }
     /* The exchange takes the body, because it may outlive the connection. Its previous buffer will
      * receive the next body. */
     kelp_http_body body = exchange->body;
@@ -375,7 +386,7 @@ static void reject(kelp_http1_connection *c) {
                  (unsigned long long)parser->framing.content_length);
         text = message;
     }
-    if (!begin_exchange(c))
+    if (!begin_exchange(c, false))
         return;
     c->keep_alive = false;
     c->parser.stage = KELP_HTTP1_STAGE_FAILED;
@@ -411,7 +422,7 @@ static void set_arrival_deadline(kelp_http1_connection *c, uint64_t after_ns) {
     uint64_t now_ns = kelp_event_loop_now_ns(c->base.thread->loop);
     uint64_t end_ns = now_ns + after_ns;
     if (c->parser.stage != KELP_HTTP1_STAGE_HEAD) {
-        uint64_t seconds = c->parser.body.length / BODY_BYTES_PER_S;
+        uint64_t seconds = c->parser.body.length / KELP_HTTP_BODY_BYTES_PER_S;
         end_ns = KELP_MIN(end_ns, c->body_start_ns + c->base.thread->options->body_timeout_ns +
                                       seconds * KELP_HTTP_SECOND_NS);
     }
@@ -654,6 +665,7 @@ kelp_status *kelp_http1_connection_create(kelp_http_thread *thread, int take_fd,
     c->stream.send = on_send;
     c->deadline_ns = UINT64_MAX;
     kelp_http1_parser_init(&c->parser, allocator, NULL);
+    c->parser.body.budget = thread->budget;
     kelp_buf_init(&c->pending, allocator);
     kelp_buf_init(&c->head, allocator);
     *out = &c->base;

@@ -143,9 +143,12 @@ static void note_recovery(kelp_http_listener *listener) {
 
 static void accept_pending(kelp_http_listener *listener, int limit) {
     for (int i = 0; i < limit; i++) {
-        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct sockaddr_storage client = {.ss_family = AF_UNSPEC};
+        socklen_t length = sizeof client;
+        int fd = accept4(listener->fd, (struct sockaddr *)&client, &length,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            listener->on_accept(listener->userp, fd);
+            listener->on_accept(listener->userp, fd, (const struct sockaddr *)&client);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             pause_accepting(listener, errno);
             return;
@@ -163,7 +166,9 @@ static void on_readable(kelp_event_loop_io *io, uint32_t events) {
 }
 
 kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_loop *loop,
-                                      void (*on_accept)(void *userp, int take_fd), void *userp) {
+                                      void (*on_accept)(void *userp, int take_fd,
+                                                        const struct sockaddr *client),
+                                      void *userp) {
     listener->on_accept = on_accept;
     listener->userp = userp;
     listener->io = (kelp_event_loop_io){.fd = listener->fd, .fn = on_readable, .userp = listener};

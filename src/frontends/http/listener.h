@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "base/sync/loop.h"
 
+#include <sys/socket.h>
+
 typedef struct kelp_http_listener kelp_http_listener;
 /* A listening socket. */
 struct kelp_http_listener {
@@ -18,8 +20,8 @@ struct kelp_http_listener {
     kelp_event_loop_io io;
     kelp_event_loop_timer timer; /* set while file descriptors or memory are exhausted */
     uint64_t failure_count;      /* since the last connection was accepted */
-    /* Takes an accepted, non-blocking socket. Called on the loop's thread. */
-    void (*on_accept)(void *userp, int take_fd);
+    /* Takes an accepted, non-blocking socket of a client. Called on the loop's thread. */
+    void (*on_accept)(void *userp, int take_fd, const struct sockaddr *client);
     void *userp;
 };
 
@@ -33,7 +35,8 @@ kelp_status *kelp_http_listener_open(kelp_http_listener *listener, kelp_allocato
 kelp_status *kelp_http_listener_set_mode(kelp_http_listener *listener, unsigned mode) KELP_MUST_USE;
 /* Starts accepting connections. kelp_http_listener_stop first accepts those that are pending. */
 kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_loop *loop,
-                                      void (*on_accept)(void *userp, int take_fd),
+                                      void (*on_accept)(void *userp, int take_fd,
+                                                        const struct sockaddr *client),
                                       void *userp) KELP_MUST_USE;
 /* Stops accepting and closes the socket. Called on the loop's thread while the loop runs. */
 void kelp_http_listener_stop(kelp_http_listener *listener);

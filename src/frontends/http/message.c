@@ -25,6 +25,8 @@ const char *kelp_http_reason(kelp_http_status status) {
         return "Conflict";
     case KELP_HTTP_CONTENT_TOO_LARGE:
         return "Content Too Large";
+    case KELP_HTTP_TOO_MANY_REQUESTS:
+        return "Too Many Requests";
     case KELP_HTTP_HEADERS_TOO_LARGE:
         return "Request Header Fields Too Large";
     case KELP_HTTP_CLIENT_CLOSED_REQUEST:

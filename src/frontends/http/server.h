@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An HTTP server: listens on endpoints, and passes the requests of its connections to handlers.
- * Each thread runs an event loop. The first thread accepts connections and distributes them
- * round-robin.
+ * An HTTP server (implemented in frontends/server): listens on endpoints, and passes the requests
+ * of its connections to handlers. Each thread runs an event loop. The first thread accepts
+ * connections and distributes them round-robin.
  *
  * Call create, start, stop and destroy in this order.
  */
@@ -32,13 +32,17 @@ typedef struct kelp_http_endpoint {
  * kelp_http_server_create returns. */
 typedef struct kelp_http_server_options {
     const kelp_http_endpoint *endpoints;
-    size_t endpoint_count;    /* at least 1, at most KELP_HTTP_MAX_ENDPOINTS */
-    uint32_t threads;         /* number of CPUs, at most 8 */
-    uint32_t max_connections; /* 16384; further connections are closed at once */
+    size_t endpoint_count;           /* at least 1, at most KELP_HTTP_MAX_ENDPOINTS */
+    uint32_t threads;                /* number of CPUs, at most 8 */
+    uint32_t max_connections;        /* 16384; further connections are closed at once */
+    uint32_t max_client_connections; /* 3/4 of max_connections, from one address */
+    uint32_t max_requests;        /* 65536 in flight, in equal parts per thread; others get 503 */
+    uint32_t max_client_requests; /* 3/4 of max_requests, from one address; others get 429 */
+    uint64_t max_body_bytes;      /* of all requests; half of the memory; others get 503 */
     uint64_t idle_timeout_ns; /* 75 s without a request, or without progress in body or response */
     uint64_t header_timeout_ns; /* 20 s from the first byte of a request to the end of its head */
     uint64_t tls_reload_ns;     /* 10 s between checks for changed certificates */
-    /* 60 s from the head to the end of the body, and a second for each 16 KiB of it (HTTP/1.1) */
+    /* 60 s from the head to the end of the body, and a second for each 16 KiB of it */
     uint64_t body_timeout_ns;
     /* Called after the memory of a large request or response was freed, on any thread, often. NULL:
      * not called. */

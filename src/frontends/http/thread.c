@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/sync/thread.h"
-#include "frontends/h2/connection.h"
+#include "frontends/http/client.h"
 #include "frontends/tls/stream.h"
 
 #include <errno.h>
@@ -43,7 +43,6 @@ kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *
     pthread_cond_init(&thread->all_recycled, &attributes);
     pthread_condattr_destroy(&attributes);
     KELP_TRY(kelp_alloc(thread->allocator, KELP_HTTP_SCRATCH_BYTES, (void **)&thread->scratch));
-    KELP_TRY(kelp_http2_thread_create(thread->allocator, &thread->http2));
     return kelp_event_loop_create(thread->allocator, &thread->loop);
 }
 
@@ -54,7 +53,6 @@ kelp_status *kelp_http_thread_enable_tls(kelp_http_thread *thread) {
 
 void kelp_http_thread_deinit(kelp_http_thread *thread) {
     kelp_event_loop_destroy(thread->loop);
-    kelp_http2_thread_destroy(thread->http2);
     if (thread->tls != NULL) {
         kelp_tls_buffers_deinit(thread->tls);
         kelp_free(thread->allocator, thread->tls, sizeof *thread->tls);
@@ -221,6 +219,7 @@ kelp_status *kelp_http_connection_replace(kelp_http_connection *old,
                                           kelp_http_connection *connection) {
     kelp_http_thread *thread = old->thread;
     KELP_ASSERT(thread == current_thread && connection->thread == thread);
+    connection->client = old->client;
     connection->services = old->services;
     connection->tls = old->tls;
     connection->previous = old->previous;
@@ -235,6 +234,24 @@ kelp_status *kelp_http_connection_replace(kelp_http_connection *old,
     return kelp_event_loop_replace(thread->loop, &old->io, &connection->io, KELP_LOOP_READ);
 }
 
+bool kelp_http_connection_admit(kelp_http_connection *connection, kelp_http_status *out_status,
+                                const char **out_text) {
+    kelp_http_thread *thread = connection->thread;
+    const kelp_http_server_options *options = thread->options;
+    size_t limit = options->max_requests / options->threads;
+    if (atomic_load_explicit(&thread->outstanding, memory_order_relaxed) >= limit) {
+        *out_status = KELP_HTTP_SERVICE_UNAVAILABLE;
+        *out_text = "the server has too many requests in flight";
+        return false;
+    }
+    if (!kelp_http_client_begin_request(connection->client)) {
+        *out_status = KELP_HTTP_TOO_MANY_REQUESTS;
+        *out_text = "the client has too many requests in flight";
+        return false;
+    }
+    return true;
+}
+
 void kelp_http_connection_leave(kelp_http_connection *connection) {
     kelp_http_thread *thread = connection->thread;
     KELP_ASSERT(thread == current_thread && *thread->connection_count > 0);
@@ -246,5 +263,6 @@ void kelp_http_connection_leave(kelp_http_connection *connection) {
         connection->next->previous = connection->previous;
     connection->previous = connection->next = NULL;
     atomic_fetch_sub(thread->connection_count, 1);
+    kelp_http_client_disconnect(connection->client);
     stop_if_empty(thread);
 }

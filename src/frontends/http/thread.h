@@ -12,6 +12,8 @@
 #include <pthread.h>
 
 #define KELP_HTTP_SECOND_NS UINT64_C(1000000000)
+/* Minimum rate of a body, beside body_timeout_ns. */
+#define KELP_HTTP_BODY_BYTES_PER_S 16384
 #define KELP_HTTP_SCRATCH_BYTES ((size_t)64 * 1024)
 
 typedef struct kelp_http2_thread kelp_http2_thread;
@@ -41,6 +43,7 @@ struct kelp_http_connection {
     kelp_event_loop_io io;
     const kelp_http_connection_ops *ops;
     kelp_http_thread *thread;
+    kelp_http_client *client;
     uint32_t services;             /* of the endpoint that accepted it */
     kelp_tls_context *tls_context; /* of the endpoint; NULL: without TLS */
     kelp_tls_stream *tls;          /* NULL: without TLS, or before its first byte */
@@ -62,14 +65,15 @@ struct kelp_http_thread {
     size_t handler_count;
     const kelp_http_server_options *options;
     atomic_uint *connection_count; /* of the server */
+    kelp_http_budget *budget;      /* of the server */
     kelp_event_loop *loop;
     pthread_t id;
     bool started;
     bool stopping;
     kelp_http_connection *connections;
-    char *scratch; /* KELP_HTTP_SCRATCH_BYTES, for reads */
-    kelp_http2_thread *http2;
-    kelp_tls_buffers *tls; /* NULL: no endpoint has TLS */
+    char *scratch;            /* KELP_HTTP_SCRATCH_BYTES, for reads */
+    kelp_http2_thread *http2; /* of the server */
+    kelp_tls_buffers *tls;    /* NULL: no endpoint has TLS */
     kelp_event_loop_task drain_task;
     kelp_event_loop_timer drain_timer;
     _Atomic uint64_t last_request_ns; /* the time at which the latest request began */
@@ -81,7 +85,7 @@ struct kelp_http_thread {
     pthread_mutex_t mutex;
     pthread_cond_t all_recycled;
     kelp_http_exchange_pool pools[KELP_HTTP_MAX_HANDLERS];
-    size_t outstanding;
+    _Atomic size_t outstanding; /* changed with the mutex */
 };
 
 /* Initializes a thread without starting it. kelp_http_thread_deinit must be called, also after a
@@ -114,6 +118,11 @@ void kelp_http_connection_join(kelp_http_connection *connection);
  * function fails. */
 kelp_status *kelp_http_connection_replace(kelp_http_connection *old,
                                           kelp_http_connection *connection) KELP_MUST_USE;
+/* Counts a request that is about to be processed: the caller sets exchange->client to that of the
+ * connection. Returns false, and why, if the server or the client has too many requests in flight.
+ */
+bool kelp_http_connection_admit(kelp_http_connection *connection, kelp_http_status *out_status,
+                                const char **out_text);
 /* Removes a connection that is closing from its thread. Ends the loop if the server is stopping and
  * this was the last one. */
 void kelp_http_connection_leave(kelp_http_connection *connection);

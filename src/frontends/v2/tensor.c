@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/text/json.h"
 #include "frontends/v2/element.h"
+#include "frontends/v2/float_read.h"
 #include "frontends/v2/float_text.h"
 
 #include <math.h>
@@ -298,6 +299,18 @@ static kelp_status *read_element(reader *r) {
     return status;
 }
 
+/* Reads elements of an array: as many as the fast path can, or one. */
+static kelp_status *read_elements(reader *r) {
+    bool floats = r->element.kind == KELP_V2_FLOAT && r->element.size_bytes == sizeof(float);
+    size_t count = 0;
+    if (floats && r->found < r->capacity)
+        count = kelp_v2_read_floats(r->text, r->length, &r->position,
+                                    (float *)(void *)r->bytes + r->found,
+                                    (size_t)(r->capacity - r->found));
+    r->found += count;
+    return count > 0 ? NULL : read_element(r);
+}
+
 /* The arrays that contain the position, and the lengths that all arrays of a depth have. */
 typedef struct nesting {
     unsigned depth;
@@ -366,7 +379,7 @@ static kelp_status *read_arrays(reader *r) {
         } else if (need_value) {
             if (n.depth == 0)
                 return wrong(r, "data is not an array");
-            KELP_TRY(read_element(r));
+            KELP_TRY(read_elements(r));
             need_value = may_close = false;
         } else if (c == ',') {
             r->position++;
@@ -470,6 +483,15 @@ static void write_element(kelp_buf *out, kelp_v2_element element, const unsigned
     }
 }
 
+static void write_elements(kelp_buf *out, kelp_v2_element element, const unsigned char *bytes,
+                           size_t size_bytes) {
+    for (size_t at = 0; size_bytes - at >= element.size_bytes; at += element.size_bytes) {
+        if (at)
+            kelp_buf_append_char(out, ',');
+        write_element(out, element, bytes + at);
+    }
+}
+
 kelp_status *kelp_v2_write_data(kelp_buf *out, const char *output, TRITONSERVER_DataType type,
                                 const void *bytes, size_t size_bytes) {
     kelp_status *status = NULL;
@@ -480,12 +502,10 @@ kelp_status *kelp_v2_write_data(kelp_buf *out, const char *output, TRITONSERVER_
     kelp_buf_append_char(out, '[');
     if (element.kind == KELP_V2_BYTES)
         status = write_strings(out, output, p, size_bytes);
-    for (size_t at = 0; element.size_bytes && size_bytes - at >= element.size_bytes;
-         at += element.size_bytes) {
-        if (at)
-            kelp_buf_append_char(out, ',');
-        write_element(out, element, p + at);
-    }
+    else if (element.kind == KELP_V2_FLOAT && element.size_bytes == sizeof(float))
+        kelp_v2_append_floats(out, p, size_bytes / sizeof(float));
+    else
+        write_elements(out, element, p, size_bytes);
     kelp_buf_append_char(out, ']');
     return status;
 }

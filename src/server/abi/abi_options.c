@@ -354,9 +354,13 @@ TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(TRITONSERVER_ServerOptions *op
         return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
                                         "a load limit for kind '%s' is not supported: expected GPU",
                                         TRITONSERVER_InstanceGroupKindString(kind)));
+    if (device_id < 0)
+        return kelp_to_error(KELP_ERROR(KELP_INVALID_ARGUMENT,
+                                        "load limit: expects device ID >= 0, got %d", device_id));
     if (!(fraction >= 0.0 && fraction <= 1.0))
         return kelp_to_error(KELP_ERROR(
-            KELP_INVALID_ARGUMENT, "load limit %g is out of range: expected 0 to 1", fraction));
+            KELP_INVALID_ARGUMENT,
+            "load limit: expects limit fraction to be in range [0.0, 1.0], got %g", fraction));
     return set_number(__func__, &o->device_limits, "GPU", device_id, fraction);
 }
 

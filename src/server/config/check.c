@@ -186,15 +186,15 @@ static kelp_status *check_scheduler(const kelp_model_config *config) {
 /* Checks that an ensemble has no fields of models with a backend. */
 static kelp_status *check_ensemble(const kelp_model_config *config) {
     const char *problem = NULL;
-    if (config->scheduling != KELP_SCHEDULING_ENSEMBLE)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "%s: ensemble scheduling must be set for ensemble %s whose platform is "
-                          "ensemble",
-                          config->source, config->name);
     if (*config->backend != '\0')
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "%s: Ensemble model '%s' must have platform type 'ensemble' and empty "
                           "backend type",
+                          config->source, config->name);
+    if (config->scheduling != KELP_SCHEDULING_ENSEMBLE)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: ensemble scheduling must be set for ensemble %s whose platform is "
+                          "ensemble",
                           config->source, config->name);
     if (config->instance_group_count > 0)
         problem = "instance group should not be specified";

@@ -117,8 +117,8 @@ static kelp_status *load_file(kelp_model_config *config, const kelp_config_load_
     if (kelp_fs_kind_of(path) == KELP_FS_NONE) {
         if (options->strict)
             return KELP_ERROR(KELP_NOT_FOUND,
-                              "model '%s' has no configuration: '%s' is missing, and "
-                              "auto-completion is off",
+                              "model '%s' has no configuration, and auto-completion is off: failed "
+                              "to open text file for read %s: No such file or directory",
                               options->model_name, path);
         config->source =
             kelp_arena_printf(config->arena, "configuration of model '%s'", options->model_name);

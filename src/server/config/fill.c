@@ -51,7 +51,7 @@ static kelp_status *find_by_files(kelp_model_config *config, const char *directo
                                   const struct known_backend **out) {
     int64_t *versions = NULL;
     size_t count = 0;
-    KELP_TRY(kelp_model_files_versions(config->allocator, directory, &versions, &count));
+    KELP_TRY(kelp_model_files_versions(config->allocator, directory, false, &versions, &count));
     for (size_t i = 0; count > 0 && *out == NULL && i < KELP_COUNT(known); i++) {
         char path[4096];
         int length = snprintf(path, sizeof path, "%s/%lld/%s", directory,

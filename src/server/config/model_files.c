@@ -5,6 +5,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/fs.h"
+#include "base/checked.h"
+#include "server/core/log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,13 +26,25 @@ static bool is_version(const char *name, int64_t *out) {
     return kelp_parse_i64(kelp_str_from(name), out);
 }
 
+/* Warns of a directory that looks like a version but is not one. */
+static void warn_of_ignored(const char *name) {
+    static const char *const others[] = {"warmup", "initial_state", "configs"};
+    for (size_t i = 0; i < KELP_COUNT(others); i++)
+        if (strcmp(name, others[i]) == 0)
+            return;
+    KELP_SERVER_LOG(KELP_LOG_WARNING, "ignore version directory '%s' which %s", name,
+                    name[0] == '0' && name[1] != '\0'
+                        ? "contains leading zeros in its directory name"
+                        : "fails to convert to integral number");
+}
+
 static int compare_versions(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return x < y ? -1 : x > y;
 }
 
 kelp_status *kelp_model_files_versions(kelp_allocator allocator, const char *model_directory,
-                                       int64_t **out_versions, size_t *out_count) {
+                                       bool warns, int64_t **out_versions, size_t *out_count) {
     kelp_fs_names names = {0};
     int64_t version, *versions = NULL;
     size_t count = 0;
@@ -43,12 +57,13 @@ kelp_status *kelp_model_files_versions(kelp_allocator allocator, const char *mod
     size_t found = 0;
     for (size_t i = 0; status == NULL && i < names.count; i++) {
         char *path = NULL;
-        if (!is_version(names.items[i], &version))
-            continue;
         status = kelp_fs_join(allocator, model_directory, names.items[i], &path);
-        if (status == NULL && kelp_fs_kind_of(path) == KELP_FS_DIRECTORY)
-            versions[found++] = version;
+        bool is_directory = status == NULL && kelp_fs_kind_of(path) == KELP_FS_DIRECTORY;
         kelp_free_string(allocator, path);
+        if (is_directory && is_version(names.items[i], &version))
+            versions[found++] = version;
+        else if (is_directory && warns)
+            warn_of_ignored(names.items[i]);
     }
     kelp_fs_names_deinit(&names);
     if (status == NULL && found > 0 && found < count) {

@@ -9,10 +9,11 @@
 #include <kelp/allocator.h>
 
 /* Returns the versions of a model, ascending: subdirectories whose names are decimal numbers
- * without leading zeros that fit an int64. Free with kelp_free(allocator, versions, count *
- * sizeof(int64_t)). */
+ * without leading zeros that fit an int64. `warns`: logs the other subdirectories that are not for
+ * data of the model. Free with kelp_free(allocator, versions, count * sizeof(int64_t)). */
 kelp_status *kelp_model_files_versions(kelp_allocator allocator, const char *model_directory,
-                                       int64_t **out_versions, size_t *out_count) KELP_MUST_USE;
+                                       bool warns, int64_t **out_versions,
+                                       size_t *out_count) KELP_MUST_USE;
 
 /* Returns a number that changes when a file or directory in the tree appears or disappears, or when
  * a file's size or time changes (also to an earlier one). Polling compares it. Ignores the

@@ -213,8 +213,9 @@ static const kelp_config_field step_fields[] = {TEXT("model_name"), NUMBER(INT64
                                                 TEXT_MAP("input_map"), TEXT_MAP("output_map"),
                                                 TEXT("model_namespace")};
 SCHEMA(step, "step");
-static const kelp_config_field ensemble_fields[] = {MESSAGES("step", step),
-                                                    NUMBER(UINT64, "max_inflight_requests")};
+static const kelp_config_field ensemble_fields[] = {
+    MESSAGES("step", step),
+    {"max_inflight_requests", KELP_CONFIG_UINT64, KELP_CONFIG_SPARSE, NULL, NULL, NULL}};
 SCHEMA(ensemble, "ensemble_scheduling");
 
 /* ---- other messages ---- */

@@ -24,11 +24,13 @@ typedef enum kelp_config_kind {
 } kelp_config_kind;
 
 /* Flags of a field. MAP: entries {key, value}; the key is a string or, with MAP_U64, a number.
- * JSON_TEXT: a 64-bit number that Triton prints as a string. */
+ * JSON_TEXT: a 64-bit number that Triton prints as a string. SPARSE: printed only if it is set,
+ * because gRPC servers of earlier versions of Triton cannot read a configuration that has it. */
 #define KELP_CONFIG_REPEATED 1u
 #define KELP_CONFIG_MAP 2u
 #define KELP_CONFIG_MAP_U64 4u
 #define KELP_CONFIG_JSON_TEXT 8u
+#define KELP_CONFIG_SPARSE 16u
 
 typedef struct kelp_config_schema kelp_config_schema;
 /* A field of a message. */

@@ -483,7 +483,9 @@ void kelp_config_to_json(const kelp_config_message *message, kelp_json_writer *w
         const kelp_config_field *field = &message->schema->fields[i];
         const kelp_config_value *value = message->values[i];
         bool many = (field->flags & (KELP_CONFIG_REPEATED | KELP_CONFIG_MAP)) != 0;
-        if (value == NULL && !many && (field->kind == KELP_CONFIG_MESSAGE || field->oneof != NULL))
+        bool sparse = field->kind == KELP_CONFIG_MESSAGE || field->oneof != NULL ||
+                      (field->flags & KELP_CONFIG_SPARSE) != 0;
+        if (value == NULL && !many && sparse)
             continue;
         kelp_json_key(writer, field->name);
         if ((field->flags & KELP_CONFIG_MAP) != 0) {

@@ -73,6 +73,22 @@ uint64_t kelp_ensemble_fingerprint(kelp_ensemble *ensemble) {
     return numbers[0];
 }
 
+kelp_model_base *kelp_ensemble_find_producer(const kelp_ensemble *ensemble, const char *output,
+                                             const char **out_output) {
+    const kelp_flow *flow = ensemble->flow;
+    kelp_request_host *host = ensemble->model->host;
+    kelp_model_base *model = NULL;
+    for (size_t i = 0; i < flow->config->output_count && model == NULL; i++) {
+        const kelp_flow_tensor *tensor = &flow->tensors[flow->outputs[i]];
+        if (strcmp(tensor->name, output) != 0 || tensor->producer == KELP_FLOW_NONE)
+            continue;
+        const kelp_flow_step *step = &flow->steps[tensor->producer];
+        *out_output = step->outputs[tensor->producer_link].name;
+        kelp_status_free(host->ops->find_model(host, step->lookup_name, step->version, &model));
+    }
+    return model;
+}
+
 /* ---- creation ---- */
 
 static kelp_status *init(kelp_ensemble *ensemble) {

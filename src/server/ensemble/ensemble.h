@@ -56,6 +56,12 @@ kelp_status *kelp_ensemble_check(kelp_ensemble *ensemble) KELP_MUST_USE;
  * Thread-safe. */
 uint64_t kelp_ensemble_fingerprint(kelp_ensemble *ensemble);
 
+/* Returns the member that produces an output of the ensemble, and the name of the output there;
+ * NULL if it is not loaded. The caller releases the model. The name lives as long as the ensemble.
+ * Thread-safe. */
+kelp_model_base *kelp_ensemble_find_producer(const kelp_ensemble *ensemble, const char *output,
+                                             const char **out_output);
+
 /* Starts a PENDING request, which may be over on return. On failure it stays the caller's.
  * Thread-safe. */
 kelp_status *kelp_ensemble_submit(kelp_ensemble *ensemble, kelp_request *request) KELP_MUST_USE;

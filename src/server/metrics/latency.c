@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,8 +36,9 @@ struct kelp_latency {
     uint64_t slice;                         /* the number of the current slice */
     double bounds_ms[KELP_LATENCY_MAX_BOUNDS];
     size_t bound_count;
-    uint64_t first[KELP_LATENCY_MAX_BOUNDS + 1]; /* responses by bucket; the last has no bound */
-    uint64_t first_sum_ms;
+    /* Responses by bucket; the last has no bound. Not guarded by the lock. */
+    _Atomic uint64_t first[KELP_LATENCY_MAX_BOUNDS + 1];
+    _Atomic uint64_t first_sum_ms;
 };
 
 /* ---- rules ---- */
@@ -184,10 +186,9 @@ void kelp_latency_add_first(kelp_latency *latency, uint64_t duration_ns) {
     size_t at = 0;
     while (at < latency->bound_count && (double)ms > latency->bounds_ms[at])
         at++;
-    pthread_mutex_lock(&latency->lock);
-    latency->first[at]++;
-    latency->first_sum_ms += ms;
-    pthread_mutex_unlock(&latency->lock);
+    atomic_fetch_add_explicit(&latency->first[at], 1, memory_order_relaxed);
+    if (ms > 0)
+        atomic_fetch_add_explicit(&latency->first_sum_ms, ms, memory_order_relaxed);
 }
 
 /* ---- text ---- */
@@ -248,8 +249,7 @@ static void write_summary(kelp_buf *out, kelp_latency *latency, int kind, const 
 }
 
 static void write_first(kelp_buf *out, kelp_latency *latency, const char *labels) {
-    uint64_t total = 0;
-    pthread_mutex_lock(&latency->lock);
+    uint64_t total = 0, sum_ms = latency->first_sum_ms;
     for (size_t i = 0; i <= latency->bound_count; i++) {
         total += latency->first[i];
         write_labels(out, first_family, "_bucket", labels);
@@ -261,8 +261,7 @@ static void write_first(kelp_buf *out, kelp_latency *latency, const char *labels
         kelp_buf_printf(out, "\"} %" PRIu64 "\n", total);
     }
     kelp_buf_printf(out, "%s_sum%s %" PRIu64 "\n%s_count%s %" PRIu64 "\n", first_family, labels,
-                    latency->first_sum_ms, first_family, labels, total);
-    pthread_mutex_unlock(&latency->lock);
+                    sum_ms, first_family, labels, total);
 }
 
 void kelp_latency_write(kelp_buf *out, const kelp_latency_row *rows, size_t count) {

@@ -4,7 +4,7 @@
  * nv_cache_*_summary_per_model and nv_inference_first_response_histogram_ms. `--metrics-config`
  * enables them. Quantiles are of the last minute; their relative error is at most 2 %.
  *
- * Thread-safe. Each model has one lock, which only its own requests take.
+ * Thread-safe. The histogram uses atomic counters, summaries a lock for each model.
  */
 #ifndef KELP_SERVER_METRICS_LATENCY_H_
 #define KELP_SERVER_METRICS_LATENCY_H_

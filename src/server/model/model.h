@@ -44,9 +44,9 @@ struct kelp_model {
     kelp_instance **instances;
     size_t instance_count;
     size_t instance_capacity;
-    struct kelp_labels *labels; /* one for each output; NULL if no output has labels */
-    kelp_sequencer *sequencer;  /* NULL if the model does not batch sequences */
-    bool orders_executions;     /* responses are sent in the order of the executions */
+    struct kelp_labels **labels; /* one for each output, NULL if it has none; references */
+    kelp_sequencer *sequencer;   /* NULL if the model does not batch sequences */
+    bool orders_executions;      /* responses are sent in the order of the executions */
     kelp_scheduler scheduler;
     uint64_t load_ns; /* duration of the creation */
 };

@@ -88,6 +88,7 @@ typedef struct sample_input {
     uint64_t rank;
     const void *data;
     size_t size_bytes;
+    bool is_control; /* of the sequence batcher: replaces the value that it sets */
     kelp_mapping file;
 } sample_input;
 
@@ -167,6 +168,14 @@ static kelp_status *make_data(kelp_arena *arena, bool random, sample_input *out)
     return NULL;
 }
 
+static bool is_control(const kelp_model *model, const char *name) {
+    const kelp_config_sequence *sequence = model->base.config->sequence;
+    for (size_t i = 0; sequence != NULL && i < sequence->control_count; i++)
+        if (strcmp(sequence->controls[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 static kelp_status *read_input(const kelp_model *model, kelp_arena *arena,
                                const kelp_config_value *value, sample_input *out) {
     const kelp_config_value *file = kelp_config_get(value->message, "input_data_file");
@@ -175,6 +184,7 @@ static kelp_status *read_input(const kelp_model *model, kelp_arena *arena,
     out->datatype = (TRITONSERVER_DataType)kelp_config_number(value->message, "data_type");
     if (out->name == NULL)
         return kelp_status_oom();
+    out->is_control = is_control(model, out->name);
     KELP_TRY(read_shape(model, value, out));
     if (file != NULL)
         return read_file(model, file->text, out);
@@ -227,6 +237,8 @@ static kelp_status *fill_request(const sample *s, kelp_request *request, flight 
         const sample_input *from = &s->inputs[i];
         const kelp_buffer_attributes attributes = {.size_bytes = from->size_bytes};
         kelp_input *input = NULL;
+        if (from->is_control) /* see set_controls */
+            continue;
         KELP_TRY(kelp_request_add_input(request, from->name, from->datatype, from->shape,
                                         from->rank, &input));
         KELP_TRY(kelp_request_append(request, input, NULL, from->data, &attributes));
@@ -234,13 +246,34 @@ static kelp_status *fill_request(const sample *s, kelp_request *request, flight 
     return kelp_request_normalize(request);
 }
 
-static kelp_status *execute(kelp_instance *instance, kelp_request **requests, uint32_t count,
-                            flight *f) {
+/* Replaces the values of controls that the sample contains. */
+static kelp_status *set_controls(const sample *s, kelp_request *request) {
+    for (size_t i = 0; i < s->input_count; i++) {
+        const sample_input *from = &s->inputs[i];
+        if (!from->is_control)
+            continue;
+        kelp_input *input = kelp_request_find_input(request, from->name);
+        KELP_ASSERT(input != NULL && input->data.count == 1);
+        kelp_data_block *block = &input->data.blocks[0];
+        if (from->datatype != input->datatype || from->size_bytes != block->attributes.size_bytes)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "input '%s': expected one element of %s, found %zu bytes of %s",
+                              from->name, TRITONSERVER_DataTypeString(input->datatype),
+                              from->size_bytes, TRITONSERVER_DataTypeString(from->datatype));
+        block->base = from->data;
+    }
+    return NULL;
+}
+
+static kelp_status *execute(kelp_instance *instance, const sample *s, kelp_request **requests,
+                            uint32_t count, flight *f) {
     KELP_ASSERT(f->pending == 0 && count > 0);
     for (uint32_t i = 0; i < count; i++) {
         kelp_status *status = NULL;
         if (instance->model->sequencer != NULL)
             status = kelp_instance_prepare_sample(instance, requests[i], i);
+        if (status == NULL)
+            status = set_controls(s, requests[i]);
         if (status == NULL)
             status = kelp_request_begin(requests[i]);
         if (status == NULL) {
@@ -279,7 +312,10 @@ static kelp_status *run_sample(kelp_instance *instance, const sample *s, flight 
     for (uint32_t i = 0; i < s->repeat_count && status == NULL; i++) {
         kelp_request *order[KELP_MAX_EXECUTION_REQUESTS];
         memcpy(order, requests, made * sizeof *order);
-        status = execute(instance, order, made, f);
+        KELP_SERVER_LOG(KELP_LOG_VERBOSE,
+                        "model '%s' instance %s is running warmup sample '%s' for iteration %u",
+                        instance->model->base.name, instance->name, s->name, i + 1);
+        status = execute(instance, s, order, made, f);
     }
     while (made-- > 0)
         kelp_server_log_status("cannot delete a request of a sample",
@@ -302,8 +338,8 @@ kelp_status *kelp_instance_warm_up(kelp_instance_base *base) {
         if (status == NULL && s.requests > 0)
             status = run_sample(instance, &s, &f);
         if (status != NULL)
-            status = KELP_ANNOTATE(status, "failed to run warmup sample '%s' on instance '%s'",
-                                   s.name ? s.name : "", instance->name);
+            status = KELP_ANNOTATE(status, "instance '%s': failed to run warmup sample '%s'",
+                                   instance->name, s.name ? s.name : "");
         sample_deinit(&s);
     }
     kelp_status_free(f.error);

@@ -162,7 +162,8 @@ kelp_status *kelp_repository_load_named(kelp_repository *repository, const char 
         status = has_files
                      ? load_found(repository, name, NULL, options, only_missing)
                      : kelp_repository_poll_failure(
-                           name, NULL, KELP_ERROR(KELP_NOT_FOUND, "no repository has this model"));
+                           name, NULL,
+                           KELP_ERROR(KELP_NOT_FOUND, "model not found in any model repository"));
     pthread_mutex_unlock(&repository->lock);
     kelp_scan_destroy(scan);
     return status;
@@ -234,7 +235,7 @@ kelp_status *kelp_repository_unload(kelp_repository *repository, const char *nam
         status = join(status, unload_entry(repository, entry));
     }
     if (!known)
-        status = KELP_ERROR(KELP_NOT_FOUND, "failed to unload '%s': unknown model", name);
+        KELP_SERVER_LOG(KELP_LOG_VERBOSE, "model '%s' is not loaded: nothing to unload", name);
     pthread_mutex_unlock(&repository->lock);
     status = join(status, unload_members(repository, &members));
     kelp_string_list_deinit(&members);
@@ -360,6 +361,8 @@ static kelp_status *add_changes(kelp_load_plan *plan) {
     pthread_mutex_lock(&repository->lock);
     for (kelp_entry *entry = repository->first_entry; entry != NULL && status == NULL;
          entry = entry->next) {
+        if (!entry->present)
+            entry->signature = 0; /* the same files are loaded when they come back */
         if ((!entry->present || entry->conflict) && entry_serves(entry))
             status = unload_entry(repository, entry);
         else if (entry->present &&

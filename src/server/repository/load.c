@@ -95,7 +95,7 @@ static kelp_status *read_model(load *job) {
     int64_t *present = NULL;
     size_t present_count = 0;
     kelp_status *warning = NULL;
-    KELP_TRY(kelp_model_files_versions(heap, job->directory, &present, &present_count));
+    KELP_TRY(kelp_model_files_versions(heap, job->directory, true, &present, &present_count));
     kelp_status *status =
         kelp_scan_select(heap, job->entry->name, &job->config->version_policy, present,
                          present_count, &job->versions, &job->version_count, &warning);

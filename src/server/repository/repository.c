@@ -118,6 +118,26 @@ static uint64_t count_sequences(kelp_repository *repository) {
     return count;
 }
 
+/* Logs the models that have requests or sequences. */
+static void log_in_flight(kelp_repository *repository) {
+    pthread_mutex_lock(&repository->lock);
+    for (const kelp_entry *entry = repository->first_entry; entry != NULL; entry = entry->next) {
+        for (size_t i = 0; i < entry->version_count; i++) {
+            kelp_model *model = entry->versions[i].model;
+            if (model == NULL)
+                continue;
+            uint64_t count = model->sequencer != NULL
+                                 ? kelp_instance_pool_live(&model->scheduler.pool)
+                                 : kelp_model_live(&model->base);
+            if (count > 0)
+                KELP_SERVER_LOG(
+                    KELP_LOG_INFO, "Model '%s' (version %lld) has %llu in-flight inferences",
+                    entry->name, (long long)entry->versions[i].number, (unsigned long long)count);
+        }
+    }
+    pthread_mutex_unlock(&repository->lock);
+}
+
 /* Waits until all sequences have ended, by their last request or by the idle timeout. Requests of
  * these sequences are still accepted. */
 static void wait_for_sequences(kelp_repository *repository, const struct timespec *until) {
@@ -141,6 +161,7 @@ kelp_status *kelp_repository_stop(kelp_repository *repository) {
     unsigned timeout_s = repository->host->options->exit_timeout_s;
     pthread_mutex_unlock(&repository->lock);
     until.tv_sec += (time_t)timeout_s;
+    log_in_flight(repository);
     wait_for_sequences(repository, &until);
     kelp_repository_start_reapers(repository);
     /* The requests of ensembles need their members. */

@@ -44,6 +44,10 @@ void kelp_model_leave(kelp_model_base *model) {
         model->host->ops->reap(model->host, model);
 }
 
+unsigned kelp_model_live(const kelp_model_base *model) {
+    return atomic_load_explicit(&model->live, memory_order_relaxed) & ~RETIRED;
+}
+
 void kelp_model_retire(kelp_model_base *model) {
     unsigned before = atomic_fetch_or_explicit(&model->live, RETIRED, memory_order_acq_rel);
     KELP_ASSERT(!(before & RETIRED));

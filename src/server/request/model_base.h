@@ -81,6 +81,8 @@ bool kelp_model_enter(kelp_model_base *model);
 void kelp_model_enter_again(kelp_model_base *model);
 /* Ends a submission. The last one of a retired model passes the model to the reaper. */
 void kelp_model_leave(kelp_model_base *model);
+/* Returns the number of submissions in flight. */
+unsigned kelp_model_live(const kelp_model_base *model);
 /* Rejects further submissions. Called once. */
 void kelp_model_retire(kelp_model_base *model);
 

@@ -137,15 +137,22 @@ static kelp_status *read_target(kelp_batch_settings *settings, const kelp_model_
     return NULL;
 }
 
+/* Returns the time after which a thread is woken up for a batch that is not full: waking up takes
+ * up to WAKE_UP_NS, which belongs to the delay. */
+static uint64_t wait_of(uint64_t delay_us) {
+    enum { SHORTEST_NS = 150000, WAKE_UP_NS = 50000 };
+    uint64_t delay_ns = delay_us > KELP_NEVER_NS / 4000 ? KELP_NEVER_NS / 4 : delay_us * 1000;
+    uint64_t longer_ns = delay_ns > SHORTEST_NS ? delay_ns - SHORTEST_NS : 0;
+    return delay_ns - (longer_ns < WAKE_UP_NS ? longer_ns : WAKE_UP_NS);
+}
+
 static kelp_status *read_dynamic(kelp_batch_settings *settings, kelp_allocator allocator,
                                  const kelp_model_config *config) {
     const kelp_config_dynamic_batching *from = &config->dynamic_batching;
     const char *hold = getenv(hold_variable);
     uint64_t held = 0;
     settings->max_batch_size = config->max_batch_size > 0 ? (uint32_t)config->max_batch_size : 0;
-    settings->delay_ns = from->max_queue_delay_us > KELP_NEVER_NS / 4000
-                             ? KELP_NEVER_NS / 4
-                             : from->max_queue_delay_us * 1000;
+    settings->delay_ns = wait_of(from->max_queue_delay_us);
     if (from->has_default_queue_policy)
         settings->limits = limits_from(&from->default_queue_policy);
     settings->has_level_sizes = settings->limits.max_size > 0;

@@ -21,7 +21,8 @@ typedef struct kelp_batch_settings {
     uint32_t max_batch_size;       /* of an execution; 0: one request for each execution */
     uint32_t *preferred_sizes;     /* ascending */
     size_t preferred_count;        /* at least 1 if max_batch_size is not 0 */
-    uint64_t delay_ns;             /* the maximum time to wait for a preferred size */
+    uint64_t delay_ns;             /* the maximum time to wait for a preferred size, without waking
+                                      up a thread */
     uint64_t levels;               /* 0: no priorities */
     uint64_t default_level;        /* 0 if there are no priorities */
     kelp_queue_limits limits;      /* of each level */

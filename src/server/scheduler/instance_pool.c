@@ -235,8 +235,7 @@ static bool acquire_resources(kelp_instance_pool *pool, kelp_instance_base *inst
     }
     if (granted && is_due(pool, ready_at_ns(pool, instance), inout_now_ns))
         return true;
-    if (granted)
-        kelp_rate_ticket_release(&instance->ticket, false);
+    kelp_rate_ticket_withdraw(&instance->ticket);
     return false;
 }
 
@@ -245,6 +244,7 @@ static void *instance_main(void *userp) {
     kelp_instance_pool *pool = instance->pool;
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
     bool usable = prepare(pool, instance);
+    kelp_thread_wait_precisely(); /* for queue delays */
     pthread_mutex_lock(&pool->lock);
     while (usable && !instance->removing) {
         uint64_t now_ns, ready_ns = ready_at_ns(pool, instance);
@@ -258,18 +258,22 @@ static void *instance_main(void *userp) {
             measurement m = {0}; /* only for the policy */
             pthread_mutex_unlock(&pool->lock);
             execute(pool, instance, requests, count, now_ns, &m);
-            if (instance->ticket.limiter != NULL)
-                kelp_rate_ticket_release(&instance->ticket, true);
             pthread_mutex_lock(&pool->lock);
+            if (instance->ticket.limiter != NULL)
+                kelp_rate_ticket_release(&instance->ticket,
+                                         !instance->removing &&
+                                             is_due(pool, ready_at_ns(pool, instance), &now_ns));
             add_time(pool, &m);
             continue;
         }
-        if (instance->ticket.granted) /* there was nothing to take */
-            kelp_rate_ticket_release(&instance->ticket, false);
+        if (instance->ticket.limiter != NULL) /* there was nothing to take */
+            kelp_rate_ticket_withdraw(&instance->ticket);
         if (pool->stopping)
             break;
         wait_for_work(pool, ready_ns);
     }
+    if (instance->ticket.limiter != NULL)
+        kelp_rate_ticket_withdraw(&instance->ticket);
     if (instance->removing && pool->waiting > 0 && ready_at_ns(pool, NULL) != KELP_NEVER_NS)
         pthread_cond_signal(&pool->work); /* this thread may have consumed the signal */
     pthread_mutex_unlock(&pool->lock);
@@ -323,6 +327,7 @@ static kelp_status *wake_worker(kelp_instance_pool *pool) {
 static void *worker_main(void *userp) {
     kelp_instance_pool *pool = userp;
     kelp_request *requests[KELP_MAX_EXECUTION_REQUESTS];
+    kelp_thread_wait_precisely(); /* for queue delays */
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         uint64_t now_ns, ready_ns = ready_at_ns(pool, NULL);

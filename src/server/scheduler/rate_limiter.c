@@ -84,6 +84,14 @@ void kelp_rate_limiter_destroy(kelp_rate_limiter *limiter) {
 
 /* ---- resources; the lock is held ---- */
 
+/* Returns true if an option sets the capacity of the resource on any device. */
+static bool is_configured(const kelp_rate_limiter *limiter, const char *name) {
+    for (size_t i = 0; i < limiter->capacities.count; i++)
+        if (strcmp(limiter->capacities.items[i].owner, name) == 0)
+            return true;
+    return false;
+}
+
 /* Sets the capacity from the options, if they have one. */
 static void read_capacity(const kelp_rate_limiter *limiter, kelp_rate_resource *resource) {
     char device[16];
@@ -96,8 +104,10 @@ static void read_capacity(const kelp_rate_limiter *limiter, kelp_rate_resource *
             text = limiter->capacities.items[i].value;
     if (text == NULL)
         text = kelp_settings_get(&limiter->capacities, resource->name, "-1");
-    resource->has_capacity =
-        text != NULL && kelp_parse_u64(kelp_str_from(text), &resource->capacity);
+    resource->has_capacity = is_configured(limiter, resource->name);
+    resource->capacity = 0;
+    if (text != NULL && !kelp_parse_u64(kelp_str_from(text), &resource->capacity))
+        KELP_ASSERT(!"the capacities were checked");
 }
 
 /* Returns a resource, and creates it if needed. */
@@ -157,6 +167,16 @@ static uint64_t weight_of(const kelp_rate_ticket *ticket) {
                                                                                  : weight;
 }
 
+/* Compares the precedence of tickets: negative if `a` is before `b`, 0 if they are equal. */
+static int compare(const kelp_rate_ticket *a, const kelp_rate_ticket *b) {
+    uint64_t first = weight_of(a), second = weight_of(b);
+    if (first == second) {
+        first = a->priority;
+        second = b->priority;
+    }
+    return (first > second) - (first < second);
+}
+
 /* Returns the waiting ticket after `previous` (NULL: the first one) in the order of precedence, or
  * NULL. */
 static kelp_rate_ticket *next_in_order(const kelp_rate_limiter *limiter,
@@ -164,10 +184,10 @@ static kelp_rate_ticket *next_in_order(const kelp_rate_limiter *limiter,
     kelp_rate_ticket *best = NULL;
     bool passed = previous == NULL;
     for (kelp_rate_ticket *t = limiter->waiting; t != NULL; t = t->next_waiting) {
-        bool is_after = previous == NULL || weight_of(t) > weight_of(previous) ||
-                        (weight_of(t) == weight_of(previous) && passed);
+        int order = previous != NULL ? compare(t, previous) : 1;
+        bool is_after = order > 0 || (order == 0 && passed);
         passed |= t == previous;
-        if (is_after && t != previous && (best == NULL || weight_of(t) < weight_of(best)))
+        if (is_after && t != previous && (best == NULL || compare(t, best) < 0))
             best = t;
     }
     return best;
@@ -298,16 +318,34 @@ void kelp_rate_ticket_remove(kelp_rate_ticket *ticket) {
 
 /* ---- executions ---- */
 
+/* Inserts the ticket behind the others that wait. The lock is held. */
+static void start_waiting(kelp_rate_limiter *limiter, kelp_rate_ticket *ticket) {
+    kelp_rate_ticket **link = &limiter->waiting;
+    while (*link != NULL)
+        link = &(*link)->next_waiting;
+    *link = ticket;
+    ticket->waiting = true;
+}
+
+/* Removes the advantage of a ticket that was idle over those that execute or wait. The lock is
+ * held. */
+static void catch_up(kelp_rate_limiter *limiter, kelp_rate_ticket *ticket) {
+    uint64_t lowest = UINT64_MAX;
+    for (const kelp_rate_ticket *t = limiter->tickets; t != NULL; t = t->next)
+        if (t->waiting || t->granted)
+            lowest = KELP_MIN(lowest, weight_of(t));
+    if (lowest == UINT64_MAX)
+        return;
+    uint64_t least = lowest / ticket->priority + (lowest % ticket->priority != 0);
+    ticket->executions = KELP_MAX(ticket->executions, least);
+}
+
 bool kelp_rate_ticket_request(kelp_rate_ticket *ticket) {
     kelp_rate_limiter *limiter = ticket->limiter;
     pthread_mutex_lock(&limiter->lock);
-    KELP_ASSERT(!ticket->granted && !ticket->waiting);
-    if (!ticket->cancelled) {
-        kelp_rate_ticket **link = &limiter->waiting;
-        while (*link != NULL)
-            link = &(*link)->next_waiting;
-        *link = ticket;
-        ticket->waiting = true;
+    if (!ticket->cancelled && !ticket->granted && !ticket->waiting) {
+        catch_up(limiter, ticket);
+        start_waiting(limiter, ticket);
         grant(limiter);
     }
     bool granted = ticket->granted;
@@ -325,17 +363,37 @@ bool kelp_rate_ticket_wait(kelp_rate_ticket *ticket) {
     return granted;
 }
 
-void kelp_rate_ticket_release(kelp_rate_ticket *ticket, bool executed) {
-    kelp_rate_limiter *limiter = ticket->limiter;
-    pthread_mutex_lock(&limiter->lock);
+/* Returns the resources of a granted ticket. The lock is held. */
+static void give_back(kelp_rate_ticket *ticket) {
     KELP_ASSERT(ticket->granted);
     ticket->granted = false;
-    ticket->executions += executed;
     for (size_t i = 0; i < ticket->need_count; i++) {
         KELP_ASSERT(ticket->needs[i].resource->used >= ticket->needs[i].count);
         ticket->needs[i].resource->used -= ticket->needs[i].count;
     }
+}
+
+void kelp_rate_ticket_release(kelp_rate_ticket *ticket, bool again) {
+    kelp_rate_limiter *limiter = ticket->limiter;
+    pthread_mutex_lock(&limiter->lock);
+    ticket->executions++;
+    give_back(ticket);
+    if (again && !ticket->cancelled)
+        start_waiting(limiter, ticket);
     grant(limiter);
+    pthread_mutex_unlock(&limiter->lock);
+}
+
+void kelp_rate_ticket_withdraw(kelp_rate_ticket *ticket) {
+    kelp_rate_limiter *limiter = ticket->limiter;
+    pthread_mutex_lock(&limiter->lock);
+    bool changes = ticket->granted || ticket->waiting;
+    if (ticket->granted)
+        give_back(ticket);
+    else if (ticket->waiting)
+        unlink_waiting(limiter, ticket);
+    if (changes)
+        grant(limiter);
     pthread_mutex_unlock(&limiter->lock);
 }
 

@@ -80,6 +80,13 @@ kelp_status *kelp_spm_unigram(const kelp_spm *spm, kelp_str text,
 kelp_status *kelp_spm_bpe(const kelp_spm *spm, kelp_str text, kelp_spm_spans *out) KELP_MUST_USE;
 kelp_status *kelp_spm_chars(const kelp_spm *spm, kelp_str text, kelp_spm_spans *out) KELP_MUST_USE;
 
+/* Normalizes the beginning of a text without white space rules. Returns the number of bytes that it
+ * consists of. */
+size_t kelp_spm_normalize_prefix(const kelp_spm *spm, kelp_str text, kelp_str *out);
+
+/* Copies the double array and the replacements of `precompiled_charsmap`; an empty one is allowed.
+ */
+kelp_status *kelp_spm_read_charsmap(kelp_spm *spm, kelp_str map) KELP_MUST_USE;
 /* Reads a model into a zeroed struct. */
 kelp_status *kelp_spm_read(kelp_spm *spm, kelp_str model) KELP_MUST_USE;
 /* Returns the id of a piece: a reserved one first; that of the unknown piece if there is none. */

@@ -57,8 +57,7 @@ static size_t find_replacement(const kelp_spm *spm, kelp_str text, size_t *out_v
     return longest;
 }
 
-/* Normalizes the beginning of the text. Returns the number of bytes that it consists of. */
-static size_t normalize_prefix(const kelp_spm *spm, kelp_str text, kelp_str *out) {
+size_t kelp_spm_normalize_prefix(const kelp_spm *spm, kelp_str text, kelp_str *out) {
     bool is_user = false;
     size_t value = 0, length = kelp_trie_longest(&spm->user, text);
     uint32_t c;
@@ -86,7 +85,7 @@ static kelp_status *append_all(const kelp_spm *spm, kelp_str text, size_t at, ke
     bool after_space = spm->remove_spaces;
     while (at < text.length) {
         kelp_str part;
-        size_t length = normalize_prefix(spm, rest_of(text, at), &part);
+        size_t length = kelp_spm_normalize_prefix(spm, rest_of(text, at), &part);
         while (after_space && part.length > 0 && *part.data == ' ')
             part = rest_of(part, 1);
         for (size_t i = 0; i < part.length; i++) {
@@ -112,7 +111,7 @@ static kelp_status *normalize(const kelp_spm *spm, kelp_str text, kelp_spm_text 
     size_t at = 0, consumed = text.length;
     while (spm->remove_spaces && at < text.length) {
         kelp_str part;
-        size_t length = normalize_prefix(spm, rest_of(text, at), &part);
+        size_t length = kelp_spm_normalize_prefix(spm, rest_of(text, at), &part);
         if (!kelp_str_is(part, " "))
             break;
         at += length;

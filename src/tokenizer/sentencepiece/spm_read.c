@@ -185,8 +185,8 @@ static kelp_status *read_model(reader *r, const kelp_protobuf_field *field) {
     return NULL;
 }
 
-/* Copies the double array and the replacements: a size of 4 bytes, units of 4 bytes, texts. */
-static kelp_status *read_charsmap(kelp_spm *spm, kelp_str map) {
+/* The map has the size of the double array in 4 bytes, units of 4 bytes, and texts. */
+kelp_status *kelp_spm_read_charsmap(kelp_spm *spm, kelp_str map) {
     uint32_t bytes = 0;
     if (map.length == 0)
         return NULL;
@@ -240,7 +240,7 @@ kelp_status *kelp_spm_read(kelp_spm *spm, kelp_str model) {
     if (r.denormalizer.length > 0)
         return KELP_ERROR(KELP_UNIMPLEMENTED, "the SentencePiece model is unsupported: it has a %s",
                           "denormalizer with rules");
-    KELP_TRY(read_charsmap(spm, r.charsmap));
+    KELP_TRY(kelp_spm_read_charsmap(spm, r.charsmap));
     spm->unknown_surface.data = kelp_arena_strndup(
         &spm->base.vocabulary.arena, spm->unknown_surface.data, spm->unknown_surface.length);
     if (spm->unknown_surface.data == NULL)

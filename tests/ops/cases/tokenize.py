@@ -151,7 +151,7 @@ def bpe_rejected(own):
     for attrs, why in [({}, "attribute 'vocab' is missing or empty"), (dict(vocab=vocab), "attribute 'merges' is missing or empty"),
                        (dict(vocab=vocab, merges="a a\nab"), "line 2 of the merges is malformed"), (dict(vocab="[", merges="a a"), "expected an object"),
                        (dict(vocab=vocab, merges="a a", padding_length=0), "padding_length: expected"),
-                       (dict(vocab=vocab, merges="a a", model_name="Llama"), "model_name: expected"),
+                       (dict(vocab=vocab, merges="a a", model_name="Phi"), "model_name: expected"),
                        (dict(vocab=vocab, merges="a a", added_token="a=1\nx"), "expected TOKEN=ID, found 'x'"),
                        (dict(vocab=vocab, merges="a a", added_token="x=y"), "expected TOKEN=ID"),
                        (dict(vocab=vocab, merges="a a", added_token="=1"), "expected TOKEN=ID")]:

@@ -30,7 +30,7 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_LIST,
      .offset = AT(metrics_config),
      .value = "KEY=VALUE",
-     .help = "summary_latencies, histogram_latencies, counter_latencies (true or false), "
+     .help = "summary_latencies, histogram_latencies (true), counter_latencies (true), "
              "summary_quantiles (0.5:0.05,0.9:0.01); may be repeated"},
 };
 #undef AT
@@ -40,6 +40,7 @@ const kelp_arg_table kelp_serve_metrics_table = {specs, KELP_COUNT(specs)};
 void kelp_serve_metrics_defaults(kelp_serve_metrics *o) {
     o->allow_metrics = true;
     o->port = -1;
+    o->histograms = true;
 }
 
 static kelp_status *set_metrics_config(TRITONSERVER_ServerOptions *options, const char *text) {
@@ -61,6 +62,8 @@ static kelp_status *set_metrics_config(TRITONSERVER_ServerOptions *options, cons
 kelp_status *kelp_serve_metrics_apply(const kelp_serve_metrics *o,
                                       TRITONSERVER_ServerOptions *options) {
     KELP_TRY(kelp_serve_set(TRITONSERVER_ServerOptionsSetMetrics(options, o->allow_metrics)));
+    if (o->histograms)
+        KELP_TRY(set_metrics_config(options, "histogram_latencies=true"));
     for (size_t i = 0; i < o->metrics_config.count; i++)
         KELP_TRY(set_metrics_config(options, o->metrics_config.items[i]));
     return NULL;

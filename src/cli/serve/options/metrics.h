@@ -11,6 +11,7 @@ typedef struct kelp_serve_metrics {
     bool allow_metrics;
     const char *address; /* NULL: that of HTTP */
     int64_t port;        /* -1: no port of their own */
+    bool histograms;     /* enables histogram_latencies, unless metrics_config sets it */
     kelp_arg_list metrics_config;
 } kelp_serve_metrics;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ai.onnx.contrib GPT2Tokenizer, CLIPTokenizer and RobertaTokenizer. Source:
+ * ai.onnx.contrib GPT2Tokenizer, CLIPTokenizer, RobertaTokenizer and SpmTokenizer. Source:
  * onnxruntime-extensions, docs/custom_ops.md.
  */
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "cpu/ops/tokenize/tokenize.h"
+#include "cpu/ops/tokenize/bpe.h"
 #include "cpu/ops/variant.h"
 
 #include <stdint.h>
@@ -21,17 +21,10 @@ static const flavor gpt2 = {"GPT2", "<|endoftext|>", "<|endoftext|>", "<|endofte
 static const flavor roberta = {"Roberta", "<unk>", "<s>", "</s>", "<pad>"};
 static const flavor clip = {"CLIP", "<|endoftext|>", "<|startoftext|>", "<|endoftext|>",
                             "<|endoftext|>"};
-
-typedef struct bpe {
-    kelp_tokenizer *tokenizer;
-    int64_t start, end, padding; /* ids */
-    int64_t padding_length;      /* -1: that of the longest text */
-    bool has_ends;               /* sequences have start and end */
-    bool is_clip;
-} bpe;
+static const flavor spm = {"Llama", "<unk>", "<s>", "</s>", ""};
 
 static void bpe_deinit(void *state) {
-    bpe *b = state;
+    kelp_bpe_model *b = state;
     kelp_tokenizer_destroy(b->tokenizer);
 }
 
@@ -43,7 +36,7 @@ static size_t special_tokens(const flavor *f, kelp_added_token *out) {
     const char *const names[SPECIAL_MAX] = {f->unknown, f->start, f->end, f->padding};
     size_t count = 0;
     for (size_t i = 0; i < SPECIAL_MAX; i++) {
-        bool known = names[i] == NULL;
+        bool known = names[i] == NULL || *names[i] == '\0';
         for (size_t k = 0; k < count && !known; k++)
             known = strstr(out[k].text.data, names[i]) != NULL;
         if (!known)
@@ -80,10 +73,16 @@ static kelp_status *read_added(const kelp_node *node, kelp_str text, kelp_added_
     return NULL;
 }
 
-static kelp_status *create_tokenizer(bpe *b, const kelp_node *node, const flavor *f,
-                                     kelp_allocator allocator) {
+static kelp_status *create_tokenizer(kelp_bpe_model *b, const kelp_node *node, const flavor *f,
+                                     kelp_str name, kelp_allocator allocator) {
     kelp_added_token special[SPECIAL_MAX], *added = NULL;
-    kelp_bpe_options options = {.special = special, .ends_words = b->is_clip};
+    kelp_pretokens llama = kelp_pretokens_llama();
+    kelp_bpe_options options = {.special = special,
+                                .ends_words = b->is_clip,
+                                .marks_spaces = b->is_marked,
+                                .marks_start = b->is_marked,
+                                .one_word = b->is_marked && kelp_str_is(name, "Gemma"),
+                                .words = kelp_str_is(name, "Llama") ? &llama : NULL};
     kelp_str lines = kelp_text_attr(node, "added_token", "");
     size_t capacity = 1;
     KELP_TRY(kelp_text_required_attr(node, "vocab", &options.vocabulary));
@@ -106,13 +105,14 @@ static const flavor *flavor_of(const kelp_node *node) {
     kelp_op_variant variant = kelp_op_variant_of(node);
     return variant == KELP_VARIANT_TOKENS_CLIP      ? &clip
            : variant == KELP_VARIANT_TOKENS_ROBERTA ? &roberta
+           : variant == KELP_VARIANT_TOKENS_SPM     ? &spm
                                                     : &gpt2;
 }
 
-static kelp_status *bpe_read(void *state, const kelp_node *node, kelp_allocator allocator) {
-    bpe *b = state;
-    const flavor *f = flavor_of(node);
-    static const char *const names[] = {"GPT2", "CodeGen", "Roberta", "CLIP"};
+/* Sets what depends on the name of the model, which is that of a class of transformers. */
+static kelp_status *read_name(kelp_bpe_model *b, const kelp_node *node, const flavor *f,
+                              kelp_str *out) {
+    static const char *const names[] = {"GPT2", "CodeGen", "Roberta", "CLIP", "Llama", "Gemma"};
     kelp_str name = kelp_text_attr(node, "model_name", "");
     size_t found = 0;
     if (name.length == 0)
@@ -121,29 +121,41 @@ static kelp_status *bpe_read(void *state, const kelp_node *node, kelp_allocator 
         found++;
     if (found == KELP_COUNT(names))
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "node '%s' (%s): model_name: expected GPT2, CodeGen, Roberta or CLIP, "
-                          "found '%.*s'",
+                          "node '%s' (%s): model_name: expected GPT2, CodeGen, Roberta, CLIP, "
+                          "Llama or Gemma, found '%.*s'",
                           kelp_node_name(node), kelp_node_op_type(node), KELP_STR_ARG(name));
-    b->has_ends = found >= 2;
-    b->is_clip = found == 3;
+    b->is_marked = f == &spm;
+    b->adds_start = b->is_marked || found >= 2;
+    b->adds_end = !b->is_marked && found >= 2;
+    b->is_clip = !b->is_marked && found == 3;
+    *out = name;
+    return NULL;
+}
+
+static kelp_status *bpe_read(void *state, const kelp_node *node, kelp_allocator allocator) {
+    kelp_bpe_model *b = state;
+    const flavor *f = flavor_of(node);
+    kelp_str name;
+    KELP_TRY(read_name(b, node, f, &name));
     b->padding_length = kelp_node_attr_i64(node, "padding_length", -1);
     if (b->padding_length != -1 && b->padding_length <= 0)
         return KELP_TEXT_ERROR(node, "padding_length: expected -1 or more than 0, found %lld",
                                (long long)b->padding_length);
-    KELP_TRY(create_tokenizer(b, node, f, allocator));
+    KELP_TRY(create_tokenizer(b, node, f, name, allocator));
     b->start = kelp_tokenizer_id(b->tokenizer, kelp_str_from(f->start));
     b->end = kelp_tokenizer_id(b->tokenizer, kelp_str_from(f->end));
     if (f->padding != NULL)
         b->padding = kelp_tokenizer_id(b->tokenizer, kelp_str_from(f->padding));
+    if (b->padding == KELP_TOKEN_NONE) /* as in onnxruntime-extensions */
+        b->padding = UINT32_MAX;
     return NULL;
 }
-
-KELP_STATE(bpe, bpe, bpe_read, bpe_deinit)
+KELP_STATE(bpe, kelp_bpe_model, bpe_read, bpe_deinit)
 
 /* ---- encoding ---- */
 /* The tokens of all texts. */
 typedef struct batch {
-    const bpe *b;
+    const kelp_bpe_model *b;
     const kelp_op_env *env;
     bool add_ends;
     kelp_token_list tokens;
@@ -153,9 +165,10 @@ typedef struct batch {
 
 /* Returns the number of ids of a text, which is at most the padding length. */
 static size_t row_length(const batch *t, size_t tokens) {
+    bool empty_clip = t->b->is_clip && tokens == 0; /* has both tokens in any case */
     size_t length = tokens;
-    if (t->b->has_ends && (t->add_ends || (t->b->is_clip && tokens == 0)))
-        length += 2;
+    length += empty_clip || (t->b->adds_start && t->add_ends);
+    length += empty_clip || (t->b->adds_end && t->add_ends);
     if (t->b->padding_length > 0)
         length = KELP_MIN(length, (size_t)t->b->padding_length);
     return length;
@@ -178,15 +191,18 @@ static kelp_status *encode_all(batch *t, const kelp_string *x) {
 static void write_row(const batch *t, const kelp_text_token *tokens, size_t count, int64_t *ids,
                       int64_t *mask) {
     size_t length = row_length(t, count);
-    bool ends = t->b->has_ends && (t->add_ends || (t->b->is_clip && count == 0));
+    bool empty_clip = t->b->is_clip && count == 0;
+    bool starts = empty_clip || (t->b->adds_start && t->add_ends);
     for (size_t i = 0; i < t->length; i++) {
         mask[i] = i < length;
         if (i >= length)
             ids[i] = t->b->padding;
-        else if (ends && (i == 0 || i == count + 1))
-            ids[i] = i == 0 ? t->b->start : t->b->end;
+        else if (starts && i == 0)
+            ids[i] = t->b->start;
+        else if (i - starts == count)
+            ids[i] = t->b->end;
         else /* an id that is not in the vocabulary is that of onnxruntime-extensions */
-            ids[i] = tokens[i - ends].id != KELP_TOKEN_NONE ? tokens[i - ends].id : UINT32_MAX;
+            ids[i] = tokens[i - starts].id != KELP_TOKEN_NONE ? tokens[i - starts].id : UINT32_MAX;
     }
 }
 
@@ -205,9 +221,9 @@ static void add_offset(offsets *o, int64_t begin, int64_t end) {
 
 /* Adds the pairs of one text. They start again at 0 after each special token, which has none. */
 static void add_offsets(const batch *t, const kelp_text_token *tokens, size_t count, offsets *out) {
-    const bpe *b = t->b;
-    bool ends = b->has_ends;
-    size_t written = ends && t->add_ends ? 1 : 0;
+    const kelp_bpe_model *b = t->b;
+    bool starts = b->adds_start && t->add_ends;
+    size_t written = starts ? 1 : 0;
     size_t limit = b->padding_length > 0 ? (size_t)b->padding_length : SIZE_MAX;
     for (size_t i = 0; i < count && written < limit;) {
         if (tokens[i].special) {
@@ -216,7 +232,7 @@ static void add_offsets(const batch *t, const kelp_text_token *tokens, size_t co
             continue;
         }
         int64_t at = 0;
-        if (ends && t->add_ends)
+        if (starts)
             add_offset(out, 0, 0);
         for (size_t first = i; i < count && !tokens[i].special; i++) {
             bool begins = i == first || tokens[i].word != tokens[i - 1].word;
@@ -231,7 +247,7 @@ static void add_offsets(const batch *t, const kelp_text_token *tokens, size_t co
             }
             at += size;
         }
-        if (ends)
+        if (b->adds_end)
             add_offset(out, 0, 0);
     }
 }
@@ -261,7 +277,7 @@ static kelp_status *write_all(const batch *t, kelp_op_args *args) {
     return kelp_results_set(args, 2, KELP_I64, x->rank + 2, shape, pairs.data);
 }
 
-static kelp_status *bpe_reshape(const void *state, kelp_op_args *args) {
+kelp_status *kelp_bpe_reshape(const void *state, kelp_op_args *args) {
     KELP_TRY(kelp_text_check(args, 1, KELP_STRING));
     const kelp_tensor *x = args->inputs[0], *add_ends = kelp_ops_in(args, 1);
     if (x->rank + 2 > KELP_MAX_RANK)
@@ -280,4 +296,4 @@ static kelp_status *bpe_reshape(const void *state, kelp_op_args *args) {
     return write_all(&t, args);
 }
 
-KELP_STATE_KERNEL(BpeTokenizer, bpe, sizeof(kelp_results), bpe_reshape, kelp_results_invoke);
+KELP_STATE_KERNEL(BpeTokenizer, bpe, sizeof(kelp_results), kelp_bpe_reshape, kelp_results_invoke);

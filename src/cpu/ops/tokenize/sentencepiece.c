@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "cpu/ops/tokenize/tokenize.h"
+#include "tokenizer/base64.h"
 
 typedef struct sentencepiece {
     kelp_tokenizer *tokenizer;
@@ -17,33 +18,6 @@ static void sentencepiece_deinit(void *state) {
     kelp_tokenizer_destroy(s->tokenizer);
 }
 
-static int base64_value(char c) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *found = c != '\0' ? strchr(digits, c) : NULL;
-    return found != NULL ? (int)(found - digits) : -1;
-}
-
-/* Decodes base64. `out` has a capacity of text.length bytes. Returns false if it is not base64. */
-static bool decode_base64(kelp_str text, char *out, size_t *out_length) {
-    size_t padding = 0;
-    uint32_t bits = 0;
-    while (padding < 2 && padding < text.length && text.data[text.length - 1 - padding] == '=')
-        padding++;
-    *out_length = 0;
-    if (text.length % 4 != 0)
-        return false;
-    for (size_t i = 0; i < text.length; i++) {
-        int value = i < text.length - padding ? base64_value(text.data[i]) : 0;
-        if (value < 0)
-            return false;
-        bits = bits << 6 | (uint32_t)value;
-        for (int k = 0; i % 4 == 3 && k < 3; k++)
-            out[(*out_length)++] = (char)(bits >> (16 - 8 * k));
-    }
-    *out_length -= padding;
-    return true;
-}
-
 static kelp_status *sentencepiece_read(void *state, const kelp_node *node,
                                        kelp_allocator allocator) {
     sentencepiece *s = state;
@@ -52,7 +26,7 @@ static kelp_status *sentencepiece_read(void *state, const kelp_node *node,
     KELP_TRY(kelp_text_required_attr(node, "model", &model));
     KELP_TRY(kelp_alloc(allocator, model.length, (void **)&decoded));
     bytes.data = decoded;
-    bool is_base64 = decode_base64(model, decoded, &bytes.length);
+    bool is_base64 = kelp_base64_read(model, decoded, &bytes.length);
     kelp_status *status =
         kelp_sentencepiece_create(allocator, is_base64 ? bytes : model, &s->tokenizer);
     kelp_free(allocator, decoded, model.length);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A new connection: reads until it knows the version of HTTP, after the handshake of TLS if the
  * endpoint has TLS, and passes the socket to a connection of this version. */
-#include "frontends/http/detect.h"
+#include "frontends/server/detect.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"

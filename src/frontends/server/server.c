@@ -6,15 +6,18 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/sync/thread.h"
-#include "frontends/http/detect.h"
+#include "frontends/h2/connection.h"
+#include "frontends/http/client.h"
 #include "frontends/http/exchange.h"
 #include "frontends/http/listener.h"
 #include "frontends/http/thread.h"
+#include "frontends/server/detect.h"
 
 #include <unistd.h>
 
 #define DEFAULT_MAX_THREADS 8
 #define DEFAULT_MAX_CONNECTIONS 16384
+#define DEFAULT_MAX_REQUESTS 65536
 #define DEFAULT_IDLE_TIMEOUT_NS (75 * KELP_HTTP_SECOND_NS)
 #define DEFAULT_HEADER_TIMEOUT_NS (20 * KELP_HTTP_SECOND_NS)
 #define DEFAULT_TLS_RELOAD_NS (10 * KELP_HTTP_SECOND_NS)
@@ -42,6 +45,8 @@ struct kelp_http_server {
     uint32_t thread_count;
     kelp_http_thread *threads; /* the first one accepts */
     atomic_uint connection_count;
+    kelp_http_clients *clients;
+    kelp_http_budget budget; /* of the bodies */
     uint64_t drain_timeout_ns;
     kelp_event_loop_timer reload_timer; /* of the first thread */
     bool has_tls;
@@ -66,8 +71,31 @@ uint64_t kelp_http_server_last_request_ns(const kelp_http_server *server) {
 
 /* ---- connections ---- */
 
-static void on_accept(void *userp, int take_fd) {
-    const server_listener *listener = userp;
+/* Creates the connection of a socket, which it takes also on failure. */
+static kelp_status *connect_client(server_listener *listener, int take_fd,
+                                   const struct sockaddr *address, kelp_http_connection **out) {
+    kelp_http_server *server = listener->server;
+    kelp_http_thread *thread = &server->threads[server->next_thread];
+    kelp_http_client *client;
+    kelp_status *status = kelp_http_client_connect(server->clients, address, &client);
+    if (status != NULL) {
+        close(take_fd);
+        return status;
+    }
+    server->next_thread = (server->next_thread + 1) % server->thread_count;
+    status = kelp_http_detect_create(thread, take_fd, out);
+    if (status != NULL) {
+        kelp_http_client_disconnect(client);
+        return status;
+    }
+    (*out)->client = client;
+    (*out)->services = listener->services;
+    (*out)->tls_context = listener->tls;
+    return NULL;
+}
+
+static void on_accept(void *userp, int take_fd, const struct sockaddr *client) {
+    server_listener *listener = userp;
     kelp_http_server *server = listener->server;
     unsigned before = atomic_fetch_add(&server->connection_count, 1);
     if (before >= server->options.max_connections) {
@@ -75,18 +103,13 @@ static void on_accept(void *userp, int take_fd) {
         close(take_fd);
         return;
     }
-    kelp_http_thread *thread = &server->threads[server->next_thread];
-    server->next_thread = (server->next_thread + 1) % server->thread_count;
     kelp_http_connection *connection;
-    kelp_status *status = kelp_http_detect_create(thread, take_fd, &connection);
-    if (status != NULL) {
+    kelp_status *status = connect_client(listener, take_fd, client, &connection);
+    if (status != NULL)
         atomic_fetch_sub(&server->connection_count, 1);
-        kelp_status_free(status);
-    } else {
-        connection->services = listener->services;
-        connection->tls_context = listener->tls;
+    else
         kelp_http_connection_join(connection);
-    }
+    kelp_status_free(status);
 }
 
 /* ---- creation ---- */
@@ -96,6 +119,15 @@ static void fill_defaults(kelp_http_server_options *options) {
         options->threads = (uint32_t)KELP_MIN(KELP_MAX(kelp_cpu_count(), 1), DEFAULT_MAX_THREADS);
     if (!options->max_connections)
         options->max_connections = DEFAULT_MAX_CONNECTIONS;
+    if (!options->max_client_connections)
+        options->max_client_connections = options->max_connections - options->max_connections / 4;
+    if (!options->max_requests)
+        options->max_requests = DEFAULT_MAX_REQUESTS;
+    if (!options->max_client_requests)
+        options->max_client_requests = options->max_requests - options->max_requests / 4;
+    if (!options->max_body_bytes)
+        options->max_body_bytes =
+            (uint64_t)sysconf(_SC_PHYS_PAGES) / 2 * (uint64_t)sysconf(_SC_PAGESIZE);
     if (!options->idle_timeout_ns)
         options->idle_timeout_ns = DEFAULT_IDLE_TIMEOUT_NS;
     if (!options->header_timeout_ns)
@@ -120,12 +152,18 @@ static kelp_status *open_tls(kelp_http_server *server, server_listener *listener
 
 static kelp_status *server_init(kelp_http_server *server, const kelp_http_endpoint *endpoints) {
     const kelp_http_server_options *options = &server->options;
+    kelp_http_client_limits limits = {.connections = options->max_client_connections,
+                                      .requests = options->max_client_requests};
+    server->budget.limit_bytes = (size_t)KELP_MIN(options->max_body_bytes, SIZE_MAX);
+    KELP_TRY(kelp_http_clients_create(server->allocator, &limits, &server->clients));
     KELP_TRY(kelp_alloc_zero(server->allocator, options->threads, sizeof(kelp_http_thread),
                              (void **)&server->threads));
     while (server->thread_count < options->threads) {
         kelp_http_thread *thread = &server->threads[server->thread_count++];
         KELP_TRY(kelp_http_thread_init(thread, server->handlers, server->handler_count, options,
                                        &server->connection_count));
+        thread->budget = &server->budget;
+        KELP_TRY(kelp_http2_thread_create(server->allocator, &thread->http2));
     }
     while (server->listener_count < options->endpoint_count) {
         const kelp_http_endpoint *endpoint = &endpoints[server->listener_count];
@@ -278,10 +316,13 @@ void kelp_http_server_destroy(kelp_http_server *server) {
     }
     if (server->leaked) /* callbacks of the models may still use the memory */
         return;
-    for (uint32_t i = 0; i < server->thread_count; i++)
+    for (uint32_t i = 0; i < server->thread_count; i++) {
+        kelp_http2_thread_destroy(server->threads[i].http2);
         kelp_http_thread_deinit(&server->threads[i]);
+    }
     kelp_free(server->allocator, server->threads,
               server->options.threads * sizeof *server->threads);
+    kelp_http_clients_destroy(server->clients);
     destroy_handlers(server->handlers, server->handler_count);
     kelp_free(server->allocator, server, sizeof *server);
 }

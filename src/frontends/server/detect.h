@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KELP_FRONTENDS_HTTP_DETECT_H_
-#define KELP_FRONTENDS_HTTP_DETECT_H_
+#ifndef KELP_FRONTENDS_SERVER_DETECT_H_
+#define KELP_FRONTENDS_SERVER_DETECT_H_
 
 #include "frontends/http/thread.h"
 

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A number is an integer of up to 19 digits and a power of ten. Up to 8 digits are converted at a
+ * time. The quotient of two doubles is correctly rounded if both are exact (Clinger 1990), and its
+ * rounding to a float is, too, unless it is a midpoint between two floats. Otherwise, the quotient
+ * is computed with integers.
+ */
+#include "frontends/v2/float_read.h"
+
+#include "base/assert.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define STEP 8        /* digits converted at a time */
+#define MAX_DIGITS 19 /* of an integer that fits into 64 bits */
+#define MAX_EXACT ((uint64_t)1 << 53)
+#define FLOAT_PRECISION 24
+#define DOUBLE_BIAS 1023
+#define DOUBLE_MANTISSA_BITS 52
+#define ZEROS UINT64_C(0x3030303030303030)
+
+typedef unsigned __int128 wide;
+
+static const uint64_t integer_powers[MAX_DIGITS + 1] = {1u,
+                                                        10u,
+                                                        100u,
+                                                        1000u,
+                                                        10000u,
+                                                        100000u,
+                                                        1000000u,
+                                                        10000000u,
+                                                        100000000u,
+                                                        1000000000u,
+                                                        UINT64_C(10000000000),
+                                                        UINT64_C(100000000000),
+                                                        UINT64_C(1000000000000),
+                                                        UINT64_C(10000000000000),
+                                                        UINT64_C(100000000000000),
+                                                        UINT64_C(1000000000000000),
+                                                        UINT64_C(10000000000000000),
+                                                        UINT64_C(100000000000000000),
+                                                        UINT64_C(1000000000000000000),
+                                                        UINT64_C(10000000000000000000)};
+
+static const double double_powers[MAX_DIGITS + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,
+                                                     1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13,
+                                                     1e14, 1e15, 1e16, 1e17, 1e18, 1e19};
+
+/* ---- digits ---- */
+
+/* Loads 8 characters, the first one in the lowest byte; beyond the end, they are no digits. */
+static inline uint64_t load(const char *at, const char *end) {
+    uint64_t value = 0;
+    memcpy(&value, at, end - at >= STEP ? STEP : (size_t)(end - at));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    value = __builtin_bswap64(value);
+#endif
+    return value;
+}
+
+/* Converts 8 digits with the values 0 to 9, the first one in the lowest byte: neighbours are
+ * combined to pairs, pairs to four digits, and these to eight. */
+static inline uint64_t combine(uint64_t digits) {
+    digits = digits * 10 + (digits >> 8);
+    uint64_t low = (digits & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x000f424000000064);
+    uint64_t high = (digits >> 16 & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x0000271000000001);
+    return (low + high) >> 32;
+}
+
+/* Appends digits to the mantissa, which overflows after a total of MAX_DIGITS. */
+static inline const char *read_digits(const char *at, const char *end, uint64_t *inout_mantissa) {
+    for (;;) {
+        uint64_t digits = load(at, end) ^ ZEROS;
+        /* The lowest byte with a set high bit is the first that is no digit. */
+        uint64_t others =
+            (digits | (digits + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
+        if (others == 0) {
+            *inout_mantissa = *inout_mantissa * integer_powers[STEP] + combine(digits);
+            at += STEP;
+            continue;
+        }
+        unsigned count = (unsigned)__builtin_ctzll(others) / 8;
+        if (count > 0)
+            *inout_mantissa =
+                *inout_mantissa * integer_powers[count] + combine(digits << (64 - 8 * count));
+        return at + count;
+    }
+}
+
+/* ---- values ---- */
+
+/* Returns the float nearest to mantissa / 10^scale. */
+static float divide(uint64_t mantissa, size_t scale) {
+    uint64_t divisor = integer_powers[scale];
+    int mantissa_shift = __builtin_clzll(mantissa), divisor_shift = __builtin_clzll(divisor);
+    wide dividend = (wide)(mantissa << mantissa_shift) << 63;
+    uint64_t quotient = (uint64_t)(dividend / (divisor << divisor_shift)); /* 63 or 64 bits */
+    bool rest = dividend != (wide)quotient * (divisor << divisor_shift);
+    int shift = 64 - FLOAT_PRECISION - __builtin_clzll(quotient);
+    uint64_t kept = quotient >> shift, dropped = quotient & ((UINT64_C(1) << shift) - 1);
+    uint64_t half = UINT64_C(1) << (shift - 1);
+    kept += dropped > half || (dropped == half && (rest || (kept & 1)));
+    int exponent = shift - 63 - mantissa_shift + divisor_shift;
+    uint64_t bits = (uint64_t)(exponent + DOUBLE_BIAS) << DOUBLE_MANTISSA_BITS;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return (float)((double)kept * power); /* exact */
+}
+
+/* Returns the float nearest to mantissa / 10^scale. */
+static inline float to_float(uint64_t mantissa, size_t scale) {
+    const uint64_t below_float = (UINT64_C(1) << (DOUBLE_MANTISSA_BITS + 1 - FLOAT_PRECISION)) - 1;
+    const uint64_t midpoint = UINT64_C(1) << (DOUBLE_MANTISSA_BITS - FLOAT_PRECISION);
+    uint64_t bits;
+    KELP_ASSERT(scale <= MAX_DIGITS);
+    if (mantissa > MAX_EXACT)
+        return divide(mantissa, scale);
+    double value = (double)mantissa / double_powers[scale];
+    memcpy(&bits, &value, sizeof bits);
+    return (bits & below_float) == midpoint ? divide(mantissa, scale) : (float)value;
+}
+
+/* Reads a number, and returns its end, or NULL if it has another form. */
+static inline const char *read_float(const char *at, const char *end, float *out) {
+    uint64_t mantissa = 0;
+    bool negative = at < end && *at == '-';
+    at += negative;
+    const char *whole = at;
+    if (end - at > 1 && at[1] == '.' && *at >= '0' && *at <= '9')
+        mantissa = (uint64_t)(*at++ - '0'); /* the most common form */
+    else
+        at = read_digits(at, end, &mantissa);
+    size_t digits = (size_t)(at - whole), scale = 0;
+    if (digits == 0 || (digits > 1 && *whole == '0'))
+        return NULL;
+    if (at < end && *at == '.') {
+        const char *fraction = ++at;
+        at = read_digits(at, end, &mantissa);
+        scale = (size_t)(at - fraction);
+        if (scale == 0)
+            return NULL;
+    }
+    digits -= *whole == '0'; /* the only one */
+    if (digits + scale > MAX_DIGITS || (at < end && (*at == 'e' || *at == 'E')))
+        return NULL;
+    float value = to_float(mantissa, scale);
+    *out = negative ? -value : value;
+    return at;
+}
+
+static inline const char *skip_space(const char *at, const char *end) {
+    while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
+        at++;
+    return at;
+}
+
+size_t kelp_v2_read_floats(const char *text, size_t length, size_t *inout_position, float *out,
+                           size_t capacity) {
+    const char *at = text + *inout_position, *end = text + length;
+    size_t count = 0;
+    while (count < capacity) {
+        at = read_float(at, end, &out[count]);
+        if (at == NULL)
+            break;
+        count++;
+        *inout_position = (size_t)(at - text);
+        at = skip_space(at, end);
+        if (at == end || *at != ',')
+            break;
+        at = skip_space(at + 1, end);
+    }
+    return count;
+}
