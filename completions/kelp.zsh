@@ -73,6 +73,11 @@ _kelp() {
             '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
             '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
+            '--grpc-use-ssl[require TLS on --grpc-port, and serve gRPC on no other port without TLS (false)]' \
+            '--grpc-use-ssl-mutual[do the same, and require certificates of clients (false)]' \
+            '--grpc-server-cert=[PEM file of the certificate for --grpc-use-ssl (that of --tls-cert)]:FILE:_files' \
+            '--grpc-server-key=[PEM file of its private key (that of --tls-key)]:FILE:_files' \
+            '--grpc-root-cert=[PEM file of the authorities for --grpc-use-ssl-mutual (that of --tls-ca)]:FILE:_files' \
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
@@ -229,6 +234,11 @@ _kelp() {
             '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
             '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
+            '--grpc-use-ssl[require TLS on --grpc-port, and serve gRPC on no other port without TLS (false)]' \
+            '--grpc-use-ssl-mutual[do the same, and require certificates of clients (false)]' \
+            '--grpc-server-cert=[PEM file of the certificate for --grpc-use-ssl (that of --tls-cert)]:FILE:_files' \
+            '--grpc-server-key=[PEM file of its private key (that of --tls-key)]:FILE:_files' \
+            '--grpc-root-cert=[PEM file of the authorities for --grpc-use-ssl-mutual (that of --tls-ca)]:FILE:_files' \
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
@@ -250,11 +260,6 @@ _kelp() {
             '--grpc-infer-thread-count=[the threads of --http-thread-count serve every protocol]:N: ' \
             '--grpc-infer-allocation-pool-size=[each thread keeps the memory of up to 64 calls]:N: ' \
             '--grpc-max-response-pool-size=[streams limit the bytes of their responses]:N: ' \
-            '--grpc-use-ssl[TLS is not supported]' \
-            '--grpc-use-ssl-mutual[TLS is not supported]' \
-            '--grpc-server-cert=[TLS is not supported]:FILE: ' \
-            '--grpc-server-key=[TLS is not supported]:FILE: ' \
-            '--grpc-root-cert=[TLS is not supported]:FILE: ' \
             '--grpc-keepalive-time=[keepalive of HTTP/2 is not configurable]:MS: ' \
             '--grpc-keepalive-timeout=[keepalive of HTTP/2 is not configurable]:MS: ' \
             '--grpc-keepalive-permit-without-calls[keepalive of HTTP/2 is not configurable]' \

@@ -232,6 +232,7 @@ if [ "$full" = full ]; then
     step extensions extensions
     step libraries "$python" tests/libraries/test_libraries.py
     step rust scripts/rust.sh
+    step h2spec scripts/h2spec.sh
     step perf_analyzer scripts/perf_analyzer.sh
     step inproc scripts/bench_inproc.sh --check
     step reloads "$python" tests/e2e/test_load.py --kelp build/release/bin/kelp --long Reloading

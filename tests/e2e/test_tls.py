@@ -17,6 +17,11 @@ import unittest
 
 import support
 
+try:
+    import tritonclient.grpc as tritonclient
+except ImportError:
+    tritonclient = None
+
 REQUEST = os.path.join(support.ROOT, "examples", "requests", "addsub.json")
 CONNECTIONS = 200
 MAX_CONNECTION_BYTES = 32 * 1024
@@ -168,6 +173,32 @@ class Tls(unittest.TestCase):
         with self.server("--tls-ca", self.certs["ca.pem"], "--tls-client-auth", "optional") as server:
             self.assertEqual(self.curl(server, "/v2/health/ready")[1], "2")
             self.curl(server, "/v2/health/ready", "--cert", self.certs["stranger.pem"], "--key", self.certs["stranger.key"], code=56)
+
+    @unittest.skipIf(tritonclient is None, "needs tritonclient")
+    def test_grpc_on_a_port_of_its_own(self):
+        def ready(ca="ca", client=None):
+            pair = [self.certs[f"{client}.key"], self.certs[f"{client}.pem"]] if client else [None, None]
+            with tritonclient.InferenceServerClient(f"localhost:{port}", ssl=True, root_certificates=self.certs[f"{ca}.pem"],
+                                                    private_key=pair[0], certificate_chain=pair[1]) as connection:
+                return connection.is_server_ready()
+        words = ["--grpc-port", "0", "--grpc-server-cert", self.certs["server.pem"], "--grpc-server-key", self.certs["server.key"],
+                 "--grpc-root-cert", self.certs["ca.pem"]]
+        for mutual in ("--grpc-use-ssl", "--grpc-use-ssl-mutual"):
+            with support.Server("--model-repository", self.repository.path, f"{mutual}=true", *words) as server:
+                line = re.compile(r"gRPC  https://127.0.0.1:(\d+)\n")
+                wait_until(lambda: line.search(server.output))
+                port = int(line.search(server.output).group(1))
+                self.assertTrue(ready(client="client"))
+                if mutual == "--grpc-use-ssl":
+                    self.assertTrue(ready())
+                else:
+                    self.assertRaises(tritonclient.InferenceServerException, ready)
+                    self.assertRaises(tritonclient.InferenceServerException, ready, client="stranger")
+                self.assertEqual(server.call("GET", "/v2/health/ready")[0], 200)  # HTTP without TLS, and without gRPC
+                status, headers, _ = server.call("POST", "/inference.GRPCInferenceService/ServerReady", b"\0\0\0\0\0",
+                                                 Content_Type="application/grpc")
+                self.assertNotIn("application/grpc", headers.get("content-type", ""))
+                self.assertEqual(status, 404)
 
     def test_clients_without_tls_are_told(self):
         with self.server() as server:

@@ -32,33 +32,36 @@ static const kelp_logger core_logger = {
     .fn = log_to_core, .level = KELP_LOG_VERBOSE, .verbosity = INT_MAX};
 
 static void add_endpoint(kelp_serve_frontends *frontends, const char *name, const char *address,
-                         int64_t port, uint32_t services) {
+                         int64_t port, uint32_t services, const kelp_tls_options *tls) {
     KELP_ASSERT(frontends->endpoint_count < KELP_HTTP_MAX_ENDPOINTS);
     KELP_ASSERT(port >= 0 && port <= UINT16_MAX);
     bool is_unix = !strncmp(address, "unix:", 5);
-    frontends->endpoints[frontends->endpoint_count++] = (kelp_serve_endpoint){
-        .base = {.address = address,
-                 .port = (uint16_t)port,
-                 .services = services,
-                 .tls = frontends->tls.cert_path != NULL && !is_unix ? &frontends->tls : NULL},
-        .name = name};
+    frontends->endpoints[frontends->endpoint_count++] =
+        (kelp_serve_endpoint){.base = {.address = address,
+                                       .port = (uint16_t)port,
+                                       .services = services,
+                                       .tls = tls->cert_path != NULL && !is_unix ? tls : NULL},
+                              .name = name};
 }
 
 /* Adds the endpoints of the options. */
 static kelp_status *add_endpoints(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
-    KELP_TRY(kelp_serve_tls_convert(&o->tls, &frontends->tls));
+    const kelp_tls_options *tls = &frontends->tls, *grpc_tls = &frontends->grpc_tls;
+    KELP_TRY(kelp_serve_tls_convert(&o->tls, &frontends->tls, &frontends->grpc_tls));
     frontends->endpoint_count = 0;
     uint32_t grpc = o->grpc.allow_grpc ? KELP_SERVICE_GRPC : 0;
+    /* gRPC that requires TLS, or certificates of clients, has a port of its own. */
+    bool separate = o->tls.grpc || o->tls.grpc_mutual;
     if (o->http.allow_http)
         add_endpoint(frontends, "HTTP", o->http.address, o->http.port,
-                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | grpc);
-    if (grpc != 0 && (o->grpc.port >= 0 || !o->http.allow_http))
+                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | (separate ? 0 : grpc), tls);
+    if (grpc != 0 && (o->grpc.port >= 0 || !o->http.allow_http || separate))
         add_endpoint(frontends, "gRPC", o->grpc.address != NULL ? o->grpc.address : o->http.address,
-                     o->grpc.port >= 0 ? o->grpc.port : DEFAULT_GRPC_PORT, grpc);
+                     o->grpc.port >= 0 ? o->grpc.port : DEFAULT_GRPC_PORT, grpc, grpc_tls);
     if (o->metrics.allow_metrics && o->metrics.port >= 0)
         add_endpoint(frontends, "Metrics",
                      o->metrics.address != NULL ? o->metrics.address : o->http.address,
-                     o->metrics.port, KELP_SERVICE_METRICS);
+                     o->metrics.port, KELP_SERVICE_METRICS, tls);
     return NULL;
 }
 
@@ -73,6 +76,10 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
         status = kelp_http_listener_open(&listeners[open], kelp_allocator_system(), &logger,
                                          endpoint->address, endpoint->port, o->http.reuse_port);
         open++;
+        kelp_tls_context *tls = NULL;
+        if (status == NULL && endpoint->tls != NULL)
+            status = kelp_tls_context_create(endpoint->tls, kelp_allocator_system(), &logger, &tls);
+        kelp_tls_context_destroy(tls);
     }
     for (size_t i = 0; i < open; i++)
         kelp_http_listener_close(&listeners[i]);
