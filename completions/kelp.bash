@@ -25,20 +25,21 @@ _kelp() {
         --cache-directory) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         --repoagent-directory) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         --allow-client-shm) COMPREPLY=($(compgen -W "auto true false" -- "$cur")); return ;;
+        --auth-token-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --grpc-infer-response-compression-level) COMPREPLY=($(compgen -W "none low medium high" -- "$cur")); return ;;
+        --grpc-server-cert) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --grpc-server-key) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --grpc-root-cert) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --tls-cert) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --tls-key) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --tls-ca) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --tls-client-auth) COMPREPLY=($(compgen -W "none optional required" -- "$cur")); return ;;
-        --grpc-server-cert) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        --grpc-server-key) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        --grpc-root-cert) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --log-format) COMPREPLY=($(compgen -W "default ISO8601 json" -- "$cur")); return ;;
         --log-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --trace-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --trace-level) COMPREPLY=($(compgen -W "OFF TIMESTAMPS TENSORS" -- "$cur")); return ;;
         esac
-        options="--help --model-repository --model-store --model-control-mode --load-model --repository-poll-secs --strict-model-config --disable-auto-complete-config --model-config-name --model-load-thread-count --model-load-retry-count --model-namespacing --backend-directory --onnx-engine --backend-config --auto-batch --host-policy --gpu-fallback --rate-limit --rate-limit-resource --precision --providers --plugin --with-backend --cache-config --response-cache-byte-size --cache-directory --repoagent-directory --id --exit-on-error --exit-timeout-secs --drain-secs --strict-readiness --allow-client-shm --allow-http --http-address --http-port --http-thread-count --reuse-http-port --http-max-input-size --allow-grpc --grpc-address --grpc-port --grpc-infer-response-compression-level --tls-cert --tls-key --tls-ca --tls-client-auth --grpc-use-ssl --grpc-use-ssl-mutual --grpc-server-cert --grpc-server-key --grpc-root-cert --allow-metrics --metrics-address --metrics-port --metrics-config --log-verbose --log-info --log-warning --log-error --log-format --log-file --trace-config --trace-file --trace-level --trace-rate --trace-count --trace-log-frequency" ;;
+        options="--help --model-repository --model-store --model-control-mode --load-model --repository-poll-secs --strict-model-config --disable-auto-complete-config --model-config-name --model-load-thread-count --model-load-retry-count --model-namespacing --allow-uploaded-code --backend-directory --onnx-engine --backend-config --auto-batch --host-policy --gpu-fallback --rate-limit --rate-limit-resource --precision --providers --plugin --with-backend --cache-config --response-cache-byte-size --cache-directory --repoagent-directory --id --exit-on-error --exit-timeout-secs --drain-secs --strict-readiness --allow-client-shm --allow-http --http-address --http-port --http-thread-count --reuse-http-port --http-max-input-size --http-socket-mode --http-restricted-api --grpc-restricted-protocol --auth-token-file --auth-exempt-health --http-header-forward-pattern --http-cors-origin --allow-grpc --grpc-address --grpc-port --grpc-infer-response-compression-level --grpc-use-ssl --grpc-use-ssl-mutual --grpc-server-cert --grpc-server-key --grpc-root-cert --tls-cert --tls-key --tls-ca --tls-client-auth --allow-metrics --metrics-address --metrics-port --metrics-config --log-verbose --log-info --log-warning --log-error --log-format --log-file --trace-config --trace-file --trace-level --trace-rate --trace-count --trace-log-frequency" ;;
     run)
         case "$prev" in
         --output-dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
@@ -114,20 +115,21 @@ _kelp() {
         --cache-directory) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         --repoagent-directory) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         --allow-client-shm) COMPREPLY=($(compgen -W "auto true false" -- "$cur")); return ;;
+        --auth-token-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --grpc-infer-response-compression-level) COMPREPLY=($(compgen -W "none low medium high" -- "$cur")); return ;;
+        --grpc-server-cert) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --grpc-server-key) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --grpc-root-cert) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --tls-cert) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --tls-key) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --tls-ca) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --tls-client-auth) COMPREPLY=($(compgen -W "none optional required" -- "$cur")); return ;;
-        --grpc-server-cert) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        --grpc-server-key) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        --grpc-root-cert) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --log-format) COMPREPLY=($(compgen -W "default ISO8601 json" -- "$cur")); return ;;
         --log-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --trace-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --trace-level) COMPREPLY=($(compgen -W "OFF TIMESTAMPS TENSORS" -- "$cur")); return ;;
         esac
-        options="--help --model-repository --model-store --model-control-mode --load-model --repository-poll-secs --strict-model-config --disable-auto-complete-config --model-config-name --model-load-thread-count --model-load-retry-count --model-namespacing --backend-directory --onnx-engine --backend-config --auto-batch --host-policy --gpu-fallback --rate-limit --rate-limit-resource --precision --providers --plugin --with-backend --cache-config --response-cache-byte-size --cache-directory --repoagent-directory --id --exit-on-error --exit-timeout-secs --drain-secs --strict-readiness --allow-client-shm --allow-http --http-address --http-port --http-thread-count --reuse-http-port --http-max-input-size --allow-grpc --grpc-address --grpc-port --grpc-infer-response-compression-level --tls-cert --tls-key --tls-ca --tls-client-auth --grpc-use-ssl --grpc-use-ssl-mutual --grpc-server-cert --grpc-server-key --grpc-root-cert --allow-metrics --metrics-address --metrics-port --metrics-config --log-verbose --log-info --log-warning --log-error --log-format --log-file --trace-config --trace-file --trace-level --trace-rate --trace-count --trace-log-frequency --reuse-grpc-port --grpc-header-forward-pattern --grpc-infer-thread-count --grpc-infer-allocation-pool-size --grpc-max-response-pool-size --grpc-keepalive-time --grpc-keepalive-timeout --grpc-keepalive-permit-without-calls --grpc-http2-max-pings-without-data --grpc-http2-min-recv-ping-interval-without-data --grpc-http2-max-ping-strikes --grpc-max-connection-age --grpc-max-connection-age-grace --grpc-restricted-protocol --allow-sagemaker --sagemaker-port --sagemaker-safe-port-range --sagemaker-thread-count --allow-vertex-ai --vertex-ai-port --vertex-ai-thread-count --vertex-ai-default-model --http-header-forward-pattern --http-restricted-api --allow-gpu-metrics --allow-cpu-metrics --metrics-interval-ms --pinned-memory-pool-byte-size --cuda-memory-pool-byte-size --cuda-virtual-address-size --min-supported-compute-capability --buffer-manager-thread-count --model-load-gpu-limit --enable-peer-access" ;;
+        options="--help --model-repository --model-store --model-control-mode --load-model --repository-poll-secs --strict-model-config --disable-auto-complete-config --model-config-name --model-load-thread-count --model-load-retry-count --model-namespacing --allow-uploaded-code --backend-directory --onnx-engine --backend-config --auto-batch --host-policy --gpu-fallback --rate-limit --rate-limit-resource --precision --providers --plugin --with-backend --cache-config --response-cache-byte-size --cache-directory --repoagent-directory --id --exit-on-error --exit-timeout-secs --drain-secs --strict-readiness --allow-client-shm --allow-http --http-address --http-port --http-thread-count --reuse-http-port --http-max-input-size --http-socket-mode --http-restricted-api --grpc-restricted-protocol --auth-token-file --auth-exempt-health --http-header-forward-pattern --http-cors-origin --allow-grpc --grpc-address --grpc-port --grpc-infer-response-compression-level --grpc-use-ssl --grpc-use-ssl-mutual --grpc-server-cert --grpc-server-key --grpc-root-cert --tls-cert --tls-key --tls-ca --tls-client-auth --allow-metrics --metrics-address --metrics-port --metrics-config --log-verbose --log-info --log-warning --log-error --log-format --log-file --trace-config --trace-file --trace-level --trace-rate --trace-count --trace-log-frequency --reuse-grpc-port --grpc-header-forward-pattern --grpc-infer-thread-count --grpc-infer-allocation-pool-size --grpc-max-response-pool-size --grpc-keepalive-time --grpc-keepalive-timeout --grpc-keepalive-permit-without-calls --grpc-http2-max-pings-without-data --grpc-http2-min-recv-ping-interval-without-data --grpc-http2-max-ping-strikes --grpc-max-connection-age --grpc-max-connection-age-grace --allow-sagemaker --sagemaker-port --sagemaker-safe-port-range --sagemaker-thread-count --allow-vertex-ai --vertex-ai-port --vertex-ai-thread-count --vertex-ai-default-model --allow-gpu-metrics --allow-cpu-metrics --metrics-interval-ms --pinned-memory-pool-byte-size --cuda-memory-pool-byte-size --cuda-virtual-address-size --min-supported-compute-capability --buffer-manager-thread-count --model-load-gpu-limit --enable-peer-access" ;;
     esac
     case "$cur" in
     -*) COMPREPLY=($(compgen -W "$options" -- "$cur")) ;;

@@ -37,6 +37,7 @@ _kelp() {
             '--model-load-thread-count=[number of models to load in parallel (4)]:N: ' \
             '--model-load-retry-count=[number of retries if a model does not load (0)]:N: ' \
             '--model-namespacing[allow models with the same name in different repositories (false)]' \
+            '--allow-uploaded-code[accept loads over the network whose parameters bring shared libraries, files of backends that are not built in, or providers at an address (false)]' \
             '--backend-directory=[directory with NAME/libtriton_NAME.so (../backends of the program'\''s directory, or /opt/tritonserver/backends)]:DIR:_files -/' \
             '--onnx-engine=[engine of models with backend onnxruntime or tensorrt\: auto uses the library of that backend if it is installed (auto)]:auto|builtin:(auto builtin)' \
             '*--backend-config=[setting of a backend, or of all backends; may be repeated]:\[NAME,\]KEY=VALUE: ' \
@@ -65,19 +66,26 @@ _kelp() {
             '--http-thread-count=[event loops (CPUs, at most 8)]:N: ' \
             '--reuse-http-port[allow several servers on one port (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
+            '--http-socket-mode=[permissions of a Unix socket, in octal\: 0660 lets the group connect (those of the umask)]:MODE: ' \
+            '*--http-restricted-api=[accept HTTP requests of these categories, separated by commas, only with this header\: health, metadata, inference, shared-memory, model-config, model-repository, statistics, trace, logging; may be repeated]:CATEGORY\:HEADER=VALUE: ' \
+            '*--grpc-restricted-protocol=[the same for gRPC, with the metadata triton-grpc-protocol-KEY; may be repeated]:CATEGORY\:KEY=VALUE: ' \
+            '--auth-token-file=[accept requests only with '\''Authorization\: Bearer TOKEN'\'' and a token of this file, one for each line; a changed file is read again]:FILE:_files' \
+            '--auth-exempt-health[accept health requests without a token (false)]' \
+            '--http-header-forward-pattern=[pass HTTP headers whose name matches this extended regular expression to models, as request parameters]:REGEX: ' \
+            '*--http-cors-origin=[let web pages of this origin, such as https\://example.org, use the server; * for all; may be repeated]:ORIGIN: ' \
             '--allow-grpc[serve gRPC, on the HTTP port and on --grpc-port (true)]' \
             '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
             '--grpc-port=[another port for gRPC, 0 for a free one (none; without HTTP 8001)]:PORT: ' \
             '--grpc-infer-response-compression-level=[compress responses for clients that accept it, at the same level for low to high (none)]:LEVEL:(none low medium high)' \
+            '--grpc-use-ssl[TLS on --grpc-port, with --grpc-server-cert and --grpc-server-key (false)]' \
+            '--grpc-use-ssl-mutual[TLS on --grpc-port, and certificates of clients, with --grpc-root-cert (false)]' \
+            '--grpc-server-cert=[PEM file of the server'\''s certificate and its intermediates]:FILE:_files' \
+            '--grpc-server-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
+            '--grpc-root-cert=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
             '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
             '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
-            '--grpc-use-ssl[require TLS on --grpc-port, and serve gRPC on no other port without TLS (false)]' \
-            '--grpc-use-ssl-mutual[do the same, and require certificates of clients (false)]' \
-            '--grpc-server-cert=[PEM file of the certificate for --grpc-use-ssl (that of --tls-cert)]:FILE:_files' \
-            '--grpc-server-key=[PEM file of its private key (that of --tls-key)]:FILE:_files' \
-            '--grpc-root-cert=[PEM file of the authorities for --grpc-use-ssl-mutual (that of --tls-ca)]:FILE:_files' \
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
@@ -198,6 +206,7 @@ _kelp() {
             '--model-load-thread-count=[number of models to load in parallel (4)]:N: ' \
             '--model-load-retry-count=[number of retries if a model does not load (0)]:N: ' \
             '--model-namespacing[allow models with the same name in different repositories (false)]' \
+            '--allow-uploaded-code[accept loads over the network whose parameters bring shared libraries, files of backends that are not built in, or providers at an address (false)]' \
             '--backend-directory=[directory with NAME/libtriton_NAME.so (../backends of the program'\''s directory, or /opt/tritonserver/backends)]:DIR:_files -/' \
             '--onnx-engine=[engine of models with backend onnxruntime or tensorrt\: auto uses the library of that backend if it is installed (auto)]:auto|builtin:(auto builtin)' \
             '*--backend-config=[setting of a backend, or of all backends; may be repeated]:\[NAME,\]KEY=VALUE: ' \
@@ -226,19 +235,26 @@ _kelp() {
             '--http-thread-count=[event loops (CPUs, at most 8)]:N: ' \
             '--reuse-http-port[allow several servers on one port (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
+            '--http-socket-mode=[permissions of a Unix socket, in octal\: 0660 lets the group connect (those of the umask)]:MODE: ' \
+            '*--http-restricted-api=[accept HTTP requests of these categories, separated by commas, only with this header\: health, metadata, inference, shared-memory, model-config, model-repository, statistics, trace, logging; may be repeated]:CATEGORY\:HEADER=VALUE: ' \
+            '*--grpc-restricted-protocol=[the same for gRPC, with the metadata triton-grpc-protocol-KEY; may be repeated]:CATEGORY\:KEY=VALUE: ' \
+            '--auth-token-file=[accept requests only with '\''Authorization\: Bearer TOKEN'\'' and a token of this file, one for each line; a changed file is read again]:FILE:_files' \
+            '--auth-exempt-health[accept health requests without a token (false)]' \
+            '--http-header-forward-pattern=[pass HTTP headers whose name matches this extended regular expression to models, as request parameters]:REGEX: ' \
+            '*--http-cors-origin=[let web pages of this origin, such as https\://example.org, use the server; * for all; may be repeated]:ORIGIN: ' \
             '--allow-grpc[serve gRPC, on the HTTP port and on --grpc-port (true)]' \
             '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
             '--grpc-port=[another port for gRPC, 0 for a free one (none; without HTTP 8001)]:PORT: ' \
             '--grpc-infer-response-compression-level=[compress responses for clients that accept it, at the same level for low to high (none)]:LEVEL:(none low medium high)' \
+            '--grpc-use-ssl[TLS on --grpc-port, with --grpc-server-cert and --grpc-server-key (false)]' \
+            '--grpc-use-ssl-mutual[TLS on --grpc-port, and certificates of clients, with --grpc-root-cert (false)]' \
+            '--grpc-server-cert=[PEM file of the server'\''s certificate and its intermediates]:FILE:_files' \
+            '--grpc-server-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
+            '--grpc-root-cert=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
             '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
             '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
-            '--grpc-use-ssl[require TLS on --grpc-port, and serve gRPC on no other port without TLS (false)]' \
-            '--grpc-use-ssl-mutual[do the same, and require certificates of clients (false)]' \
-            '--grpc-server-cert=[PEM file of the certificate for --grpc-use-ssl (that of --tls-cert)]:FILE:_files' \
-            '--grpc-server-key=[PEM file of its private key (that of --tls-key)]:FILE:_files' \
-            '--grpc-root-cert=[PEM file of the authorities for --grpc-use-ssl-mutual (that of --tls-ca)]:FILE:_files' \
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
@@ -268,7 +284,6 @@ _kelp() {
             '--grpc-http2-max-ping-strikes=[keepalive of HTTP/2 is not configurable]:N: ' \
             '--grpc-max-connection-age=[keepalive of HTTP/2 is not configurable]:MS: ' \
             '--grpc-max-connection-age-grace=[keepalive of HTTP/2 is not configurable]:MS: ' \
-            '--grpc-restricted-protocol=[restricted protocols are not supported]:RULE: ' \
             '--allow-sagemaker[SageMaker endpoints are not supported]' \
             '--sagemaker-port=[SageMaker endpoints are not supported]:PORT: ' \
             '--sagemaker-safe-port-range=[SageMaker endpoints are not supported]:FIRST-LAST: ' \
@@ -277,8 +292,6 @@ _kelp() {
             '--vertex-ai-port=[Vertex AI endpoints are not supported]:PORT: ' \
             '--vertex-ai-thread-count=[Vertex AI endpoints are not supported]:N: ' \
             '--vertex-ai-default-model=[Vertex AI endpoints are not supported]:NAME: ' \
-            '--http-header-forward-pattern=[header forwarding is not supported]:REGEX: ' \
-            '--http-restricted-api=[access is not restricted]:RULE: ' \
             '--allow-gpu-metrics[there are no metrics of GPUs]' \
             '--allow-cpu-metrics[there are no metrics of CPUs]' \
             '--metrics-interval-ms=[metrics are read when they are requested]:MS: ' \

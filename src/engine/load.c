@@ -8,7 +8,6 @@
 
 #include <kelp/engine_provider.h>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 static const kelp_engine_provider *reader_of(const kelp_runtime *runtime, const void *data,
@@ -27,10 +26,13 @@ bool kelp_plan_is_known(const kelp_runtime *runtime, const void *data, size_t si
 
 bool kelp_plan_is_file(const kelp_runtime *runtime, const char *path) {
     char head[64];
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = file >= 0 ? read(file, head, sizeof head) : 0;
-    if (file >= 0)
+    int file = -1;
+    size_t size_bytes = 0;
+    kelp_status *status = kelp_fs_open(path, &file, &size_bytes); /* rejects a pipe */
+    ssize_t length = status == NULL ? read(file, head, sizeof head) : 0;
+    if (status == NULL)
         close(file);
+    kelp_status_free(status);
     return length > 0 && kelp_plan_is_known(runtime, head, (size_t)length);
 }
 

@@ -340,11 +340,13 @@ static void writer_puts_commas_and_quotes(void **state) {
     kelp_json_put_raw(&writer, KELP_STR("[1]"));
     kelp_json_key(&writer, "d");
     kelp_json_put_string(&writer, KELP_STR("\x01\\\n\0/\x7f\xc3\xa9"));
+    kelp_json_key(&writer, "e"); /* invalid UTF-8 */
+    kelp_json_put_string(&writer, KELP_STR("x\xff\xc3y\xed\xa0\x80z\xc3"));
     kelp_json_end_object(&writer);
-    assert_string_equal(
-        kelp_buf_cstr(&out),
-        "{\"a\\\"\":[-9223372036854775808,18446744073709551615,{},NaN,-Infinity,"
-        "false],\"b\":null,\"c\":[1],\"d\":\"\\u0001\\\\\\n\\u0000/\x7f\xc3\xa9\"}");
+    assert_string_equal(kelp_buf_cstr(&out),
+                        "{\"a\\\"\":[-9223372036854775808,18446744073709551615,{},NaN,-Infinity,"
+                        "false],\"b\":null,\"c\":[1],\"d\":\"\\u0001\\\\\\n\\u0000/\x7f\xc3\xa9\","
+                        "\"e\":\"x\uFFFD\uFFFDy\uFFFD\uFFFD\uFFFDz\uFFFD\"}");
     kelp_buf_deinit(&out);
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests TLS of `kelp serve` with curl, OpenSSL and Python's ssl: protocols, certificates of clients, reloading, errors.
+"""Tests TLS of `kelp serve` with curl, OpenSSL, Python's ssl and Triton's client: protocols, certificates of clients, reloading, errors.
 
     test_tls.py --kelp PATH [unittest arguments]
 """
@@ -15,12 +15,10 @@ import tempfile
 import time
 import unittest
 
-import support
+import tritonclient.grpc
+import tritonclient.utils
 
-try:
-    import tritonclient.grpc as tritonclient
-except ImportError:
-    tritonclient = None
+import support
 
 REQUEST = os.path.join(support.ROOT, "examples", "requests", "addsub.json")
 CONNECTIONS = 200
@@ -174,31 +172,43 @@ class Tls(unittest.TestCase):
             self.assertEqual(self.curl(server, "/v2/health/ready")[1], "2")
             self.curl(server, "/v2/health/ready", "--cert", self.certs["stranger.pem"], "--key", self.certs["stranger.key"], code=56)
 
-    @unittest.skipIf(tritonclient is None, "needs tritonclient")
-    def test_grpc_on_a_port_of_its_own(self):
-        def ready(ca="ca", client=None):
-            pair = [self.certs[f"{client}.key"], self.certs[f"{client}.pem"]] if client else [None, None]
-            with tritonclient.InferenceServerClient(f"localhost:{port}", ssl=True, root_certificates=self.certs[f"{ca}.pem"],
-                                                    private_key=pair[0], certificate_chain=pair[1]) as connection:
-                return connection.is_server_ready()
-        words = ["--grpc-port", "0", "--grpc-server-cert", self.certs["server.pem"], "--grpc-server-key", self.certs["server.key"],
-                 "--grpc-root-cert", self.certs["ca.pem"]]
-        for mutual in ("--grpc-use-ssl", "--grpc-use-ssl-mutual"):
-            with support.Server("--model-repository", self.repository.path, f"{mutual}=true", *words) as server:
-                line = re.compile(r"gRPC  https://127.0.0.1:(\d+)\n")
-                wait_until(lambda: line.search(server.output))
-                port = int(line.search(server.output).group(1))
-                self.assertTrue(ready(client="client"))
-                if mutual == "--grpc-use-ssl":
-                    self.assertTrue(ready())
-                else:
-                    self.assertRaises(tritonclient.InferenceServerException, ready)
-                    self.assertRaises(tritonclient.InferenceServerException, ready, client="stranger")
-                self.assertEqual(server.call("GET", "/v2/health/ready")[0], 200)  # HTTP without TLS, and without gRPC
-                status, headers, _ = server.call("POST", "/inference.GRPCInferenceService/ServerReady", b"\0\0\0\0\0",
-                                                 Content_Type="application/grpc")
-                self.assertNotIn("application/grpc", headers.get("content-type", ""))
-                self.assertEqual(status, 404)
+    def grpc_ready(self, server, *client, port=None):
+        """Returns true if Triton's client reaches the server, over gRPC."""
+        url = f"localhost:{port or server.port}"
+        key, cert = (self.certs[client[0] + ".key"], self.certs[client[0] + ".pem"]) if client else (None, None)
+        connection = tritonclient.grpc.InferenceServerClient(url, ssl=True, root_certificates=self.certs["ca.pem"],
+                                                             private_key=key, certificate_chain=cert)
+        try:
+            return connection.is_server_ready(client_timeout=30)
+        except tritonclient.utils.InferenceServerException:
+            return False
+        finally:
+            connection.close()
+
+    def test_grpc_over_tls(self):
+        with self.server() as server:
+            self.assertTrue(self.grpc_ready(server))
+            self.assertEqual(server.stop(), 0)
+
+    def test_the_port_of_grpc_has_certificates_of_its_own(self):
+        words = ["--grpc-server-cert", self.certs["server.pem"], "--grpc-server-key", self.certs["server.key"], "--grpc-port", "0"]
+        mutual = ["--grpc-use-ssl-mutual", "--grpc-root-cert", self.certs["ca.pem"]]
+        for more, reached, client in ((["--grpc-use-ssl"], True, ()), (mutual, False, ()), (mutual, True, ("client",)),
+                                      (mutual, False, ("stranger",))):
+            with support.Server("--model-repository", self.repository.path, *words, *more) as server:
+                wait_until(lambda: "gRPC" in server.output)  # noqa: B023
+                port = re.search(r"gRPC  https://127\.0\.0\.1:(\d+)", server.output)[1]
+                self.assertEqual(self.grpc_ready(server, *client, port=port), reached)
+                self.assertEqual(server.call("GET", "/v2/health/ready")[0], 200)
+                # The port of HTTP, which has no TLS, does not serve gRPC.
+                self.assertEqual(server.call("POST", "/inference.GRPCInferenceService/ServerReady", b"\0\0\0\0\0",
+                                             Content_Type="application/grpc")[0], 404)
+        for words, missing in ((["--grpc-use-ssl", "--grpc-port", "0"], "--grpc-server-cert"),
+                               ([*words, "--grpc-use-ssl-mutual"], "--grpc-root-cert"),
+                               ([*words[:4], "--grpc-use-ssl"], "--grpc-port")):
+            done = support.kelp("serve", self.repository.path, *words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(missing, done.stderr)
 
     def test_clients_without_tls_are_told(self):
         with self.server() as server:

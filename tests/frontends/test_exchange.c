@@ -162,6 +162,8 @@ static void *count_realloc(void *userp, void *pointer, size_t old_bytes, size_t 
     return system.realloc(system.userp, pointer, old_bytes, new_bytes, alignment);
 }
 
+static uint64_t body_timeout_ns; /* of the next server; 0: the default */
+
 static kelp_http_server *start(const char *address) {
     echo = (echo_handler){.base = {.exchange_bytes = sizeof(echo_exchange),
                                    .init = on_init,
@@ -177,6 +179,7 @@ static kelp_http_server *start(const char *address) {
     kelp_http_server_options options = {.endpoints = &endpoint,
                                         .endpoint_count = 1,
                                         .threads = 2,
+                                        .body_timeout_ns = body_timeout_ns,
                                         .allocator = {.realloc = count_realloc}};
     kelp_http_handler *handler = &echo.base;
     kelp_http_server *server;
@@ -302,6 +305,22 @@ static void a_disconnect_cancels_the_exchange(void **state) {
     stop(server);
 }
 
+static void a_slow_body_is_rejected_at_its_deadline(void **state) {
+    (void)state;
+    body_timeout_ns = SECOND_NS / 5;
+    kelp_http_server *server = start("127.0.0.1");
+    body_timeout_ns = 0;
+    int fd = dial(server);
+    send_text(fd, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n");
+    for (int i = 0; i < 5; i++) { /* each byte is progress, but not enough */
+        send_text(fd, "x");
+        usleep(100000);
+    }
+    expect(fd, "408 Request Timeout", "the request did not arrive in time");
+    close(fd);
+    stop(server);
+}
+
 static void stopping_cancels_exchanges_after_the_timeout(void **state) {
     (void)state;
     kelp_http_server *server = start("127.0.0.1");
@@ -353,6 +372,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_and_pieces_are_sent_in_order),
         cmocka_unit_test(other_threads_may_respond),
+        cmocka_unit_test(a_slow_body_is_rejected_at_its_deadline),
         cmocka_unit_test(a_response_in_parts_is_chunked),
         cmocka_unit_test(the_handler_words_the_errors_of_the_transport),
         cmocka_unit_test(a_disconnect_cancels_the_exchange),

@@ -5,6 +5,8 @@
     test_grpc.py (--kelp PATH | --url grpc://HOST:PORT) [unittest arguments]
 """
 import asyncio
+import contextlib
+import io
 import json
 import os
 import queue
@@ -24,6 +26,9 @@ from google.protobuf import descriptor_pb2, json_format
 from tritonclient.grpc import model_config_pb2, service_pb2, service_pb2_grpc
 
 import server
+
+sys.path.insert(0, os.path.join(server.cases.ROOT, "tests", "support"))
+import shown  # noqa: E402: found by the line above
 
 TARGET = {}
 PATIENCE_S = 60
@@ -157,6 +162,15 @@ class Streams(Case):
         self.assertNotEqual(calls(None)[0].error_message, "")
         with self.assertRaises(grpc.RpcError):
             calls([("triton_grpc_error", "true")])
+
+    def test_responses_before_an_error_of_the_model_are_sent(self):
+        bad = raw_request(values=[1], parameters={"delay_ms": service_pb2.InferParameter(string_param="x")})
+        for _ in range(20):
+            call = self.stub.ModelStreamInfer(iter([raw_request(id="a"), raw_request(id="b"), bad]), timeout=PATIENCE_S,
+                                              metadata=[("triton_grpc_error", "true")])
+            self.assertEqual([next(call).infer_response.id for _ in range(2)], ["a", "b"])
+            with self.assertRaises(grpc.RpcError):
+                next(call)
 
     def test_a_stream_without_requests_ends_with_ok(self):
         self.assertEqual(list(self.stub.ModelStreamInfer(iter([]), timeout=PATIENCE_S)), [])
@@ -556,10 +570,10 @@ class Protocols(Case):
                                         "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"])
 
     def same(self, found, expected):
-        """Compares descriptors without what reflection need not have: options, names in JSON."""
+        """Compares messages, enumerations and methods, in any order, without the names in JSON."""
         for item in (found, expected):
             for message in [*item.message_type]:
-                self.strip(message)
+                self.order(message)
         self.assertEqual({m.name: m for m in found.message_type}, {m.name: m for m in expected.message_type})
         self.assertEqual({m.name: m for m in found.enum_type}, {m.name: m for m in expected.enum_type})
         for service, other in zip(found.service, expected.service):
@@ -567,7 +581,7 @@ class Protocols(Case):
             self.assertEqual(methods, {(m.name, m.input_type, m.output_type, m.client_streaming, m.server_streaming)
                                        for m in other.method})
 
-    def strip(self, message):
+    def order(self, message):
         fields = sorted(message.field, key=lambda field: field.number)
         for field in fields:
             field.ClearField("json_name")
@@ -578,7 +592,7 @@ class Protocols(Case):
             del getattr(message, name)[:]
             getattr(message, name).extend(items)
         for nested in message.nested_type:
-            self.strip(nested)
+            self.order(nested)
 
     def test_reflection_returns_the_messages_of_triton(self):
         symbol = b"inference.ModelInferRequest.InferInputTensor.shape"
@@ -597,6 +611,15 @@ class Protocols(Case):
         metadata = self.client.get_server_metadata()
         for extension in ("classification", "sequence", "statistics", "model_configuration", "system_shared_memory"):
             self.assertIn(extension, metadata.extensions)
+
+
+class Page(Case):
+    def test_the_program_of_the_page_runs(self):
+        blocks = [block for language, block, _ in shown.blocks(os.path.join(server.cases.ROOT, "docs", "grpc.md")) if language == "python"]
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(blocks[0].replace("localhost:8001", TARGET["url"]), {})
+        self.assertRegex(printed.getvalue(), r"^\[\d\]")
 
 
 if __name__ == "__main__":

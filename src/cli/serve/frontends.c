@@ -32,37 +32,59 @@ static const kelp_logger core_logger = {
     .fn = log_to_core, .level = KELP_LOG_VERBOSE, .verbosity = INT_MAX};
 
 static void add_endpoint(kelp_serve_frontends *frontends, const char *name, const char *address,
-                         int64_t port, uint32_t services, const kelp_tls_options *tls) {
+                         int64_t port, uint32_t services) {
     KELP_ASSERT(frontends->endpoint_count < KELP_HTTP_MAX_ENDPOINTS);
     KELP_ASSERT(port >= 0 && port <= UINT16_MAX);
     bool is_unix = !strncmp(address, "unix:", 5);
-    frontends->endpoints[frontends->endpoint_count++] =
-        (kelp_serve_endpoint){.base = {.address = address,
-                                       .port = (uint16_t)port,
-                                       .services = services,
-                                       .tls = tls->cert_path != NULL && !is_unix ? tls : NULL},
-                              .name = name};
+    frontends->endpoints[frontends->endpoint_count++] = (kelp_serve_endpoint){
+        .base = {.address = address,
+                 .port = (uint16_t)port,
+                 .services = services,
+                 .tls = frontends->tls.cert_path != NULL && !is_unix ? &frontends->tls : NULL},
+        .name = name};
 }
 
 /* Adds the endpoints of the options. */
 static kelp_status *add_endpoints(const kelp_serve_options *o, kelp_serve_frontends *frontends) {
-    const kelp_tls_options *tls = &frontends->tls, *grpc_tls = &frontends->grpc_tls;
-    KELP_TRY(kelp_serve_tls_convert(&o->tls, &frontends->tls, &frontends->grpc_tls));
+    KELP_TRY(kelp_serve_tls_convert(&o->tls, &frontends->tls));
+    KELP_TRY(kelp_serve_grpc_tls(&o->grpc, &frontends->grpc_tls));
     frontends->endpoint_count = 0;
     uint32_t grpc = o->grpc.allow_grpc ? KELP_SERVICE_GRPC : 0;
-    /* gRPC that requires TLS, or certificates of clients, has a port of its own. */
-    bool separate = o->tls.grpc || o->tls.grpc_mutual;
+    /* If gRPC has certificates of its own, the port of HTTP must not be a way around them. */
+    uint32_t grpc_on_http = frontends->grpc_tls.cert_path != NULL ? 0 : grpc;
     if (o->http.allow_http)
         add_endpoint(frontends, "HTTP", o->http.address, o->http.port,
-                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | (separate ? 0 : grpc), tls);
-    if (grpc != 0 && (o->grpc.port >= 0 || !o->http.allow_http || separate))
+                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | grpc_on_http);
+    if (grpc != 0 && (o->grpc.port >= 0 || !o->http.allow_http)) {
         add_endpoint(frontends, "gRPC", o->grpc.address != NULL ? o->grpc.address : o->http.address,
-                     o->grpc.port >= 0 ? o->grpc.port : DEFAULT_GRPC_PORT, grpc, grpc_tls);
+                     o->grpc.port >= 0 ? o->grpc.port : DEFAULT_GRPC_PORT, grpc);
+        if (frontends->grpc_tls.cert_path != NULL)
+            frontends->endpoints[frontends->endpoint_count - 1].base.tls = &frontends->grpc_tls;
+    }
     if (o->metrics.allow_metrics && o->metrics.port >= 0)
         add_endpoint(frontends, "Metrics",
                      o->metrics.address != NULL ? o->metrics.address : o->http.address,
-                     o->metrics.port, KELP_SERVICE_METRICS, tls);
+                     o->metrics.port, KELP_SERVICE_METRICS);
     return NULL;
+}
+
+/* Creates the rules for clients. */
+static kelp_status *create_access(const kelp_serve_options *o,
+                                  kelp_serve_frontends *inout_frontends) {
+    KELP_TRY(kelp_serve_access_create(&o->access, &core_logger, &inout_frontends->http_access,
+                                      &inout_frontends->grpc_access));
+    return o->access.forward_pattern != NULL
+               ? kelp_forward_create(kelp_allocator_system(), o->access.forward_pattern,
+                                     &inout_frontends->forward)
+               : NULL;
+}
+
+static void destroy_access(kelp_serve_frontends *frontends) {
+    kelp_access_destroy(frontends->http_access);
+    kelp_access_destroy(frontends->grpc_access);
+    kelp_forward_destroy(frontends->forward);
+    frontends->http_access = frontends->grpc_access = NULL;
+    frontends->forward = NULL;
 }
 
 kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
@@ -70,7 +92,12 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
     kelp_logger logger = {0};
     kelp_http_listener listeners[KELP_HTTP_MAX_ENDPOINTS];
     size_t open = 0;
+    unsigned mode;
+    KELP_TRY(kelp_serve_http_socket_mode(&o->http, &mode));
     kelp_status *status = add_endpoints(o, &frontends);
+    if (status == NULL)
+        status = create_access(o, &frontends);
+    destroy_access(&frontends);
     while (open < frontends.endpoint_count && status == NULL) {
         const kelp_http_endpoint *endpoint = &frontends.endpoints[open].base;
         status = kelp_http_listener_open(&listeners[open], kelp_allocator_system(), &logger,
@@ -91,6 +118,7 @@ static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server
     kelp_grpc_options options = {.shm = inout_frontends->shm,
                                  .logging = inout_frontends->logging,
                                  .tracing = inout_frontends->tracing,
+                                 .access = inout_frontends->grpc_access,
                                  .compresses = strcmp(o->grpc.compression, "none") != 0};
     return kelp_grpc_create(core, &options, &inout_frontends->grpc);
 }
@@ -98,8 +126,12 @@ static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server
 static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server *core,
                                 kelp_serve_trim *trim, kelp_serve_frontends *inout_frontends) {
     kelp_http_endpoint endpoints[KELP_HTTP_MAX_ENDPOINTS];
-    for (size_t i = 0; i < inout_frontends->endpoint_count; i++)
+    unsigned mode = 0;
+    KELP_TRY(kelp_serve_http_socket_mode(&o->http, &mode));
+    for (size_t i = 0; i < inout_frontends->endpoint_count; i++) {
         endpoints[i] = inout_frontends->endpoints[i].base;
+        endpoints[i].socket_mode = mode;
+    }
     kelp_http_server_options options = {
         .endpoints = endpoints,
         .endpoint_count = inout_frontends->endpoint_count,
@@ -112,6 +144,11 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
                    .verbosity = (int)o->log.verbose},
     };
     kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http.max_input_size,
+                          .load_threads = (uint32_t)o->models.load_threads,
+                          .access = inout_frontends->http_access,
+                          .forward = inout_frontends->forward,
+                          .cors_origins = o->access.cors_origins.items,
+                          .cors_origin_count = o->access.cors_origins.count,
                           .shm = inout_frontends->shm,
                           .logging = inout_frontends->logging,
                           .tracing = inout_frontends->tracing};
@@ -176,6 +213,7 @@ kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *
     KELP_TRY(add_endpoints(o, inout_frontends));
     if (inout_frontends->endpoint_count == 0)
         return NULL;
+    KELP_TRY(create_access(o, inout_frontends));
     KELP_TRY(create_shared(o, core, inout_frontends));
     KELP_TRY(create_http(o, core, trim, inout_frontends));
     return kelp_http_server_start(inout_frontends->http);
@@ -202,6 +240,7 @@ kelp_status *kelp_serve_stop(kelp_serve_frontends *frontends, uint64_t timeout_n
 
 void kelp_serve_destroy(kelp_serve_frontends *frontends) {
     kelp_http_server_destroy(frontends->http);
+    destroy_access(frontends);
     kelp_tracing_destroy(frontends->tracing);
     kelp_logging_destroy(frontends->logging);
     kelp_shm_destroy(frontends->shm);

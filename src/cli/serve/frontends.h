@@ -5,6 +5,8 @@
 
 #include "cli/serve/options/options.h"
 #include "cli/serve/trim.h"
+#include "frontends/common/access.h"
+#include "frontends/common/forward.h"
 #include "frontends/http/server.h"
 #include "frontends/settings/logging.h"
 #include "frontends/shm/registry.h"
@@ -20,9 +22,11 @@ typedef struct kelp_serve_endpoint {
 typedef struct kelp_serve_frontends {
     kelp_serve_endpoint endpoints[KELP_HTTP_MAX_ENDPOINTS];
     size_t endpoint_count;
-    kelp_tls_options tls;      /* of the endpoints but that of gRPC */
-    kelp_tls_options grpc_tls; /* of the endpoint of gRPC */
+    kelp_tls_options tls;      /* of the endpoints */
+    kelp_tls_options grpc_tls; /* of the port of gRPC; without a certificate, `tls` applies */
     kelp_http_handler *handler;
+    kelp_access *http_access, *grpc_access;
+    kelp_forward *forward;
     kelp_http_handler *grpc; /* NULL if gRPC is not served */
     kelp_http_server *http;  /* NULL if there is no endpoint */
     /* of all protocols: */
@@ -31,8 +35,8 @@ typedef struct kelp_serve_frontends {
     kelp_tracing *tracing;
 } kelp_serve_frontends;
 
-/* Checks that the addresses are free, and that the files of TLS are valid, so that a failure
- * precedes the loading of models. A later failure to listen is possible. */
+/* Checks the options, the files of TLS, and that the addresses are free, so that a failure precedes
+ * the loading of models. A later failure to listen is possible. */
 kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) KELP_MUST_USE;
 /* Starts the front-ends that the options allow. On failure, stop and destroy apply. `trim` is
  * borrowed. */

@@ -6,10 +6,10 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/files/temporary.h"
 #include "cli/cli.h"
 #include "cli/serve/core.h"
 #include "cli/serve/model_file.h"
-#include "cli/serve/temporary_repository.h"
 #include "cli/serve/trim.h"
 #include "cli/serve/with_backend.h"
 
@@ -181,7 +181,7 @@ static kelp_status *serve(const kelp_serve_options *o, const kelp_serve_voice *v
 static kelp_status *create_repository(kelp_serve_options *o) {
     if (o->backends.with_backends.count == 0 && o->models.files.count == 0)
         return NULL;
-    KELP_TRY(kelp_temporary_repository_create(&o->with_repository));
+    KELP_TRY(kelp_temporary_create(kelp_allocator_system(), "serve", &o->with_repository));
     KELP_TRY(kelp_with_backend_add(&o->backends.with_backends, o->with_repository));
     return kelp_model_file_add(&o->models.files, o->with_repository);
 }
@@ -206,6 +206,7 @@ int kelp_serve_run(kelp_serve_options *o, const kelp_serve_voice *voice) {
     kelp_serve_frontends frontends = {0};
     limit_heaps();
     serving = on_exit(on_exit_call, NULL) == 0;
+    kelp_temporary_sweep(); /* of servers that crashed */
     kelp_serve_trace_values trace;
     kelp_status *status = kelp_serve_trace_parse(&o->trace, &trace);
     if (status == NULL)
@@ -227,7 +228,7 @@ int kelp_serve_run(kelp_serve_options *o, const kelp_serve_voice *voice) {
     if (!failed)
         note(voice, &failed, serve(o, voice, core, &frontends, &trim, signals));
     stop(o, core, &frontends, voice, &failed);
-    kelp_temporary_repository_remove(o->with_repository);
+    kelp_temporary_remove(kelp_allocator_system(), o->with_repository);
     kelp_serve_trim_deinit(&trim);
     if (signals >= 0)
         close(signals);

@@ -27,9 +27,10 @@ typedef struct kelp_grpc_service {
     kelp_http_handler handler; /* first */
     kelp_allocator allocator;
     TRITONSERVER_Server *core;
-    kelp_shm_registry *shm; /* may be NULL, as the next two */
+    kelp_shm_registry *shm; /* may be NULL, as the next three */
     kelp_logging *logging;
     kelp_tracing *tracing;
+    kelp_access *access;
     /* Allocates outputs; `userp` of the response callback is the kelp_grpc_request. */
     TRITONSERVER_ResponseAllocator *response_allocator;
     uint64_t max_message_bytes;
@@ -99,10 +100,12 @@ struct kelp_grpc_exchange {
     unsigned char prefix[KELP_GRPC_PREFIX_BYTES];
     size_t prefix_length;
     size_t message_length;
-    kelp_grpc_request *incoming; /* the message that arrives */
-    kelp_grpc_request *handled;  /* the message of a method that does not infer */
-    bool has_message;            /* a message was complete */
-    bool ended;                  /* the client has sent its last message */
+    kelp_event_loop_timer message_timer; /* armed while a message is incomplete */
+    uint64_t message_ns;                 /* the time at which it was armed */
+    kelp_grpc_request *incoming;         /* the message that arrives */
+    kelp_grpc_request *handled;          /* the message of a method that does not infer */
+    bool has_message;                    /* a message was complete */
+    bool ended;                          /* the client has sent its last message */
     bool feeding;
     kelp_buf held; /* bytes that wait until the call processes more messages */
     size_t held_at;
@@ -152,6 +155,10 @@ static inline kelp_grpc_service *kelp_grpc_service_of(const kelp_grpc_exchange *
 /* ---- methods.c ---- */
 /* Returns the method of a path, or NULL. */
 const kelp_grpc_method *kelp_grpc_find_method(kelp_str path);
+/* Checks that the client may call the method of a path. UNAVAILABLE, as Triton, if its category is
+ * restricted; UNAUTHENTICATED without a valid token. */
+kelp_status *kelp_grpc_permit(const kelp_grpc_service *service,
+                              const kelp_http_request *request) KELP_MUST_USE;
 
 /* ---- respond.c ---- */
 /* Begins the response, unless it has begun. */
@@ -175,6 +182,8 @@ void kelp_grpc_encode_text(kelp_buf *out, kelp_str text);
 bool kelp_grpc_parse_timeout(kelp_str text, uint64_t *out_ns);
 
 /* ---- body.c ---- */
+/* Ends the call with DEADLINE_EXCEEDED if the rest of a message arrives too slowly. */
+kelp_status *kelp_grpc_expect_message(kelp_grpc_exchange *exchange) KELP_MUST_USE;
 /* Processes bytes of the body. */
 void kelp_grpc_on_body(kelp_http_exchange *base, kelp_str bytes, bool last);
 /* Processes the bytes that were held back, if the call processes messages again. */

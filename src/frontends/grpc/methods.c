@@ -40,3 +40,46 @@ const kelp_grpc_method *kelp_grpc_find_method(kelp_str path) {
             return &methods[i];
     return NULL;
 }
+
+/* Returns the category of a method. Methods of other services, such as reflection, have none. */
+static kelp_access_category category_of(kelp_str path) {
+    static const struct {
+        const char *start; /* of the path; the first match counts */
+        kelp_access_category category;
+    } rows[] = {
+        {INFERENCE "ModelInfer", KELP_ACCESS_INFERENCE},
+        {INFERENCE "ModelStreamInfer", KELP_ACCESS_INFERENCE},
+        {INFERENCE "ServerMetadata", KELP_ACCESS_METADATA},
+        {INFERENCE "ModelMetadata", KELP_ACCESS_METADATA},
+        {INFERENCE "ModelConfig", KELP_ACCESS_MODEL_CONFIG},
+        {INFERENCE "ModelStatistics", KELP_ACCESS_STATISTICS},
+        {INFERENCE "Repository", KELP_ACCESS_MODEL_REPOSITORY},
+        {INFERENCE "SystemSharedMemory", KELP_ACCESS_SHARED_MEMORY},
+        {INFERENCE "CudaSharedMemory", KELP_ACCESS_SHARED_MEMORY},
+        {INFERENCE "Trace", KELP_ACCESS_TRACE},
+        {INFERENCE "Log", KELP_ACCESS_LOGGING},
+        {INFERENCE "Server", KELP_ACCESS_HEALTH}, /* Live, Ready */
+        {INFERENCE "ModelReady", KELP_ACCESS_HEALTH},
+        {"/grpc.health.v1.", KELP_ACCESS_HEALTH},
+    };
+    for (size_t i = 0; i < KELP_COUNT(rows); i++)
+        if (kelp_str_starts(path, kelp_str_from(rows[i].start)))
+            return rows[i].category;
+    return KELP_ACCESS_OTHER;
+}
+
+static const kelp_str *find_metadata(const void *userp, const char *name) {
+    return kelp_http_find(userp, name);
+}
+
+kelp_status *kelp_grpc_permit(const kelp_grpc_service *service, const kelp_http_request *request) {
+    if (!kelp_access_is_limited(service->access))
+        return NULL;
+    kelp_status *status =
+        kelp_access_check(service->access, category_of(request->path), find_metadata, request);
+    if (kelp_status_code(status) != KELP_PERMISSION_DENIED)
+        return status;
+    kelp_status *restricted = KELP_ERROR(KELP_UNAVAILABLE, "%s", kelp_status_message(status));
+    kelp_status_free(status);
+    return restricted;
+}

@@ -152,7 +152,10 @@ static kelp_status *begin_call(kelp_grpc_exchange *exchange, const kelp_http_req
     exchange->method = kelp_grpc_find_method(request->path);
     if (exchange->method == NULL || !kelp_str_is(request->method, "POST"))
         return KELP_ERROR(KELP_UNIMPLEMENTED, "unknown method '%.*s'", KELP_STR_ARG(request->path));
+    KELP_TRY(kelp_grpc_permit(kelp_grpc_service_of(exchange), request));
     KELP_TRY(read_codings(exchange, request));
+    if (!exchange->method->client_streams)
+        KELP_TRY(kelp_grpc_expect_message(exchange));
     return set_deadline(exchange, request);
 }
 
@@ -218,6 +221,7 @@ static void on_destroy(kelp_http_handler *handler) {
 }
 
 static void set_options(kelp_grpc_service *service, const kelp_grpc_options *options) {
+    service->access = options->access;
     service->max_message_bytes =
         options->max_message_bytes != 0 ? options->max_message_bytes : UINT32_MAX;
     service->max_queued_bytes =

@@ -5,6 +5,7 @@
 #ifndef KELP_FRONTENDS_GRPC_SERVICE_H_
 #define KELP_FRONTENDS_GRPC_SERVICE_H_
 
+#include "frontends/common/access.h"
 #include "frontends/http/exchange.h"
 #include "frontends/settings/logging.h"
 #include "frontends/shm/registry.h"
@@ -21,6 +22,7 @@ typedef struct kelp_grpc_options {
     kelp_shm_registry *shm;
     kelp_logging *logging;
     kelp_tracing *tracing;
+    kelp_access *access;      /* who may call what; NULL: everybody */
     bool compresses;          /* compress responses if the client accepts it */
     kelp_allocator allocator; /* the system's if .realloc is NULL */
 } kelp_grpc_options;

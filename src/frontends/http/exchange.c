@@ -94,7 +94,7 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     trim_buf(&exchange->text);
     exchange->request_coding_unknown = false;
     exchange->piece_count = 0;
-    exchange->header_count = 0;
+    exchange->header_count = exchange->kept_header_count = 0;
     exchange->trailer_count = 0;
     exchange->request = NULL;
     exchange->stream = NULL;
@@ -178,12 +178,16 @@ void kelp_http_exchange_consume(kelp_http_exchange *exchange, size_t length) {
 void kelp_http_exchange_respond(kelp_http_exchange *exchange, kelp_http_status status) {
     kelp_buf_clear(&exchange->text);
     exchange->piece_count = 0;
-    exchange->header_count = 0;
+    exchange->header_count = exchange->kept_header_count;
     exchange->trailer_count = 0;
     exchange->status = status;
     if (exchange->request_coding_unknown)
         kelp_http_exchange_add_header(exchange, KELP_STR("Accept-Encoding"),
                                       KELP_STR("gzip, deflate"));
+}
+
+void kelp_http_exchange_keep_headers(kelp_http_exchange *exchange) {
+    exchange->kept_header_count = exchange->header_count;
 }
 
 void kelp_http_exchange_add_header(kelp_http_exchange *exchange, kelp_str name, kelp_str value) {

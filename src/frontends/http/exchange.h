@@ -122,6 +122,7 @@ struct kelp_http_exchange {
     kelp_http_status status;
     kelp_http_header headers[KELP_HTTP_MAX_RESPONSE_HEADERS];
     size_t header_count;
+    size_t kept_header_count; /* of those, see kelp_http_exchange_keep_headers */
     kelp_http_header trailers[KELP_HTTP_MAX_TRAILERS];
     size_t trailer_count;
     kelp_buf text;
@@ -156,6 +157,8 @@ void kelp_http_exchange_add_header(kelp_http_exchange *exchange, kelp_str name, 
 /* Adds a trailer, which follows the last part. HTTP/1.1 omits it. Both strings must live until the
  * exchange is cleared. */
 void kelp_http_exchange_add_trailer(kelp_http_exchange *exchange, kelp_str name, kelp_str value);
+/* Makes all responses to the request start with the headers that were added so far. */
+void kelp_http_exchange_keep_headers(kelp_http_exchange *exchange);
 /* Appends bytes, which must stay valid until the exchange is cleared. */
 kelp_status *kelp_http_exchange_add_piece(kelp_http_exchange *exchange, const void *data,
                                           size_t length) KELP_MUST_USE;

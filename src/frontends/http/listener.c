@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -103,6 +104,13 @@ kelp_status *kelp_http_listener_open(kelp_http_listener *listener, kelp_allocato
     return listen_unix(listener, path[0] == '/' && path[1] == '/' ? path + 2 : path);
 }
 
+kelp_status *kelp_http_listener_set_mode(kelp_http_listener *listener, unsigned mode) {
+    if (mode == 0 || listener->unix_path == NULL || chmod(listener->unix_path, mode) == 0)
+        return NULL;
+    return KELP_ERROR(KELP_UNAVAILABLE, "cannot set the permissions of unix socket '%s': %s",
+                      listener->unix_path, strerror(errno));
+}
+
 /* ---- accepting ---- */
 
 static void on_timer(kelp_event_loop_timer *timer) {
@@ -147,6 +155,8 @@ static void accept_pending(kelp_http_listener *listener, int limit) {
             pause_accepting(listener, errno);
             return;
         } else if (errno != EINTR && errno != ECONNABORTED) {
+            if (listener->failure_count > 0) /* no client waits any more */
+                note_recovery(listener);
             return;
         }
     }

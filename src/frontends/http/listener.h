@@ -31,6 +31,8 @@ struct kelp_http_listener {
 kelp_status *kelp_http_listener_open(kelp_http_listener *listener, kelp_allocator allocator,
                                      const kelp_logger *logger, const char *address, uint16_t port,
                                      bool reuse_port) KELP_MUST_USE;
+/* Sets the permissions of a unix socket; 0 keeps those of the umask. */
+kelp_status *kelp_http_listener_set_mode(kelp_http_listener *listener, unsigned mode) KELP_MUST_USE;
 /* Starts accepting connections. kelp_http_listener_stop first accepts those that are pending. */
 kelp_status *kelp_http_listener_start(kelp_http_listener *listener, kelp_event_loop *loop,
                                       void (*on_accept)(void *userp, int take_fd,

@@ -11,6 +11,10 @@ const char *kelp_http_reason(kelp_http_status status) {
         return "OK";
     case KELP_HTTP_BAD_REQUEST:
         return "Bad Request";
+    case KELP_HTTP_UNAUTHORIZED:
+        return "Unauthorized";
+    case KELP_HTTP_FORBIDDEN:
+        return "Forbidden";
     case KELP_HTTP_NOT_FOUND:
         return "Not Found";
     case KELP_HTTP_METHOD_NOT_ALLOWED:

@@ -21,9 +21,10 @@ typedef struct kelp_http_server kelp_http_server;
 
 /* An address that a server listens on. */
 typedef struct kelp_http_endpoint {
-    const char *address; /* "0.0.0.0" if NULL; a name, an IPv4 or IPv6 address, or "unix:/path" */
-    uint16_t port;       /* 0 selects a free port */
-    uint32_t services;   /* bits that handlers find in kelp_http_request.services */
+    const char *address;  /* "0.0.0.0" if NULL; a name, an IPv4 or IPv6 address, or "unix:/path" */
+    uint16_t port;        /* 0 selects a free port */
+    unsigned socket_mode; /* permissions of a unix socket; 0: those of the umask */
+    uint32_t services;    /* bits that handlers find in kelp_http_request.services */
     const kelp_tls_options *tls; /* NULL: without TLS; otherwise TLS only */
 } kelp_http_endpoint;
 

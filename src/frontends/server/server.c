@@ -177,6 +177,7 @@ static kelp_status *server_init(kelp_http_server *server, const kelp_http_endpoi
             KELP_TRY(open_tls(server, listener, endpoint->tls));
         KELP_TRY(kelp_http_listener_open(&listener->base, server->allocator, &options->logger,
                                          address, endpoint->port, options->reuse_port));
+        KELP_TRY(kelp_http_listener_set_mode(&listener->base, endpoint->socket_mode));
     }
     return NULL;
 }

@@ -256,38 +256,34 @@ static kelp_status *unload(kelp_v2_exchange *exchange) {
     return kelp_v2_status(TRITONSERVER_ServerUnloadModel(core, exchange->model));
 }
 
-static void load_blocking(kelp_http_exchange *base) {
-    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
-    kelp_status *status = load(exchange);
+static void run_control(kelp_work *work) {
+    kelp_v2_exchange *exchange =
+        (kelp_v2_exchange *)((char *)work - offsetof(kelp_v2_exchange, work));
+    kelp_status *status = exchange->control(exchange);
     if (status != NULL)
         kelp_v2_respond_failure(exchange, status);
     else
         kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
+    kelp_http_exchange_post(&exchange->base, kelp_http_exchange_send);
 }
 
-static void unload_blocking(kelp_http_exchange *base) {
-    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
-    kelp_status *status = unload(exchange);
-    if (status != NULL)
-        kelp_v2_respond_failure(exchange, status);
-    else
-        kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
-}
-
-/* Parses the body, which may be read only while the handler runs; then loads or unloads on a
- * separate thread. */
-static void parse_and_run(kelp_v2_exchange *exchange, void (*work)(kelp_http_exchange *base)) {
+/* Parses the body, which may be read only while the handler runs; then loads or unloads on a thread
+ * of the loaders. */
+static void parse_and_run(kelp_v2_exchange *exchange,
+                          kelp_status *(*control)(kelp_v2_exchange *exchange)) {
+    exchange->work.run = run_control;
+    exchange->control = control;
     kelp_status *status = kelp_v2_parse_body(exchange, &exchange->document);
     if (status == NULL)
-        status = kelp_http_exchange_run_blocking(&exchange->base, work, kelp_http_exchange_send);
+        status = kelp_workers_submit(kelp_v2_service_of(exchange)->loaders, &exchange->work);
     if (status != NULL)
         kelp_v2_fail(exchange, status);
 }
 
 void kelp_v2_repository_load(kelp_v2_exchange *exchange) {
-    parse_and_run(exchange, load_blocking);
+    parse_and_run(exchange, load);
 }
 
 void kelp_v2_repository_unload(kelp_v2_exchange *exchange) {
-    parse_and_run(exchange, unload_blocking);
+    parse_and_run(exchange, unload);
 }

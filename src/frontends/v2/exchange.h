@@ -13,6 +13,9 @@
 #define KELP_FRONTENDS_V2_EXCHANGE_H_
 
 #include "base/arena.h"
+#include "frontends/common/access.h"
+#include "frontends/common/forward.h"
+#include "frontends/common/workers.h"
 #include "frontends/http/exchange.h"
 #include "frontends/settings/logging.h"
 #include "frontends/shm/registry.h"
@@ -37,7 +40,12 @@ typedef struct kelp_v2_service {
     kelp_tracing *tracing;  /* may be NULL */
     uint64_t max_input_size_bytes;
     uint64_t max_body_size_bytes;
-    atomic_bool draining;    /* the server stops soon */
+    atomic_bool draining; /* the server stops soon */
+    kelp_access *access;  /* may be NULL, as the next ones */
+    const kelp_forward *forward;
+    const char *const *cors_origins;
+    size_t cors_origin_count;
+    kelp_workers *loaders;   /* run loads and unloads */
     atomic_uint codec_count; /* threads that decode requests or encode responses */
 } kelp_v2_service;
 
@@ -72,6 +80,8 @@ typedef struct kelp_v2_exchange {
     int64_t version;            /* -1 if the route has none */
     kelp_http_coding response_coding;
     struct kelp_json *document; /* parsed body of a load or unload */
+    kelp_work work;             /* a load or unload */
+    kelp_status *(*control)(struct kelp_v2_exchange *exchange); /* that it does */
     const kelp_v2_requested_output *requested;
     size_t requested_count;
     bool binary_default;     /* for outputs without `binary_data` */
@@ -105,6 +115,15 @@ void kelp_v2_respond_message(kelp_v2_exchange *exchange, TRITONSERVER_Error *tak
 void kelp_v2_fail(kelp_v2_exchange *exchange, kelp_status *take_status);
 /* Sends the response. */
 void kelp_v2_send(kelp_v2_exchange *exchange);
+
+/* ---- headers.c ---- */
+/* Adds the headers of CORS to all responses, if the client is a web page of a known origin. Returns
+ * true after it responded to a preflight request. */
+bool kelp_v2_apply_cors(kelp_v2_exchange *exchange);
+/* Checks that the client may send requests of a category. Otherwise responds, and returns false. */
+bool kelp_v2_permit(kelp_v2_exchange *exchange, kelp_access_category category);
+/* Adds the forwarded headers to exchange->request as parameters. */
+kelp_status *kelp_v2_forward_headers(kelp_v2_exchange *exchange) KELP_MUST_USE;
 
 /* ---- routes.c ---- */
 /* Calls the handler of the method and path, which sends the response before it returns or later. */

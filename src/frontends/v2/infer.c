@@ -227,6 +227,7 @@ static kelp_status *prepare(kelp_v2_exchange *exchange) {
         exchange->response_coding = kelp_http_coding_accepted(*accepted);
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&exchange->request, service->core,
                                                              exchange->model, exchange->version)));
+    KELP_TRY(kelp_v2_forward_headers(exchange));
     KELP_TRY(read_json_length(exchange));
     KELP_TRY(kelp_http_exchange_coding(&exchange->base, &exchange->request_coding));
     if (kelp_v2_takes_long(exchange))

@@ -12,51 +12,75 @@ static const struct {
     const char *pattern;
     void (*handler)(kelp_v2_exchange *exchange);
     uint32_t service; /* that the endpoint must have */
+    kelp_access_category category;
 } routes[] = {
-    {"POST", "/v2/models/*/infer", kelp_v2_infer, KELP_SERVICE_HTTP},
-    {"POST", "/v2/models/*/versions/#/infer", kelp_v2_infer, KELP_SERVICE_HTTP},
-    {"POST", "/v2/models/*/generate", kelp_v2_generate, KELP_SERVICE_HTTP},
-    {"POST", "/v2/models/*/versions/#/generate", kelp_v2_generate, KELP_SERVICE_HTTP},
-    {"POST", "/v2/models/*/generate_stream", kelp_v2_generate_stream, KELP_SERVICE_HTTP},
-    {"POST", "/v2/models/*/versions/#/generate_stream", kelp_v2_generate_stream, KELP_SERVICE_HTTP},
-    {"GET", "/v2/health/live", kelp_v2_live, KELP_SERVICE_HTTP},
-    {"GET", "/v2/health/ready", kelp_v2_ready, KELP_SERVICE_HTTP},
-    {"GET", "/v2", kelp_v2_server_metadata, KELP_SERVICE_HTTP},
-    {"GET", "/v2/models/stats", kelp_v2_model_statistics, KELP_SERVICE_HTTP},
-    {"GET", "/v2/models/*", kelp_v2_model_metadata, KELP_SERVICE_HTTP},
-    {"GET", "/v2/models/*/versions/#", kelp_v2_model_metadata, KELP_SERVICE_HTTP},
-    {"GET", "/v2/models/*/ready", kelp_v2_model_ready, KELP_SERVICE_HTTP},
-    {"GET", "/v2/models/*/versions/#/ready", kelp_v2_model_ready, KELP_SERVICE_HTTP},
-    {"GET", "/v2/models/*/config", kelp_v2_model_config, KELP_SERVICE_HTTP},
-    {"GET", "/v2/models/*/versions/#/config", kelp_v2_model_config, KELP_SERVICE_HTTP},
-    {"GET", "/v2/models/*/stats", kelp_v2_model_statistics, KELP_SERVICE_HTTP},
-    {"GET", "/v2/models/*/versions/#/stats", kelp_v2_model_statistics, KELP_SERVICE_HTTP},
-    {"POST", "/v2/repository/index", kelp_v2_repository_index, KELP_SERVICE_HTTP},
-    {"POST", "/v2/repository/models/*/load", kelp_v2_repository_load, KELP_SERVICE_HTTP},
-    {"POST", "/v2/repository/models/*/unload", kelp_v2_repository_unload, KELP_SERVICE_HTTP},
-    {"GET", "/v2/systemsharedmemory/status", kelp_v2_shm_status, KELP_SERVICE_HTTP},
-    {"GET", "/v2/systemsharedmemory/region/*/status", kelp_v2_shm_status, KELP_SERVICE_HTTP},
-    {"POST", "/v2/systemsharedmemory/register", kelp_v2_shm_register, KELP_SERVICE_HTTP},
-    {"POST", "/v2/systemsharedmemory/region/*/register", kelp_v2_shm_register, KELP_SERVICE_HTTP},
-    {"POST", "/v2/systemsharedmemory/unregister", kelp_v2_shm_unregister, KELP_SERVICE_HTTP},
+    {"POST", "/v2/models/*/infer", kelp_v2_infer, KELP_SERVICE_HTTP, KELP_ACCESS_INFERENCE},
+    {"POST", "/v2/models/*/versions/#/infer", kelp_v2_infer, KELP_SERVICE_HTTP,
+     KELP_ACCESS_INFERENCE},
+    {"POST", "/v2/models/*/generate", kelp_v2_generate, KELP_SERVICE_HTTP, KELP_ACCESS_INFERENCE},
+    {"POST", "/v2/models/*/versions/#/generate", kelp_v2_generate, KELP_SERVICE_HTTP,
+     KELP_ACCESS_INFERENCE},
+    {"POST", "/v2/models/*/generate_stream", kelp_v2_generate_stream, KELP_SERVICE_HTTP,
+     KELP_ACCESS_INFERENCE},
+    {"POST", "/v2/models/*/versions/#/generate_stream", kelp_v2_generate_stream, KELP_SERVICE_HTTP,
+     KELP_ACCESS_INFERENCE},
+    {"GET", "/v2/health/live", kelp_v2_live, KELP_SERVICE_HTTP, KELP_ACCESS_HEALTH},
+    {"GET", "/v2/health/ready", kelp_v2_ready, KELP_SERVICE_HTTP, KELP_ACCESS_HEALTH},
+    {"GET", "/v2", kelp_v2_server_metadata, KELP_SERVICE_HTTP, KELP_ACCESS_METADATA},
+    {"GET", "/v2/models/stats", kelp_v2_model_statistics, KELP_SERVICE_HTTP,
+     KELP_ACCESS_STATISTICS},
+    {"GET", "/v2/models/*", kelp_v2_model_metadata, KELP_SERVICE_HTTP, KELP_ACCESS_METADATA},
+    {"GET", "/v2/models/*/versions/#", kelp_v2_model_metadata, KELP_SERVICE_HTTP,
+     KELP_ACCESS_METADATA},
+    {"GET", "/v2/models/*/ready", kelp_v2_model_ready, KELP_SERVICE_HTTP, KELP_ACCESS_HEALTH},
+    {"GET", "/v2/models/*/versions/#/ready", kelp_v2_model_ready, KELP_SERVICE_HTTP,
+     KELP_ACCESS_HEALTH},
+    {"GET", "/v2/models/*/config", kelp_v2_model_config, KELP_SERVICE_HTTP,
+     KELP_ACCESS_MODEL_CONFIG},
+    {"GET", "/v2/models/*/versions/#/config", kelp_v2_model_config, KELP_SERVICE_HTTP,
+     KELP_ACCESS_MODEL_CONFIG},
+    {"GET", "/v2/models/*/stats", kelp_v2_model_statistics, KELP_SERVICE_HTTP,
+     KELP_ACCESS_STATISTICS},
+    {"GET", "/v2/models/*/versions/#/stats", kelp_v2_model_statistics, KELP_SERVICE_HTTP,
+     KELP_ACCESS_STATISTICS},
+    {"POST", "/v2/repository/index", kelp_v2_repository_index, KELP_SERVICE_HTTP,
+     KELP_ACCESS_MODEL_REPOSITORY},
+    {"POST", "/v2/repository/models/*/load", kelp_v2_repository_load, KELP_SERVICE_HTTP,
+     KELP_ACCESS_MODEL_REPOSITORY},
+    {"POST", "/v2/repository/models/*/unload", kelp_v2_repository_unload, KELP_SERVICE_HTTP,
+     KELP_ACCESS_MODEL_REPOSITORY},
+    {"GET", "/v2/systemsharedmemory/status", kelp_v2_shm_status, KELP_SERVICE_HTTP,
+     KELP_ACCESS_SHARED_MEMORY},
+    {"GET", "/v2/systemsharedmemory/region/*/status", kelp_v2_shm_status, KELP_SERVICE_HTTP,
+     KELP_ACCESS_SHARED_MEMORY},
+    {"POST", "/v2/systemsharedmemory/register", kelp_v2_shm_register, KELP_SERVICE_HTTP,
+     KELP_ACCESS_SHARED_MEMORY},
+    {"POST", "/v2/systemsharedmemory/region/*/register", kelp_v2_shm_register, KELP_SERVICE_HTTP,
+     KELP_ACCESS_SHARED_MEMORY},
+    {"POST", "/v2/systemsharedmemory/unregister", kelp_v2_shm_unregister, KELP_SERVICE_HTTP,
+     KELP_ACCESS_SHARED_MEMORY},
     {"POST", "/v2/systemsharedmemory/region/*/unregister", kelp_v2_shm_unregister,
-     KELP_SERVICE_HTTP},
-    {"GET", "/v2/cudasharedmemory/status", kelp_v2_cuda_shm_status, KELP_SERVICE_HTTP},
-    {"GET", "/v2/cudasharedmemory/region/*/status", kelp_v2_cuda_shm_status, KELP_SERVICE_HTTP},
-    {"POST", "/v2/cudasharedmemory/register", kelp_v2_cuda_shm_register, KELP_SERVICE_HTTP},
-    {"POST", "/v2/cudasharedmemory/region/*/register", kelp_v2_cuda_shm_register,
-     KELP_SERVICE_HTTP},
-    {"POST", "/v2/cudasharedmemory/unregister", kelp_v2_cuda_shm_unregister, KELP_SERVICE_HTTP},
+     KELP_SERVICE_HTTP, KELP_ACCESS_SHARED_MEMORY},
+    {"GET", "/v2/cudasharedmemory/status", kelp_v2_cuda_shm_status, KELP_SERVICE_HTTP,
+     KELP_ACCESS_SHARED_MEMORY},
+    {"GET", "/v2/cudasharedmemory/region/*/status", kelp_v2_cuda_shm_status, KELP_SERVICE_HTTP,
+     KELP_ACCESS_SHARED_MEMORY},
+    {"POST", "/v2/cudasharedmemory/register", kelp_v2_cuda_shm_register, KELP_SERVICE_HTTP,
+     KELP_ACCESS_SHARED_MEMORY},
+    {"POST", "/v2/cudasharedmemory/region/*/register", kelp_v2_cuda_shm_register, KELP_SERVICE_HTTP,
+     KELP_ACCESS_SHARED_MEMORY},
+    {"POST", "/v2/cudasharedmemory/unregister", kelp_v2_cuda_shm_unregister, KELP_SERVICE_HTTP,
+     KELP_ACCESS_SHARED_MEMORY},
     {"POST", "/v2/cudasharedmemory/region/*/unregister", kelp_v2_cuda_shm_unregister,
-     KELP_SERVICE_HTTP},
-    {"GET", "/v2/logging", kelp_v2_get_logging, KELP_SERVICE_HTTP},
-    {"POST", "/v2/logging", kelp_v2_set_logging, KELP_SERVICE_HTTP},
-    {"GET", "/v2/trace/setting", kelp_v2_get_trace, KELP_SERVICE_HTTP},
-    {"POST", "/v2/trace/setting", kelp_v2_set_trace, KELP_SERVICE_HTTP},
-    {"GET", "/v2/models/*/trace/setting", kelp_v2_get_trace, KELP_SERVICE_HTTP},
-    {"POST", "/v2/models/*/trace/setting", kelp_v2_set_trace, KELP_SERVICE_HTTP},
-    {"GET", "/metrics", kelp_v2_metrics, KELP_SERVICE_METRICS},
-    {"GET", "/metrics/", kelp_v2_metrics, KELP_SERVICE_METRICS},
+     KELP_SERVICE_HTTP, KELP_ACCESS_SHARED_MEMORY},
+    {"GET", "/v2/logging", kelp_v2_get_logging, KELP_SERVICE_HTTP, KELP_ACCESS_LOGGING},
+    {"POST", "/v2/logging", kelp_v2_set_logging, KELP_SERVICE_HTTP, KELP_ACCESS_LOGGING},
+    {"GET", "/v2/trace/setting", kelp_v2_get_trace, KELP_SERVICE_HTTP, KELP_ACCESS_TRACE},
+    {"POST", "/v2/trace/setting", kelp_v2_set_trace, KELP_SERVICE_HTTP, KELP_ACCESS_TRACE},
+    {"GET", "/v2/models/*/trace/setting", kelp_v2_get_trace, KELP_SERVICE_HTTP, KELP_ACCESS_TRACE},
+    {"POST", "/v2/models/*/trace/setting", kelp_v2_set_trace, KELP_SERVICE_HTTP, KELP_ACCESS_TRACE},
+    {"GET", "/metrics", kelp_v2_metrics, KELP_SERVICE_METRICS, KELP_ACCESS_OTHER},
+    {"GET", "/metrics/", kelp_v2_metrics, KELP_SERVICE_METRICS, KELP_ACCESS_OTHER},
 };
 
 /* Matches a path with a pattern, and returns the variable parts. */
@@ -115,6 +139,8 @@ void kelp_v2_route(kelp_v2_exchange *exchange) {
     const char *allowed = NULL;
     kelp_status *status = NULL;
     kelp_str method = exchange->base.request->method;
+    if (kelp_v2_apply_cors(exchange))
+        return;
     if (kelp_str_is(method, "HEAD")) /* the transport omits the body of the response */
         method = KELP_STR("GET");
     for (size_t i = 0; i < KELP_COUNT(routes) && status == NULL; i++) {
@@ -126,6 +152,8 @@ void kelp_v2_route(kelp_v2_exchange *exchange) {
             allowed = !strcmp(routes[i].method, "GET") ? "GET, HEAD" : routes[i].method;
             continue;
         }
+        if (!kelp_v2_permit(exchange, routes[i].category))
+            return;
         status = take_parts(exchange, model, version);
         if (status == NULL) {
             routes[i].handler(exchange);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #define DEFAULT_MAX_INPUT_SIZE_BYTES (UINT64_C(64) << 20)
+#define DEFAULT_LOAD_THREADS 4
 #define DEFAULT_MAX_BODY_SIZE_BYTES (UINT64_C(4) << 30)
 
 /* ---- outputs ---- */
@@ -191,6 +192,7 @@ static void on_cancel(kelp_http_exchange *base) {
 
 static void on_destroy(kelp_http_handler *handler) {
     kelp_v2_service *service = (kelp_v2_service *)handler;
+    kelp_workers_destroy(service->loaders);
     if (service->response_allocator != NULL)
         kelp_status_free(
             kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->response_allocator)));
@@ -225,6 +227,10 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
         options->max_body_size_bytes ? options->max_body_size_bytes : DEFAULT_MAX_BODY_SIZE_BYTES;
     if (service->max_body_size_bytes < service->max_input_size_bytes)
         service->max_body_size_bytes = service->max_input_size_bytes;
+    service->access = options->access;
+    service->forward = options->forward;
+    service->cors_origins = options->cors_origins;
+    service->cors_origin_count = options->cors_origin_count;
     service->handler = (kelp_http_handler){
         .exchange_bytes = sizeof(kelp_v2_exchange),
         .init = on_init,
@@ -238,6 +244,10 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
         .destroy = on_destroy,
     };
     kelp_status *status = create_allocators(service);
+    if (status == NULL)
+        status = kelp_workers_create(
+            allocator, options->load_threads ? options->load_threads : DEFAULT_LOAD_THREADS,
+            &service->loaders);
     if (status != NULL) {
         on_destroy(&service->handler);
         return status;

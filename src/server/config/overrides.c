@@ -5,47 +5,16 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/fs.h"
+#include "base/files/temporary.h"
 #include "server/config/model_files.h"
 
 #include <errno.h>
-#include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where) {
-    (void)info;
-    (void)kind;
-    (void)where;
-    return remove(path);
-}
-
-void kelp_remove_tree(const char *path) {
-    (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-kelp_status *kelp_temporary_directory(kelp_allocator allocator, const char *purpose,
-                                      char **out_path) {
-    const char *base = getenv("TMPDIR");
-    char template[4096];
-    snprintf(template, sizeof template, "%s/kelp-%s-XXXXXX",
-             base != NULL && base[0] ? base : "/tmp", purpose);
-    if (mkdtemp(template) == NULL)
-        return KELP_ERROR(KELP_INTERNAL, "cannot create a temporary directory '%s': error %d",
-                          template, errno);
-    kelp_status *status = kelp_strdup(allocator, template, out_path);
-    if (status != NULL)
-        (void)rmdir(template);
-    return status;
-}
 
 void kelp_override_clear(kelp_allocator allocator, kelp_override *override) {
     kelp_free_string(allocator, override->config_json);
-    if (override->directory != NULL)
-        kelp_remove_tree(override->directory);
-    kelp_free_string(allocator, override->directory);
+    kelp_temporary_remove(allocator, override->directory);
     *override = (kelp_override){0};
 }
 
@@ -65,7 +34,7 @@ static kelp_status *make_parents(char *path, size_t base_length) {
 static kelp_status *write_files(kelp_allocator allocator, kelp_override *override,
                                 const char *model_name, const kelp_load_options *options) {
     static const char prefix[] = "file:";
-    KELP_TRY(kelp_temporary_directory(allocator, "model", &override->directory));
+    KELP_TRY(kelp_temporary_create(allocator, "model", &override->directory));
     kelp_status *status = NULL;
     for (size_t i = 0; i < options->file_count && status == NULL; i++) {
         const kelp_parameter *file = options->files[i];

@@ -34,10 +34,4 @@ kelp_status *kelp_override_apply(kelp_allocator allocator, kelp_override *overri
 /* Resets the override and removes its files. */
 void kelp_override_clear(kelp_allocator allocator, kelp_override *override);
 
-/* Creates a directory below TMPDIR that only this user can read, named after `purpose`. */
-kelp_status *kelp_temporary_directory(kelp_allocator allocator, const char *purpose,
-                                      char **out_path) KELP_MUST_USE;
-/* Removes a temporary directory and its contents. Failures are ignored: leftovers are harmless. */
-void kelp_remove_tree(const char *path);
-
 #endif

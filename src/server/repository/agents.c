@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/files/temporary.h"
 #include "base/checked.h"
 #include "base/fs.h"
 #include "server/config/overrides.h"
@@ -121,15 +122,13 @@ static kelp_status *act(kelp_agent_model *model, TRITONREPOAGENT_ActionType acti
 
 kelp_status *kelp_agent_acquire_directory(kelp_agent_model *model, const char **out) {
     if (model->acquired == NULL)
-        KELP_TRY(kelp_temporary_directory(model->allocator, "agent", &model->acquired));
+        KELP_TRY(kelp_temporary_create(model->allocator, "agent", &model->acquired));
     *out = model->acquired;
     return NULL;
 }
 
 static void remove_acquired(kelp_agent_model *model) {
-    if (model->acquired != NULL)
-        kelp_remove_tree(model->acquired);
-    kelp_free_string(model->allocator, model->acquired);
+    kelp_temporary_remove(model->allocator, model->acquired);
     model->acquired = NULL;
 }
 

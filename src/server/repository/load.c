@@ -9,6 +9,7 @@
 #include "server/repository/agents.h"
 #include "server/repository/repository.h"
 #include "server/repository/scan.h"
+#include "server/repository/upload.h"
 
 /* Returns the version with a number, and inserts it if needed. The lock and those of all pools are
  * held. */
@@ -33,7 +34,8 @@ static kelp_status *version_get(kelp_allocator allocator, kelp_entry *entry, int
 typedef struct load {
     kelp_repository *repository;
     kelp_entry *entry;
-    const char *directory;      /* of the model's files, in the repository or an override */
+    const char *directory;            /* of the model's files, in the repository or an override */
+    const kelp_load_options *uploads; /* may be NULL */
     const char *directory_name; /* in the repository; a name that the configuration may contain */
     kelp_model_config *config;
     kelp_agent_chain *agents; /* NULL if the configuration has no agents */
@@ -88,6 +90,8 @@ static kelp_status *read_model(load *job) {
     };
     KELP_TRY(kelp_model_files_signature(heap, job->directory, &job->signature));
     KELP_TRY(kelp_model_config_load(heap, &config_options, &job->config));
+    KELP_TRY(kelp_upload_check(&options->backend_config, job->entry->name, job->config, json,
+                               job->uploads));
     int64_t *present = NULL;
     size_t present_count = 0;
     kelp_status *warning = NULL;
@@ -340,6 +344,7 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
     const char *slash = strrchr(path, '/');
     load job = {.repository = repository,
                 .entry = entry,
+                .uploads = options,
                 .directory_name = slash != NULL ? slash + 1 : path};
     kelp_status *status =
         kelp_override_apply(repository->host->base.allocator, &entry->override, entry->name, path,

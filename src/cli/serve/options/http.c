@@ -5,6 +5,7 @@
 #include "cli/serve/options/options.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 #define AT(member) offsetof(kelp_serve_options, http.member)
 static const kelp_arg_spec specs[] = {
@@ -43,6 +44,12 @@ static const kelp_arg_spec specs[] = {
      .min = 1,
      .max = INT64_MAX,
      .help = "maximum size of a body without binary tensors (67108864)"},
+    {.name = "http-socket-mode",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(socket_mode),
+     .value = "MODE",
+     .help = "permissions of a Unix socket, in octal: 0660 lets the group connect (those of the "
+             "umask)"},
 };
 #undef AT
 
@@ -52,4 +59,17 @@ void kelp_serve_http_defaults(kelp_serve_http *o) {
     o->allow_http = true;
     o->address = "127.0.0.1";
     o->port = 8000;
+}
+
+kelp_status *kelp_serve_http_socket_mode(const kelp_serve_http *o, unsigned *out) {
+    char *end = NULL;
+    unsigned long mode = o->socket_mode != NULL ? strtoul(o->socket_mode, &end, 8) : 0;
+    *out = (unsigned)mode;
+    if (o->socket_mode == NULL ||
+        (end != o->socket_mode && *end == '\0' && mode > 0 && mode <= 0777))
+        return NULL;
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "option '--http-socket-mode': expected octal permissions such as 0660, found "
+                      "'%s'",
+                      o->socket_mode);
 }

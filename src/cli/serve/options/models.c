@@ -71,6 +71,11 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_BOOL,
      .offset = AT(namespacing),
      .help = "allow models with the same name in different repositories (false)"},
+    {.name = "allow-uploaded-code",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(allow_uploaded_code),
+     .help = "accept loads over the network whose parameters bring shared libraries, files of "
+             "backends that are not built in, or providers at an address (false)"},
 };
 #undef AT
 
@@ -108,6 +113,9 @@ kelp_status *kelp_serve_models_apply(const kelp_serve_models *o,
     if (o->load_retries)
         KELP_TRY(kelp_serve_set(
             TRITONSERVER_ServerOptionsSetModelLoadRetryCount(options, (unsigned)o->load_retries)));
+    if (!o->allow_uploaded_code)
+        KELP_TRY(kelp_serve_set(TRITONSERVER_ServerOptionsSetBackendConfig(
+            options, "", "allow-uploaded-code", "false")));
     return o->namespacing
                ? kelp_serve_set(TRITONSERVER_ServerOptionsSetModelNamespacing(options, true))
                : NULL;

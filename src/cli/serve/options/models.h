@@ -19,6 +19,7 @@ typedef struct kelp_serve_models {
     int64_t load_threads;
     int64_t load_retries;
     bool namespacing;
+    bool allow_uploaded_code;
 } kelp_serve_models;
 
 extern const kelp_arg_table kelp_serve_models_table;

@@ -4,6 +4,7 @@
 #ifndef KELP_CLI_SERVE_OPTIONS_OPTIONS_H_
 #define KELP_CLI_SERVE_OPTIONS_OPTIONS_H_
 
+#include "cli/serve/options/access.h"
 #include "cli/serve/options/backends.h"
 #include "cli/serve/options/caches.h"
 #include "cli/serve/options/grpc.h"
@@ -22,6 +23,7 @@ typedef struct kelp_serve_options {
     kelp_serve_caches caches;
     kelp_serve_server server;
     kelp_serve_http http;
+    kelp_serve_access access;
     kelp_serve_grpc grpc;
     kelp_serve_tls tls;
     kelp_serve_metrics metrics;
@@ -33,9 +35,9 @@ typedef struct kelp_serve_options {
 /* The tables of all groups, for an initializer. */
 #define KELP_SERVE_TABLES                                                           \
     &kelp_serve_models_table, &kelp_serve_backends_table, &kelp_serve_caches_table, \
-        &kelp_serve_server_table, &kelp_serve_http_table, &kelp_serve_grpc_table,   \
-        &kelp_serve_tls_table, &kelp_serve_metrics_table, &kelp_serve_log_table,    \
-        &kelp_serve_trace_table
+        &kelp_serve_server_table, &kelp_serve_http_table, &kelp_serve_access_table, \
+        &kelp_serve_grpc_table, &kelp_serve_tls_table, &kelp_serve_metrics_table,   \
+        &kelp_serve_log_table, &kelp_serve_trace_table
 /* Initializes a zeroed kelp_serve_options. */
 void kelp_serve_defaults(void *options);
 

@@ -35,56 +35,12 @@ static const kelp_arg_spec specs[] = {
      .value = "MODE",
      .choices = "none|optional|required",
      .help = "certificates of clients (required with --tls-ca, otherwise none)"},
-    {.name = "grpc-use-ssl",
-     .kind = KELP_OPTION_BOOL,
-     .offset = AT(grpc),
-     .help = "require TLS on --grpc-port, and serve gRPC on no other port without TLS (false)"},
-    {.name = "grpc-use-ssl-mutual",
-     .kind = KELP_OPTION_BOOL,
-     .offset = AT(grpc_mutual),
-     .help = "do the same, and require certificates of clients (false)"},
-    {.name = "grpc-server-cert",
-     .kind = KELP_OPTION_TEXT,
-     .offset = AT(grpc_cert),
-     .value = "FILE",
-     .choices = "@file",
-     .help = "PEM file of the certificate for --grpc-use-ssl (that of --tls-cert)"},
-    {.name = "grpc-server-key",
-     .kind = KELP_OPTION_TEXT,
-     .offset = AT(grpc_key),
-     .value = "FILE",
-     .choices = "@file",
-     .help = "PEM file of its private key (that of --tls-key)"},
-    {.name = "grpc-root-cert",
-     .kind = KELP_OPTION_TEXT,
-     .offset = AT(grpc_root),
-     .value = "FILE",
-     .choices = "@file",
-     .help = "PEM file of the authorities for --grpc-use-ssl-mutual (that of --tls-ca)"},
 };
 #undef AT
 
 const kelp_arg_table kelp_serve_tls_table = {specs, KELP_COUNT(specs)};
 
-static kelp_status *convert_grpc(const kelp_serve_tls *o, kelp_tls_options *out) {
-    *out = (kelp_tls_options){.cert_path = o->grpc_cert != NULL ? o->grpc_cert : o->cert,
-                              .key_path = o->grpc_key != NULL ? o->grpc_key : o->key};
-    if (o->grpc_mutual) {
-        out->ca_path = o->grpc_root != NULL ? o->grpc_root : o->ca;
-        out->client_auth = KELP_TLS_CLIENT_AUTH_REQUIRED;
-    }
-    const char *needs = out->cert_path == NULL                   ? "--grpc-server-cert"
-                        : out->key_path == NULL                  ? "--grpc-server-key"
-                        : o->grpc_mutual && out->ca_path == NULL ? "--grpc-root-cert"
-                                                                 : NULL;
-    if (needs == NULL)
-        return NULL;
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "option '%s' requires '%s'",
-                      o->grpc_mutual ? "--grpc-use-ssl-mutual" : "--grpc-use-ssl", needs);
-}
-
-kelp_status *kelp_serve_tls_convert(const kelp_serve_tls *o, kelp_tls_options *out,
-                                    kelp_tls_options *out_grpc) {
+kelp_status *kelp_serve_tls_convert(const kelp_serve_tls *o, kelp_tls_options *out) {
     const char *auth = o->client_auth;
     if (auth == NULL)
         auth = o->ca != NULL ? "required" : "none";
@@ -103,6 +59,5 @@ kelp_status *kelp_serve_tls_convert(const kelp_serve_tls *o, kelp_tls_options *o
     if (out->client_auth != KELP_TLS_CLIENT_AUTH_NONE && o->ca == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "option '--tls-client-auth %s' requires '--tls-ca'", o->client_auth);
-    *out_grpc = *out;
-    return o->grpc || o->grpc_mutual ? convert_grpc(o, out_grpc) : NULL;
+    return NULL;
 }

@@ -10,15 +10,11 @@ typedef struct kelp_serve_tls {
     const char *cert, *key; /* NULL: no TLS */
     const char *ca;
     const char *client_auth; /* NULL: required if there is a file of authorities */
-    bool grpc;               /* TLS of the gRPC port only */
-    bool grpc_mutual;
-    const char *grpc_cert, *grpc_key, *grpc_root;
 } kelp_serve_tls;
 
 extern const kelp_arg_table kelp_serve_tls_table;
-/* Converts the options for all ports, and those that replace them for the gRPC port; without TLS,
- * cert_path is NULL. INVALID_ARGUMENT names an option that is missing. */
-kelp_status *kelp_serve_tls_convert(const kelp_serve_tls *o, kelp_tls_options *out,
-                                    kelp_tls_options *out_grpc) KELP_MUST_USE;
+/* Converts the options; without TLS, out->cert_path is NULL. INVALID_ARGUMENT names an option that
+ * is missing. */
+kelp_status *kelp_serve_tls_convert(const kelp_serve_tls *o, kelp_tls_options *out) KELP_MUST_USE;
 
 #endif

@@ -153,6 +153,7 @@ static void start(kelp_v2_exchange *exchange, kelp_http_status status) {
                                       KELP_STR("no-cache"));
     exchange->base.text = text;
     g->started = true;
+    kelp_trace_stamp(exchange->trace, "HTTP_SEND_START");
 }
 
 /* Sends the last part. */
@@ -301,6 +302,7 @@ static kelp_status *prepare(kelp_v2_exchange *exchange, bool stream) {
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&exchange->request, service->core,
                                                              exchange->model, exchange->version)));
+    KELP_TRY(kelp_v2_forward_headers(exchange));
     KELP_TRY(kelp_http_exchange_coding(&exchange->base, &exchange->request_coding));
     if (kelp_v2_takes_long(exchange))
         KELP_TRY(kelp_v2_status(KELP_InferenceRequestCheckQueue(exchange->request)));
