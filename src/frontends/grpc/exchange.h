@@ -12,6 +12,7 @@
 #ifndef KELP_FRONTENDS_GRPC_EXCHANGE_H_
 #define KELP_FRONTENDS_GRPC_EXCHANGE_H_
 
+#include "frontends/common/workers.h"
 #include "frontends/grpc/codec/infer_request.h"
 #include "frontends/grpc/codec/message.h"
 #include "frontends/grpc/service.h"
@@ -31,6 +32,8 @@ typedef struct kelp_grpc_service {
     kelp_logging *logging;
     kelp_tracing *tracing;
     kelp_access *access;
+    const kelp_forward *forward; /* may be NULL */
+    kelp_workers *loaders;       /* run loads and unloads */
     /* Allocates outputs; `userp` of the response callback is the kelp_grpc_request. */
     TRITONSERVER_ResponseAllocator *response_allocator;
     uint64_t max_message_bytes;
@@ -89,11 +92,19 @@ struct kelp_grpc_request {
     kelp_grpc_reply *first_reply, *last_reply; /* replies that wait for earlier requests */
 };
 
+/* Metadata of a call that is passed to the model. */
+typedef struct kelp_grpc_metadata {
+    const char *name, *value;
+} kelp_grpc_metadata;
+
 /* A call. */
 struct kelp_grpc_exchange {
     kelp_http_exchange base; /* first */
     const kelp_grpc_method *method;
     kelp_http_coding request_coding, response_coding;
+    kelp_arena metadata;           /* of `forwarded` */
+    kelp_grpc_metadata *forwarded; /* becomes parameters of each request */
+    size_t forwarded_count;
     bool fails_stream; /* the errors of requests end a stream (metadata triton_grpc_error) */
 
     /* incoming messages */
@@ -130,6 +141,8 @@ struct kelp_grpc_exchange {
     bool finishing; /* the status is known */
     bool finished;  /* the last part was sent */
     bool blocking;  /* a separate thread uses `handled` and `work_status` */
+    kelp_work work;
+    kelp_status *(*control)(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
     kelp_status *work_status;
     kelp_code code;
     kelp_buf status_text; /* percent-encoded */

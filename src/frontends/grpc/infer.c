@@ -414,6 +414,9 @@ static kelp_status *prepare(kelp_grpc_exchange *exchange, kelp_grpc_request *req
                                                              decoded->model, decoded->version)));
     KELP_TRY(kelp_grpc_fill_request(&request->arena, kelp_grpc_service_of(exchange)->shm, decoded,
                                     request->inference));
+    for (size_t i = 0; i < exchange->forwarded_count; i++)
+        KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestSetStringParameter(
+            request->inference, exchange->forwarded[i].name, exchange->forwarded[i].value)));
     KELP_TRY(kelp_v2_status(
         TRITONSERVER_InferenceRequestSetReleaseCallback(request->inference, on_release, request)));
     return kelp_v2_status(TRITONSERVER_InferenceRequestSetResponseCallback(

@@ -6,6 +6,7 @@
 #define KELP_FRONTENDS_GRPC_SERVICE_H_
 
 #include "frontends/common/access.h"
+#include "frontends/common/forward.h"
 #include "frontends/http/exchange.h"
 #include "frontends/settings/logging.h"
 #include "frontends/shm/registry.h"
@@ -22,9 +23,11 @@ typedef struct kelp_grpc_options {
     kelp_shm_registry *shm;
     kelp_logging *logging;
     kelp_tracing *tracing;
-    kelp_access *access;      /* who may call what; NULL: everybody */
-    bool compresses;          /* compress responses if the client accepts it */
-    kelp_allocator allocator; /* the system's if .realloc is NULL */
+    kelp_access *access;         /* who may call what; NULL: everybody */
+    const kelp_forward *forward; /* metadata that becomes parameters; NULL: none */
+    uint32_t load_threads;       /* 4: models that are loaded or unloaded at the same time */
+    bool compresses;             /* compress responses if the client accepts it */
+    kelp_allocator allocator;    /* the system's if .realloc is NULL */
 } kelp_grpc_options;
 
 /* Creates the handler, which accepts requests of HTTP/2 with content type application/grpc on
