@@ -670,6 +670,23 @@ class Options(unittest.TestCase):
             stub.ServerLive(service_pb2.ServerLiveRequest(), timeout=PATIENCE_S)
         self.assertEqual(process.call("GET", "/v2/health/ready")[0], 200)
 
+    def test_a_stop_ends_idle_streams(self):
+        process, stub = self.serve()
+        more = threading.Event()
+
+        def requests():
+            yield raw_request()
+            more.wait(PATIENCE_S)
+        call = stub.ModelStreamInfer(requests())
+        next(call)
+        began = time.monotonic()
+        self.assertEqual(process.stop(), 0)
+        self.assertLess(time.monotonic() - began, 20)
+        with self.assertRaises(grpc.RpcError) as caught:
+            next(call)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
+        more.set()
+
     def test_a_stop_ends_watches(self):
         process, _ = self.serve()
         channel = grpc.insecure_channel(process.url)

@@ -41,6 +41,8 @@ typedef struct kelp_grpc_service {
     uint32_t max_requests;
     bool compresses;
     atomic_bool draining;
+    pthread_mutex_t streams_mutex;
+    kelp_grpc_exchange *streams; /* open calls of ModelStreamInfer */
 } kelp_grpc_service;
 
 /* A method of a service. */
@@ -147,8 +149,13 @@ struct kelp_grpc_exchange {
     kelp_code code;
     kelp_buf status_text; /* percent-encoded */
     kelp_event_loop_timer deadline_timer;
-    kelp_event_loop_timer poll_timer; /* of Watch */
+    kelp_event_loop_timer poll_timer; /* of Watch; of a stream while the server stops */
     int watched;                      /* the last status that Watch sent; 0: none */
+
+    /* an open stream; with service->streams_mutex */
+    kelp_grpc_exchange *previous_stream, *next_stream;
+    bool listed;
+    uint64_t used_ns; /* the time of the latest request of a stream */
 
     /* shared with the threads of models */
     pthread_mutex_t mutex;
@@ -234,6 +241,16 @@ void kelp_grpc_free_reply(kelp_grpc_reply *reply);
 void kelp_grpc_free_written(kelp_grpc_exchange *exchange);
 /* Returns true if the call may start another request. */
 bool kelp_grpc_can_infer(kelp_grpc_exchange *exchange);
+
+/* ---- streams.c ---- */
+/* Adds a stream to the list of the service. */
+void kelp_grpc_stream_open(kelp_grpc_exchange *exchange);
+/* Removes a call from the list, if it is in it. */
+void kelp_grpc_stream_close(kelp_grpc_exchange *exchange);
+/* If the server is stopping, ends a stream that was not used for a second, now or later. */
+void kelp_grpc_stream_drain(kelp_grpc_exchange *exchange);
+/* Lets the event-loop threads drain all streams. Any thread. */
+void kelp_grpc_streams_drain(kelp_grpc_service *service);
 
 /* ---- write.c ---- */
 /* Sends the next replies, or the status after the last one. */

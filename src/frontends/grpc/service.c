@@ -82,6 +82,7 @@ static void on_clear(kelp_http_exchange *base) {
     exchange->started = exchange->sending = exchange->has_sent = false;
     exchange->finishing = exchange->finished = exchange->cancelled = false;
     exchange->watched = 0;
+    KELP_ASSERT(!exchange->listed);
     KELP_ASSERT(!exchange->blocking && !exchange->posted && exchange->open_count == 0);
 }
 
@@ -182,6 +183,8 @@ static kelp_status *begin_call(kelp_grpc_exchange *exchange, const kelp_http_req
     KELP_TRY(forward_metadata(exchange, request));
     if (!exchange->method->client_streams)
         KELP_TRY(kelp_grpc_expect_message(exchange));
+    else if (exchange->method->infers)
+        kelp_grpc_stream_open(exchange);
     return set_deadline(exchange, request);
 }
 
@@ -242,6 +245,7 @@ static void on_cancel(kelp_http_exchange *base) {
 static void on_destroy(kelp_http_handler *handler) {
     kelp_grpc_service *service = (kelp_grpc_service *)handler;
     kelp_workers_destroy(service->loaders);
+    pthread_mutex_destroy(&service->streams_mutex);
     if (service->response_allocator != NULL)
         kelp_status_free(
             kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->response_allocator)));
@@ -272,6 +276,7 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
     service->allocator = allocator;
     service->core = core;
     atomic_init(&service->draining, false);
+    pthread_mutex_init(&service->streams_mutex, NULL);
     set_options(service, options);
     service->handler = (kelp_http_handler){
         .exchange_bytes = sizeof(kelp_grpc_exchange),
@@ -302,5 +307,7 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
 }
 
 void kelp_grpc_drain(kelp_http_handler *handler) {
-    atomic_store(&((kelp_grpc_service *)handler)->draining, true);
+    kelp_grpc_service *service = (kelp_grpc_service *)handler;
+    atomic_store(&service->draining, true);
+    kelp_grpc_streams_drain(service);
 }

@@ -35,7 +35,8 @@ typedef struct kelp_grpc_options {
 kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options *options,
                               kelp_http_handler **out) KELP_MUST_USE;
 
-/* Reports the server as not ready from now on. Other requests are served as before. Thread-safe. */
+/* Reports the server as not ready from now on, and ends streams and watches that are idle. Other
+ * requests are served as before. Thread-safe. */
 void kelp_grpc_drain(kelp_http_handler *handler);
 
 #endif
