@@ -14,7 +14,7 @@
 #define DEFAULT_LOAD_THREADS 4
 #define KEEP_HELD_BYTES ((size_t)64 * 1024)
 
-static const char content_type[] = "application/grpc";
+#define CONTENT_TYPE "application/grpc"
 
 /* ---- exchanges ---- */
 
@@ -92,7 +92,7 @@ static bool accepts(const kelp_http_handler *handler, const kelp_http_request *r
     (void)handler;
     const kelp_str *type = kelp_http_find(request, "content-type");
     return request->version == 20 && (request->services & KELP_SERVICE_GRPC) != 0 && type != NULL &&
-           kelp_str_starts(*type, KELP_STR("application/grpc"));
+           kelp_str_starts(*type, KELP_STR(CONTENT_TYPE));
 }
 
 static void on_head(kelp_http_handler *handler, const kelp_http_request *request,
@@ -108,7 +108,7 @@ static void on_deadline(kelp_event_loop_timer *timer) {
 
 static kelp_status *check_content_type(const kelp_http_request *request) {
     kelp_str type = *kelp_http_find(request, "content-type");
-    kelp_str rest = {type.data + sizeof content_type - 1, type.length - (sizeof content_type - 1)};
+    kelp_str rest = {type.data + strlen(CONTENT_TYPE), type.length - (strlen(CONTENT_TYPE))};
     if (rest.length == 0 || rest.data[0] == ';' || kelp_str_is(rest, "+proto") ||
         kelp_str_starts(rest, KELP_STR("+proto;")))
         return NULL;
