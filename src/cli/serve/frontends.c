@@ -74,16 +74,21 @@ static kelp_status *create_access(const kelp_serve_options *o,
                                   kelp_serve_frontends *inout_frontends) {
     KELP_TRY(kelp_serve_access_create(&o->access, &core_logger, &inout_frontends->http_access,
                                       &inout_frontends->grpc_access));
-    return o->access.forward_pattern != NULL
-               ? kelp_forward_create(kelp_allocator_system(), o->access.forward_pattern,
-                                     &inout_frontends->forward)
-               : NULL;
+    if (o->access.forward_pattern != NULL)
+        KELP_TRY(kelp_forward_create(kelp_allocator_system(), o->access.forward_pattern,
+                                     &inout_frontends->forward));
+    if (o->access.grpc_forward_pattern != NULL)
+        KELP_TRY(kelp_forward_create(kelp_allocator_system(), o->access.grpc_forward_pattern,
+                                     &inout_frontends->grpc_forward));
+    return NULL;
 }
 
 static void destroy_access(kelp_serve_frontends *frontends) {
     kelp_access_destroy(frontends->http_access);
     kelp_access_destroy(frontends->grpc_access);
     kelp_forward_destroy(frontends->forward);
+    kelp_forward_destroy(frontends->grpc_forward);
+    frontends->grpc_forward = NULL;
     frontends->http_access = frontends->grpc_access = NULL;
     frontends->forward = NULL;
 }
@@ -120,6 +125,8 @@ static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server
                                  .logging = inout_frontends->logging,
                                  .tracing = inout_frontends->tracing,
                                  .access = inout_frontends->grpc_access,
+                                 .forward = inout_frontends->grpc_forward,
+                                 .load_threads = (uint32_t)o->models.load_threads,
                                  .compresses = strcmp(o->grpc.compression, "none") != 0};
     return kelp_grpc_create(core, &options, &inout_frontends->grpc);
 }

@@ -27,6 +27,7 @@ typedef struct kelp_serve_frontends {
     kelp_http_handler *handler;
     kelp_access *http_access, *grpc_access;
     kelp_forward *forward;
+    kelp_forward *grpc_forward;
     kelp_http_handler *grpc; /* NULL if gRPC is not served */
     kelp_http_server *http;  /* NULL if there is no endpoint */
     /* of all protocols: */
