@@ -8,11 +8,11 @@
 Servers: kelp (one request per execution), kelp-batch (dynamic_batching with a queue delay), kelp-target (kelp_latency_target_us), nvidia-python
 (NVIDIA's server, a Python model that calls ONNX Runtime with the batch), nvidia-ort and nvidia-ort-batch (NVIDIA's onnxruntime backend, from the directory of
 --onnxruntime). All have one instance and the same number of threads for operators. For rates that grow by the factor --step, each
-server in turn receives requests for --seconds (bench/load.c), until it is saturated: at two rates in a row, it answers less than 97 % of the arrivals,
+server in turn receives requests for --seconds or more (bench/load.c), until it is saturated: at two rates in a row, it answers less than 97 % of the arrivals,
 or p99 exceeds the largest limit. A p99 is the median of the rounds.
 
-Prints the throughput at equal p99, the p99 at low load, and for kelp-target the p99 relative to the target. Writes PREFIX.tsv, and PREFIX.svg if
-matplotlib is there. Before that, prints the ratio of the two engines in process.
+Prints the throughput at equal p99, the p99 at low load, and for kelp-target the p99 relative to the target. Writes PREFIX.tsv, and PREFIX.svg and
+PREFIX.png if matplotlib is there. Before that, prints the ratio of the two engines in process.
 
 Needs numpy 1.26 and onnxruntime, and matplotlib for the plot: the Python model runs in NVIDIA's own Python, which imports the packages of this one.
 """
@@ -201,14 +201,15 @@ def write_body(path, name):
 def offer(options, server, name, body, header_bytes, rate):
     """Returns what arrived and was answered per second, and quantiles of the latency in ms; CPU of the server in us per response."""
     before = server.cpu_s()
+    seconds = max(options.seconds, min(12, 150 / rate)) if rate else options.seconds  # enough requests for a p99
     text = subprocess.run([os.path.join(options.build, "bench", "bench_load"), str(server.port), f"/v2/models/{name}/infer", body, str(header_bytes),
-                           str(rate), str(options.seconds), str(OUTSTANDING)], capture_output=True, text=True, check=False)
+                           str(rate), str(seconds), str(OUTSTANDING)], capture_output=True, text=True, check=False)
     if text.returncode:
         raise SystemExit(f"bench_load: {text.stderr}")
     arrived, answered, failed, *quantiles = map(float, text.stdout.split())
     if failed:
         raise SystemExit(f"{failed:.0f} requests failed")
-    cpu_us = (server.cpu_s() - before) / max(answered * options.seconds, 1) * 1e6
+    cpu_us = (server.cpu_s() - before) / max(answered * seconds, 1) * 1e6
     return {"offered": arrived, "answered": answered, "p50": quantiles[0] / 1e3, "p90": quantiles[1] / 1e3, "p99": quantiles[2] / 1e3,
             "max": quantiles[3] / 1e3, "cpu_us": cpu_us}
 
@@ -307,7 +308,7 @@ def engines(options, name, path):
               flush=True)
 
 
-def plot(results, path):
+def plot(results, prefix):
     try:
         import matplotlib
     except ImportError:
@@ -324,8 +325,9 @@ def plot(results, path):
         axis.grid(True, which="both", alpha=0.3)
         axis.legend()
     figure.tight_layout()
-    figure.savefig(path)
-    print(f"plot: {path}")
+    for ending in (".svg", ".png"):
+        figure.savefig(prefix + ending)
+        print(f"plot: {prefix}{ending}")
 
 
 def write_table(results, path):
@@ -354,7 +356,7 @@ def main():
     parser.add_argument("--servers", default=",".join(SERVERS))
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--step", type=float, default=1.25)
+    parser.add_argument("--step", type=float, default=1.4)
     parser.add_argument("--target-ms", type=parse_targets, default=parse_targets("5,100"), help="of digits and minilm")
     parser.add_argument("--out", default=os.path.join(ROOT, "build", "latency"))
     options = parser.parse_args()
@@ -371,7 +373,7 @@ def main():
     for name, rows in results.items():
         show(name, rows, options)
     write_table(results, options.out + ".tsv")
-    plot(results, options.out + ".svg")
+    plot(results, options.out)
 
 
 if __name__ == "__main__":

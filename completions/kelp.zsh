@@ -67,16 +67,23 @@ _kelp() {
             '--reuse-http-port[allow several servers on one port (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
             '--http-socket-mode=[permissions of a Unix socket, in octal\: 0660 lets the group connect (those of the umask)]:MODE: ' \
+            '--status-page[serve a page with models, load and a request form at / (true; tritonserver\: false)]' \
             '*--http-restricted-api=[accept HTTP requests of these categories, separated by commas, only with this header\: health, metadata, inference, shared-memory, model-config, model-repository, statistics, trace, logging; may be repeated]:CATEGORY\:HEADER=VALUE: ' \
             '*--grpc-restricted-protocol=[the same for gRPC, with the metadata triton-grpc-protocol-KEY; may be repeated]:CATEGORY\:KEY=VALUE: ' \
             '--auth-token-file=[accept requests only with '\''Authorization\: Bearer TOKEN'\'' and a token of this file, one for each line; a changed file is read again]:FILE:_files' \
             '--auth-exempt-health[accept health requests without a token (false)]' \
             '--http-header-forward-pattern=[pass HTTP headers whose name matches this extended regular expression to models, as request parameters]:REGEX: ' \
+            '--grpc-header-forward-pattern=[the same for the metadata of gRPC]:REGEX: ' \
             '*--http-cors-origin=[let web pages of this origin, such as https\://example.org, use the server; * for all; may be repeated]:ORIGIN: ' \
             '--allow-grpc[serve gRPC, on the HTTP port and on --grpc-port (true)]' \
             '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
             '--grpc-port=[another port for gRPC, 0 for a free one (none; without HTTP 8001)]:PORT: ' \
             '--grpc-infer-response-compression-level=[compress responses for clients that accept it, at the same level for low to high (none)]:LEVEL:(none low medium high)' \
+            '--grpc-use-ssl[TLS on --grpc-port, with --grpc-server-cert and --grpc-server-key (false)]' \
+            '--grpc-use-ssl-mutual[TLS on --grpc-port, and certificates of clients, with --grpc-root-cert (false)]' \
+            '--grpc-server-cert=[PEM file of the server'\''s certificate and its intermediates]:FILE:_files' \
+            '--grpc-server-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
+            '--grpc-root-cert=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
             '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
             '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
@@ -231,16 +238,23 @@ _kelp() {
             '--reuse-http-port[allow several servers on one port (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
             '--http-socket-mode=[permissions of a Unix socket, in octal\: 0660 lets the group connect (those of the umask)]:MODE: ' \
+            '--status-page[serve a page with models, load and a request form at / (true; tritonserver\: false)]' \
             '*--http-restricted-api=[accept HTTP requests of these categories, separated by commas, only with this header\: health, metadata, inference, shared-memory, model-config, model-repository, statistics, trace, logging; may be repeated]:CATEGORY\:HEADER=VALUE: ' \
             '*--grpc-restricted-protocol=[the same for gRPC, with the metadata triton-grpc-protocol-KEY; may be repeated]:CATEGORY\:KEY=VALUE: ' \
             '--auth-token-file=[accept requests only with '\''Authorization\: Bearer TOKEN'\'' and a token of this file, one for each line; a changed file is read again]:FILE:_files' \
             '--auth-exempt-health[accept health requests without a token (false)]' \
             '--http-header-forward-pattern=[pass HTTP headers whose name matches this extended regular expression to models, as request parameters]:REGEX: ' \
+            '--grpc-header-forward-pattern=[the same for the metadata of gRPC]:REGEX: ' \
             '*--http-cors-origin=[let web pages of this origin, such as https\://example.org, use the server; * for all; may be repeated]:ORIGIN: ' \
             '--allow-grpc[serve gRPC, on the HTTP port and on --grpc-port (true)]' \
             '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
             '--grpc-port=[another port for gRPC, 0 for a free one (none; without HTTP 8001)]:PORT: ' \
             '--grpc-infer-response-compression-level=[compress responses for clients that accept it, at the same level for low to high (none)]:LEVEL:(none low medium high)' \
+            '--grpc-use-ssl[TLS on --grpc-port, with --grpc-server-cert and --grpc-server-key (false)]' \
+            '--grpc-use-ssl-mutual[TLS on --grpc-port, and certificates of clients, with --grpc-root-cert (false)]' \
+            '--grpc-server-cert=[PEM file of the server'\''s certificate and its intermediates]:FILE:_files' \
+            '--grpc-server-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
+            '--grpc-root-cert=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
             '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
             '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
@@ -262,15 +276,9 @@ _kelp() {
             '--trace-count=[trace at most N requests, -1 for any number (-1)]:N: ' \
             '--trace-log-frequency=[write N traces to each of the files FILE.0, FILE.1 and so on (0\: all to FILE)]:N: ' \
             '--reuse-grpc-port[--reuse-http-port applies to every port]' \
-            '--grpc-header-forward-pattern=[metadata is not forwarded to models]:REGEX: ' \
             '--grpc-infer-thread-count=[the threads of --http-thread-count serve every protocol]:N: ' \
             '--grpc-infer-allocation-pool-size=[each thread keeps the memory of up to 64 calls]:N: ' \
             '--grpc-max-response-pool-size=[streams limit the bytes of their responses]:N: ' \
-            '--grpc-use-ssl[TLS is not supported]' \
-            '--grpc-use-ssl-mutual[TLS is not supported]' \
-            '--grpc-server-cert=[TLS is not supported]:FILE: ' \
-            '--grpc-server-key=[TLS is not supported]:FILE: ' \
-            '--grpc-root-cert=[TLS is not supported]:FILE: ' \
             '--grpc-keepalive-time=[keepalive of HTTP/2 is not configurable]:MS: ' \
             '--grpc-keepalive-timeout=[keepalive of HTTP/2 is not configurable]:MS: ' \
             '--grpc-keepalive-permit-without-calls[keepalive of HTTP/2 is not configurable]' \

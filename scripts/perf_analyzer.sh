@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs NVIDIA's perf_analyzer 2.60.0 on our library in its own process (--service-kind=triton_c_api), and against `kelp serve` over
-# HTTP, and checks that every request was answered. Exits 77, with the reason in words, when it cannot be brought.
+# HTTP and gRPC, and checks that every request was answered. Exits 77, with the reason in words, when it cannot be brought.
 # It needs glibc 2.38: where the system's is older, Debian 13's C and C++ libraries are unpacked beside it (nothing is installed).
 # pip has to be told the platform: on an older glibc it picks the 0.1.0 of another project of that name.
 #   scripts/perf_analyzer.sh [ARGUMENT…]     more arguments for perf_analyzer; needs build/release
@@ -114,6 +114,9 @@ for _ in $(seq 100); do
     sleep 0.1
 done
 measure "kelp serve over HTTP" -m identity -u "127.0.0.1:$port" -i http --concurrency-range 4 "$@"
+measure "kelp serve over gRPC" -m identity -u "127.0.0.1:$port" -i grpc --concurrency-range 4 "$@"
+measure "kelp serve over gRPC, streams" -m identity -u "127.0.0.1:$port" -i grpc --streaming --concurrency-range 4 "$@"
+measure "kelp serve over gRPC, compressed" -m identity -u "127.0.0.1:$port" -i grpc --grpc-compression-algorithm gzip "$@"
 kill "$server" && wait "$server"
 code=$?
 server=

@@ -185,11 +185,11 @@ class Instances(unittest.TestCase):
     def test_resources_of_the_rate_limiter(self):
         limit = "--rate-limit", "execution_count"
         group = 'count: 2 kind: KIND_CPU rate_limiter { resources [ { name: "a:b" count: 2 } ] }'
-        self.fails(r'Resource count for \"a:b\" is limited to 1', group, *limit, "--rate-limit-resource", "a:b:1")
-        self.fails(r'Resource count for \"a:b\" is limited to 1', group, *limit, "--rate-limit-resource", "a:b:1:0")
+        self.fails('Resource count for "a:b" is limited to 1', group, *limit, "--rate-limit-resource", "a:b:1")
+        self.fails('Resource count for "a:b" is limited to 1', group, *limit, "--rate-limit-resource", "a:b:1:0")
         for resource in "a:b", "a:b:", ":1", "1":
             self.fails(f"expected NAME:COUNT[:DEVICE], found '{resource}'", group, "--rate-limit-resource", resource)
-        self.fails(r'Resource count for \"a:b\" is limited to 0', group, *limit, "--rate-limit-resource", "a:b:1:7")
+        self.fails('Resource count for "a:b" is limited to 0', group, *limit, "--rate-limit-resource", "a:b:1:7")
         for words in ("--rate-limit-resource", "a:b:2:0"), ():
             server = self.serve(group, *limit, *words)
             self.assertEqual(server.infer("m", self.REQUEST)[0], 200)

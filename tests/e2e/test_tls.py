@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests TLS of `kelp serve` with curl, OpenSSL and Python's ssl: protocols, certificates of clients, reloading, errors.
+"""Tests TLS of `kelp serve` with curl, OpenSSL, Python's ssl and Triton's client: protocols, certificates of clients, reloading, errors.
 
     test_tls.py --kelp PATH [unittest arguments]
 """
@@ -14,6 +14,9 @@ import subprocess
 import tempfile
 import time
 import unittest
+
+import tritonclient.grpc
+import tritonclient.utils
 
 import support
 
@@ -169,6 +172,44 @@ class Tls(unittest.TestCase):
             self.assertEqual(self.curl(server, "/v2/health/ready")[1], "2")
             self.curl(server, "/v2/health/ready", "--cert", self.certs["stranger.pem"], "--key", self.certs["stranger.key"], code=56)
 
+    def grpc_ready(self, server, *client, port=None):
+        """Returns true if Triton's client reaches the server, over gRPC."""
+        url = f"localhost:{port or server.port}"
+        key, cert = (self.certs[client[0] + ".key"], self.certs[client[0] + ".pem"]) if client else (None, None)
+        connection = tritonclient.grpc.InferenceServerClient(url, ssl=True, root_certificates=self.certs["ca.pem"],
+                                                             private_key=key, certificate_chain=cert)
+        try:
+            return connection.is_server_ready(client_timeout=30)
+        except tritonclient.utils.InferenceServerException:
+            return False
+        finally:
+            connection.close()
+
+    def test_grpc_over_tls(self):
+        with self.server() as server:
+            self.assertTrue(self.grpc_ready(server))
+            self.assertEqual(server.stop(), 0)
+
+    def test_the_port_of_grpc_has_certificates_of_its_own(self):
+        words = ["--grpc-server-cert", self.certs["server.pem"], "--grpc-server-key", self.certs["server.key"], "--grpc-port", "0"]
+        mutual = ["--grpc-use-ssl-mutual", "--grpc-root-cert", self.certs["ca.pem"]]
+        for more, reached, client in ((["--grpc-use-ssl"], True, ()), (mutual, False, ()), (mutual, True, ("client",)),
+                                      (mutual, False, ("stranger",))):
+            with support.Server("--model-repository", self.repository.path, *words, *more) as server:
+                wait_until(lambda: "gRPC" in server.output)  # noqa: B023
+                port = re.search(r"gRPC  https://127\.0\.0\.1:(\d+)", server.output)[1]
+                self.assertEqual(self.grpc_ready(server, *client, port=port), reached)
+                self.assertEqual(server.call("GET", "/v2/health/ready")[0], 200)
+                # The port of HTTP, which has no TLS, does not serve gRPC.
+                self.assertEqual(server.call("POST", "/inference.GRPCInferenceService/ServerReady", b"\0\0\0\0\0",
+                                             Content_Type="application/grpc")[0], 404)
+        for words, missing in ((["--grpc-use-ssl", "--grpc-port", "0"], "--grpc-server-cert"),
+                               ([*words, "--grpc-use-ssl-mutual"], "--grpc-root-cert"),
+                               ([*words[:4], "--grpc-use-ssl"], "--grpc-port")):
+            done = support.kelp("serve", self.repository.path, *words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(missing, done.stderr)
+
     def test_clients_without_tls_are_told(self):
         with self.server() as server:
             status, headers, body = server.call("GET", "/v2")
@@ -235,11 +276,13 @@ class Tls(unittest.TestCase):
                 self.assertNotEqual(done.returncode, 0)
                 self.assertRegex(done.stderr.decode(), text)
 
-    @unittest.skipIf(os.environ.get("KELP_SANITIZE"), "sanitizers use more memory")
     def test_idle_connections_use_little_memory(self):
         def memory():
             with open(f"/proc/{server.process.pid}/status", encoding="utf-8") as file:
                 return int(re.search(r"VmRSS:\s+(\d+) kB", file.read()).group(1)) * 1024
+        with open(support.KELP, "rb") as file:
+            if b"__asan_init" in file.read():
+                self.skipTest("a sanitizer uses more memory")
         with self.server("--http-thread-count", "1") as server:
             context = self.context("http/1.1")
 

@@ -13,7 +13,7 @@ import sys
 
 from peer import Tally
 
-NAMES = ["bert", "bpe", "hf", "spm", "text", "image", "vectorizers"]
+NAMES = ["bert", "bpe", "hf", "spm", "text", "numeric", "image", "vectorizers"]
 
 
 def main():

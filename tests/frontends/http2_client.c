@@ -50,7 +50,10 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     const http2_client *client = userp;
     http2_reply *reply = reply_of(session, id);
     if (reply != NULL) {
-        reply->data = realloc(reply->data, reply->length + length + 1);
+        if (reply->length + length >= reply->capacity) {
+            reply->capacity = 2 * (reply->length + length) + 1;
+            reply->data = realloc(reply->data, reply->capacity);
+        }
         memcpy(reply->data + reply->length, data, length);
         reply->length += length;
         reply->data[reply->length] = 0;

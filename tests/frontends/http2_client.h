@@ -18,7 +18,7 @@ typedef struct http2_reply {
     char head[1024];     /* "name: value\n" for each header but the status */
     char trailers[1024]; /* also those of a response without a body */
     char *data;          /* of the response */
-    size_t length;
+    size_t length, capacity;
     bool ended;     /* END_STREAM was received */
     bool closed;    /* the stream is closed */
     uint32_t error; /* of RST_STREAM */

@@ -5,6 +5,8 @@
     test_grpc.py (--kelp PATH | --url grpc://HOST:PORT) [unittest arguments]
 """
 import asyncio
+import contextlib
+import io
 import json
 import os
 import queue
@@ -12,6 +14,7 @@ import sys
 import threading
 import time
 import unittest
+import urllib.error
 import urllib.request
 
 import grpc
@@ -24,6 +27,9 @@ from google.protobuf import descriptor_pb2, json_format
 from tritonclient.grpc import model_config_pb2, service_pb2, service_pb2_grpc
 
 import server
+
+sys.path.insert(0, os.path.join(server.cases.ROOT, "tests", "support"))
+import shown  # noqa: E402: found by the line above
 
 TARGET = {}
 PATIENCE_S = 60
@@ -157,6 +163,15 @@ class Streams(Case):
         self.assertNotEqual(calls(None)[0].error_message, "")
         with self.assertRaises(grpc.RpcError):
             calls([("triton_grpc_error", "true")])
+
+    def test_responses_before_an_error_of_the_model_are_sent(self):
+        bad = raw_request(values=[1], parameters={"delay_ms": service_pb2.InferParameter(string_param="x")})
+        for _ in range(20):
+            call = self.stub.ModelStreamInfer(iter([raw_request(id="a"), raw_request(id="b"), bad]), timeout=PATIENCE_S,
+                                              metadata=[("triton_grpc_error", "true")])
+            self.assertEqual([next(call).infer_response.id for _ in range(2)], ["a", "b"])
+            with self.assertRaises(grpc.RpcError):
+                next(call)
 
     def test_a_stream_without_requests_ends_with_ok(self):
         self.assertEqual(list(self.stub.ModelStreamInfer(iter([]), timeout=PATIENCE_S)), [])
@@ -556,10 +571,10 @@ class Protocols(Case):
                                         "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"])
 
     def same(self, found, expected):
-        """Compares descriptors without what reflection need not have: options, names in JSON."""
+        """Compares messages, enumerations and methods, in any order, without the names in JSON."""
         for item in (found, expected):
             for message in [*item.message_type]:
-                self.strip(message)
+                self.order(message)
         self.assertEqual({m.name: m for m in found.message_type}, {m.name: m for m in expected.message_type})
         self.assertEqual({m.name: m for m in found.enum_type}, {m.name: m for m in expected.enum_type})
         for service, other in zip(found.service, expected.service):
@@ -567,7 +582,7 @@ class Protocols(Case):
             self.assertEqual(methods, {(m.name, m.input_type, m.output_type, m.client_streaming, m.server_streaming)
                                        for m in other.method})
 
-    def strip(self, message):
+    def order(self, message):
         fields = sorted(message.field, key=lambda field: field.number)
         for field in fields:
             field.ClearField("json_name")
@@ -578,7 +593,7 @@ class Protocols(Case):
             del getattr(message, name)[:]
             getattr(message, name).extend(items)
         for nested in message.nested_type:
-            self.strip(nested)
+            self.order(nested)
 
     def test_reflection_returns_the_messages_of_triton(self):
         symbol = b"inference.ModelInferRequest.InferInputTensor.shape"
@@ -597,6 +612,99 @@ class Protocols(Case):
         metadata = self.client.get_server_metadata()
         for extension in ("classification", "sequence", "statistics", "model_configuration", "system_shared_memory"):
             self.assertIn(extension, metadata.extensions)
+
+
+@unittest.skipUnless(os.environ.get("KELP_BIN") or "--kelp" in sys.argv, "starts a server of its own")
+class Options(unittest.TestCase):
+    """Options of the server that change gRPC."""
+
+    def serve(self, *words):
+        repository = server.support.Repository()
+        self.addCleanup(repository.__exit__)
+        port = 'name: "%s" data_type: TYPE_INT64 dims: [ -1 ]'
+        repository.add("identity", config='backend: "identity"\ninput { %s }\noutput { %s }\n' % (port % "INPUT0", port % "OUTPUT0"))
+        process = server.support.Server("--model-repository", repository.path, *words)
+        self.addCleanup(process.__exit__)
+        channel = grpc.insecure_channel(process.url)
+        self.addCleanup(channel.close)
+        return process, service_pb2_grpc.GRPCInferenceServiceStub(channel)
+
+    def test_metadata_becomes_parameters(self):
+        _, stub = self.serve("--grpc-header-forward-pattern", "^my-")
+        request = raw_request(parameters={"echo": service_pb2.InferParameter(bool_param=True)})
+        metadata = [("my-team", "a"), ("other", "b")]
+        found = stub.ModelInfer(request, metadata=metadata).parameters
+        self.assertEqual(found["my-team"].string_param, "a")
+        self.assertNotIn("other", found)
+        for response in stub.ModelStreamInfer(iter([request, request]), metadata=metadata):
+            self.assertEqual(response.infer_response.parameters["my-team"].string_param, "a")
+
+    def test_restricted_protocols_need_their_metadata(self):
+        _, stub = self.serve("--grpc-restricted-protocol", "inference:key=secret")
+        with self.assertRaises(grpc.RpcError) as caught:
+            stub.ModelInfer(raw_request())
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
+        self.assertIn("triton-grpc-protocol-key", caught.exception.details())
+        stub.ModelInfer(raw_request(), metadata=[("triton-grpc-protocol-key", "secret")])
+        self.assertTrue(stub.ServerLive(service_pb2.ServerLiveRequest()).live)
+
+    def test_responses_are_compressed(self):
+        process, stub = self.serve("--grpc-infer-response-compression-level", "low")
+        call = stub.ModelInfer.with_call(raw_request(values=[7] * 5000))
+        self.assertEqual(np.frombuffer(call[0].raw_output_contents[0], np.int64).tolist(), [7] * 5000)
+        self.assertEqual(process.stop(), 0)
+
+    def test_a_port_of_its_own(self):
+        process, _ = self.serve("--grpc-port", "0", "--allow-http", "true")
+        deadline = time.monotonic() + PATIENCE_S
+        while "gRPC" not in process.output and time.monotonic() < deadline:
+            time.sleep(0.05)
+        port = process.output.split("gRPC  http://127.0.0.1:")[1].split()[0]
+        self.assertTrue(triton.InferenceServerClient(f"127.0.0.1:{port}").is_server_ready())
+        with self.assertRaises(urllib.error.HTTPError):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/v2", timeout=PATIENCE_S)
+
+    def test_without_grpc(self):
+        process, stub = self.serve("--allow-grpc", "false")
+        with self.assertRaises(grpc.RpcError):
+            stub.ServerLive(service_pb2.ServerLiveRequest(), timeout=PATIENCE_S)
+        self.assertEqual(process.call("GET", "/v2/health/ready")[0], 200)
+
+    def test_a_stop_ends_idle_streams(self):
+        process, stub = self.serve()
+        more = threading.Event()
+
+        def requests():
+            yield raw_request()
+            more.wait(PATIENCE_S)
+        call = stub.ModelStreamInfer(requests())
+        next(call)
+        began = time.monotonic()
+        self.assertEqual(process.stop(), 0)
+        self.assertLess(time.monotonic() - began, 20)
+        with self.assertRaises(grpc.RpcError) as caught:
+            next(call)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
+        more.set()
+
+    def test_a_stop_ends_watches(self):
+        process, _ = self.serve()
+        channel = grpc.insecure_channel(process.url)
+        watch = channel.unary_stream("/grpc.health.v1.Health/Watch", request_serializer=bytes, response_deserializer=bytes)(b"")
+        self.assertEqual(next(watch), b"\x08\x01")
+        began = time.monotonic()
+        self.assertEqual(process.stop(), 0)
+        self.assertLess(time.monotonic() - began, 20)
+        channel.close()
+
+
+class Page(Case):
+    def test_the_program_of_the_page_runs(self):
+        blocks = [block for language, block, _ in shown.blocks(os.path.join(server.cases.ROOT, "docs", "grpc.md")) if language == "python"]
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(blocks[0].replace("localhost:8001", TARGET["url"]), {})
+        self.assertRegex(printed.getvalue(), r"^\[\d\]")
 
 
 if __name__ == "__main__":

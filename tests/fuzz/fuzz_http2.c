@@ -7,10 +7,12 @@
 #include "frontends/http/exchange.h"
 #include "frontends/http/server.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 typedef struct fuzz_exchange {
@@ -19,6 +21,8 @@ typedef struct fuzz_exchange {
     size_t unconsumed;
 } fuzz_exchange;
 
+static kelp_http_server *server;
+static char path[64];   /* of its socket */
 static atomic_int live; /* exchanges that are not cleared */
 
 static void on_init(kelp_http_exchange *exchange) {
@@ -104,7 +108,11 @@ static void on_destroy(kelp_http_handler *handler) {
     (void)handler;
 }
 
-static kelp_http_server *start(void) {
+static void stop(void) {
+    kelp_http_server_destroy(server);
+}
+
+static void start(void) {
     static kelp_http_handler handler = {.exchange_bytes = sizeof(fuzz_exchange),
                                         .init = on_init,
                                         .deinit = on_init,
@@ -116,16 +124,18 @@ static kelp_http_server *start(void) {
                                         .on_sent = on_sent,
                                         .on_cancel = on_cancel,
                                         .destroy = on_destroy};
-    kelp_http_endpoint endpoint = {.address = "127.0.0.1"};
+    char text[sizeof path + 8];
+    snprintf(path, sizeof path, P_tmpdir "/kelp-fuzz-http2-%d", (int)getpid());
+    snprintf(text, sizeof text, "unix:%s", path);
+    kelp_http_endpoint endpoint = {.address = text};
     kelp_http_server_options options = {.endpoints = &endpoint, .endpoint_count = 1, .threads = 1};
     kelp_http_handler *handlers = &handler;
-    kelp_http_server *server = NULL;
     kelp_status *status = kelp_http_server_create(&handlers, 1, &options, &server);
     if (status == NULL)
         status = kelp_http_server_start(server);
     if (status != NULL)
         abort();
-    return server;
+    atexit(stop); /* removes the socket */
 }
 
 static void send_all(int fd, const void *data, size_t length) {
@@ -144,14 +154,12 @@ static void send_all(int fd, const void *data, size_t length) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
-    static kelp_http_server *server;
     static char received[65536];
     if (server == NULL)
-        server = start();
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons(kelp_http_server_port(server, 0)),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
+        start();
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, path, sizeof path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
         abort();
     send_all(fd, preface, sizeof preface); /* with the last byte of the SETTINGS frame */
@@ -159,8 +167,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     shutdown(fd, SHUT_WR);
     while (recv(fd, received, sizeof received, 0) > 0) {
     }
-    struct linger reset = {.l_onoff = 1}; /* without TIME_WAIT */
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     close(fd);
     uint64_t deadline = kelp_now_ns() + UINT64_C(10000000000);
     while (live > 0 && kelp_now_ns() < deadline)

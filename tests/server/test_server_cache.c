@@ -398,6 +398,20 @@ static void test_decoupled_models_are_not_cached(void **state) {
                "         { name: \"IDX\" data_type: TYPE_UINT32 dims: [ 1 ] } ]\n");
     fails(TRITONSERVER_ServerLoadModel(w->server, "d"), TRITONSERVER_ERROR_INVALID_ARG,
           "response cache does not currently support models with the decoupled transaction policy");
+    /* An ensemble that declares it, although no member is decoupled. */
+    world_load(w, "plain",
+               "backend: \"identity\"\n"
+               "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n");
+    repo_model(&w->r, "e",
+               "model_transaction_policy { decoupled: true }\n" ENABLED
+               "input [ { name: \"IN\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+               "output [ { name: \"OUT\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+               "ensemble_scheduling { step { model_name: \"plain\" "
+               "input_map { key: \"INPUT0\" value: \"IN\" } "
+               "output_map { key: \"OUTPUT0\" value: \"OUT\" } } }\n");
+    fails(TRITONSERVER_ServerLoadModel(w->server, "e"), TRITONSERVER_ERROR_INVALID_ARG,
+          "response cache does not currently support models with the decoupled transaction policy");
 }
 
 static void test_several_caches_are_rejected(void **state) {

@@ -166,6 +166,32 @@ static void test_invalid_settings_are_rejected(void **state) {
     repo_remove(&r);
 }
 
+static void test_incomplete_controls_are_rejected(void **state) {
+    static const server_setup setup = {.metrics_setting = {{"histogram_latencies", "true"}}};
+    static const char *const rows[][2] = {
+        {"histogram_options { buckets: [ 1 ] }", "metric control must specify 'metric_identifier'"},
+        {"metric_identifier { }", "metric identifier must specify non-empty 'family'"},
+        {"metric_identifier { family: \"\" }", "metric identifier must specify non-empty 'family'"},
+        {"metric_identifier { family: \"nv_inference_first_response_histogram_ms\" }",
+         "metric control must specify 'histogram_options'"},
+        {"metric_identifier { family: \"nv_inference_first_response_histogram_ms\" } "
+         "histogram_options { }",
+         "histogram options must specify non-empty 'buckets'"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        repo r;
+        char config[2048];
+        TRITONSERVER_Server *server = NULL;
+        repo_make(&r);
+        snprintf(config, sizeof config, SLOW "model_metrics { metric_control [ { %s } ] }\n",
+                 rows[i][0]);
+        repo_model(&r, "m", config);
+        fails(server_try(&r, &setup, &server), TRITONSERVER_ERROR_INTERNAL, rows[i][1]);
+        repo_remove(&r);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_distributions_are_disabled_by_default),
@@ -173,6 +199,7 @@ int main(void) {
         cmocka_unit_test(test_summaries_of_a_cache_are_reported),
         cmocka_unit_test(test_first_responses_are_counted),
         cmocka_unit_test(test_invalid_settings_are_rejected),
+        cmocka_unit_test(test_incomplete_controls_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

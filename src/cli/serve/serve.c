@@ -79,6 +79,7 @@ static kelp_status *check(const kelp_serve_options *o) {
                           "--model-repository DIR");
     kelp_tls_options tls;
     KELP_TRY(kelp_serve_tls_convert(&o->tls, &tls));
+    KELP_TRY(kelp_serve_grpc_tls(&o->grpc, &tls));
     if (o->models.load_models.count && strcmp(o->models.control_mode, "explicit"))
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "option '--load-model' requires '--model-control-mode explicit'");

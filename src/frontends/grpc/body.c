@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "frontends/grpc/exchange.h"
+#include "frontends/http/thread.h"
 
 /* A message gets memory for all of its bytes after so many have arrived. */
 #define FIRST_BYTES ((size_t)256 * 1024)
@@ -18,6 +19,36 @@ kelp_str kelp_grpc_message_of(const kelp_grpc_request *request) {
         return (kelp_str){request->decompressed.data, request->decompressed.length};
     const char *data = kelp_http_body_data(&request->body);
     return (kelp_str){data != NULL ? data : "", request->body.length};
+}
+
+/* ---- slow messages ---- */
+
+/* Returns the time at which the message must be complete: the limits are those of bodies. */
+static uint64_t message_deadline_ns(const kelp_grpc_exchange *exchange) {
+    uint64_t bytes = exchange->incoming != NULL ? exchange->incoming->body.length : 0;
+    return exchange->message_ns + exchange->base.thread->options->body_timeout_ns +
+           bytes / KELP_HTTP_BODY_BYTES_PER_S * KELP_HTTP_SECOND_NS;
+}
+
+static void on_slow_message(kelp_event_loop_timer *timer) {
+    kelp_grpc_exchange *exchange = timer->userp;
+    kelp_event_loop *loop = exchange->base.thread->loop;
+    uint64_t deadline_ns = message_deadline_ns(exchange);
+    kelp_status *status = NULL;
+    if (kelp_event_loop_now_ns(loop) < deadline_ns)
+        status = kelp_event_loop_timer_set(loop, timer, deadline_ns);
+    else
+        status = KELP_ERROR(KELP_DEADLINE_EXCEEDED, "the message arrives too slowly");
+    if (status != NULL)
+        kelp_grpc_finish(exchange, status);
+}
+
+kelp_status *kelp_grpc_expect_message(kelp_grpc_exchange *exchange) {
+    kelp_event_loop *loop = exchange->base.thread->loop;
+    exchange->message_timer.fn = on_slow_message;
+    exchange->message_timer.userp = exchange;
+    exchange->message_ns = kelp_event_loop_now_ns(loop);
+    return kelp_event_loop_timer_set(loop, &exchange->message_timer, message_deadline_ns(exchange));
 }
 
 /* ---- complete messages ---- */
@@ -43,6 +74,7 @@ static void complete(kelp_grpc_exchange *exchange) {
     kelp_grpc_request *request = exchange->incoming;
     kelp_status *status = NULL;
     exchange->incoming = NULL;
+    kelp_event_loop_timer_cancel(exchange->base.thread->loop, &exchange->message_timer);
     bool compressed = exchange->prefix[0] != 0;
     exchange->prefix_length = 0;
     if (exchange->has_message && !exchange->method->client_streams)
@@ -139,6 +171,9 @@ static size_t feed(kelp_grpc_exchange *exchange, kelp_str bytes) {
         if (exchange->incoming->body.length == exchange->message_length)
             complete(exchange);
     }
+    if (status == NULL && exchange->prefix_length > 0 && !exchange->finishing &&
+        exchange->message_timer.heap_index == 0)
+        status = kelp_grpc_expect_message(exchange);
     if (status != NULL)
         kelp_grpc_finish(exchange, status);
     return exchange->finishing ? bytes.length : at;

@@ -37,6 +37,10 @@ static void poll_health(kelp_event_loop_timer *timer) {
         exchange->sending = exchange->has_sent = true;
         kelp_http_exchange_send_part(&exchange->base);
     }
+    if (atomic_load(&kelp_grpc_service_of(exchange)->draining)) { /* after NOT_SERVING */
+        kelp_grpc_finish(exchange, KELP_ERROR(KELP_UNAVAILABLE, "the server is stopping"));
+        return;
+    }
     kelp_status *status =
         kelp_event_loop_timer_set(exchange->base.thread->loop, timer, kelp_now_ns() + POLL_NS);
     if (status != NULL)

@@ -126,9 +126,11 @@ void kelp_grpc_send_status(kelp_grpc_exchange *exchange) {
         return;
     KELP_ASSERT(exchange->finishing);
     exchange->finished = true;
+    kelp_grpc_stream_close(exchange);
     kelp_event_loop *loop = exchange->base.thread->loop;
     kelp_event_loop_timer_cancel(loop, &exchange->deadline_timer);
     kelp_event_loop_timer_cancel(loop, &exchange->poll_timer);
+    kelp_event_loop_timer_cancel(loop, &exchange->message_timer);
     add_status(exchange);
     kelp_http_exchange_send(&exchange->base);
 }
@@ -151,10 +153,8 @@ void kelp_grpc_finish(kelp_grpc_exchange *exchange, kelp_status *take_status) {
     if (!exchange->finishing) {
         exchange->finishing = true;
         set_status(exchange, take_status);
-        if (take_status != NULL && !exchange->sending) { /* discard messages that were not sent */
+        if (take_status != NULL && !exchange->sending) /* discard a message of kelp_grpc_begin */
             kelp_buf_clear(&exchange->base.text);
-            exchange->base.piece_count = 0;
-        }
         kelp_grpc_cancel_requests(exchange);
     }
     kelp_status_free(take_status);

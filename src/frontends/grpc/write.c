@@ -88,11 +88,14 @@ static size_t encode_batch(kelp_grpc_exchange *exchange) {
             kelp_grpc_free_reply(reply);
             continue;
         }
+        size_t piece_count = exchange->base.piece_count;
         kelp_status *status = encode_reply(exchange, reply);
         reply->next = exchange->written;
         exchange->written = reply;
-        if (status != NULL)
+        if (status != NULL) { /* the earlier messages are sent */
+            exchange->base.piece_count = piece_count;
             kelp_grpc_finish(exchange, status);
+        }
         count++;
     }
     return count;

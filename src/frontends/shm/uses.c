@@ -24,6 +24,8 @@ kelp_status *kelp_shm_check_uses(const kelp_shm_use *uses) {
 
 void kelp_shm_release_uses(kelp_shm_use **inout_uses) {
     const kelp_shm_use *use = *inout_uses;
+    if (use == NULL) /* other threads may test an empty list */
+        return;
     *inout_uses = NULL;
     for (; use != NULL; use = use->next)
         kelp_shm_region_release(use->region);

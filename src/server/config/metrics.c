@@ -25,6 +25,25 @@ static kelp_status *read_bounds(const kelp_config_value *bounds, const char *mod
     return NULL;
 }
 
+/* Checks that a control has the fields that it needs. */
+static kelp_status *check_control(const kelp_config_message *control, const char *model) {
+    const kelp_config_message *identifier = kelp_config_sub(control, "metric_identifier");
+    const kelp_config_message *options = kelp_config_sub(control, "histogram_options");
+    const kelp_config_value *family = kelp_config_get(identifier, "family");
+    const char *problem = NULL;
+    if (identifier == NULL)
+        problem = "metric control must specify 'metric_identifier'";
+    else if (family == NULL || family->text.length == 0)
+        problem = "metric identifier must specify non-empty 'family'";
+    else if (options == NULL)
+        problem = "metric control must specify 'histogram_options'";
+    else if (kelp_config_get(options, "buckets") == NULL)
+        problem = "histogram options must specify non-empty 'buckets'";
+    return problem == NULL
+               ? NULL
+               : KELP_ERROR(KELP_INVALID_ARGUMENT, "model '%s': model_metrics: %s", model, problem);
+}
+
 kelp_status *kelp_model_config_latency(const kelp_model_config *config, kelp_latency_options *out) {
     static const double defaults_ms[] = {100, 500, 2000, 5000};
     out->bound_count = sizeof defaults_ms / sizeof *defaults_ms;
@@ -35,14 +54,14 @@ kelp_status *kelp_model_config_latency(const kelp_model_config *config, kelp_lat
         const kelp_config_value *family =
             kelp_config_get(kelp_config_sub(control->message, "metric_identifier"), "family");
         KELP_ASSERT(control->message != NULL);
+        KELP_TRY(check_control(control->message, config->name));
         const kelp_config_message *options = kelp_config_sub(control->message, "histogram_options");
-        if (family == NULL || !kelp_str_is(family->text, first_family))
+        if (!kelp_str_is(family->text, first_family))
             KELP_SERVER_LOG(KELP_LOG_WARNING,
                             "model '%s': model_metrics: '%.*s' is not a configurable metric: "
                             "expected '%s'",
-                            config->name, family ? (int)family->text.length : 0,
-                            family ? family->text.data : "", first_family);
-        else if (options != NULL)
+                            config->name, KELP_STR_ARG(family->text), first_family);
+        else
             KELP_TRY(read_bounds(kelp_config_get(options, "buckets"), config->name, out));
     }
     return NULL;

@@ -78,7 +78,7 @@ static kelp_status *acquire_backend(kelp_model *model) {
 static kelp_status *prepare_cache(kelp_model *model) {
     if (!model->base.config->response_cache)
         return NULL;
-    if (model->base.decoupled)
+    if (model->base.decoupled || model->base.config->decoupled)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "model '%s': response cache does not currently support models with the "
                           "decoupled transaction policy",

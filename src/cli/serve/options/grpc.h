@@ -4,6 +4,7 @@
 #define KELP_CLI_SERVE_OPTIONS_GRPC_H_
 
 #include "cli/args.h"
+#include "frontends/tls/context.h"
 
 #include <triton/core/tritonserver.h>
 
@@ -12,9 +13,14 @@ typedef struct kelp_serve_grpc {
     const char *address; /* NULL: that of HTTP */
     int64_t port;        /* -1: none besides the port of HTTP */
     const char *compression;
+    bool use_ssl, use_ssl_mutual;
+    const char *server_cert, *server_key, *root_cert;
 } kelp_serve_grpc;
 
 extern const kelp_arg_table kelp_serve_grpc_table;
+/* Converts the options of TLS; without TLS, out->cert_path is NULL. INVALID_ARGUMENT names an
+ * option that is missing. */
+kelp_status *kelp_serve_grpc_tls(const kelp_serve_grpc *o, kelp_tls_options *out) KELP_MUST_USE;
 /* Sets the defaults that are not zero. */
 void kelp_serve_grpc_defaults(kelp_serve_grpc *o);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by the operators of onnxruntime-extensions (domain ai.onnx.contrib) on text. The sizes of
- * their results depend on the values of inputs: reshape computes the results in memory of the run,
- * and invoke copies them.
+ * Shared by the operators of onnxruntime-extensions (domain ai.onnx.contrib). The sizes of their
+ * results depend on the values of inputs: reshape computes the results in memory of the run, and
+ * invoke copies them.
  */
 #ifndef KELP_CPU_OPS_TOKENIZE_TOKENIZE_H_
 #define KELP_CPU_OPS_TOKENIZE_TOKENIZE_H_

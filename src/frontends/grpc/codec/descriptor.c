@@ -16,7 +16,7 @@ enum { FILE_SYNTAX = 12 };
 enum { MESSAGE_NAME = 1, MESSAGE_FIELD, MESSAGE_NESTED, MESSAGE_ENUM };
 enum { MESSAGE_OPTIONS = 7, MESSAGE_ONEOF = 8, OPTION_MAP_ENTRY = 7, ONEOF_NAME = 1 };
 enum { FIELD_NAME = 1, FIELD_NUMBER = 3, FIELD_LABEL, FIELD_TYPE, FIELD_TYPE_NAME };
-enum { FIELD_ONEOF_INDEX = 9, LABEL_OPTIONAL = 1, LABEL_REPEATED = 3 };
+enum { FIELD_ONEOF_INDEX = 9, FIELD_JSON_NAME, LABEL_OPTIONAL = 1, LABEL_REPEATED = 3 };
 enum { ENUM_NAME = 1, ENUM_VALUE, VALUE_NAME = 1, VALUE_NUMBER };
 enum { SERVICE_NAME = 1, SERVICE_METHOD, METHOD_NAME = 1, METHOD_INPUT, METHOD_OUTPUT };
 enum { METHOD_CLIENT_STREAMS = 5, METHOD_SERVER_STREAMS };
@@ -85,16 +85,26 @@ static void put_type_name(kelp_buf *out, uint32_t number, const kelp_grpc_row *f
     kelp_protobuf_wrap(out, number, start);
 }
 
-/* Appends the name of the message that stands for the entries of a map: "SomeNameEntry". */
-static void append_entry_name(kelp_buf *out, const char *field) {
-    bool upper = true;
+/* Appends a name without underscores, "someName" or "SomeName". */
+static void append_camel_case(kelp_buf *out, const char *field, bool upper) {
     for (; *field; field++) {
         if (*field != '_')
             kelp_buf_append_char(
                 out, upper && *field >= 'a' && *field <= 'z' ? (char)(*field - 'a' + 'A') : *field);
         upper = *field == '_';
     }
+}
+
+/* Appends the name of the message that stands for the entries of a map: "SomeNameEntry". */
+static void append_entry_name(kelp_buf *out, const char *field) {
+    append_camel_case(out, field, true);
     kelp_buf_append_cstr(out, "Entry");
+}
+
+static void put_json_name(kelp_buf *out, const char *field) {
+    size_t start = out->length;
+    append_camel_case(out, field, false);
+    kelp_protobuf_wrap(out, FIELD_JSON_NAME, start);
 }
 
 /* ---- messages ---- */
@@ -131,6 +141,7 @@ static void put_field(kelp_buf *out, const kelp_grpc_row *file, const kelp_grpc_
     }
     if (row->kind == KELP_GRPC_CHOICE)
         kelp_protobuf_put_i64(out, FIELD_ONEOF_INDEX, count_oneofs(message, row + 1) - 1);
+    put_json_name(out, row->name);
     kelp_protobuf_wrap(out, MESSAGE_FIELD, start);
 }
 
@@ -143,6 +154,7 @@ static void put_entry_field(kelp_buf *out, const kelp_grpc_row *file, const char
     kelp_protobuf_put_i64(out, FIELD_TYPE, type);
     if (type_name[0] != '\0')
         put_type_name(out, FIELD_TYPE_NAME, file, type_name);
+    put_json_name(out, name);
     kelp_protobuf_wrap(out, MESSAGE_FIELD, start);
 }
 

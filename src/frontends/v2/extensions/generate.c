@@ -153,6 +153,7 @@ static void start(kelp_v2_exchange *exchange, kelp_http_status status) {
                                       KELP_STR("no-cache"));
     exchange->base.text = text;
     g->started = true;
+    kelp_trace_stamp(exchange->trace, "HTTP_SEND_START");
 }
 
 /* Sends the last part. */
