@@ -296,10 +296,11 @@ static bool wants_body(const kelp_http2_stream *s) {
  * memory for all of it, since the announced size costs the client nothing. */
 static bool reserve_body(kelp_http2_stream *s, size_t length) {
     kelp_http_body *body = &s->body;
-    size_t needed;
-    if (!kelp_size_add(body->length, length, &needed))
+    size_t needed, with_skew; /* the recycled memory may be smaller than the skew */
+    if (!kelp_size_add(body->length, length, &needed) ||
+        !kelp_size_add(needed, body->skew, &with_skew))
         return false;
-    if (body->base != NULL && body->capacity - body->skew >= needed)
+    if (with_skew <= body->capacity)
         return true;
     if (s->has_content_length && body->length >= KEEP_BODY_BYTES / 2)
         needed = KELP_MAX(needed, (size_t)s->content_length);
@@ -320,6 +321,7 @@ static void collect(kelp_http2_stream *s, const char *data, size_t length) {
         reject(s);
         return;
     }
+    KELP_ASSERT(s->body.skew + s->body.length + length <= s->body.capacity);
     memcpy(s->body.base + s->body.skew + s->body.length, data, length);
     s->body.length += length;
 }
