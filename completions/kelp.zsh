@@ -67,6 +67,7 @@ _kelp() {
             '--reuse-http-port[allow several servers on one port (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
             '--http-socket-mode=[permissions of a Unix socket, in octal\: 0660 lets the group connect (those of the umask)]:MODE: ' \
+            '--status-page[serve a page with models, load and a request form at / (true; tritonserver\: false)]' \
             '*--http-restricted-api=[accept HTTP requests of these categories, separated by commas, only with this header\: health, metadata, inference, shared-memory, model-config, model-repository, statistics, trace, logging; may be repeated]:CATEGORY\:HEADER=VALUE: ' \
             '*--grpc-restricted-protocol=[the same for gRPC, with the metadata triton-grpc-protocol-KEY; may be repeated]:CATEGORY\:KEY=VALUE: ' \
             '--auth-token-file=[accept requests only with '\''Authorization\: Bearer TOKEN'\'' and a token of this file, one for each line; a changed file is read again]:FILE:_files' \
@@ -237,6 +238,7 @@ _kelp() {
             '--reuse-http-port[allow several servers on one port (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
             '--http-socket-mode=[permissions of a Unix socket, in octal\: 0660 lets the group connect (those of the umask)]:MODE: ' \
+            '--status-page[serve a page with models, load and a request form at / (true; tritonserver\: false)]' \
             '*--http-restricted-api=[accept HTTP requests of these categories, separated by commas, only with this header\: health, metadata, inference, shared-memory, model-config, model-repository, statistics, trace, logging; may be repeated]:CATEGORY\:HEADER=VALUE: ' \
             '*--grpc-restricted-protocol=[the same for gRPC, with the metadata triton-grpc-protocol-KEY; may be repeated]:CATEGORY\:KEY=VALUE: ' \
             '--auth-token-file=[accept requests only with '\''Authorization\: Bearer TOKEN'\'' and a token of this file, one for each line; a changed file is read again]:FILE:_files' \

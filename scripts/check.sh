@@ -184,6 +184,16 @@ minilm() {
         --runner build/release/tests/ops/ops_run_cases --minilm "$model"
 }
 
+# The status page in a browser.
+page() {
+    local venv=build/venv-page
+    if ! python3 -m venv "$venv" || ! "$venv/bin/pip" install -q -r tools/requirements-page.txt; then
+        echo "selenium comes from a package registry, which cannot be reached"
+        return 77
+    fi
+    "$venv/bin/python" tests/e2e/test_page.py --kelp build/release/bin/kelp Chromium
+}
+
 # Tokenizers, string and image operators beside onnxruntime-extensions.
 extensions() {
     local venv=build/venv-extensions
@@ -229,9 +239,12 @@ if [ "$full" = full ]; then
     step zoo "$python" tests/zoo/test_zoo.py --runner build/release/tests/ops/ops_run_cases --models build/zoo
     step zoo_bf16 "$python" tests/zoo/test_zoo.py --runner build/release/tests/ops/ops_run_cases --models build/zoo --precision bf16
     step interop scripts/interop.sh
+    step page-deps scripts/deps.sh page
+    step page page
     step extensions extensions
     step libraries "$python" tests/libraries/test_libraries.py
     step rust scripts/rust.sh
+    step h2spec scripts/h2spec.sh
     step perf_analyzer scripts/perf_analyzer.sh
     step grpc-tools scripts/grpc_tools.sh
     step inproc scripts/bench_inproc.sh --check

@@ -113,25 +113,107 @@ static size_t number(const kelp_char *chars, size_t count) {
     return run(chars, KELP_MIN(count, 1), 0, KELP_CHAR_NUMBER);
 }
 
+/* ---- words with capitals at the start ---- */
+static bool is_capital(kelp_char x) { /* Lu, Lt, Lm, Lo, M */
+    kelp_char_part part = kelp_char_part_of(x.c);
+    return part == KELP_CHAR_PART_UPPER || part == KELP_CHAR_PART_MARK ||
+           (part == KELP_CHAR_PART_NONE && is_class(x, KELP_CHAR_LETTER));
+}
+
+static bool is_small(kelp_char x) { /* Ll, Lm, Lo, M */
+    kelp_char_part part = kelp_char_part_of(x.c);
+    return part == KELP_CHAR_PART_LOWER || part == KELP_CHAR_PART_MARK ||
+           (part == KELP_CHAR_PART_NONE && is_class(x, KELP_CHAR_LETTER));
+}
+
+/* Returns 1 if the first character, which is no letter, may precede a word. */
+static size_t lead(const kelp_char *chars) {
+    return !is_line_end(chars[0]) && !is_class(chars[0], KELP_CHAR_NUMBER) &&
+           !is_class(chars[0], KELP_CHAR_LETTER);
+}
+
+/* Matches capitals, and small letters, of which one is needed; letters without case are both. The
+ * end of the text also ends the capitals. */
+static size_t capitals_then_small(const kelp_char *chars, size_t count) {
+    size_t begin = lead(chars), end = begin;
+    if (begin == count)
+        return 0;
+    while (end < count && is_capital(chars[end]))
+        end++;
+    if (end == count)
+        return end;
+    if (!is_small(chars[end]))
+        return end > begin && is_small(chars[end - 1]) ? end : 0;
+    while (end < count && is_small(chars[end]))
+        end++;
+    return end;
+}
+
+/* Matches capitals, of which one is needed, and small letters. */
+static size_t capitals_and_small(const kelp_char *chars, size_t count) {
+    size_t begin = lead(chars), end = begin;
+    while (end < count && is_capital(chars[end]))
+        end++;
+    if (end == begin)
+        return 0;
+    while (end < count && is_small(chars[end]))
+        end++;
+    return end;
+}
+
+static size_t with_contraction(const kelp_char *chars, size_t count, size_t length) {
+    return length > 0 && length < count
+               ? length + contraction_any_case(chars + length, count - length)
+               : length;
+}
+
+static size_t capitals_then_small_contracted(const kelp_char *chars, size_t count) {
+    return with_contraction(chars, count, capitals_then_small(chars, count));
+}
+
+static size_t capitals_and_small_contracted(const kelp_char *chars, size_t count) {
+    return with_contraction(chars, count, capitals_and_small(chars, count));
+}
+
+/* ---- the alternatives ---- */
+#define CAPITALS "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define SMALL "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LEAD "[^\\r\\n\\p{L}\\p{N}]?"
+#define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+
+enum {
+    CONTRACTION_ANY_CASE = 5,
+    OTHERS_AND_LINE_ENDS = 7,
+    LETTERS_AFTER_ANY = 8,
+    CONTRACTION_LOWER = 9,
+    SPACED_OTHERS = 10,
+    SPACED_LETTERS = 11,
+    SPACES = 14,
+    THREE_NUMBERS = 15,
+    TO_LINE_END = 16
+};
 /* Longer alternatives are in front of those that are parts of them. */
-enum { CONTRACTION_LOWER = 5, SPACED_OTHERS = 6, SPACED_LETTERS = 7, SPACES = 10 };
 static const struct {
     const char *expression;
     size_t (*match)(const kelp_char *chars, size_t count);
 } alternatives[] = {
+    {LEAD CAPITALS "*" SMALL "+" CONTRACTIONS "?", capitals_then_small_contracted},
+    {LEAD CAPITALS "+" SMALL "*" CONTRACTIONS "?", capitals_and_small_contracted},
+    {LEAD CAPITALS "*" SMALL "+", capitals_then_small},
+    {LEAD CAPITALS "+" SMALL "*", capitals_and_small},
     {"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])", contraction_any_case},
-    {"(?i:'s|'t|'re|'ve|'m|'ll|'d)", contraction_any_case},
+    [CONTRACTION_ANY_CASE] = {CONTRACTIONS, contraction_any_case},
     {" ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*", spaced_others_and_line_ends},
-    {" ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*", spaced_others_and_line_ends},
-    {"[^\\r\\n\\p{L}\\p{N}]?\\p{L}+", letters_after_any},
+    [OTHERS_AND_LINE_ENDS] = {" ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*", spaced_others_and_line_ends},
+    [LETTERS_AFTER_ANY] = {LEAD "\\p{L}+", letters_after_any},
     [CONTRACTION_LOWER] = {"'s|'t|'re|'ve|'m|'ll|'d", contraction_lower},
     [SPACED_OTHERS] = {" ?[^\\s\\p{L}\\p{N}]+", spaced_others},
     [SPACED_LETTERS] = {" ?\\p{L}+| ?\\p{N}+", spaced_letters_or_numbers},
     {"[\\p{L}]+|[\\p{N}]", letters_or_number},
     {"[^\\s\\p{L}\\p{N}]+", others},
     [SPACES] = {"\\s+(?!\\S)|\\s+", spaces},
-    {"\\p{N}{1,3}", three_numbers},
-    {"\\s*[\\r\\n]+", spaces_to_line_end},
+    [THREE_NUMBERS] = {"\\p{N}{1,3}", three_numbers},
+    [TO_LINE_END] = {"\\s*[\\r\\n]+", spaces_to_line_end},
     {"\\p{N}", number},
 };
 _Static_assert(KELP_COUNT(alternatives) <= KELP_PRETOKEN_RULES, "each alternative occurs once");
@@ -141,7 +223,9 @@ kelp_pretokens kelp_pretokens_gpt2(void) {
 }
 
 kelp_pretokens kelp_pretokens_llama(void) {
-    return (kelp_pretokens){{1, 4, 11, 3, 12, SPACES}, 6};
+    return (kelp_pretokens){{CONTRACTION_ANY_CASE, LETTERS_AFTER_ANY, THREE_NUMBERS,
+                             OTHERS_AND_LINE_ENDS, TO_LINE_END, SPACES},
+                            6};
 }
 
 /* ---- reading ---- */

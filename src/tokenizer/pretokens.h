@@ -5,7 +5,7 @@
 
 #include "tokenizer/unicode.h"
 
-#define KELP_PRETOKEN_RULES 16
+#define KELP_PRETOKEN_RULES 20
 
 /* Alternatives of an expression; the first one that matches counts. */
 typedef struct kelp_pretokens {

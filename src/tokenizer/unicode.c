@@ -5,9 +5,8 @@
 #include "base/assert.h"
 #include "base/checked.h"
 
-#define CODE_POINTS 0x110000u
-
 enum { L = KELP_CHAR_LETTER, N = KELP_CHAR_NUMBER, Z = KELP_CHAR_SPACE };
+enum { U = KELP_CHAR_PART_UPPER, S = KELP_CHAR_PART_LOWER, M = KELP_CHAR_PART_MARK };
 
 typedef struct class_range {
     uint32_t first, last;
@@ -23,22 +22,28 @@ typedef struct case_range {
 
 #include "tokenizer/unicode_tables.inc"
 
-kelp_char_class kelp_char_class_of(uint32_t c) {
-    size_t low = 0, high = KELP_COUNT(class_ranges);
-    if (c >= '\t' && c <= '\r')
-        return KELP_CHAR_SPACE;
-    if (c >= CODE_POINTS) /* only invalid UTF-8 contains them; as in onnxruntime-extensions */
-        return KELP_CHAR_OTHER;
+/* Returns the class of a character in a table, or 0. */
+static uint8_t find(const class_range *ranges, size_t count, uint32_t c) {
+    size_t low = 0, high = count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (c > class_ranges[middle].last)
+        if (c > ranges[middle].last)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low < KELP_COUNT(class_ranges) && c >= class_ranges[low].first)
-        return (kelp_char_class)class_ranges[low].class;
-    return KELP_CHAR_OTHER;
+    return low < count && c >= ranges[low].first ? ranges[low].class : 0;
+}
+
+kelp_char_class kelp_char_class_of(uint32_t c) {
+    if (c >= '\t' && c <= '\r')
+        return KELP_CHAR_SPACE;
+    /* characters from U+110000 on, which only invalid UTF-8 contains, are in no range */
+    return (kelp_char_class)find(class_ranges, KELP_COUNT(class_ranges), c);
+}
+
+kelp_char_part kelp_char_part_of(uint32_t c) {
+    return (kelp_char_part)find(part_ranges, KELP_COUNT(part_ranges), c);
 }
 
 uint32_t kelp_char_lower(uint32_t c) {

@@ -15,6 +15,16 @@ typedef enum kelp_char_class {
 } kelp_char_class;
 
 kelp_char_class kelp_char_class_of(uint32_t c);
+
+/* Some general categories. */
+typedef enum kelp_char_part {
+    KELP_CHAR_PART_NONE,  /* letters: Lm, Lo */
+    KELP_CHAR_PART_UPPER, /* Lu, Lt */
+    KELP_CHAR_PART_LOWER, /* Ll */
+    KELP_CHAR_PART_MARK   /* M */
+} kelp_char_part;
+
+kelp_char_part kelp_char_part_of(uint32_t c);
 /* Returns the lower case of a character, itself if it has none. */
 uint32_t kelp_char_lower(uint32_t c);
 

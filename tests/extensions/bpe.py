@@ -108,7 +108,7 @@ ADDED = {"foo": 70000, "foobar": 70001, " the": 70002, "日本": 70003, "fo": 70
 
 def tokenizer(tally, op, texts, vocab, merges):
     small = dict(list(json.loads(vocab).items())[:300])  # lacks bytes, special tokens and results of merges
-    for attrs in ({}, dict(added_token="foo=70000\nfoobar=70001\r\n the=70002\n日本=70003\nfo=70004\n"), dict(padding_length=6),
+    for attrs in ({}, dict(added_token="foo=70000\nfoobar=70001\r\n the=70002\n日本=70003\nfo=70004\n"), dict(padding_length=6 if op == "GPT2Tokenizer" else 60),
                   dict(vocab=json.dumps(small)), dict(merges="h e\nhe l\n\r\nq zz\nĠ t\r\nx y z\nh e")):
         added = list(ADDED) if "added_token" in attrs else []
         subject, padding = f"{op} {[*attrs]}", attrs.get("padding_length")

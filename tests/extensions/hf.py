@@ -14,6 +14,10 @@ from peer import Pair, strings
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+WORDS = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+", r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*")
+REST = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+PHI4 = "|".join(word + "(?i:'s|'t|'re|'ve|'m|'ll|'d)?" for word in WORDS) + r"|\p{N}{1,3}" + REST
+MISTRAL = "|".join(WORDS) + r"|\p{N}" + REST
 QWEN = LLAMA3.replace("{1,3}", "")
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"  # spaces belong to no word
@@ -65,12 +69,12 @@ def pairs(tally, name, config, tokenizer, texts, outputs, added):
 
 
 def check(tally, count):
-    texts = corpus.texts(count)
+    texts = ["HTTPServer iPhone's McDONALD'S X'LL ABC\u0301d \u0301a Ab\u4e2d\u6587Cd ǅab /x//\n", *corpus.texts(count)]
     added = [*SPECIAL, "foobar", "foo", "日本"]
     plain = dict(bos_token="<s>", eos_token={"content": "</s>"}, unk_token="<|endoftext|>", pad_token="<|endoftext|>")
     for name, expression, config in [
             ("GPT2Tokenizer", None, {}), ("PreTrainedTokenizerFast", LLAMA3, dict(add_bos_token=True)), ("Qwen2Tokenizer", QWEN, dict(bos_token=None, eos_token="<|endoftext|>")),
-            ("CodeGenTokenizer", GPT2, dict(add_eos_token=True)), ("WhisperTokenizerFast", CLIP, {}), ("LlamaTokenizerFast", None, dict(add_bos_token=True, add_eos_token=True)),
+            ("CodeGenTokenizer", GPT2, dict(add_eos_token=True)), ("WhisperTokenizerFast", CLIP, {}), ("PreTrainedTokenizer", PHI4, {}), ("PreTrainedTokenizerFast", MISTRAL, {}), ("LlamaTokenizerFast", None, dict(add_bos_token=True, add_eos_token=True)),
             ("GPTNeoXTokenizerFast", None, dict(bos_token="<|endoftext|>", eos_token="<|endoftext|>")), ("CLIPTokenizer", None, dict(add_bos_token=True, add_eos_token=True))]:
         for strip in (False, True):
             tokenizer = byte_level(texts, expression, strip)

@@ -40,6 +40,7 @@ def check(tally, count):
     tables(tally, texts)
     regular_expressions(tally, texts)
     ecma(tally, texts)
+    random_patterns(tally, count * 2)
     splits(tally, texts)
     equal_and_hashes(tally, texts)
     ragged(tally, count)
@@ -92,6 +93,28 @@ def ecma(tally, texts):
                 tally.subject = f"StringECMARegexReplace {pattern!r} {rewrite!r} {flags}"
                 model = model_of("StringECMARegexReplace", [batch, strings(pattern), strings(rewrite)], ["string"], constants=[0, 1, 2], **flags)
                 each(tally, batch, model)
+
+
+def random_patterns(tally, count):
+    """Random expressions: both find the same matches, or both reject the expression."""
+    rng = np.random.default_rng(12)
+    letters = np.array(list("ab.*+?{}[]()|\\^$-:=!<,123xuc0dwsbBte é"), object)
+    texts = strings("the cat aab", "=xb 123", "")  # matches of bytes divide other characters
+    pair = Pair("StringECMARegexReplace", [texts, strings("a"), strings("b")], ["string"])
+    tally.subject = "StringECMARegexReplace, random expressions"
+    for _ in range(count):
+        pattern = "".join(rng.choice(letters, rng.integers(1, 8)))
+        feeds = {"x0": texts, "x1": strings(pattern), "x2": strings("[$1$&]")}
+        results = []
+        for run in (lambda feeds: pair.kelp.run(None, feeds), pair.peer.run):
+            try:
+                results.append(run(feeds)[0].tolist())
+            except UnicodeDecodeError:
+                results.append("not UTF-8")
+            except Exception as failure:  # pylint: disable=broad-exception-caught
+                results.append("invalid" if "a quantifier after a quantifier" not in str(failure) else None)  # a documented difference
+        if results[0] is not None:
+            tally.check(pattern, [np.array(True)], [np.array(results[0] == results[1])])
 
 
 def each(tally, batch, model):

@@ -83,9 +83,7 @@ DIRECTORIES = {
     "L0_multi_server": {},
     "L0_scalar_io": {},
 }
-# Some tests compare the version of the server. The second one is that of the library in the wheel.
-VERSIONS = {"kelp": re.search(r'KELP_SERVER_VERSION "(.*)"', open(os.path.join(ROOT, "src", "server", "server.h"), encoding="utf-8").read())[1],
-            "nvidia": "2.51.0"}
+NVIDIA_VERSION = "2.51.0"  # of the library in the wheel
 # Makes the installation ($0) available at the path that their scripts and executable contain. All ports and shared memory are private.
 PRIVATE = ("mount -t tmpfs none /opt && ln -s $0 /opt/tritonserver && mount -t tmpfs -o mode=1777 none /dev/shm && ip link set lo up && "
            "exec bash test.sh")
@@ -221,6 +219,14 @@ def adapt(directory, data):
                     opened.write(new)
 
 
+def version_of(library):
+    """Returns the version of the server, which some tests compare."""
+    if library == "nvidia":
+        return NVIDIA_VERSION
+    with open(os.path.join(ROOT, "src", "server", "server.h"), encoding="utf-8") as file:
+        return re.search(r'KELP_SERVER_VERSION "(.*)"', file.read())[1]
+
+
 def prepare(options, qa, data, name, library):
     """Copies the directory, and those that all directories share, to a fresh place. Returns the directory."""
     top = os.path.join(options.work, f"{name}.{library}")
@@ -251,7 +257,7 @@ def run(options, qa, data, name, library):
         with open(start, "w", encoding="utf-8") as file:
             file.write(qa_results.TRACE)
         environment.update(TRITON_DIR=installation, DATADIR=data, NVIDIA_TRITON_SERVER_VERSION="kelp", TEST_SYSTEM_SHARED_MEMORY="0",
-                           TRITON_SERVER_VERSION=VERSIONS[library],
+                           TRITON_SERVER_VERSION=version_of(library),
                            PYTHONPATH=f"{os.path.join(HERE, 'record')}:{os.path.join(top, 'common')}", KELP_QA_TESTS=tests, KELP_QA_TRACE=trace,
                            BASH_ENV=start, PYTEST_ADDOPTS="-p sitecustomize", **DIRECTORIES.get(name, {}))
         with open(os.path.join(options.work, f"{name}.{library}.log"), "w", encoding="utf-8") as log:

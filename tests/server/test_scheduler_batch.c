@@ -301,6 +301,24 @@ static void test_priority_levels_order_requests(void **state) {
     stop(f);
 }
 
+/* The urgent request forms a preferred size with the first one, although a third one is queued. */
+static void test_urgent_request_completes_a_preferred_size(void **state) {
+    fixture *f = start(MODEL "dynamic_batching { preferred_batch_size: [ 4, 8 ] "
+                             "max_queue_delay_microseconds: 10000000 "
+                             "priority_levels: 2 default_priority_level: 2 }");
+    (void)state;
+    push(f, 0, 2, 0);
+    push(f, 1, 1, 100000 * US);
+    assert_int_equal(ready_ns(f), (uint64_t)10000000 * US);
+    kelp_request *urgent = request_of(f, 2, 2, 4);
+    urgent->priority = 1;
+    assert_null(try_push(f, urgent, 300000 * US));
+    assert_int_equal(ready_ns(f), 0);
+    TAKES(f, 300000 * US, 2, 0);
+    TAKES(f, (uint64_t)20000000 * US, 1);
+    stop(f);
+}
+
 static void test_any_number_of_priority_levels(void **state) {
     static const uint64_t most = UINT64_MAX;
     fixture *f = start(MODEL "dynamic_batching { preferred_batch_size: 2 "
@@ -794,6 +812,7 @@ int main(void) {
         cmocka_unit_test(test_shape_tensors_are_compared),
         cmocka_unit_test(test_scheduler_waits_for_configured_number_of_requests),
         cmocka_unit_test(test_priority_levels_order_requests),
+        cmocka_unit_test(test_urgent_request_completes_a_preferred_size),
         cmocka_unit_test(test_any_number_of_priority_levels),
         cmocka_unit_test(test_urgent_request_changes_the_next_batch),
         cmocka_unit_test(test_each_level_has_its_limits),

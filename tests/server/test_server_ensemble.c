@@ -474,6 +474,55 @@ static void test_decoupled_steps_follow_each_other(void **state) {
 
 /* ---- failures ---- */
 
+typedef struct ordered {
+    call base;
+    atomic_uint *finished;
+    unsigned position;
+} ordered;
+
+static void note_position(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
+                          void *userp) {
+    ordered *o = userp;
+    if (response)
+        ok(TRITONSERVER_InferenceResponseDelete(response));
+    o->position = atomic_fetch_add(o->finished, 1);
+    pthread_mutex_lock(&o->base.lock);
+    o->base.finals += (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL) != 0;
+    pthread_cond_broadcast(&o->base.changed);
+    pthread_mutex_unlock(&o->base.lock);
+}
+
+static void test_steps_have_the_priority_of_the_request(void **state) {
+    static const char member[] =
+        "backend: \"identity\" max_batch_size: 1\n"
+        "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+        "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+        "dynamic_batching { priority_levels: 2 default_priority_level: 2 }\n"
+        "instance_group [ { kind: KIND_CPU count: 1 } ]\n"
+        "parameters { key: \"execute_delay_ms\" value { string_value: \"100\" } }\n";
+    static const int64_t shape[] = {1, 2};
+    world *w = *state;
+    ordered requests[3] = {0};
+    atomic_uint finished = 0;
+    world_load(w, "slow", member);
+    world_load(w, "first", "max_batch_size: 1\n" ONE_STEP_OF("slow", "INPUT0", "OUTPUT0"));
+    for (int i = 0; i < 3; i++) {
+        ordered *o = &requests[i];
+        o->finished = &finished;
+        call_init(&o->base, w->server, "first", -1);
+        ok(TRITONSERVER_InferenceRequestSetResponseCallback(o->base.request, o->base.allocator,
+                                                            &o->base, note_position, o));
+        ok(TRITONSERVER_InferenceRequestSetPriority(o->base.request, i == 2 ? 1 : 0));
+        call_input(&o->base, "IN", TRITONSERVER_TYPE_INT32, shape, 2, pair, sizeof pair);
+        call_start(&o->base);
+    }
+    for (int i = 0; i < 3; i++)
+        call_wait(&requests[i].base);
+    assert_true(requests[2].position < requests[1].position);
+    for (int i = 0; i < 3; i++)
+        call_deinit(&requests[i].base);
+}
+
 static void expect_label(call *c, const char *label) {
     const char *found = NULL;
     ok(TRITONSERVER_InferenceResponseOutputClassificationLabel(c->response, 0, 1, &found));
@@ -736,6 +785,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_the_failure_of_a_stream_ends_it_once, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(test_a_cached_response_ends_with_its_members, set_up_cache,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(test_steps_have_the_priority_of_the_request, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(test_outputs_have_the_labels_of_their_members, set_up,
                                         world_close),

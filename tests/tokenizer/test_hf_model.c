@@ -60,6 +60,28 @@ static void byte_level_models_divide_by_their_expression(void **state) {
     CHECK(CONFIG("GPT2Tokenizer"), BYTES, "ab  \n a ab<s>b", 21, 0, 2, 21, 20, 1);
 }
 
+static void words_divide_at_capitals(void **state) {
+    (void)state;
+    static const char model[] =
+        "{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", "
+        "\"pattern\": {\"Regex\": "
+        "\"[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*"
+        "[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\\\\p{N}\"}}]}, "
+        "\"model\": {\"vocab\": {\"a\": 0, \"B\": 1, \"'\": 2, \"S\": 3, \"1\": 4}, \"merges\": "
+        "[]}}";
+    static const size_t words[] = {0, 1, 1, 1, 1, 2, 3}; /* a Ba'S 1 1 */
+    kelp_hf_model hf;
+    kelp_token_list tokens;
+    check_ok(create(kelp_allocator_system(), CONFIG("PreTrainedTokenizer"), model, &hf));
+    kelp_token_list_init(&tokens, kelp_allocator_system());
+    check_ok(kelp_tokenizer_encode(hf.tokenizer, KELP_STR("aBa'S11"), &tokens));
+    assert_int_equal(tokens.count, sizeof words / sizeof *words);
+    for (size_t i = 0; i < tokens.count; i++)
+        assert_int_equal(tokens.items[i].word, words[i]);
+    kelp_token_list_deinit(&tokens);
+    kelp_tokenizer_destroy(hf.tokenizer);
+}
+
 static void models_with_marks_have_bytes(void **state) {
     (void)state;
     CHECK(CONFIG("LlamaTokenizer"), MARKS, "a\xC3\xA9 a\n", 2, 3, 4, 2, 5);
@@ -191,6 +213,7 @@ static void each_failed_allocation_is_a_status(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(byte_level_models_divide_by_their_expression),
+        cmocka_unit_test(words_divide_at_capitals),
         cmocka_unit_test(models_with_marks_have_bytes),
         cmocka_unit_test(unigram_models_choose_the_most_probable_tokens),
         cmocka_unit_test(ends_are_those_of_the_configuration),

@@ -50,9 +50,12 @@ static kelp_status *add_endpoints(const kelp_serve_options *o, kelp_serve_fronte
     KELP_TRY(kelp_serve_grpc_tls(&o->grpc, &frontends->grpc_tls));
     frontends->endpoint_count = 0;
     uint32_t grpc = o->grpc.allow_grpc ? KELP_SERVICE_GRPC : 0;
+    /* If gRPC has certificates of its own, the port of HTTP must not be a way around them. */
+    uint32_t grpc_on_http = frontends->grpc_tls.cert_path != NULL ? 0 : grpc;
     if (o->http.allow_http)
         add_endpoint(frontends, "HTTP", o->http.address, o->http.port,
-                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | grpc);
+                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | grpc_on_http |
+                         (o->http.status_page ? KELP_SERVICE_PAGE : 0));
     if (grpc != 0 && (o->grpc.port >= 0 || !o->http.allow_http)) {
         add_endpoint(frontends, "gRPC", o->grpc.address != NULL ? o->grpc.address : o->http.address,
                      o->grpc.port >= 0 ? o->grpc.port : DEFAULT_GRPC_PORT, grpc);
@@ -106,6 +109,10 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
         status = kelp_http_listener_open(&listeners[open], kelp_allocator_system(), &logger,
                                          endpoint->address, endpoint->port, o->http.reuse_port);
         open++;
+        kelp_tls_context *tls = NULL;
+        if (status == NULL && endpoint->tls != NULL)
+            status = kelp_tls_context_create(endpoint->tls, kelp_allocator_system(), &logger, &tls);
+        kelp_tls_context_destroy(tls);
     }
     for (size_t i = 0; i < open; i++)
         kelp_http_listener_close(&listeners[i]);

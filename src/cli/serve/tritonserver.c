@@ -29,6 +29,7 @@ static void defaults(void *options) {
     o->metrics.port = METRICS_PORT;
     o->metrics.histograms = false;
     o->grpc.port = GRPC_PORT;
+    o->http.status_page = false;
 }
 
 /* ---- command line: the syntax of getopt_long ---- */

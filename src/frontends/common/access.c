@@ -251,7 +251,7 @@ bool kelp_access_is_limited(const kelp_access *access) {
 
 kelp_status *kelp_access_check(kelp_access *access, kelp_access_category category,
                                kelp_access_find_fn find, const void *userp) {
-    if (!kelp_access_is_limited(access))
+    if (!kelp_access_is_limited(access) || category == KELP_ACCESS_PUBLIC)
         return NULL;
     if (access->token_path != NULL && !(access->health_exempt && category == KELP_ACCESS_HEALTH))
         KELP_TRY(check_token(access, find, userp));

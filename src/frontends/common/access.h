@@ -26,7 +26,8 @@ typedef enum kelp_access_category {
     KELP_ACCESS_STATISTICS,
     KELP_ACCESS_TRACE,
     KELP_ACCESS_LOGGING,
-    KELP_ACCESS_OTHER /* not restricted by header, such as metrics; tokens apply */
+    KELP_ACCESS_OTHER, /* not restricted by header, such as metrics; tokens apply */
+    KELP_ACCESS_PUBLIC /* never restricted: files that contain nothing of the server */
 } kelp_access_category;
 
 typedef struct kelp_access kelp_access;

@@ -7,7 +7,8 @@
 enum {
     KELP_SERVICE_HTTP = 1u << 0,    /* the v2 protocol over HTTP */
     KELP_SERVICE_METRICS = 1u << 1, /* /metrics */
-    KELP_SERVICE_GRPC = 1u << 2     /* the v2 protocol over gRPC */
+    KELP_SERVICE_GRPC = 1u << 2,    /* the v2 protocol over gRPC */
+    KELP_SERVICE_PAGE = 1u << 3     /* the status page */
 };
 
 #endif

@@ -144,6 +144,15 @@ static void append_header(kelp_http2_stream *s, kelp_str name, kelp_str value) {
     request->headers = s->headers;
 }
 
+/* Reads the headers that concern the body. nghttp2 has checked their syntax, and that names have no
+ * capital letters. */
+static void read_framing(kelp_http2_stream *s, kelp_str name, kelp_str value) {
+    if (kelp_str_equal(name, KELP_STR("content-length")))
+        s->has_content_length = kelp_parse_u64(value, &s->content_length);
+    else if (kelp_str_equal(name, KELP_STR("expect")))
+        s->expects_continue = kelp_http_has_token(value, "100-continue");
+}
+
 void kelp_http2_stream_add_header(kelp_http2_stream *s, nghttp2_rcbuf *name, nghttp2_rcbuf *value) {
     kelp_str n = str_of(name), v = str_of(value);
     s->head_bytes += n.length + v.length + HEADER_OVERHEAD_BYTES;
@@ -156,6 +165,7 @@ void kelp_http2_stream_add_header(kelp_http2_stream *s, nghttp2_rcbuf *name, ngh
     if (n.length == 0 || n.data[0] != ':') {
         if (keep_text(s, name))
             append_header(s, n, v);
+        read_framing(s, n, v);
     } else if (kelp_str_is(n, ":method")) {
         s->request.method = v;
     } else if (kelp_str_is(n, ":path")) {
@@ -239,14 +249,6 @@ static void send_continue(kelp_http2_stream *s) {
         c->failed = true;
 }
 
-/* Reads the announced length of the body. nghttp2 has checked the syntax. */
-static void read_length(kelp_http2_stream *s) {
-    const kelp_str *value = kelp_http_find(&s->request, "content-length");
-    s->has_content_length = value != NULL && kelp_parse_u64(*value, &s->content_length);
-    if (s->has_content_length && s->content_length > s->max_body_bytes)
-        fail(s, KELP_HTTP_CONTENT_TOO_LARGE, NULL);
-}
-
 void kelp_http2_stream_on_head(kelp_http2_stream *s) {
     kelp_http_thread *thread = s->connection->base.thread;
     kelp_http_request *request = &s->request;
@@ -265,13 +267,13 @@ void kelp_http2_stream_on_head(kelp_http2_stream *s) {
     s->streamed = rules.streamed;
     s->body.skew = (KELP_HTTP_BODY_ALIGNMENT - rules.aligned_offset % KELP_HTTP_BODY_ALIGNMENT) %
                    KELP_HTTP_BODY_ALIGNMENT;
-    read_length(s);
-    const kelp_str *expected = kelp_http_find(request, "expect");
+    if (s->has_content_length && s->content_length > s->max_body_bytes)
+        fail(s, KELP_HTTP_CONTENT_TOO_LARGE, NULL);
     if (s->error_status != 0) {
         reject(s);
         return;
     }
-    if (expected != NULL && kelp_http_has_token(*expected, "100-continue"))
+    if (s->expects_continue)
         send_continue(s);
     if (s->streamed)
         start_request(s);

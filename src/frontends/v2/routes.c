@@ -79,6 +79,9 @@ static const struct {
     {"POST", "/v2/trace/setting", kelp_v2_set_trace, KELP_SERVICE_HTTP, KELP_ACCESS_TRACE},
     {"GET", "/v2/models/*/trace/setting", kelp_v2_get_trace, KELP_SERVICE_HTTP, KELP_ACCESS_TRACE},
     {"POST", "/v2/models/*/trace/setting", kelp_v2_set_trace, KELP_SERVICE_HTTP, KELP_ACCESS_TRACE},
+    {"GET", "/", kelp_v2_page, KELP_SERVICE_PAGE, KELP_ACCESS_PUBLIC},
+    {"GET", "/status/page.css", kelp_v2_page_style, KELP_SERVICE_PAGE, KELP_ACCESS_PUBLIC},
+    {"GET", "/status/page.js", kelp_v2_page_script, KELP_SERVICE_PAGE, KELP_ACCESS_PUBLIC},
     {"GET", "/metrics", kelp_v2_metrics, KELP_SERVICE_METRICS, KELP_ACCESS_OTHER},
     {"GET", "/metrics/", kelp_v2_metrics, KELP_SERVICE_METRICS, KELP_ACCESS_OTHER},
 };
@@ -149,7 +152,8 @@ void kelp_v2_route(kelp_v2_exchange *exchange) {
             !match(routes[i].pattern, exchange->base.request->path, &model, &version))
             continue;
         if (!kelp_str_is(method, routes[i].method)) {
-            allowed = !strcmp(routes[i].method, "GET") ? "GET, HEAD" : routes[i].method;
+            const char *other = !strcmp(routes[i].method, "GET") ? "GET, HEAD" : routes[i].method;
+            allowed = allowed != NULL && strcmp(allowed, other) != 0 ? "GET, HEAD, POST" : other;
             continue;
         }
         if (!kelp_v2_permit(exchange, routes[i].category))

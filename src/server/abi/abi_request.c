@@ -174,7 +174,9 @@ TRITONSERVER_InferenceRequestSetPriorityUInt64(TRITONSERVER_InferenceRequest *in
         return kelp_null_error(__func__, "inference_request");
     kelp_request *request = of(inference_request);
     const kelp_config_dynamic_batching *batching = &request->model->config->dynamic_batching;
-    bool has_level = priority >= 1 && priority <= batching->priority_levels;
+    /* The steps of an ensemble have levels of their own. */
+    bool ensemble = request->model->config->scheduling == KELP_SCHEDULING_ENSEMBLE;
+    bool has_level = priority >= 1 && (ensemble || priority <= batching->priority_levels);
     request->priority = has_level ? priority : batching->default_priority_level;
     return NULL;
 }

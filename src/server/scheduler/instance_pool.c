@@ -413,13 +413,15 @@ static void run_on_caller(kelp_instance_pool *pool, kelp_instance_base *instance
 }
 
 /* Takes the request, or the batch that a queued request completed, if this thread may execute it
- * now. Sets the instance for it. The lock is held. */
+ * now. Sets the instance for it. A batching strategy gets the requests that arrive until a worker
+ * has woken up. The lock is held. */
 static uint32_t take_on_caller(kelp_instance_pool *pool, kelp_request *request,
                                kelp_instance_base **out_instance, kelp_request **out_requests) {
     KELP_ASSERT_HELD(&pool->lock);
     uint64_t now_ns = request->queue_start_ns;
     uint32_t count = 0;
-    if (pool->idle == NULL || ready_at_ns(pool, pool->idle) > now_ns ||
+    if (pool->idle == NULL || pool->policy->batcher != NULL ||
+        ready_at_ns(pool, pool->idle) > now_ns ||
         !queue_fits(pool, kelp_execution_bytes(&request, 1)))
         return 0;
     count = take(pool, pool->idle, false, now_ns, out_requests);

@@ -50,6 +50,10 @@ static const kelp_arg_spec specs[] = {
      .value = "MODE",
      .help = "permissions of a Unix socket, in octal: 0660 lets the group connect (those of the "
              "umask)"},
+    {.name = "status-page",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(status_page),
+     .help = "serve a page with models, load and a request form at / (true; tritonserver: false)"},
 };
 #undef AT
 
@@ -59,6 +63,7 @@ void kelp_serve_http_defaults(kelp_serve_http *o) {
     o->allow_http = true;
     o->address = "127.0.0.1";
     o->port = 8000;
+    o->status_page = true;
 }
 
 kelp_status *kelp_serve_http_socket_mode(const kelp_serve_http *o, unsigned *out) {

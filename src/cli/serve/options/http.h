@@ -15,6 +15,7 @@ typedef struct kelp_serve_http {
     bool reuse_port;
     int64_t max_input_size;
     const char *socket_mode; /* octal, or NULL */
+    bool status_page;
 } kelp_serve_http;
 
 extern const kelp_arg_table kelp_serve_http_table;
