@@ -28,7 +28,9 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT KELP_SANITIZE)
       target_compile_options(kelp_flags INTERFACE ${flag})
     endif()
   endforeach()
-  target_compile_options(kelp_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
+  # With fortified functions, the C library warns about each ignored result, also where it is meant. Other builds check Kelp's own
+  # functions.
+  target_compile_options(kelp_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -Wno-unused-result)
   target_link_options(kelp_flags INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
 endif()
 if(KELP_SANITIZE)

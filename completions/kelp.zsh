@@ -73,6 +73,7 @@ _kelp() {
             '--auth-token-file=[accept requests only with '\''Authorization\: Bearer TOKEN'\'' and a token of this file, one for each line; a changed file is read again]:FILE:_files' \
             '--auth-exempt-health[accept health requests without a token (false)]' \
             '--http-header-forward-pattern=[pass HTTP headers whose name matches this extended regular expression to models, as request parameters]:REGEX: ' \
+            '--grpc-header-forward-pattern=[the same for the metadata of gRPC]:REGEX: ' \
             '*--http-cors-origin=[let web pages of this origin, such as https\://example.org, use the server; * for all; may be repeated]:ORIGIN: ' \
             '--allow-grpc[serve gRPC, on the HTTP port and on --grpc-port (true)]' \
             '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
@@ -243,6 +244,7 @@ _kelp() {
             '--auth-token-file=[accept requests only with '\''Authorization\: Bearer TOKEN'\'' and a token of this file, one for each line; a changed file is read again]:FILE:_files' \
             '--auth-exempt-health[accept health requests without a token (false)]' \
             '--http-header-forward-pattern=[pass HTTP headers whose name matches this extended regular expression to models, as request parameters]:REGEX: ' \
+            '--grpc-header-forward-pattern=[the same for the metadata of gRPC]:REGEX: ' \
             '*--http-cors-origin=[let web pages of this origin, such as https\://example.org, use the server; * for all; may be repeated]:ORIGIN: ' \
             '--allow-grpc[serve gRPC, on the HTTP port and on --grpc-port (true)]' \
             '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
@@ -274,7 +276,6 @@ _kelp() {
             '--trace-count=[trace at most N requests, -1 for any number (-1)]:N: ' \
             '--trace-log-frequency=[write N traces to each of the files FILE.0, FILE.1 and so on (0\: all to FILE)]:N: ' \
             '--reuse-grpc-port[--reuse-http-port applies to every port]' \
-            '--grpc-header-forward-pattern=[metadata is not forwarded to models]:REGEX: ' \
             '--grpc-infer-thread-count=[the threads of --http-thread-count serve every protocol]:N: ' \
             '--grpc-infer-allocation-pool-size=[each thread keeps the memory of up to 64 calls]:N: ' \
             '--grpc-max-response-pool-size=[streams limit the bytes of their responses]:N: ' \

@@ -244,6 +244,7 @@ if [ "$full" = full ]; then
     step extensions extensions
     step libraries "$python" tests/libraries/test_libraries.py
     step rust scripts/rust.sh
+    step h2spec scripts/h2spec.sh
     step perf_analyzer scripts/perf_analyzer.sh
     step grpc-tools scripts/grpc_tools.sh
     step inproc scripts/bench_inproc.sh --check

@@ -200,6 +200,9 @@ class Tls(unittest.TestCase):
                 port = re.search(r"gRPC  https://127\.0\.0\.1:(\d+)", server.output)[1]
                 self.assertEqual(self.grpc_ready(server, *client, port=port), reached)
                 self.assertEqual(server.call("GET", "/v2/health/ready")[0], 200)
+                # The port of HTTP, which has no TLS, does not serve gRPC.
+                self.assertEqual(server.call("POST", "/inference.GRPCInferenceService/ServerReady", b"\0\0\0\0\0",
+                                             Content_Type="application/grpc")[0], 404)
         for words, missing in ((["--grpc-use-ssl", "--grpc-port", "0"], "--grpc-server-cert"),
                                ([*words, "--grpc-use-ssl-mutual"], "--grpc-root-cert"),
                                ([*words[:4], "--grpc-use-ssl"], "--grpc-port")):

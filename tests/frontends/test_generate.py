@@ -157,13 +157,28 @@ class Generate(unittest.TestCase):
         head = f"POST /v2/models/repeat/generate_stream HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         received = b""
         with socket.create_connection((TARGET["host"], TARGET["port"])) as client:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 15)
             client.sendall(head + body)
             time.sleep(0.5)
             while part := client.recv(65536):
                 received += part
         self.assertEqual(received.count(b"data: {"), count)
         self.assertTrue(received.endswith(b"0\r\n\r\n"))
+
+    def test_a_client_that_does_not_read_is_limited(self):
+        count = 500
+        body = json.dumps({"IN": list(range(count)), "id": "x" * 100000}).encode()  # each event repeats the id
+        head = f"POST /v2/models/repeat/generate_stream HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        received = bytearray()
+        with socket.create_connection((TARGET["host"], TARGET["port"])) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 18)
+            client.sendall(head + body)
+            client.settimeout(20)
+            time.sleep(2)
+            while part := client.recv(1 << 20):
+                received += part
+        self.assertLess(received.count(b"data: {"), count)
+        self.assertIn(b'data: {"error":"the client reads too slowly', received[-400:])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import unittest
+import urllib.error
 import urllib.request
 
 import grpc
@@ -611,6 +612,90 @@ class Protocols(Case):
         metadata = self.client.get_server_metadata()
         for extension in ("classification", "sequence", "statistics", "model_configuration", "system_shared_memory"):
             self.assertIn(extension, metadata.extensions)
+
+
+@unittest.skipUnless(os.environ.get("KELP_BIN") or "--kelp" in sys.argv, "starts a server of its own")
+class Options(unittest.TestCase):
+    """Options of the server that change gRPC."""
+
+    def serve(self, *words):
+        repository = server.support.Repository()
+        self.addCleanup(repository.__exit__)
+        port = 'name: "%s" data_type: TYPE_INT64 dims: [ -1 ]'
+        repository.add("identity", config='backend: "identity"\ninput { %s }\noutput { %s }\n' % (port % "INPUT0", port % "OUTPUT0"))
+        process = server.support.Server("--model-repository", repository.path, *words)
+        self.addCleanup(process.__exit__)
+        channel = grpc.insecure_channel(process.url)
+        self.addCleanup(channel.close)
+        return process, service_pb2_grpc.GRPCInferenceServiceStub(channel)
+
+    def test_metadata_becomes_parameters(self):
+        _, stub = self.serve("--grpc-header-forward-pattern", "^my-")
+        request = raw_request(parameters={"echo": service_pb2.InferParameter(bool_param=True)})
+        metadata = [("my-team", "a"), ("other", "b")]
+        found = stub.ModelInfer(request, metadata=metadata).parameters
+        self.assertEqual(found["my-team"].string_param, "a")
+        self.assertNotIn("other", found)
+        for response in stub.ModelStreamInfer(iter([request, request]), metadata=metadata):
+            self.assertEqual(response.infer_response.parameters["my-team"].string_param, "a")
+
+    def test_restricted_protocols_need_their_metadata(self):
+        _, stub = self.serve("--grpc-restricted-protocol", "inference:key=secret")
+        with self.assertRaises(grpc.RpcError) as caught:
+            stub.ModelInfer(raw_request())
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
+        self.assertIn("triton-grpc-protocol-key", caught.exception.details())
+        stub.ModelInfer(raw_request(), metadata=[("triton-grpc-protocol-key", "secret")])
+        self.assertTrue(stub.ServerLive(service_pb2.ServerLiveRequest()).live)
+
+    def test_responses_are_compressed(self):
+        process, stub = self.serve("--grpc-infer-response-compression-level", "low")
+        call = stub.ModelInfer.with_call(raw_request(values=[7] * 5000))
+        self.assertEqual(np.frombuffer(call[0].raw_output_contents[0], np.int64).tolist(), [7] * 5000)
+        self.assertEqual(process.stop(), 0)
+
+    def test_a_port_of_its_own(self):
+        process, _ = self.serve("--grpc-port", "0", "--allow-http", "true")
+        deadline = time.monotonic() + PATIENCE_S
+        while "gRPC" not in process.output and time.monotonic() < deadline:
+            time.sleep(0.05)
+        port = process.output.split("gRPC  http://127.0.0.1:")[1].split()[0]
+        self.assertTrue(triton.InferenceServerClient(f"127.0.0.1:{port}").is_server_ready())
+        with self.assertRaises(urllib.error.HTTPError):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/v2", timeout=PATIENCE_S)
+
+    def test_without_grpc(self):
+        process, stub = self.serve("--allow-grpc", "false")
+        with self.assertRaises(grpc.RpcError):
+            stub.ServerLive(service_pb2.ServerLiveRequest(), timeout=PATIENCE_S)
+        self.assertEqual(process.call("GET", "/v2/health/ready")[0], 200)
+
+    def test_a_stop_ends_idle_streams(self):
+        process, stub = self.serve()
+        more = threading.Event()
+
+        def requests():
+            yield raw_request()
+            more.wait(PATIENCE_S)
+        call = stub.ModelStreamInfer(requests())
+        next(call)
+        began = time.monotonic()
+        self.assertEqual(process.stop(), 0)
+        self.assertLess(time.monotonic() - began, 20)
+        with self.assertRaises(grpc.RpcError) as caught:
+            next(call)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
+        more.set()
+
+    def test_a_stop_ends_watches(self):
+        process, _ = self.serve()
+        channel = grpc.insecure_channel(process.url)
+        watch = channel.unary_stream("/grpc.health.v1.Health/Watch", request_serializer=bytes, response_deserializer=bytes)(b"")
+        self.assertEqual(next(watch), b"\x08\x01")
+        began = time.monotonic()
+        self.assertEqual(process.stop(), 0)
+        self.assertLess(time.monotonic() - began, 20)
+        channel.close()
 
 
 class Page(Case):

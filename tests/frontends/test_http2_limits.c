@@ -437,11 +437,11 @@ static void failed_allocations_are_handled(void **state) {
             http2_reply *second = http2_client_request(&client, "GET", "/", NULL, 0);
             http2_client_wait(&client, first);
             http2_client_wait(&client, second);
-            if (!memory.failed)
-                assert_true(first->status == 200 && second->status == 200);
+            bool served = first->status == 200 && second->status == 200;
             http2_client_close(&client);
             status = kelp_http_server_stop(server, SECOND_NS);
             kelp_http_server_destroy(server);
+            assert_true(served || memory.failed);
         } else if (server != NULL) {
             kelp_http_server_destroy(server);
         }

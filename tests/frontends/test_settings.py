@@ -76,6 +76,14 @@ class Logging(Case):
         self.assertEqual(self.call("/v2/logging", b""), (200, changed))
         self.assertEqual(self.call("/v2/logging"), (200, changed))
 
+    def test_other_methods_are_rejected(self):
+        self.start()
+        for path, allowed in (("/v2/logging", "GET, HEAD, POST"), ("/v2/health/live", "GET, HEAD"), ("/v2/repository/index", "POST")):
+            request = urllib.request.Request(f"http://127.0.0.1:{self.server.port}{path}", method="PUT")
+            with self.assertRaises(urllib.error.HTTPError) as caught:
+                urllib.request.urlopen(request, timeout=30)
+            self.assertEqual((caught.exception.code, caught.exception.headers["Allow"]), (405, allowed))
+
     def test_wrong_settings_change_nothing(self):
         self.start()
         first = self.call("/v2/logging")

@@ -4,8 +4,11 @@
 
     test_shared_memory.py (--kelp PATH | --url http://HOST:PORT) [unittest arguments]
 """
+import contextlib
+import io
 import json
 import os
+import re
 import sys
 import unittest
 import urllib.error
@@ -186,6 +189,15 @@ class SharedMemory(unittest.TestCase):
         self.client.unregister_system_shared_memory("r")
         self.client.register_system_shared_memory("r", f"/kelp-test-{os.getpid()}-r", byte_size)
         self.assertEqual(self.infer_with(parameters)[0], 200)
+
+    def test_the_example_of_the_documentation_runs(self):
+        with open(os.path.join(server.cases.ROOT, "docs", "http.md"), encoding="utf-8") as page:
+            blocks = [block for block in re.findall(r"```python\n(.*?)```", page.read(), re.S) if "shared_memory" in block]
+        self.assertEqual(len(blocks), 1)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(blocks[0].replace("localhost:8000", TARGET["url"]), "docs/http.md", "exec"), {})
+        self.assertRegex(printed.getvalue(), r"^\[\[0\.\d+ ")
 
     def test_regions_are_registered_again_and_again(self):
         parameters = {"shared_memory_region": "r", "shared_memory_byte_size": 64}

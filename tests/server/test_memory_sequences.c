@@ -113,7 +113,12 @@ static void on_release(TRITONSERVER_InferenceRequest *request, const uint32_t fl
 static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
                         void *userp) {
     client *c = userp;
-    bool fails = response != NULL && ((kelp_response *)response)->error != NULL;
+    const kelp_status *error = response != NULL ? ((kelp_response *)response)->error : NULL;
+    bool fails = error != NULL;
+    /* INTERNAL would be a defect of the model; without memory, the client may repeat the request.
+     */
+    if (fails && strstr(kelp_status_message(error), "without a response") != NULL)
+        fail_msg("%s", kelp_status_message(error));
     if (response != NULL)
         kelp_response_delete((kelp_response *)response);
     pthread_mutex_lock(&c->lock);

@@ -50,9 +50,11 @@ static kelp_status *add_endpoints(const kelp_serve_options *o, kelp_serve_fronte
     KELP_TRY(kelp_serve_grpc_tls(&o->grpc, &frontends->grpc_tls));
     frontends->endpoint_count = 0;
     uint32_t grpc = o->grpc.allow_grpc ? KELP_SERVICE_GRPC : 0;
+    /* If gRPC has certificates of its own, the port of HTTP must not be a way around them. */
+    uint32_t grpc_on_http = frontends->grpc_tls.cert_path != NULL ? 0 : grpc;
     if (o->http.allow_http)
         add_endpoint(frontends, "HTTP", o->http.address, o->http.port,
-                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | grpc |
+                     KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | grpc_on_http |
                          (o->http.status_page ? KELP_SERVICE_PAGE : 0));
     if (grpc != 0 && (o->grpc.port >= 0 || !o->http.allow_http)) {
         add_endpoint(frontends, "gRPC", o->grpc.address != NULL ? o->grpc.address : o->http.address,
@@ -72,16 +74,21 @@ static kelp_status *create_access(const kelp_serve_options *o,
                                   kelp_serve_frontends *inout_frontends) {
     KELP_TRY(kelp_serve_access_create(&o->access, &core_logger, &inout_frontends->http_access,
                                       &inout_frontends->grpc_access));
-    return o->access.forward_pattern != NULL
-               ? kelp_forward_create(kelp_allocator_system(), o->access.forward_pattern,
-                                     &inout_frontends->forward)
-               : NULL;
+    if (o->access.forward_pattern != NULL)
+        KELP_TRY(kelp_forward_create(kelp_allocator_system(), o->access.forward_pattern,
+                                     &inout_frontends->forward));
+    if (o->access.grpc_forward_pattern != NULL)
+        KELP_TRY(kelp_forward_create(kelp_allocator_system(), o->access.grpc_forward_pattern,
+                                     &inout_frontends->grpc_forward));
+    return NULL;
 }
 
 static void destroy_access(kelp_serve_frontends *frontends) {
     kelp_access_destroy(frontends->http_access);
     kelp_access_destroy(frontends->grpc_access);
     kelp_forward_destroy(frontends->forward);
+    kelp_forward_destroy(frontends->grpc_forward);
+    frontends->grpc_forward = NULL;
     frontends->http_access = frontends->grpc_access = NULL;
     frontends->forward = NULL;
 }
@@ -102,6 +109,10 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
         status = kelp_http_listener_open(&listeners[open], kelp_allocator_system(), &logger,
                                          endpoint->address, endpoint->port, o->http.reuse_port);
         open++;
+        kelp_tls_context *tls = NULL;
+        if (status == NULL && endpoint->tls != NULL)
+            status = kelp_tls_context_create(endpoint->tls, kelp_allocator_system(), &logger, &tls);
+        kelp_tls_context_destroy(tls);
     }
     for (size_t i = 0; i < open; i++)
         kelp_http_listener_close(&listeners[i]);
@@ -114,6 +125,8 @@ static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server
                                  .logging = inout_frontends->logging,
                                  .tracing = inout_frontends->tracing,
                                  .access = inout_frontends->grpc_access,
+                                 .forward = inout_frontends->grpc_forward,
+                                 .load_threads = (uint32_t)o->models.load_threads,
                                  .compresses = strcmp(o->grpc.compression, "none") != 0};
     return kelp_grpc_create(core, &options, &inout_frontends->grpc);
 }

@@ -27,6 +27,7 @@ typedef struct kelp_serve_frontends {
     kelp_http_handler *handler;
     kelp_access *http_access, *grpc_access;
     kelp_forward *forward;
+    kelp_forward *grpc_forward;
     kelp_http_handler *grpc; /* NULL if gRPC is not served */
     kelp_http_server *http;  /* NULL if there is no endpoint */
     /* of all protocols: */
@@ -35,8 +36,8 @@ typedef struct kelp_serve_frontends {
     kelp_tracing *tracing;
 } kelp_serve_frontends;
 
-/* Checks the options, and that the addresses are free, so that a failure precedes the loading of
- * models. A later failure to listen is possible. */
+/* Checks the options, the files of TLS, and that the addresses are free, so that a failure precedes
+ * the loading of models. A later failure to listen is possible. */
 kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) KELP_MUST_USE;
 /* Starts the front-ends that the options allow. On failure, stop and destroy apply. `trim` is
  * borrowed. */

@@ -7,6 +7,8 @@
 #include "frontends/grpc/codec/json.h"
 #include "frontends/v2/status.h"
 
+#include <stddef.h>
+
 enum { RESULT = 1 }; /* the field of ServerLive, ServerReady and ModelReady */
 enum { MODEL_NAME = 1, MODEL_VERSION };
 enum { INDEX_REPOSITORY = 1, INDEX_READY };
@@ -323,17 +325,7 @@ static kelp_status *unload(kelp_grpc_exchange *exchange, kelp_grpc_request *requ
     return kelp_v2_status(TRITONSERVER_ServerUnloadModel(core_of(exchange), decoded.model));
 }
 
-/* ---- blocking work, on a separate thread ---- */
-
-static void load_blocking(kelp_http_exchange *base) {
-    kelp_grpc_exchange *exchange = (kelp_grpc_exchange *)base;
-    exchange->work_status = load(exchange, exchange->handled);
-}
-
-static void unload_blocking(kelp_http_exchange *base) {
-    kelp_grpc_exchange *exchange = (kelp_grpc_exchange *)base;
-    exchange->work_status = unload(exchange, exchange->handled);
-}
+/* ---- blocking work, on a thread of the loaders ---- */
 
 /* Replies after the blocking work, on the event-loop thread. */
 static void finish_blocking(kelp_http_exchange *base) {
@@ -352,11 +344,21 @@ static void finish_blocking(kelp_http_exchange *base) {
     }
 }
 
-static void run_blocking(kelp_grpc_exchange *exchange, kelp_grpc_request *request,
-                         void (*work)(kelp_http_exchange *base)) {
-    KELP_ASSERT(exchange->handled == request);
+static void run_control(kelp_work *work) {
+    kelp_grpc_exchange *exchange =
+        (kelp_grpc_exchange *)((char *)work - offsetof(kelp_grpc_exchange, work));
+    exchange->work_status = exchange->control(exchange, exchange->handled);
+    kelp_http_exchange_post(&exchange->base, finish_blocking);
+}
+
+static void run_blocking(kelp_grpc_exchange *exchange,
+                         kelp_status *(*control)(kelp_grpc_exchange *exchange,
+                                                 kelp_grpc_request *request)) {
     exchange->blocking = true;
-    kelp_status *status = kelp_http_exchange_run_blocking(&exchange->base, work, finish_blocking);
+    exchange->work.run = run_control;
+    exchange->control = control;
+    kelp_status *status =
+        kelp_workers_submit(kelp_grpc_service_of(exchange)->loaders, &exchange->work);
     if (status != NULL) {
         exchange->blocking = false;
         kelp_grpc_finish(exchange, status);
@@ -364,9 +366,11 @@ static void run_blocking(kelp_grpc_exchange *exchange, kelp_grpc_request *reques
 }
 
 void kelp_grpc_repository_load(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
-    run_blocking(exchange, request, load_blocking);
+    KELP_ASSERT(exchange->handled == request);
+    run_blocking(exchange, load);
 }
 
 void kelp_grpc_repository_unload(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
-    run_blocking(exchange, request, unload_blocking);
+    KELP_ASSERT(exchange->handled == request);
+    run_blocking(exchange, unload);
 }

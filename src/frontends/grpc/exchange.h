@@ -12,6 +12,7 @@
 #ifndef KELP_FRONTENDS_GRPC_EXCHANGE_H_
 #define KELP_FRONTENDS_GRPC_EXCHANGE_H_
 
+#include "frontends/common/workers.h"
 #include "frontends/grpc/codec/infer_request.h"
 #include "frontends/grpc/codec/message.h"
 #include "frontends/grpc/service.h"
@@ -31,6 +32,8 @@ typedef struct kelp_grpc_service {
     kelp_logging *logging;
     kelp_tracing *tracing;
     kelp_access *access;
+    const kelp_forward *forward; /* may be NULL */
+    kelp_workers *loaders;       /* run loads and unloads */
     /* Allocates outputs; `userp` of the response callback is the kelp_grpc_request. */
     TRITONSERVER_ResponseAllocator *response_allocator;
     uint64_t max_message_bytes;
@@ -38,6 +41,8 @@ typedef struct kelp_grpc_service {
     uint32_t max_requests;
     bool compresses;
     atomic_bool draining;
+    pthread_mutex_t streams_mutex;
+    kelp_grpc_exchange *streams; /* open calls of ModelStreamInfer */
 } kelp_grpc_service;
 
 /* A method of a service. */
@@ -89,11 +94,19 @@ struct kelp_grpc_request {
     kelp_grpc_reply *first_reply, *last_reply; /* replies that wait for earlier requests */
 };
 
+/* Metadata of a call that is passed to the model. */
+typedef struct kelp_grpc_metadata {
+    const char *name, *value;
+} kelp_grpc_metadata;
+
 /* A call. */
 struct kelp_grpc_exchange {
     kelp_http_exchange base; /* first */
     const kelp_grpc_method *method;
     kelp_http_coding request_coding, response_coding;
+    kelp_arena metadata;           /* of `forwarded` */
+    kelp_grpc_metadata *forwarded; /* becomes parameters of each request */
+    size_t forwarded_count;
     bool fails_stream; /* the errors of requests end a stream (metadata triton_grpc_error) */
 
     /* incoming messages */
@@ -130,12 +143,19 @@ struct kelp_grpc_exchange {
     bool finishing; /* the status is known */
     bool finished;  /* the last part was sent */
     bool blocking;  /* a separate thread uses `handled` and `work_status` */
+    kelp_work work;
+    kelp_status *(*control)(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
     kelp_status *work_status;
     kelp_code code;
     kelp_buf status_text; /* percent-encoded */
     kelp_event_loop_timer deadline_timer;
-    kelp_event_loop_timer poll_timer; /* of Watch */
+    kelp_event_loop_timer poll_timer; /* of Watch; of a stream while the server stops */
     int watched;                      /* the last status that Watch sent; 0: none */
+
+    /* an open stream; with service->streams_mutex */
+    kelp_grpc_exchange *previous_stream, *next_stream;
+    bool listed;
+    uint64_t used_ns; /* the time of the latest request of a stream */
 
     /* shared with the threads of models */
     pthread_mutex_t mutex;
@@ -221,6 +241,16 @@ void kelp_grpc_free_reply(kelp_grpc_reply *reply);
 void kelp_grpc_free_written(kelp_grpc_exchange *exchange);
 /* Returns true if the call may start another request. */
 bool kelp_grpc_can_infer(kelp_grpc_exchange *exchange);
+
+/* ---- streams.c ---- */
+/* Adds a stream to the list of the service. */
+void kelp_grpc_stream_open(kelp_grpc_exchange *exchange);
+/* Removes a call from the list, if it is in it. */
+void kelp_grpc_stream_close(kelp_grpc_exchange *exchange);
+/* If the server is stopping, ends a stream that was not used for a second, now or later. */
+void kelp_grpc_stream_drain(kelp_grpc_exchange *exchange);
+/* Lets the event-loop threads drain all streams. Any thread. */
+void kelp_grpc_streams_drain(kelp_grpc_service *service);
 
 /* ---- write.c ---- */
 /* Sends the next replies, or the status after the last one. */

@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "frontends/grpc/exchange.h"
+#include "frontends/http/thread.h"
 #include "frontends/v2/status.h"
 
 /* A stream starts no requests while so many bytes of responses wait. */
@@ -383,6 +384,7 @@ void kelp_grpc_pump(kelp_http_exchange *base) {
     } else {
         kelp_grpc_write(exchange);
         kelp_grpc_resume(exchange);
+        kelp_grpc_stream_drain(exchange);
     }
     kelp_http_exchange_release(base); /* of kelp_grpc_post_pump */
 }
@@ -414,6 +416,9 @@ static kelp_status *prepare(kelp_grpc_exchange *exchange, kelp_grpc_request *req
                                                              decoded->model, decoded->version)));
     KELP_TRY(kelp_grpc_fill_request(&request->arena, kelp_grpc_service_of(exchange)->shm, decoded,
                                     request->inference));
+    for (size_t i = 0; i < exchange->forwarded_count; i++)
+        KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestSetStringParameter(
+            request->inference, exchange->forwarded[i].name, exchange->forwarded[i].value)));
     KELP_TRY(kelp_v2_status(
         TRITONSERVER_InferenceRequestSetReleaseCallback(request->inference, on_release, request)));
     return kelp_v2_status(TRITONSERVER_InferenceRequestSetResponseCallback(
@@ -454,6 +459,7 @@ static void fail_request(kelp_grpc_request *request, kelp_status *take_failure) 
 
 void kelp_grpc_infer(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
     link_request(request);
+    exchange->used_ns = kelp_event_loop_now_ns(exchange->base.thread->loop);
     kelp_status *status = prepare(exchange, request);
     if (status == NULL)
         status = submit(exchange, request);

@@ -126,6 +126,7 @@ void kelp_grpc_send_status(kelp_grpc_exchange *exchange) {
         return;
     KELP_ASSERT(exchange->finishing);
     exchange->finished = true;
+    kelp_grpc_stream_close(exchange);
     kelp_event_loop *loop = exchange->base.thread->loop;
     kelp_event_loop_timer_cancel(loop, &exchange->deadline_timer);
     kelp_event_loop_timer_cancel(loop, &exchange->poll_timer);

@@ -11,9 +11,10 @@
 
 #define DEFAULT_MAX_QUEUED_BYTES (UINT64_C(256) << 20)
 #define DEFAULT_MAX_STREAM_REQUESTS 1024
+#define DEFAULT_LOAD_THREADS 4
 #define KEEP_HELD_BYTES ((size_t)64 * 1024)
 
-static const char content_type[] = "application/grpc";
+#define CONTENT_TYPE "application/grpc"
 
 /* ---- exchanges ---- */
 
@@ -21,6 +22,7 @@ static void on_init(kelp_http_exchange *base) {
     kelp_grpc_exchange *exchange = (kelp_grpc_exchange *)base;
     kelp_buf_init(&exchange->held, base->allocator);
     kelp_buf_init(&exchange->status_text, base->allocator);
+    kelp_arena_init(&exchange->metadata, base->allocator, 0);
     pthread_mutex_init(&exchange->mutex, NULL);
 }
 
@@ -46,6 +48,7 @@ static void on_deinit(kelp_http_exchange *base) {
     free_pools(exchange, 0);
     kelp_buf_deinit(&exchange->held);
     kelp_buf_deinit(&exchange->status_text);
+    kelp_arena_deinit(&exchange->metadata);
     pthread_mutex_destroy(&exchange->mutex);
 }
 
@@ -69,6 +72,9 @@ static void on_clear(kelp_http_exchange *base) {
         kelp_buf_deinit(&exchange->held);
     kelp_buf_clear(&exchange->held);
     kelp_buf_clear(&exchange->status_text);
+    kelp_arena_clear(&exchange->metadata);
+    exchange->forwarded = NULL;
+    exchange->forwarded_count = 0;
     exchange->held_at = exchange->prefix_length = 0;
     exchange->method = NULL;
     exchange->request_coding = exchange->response_coding = KELP_HTTP_IDENTITY;
@@ -76,6 +82,7 @@ static void on_clear(kelp_http_exchange *base) {
     exchange->started = exchange->sending = exchange->has_sent = false;
     exchange->finishing = exchange->finished = exchange->cancelled = false;
     exchange->watched = 0;
+    KELP_ASSERT(!exchange->listed);
     KELP_ASSERT(!exchange->blocking && !exchange->posted && exchange->open_count == 0);
 }
 
@@ -85,7 +92,7 @@ static bool accepts(const kelp_http_handler *handler, const kelp_http_request *r
     (void)handler;
     const kelp_str *type = kelp_http_find(request, "content-type");
     return request->version == 20 && (request->services & KELP_SERVICE_GRPC) != 0 && type != NULL &&
-           kelp_str_starts(*type, KELP_STR("application/grpc"));
+           kelp_str_starts(*type, KELP_STR(CONTENT_TYPE));
 }
 
 static void on_head(kelp_http_handler *handler, const kelp_http_request *request,
@@ -101,7 +108,7 @@ static void on_deadline(kelp_event_loop_timer *timer) {
 
 static kelp_status *check_content_type(const kelp_http_request *request) {
     kelp_str type = *kelp_http_find(request, "content-type");
-    kelp_str rest = {type.data + sizeof content_type - 1, type.length - (sizeof content_type - 1)};
+    kelp_str rest = {type.data + strlen(CONTENT_TYPE), type.length - (strlen(CONTENT_TYPE))};
     if (rest.length == 0 || rest.data[0] == ';' || kelp_str_is(rest, "+proto") ||
         kelp_str_starts(rest, KELP_STR("+proto;")))
         return NULL;
@@ -145,6 +152,25 @@ static kelp_status *set_deadline(kelp_grpc_exchange *exchange, const kelp_http_r
                                      deadline_ns);
 }
 
+/* Copies the metadata that models receive. */
+static kelp_status *forward_metadata(kelp_grpc_exchange *exchange,
+                                     const kelp_http_request *request) {
+    const kelp_forward *forward = kelp_grpc_service_of(exchange)->forward;
+    if (forward == NULL || !exchange->method->infers)
+        return NULL;
+    exchange->forwarded =
+        KELP_ARENA_ARRAY(&exchange->metadata, request->header_count, kelp_grpc_metadata);
+    if (exchange->forwarded == NULL)
+        return kelp_status_oom();
+    for (size_t i = 0; i < request->header_count; i++) {
+        kelp_grpc_metadata *found = &exchange->forwarded[exchange->forwarded_count];
+        KELP_TRY(kelp_forward_header(forward, &exchange->metadata, request->headers[i].name,
+                                     request->headers[i].value, &found->name, &found->value));
+        exchange->forwarded_count += found->name != NULL ? 1 : 0;
+    }
+    return NULL;
+}
+
 static kelp_status *begin_call(kelp_grpc_exchange *exchange, const kelp_http_request *request) {
     const kelp_str *fails = kelp_http_find(request, "triton_grpc_error");
     exchange->fails_stream = fails != NULL && kelp_str_is(*fails, "true");
@@ -154,8 +180,11 @@ static kelp_status *begin_call(kelp_grpc_exchange *exchange, const kelp_http_req
         return KELP_ERROR(KELP_UNIMPLEMENTED, "unknown method '%.*s'", KELP_STR_ARG(request->path));
     KELP_TRY(kelp_grpc_permit(kelp_grpc_service_of(exchange), request));
     KELP_TRY(read_codings(exchange, request));
+    KELP_TRY(forward_metadata(exchange, request));
     if (!exchange->method->client_streams)
         KELP_TRY(kelp_grpc_expect_message(exchange));
+    else if (exchange->method->infers)
+        kelp_grpc_stream_open(exchange);
     return set_deadline(exchange, request);
 }
 
@@ -215,8 +244,11 @@ static void on_cancel(kelp_http_exchange *base) {
 
 static void on_destroy(kelp_http_handler *handler) {
     kelp_grpc_service *service = (kelp_grpc_service *)handler;
-    kelp_status_free(
-        kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->response_allocator)));
+    kelp_workers_destroy(service->loaders);
+    pthread_mutex_destroy(&service->streams_mutex);
+    if (service->response_allocator != NULL)
+        kelp_status_free(
+            kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->response_allocator)));
     kelp_free(service->allocator, service, sizeof *service);
 }
 
@@ -229,6 +261,7 @@ static void set_options(kelp_grpc_service *service, const kelp_grpc_options *opt
     service->max_requests = options->max_stream_requests != 0 ? options->max_stream_requests
                                                               : DEFAULT_MAX_STREAM_REQUESTS;
     service->compresses = options->compresses;
+    service->forward = options->forward;
     service->shm = options->shm;
     service->logging = options->logging;
     service->tracing = options->tracing;
@@ -243,6 +276,7 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
     service->allocator = allocator;
     service->core = core;
     atomic_init(&service->draining, false);
+    pthread_mutex_init(&service->streams_mutex, NULL);
     set_options(service, options);
     service->handler = (kelp_http_handler){
         .exchange_bytes = sizeof(kelp_grpc_exchange),
@@ -260,8 +294,12 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
     };
     kelp_status *status = kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(
         &service->response_allocator, kelp_grpc_allocate_output, kelp_grpc_release_output, NULL));
+    if (status == NULL)
+        status = kelp_workers_create(
+            allocator, options->load_threads != 0 ? options->load_threads : DEFAULT_LOAD_THREADS,
+            &service->loaders);
     if (status != NULL) {
-        kelp_free(allocator, service, sizeof *service);
+        on_destroy(&service->handler);
         return status;
     }
     *out = &service->handler;
@@ -269,5 +307,7 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
 }
 
 void kelp_grpc_drain(kelp_http_handler *handler) {
-    atomic_store(&((kelp_grpc_service *)handler)->draining, true);
+    kelp_grpc_service *service = (kelp_grpc_service *)handler;
+    atomic_store(&service->draining, true);
+    kelp_grpc_streams_drain(service);
 }

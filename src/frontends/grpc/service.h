@@ -6,6 +6,7 @@
 #define KELP_FRONTENDS_GRPC_SERVICE_H_
 
 #include "frontends/common/access.h"
+#include "frontends/common/forward.h"
 #include "frontends/http/exchange.h"
 #include "frontends/settings/logging.h"
 #include "frontends/shm/registry.h"
@@ -22,9 +23,11 @@ typedef struct kelp_grpc_options {
     kelp_shm_registry *shm;
     kelp_logging *logging;
     kelp_tracing *tracing;
-    kelp_access *access;      /* who may call what; NULL: everybody */
-    bool compresses;          /* compress responses if the client accepts it */
-    kelp_allocator allocator; /* the system's if .realloc is NULL */
+    kelp_access *access;         /* who may call what; NULL: everybody */
+    const kelp_forward *forward; /* metadata that becomes parameters; NULL: none */
+    uint32_t load_threads;       /* 4: models that are loaded or unloaded at the same time */
+    bool compresses;             /* compress responses if the client accepts it */
+    kelp_allocator allocator;    /* the system's if .realloc is NULL */
 } kelp_grpc_options;
 
 /* Creates the handler, which accepts requests of HTTP/2 with content type application/grpc on
@@ -32,7 +35,8 @@ typedef struct kelp_grpc_options {
 kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options *options,
                               kelp_http_handler **out) KELP_MUST_USE;
 
-/* Reports the server as not ready from now on. Other requests are served as before. Thread-safe. */
+/* Reports the server as not ready from now on, and ends streams and watches that are idle. Other
+ * requests are served as before. Thread-safe. */
 void kelp_grpc_drain(kelp_http_handler *handler);
 
 #endif

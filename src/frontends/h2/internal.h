@@ -53,6 +53,7 @@ struct kelp_http2_stream {
     size_t text_capacity;
     size_t head_bytes; /* as defined by SETTINGS_MAX_HEADER_LIST_SIZE */
     bool has_content_length;
+    bool expects_continue;
     uint64_t content_length;
     kelp_http_handler *handler;
     uint64_t max_body_bytes;

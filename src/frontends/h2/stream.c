@@ -144,6 +144,15 @@ static void append_header(kelp_http2_stream *s, kelp_str name, kelp_str value) {
     request->headers = s->headers;
 }
 
+/* Reads the headers that concern the body. nghttp2 has checked their syntax, and that names have no
+ * capital letters. */
+static void read_framing(kelp_http2_stream *s, kelp_str name, kelp_str value) {
+    if (kelp_str_equal(name, KELP_STR("content-length")))
+        s->has_content_length = kelp_parse_u64(value, &s->content_length);
+    else if (kelp_str_equal(name, KELP_STR("expect")))
+        s->expects_continue = kelp_http_has_token(value, "100-continue");
+}
+
 void kelp_http2_stream_add_header(kelp_http2_stream *s, nghttp2_rcbuf *name, nghttp2_rcbuf *value) {
     kelp_str n = str_of(name), v = str_of(value);
     s->head_bytes += n.length + v.length + HEADER_OVERHEAD_BYTES;
@@ -156,6 +165,7 @@ void kelp_http2_stream_add_header(kelp_http2_stream *s, nghttp2_rcbuf *name, ngh
     if (n.length == 0 || n.data[0] != ':') {
         if (keep_text(s, name))
             append_header(s, n, v);
+        read_framing(s, n, v);
     } else if (kelp_str_is(n, ":method")) {
         s->request.method = v;
     } else if (kelp_str_is(n, ":path")) {
@@ -239,14 +249,6 @@ static void send_continue(kelp_http2_stream *s) {
         c->failed = true;
 }
 
-/* Reads the announced length of the body. nghttp2 has checked the syntax. */
-static void read_length(kelp_http2_stream *s) {
-    const kelp_str *value = kelp_http_find(&s->request, "content-length");
-    s->has_content_length = value != NULL && kelp_parse_u64(*value, &s->content_length);
-    if (s->has_content_length && s->content_length > s->max_body_bytes)
-        fail(s, KELP_HTTP_CONTENT_TOO_LARGE, NULL);
-}
-
 void kelp_http2_stream_on_head(kelp_http2_stream *s) {
     kelp_http_thread *thread = s->connection->base.thread;
     kelp_http_request *request = &s->request;
@@ -265,13 +267,13 @@ void kelp_http2_stream_on_head(kelp_http2_stream *s) {
     s->streamed = rules.streamed;
     s->body.skew = (KELP_HTTP_BODY_ALIGNMENT - rules.aligned_offset % KELP_HTTP_BODY_ALIGNMENT) %
                    KELP_HTTP_BODY_ALIGNMENT;
-    read_length(s);
-    const kelp_str *expected = kelp_http_find(request, "expect");
+    if (s->has_content_length && s->content_length > s->max_body_bytes)
+        fail(s, KELP_HTTP_CONTENT_TOO_LARGE, NULL);
     if (s->error_status != 0) {
         reject(s);
         return;
     }
-    if (expected != NULL && kelp_http_has_token(*expected, "100-continue"))
+    if (s->expects_continue)
         send_continue(s);
     if (s->streamed)
         start_request(s);
@@ -294,10 +296,11 @@ static bool wants_body(const kelp_http2_stream *s) {
  * memory for all of it, since the announced size costs the client nothing. */
 static bool reserve_body(kelp_http2_stream *s, size_t length) {
     kelp_http_body *body = &s->body;
-    size_t needed;
-    if (!kelp_size_add(body->length, length, &needed))
+    size_t needed, with_skew; /* the recycled memory may be smaller than the skew */
+    if (!kelp_size_add(body->length, length, &needed) ||
+        !kelp_size_add(needed, body->skew, &with_skew))
         return false;
-    if (body->base != NULL && body->capacity - body->skew >= needed)
+    if (with_skew <= body->capacity)
         return true;
     if (s->has_content_length && body->length >= KEEP_BODY_BYTES / 2)
         needed = KELP_MAX(needed, (size_t)s->content_length);
@@ -318,6 +321,7 @@ static void collect(kelp_http2_stream *s, const char *data, size_t length) {
         reject(s);
         return;
     }
+    KELP_ASSERT(s->body.skew + s->body.length + length <= s->body.capacity);
     memcpy(s->body.base + s->body.skew + s->body.length, data, length);
     s->body.length += length;
 }

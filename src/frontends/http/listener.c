@@ -148,8 +148,6 @@ static void accept_pending(kelp_http_listener *listener, int limit) {
         int fd = accept4(listener->fd, (struct sockaddr *)&client, &length,
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            if (listener->failure_count > 0)
-                note_recovery(listener);
             listener->on_accept(listener->userp, fd, (const struct sockaddr *)&client);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             pause_accepting(listener, errno);

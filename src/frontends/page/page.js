@@ -398,8 +398,7 @@ function inputField(input) {
   const dims = input.shape.map((dim, i) => element("input", {
     type: "number", className: "dim", min: 0, value: dim < 0 ? 1 : dim, readOnly: dim >= 0, ariaLabel: `dimension ${i} of ${input.name}`,
   }));
-  const text = element("textarea", { spellcheck: false, ariaLabel: `values of ${input.name}`,
-    placeholder: type ? "numbers, separated by commas or spaces" : "one element per line" });
+  const text = element("textarea", { spellcheck: false, ariaLabel: `values of ${input.name}` });
   const field = { input, dims, text, values: null };
   const shape = () => dims.map((dim) => Math.max(0, Math.floor(Number(dim.value) || 0)));
   field.shape = shape;
@@ -418,7 +417,7 @@ function inputField(input) {
   const random = type?.float ? () => Number((Math.random() * 2 - 1).toPrecision(4)) : () => Math.floor(Math.random() * 2);
   const tools = element("div", { className: "row" });
   if (type) tools.append(fill("zeros", () => 0), fill("random", random));
-  field.note = element("span", { className: "hint" });
+  field.note = element("span", { className: "hint" }, type ? "numbers, separated by commas or spaces" : "one element per line");
   const layout = imageLayout(input.shape.map((dim) => (dim < 0 ? 224 : dim)), input.datatype);
   if (layout) tools.append(...imageTools(field, shape));
   tools.append(field.note);

@@ -152,7 +152,8 @@ void kelp_v2_route(kelp_v2_exchange *exchange) {
             !match(routes[i].pattern, exchange->base.request->path, &model, &version))
             continue;
         if (!kelp_str_is(method, routes[i].method)) {
-            allowed = !strcmp(routes[i].method, "GET") ? "GET, HEAD" : routes[i].method;
+            const char *other = !strcmp(routes[i].method, "GET") ? "GET, HEAD" : routes[i].method;
+            allowed = allowed != NULL && strcmp(allowed, other) != 0 ? "GET, HEAD, POST" : other;
             continue;
         }
         if (!kelp_v2_permit(exchange, routes[i].category))

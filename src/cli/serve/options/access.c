@@ -38,6 +38,11 @@ static const kelp_arg_spec specs[] = {
      .value = "REGEX",
      .help = "pass HTTP headers whose name matches this extended regular expression to models, as "
              "request parameters"},
+    {.name = "grpc-header-forward-pattern",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(grpc_forward_pattern),
+     .value = "REGEX",
+     .help = "the same for the metadata of gRPC"},
     {.name = "http-cors-origin",
      .kind = KELP_OPTION_LIST,
      .offset = AT(cors_origins),

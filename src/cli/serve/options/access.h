@@ -11,7 +11,7 @@ typedef struct kelp_serve_access {
     kelp_arg_list restricted_protocols;
     const char *token_file;
     bool exempt_health;
-    const char *forward_pattern;
+    const char *forward_pattern, *grpc_forward_pattern;
     kelp_arg_list cors_origins;
 } kelp_serve_access;
 
