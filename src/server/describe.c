@@ -46,7 +46,6 @@ kelp_status *kelp_server_describe(kelp_server *server, kelp_message **out) {
                                              "schedule_policy",
                                              "model_configuration",
                                              "system_shared_memory",
-                                             "cuda_shared_memory",
                                              "binary_tensor_data",
                                              "parameters",
                                              "statistics",

@@ -178,8 +178,8 @@ static void work_runs_on_a_limited_number_of_threads(void **state) {
             work[i].run = run;
             assert_null(kelp_workers_submit(workers, &work[i]));
         }
-        while (atomic_load(&done) < (round + 1) * WORK_COUNT)
-            usleep(1000);
+        kelp_workers_wait(workers);
+        assert_int_equal(atomic_load(&done), (round + 1) * WORK_COUNT);
     }
     kelp_workers_destroy(workers); /* waits for the threads */
     kelp_workers_destroy(NULL);

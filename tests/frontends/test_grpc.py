@@ -612,22 +612,49 @@ class Protocols(Case):
         metadata = self.client.get_server_metadata()
         for extension in ("classification", "sequence", "statistics", "model_configuration", "system_shared_memory"):
             self.assertIn(extension, metadata.extensions)
+        for extension in ("cuda_shared_memory", "generate"):
+            self.assertNotIn(extension, metadata.extensions)
 
 
 @unittest.skipUnless(os.environ.get("KELP_BIN") or "--kelp" in sys.argv, "starts a server of its own")
 class Options(unittest.TestCase):
     """Options of the server that change gRPC."""
 
-    def serve(self, *words):
+    def serve(self, *words, slow=()):
+        """Serves a model `identity`, and models that take 0.4 s to load."""
         repository = server.support.Repository()
         self.addCleanup(repository.__exit__)
         port = 'name: "%s" data_type: TYPE_INT64 dims: [ -1 ]'
-        repository.add("identity", config='backend: "identity"\ninput { %s }\noutput { %s }\n' % (port % "INPUT0", port % "OUTPUT0"))
+        ports = 'backend: "identity"\ninput { %s }\noutput { %s }\n' % (port % "INPUT0", port % "OUTPUT0")
+        repository.add("identity", config=ports)
+        for name in slow:
+            repository.add(name, config=ports + 'parameters { key: "instance_delay_ms" value { string_value: "400" } }\n')
         process = server.support.Server("--model-repository", repository.path, *words)
         self.addCleanup(process.__exit__)
         channel = grpc.insecure_channel(process.url)
         self.addCleanup(channel.close)
         return process, service_pb2_grpc.GRPCInferenceServiceStub(channel)
+
+    def test_extensions_are_those_that_clients_can_use(self):
+        for allowed in ("true", "false"):
+            process, stub = self.serve("--allow-client-shm", allowed)
+            found = set(stub.ServerMetadata(service_pb2.ServerMetadataRequest()).extensions)
+            expected = {"classification", "sequence", "model_repository", "model_repository(unload_dependents)", "schedule_policy",
+                        "model_configuration", "binary_tensor_data", "parameters", "statistics", "trace", "logging"}
+            self.assertEqual(found, expected | ({"system_shared_memory"} if allowed == "true" else set()))
+            # A request for text is possible over HTTP only.
+            self.assertEqual(set(json.loads(process.call("GET", "/v2")[2])["extensions"]), found | {"generate"})
+
+    def test_protocols_share_the_threads_that_load(self):
+        process, stub = self.serve("--model-control-mode", "explicit", "--model-load-thread-count", "1", slow=("first", "second"))
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(process.call("POST", "/v2/repository/models/first/load", "{}")[0]))
+        begin = time.monotonic()
+        thread.start()
+        stub.RepositoryModelLoad(service_pb2.RepositoryModelLoadRequest(model_name="second"))
+        thread.join()
+        self.assertEqual(answers, [200])
+        self.assertGreaterEqual(time.monotonic() - begin, 0.8)
 
     def test_metadata_becomes_parameters(self):
         _, stub = self.serve("--grpc-header-forward-pattern", "^my-")

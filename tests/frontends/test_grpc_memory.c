@@ -30,8 +30,8 @@ typedef struct peer {
     size_t message_bytes; /* of the latest response, without prefixes */
 } peer;
 
-static kelp_http_server *start(TRITONSERVER_Server *core) {
-    kelp_grpc_options grpc = {0};
+static kelp_http_server *start(TRITONSERVER_Server *core, kelp_workers *loaders) {
+    kelp_grpc_options grpc = {.loaders = loaders};
     kelp_http_handler *handler;
     assert_null(kelp_grpc_create(core, &grpc, &handler));
     kelp_http_endpoint endpoint = {.address = "127.0.0.1", .services = KELP_SERVICE_GRPC};
@@ -165,7 +165,9 @@ static void a_warm_inference_does_not_allocate(void **state) {
                "instance_group [ { kind: KIND_CPU count: 1 } ]\n");
     TRITONSERVER_Server *core =
         server_start(&r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_NONE});
-    kelp_http_server *server = start(core);
+    kelp_workers *loaders;
+    assert_null(kelp_workers_create(kelp_allocator_system(), 1, &loaders));
+    kelp_http_server *server = start(core, loaders);
     peer p = dial(server);
     for (int i = 0; i < WARM_CALLS; i++)
         infer(&p);
@@ -177,6 +179,7 @@ static void a_warm_inference_does_not_allocate(void **state) {
     assert_null(kelp_http_server_stop(server, 10 * SECOND_NS));
     server_end(core);
     kelp_http_server_destroy(server);
+    kelp_workers_destroy(loaders);
     repo_remove(&r);
 }
 

@@ -126,7 +126,7 @@ static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server
                                  .tracing = inout_frontends->tracing,
                                  .access = inout_frontends->grpc_access,
                                  .forward = inout_frontends->grpc_forward,
-                                 .load_threads = (uint32_t)o->models.load_threads,
+                                 .loaders = inout_frontends->loaders,
                                  .compresses = strcmp(o->grpc.compression, "none") != 0};
     return kelp_grpc_create(core, &options, &inout_frontends->grpc);
 }
@@ -152,7 +152,7 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
                    .verbosity = (int)o->log.verbose},
     };
     kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http.max_input_size,
-                          .load_threads = (uint32_t)o->models.load_threads,
+                          .loaders = inout_frontends->loaders,
                           .access = inout_frontends->http_access,
                           .forward = inout_frontends->forward,
                           .cors_origins = o->access.cors_origins.items,
@@ -206,6 +206,8 @@ static kelp_status *create_shared(const kelp_serve_options *o, TRITONSERVER_Serv
                                              (kelp_log_format)kelp_serve_log_format(o->log.format)};
     kelp_serve_trace_values trace;
     KELP_TRY(kelp_shm_create(allocator, allows_shm(o, inout_frontends), &inout_frontends->shm));
+    KELP_TRY(kelp_workers_create(allocator, (unsigned)o->models.load_threads,
+                                 &inout_frontends->loaders));
     KELP_TRY(kelp_logging_create(allocator, &logging, &inout_frontends->logging));
     KELP_TRY(kelp_serve_trace_parse(&o->trace, &trace));
     const kelp_trace_values values = {.level = trace.level,
@@ -243,7 +245,10 @@ uint64_t kelp_serve_last_request_ns(const kelp_serve_frontends *frontends) {
 }
 
 kelp_status *kelp_serve_stop(kelp_serve_frontends *frontends, uint64_t timeout_ns) {
-    return frontends->http != NULL ? kelp_http_server_stop(frontends->http, timeout_ns) : NULL;
+    kelp_status *status =
+        frontends->http != NULL ? kelp_http_server_stop(frontends->http, timeout_ns) : NULL;
+    frontends->held = status != NULL;
+    return status;
 }
 
 void kelp_serve_destroy(kelp_serve_frontends *frontends) {
@@ -251,6 +256,9 @@ void kelp_serve_destroy(kelp_serve_frontends *frontends) {
     destroy_access(frontends);
     kelp_tracing_destroy(frontends->tracing);
     kelp_logging_destroy(frontends->logging);
-    kelp_shm_destroy(frontends->shm);
+    if (!frontends->held) {
+        kelp_workers_destroy(frontends->loaders);
+        kelp_shm_destroy(frontends->shm);
+    }
     *frontends = (kelp_serve_frontends){0};
 }

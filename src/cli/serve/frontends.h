@@ -7,6 +7,7 @@
 #include "cli/serve/trim.h"
 #include "frontends/common/access.h"
 #include "frontends/common/forward.h"
+#include "frontends/common/workers.h"
 #include "frontends/http/server.h"
 #include "frontends/settings/logging.h"
 #include "frontends/shm/registry.h"
@@ -34,6 +35,8 @@ typedef struct kelp_serve_frontends {
     kelp_shm_registry *shm;
     kelp_logging *logging;
     kelp_tracing *tracing;
+    kelp_workers *loaders; /* run loads and unloads */
+    bool held;             /* models still hold requests after the stop, which use what all share */
 } kelp_serve_frontends;
 
 /* Checks the options, the files of TLS, and that the addresses are free, so that a failure precedes

@@ -28,14 +28,18 @@ kelp_status *kelp_workers_create(kelp_allocator allocator, unsigned max_threads,
     return NULL;
 }
 
-void kelp_workers_destroy(kelp_workers *workers) {
-    if (workers == NULL)
-        return;
+void kelp_workers_wait(kelp_workers *workers) {
     pthread_mutex_lock(&workers->mutex);
     while (workers->threads > 0)
         pthread_cond_wait(&workers->ended, &workers->mutex);
     KELP_ASSERT(workers->first == NULL);
     pthread_mutex_unlock(&workers->mutex);
+}
+
+void kelp_workers_destroy(kelp_workers *workers) {
+    if (workers == NULL)
+        return;
+    kelp_workers_wait(workers);
     pthread_cond_destroy(&workers->ended);
     pthread_mutex_destroy(&workers->mutex);
     kelp_free(workers->allocator, workers, sizeof *workers);
@@ -52,7 +56,7 @@ static void *run_all(void *userp) {
         pthread_mutex_lock(&workers->mutex);
     }
     if (--workers->threads == 0)
-        pthread_cond_signal(&workers->ended);
+        pthread_cond_broadcast(&workers->ended);
     pthread_mutex_unlock(&workers->mutex);
     return NULL;
 }

@@ -17,6 +17,8 @@ typedef struct kelp_work {
 /* Creates workers without starting a thread. `max_threads` is at least 1. */
 kelp_status *kelp_workers_create(kelp_allocator allocator, unsigned max_threads,
                                  kelp_workers **out) KELP_MUST_USE;
+/* Waits until there is no work. */
+void kelp_workers_wait(kelp_workers *workers);
 /* Waits for all work, and frees the workers. NULL is allowed. */
 void kelp_workers_destroy(kelp_workers *workers);
 /* Runs the work on a thread, later. `run` is set. Fails, without running it, if no thread can be

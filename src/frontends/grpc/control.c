@@ -5,6 +5,7 @@
 #include "frontends/grpc/codec/decode.h"
 #include "frontends/grpc/exchange.h"
 #include "frontends/grpc/codec/json.h"
+#include "frontends/v2/extensions/metadata.h"
 #include "frontends/v2/status.h"
 
 #include <stddef.h>
@@ -130,9 +131,21 @@ static void reply_message(kelp_grpc_exchange *exchange, kelp_grpc_request *reque
 }
 
 void kelp_grpc_server_metadata(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
-    TRITONSERVER_Message *message = NULL;
-    TRITONSERVER_Error *error = TRITONSERVER_ServerMetadata(core_of(exchange), &message);
-    reply_message(exchange, request, error, message, "ServerMetadataResponse", 0);
+    const kelp_grpc_service *service = kelp_grpc_service_of(exchange);
+    const kelp_v2_extensions extensions = {.shm = service->shm,
+                                           .logging = service->logging != NULL,
+                                           .trace = service->tracing != NULL};
+    kelp_buf text;
+    kelp_buf_init(&text, service->allocator);
+    kelp_status *status = kelp_v2_put_metadata(service->core, &extensions, &request->arena, &text);
+    if (status == NULL)
+        status = put_text(exchange, &request->arena, (kelp_str){text.data, text.length},
+                          "ServerMetadataResponse", 0);
+    kelp_buf_deinit(&text);
+    if (status != NULL)
+        kelp_grpc_finish(exchange, status);
+    else
+        kelp_grpc_reply_end(exchange);
 }
 
 void kelp_grpc_model_metadata(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {

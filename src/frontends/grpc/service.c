@@ -11,7 +11,6 @@
 
 #define DEFAULT_MAX_QUEUED_BYTES (UINT64_C(256) << 20)
 #define DEFAULT_MAX_STREAM_REQUESTS 1024
-#define DEFAULT_LOAD_THREADS 4
 #define KEEP_HELD_BYTES ((size_t)64 * 1024)
 
 #define CONTENT_TYPE "application/grpc"
@@ -244,7 +243,7 @@ static void on_cancel(kelp_http_exchange *base) {
 
 static void on_destroy(kelp_http_handler *handler) {
     kelp_grpc_service *service = (kelp_grpc_service *)handler;
-    kelp_workers_destroy(service->loaders);
+    kelp_workers_wait(service->loaders); /* the work uses the service */
     pthread_mutex_destroy(&service->streams_mutex);
     if (service->response_allocator != NULL)
         kelp_status_free(
@@ -265,6 +264,7 @@ static void set_options(kelp_grpc_service *service, const kelp_grpc_options *opt
     service->shm = options->shm;
     service->logging = options->logging;
     service->tracing = options->tracing;
+    service->loaders = options->loaders;
 }
 
 kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options *options,
@@ -294,10 +294,6 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
     };
     kelp_status *status = kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(
         &service->response_allocator, kelp_grpc_allocate_output, kelp_grpc_release_output, NULL));
-    if (status == NULL)
-        status = kelp_workers_create(
-            allocator, options->load_threads != 0 ? options->load_threads : DEFAULT_LOAD_THREADS,
-            &service->loaders);
     if (status != NULL) {
         on_destroy(&service->handler);
         return status;

@@ -7,6 +7,7 @@
 
 #include "frontends/common/access.h"
 #include "frontends/common/forward.h"
+#include "frontends/common/workers.h"
 #include "frontends/http/exchange.h"
 #include "frontends/settings/logging.h"
 #include "frontends/shm/registry.h"
@@ -23,9 +24,9 @@ typedef struct kelp_grpc_options {
     kelp_shm_registry *shm;
     kelp_logging *logging;
     kelp_tracing *tracing;
-    kelp_access *access;         /* who may call what; NULL: everybody */
+    kelp_workers *loaders; /* run loads and unloads; not NULL, borrowed until handler->destroy */
+    kelp_access *access;   /* who may call what; NULL: everybody */
     const kelp_forward *forward; /* metadata that becomes parameters; NULL: none */
-    uint32_t load_threads;       /* 4: models that are loaded or unloaded at the same time */
     bool compresses;             /* compress responses if the client accepts it */
     kelp_allocator allocator;    /* the system's if .realloc is NULL */
 } kelp_grpc_options;

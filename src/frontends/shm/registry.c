@@ -99,6 +99,10 @@ static void region_free(kelp_shm_region *region) {
     kelp_free(allocator, region, region->allocated_bytes);
 }
 
+bool kelp_shm_allows_clients(const kelp_shm_registry *registry) {
+    return registry->allow_clients;
+}
+
 void kelp_shm_destroy(kelp_shm_registry *registry) {
     if (registry == NULL)
         return;

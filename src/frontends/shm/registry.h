@@ -34,6 +34,9 @@ typedef struct kelp_shm_region kelp_shm_region;
 kelp_status *kelp_shm_create(kelp_allocator allocator, bool allow_clients,
                              kelp_shm_registry **out) KELP_MUST_USE;
 
+/* Returns true if clients may register and unregister regions. */
+bool kelp_shm_allows_clients(const kelp_shm_registry *registry);
+
 /* Unmaps all regions. No region may be retained. NULL is allowed. */
 void kelp_shm_destroy(kelp_shm_registry *registry);
 

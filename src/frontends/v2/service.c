@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #define DEFAULT_MAX_INPUT_SIZE_BYTES (UINT64_C(64) << 20)
-#define DEFAULT_LOAD_THREADS 4
 #define DEFAULT_MAX_BODY_SIZE_BYTES (UINT64_C(4) << 30)
 
 /* ---- outputs ---- */
@@ -192,7 +191,7 @@ static void on_cancel(kelp_http_exchange *base) {
 
 static void on_destroy(kelp_http_handler *handler) {
     kelp_v2_service *service = (kelp_v2_service *)handler;
-    kelp_workers_destroy(service->loaders);
+    kelp_workers_wait(service->loaders); /* the work uses the service */
     if (service->response_allocator != NULL)
         kelp_status_free(
             kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->response_allocator)));
@@ -220,6 +219,7 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
     service->shm = options->shm;
     service->logging = options->logging;
     service->tracing = options->tracing;
+    service->loaders = options->loaders;
     atomic_init(&service->draining, false);
     service->max_input_size_bytes = options->max_input_size_bytes ? options->max_input_size_bytes
                                                                   : DEFAULT_MAX_INPUT_SIZE_BYTES;
@@ -244,10 +244,6 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
         .destroy = on_destroy,
     };
     kelp_status *status = create_allocators(service);
-    if (status == NULL)
-        status = kelp_workers_create(
-            allocator, options->load_threads ? options->load_threads : DEFAULT_LOAD_THREADS,
-            &service->loaders);
     if (status != NULL) {
         on_destroy(&service->handler);
         return status;

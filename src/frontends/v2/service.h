@@ -6,6 +6,7 @@
 
 #include "frontends/common/access.h"
 #include "frontends/common/forward.h"
+#include "frontends/common/workers.h"
 #include "frontends/http/exchange.h"
 #include "frontends/settings/logging.h"
 #include "frontends/shm/registry.h"
@@ -17,12 +18,12 @@
 typedef struct kelp_v2_options {
     uint64_t max_input_size_bytes; /* 64 MiB: JSON, raw, and decompressed bodies */
     uint64_t max_body_size_bytes;  /* 4 GiB: bodies with binary tensors */
-    uint32_t load_threads;         /* 4: models that are loaded or unloaded at the same time */
     /* Extensions, borrowed until handler->destroy; NULL: not provided. */
     kelp_shm_registry *shm;
     kelp_logging *logging;
     kelp_tracing *tracing;
-    kelp_access *access;         /* who may use what; NULL: everybody */
+    kelp_workers *loaders; /* run loads and unloads; not NULL, borrowed until handler->destroy */
+    kelp_access *access;   /* who may use what; NULL: everybody */
     const kelp_forward *forward; /* headers that become parameters; NULL: none */
     /* Origins of web pages that may use the server (CORS), or "*" */
     const char *const *cors_origins;
