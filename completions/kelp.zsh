@@ -59,12 +59,15 @@ _kelp() {
             '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
             '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
             '--strict-readiness[the server is ready only if all models are ready (true)]' \
+            '--max-connections=[connections of clients; further ones are closed (16384)]:N: ' \
+            '--max-requests=[requests in flight, in equal parts per event loop; further ones get 503 (65536)]:N: ' \
+            '--max-client-share=[share of --max-connections and --max-requests that one client address may use; 100 behind a proxy (75)]:PERCENT: ' \
             '--allow-client-shm=[let clients register shared memory (auto\: if only local clients can connect)]:BOOL:(auto true false)' \
             '--allow-http[serve HTTP (true)]' \
             '--http-address=[address to listen on, or unix\:/path (127.0.0.1)]:ADDRESS: ' \
             '--http-port=[port to listen on, 0 for a free one (8000)]:PORT: ' \
             '--http-thread-count=[event loops (CPUs, at most 8)]:N: ' \
-            '--reuse-http-port[allow several servers on one port (false)]' \
+            '--reuse-http-port[allow several servers on the ports of HTTP and metrics (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
             '--http-socket-mode=[permissions of a Unix socket, in octal\: 0660 lets the group connect (those of the umask)]:MODE: ' \
             '--status-page[serve a page with models, load and a request form at / (true; tritonserver\: false)]' \
@@ -78,6 +81,7 @@ _kelp() {
             '--allow-grpc[serve gRPC, on the HTTP port and on --grpc-port (true)]' \
             '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
             '--grpc-port=[another port for gRPC, 0 for a free one (none; without HTTP 8001)]:PORT: ' \
+            '--reuse-grpc-port[allow several servers on --grpc-port (false)]' \
             '--grpc-infer-response-compression-level=[compress responses for clients that accept it, at the same level for low to high (none)]:LEVEL:(none low medium high)' \
             '--grpc-use-ssl[TLS on --grpc-port, with --grpc-server-cert and --grpc-server-key (false)]' \
             '--grpc-use-ssl-mutual[TLS on --grpc-port, and certificates of clients, with --grpc-root-cert (false)]' \
@@ -230,12 +234,15 @@ _kelp() {
             '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
             '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
             '--strict-readiness[the server is ready only if all models are ready (true)]' \
+            '--max-connections=[connections of clients; further ones are closed (16384)]:N: ' \
+            '--max-requests=[requests in flight, in equal parts per event loop; further ones get 503 (65536)]:N: ' \
+            '--max-client-share=[share of --max-connections and --max-requests that one client address may use; 100 behind a proxy (75)]:PERCENT: ' \
             '--allow-client-shm=[let clients register shared memory (auto\: if only local clients can connect)]:BOOL:(auto true false)' \
             '--allow-http[serve HTTP (true)]' \
             '--http-address=[address to listen on, or unix\:/path (127.0.0.1)]:ADDRESS: ' \
             '--http-port=[port to listen on, 0 for a free one (8000)]:PORT: ' \
             '--http-thread-count=[event loops (CPUs, at most 8)]:N: ' \
-            '--reuse-http-port[allow several servers on one port (false)]' \
+            '--reuse-http-port[allow several servers on the ports of HTTP and metrics (false)]' \
             '--http-max-input-size=[maximum size of a body without binary tensors (67108864)]:BYTES: ' \
             '--http-socket-mode=[permissions of a Unix socket, in octal\: 0660 lets the group connect (those of the umask)]:MODE: ' \
             '--status-page[serve a page with models, load and a request form at / (true; tritonserver\: false)]' \
@@ -249,6 +256,7 @@ _kelp() {
             '--allow-grpc[serve gRPC, on the HTTP port and on --grpc-port (true)]' \
             '--grpc-address=[address of --grpc-port, or unix\:/path (that of --http-address)]:ADDRESS: ' \
             '--grpc-port=[another port for gRPC, 0 for a free one (none; without HTTP 8001)]:PORT: ' \
+            '--reuse-grpc-port[allow several servers on --grpc-port (false)]' \
             '--grpc-infer-response-compression-level=[compress responses for clients that accept it, at the same level for low to high (none)]:LEVEL:(none low medium high)' \
             '--grpc-use-ssl[TLS on --grpc-port, with --grpc-server-cert and --grpc-server-key (false)]' \
             '--grpc-use-ssl-mutual[TLS on --grpc-port, and certificates of clients, with --grpc-root-cert (false)]' \
@@ -275,7 +283,6 @@ _kelp() {
             '--trace-rate=[trace one of N requests (1000)]:N: ' \
             '--trace-count=[trace at most N requests, -1 for any number (-1)]:N: ' \
             '--trace-log-frequency=[write N traces to each of the files FILE.0, FILE.1 and so on (0\: all to FILE)]:N: ' \
-            '--reuse-grpc-port[--reuse-http-port applies to every port]' \
             '--grpc-infer-thread-count=[the threads of --http-thread-count serve every protocol]:N: ' \
             '--grpc-infer-allocation-pool-size=[each thread keeps the memory of up to 64 calls]:N: ' \
             '--grpc-max-response-pool-size=[streams limit the bytes of their responses]:N: ' \

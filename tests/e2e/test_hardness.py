@@ -6,6 +6,7 @@
 """
 import base64
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
@@ -115,6 +116,43 @@ class Clients(unittest.TestCase):
             self.assertEqual(server.log().count("cannot accept HTTP connections"), 1, server.log())
             self.assertRegex(server.log(), r"accepting HTTP connections again, after \d+ failed attempts")
             self.assertEqual(server.stop(), 0)
+
+    def test_connections_are_limited_and_a_proxy_may_use_all(self):
+        for share, most in ((50, 2), (100, 4)):
+            with self.subTest(share=share), Server(EXAMPLES, "--max-connections", 4, "--max-client-share", share) as server:
+                clients = [socket.create_connection(("127.0.0.1", server.port), timeout=support.PATIENCE_S) for _ in range(4)]
+                served = []
+                for client in clients:
+                    try:
+                        client.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+                        served.append(client.recv(100).startswith(b"HTTP/1.1 200"))
+                    except ConnectionError:
+                        served.append(False)
+                self.assertEqual(served, [i < most for i in range(4)])
+                other = socket.create_connection(("127.0.0.1", server.port), timeout=support.PATIENCE_S, source_address=("127.0.0.2", 0))
+                with contextlib.suppress(ConnectionError):
+                    other.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+                    self.assertEqual(other.recv(100).startswith(b"HTTP/1.1 200"), most < 4)
+                for client in (*clients, other):
+                    client.close()
+                self.assertEqual(server.stop(), 0)
+
+    def test_requests_are_limited_and_a_proxy_may_use_all(self):
+        body = json.dumps({"inputs": [{"name": "INPUT0", "datatype": "FP32", "shape": [1], "data": [1]}], "parameters": {"delay_ms": 1500}})
+        for share, most, status in ((50, 2, 429), (100, 4, 503)):
+            with self.subTest(share=share), Repository() as repository:
+                identity(repository)
+                with Server(repository.path, "--max-requests", 4, "--max-client-share", share, "--http-thread-count", 1) as server, \
+                        concurrent.futures.ThreadPoolExecutor(8) as pool:
+                    found = list(pool.map(lambda _, server=server: server.call("POST", "/v2/models/identity/infer", body)[0], range(6)))
+                    self.assertEqual(sorted(found), [200] * most + [status] * (6 - most))
+                    self.assertEqual(server.stop(), 0)
+
+    def test_a_limit_below_the_threads_serves(self):
+        with Server(EXAMPLES, "--max-requests", 1, "--max-connections", 1, "--http-thread-count", 8) as server:
+            self.assertEqual(server.call("GET", "/v2/health/live")[0], 200)
+            self.assertEqual(server.stop(), 0)
+        self.assertIn("'--max-client-share'", kelp("serve", EXAMPLES, "--max-client-share", "0").stderr)
 
     def test_many_names_take_linear_time(self):
         request = read_json("examples", "requests", "digits.json")

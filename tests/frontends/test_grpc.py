@@ -691,6 +691,22 @@ class Options(unittest.TestCase):
         with self.assertRaises(urllib.error.HTTPError):
             urllib.request.urlopen(f"http://127.0.0.1:{port}/v2", timeout=PATIENCE_S)
 
+    def test_several_servers_share_the_port(self):
+        first, _ = self.serve("--grpc-port", "0", "--reuse-grpc-port", "true")
+        self.assertTrue(first.up.wait(PATIENCE_S))
+        deadline = time.monotonic() + PATIENCE_S
+        while "gRPC  " not in first.output and time.monotonic() < deadline:
+            time.sleep(0.05)
+        port = first.output.split("gRPC  http://127.0.0.1:")[1].split()[0]
+        second, _ = self.serve("--grpc-port", port, "--reuse-grpc-port", "true")
+        self.assertEqual(first.stop(), 0)
+        self.assertTrue(triton.InferenceServerClient(f"127.0.0.1:{port}").is_server_ready())
+        with self.assertRaisesRegex(AssertionError, f"port {port}: Address already in use"):
+            self.serve("--grpc-port", port)
+        with self.assertRaisesRegex(AssertionError, f"port {port}: Address already in use"):
+            self.serve("--grpc-port", port, "--reuse-http-port", "true")
+        self.assertEqual(second.stop(), 0)
+
     def test_without_grpc(self):
         process, stub = self.serve("--allow-grpc", "false")
         with self.assertRaises(grpc.RpcError):

@@ -11,11 +11,7 @@
 #define AT(member) offsetof(kelp_serve_accepted, member)
 static const kelp_arg_spec specs[] = {
     {.group = "Accepted without effect",
-     .name = "reuse-grpc-port",
-     .kind = KELP_OPTION_BOOL,
-     .offset = AT(flag),
-     .help = "--reuse-http-port applies to every port"},
-    {.name = "grpc-infer-thread-count",
+     .name = "grpc-infer-thread-count",
      .kind = KELP_ARG_I64,
      .offset = AT(integer),
      .value = "N",

@@ -32,13 +32,14 @@ static const kelp_logger core_logger = {
     .fn = log_to_core, .level = KELP_LOG_VERBOSE, .verbosity = INT_MAX};
 
 static void add_endpoint(kelp_serve_frontends *frontends, const char *name, const char *address,
-                         int64_t port, uint32_t services) {
+                         int64_t port, bool reuse_port, uint32_t services) {
     KELP_ASSERT(frontends->endpoint_count < KELP_HTTP_MAX_ENDPOINTS);
     KELP_ASSERT(port >= 0 && port <= UINT16_MAX);
     bool is_unix = !strncmp(address, "unix:", 5);
     frontends->endpoints[frontends->endpoint_count++] = (kelp_serve_endpoint){
         .base = {.address = address,
                  .port = (uint16_t)port,
+                 .reuse_port = reuse_port,
                  .services = services,
                  .tls = frontends->tls.cert_path != NULL && !is_unix ? &frontends->tls : NULL},
         .name = name};
@@ -53,19 +54,20 @@ static kelp_status *add_endpoints(const kelp_serve_options *o, kelp_serve_fronte
     /* If gRPC has certificates of its own, the port of HTTP must not be a way around them. */
     uint32_t grpc_on_http = frontends->grpc_tls.cert_path != NULL ? 0 : grpc;
     if (o->http.allow_http)
-        add_endpoint(frontends, "HTTP", o->http.address, o->http.port,
+        add_endpoint(frontends, "HTTP", o->http.address, o->http.port, o->http.reuse_port,
                      KELP_SERVICE_HTTP | KELP_SERVICE_METRICS | grpc_on_http |
                          (o->http.status_page ? KELP_SERVICE_PAGE : 0));
     if (grpc != 0 && (o->grpc.port >= 0 || !o->http.allow_http)) {
         add_endpoint(frontends, "gRPC", o->grpc.address != NULL ? o->grpc.address : o->http.address,
-                     o->grpc.port >= 0 ? o->grpc.port : DEFAULT_GRPC_PORT, grpc);
+                     o->grpc.port >= 0 ? o->grpc.port : DEFAULT_GRPC_PORT, o->grpc.reuse_port,
+                     grpc);
         if (frontends->grpc_tls.cert_path != NULL)
             frontends->endpoints[frontends->endpoint_count - 1].base.tls = &frontends->grpc_tls;
     }
     if (o->metrics.allow_metrics && o->metrics.port >= 0)
         add_endpoint(frontends, "Metrics",
                      o->metrics.address != NULL ? o->metrics.address : o->http.address,
-                     o->metrics.port, KELP_SERVICE_METRICS);
+                     o->metrics.port, o->http.reuse_port, KELP_SERVICE_METRICS);
     return NULL;
 }
 
@@ -107,7 +109,7 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
     while (open < frontends.endpoint_count && status == NULL) {
         const kelp_http_endpoint *endpoint = &frontends.endpoints[open].base;
         status = kelp_http_listener_open(&listeners[open], kelp_allocator_system(), &logger,
-                                         endpoint->address, endpoint->port, o->http.reuse_port);
+                                         endpoint->address, endpoint->port, endpoint->reuse_port);
         open++;
         kelp_tls_context *tls = NULL;
         if (status == NULL && endpoint->tls != NULL)
@@ -140,11 +142,17 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
         endpoints[i] = inout_frontends->endpoints[i].base;
         endpoints[i].socket_mode = mode;
     }
+    uint32_t max_connections = (uint32_t)o->server.max_connections;
+    uint32_t max_requests = (uint32_t)o->server.max_requests;
+    uint32_t share = (uint32_t)o->server.max_client_share;
     kelp_http_server_options options = {
         .endpoints = endpoints,
         .endpoint_count = inout_frontends->endpoint_count,
         .threads = (uint32_t)o->http.threads,
-        .reuse_port = o->http.reuse_port,
+        .max_connections = max_connections,
+        .max_client_connections = kelp_http_share(max_connections, share),
+        .max_requests = max_requests,
+        .max_client_requests = kelp_http_share(max_requests, share),
         .freed_large = kelp_serve_trim_note,
         .freed_large_userp = trim,
         .logger = {.fn = log_to_core,

@@ -19,11 +19,22 @@ typedef struct kelp_http_server kelp_http_server;
 
 #define KELP_HTTP_MAX_ENDPOINTS 8
 
+/* Defaults of the limits. */
+#define KELP_HTTP_MAX_CONNECTIONS 16384
+#define KELP_HTTP_MAX_REQUESTS 65536
+#define KELP_HTTP_MAX_CLIENT_SHARE 75 /* percent */
+
+/* Returns `percent` of a limit, rounded up. */
+static inline uint32_t kelp_http_share(uint32_t limit, uint32_t percent) {
+    return (uint32_t)(((uint64_t)limit * percent + 99) / 100);
+}
+
 /* An address that a server listens on. */
 typedef struct kelp_http_endpoint {
     const char *address;  /* "0.0.0.0" if NULL; a name, an IPv4 or IPv6 address, or "unix:/path" */
     uint16_t port;        /* 0 selects a free port */
     unsigned socket_mode; /* permissions of a unix socket; 0: those of the umask */
+    bool reuse_port;      /* several processes may share the port */
     uint32_t services;    /* bits that handlers find in kelp_http_request.services */
     const kelp_tls_options *tls; /* NULL: without TLS; otherwise TLS only */
 } kelp_http_endpoint;
@@ -36,7 +47,7 @@ typedef struct kelp_http_server_options {
     uint32_t threads;                /* number of CPUs, at most 8 */
     uint32_t max_connections;        /* 16384; further connections are closed at once */
     uint32_t max_client_connections; /* 3/4 of max_connections, from one address */
-    uint32_t max_requests;        /* 65536 in flight, in equal parts per thread; others get 503 */
+    uint32_t max_requests; /* 65536 in flight, in equal parts per thread, rounded up; others: 503 */
     uint32_t max_client_requests; /* 3/4 of max_requests, from one address; others get 429 */
     uint64_t max_body_bytes;      /* of all requests; half of the memory; others get 503 */
     uint64_t idle_timeout_ns; /* 75 s without a request, or without progress in body or response */
@@ -48,7 +59,6 @@ typedef struct kelp_http_server_options {
      * not called. */
     void (*freed_large)(void *userp);
     void *freed_large_userp;
-    bool reuse_port; /* lets several processes share the ports */
     kelp_logger logger;
     kelp_allocator allocator; /* the system's if .realloc is NULL */
 } kelp_http_server_options;

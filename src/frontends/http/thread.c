@@ -238,7 +238,7 @@ bool kelp_http_connection_admit(kelp_http_connection *connection, kelp_http_stat
                                 const char **out_text) {
     kelp_http_thread *thread = connection->thread;
     const kelp_http_server_options *options = thread->options;
-    size_t limit = options->max_requests / options->threads;
+    size_t limit = ((size_t)options->max_requests + options->threads - 1) / options->threads;
     if (atomic_load_explicit(&thread->outstanding, memory_order_relaxed) >= limit) {
         *out_status = KELP_HTTP_SERVICE_UNAVAILABLE;
         *out_text = "the server has too many requests in flight";

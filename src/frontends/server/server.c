@@ -16,8 +16,6 @@
 #include <unistd.h>
 
 #define DEFAULT_MAX_THREADS 8
-#define DEFAULT_MAX_CONNECTIONS 16384
-#define DEFAULT_MAX_REQUESTS 65536
 #define DEFAULT_IDLE_TIMEOUT_NS (75 * KELP_HTTP_SECOND_NS)
 #define DEFAULT_HEADER_TIMEOUT_NS (20 * KELP_HTTP_SECOND_NS)
 #define DEFAULT_TLS_RELOAD_NS (10 * KELP_HTTP_SECOND_NS)
@@ -118,13 +116,15 @@ static void fill_defaults(kelp_http_server_options *options) {
     if (!options->threads)
         options->threads = (uint32_t)KELP_MIN(KELP_MAX(kelp_cpu_count(), 1), DEFAULT_MAX_THREADS);
     if (!options->max_connections)
-        options->max_connections = DEFAULT_MAX_CONNECTIONS;
+        options->max_connections = KELP_HTTP_MAX_CONNECTIONS;
     if (!options->max_client_connections)
-        options->max_client_connections = options->max_connections - options->max_connections / 4;
+        options->max_client_connections =
+            kelp_http_share(options->max_connections, KELP_HTTP_MAX_CLIENT_SHARE);
     if (!options->max_requests)
-        options->max_requests = DEFAULT_MAX_REQUESTS;
+        options->max_requests = KELP_HTTP_MAX_REQUESTS;
     if (!options->max_client_requests)
-        options->max_client_requests = options->max_requests - options->max_requests / 4;
+        options->max_client_requests =
+            kelp_http_share(options->max_requests, KELP_HTTP_MAX_CLIENT_SHARE);
     if (!options->max_body_bytes)
         options->max_body_bytes =
             (uint64_t)sysconf(_SC_PHYS_PAGES) / 2 * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -176,7 +176,7 @@ static kelp_status *server_init(kelp_http_server *server, const kelp_http_endpoi
         if (endpoint->tls != NULL)
             KELP_TRY(open_tls(server, listener, endpoint->tls));
         KELP_TRY(kelp_http_listener_open(&listener->base, server->allocator, &options->logger,
-                                         address, endpoint->port, options->reuse_port));
+                                         address, endpoint->port, endpoint->reuse_port));
         KELP_TRY(kelp_http_listener_set_mode(&listener->base, endpoint->socket_mode));
     }
     return NULL;

@@ -12,6 +12,7 @@ typedef struct kelp_serve_grpc {
     bool allow_grpc;
     const char *address; /* NULL: that of HTTP */
     int64_t port;        /* -1: none besides the port of HTTP */
+    bool reuse_port;
     const char *compression;
     bool use_ssl, use_ssl_mutual;
     const char *server_cert, *server_key, *root_cert;

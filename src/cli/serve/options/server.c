@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "cli/serve/options/options.h"
+#include "frontends/http/server.h"
 
 #include <stddef.h>
 
@@ -37,6 +38,28 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_BOOL,
      .offset = AT(strict_readiness),
      .help = "the server is ready only if all models are ready (true)"},
+    {.name = "max-connections",
+     .kind = KELP_ARG_I64,
+     .offset = AT(max_connections),
+     .value = "N",
+     .min = 1,
+     .max = 1000000,
+     .help = "connections of clients; further ones are closed (16384)"},
+    {.name = "max-requests",
+     .kind = KELP_ARG_I64,
+     .offset = AT(max_requests),
+     .value = "N",
+     .min = 1,
+     .max = 10000000,
+     .help = "requests in flight, in equal parts per event loop; further ones get 503 (65536)"},
+    {.name = "max-client-share",
+     .kind = KELP_ARG_I64,
+     .offset = AT(max_client_share),
+     .value = "PERCENT",
+     .min = 1,
+     .max = 100,
+     .help = "share of --max-connections and --max-requests that one client address may use; 100 "
+             "behind a proxy (75)"},
     {.name = "allow-client-shm",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(allow_client_shm),
@@ -53,6 +76,9 @@ void kelp_serve_server_defaults(kelp_serve_server *o) {
     o->allow_client_shm = "auto";
     o->exit_timeout_secs = 30;
     o->drain_secs = -1;
+    o->max_connections = KELP_HTTP_MAX_CONNECTIONS;
+    o->max_requests = KELP_HTTP_MAX_REQUESTS;
+    o->max_client_share = KELP_HTTP_MAX_CLIENT_SHARE;
     o->strict_readiness = true;
 }
 

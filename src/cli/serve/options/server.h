@@ -17,6 +17,8 @@ typedef struct kelp_serve_server {
     int64_t exit_timeout_secs;
     int64_t drain_secs; /* -1: until there are no requests */
     bool strict_readiness;
+    int64_t max_connections, max_requests;
+    int64_t max_client_share;     /* percent of both for one address */
     const char *allow_client_shm; /* "auto", "true" or "false" */
 } kelp_serve_server;
 
