@@ -11,6 +11,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import stat
@@ -245,6 +246,21 @@ class Loads(unittest.TestCase):
 
 
 class Sockets(unittest.TestCase):
+    def test_messages_of_addresses_name_the_mistake(self):
+        for words, text in ((("--http-address", "unix:"), "the address of the unix socket has no path: expected unix:/path"),
+                            (("--http-address", "[::1]"), "unknown address '[::1]': Name or service not known; IPv6 addresses have no brackets here"),
+                            (("--grpc-address", "203.0.113.1", "--grpc-port", "0"), "cannot listen on 203.0.113.1 port 0: ")):
+            with self.subTest(words=words):
+                ended = kelp("serve", EXAMPLES, "--http-port", "0", *words)
+                self.assertEqual(ended.returncode, 1)
+                self.assertIn(f"kelp: {text}", ended.stderr)
+        self.assertIn("kelp: cannot serve 'missing': No such file or directory", kelp("serve", "missing").stderr)
+
+    def test_a_model_without_a_version_is_explained(self):
+        with Repository() as repository:
+            shutil.copytree(os.path.join(EXAMPLES, "digits", "1"), os.path.join(repository.path, "digits"))
+            self.assertIn("such as digits/1/model.onnx", kelp("serve", repository.path, "--http-port", "0").stderr)
+
     def test_the_permissions_of_a_socket_can_be_set(self):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "kelp.sock")

@@ -125,7 +125,7 @@ class Serving(unittest.TestCase):
         with support.Server("--model-repository", EXAMPLES) as first:
             ended = tritonserver("--model-repository", EXAMPLES, "--http-address=127.0.0.1", f"--http-port={first.port}", "--metrics-port=0")
             self.assertEqual(ended.returncode, 1)
-            self.assertIn(f"cannot listen for HTTP on 127.0.0.1 port {first.port}", ended.stderr)
+            self.assertIn(f"cannot listen on 127.0.0.1 port {first.port}", ended.stderr)
             self.assertNotIn("digits", ended.stdout + ended.stderr)
             self.assertEqual(first.stop(), 0)
 

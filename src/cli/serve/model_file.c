@@ -37,7 +37,7 @@ static kelp_str name_of_repository(const model_file *file) {
 
 static kelp_status *split(const char *path, model_file *out) {
     if (realpath(path, out->directory) == NULL)
-        return KELP_ERROR(KELP_NOT_FOUND, "model file '%s': %s", path, strerror(errno));
+        return KELP_ERROR(KELP_NOT_FOUND, "cannot serve '%s': %s", path, strerror(errno));
     char *slash = strrchr(out->directory, '/');
     out->file = slash + 1;
     *slash = '\0';

@@ -23,6 +23,9 @@
 
 static kelp_status *listen_unix(kelp_http_listener *listener, const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (*path == '\0')
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "the address of the unix socket has no path: expected unix:/path");
     if (strlen(path) >= sizeof address.sun_path)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "unix socket path '%s' is longer than %zu bytes",
                           path, sizeof(address.sun_path) - 1);
@@ -69,8 +72,9 @@ static kelp_status *listen_tcp(kelp_http_listener *listener, const char *address
     struct addrinfo *list = NULL;
     int failure = getaddrinfo(address, service, &hints, &list);
     if (failure)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown HTTP address '%s': %s", address,
-                          gai_strerror(failure));
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "unknown address '%s': %s%s", address,
+                          gai_strerror(failure),
+                          address[0] == '[' ? "; IPv6 addresses have no brackets here" : "");
     int error = 0;
     for (const struct addrinfo *info = list; info != NULL && listener->fd < 0;
          info = info->ai_next) {
@@ -80,13 +84,12 @@ static kelp_status *listen_tcp(kelp_http_listener *listener, const char *address
     }
     freeaddrinfo(list);
     if (listener->fd < 0)
-        return KELP_ERROR(KELP_UNAVAILABLE, "cannot listen for HTTP on %s port %u: %s", address,
+        return KELP_ERROR(KELP_UNAVAILABLE, "cannot listen on %s port %u: %s", address,
                           (unsigned)port, strerror(error));
     struct sockaddr_storage bound;
     socklen_t length = sizeof bound;
     if (getsockname(listener->fd, (struct sockaddr *)&bound, &length) != 0)
-        return KELP_ERROR(KELP_INTERNAL, "cannot read the HTTP port of the socket: %s",
-                          strerror(errno));
+        return KELP_ERROR(KELP_INTERNAL, "cannot read the port of the socket: %s", strerror(errno));
     listener->port =
         ntohs(bound.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&bound)->sin6_port
                                           : ((const struct sockaddr_in *)&bound)->sin_port);

@@ -8,7 +8,6 @@
 #include "base/text/utf8.h"
 #include "frontends/v2/base64.h"
 #include "frontends/v2/exchange.h"
-#include "frontends/v2/extensions/metadata.h"
 
 /* ---- health ---- */
 
@@ -77,20 +76,6 @@ void kelp_v2_model_ready(kelp_v2_exchange *exchange) {
 }
 
 /* ---- metadata, configuration, statistics ---- */
-
-void kelp_v2_server_metadata(kelp_v2_exchange *exchange) {
-    const kelp_v2_service *service = kelp_v2_service_of(exchange);
-    const kelp_v2_extensions extensions = {.shm = service->shm,
-                                           .logging = service->logging != NULL,
-                                           .trace = service->tracing != NULL,
-                                           .generate = true};
-    kelp_v2_respond_json(exchange, KELP_HTTP_OK);
-    kelp_status *status =
-        kelp_v2_put_metadata(service->core, &extensions, &exchange->arena, &exchange->base.text);
-    if (status != NULL)
-        kelp_v2_respond_failure(exchange, status);
-    kelp_v2_send(exchange);
-}
 
 void kelp_v2_model_metadata(kelp_v2_exchange *exchange) {
     TRITONSERVER_Message *message = NULL;

@@ -230,8 +230,9 @@ kelp_status *kelp_config_check(const kelp_model_config *config, bool complete) {
             "Invalid model name: Could not determine backend for model '%s' with no backend in "
             "model "
             "configuration. Expected model name of the form 'model.<backend_name>'. In %s, set "
-            "'backend' or 'platform'; or name the model file after its format, such as model.onnx",
-            config->name, config->source);
+            "'backend' or 'platform'; or name the model file after its format, such as "
+            "%s/1/model.onnx",
+            config->name, config->source, config->name);
     if (ensemble)
         KELP_TRY(check_ensemble(config));
     else if (config->scheduling == KELP_SCHEDULING_ENSEMBLE)
