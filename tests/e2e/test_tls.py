@@ -6,12 +6,14 @@
 """
 import json
 import os
+import random
 import re
 import shutil
 import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -129,6 +131,44 @@ class Tls(unittest.TestCase):
             for version in ("--http1.1", "--http2"):
                 body, _ = self.curl(server, "/v2/models/addsub/infer", "--data-binary", f"@{file.name}", version)
                 self.assertEqual(json.loads(body)["outputs"][0]["data"], [2.0] * 16)
+
+    def test_ciphertext_in_random_pieces(self):
+        request = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+        generator = random.Random(1)
+        with self.server() as server:
+            for _ in range(20):
+                ciphertext, received = ssl.MemoryBIO(), ssl.MemoryBIO()
+                client = self.context("http/1.1").wrap_bio(received, ciphertext, server_hostname="localhost")
+                with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+                    self.handshake(client, connection, ciphertext, received)
+                    client.write(request * 10000)
+                    reader = threading.Thread(target=self.drain, args=(connection,))
+                    reader.start()
+                    data = ciphertext.read()
+                    while data:
+                        size = generator.choice((1, 100, 5000, 65536 + generator.randrange(400), 150000))
+                        connection.sendall(data[:size])
+                        data = data[size:]
+                    connection.shutdown(socket.SHUT_WR)
+                    reader.join(60)
+            self.assertEqual(self.curl(server, "/v2/health/live")[0], "")
+            self.assertEqual(server.stop(), 0)
+
+    @staticmethod
+    def handshake(client, connection, ciphertext, received):
+        while True:
+            try:
+                client.do_handshake()
+                connection.sendall(ciphertext.read())
+                return
+            except ssl.SSLWantReadError:
+                connection.sendall(ciphertext.read())
+                received.write(connection.recv(65536))
+
+    @staticmethod
+    def drain(connection):
+        while connection.recv(1 << 20):
+            pass
 
     def test_many_requests_in_one_write(self):
         with self.server() as server, self.connect(server) as connection:

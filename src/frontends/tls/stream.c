@@ -26,6 +26,7 @@ struct kelp_tls_stream {
     size_t accepted;   /* plaintext in `output`, which write() has not reported */
     bool input_ends;   /* the client has shut down its side */
     bool input_blocks; /* during a call: the socket is empty */
+    bool refilled;     /* during a call: `in` is in the buffer of the thread, not in `input` */
     bool has_input;
     bool failed;
 };
@@ -45,6 +46,7 @@ static void refill(kelp_tls_stream *s) {
     while (n < 0 && errno == EINTR);
     if (n > 0) {
         s->in = (kelp_str){s->buffers->input, (size_t)n};
+        s->refilled = true;
         s->input_blocks = (size_t)n < KELP_TLS_INPUT_BYTES; /* usually the socket is empty */
     } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
         s->input_blocks = true;
@@ -141,6 +143,7 @@ static void begin_call(kelp_tls_stream *s) {
     KELP_ASSERT(s->buffers->output.length == 0);
     s->in = (kelp_str){s->input.data, s->input.length};
     s->input_blocks = false;
+    s->refilled = false;
     s->fn->ERR_clear_error();
 }
 
@@ -149,10 +152,11 @@ static void end_call(kelp_tls_stream *s) {
     if (s->in.length == 0) {
         if (s->input.capacity > 0)
             kelp_buf_deinit(&s->input);
-    } else if (s->input.length > 0) {
+    } else if (!s->refilled) {
         memmove(s->input.data, s->in.data, s->in.length);
         s->input.length = s->in.length;
     } else {
+        kelp_buf_clear(&s->input);
         kelp_buf_append(&s->input, s->in.data, s->in.length);
         s->failed = s->failed || s->input.failed;
     }
