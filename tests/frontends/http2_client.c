@@ -217,6 +217,26 @@ http2_reply *http2_client_request(http2_client *client, const char *method, cons
     return reply;
 }
 
+http2_reply *http2_client_call(http2_client *client, const char *path, const char *coding,
+                               const void *bytes, size_t length) {
+    http2_reply *reply = new_reply(client);
+    nghttp2_nv nvs[] = {nv_of(":method", "POST"),
+                        nv_of(":path", path),
+                        nv_of(":scheme", "http"),
+                        nv_of(":authority", "localhost"),
+                        nv_of("content-type", "application/grpc"),
+                        nv_of("te", "trailers"),
+                        nv_of("grpc-encoding", coding != NULL ? coding : "identity")};
+    reply->body = bytes;
+    reply->body_bytes = length;
+    reply->body_ended = true;
+    nghttp2_data_provider provider = {.source.ptr = reply, .read_callback = on_read};
+    reply->id = nghttp2_submit_request(client->session, NULL, nvs, sizeof nvs / sizeof *nvs,
+                                       &provider, reply);
+    assert_true(reply->id > 0);
+    return reply;
+}
+
 void http2_client_send_body(http2_client *client, http2_reply *reply, const char *body,
                             size_t length, bool last) {
     assert_int_equal(reply->body_sent, reply->body_bytes);

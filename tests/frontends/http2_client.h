@@ -44,6 +44,9 @@ void http2_client_close(http2_client *client);
 /* Sends a request. `body` NULL and body_bytes SIZE_MAX: the body follows. */
 http2_reply *http2_client_request(http2_client *client, const char *method, const char *path,
                                   const char *body, size_t body_bytes);
+/* Sends a call of gRPC with the bytes of its messages. `coding`: grpc-encoding, or NULL. */
+http2_reply *http2_client_call(http2_client *client, const char *path, const char *coding,
+                               const void *bytes, size_t length);
 /* Sends bytes of a body. Those of the last call must live until the response is complete; earlier
  * ones are sent when the function returns. */
 void http2_client_send_body(http2_client *client, http2_reply *reply, const char *body,

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "frontends/grpc/exchange.h"
+#include "frontends/http/thread.h"
 #include "frontends/v2/status.h"
 
 /* The maximum number of unused requests that an exchange keeps. */
@@ -58,6 +59,7 @@ kelp_status *kelp_grpc_request_acquire(kelp_grpc_exchange *exchange, kelp_grpc_r
     KELP_TRY(KELP_NEW(allocator, kelp_grpc_request, &request));
     request->exchange = exchange;
     kelp_http_body_init(&request->body, allocator);
+    request->body.budget = exchange->base.thread->budget;
     kelp_buf_init(&request->decompressed, allocator);
     kelp_arena_init(&request->arena, allocator, 0);
     kelp_arena_init(&request->outputs, allocator, 0);

@@ -101,14 +101,14 @@ static size_t encode_batch(kelp_grpc_exchange *exchange) {
     return count;
 }
 
-/* Returns true if no more messages will be sent. */
+/* Returns true if all messages of the client were complete and are answered. */
 static bool is_over(const kelp_grpc_exchange *exchange) {
     if (exchange->writable != NULL || exchange->ordered != NULL)
         return false;
     if (!exchange->method->client_streams)
-        return true;
+        return exchange->has_message;
     return exchange->ended && exchange->open_count == 0 && exchange->held.length == 0 &&
-           exchange->incoming == NULL;
+           exchange->prefix_length == 0;
 }
 
 void kelp_grpc_write(kelp_grpc_exchange *exchange) {
@@ -118,7 +118,7 @@ void kelp_grpc_write(kelp_grpc_exchange *exchange) {
     size_t count = encode_batch(exchange);
     if (exchange->finishing) /* kelp_grpc_finish has sent the status */
         return;
-    if ((exchange->has_message || exchange->ended) && is_over(exchange)) {
+    if (is_over(exchange)) {
         kelp_grpc_finish(exchange, NULL);
     } else if (count > 0) {
         exchange->sending = exchange->has_sent = true;
