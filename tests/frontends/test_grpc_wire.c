@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes that a client library of gRPC does not send. */
 #include "frontends/common/services.h"
+#include "frontends/common/workers.h"
 #include "frontends/grpc/service.h"
 #include "frontends/http/server.h"
 #include "server/support.h"
@@ -17,6 +18,7 @@
 typedef struct fixture {
     repo repo;
     TRITONSERVER_Server *core;
+    kelp_workers *loaders;
     kelp_http_server *server;
     http2_client client;
 } fixture;
@@ -30,7 +32,8 @@ static void open_world(fixture *w, uint64_t max_body_bytes) {
                "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
                "instance_group [ { kind: KIND_CPU count: 1 } ]\n");
     w->core = server_start(&w->repo, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_NONE});
-    kelp_grpc_options grpc = {0};
+    assert_null(kelp_workers_create(kelp_allocator_system(), 1, &w->loaders));
+    kelp_grpc_options grpc = {.loaders = w->loaders};
     kelp_http_handler *handler;
     assert_null(kelp_grpc_create(w->core, &grpc, &handler));
     kelp_http_endpoint endpoint = {.address = "127.0.0.1", .services = KELP_SERVICE_GRPC};
@@ -48,6 +51,7 @@ static void close_world(fixture *w) {
     assert_null(kelp_http_server_stop(w->server, 10 * SECOND_NS));
     server_end(w->core);
     kelp_http_server_destroy(w->server);
+    kelp_workers_destroy(w->loaders);
     repo_remove(&w->repo);
 }
 
