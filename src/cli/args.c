@@ -236,17 +236,17 @@ kelp_status *kelp_args_parse(const kelp_command *command, int argc, char **argv,
     return NULL;
 }
 
-static void list_deinit(kelp_arg_list *list) {
+void kelp_arg_list_deinit(kelp_arg_list *list) {
     kelp_free(kelp_allocator_system(), list->items, list->capacity * sizeof *list->items);
     *list = (kelp_arg_list){0};
 }
 
 void kelp_args_deinit(const kelp_command *command, void *options) {
     const kelp_arg_spec *spec;
-    list_deinit(options);
+    kelp_arg_list_deinit(options);
     for (size_t i = 0; (spec = kelp_args_spec(command, i)) != NULL; i++) {
         if (spec->kind == KELP_OPTION_LIST)
-            list_deinit((kelp_arg_list *)((char *)options + spec->offset));
+            kelp_arg_list_deinit((kelp_arg_list *)((char *)options + spec->offset));
     }
 }
 

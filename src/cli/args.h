@@ -79,6 +79,8 @@ kelp_status *kelp_args_set(const kelp_arg_spec *spec, const char *text,
                            void *options) KELP_MUST_USE;
 /* Appends an item, which is borrowed. */
 kelp_status *kelp_arg_list_add(kelp_arg_list *list, const char *item) KELP_MUST_USE;
+/* Frees the items. */
+void kelp_arg_list_deinit(kelp_arg_list *list);
 /* Frees the lists of `options`. */
 void kelp_args_deinit(const kelp_command *command, void *options);
 /* Appends the text of --help. */

@@ -26,6 +26,12 @@ def read_json(*path):
         return json.load(file)
 
 
+def is_sanitized():
+    """Returns true if kelp is built with AddressSanitizer, which uses more memory."""
+    with open(KELP, "rb") as file:
+        return b"__asan_init" in file.read()
+
+
 def kelp(*words, **options):
     """Runs a command of kelp and waits for its end."""
     return subprocess.run([KELP, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE_S,

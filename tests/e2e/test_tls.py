@@ -280,9 +280,8 @@ class Tls(unittest.TestCase):
         def memory():
             with open(f"/proc/{server.process.pid}/status", encoding="utf-8") as file:
                 return int(re.search(r"VmRSS:\s+(\d+) kB", file.read()).group(1)) * 1024
-        with open(support.KELP, "rb") as file:
-            if b"__asan_init" in file.read():
-                self.skipTest("a sanitizer uses more memory")
+        if support.is_sanitized():
+            self.skipTest("a sanitizer uses more memory")
         with self.server("--http-thread-count", "1") as server:
             context = self.context("http/1.1")
 

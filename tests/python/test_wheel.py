@@ -93,7 +93,7 @@ class Wheel(unittest.TestCase):
         self.assertGreater(len(self.binaries()), 10)
         for path in self.binaries():
             needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-dW", path)))
-            system = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+            system = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
             self.assertLessEqual(needed, system | {"libkelp.so.0.1", "libtritonserver.so"}, path)
             versions = [tuple(map(int, found.split("."))) for found in re.findall(r"\bGLIBC_([\d.]+)", run("readelf", "-VW", path))]
             self.assertLessEqual(max(versions), (2, 27), path)

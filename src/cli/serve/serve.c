@@ -91,7 +91,9 @@ static int run(const kelp_command *command, void *options) {
     kelp_status *status = sort_arguments(o);
     if (status == NULL)
         status = check(o);
-    return status != NULL ? kelp_cli_usage(command, status) : kelp_serve_run(o, &voice);
+    int code = status != NULL ? kelp_cli_usage(command, status) : kelp_serve_run(o, &voice);
+    kelp_arg_list_deinit(&o->models.files);
+    return code;
 }
 
 static const kelp_arg_table *const tables[] = {KELP_SERVE_TABLES, NULL};

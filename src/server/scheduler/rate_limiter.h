@@ -4,14 +4,14 @@
  * An execution waits until its resources are free.
  *
  * A resource has a name and is global or of one device. Its capacity is an option of the server; if
- * none is set, the maximum that an instance needs, so that any instance can execute. A resource that
- * has options for other devices only has none on this one.
+ * none is set, the maximum that an instance needs, so that any instance can execute. A resource
+ * that has options for other devices only has none on this one.
  *
  * Order: the waiting instance with the lowest product of executions and priority number is first;
  * among equals that with the lower priority number, then the one that waits longest. Later ones
  * overtake it only if they need none of its resources; therefore no instance waits forever. The
- * executions of a new instance, and of one that was idle, start at the lowest product of the others,
- * so that it does not execute alone until it has caught up.
+ * executions of a new instance, and of one that was idle, start at the lowest product of the
+ * others, so that it does not execute alone until it has caught up.
  *
  * Thread-safe, except for creation and destruction. Only kelp_rate_ticket_wait waits; the other
  * functions may be called with the lock of a pool.
@@ -68,8 +68,8 @@ void kelp_rate_ticket_remove(kelp_rate_ticket *ticket);
 bool kelp_rate_ticket_request(kelp_rate_ticket *ticket);
 /* Waits until requested resources are granted. Returns false after kelp_rate_ticket_cancel. */
 bool kelp_rate_ticket_wait(kelp_rate_ticket *ticket);
-/* Returns granted resources after an execution. `again`: requests them for the next execution in the
- * same step, so that the instance takes part in the decision about the next one. */
+/* Returns granted resources after an execution. `again`: requests them for the next execution in
+ * the same step, so that the instance takes part in the decision about the next one. */
 void kelp_rate_ticket_release(kelp_rate_ticket *ticket, bool again);
 /* Returns granted resources without an execution, or withdraws the request. */
 void kelp_rate_ticket_withdraw(kelp_rate_ticket *ticket);
