@@ -108,8 +108,93 @@ static void messages_are_limited_together(void **state) {
     close_world(&w);
 }
 
+/* ---- compression ---- */
+
+/* Appends a compressed message with its prefix: `length` zeros, or the message of `request`. */
+static void put_packed(kelp_buf *out, size_t length) {
+    static const char zeros[65536];
+    kelp_buf packed;
+    kelp_http_encoder *encoder;
+    kelp_buf_init(&packed, kelp_allocator_system());
+    assert_null(
+        kelp_http_encoder_create(kelp_allocator_system(), KELP_HTTP_GZIP, &packed, &encoder));
+    if (length == 0)
+        assert_null(kelp_http_encoder_put(encoder, (const char *)request + PREFIX_BYTES,
+                                          sizeof(request) - PREFIX_BYTES));
+    /* Values of an unknown field make the message large, also when it is compressed. */
+    uint32_t random = 1;
+    for (size_t i = 0; length == 0 && i < 8192; i++) {
+        random = random * 1664525 + 1013904223;
+        const char field[] = {0x78, (char)(random >> 25)};
+        assert_null(kelp_http_encoder_put(encoder, field, sizeof field));
+    }
+    for (size_t at = 0; at < length; at += sizeof zeros)
+        assert_null(kelp_http_encoder_put(encoder, zeros, sizeof zeros));
+    assert_null(kelp_http_encoder_end(encoder));
+    kelp_http_encoder_destroy(encoder);
+    const char prefix[PREFIX_BYTES] = {1, (char)(packed.length >> 24), (char)(packed.length >> 16),
+                                       (char)(packed.length >> 8), (char)packed.length};
+    kelp_buf_append(out, prefix, sizeof prefix);
+    kelp_buf_append(out, packed.data, packed.length);
+    kelp_buf_deinit(&packed);
+}
+
+static void decompression_does_not_delay_other_calls(void **state) {
+    (void)state;
+    fixture w;
+    kelp_buf packed;
+    kelp_buf_init(&packed, kelp_allocator_system());
+    put_packed(&packed, (size_t)128 << 20);
+    open_world(&w, 0);
+    http2_reply *slow = http2_client_call(&w.client, INFER, "gzip", packed.data, packed.length);
+    http2_client_flush(&w.client);
+    while (slow->body_sent < slow->body_bytes)
+        assert_true(http2_client_step(&w.client));
+    expect(&w, INFER, request, sizeof request, "0");
+    assert_false(slow->closed);
+    http2_client_wait(&w.client, slow);
+    assert_non_null(strstr(slow->head, "grpc-status: 13\n")); /* zeros are no request */
+    /* The client leaves during the decompression. */
+    slow = http2_client_call(&w.client, STREAM, "gzip", packed.data, packed.length);
+    http2_client_flush(&w.client);
+    while (slow->body_sent < slow->body_bytes)
+        assert_true(http2_client_step(&w.client));
+    close_world(&w);
+    kelp_buf_deinit(&packed);
+}
+
+static void compressed_messages_keep_their_order(void **state) {
+    (void)state;
+    fixture w;
+    kelp_buf calls;
+    kelp_buf_init(&calls, kelp_allocator_system());
+    for (int i = 0; i < 20; i++) {
+        put_packed(&calls, 0);
+        assert_true(i > 0 || calls.length > 4096); /* a separate thread decompresses it */
+        kelp_buf_append(&calls, (const char *)request, sizeof request);
+    }
+    open_world(&w, 0);
+    http2_reply *reply = http2_client_call(&w.client, STREAM, "gzip", calls.data, calls.length);
+    http2_client_wait(&w.client, reply);
+    assert_non_null(strstr(reply->trailers, "grpc-status: 0\n"));
+    size_t messages = 0;
+    for (size_t at = 0; at < reply->length; messages++)
+        at += PREFIX_BYTES + (unsigned char)reply->data[at + 4] +
+              (size_t)(unsigned char)reply->data[at + 3] * 256;
+    assert_int_equal(messages, 40);
+    kelp_buf_clear(&calls);
+    put_packed(&calls, 0);
+    reply = http2_client_call(&w.client, INFER, "gzip", calls.data, calls.length);
+    http2_client_wait(&w.client, reply);
+    assert_non_null(strstr(reply->trailers, "grpc-status: 0\n"));
+    close_world(&w);
+    kelp_buf_deinit(&calls);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(an_incomplete_message_is_an_error),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(decompression_does_not_delay_other_calls),
+                                       cmocka_unit_test(compressed_messages_keep_their_order),
+                                       cmocka_unit_test(an_incomplete_message_is_an_error),
                                        cmocka_unit_test(messages_are_limited_together)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,23 +53,23 @@ kelp_status *kelp_grpc_expect_message(kelp_grpc_exchange *exchange) {
 
 /* ---- complete messages ---- */
 
-static kelp_status *decompress(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
-    uint64_t limit = kelp_grpc_service_of(exchange)->max_message_bytes;
-    if (exchange->request_coding == KELP_HTTP_IDENTITY)
-        return KELP_ERROR(KELP_INTERNAL,
-                          "a message is compressed, but the call has no grpc-encoding");
-    kelp_status *status =
-        kelp_http_decode(exchange->request_coding, kelp_http_body_data(&request->body),
-                         request->body.length, limit, &request->decompressed);
-    if (kelp_status_code(status) != KELP_OUT_OF_RANGE)
-        return status;
-    kelp_status_free(status);
-    return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
-                      "the decompressed message is larger than the limit of %llu bytes",
-                      (unsigned long long)limit);
+void kelp_grpc_deliver(kelp_grpc_exchange *exchange, kelp_grpc_request *request,
+                       kelp_status *take_failure) {
+    if (take_failure != NULL) {
+        kelp_grpc_request_recycle(request);
+        kelp_grpc_finish(exchange, take_failure);
+        return;
+    }
+    exchange->has_message = true;
+    if (!exchange->method->infers) {
+        if (exchange->handled != NULL)
+            kelp_grpc_request_recycle(exchange->handled);
+        exchange->handled = request;
+    }
+    exchange->method->on_message(exchange, request);
 }
 
-/* Passes the complete message to the method. */
+/* Passes the complete message to the method, after its decompression. */
 static void complete(kelp_grpc_exchange *exchange) {
     kelp_grpc_request *request = exchange->incoming;
     kelp_status *status = NULL;
@@ -80,20 +80,10 @@ static void complete(kelp_grpc_exchange *exchange) {
     if (exchange->has_message && !exchange->method->client_streams)
         status = KELP_ERROR(KELP_INTERNAL, "expected one message for '%s', found more",
                             exchange->method->path);
-    else if (compressed)
-        status = decompress(exchange, request);
-    if (status != NULL) {
-        kelp_grpc_request_recycle(request);
-        kelp_grpc_finish(exchange, status);
-        return;
-    }
-    exchange->has_message = true;
-    if (!exchange->method->infers) {
-        if (exchange->handled != NULL)
-            kelp_grpc_request_recycle(exchange->handled);
-        exchange->handled = request;
-    }
-    exchange->method->on_message(exchange, request);
+    if (status == NULL && compressed)
+        kelp_grpc_unpack(exchange, request);
+    else
+        kelp_grpc_deliver(exchange, request, status);
 }
 
 /* ---- bytes ---- */
@@ -145,6 +135,8 @@ static kelp_status *append(kelp_grpc_exchange *exchange, kelp_str bytes, size_t 
 
 /* Returns true if the call can process another message. */
 static bool accepts(kelp_grpc_exchange *exchange) {
+    if (exchange->unpacking != NULL)
+        return false;
     if (!exchange->method->client_streams)
         return true;
     return exchange->method->infers ? kelp_grpc_can_infer(exchange) : !exchange->sending;
@@ -180,7 +172,8 @@ static size_t feed(kelp_grpc_exchange *exchange, kelp_str bytes) {
 }
 
 void kelp_grpc_end_stream(kelp_grpc_exchange *exchange) {
-    if (!exchange->ended || exchange->held.length > 0 || exchange->finishing || exchange->sending)
+    if (!exchange->ended || exchange->held.length > 0 || exchange->finishing || exchange->sending ||
+        exchange->unpacking != NULL)
         return;
     if (exchange->prefix_length > 0)
         kelp_grpc_finish(exchange,

@@ -4,7 +4,7 @@
  *
  * Bytes of the body become messages (body.c), each of which is passed to the method of the call
  * (methods.c). Inferences of a call are in infer.c. Everything runs on the event-loop thread of the
- * exchange, except for the callbacks of the server and the blocking work of control.c.
+ * exchange, except for the callbacks of the server and the work of control.c and unpack.c.
  *
  * An exchange has one reference for the response, one for each request that the server has not
  * released or answered completely, and one for each posted kelp_grpc_pump.
@@ -34,6 +34,7 @@ typedef struct kelp_grpc_service {
     kelp_access *access;
     const kelp_forward *forward; /* may be NULL */
     kelp_workers *loaders;       /* run loads and unloads */
+    kelp_workers *unpackers;     /* decompress large messages */
     /* Allocates outputs; `userp` of the response callback is the kelp_grpc_request. */
     TRITONSERVER_ResponseAllocator *response_allocator;
     uint64_t max_message_bytes;
@@ -116,6 +117,7 @@ struct kelp_grpc_exchange {
     kelp_event_loop_timer message_timer; /* armed while a message is incomplete */
     uint64_t message_ns;                 /* the time at which it was armed */
     kelp_grpc_request *incoming;         /* the message that arrives */
+    kelp_grpc_request *unpacking;        /* a separate thread decompresses it */
     kelp_grpc_request *handled;          /* the message of a method that does not infer */
     bool has_message;                    /* a message was complete */
     bool ended;                          /* the client has sent its last message */
@@ -165,6 +167,7 @@ struct kelp_grpc_exchange {
     size_t unused_reply_count;
     uint64_t queued_bytes; /* of replies that are not written */
     bool posted;           /* kelp_grpc_pump will run */
+    bool unpacked;         /* `unpacking` is decompressed, with the result work_status */
     bool cancelled;
 };
 
@@ -212,6 +215,16 @@ void kelp_grpc_resume(kelp_grpc_exchange *exchange);
 void kelp_grpc_end_stream(kelp_grpc_exchange *exchange);
 /* Returns the bytes of a complete message. */
 kelp_str kelp_grpc_message_of(const kelp_grpc_request *request);
+
+/* Passes a message to the method, or ends the call with a failure. */
+void kelp_grpc_deliver(kelp_grpc_exchange *exchange, kelp_grpc_request *request,
+                       kelp_status *take_failure);
+
+/* ---- unpack.c ---- */
+/* Decompresses a message and delivers it, now or after kelp_grpc_finish_unpack. */
+void kelp_grpc_unpack(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+/* Delivers the message that a thread has decompressed, or drops it if the call has ended. */
+void kelp_grpc_finish_unpack(kelp_grpc_exchange *exchange, bool cancelled);
 
 /* ---- request.c ---- */
 /* Returns a request from the pool of the exchange. */

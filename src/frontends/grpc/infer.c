@@ -376,14 +376,23 @@ void kelp_grpc_pump(kelp_http_exchange *base) {
     pthread_mutex_lock(&exchange->mutex);
     exchange->posted = false;
     bool cancelled = exchange->cancelled;
+    bool unpacked = exchange->unpacked;
+    exchange->unpacked = false;
     pthread_mutex_unlock(&exchange->mutex);
     kelp_grpc_take_arrived(exchange);
+    if (unpacked)
+        kelp_grpc_finish_unpack(exchange, cancelled);
     if (cancelled) {
         exchange->sending = false; /* on_sent does not follow */
         kelp_grpc_finish(exchange, KELP_ERROR(KELP_CANCELLED, "the client cancelled the call"));
     } else {
-        kelp_grpc_write(exchange);
+        if (unpacked) /* a second message of a unary call is an error */
+            kelp_grpc_resume(exchange);
+        if (exchange->method->infers)
+            kelp_grpc_write(exchange);
         kelp_grpc_resume(exchange);
+        if (unpacked)
+            kelp_grpc_end_stream(exchange);
         kelp_grpc_stream_drain(exchange);
     }
     kelp_http_exchange_release(base); /* of kelp_grpc_post_pump */

@@ -11,6 +11,7 @@
 
 #define DEFAULT_MAX_QUEUED_BYTES (UINT64_C(256) << 20)
 #define DEFAULT_MAX_STREAM_REQUESTS 1024
+#define UNPACK_THREADS 4
 #define KEEP_HELD_BYTES ((size_t)64 * 1024)
 
 #define CONTENT_TYPE "application/grpc"
@@ -81,7 +82,7 @@ static void on_clear(kelp_http_exchange *base) {
     exchange->started = exchange->sending = exchange->has_sent = false;
     exchange->finishing = exchange->finished = exchange->cancelled = false;
     exchange->watched = 0;
-    KELP_ASSERT(!exchange->listed);
+    KELP_ASSERT(!exchange->listed && exchange->unpacking == NULL && !exchange->unpacked);
     KELP_ASSERT(!exchange->blocking && !exchange->posted && exchange->open_count == 0);
 }
 
@@ -244,6 +245,7 @@ static void on_cancel(kelp_http_exchange *base) {
 static void on_destroy(kelp_http_handler *handler) {
     kelp_grpc_service *service = (kelp_grpc_service *)handler;
     kelp_workers_wait(service->loaders); /* the work uses the service */
+    kelp_workers_destroy(service->unpackers);
     pthread_mutex_destroy(&service->streams_mutex);
     if (service->response_allocator != NULL)
         kelp_status_free(
@@ -294,6 +296,8 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
     };
     kelp_status *status = kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(
         &service->response_allocator, kelp_grpc_allocate_output, kelp_grpc_release_output, NULL));
+    if (status == NULL)
+        status = kelp_workers_create(allocator, UNPACK_THREADS, &service->unpackers);
     if (status != NULL) {
         on_destroy(&service->handler);
         return status;

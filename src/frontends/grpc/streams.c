@@ -39,7 +39,8 @@ void kelp_grpc_stream_close(kelp_grpc_exchange *exchange) {
 
 static bool is_idle(const kelp_grpc_exchange *exchange) {
     return exchange->open_count == 0 && exchange->writable == NULL && exchange->ordered == NULL &&
-           exchange->incoming == NULL && exchange->held.length == 0 && !exchange->sending &&
+           exchange->incoming == NULL && exchange->unpacking == NULL &&
+           exchange->held.length == 0 && !exchange->sending &&
            kelp_event_loop_now_ns(exchange->base.thread->loop) >= exchange->used_ns + IDLE_NS;
 }
 

@@ -108,7 +108,7 @@ static bool is_over(const kelp_grpc_exchange *exchange) {
     if (!exchange->method->client_streams)
         return exchange->has_message;
     return exchange->ended && exchange->open_count == 0 && exchange->held.length == 0 &&
-           exchange->prefix_length == 0;
+           exchange->prefix_length == 0 && exchange->unpacking == NULL;
 }
 
 void kelp_grpc_write(kelp_grpc_exchange *exchange) {

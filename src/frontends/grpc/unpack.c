@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decompression of messages. Large ones are decompressed on a separate thread, because they may
+ * become 1,000 times as large. The bytes after such a message are held until it is delivered. */
+#include "base/assert.h"
+#include "frontends/grpc/exchange.h"
+
+#include <stddef.h>
+
+#define LARGE_PACKED_BYTES ((size_t)2048)
+
+static kelp_status *unpack(const kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
+    uint64_t limit = kelp_grpc_service_of(exchange)->max_message_bytes;
+    kelp_status *status =
+        kelp_http_decode(exchange->request_coding, kelp_http_body_data(&request->body),
+                         request->body.length, limit, &request->decompressed);
+    if (kelp_status_code(status) != KELP_OUT_OF_RANGE)
+        return status;
+    kelp_status_free(status);
+    return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                      "the decompressed message is larger than the limit of %llu bytes",
+                      (unsigned long long)limit);
+}
+
+static void run_unpack(kelp_work *work) {
+    kelp_grpc_exchange *exchange =
+        (kelp_grpc_exchange *)((char *)work - offsetof(kelp_grpc_exchange, work));
+    exchange->work_status = unpack(exchange, exchange->unpacking);
+    pthread_mutex_lock(&exchange->mutex);
+    exchange->unpacked = true;
+    kelp_grpc_post_pump(exchange);
+    pthread_mutex_unlock(&exchange->mutex);
+}
+
+void kelp_grpc_unpack(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
+    KELP_ASSERT(exchange->unpacking == NULL && !exchange->blocking);
+    if (exchange->request_coding == KELP_HTTP_IDENTITY) {
+        kelp_grpc_deliver(exchange, request,
+                          KELP_ERROR(KELP_INTERNAL,
+                                     "a message is compressed, but the call has no grpc-encoding"));
+        return;
+    }
+    if (request->body.length < LARGE_PACKED_BYTES) {
+        kelp_grpc_deliver(exchange, request, unpack(exchange, request));
+        return;
+    }
+    exchange->unpacking = request;
+    exchange->work.run = run_unpack;
+    kelp_http_exchange_retain(&exchange->base);
+    kelp_status *status =
+        kelp_workers_submit(kelp_grpc_service_of(exchange)->unpackers, &exchange->work);
+    if (status == NULL)
+        return;
+    exchange->unpacking = NULL;
+    kelp_grpc_deliver(exchange, request, status);
+    kelp_http_exchange_release(&exchange->base);
+}
+
+void kelp_grpc_finish_unpack(kelp_grpc_exchange *exchange, bool cancelled) {
+    kelp_grpc_request *request = exchange->unpacking;
+    kelp_status *status = exchange->work_status;
+    KELP_ASSERT(request != NULL);
+    exchange->unpacking = NULL;
+    exchange->work_status = NULL;
+    if (cancelled || exchange->finishing) {
+        kelp_status_free(status);
+        kelp_grpc_request_recycle(request);
+    } else {
+        exchange->feeding = true;
+        kelp_grpc_deliver(exchange, request, status);
+        exchange->feeding = false;
+    }
+    kelp_http_exchange_release(&exchange->base); /* not the last one; see kelp_grpc_pump */
+}
