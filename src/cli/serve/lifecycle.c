@@ -23,6 +23,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#define COPY_OF_SIGNAL_MS 10
+
 static void poll_repository(TRITONSERVER_Server *core) {
     TRITONSERVER_Error *error = TRITONSERVER_ServerPollModelRepository(core);
     if (error == NULL)
@@ -80,8 +82,13 @@ static kelp_status *block_signals(int *out_fd) {
     return NULL;
 }
 
-/* A second signal during the shutdown ends the process immediately. */
-static void unblock_signals(void) {
+/* A second signal during the shutdown ends the process immediately. `timeout` of coreutils sends
+ * each signal twice, to the process and to its group: the copy does not count. */
+static void unblock_signals(int signals) {
+    struct pollfd copy = {.fd = signals, .events = POLLIN};
+    struct signalfd_siginfo taken;
+    if (poll(&copy, 1, COPY_OF_SIGNAL_MS) > 0)
+        (void)!read(signals, &taken, sizeof taken);
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
@@ -169,7 +176,7 @@ static kelp_status *serve(const kelp_serve_options *o, const kelp_serve_voice *v
     KELP_TRY(kelp_serve_start(o, core, trim, frontends));
     KELP_TRY(voice->announce(o, core, frontends));
     kelp_status *status = wait_for_signal(o, core, signals, trim, &signal_number);
-    unblock_signals();
+    unblock_signals(signals);
     if (frontends->http != NULL && signal_number == SIGTERM)
         drain(o, frontends);
     kelp_serve_set_draining(frontends); /* requests that are still answered */
