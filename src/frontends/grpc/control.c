@@ -148,7 +148,13 @@ void kelp_grpc_server_metadata(kelp_grpc_exchange *exchange, kelp_grpc_request *
         kelp_grpc_reply_end(exchange);
 }
 
-void kelp_grpc_model_metadata(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
+/* A function of the server that describes a version of a model. */
+typedef TRITONSERVER_Error *(*describe_fn)(TRITONSERVER_Server *core, const char *name,
+                                           int64_t version, TRITONSERVER_Message **out);
+
+/* Replies with the description of the model that the request names. */
+static void describe_model(kelp_grpc_exchange *exchange, kelp_grpc_request *request,
+                           describe_fn describe, const char *type, uint32_t field) {
     const char *name;
     int64_t version;
     TRITONSERVER_Message *message = NULL;
@@ -157,38 +163,27 @@ void kelp_grpc_model_metadata(kelp_grpc_exchange *exchange, kelp_grpc_request *r
         kelp_grpc_finish(exchange, status);
         return;
     }
-    TRITONSERVER_Error *error =
-        TRITONSERVER_ServerModelMetadata(core_of(exchange), name, version, &message);
-    reply_message(exchange, request, error, message, "ModelMetadataResponse", 0);
+    TRITONSERVER_Error *error = describe(core_of(exchange), name, version, &message);
+    reply_message(exchange, request, error, message, type, field);
+}
+
+void kelp_grpc_model_metadata(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
+    describe_model(exchange, request, TRITONSERVER_ServerModelMetadata, "ModelMetadataResponse", 0);
+}
+
+static TRITONSERVER_Error *describe_config(TRITONSERVER_Server *core, const char *name,
+                                           int64_t version, TRITONSERVER_Message **out) {
+    return TRITONSERVER_ServerModelConfig(core, name, version, 1, out);
 }
 
 void kelp_grpc_model_config(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
     enum { CONFIG = 1 };
-    const char *name;
-    int64_t version;
-    TRITONSERVER_Message *message = NULL;
-    kelp_status *status = read_model(request, &name, &version);
-    if (status != NULL) {
-        kelp_grpc_finish(exchange, status);
-        return;
-    }
-    TRITONSERVER_Error *error =
-        TRITONSERVER_ServerModelConfig(core_of(exchange), name, version, 1, &message);
-    reply_message(exchange, request, error, message, "ModelConfig", CONFIG);
+    describe_model(exchange, request, describe_config, "ModelConfig", CONFIG);
 }
 
 void kelp_grpc_model_statistics(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
-    const char *name;
-    int64_t version;
-    TRITONSERVER_Message *message = NULL;
-    kelp_status *status = read_model(request, &name, &version);
-    if (status != NULL) {
-        kelp_grpc_finish(exchange, status);
-        return;
-    }
-    TRITONSERVER_Error *error =
-        TRITONSERVER_ServerModelStatistics(core_of(exchange), name, version, &message);
-    reply_message(exchange, request, error, message, "ModelStatisticsResponse", 0);
+    describe_model(exchange, request, TRITONSERVER_ServerModelStatistics, "ModelStatisticsResponse",
+                   0);
 }
 
 /* ---- the model repository ---- */
