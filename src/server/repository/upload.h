@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits of what a client may upload with a load. Without them, whoever may load models may run
- * code in the process. */
+/* Limits of what a client may upload with a load. Without them, every client that may load models
+ * may run code in the process. */
 #ifndef KELP_SERVER_REPOSITORY_UPLOAD_H_
 #define KELP_SERVER_REPOSITORY_UPLOAD_H_
 
