@@ -231,16 +231,6 @@ static void replace_deinit(void *state) {
 }
 KELP_STATE(replace, kelp_regex, replace_read, replace_deinit)
 
-static kelp_status *replace_reshape(const void *state, kelp_op_args *args) {
-    (void)state;
-    KELP_TRY(kelp_ops_check(args, 3));
-    KELP_TRY(kelp_text_check(args, 3, KELP_STRING));
-    for (int32_t i = 1; i < 3; i++)
-        if (kelp_tensor_elements(args->inputs[i]) != 1)
-            return kelp_ops_bad_shapes(args, args->inputs[i], NULL, "expected one text");
-    return kelp_ops_set_like(args, 0, args->inputs[0]);
-}
-
 static kelp_status *replace_invoke(const void *state, kelp_op_args *args) {
     const kelp_string *x = args->inputs[0]->data;
     kelp_string *y = args->outputs[0]->data;
@@ -262,4 +252,4 @@ static kelp_status *replace_invoke(const void *state, kelp_op_args *args) {
     }
     return NULL;
 }
-KELP_STATE_KERNEL(StringECMARegexReplace, replace, 0, replace_reshape, replace_invoke);
+KELP_STATE_KERNEL(StringECMARegexReplace, replace, 0, kelp_replace_reshape, replace_invoke);

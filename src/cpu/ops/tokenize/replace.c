@@ -87,7 +87,7 @@ static kelp_status *replace(kelp_matcher *matcher, kelp_str text, kelp_str repla
     return kelp_buf_status(out);
 }
 
-static kelp_status *replace_reshape(const void *state, kelp_op_args *args) {
+kelp_status *kelp_replace_reshape(const void *state, kelp_op_args *args) {
     (void)state;
     KELP_TRY(kelp_ops_check(args, 3));
     KELP_TRY(kelp_text_check(args, 3, KELP_STRING));
@@ -126,4 +126,4 @@ static kelp_status *replace_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 
-KELP_STATE_KERNEL(StringRegexReplace, replace, 0, replace_reshape, replace_invoke);
+KELP_STATE_KERNEL(StringRegexReplace, replace, 0, kelp_replace_reshape, replace_invoke);

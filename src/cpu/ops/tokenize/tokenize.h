@@ -79,4 +79,7 @@ kelp_status *kelp_text_required_attr(const kelp_node *node, const char *name,
                                      kelp_str *out) KELP_MUST_USE;
 bool kelp_flag_attr(const kelp_node *node, const char *name, bool fallback);
 
+/* Reshapes a replacement in texts: inputs are the texts, one pattern and one replacement. */
+kelp_status *kelp_replace_reshape(const void *state, kelp_op_args *args) KELP_MUST_USE;
+
 #endif
