@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frontends/v2/base64.h"
+#include "frontends/tensor/base64.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text of floats: the shortest that reads back, and reading it. */
-#include "frontends/v2/float_read.h"
-#include "frontends/v2/float_text.h"
+#include "frontends/tensor/float_read.h"
+#include "frontends/tensor/float_text.h"
 
 #include <math.h>
 #include <setjmp.h>

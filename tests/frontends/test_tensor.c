@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensor data between JSON text and bytes. */
-#include "frontends/v2/tensor.h"
+#include "frontends/tensor/tensor.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * pieces, or directly in the body. */
 #include "frontends/http/encoding.h"
 #include "frontends/http/http1.h"
-#include "frontends/v2/base64.h"
+#include "frontends/tensor/base64.h"
 
 #include <stdlib.h>
 

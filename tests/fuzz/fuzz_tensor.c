@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes tensor data in JSON. The first byte selects the element type. What is read is written and
  * read again with the same result, and FP32 values are those of strtof. */
-#include "frontends/v2/float_read.h"
-#include "frontends/v2/tensor.h"
+#include "frontends/tensor/float_read.h"
+#include "frontends/tensor/tensor.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #include "frontends/grpc/codec/decode.h"
 #include "frontends/grpc/exchange.h"
 #include "frontends/grpc/codec/json.h"
-#include "frontends/v2/extensions/metadata.h"
-#include "frontends/v2/status.h"
+#include "frontends/common/metadata.h"
+#include "frontends/common/status.h"
 
 #include <stddef.h>
 

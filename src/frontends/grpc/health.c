@@ -5,7 +5,7 @@
 #include "base/wire/protobuf_write.h"
 #include "frontends/grpc/exchange.h"
 #include "frontends/http/thread.h"
-#include "frontends/v2/status.h"
+#include "frontends/common/status.h"
 
 #define POLL_NS UINT64_C(1000000000)
 

@@ -18,7 +18,7 @@
 #include "base/checked.h"
 #include "frontends/grpc/exchange.h"
 #include "frontends/http/thread.h"
-#include "frontends/v2/status.h"
+#include "frontends/common/status.h"
 
 /* A stream starts no requests while so many bytes of responses wait. */
 #define PAUSE_QUEUED_BYTES ((uint64_t)16 << 20)

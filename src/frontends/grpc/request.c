@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "frontends/grpc/exchange.h"
 #include "frontends/http/thread.h"
-#include "frontends/v2/status.h"
+#include "frontends/common/status.h"
 
 /* The maximum number of unused requests that an exchange keeps. */
 #define MAX_UNUSED 64

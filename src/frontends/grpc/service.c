@@ -7,7 +7,7 @@
 #include "frontends/grpc/exchange.h"
 #include "frontends/http/thread.h"
 #include "frontends/common/services.h"
-#include "frontends/v2/status.h"
+#include "frontends/common/status.h"
 
 #define DEFAULT_MAX_QUEUED_BYTES (UINT64_C(256) << 20)
 #define DEFAULT_MAX_STREAM_REQUESTS 1024

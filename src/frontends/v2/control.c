@@ -6,7 +6,8 @@
 #include "base/checked.h"
 #include "base/text/json.h"
 #include "base/text/utf8.h"
-#include "frontends/v2/base64.h"
+#include "frontends/common/metadata.h"
+#include "frontends/tensor/base64.h"
 #include "frontends/v2/exchange.h"
 
 /* ---- health ---- */
@@ -278,4 +279,18 @@ void kelp_v2_repository_load(kelp_v2_exchange *exchange) {
 
 void kelp_v2_repository_unload(kelp_v2_exchange *exchange) {
     parse_and_run(exchange, unload);
+}
+
+void kelp_v2_server_metadata(kelp_v2_exchange *exchange) {
+    const kelp_v2_service *service = kelp_v2_service_of(exchange);
+    const kelp_v2_extensions extensions = {.shm = service->shm,
+                                           .logging = service->logging != NULL,
+                                           .trace = service->tracing != NULL,
+                                           .generate = true};
+    kelp_v2_respond_json(exchange, KELP_HTTP_OK);
+    kelp_status *status =
+        kelp_v2_put_metadata(service->core, &extensions, &exchange->arena, &exchange->base.text);
+    if (status != NULL)
+        kelp_v2_respond_failure(exchange, status);
+    kelp_v2_send(exchange);
 }

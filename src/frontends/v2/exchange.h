@@ -21,7 +21,7 @@
 #include "frontends/shm/registry.h"
 #include "frontends/shm/uses.h"
 #include "frontends/trace/tracing.h"
-#include "frontends/v2/status.h"
+#include "frontends/common/status.h"
 
 /* JSON from this size on is decoded and encoded on a separate thread. */
 #define KELP_V2_LARGE_JSON_BYTES ((size_t)256 * 1024)
@@ -130,6 +130,7 @@ kelp_status *kelp_v2_forward_headers(kelp_v2_exchange *exchange) KELP_MUST_USE;
 void kelp_v2_route(kelp_v2_exchange *exchange);
 
 /* ---- handlers ---- */
+void kelp_v2_server_metadata(kelp_v2_exchange *exchange);
 void kelp_v2_live(kelp_v2_exchange *exchange);
 void kelp_v2_ready(kelp_v2_exchange *exchange);
 void kelp_v2_model_metadata(kelp_v2_exchange *exchange);
@@ -153,9 +154,6 @@ void kelp_v2_cuda_shm_unregister(kelp_v2_exchange *exchange);
 
 /* Parses the body as an object into the arena; stores NULL in *out if the body is empty. */
 kelp_status *kelp_v2_parse_body(kelp_v2_exchange *exchange, struct kelp_json **out) KELP_MUST_USE;
-
-/* ---- extensions/metadata.c ---- */
-void kelp_v2_server_metadata(kelp_v2_exchange *exchange);
 
 /* ---- extensions/shared_memory.c ---- */
 /* Returns the address of a range of a shared memory region, which is retained until

@@ -11,7 +11,7 @@
 #include "base/text/json.h"
 #include "base/text/utf8.h"
 #include "frontends/v2/exchange.h"
-#include "frontends/v2/tensor.h"
+#include "frontends/tensor/tensor.h"
 
 #define MAX_RANK 64
 #define MAX_CLASSES 1000000

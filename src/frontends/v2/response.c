@@ -7,8 +7,8 @@
 #include "base/checked.h"
 #include "base/text/json.h"
 #include "frontends/v2/exchange.h"
-#include "frontends/v2/classify.h"
-#include "frontends/v2/tensor.h"
+#include "frontends/tensor/classify.h"
+#include "frontends/tensor/tensor.h"
 
 const kelp_v2_requested_output *kelp_v2_find_requested(const kelp_v2_exchange *exchange,
                                                        const char *name) {

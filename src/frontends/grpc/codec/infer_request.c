@@ -5,8 +5,8 @@
 #include "base/checked.h"
 #include "frontends/grpc/codec/contents.h"
 #include "frontends/grpc/codec/decode.h"
-#include "frontends/v2/status.h"
-#include "frontends/v2/tensor.h"
+#include "frontends/common/status.h"
+#include "frontends/tensor/tensor.h"
 
 #define MAX_RANK 64
 #define MAX_CLASSES 1000000

@@ -3,8 +3,8 @@
 
 #include "base/checked.h"
 #include "base/wire/protobuf_write.h"
-#include "frontends/v2/classify.h"
-#include "frontends/v2/status.h"
+#include "frontends/tensor/classify.h"
+#include "frontends/common/status.h"
 
 enum { RESPONSE_MODEL = 1, RESPONSE_VERSION, RESPONSE_ID, RESPONSE_PARAMETERS };
 enum { RESPONSE_OUTPUTS = 5, RESPONSE_RAW };

@@ -10,7 +10,7 @@
 #include "base/checked.h"
 #include "base/text/json.h"
 #include "frontends/v2/exchange.h"
-#include "frontends/v2/tensor.h"
+#include "frontends/tensor/tensor.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converts tensor data between JSON ("data" arrays, flat or nested, row-major) and bytes. */
-#ifndef KELP_FRONTENDS_V2_TENSOR_H_
-#define KELP_FRONTENDS_V2_TENSOR_H_
+#ifndef KELP_FRONTENDS_TENSOR_TENSOR_H_
+#define KELP_FRONTENDS_TENSOR_TENSOR_H_
 
 #include "base/arena.h"
 #include "base/buf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frontends/v2/element.h"
+#include "frontends/tensor/element.h"
 
 #include "base/checked.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metadata of the server, as all protocols show it. */
-#ifndef KELP_FRONTENDS_V2_EXTENSIONS_METADATA_H_
-#define KELP_FRONTENDS_V2_EXTENSIONS_METADATA_H_
+#ifndef KELP_FRONTENDS_COMMON_METADATA_H_
+#define KELP_FRONTENDS_COMMON_METADATA_H_
 
 #include "base/arena.h"
 #include "base/buf.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conversion of failures: errors of the server's API, kelp_status, HTTP status codes. */
-#ifndef KELP_FRONTENDS_V2_STATUS_H_
-#define KELP_FRONTENDS_V2_STATUS_H_
+#ifndef KELP_FRONTENDS_COMMON_STATUS_H_
+#define KELP_FRONTENDS_COMMON_STATUS_H_
 
 #include "frontends/http/message.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The classification extension: returns the highest elements of an output as text
  * "score:index[:label]". */
-#ifndef KELP_FRONTENDS_V2_CLASSIFY_H_
-#define KELP_FRONTENDS_V2_CLASSIFY_H_
+#ifndef KELP_FRONTENDS_TENSOR_CLASSIFY_H_
+#define KELP_FRONTENDS_TENSOR_CLASSIFY_H_
 
 #include "base/arena.h"
 

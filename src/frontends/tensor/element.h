@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The element types of tensors: one table, and typed access to single elements. */
-#ifndef KELP_FRONTENDS_V2_ELEMENT_H_
-#define KELP_FRONTENDS_V2_ELEMENT_H_
+#ifndef KELP_FRONTENDS_TENSOR_ELEMENT_H_
+#define KELP_FRONTENDS_TENSOR_ELEMENT_H_
 
 #include "base/assert.h"
 #include "base/float16.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The classification extension. */
-#include "frontends/v2/classify.h"
+#include "frontends/tensor/classify.h"
 
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/checked.h"
 #include "base/str.h"
-#include "frontends/v2/element.h"
+#include "frontends/tensor/element.h"
 
 #include <math.h>
 #include <stdio.h>

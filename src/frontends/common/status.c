@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frontends/v2/status.h"
+#include "frontends/common/status.h"
 
 #include "base/triton/convert.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads arrays of FP32 values from JSON, as fast as their usual forms permit. */
-#ifndef KELP_FRONTENDS_V2_FLOAT_READ_H_
-#define KELP_FRONTENDS_V2_FLOAT_READ_H_
+#ifndef KELP_FRONTENDS_TENSOR_FLOAT_READ_H_
+#define KELP_FRONTENDS_TENSOR_FLOAT_READ_H_
 
 #include <stddef.h>
 

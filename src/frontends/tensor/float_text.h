@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Formats FP32 values for JSON with the fewest digits that read back to the same value. */
-#ifndef KELP_FRONTENDS_V2_FLOAT_TEXT_H_
-#define KELP_FRONTENDS_V2_FLOAT_TEXT_H_
+#ifndef KELP_FRONTENDS_TENSOR_FLOAT_TEXT_H_
+#define KELP_FRONTENDS_TENSOR_FLOAT_TEXT_H_
 
 #include "base/buf.h"
 

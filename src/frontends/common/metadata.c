@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The core lists what it and the front-ends of Triton provide. */
-#include "frontends/v2/extensions/metadata.h"
+#include "frontends/common/metadata.h"
 
 #include "base/text/json.h"
-#include "frontends/v2/exchange.h"
+#include "frontends/common/status.h"
 
 /* Returns false for an extension of the core that the front-end does not provide. */
 static bool is_provided(const kelp_v2_extensions *extensions, kelp_str name) {
@@ -57,18 +57,4 @@ kelp_status *kelp_v2_put_metadata(TRITONSERVER_Server *core, const kelp_v2_exten
         status = put((kelp_str){text, length}, extensions, arena, out);
     kelp_status_free(kelp_v2_status(TRITONSERVER_MessageDelete(message)));
     return status;
-}
-
-void kelp_v2_server_metadata(kelp_v2_exchange *exchange) {
-    const kelp_v2_service *service = kelp_v2_service_of(exchange);
-    const kelp_v2_extensions extensions = {.shm = service->shm,
-                                           .logging = service->logging != NULL,
-                                           .trace = service->tracing != NULL,
-                                           .generate = true};
-    kelp_v2_respond_json(exchange, KELP_HTTP_OK);
-    kelp_status *status =
-        kelp_v2_put_metadata(service->core, &extensions, &exchange->arena, &exchange->base.text);
-    if (status != NULL)
-        kelp_v2_respond_failure(exchange, status);
-    kelp_v2_send(exchange);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KELP_FRONTENDS_V2_BASE64_H_
-#define KELP_FRONTENDS_V2_BASE64_H_
+#ifndef KELP_FRONTENDS_TENSOR_BASE64_H_
+#define KELP_FRONTENDS_TENSOR_BASE64_H_
 
 #include "base/str.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes tensor data. Data is read in one pass over the text, without a tokenizer,
  * because most JSON requests consist of a large array of numbers. */
-#include "frontends/v2/tensor.h"
+#include "frontends/tensor/tensor.h"
 
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/json.h"
-#include "frontends/v2/element.h"
-#include "frontends/v2/float_read.h"
-#include "frontends/v2/float_text.h"
+#include "frontends/tensor/element.h"
+#include "frontends/tensor/float_read.h"
+#include "frontends/tensor/float_text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
  *
  * Source: R. Giulietti, "The Schubfach way to render doubles", 2020.
  */
-#include "frontends/v2/float_text.h"
+#include "frontends/tensor/float_text.h"
 
 #include "base/assert.h"
 #include "base/checked.h"
@@ -47,7 +47,7 @@ static const char pairs[] =
 /* Returns 10^k as 64 bits, rounded up. */
 static inline uint64_t power_of_ten(int k) {
     static const uint64_t powers[] = {
-#include "frontends/v2/powers_of_ten.inc"
+#include "frontends/tensor/powers_of_ten.inc"
     };
     KELP_ASSERT(k >= MIN_POWER && (size_t)(k - MIN_POWER) < KELP_COUNT(powers));
     return powers[k - MIN_POWER];

@@ -5,7 +5,7 @@
  * rounding to a float is, too, unless it is a midpoint between two floats. Otherwise, the quotient
  * is computed with integers.
  */
-#include "frontends/v2/float_read.h"
+#include "frontends/tensor/float_read.h"
 
 #include "base/assert.h"
 
