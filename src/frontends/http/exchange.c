@@ -93,6 +93,7 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     trim_buf(&exchange->decoded);
     trim_buf(&exchange->text);
     exchange->request_coding_unknown = false;
+    exchange->status = (kelp_http_status)0;
     exchange->piece_count = 0;
     exchange->header_count = exchange->kept_header_count = 0;
     exchange->trailer_count = 0;
