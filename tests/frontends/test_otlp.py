@@ -135,7 +135,7 @@ class Spans(Case):
         self.assertTrue(before <= root.start <= root.end <= time.time_ns())
         self.assertEqual(root.parent, "")
         self.assertEqual(root.flags & 0x3ff, 0x103)  # sampled, random, with a parent that is not remote
-        self.assertEqual(root.events, ["INFER_RESPONSE_COMPLETE", "HTTP_SEND_START", "HTTP_SEND_END"])
+        self.assertEqual(root.events, ["HTTP_RECV_START", "HTTP_RECV_END", "INFER_RESPONSE_COMPLETE", "HTTP_SEND_START", "HTTP_SEND_END"])
         self.assertEqual(root.attributes, {"http.request.method": "POST", "url.path": "/v2/models/identity/infer",
                                            "network.protocol.version": "1.1", "http.response.status_code": 200})
         self.assertFalse(root.failed)
@@ -162,7 +162,7 @@ class Spans(Case):
         self.grpc.infer("identity", integers(grpc_client))
         root, = collector.roots(1)
         self.assertEqual(self.tree(collector.spans()), {"InferRequest": ["identity"], "identity": ["compute"]})
-        self.assertEqual(root.events, ["INFER_RESPONSE_COMPLETE", "GRPC_SEND_START", "GRPC_SEND_END"])
+        self.assertEqual(root.events, ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", "INFER_RESPONSE_COMPLETE", "GRPC_SEND_START", "GRPC_SEND_END"])
         self.assertEqual(root.attributes, {"rpc.system": "grpc", "rpc.service": "inference.GRPCInferenceService",
                                            "rpc.method": "ModelInfer", "rpc.grpc.status_code": 0})
 

@@ -210,16 +210,20 @@ kelp_status *kelp_trace_record_create(kelp_allocator allocator, kelp_trace_setti
     return NULL;
 }
 
-void kelp_trace_stamp(kelp_trace_record *record, const char *activity) {
+void kelp_trace_stamp_at(kelp_trace_record *record, const char *activity, uint64_t time_ns) {
     if (record == NULL)
         return;
-    uint64_t now_ns = kelp_now_ns();
     pthread_mutex_lock(&record->lock);
     if (record->spans != NULL)
-        kelp_trace_spans_stamp(record->spans, activity, now_ns);
+        kelp_trace_spans_stamp(record->spans, activity, time_ns);
     else
-        kelp_trace_text_add_timestamp(&record->text, record->id, activity, now_ns);
+        kelp_trace_text_add_timestamp(&record->text, record->id, activity, time_ns);
     pthread_mutex_unlock(&record->lock);
+}
+
+void kelp_trace_stamp(kelp_trace_record *record, const char *activity) {
+    if (record != NULL)
+        kelp_trace_stamp_at(record, activity, kelp_now_ns());
 }
 
 void kelp_trace_finish(kelp_trace_record *record, unsigned code, const char *message) {

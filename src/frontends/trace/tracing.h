@@ -106,6 +106,7 @@ typedef struct kelp_trace_origin {
     bool grpc;                 /* otherwise HTTP */
     kelp_str method, path;     /* of HTTP */
     unsigned http_version;     /* as in kelp_http_request */
+    uint64_t start_ns;         /* when its first bytes arrived (kelp_now_ns); 0: now */
 } kelp_trace_origin;
 
 /* Reads the trace context of the client, if the mode uses it and tracing is on. Otherwise stores a
@@ -121,6 +122,8 @@ TRITONSERVER_InferenceTrace *kelp_trace_submit(kelp_trace_record *record);
 void kelp_trace_take_back(kelp_trace_record *record, TRITONSERVER_InferenceTrace *trace);
 /* Adds an activity of the front end at the current time. NULL is allowed. */
 void kelp_trace_stamp(kelp_trace_record *record, const char *activity);
+/* Adds an activity of the front end at an earlier time, of kelp_now_ns. NULL is allowed. */
+void kelp_trace_stamp_at(kelp_trace_record *record, const char *activity, uint64_t time_ns);
 /* Sets the result in mode opentelemetry: the status of HTTP or the code of gRPC, 0 if it is not
  * known; and the message of a failure, or NULL. Only the first code and message count. A NULL
  * record is allowed. */

@@ -4,7 +4,6 @@
 #include "base/checked.h"
 #include "base/str.h"
 #include "cli/serve/options/options.h"
-#include "cli/serve/otlp.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -74,18 +73,33 @@ typedef struct parsed {
     const char *file;
     unsigned level;
     bool has_level;
+    bool off; /* disables tracing, whatever the other levels */
     enum { NO_MODE, TRITON, OPENTELEMETRY } mode;
     const char *of_triton, *of_opentelemetry; /* the first option of a mode, or NULL */
     int64_t rate, count, log_frequency;
 } parsed;
 
+/* Returns true if `text` is one of the words, in any case. */
+static bool is_one_of(const char *text, const char *const *words, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!strcasecmp(text, words[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Adds a level. MIN and MAX are older names of TIMESTAMPS. */
 static kelp_status *add_level(const char *name, parsed *inout) {
+    static const char *const timestamps[] = {"TIMESTAMPS", "MIN", "MAX", "true", "on"};
+    static const char *const off[] = {"OFF", "false"};
     inout->has_level = true;
-    if (!strcmp(name, "TIMESTAMPS"))
+    if (is_one_of(name, timestamps, KELP_COUNT(timestamps)))
         inout->level |= TRITONSERVER_TRACE_LEVEL_TIMESTAMPS;
-    else if (!strcmp(name, "TENSORS"))
+    else if (!strcasecmp(name, "TENSORS"))
         inout->level |= TRITONSERVER_TRACE_LEVEL_TENSORS;
-    else if (strcmp(name, "OFF") != 0)
+    else if (is_one_of(name, off, KELP_COUNT(off)))
+        inout->off = true;
+    else
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "invalid trace level '%s': expected OFF, TIMESTAMPS or TENSORS", name);
     return NULL;
@@ -200,6 +214,8 @@ static kelp_status *parse_options(const kelp_serve_trace *o, kelp_arena *arena, 
         KELP_TRY(add_level(o->levels.items[i], out));
     for (size_t i = 0; i < o->config.count; i++)
         KELP_TRY(apply(o->config.items[i], out));
+    if (out->off)
+        out->level = 0;
     return NULL;
 }
 
