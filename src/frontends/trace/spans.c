@@ -2,7 +2,6 @@
 #include "frontends/trace/spans.h"
 
 #include "base/alloc.h"
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/text/json.h"
 
@@ -25,7 +24,6 @@ struct kelp_trace_spans {
     kelp_allocator allocator;
     kelp_otlp_exporter *exporter;
     kelp_trace_ids *ids;
-    uint64_t id;
     uint64_t to_wall_ns;        /* wall time minus monotonic time, modulo 2^64 */
     kelp_trace_context context; /* of the front end's span */
     char *state;                /* of the context, or NULL */
@@ -295,14 +293,12 @@ static kelp_status *init_context(kelp_trace_spans *spans, const kelp_trace_origi
 
 kelp_status *kelp_trace_spans_create(kelp_allocator allocator, kelp_otlp_exporter *exporter,
                                      kelp_trace_ids *ids, const kelp_trace_origin *origin,
-                                     const kelp_trace_id *trace_id, uint64_t id,
-                                     kelp_trace_spans **out) {
+                                     const kelp_trace_id *trace_id, kelp_trace_spans **out) {
     kelp_trace_spans *spans;
     KELP_TRY(KELP_NEW(allocator, kelp_trace_spans, &spans));
     spans->allocator = allocator;
     spans->exporter = exporter;
     spans->ids = ids;
-    spans->id = id;
     spans->grpc = origin->grpc;
     kelp_status *status = init_context(spans, origin, trace_id);
     if (status != NULL) {
