@@ -103,6 +103,14 @@ class Case(unittest.TestCase):
     def counter(self, name):
         return sum(float(line.rsplit(" ", 1)[1]) for line in self.server.metrics().splitlines() if line.startswith(name))
 
+    def wait_counter(self, name, count):
+        """Waits, because spans are counted after the response of the collector."""
+        end = time.monotonic() + 60
+        while self.counter(name) < count:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+        self.assertEqual(self.counter(name), count)
+
     def tree(self, spans):
         """Checks what all spans of one request have in common, and returns the names of the children of each name."""
         by_id = {span.id: span for span in spans}
@@ -154,7 +162,7 @@ class Spans(Case):
         attributes = {item.key: item.value.string_value for item in resource.resource.attributes}
         self.assertEqual((attributes["service.name"], attributes["a"]), ("test service", "b c"))
         self.assertEqual(resource.scope_spans[0].scope.name, "kelp")
-        self.assertEqual(self.counter("kelp_trace_spans_exported_total"), 3)
+        self.wait_counter("kelp_trace_spans_exported_total", 3)
 
     def test_a_request_over_grpc(self):
         collector = self.collect()
@@ -404,7 +412,7 @@ class Exporter(Case):
     def wait_dropped(self, reason, count):
         end = time.monotonic() + 60
         while self.counter(f'kelp_trace_spans_dropped_total{{reason="{reason}"}}') < count:
-            self.assertLess(time.monotonic(), end, self.server.log())
+            self.assertLess(time.monotonic(), end)
             time.sleep(0.05)
 
     def test_rejected_requests_are_dropped(self):
