@@ -427,8 +427,11 @@ static void begin_trace(const kelp_grpc_exchange *exchange, kelp_grpc_request *r
                                       .grpc = true,
                                       .method = KELP_STR("POST"),
                                       .path = kelp_str_from(exchange->method->path),
-                                      .http_version = 20};
+                                      .http_version = 20,
+                                      .start_ns = request->start_ns};
     request->trace = kelp_tracing_sample(kelp_grpc_service_of(exchange)->tracing, &origin);
+    kelp_trace_stamp_at(request->trace, "GRPC_WAITREAD_START", request->start_ns);
+    kelp_trace_stamp_at(request->trace, "GRPC_WAITREAD_END", exchange->used_ns);
 }
 
 static kelp_status *prepare(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
@@ -459,8 +462,6 @@ static kelp_status *submit(kelp_grpc_exchange *exchange, kelp_grpc_request *requ
     exchange->submitting = true;
     const kelp_grpc_service *service = kelp_grpc_service_of(exchange);
     TRITONSERVER_InferenceTrace *trace = kelp_trace_submit(request->trace);
-    kelp_trace_stamp_at(request->trace, "GRPC_WAITREAD_START", request->start_ns);
-    kelp_trace_stamp_at(request->trace, "GRPC_WAITREAD_END", exchange->used_ns);
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerInferAsync(service->core, request->inference, trace);
     exchange->submitting = false;

@@ -59,12 +59,13 @@ void kelp_otlp_put_attribute(kelp_buf *out, uint32_t number, kelp_str key, kelp_
     kelp_protobuf_wrap(out, number, start);
 }
 
-void kelp_span_begin(kelp_span *span, kelp_allocator allocator, const kelp_span_start *start) {
+void kelp_otlp_span_begin(kelp_otlp_span *span, kelp_allocator allocator,
+                          const kelp_otlp_span_start *start) {
     static const kelp_span_id none;
     const kelp_trace_context *self = &start->self;
     kelp_buf *out = &span->message;
     uint32_t flags = self->flags | FLAG_HAS_IS_REMOTE | (start->remote ? FLAG_IS_REMOTE : 0u);
-    *span = (kelp_span){0};
+    *span = (kelp_otlp_span){0};
     kelp_buf_init(out, allocator);
     out->limit_bytes = MAX_SPAN_BYTES;
     kelp_protobuf_put_bytes(out, SPAN_TRACE_ID, self->trace.bytes, sizeof self->trace.bytes);
@@ -80,15 +81,15 @@ void kelp_span_begin(kelp_span *span, kelp_allocator allocator, const kelp_span_
     kelp_protobuf_put_fixed32(out, SPAN_FLAGS, flags);
 }
 
-void kelp_span_deinit(kelp_span *span) {
+void kelp_otlp_span_deinit(kelp_otlp_span *span) {
     kelp_buf_deinit(&span->message);
 }
 
-void kelp_span_put_text(kelp_span *span, const char *key, kelp_str value) {
+void kelp_otlp_span_put_text(kelp_otlp_span *span, const char *key, kelp_str value) {
     kelp_otlp_put_attribute(&span->message, SPAN_ATTRIBUTES, kelp_str_from(key), value);
 }
 
-void kelp_span_put_number(kelp_span *span, const char *key, int64_t value) {
+void kelp_otlp_span_put_number(kelp_otlp_span *span, const char *key, int64_t value) {
     kelp_buf *out = &span->message;
     size_t start = out->length;
     kelp_protobuf_put_text(out, KEY_VALUE_KEY, key);
@@ -98,10 +99,10 @@ void kelp_span_put_number(kelp_span *span, const char *key, int64_t value) {
     kelp_protobuf_wrap(out, SPAN_ATTRIBUTES, start);
 }
 
-void kelp_span_add_event(kelp_span *span, kelp_str name, uint64_t time_ns) {
+void kelp_otlp_span_add_event(kelp_otlp_span *span, kelp_str name, uint64_t time_ns) {
     kelp_buf *out = &span->message;
     size_t start = out->length;
-    if (span->events == KELP_SPAN_MAX_EVENTS) {
+    if (span->events == KELP_OTLP_SPAN_MAX_EVENTS) {
         span->dropped_events++;
         return;
     }
@@ -111,7 +112,7 @@ void kelp_span_add_event(kelp_span *span, kelp_str name, uint64_t time_ns) {
     kelp_protobuf_wrap(out, SPAN_EVENTS, start);
 }
 
-void kelp_span_fail(kelp_span *span, kelp_str message) {
+void kelp_otlp_span_fail(kelp_otlp_span *span, kelp_str message) {
     kelp_buf *out = &span->message;
     size_t start = out->length;
     if (span->failed)
@@ -122,7 +123,7 @@ void kelp_span_fail(kelp_span *span, kelp_str message) {
     kelp_protobuf_wrap(out, SPAN_STATUS, start);
 }
 
-void kelp_span_end(kelp_span *span, uint64_t time_ns) {
+void kelp_otlp_span_end(kelp_otlp_span *span, uint64_t time_ns) {
     if (span->dropped_events > 0)
         kelp_protobuf_put_i64(&span->message, SPAN_DROPPED_EVENTS, span->dropped_events);
     kelp_protobuf_put_fixed64(&span->message, SPAN_END_TIME, time_ns);

@@ -182,9 +182,8 @@ static kelp_status *start(kelp_trace_record *record, const kelp_trace_origin *or
     ignore(TRITONSERVER_InferenceTraceId(record->unsubmitted, &record->id));
     if (target->exporter == NULL)
         return NULL;
-    kelp_status *status =
-        kelp_trace_spans_create(record->allocator, target->exporter, target->ids, origin,
-                                &target->trace_id, record->id, &record->spans);
+    kelp_status *status = kelp_trace_spans_create(record->allocator, target->exporter, target->ids,
+                                                  origin, &target->trace_id, &record->spans);
     if (status != NULL)
         ignore(TRITONSERVER_InferenceTraceDelete(record->unsubmitted));
     return status;

@@ -2,7 +2,6 @@
 #include "frontends/trace/spans.h"
 
 #include "base/alloc.h"
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/text/json.h"
 
@@ -18,35 +17,34 @@ typedef struct node {
     enum { MODEL, COMPUTE, CUSTOM } kind;
     kelp_span_id span_id;
     char *name; /* of a custom span, or NULL */
-    kelp_span span;
+    kelp_otlp_span span;
 } node;
 
 struct kelp_trace_spans {
     kelp_allocator allocator;
     kelp_otlp_exporter *exporter;
     kelp_trace_ids *ids;
-    uint64_t id;
     uint64_t to_wall_ns;        /* wall time minus monotonic time, modulo 2^64 */
     kelp_trace_context context; /* of the front end's span */
     char *state;                /* of the context, or NULL */
     size_t state_bytes;
     bool grpc;
     unsigned code;
-    kelp_span root;
+    kelp_otlp_span root;
     node *open; /* newest first */
     size_t open_count;
 };
 
 /* ---- spans ---- */
 
-static void export_span(kelp_trace_spans *spans, kelp_span *span, uint64_t time_ns) {
-    kelp_span_end(span, time_ns + spans->to_wall_ns);
+static void export_span(kelp_trace_spans *spans, kelp_otlp_span *span, uint64_t time_ns) {
+    kelp_otlp_span_end(span, time_ns + spans->to_wall_ns);
     if (span->message.failed)
         kelp_otlp_exporter_lost(spans->exporter);
     else
         kelp_otlp_exporter_put(spans->exporter,
                                (kelp_str){span->message.data, span->message.length});
-    kelp_span_deinit(span);
+    kelp_otlp_span_deinit(span);
 }
 
 /* Returns the newest open span of a trace, or NULL. */
@@ -82,13 +80,13 @@ static node *begin(kelp_trace_spans *spans, uint64_t id, uint64_t below, kelp_st
     if (n == NULL)
         return NULL;
     n->span_id = kelp_trace_ids_span(spans->ids);
-    kelp_span_start start = {.self = spans->context,
-                             .parent = parent != NULL ? parent->span_id : spans->context.span,
-                             .name = name,
-                             .kind = KELP_SPAN_INTERNAL,
-                             .time_ns = time_ns + spans->to_wall_ns};
+    kelp_otlp_span_start start = {.self = spans->context,
+                                  .parent = parent != NULL ? parent->span_id : spans->context.span,
+                                  .name = name,
+                                  .kind = KELP_OTLP_SPAN_INTERNAL,
+                                  .time_ns = time_ns + spans->to_wall_ns};
     start.self.span = n->span_id;
-    kelp_span_begin(&n->span, spans->allocator, &start);
+    kelp_otlp_span_begin(&n->span, spans->allocator, &start);
     return n;
 }
 
@@ -156,12 +154,12 @@ static void begin_model(kelp_trace_spans *spans, TRITONSERVER_InferenceTrace *tr
     if (n == NULL)
         return;
     n->kind = MODEL;
-    kelp_span_put_text(&n->span, "triton.model_name", kelp_str_from(model));
-    kelp_span_put_number(&n->span, "triton.model_version", version);
-    kelp_span_put_number(&n->span, "triton.trace_id", (int64_t)id);
-    kelp_span_put_number(&n->span, "triton.trace_parent_id", (int64_t)parent);
+    kelp_otlp_span_put_text(&n->span, "triton.model_name", kelp_str_from(model));
+    kelp_otlp_span_put_number(&n->span, "triton.model_version", version);
+    kelp_otlp_span_put_number(&n->span, "triton.trace_id", (int64_t)id);
+    kelp_otlp_span_put_number(&n->span, "triton.trace_parent_id", (int64_t)parent);
     if (request[0] != 0)
-        kelp_span_put_text(&n->span, "triton.request_id", kelp_str_from(request));
+        kelp_otlp_span_put_text(&n->span, "triton.request_id", kelp_str_from(request));
     set_context(spans, n, trace);
 }
 
@@ -226,8 +224,8 @@ void kelp_trace_spans_report(kelp_trace_spans *spans, TRITONSERVER_InferenceTrac
     text = kelp_str_from(name);
     node *last = ended_by(spans, id, activity, text);
     node *target = last != NULL ? last : newest(spans, id);
-    kelp_span_add_event(target != NULL ? &target->span : &spans->root, text,
-                        time_ns + spans->to_wall_ns);
+    kelp_otlp_span_add_event(target != NULL ? &target->span : &spans->root, text,
+                             time_ns + spans->to_wall_ns);
     if (last != NULL)
         end(spans, last, time_ns);
 }
@@ -243,36 +241,36 @@ void kelp_trace_spans_release(kelp_trace_spans *spans, uint64_t id) {
 /* ---- the request ---- */
 
 void kelp_trace_spans_stamp(kelp_trace_spans *spans, const char *activity, uint64_t time_ns) {
-    kelp_span_add_event(&spans->root, kelp_str_from(activity), time_ns + spans->to_wall_ns);
+    kelp_otlp_span_add_event(&spans->root, kelp_str_from(activity), time_ns + spans->to_wall_ns);
 }
 
 void kelp_trace_spans_finish(kelp_trace_spans *spans, unsigned code, const char *message) {
     spans->code = spans->code != 0 ? spans->code : code;
     if (message != NULL)
-        kelp_span_fail(&spans->root, kelp_str_from(message));
+        kelp_otlp_span_fail(&spans->root, kelp_str_from(message));
 }
 
 /* Adds the semantic conventions of RPC servers: "SERVICE/METHOD" is the path. */
-static void put_rpc(kelp_span *span, kelp_str path) {
+static void put_rpc(kelp_otlp_span *span, kelp_str path) {
     if (path.length > 0 && path.data[0] == '/')
         path = (kelp_str){path.data + 1, path.length - 1};
     const char *slash = path.length > 0 ? memchr(path.data, '/', path.length) : NULL;
-    kelp_span_put_text(span, "rpc.system", KELP_STR("grpc"));
+    kelp_otlp_span_put_text(span, "rpc.system", KELP_STR("grpc"));
     if (slash == NULL)
         return;
     size_t service = (size_t)(slash - path.data);
-    kelp_span_put_text(span, "rpc.service", (kelp_str){path.data, service});
-    kelp_span_put_text(span, "rpc.method", (kelp_str){slash + 1, path.length - service - 1});
+    kelp_otlp_span_put_text(span, "rpc.service", (kelp_str){path.data, service});
+    kelp_otlp_span_put_text(span, "rpc.method", (kelp_str){slash + 1, path.length - service - 1});
 }
 
 /* Adds the semantic conventions of HTTP servers. */
-static void put_http(kelp_span *span, const kelp_trace_origin *origin) {
-    kelp_span_put_text(span, "http.request.method", origin->method);
-    kelp_span_put_text(span, "url.path", origin->path);
-    kelp_span_put_text(span, "network.protocol.version",
-                       origin->http_version == 20   ? KELP_STR("2")
-                       : origin->http_version == 10 ? KELP_STR("1.0")
-                                                    : KELP_STR("1.1"));
+static void put_http(kelp_otlp_span *span, const kelp_trace_origin *origin) {
+    kelp_otlp_span_put_text(span, "http.request.method", origin->method);
+    kelp_otlp_span_put_text(span, "url.path", origin->path);
+    kelp_otlp_span_put_text(span, "network.protocol.version",
+                            origin->http_version == 20   ? KELP_STR("2")
+                            : origin->http_version == 10 ? KELP_STR("1.0")
+                                                         : KELP_STR("1.1"));
 }
 
 /* Copies the context of the client, or begins a trace. */
@@ -295,29 +293,28 @@ static kelp_status *init_context(kelp_trace_spans *spans, const kelp_trace_origi
 
 kelp_status *kelp_trace_spans_create(kelp_allocator allocator, kelp_otlp_exporter *exporter,
                                      kelp_trace_ids *ids, const kelp_trace_origin *origin,
-                                     const kelp_trace_id *trace_id, uint64_t id,
-                                     kelp_trace_spans **out) {
+                                     const kelp_trace_id *trace_id, kelp_trace_spans **out) {
     kelp_trace_spans *spans;
     KELP_TRY(KELP_NEW(allocator, kelp_trace_spans, &spans));
     spans->allocator = allocator;
     spans->exporter = exporter;
     spans->ids = ids;
-    spans->id = id;
     spans->grpc = origin->grpc;
     kelp_status *status = init_context(spans, origin, trace_id);
     if (status != NULL) {
         kelp_free(allocator, spans, sizeof *spans);
         return status;
     }
-    uint64_t wall_ns = kelp_wall_now_ns();
-    spans->to_wall_ns = wall_ns - kelp_now_ns();
-    const kelp_span_start start = {.self = spans->context,
-                                   .parent = origin->parent.span,
-                                   .remote = kelp_trace_context_is_valid(&origin->parent),
-                                   .name = KELP_STR("InferRequest"),
-                                   .kind = KELP_SPAN_SERVER,
-                                   .time_ns = wall_ns};
-    kelp_span_begin(&spans->root, allocator, &start);
+    uint64_t now_ns = kelp_now_ns();
+    spans->to_wall_ns = kelp_wall_now_ns() - now_ns;
+    const kelp_otlp_span_start start = {
+        .self = spans->context,
+        .parent = origin->parent.span,
+        .remote = kelp_trace_context_is_valid(&origin->parent),
+        .name = KELP_STR("InferRequest"),
+        .kind = KELP_OTLP_SPAN_SERVER,
+        .time_ns = spans->to_wall_ns + (origin->start_ns != 0 ? origin->start_ns : now_ns)};
+    kelp_otlp_span_begin(&spans->root, allocator, &start);
     if (origin->grpc)
         put_rpc(&spans->root, origin->path);
     else
@@ -328,15 +325,15 @@ kelp_status *kelp_trace_spans_create(kelp_allocator allocator, kelp_otlp_exporte
 
 /* Adds what is known at the end of the request. */
 static void put_result(kelp_trace_spans *spans) {
-    kelp_span *root = &spans->root;
+    kelp_otlp_span *root = &spans->root;
     char code[16];
     snprintf(code, sizeof code, "%u", spans->code);
     if (spans->grpc)
-        kelp_span_put_number(root, "rpc.grpc.status_code", spans->code);
+        kelp_otlp_span_put_number(root, "rpc.grpc.status_code", spans->code);
     else if (spans->code != 0)
-        kelp_span_put_number(root, "http.response.status_code", spans->code);
+        kelp_otlp_span_put_number(root, "http.response.status_code", spans->code);
     if (root->failed && spans->code != 0)
-        kelp_span_put_text(root, "error.type", kelp_str_from(code));
+        kelp_otlp_span_put_text(root, "error.type", kelp_str_from(code));
 }
 
 void kelp_trace_spans_destroy(kelp_trace_spans *spans) {

@@ -15,11 +15,11 @@
 
 typedef struct kelp_trace_spans kelp_trace_spans;
 
-/* Begins the span "InferRequest". `id` is that of the server's trace. The exporter and the
- * generator are borrowed. */
+/* Begins the span "InferRequest" in the trace `trace_id`. The exporter and the generator are
+ * borrowed. */
 kelp_status *kelp_trace_spans_create(kelp_allocator allocator, kelp_otlp_exporter *exporter,
                                      kelp_trace_ids *ids, const kelp_trace_origin *origin,
-                                     const kelp_trace_id *trace_id, uint64_t id,
+                                     const kelp_trace_id *trace_id,
                                      kelp_trace_spans **out) KELP_MUST_USE;
 /* Ends all spans and frees the object. */
 void kelp_trace_spans_destroy(kelp_trace_spans *spans);

@@ -106,6 +106,7 @@ typedef struct kelp_trace_origin {
     bool grpc;                 /* otherwise HTTP */
     kelp_str method, path;     /* of HTTP */
     unsigned http_version;     /* as in kelp_http_request */
+    uint64_t start_ns;         /* when its first bytes arrived (kelp_now_ns); 0: now */
 } kelp_trace_origin;
 
 /* Reads the trace context of the client, if the mode uses it and tracing is on. Otherwise stores a

@@ -242,9 +242,12 @@ void kelp_v2_begin_trace(kelp_v2_exchange *exchange) {
     kelp_trace_origin origin = {.model = exchange->model,
                                 .method = request->method,
                                 .path = request->path,
-                                .http_version = request->version};
+                                .http_version = request->version,
+                                .start_ns = exchange->base.start_ns};
     kelp_tracing_read_parent(tracing, request, &exchange->arena, &origin.parent);
     exchange->trace = kelp_tracing_sample(tracing, &origin);
+    kelp_trace_stamp_at(exchange->trace, "HTTP_RECV_START", exchange->base.start_ns);
+    kelp_trace_stamp_at(exchange->trace, "HTTP_RECV_END", exchange->base.received_ns);
 }
 
 kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAllocator *allocator,
@@ -259,8 +262,6 @@ kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAll
     exchange->in_flight = true;
     atomic_store(&exchange->region_users, 2);
     TRITONSERVER_InferenceTrace *trace = kelp_trace_submit(exchange->trace);
-    kelp_trace_stamp_at(exchange->trace, "HTTP_RECV_START", exchange->base.start_ns);
-    kelp_trace_stamp_at(exchange->trace, "HTTP_RECV_END", exchange->base.received_ns);
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerInferAsync(service->core, exchange->request, trace);
     exchange->submitting = false;

@@ -4,7 +4,6 @@
 #include "base/checked.h"
 #include "base/str.h"
 #include "cli/serve/options/options.h"
-#include "cli/serve/otlp.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -68,6 +67,18 @@ void kelp_serve_trace_defaults(kelp_serve_trace *o) {
     o->service_name = "kelp";
 }
 
+/* What the command line sets. */
+typedef struct parsed {
+    kelp_serve_otel_settings otel;
+    const char *file;
+    unsigned level;
+    bool has_level;
+    bool off; /* disables tracing, whatever the other levels */
+    enum { NO_MODE, TRITON, OPENTELEMETRY } mode;
+    const char *of_triton, *of_opentelemetry; /* the first option of a mode, or NULL */
+    int64_t rate, count, log_frequency;
+} parsed;
+
 /* Returns true if `text` is one of the words, in any case. */
 static bool is_one_of(const char *text, const char *const *words, size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -76,18 +87,6 @@ static bool is_one_of(const char *text, const char *const *words, size_t count) 
     }
     return false;
 }
-
-/* What the command line sets. */
-typedef struct parsed {
-    kelp_serve_otel_settings otel;
-    const char *file;
-    unsigned level;
-    bool has_level;
-    bool off; /* OFF disables tracing, whatever the other levels */
-    enum { NO_MODE, TRITON, OPENTELEMETRY } mode;
-    const char *of_triton, *of_opentelemetry; /* the first option of a mode, or NULL */
-    int64_t rate, count, log_frequency;
-} parsed;
 
 /* Adds a level. MIN and MAX are older names of TIMESTAMPS. */
 static kelp_status *add_level(const char *name, parsed *inout) {

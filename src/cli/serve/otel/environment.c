@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/serve/otlp.h"
+#include "cli/serve/otel/environment.h"
 
 #include "base/checked.h"
 #include "frontends/http/message.h"
