@@ -161,6 +161,7 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
     };
     kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http.max_input_size,
                           .loaders = inout_frontends->loaders,
+                          .load_models = !strcmp(o->models.control_mode, "explicit"),
                           .access = inout_frontends->http_access,
                           .forward = inout_frontends->forward,
                           .cors_origins = o->access.cors_origins.items,

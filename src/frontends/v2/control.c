@@ -9,6 +9,7 @@
 #include "frontends/common/metadata.h"
 #include "frontends/tensor/base64.h"
 #include "frontends/v2/exchange.h"
+#include "frontends/v2/openapi/openapi.h"
 
 /* ---- health ---- */
 
@@ -208,13 +209,21 @@ static kelp_status *make_parameter(kelp_v2_exchange *exchange, const kelp_json *
     return *out != NULL ? NULL : kelp_status_oom();
 }
 
-static kelp_status *load(kelp_v2_exchange *exchange) {
+/* Returns the parameters of a load or unload, NULL in *out if there are none. */
+static kelp_status *get_parameters(const kelp_v2_exchange *exchange, const kelp_json **out) {
     const kelp_json *members = kelp_json_get(exchange->document, "parameters");
-    size_t count = members != NULL ? members->count : 0;
-    TRITONSERVER_Server *core = kelp_v2_service_of(exchange)->core;
+    *out = members;
     if (members != NULL && members->type != KELP_JSON_OBJECT)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "'parameters': expected an object, found %s",
                           kelp_json_type_name(members->type));
+    return NULL;
+}
+
+static kelp_status *load(kelp_v2_exchange *exchange) {
+    const kelp_json *members;
+    TRITONSERVER_Server *core = kelp_v2_service_of(exchange)->core;
+    KELP_TRY(get_parameters(exchange, &members));
+    size_t count = members != NULL ? members->count : 0;
     if (count == 0)
         return kelp_v2_status(TRITONSERVER_ServerLoadModel(core, exchange->model));
     TRITONSERVER_Parameter **parameters =
@@ -237,8 +246,9 @@ static kelp_status *load(kelp_v2_exchange *exchange) {
 }
 
 static kelp_status *unload(kelp_v2_exchange *exchange) {
-    const kelp_json *dependents =
-        kelp_json_get(kelp_json_get(exchange->document, "parameters"), "unload_dependents");
+    const kelp_json *members;
+    KELP_TRY(get_parameters(exchange, &members));
+    const kelp_json *dependents = kelp_json_get(members, "unload_dependents");
     if (dependents != NULL && dependents->type != KELP_JSON_BOOL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "'unload_dependents': expected true or false, found %s",
@@ -290,6 +300,20 @@ void kelp_v2_server_metadata(kelp_v2_exchange *exchange) {
     kelp_v2_respond_json(exchange, KELP_HTTP_OK);
     kelp_status *status =
         kelp_v2_put_metadata(service->core, &extensions, &exchange->arena, &exchange->base.text);
+    if (status != NULL)
+        kelp_v2_respond_failure(exchange, status);
+    kelp_v2_send(exchange);
+}
+
+void kelp_v2_openapi(kelp_v2_exchange *exchange) {
+    kelp_http_exchange *base = &exchange->base;
+    const kelp_openapi *openapi = kelp_v2_service_of(exchange)->openapi;
+    kelp_status *status = NULL;
+    size_t part = 0;
+    kelp_str text;
+    kelp_v2_respond_json(exchange, KELP_HTTP_OK);
+    while (status == NULL && kelp_openapi_next(openapi, base->request->services, &part, &text))
+        status = kelp_http_exchange_add_piece(base, text.data, text.length);
     if (status != NULL)
         kelp_v2_respond_failure(exchange, status);
     kelp_v2_send(exchange);
