@@ -102,6 +102,7 @@ _kelp() {
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
             '--log-file=[log file (stderr)]:FILE:_files' \
+            '--access-log=[write a line of JSON for each request of HTTP and gRPC, - for stdout; the file is opened again after it was moved (none)]:FILE:_files' \
             '*--trace-config=[level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N, triton,file=FILE or triton,log-frequency=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
             '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
             '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
@@ -277,6 +278,7 @@ _kelp() {
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
             '--log-file=[log file (stderr)]:FILE:_files' \
+            '--access-log=[write a line of JSON for each request of HTTP and gRPC, - for stdout; the file is opened again after it was moved (none)]:FILE:_files' \
             '*--trace-config=[level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N, triton,file=FILE or triton,log-frequency=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
             '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
             '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \

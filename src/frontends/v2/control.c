@@ -9,7 +9,7 @@
 #include "frontends/common/metadata.h"
 #include "frontends/tensor/base64.h"
 #include "frontends/v2/exchange.h"
-#include "frontends/v2/openapi/openapi.h"
+#include "frontends/v2/openapi.h"
 
 /* ---- health ---- */
 

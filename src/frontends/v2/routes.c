@@ -156,6 +156,9 @@ void kelp_v2_route(kelp_v2_exchange *exchange) {
             return;
         status = take_parts(exchange, model, version);
         if (status == NULL) {
+            if (row->category != KELP_ACCESS_SHARED_MEMORY)
+                kelp_request_entry_set_model(&exchange->base.entry, exchange->model,
+                                             exchange->version);
             row->handler(exchange);
             return;
         }

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/text/json.h"
 #include "frontends/v2/exchange.h"
-#include "frontends/v2/openapi/openapi.h"
+#include "frontends/v2/openapi.h"
 
 #include <stdio.h>
 

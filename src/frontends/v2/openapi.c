@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frontends/v2/openapi/openapi.h"
+#include "frontends/v2/openapi.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"

@@ -6,8 +6,8 @@
  * that it provides, with what all operations share: parameters of the path, responses to requests
  * that are rejected before they are processed, and what access requires. It is built once.
  */
-#ifndef KELP_FRONTENDS_V2_OPENAPI_OPENAPI_H_
-#define KELP_FRONTENDS_V2_OPENAPI_OPENAPI_H_
+#ifndef KELP_FRONTENDS_V2_OPENAPI_H_
+#define KELP_FRONTENDS_V2_OPENAPI_H_
 
 #include "base/buf.h"
 #include "frontends/common/access.h"
