@@ -95,7 +95,7 @@ _kelp() {
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
-            '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01); may be repeated]:KEY=VALUE: ' \
+            '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01), native_histograms, exemplars; may be repeated]:KEY=VALUE: ' \
             '--log-verbose=[log verbose messages up to this level (0)]:LEVEL: ' \
             '--log-info[log information (true)]' \
             '--log-warning[log warnings (true)]' \
@@ -271,7 +271,7 @@ _kelp() {
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
-            '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01); may be repeated]:KEY=VALUE: ' \
+            '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01), native_histograms, exemplars; may be repeated]:KEY=VALUE: ' \
             '--log-verbose=[log verbose messages up to this level (0)]:LEVEL: ' \
             '--log-info[log information (true)]' \
             '--log-warning[log warnings (true)]' \

@@ -253,6 +253,8 @@ if [ "$full" = full ]; then
     step page-deps scripts/deps.sh page
     step page page
     step schemathesis schemathesis
+    step prometheus-deps scripts/deps.sh prometheus
+    step prometheus "$python" tests/e2e/test_metrics.py --kelp build/release/bin/kelp Prometheus
     step extensions extensions
     step libraries "$python" tests/libraries/test_libraries.py
     step rust scripts/rust.sh

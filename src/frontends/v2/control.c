@@ -11,6 +11,12 @@
 #include "frontends/v2/exchange.h"
 #include "frontends/v2/openapi.h"
 
+#include <kelp/server.h>
+
+#define OPENMETRICS_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
+#define PROTOBUF_TYPE \
+    "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+
 /* ---- health ---- */
 
 /* Responds without a body, as Triton does: scripts compare all that curl prints with "200". */
@@ -103,24 +109,56 @@ void kelp_v2_model_statistics(kelp_v2_exchange *exchange) {
     kelp_v2_send(exchange);
 }
 
-static kelp_status *respond_metrics(kelp_v2_exchange *exchange, TRITONSERVER_Metrics *metrics) {
+/* Creates the page of metrics in a format that the client accepts and the server provides. Clients
+ * of Prometheus accept protobuf only if they want native histograms. */
+static kelp_status *create_metrics(const kelp_v2_exchange *exchange, TRITONSERVER_Metrics **out,
+                                   kelp_str *out_type) {
+    static const struct {
+        const char *accepted;
+        KELP_MetricsFormat format;
+        kelp_str type;
+    } formats[] = {
+        {"application/vnd.google.protobuf",
+         KELP_METRICS_PROTOBUF,
+         {PROTOBUF_TYPE, sizeof(PROTOBUF_TYPE) - 1}},
+        {"application/openmetrics-text",
+         KELP_METRICS_OPENMETRICS,
+         {OPENMETRICS_TYPE, sizeof(OPENMETRICS_TYPE) - 1}},
+    };
+    TRITONSERVER_Server *core = kelp_v2_service_of(exchange)->core;
+    const kelp_str *accept = kelp_http_find(exchange->base.request, "accept");
+    for (size_t i = 0; accept != NULL && i < KELP_COUNT(formats); i++) {
+        if (memmem(accept->data, accept->length, formats[i].accepted,
+                   strlen(formats[i].accepted)) == NULL)
+            continue;
+        *out_type = formats[i].type;
+        kelp_status *status = kelp_v2_status(KELP_ServerMetrics(core, formats[i].format, out));
+        if (kelp_status_code(status) != KELP_UNIMPLEMENTED) /* otherwise it is disabled */
+            return status;
+        kelp_status_free(status);
+    }
+    *out_type = KELP_STR("text/plain; charset=utf-8");
+    return kelp_v2_status(TRITONSERVER_ServerMetrics(core, out));
+}
+
+static kelp_status *respond_metrics(kelp_v2_exchange *exchange, TRITONSERVER_Metrics *metrics,
+                                    kelp_str type) {
     const char *text = NULL;
     size_t length = 0;
     KELP_TRY(kelp_v2_status(
         TRITONSERVER_MetricsFormatted(metrics, TRITONSERVER_METRIC_PROMETHEUS, &text, &length)));
     kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
-    kelp_http_exchange_add_header(&exchange->base, KELP_STR("Content-Type"),
-                                  KELP_STR("text/plain; charset=utf-8"));
+    kelp_http_exchange_add_header(&exchange->base, KELP_STR("Content-Type"), type);
     kelp_buf_append(&exchange->base.text, text, length);
     return kelp_buf_status(&exchange->base.text);
 }
 
 void kelp_v2_metrics(kelp_v2_exchange *exchange) {
     TRITONSERVER_Metrics *metrics = NULL;
-    kelp_status *status =
-        kelp_v2_status(TRITONSERVER_ServerMetrics(kelp_v2_service_of(exchange)->core, &metrics));
+    kelp_str type;
+    kelp_status *status = create_metrics(exchange, &metrics, &type);
     if (status == NULL) {
-        status = respond_metrics(exchange, metrics);
+        status = respond_metrics(exchange, metrics, type);
         kelp_status_free(kelp_v2_status(TRITONSERVER_MetricsDelete(metrics)));
     }
     if (status != NULL)
