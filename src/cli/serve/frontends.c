@@ -102,6 +102,8 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
     size_t open = 0;
     unsigned mode;
     KELP_TRY(kelp_serve_http_socket_mode(&o->http, &mode));
+    if (o->log.access_file != NULL)
+        KELP_TRY(kelp_request_log_check(o->log.access_file));
     kelp_status *status = add_endpoints(o, &frontends);
     if (status == NULL)
         status = create_access(o, &frontends);
@@ -153,6 +155,7 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
         .max_client_connections = kelp_http_share(max_connections, share),
         .max_requests = max_requests,
         .max_client_requests = kelp_http_share(max_requests, share),
+        .request_log = inout_frontends->access_log.log,
         .freed_large = kelp_serve_trim_note,
         .freed_large_userp = trim,
         .logger = {.fn = log_to_core,
@@ -161,6 +164,7 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
     };
     kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http.max_input_size,
                           .loaders = inout_frontends->loaders,
+                          .load_models = !strcmp(o->models.control_mode, "explicit"),
                           .access = inout_frontends->http_access,
                           .forward = inout_frontends->forward,
                           .cors_origins = o->access.cors_origins.items,
@@ -226,6 +230,9 @@ kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *
     if (inout_frontends->endpoint_count == 0)
         return NULL;
     KELP_TRY(create_access(o, inout_frontends));
+    if (o->log.access_file != NULL)
+        KELP_TRY(kelp_serve_access_log_init(&inout_frontends->access_log, o->log.access_file,
+                                            &core_logger));
     KELP_TRY(create_shared(o, core, inout_frontends));
     KELP_TRY(create_http(o, core, trim, inout_frontends));
     return kelp_http_server_start(inout_frontends->http);
@@ -255,6 +262,7 @@ kelp_status *kelp_serve_stop(kelp_serve_frontends *frontends, uint64_t timeout_n
 
 void kelp_serve_destroy(kelp_serve_frontends *frontends) {
     kelp_http_server_destroy(frontends->http);
+    kelp_serve_access_log_deinit(&frontends->access_log, frontends->held);
     destroy_access(frontends);
     kelp_tracing_stop(frontends->tracing);
     kelp_logging_destroy(frontends->logging);

@@ -286,6 +286,7 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
     set_options(service, options);
     service->handler = (kelp_http_handler){
         .exchange_bytes = sizeof(kelp_grpc_exchange),
+        .protocol = "gRPC",
         .accepts = accepts,
         .init = on_init,
         .deinit = on_deinit,

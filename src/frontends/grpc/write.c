@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/wire/protobuf_write.h"
 #include "frontends/grpc/exchange.h"
+#include "frontends/common/status.h"
 #include "frontends/grpc/codec/infer_response.h"
 
 #define MAX_BATCH_REPLIES 64
@@ -38,6 +39,16 @@ static kelp_status *encode_response(kelp_grpc_exchange *exchange, kelp_grpc_repl
     return kelp_buf_status(&reply->message.text);
 }
 
+/* Adds the version of the model to the access log. */
+static kelp_status *note_version(kelp_grpc_exchange *exchange, const kelp_grpc_reply *reply) {
+    kelp_request_entry *entry = &exchange->base.entry;
+    const char *model;
+    if (entry->log == NULL || entry->version >= 0 || reply->response == NULL)
+        return NULL;
+    return kelp_v2_status(
+        TRITONSERVER_InferenceResponseModel(reply->response, &model, &entry->version));
+}
+
 /* Replaces the message of a stream by the failure of its request. */
 static void encode_failure(kelp_grpc_reply *reply, kelp_status *take_failure) {
     char text[MAX_ERROR_BYTES];
@@ -56,6 +67,8 @@ static void encode_failure(kelp_grpc_reply *reply, kelp_status *take_failure) {
 /* Encodes a reply as a message. A failure of the call is returned. */
 static kelp_status *encode_reply(kelp_grpc_exchange *exchange, kelp_grpc_reply *reply) {
     kelp_status *status = encode_response(exchange, reply);
+    if (status == NULL)
+        status = note_version(exchange, reply);
     bool failed = status != NULL;
     if (failed)
         kelp_grpc_trace_failure(reply->request, status);

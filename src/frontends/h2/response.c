@@ -174,6 +174,7 @@ void kelp_http2_stream_on_written(kelp_http2_stream *s) {
     s->progress_ns = kelp_event_loop_now_ns(s->connection->base.thread->loop);
     if (s->finished) {
         s->exchange = NULL;
+        kelp_http_exchange_end_entry(exchange);
         kelp_http_exchange_release(exchange);
         kelp_http2_stream_recycle(s);
         return;

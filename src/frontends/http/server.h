@@ -10,6 +10,7 @@
 #define KELP_FRONTENDS_HTTP_SERVER_H_
 
 #include "base/log.h"
+#include "frontends/request_log/log.h"
 #include "frontends/tls/context.h"
 
 #include <kelp/allocator.h>
@@ -59,6 +60,7 @@ typedef struct kelp_http_server_options {
      * not called. */
     void (*freed_large)(void *userp);
     void *freed_large_userp;
+    kelp_request_log *request_log; /* a line for each request; borrowed; NULL: none */
     kelp_logger logger;
     kelp_allocator allocator; /* the system's if .realloc is NULL */
 } kelp_http_server_options;

@@ -87,6 +87,7 @@ static kelp_status *connect_client(server_listener *listener, int take_fd,
         return status;
     }
     (*out)->client = client;
+    (*out)->peer = kelp_http_peer_of(address);
     (*out)->services = listener->services;
     (*out)->tls_context = listener->tls;
     return NULL;
