@@ -352,7 +352,7 @@ class Contents(Case):
         self.fails(grpc.StatusCode.INVALID_ARGUMENT, lambda: self.stub.ModelInfer(request), "raw_input_contents", "found 2")
         request = raw_request()
         request.raw_input_contents[0] = b"\0" * 15
-        self.fails(grpc.StatusCode.INVALID_ARGUMENT, lambda: self.stub.ModelInfer(request), "INPUT0", "15 bytes")
+        self.fails(grpc.StatusCode.INVALID_ARGUMENT, lambda: self.stub.ModelInfer(request), "INPUT0", "Expected 16, got 15")
 
 
 class Wire(Case):

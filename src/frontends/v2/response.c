@@ -105,8 +105,8 @@ static kelp_status *write_tensor(kelp_v2_exchange *exchange, kelp_json_writer *j
     } else {
         kelp_json_key(json, "data");
         kelp_json_put_raw(json, KELP_STR("")); /* writes the comma; the value is written below */
-        KELP_TRY(
-            kelp_v2_write_data(&exchange->base.text, t->name, t->type, t->bytes, t->size_bytes));
+        KELP_TRY(kelp_v2_write_data(&exchange->base.text, t->name, t->type, t->bytes, t->size_bytes,
+                                    false));
     }
     kelp_json_end_object(json);
     return NULL;

@@ -294,7 +294,8 @@ static kelp_status *write_tensor(TRITONSERVER_InferenceResponse *response, uint3
     kelp_buf *out = json->out;
     kelp_json_put_raw(json, KELP_STR("")); /* the value is written below */
     size_t begin = out->length;
-    KELP_TRY(kelp_v2_write_data(out, name, type, bytes, size_bytes));
+    /* A part of generated text may end inside a character. */
+    KELP_TRY(kelp_v2_write_data(out, name, type, bytes, size_bytes, true));
     if (!out->failed && kelp_v2_element_count(shape, (size_t)rank, &count) && count == 1) {
         out->length -= 2; /* the brackets */
         memmove(out->data + begin, out->data + begin + 1, out->length - begin);
