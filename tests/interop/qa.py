@@ -320,7 +320,8 @@ def run(options, qa, data, name, library):
         environment.update(TRITON_DIR=installation, DATADIR=data, NVIDIA_TRITON_SERVER_VERSION="kelp", TEST_SYSTEM_SHARED_MEMORY="0",
                            TRITON_SERVER_VERSION=version_of(library),
                            PYTHONPATH=f"{os.path.join(HERE, 'record')}:{os.path.join(top, 'common')}", KELP_QA_TESTS=tests, KELP_QA_TRACE=trace,
-                           BASH_ENV=start, PYTEST_ADDOPTS="-p sitecustomize", **(DIRECTORIES | FRONTENDS).get(name, {}))
+                           BASH_ENV=start, PYTEST_ADDOPTS="-p sitecustomize")
+        environment.update((DIRECTORIES | FRONTENDS).get(name, {}))
         with open(os.path.join(options.work, f"{name}.{library}.log"), "w", encoding="utf-8") as log:
             process = subprocess.Popen([*NAMESPACES, "sh", "-c", PRIVATE, installation], cwd=place, env=environment, stdin=subprocess.DEVNULL,
                                        stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
