@@ -5,7 +5,7 @@ libtritonserver.so and once with theirs, and compares the results case by case. 
 executable with our library, so that our front-ends are tested as well.
 
 The sources are not part of this repository: pass a copy. Models are made by their generators (ONNX only). `--built` is a directory with what
-NVIDIA's build adds to the sources, arranged as Dockerfile.QA of their repository does: `backends/NAME` (backends that the wheel lacks) and `qa/L0_…`
+NVIDIA's build adds to the sources, arranged as Dockerfile.QA of their repository does: `backends/NAME` (backends that the wheel lacks), `repoagents/NAME`, and `qa/L0_…`
 (test programs, libraries and models that the scripts expect in their directories). Our library does not use their backend of ONNX Runtime.
 
 Each run has its own mount, network and process namespaces: several can run at the same time. Logs and results stay in `--work`; `--report` prints
@@ -51,7 +51,7 @@ GENERATORS = {
     "qa_ensemble_model_repository/qa_variable_sequence_model_repository": "gen_qa_sequence_models.py --ensemble --variable",
 }
 # ONNX models under the names of engines that are not tested here, for scripts that need such a model but do not test its engine.
-STAND_INS = ("float32_float32_float32", "int32_int32_int32", "nobatch_int32_int32_int32")
+STAND_INS = ("float32_float32_float32", "int32_int32_int32", "nobatch_int32_int32_int32", "float16_float32_float32", "int32_int8_int8")
 # Directories, with settings of their scripts that leave out engines and hardware that are not tested here.
 DIRECTORIES = {
     "L0_batcher": {"BACKENDS": "onnx python"},
@@ -118,6 +118,13 @@ FRONTENDS = {
     "L0_nullchar_string": {},
     "L0_nan_inf": {},
     "L0_sequence_corrid_batcher": {},
+    "L0_trace": {},
+    "L0_cmdline_trace": {},
+    "L0_logging": {},
+    "L0_metrics": {},
+    "L0_config_json": {},
+    "L0_model_namespacing": {},
+    "L0_repoagent_checksum": {},
 }
 # Directories that NVIDIA's build makes as copies of others.
 COPIES = {
@@ -162,6 +169,7 @@ def arguments():
     parser.add_argument("--directories", nargs="*", help="directories of qa to run; default: those of the library or, with --server kelp, of the front-ends")
     parser.add_argument("--libraries", nargs="*", default=["kelp", "nvidia"], choices=["kelp", "nvidia"])
     parser.add_argument("--timeout", type=int, default=1800, help="seconds for one directory")
+    parser.add_argument("--keep-going", action="store_true", help="ignore `set -e` in the scripts, so that one failure does not hide the next cases")
     parser.add_argument("--report", action="store_true", help="run nothing; print the results that are in --work")
     return parser.parse_args()
 
@@ -205,13 +213,13 @@ def add_stand_ins(repository):
 
 
 def rename_outputs(graph):
-    """Renames OUTPUT0 to OUTPUT__0, and sets the dimensions to 1, as L0_decoupled does in the configuration."""
+    """Renames OUTPUT0 to OUTPUT__0, and makes the dimension dynamic, because L0_decoupled sets it to 1 in the configuration."""
     for value in graph.output:
         value.name = re.sub(r"^OUTPUT(\d)$", r"OUTPUT__\1", value.name)
     for node in graph.node:
         node.output[:] = [re.sub(r"^OUTPUT(\d)$", r"OUTPUT__\1", each) for each in node.output]
     for value in [*graph.input, *graph.output]:
-        value.type.tensor_type.shape.dim[0].dim_value = 1
+        value.type.tensor_type.shape.dim[0].dim_param = "n"
 
 
 def write_program(path, text):
@@ -245,12 +253,14 @@ def stage(options, directory, library):
             if os.path.islink(os.path.join(backends, name)):
                 os.remove(os.path.join(backends, name))
             shutil.copytree(os.path.join(options.built, "backends", name), os.path.join(backends, name))
+        if os.path.isdir(os.path.join(options.built, "repoagents")):
+            shutil.copytree(os.path.join(options.built, "repoagents"), os.path.join(directory, "repoagents"))
     tools = os.path.join(directory, "tools")
     os.mkdir(tools)
     for name, command in TOOLS.items():
         write_program(os.path.join(tools, name), f"#!/bin/sh\n{command}\n")
     environment["QA_GO"] = shutil.which("go") or "false"
-    environment["PATH"] = f"{tools}:{os.path.dirname(sys.executable)}:{environment['PATH']}"
+    environment["PATH"] = f"{tools}:{os.path.dirname(sys.executable)}:{os.path.join(directory, 'bin')}:{environment['PATH']}"
     if options.built:
         go = os.path.join(options.built, "go")
         environment.update(GOPATH=go, GOPROXY="off", GOFLAGS="-mod=mod", TRITON_REPO_ORGANIZATION=os.path.join(options.built, "git"))
@@ -259,19 +269,20 @@ def stage(options, directory, library):
 
 
 def adapt(directory, data):
-    """Makes scripts and configurations independent of the machine that they were written for: no GPU, the place of the generated models, and
-    directories of versions, which git does not store because they are empty."""
+    """Makes scripts and configurations independent of the machine that they were written for: no GPU, the place of the generated models and of Python,
+    and directories of versions, which git does not store because they are empty."""
     for folder, subfolders, files in os.walk(directory):
         if "config.pbtxt" in files and not any(name.isdigit() for name in subfolders):
             os.mkdir(os.path.join(folder, "1"))
         for file in files:
             path = os.path.join(folder, file)
-            if not file.endswith((".sh", ".pbtxt")) or os.path.islink(path):
+            if not file.endswith((".sh", ".pbtxt", ".py")) or os.path.islink(path):
                 continue
             with open(path, encoding="utf-8") as opened:
                 text = opened.read()
             # Scripts edit configurations of both kinds: a pattern of sed must not match the other kind as well.
             new = re.sub("(?<!s/kind: )KIND_GPU", "KIND_CPU", text).replace("/data/inferenceserver/${REPO_VERSION}", data)
+            new = re.sub(r"\A#!/usr/bin/python3?$", "#!/usr/bin/env python3", new, flags=re.MULTILINE) if file.endswith(".py") else new
             if new != text:
                 with open(path, "w", encoding="utf-8") as opened:
                     opened.write(new)
@@ -316,7 +327,7 @@ def run(options, qa, data, name, library):
         top = os.path.dirname(place)
         tests, trace, start = (os.path.join(top, each) for each in ("cases.tsv", "trace.log", "trace.sh"))
         with open(start, "w", encoding="utf-8") as file:
-            file.write(qa_results.TRACE)
+            file.write(qa_results.TRACE + (qa_results.KEEP_GOING if options.keep_going else ""))
         environment.update(TRITON_DIR=installation, DATADIR=data, NVIDIA_TRITON_SERVER_VERSION="kelp", TEST_SYSTEM_SHARED_MEMORY="0",
                            TRITON_SERVER_VERSION=version_of(library),
                            PYTHONPATH=f"{os.path.join(HERE, 'record')}:{os.path.join(top, 'common')}", KELP_QA_TESTS=tests, KELP_QA_TRACE=trace,

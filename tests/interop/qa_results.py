@@ -18,6 +18,10 @@ BASH_XTRACEFD=9
 PS4='+${BASH_SOURCE}:${LINENO}: '
 set -x
 """
+# Undoes each `set -e` before the next command.
+KEEP_GOING = """set -T
+trap 'set +e' DEBUG
+"""
 FAILURE = re.compile(r"^\s*(RET=1|exit 1)\b")
 PASSED, SKIPPED = "passed", "skipped"
 
