@@ -109,6 +109,8 @@ static void invalid_data_is_rejected(void **state) {
     memset(deep + 150, ']', 150);
     deep[299] = 0;
     rejected(TRITONSERVER_TYPE_FP32, 1, deep, "100 deep");
+    rejected(TRITONSERVER_TYPE_BOOL, 1, "[\"false\"]", "non-boolean as boolean");
+    rejected(TRITONSERVER_TYPE_BOOL, 1, "[123]", "non-boolean as boolean");
 }
 
 static void invalid_strings_of_a_model_are_rejected(void **state) {

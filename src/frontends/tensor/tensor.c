@@ -232,8 +232,9 @@ static kelp_status *read_bool(reader *r) {
     bool value = take_word(r, "true");
     if (!value && !take_word(r, "false")) {
         number n;
-        KELP_TRY(read_number(r, &n));
-        if (!n.integral || n.overflow || n.magnitude > 1) {
+        kelp_status *status = read_number(r, &n);
+        if (status != NULL || !n.integral || n.overflow || n.magnitude > 1) {
+            kelp_status_free(status);
             r->position = start;
             return wrong(r, "is not true or false (attempt to access JSON non-boolean as boolean)");
         }
