@@ -84,12 +84,15 @@ static kelp_status *encode_reply(kelp_grpc_exchange *exchange, kelp_grpc_reply *
     return kelp_grpc_message_add(&reply->message, &exchange->base);
 }
 
-/* Returns true if a reply is only a flag that is not sent. */
+/* Returns true if a reply is not sent: it is only a flag, or a further response of a model that is
+ * not decoupled, whose clients expect one. */
 static bool is_silent(const kelp_grpc_reply *reply) {
     const kelp_grpc_request *request = reply->request;
+    if (!request->decoupled && request->answered)
+        return true;
     if (reply->response != NULL || reply->failure != NULL || atomic_load(&request->lost))
         return false;
-    return request->decoupled ? !request->decoded.sends_empty_final : request->answered;
+    return request->decoupled && !request->decoded.sends_empty_final;
 }
 
 /* Encodes the next replies. Returns the number of messages. */

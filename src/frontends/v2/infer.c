@@ -57,8 +57,8 @@ static kelp_status *encode(kelp_v2_exchange *exchange) {
         return no_response(exchange);
     if (exchange->several_responses)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "model '%s' is decoupled and sent several responses: this endpoint "
-                          "supports one response per request",
+                          "model '%s' sent several responses, as decoupled models do: this "
+                          "endpoint supports one response per request",
                           exchange->model);
     KELP_TRY(kelp_v2_encode_response(exchange));
     return kelp_http_exchange_compress(&exchange->base, exchange->response_coding);

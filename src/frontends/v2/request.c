@@ -279,14 +279,15 @@ static kelp_status *check_binary_size(decoder *d, const input *in) {
     const char *shape;
     KELP_TRY(count_elements(d, in, &count, &shape));
     size_t expected;
-    if (element && (count > SIZE_MAX || !kelp_size_mul((size_t)count, element, &expected) ||
-                    expected != in->binary_bytes))
+    if (count > SIZE_MAX || !kelp_size_mul((size_t)count, element, &expected))
+        expected = SIZE_MAX;
+    if (element && expected != in->binary_bytes)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "input '%s': expected %llu elements of %zu bytes for shape %s of %s, "
-                          "found %llu bytes",
-                          in->name, (unsigned long long)count, element, shape,
-                          TRITONSERVER_DataTypeString(in->type),
-                          (unsigned long long)in->binary_bytes);
+                          "input byte size mismatch for input '%s' for model '%s'. Expected %zu, "
+                          "got %llu for shape %s of %s",
+                          in->name, d->exchange->model, expected,
+                          (unsigned long long)in->binary_bytes, shape,
+                          TRITONSERVER_DataTypeString(in->type));
     return NULL;
 }
 
