@@ -268,7 +268,7 @@ def prepare(options, qa, data, name, library):
 def used(each, name):
     """Returns whether the scripts of directory `name` use `each`. Those of implicit states run the scripts of the sequence batchers."""
     return not each.startswith("L") or each == name or (name, each) in (("L0_implicit_state", "L0_sequence_batcher"), (
-        "L0_dyna_implicit_state", "L0_dyna_sequence_batcher"), ("L0_warmup", "L0_backend_python"))
+        "L0_dyna_implicit_state", "L0_dyna_sequence_batcher"), ("L0_warmup", "L0_backend_python"), ("L0_trace", "L0_decoupled"))
 
 
 def run(options, qa, data, name, library):
