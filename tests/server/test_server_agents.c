@@ -89,8 +89,8 @@ static void test_agent_can_reject_a_model(void **state) {
     saw(&r, "0 ");
     ok(TRITONSERVER_ServerLoadModel(server, "changed"));
     repo_file(&r, "changed/1/weights", "abd");
-    fails(TRITONSERVER_ServerLoadModel(server, "changed"), TRITONSERVER_ERROR_INVALID_ARG,
-          "the weights were changed");
+    fails(TRITONSERVER_ServerLoadModel(server, "changed"), TRITONSERVER_ERROR_INTERNAL,
+          "failed to poll from model repository: the weights were changed");
     ask(server, "changed"); /* the previous model continues to serve */
     end(server, &r);
 }
@@ -102,8 +102,7 @@ static void test_failed_load_calls_the_agent(void **state) {
     repo_make(&r);
     model(&r, "broken", ", { key: \"move\" value: \"platform: 7\" }");
     TRITONSERVER_Server *server = start(&r);
-    fails(TRITONSERVER_ServerLoadModel(server, "broken"), TRITONSERVER_ERROR_INVALID_ARG,
-          "platform");
+    fails(TRITONSERVER_ServerLoadModel(server, "broken"), TRITONSERVER_ERROR_INTERNAL, "platform");
     saw(&r, "0 2 ");
     end(server, &r);
 }
@@ -135,7 +134,7 @@ static void test_unknown_agent_is_an_error(void **state) {
              addsub_config);
     repo_model(&r, "lost", text);
     TRITONSERVER_Server *server = start(&r);
-    fails(TRITONSERVER_ServerLoadModel(server, "lost"), TRITONSERVER_ERROR_NOT_FOUND,
+    fails(TRITONSERVER_ServerLoadModel(server, "lost"), TRITONSERVER_ERROR_INTERNAL,
           "unknown/libtritonrepoagent_unknown.so");
     end(server, &r);
 }

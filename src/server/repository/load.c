@@ -352,12 +352,12 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
     bool logged = false;
     if (status == NULL) {
         status = read_model(&job);
+        if (status == NULL)
+            status = run_agents(&job);
         logged = status != NULL; /* as Triton does */
         if (logged)
             status = kelp_repository_poll_failure(entry->name, path, status);
     }
-    if (status == NULL)
-        status = run_agents(&job);
     if (status == NULL)
         status = make_models(&job);
     if (status != NULL)
