@@ -665,6 +665,9 @@ class Options(unittest.TestCase):
         self.assertNotIn("other", found)
         for response in stub.ModelStreamInfer(iter([request, request]), metadata=metadata):
             self.assertEqual(response.infer_response.parameters["my-team"].string_param, "a")
+        # Clients send spaces at the end, which HTTP/2 does not allow.
+        found = stub.ModelInfer(request, metadata=[("my-text", 'a "quoted" text with a backslash\\ ')]).parameters
+        self.assertEqual(found["my-text"].string_param, 'a "quoted" text with a backslash\\ ')
 
     def test_restricted_protocols_need_their_metadata(self):
         _, stub = self.serve("--grpc-restricted-protocol", "inference:key=secret")

@@ -282,7 +282,7 @@ def adapt(directory, data):
     """Makes scripts and configurations independent of the machine that they were written for: no GPU, the place of the generated models and of Python,
     and directories of versions, which git does not store because they are empty."""
     for folder, subfolders, files in os.walk(directory):
-        if "config.pbtxt" in files and not any(name.isdigit() for name in subfolders):
+        if "config.pbtxt" in files and "model.py" not in files and not any(name.isdigit() for name in subfolders):
             os.mkdir(os.path.join(folder, "1"))
         for file in files:
             path = os.path.join(folder, file)
