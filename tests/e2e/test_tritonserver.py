@@ -88,6 +88,8 @@ class CommandLine(unittest.TestCase):
             for words, expected in ((["--backend-config=,a=3"], "--backend-config option format is [NAME,]KEY=VALUE, found ',a=3'"),
                                     (["--backend-config=a="], "--backend-config option format is [NAME,]KEY=VALUE, found 'a='"),
                                     (["--backend-config=a"], "--backend-config option format is [NAME,]KEY=VALUE, found 'a'"),
+                                    (["--cache-config=local,size=1", "--cache-config=redis,key=value"], "multiple cache configurations"),
+                                    (["--cache-config=local,size=1", "--response-cache-byte-size=1"], "incompatible flags"),
                                     (["--model-config-name="], "option '--model-config-name': expected a name, found ''")):
                 with self.subTest(words=words):
                     ended = tritonserver(f"--model-repository={repository.path}", *words)
