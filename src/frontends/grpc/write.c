@@ -2,6 +2,7 @@
 /* Encodes replies as messages, and sends them in batches. */
 #include "base/checked.h"
 #include "base/wire/protobuf_write.h"
+#include "frontends/common/log.h"
 #include "frontends/grpc/exchange.h"
 #include "frontends/common/status.h"
 #include "frontends/grpc/codec/infer_response.h"
@@ -55,6 +56,7 @@ static void encode_failure(kelp_grpc_reply *reply, kelp_status *take_failure) {
     kelp_buf *out = &reply->message.text;
     const char *id = reply->request->decoded.id;
     size_t length = kelp_status_format(take_failure, text, sizeof text);
+    kelp_log_failure("gRPC", take_failure);
     kelp_status_free(take_failure);
     kelp_grpc_message_begin(&reply->message);
     kelp_protobuf_put_str(out, STREAM_ERROR, (kelp_str){text, KELP_MIN(length, sizeof(text) - 1)});

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/text/json.h"
+#include "frontends/common/log.h"
 #include "frontends/v2/exchange.h"
 #include "frontends/v2/openapi.h"
 
@@ -173,6 +174,7 @@ static void on_head(kelp_http_handler *handler, const kelp_http_request *request
 }
 
 static void on_request(kelp_http_exchange *base) {
+    kelp_log_request("HTTP", base->request);
     kelp_v2_route((kelp_v2_exchange *)base);
 }
 
