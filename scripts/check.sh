@@ -260,6 +260,7 @@ if [ "$full" = full ]; then
     step rust scripts/rust.sh
     step h2spec scripts/h2spec.sh
     step perf_analyzer scripts/perf_analyzer.sh
+    step tritonfrontend scripts/tritonfrontend.sh
     step grpc-tools scripts/grpc_tools.sh
     step otelcol scripts/otelcol.sh
     step inproc scripts/bench_inproc.sh --check
