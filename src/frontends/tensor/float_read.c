@@ -50,10 +50,20 @@ static const double double_powers[MAX_DIGITS + 1] = {1e0,  1e1,  1e2,  1e3,  1e4
 
 /* ---- digits ---- */
 
+/* Loads fewer than 8 characters. */
+static __attribute__((noinline)) uint64_t load_last(const char *at, const char *end) {
+    uint64_t value = 0;
+    memcpy(&value, at, (size_t)(end - at));
+    return value;
+}
+
 /* Loads 8 characters, the first one in the lowest byte; beyond the end, they are no digits. */
 static inline uint64_t load(const char *at, const char *end) {
-    uint64_t value = 0;
-    memcpy(&value, at, end - at >= STEP ? STEP : (size_t)(end - at));
+    uint64_t value;
+    if (end - at >= STEP)
+        memcpy(&value, at, sizeof value);
+    else
+        value = load_last(at, end);
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     value = __builtin_bswap64(value);
 #endif
