@@ -180,8 +180,8 @@ static inline const char *find_comma(const char *at) {
 }
 
 /* Reads a number with one digit before the point and up to 2 * STEP after it, which ends before
- * `comma`. Returns false if it has another form. The STEP characters before it are readable. Since
- * the end is known first, the processor reads several numbers at a time. */
+ * `comma`. Returns false if it has another form. The 2 * STEP characters before it are readable.
+ * Since the end is known first, the processor reads several numbers at a time. */
 static inline bool read_common(const char *at, const char *comma, float *out) {
     static const uint64_t last_bytes[2 * STEP + 1] = {
         /* of STEP characters, by their number */
@@ -219,7 +219,7 @@ size_t kelp_v2_read_floats(const char *text, size_t length, size_t *inout_positi
     size_t count = 0;
     while (count < capacity) {
         const char *comma = NULL;
-        if (end - at >= COMMON_BYTES && at - text >= STEP)
+        if (end - at >= COMMON_BYTES && at - text >= 2 * STEP)
             comma = find_comma(at);
         at = comma != NULL && read_common(at, comma, &out[count])
                  ? comma
