@@ -106,6 +106,13 @@ void kelp_json_escape(kelp_buf *out, kelp_str text) {
         return;
     }
     size_t begin = 0, plain = kelp_json_plain_length(text, true);
+    char *to = plain == text.length ? kelp_buf_reserve(out, plain + 2) : NULL;
+    if (to != NULL) {
+        to[0] = to[plain + 1] = '"';
+        memcpy(to + 1, text.data, plain);
+        out->length += plain + 2;
+        return;
+    }
     kelp_buf_append_char(out, '"');
     for (size_t i = plain; i < text.length; i++) {
         unsigned char c = (unsigned char)text.data[i];
