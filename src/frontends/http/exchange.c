@@ -62,8 +62,8 @@ kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_hand
     }
     KELP_ASSERT(exchange->refs == 0 && exchange->thread == thread);
     atomic_store_explicit(&exchange->refs, 1, memory_order_relaxed);
-    atomic_store_explicit(&thread->last_request_ns, kelp_event_loop_now_ns(thread->loop),
-                          memory_order_relaxed);
+    exchange->start_ns = exchange->received_ns = kelp_event_loop_now_ns(thread->loop);
+    atomic_store_explicit(&thread->last_request_ns, exchange->received_ns, memory_order_relaxed);
     exchange->next = NULL;
     *out = exchange;
     return NULL;
@@ -84,6 +84,7 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     trim_buf(&exchange->decoded);
     trim_buf(&exchange->text);
     exchange->request_coding_unknown = false;
+    exchange->status = (kelp_http_status)0;
     exchange->piece_count = 0;
     exchange->header_count = exchange->kept_header_count = 0;
     exchange->trailer_count = 0;

@@ -108,6 +108,8 @@ struct kelp_http_exchange {
     kelp_http_handler *handler;
     kelp_http_stream *stream; /* NULL after the connection was closed */
     kelp_http_client *client; /* counts the request; NULL for a request that is rejected */
+    uint64_t start_ns;        /* when the first bytes of the request arrived (kelp_now_ns) */
+    uint64_t received_ns;     /* when the request was passed to the handler */
     atomic_int refs;
     void (*work)(kelp_http_exchange *exchange); /* posted, or on a separate thread */
     void (*then)(kelp_http_exchange *exchange); /* posted after `work` on a separate thread */
@@ -119,7 +121,7 @@ struct kelp_http_exchange {
     bool request_coding_unknown; /* the response must list the known codings */
 
     /* the response: status and headers, then `text`, then `pieces`, then the trailers */
-    kelp_http_status status;
+    kelp_http_status status; /* 0: nothing is filled in */
     kelp_http_header headers[KELP_HTTP_MAX_RESPONSE_HEADERS];
     size_t header_count;
     size_t kept_header_count; /* of those, see kelp_http_exchange_keep_headers */
