@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #define DEFAULT_GRPC_PORT 8001
+#define MAX_KEPT_BYTES (UINT64_C(64) << 20)
 
 /* The front end writes to the log of the server. */
 static void log_to_core(void *userp, kelp_log_level level, const char *file, int line,
@@ -156,6 +157,7 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
         .max_requests = max_requests,
         .max_client_requests = kelp_http_share(max_requests, share),
         .request_log = inout_frontends->access_log.log,
+        .max_kept_bytes = MAX_KEPT_BYTES,
         .freed_large = kelp_serve_trim_note,
         .freed_large_userp = trim,
         .logger = {.fn = log_to_core,
@@ -184,7 +186,9 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
         handlers[count++] = inout_frontends->grpc;
     }
     handlers[count++] = inout_frontends->handler; /* accepts every request */
-    return kelp_http_server_create(handlers, count, &options, &inout_frontends->http);
+    KELP_TRY(kelp_http_server_create(handlers, count, &options, &inout_frontends->http));
+    trim->http = inout_frontends->http;
+    return NULL;
 }
 
 /* Returns true if only processes of this machine can connect to the address. */

@@ -116,22 +116,12 @@ static void trim_buf(kelp_buf *buf) {
     kelp_buf_clear(buf);
 }
 
-/* Returns true if clearing the exchange frees a large buffer. */
-static bool is_large(const kelp_http_exchange *exchange) {
-    return exchange->body.capacity > KELP_HTTP_KEEP_BYTES ||
-           exchange->decoded.capacity > KELP_HTTP_KEEP_BYTES ||
-           kelp_http_exchange_content_length(exchange) > KELP_HTTP_KEEP_BYTES;
-}
-
 /* Empties an unreferenced exchange, and returns it to the pool. */
 static void exchange_recycle(kelp_http_exchange *exchange) {
     kelp_http_thread *thread = exchange->thread;
     kelp_http_exchange_pool *pool = &thread->pools[exchange->handler->index];
-    const kelp_http_server_options *options = thread->options;
-    bool large = options->freed_large != NULL && is_large(exchange);
     kelp_http_exchange_end_entry(exchange);
     exchange->handler->clear(exchange);
-    exchange->status = (kelp_http_status)0;
     kelp_http_body_clear(&exchange->body, KELP_HTTP_KEEP_BYTES);
     trim_buf(&exchange->decoded);
     trim_buf(&exchange->text);
@@ -145,8 +135,6 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     if (exchange->client != NULL)
         kelp_http_client_end_request(exchange->client);
     exchange->client = NULL;
-    if (large)
-        options->freed_large(options->freed_large_userp);
 
     pthread_mutex_lock(&thread->mutex);
     bool keep = pool->count < POOL_MAX;
