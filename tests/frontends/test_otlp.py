@@ -309,6 +309,16 @@ class Context(Case):
         self.assertEqual([span.trace for span in collector.named("InferRequest")], [low])
 
 
+class Metrics(Case):
+    def test_exemplars_have_the_ids_of_traces(self):
+        collector = self.collect()
+        self.start(collector, "--metrics-config", "exemplars=true")
+        self.infer(traceparent=PARENT)
+        collector.roots(1)
+        page = self.server.call("GET", "/metrics", Accept="application/openmetrics-text")[2].decode()
+        self.assertIn(f'trace_id="{TRACE}"', page)
+
+
 class Settings(Case):
     def test_settings_of_models_change_at_run_time(self):
         collector = self.collect()
