@@ -362,7 +362,7 @@ class Settings(Case):
             self.http.update_trace_settings(settings={"trace_level": ["TENSORS"]})
 
     def test_the_environment_can_turn_tracing_off(self):
-        for variables in ({"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_EXPORTER": "none"}, {"OTEL_EXPORTER_OTLP_ENDPOINT": ""}):
+        for variables in ({"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_EXPORTER": "none"}, {"OTEL_TRACES_EXPORTER": "console"}, {"OTEL_EXPORTER_OTLP_ENDPOINT": ""}):
             with self.subTest(variables=variables):
                 self.start("http://127.0.0.1:9", **variables)
                 self.assertEqual(self.http.get_trace_settings()["trace_mode"], "triton")
