@@ -123,7 +123,9 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
 
 static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server *core,
                                 kelp_serve_frontends *inout_frontends) {
-    kelp_grpc_options options = {.shm = inout_frontends->shm,
+    kelp_http_keepalive keepalive = kelp_serve_grpc_keepalive(&o->grpc);
+    kelp_grpc_options options = {.keepalive = &keepalive,
+                                 .shm = inout_frontends->shm,
                                  .logging = inout_frontends->logging,
                                  .tracing = inout_frontends->tracing,
                                  .access = inout_frontends->grpc_access,

@@ -255,6 +255,8 @@ static void on_destroy(kelp_http_handler *handler) {
 
 static void set_options(kelp_grpc_service *service, const kelp_grpc_options *options) {
     service->access = options->access;
+    service->keepalive =
+        options->keepalive != NULL ? *options->keepalive : kelp_http_keepalive_default();
     service->max_message_bytes =
         options->max_message_bytes != 0 ? options->max_message_bytes : UINT32_MAX;
     service->max_queued_bytes =
@@ -282,6 +284,7 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
     set_options(service, options);
     service->handler = (kelp_http_handler){
         .exchange_bytes = sizeof(kelp_grpc_exchange),
+        .keepalive = &service->keepalive,
         .accepts = accepts,
         .init = on_init,
         .deinit = on_deinit,
@@ -292,6 +295,7 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
         .on_error = on_error,
         .on_sent = on_sent,
         .on_cancel = on_cancel,
+        .on_drain = kelp_grpc_on_drain,
         .destroy = on_destroy,
     };
     kelp_status *status = kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(

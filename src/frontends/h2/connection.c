@@ -14,9 +14,11 @@
 #define MAX_IOV 128
 #define FLUSH_MAX_BYTES ((uint64_t)8 * 1024 * 1024)
 #define LINGER_NS (2 * KELP_HTTP_SECOND_NS)
-#define CHECKS_PER_TIMEOUT 4 /* of the streams */
+#define CHECKS_PER_TIMEOUT 4                    /* of the streams */
+#define STOP_CHECK_NS (KELP_HTTP_SECOND_NS / 4) /* between checks while the server stops */
 
 static void flush(kelp_http2_connection *c);
+static void set_timer(kelp_http2_connection *c);
 
 /* ---- closing ---- */
 
@@ -38,6 +40,10 @@ static void leave(kelp_http2_connection *c) {
     if (c->depth == 1)
         while (c->flush_needed && !c->closed)
             flush(c);
+    if (c->depth == 1 && c->keepalive.resumed && !c->closed) {
+        c->keepalive.resumed = false;
+        set_timer(c);
+    }
     if (--c->depth == 0 && c->closed)
         connection_free(c);
 }
@@ -143,6 +149,7 @@ static void generate(kelp_http2_connection *c) {
     KELP_ASSERT(output->count == 0);
     c->generating = true;
     c->paused = false;
+    kelp_http2_memory_begin_send(&c->shared->memory);
     while (!c->paused && !c->failed) {
         const uint8_t *data;
         ssize_t n = nghttp2_session_mem_send(c->session, &data);
@@ -189,8 +196,9 @@ static void flush(kelp_http2_connection *c) {
     if (c->closed || c->lingering)
         return;
     bool empty = kelp_http2_output_empty(&c->output);
-    if (empty && !nghttp2_session_want_read(c->session) &&
-        !nghttp2_session_want_write(c->session)) {
+    bool expelled = c->expelled && c->violated; /* the GOAWAY was sent */
+    bool over = !nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session);
+    if (empty && (expelled || over)) {
         if (c->violated)
             linger(c);
         else
@@ -225,13 +233,22 @@ static uint64_t idle_timeout_ns(const kelp_http2_connection *c) {
     return c->greeted ? options->idle_timeout_ns : options->header_timeout_ns;
 }
 
-/* Sets the time of the next check: soon if there are streams, else the idle timeout. */
+/* Sets the time of the next check: soon if there are streams, else the idle timeout; sooner if the
+ * server stops, or if keepalive requires it. */
 static void set_timer(kelp_http2_connection *c) {
     kelp_event_loop *loop = c->base.thread->loop;
     uint64_t timeout_ns = idle_timeout_ns(c);
-    uint64_t due_ns = c->stream_count > 0
-                          ? kelp_event_loop_now_ns(loop) + timeout_ns / CHECKS_PER_TIMEOUT
-                          : c->active_ns + timeout_ns;
+    bool has_streams = c->stream_count > 0;
+    uint64_t due_ns = c->active_ns + timeout_ns;
+    if (has_streams) {
+        uint64_t now_ns = kelp_event_loop_now_ns(loop);
+        due_ns = now_ns + timeout_ns / CHECKS_PER_TIMEOUT;
+        if (c->base.thread->stopping)
+            due_ns = KELP_MIN(due_ns, now_ns + STOP_CHECK_NS);
+    }
+    if (c->keepalive.policy != NULL)
+        due_ns =
+            KELP_MIN(due_ns, kelp_http2_keepalive_due_ns(&c->keepalive, c->active_ns, has_streams));
     if (c->closed || c->lingering || (c->timer.heap_index != 0 && c->timer.deadline_ns <= due_ns))
         return;
     c->timer.fn = on_timer;
@@ -247,8 +264,13 @@ static void set_timer(kelp_http2_connection *c) {
  */
 static void reset_stalled_streams(kelp_http2_connection *c, uint64_t now_ns) {
     uint64_t timeout_ns = c->base.thread->options->idle_timeout_ns;
+    uint64_t stop_ns = kelp_http_thread_stop_deadline_ns(c->base.thread, 0);
     for (kelp_http2_stream *s = c->streams; s != NULL; s = s->next) {
         bool collects = !s->received && !s->streamed && !s->started;
+        if (collects && !s->closed && now_ns >= stop_ns) {
+            kelp_http2_stream_reject(s, KELP_HTTP_SERVICE_UNAVAILABLE, KELP_HTTP_STOP_TEXT);
+            continue;
+        }
         bool slow = collects && now_ns >= kelp_http2_stream_body_deadline(s);
         bool stalls = (s->responding || collects) && now_ns >= s->progress_ns + timeout_ns;
         if (s->closed || (!slow && !stalls))
@@ -269,12 +291,50 @@ static void end_session(kelp_http2_connection *c) {
         c->failed = true;
 }
 
+/* Announces that the connection ends. Streams that the client has opened by then are processed. */
+static void notify_end(kelp_http2_connection *c) {
+    if (c->notified)
+        return;
+    c->notified = true;
+    c->flush_needed = true;
+    if (nghttp2_submit_shutdown_notice(c->session) != 0)
+        c->failed = true;
+}
+
+static void check_keepalive(kelp_http2_connection *c, uint64_t now_ns) {
+    bool waits = false;
+    while (!c->closed && !waits) {
+        switch (
+            kelp_http2_keepalive_check(&c->keepalive, now_ns, c->active_ns, c->stream_count > 0)) {
+        case KELP_HTTP2_KEEPALIVE_WAIT:
+            waits = true;
+            break;
+        case KELP_HTTP2_KEEPALIVE_PING:
+            c->flush_needed = true;
+            if (nghttp2_submit_ping(c->session, NGHTTP2_FLAG_NONE, NULL) != 0)
+                c->failed = true;
+            break;
+        case KELP_HTTP2_KEEPALIVE_NOTIFY:
+            notify_end(c);
+            break;
+        case KELP_HTTP2_KEEPALIVE_END:
+            end_session(c);
+            break;
+        case KELP_HTTP2_KEEPALIVE_CLOSE:
+            connection_close(c);
+            break;
+        }
+    }
+}
+
 static void on_timer(kelp_event_loop_timer *timer) {
     kelp_http2_connection *c = timer->userp;
     uint64_t now_ns = kelp_event_loop_now_ns(c->base.thread->loop);
     uint64_t timeout_ns = idle_timeout_ns(c);
     enter(c);
-    if (c->lingering ||
+    if (c->keepalive.policy != NULL && !c->lingering)
+        check_keepalive(c, now_ns);
+    if (c->closed || c->lingering ||
         (!kelp_http2_output_empty(&c->output) && now_ns >= c->write_ns + timeout_ns)) {
         connection_close(c);
     } else if (c->stream_count > 0) {
@@ -353,19 +413,27 @@ static bool is_recent(const kelp_http2_connection *c) {
     return c->active_ns + KELP_HTTP_SECOND_NS > kelp_event_loop_now_ns(c->base.thread->loop);
 }
 
+/* Tells the handlers of streamed bodies that the server stops. */
+static void drain_streams(kelp_http2_connection *c) {
+    for (kelp_http2_stream *s = c->streams, *next; s != NULL; s = next) {
+        next = s->next;
+        if (s->streamed && !s->received && s->exchange != NULL && s->handler->on_drain != NULL)
+            s->handler->on_drain(s->exchange);
+    }
+}
+
 static void connection_drain(kelp_http_connection *base, bool now) {
     kelp_http2_connection *c = (kelp_http2_connection *)base;
     enter(c);
     if (!c->lingering)
         (void)read_once(c); /* requests may have arrived since the last event */
-    if (!c->closed && !c->lingering && !c->notified) {
-        c->notified = true;
-        c->flush_needed = true;
-        if (nghttp2_submit_shutdown_notice(c->session) != 0)
-            c->failed = true;
-    }
+    if (!c->closed && !c->lingering)
+        notify_end(c);
     if (!c->closed && !c->lingering && (now || !is_recent(c)))
         end_session(c);
+    if (!c->closed && !c->lingering)
+        drain_streams(c);
+    set_timer(c);
     leave(c);
 }
 

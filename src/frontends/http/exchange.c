@@ -23,7 +23,8 @@ static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_handler 
     exchange->handler = handler;
     kelp_http_body_init(&exchange->body, allocator);
     exchange->body.budget = thread->budget;
-    kelp_buf_init(&exchange->decoded, allocator);
+    kelp_http_body_init(&exchange->decoded, allocator);
+    exchange->decoded.budget = thread->budget;
     kelp_buf_init(&exchange->text, allocator);
     handler->init(exchange);
     *out = exchange;
@@ -33,7 +34,7 @@ static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_handler 
 void kelp_http_exchange_destroy(kelp_http_exchange *exchange) {
     exchange->handler->deinit(exchange);
     kelp_http_body_deinit(&exchange->body);
-    kelp_buf_deinit(&exchange->decoded);
+    kelp_http_body_deinit(&exchange->decoded);
     kelp_buf_deinit(&exchange->text);
     kelp_free(exchange->allocator, exchange->pieces,
               exchange->piece_capacity * sizeof *exchange->pieces);
@@ -90,7 +91,7 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     bool large = options->freed_large != NULL && is_large(exchange);
     exchange->handler->clear(exchange);
     kelp_http_body_clear(&exchange->body, KELP_HTTP_KEEP_BYTES);
-    trim_buf(&exchange->decoded);
+    kelp_http_body_clear(&exchange->decoded, KELP_HTTP_KEEP_BYTES);
     trim_buf(&exchange->text);
     exchange->request_coding_unknown = false;
     exchange->piece_count = 0;
@@ -155,8 +156,8 @@ kelp_status *kelp_http_exchange_decode(kelp_http_exchange *exchange, kelp_http_c
     if (coding == KELP_HTTP_IDENTITY)
         return NULL;
     KELP_TRY(kelp_http_decode(coding, out->data, out->length, max_bytes, &exchange->decoded));
-    *out = (kelp_str){exchange->decoded.data != NULL ? exchange->decoded.data : "",
-                      exchange->decoded.length};
+    data = kelp_http_body_data(&exchange->decoded);
+    *out = (kelp_str){data != NULL ? data : "", exchange->decoded.length};
     return NULL;
 }
 

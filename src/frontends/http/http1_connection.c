@@ -23,8 +23,6 @@
 #define PENDING_KEEP_BYTES ((size_t)4096)
 #define DIRECT_MIN_BYTES ((size_t)4096) /* of body, to bypass the scratch buffer */
 #define READS_PER_EVENT 64
-/* For a request that is incomplete when the server stops. */
-#define STOP_BODY_NS UINT64_C(1000000000)
 #define LINGER_NS UINT64_C(2000000000)
 #define MAX_MESSAGE 256
 #define MAX_IOV 64
@@ -46,7 +44,6 @@ typedef struct kelp_http1_connection {
     uint64_t part_bytes;
     uint64_t deadline_ns;   /* UINT64_MAX: none. If the timer fires earlier, it is set again */
     uint64_t body_start_ns; /* end of the head */
-    uint64_t drain_end_ns;  /* of incomplete requests, if the server stops; otherwise 0 */
     uint32_t depth;         /* of enter(); the object is freed on the outermost leave() */
     bool running;           /* inside the loop over pending requests */
     bool reading_head;
@@ -426,8 +423,7 @@ static void set_arrival_deadline(kelp_http1_connection *c, uint64_t after_ns) {
         end_ns = KELP_MIN(end_ns, c->body_start_ns + c->base.thread->options->body_timeout_ns +
                                       seconds * KELP_HTTP_SECOND_NS);
     }
-    if (c->drain_end_ns)
-        end_ns = KELP_MIN(end_ns, c->drain_end_ns);
+    end_ns = KELP_MIN(end_ns, kelp_http_thread_stop_deadline_ns(c->base.thread, 0));
     set_deadline(c, end_ns > now_ns ? end_ns - now_ns : 1);
 }
 
@@ -604,8 +600,9 @@ static void on_timer(kelp_event_loop_timer *timer) {
     } else if (c->exchange != NULL || c->lingering || kelp_http1_parser_idle(&c->parser)) {
         connection_close(c);
     } else {
-        c->parser.error_status = KELP_HTTP_REQUEST_TIMEOUT;
-        c->parser.error_text = "the request did not arrive in time";
+        bool stops = now >= kelp_http_thread_stop_deadline_ns(c->base.thread, 0);
+        c->parser.error_status = stops ? KELP_HTTP_SERVICE_UNAVAILABLE : KELP_HTTP_REQUEST_TIMEOUT;
+        c->parser.error_text = stops ? KELP_HTTP_STOP_TEXT : "the request did not arrive in time";
         reject(c);
     }
     leave(c);
@@ -641,9 +638,8 @@ static void connection_drain(kelp_http_connection *base, bool now) {
             connection_close(c);
         else if (!c->closed)
             update_events(c);
-    } else if (c->exchange == NULL && !c->lingering && !c->drain_end_ns) {
-        c->drain_end_ns = kelp_event_loop_now_ns(base->thread->loop) + STOP_BODY_NS;
-        set_arrival_deadline(c, STOP_BODY_NS);
+    } else if (c->exchange == NULL && !c->lingering) {
+        set_arrival_deadline(c, KELP_HTTP_STOP_REQUEST_NS);
     }
     leave(c);
 }

@@ -161,6 +161,7 @@ static void on_drain(kelp_event_loop_task *task) {
         thread->give_up_ns = UINT64_MAX;
     thread->cancel_ns = thread->give_up_ns - KELP_MIN(part_ns, CANCEL_GRACE_NS);
     thread->stopping = true;
+    thread->stop_ns = now_ns;
     drain_connections(thread);
     stop_if_empty(thread);
     if (thread->connections != NULL)

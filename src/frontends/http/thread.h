@@ -14,6 +14,8 @@
 #define KELP_HTTP_SECOND_NS UINT64_C(1000000000)
 /* Minimum rate of a body, beside body_timeout_ns. */
 #define KELP_HTTP_BODY_BYTES_PER_S 16384
+/* For a request that is incomplete when the server stops. */
+#define KELP_HTTP_STOP_REQUEST_NS KELP_HTTP_SECOND_NS
 #define KELP_HTTP_SCRATCH_BYTES ((size_t)64 * 1024)
 
 typedef struct kelp_http2_thread kelp_http2_thread;
@@ -78,6 +80,7 @@ struct kelp_http_thread {
     kelp_event_loop_timer drain_timer;
     _Atomic uint64_t last_request_ns; /* the time at which the latest request began */
     uint64_t drain_timeout_ns;
+    uint64_t stop_ns;    /* if stopping: the time at which it began */
     bool closes_idle;    /* if stopping: connections without requests are not kept any more */
     uint64_t cancel_ns;  /* if stopping: the time at which open exchanges are cancelled */
     uint64_t give_up_ns; /* if stopping: the time after which open exchanges are abandoned */
@@ -110,6 +113,16 @@ kelp_http_thread *kelp_http_current_thread(void);
 /* Returns the first handler that accepts the request. */
 kelp_http_handler *kelp_http_thread_handler(const kelp_http_thread *thread,
                                             const kelp_http_request *request);
+
+/* Returns the time at which a request (or message) that began at `start_ns` must be complete
+ * because the server stops; UINT64_MAX if it does not. */
+static inline uint64_t kelp_http_thread_stop_deadline_ns(const kelp_http_thread *thread,
+                                                         uint64_t start_ns) {
+    if (!thread->stopping)
+        return UINT64_MAX;
+    return (start_ns > thread->stop_ns ? start_ns : thread->stop_ns) + KELP_HTTP_STOP_REQUEST_NS;
+}
+#define KELP_HTTP_STOP_TEXT "the server is stopping, and the request was incomplete"
 
 /* Passes a connection to its thread, which starts it. Any thread. */
 void kelp_http_connection_join(kelp_http_connection *connection);
