@@ -14,7 +14,9 @@
 #define MAX_IOV 128
 #define FLUSH_MAX_BYTES ((uint64_t)8 * 1024 * 1024)
 #define LINGER_NS (2 * KELP_HTTP_SECOND_NS)
-#define CHECKS_PER_TIMEOUT 4                    /* of the streams */
+#define CHECKS_PER_TIMEOUT 4 /* of the streams */
+/* A connection without streams returns memory after this time without a byte. */
+#define RELAX_NS KELP_HTTP_SECOND_NS
 #define STOP_CHECK_NS (KELP_HTTP_SECOND_NS / 4) /* between checks while the server stops */
 
 static void flush(kelp_http2_connection *c);
@@ -34,16 +36,14 @@ static void enter(kelp_http2_connection *c) {
     c->depth++;
 }
 
-/* Sends what was submitted since enter(), and frees a closed connection. */
+/* Sends what was submitted since enter(), sets the timer, and frees a closed connection. */
 static void leave(kelp_http2_connection *c) {
     KELP_ASSERT(c->depth > 0);
     if (c->depth == 1)
         while (c->flush_needed && !c->closed)
             flush(c);
-    if (c->depth == 1 && c->keepalive.resumed && !c->closed) {
-        c->keepalive.resumed = false;
+    if (c->depth == 1 && !c->closed)
         set_timer(c);
-    }
     if (--c->depth == 0 && c->closed)
         connection_free(c);
 }
@@ -225,8 +225,6 @@ void kelp_http2_connection_wake(kelp_http2_connection *c) {
 
 /* ---- timeouts ---- */
 
-static void on_timer(kelp_event_loop_timer *timer);
-
 /* Returns the time without a byte from the client after which an idle connection ends. */
 static uint64_t idle_timeout_ns(const kelp_http2_connection *c) {
     const kelp_http_server_options *options = c->base.thread->options;
@@ -246,13 +244,13 @@ static void set_timer(kelp_http2_connection *c) {
         if (c->base.thread->stopping)
             due_ns = KELP_MIN(due_ns, now_ns + STOP_CHECK_NS);
     }
+    if (!has_streams && !c->relaxed)
+        due_ns = KELP_MIN(due_ns, c->active_ns + RELAX_NS);
     if (c->keepalive.policy != NULL)
         due_ns =
             KELP_MIN(due_ns, kelp_http2_keepalive_due_ns(&c->keepalive, c->active_ns, has_streams));
     if (c->closed || c->lingering || (c->timer.heap_index != 0 && c->timer.deadline_ns <= due_ns))
         return;
-    c->timer.fn = on_timer;
-    c->timer.userp = c;
     kelp_status *status = kelp_event_loop_timer_set(loop, &c->timer, due_ns);
     if (status != NULL) { /* slow clients require a timer */
         kelp_status_free(status);
@@ -327,11 +325,20 @@ static void check_keepalive(kelp_http2_connection *c, uint64_t now_ns) {
     }
 }
 
+/* Returns memory of a connection that has been idle for a time. */
+static void relax(kelp_http2_connection *c, uint64_t now_ns) {
+    if (c->relaxed || c->stream_count > 0 || now_ns < c->active_ns + RELAX_NS)
+        return;
+    kelp_http2_memory_relax(&c->shared->memory, c->table);
+    c->relaxed = true;
+}
+
 static void on_timer(kelp_event_loop_timer *timer) {
     kelp_http2_connection *c = timer->userp;
     uint64_t now_ns = kelp_event_loop_now_ns(c->base.thread->loop);
     uint64_t timeout_ns = idle_timeout_ns(c);
     enter(c);
+    relax(c, now_ns);
     if (c->keepalive.policy != NULL && !c->lingering)
         check_keepalive(c, now_ns);
     if (c->closed || c->lingering ||
@@ -343,7 +350,6 @@ static void on_timer(kelp_event_loop_timer *timer) {
         end_session(c);
         c->active_ns = now_ns;
     }
-    set_timer(c);
     leave(c);
 }
 
@@ -351,6 +357,7 @@ static void on_timer(kelp_event_loop_timer *timer) {
 
 static void on_bytes(kelp_http2_connection *c, const char *data, size_t length) {
     c->active_ns = kelp_event_loop_now_ns(c->base.thread->loop);
+    c->relaxed = false;
     if (c->lingering || c->failed)
         return;
     ssize_t n = nghttp2_session_mem_recv(c->session, (const uint8_t *)data, length);
@@ -389,8 +396,6 @@ static void on_io(kelp_event_loop_io *io, uint32_t events) {
     } else if (events & KELP_LOOP_HANGUP) {
         connection_close(c);
     }
-    if (!c->closed)
-        set_timer(c);
     leave(c);
 }
 
@@ -403,8 +408,6 @@ static void connection_start(kelp_http_connection *base, kelp_str received) {
     c->write_ns = c->active_ns;
     if (base->thread->stopping)
         base->ops->drain(base, false);
-    if (!c->closed)
-        set_timer(c);
     leave(c);
 }
 
@@ -433,7 +436,6 @@ static void connection_drain(kelp_http_connection *base, bool now) {
         end_session(c);
     if (!c->closed && !c->lingering)
         drain_streams(c);
-    set_timer(c);
     leave(c);
 }
 
@@ -486,6 +488,8 @@ kelp_status *kelp_http2_connection_create(kelp_http_thread *thread, int take_fd,
     c->base.ops = &ops;
     c->base.thread = thread;
     c->base.io = (kelp_event_loop_io){.fd = take_fd, .fn = on_io, .userp = c};
+    c->timer.fn = on_timer;
+    c->timer.userp = c;
     c->shared = thread->http2;
     kelp_http2_output_init(&c->output, thread->allocator);
     kelp_status *status = kelp_http2_session_create(c);

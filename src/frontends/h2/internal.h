@@ -88,6 +88,7 @@ struct kelp_http2_connection {
     kelp_http_connection base; /* first */
     kelp_http2_thread *shared;
     nghttp2_session *session;
+    void *table; /* of the streams of the session; see kelp_http2_memory_relax */
     kelp_http2_stream *streams;
     size_t stream_count;
     kelp_http2_output output; /* what the socket did not take */
@@ -102,6 +103,7 @@ struct kelp_http2_connection {
     kelp_http2_counter errors;
     kelp_http2_keepalive keepalive;
     uint32_t depth; /* of enter(); the object is freed on the outermost leave() */
+    bool relaxed;   /* no memory can be returned */
     bool greeted;   /* the client has sent its settings */
     bool flush_needed;
     bool generating; /* into shared->output */

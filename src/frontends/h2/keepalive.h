@@ -22,7 +22,6 @@ typedef struct kelp_http2_keepalive {
     uint32_t pings;                    /* sent since the last data */
     uint32_t strikes;
     kelp_http2_age age;
-    bool resumed; /* data was sent after a PING: the next check may be earlier */
 } kelp_http2_keepalive;
 
 /* What a connection must do. */
@@ -49,7 +48,6 @@ bool kelp_http2_keepalive_on_ping(kelp_http2_keepalive *k, uint64_t now_ns, bool
 static inline void kelp_http2_keepalive_on_data(kelp_http2_keepalive *k) {
     k->client_ping_ns = 0;
     k->strikes = 0;
-    k->resumed = k->resumed || k->pings > 0;
     k->pings = 0;
 }
 static inline void kelp_http2_keepalive_on_credit(kelp_http2_keepalive *k) {

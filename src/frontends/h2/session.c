@@ -7,6 +7,7 @@
 #define STREAM_WINDOW_BYTES (4 * 1024 * 1024)
 #define CONNECTION_WINDOW_BYTES (16 * 1024 * 1024)
 #define MAX_HEAD_BYTES (64 * 1024)
+#define RESPONSE_TABLE_BYTES 1024 /* of HPACK; the headers of responses are few */
 /* Streams that the client resets: at most a burst, then a rate (CVE-2023-44487). */
 #define RESET_BURST 1000
 #define RESETS_PER_SECOND 200
@@ -237,6 +238,7 @@ kelp_status *kelp_http2_callbacks_create(nghttp2_session_callbacks **out) {
 kelp_status *kelp_http2_option_create(nghttp2_option **out) {
     KELP_TRY(check(nghttp2_option_new(out), "options"));
     nghttp2_option *option = *out;
+    nghttp2_option_set_max_deflate_dynamic_table_size(option, RESPONSE_TABLE_BYTES);
     nghttp2_option_set_no_auto_window_update(option, 1);
     nghttp2_option_set_no_closed_streams(option, 1);
     nghttp2_option_set_stream_reset_rate_limit(option, RESET_BURST, RESETS_PER_SECOND);
@@ -251,10 +253,10 @@ kelp_status *kelp_http2_session_create(kelp_http2_connection *c) {
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
     kelp_http2_thread *shared = c->shared;
-    kelp_http2_memory_create_session(&shared->memory, true);
+    kelp_http2_memory_begin_session(&shared->memory);
     int result = nghttp2_session_server_new3(&c->session, shared->callbacks, c, shared->option,
                                              &shared->memory.functions);
-    kelp_http2_memory_create_session(&shared->memory, false);
+    c->table = kelp_http2_memory_end_session(&shared->memory);
     KELP_TRY(check(result, "a session"));
     KELP_TRY(check(nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings,
                                            sizeof settings / sizeof *settings),

@@ -24,6 +24,9 @@
 #define DIRECT_MIN_BYTES ((size_t)4096) /* of body, to bypass the scratch buffer */
 #define READS_PER_EVENT 64
 #define LINGER_NS UINT64_C(2000000000)
+#define RELAX_NS                                                                    \
+    KELP_HTTP_SECOND_NS /* after the last response, an idle connection frees memory \
+                         */
 #define MAX_MESSAGE 256
 #define MAX_IOV 64
 
@@ -116,19 +119,22 @@ static void give_up(kelp_http1_connection *c, kelp_status *take_status) {
     shutdown(c->base.io.fd, SHUT_RDWR);
 }
 
-static void set_deadline(kelp_http1_connection *c, uint64_t after_ns) {
-    kelp_event_loop *loop = c->base.thread->loop;
-    c->deadline_ns = after_ns ? kelp_event_loop_now_ns(loop) + after_ns : UINT64_MAX;
-    if (c->closed || !after_ns)
-        return;
-    /* A timer that fires too early is set again, so that only an earlier deadline must be set. */
-    if (c->timer.heap_index != 0 && c->timer.deadline_ns <= c->deadline_ns)
+/* Makes the timer fire at a time, or earlier. A timer that fires too early is set again. */
+static void set_timer(kelp_http1_connection *c, uint64_t due_ns) {
+    if (c->timer.heap_index != 0 && c->timer.deadline_ns <= due_ns)
         return;
     c->timer.fn = on_timer;
     c->timer.userp = c;
-    kelp_status *status = kelp_event_loop_timer_set(loop, &c->timer, c->deadline_ns);
+    kelp_status *status = kelp_event_loop_timer_set(c->base.thread->loop, &c->timer, due_ns);
     if (status != NULL) /* slow clients require a timer */
         give_up(c, status);
+}
+
+static void set_deadline(kelp_http1_connection *c, uint64_t after_ns) {
+    kelp_event_loop *loop = c->base.thread->loop;
+    c->deadline_ns = after_ns ? kelp_event_loop_now_ns(loop) + after_ns : UINT64_MAX;
+    if (!c->closed && after_ns)
+        set_timer(c, c->deadline_ns);
 }
 
 static void set_events(kelp_http1_connection *c, uint32_t events) {
@@ -187,6 +193,7 @@ static void response_done(kelp_http1_connection *c) {
         return;
     }
     set_deadline(c, options->idle_timeout_ns);
+    set_timer(c, kelp_event_loop_now_ns(c->base.thread->loop) + RELAX_NS);
     update_events(c);
 }
 
@@ -595,6 +602,22 @@ static void on_io(kelp_event_loop_io *io, uint32_t events) {
     leave(c);
 }
 
+/* Frees the buffers of a connection that has been idle for a time. Returns the time of the next
+ * check. */
+static uint64_t relax(kelp_http1_connection *c, uint64_t now_ns) {
+    uint64_t idle_ns = c->deadline_ns - c->base.thread->options->idle_timeout_ns;
+    bool idle = c->exchange == NULL && !c->lingering && c->pending.length == 0 &&
+                kelp_http1_parser_idle(&c->parser);
+    if (!idle)
+        return c->deadline_ns;
+    if (now_ns < idle_ns + RELAX_NS)
+        return KELP_MIN(c->deadline_ns, idle_ns + RELAX_NS);
+    kelp_http1_parser_deinit(&c->parser);
+    kelp_buf_deinit(&c->pending);
+    kelp_buf_deinit(&c->head);
+    return c->deadline_ns;
+}
+
 static void on_timer(kelp_event_loop_timer *timer) {
     kelp_http1_connection *c = timer->userp;
     uint64_t now = kelp_event_loop_now_ns(c->base.thread->loop);
@@ -602,7 +625,7 @@ static void on_timer(kelp_event_loop_timer *timer) {
     if (c->deadline_ns == UINT64_MAX) {
         /* A request is being processed; set_deadline sets the timer again. */
     } else if (now < c->deadline_ns) {
-        set_deadline(c, c->deadline_ns - now);
+        set_timer(c, relax(c, now));
     } else if (c->exchange != NULL || c->lingering || kelp_http1_parser_idle(&c->parser)) {
         connection_close(c);
     } else {
