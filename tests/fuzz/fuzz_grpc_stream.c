@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define HEAD_BYTES 9
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 120000
 #define MAX_BODY_BYTES ((size_t)1 << 16)
 
 enum { DATA, HEADERS, RST_STREAM = 3, SETTINGS, GOAWAY = 7 };

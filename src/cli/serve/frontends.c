@@ -155,8 +155,8 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
         .max_client_connections = kelp_http_share(max_connections, share),
         .max_requests = max_requests,
         .max_client_requests = kelp_http_share(max_requests, share),
-        .freed_large = kelp_serve_trim_note,
-        .freed_large_userp = trim,
+        .freed_much = kelp_serve_trim_note,
+        .freed_much_userp = trim,
         .logger = {.fn = log_to_core,
                    .level = o->log.verbose ? KELP_LOG_VERBOSE : KELP_LOG_INFO,
                    .verbosity = (int)o->log.verbose},
@@ -228,6 +228,10 @@ static kelp_status *create_shared(const kelp_serve_options *o, TRITONSERVER_Serv
                                &inout_frontends->tracing);
 }
 
+static void release_memory(void *userp) {
+    kelp_http_server_trim(userp);
+}
+
 kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *core,
                               kelp_serve_trim *trim, kelp_serve_frontends *inout_frontends) {
     KELP_TRY(add_endpoints(o, inout_frontends));
@@ -236,6 +240,8 @@ kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *
     KELP_TRY(create_access(o, inout_frontends));
     KELP_TRY(create_shared(o, core, inout_frontends));
     KELP_TRY(create_http(o, core, trim, inout_frontends));
+    trim->release = release_memory;
+    trim->release_userp = inout_frontends->http;
     return kelp_http_server_start(inout_frontends->http);
 }
 

@@ -14,6 +14,8 @@ kelp_status *kelp_serve_trim_init(kelp_serve_trim *trim) {
     atomic_init(&trim->ends, 0);
     trim->seen_ends = 0;
     trim->due_ns = UINT64_MAX;
+    trim->release = NULL;
+    trim->released = false;
     trim->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return trim->wake >= 0
                ? NULL
@@ -42,7 +44,11 @@ void kelp_serve_trim_check(kelp_serve_trim *trim, uint64_t now_ns) {
     bool quiet = !woken && ends == trim->seen_ends;
     trim->seen_ends = ends;
     trim->due_ns = now_ns + DELAY_NS;
-    if (!quiet)
+    bool releases = quiet && !trim->released && trim->release != NULL;
+    trim->released = releases;
+    if (releases)
+        trim->release(trim->release_userp); /* until the next check */
+    if (!quiet || releases)
         return;
     trim->due_ns = UINT64_MAX;
     atomic_store(&trim->armed, false);

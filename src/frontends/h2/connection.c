@@ -464,17 +464,24 @@ kelp_status *kelp_http2_thread_create(kelp_allocator allocator, kelp_http2_threa
     return status;
 }
 
-void kelp_http2_thread_destroy(kelp_http2_thread *shared) {
-    if (shared == NULL)
-        return;
+void kelp_http2_thread_trim(kelp_http2_thread *shared) {
+    KELP_ASSERT(shared->output.count == 0);
     while (shared->streams != NULL) {
         kelp_http2_stream *s = shared->streams;
         shared->streams = s->next;
         kelp_http2_stream_destroy(s, shared->allocator);
     }
+    shared->stream_count = 0;
+    kelp_http2_output_deinit(&shared->output);
+    kelp_http2_memory_trim(&shared->memory);
+}
+
+void kelp_http2_thread_destroy(kelp_http2_thread *shared) {
+    if (shared == NULL)
+        return;
+    kelp_http2_thread_trim(shared);
     nghttp2_session_callbacks_del(shared->callbacks);
     nghttp2_option_del(shared->option);
-    kelp_http2_output_deinit(&shared->output);
     kelp_http2_memory_deinit(&shared->memory);
     kelp_free(shared->allocator, shared, sizeof *shared);
 }

@@ -258,6 +258,17 @@ void kelp_http2_memory_begin_send(kelp_http2_memory *memory) {
 #endif
 }
 
+void kelp_http2_memory_trim(kelp_http2_memory *memory) {
+    for (size_t i = 0; i < KELP_HTTP2_SIZE_CLASSES; i++) {
+        while (memory->free[i] != NULL) {
+            kelp_http2_block *block = memory->free[i];
+            memory->free[i] = block->next;
+            kelp_free(memory->allocator, block, block->size_bytes);
+        }
+    }
+    memory->kept_bytes = 0;
+}
+
 void kelp_http2_memory_deinit(kelp_http2_memory *memory) {
     while (memory->pages != NULL) {
         kelp_http2_pages *pages = memory->pages;
@@ -266,12 +277,5 @@ void kelp_http2_memory_deinit(kelp_http2_memory *memory) {
     }
     if (memory->frame != NULL)
         kelp_free(memory->allocator, memory->frame, memory->frame->size_bytes);
-    for (size_t i = 0; i < KELP_HTTP2_SIZE_CLASSES; i++) {
-        kelp_http2_block *block = memory->free[i];
-        while (block != NULL) {
-            kelp_http2_block *next = block->next;
-            kelp_free(memory->allocator, block, block->size_bytes);
-            block = next;
-        }
-    }
+    kelp_http2_memory_trim(memory);
 }

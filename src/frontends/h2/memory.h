@@ -42,7 +42,9 @@ void kelp_http2_memory_relax(kelp_http2_memory *memory, void *table);
 /* Call it before a session sends. Debug builds overwrite the frame buffer, to show that no session
  * needs its contents. */
 void kelp_http2_memory_begin_send(kelp_http2_memory *memory);
-/* Frees the recycled blocks, after nghttp2 has freed its own. */
+/* Frees the recycled blocks. */
+void kelp_http2_memory_trim(kelp_http2_memory *memory);
+/* Frees everything, after nghttp2 has freed its own. */
 void kelp_http2_memory_deinit(kelp_http2_memory *memory);
 
 #endif

@@ -88,7 +88,7 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     kelp_http_thread *thread = exchange->thread;
     kelp_http_exchange_pool *pool = &thread->pools[exchange->handler->index];
     const kelp_http_server_options *options = thread->options;
-    bool large = options->freed_large != NULL && is_large(exchange);
+    bool large = options->freed_much != NULL && is_large(exchange);
     exchange->handler->clear(exchange);
     kelp_http_body_clear(&exchange->body, KELP_HTTP_KEEP_BYTES);
     kelp_http_body_clear(&exchange->decoded, KELP_HTTP_KEEP_BYTES);
@@ -103,7 +103,7 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
         kelp_http_client_end_request(exchange->client);
     exchange->client = NULL;
     if (large)
-        options->freed_large(options->freed_large_userp);
+        options->freed_much(options->freed_much_userp);
 
     pthread_mutex_lock(&thread->mutex);
     bool keep = pool->count < POOL_MAX;

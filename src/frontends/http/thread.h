@@ -73,6 +73,9 @@ struct kelp_http_thread {
     bool started;
     bool stopping;
     kelp_http_connection *connections;
+    kelp_event_loop_task trim_task;
+    atomic_bool trims;        /* trim_task is posted */
+    uint32_t closed_count;    /* connections that have left */
     char *scratch;            /* KELP_HTTP_SCRATCH_BYTES, for reads */
     kelp_http2_thread *http2; /* of the server */
     kelp_tls_buffers *tls;    /* NULL: no endpoint has TLS */
@@ -104,6 +107,8 @@ kelp_status *kelp_http_thread_start(kelp_http_thread *thread, unsigned index) KE
  * end its loop. Requests are cancelled shortly before `timeout_ns`, and abandoned at this time. Any
  * thread. */
 void kelp_http_thread_drain(kelp_http_thread *thread, uint64_t timeout_ns);
+/* Frees the pooled exchanges. */
+void kelp_http_thread_trim(kelp_http_thread *thread);
 /* Waits until all exchanges are recycled, at most until the deadline. Returns the number of those
  * that are not. Any thread, after the loop has ended. */
 size_t kelp_http_thread_wait(kelp_http_thread *thread, uint64_t deadline_ns);

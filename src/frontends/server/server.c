@@ -256,6 +256,26 @@ kelp_status *kelp_http_server_start(kelp_http_server *server) {
     return NULL;
 }
 
+/* ---- memory ---- */
+
+static void on_trim(kelp_event_loop_task *task) {
+    kelp_http_thread *thread =
+        (kelp_http_thread *)((char *)task - offsetof(kelp_http_thread, trim_task));
+    atomic_store(&thread->trims, false);
+    kelp_http_thread_trim(thread);
+    kelp_http2_thread_trim(thread->http2);
+}
+
+void kelp_http_server_trim(kelp_http_server *server) {
+    for (uint32_t i = 0; i < server->thread_count; i++) {
+        kelp_http_thread *thread = &server->threads[i];
+        if (atomic_exchange(&thread->trims, true)) /* posted before */
+            continue;
+        thread->trim_task.fn = on_trim;
+        kelp_event_loop_post(thread->loop, &thread->trim_task);
+    }
+}
+
 /* ---- stopping ---- */
 
 static void drain_threads(kelp_http_server *server) {
