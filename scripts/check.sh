@@ -248,6 +248,7 @@ if [ "$full" = full ]; then
     step h2spec scripts/h2spec.sh
     step perf_analyzer scripts/perf_analyzer.sh
     step grpc-tools scripts/grpc_tools.sh
+    step otelcol scripts/otelcol.sh
     step inproc scripts/bench_inproc.sh --check
     step reloads "$python" tests/e2e/test_load.py --kelp build/release/bin/kelp --long Reloading
     step soak "$python" tests/e2e/test_soak.py --kelp build/release/bin/kelp

@@ -214,17 +214,11 @@ static kelp_status *create_shared(const kelp_serve_options *o, TRITONSERVER_Serv
                                          .verbose = (uint32_t)o->log.verbose,
                                          .format =
                                              (kelp_log_format)kelp_serve_log_format(o->log.format)};
-    kelp_serve_trace_values trace;
     KELP_TRY(kelp_shm_create(allocator, allows_shm(o, inout_frontends), &inout_frontends->shm));
     KELP_TRY(kelp_workers_create(allocator, (unsigned)o->models.load_threads,
                                  &inout_frontends->loaders));
     KELP_TRY(kelp_logging_create(allocator, &logging, &inout_frontends->logging));
-    KELP_TRY(kelp_serve_trace_parse(&o->trace, &trace));
-    const kelp_trace_values values = {.level = trace.level,
-                                      .rate = (uint32_t)trace.rate,
-                                      .count = (int32_t)trace.count,
-                                      .log_frequency = (uint32_t)trace.log_frequency};
-    return kelp_tracing_create(allocator, core, &core_logger, trace.file, &values,
+    return kelp_tracing_create(allocator, core, &core_logger, &inout_frontends->trace.options,
                                &inout_frontends->tracing);
 }
 
@@ -270,9 +264,11 @@ kelp_status *kelp_serve_stop(kelp_serve_frontends *frontends, uint64_t timeout_n
 void kelp_serve_destroy(kelp_serve_frontends *frontends) {
     kelp_http_server_destroy(frontends->http);
     destroy_access(frontends);
-    kelp_tracing_destroy(frontends->tracing);
+    kelp_tracing_stop(frontends->tracing);
     kelp_logging_destroy(frontends->logging);
+    kelp_serve_trace_deinit(&frontends->trace);
     if (!frontends->held) {
+        kelp_tracing_destroy(frontends->tracing);
         kelp_workers_destroy(frontends->loaders);
         kelp_shm_destroy(frontends->shm);
     }

@@ -35,8 +35,9 @@ typedef struct kelp_serve_frontends {
     kelp_shm_registry *shm;
     kelp_logging *logging;
     kelp_tracing *tracing;
-    kelp_workers *loaders; /* run loads and unloads */
-    bool held;             /* models still hold requests after the stop, which use what all share */
+    kelp_workers *loaders;         /* run loads and unloads */
+    kelp_serve_trace_values trace; /* parsed before the start */
+    bool held; /* models still hold requests after the stop, which use what all share */
 } kelp_serve_frontends;
 
 /* Checks the options, the files of TLS, and that the addresses are free, so that a failure precedes

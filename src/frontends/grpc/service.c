@@ -74,6 +74,7 @@ static void on_clear(kelp_http_exchange *base) {
     kelp_buf_clear(&exchange->status_text);
     kelp_arena_clear(&exchange->metadata);
     exchange->forwarded = NULL;
+    exchange->trace_parent = (kelp_trace_context){0};
     exchange->forwarded_count = 0;
     exchange->held_at = exchange->prefix_length = 0;
     exchange->method = NULL;
@@ -181,6 +182,9 @@ static kelp_status *begin_call(kelp_grpc_exchange *exchange, const kelp_http_req
     KELP_TRY(kelp_grpc_permit(kelp_grpc_service_of(exchange), request));
     KELP_TRY(read_codings(exchange, request));
     KELP_TRY(forward_metadata(exchange, request));
+    if (exchange->method->infers)
+        kelp_tracing_read_parent(kelp_grpc_service_of(exchange)->tracing, request,
+                                 &exchange->metadata, &exchange->trace_parent);
     if (!exchange->method->client_streams)
         KELP_TRY(kelp_grpc_expect_message(exchange));
     else if (exchange->method->infers)

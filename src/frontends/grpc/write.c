@@ -57,6 +57,8 @@ static void encode_failure(kelp_grpc_reply *reply, kelp_status *take_failure) {
 static kelp_status *encode_reply(kelp_grpc_exchange *exchange, kelp_grpc_reply *reply) {
     kelp_status *status = encode_response(exchange, reply);
     bool failed = status != NULL;
+    if (failed)
+        kelp_grpc_trace_failure(reply->request, status);
     if (failed &&
         (!exchange->method->client_streams || (exchange->fails_stream && reply->failure == NULL)))
         return status;

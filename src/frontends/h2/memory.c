@@ -16,7 +16,7 @@
 #define FRAME_MIN_BYTES ((size_t)16384)
 #define FRAME_MAX_BYTES (FRAME_MIN_BYTES + 64)
 #define PAGE_BYTES ((size_t)4096)
-#define PAGES_PER_BLOCK ((size_t)256)
+#define PAGES_PER_BLOCK ((size_t)64)
 
 /* The header of a block; the memory that nghttp2 uses follows. */
 struct kelp_http2_block {
@@ -53,6 +53,11 @@ static size_t class_of(size_t size_bytes, size_t *out_bytes) {
 
 /* ---- pages ---- */
 
+static bool is_zero(const void *page) {
+    const char *bytes = page;
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, PAGE_BYTES - 1) == 0;
+}
+
 static kelp_http2_pages *add_pages(kelp_http2_memory *memory) {
     kelp_http2_pages *pages;
     kelp_status *status = KELP_NEW(memory->allocator, kelp_http2_pages, &pages);
@@ -60,14 +65,13 @@ static kelp_http2_pages *add_pages(kelp_http2_memory *memory) {
         kelp_status_free(status);
         return NULL;
     }
-    void *base = mmap(NULL, PAGES_PER_BLOCK * PAGE_BYTES, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) {
+    status = kelp_alloc_aligned(memory->allocator, PAGES_PER_BLOCK * PAGE_BYTES, PAGE_BYTES,
+                                (void **)&pages->base);
+    if (status != NULL) {
+        kelp_status_free(status);
         kelp_free(memory->allocator, pages, sizeof *pages);
         return NULL;
     }
-    (void)madvise(base, PAGES_PER_BLOCK * PAGE_BYTES, MADV_NOHUGEPAGE);
-    pages->base = base;
     pages->next = memory->pages;
     memory->pages = pages;
     return pages;
@@ -85,7 +89,10 @@ static void *take_page(kelp_http2_memory *memory) {
         i++;
     pages->used[i] = true;
     pages->used_count++;
-    return pages->base + i * PAGE_BYTES;
+    char *page = pages->base + i * PAGE_BYTES;
+    if (!is_zero(page)) /* otherwise it may be without memory */
+        memset(page, 0, PAGE_BYTES);
+    return page;
 }
 
 /* Finds the block of a page, and the page in it; NULL for other memory. */
@@ -104,16 +111,11 @@ static kelp_http2_pages *find_page(const kelp_http2_memory *memory, const void *
 }
 
 static void free_pages(kelp_http2_memory *memory, kelp_http2_pages *pages) {
-    munmap(pages->base, PAGES_PER_BLOCK * PAGE_BYTES);
+    kelp_free_aligned(memory->allocator, pages->base, PAGES_PER_BLOCK * PAGE_BYTES, PAGE_BYTES);
     kelp_free(memory->allocator, pages, sizeof *pages);
 }
 
-static bool is_zero(const void *page) {
-    const char *bytes = page;
-    return bytes[0] == 0 && memcmp(bytes, bytes + 1, PAGE_BYTES - 1) == 0;
-}
-
-/* Returns a page, which becomes zero again. Returns false for other memory. */
+/* Takes a page back. Returns false for other memory. */
 static bool give_page(kelp_http2_memory *memory, void *pointer) {
     size_t index;
     kelp_http2_pages *pages = find_page(memory, pointer, &index);
@@ -121,11 +123,8 @@ static bool give_page(kelp_http2_memory *memory, void *pointer) {
         return false;
     KELP_ASSERT(pages->used[index]);
     pages->used[index] = false;
-    if (--pages->used_count > 0) {
-        if (!is_zero(pointer))
-            memset(pointer, 0, PAGE_BYTES);
+    if (--pages->used_count > 0)
         return true;
-    }
     kelp_http2_pages **link = &memory->pages;
     while (*link != pages)
         link = &(*link)->next;

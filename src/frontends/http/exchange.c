@@ -94,6 +94,7 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     kelp_http_body_clear(&exchange->decoded, KELP_HTTP_KEEP_BYTES);
     trim_buf(&exchange->text);
     exchange->request_coding_unknown = false;
+    exchange->status = (kelp_http_status)0;
     exchange->piece_count = 0;
     exchange->header_count = exchange->kept_header_count = 0;
     exchange->trailer_count = 0;

@@ -128,7 +128,7 @@ struct kelp_http_exchange {
     bool request_coding_unknown; /* the response must list the known codings */
 
     /* the response: status and headers, then `text`, then `pieces`, then the trailers */
-    kelp_http_status status;
+    kelp_http_status status; /* 0: nothing is filled in */
     kelp_http_header headers[KELP_HTTP_MAX_RESPONSE_HEADERS];
     size_t header_count;
     size_t kept_header_count; /* of those, see kelp_http_exchange_keep_headers */

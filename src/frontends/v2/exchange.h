@@ -179,6 +179,8 @@ void kelp_v2_generate(kelp_v2_exchange *exchange);
 void kelp_v2_generate_stream(kelp_v2_exchange *exchange);
 
 /* ---- infer.c ---- */
+/* Decides whether the request is traced. Valid while on_request runs. */
+void kelp_v2_begin_trace(kelp_v2_exchange *exchange);
 /* Asks the server to cancel an inference in flight. */
 void kelp_v2_infer_cancel(kelp_v2_exchange *exchange);
 /* Submits exchange->request. The exchange is the argument of the response callback. */

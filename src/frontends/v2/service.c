@@ -131,6 +131,7 @@ static void on_clear(kelp_http_exchange *base) {
     if (exchange->request != NULL)
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(exchange->request)));
     kelp_trace_stamp(exchange->trace, "HTTP_SEND_END");
+    kelp_trace_finish(exchange->trace, base->status, NULL);
     kelp_trace_record_release(exchange->trace);
     exchange->trace = NULL;
     kelp_shm_release_uses(&exchange->regions);
