@@ -18,6 +18,9 @@ enum { EXPIRY_STEP_NS = 1000000 };
 /* One of MEASURED_ONE_OF executions on submitting threads is measured: reading the clock takes a
  * percent of the time of the smallest models. */
 enum { MEASURED_ONE_OF = 8 };
+/* While submitting threads execute queued requests, a worker leaves them those that are due for
+ * HANDOVER_NS. It does so HANDOVERS times after they executed some. */
+enum { HANDOVER_NS = 50000, HANDOVERS = 8 };
 /* A measured time of more than MAX_MEASURED times the limit counts as this time. */
 enum { MAX_MEASURED = 32 };
 
@@ -128,7 +131,7 @@ static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp
     inout->wanted &= count > 0 && pool->caller_limit_ns > 0;
     if (inout->wanted)
         inout->class_index = kelp_execution_class(kelp_execution_bytes(requests, count));
-    if (pool->policy->ops->executed != NULL)
+    if (pool->policy->wants_reports)
         begin_report(pool, requests, count, &inout->report);
     if (count)
         pool->execute(instance, requests, count);
@@ -170,12 +173,14 @@ static bool is_short(const kelp_instance_pool *pool, kelp_request *const *reques
            expected_ns(pool, kelp_execution_bytes(request, 1)) <= pool->caller_limit_ns;
 }
 
-/* Waits for a signal, at most until a time. The lock is held. */
-static void wait_for_work(kelp_instance_pool *pool, uint64_t until_ns) {
+/* Waits for a signal, at most until a time; requests that are due before `check_ns` signal. The
+ * lock is held. */
+static void wait_for_work(kelp_instance_pool *pool, uint64_t check_ns, uint64_t until_ns) {
     KELP_ASSERT_HELD(&pool->lock);
+    KELP_ASSERT(check_ns <= until_ns);
     pool->waiting++;
-    if (until_ns < pool->next_check_ns)
-        pool->next_check_ns = until_ns;
+    if (check_ns < pool->next_check_ns)
+        pool->next_check_ns = check_ns;
     if (until_ns == KELP_NEVER_NS) {
         pthread_cond_wait(&pool->work, &pool->lock);
     } else {
@@ -270,7 +275,7 @@ static void *instance_main(void *userp) {
             kelp_rate_ticket_withdraw(&instance->ticket);
         if (pool->stopping)
             break;
-        wait_for_work(pool, ready_ns);
+        wait_for_work(pool, ready_ns, ready_ns);
     }
     if (instance->ticket.limiter != NULL)
         kelp_rate_ticket_withdraw(&instance->ticket);
@@ -323,6 +328,18 @@ static kelp_status *wake_worker(kelp_instance_pool *pool) {
     return NULL;
 }
 
+/* Waits for requests that are due at a time (KELP_NEVER_NS: none is queued), and a little longer
+ * if submitting threads are likely to take them. The lock is held. */
+static void wait_as_worker(kelp_instance_pool *pool, uint64_t ready_ns) {
+    KELP_ASSERT_HELD(&pool->lock);
+    uint64_t until_ns = ready_ns;
+    if (ready_ns < KELP_NEVER_NS - HANDOVER_NS && pool->handovers > 0) {
+        pool->handovers--;
+        until_ns += HANDOVER_NS;
+    }
+    wait_for_work(pool, ready_ns, until_ns);
+}
+
 /* A worker uses any idle instance. */
 static void *worker_main(void *userp) {
     kelp_instance_pool *pool = userp;
@@ -348,7 +365,7 @@ static void *worker_main(void *userp) {
         }
         if (pool->stopping)
             break;
-        wait_for_work(pool, due ? KELP_NEVER_NS : ready_ns);
+        wait_as_worker(pool, due ? KELP_NEVER_NS : ready_ns);
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -425,8 +442,10 @@ static uint32_t take_on_caller(kelp_instance_pool *pool, kelp_request *request,
         !queue_fits(pool, kelp_execution_bytes(&request, 1)))
         return 0;
     count = take(pool, pool->idle, false, now_ns, out_requests);
-    if (count > 0)
+    if (count > 0) {
+        pool->handovers = HANDOVERS;
         *out_instance = pop_idle(pool);
+    }
     return count;
 }
 

@@ -13,7 +13,8 @@
  * otherwise recurse without limit). A thread that finishes an execution continues with queued
  * requests within a budget, because a submission must return. Worker threads, at most one for each
  * instance and started on demand, execute the others. Therefore no instance is idle while requests
- * are due.
+ * are due. While submitting threads execute the queued requests, a worker leaves them those that
+ * have just become due, because a thread switch takes longer than a small execution.
  *
  * A request takes long if the measured time of executions with inputs of its size
  * (execution_times.h) exceeds caller_limit_ns, or is unknown. The pool measures all executions of
@@ -83,6 +84,7 @@ struct kelp_instance_pool {
     kelp_instance_base *unstarted; /* ON_CALLER: instances whose worker thread is not started */
     unsigned waiting;              /* threads that wait for work */
     uint64_t next_check_ns; /* a waiting thread looks at the policy then; KELP_NEVER_NS: unknown */
+    unsigned handovers;     /* ON_CALLER: times a worker leaves due requests to other threads */
     bool stopping;
 };
 
