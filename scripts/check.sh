@@ -128,9 +128,10 @@ scripts_parse() {
     python3 -m compileall -q -f scripts tools tests/e2e tests/extensions tests/interop tests/libraries tests/python tests/rust bindings/python bench
 }
 
-# Benchmarks build; those beside libraries compare answers in a round of each shape.
+# Benchmarks build; those of servers and those beside libraries check results in a short round.
 benchmarks() {
-    ninja -C build/release benchmarks || return 1
+    ninja -C build/release benchmarks kelp_program || return 1
+    python3 bench/protocols.py --quick || return 1
     local bench ran=0
     for bench in gemm convolutions; do
         [ -x "build/release/bench/bench_$bench" ] || continue

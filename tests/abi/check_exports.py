@@ -14,7 +14,7 @@ import sys
 
 # NVIDIA's library exports these too, although no header declares them.
 ALLOWED = {"TRITONCACHE_CacheEntryNew", "TRITONCACHE_CacheEntryDelete"}
-RUNTIME_COUNT = 281
+RUNTIME_COUNT = 282
 PLUGIN_COUNT = 23
 
 

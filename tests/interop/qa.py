@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs NVIDIA's public QA tests of the server (directory `qa` of their repository) unmodified on NVIDIA's executable, once with our
-libtritonserver.so and once with theirs, and compares the results case by case.
+libtritonserver.so and once with theirs, and compares the results case by case. With `--server kelp`, our own `tritonserver` takes the place of NVIDIA's
+executable with our library, so that our front-ends are tested as well.
 
 The sources are not part of this repository: pass a copy. Models are made by their generators (ONNX only). `--built` is a directory with what
-NVIDIA's build adds to the sources, arranged as Dockerfile.QA of their repository does: `backends/NAME` (backends that the wheel lacks) and `qa/L0_…`
+NVIDIA's build adds to the sources, arranged as Dockerfile.QA of their repository does: `backends/NAME` (backends that the wheel lacks), `repoagents/NAME`, and `qa/L0_…`
 (test programs, libraries and models that the scripts expect in their directories). Our library does not use their backend of ONNX Runtime.
 
 Each run has its own mount, network and process namespaces: several can run at the same time. Logs and results stay in `--work`; `--report` prints
@@ -50,7 +51,7 @@ GENERATORS = {
     "qa_ensemble_model_repository/qa_variable_sequence_model_repository": "gen_qa_sequence_models.py --ensemble --variable",
 }
 # ONNX models under the names of engines that are not tested here, for scripts that need such a model but do not test its engine.
-STAND_INS = ("float32_float32_float32", "int32_int32_int32", "nobatch_int32_int32_int32")
+STAND_INS = ("float32_float32_float32", "int32_int32_int32", "nobatch_int32_int32_int32", "float16_float32_float32", "int32_int8_int8")
 # Directories, with settings of their scripts that leave out engines and hardware that are not tested here.
 DIRECTORIES = {
     "L0_batcher": {"BACKENDS": "onnx python"},
@@ -83,6 +84,21 @@ DIRECTORIES = {
     "L0_multi_server": {},
     "L0_scalar_io": {},
 }
+# Directories that test the front-ends, and for which `--server kelp` is the useful choice.
+FRONTENDS = {
+    "L0_http": {},
+    "L0_grpc": {},
+    "L0_shared_memory": {},
+    "L0_trace": {},
+    "L0_cmdline_trace": {},
+    "L0_logging": {},
+    "L0_metrics": {},
+    "L0_config_json": {},
+    "L0_server_status": {},
+    "L0_model_namespacing": {},
+    "L0_response_statistics": {},
+    "L0_repoagent_checksum": {},
+}
 NVIDIA_VERSION = "2.51.0"  # of the library in the wheel
 # Makes the installation ($0) available at the path that their scripts and executable contain. All ports and shared memory are private.
 PRIVATE = ("mount -t tmpfs none /opt && ln -s $0 /opt/tritonserver && mount -t tmpfs -o mode=1777 none /dev/shm && ip link set lo up && "
@@ -110,9 +126,12 @@ def arguments():
     parser.add_argument("--nvidia", default=os.path.join(ROOT, "build", "nvidia"), help="directory that the wheel is unpacked in")
     parser.add_argument("--built", help="directory with what NVIDIA's build adds to the sources")
     parser.add_argument("--work", help="directory for models, logs and results; default: a temporary one")
-    parser.add_argument("--directories", nargs="*", default=list(DIRECTORIES), help="directories of qa to run")
+    parser.add_argument("--server", default="nvidia", choices=["nvidia", "kelp"],
+                        help="the executable that our library is compared with: NVIDIA's, or our own")
+    parser.add_argument("--directories", nargs="*", help="directories of qa to run; default: those of the library or, with --server kelp, of the front-ends")
     parser.add_argument("--libraries", nargs="*", default=["kelp", "nvidia"], choices=["kelp", "nvidia"])
     parser.add_argument("--timeout", type=int, default=1800, help="seconds for one directory")
+    parser.add_argument("--keep-going", action="store_true", help="ignore `set -e` in the scripts, so that one failure does not hide the next cases")
     parser.add_argument("--report", action="store_true", help="run nothing; print the results that are in --work")
     return parser.parse_args()
 
@@ -155,13 +174,13 @@ def add_stand_ins(repository):
 
 
 def rename_outputs(graph):
-    """Renames OUTPUT0 to OUTPUT__0, and sets the dimensions to 1, as L0_decoupled does in the configuration."""
+    """Renames OUTPUT0 to OUTPUT__0, and makes the dimension dynamic, because L0_decoupled sets it to 1 in the configuration."""
     for value in graph.output:
         value.name = re.sub(r"^OUTPUT(\d)$", r"OUTPUT__\1", value.name)
     for node in graph.node:
         node.output[:] = [re.sub(r"^OUTPUT(\d)$", r"OUTPUT__\1", each) for each in node.output]
     for value in [*graph.input, *graph.output]:
-        value.type.tensor_type.shape.dim[0].dim_value = 1
+        value.type.tensor_type.shape.dim[0].dim_param = "n"
 
 
 def write_program(path, text):
@@ -171,7 +190,7 @@ def write_program(path, text):
 
 
 def stage(options, directory, library):
-    """Prepares a Triton installation with NVIDIA's executable and one of the libraries. Returns the environment."""
+    """Prepares a Triton installation: NVIDIA's executable with one of the libraries, or our program ("server"). Returns the environment."""
     sys.argv = [sys.argv[0], "--build", options.build, "--nvidia", options.nvidia]
     import interop  # pylint: disable=import-outside-toplevel
     interop.need_nvidia()
@@ -182,38 +201,44 @@ def stage(options, directory, library):
             os.remove(os.path.join(directory, "lib", link))
             os.symlink(theirs, os.path.join(directory, "lib", link))
     executable = os.path.join(directory, "bin", "tritonserver")
-    os.rename(executable, executable + ".wheel")
-    write_program(executable, EXECUTABLE)
+    if library == "server":
+        shutil.copy(interop.KELP, executable)
+    else:
+        os.rename(executable, executable + ".wheel")
+        write_program(executable, EXECUTABLE)
     if options.built:
         backends = os.path.join(directory, "backends")
         for name in os.listdir(os.path.join(options.built, "backends")):
-            if name == "onnxruntime" and library == "kelp":
+            if name == "onnxruntime" and library != "nvidia":
                 continue
             if os.path.islink(os.path.join(backends, name)):
                 os.remove(os.path.join(backends, name))
             shutil.copytree(os.path.join(options.built, "backends", name), os.path.join(backends, name))
+        if os.path.isdir(os.path.join(options.built, "repoagents")):
+            shutil.copytree(os.path.join(options.built, "repoagents"), os.path.join(directory, "repoagents"))
     tools = os.path.join(directory, "tools")
     os.mkdir(tools)
     for name, command in TOOLS.items():
         write_program(os.path.join(tools, name), f"#!/bin/sh\n{command}\n")
-    environment["PATH"] = f"{tools}:{os.path.dirname(sys.executable)}:{environment['PATH']}"
+    environment["PATH"] = f"{tools}:{os.path.dirname(sys.executable)}:{os.path.join(directory, 'bin')}:{environment['PATH']}"
     return environment
 
 
 def adapt(directory, data):
-    """Makes scripts and configurations independent of the machine that they were written for: no GPU, the place of the generated models, and
-    directories of versions, which git does not store because they are empty."""
+    """Makes scripts and configurations independent of the machine that they were written for: no GPU, the place of the generated models and of Python,
+    and directories of versions, which git does not store because they are empty."""
     for folder, subfolders, files in os.walk(directory):
         if "config.pbtxt" in files and not any(name.isdigit() for name in subfolders):
             os.mkdir(os.path.join(folder, "1"))
         for file in files:
             path = os.path.join(folder, file)
-            if not file.endswith((".sh", ".pbtxt")) or os.path.islink(path):
+            if not file.endswith((".sh", ".pbtxt", ".py")) or os.path.islink(path):
                 continue
             with open(path, encoding="utf-8") as opened:
                 text = opened.read()
             # Scripts edit configurations of both kinds: a pattern of sed must not match the other kind as well.
             new = re.sub("(?<!s/kind: )KIND_GPU", "KIND_CPU", text).replace("/data/inferenceserver/${REPO_VERSION}", data)
+            new = re.sub(r"\A#!/usr/bin/python3?$", "#!/usr/bin/env python3", new, flags=re.MULTILINE) if file.endswith(".py") else new
             if new != text:
                 with open(path, "w", encoding="utf-8") as opened:
                     opened.write(new)
@@ -255,11 +280,11 @@ def run(options, qa, data, name, library):
         top = os.path.dirname(place)
         tests, trace, start = (os.path.join(top, each) for each in ("cases.tsv", "trace.log", "trace.sh"))
         with open(start, "w", encoding="utf-8") as file:
-            file.write(qa_results.TRACE)
+            file.write(qa_results.TRACE + (qa_results.KEEP_GOING if options.keep_going else ""))
         environment.update(TRITON_DIR=installation, DATADIR=data, NVIDIA_TRITON_SERVER_VERSION="kelp", TEST_SYSTEM_SHARED_MEMORY="0",
                            TRITON_SERVER_VERSION=version_of(library),
                            PYTHONPATH=f"{os.path.join(HERE, 'record')}:{os.path.join(top, 'common')}", KELP_QA_TESTS=tests, KELP_QA_TRACE=trace,
-                           BASH_ENV=start, PYTEST_ADDOPTS="-p sitecustomize", **DIRECTORIES.get(name, {}))
+                           BASH_ENV=start, PYTEST_ADDOPTS="-p sitecustomize", **{**DIRECTORIES, **FRONTENDS}.get(name, {}))
         with open(os.path.join(options.work, f"{name}.{library}.log"), "w", encoding="utf-8") as log:
             process = subprocess.Popen([*NAMESPACES, "sh", "-c", PRIVATE, installation], cwd=place, env=environment, stdin=subprocess.DEVNULL,
                                        stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
@@ -276,10 +301,10 @@ def run(options, qa, data, name, library):
         return {"status": status, "tests": qa_results.python_cases(tests), "checks": qa_results.script_cases(trace, place)}
 
 
-def compare(work, name):
-    kelp, nvidia = qa_results.read(work, name, "kelp"), qa_results.read(work, name, "nvidia")
+def compare(work, name, ours):
+    kelp, nvidia = qa_results.read(work, name, ours), qa_results.read(work, name, "nvidia")
     for case in qa_results.worse(kelp, nvidia) if kelp and nvidia else []:
-        print(f"  only with NVIDIA's library: {case}", flush=True)
+        print(f"  only with NVIDIA: {case}", flush=True)
 
 
 def main():
@@ -295,16 +320,18 @@ def main():
     os.makedirs(data, exist_ok=True)
     if not options.report:
         generate(qa, data)
-    for name in options.directories:
-        for library in options.libraries if not options.report else []:
+    ours = "server" if options.server == "kelp" else "kelp"  # part of the names of results
+    names = options.directories or list(FRONTENDS if ours == "server" else DIRECTORIES)
+    for name in names:
+        for library in [ours if each == "kelp" else each for each in options.libraries if not options.report]:
             start = time.monotonic()
             result = run(options, qa, data, name, library)
             qa_results.write(options.work, name, library, result)
             tests, checks = qa_results.counts(result["tests"]), qa_results.counts(result["checks"])
             print(f"{name:26} {library:7} exit {result['status']!s:8} tests {tests[1]} of {tests[0]}, checks {checks[1]} of {checks[0]}, "
                   f"{time.monotonic() - start:.0f} s", flush=True)
-        compare(options.work, name)
-    lines, total = qa_results.table(options.work, options.directories)
+        compare(options.work, name, ours)
+    lines, total = qa_results.table(options.work, names, ours)
     print("\n".join(lines))
     return 1 if total else 0
 

@@ -85,7 +85,7 @@ static void test_agent_can_reject_a_model(void **state) {
     repo_file(&r, "changed/1/weights", "abc");
     TRITONSERVER_Server *server = start(&r);
     fails(TRITONSERVER_ServerLoadModel(server, "rejected"), TRITONSERVER_ERROR_UNAVAILABLE,
-          "not on my watch");
+          "not on my watch (rejected by repository agent 'relocate')");
     saw(&r, "0 ");
     ok(TRITONSERVER_ServerLoadModel(server, "changed"));
     repo_file(&r, "changed/1/weights", "abd");

@@ -694,6 +694,80 @@ static void test_log_levels_select_the_stream(void **state) {
     assert_null(strstr(err, "news"));
 }
 
+typedef struct log_record {
+    int count;
+    TRITONSERVER_LogLevel level;
+    char file[32];
+    int line;
+    uint64_t time_us;
+    char message[64];
+} log_record;
+
+static void keep_record(TRITONSERVER_LogLevel level, const char *filename, int line,
+                        uint64_t timestamp_us, const char *message, void *userp) {
+    log_record *record = userp;
+    record->count++;
+    record->level = level;
+    record->line = line;
+    record->time_us = timestamp_us;
+    snprintf(record->file, sizeof record->file, "%s", filename);
+    snprintf(record->message, sizeof record->message, "%s", message);
+}
+
+/* The servers of these tests write no messages of their own. */
+static void new_server_with_callback(const char *repository, TRITONSERVER_LogCallbackFn_t callback,
+                                     log_record *record) {
+    TRITONSERVER_ServerOptions *options = NULL;
+    TRITONSERVER_Server *server = NULL;
+    ok(TRITONSERVER_ServerOptionsNew(&options));
+    ok(TRITONSERVER_ServerOptionsSetModelRepositoryPath(options, repository));
+    ok(TRITONSERVER_ServerOptionsSetLogInfo(options, false));
+    ok(TRITONSERVER_ServerOptionsSetLogCallback(options, callback, record));
+    ok(TRITONSERVER_ServerNew(&server, options));
+    ok(TRITONSERVER_ServerOptionsDelete(options));
+    ok(TRITONSERVER_ServerStop(server));
+    ok(TRITONSERVER_ServerDelete(server));
+}
+
+static void test_log_is_passed_to_a_callback(void **state) {
+    repo r;
+    log_record record = {0};
+    TRITONSERVER_ServerOptions *options = NULL;
+    (void)state;
+    repo_make(&r);
+    fails(TRITONSERVER_ServerOptionsSetLogCallback(NULL, keep_record, &record),
+          TRITONSERVER_ERROR_INVALID_ARG, "options");
+    ok(TRITONSERVER_ServerOptionsNew(&options));
+    ok(TRITONSERVER_ServerOptionsSetLogCallback(options, keep_record, &record));
+    ok(TRITONSERVER_ServerOptionsDelete(options));
+    ok(TRITONSERVER_ServerOptionsSetLogWarn(NULL, true));
+    ok(TRITONSERVER_LogMessage(TRITONSERVER_LOG_WARN, "a.c", 1, "no server has the options"));
+    assert_int_equal(record.count, 0);
+    new_server_with_callback(r.path, keep_record, &record);
+    record.count = 0;
+    uint64_t before_us = (uint64_t)time(NULL) * 1000000u;
+    ok(TRITONSERVER_LogMessage(TRITONSERVER_LOG_WARN, "/far/away/a.c", 12, "say \"it\"\nnow"));
+    assert_int_equal(record.count, 1);
+    assert_int_equal(record.level, TRITONSERVER_LOG_WARN);
+    assert_string_equal(record.file, "a.c");
+    assert_int_equal(record.line, 12);
+    assert_string_equal(record.message, "say \"it\"\nnow");
+    assert_true(record.time_us >= before_us && record.time_us < before_us + 60000000u);
+    ok(TRITONSERVER_LogMessage(TRITONSERVER_LOG_INFO, NULL, 0, "disabled"));
+    assert_int_equal(record.count, 1);
+    ok(TRITONSERVER_ServerOptionsSetLogVerbose(NULL, 1));
+    ok(TRITONSERVER_LogMessage(TRITONSERVER_LOG_VERBOSE, NULL, 0, "details"));
+    ok(TRITONSERVER_ServerOptionsSetLogVerbose(NULL, 0));
+    assert_int_equal(record.level, TRITONSERVER_LOG_VERBOSE);
+    assert_string_equal(record.file, "");
+    new_server_with_callback(r.path, NULL, NULL);
+    record.count = 0;
+    ok(TRITONSERVER_LogMessage(TRITONSERVER_LOG_WARN, "a.c", 1, "to the streams"));
+    ok(TRITONSERVER_ServerOptionsSetLogWarn(NULL, false));
+    assert_int_equal(record.count, 0);
+    repo_remove(&r);
+}
+
 /* ---- traces ---- */
 
 static void drop_trace(TRITONSERVER_InferenceTrace *trace, void *userp) {
@@ -748,6 +822,7 @@ int main(void) {
         cmocka_unit_test(test_wildcard_must_be_the_only_startup_model),
         cmocka_unit_test(test_options_have_defaults),
         cmocka_unit_test(test_log_levels_select_the_stream),
+        cmocka_unit_test(test_log_is_passed_to_a_callback),
         cmocka_unit_test(test_trace_ids_are_unique),
     };
     return cmocka_run_group_tests(tests, set_up, world_close);

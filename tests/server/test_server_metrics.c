@@ -58,7 +58,7 @@ static void test_summaries_are_reported(void **state) {
     repo_model(&r, "idle", SLOW);
     TRITONSERVER_Server *server = server_start(
         &r, &(server_setup){.metrics_setting = {{"summary_latencies", "true"},
-                                                {"summary_quantiles", "0.5:0.05,0.99:0"},
+                                                {"summary_quantiles", "0.5:0.05,0.99:0.0.1"},
                                                 {"counter_latencies", "false"}}});
     for (int i = 0; i < 4; i++)
         ask(server, "slow", 20);
@@ -146,6 +146,7 @@ static void test_invalid_settings_are_rejected(void **state) {
     static const char *const wrong[][2] = {{"summary_latencies", "yes"},
                                            {"summary_quantiles", "0.5"},
                                            {"summary_quantiles", "0.5:0.1,"},
+                                           {"summary_quantiles", "0.5:x"},
                                            {"summary_quantiles", "1.5:0.1"}};
     repo r;
     (void)state;

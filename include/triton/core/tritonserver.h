@@ -218,6 +218,14 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_LogMessage(TRITONSERVER_L
                                                                   const char *filename,
                                                                   const int line, const char *msg);
 
+/* Receives one log message: 'filename' without directories, 'timestamp_us' in microseconds since
+ * 1970 (UTC), and 'message' as the server wrote it, neither quoted nor escaped. Strings are valid
+ * during the call. Called on the thread that logs, by several threads at once; it must return soon,
+ * and must not log, call the server, or throw. */
+typedef void (*TRITONSERVER_LogCallbackFn_t)(TRITONSERVER_LogLevel level, const char *filename,
+                                             int line, uint64_t timestamp_us, const char *message,
+                                             void *userp);
+
 /* ---- Errors ------------------------------------------------------------------------------ */
 
 /* The category of an error. Success has no code. */
@@ -996,6 +1004,15 @@ TRITONSERVER_ServerOptionsSetLogFormat(TRITONSERVER_ServerOptions *options,
 /* Sets the verbosity. 0 or a negative level, the default, disables VERBOSE messages. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetLogVerbose(TRITONSERVER_ServerOptions *options, int level);
+
+/* Sets the function that receives the messages of enabled levels in place of the log's file or
+ * streams; NULL, the default, for none. It takes effect when TRITONSERVER_ServerNew is called with
+ * the options, for all servers of the process and until the next such call. A thread that was
+ * logging at that moment may still call the previous function. 'userp' is passed to the function
+ * and must remain valid as long as it may be called. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetLogCallback(TRITONSERVER_ServerOptions *options,
+                                         TRITONSERVER_LogCallbackFn_t callback, void *userp);
 
 /* Enables or disables metrics. Default enabled. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *

@@ -100,6 +100,7 @@ static kelp_status *begin(kelp_grpc_exchange *exchange) {
                           "Received message larger than max (%zu vs. %llu)", length,
                           (unsigned long long)limit);
     KELP_TRY(kelp_grpc_request_acquire(exchange, &exchange->incoming));
+    exchange->incoming->start_ns = kelp_event_loop_now_ns(exchange->base.thread->loop);
     exchange->message_length = length;
     return NULL;
 }

@@ -74,6 +74,7 @@ struct kelp_grpc_request {
     kelp_grpc_request *previous, *next; /* in exchange->active, or in exchange->unused */
     kelp_grpc_request *next_ordered;    /* in exchange->ordered */
     kelp_grpc_request *next_released;
+    uint64_t start_ns;     /* when the first bytes of the message arrived (kelp_now_ns) */
     kelp_http_body body;   /* the message */
     kelp_buf decompressed; /* the message, if it was compressed */
     kelp_arena arena;      /* decoded data */

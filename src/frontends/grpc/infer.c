@@ -444,6 +444,8 @@ static kelp_status *submit(kelp_grpc_exchange *exchange, kelp_grpc_request *requ
     const kelp_grpc_service *service = kelp_grpc_service_of(exchange);
     TRITONSERVER_InferenceTrace *trace = NULL;
     request->trace = kelp_tracing_sample(service->tracing, request->decoded.model, &trace);
+    kelp_trace_stamp_at(request->trace, "GRPC_WAITREAD_START", request->start_ns);
+    kelp_trace_stamp_at(request->trace, "GRPC_WAITREAD_END", exchange->used_ns);
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerInferAsync(service->core, request->inference, trace);
     exchange->submitting = false;

@@ -199,6 +199,7 @@ static bool begin_exchange(kelp_http2_stream *s, bool admitted) {
     exchange->client = admitted ? c->base.client : NULL;
     exchange->stream = &s->base;
     exchange->request = &s->request;
+    exchange->start_ns = s->start_ns;
     s->exchange = exchange;
     s->bodyless = kelp_str_is(s->request.method, "HEAD");
     return true;

@@ -62,8 +62,8 @@ kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_hand
     }
     KELP_ASSERT(exchange->refs == 0 && exchange->thread == thread);
     atomic_store_explicit(&exchange->refs, 1, memory_order_relaxed);
-    atomic_store_explicit(&thread->last_request_ns, kelp_event_loop_now_ns(thread->loop),
-                          memory_order_relaxed);
+    exchange->start_ns = exchange->received_ns = kelp_event_loop_now_ns(thread->loop);
+    atomic_store_explicit(&thread->last_request_ns, exchange->received_ns, memory_order_relaxed);
     exchange->next = NULL;
     *out = exchange;
     return NULL;

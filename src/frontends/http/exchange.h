@@ -108,6 +108,8 @@ struct kelp_http_exchange {
     kelp_http_handler *handler;
     kelp_http_stream *stream; /* NULL after the connection was closed */
     kelp_http_client *client; /* counts the request; NULL for a request that is rejected */
+    uint64_t start_ns;        /* when the first bytes of the request arrived (kelp_now_ns) */
+    uint64_t received_ns;     /* when the request was passed to the handler */
     atomic_int refs;
     void (*work)(kelp_http_exchange *exchange); /* posted, or on a separate thread */
     void (*then)(kelp_http_exchange *exchange); /* posted after `work` on a separate thread */

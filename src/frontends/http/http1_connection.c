@@ -44,7 +44,8 @@ typedef struct kelp_http1_connection {
     kelp_str tail;
     uint64_t sent_bytes; /* of the part */
     uint64_t part_bytes;
-    uint64_t deadline_ns;   /* UINT64_MAX: none. If the timer fires earlier, it is set again */
+    uint64_t deadline_ns; /* UINT64_MAX: none. If the timer fires earlier, it is set again */
+    uint64_t head_start_ns;
     uint64_t body_start_ns; /* end of the head */
     uint64_t drain_end_ns;  /* of incomplete requests, if the server stops; otherwise 0 */
     uint32_t depth;         /* of enter(); the object is freed on the outermost leave() */
@@ -341,6 +342,8 @@ static bool begin_exchange(kelp_http1_connection *c, bool admitted) {
     exchange->client = admitted ? c->base.client : NULL;
     exchange->stream = &c->stream;
     exchange->request = &c->parser.request;
+    if (admitted)
+        exchange->start_ns = c->head_start_ns;
     c->exchange = exchange;
     c->bodyless = kelp_str_is(c->parser.request.method, "HEAD");
     set_deadline(c, 0);
@@ -399,6 +402,8 @@ static void on_head(kelp_http1_connection *c) {
     kelp_http1_parser *parser = &c->parser;
     const kelp_http1_framing *framing = &parser->framing;
     c->body_start_ns = kelp_event_loop_now_ns(c->base.thread->loop);
+    if (!c->reading_head) /* it arrived at once */
+        c->head_start_ns = c->body_start_ns;
     parser->request.version = 10 + (unsigned)framing->minor;
     parser->request.services = c->base.services;
     kelp_http_handler *handler = kelp_http_thread_handler(c->base.thread, &parser->request);
@@ -440,6 +445,7 @@ static void note_progress(kelp_http1_connection *c) {
         set_arrival_deadline(c, options->idle_timeout_ns);
     } else if (!c->reading_head) { /* one deadline for the complete head */
         c->reading_head = true;
+        c->head_start_ns = kelp_event_loop_now_ns(c->base.thread->loop);
         set_arrival_deadline(c, options->header_timeout_ns);
     }
 }

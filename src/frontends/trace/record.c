@@ -278,12 +278,17 @@ kelp_status *kelp_trace_record_create(kelp_allocator allocator, kelp_trace_setti
     return NULL;
 }
 
-void kelp_trace_stamp(kelp_trace_record *record, const char *activity) {
+void kelp_trace_stamp_at(kelp_trace_record *record, const char *activity, uint64_t time_ns) {
     if (record == NULL)
         return;
     pthread_mutex_lock(&record->lock);
-    append_timestamp(record, record->id, activity, kelp_now_ns());
+    append_timestamp(record, record->id, activity, time_ns);
     pthread_mutex_unlock(&record->lock);
+}
+
+void kelp_trace_stamp(kelp_trace_record *record, const char *activity) {
+    if (record != NULL)
+        kelp_trace_stamp_at(record, activity, kelp_now_ns());
 }
 
 void kelp_trace_abandon(kelp_trace_record *record, TRITONSERVER_InferenceTrace *trace) {

@@ -72,6 +72,8 @@ kelp_trace_record *kelp_tracing_sample(kelp_tracing *tracing, const char *model,
                                        TRITONSERVER_InferenceTrace **out_trace);
 /* Adds an activity of the front end at the current time. NULL is allowed. */
 void kelp_trace_stamp(kelp_trace_record *record, const char *activity);
+/* Adds an activity of the front end at an earlier time, of kelp_now_ns. NULL is allowed. */
+void kelp_trace_stamp_at(kelp_trace_record *record, const char *activity, uint64_t time_ns);
 /* Deletes a trace that was not submitted. NULL is allowed. */
 void kelp_trace_abandon(kelp_trace_record *record, TRITONSERVER_InferenceTrace *trace);
 /* Drops the caller's reference. The record is written after the server has released its traces,

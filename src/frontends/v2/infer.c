@@ -248,6 +248,8 @@ kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAll
     atomic_store(&exchange->region_users, 2);
     TRITONSERVER_InferenceTrace *trace = NULL;
     exchange->trace = kelp_tracing_sample(service->tracing, exchange->model, &trace);
+    kelp_trace_stamp_at(exchange->trace, "HTTP_RECV_START", exchange->base.start_ns);
+    kelp_trace_stamp_at(exchange->trace, "HTTP_RECV_END", exchange->base.received_ns);
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerInferAsync(service->core, exchange->request, trace);
     exchange->submitting = false;

@@ -40,16 +40,15 @@ TRITONSERVER_Error *TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level, const c
 }
 
 /* ---- setters ---- */
-/* `options` may be NULL, because the log belongs to the process. */
+/* `options` may be NULL where the setting takes effect at once, because the log belongs to the
+ * process. */
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogFile(TRITONSERVER_ServerOptions *options,
                                                          const char *file) {
     if (file == NULL)
         return kelp_null_error(__func__, "file");
-    kelp_status *status = kelp_server_log_open(file);
-    if (status == NULL && options != NULL)
-        ((kelp_server_options *)options)->log_to_file = file[0] != '\0';
-    return kelp_to_error(status);
+    (void)options;
+    return kelp_to_error(kelp_server_log_open(file));
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogInfo(TRITONSERVER_ServerOptions *options,
@@ -90,5 +89,16 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogVerbose(TRITONSERVER_ServerO
                                                             int level) {
     (void)options;
     kelp_server_log_set_verbosity(level);
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogCallback(TRITONSERVER_ServerOptions *options,
+                                                             TRITONSERVER_LogCallbackFn_t callback,
+                                                             void *userp) {
+    if (options == NULL)
+        return kelp_null_error(__func__, "options");
+    kelp_server_options *own = (kelp_server_options *)options;
+    own->log_callback = callback;
+    own->log_userp = callback != NULL ? userp : NULL;
     return NULL;
 }

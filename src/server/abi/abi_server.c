@@ -2,6 +2,8 @@
 /* The C API for applications: start, stop, health, repositories and loads of a server. */
 #include "server/core/error.h"
 #include "server/core/heap.h"
+#include "server/core/log.h"
+#include "server/core/options.h"
 #include "server/server.h"
 
 static kelp_server *of(TRITONSERVER_Server *handle) {
@@ -12,8 +14,9 @@ TRITONSERVER_Error *TRITONSERVER_ServerNew(TRITONSERVER_Server **server,
                                            TRITONSERVER_ServerOptions *options) {
     if (server == NULL || options == NULL)
         return kelp_null_error(__func__, server != NULL ? "options" : "server");
-    return kelp_to_error(kelp_server_create(
-        kelp_process_allocator(), (const kelp_server_options *)options, (kelp_server **)server));
+    const kelp_server_options *own = (const kelp_server_options *)options;
+    kelp_server_log_set_callback(own->log_callback, own->log_userp);
+    return kelp_to_error(kelp_server_create(kelp_process_allocator(), own, (kelp_server **)server));
 }
 
 TRITONSERVER_Error *TRITONSERVER_ServerDelete(TRITONSERVER_Server *server) {

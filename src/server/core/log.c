@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log of the process. Without a file, INFO is written to standard output and other levels to
- * standard error. A line is one write(2). The levels are atomics; a lock guards the file's
- * descriptor and serializes lines.
+ * The log of the process. Without a callback or a file, INFO is written to standard output and
+ * other levels to standard error. A line is one write(2). The levels are atomics; a lock guards the
+ * file's descriptor and serializes lines.
  */
 #include "server/core/log.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/clock.h"
 #include "server/core/heap.h"
 
 #include <errno.h>
@@ -24,12 +25,16 @@ static struct {
     atomic_int format;
     pthread_mutex_t file_lock;
     int file; /* -1: standard output and error */
+    pthread_mutex_t callback_lock;
+    TRITONSERVER_LogCallbackFn_t callback; /* NULL: lines are written */
+    void *userp;
 } sink = {.info = true,
           .warning = true,
           .error = true,
           .format = KELP_LOG_DEFAULT,
           .file_lock = PTHREAD_MUTEX_INITIALIZER,
-          .file = -1};
+          .file = -1,
+          .callback_lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool kelp_server_log_enabled(kelp_log_level level) {
     switch (level) {
@@ -57,9 +62,41 @@ static void write_all(int fd, const char *data, size_t length) {
     }
 }
 
+static TRITONSERVER_LogLevel to_triton(kelp_log_level level) {
+    switch (level) {
+    case KELP_LOG_ERROR:
+        return TRITONSERVER_LOG_ERROR;
+    case KELP_LOG_WARNING:
+        return TRITONSERVER_LOG_WARN;
+    case KELP_LOG_INFO:
+        return TRITONSERVER_LOG_INFO;
+    case KELP_LOG_VERBOSE:
+        break;
+    }
+    return TRITONSERVER_LOG_VERBOSE;
+}
+
+/* Passes a message to the callback. Returns false if there is none. The lock is released before the
+ * call, which takes as long as the application wants. */
+static bool call_back(kelp_log_level level, const char *file, int line, const char *text) {
+    pthread_mutex_lock(&sink.callback_lock);
+    TRITONSERVER_LogCallbackFn_t callback = sink.callback;
+    void *userp = sink.userp;
+    pthread_mutex_unlock(&sink.callback_lock);
+    if (callback == NULL)
+        return false;
+    const char *slash = strrchr(file, '/');
+    callback(to_triton(level), slash != NULL ? slash + 1 : file, line, kelp_wall_now_ns() / 1000,
+             text, userp);
+    return true;
+}
+
+/* Writes a message, whose text is terminated. */
 static void write_line(void *userp, kelp_log_level level, const char *file, int line,
                        const char *text, size_t length) {
     (void)userp;
+    if (call_back(level, file, line, text))
+        return;
     char small[1024];
     char *buffer = small;
     kelp_log_format format = (kelp_log_format)atomic_load(&sink.format);
@@ -140,6 +177,13 @@ kelp_status *kelp_server_log_open(const char *path) {
     if (old >= 0)
         close(old);
     return NULL;
+}
+
+void kelp_server_log_set_callback(TRITONSERVER_LogCallbackFn_t callback, void *userp) {
+    pthread_mutex_lock(&sink.callback_lock);
+    sink.callback = callback;
+    sink.userp = userp;
+    pthread_mutex_unlock(&sink.callback_lock);
 }
 
 void kelp_server_log_status(const char *what, kelp_status *take_status) {

@@ -9,6 +9,8 @@
 
 #include "base/log.h"
 
+#include <triton/core/tritonserver.h>
+
 /* Returns a logger that writes to the process's sink, for code that takes a kelp_logger. */
 const kelp_logger *kelp_server_logger(void);
 /* Returns true if messages of the level are written. */
@@ -26,6 +28,9 @@ void kelp_server_log_set_format(kelp_log_format format);
 /* Redirects the log to the end of a file; "" selects standard output and standard error.
  * INVALID_ARGUMENT, without effect, if the file cannot be opened. */
 kelp_status *kelp_server_log_open(const char *path) KELP_MUST_USE;
+/* Passes messages to a function instead of the file or the standard streams; NULL ends that. A
+ * thread that is logging may still call the previous function. */
+void kelp_server_log_set_callback(TRITONSERVER_LogCallbackFn_t callback, void *userp);
 
 /* Formats and writes a message if its level is enabled. */
 #define KELP_SERVER_LOG(level, ...)                                                   \

@@ -33,7 +33,6 @@ typedef struct kelp_server_options {
     bool peer_access;
     bool gpu_fallback; /* set when the server is created: instances of KIND_GPU use the CPU */
     bool metrics, gpu_metrics, cpu_metrics;
-    bool log_to_file;
     unsigned exit_timeout_s;
     unsigned buffer_manager_threads;
     unsigned model_load_threads;
@@ -42,6 +41,8 @@ typedef struct kelp_server_options {
     uint64_t pinned_pool_bytes;
     uint64_t response_cache_bytes;
     double min_compute_capability;
+    TRITONSERVER_LogCallbackFn_t log_callback; /* NULL: none */
+    void *log_userp;
 } kelp_server_options;
 
 /* Creates options with Triton's defaults. */

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "server/core/log.h"
 #include "server/metrics/metrics.h"
 
 #include <inttypes.h>
@@ -54,6 +55,22 @@ static kelp_status *read_switch(const kelp_settings *settings, const char *name,
                       value);
 }
 
+/* Reads the permitted error of a quantile. Triton reads the number at the start of "0.0.1", so that
+ * the rest is ignored, with a warning. */
+static bool read_error(kelp_str text) {
+    double error = -1;
+    kelp_str number = text;
+    while (number.length > 0 && !kelp_parse_f64(number, &error))
+        number.length--;
+    if (number.length == 0 || error < 0 || error > 1)
+        return false;
+    if (number.length < text.length)
+        KELP_SERVER_LOG(KELP_LOG_WARNING,
+                        "metrics configuration 'summary_quantiles': '%.*s' is read as %.*s",
+                        KELP_STR_ARG(text), KELP_STR_ARG(number));
+    return true;
+}
+
 static kelp_status *read_quantiles(const char *text, kelp_latency_rules *out) {
     const char *at = text;
     out->quantile_count = 0;
@@ -61,10 +78,10 @@ static kelp_status *read_quantiles(const char *text, kelp_latency_rules *out) {
         size_t quantile_length = strcspn(at, ":,");
         const char *error_at = at + quantile_length + (at[quantile_length] == ':');
         kelp_str error_text = {error_at, strcspn(error_at, ",")};
-        double quantile = -1, error = -1;
+        double quantile = -1;
         bool good = at[quantile_length] == ':' &&
                     kelp_parse_f64((kelp_str){at, quantile_length}, &quantile) && quantile >= 0 &&
-                    quantile <= 1 && kelp_parse_f64(error_text, &error) && error >= 0 && error <= 1;
+                    quantile <= 1 && read_error(error_text);
         if (!good)
             break;
         out->quantiles[out->quantile_count++] = quantile;

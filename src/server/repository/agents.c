@@ -137,6 +137,16 @@ static kelp_status *read_parameters(kelp_agent_model *model, const kelp_config_m
     return NULL;
 }
 
+/* Adds the name of the agent to its reason. */
+static kelp_status *rejected(const char *agent, kelp_status *take_reason) {
+    char reason[2048];
+    kelp_status_format(take_reason, reason, sizeof reason);
+    kelp_status *status = KELP_ERROR(kelp_status_code(take_reason),
+                                     "%s (rejected by repository agent '%s')", reason, agent);
+    kelp_status_free(take_reason);
+    return status;
+}
+
 static kelp_status *start(const kelp_server_options *options, kelp_model_config *config,
                           const kelp_config_message *message, const char *location,
                           kelp_agent_model *model) {
@@ -157,8 +167,7 @@ static kelp_status *start(const kelp_server_options *options, kelp_model_config 
     kelp_status *status = act(model, TRITONREPOAGENT_ACTION_LOAD);
     model->loading = false;
     model->loaded = status == NULL;
-    return status != NULL ? KELP_ANNOTATE(status, "repository agent '%s' rejected the model", name)
-                          : NULL;
+    return status != NULL ? rejected(name, status) : NULL;
 }
 
 static void end(kelp_agent_model *model) {

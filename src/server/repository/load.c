@@ -376,8 +376,10 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
         kelp_override_clear(repository->host->base.allocator, &entry->override);
     pthread_mutex_unlock(&repository->lock);
     load_deinit(&job);
-    if (status != NULL && !logged)
-        KELP_SERVER_LOG(KELP_LOG_ERROR, "failed to load '%s': %s", entry->name,
-                        kelp_status_message(status));
+    if (status != NULL && !logged) {
+        char reason[4096];
+        kelp_status_format(status, reason, sizeof reason);
+        KELP_SERVER_LOG(KELP_LOG_ERROR, "failed to load '%s': %s", entry->name, reason);
+    }
     return status;
 }

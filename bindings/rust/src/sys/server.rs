@@ -57,6 +57,16 @@ pub const TRITONSERVER_LOG_VERBOSE: TRITONSERVER_LogLevel = 3;
 pub type TRITONSERVER_LogFormat = c_uint;
 pub const TRITONSERVER_LOG_DEFAULT: TRITONSERVER_LogFormat = 0;
 pub const TRITONSERVER_LOG_ISO8601: TRITONSERVER_LogFormat = 1;
+pub type TRITONSERVER_LogCallbackFn_t = Option<
+    unsafe extern "C" fn(
+        level: TRITONSERVER_LogLevel,
+        filename: *const c_char,
+        line: c_int,
+        timestamp_us: u64,
+        message: *const c_char,
+        userp: *mut c_void,
+    ),
+>;
 pub type TRITONSERVER_Error_Code = c_uint;
 pub const TRITONSERVER_ERROR_UNKNOWN: TRITONSERVER_Error_Code = 0;
 pub const TRITONSERVER_ERROR_INTERNAL: TRITONSERVER_Error_Code = 1;
@@ -681,6 +691,11 @@ unsafe extern "C" {
     pub fn TRITONSERVER_ServerOptionsSetLogVerbose(
         options: *mut TRITONSERVER_ServerOptions,
         level: c_int,
+    ) -> *mut TRITONSERVER_Error;
+    pub fn TRITONSERVER_ServerOptionsSetLogCallback(
+        options: *mut TRITONSERVER_ServerOptions,
+        callback: TRITONSERVER_LogCallbackFn_t,
+        userp: *mut c_void,
     ) -> *mut TRITONSERVER_Error;
     pub fn TRITONSERVER_ServerOptionsSetMetrics(
         options: *mut TRITONSERVER_ServerOptions,

@@ -59,12 +59,26 @@ void kelp_serve_trace_defaults(kelp_serve_trace *o) {
     o->count = -1;
 }
 
-static kelp_status *add_level(const char *name, kelp_serve_trace_values *inout) {
-    if (!strcmp(name, "TIMESTAMPS"))
+/* Returns true if `text` is one of the words, in any case. */
+static bool is_one_of(const char *text, const char *const *words, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!strcasecmp(text, words[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Adds a level. MIN and MAX are older names of TIMESTAMPS. */
+static kelp_status *add_level(const char *name, kelp_serve_trace_values *inout, bool *inout_off) {
+    static const char *const timestamps[] = {"TIMESTAMPS", "MIN", "MAX", "true", "on"};
+    static const char *const off[] = {"OFF", "false"};
+    if (is_one_of(name, timestamps, KELP_COUNT(timestamps)))
         inout->level |= TRITONSERVER_TRACE_LEVEL_TIMESTAMPS;
-    else if (!strcmp(name, "TENSORS"))
+    else if (!strcasecmp(name, "TENSORS"))
         inout->level |= TRITONSERVER_TRACE_LEVEL_TENSORS;
-    else if (strcmp(name, "OFF") != 0)
+    else if (is_one_of(name, off, KELP_COUNT(off)))
+        *inout_off = true;
+    else
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "invalid trace level '%s': expected OFF, TIMESTAMPS or TENSORS", name);
     return NULL;
@@ -81,7 +95,7 @@ static kelp_status *set_number(const char *setting, const char *text, int64_t mi
 }
 
 /* Applies "[MODE,]SETTING=VALUE". */
-static kelp_status *apply(const char *item, kelp_serve_trace_values *inout) {
+static kelp_status *apply(const char *item, kelp_serve_trace_values *inout, bool *inout_off) {
     const char *comma = strchr(item, ','), *equals = strchr(item, '=');
     if (equals == NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -98,7 +112,7 @@ static kelp_status *apply(const char *item, kelp_serve_trace_values *inout) {
     if (!has_mode && kelp_str_is(setting, "mode"))
         return NULL;
     if (!has_mode && kelp_str_is(setting, "level"))
-        return add_level(equals + 1, inout);
+        return add_level(equals + 1, inout, inout_off);
     if (!has_mode && kelp_str_is(setting, "rate"))
         return set_number("rate", equals + 1, 0, UINT32_MAX, &inout->rate);
     if (!has_mode && kelp_str_is(setting, "count"))
@@ -120,9 +134,12 @@ kelp_status *kelp_serve_trace_parse(const kelp_serve_trace *o, kelp_serve_trace_
                                      .rate = o->rate,
                                      .count = o->count,
                                      .log_frequency = o->log_frequency};
+    bool off = false; /* OFF disables tracing, whatever the other levels */
     for (size_t i = 0; i < o->levels.count; i++)
-        KELP_TRY(add_level(o->levels.items[i], out));
+        KELP_TRY(add_level(o->levels.items[i], out, &off));
     for (size_t i = 0; i < o->config.count; i++)
-        KELP_TRY(apply(o->config.items[i], out));
+        KELP_TRY(apply(o->config.items[i], out, &off));
+    if (off)
+        out->level = 0;
     return NULL;
 }
