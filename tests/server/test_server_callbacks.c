@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backends that call the server from their entry points, and those that take long there. */
+/* Backends that call the server from their entry points, backends that take long there, and clients
+ * that take long in their callbacks. */
 #include "server/support.h"
 
 #include <dlfcn.h>
@@ -225,12 +226,82 @@ static void slow_finalization_delays_the_next_initialization(void **state) {
     assert_true(is_ready(w, "b"));
 }
 
+/* ---- callbacks of clients that take long ---- */
+
+static int set_up_identity(void **state) {
+    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT});
+}
+
+static void respond_in_gate(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
+                            void *userp) {
+    call *c = userp;
+    fails(TRITONSERVER_InferenceResponseError(response), TRITONSERVER_ERROR_UNAVAILABLE,
+          "Request timeout expired");
+    ok(TRITONSERVER_InferenceResponseDelete(response));
+    wait_in_gate("callback", NULL);
+    pthread_mutex_lock(&c->lock);
+    c->finals += (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL) != 0;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void start_identity(call *c, const world *w, const char *model, int64_t delay_ms) {
+    static const int64_t shape[] = {1};
+    static const int32_t value = 1;
+    call_init(c, w->server, model, -1);
+    call_input(c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, &value, sizeof value);
+    if (delay_ms > 0) {
+        ok(TRITONSERVER_InferenceRequestSetIntParameter(c->request, "delay_ms", delay_ms));
+    } else {
+        ok(TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(c->request, 1000));
+        ok(TRITONSERVER_InferenceRequestSetResponseCallback(c->request, c->allocator, c,
+                                                            respond_in_gate, c));
+    }
+    call_start(c);
+}
+
+/* The instances of both models are busy, so that requests are rejected while they are queued. */
+static void slow_callback_of_a_rejection_delays_its_model_only(void **state) {
+    world *w = *state;
+    static const char *const names[] = {"a", "b"};
+    call busy[2], queued[2];
+    for (int i = 0; i < 2; i++) {
+        world_load(
+            w, names[i],
+            "backend: \"identity\" instance_group [ { kind: KIND_CPU count: 1 } ]\n"
+            "input { name: \"INPUT0\" data_type: TYPE_INT32 dims: 1 }\n"
+            "output { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: 1 }\n"
+            "parameters { key: \"kelp_queue_timeout_us\" value { string_value: \"3600000000\" } "
+            "}\n");
+        start_identity(&busy[i], w, names[i], 3600000);
+    }
+    gate.entry_point = "callback";
+    gate.inside = gate.released = false;
+    start_identity(&queued[0], w, "a", 0);
+    wait_until_inside();
+    start_identity(&queued[1], w, "b", 0);
+    call_wait(&queued[1]);
+    open_gate();
+    call_wait(&queued[0]);
+    for (int i = 0; i < 2; i++) {
+        ok(TRITONSERVER_InferenceRequestCancel(busy[i].request));
+        call_wait(&busy[i]);
+        call_deinit(&busy[i]);
+        call_deinit(&queued[i]);
+    }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(entry_points_use_the_server),   TEST(model_loads_a_model_of_its_backend),
-        TEST(model_that_loads_itself_fails), TEST(slow_backend_delays_its_models_only),
-        TEST(slow_model_delays_itself_only), TEST(slow_finalization_delays_the_next_initialization),
+        TEST(entry_points_use_the_server),
+        TEST(model_loads_a_model_of_its_backend),
+        TEST(model_that_loads_itself_fails),
+        TEST(slow_backend_delays_its_models_only),
+        TEST(slow_model_delays_itself_only),
+        TEST(slow_finalization_delays_the_next_initialization),
+        cmocka_unit_test_setup_teardown(slow_callback_of_a_rejection_delays_its_model_only,
+                                        set_up_identity, world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -434,6 +434,23 @@ static void queued_requests_run_while_the_model_is_unloaded(void **state) {
     call_deinit(&t.c);
 }
 
+/* An abandoned sequence has the only slot. When the model is unloaded, the backlog does not wait
+ * for its idle timeout, an hour. */
+static void unloading_ends_idle_sequences(void **state) {
+    world *w = *state;
+    turn t;
+    world_load(w, "m",
+               IO "instance_group { count: 1 } sequence_batching { "
+                  "max_sequence_idle_microseconds: 3600000000 oldest { max_candidate_sequences: 1 "
+                  "} " CONTROLS STATE("") " }");
+    assert_int_equal(run(w, 1, START, 2, NULL), 2);
+    turn_init(&t, w, 2, START | END, 3);
+    call_start(&t.c);
+    world_unload(w, "m");
+    call_wait(&t.c);
+    call_deinit(&t.c);
+}
+
 static void samples_run_as_sequences(void **state) {
     world *w = *state;
     world_load(
@@ -579,6 +596,7 @@ int main(void) {
                                         world_close),
         cmocka_unit_test_setup_teardown(queued_requests_run_while_the_model_is_unloaded, set_up,
                                         world_close),
+        cmocka_unit_test_setup_teardown(unloading_ends_idle_sequences, set_up, world_close),
         cmocka_unit_test_setup_teardown(samples_run_as_sequences, set_up, world_close),
         cmocka_unit_test_setup_teardown(samples_may_contain_controls, set_up, world_close),
     };

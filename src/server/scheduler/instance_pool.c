@@ -42,9 +42,7 @@ typedef struct kelp_preparation {
     bool done; /* under the pool's lock; signalled by `changed` */
 } kelp_preparation;
 
-static void expire_timer(void *pool) {
-    kelp_instance_pool_expire(pool);
-}
+static void expire(void *userp);
 
 kelp_status *kelp_instance_pool_init(kelp_instance_pool *pool,
                                      const kelp_instance_pool_options *options) {
@@ -60,7 +58,7 @@ kelp_status *kelp_instance_pool_init(kelp_instance_pool *pool,
                                  .next_check_ns = KELP_NEVER_NS,
                                  .now_ns = options->now_ns != NULL ? options->now_ns : kelp_now_ns};
     if (options->timers != NULL)
-        KELP_TRY(kelp_timer_add(options->timers, &pool->expiry, expire_timer, pool));
+        KELP_TRY(kelp_timer_add(options->timers, &pool->expiry, expire, pool));
     pool->has_expiry = options->timers != NULL;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_condattr_init(&attributes);
@@ -68,6 +66,7 @@ kelp_status *kelp_instance_pool_init(kelp_instance_pool *pool,
     pthread_cond_init(&pool->work, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_cond_init(&pool->changed, NULL);
+    pthread_cond_init(&pool->rejections, NULL);
     return NULL;
 }
 
@@ -75,6 +74,8 @@ void kelp_instance_pool_deinit(kelp_instance_pool *pool) {
     KELP_ASSERT(pool->policy->ops->size(pool->policy) == 0);
     if (pool->has_expiry)
         kelp_timer_remove(&pool->expiry);
+    KELP_ASSERT(!pool->has_rejecter && pool->first_rejected == NULL);
+    pthread_cond_destroy(&pool->rejections);
     pthread_cond_destroy(&pool->changed);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->lock);
@@ -563,6 +564,7 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
     pthread_cond_broadcast(&pool->work);
+    pthread_cond_signal(&pool->rejections);
     for (kelp_instance_base *i = pool->instances; i != NULL; i = i->next)
         kelp_rate_ticket_cancel(&i->ticket);
     pthread_mutex_unlock(&pool->lock);
@@ -572,6 +574,9 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
             pthread_join(instance->thread, NULL);
         instance->has_thread = false;
     }
+    if (pool->has_rejecter)
+        pthread_join(pool->rejecter, NULL);
+    pool->has_rejecter = false;
     if (pool->mode == KELP_EXECUTE_ON_CALLER)
         wait_until_idle(pool);
 }
@@ -602,7 +607,54 @@ static void reject(kelp_instance_pool *pool, kelp_request *list, uint64_t now_ns
     }
 }
 
-void kelp_instance_pool_expire(kelp_instance_pool *pool) {
+/* Rejects the requests that the timer took. */
+static void *rejecter_main(void *userp) {
+    kelp_instance_pool *pool = userp;
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        kelp_request *list = pool->first_rejected;
+        pool->first_rejected = pool->last_rejected = NULL;
+        if (list != NULL) {
+            uint64_t now_ns = pool->now_ns();
+            pthread_mutex_unlock(&pool->lock);
+            reject(pool, list, now_ns);
+            pthread_mutex_lock(&pool->lock);
+            continue;
+        }
+        if (pool->stopping)
+            break;
+        pthread_cond_wait(&pool->rejections, &pool->lock);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+/* Passes requests to the rejecter. Returns false if its thread cannot be started. The lock is held.
+ */
+static bool pass_on(kelp_instance_pool *pool, kelp_request *list) {
+    KELP_ASSERT_HELD(&pool->lock);
+    if (!pool->has_rejecter) {
+        kelp_status *status =
+            kelp_thread_start(&pool->rejecter, "kelp-reject", rejecter_main, pool);
+        pool->has_rejecter = status == NULL;
+        kelp_status_free(status);
+    }
+    if (!pool->has_rejecter)
+        return false;
+    if (pool->last_rejected != NULL)
+        pool->last_rejected->next = list;
+    else
+        pool->first_rejected = list;
+    while (list->next != NULL)
+        list = list->next;
+    pool->last_rejected = list;
+    pthread_cond_signal(&pool->rejections);
+    return true;
+}
+
+/* The timer's callback. */
+static void expire(void *userp) {
+    kelp_instance_pool *pool = userp;
     pthread_mutex_lock(&pool->lock);
     uint64_t now_ns = pool->now_ns();
     pool->expires_soon = false;
@@ -610,6 +662,8 @@ void kelp_instance_pool_expire(kelp_instance_pool *pool) {
     if (pool->waiting > 0 && has_due(pool))
         wake_threads(pool); /* the remaining requests may form a batch, or have a slot */
     set_expiry(pool);
+    if (list != NULL && pass_on(pool, list))
+        list = NULL;
     pthread_mutex_unlock(&pool->lock);
     reject(pool, list, now_ns); /* kelp_timer_remove waits until this call returns */
 }
@@ -620,6 +674,15 @@ void kelp_instance_pool_expire_soon(kelp_instance_pool *pool) {
         pool->expires_soon = true;
         pool->expires_ns = pool->now_ns();
         kelp_status_free(kelp_timer_set(&pool->expiry, pool->expires_ns));
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void kelp_instance_pool_retire(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    if (pool->policy->ops->retire != NULL) {
+        pool->policy->ops->retire(pool->policy);
+        set_expiry(pool);
     }
     pthread_mutex_unlock(&pool->lock);
 }

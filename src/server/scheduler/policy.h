@@ -80,6 +80,8 @@ typedef struct kelp_policy_ops {
     void (*release)(kelp_policy *policy, kelp_request *request, uint64_t now_ns);
     /* Queues a taken request again, before the other requests of its place. */
     void (*reschedule)(kelp_policy *policy, kelp_request *request, uint64_t now_ns);
+    /* The model is being unloaded: sequences that are idle end when others wait for a slot. */
+    void (*retire)(kelp_policy *policy);
     /* Returns the number of sequences that have not ended. */
     uint32_t (*live)(const kelp_policy *policy);
 } kelp_policy_ops;
