@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A backend that calls a function of the test from its entry points. Its requests get a response
- * without outputs. */
+/* A backend that calls a function of the test from its entry points, and between the response to a
+ * request, which has no outputs, and the release of the request. */
 #include <triton/core/tritonbackend.h>
 
 #include <stddef.h>
@@ -53,11 +53,14 @@ TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *instance) {
     return call_for_instance("ModelInstanceFinalize", instance);
 }
 
-static TRITONSERVER_Error *answer(TRITONBACKEND_Request *request) {
+static TRITONSERVER_Error *answer(TRITONBACKEND_ModelInstance *instance,
+                                  TRITONBACKEND_Request *request) {
     TRITONBACKEND_Response *response = NULL;
     TRITONSERVER_Error *error = TRITONBACKEND_ResponseNew(&response, request);
     if (error == NULL)
         error = TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL);
+    if (error == NULL)
+        error = call_for_instance("Responded", instance);
     if (error == NULL)
         error = TRITONBACKEND_RequestRelease(request, TRITONSERVER_REQUEST_RELEASE_ALL);
     return error;
@@ -67,8 +70,7 @@ EXPORT TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_Mode
                                                               TRITONBACKEND_Request **requests,
                                                               const uint32_t request_count) {
     TRITONSERVER_Error *error = NULL;
-    (void)instance;
     for (uint32_t i = 0; i < request_count && error == NULL; i++)
-        error = answer(requests[i]);
+        error = answer(instance, requests[i]);
     return error;
 }

@@ -226,7 +226,38 @@ static void slow_finalization_delays_the_next_initialization(void **state) {
     assert_true(is_ready(w, "b"));
 }
 
-/* ---- callbacks of clients that take long ---- */
+/* ---- clients ---- */
+
+static void wait_for_count(call *c, const unsigned *count) {
+    pthread_mutex_lock(&c->lock);
+    while (*count == 0)
+        pthread_cond_wait(&c->changed, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* A client that waits for the response only may delete the request before the backend releases it.
+ */
+static void request_is_deleted_between_response_and_release(void **state) {
+    world *w = *state;
+    static const int64_t shape[] = {1};
+    static const int32_t value = 1;
+    call c;
+    *hook_of_library() = NULL;
+    ok(TRITONSERVER_ServerLoadModel(w->server, "a"));
+    close_gate("Responded");
+    call_init(&c, w->server, "a", -1);
+    call_input(&c, "IN", TRITONSERVER_TYPE_INT32, shape, 1, &value, sizeof value);
+    call_start(&c);
+    wait_until_inside();
+    wait_for_count(&c, &c.finals);
+    assert_int_equal(c.releases, 0);
+    call_clear(&c);
+    ok(TRITONSERVER_InferenceRequestDelete(c.request));
+    open_gate();
+    wait_for_count(&c, &c.releases);
+    ok(TRITONSERVER_ResponseAllocatorDelete(c.allocator));
+    world_unload(w, "a");
+}
 
 static int set_up_identity(void **state) {
     return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT});
@@ -300,6 +331,7 @@ int main(void) {
         TEST(slow_backend_delays_its_models_only),
         TEST(slow_model_delays_itself_only),
         TEST(slow_finalization_delays_the_next_initialization),
+        TEST(request_is_deleted_between_response_and_release),
         cmocka_unit_test_setup_teardown(slow_callback_of_a_rejection_delays_its_model_only,
                                         set_up_identity, world_close),
     };
