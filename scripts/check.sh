@@ -260,9 +260,12 @@ if [ "$full" = full ]; then
     step rust scripts/rust.sh
     step h2spec scripts/h2spec.sh
     step perf_analyzer scripts/perf_analyzer.sh
+    step tritonfrontend scripts/tritonfrontend.sh
     step grpc-tools scripts/grpc_tools.sh
+    step otelcol scripts/otelcol.sh
     step inproc scripts/bench_inproc.sh --check
     step reloads "$python" tests/e2e/test_load.py --kelp build/release/bin/kelp --long Reloading
+    step soak "$python" tests/e2e/test_soak.py --kelp build/release/bin/kelp
     step tensorrt scripts/tensorrt.sh
     step tensorrt-tables tensorrt_tables
     step valgrind valgrind_run

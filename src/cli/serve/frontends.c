@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #define DEFAULT_GRPC_PORT 8001
+#define MAX_KEPT_BYTES (UINT64_C(64) << 20)
 
 /* The front end writes to the log of the server. */
 static void log_to_core(void *userp, kelp_log_level level, const char *file, int line,
@@ -125,7 +126,9 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
 
 static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server *core,
                                 kelp_serve_frontends *inout_frontends) {
-    kelp_grpc_options options = {.shm = inout_frontends->shm,
+    kelp_http_keepalive keepalive = kelp_serve_grpc_keepalive(&o->grpc);
+    kelp_grpc_options options = {.keepalive = &keepalive,
+                                 .shm = inout_frontends->shm,
                                  .logging = inout_frontends->logging,
                                  .tracing = inout_frontends->tracing,
                                  .access = inout_frontends->grpc_access,
@@ -156,8 +159,9 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
         .max_requests = max_requests,
         .max_client_requests = kelp_http_share(max_requests, share),
         .request_log = inout_frontends->access_log.log,
-        .freed_large = kelp_serve_trim_note,
-        .freed_large_userp = trim,
+        .max_kept_bytes = MAX_KEPT_BYTES,
+        .freed_much = kelp_serve_trim_note,
+        .freed_much_userp = trim,
         .logger = {.fn = log_to_core,
                    .level = o->log.verbose ? KELP_LOG_VERBOSE : KELP_LOG_INFO,
                    .verbosity = (int)o->log.verbose},
@@ -184,7 +188,9 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
         handlers[count++] = inout_frontends->grpc;
     }
     handlers[count++] = inout_frontends->handler; /* accepts every request */
-    return kelp_http_server_create(handlers, count, &options, &inout_frontends->http);
+    KELP_TRY(kelp_http_server_create(handlers, count, &options, &inout_frontends->http));
+    trim->http = inout_frontends->http;
+    return NULL;
 }
 
 /* Returns true if only processes of this machine can connect to the address. */
@@ -216,17 +222,11 @@ static kelp_status *create_shared(const kelp_serve_options *o, TRITONSERVER_Serv
                                          .verbose = (uint32_t)o->log.verbose,
                                          .format =
                                              (kelp_log_format)kelp_serve_log_format(o->log.format)};
-    kelp_serve_trace_values trace;
     KELP_TRY(kelp_shm_create(allocator, allows_shm(o, inout_frontends), &inout_frontends->shm));
     KELP_TRY(kelp_workers_create(allocator, (unsigned)o->models.load_threads,
                                  &inout_frontends->loaders));
     KELP_TRY(kelp_logging_create(allocator, &logging, &inout_frontends->logging));
-    KELP_TRY(kelp_serve_trace_parse(&o->trace, &trace));
-    const kelp_trace_values values = {.level = trace.level,
-                                      .rate = (uint32_t)trace.rate,
-                                      .count = (int32_t)trace.count,
-                                      .log_frequency = (uint32_t)trace.log_frequency};
-    return kelp_tracing_create(allocator, core, &core_logger, trace.file, &values,
+    return kelp_tracing_create(allocator, core, &core_logger, &inout_frontends->trace.options,
                                &inout_frontends->tracing);
 }
 
@@ -270,9 +270,11 @@ void kelp_serve_destroy(kelp_serve_frontends *frontends) {
     kelp_http_server_destroy(frontends->http);
     kelp_serve_access_log_deinit(&frontends->access_log, frontends->held);
     destroy_access(frontends);
-    kelp_tracing_destroy(frontends->tracing);
+    kelp_tracing_stop(frontends->tracing);
     kelp_logging_destroy(frontends->logging);
+    kelp_serve_trace_deinit(&frontends->trace);
     if (!frontends->held) {
+        kelp_tracing_destroy(frontends->tracing);
         kelp_workers_destroy(frontends->loaders);
         kelp_shm_destroy(frontends->shm);
     }

@@ -36,7 +36,8 @@ typedef struct kelp_serve_frontends {
     kelp_shm_registry *shm;
     kelp_logging *logging;
     kelp_tracing *tracing;
-    kelp_workers *loaders; /* run loads and unloads */
+    kelp_workers *loaders;         /* run loads and unloads */
+    kelp_serve_trace_values trace; /* parsed before the start */
     kelp_serve_access_log access_log;
     bool held; /* models still hold requests after the stop, which use what all share */
 } kelp_serve_frontends;

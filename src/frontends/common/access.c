@@ -90,6 +90,11 @@ static kelp_status *copy(kelp_access *access, const char *prefix, kelp_str text,
     return status;
 }
 
+/* Returns the noun as Triton's messages about its options have it. */
+static const char *noun_of_option(const char *noun) {
+    return strcmp(noun, "API") == 0 ? "api" : noun;
+}
+
 static kelp_status *restrict_one(kelp_access *access, kelp_str category, kelp_str header,
                                  kelp_str value, const char *noun, const char *prefix) {
     for (size_t i = 0; i < KELP_COUNT(category_names); i++) {
@@ -98,8 +103,8 @@ static kelp_status *restrict_one(kelp_access *access, kelp_str category, kelp_st
             continue;
         if (at->header != NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "restricted %s '%s' is in several rules: expected one", noun,
-                              category_names[i]);
+                              "restricted %s '%s' can not be specified in multiple config groups",
+                              noun_of_option(noun), category_names[i]);
         KELP_TRY(copy(access, prefix, header, &at->header));
         at->noun = noun;
         access->limited = true;
@@ -108,7 +113,7 @@ static kelp_status *restrict_one(kelp_access *access, kelp_str category, kelp_st
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
                       "unknown restricted %s '%.*s': expected health, metadata, inference, "
                       "shared-memory, model-config, model-repository, statistics, trace or logging",
-                      noun, KELP_STR_ARG(category));
+                      noun_of_option(noun), KELP_STR_ARG(category));
 }
 
 kelp_status *kelp_access_restrict(kelp_access *access, const char *rule, const char *noun,

@@ -2,6 +2,7 @@
 /* Encodes replies as messages, and sends them in batches. */
 #include "base/checked.h"
 #include "base/wire/protobuf_write.h"
+#include "frontends/common/log.h"
 #include "frontends/grpc/exchange.h"
 #include "frontends/common/status.h"
 #include "frontends/grpc/codec/infer_response.h"
@@ -55,6 +56,7 @@ static void encode_failure(kelp_grpc_reply *reply, kelp_status *take_failure) {
     kelp_buf *out = &reply->message.text;
     const char *id = reply->request->decoded.id;
     size_t length = kelp_status_format(take_failure, text, sizeof text);
+    kelp_log_failure("gRPC", take_failure);
     kelp_status_free(take_failure);
     kelp_grpc_message_begin(&reply->message);
     kelp_protobuf_put_str(out, STREAM_ERROR, (kelp_str){text, KELP_MIN(length, sizeof(text) - 1)});
@@ -70,6 +72,8 @@ static kelp_status *encode_reply(kelp_grpc_exchange *exchange, kelp_grpc_reply *
     if (status == NULL)
         status = note_version(exchange, reply);
     bool failed = status != NULL;
+    if (failed)
+        kelp_grpc_trace_failure(reply->request, status);
     if (failed &&
         (!exchange->method->client_streams || (exchange->fails_stream && reply->failure == NULL)))
         return status;
@@ -82,12 +86,15 @@ static kelp_status *encode_reply(kelp_grpc_exchange *exchange, kelp_grpc_reply *
     return kelp_grpc_message_add(&reply->message, &exchange->base);
 }
 
-/* Returns true if a reply is only a flag that is not sent. */
+/* Returns true if a reply is not sent: it is only a flag, or a further response of a model that is
+ * not decoupled, whose clients expect one. */
 static bool is_silent(const kelp_grpc_reply *reply) {
     const kelp_grpc_request *request = reply->request;
+    if (!request->decoupled && request->answered)
+        return true;
     if (reply->response != NULL || reply->failure != NULL || atomic_load(&request->lost))
         return false;
-    return request->decoupled ? !request->decoded.sends_empty_final : request->answered;
+    return request->decoupled && !request->decoded.sends_empty_final;
 }
 
 /* Encodes the next replies. Returns the number of messages. */

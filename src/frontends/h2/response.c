@@ -10,7 +10,7 @@
 /* Smaller pieces are copied, because an element of the iov costs more. */
 #define COPY_MAX_BYTES 1024
 /* Limits of the bytes that are generated before a write. */
-#define OUTPUT_MAX_BYTES ((uint64_t)1024 * 1024)
+#define OUTPUT_MAX_BYTES ((uint64_t)2 * 1024 * 1024)
 #define OUTPUT_MAX_SEGMENTS 256
 
 /* ---- headers ---- */

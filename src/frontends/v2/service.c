@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/text/json.h"
+#include "frontends/common/log.h"
 #include "frontends/v2/exchange.h"
 #include "frontends/v2/openapi.h"
 
@@ -133,6 +134,7 @@ static void on_clear(kelp_http_exchange *base) {
     if (exchange->request != NULL)
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(exchange->request)));
     kelp_trace_stamp(exchange->trace, "HTTP_SEND_END");
+    kelp_trace_finish(exchange->trace, base->status, NULL);
     kelp_trace_record_release(exchange->trace);
     exchange->trace = NULL;
     kelp_shm_release_uses(&exchange->regions);
@@ -172,6 +174,7 @@ static void on_head(kelp_http_handler *handler, const kelp_http_request *request
 }
 
 static void on_request(kelp_http_exchange *base) {
+    kelp_log_request("HTTP", base->request);
     kelp_v2_route((kelp_v2_exchange *)base);
 }
 
