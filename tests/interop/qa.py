@@ -105,12 +105,9 @@ FRONTENDS = {
     "L0_shared_memory": {"BACKENDS": "python onnx"},
     "L0_cuda_shared_memory": {},
     "L0_infer_shm": {"BACKENDS": "onnx python", "TEST_SYSTEM_SHARED_MEMORY": "1"},
-    "L0_batcher_shm": {"BACKENDS": "onnx python", "TEST_SYSTEM_SHARED_MEMORY": "1"},
-    "L0_sequence_batcher_shm": {"BACKENDS": "onnx custom", "MODEL_TRIALS": "0 v", "ENSEMBLES": "0", "TEST_SYSTEM_SHARED_MEMORY": "1"},
     "L0_infer": {"BACKENDS": "onnx python"},
     "L0_infer_zero": {},
     "L0_infer_reshape": {},
-    "L0_infer_variable": {},
     "L0_input_validation": {},
     "L0_request_cancellation": {},
     "L0_large_payload": {},
@@ -130,8 +127,6 @@ FRONTENDS = {
 COPIES = {
     "L0_grpc_error_state_cleanup": "L0_grpc_state_cleanup",
     "L0_infer_shm": "L0_infer",
-    "L0_batcher_shm": "L0_batcher",
-    "L0_sequence_batcher_shm": "L0_sequence_batcher",
 }
 NVIDIA_VERSION = "2.51.0"  # of the library in the wheel
 # Makes the installation ($0) available at the path that their scripts and executable contain. All ports, shared memory, and the files of nginx are
