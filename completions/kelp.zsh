@@ -102,7 +102,7 @@ _kelp() {
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
             '--log-file=[log file (stderr)]:FILE:_files' \
-            '*--trace-config=[level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N, triton,file=FILE or triton,log-frequency=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
+            '*--trace-config=[mode=triton|opentelemetry, level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N; triton,file=FILE; triton,log-frequency=N; opentelemetry,url=URL; opentelemetry,resource=KEY=VALUE; opentelemetry,bsp_max_queue_size=N; opentelemetry,bsp_schedule_delay=MS; opentelemetry,bsp_max_export_batch_size=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
             '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
             '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
             '--trace-rate=[trace one of N requests (1000)]:N: ' \
@@ -277,7 +277,7 @@ _kelp() {
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
             '--log-file=[log file (stderr)]:FILE:_files' \
-            '*--trace-config=[level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N, triton,file=FILE or triton,log-frequency=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
+            '*--trace-config=[mode=triton|opentelemetry, level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N; triton,file=FILE; triton,log-frequency=N; opentelemetry,url=URL; opentelemetry,resource=KEY=VALUE; opentelemetry,bsp_max_queue_size=N; opentelemetry,bsp_schedule_delay=MS; opentelemetry,bsp_max_export_batch_size=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
             '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
             '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
             '--trace-rate=[trace one of N requests (1000)]:N: ' \

@@ -665,6 +665,16 @@ class Options(unittest.TestCase):
         self.assertNotIn("other", found)
         for response in stub.ModelStreamInfer(iter([request, request]), metadata=metadata):
             self.assertEqual(response.infer_response.parameters["my-team"].string_param, "a")
+        # Clients send spaces at the end, which HTTP/2 does not allow.
+        found = stub.ModelInfer(request, metadata=[("my-text", 'a "quoted" text with a backslash\\ ')]).parameters
+        self.assertEqual(found["my-text"].string_param, 'a "quoted" text with a backslash\\ ')
+
+    def test_a_pattern_may_distinguish_upper_and_lower_case(self):
+        request = raw_request(parameters={"echo": service_pb2.InferParameter(bool_param=True)})
+        for pattern, forwarded in (("MY-.*", True), ("(?i)MY-.*", True), ("(?-i)MY-.*", False), ("(?-i)my-.*", True)):
+            with self.subTest(pattern=pattern):
+                _, stub = self.serve("--grpc-header-forward-pattern", pattern)
+                self.assertEqual("my-team" in stub.ModelInfer(request, metadata=[("my-team", "a")]).parameters, forwarded)
 
     def test_restricted_protocols_need_their_metadata(self):
         _, stub = self.serve("--grpc-restricted-protocol", "inference:key=secret")

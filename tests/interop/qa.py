@@ -120,8 +120,16 @@ FRONTENDS = {
     "L0_logging": {},
     "L0_metrics": {},
     "L0_config_json": {},
-    "L0_model_namespacing": {},
+    # NVIDIA's server fails test_dynamic_resolution without a GPU, and does not stop after that.
+    "L0_model_namespacing": {"TEST_LIST": "test_duplication test_ensemble_duplication test_no_duplication"},
     "L0_repoagent_checksum": {},
+    "L0_triton_repo_agent": {},
+    "L0_parameters": {},
+    "L0_decoupled": {},
+    "L0_response_cache": {},
+    "L0_warmup": {"BACKENDS": "onnx"},
+    "L0_backend_config": {},
+    "L0_custom_model_config": {},
 }
 # Directories that NVIDIA's build makes as copies of others.
 COPIES = {
@@ -267,7 +275,7 @@ def adapt(directory, data):
     """Makes scripts and configurations independent of the machine that they were written for: no GPU, the place of the generated models and of Python,
     and directories of versions, which git does not store because they are empty."""
     for folder, subfolders, files in os.walk(directory):
-        if "config.pbtxt" in files and not any(name.isdigit() for name in subfolders):
+        if "config.pbtxt" in files and "model.py" not in files and not any(name.isdigit() for name in subfolders):
             os.mkdir(os.path.join(folder, "1"))
         for file in files:
             path = os.path.join(folder, file)
@@ -310,7 +318,7 @@ def prepare(options, qa, data, name, library):
 def used(each, name):
     """Returns whether the scripts of directory `name` use `each`. Those of implicit states run the scripts of the sequence batchers."""
     return not each.startswith("L") or each == name or (name, each) in (("L0_implicit_state", "L0_sequence_batcher"), (
-        "L0_dyna_implicit_state", "L0_dyna_sequence_batcher"), ("L0_warmup", "L0_backend_python"))
+        "L0_dyna_implicit_state", "L0_dyna_sequence_batcher"), ("L0_warmup", "L0_backend_python"), ("L0_trace", "L0_decoupled"))
 
 
 def run(options, qa, data, name, library):

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve/trim.h"
 
+#include "frontends/http/server.h"
+
 #include <errno.h>
 #include <malloc.h>
 #include <string.h>
@@ -42,6 +44,8 @@ void kelp_serve_trim_check(kelp_serve_trim *trim, uint64_t now_ns) {
     bool quiet = !woken && ends == trim->seen_ends;
     trim->seen_ends = ends;
     trim->due_ns = now_ns + DELAY_NS;
+    if (!woken && trim->http != NULL)
+        kelp_http_server_trim(trim->http, quiet);
     if (!quiet)
         return;
     trim->due_ns = UINT64_MAX;

@@ -254,15 +254,25 @@ bool kelp_access_is_limited(const kelp_access *access) {
     return access != NULL && access->limited;
 }
 
+kelp_access_needs kelp_access_needs_of(const kelp_access *access, kelp_access_category category) {
+    kelp_access_needs needs = {0};
+    if (!kelp_access_is_limited(access) || category == KELP_ACCESS_PUBLIC)
+        return needs;
+    needs.token =
+        access->token_path != NULL && !(access->health_exempt && category == KELP_ACCESS_HEALTH);
+    if (category < KELP_ACCESS_OTHER)
+        needs.header = access->restrictions[category].header;
+    return needs;
+}
+
 kelp_status *kelp_access_check(kelp_access *access, kelp_access_category category,
                                kelp_access_find_fn find, const void *userp) {
-    if (!kelp_access_is_limited(access) || category == KELP_ACCESS_PUBLIC)
-        return NULL;
-    if (access->token_path != NULL && !(access->health_exempt && category == KELP_ACCESS_HEALTH))
+    kelp_access_needs needs = kelp_access_needs_of(access, category);
+    if (needs.token)
         KELP_TRY(check_token(access, find, userp));
-    const restriction *at = category < KELP_ACCESS_OTHER ? &access->restrictions[category] : NULL;
-    if (at == NULL || at->header == NULL)
+    if (needs.header == NULL)
         return NULL;
+    const restriction *at = &access->restrictions[category];
     const kelp_str *value = find(userp, at->header);
     if (value != NULL && equal_in_constant_time(*value, kelp_str_from(at->value)))
         return NULL;

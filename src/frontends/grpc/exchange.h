@@ -106,9 +106,10 @@ struct kelp_grpc_exchange {
     kelp_http_exchange base; /* first */
     const kelp_grpc_method *method;
     kelp_http_coding request_coding, response_coding;
-    kelp_arena metadata;           /* of `forwarded` */
+    kelp_arena metadata;           /* of `forwarded` and `trace_parent` */
     kelp_grpc_metadata *forwarded; /* becomes parameters of each request */
     size_t forwarded_count;
+    kelp_trace_context trace_parent; /* of the client; its text is in `metadata` */
     bool fails_stream; /* the errors of requests end a stream (metadata triton_grpc_error) */
 
     /* incoming messages */
@@ -241,6 +242,8 @@ void kelp_grpc_reply_clear(kelp_grpc_reply *reply);
 
 /* ---- infer.c ---- */
 void kelp_grpc_infer(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+/* Adds a failure to the trace of a request, if it is traced. */
+void kelp_grpc_trace_failure(const kelp_grpc_request *request, const kelp_status *failure);
 /* Asks the server to cancel the requests in flight, and drops their replies. */
 void kelp_grpc_cancel_requests(kelp_grpc_exchange *exchange);
 /* Takes what arrived from the threads of models, and sends what can be sent. */

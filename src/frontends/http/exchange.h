@@ -23,6 +23,7 @@
 #include "frontends/http/body.h"
 #include "frontends/http/encoding.h"
 #include "frontends/http/message.h"
+#include "frontends/http/request_entry.h"
 
 #include <stdatomic.h>
 
@@ -57,7 +58,8 @@ typedef struct kelp_http_body_rules {
 struct kelp_http_handler {
     /* Size of the handler's exchange type, whose first member is a kelp_http_exchange. */
     size_t exchange_bytes;
-    size_t index; /* among the handlers of the server; set by kelp_http_server_create */
+    size_t index;         /* among the handlers of the server; set by kelp_http_server_create */
+    const char *protocol; /* in the access log, "gRPC"; NULL: the version of HTTP */
     /* Returns true if the handler processes a request with this head. NULL: every request. Any
      * thread. */
     bool (*accepts)(const kelp_http_handler *handler, const kelp_http_request *request);
@@ -113,6 +115,7 @@ struct kelp_http_exchange {
     atomic_int refs;
     void (*work)(kelp_http_exchange *exchange); /* posted, or on a separate thread */
     void (*then)(kelp_http_exchange *exchange); /* posted after `work` on a separate thread */
+    kelp_request_entry entry;                   /* in the access log */
 
     /* the request */
     const kelp_http_request *request; /* valid while on_request runs */
@@ -121,7 +124,7 @@ struct kelp_http_exchange {
     bool request_coding_unknown; /* the response must list the known codings */
 
     /* the response: status and headers, then `text`, then `pieces`, then the trailers */
-    kelp_http_status status;
+    kelp_http_status status; /* 0: nothing is filled in */
     kelp_http_header headers[KELP_HTTP_MAX_RESPONSE_HEADERS];
     size_t header_count;
     size_t kept_header_count; /* of those, see kelp_http_exchange_keep_headers */
@@ -199,6 +202,10 @@ kelp_http_exchange_run_blocking(kelp_http_exchange *exchange,
 /* Returns an exchange with one reference, from the thread's pool of the handler. */
 kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_handler *handler,
                                         kelp_http_exchange **out) KELP_MUST_USE;
+/* Begins the entry of the request in the access log, if the server has one. */
+void kelp_http_exchange_begin_entry(kelp_http_exchange *exchange, const kelp_http_peer *peer);
+/* Ends it, after the response was written. Otherwise the exchange does so when it is recycled. */
+void kelp_http_exchange_end_entry(kelp_http_exchange *exchange);
 /* Frees a pooled exchange. */
 void kelp_http_exchange_destroy(kelp_http_exchange *exchange);
 

@@ -221,6 +221,7 @@ kelp_status *kelp_http_connection_replace(kelp_http_connection *old,
     KELP_ASSERT(thread == current_thread && connection->thread == thread);
     connection->client = old->client;
     connection->services = old->services;
+    connection->peer = old->peer;
     connection->tls = old->tls;
     connection->previous = old->previous;
     connection->next = old->next;

@@ -45,6 +45,7 @@ struct kelp_http_connection {
     kelp_http_thread *thread;
     kelp_http_client *client;
     uint32_t services;             /* of the endpoint that accepted it */
+    kelp_http_peer peer;           /* the address of the client */
     kelp_tls_context *tls_context; /* of the endpoint; NULL: without TLS */
     kelp_tls_stream *tls;          /* NULL: without TLS, or before its first byte */
     kelp_event_loop_timer again;   /* see kelp_http_socket_watch */

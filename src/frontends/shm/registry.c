@@ -323,6 +323,8 @@ static bool unregister_at(kelp_shm_registry *registry, size_t index) {
 kelp_status *kelp_shm_unregister(kelp_shm_registry *registry, kelp_str name) {
     size_t index;
     KELP_TRY(check_allowed(registry));
+    if (name.length != 0)
+        KELP_TRY(check_name(name));
     lock_all(registry);
     if (name.length != 0) {
         if (find(registry, name, &index))

@@ -12,7 +12,6 @@
 #include "frontends/tensor/float_text.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #define LONGEST_DIMENSION 32 /* characters of a dimension with its comma */
 #define STRING_LENGTH_BYTES 4
@@ -39,9 +38,16 @@ const char *kelp_v2_shape_text(kelp_arena *arena, const int64_t *shape, size_t r
     char text[256];
     size_t n = 0;
     text[n++] = '[';
-    for (size_t i = 0; i < rank && n < sizeof text - LONGEST_DIMENSION; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", i ? "," : "",
-                              (long long)shape[i]);
+    for (size_t i = 0; i < rank && n < sizeof text - LONGEST_DIMENSION; i++) {
+        uint64_t magnitude = (uint64_t)shape[i];
+        if (i > 0)
+            text[n++] = ',';
+        if (shape[i] < 0) {
+            text[n++] = '-';
+            magnitude = 0 - magnitude;
+        }
+        n += kelp_format_u64(magnitude, text + n);
+    }
     text[n++] = ']';
     const char *copy = kelp_arena_strndup(arena, text, n);
     return copy != NULL ? copy : "";

@@ -45,7 +45,8 @@ typedef struct kelp_v2_service {
     const kelp_forward *forward;
     const char *const *cors_origins;
     size_t cors_origin_count;
-    kelp_workers *loaders;   /* run loads and unloads */
+    kelp_workers *loaders; /* run loads and unloads */
+    struct kelp_openapi *openapi;
     atomic_uint codec_count; /* threads that decode requests or encode responses */
 } kelp_v2_service;
 
@@ -140,6 +141,7 @@ void kelp_v2_model_statistics(kelp_v2_exchange *exchange);
 void kelp_v2_repository_index(kelp_v2_exchange *exchange);
 void kelp_v2_repository_load(kelp_v2_exchange *exchange);
 void kelp_v2_repository_unload(kelp_v2_exchange *exchange);
+void kelp_v2_openapi(kelp_v2_exchange *exchange);
 void kelp_v2_metrics(kelp_v2_exchange *exchange);
 void kelp_v2_page(kelp_v2_exchange *exchange);
 void kelp_v2_page_style(kelp_v2_exchange *exchange);
@@ -169,6 +171,8 @@ void kelp_v2_generate(kelp_v2_exchange *exchange);
 void kelp_v2_generate_stream(kelp_v2_exchange *exchange);
 
 /* ---- infer.c ---- */
+/* Decides whether the request is traced. Valid while on_request runs. */
+void kelp_v2_begin_trace(kelp_v2_exchange *exchange);
 /* Asks the server to cancel an inference in flight. */
 void kelp_v2_infer_cancel(kelp_v2_exchange *exchange);
 /* Submits exchange->request. The exchange is the argument of the response callback. */

@@ -223,6 +223,7 @@ static kelp_status *prepare(kelp_v2_exchange *exchange) {
     KELP_ASSERT(!exchange->request && !exchange->response && exchange->model);
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
     const kelp_str *accepted = kelp_http_find(exchange->base.request, "accept-encoding");
+    kelp_v2_begin_trace(exchange);
     if (accepted != NULL)
         exchange->response_coding = kelp_http_coding_accepted(*accepted);
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&exchange->request, service->core,
@@ -235,9 +236,26 @@ static kelp_status *prepare(kelp_v2_exchange *exchange) {
     return NULL;
 }
 
+void kelp_v2_begin_trace(kelp_v2_exchange *exchange) {
+    kelp_tracing *tracing = kelp_v2_service_of(exchange)->tracing;
+    const kelp_http_request *request = exchange->base.request;
+    kelp_trace_origin origin = {.model = exchange->model,
+                                .method = request->method,
+                                .path = request->path,
+                                .http_version = request->version,
+                                .start_ns = exchange->base.start_ns};
+    kelp_tracing_read_parent(tracing, request, &exchange->arena, &origin.parent);
+    exchange->trace = kelp_tracing_sample(tracing, &origin);
+    kelp_trace_stamp_at(exchange->trace, "HTTP_RECV_START", exchange->base.start_ns);
+    kelp_trace_stamp_at(exchange->trace, "HTTP_RECV_END", exchange->base.received_ns);
+}
+
 kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAllocator *allocator,
                             TRITONSERVER_InferenceResponseCompleteFn_t on_each_response) {
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
+    const char *id = NULL;
+    KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestId(exchange->request, &id)));
+    kelp_request_entry_set_id(&exchange->base.entry, id);
     KELP_TRY(kelp_v2_status(
         TRITONSERVER_InferenceRequestSetReleaseCallback(exchange->request, on_release, exchange)));
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestSetResponseCallback(
@@ -246,15 +264,12 @@ kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAll
     exchange->submitting = true;
     exchange->in_flight = true;
     atomic_store(&exchange->region_users, 2);
-    TRITONSERVER_InferenceTrace *trace = NULL;
-    exchange->trace = kelp_tracing_sample(service->tracing, exchange->model, &trace);
-    kelp_trace_stamp_at(exchange->trace, "HTTP_RECV_START", exchange->base.start_ns);
-    kelp_trace_stamp_at(exchange->trace, "HTTP_RECV_END", exchange->base.received_ns);
+    TRITONSERVER_InferenceTrace *trace = kelp_trace_submit(exchange->trace);
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerInferAsync(service->core, exchange->request, trace);
     exchange->submitting = false;
     if (error != NULL) { /* no callback is called: drop the reference of on_release here */
-        kelp_trace_abandon(exchange->trace, trace);
+        kelp_trace_take_back(exchange->trace, trace);
         exchange->in_flight = false;
         kelp_http_exchange_release(&exchange->base);
     }
@@ -302,6 +317,9 @@ void kelp_v2_infer(kelp_v2_exchange *exchange) {
 }
 
 void kelp_v2_infer_cancel(kelp_v2_exchange *exchange) {
+    if (exchange->base.stream == NULL)
+        kelp_trace_finish(exchange->trace, KELP_HTTP_CLIENT_CLOSED_REQUEST,
+                          "the client closed the connection");
     if (exchange->in_flight) /* errors are ignored: the model may have just finished */
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestCancel(exchange->request)));
 }

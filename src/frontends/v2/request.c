@@ -531,8 +531,9 @@ static kelp_status *read_parameter(decoder *d, void *target, kelp_str key) {
                      : TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(request, value));
     }
     if (kelp_str_starts(key, KELP_STR("triton_")))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "parameter '%s': names that begin with 'triton_' are reserved", name);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "parameter '%s': names that begin with 'triton_' are reserved for Triton usage", name);
     return set_custom_parameter(d, name, &token);
 }
 

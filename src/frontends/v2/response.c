@@ -152,6 +152,7 @@ static kelp_status *write_model(kelp_v2_exchange *exchange, kelp_json_writer *js
     int64_t version = 0;
     KELP_TRY(
         kelp_v2_status(TRITONSERVER_InferenceResponseModel(exchange->response, &model, &version)));
+    exchange->base.entry.version = version;
     kelp_json_key(json, "model_name");
     kelp_json_put_cstr(json, model);
     kelp_json_key(json, "model_version");

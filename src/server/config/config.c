@@ -52,6 +52,8 @@ static kelp_status *finish(kelp_model_config *config, const kelp_config_load_opt
     kelp_config_explicit explicit;
     KELP_TRY(kelp_config_fill(config, options, &explicit));
     KELP_TRY(kelp_config_view(config, &explicit));
+    if (options->draft && kelp_config_sub(config->tree, "model_repository_agents") != NULL)
+        return NULL;
     return kelp_config_check(config, options->strict);
 }
 

@@ -196,8 +196,10 @@ static kelp_status *set_parameter(filler *f, const kelp_grpc_parameter *p) {
         return NULL;
     }
     if (strncmp(p->name, "triton_", 7) == 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "parameter '%s': names that begin with 'triton_' are reserved", p->name);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "parameter '%s': names that begin with 'triton_' are reserved for Triton usage",
+            p->name);
     return set_custom(f, p);
 }
 

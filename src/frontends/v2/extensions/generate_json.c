@@ -143,8 +143,9 @@ static kelp_status *read_parameter(decoder *d, const char *where, const char *na
     const char *text;
     KELP_TRY(kelp_json_next(&d->json, &token));
     if (strncmp(name, "triton_", 7) == 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "parameter '%s': names that begin with 'triton_' are reserved", name);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "parameter '%s': names that begin with 'triton_' are reserved for Triton usage", name);
     switch (token.type) {
     case KELP_JSON_STRING:
         KELP_TRY(copy_text(d, token.string, name, &text));
