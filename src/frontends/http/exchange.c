@@ -24,7 +24,8 @@ static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_handler 
     exchange->handler = handler;
     kelp_http_body_init(&exchange->body, allocator);
     exchange->body.budget = thread->budget;
-    kelp_buf_init(&exchange->decoded, allocator);
+    kelp_http_body_init(&exchange->decoded, allocator);
+    exchange->decoded.budget = thread->budget;
     kelp_buf_init(&exchange->text, allocator);
     kelp_buf_init(&exchange->entry.line, allocator);
     handler->init(exchange);
@@ -35,7 +36,7 @@ static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_handler 
 void kelp_http_exchange_destroy(kelp_http_exchange *exchange) {
     exchange->handler->deinit(exchange);
     kelp_http_body_deinit(&exchange->body);
-    kelp_buf_deinit(&exchange->decoded);
+    kelp_http_body_deinit(&exchange->decoded);
     kelp_buf_deinit(&exchange->text);
     kelp_buf_deinit(&exchange->entry.line);
     kelp_free(exchange->allocator, exchange->pieces,
@@ -123,7 +124,7 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     kelp_http_exchange_end_entry(exchange);
     exchange->handler->clear(exchange);
     kelp_http_body_clear(&exchange->body, KELP_HTTP_KEEP_BYTES);
-    trim_buf(&exchange->decoded);
+    kelp_http_body_clear(&exchange->decoded, KELP_HTTP_KEEP_BYTES);
     trim_buf(&exchange->text);
     exchange->request_coding_unknown = false;
     exchange->status = (kelp_http_status)0;
@@ -187,8 +188,8 @@ kelp_status *kelp_http_exchange_decode(kelp_http_exchange *exchange, kelp_http_c
     if (coding == KELP_HTTP_IDENTITY)
         return NULL;
     KELP_TRY(kelp_http_decode(coding, out->data, out->length, max_bytes, &exchange->decoded));
-    *out = (kelp_str){exchange->decoded.data != NULL ? exchange->decoded.data : "",
-                      exchange->decoded.length};
+    data = kelp_http_body_data(&exchange->decoded);
+    *out = (kelp_str){data != NULL ? data : "", exchange->decoded.length};
     return NULL;
 }
 
