@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs NVIDIA's public QA tests of the server (directory `qa` of their repository) unmodified on NVIDIA's executable, once with our
-libtritonserver.so and once with theirs, and compares the results case by case. With `--server kelp`, our own `tritonserver` takes the place of NVIDIA's
-executable with our library, so that our front-ends are tested as well.
+libtritonserver.so and once with theirs, and compares the results case by case. With `--server kelp`, our own `tritonserver` takes the place of
+NVIDIA's executable with our library, so that our front-ends are tested as well.
 
 The sources are not part of this repository: pass a copy. Models are made by their generators (ONNX only). `--built` is a directory with what
 NVIDIA's build adds to the sources, arranged as Dockerfile.QA of their repository does: `backends/NAME` (backends that the wheel lacks), `repoagents/NAME`, and `qa/L0_…`
@@ -169,7 +169,8 @@ def arguments():
     parser.add_argument("--work", help="directory for models, logs and results; default: a temporary one")
     parser.add_argument("--server", default="nvidia", choices=["nvidia", "kelp"],
                         help="the executable that our library is compared with: NVIDIA's, or our own")
-    parser.add_argument("--directories", nargs="*", help="directories of qa to run; default: those of the library or, with --server kelp, of the front-ends")
+    parser.add_argument("--directories", nargs="*", help="directories of qa to run; default: those of the library or, with --server kelp, of the "
+                        "front-ends")
     parser.add_argument("--libraries", nargs="*", default=["kelp", "nvidia"], choices=["kelp", "nvidia"])
     parser.add_argument("--timeout", type=int, default=1800, help="seconds for one directory")
     parser.add_argument("--keep-going", action="store_true", help="ignore `set -e` in the scripts, so that one failure does not hide the next cases")
