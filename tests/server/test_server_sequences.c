@@ -125,9 +125,33 @@ static void note_end(TRITONSERVER_InferenceResponse *response, const uint32_t fl
     pthread_mutex_unlock(&t->c.lock);
 }
 
-/* The first sequence takes longer than the second one, on another instance. */
-static void responses_are_ordered_by_execution(world *w, const char *oldest, int first) {
+/* Waits until a metric of model "m" has a value. */
+static void wait_for_metric(const world *w, const char *name, long long value) {
+    char key[128];
+    snprintf(key, sizeof key, "%s{model=\"m\",version=\"1\"} ", name);
+    for (long long found = value - 1; found != value; sleep_ms(1)) {
+        char *text = metrics_of(w->server);
+        found = number_after(text, key);
+        free(text);
+    }
+}
+
+static void start_noted(turn *t, const world *w, uint64_t id, bool blocks) {
     static const int64_t shape[] = {1, 1};
+    call *c = &t->c;
+    call_init(c, w->server, "m", -1);
+    ok(TRITONSERVER_InferenceRequestSetCorrelationId(c->request, id));
+    ok(TRITONSERVER_InferenceRequestSetFlags(c->request, START | END));
+    if (blocks) /* until it is cancelled */
+        ok(TRITONSERVER_InferenceRequestSetIntParameter(c->request, "delay_ms", 3600000));
+    t->value = (int32_t)id;
+    call_input(c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 2, &t->value, sizeof t->value);
+    ok(TRITONSERVER_InferenceRequestSetResponseCallback(c->request, c->allocator, c, note_end, t));
+    call_start(c);
+}
+
+/* The second sequence is executed while the first one executes on another instance. */
+static void responses_are_ordered_by_execution(world *w, const char *oldest, int first) {
     turn turns[2];
     char config[1024];
     snprintf(config, sizeof config,
@@ -139,20 +163,13 @@ static void responses_are_ordered_by_execution(world *w, const char *oldest, int
              LIVE, oldest);
     world_load(w, "m", config);
     ended.count = 0;
-    for (int i = 0; i < 2; i++) {
-        call *c = &turns[i].c;
-        call_init(c, w->server, "m", -1);
-        ok(TRITONSERVER_InferenceRequestSetCorrelationId(c->request, 1 + (uint64_t)i));
-        ok(TRITONSERVER_InferenceRequestSetFlags(c->request, START | END));
-        if (i == 0)
-            ok(TRITONSERVER_InferenceRequestSetIntParameter(c->request, "delay_ms", 300));
-        call_input(c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 2, &turns[i].value,
-                   sizeof turns[i].value);
-        ok(TRITONSERVER_InferenceRequestSetResponseCallback(c->request, c->allocator, c, note_end,
-                                                            &turns[i]));
-        call_start(c);
-        sleep_ms(i == 0 ? 100 : 0); /* the execution begins */
-    }
+    start_noted(&turns[0], w, 1, true);
+    wait_for_metric(w, "nv_inference_pending_request_count", 0);
+    start_noted(&turns[1], w, 2, false);
+    wait_for_metric(w, "nv_inference_exec_count", 1);
+    if (first == 1)
+        call_wait(&turns[1].c);
+    ok(TRITONSERVER_InferenceRequestCancel(turns[0].c.request));
     for (int i = 0; i < 2; i++)
         call_wait(&turns[i].c);
     assert_ptr_equal(ended.turns[0], &turns[first]);
@@ -417,6 +434,23 @@ static void queued_requests_run_while_the_model_is_unloaded(void **state) {
     call_deinit(&t.c);
 }
 
+/* An abandoned sequence has the only slot. When the model is unloaded, the backlog does not wait
+ * for its idle timeout, an hour. */
+static void unloading_ends_idle_sequences(void **state) {
+    world *w = *state;
+    turn t;
+    world_load(w, "m",
+               IO "instance_group { count: 1 } sequence_batching { "
+                  "max_sequence_idle_microseconds: 3600000000 oldest { max_candidate_sequences: 1 "
+                  "} " CONTROLS STATE("") " }");
+    assert_int_equal(run(w, 1, START, 2, NULL), 2);
+    turn_init(&t, w, 2, START | END, 3);
+    call_start(&t.c);
+    world_unload(w, "m");
+    call_wait(&t.c);
+    call_deinit(&t.c);
+}
+
 static void samples_run_as_sequences(void **state) {
     world *w = *state;
     world_load(
@@ -562,6 +596,7 @@ int main(void) {
                                         world_close),
         cmocka_unit_test_setup_teardown(queued_requests_run_while_the_model_is_unloaded, set_up,
                                         world_close),
+        cmocka_unit_test_setup_teardown(unloading_ends_idle_sequences, set_up, world_close),
         cmocka_unit_test_setup_teardown(samples_run_as_sequences, set_up, world_close),
         cmocka_unit_test_setup_teardown(samples_may_contain_controls, set_up, world_close),
     };
