@@ -335,8 +335,8 @@ kelp_status *kelp_http_exchange_run_blocking(kelp_http_exchange *exchange,
             helpers->first = exchange;
         helpers->last = exchange;
         helpers->waiting_count++;
-        pthread_cond_signal(&helpers->changed);
     }
     pthread_mutex_unlock(&helpers->mutex);
+    pthread_cond_signal(&helpers->changed); /* after the unlock, for which the thread would wait */
     return status;
 }
