@@ -16,8 +16,8 @@
  * are due.
  *
  * A request takes long if the measured time of executions with inputs of its size
- * (execution_times.h) exceeds caller_limit_ns, or is unknown. The pool measures all executions of
- * worker threads, and some of submitting threads.
+ * (execution_times.h) exceeds caller_limit_ns, which large inputs extend, or is unknown. The pool
+ * measures all executions of worker threads, and some of submitting threads.
  *
  * Queued requests whose queue timeout ends are rejected by a timer, also while all instances are
  * busy.
