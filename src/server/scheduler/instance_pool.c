@@ -4,6 +4,7 @@
 #include "server/scheduler/instance_pool.h"
 
 #include "base/assert.h"
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/sync/thread.h"
 
@@ -21,6 +22,8 @@ enum { MEASURED_ONE_OF = 8 };
 /* While submitting threads execute queued requests, a worker leaves them those that are due for
  * HANDOVER_NS. It does so HANDOVERS times after they executed some. */
 enum { HANDOVER_NS = 50000, HANDOVERS = 8 };
+/* Inputs extend the limit of a submitting thread by 4 us per 64 KiB, at most 128 us. */
+enum { MAX_EXTENDING_BYTES = 2 << 20, EXTENDING_BYTES = 64 << 10, EXTENSION_NS = 4000 };
 /* A measured time of more than MAX_MEASURED times the limit counts as this time. */
 enum { MAX_MEASURED = 32 };
 
@@ -168,10 +171,15 @@ static uint64_t expected_ns(const kelp_instance_pool *pool, uint64_t size_bytes)
     return kelp_execution_times_get(&pool->times, kelp_execution_class(size_bytes));
 }
 
-/* Returns true if requests of the size run on submitting threads. The lock is held. */
+/* Returns true if requests of the size run on submitting threads. Large inputs extend the limit: to
+ * receive them takes longer than that, and another thread would read them from another cache. The
+ * lock is held. */
 static bool is_short(const kelp_instance_pool *pool, kelp_request *const *request) {
-    return pool->caller_limit_ns == 0 ||
-           expected_ns(pool, kelp_execution_bytes(request, 1)) <= pool->caller_limit_ns;
+    if (pool->caller_limit_ns == 0)
+        return true;
+    uint64_t size_bytes = kelp_execution_bytes(request, 1);
+    uint64_t steps = KELP_MIN(size_bytes, (uint64_t)MAX_EXTENDING_BYTES) / EXTENDING_BYTES;
+    return expected_ns(pool, size_bytes) <= pool->caller_limit_ns + steps * EXTENSION_NS;
 }
 
 /* Waits for a signal, at most until a time; requests that are due before `check_ns` signal. The

@@ -17,8 +17,8 @@
  * have just become due, because a thread switch takes longer than a small execution.
  *
  * A request takes long if the measured time of executions with inputs of its size
- * (execution_times.h) exceeds caller_limit_ns, or is unknown. The pool measures all executions of
- * worker threads, and some of submitting threads.
+ * (execution_times.h) exceeds caller_limit_ns, which large inputs extend, or is unknown. The pool
+ * measures all executions of worker threads, and some of submitting threads.
  *
  * Queued requests whose queue timeout ends, or that are cancelled, are rejected also while all
  * instances are busy: a timer takes them from the policy, and a thread of the pool calls their
