@@ -9,6 +9,8 @@
 #include "frontends/http/thread.h"
 
 #define POOL_MAX 64
+/* Buffers above this size leave gaps in the heap. */
+#define LARGE_BYTES ((size_t)64 * 1024)
 
 /* ---- creation ---- */
 
@@ -76,11 +78,10 @@ static void trim_buf(kelp_buf *buf) {
     kelp_buf_clear(buf);
 }
 
-/* Returns true if clearing the exchange frees a large buffer. */
+/* Returns true if the exchange used a large buffer, which is freed now or by a connection. */
 static bool is_large(const kelp_http_exchange *exchange) {
-    return exchange->body.capacity > KELP_HTTP_KEEP_BYTES ||
-           exchange->decoded.capacity > KELP_HTTP_KEEP_BYTES ||
-           kelp_http_exchange_content_length(exchange) > KELP_HTTP_KEEP_BYTES;
+    return exchange->body.capacity > LARGE_BYTES || exchange->decoded.capacity > LARGE_BYTES ||
+           kelp_http_exchange_content_length(exchange) > LARGE_BYTES;
 }
 
 /* Empties an unreferenced exchange, and returns it to the pool. */
