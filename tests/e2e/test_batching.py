@@ -279,6 +279,19 @@ class Batching(unittest.TestCase):
         self.infer("plain", digits_request())
         self.assertEqual(server.stop(), 0)
 
+    def test_a_default_batch_size_applies_to_models_with_a_batch_dimension(self):
+        self.repository.add("plain", model=DIGITS)
+        self.repository.add("sized", model=DIGITS, config='backend: "onnxruntime" max_batch_size: 8')
+        for size, batches in (("5", True), ("1", False), ("0", False)):
+            with self.subTest(size=size):
+                server = self.serve("--backend-config", f"onnxruntime,default-max-batch-size={size}")
+                plain, sized = self.config("plain"), self.config("sized")
+                self.assertEqual((plain["max_batch_size"], sized["max_batch_size"]), (int(size), 8))
+                self.assertEqual(plain["input"][0]["dims"], [1, 8, 8] if int(size) else [-1, 1, 8, 8])
+                self.assertEqual("dynamic_batching" in plain, batches)
+                self.infer("plain", digits_request())
+                self.assertEqual(server.stop(), 0)
+
 
 if __name__ == "__main__":
     support.main()

@@ -218,7 +218,7 @@ class Instances(unittest.TestCase):
         self.assertEqual(allowed["kelp-instance"], str(cpu))
         self.assertEqual(server.stop(), 0, server.log())
         self.fails("expected NAME,KEY=VALUE, found 'near'", group, "--host-policy", "near")
-        self.fails("host policy setting 'colour' is not supported", group, "--host-policy", "near,colour=blue")
+        self.fails("Unsupported host policy setting 'colour'", group, "--host-policy", "near,colour=blue")
         self.fails("expected a list of CPUs", group, "--host-policy", "near,cpu-cores=a")
 
     def test_gpu_groups(self):

@@ -82,6 +82,7 @@ class Generate(unittest.TestCase):
             ("identity", {"INPUT0": "a"}, 400, "input 'INPUT0'"),
             ("identity", {"INPUT0": [[1], [2]], "x": None}, 400, "parameter 'x' has invalid type"),
             ("identity", {"INPUT0": 1, "x": [1]}, 400, "parameter 'x' has invalid type"),
+            ("identity", {"INPUT0": 1, "parameters": {"x": {}}}, 400, "Converting keyword: 'parameters': parameter 'x' has invalid type."),
             ("identity", {"INPUT0": 1, "triton_x": 1}, 400, "reserved"),
             ("identity", {"INPUT0": 1, "parameters": 1}, 400, "Expected JSON object for keyword: 'parameters'"),
             ("identity", {"INPUT0": 1, "id": 1}, 400, "'id'"),

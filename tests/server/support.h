@@ -118,6 +118,8 @@ void call_addsub(call *c, float *a, float *b, float value);
 
 /* Waits, at most 10 s, until the server's index contains `text`. */
 void wait_for_index(TRITONSERVER_Server *server, const char *text);
+/* Waits until the index has no model of a name. */
+void wait_until_unlisted(TRITONSERVER_Server *server, const char *name);
 
 /* ---- a repository and a server over it, as the state of a test ---- */
 typedef struct world {

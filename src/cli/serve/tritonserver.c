@@ -30,6 +30,8 @@ static void defaults(void *options) {
     o->metrics.histograms = false;
     o->grpc.port = GRPC_PORT;
     o->http.status_page = false;
+    o->trace.from_environment = false;
+    o->trace.service_name = "triton-inference-server";
 }
 
 /* ---- command line: the syntax of getopt_long ---- */

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/sync/thread.h"
 #include "frontends/http/client.h"
 #include "frontends/http/thread.h"
@@ -23,8 +24,10 @@ static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_handler 
     exchange->handler = handler;
     kelp_http_body_init(&exchange->body, allocator);
     exchange->body.budget = thread->budget;
-    kelp_buf_init(&exchange->decoded, allocator);
+    kelp_http_body_init(&exchange->decoded, allocator);
+    exchange->decoded.budget = thread->budget;
     kelp_buf_init(&exchange->text, allocator);
+    kelp_buf_init(&exchange->entry.line, allocator);
     handler->init(exchange);
     *out = exchange;
     return NULL;
@@ -33,8 +36,9 @@ static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_handler 
 void kelp_http_exchange_destroy(kelp_http_exchange *exchange) {
     exchange->handler->deinit(exchange);
     kelp_http_body_deinit(&exchange->body);
-    kelp_buf_deinit(&exchange->decoded);
+    kelp_http_body_deinit(&exchange->decoded);
     kelp_buf_deinit(&exchange->text);
+    kelp_buf_deinit(&exchange->entry.line);
     kelp_free(exchange->allocator, exchange->pieces,
               exchange->piece_capacity * sizeof *exchange->pieces);
     kelp_free(exchange->allocator, exchange, exchange->handler->exchange_bytes);
@@ -69,30 +73,61 @@ kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_hand
     return NULL;
 }
 
+void kelp_http_exchange_begin_entry(kelp_http_exchange *exchange, const kelp_http_peer *peer) {
+    const kelp_http_thread *thread = exchange->thread;
+    if (thread->options->request_log != NULL)
+        kelp_request_entry_begin(&exchange->entry, thread->options->request_log, peer,
+                                 exchange->request, exchange->handler->protocol,
+                                 kelp_now_ns() - exchange->start_ns);
+}
+
+/* Returns the status of an RPC, or NULL. */
+static const kelp_str *find_rpc_status(const kelp_http_exchange *exchange) {
+    for (size_t i = 0; i < exchange->trailer_count; i++)
+        if (kelp_str_is(exchange->trailers[i].name, "grpc-status"))
+            return &exchange->trailers[i].value;
+    for (size_t i = 0; i < exchange->header_count; i++)
+        if (kelp_str_is(exchange->headers[i].name, "grpc-status"))
+            return &exchange->headers[i].value;
+    return NULL;
+}
+
+void kelp_http_exchange_end_entry(kelp_http_exchange *exchange) {
+    if (exchange->entry.log == NULL)
+        return;
+    const kelp_request_result result = {
+        .status = (unsigned)exchange->status,
+        .rpc_status = find_rpc_status(exchange),
+        .received_bytes = exchange->body.length,
+        .duration_ns = kelp_now_ns() - exchange->start_ns,
+        .aborted = exchange->stream == NULL,
+    };
+    kelp_request_entry_end(&exchange->entry, &result);
+}
+
+/* Counts the bytes of a response, or of a part of it. */
+static void count_sent(kelp_http_exchange *exchange) {
+    if (exchange->entry.log != NULL && !exchange->entry.bodyless)
+        exchange->entry.sent_bytes += kelp_http_exchange_content_length(exchange);
+}
+
 static void trim_buf(kelp_buf *buf) {
     if (buf->capacity > KELP_HTTP_KEEP_BYTES)
         kelp_buf_deinit(buf);
     kelp_buf_clear(buf);
 }
 
-/* Returns true if clearing the exchange frees a large buffer. */
-static bool is_large(const kelp_http_exchange *exchange) {
-    return exchange->body.capacity > KELP_HTTP_KEEP_BYTES ||
-           exchange->decoded.capacity > KELP_HTTP_KEEP_BYTES ||
-           kelp_http_exchange_content_length(exchange) > KELP_HTTP_KEEP_BYTES;
-}
-
 /* Empties an unreferenced exchange, and returns it to the pool. */
 static void exchange_recycle(kelp_http_exchange *exchange) {
     kelp_http_thread *thread = exchange->thread;
     kelp_http_exchange_pool *pool = &thread->pools[exchange->handler->index];
-    const kelp_http_server_options *options = thread->options;
-    bool large = options->freed_large != NULL && is_large(exchange);
+    kelp_http_exchange_end_entry(exchange);
     exchange->handler->clear(exchange);
     kelp_http_body_clear(&exchange->body, KELP_HTTP_KEEP_BYTES);
-    trim_buf(&exchange->decoded);
+    kelp_http_body_clear(&exchange->decoded, KELP_HTTP_KEEP_BYTES);
     trim_buf(&exchange->text);
     exchange->request_coding_unknown = false;
+    exchange->status = (kelp_http_status)0;
     exchange->piece_count = 0;
     exchange->header_count = exchange->kept_header_count = 0;
     exchange->trailer_count = 0;
@@ -101,8 +136,6 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     if (exchange->client != NULL)
         kelp_http_client_end_request(exchange->client);
     exchange->client = NULL;
-    if (large)
-        options->freed_large(options->freed_large_userp);
 
     pthread_mutex_lock(&thread->mutex);
     bool keep = pool->count < POOL_MAX;
@@ -155,8 +188,8 @@ kelp_status *kelp_http_exchange_decode(kelp_http_exchange *exchange, kelp_http_c
     if (coding == KELP_HTTP_IDENTITY)
         return NULL;
     KELP_TRY(kelp_http_decode(coding, out->data, out->length, max_bytes, &exchange->decoded));
-    *out = (kelp_str){exchange->decoded.data != NULL ? exchange->decoded.data : "",
-                      exchange->decoded.length};
+    data = kelp_http_body_data(&exchange->decoded);
+    *out = (kelp_str){data != NULL ? data : "", exchange->decoded.length};
     return NULL;
 }
 
@@ -248,6 +281,7 @@ kelp_status *kelp_http_exchange_compress(kelp_http_exchange *exchange, kelp_http
 
 void kelp_http_exchange_send(kelp_http_exchange *exchange) {
     KELP_ASSERT(kelp_http_exchange_on_thread(exchange));
+    count_sent(exchange);
     if (exchange->stream != NULL)
         exchange->stream->send(exchange->stream, true);
     else
@@ -256,6 +290,7 @@ void kelp_http_exchange_send(kelp_http_exchange *exchange) {
 
 void kelp_http_exchange_send_part(kelp_http_exchange *exchange) {
     KELP_ASSERT(kelp_http_exchange_on_thread(exchange) && exchange->handler->on_sent);
+    count_sent(exchange);
     if (exchange->stream != NULL) /* otherwise on_cancel was called */
         exchange->stream->send(exchange->stream, false);
 }

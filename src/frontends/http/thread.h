@@ -14,6 +14,8 @@
 #define KELP_HTTP_SECOND_NS UINT64_C(1000000000)
 /* Minimum rate of a body, beside body_timeout_ns. */
 #define KELP_HTTP_BODY_BYTES_PER_S 16384
+/* For a request that is incomplete when the server stops. */
+#define KELP_HTTP_STOP_REQUEST_NS KELP_HTTP_SECOND_NS
 #define KELP_HTTP_SCRATCH_BYTES ((size_t)64 * 1024)
 
 typedef struct kelp_http2_thread kelp_http2_thread;
@@ -45,6 +47,7 @@ struct kelp_http_connection {
     kelp_http_thread *thread;
     kelp_http_client *client;
     uint32_t services;             /* of the endpoint that accepted it */
+    kelp_http_peer peer;           /* the address of the client */
     kelp_tls_context *tls_context; /* of the endpoint; NULL: without TLS */
     kelp_tls_stream *tls;          /* NULL: without TLS, or before its first byte */
     kelp_event_loop_timer again;   /* see kelp_http_socket_watch */
@@ -71,6 +74,9 @@ struct kelp_http_thread {
     bool started;
     bool stopping;
     kelp_http_connection *connections;
+    kelp_event_loop_task trim_task;
+    atomic_bool trims;        /* trim_task is posted */
+    uint32_t closed_count;    /* connections that have left */
     char *scratch;            /* KELP_HTTP_SCRATCH_BYTES, for reads */
     kelp_http2_thread *http2; /* of the server */
     kelp_tls_buffers *tls;    /* NULL: no endpoint has TLS */
@@ -78,6 +84,7 @@ struct kelp_http_thread {
     kelp_event_loop_timer drain_timer;
     _Atomic uint64_t last_request_ns; /* the time at which the latest request began */
     uint64_t drain_timeout_ns;
+    uint64_t stop_ns;    /* if stopping: the time at which it began */
     bool closes_idle;    /* if stopping: connections without requests are not kept any more */
     uint64_t cancel_ns;  /* if stopping: the time at which open exchanges are cancelled */
     uint64_t give_up_ns; /* if stopping: the time after which open exchanges are abandoned */
@@ -101,6 +108,8 @@ kelp_status *kelp_http_thread_start(kelp_http_thread *thread, unsigned index) KE
  * end its loop. Requests are cancelled shortly before `timeout_ns`, and abandoned at this time. Any
  * thread. */
 void kelp_http_thread_drain(kelp_http_thread *thread, uint64_t timeout_ns);
+/* Frees the pooled exchanges. */
+void kelp_http_thread_trim(kelp_http_thread *thread);
 /* Waits until all exchanges are recycled, at most until the deadline. Returns the number of those
  * that are not. Any thread, after the loop has ended. */
 size_t kelp_http_thread_wait(kelp_http_thread *thread, uint64_t deadline_ns);
@@ -110,6 +119,16 @@ kelp_http_thread *kelp_http_current_thread(void);
 /* Returns the first handler that accepts the request. */
 kelp_http_handler *kelp_http_thread_handler(const kelp_http_thread *thread,
                                             const kelp_http_request *request);
+
+/* Returns the time at which a request (or message) that began at `start_ns` must be complete
+ * because the server stops; UINT64_MAX if it does not. */
+static inline uint64_t kelp_http_thread_stop_deadline_ns(const kelp_http_thread *thread,
+                                                         uint64_t start_ns) {
+    if (!thread->stopping)
+        return UINT64_MAX;
+    return (start_ns > thread->stop_ns ? start_ns : thread->stop_ns) + KELP_HTTP_STOP_REQUEST_NS;
+}
+#define KELP_HTTP_STOP_TEXT "the server is stopping, and the request was incomplete"
 
 /* Passes a connection to its thread, which starts it. Any thread. */
 void kelp_http_connection_join(kelp_http_connection *connection);

@@ -19,10 +19,21 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* Returns a setting of the backend, or for a built-in one of the backend that it stands for. */
+static const char *own_setting(const kelp_server_options *options, const char *name,
+                               const kelp_builtin_backend *builtin, const char *key) {
+    const char *value = kelp_settings_get(&options->backend_config, name, key);
+    const char *const *alias = builtin != NULL ? builtin->aliases : NULL;
+    for (; value == NULL && alias != NULL && *alias != NULL; alias++)
+        value = kelp_settings_get(&options->backend_config, *alias, key);
+    return value;
+}
+
 /* Creates {"cmdline":{…}}: the settings for all backends and for this one, which take precedence.
  */
 static kelp_status *make_config(const char *name, const kelp_server_options *options,
-                                const char *backend_directory, kelp_message **out) {
+                                const char *backend_directory, const kelp_builtin_backend *builtin,
+                                kelp_message **out) {
     kelp_buf json;
     kelp_json_writer writer;
     kelp_buf_init(&json, kelp_process_allocator());
@@ -34,13 +45,19 @@ static kelp_status *make_config(const char *name, const kelp_server_options *opt
         {"auto-complete-config", options->strict_model_config ? "false" : "true"},
         {"backend-directory", backend_directory},
         {"min-compute-capability", "6.000000"},
-        {"default-max-batch-size", "4"},
+        {"default-max-batch-size", builtin != NULL ? "0" : "4"},
     };
     for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
-        const char *own = kelp_settings_get(&options->backend_config, name, defaults[i][0]);
+        const char *own = own_setting(options, name, builtin, defaults[i][0]);
         const char *all = kelp_settings_get(&options->backend_config, "", defaults[i][0]);
+        const char *value = own != NULL ? own : all != NULL ? all : defaults[i][1];
         kelp_json_key(&writer, defaults[i][0]);
-        kelp_json_put_cstr(&writer, own != NULL ? own : all != NULL ? all : defaults[i][1]);
+        kelp_json_put_cstr(&writer, value);
+        if (!strcmp(defaults[i][0], "default-max-batch-size"))
+            KELP_SERVER_LOG(KELP_LOG_VERBOSE, "%s: %s,%s",
+                            value == defaults[i][1] ? "Adding default backend config setting"
+                                                    : "Found overwritten default setting",
+                            defaults[i][0], value);
     }
     for (size_t i = 0; i < options->backend_config.count; i++) {
         const kelp_setting *setting = &options->backend_config.items[i];
@@ -159,7 +176,8 @@ static kelp_status *set_members(kelp_server_backend *backend, const origin *from
     KELP_TRY(kelp_strdup(heap, from->name, &backend->name));
     KELP_TRY(kelp_strdup(heap, from->library, &backend->library));
     KELP_TRY(kelp_strdup(heap, from->directory, &backend->directory));
-    KELP_TRY(make_config(from->name, from->options, from->backend_directory, &backend->config));
+    KELP_TRY(make_config(from->name, from->options, from->backend_directory, from->builtin,
+                         &backend->config));
     backend->python_based = from->python_based;
     if (from->builtin == NULL)
         return bind_library(backend);

@@ -193,41 +193,72 @@ static void act_reversed(kelp_agent_chain *chain, TRITONREPOAGENT_ActionType act
             kelp_server_log_status("a repository agent failed", act(&chain->models[i], action));
 }
 
+/* Creates a chain of `count` agents that have not started. */
+static kelp_status *chain_create(kelp_allocator allocator, size_t count, kelp_agent_chain **out) {
+    kelp_agent_chain *chain = NULL;
+    KELP_TRY(KELP_NEW(allocator, kelp_agent_chain, &chain));
+    chain->allocator = allocator;
+    atomic_store(&chain->refs, 1);
+    kelp_status *status =
+        kelp_alloc_zero(allocator, count, sizeof *chain->models, (void **)&chain->models);
+    if (status != NULL) {
+        kelp_free(allocator, chain, sizeof *chain);
+        return status;
+    }
+    chain->count = count;
+    for (size_t i = 0; i < count; i++)
+        chain->models[i].allocator = allocator;
+    *out = chain;
+    return NULL;
+}
+
+/* Starts the agents one after the other. */
+static kelp_status *start_all(kelp_agent_chain *chain, const kelp_server_options *options,
+                              kelp_model_config *config, const kelp_config_value *first,
+                              const kelp_config_load_options *config_options) {
+    kelp_config_load_options next_options = *config_options;
+    kelp_model_config *current = config; /* of the present location */
+    kelp_status *status = NULL;
+    size_t index = 0;
+    kelp_model_config_retain(current);
+    for (const kelp_config_value *v = first; v != NULL && status == NULL; v = v->next, index++) {
+        const char *location = next_options.model_directory;
+        status = start(options, current, v->message, location, &chain->models[index]);
+        if (status != NULL || strcmp(chain->models[index].location, location) == 0)
+            continue;
+        kelp_model_config_release(current);
+        current = NULL;
+        next_options.model_directory = chain->models[index].location;
+        if (v->next != NULL)
+            status = kelp_model_config_load(chain->allocator, &next_options, &current);
+    }
+    kelp_model_config_release(current);
+    return status;
+}
+
 kelp_status *kelp_agent_chain_load(kelp_allocator allocator, const kelp_server_options *options,
-                                   kelp_model_config *config, const char *directory,
+                                   kelp_model_config *config,
+                                   const kelp_config_load_options *config_options,
                                    kelp_agent_chain **out, const char **out_location) {
     const kelp_config_message *agents = kelp_config_sub(config->tree, "model_repository_agents");
     const kelp_config_value *first = agents != NULL ? kelp_config_get(agents, "agents") : NULL;
     kelp_agent_chain *chain = NULL;
-    *out = NULL;
-    *out_location = directory;
-    if (first == NULL)
-        return NULL;
-    KELP_TRY(KELP_NEW(allocator, kelp_agent_chain, &chain));
-    chain->allocator = allocator;
-    atomic_store(&chain->refs, 1);
     size_t count = 0;
+    *out = NULL;
+    *out_location = config_options->model_directory;
     for (const kelp_config_value *v = first; v != NULL; v = v->next)
         count++;
-    kelp_status *status =
-        kelp_alloc_zero(allocator, count, sizeof *chain->models, (void **)&chain->models);
-    if (status == NULL)
-        chain->count = count;
-    for (size_t i = 0; i < chain->count; i++)
-        chain->models[i].allocator = allocator;
-    const char *location = directory;
-    size_t index = 0;
-    for (const kelp_config_value *v = first; v != NULL && status == NULL; v = v->next, index++) {
-        status = start(options, config, v->message, location, &chain->models[index]);
-        location = chain->models[index].location;
-    }
+    if (count == 0)
+        return NULL;
+    KELP_TRY(chain_create(allocator, count, &chain));
+    kelp_status *status = start_all(chain, options, config, first, config_options);
     if (status != NULL) {
         kelp_agent_chain_fail(chain);
         kelp_agent_chain_release(chain);
         return status;
     }
     *out = chain;
-    *out_location = location;
+    *out_location = chain->models[count - 1].location;
     return NULL;
 }
 

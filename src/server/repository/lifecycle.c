@@ -49,8 +49,11 @@ kelp_status *kelp_repository_poll_failure(const char *name, const char *path,
     kelp_code code = kelp_status_code(take_reason);
     kelp_status_format(take_reason, reason, sizeof reason);
     kelp_status_free(take_reason);
-    if (path != NULL)
-        KELP_SERVER_LOG(KELP_LOG_ERROR, "Poll failed for model directory '%s': %s", path, reason);
+    if (path != NULL) {
+        const char *slash = strrchr(path, '/');
+        KELP_SERVER_LOG(KELP_LOG_ERROR, "Poll failed for model directory '%s': %s",
+                        slash != NULL ? slash + 1 : path, reason);
+    }
     /* Triton's code, which its clients check. */
     if (code == KELP_INVALID_ARGUMENT || code == KELP_NOT_FOUND)
         code = KELP_INTERNAL;
