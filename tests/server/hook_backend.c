@@ -69,7 +69,7 @@ static TRITONSERVER_Error *answer(TRITONBACKEND_ModelInstance *instance,
 EXPORT TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
                                                               TRITONBACKEND_Request **requests,
                                                               const uint32_t request_count) {
-    TRITONSERVER_Error *error = NULL;
+    TRITONSERVER_Error *error = call_for_instance("Execute", instance);
     for (uint32_t i = 0; i < request_count && error == NULL; i++)
         error = answer(instance, requests[i]);
     return error;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backends that call the server from their entry points, backends that take long there, and clients
- * that take long in their callbacks. */
+ * that take long in their callbacks. No test depends on times: the backend waits in a gate. */
 #include "server/support.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #define HOOK                                                   \
@@ -226,6 +227,84 @@ static void slow_finalization_delays_the_next_initialization(void **state) {
     assert_true(is_ready(w, "b"));
 }
 
+/* ---- executions that take long ---- */
+
+/* The order of final responses. */
+static struct {
+    pthread_mutex_t lock;
+    int count;
+    const call *calls[2];
+} ended = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void note_end(TRITONSERVER_InferenceResponse *response, const uint32_t flags, void *userp) {
+    call *c = userp;
+    ok(TRITONSERVER_InferenceResponseDelete(response));
+    pthread_mutex_lock(&ended.lock);
+    ended.calls[ended.count++] = c;
+    pthread_mutex_unlock(&ended.lock);
+    pthread_mutex_lock(&c->lock);
+    c->finals += (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL) != 0;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void start_sequence(call *c, const world *w, uint64_t id) {
+    static const int64_t shape[] = {1, 1};
+    static const int32_t value = 1;
+    call_init(c, w->server, "m", -1);
+    ok(TRITONSERVER_InferenceRequestSetCorrelationId(c->request, id));
+    ok(TRITONSERVER_InferenceRequestSetFlags(c->request,
+                                             TRITONSERVER_REQUEST_FLAG_SEQUENCE_START |
+                                                 TRITONSERVER_REQUEST_FLAG_SEQUENCE_END));
+    call_input(c, "IN", TRITONSERVER_TYPE_INT32, shape, 2, &value, sizeof value);
+    ok(TRITONSERVER_InferenceRequestSetResponseCallback(c->request, c->allocator, c, note_end, c));
+    call_start(c);
+}
+
+static void wait_for_execution(const world *w) {
+    for (long long count = 0; count != 1; sched_yield()) {
+        char *text = metrics_of(w->server);
+        count = number_after(text, "nv_inference_exec_count{model=\"m\",version=\"1\"} ");
+        free(text);
+    }
+}
+
+/* The second sequence is executed while the first one executes on another instance. */
+static void responses_are_ordered_by_execution(world *w, const char *oldest, int first) {
+    call calls[2];
+    char config[1024];
+    snprintf(config, sizeof config,
+             "backend: \"hook\" max_batch_size: 4\n"
+             "input { name: \"IN\" data_type: TYPE_INT32 dims: 1 }\n"
+             "output { name: \"OUT\" data_type: TYPE_INT32 dims: 1 }\n"
+             "instance_group [ { kind: KIND_CPU count: 2 } ]\n"
+             "sequence_batching { max_sequence_idle_microseconds: 60000000 oldest { "
+             "max_candidate_sequences: 1 %s } }",
+             oldest);
+    world_load(w, "m", config);
+    ended.count = 0;
+    close_gate("Execute");
+    start_sequence(&calls[0], w, 1);
+    wait_until_inside();
+    start_sequence(&calls[1], w, 2);
+    wait_for_execution(w);
+    if (first == 1)
+        call_wait(&calls[1]);
+    open_gate();
+    for (int i = 0; i < 2; i++)
+        call_wait(&calls[i]);
+    assert_ptr_equal(ended.calls[0], &calls[first]);
+    for (int i = 0; i < 2; i++)
+        call_deinit(&calls[i]);
+    world_unload(w, "m");
+}
+
+static void oldest_preserves_the_order_of_executions(void **state) {
+    *hook_of_library() = NULL;
+    responses_are_ordered_by_execution(*state, "", 1);
+    responses_are_ordered_by_execution(*state, "preserve_ordering: true", 0);
+}
+
 /* ---- clients ---- */
 
 static void wait_for_count(call *c, const unsigned *count) {
@@ -331,6 +410,7 @@ int main(void) {
         TEST(slow_backend_delays_its_models_only),
         TEST(slow_model_delays_itself_only),
         TEST(slow_finalization_delays_the_next_initialization),
+        TEST(oldest_preserves_the_order_of_executions),
         TEST(request_is_deleted_between_response_and_release),
         cmocka_unit_test_setup_teardown(slow_callback_of_a_rejection_delays_its_model_only,
                                         set_up_identity, world_close),

@@ -74,9 +74,9 @@ kelp_status *kelp_instance_pool_init(kelp_instance_pool *pool,
 }
 
 void kelp_instance_pool_deinit(kelp_instance_pool *pool) {
-    KELP_ASSERT(pool->policy->ops->size(pool->policy) == 0);
     if (pool->has_expiry)
         kelp_timer_remove(&pool->expiry);
+    KELP_ASSERT(pool->policy->ops->size(pool->policy) == 0);
     KELP_ASSERT(!pool->has_rejecter && pool->first_rejected == NULL);
     pthread_cond_destroy(&pool->rejections);
     pthread_cond_destroy(&pool->changed);

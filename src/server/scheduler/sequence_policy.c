@@ -244,6 +244,8 @@ static void enter_backlog(sequence_policy *policy, kelp_sequence *sequence) {
     else
         policy->first_waiting = sequence;
     policy->last_waiting = sequence;
+    if (policy->retired)
+        expire_at(policy, 0); /* ends idle sequences */
     for (const kelp_request *request = sequence->head; request != NULL; request = request->next)
         note_timeout(policy, sequence, request);
 }
@@ -664,7 +666,8 @@ static uint32_t size(const kelp_policy *base) {
 static void retire(kelp_policy *base) {
     sequence_policy *policy = (sequence_policy *)base;
     policy->retired = true;
-    expire_at(policy, 0);
+    if (policy->first_waiting != NULL)
+        expire_at(policy, 0);
 }
 
 static uint32_t live(const kelp_policy *base) {
