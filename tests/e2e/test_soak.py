@@ -24,7 +24,8 @@ import support
 ROUNDS = 25
 ROUND_REQUESTS = 20000
 LOAD_REQUESTS, LOAD_CONNECTIONS, LOAD_STREAMS = 1000, 100, 4  # at a time
-WARM_REQUESTS = 10000
+# More at a time than later, so that the pools of requests have their size.
+WARM_REQUESTS, WARM_CONNECTIONS, WARM_STREAMS = 10000, 200, 5
 MAX_GROWTH_BYTES = 1 << 20
 MAX_BURST_GROWTH_BYTES = 16 << 20
 SETTLE_S = 9  # until idle connections and bursts have returned their memory
@@ -69,21 +70,21 @@ class Soak(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.directory.name, name)
 
-    def load(self, url, protocol):
+    def load(self, url, protocol, connections=LOAD_CONNECTIONS, streams=LOAD_STREAMS):
         """Sends requests on connections, each of which is closed after its part of them."""
         infer = ["-d", self.http_body, "-H", f"{LENGTH}: {self.json_length}", url + "/v2/models/identity/infer"]
         call = ["-d", self.grpc_body, "-H", "content-type: application/grpc", "-H", "te: trailers",
                 url + "/inference.GRPCInferenceService/ModelInfer"]
         words = {"http/1.1": ["--h1", *infer], "http/2": infer, "grpc": call}[protocol]
-        done = subprocess.run(["h2load", "-n", str(LOAD_REQUESTS), "-c", str(LOAD_CONNECTIONS), "-m", str(LOAD_STREAMS), *words], capture_output=True, text=True,
+        done = subprocess.run(["h2load", "-n", str(LOAD_REQUESTS), "-c", str(connections), "-m", str(streams), *words], capture_output=True, text=True,
                               check=False, timeout=1800)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn(f"{LOAD_REQUESTS} succeeded, 0 failed, 0 errored", done.stdout)
         self.assertIn(f"status codes: {LOAD_REQUESTS} 2xx", done.stdout)
 
-    def loads(self, url, requests):
+    def loads(self, url, requests, *words):
         for i in range(requests // LOAD_REQUESTS):
-            self.load(url, ("http/1.1", "http/2", "grpc")[i % 3])
+            self.load(url, ("http/1.1", "http/2", "grpc")[i % 3], *words)
 
     @staticmethod
     def resident_bytes(server):
@@ -93,7 +94,7 @@ class Soak(unittest.TestCase):
             return int(re.search(r"RssAnon:\s+(\d+) kB", file.read()).group(1)) * 1024
 
     def check(self, server, url):
-        self.loads(url, WARM_REQUESTS)
+        self.loads(url, WARM_REQUESTS, WARM_CONNECTIONS, WARM_STREAMS)
         before = self.resident_bytes(server)
         self.loads(url, ROUNDS * ROUND_REQUESTS)
         after = self.resident_bytes(server)

@@ -24,7 +24,7 @@ struct kelp_http2_block {
     kelp_http2_block *next;
 };
 
-/* Pages from the system, for the tables of streams. */
+/* Pages for the tables of streams. */
 struct kelp_http2_pages {
     kelp_http2_pages *next;
     char *base; /* PAGES_PER_BLOCK pages */
@@ -72,6 +72,9 @@ static kelp_http2_pages *add_pages(kelp_http2_memory *memory) {
         kelp_free(memory->allocator, pages, sizeof *pages);
         return NULL;
     }
+    memset(pages->base, 0, PAGES_PER_BLOCK * PAGE_BYTES);
+    if (memory->relaxes)
+        (void)madvise(pages->base, PAGES_PER_BLOCK * PAGE_BYTES, MADV_DONTNEED);
     pages->next = memory->pages;
     memory->pages = pages;
     return pages;

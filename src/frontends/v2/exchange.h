@@ -87,6 +87,7 @@ struct kelp_v2_exchange {
     const kelp_v2_decoding *decoding;
     kelp_status *decode_status; /* of decoding on a separate thread */
     kelp_arena arena;           /* decoded data */
+    const char *route;          /* pattern of the path: '*' is a name, '#' a version */
     const char *model;          /* or a region; percent-decoded; "" if the route has none */
     int64_t version;            /* -1 if the route has none */
     kelp_http_coding response_coding;

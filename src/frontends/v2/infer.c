@@ -243,6 +243,7 @@ void kelp_v2_begin_trace(kelp_v2_exchange *exchange) {
     kelp_trace_origin origin = {.model = exchange->model,
                                 .method = request->method,
                                 .path = request->path,
+                                .route = exchange->route,
                                 .http_version = request->version,
                                 .start_ns = exchange->base.start_ns};
     kelp_tracing_read_parent(tracing, request, &exchange->arena, &origin.parent);

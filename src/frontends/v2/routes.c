@@ -159,6 +159,7 @@ void kelp_v2_route(kelp_v2_exchange *exchange) {
             if (row->category != KELP_ACCESS_SHARED_MEMORY)
                 kelp_request_entry_set_model(&exchange->base.entry, exchange->model,
                                              exchange->version);
+            exchange->route = row->pattern;
             row->handler(exchange);
             return;
         }
