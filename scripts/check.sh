@@ -265,6 +265,7 @@ if [ "$full" = full ]; then
     step otelcol scripts/otelcol.sh
     step inproc scripts/bench_inproc.sh --check
     step reloads "$python" tests/e2e/test_load.py --kelp build/release/bin/kelp --long Reloading
+    step soak "$python" tests/e2e/test_soak.py --kelp build/release/bin/kelp
     step tensorrt scripts/tensorrt.sh
     step tensorrt-tables tensorrt_tables
     step valgrind valgrind_run

@@ -22,6 +22,8 @@
 
 #include <cmocka.h>
 
+#include "support/failing_allocator.h"
+
 #define THREADS 4
 #define LINES 5000
 #define PATIENCE_MS 60000
@@ -317,6 +319,53 @@ static void an_entry_is_one_line_of_json(void **state) {
     remove_all(&f);
 }
 
+static void a_failed_allocation_is_a_failure(void **state) {
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        test_failing memory;
+        kelp_request_log *log = NULL;
+        test_failing_init(&memory, n);
+        const kelp_request_log_options options = {.path = "/dev/null",
+                                                  .allocator = test_failing_allocator(&memory)};
+        kelp_status *status = kelp_request_log_create(&options, &log);
+        kelp_request_log_destroy(log);
+        test_failing_check(&memory);
+        bool failed = memory.failed;
+        test_failing_deinit(&memory);
+        assert_int_equal(kelp_status_code(status), failed ? KELP_RESOURCE_EXHAUSTED : KELP_OK);
+        kelp_status_free(status);
+        if (!failed)
+            break;
+    }
+}
+
+/* A line that there is no memory for counts as dropped. */
+static void an_entry_without_memory_is_dropped(void **state) {
+    (void)state;
+    fixture f;
+    test_failing memory;
+    make(&f);
+    test_failing_init(&memory, 1);
+    assert_null(open_log(&f, &(kelp_logger){0}, f.path));
+    const kelp_http_peer peer = {.family = AF_UNIX};
+    const kelp_http_request request = {.method = KELP_STR("GET"), .path = KELP_STR("/")};
+    kelp_request_entry entry = {0};
+    kelp_buf_init(&entry.line, test_failing_allocator(&memory));
+    for (int i = 0; i < 2; i++) {
+        kelp_request_entry_begin(&entry, f.log, &peer, &request, "gRPC", 0);
+        kelp_request_entry_end(&entry, &(kelp_request_result){.status = 200});
+    }
+    kelp_request_log_destroy(f.log);
+    kelp_buf_deinit(&entry.line);
+    test_failing_check(&memory);
+    test_failing_deinit(&memory);
+    char *text = read_all(f.path);
+    assert_non_null(strstr(text, "\"client\":\"unix\",\"protocol\":\"gRPC\""));
+    assert_int_equal(f.dropped, 1);
+    free(text);
+    remove_all(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_of_several_threads_are_complete_and_in_order),
@@ -327,6 +376,8 @@ int main(void) {
         cmocka_unit_test(a_file_that_was_moved_is_opened_again),
         cmocka_unit_test(lines_are_appended_to_an_existing_file),
         cmocka_unit_test(an_entry_is_one_line_of_json),
+        cmocka_unit_test(a_failed_allocation_is_a_failure),
+        cmocka_unit_test(an_entry_without_memory_is_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs NVIDIA's public QA tests of the server (directory `qa` of their repository) unmodified on NVIDIA's executable, once with our
-libtritonserver.so and once with theirs, and compares the results case by case. With `--server kelp`, our own `tritonserver` takes the place of NVIDIA's
-executable with our library, so that our front-ends are tested as well.
+libtritonserver.so and once with theirs, and compares the results case by case. With `--server kelp`, our own `tritonserver` takes the place of
+NVIDIA's executable with our library, so that our front-ends are tested as well.
 
 The sources are not part of this repository: pass a copy. Models are made by their generators (ONNX only). `--built` is a directory with what
 NVIDIA's build adds to the sources, arranged as Dockerfile.QA of their repository does: `backends/NAME` (backends that the wheel lacks), `repoagents/NAME`, and `qa/L0_…`
@@ -105,12 +105,9 @@ FRONTENDS = {
     "L0_shared_memory": {"BACKENDS": "python onnx"},
     "L0_cuda_shared_memory": {},
     "L0_infer_shm": {"BACKENDS": "onnx python", "TEST_SYSTEM_SHARED_MEMORY": "1"},
-    "L0_batcher_shm": {"BACKENDS": "onnx python", "TEST_SYSTEM_SHARED_MEMORY": "1"},
-    "L0_sequence_batcher_shm": {"BACKENDS": "onnx custom", "MODEL_TRIALS": "0 v", "ENSEMBLES": "0", "TEST_SYSTEM_SHARED_MEMORY": "1"},
     "L0_infer": {"BACKENDS": "onnx python"},
     "L0_infer_zero": {},
     "L0_infer_reshape": {},
-    "L0_infer_variable": {},
     "L0_input_validation": {},
     "L0_request_cancellation": {},
     "L0_large_payload": {},
@@ -138,8 +135,6 @@ FRONTENDS = {
 COPIES = {
     "L0_grpc_error_state_cleanup": "L0_grpc_state_cleanup",
     "L0_infer_shm": "L0_infer",
-    "L0_batcher_shm": "L0_batcher",
-    "L0_sequence_batcher_shm": "L0_sequence_batcher",
 }
 NVIDIA_VERSION = "2.51.0"  # of the library in the wheel
 # Makes the installation ($0) available at the path that their scripts and executable contain. All ports, shared memory, and the files of nginx are
@@ -174,7 +169,8 @@ def arguments():
     parser.add_argument("--work", help="directory for models, logs and results; default: a temporary one")
     parser.add_argument("--server", default="nvidia", choices=["nvidia", "kelp"],
                         help="the executable that our library is compared with: NVIDIA's, or our own")
-    parser.add_argument("--directories", nargs="*", help="directories of qa to run; default: those of the library or, with --server kelp, of the front-ends")
+    parser.add_argument("--directories", nargs="*", help="directories of qa to run; default: those of the library or, with --server kelp, of the "
+                        "front-ends")
     parser.add_argument("--libraries", nargs="*", default=["kelp", "nvidia"], choices=["kelp", "nvidia"])
     parser.add_argument("--timeout", type=int, default=1800, help="seconds for one directory")
     parser.add_argument("--keep-going", action="store_true", help="ignore `set -e` in the scripts, so that one failure does not hide the next cases")

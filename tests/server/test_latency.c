@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "support/failing_allocator.h"
+
 static kelp_latency *make(const char *quantiles) {
     kelp_settings settings;
     kelp_latency_rules rules;
@@ -153,12 +155,62 @@ static void malformed_pages_cannot_be_converted(void **state) {
     kelp_buf_deinit(&empty);
 }
 
+/* Creates a histogram with exemplars, and converts its page. */
+static kelp_status *convert(kelp_allocator allocator) {
+    const kelp_latency_rules rules = {.histograms = true, .native = true, .exemplars = true};
+    const kelp_latency_options options = {.bounds_ms = {1, 10}, .bound_count = 2};
+    kelp_latency *latency;
+    kelp_buf text, out;
+    KELP_TRY(kelp_latency_create(allocator, &rules, &options, &latency));
+    kelp_latency_add_first(
+        latency, 5000000,
+        "{\"traceparent\":\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\"}");
+    kelp_buf_init(&text, allocator);
+    kelp_buf_init(&out, allocator);
+    kelp_latency_write(&text, KELP_FORMAT_PROTOBUF, &(kelp_latency_row){latency, "{m=\"a\"}"}, 1);
+    kelp_status *status = kelp_buf_status(&text);
+    if (status == NULL)
+        status = kelp_exposition_put_protobuf((kelp_str){text.data, text.length}, &out);
+    kelp_buf_deinit(&text);
+    kelp_buf_deinit(&out);
+    kelp_buf_init(&text, allocator);
+    kelp_latency_write(&text, KELP_FORMAT_OPENMETRICS, &(kelp_latency_row){latency, "{m=\"a\"}"},
+                       1);
+    kelp_exposition_to_openmetrics(&text);
+    if (status == NULL)
+        status = kelp_buf_status(&text);
+    if (status == NULL)
+        assert_non_null(
+            strstr(kelp_buf_cstr(&text),
+                   "le=\"10\"} 1 # {trace_id=\"0af7651916cd43dd8448eb211c80319c\"} 5 "));
+    kelp_buf_deinit(&text);
+    kelp_latency_destroy(latency);
+    return status;
+}
+
+static void a_failed_allocation_is_a_failure(void **state) {
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        test_failing memory;
+        test_failing_init(&memory, n);
+        kelp_status *status = convert(test_failing_allocator(&memory));
+        test_failing_check(&memory);
+        bool failed = memory.failed;
+        test_failing_deinit(&memory);
+        assert_int_equal(kelp_status_code(status), failed ? KELP_RESOURCE_EXHAUSTED : KELP_OK);
+        kelp_status_free(status);
+        if (!failed)
+            break;
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_of_quantiles_are_below_the_limit),
         cmocka_unit_test(extreme_durations_are_counted),
         cmocka_unit_test(bounds_of_native_buckets_are_inclusive),
         cmocka_unit_test(malformed_pages_cannot_be_converted),
+        cmocka_unit_test(a_failed_allocation_is_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

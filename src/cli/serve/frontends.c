@@ -126,7 +126,9 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
 
 static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server *core,
                                 kelp_serve_frontends *inout_frontends) {
-    kelp_grpc_options options = {.shm = inout_frontends->shm,
+    kelp_http_keepalive keepalive = kelp_serve_grpc_keepalive(&o->grpc);
+    kelp_grpc_options options = {.keepalive = &keepalive,
+                                 .shm = inout_frontends->shm,
                                  .logging = inout_frontends->logging,
                                  .tracing = inout_frontends->tracing,
                                  .access = inout_frontends->grpc_access,
@@ -158,8 +160,8 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
         .max_client_requests = kelp_http_share(max_requests, share),
         .request_log = inout_frontends->access_log.log,
         .max_kept_bytes = MAX_KEPT_BYTES,
-        .freed_large = kelp_serve_trim_note,
-        .freed_large_userp = trim,
+        .freed_much = kelp_serve_trim_note,
+        .freed_much_userp = trim,
         .logger = {.fn = log_to_core,
                    .level = o->log.verbose ? KELP_LOG_VERBOSE : KELP_LOG_INFO,
                    .verbosity = (int)o->log.verbose},

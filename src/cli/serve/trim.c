@@ -16,6 +16,8 @@ kelp_status *kelp_serve_trim_init(kelp_serve_trim *trim) {
     atomic_init(&trim->ends, 0);
     trim->seen_ends = 0;
     trim->due_ns = UINT64_MAX;
+    trim->http = NULL;
+    trim->released = false;
     trim->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return trim->wake >= 0
                ? NULL
@@ -46,7 +48,10 @@ void kelp_serve_trim_check(kelp_serve_trim *trim, uint64_t now_ns) {
     trim->due_ns = now_ns + DELAY_NS;
     if (!woken && trim->http != NULL)
         kelp_http_server_trim(trim->http, quiet);
-    if (!quiet)
+    /* The threads of the server free their memory until the next check. */
+    bool releases = quiet && !trim->released && trim->http != NULL;
+    trim->released = releases;
+    if (!quiet || releases)
         return;
     trim->due_ns = UINT64_MAX;
     atomic_store(&trim->armed, false);

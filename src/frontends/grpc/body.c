@@ -18,7 +18,8 @@
 
 kelp_str kelp_grpc_message_of(const kelp_grpc_request *request) {
     if (request->decompressed.length > 0)
-        return (kelp_str){request->decompressed.data, request->decompressed.length};
+        return (kelp_str){kelp_http_body_data(&request->decompressed),
+                          request->decompressed.length};
     const char *data = kelp_http_body_data(&request->body);
     return (kelp_str){data != NULL ? data : "", request->body.length};
 }
@@ -27,9 +28,11 @@ kelp_str kelp_grpc_message_of(const kelp_grpc_request *request) {
 
 /* Returns the time at which the message must be complete: the limits are those of bodies. */
 static uint64_t message_deadline_ns(const kelp_grpc_exchange *exchange) {
+    const kelp_http_thread *thread = exchange->base.thread;
     uint64_t bytes = exchange->incoming != NULL ? exchange->incoming->body.length : 0;
-    return exchange->message_ns + exchange->base.thread->options->body_timeout_ns +
-           bytes / KELP_HTTP_BODY_BYTES_PER_S * KELP_HTTP_SECOND_NS;
+    uint64_t end_ns = exchange->message_ns + thread->options->body_timeout_ns +
+                      bytes / KELP_HTTP_BODY_BYTES_PER_S * KELP_HTTP_SECOND_NS;
+    return KELP_MIN(end_ns, kelp_http_thread_stop_deadline_ns(thread, exchange->message_ns));
 }
 
 static void on_slow_message(kelp_event_loop_timer *timer) {
@@ -39,6 +42,8 @@ static void on_slow_message(kelp_event_loop_timer *timer) {
     kelp_status *status = NULL;
     if (kelp_event_loop_now_ns(loop) < deadline_ns)
         status = kelp_event_loop_timer_set(loop, timer, deadline_ns);
+    else if (exchange->base.thread->stopping)
+        status = KELP_ERROR(KELP_UNAVAILABLE, KELP_HTTP_STOP_TEXT);
     else
         status = KELP_ERROR(KELP_DEADLINE_EXCEEDED, "the message arrives too slowly");
     if (status != NULL)
@@ -51,6 +56,20 @@ kelp_status *kelp_grpc_expect_message(kelp_grpc_exchange *exchange) {
     exchange->message_timer.userp = exchange;
     exchange->message_ns = kelp_event_loop_now_ns(loop);
     return kelp_event_loop_timer_set(loop, &exchange->message_timer, message_deadline_ns(exchange));
+}
+
+void kelp_grpc_on_drain(kelp_http_exchange *base) {
+    kelp_grpc_exchange *exchange = (kelp_grpc_exchange *)base;
+    kelp_status *status = NULL;
+    if (exchange->finishing)
+        return;
+    if (exchange->message_timer.heap_index != 0)
+        status = kelp_event_loop_timer_set(base->thread->loop, &exchange->message_timer,
+                                           message_deadline_ns(exchange));
+    else if (exchange->method->client_streams && !exchange->method->infers)
+        status = KELP_ERROR(KELP_UNAVAILABLE, "the server is stopping");
+    if (status != NULL)
+        kelp_grpc_finish(exchange, status);
 }
 
 /* ---- complete messages ---- */

@@ -27,6 +27,7 @@ typedef struct kelp_grpc_request kelp_grpc_request;
 typedef struct kelp_grpc_service {
     kelp_http_handler handler; /* first */
     kelp_allocator allocator;
+    kelp_http_keepalive keepalive;
     TRITONSERVER_Server *core;
     kelp_shm_registry *shm; /* may be NULL, as the next three */
     kelp_logging *logging;
@@ -74,10 +75,10 @@ struct kelp_grpc_request {
     kelp_grpc_request *previous, *next; /* in exchange->active, or in exchange->unused */
     kelp_grpc_request *next_ordered;    /* in exchange->ordered */
     kelp_grpc_request *next_released;
-    uint64_t start_ns;     /* when the first bytes of the message arrived (kelp_now_ns) */
-    kelp_http_body body;   /* the message */
-    kelp_buf decompressed; /* the message, if it was compressed */
-    kelp_arena arena;      /* decoded data */
+    uint64_t start_ns;           /* when the first bytes of the message arrived (kelp_now_ns) */
+    kelp_http_body body;         /* the message */
+    kelp_http_body decompressed; /* the message, if it was compressed */
+    kelp_arena arena;            /* decoded data */
     kelp_grpc_infer_request decoded;
 
     /* the inference */
@@ -209,6 +210,8 @@ bool kelp_grpc_parse_timeout(kelp_str text, uint64_t *out_ns);
 /* ---- body.c ---- */
 /* Ends the call with DEADLINE_EXCEEDED if the rest of a message arrives too slowly. */
 kelp_status *kelp_grpc_expect_message(kelp_grpc_exchange *exchange) KELP_MUST_USE;
+/* Limits the time for an incomplete message, because the server stops, and ends reflection. */
+void kelp_grpc_on_drain(kelp_http_exchange *base);
 /* Processes bytes of the body. */
 void kelp_grpc_on_body(kelp_http_exchange *base, kelp_str bytes, bool last);
 /* Processes the bytes that were held back, if the call processes messages again. */

@@ -20,9 +20,12 @@
 #include "frontends/http/thread.h"
 #include "frontends/common/status.h"
 
+#include <kelp/server.h>
+
 /* A stream starts no requests while so many bytes of responses wait. */
 #define PAUSE_QUEUED_BYTES ((uint64_t)16 << 20)
 #define PAUSE_ACTIVE_BYTES ((uint64_t)64 << 20)
+#define LARGE_CONTENTS_BYTES ((size_t)4096)
 /* What a queued reply costs besides its outputs. */
 #define REPLY_BYTES 1024
 #define MAX_UNUSED_REPLIES 64
@@ -437,13 +440,17 @@ static void begin_trace(const kelp_grpc_exchange *exchange, kelp_grpc_request *r
 static kelp_status *prepare(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
     TRITONSERVER_Server *core = kelp_grpc_service_of(exchange)->core;
     kelp_grpc_infer_request *decoded = &request->decoded;
-    KELP_TRY(kelp_grpc_scan_request(&request->arena, kelp_grpc_message_of(request), decoded));
+    kelp_str message = kelp_grpc_message_of(request);
+    KELP_TRY(kelp_grpc_scan_request(&request->arena, message, decoded));
     begin_trace(exchange, request);
     kelp_request_entry_set_model(&exchange->base.entry, decoded->model, decoded->version);
     kelp_request_entry_set_id(&exchange->base.entry, decoded->id);
     KELP_TRY(check_model(exchange, request));
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&request->inference, core,
                                                              decoded->model, decoded->version)));
+    /* Typed contents are converted; a request to a full queue is rejected before that. */
+    if (decoded->raw.count == 0 && message.length >= LARGE_CONTENTS_BYTES)
+        KELP_TRY(kelp_v2_status(KELP_InferenceRequestCheckQueue(request->inference)));
     KELP_TRY(kelp_grpc_fill_request(&request->arena, kelp_grpc_service_of(exchange)->shm, decoded,
                                     request->inference));
     for (size_t i = 0; i < exchange->forwarded_count; i++)

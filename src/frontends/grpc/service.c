@@ -261,6 +261,8 @@ static void on_destroy(kelp_http_handler *handler) {
 
 static void set_options(kelp_grpc_service *service, const kelp_grpc_options *options) {
     service->access = options->access;
+    service->keepalive =
+        options->keepalive != NULL ? *options->keepalive : kelp_http_keepalive_default();
     service->max_message_bytes =
         options->max_message_bytes != 0 ? options->max_message_bytes : UINT32_MAX;
     service->max_queued_bytes =
@@ -289,6 +291,7 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
     service->handler = (kelp_http_handler){
         .exchange_bytes = sizeof(kelp_grpc_exchange),
         .protocol = "gRPC",
+        .keepalive = &service->keepalive,
         .accepts = accepts,
         .init = on_init,
         .deinit = on_deinit,
@@ -299,6 +302,7 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
         .on_error = on_error,
         .on_sent = on_sent,
         .on_cancel = on_cancel,
+        .on_drain = kelp_grpc_on_drain,
         .destroy = on_destroy,
     };
     kelp_status *status = kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(

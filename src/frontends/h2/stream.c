@@ -224,6 +224,11 @@ static void reject(kelp_http2_stream *s) {
     kelp_http_exchange_send(s->exchange);
 }
 
+void kelp_http2_stream_reject(kelp_http2_stream *s, kelp_http_status status, const char *text) {
+    fail(s, status, text);
+    reject(s);
+}
+
 static void start_request(kelp_http2_stream *s) {
     kelp_http_status error_status = KELP_HTTP_OK;
     const char *error_text;
@@ -263,6 +268,8 @@ void kelp_http2_stream_on_head(kelp_http2_stream *s) {
         return;
     }
     s->handler = kelp_http_thread_handler(thread, request);
+    if (s->handler->keepalive != NULL && s->connection->keepalive.policy == NULL)
+        kelp_http2_keepalive_start(&s->connection->keepalive, s->handler->keepalive, s->start_ns);
     kelp_http_body_rules rules = {.max_bytes = MAX_BODY_BYTES};
     s->handler->on_head(s->handler, request, &rules);
     s->max_body_bytes = rules.max_bytes;

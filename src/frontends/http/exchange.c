@@ -9,7 +9,11 @@
 #include "frontends/http/client.h"
 #include "frontends/http/thread.h"
 
+#include <errno.h>
+
 #define POOL_MAX 64
+/* The time without work after which a thread for work that blocks ends. */
+#define HELPER_IDLE_NS KELP_HTTP_SECOND_NS
 
 /* ---- creation ---- */
 
@@ -24,7 +28,8 @@ static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_handler 
     exchange->handler = handler;
     kelp_http_body_init(&exchange->body, allocator);
     exchange->body.budget = thread->budget;
-    kelp_buf_init(&exchange->decoded, allocator);
+    kelp_http_body_init(&exchange->decoded, allocator);
+    exchange->decoded.budget = thread->budget;
     kelp_buf_init(&exchange->text, allocator);
     kelp_buf_init(&exchange->entry.line, allocator);
     handler->init(exchange);
@@ -35,7 +40,7 @@ static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_handler 
 void kelp_http_exchange_destroy(kelp_http_exchange *exchange) {
     exchange->handler->deinit(exchange);
     kelp_http_body_deinit(&exchange->body);
-    kelp_buf_deinit(&exchange->decoded);
+    kelp_http_body_deinit(&exchange->decoded);
     kelp_buf_deinit(&exchange->text);
     kelp_buf_deinit(&exchange->entry.line);
     kelp_free(exchange->allocator, exchange->pieces,
@@ -123,7 +128,7 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     kelp_http_exchange_end_entry(exchange);
     exchange->handler->clear(exchange);
     kelp_http_body_clear(&exchange->body, KELP_HTTP_KEEP_BYTES);
-    trim_buf(&exchange->decoded);
+    kelp_http_body_clear(&exchange->decoded, KELP_HTTP_KEEP_BYTES);
     trim_buf(&exchange->text);
     exchange->request_coding_unknown = false;
     exchange->status = (kelp_http_status)0;
@@ -187,8 +192,8 @@ kelp_status *kelp_http_exchange_decode(kelp_http_exchange *exchange, kelp_http_c
     if (coding == KELP_HTTP_IDENTITY)
         return NULL;
     KELP_TRY(kelp_http_decode(coding, out->data, out->length, max_bytes, &exchange->decoded));
-    *out = (kelp_str){exchange->decoded.data != NULL ? exchange->decoded.data : "",
-                      exchange->decoded.length};
+    data = kelp_http_body_data(&exchange->decoded);
+    *out = (kelp_str){data != NULL ? data : "", exchange->decoded.length};
     return NULL;
 }
 
@@ -312,20 +317,70 @@ void kelp_http_exchange_post(kelp_http_exchange *exchange,
     kelp_event_loop_post(exchange->thread->loop, &exchange->task);
 }
 
-static void *blocking_main(void *userp) {
-    kelp_http_exchange *exchange = userp;
-    exchange->work(exchange);
-    kelp_http_exchange_post(exchange, exchange->then);
+/* Waits until there is work, or the time without work has passed. The mutex is held. */
+static void wait_for_work(kelp_http_helpers *helpers) {
+    uint64_t end_ns = kelp_now_ns() + HELPER_IDLE_NS;
+    struct timespec end = {(time_t)(end_ns / KELP_HTTP_SECOND_NS),
+                           (long)(end_ns % KELP_HTTP_SECOND_NS)};
+    int result = 0;
+    helpers->idle_count++;
+    while (helpers->first == NULL && !helpers->stopping && result != ETIMEDOUT)
+        result = pthread_cond_timedwait(&helpers->changed, &helpers->mutex, &end);
+    helpers->idle_count--;
+}
+
+static void *helper_main(void *userp) {
+    kelp_http_helpers *helpers = userp;
+    pthread_mutex_lock(&helpers->mutex);
+    for (;;) {
+        if (helpers->first == NULL)
+            wait_for_work(helpers);
+        kelp_http_exchange *exchange = helpers->first;
+        if (exchange == NULL)
+            break;
+        helpers->first = exchange->next;
+        helpers->waiting_count--;
+        exchange->next = NULL;
+        pthread_mutex_unlock(&helpers->mutex);
+        exchange->work(exchange);
+        kelp_http_exchange_post(exchange, exchange->then);
+        pthread_mutex_lock(&helpers->mutex);
+    }
+    if (--helpers->thread_count == 0)
+        pthread_cond_broadcast(&helpers->changed);
+    pthread_mutex_unlock(&helpers->mutex);
+    return NULL;
+}
+
+/* Starts a thread if no idle one can take another exchange. The mutex is held. */
+static kelp_status *need_helper(kelp_http_helpers *helpers) {
+    if (helpers->waiting_count < helpers->idle_count)
+        return NULL;
+    pthread_t id;
+    KELP_TRY(kelp_thread_start(&id, "kelp-http-work", helper_main, helpers));
+    pthread_detach(id);
+    helpers->thread_count++;
     return NULL;
 }
 
 kelp_status *kelp_http_exchange_run_blocking(kelp_http_exchange *exchange,
                                              void (*work)(kelp_http_exchange *exchange),
                                              void (*then)(kelp_http_exchange *exchange)) {
+    kelp_http_helpers *helpers = &exchange->thread->helpers;
     exchange->work = work;
     exchange->then = then;
-    pthread_t id;
-    KELP_TRY(kelp_thread_start(&id, "kelp-http-work", blocking_main, exchange));
-    pthread_detach(id);
-    return NULL;
+    pthread_mutex_lock(&helpers->mutex);
+    kelp_status *status = need_helper(helpers);
+    if (status == NULL) {
+        exchange->next = NULL;
+        if (helpers->first != NULL)
+            helpers->last->next = exchange;
+        else
+            helpers->first = exchange;
+        helpers->last = exchange;
+        helpers->waiting_count++;
+    }
+    pthread_mutex_unlock(&helpers->mutex);
+    pthread_cond_signal(&helpers->changed); /* after the unlock, for which the thread would wait */
+    return status;
 }

@@ -22,6 +22,7 @@
 #include "base/sync/loop.h"
 #include "frontends/http/body.h"
 #include "frontends/http/encoding.h"
+#include "frontends/http/keepalive.h"
 #include "frontends/http/message.h"
 #include "frontends/http/request_entry.h"
 
@@ -60,6 +61,8 @@ struct kelp_http_handler {
     size_t exchange_bytes;
     size_t index;         /* among the handlers of the server; set by kelp_http_server_create */
     const char *protocol; /* in the access log, "gRPC"; NULL: the version of HTTP */
+    /* The policy for HTTP/2 connections from their first request to the handler on. NULL: none. */
+    const kelp_http_keepalive *keepalive;
     /* Returns true if the handler processes a request with this head. NULL: every request. Any
      * thread. */
     bool (*accepts)(const kelp_http_handler *handler, const kelp_http_request *request);
@@ -88,6 +91,10 @@ struct kelp_http_handler {
     /* Cancels the request, because the client closed the connection or shut down its sending side.
      * The handler must still call kelp_http_exchange_send. May be called more than once. */
     void (*on_cancel)(kelp_http_exchange *exchange);
+    /* Called, perhaps more than once, when the server stops while the streamed body of the exchange
+     * is incomplete. The handler gives the client KELP_HTTP_STOP_REQUEST_NS for the rest. NULL
+     * without streamed bodies. */
+    void (*on_drain)(kelp_http_exchange *exchange);
     /* Frees the handler after the last exchange was freed. */
     void (*destroy)(kelp_http_handler *handler);
 };
@@ -120,7 +127,7 @@ struct kelp_http_exchange {
     /* the request */
     const kelp_http_request *request; /* valid while on_request runs */
     kelp_http_body body;
-    kelp_buf decoded;            /* the body without its content coding */
+    kelp_http_body decoded;      /* the body without its content coding */
     bool request_coding_unknown; /* the response must list the known codings */
 
     /* the response: status and headers, then `text`, then `pieces`, then the trailers */

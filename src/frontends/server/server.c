@@ -69,10 +69,6 @@ uint64_t kelp_http_server_last_request_ns(const kelp_http_server *server) {
     return last_ns;
 }
 
-void kelp_http_server_trim(kelp_http_server *server, bool all) {
-    kelp_block_cache_trim(&server->block_cache, all);
-}
-
 /* ---- connections ---- */
 
 /* Creates the connection of a socket, which it takes also on failure. */
@@ -218,8 +214,8 @@ kelp_status *kelp_http_server_create(kelp_http_handler *const *take_handlers, si
     server->options.endpoints = NULL; /* borrowed for this call only */
     kelp_block_cache_init(&server->block_cache, filled.allocator,
                           (size_t)KELP_MIN(filled.max_kept_bytes, SIZE_MAX));
-    server->block_cache.freed_large = filled.freed_large;
-    server->block_cache.freed_large_userp = filled.freed_large_userp;
+    server->block_cache.freed_large = filled.freed_much;
+    server->block_cache.freed_large_userp = filled.freed_much_userp;
     server->options.allocator = kelp_block_cache_allocator(&server->block_cache);
     server->stopped = true;
     status = server_init(server, filled.endpoints);
@@ -266,6 +262,27 @@ kelp_status *kelp_http_server_start(kelp_http_server *server) {
     for (uint32_t i = server->thread_count; i-- > 0;)
         KELP_TRY(kelp_http_thread_start(&server->threads[i], i));
     return NULL;
+}
+
+/* ---- memory ---- */
+
+static void on_trim(kelp_event_loop_task *task) {
+    kelp_http_thread *thread =
+        (kelp_http_thread *)((char *)task - offsetof(kelp_http_thread, trim_task));
+    atomic_store(&thread->trims, false);
+    kelp_http_thread_trim(thread);
+    kelp_http2_thread_trim(thread->http2);
+}
+
+void kelp_http_server_trim(kelp_http_server *server, bool all) {
+    kelp_block_cache_trim(&server->block_cache, all);
+    for (uint32_t i = 0; all && i < server->thread_count; i++) {
+        kelp_http_thread *thread = &server->threads[i];
+        if (atomic_exchange(&thread->trims, true)) /* posted before */
+            continue;
+        thread->trim_task.fn = on_trim;
+        kelp_event_loop_post(thread->loop, &thread->trim_task);
+    }
 }
 
 /* ---- stopping ---- */

@@ -57,8 +57,9 @@ static kelp_status *encode(kelp_v2_exchange *exchange) {
         return no_response(exchange);
     if (exchange->several_responses)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "model '%s' sent several responses, as decoupled models do: this "
-                          "endpoint supports one response per request",
+                          "HTTP end point doesn't support models with decoupled transaction "
+                          "policy that send several responses: use generate_stream or gRPC for "
+                          "model '%s'",
                           exchange->model);
     KELP_TRY(kelp_v2_encode_response(exchange));
     return kelp_http_exchange_compress(&exchange->base, exchange->response_coding);
@@ -242,6 +243,7 @@ void kelp_v2_begin_trace(kelp_v2_exchange *exchange) {
     kelp_trace_origin origin = {.model = exchange->model,
                                 .method = request->method,
                                 .path = request->path,
+                                .route = exchange->route,
                                 .http_version = request->version,
                                 .start_ns = exchange->base.start_ns};
     kelp_tracing_read_parent(tracing, request, &exchange->arena, &origin.parent);
@@ -290,7 +292,7 @@ static void finish(kelp_v2_exchange *exchange, kelp_status *take_status) {
 
 static void decode_on_thread(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
-    exchange->decode_status = decode(exchange);
+    exchange->decode_status = exchange->decoding->decode(exchange);
     kelp_v2_end_codec(exchange);
 }
 
@@ -298,22 +300,25 @@ static void finish_decoded(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
     kelp_status *status = exchange->decode_status;
     exchange->decode_status = NULL;
-    if (base->stream != NULL) {
-        finish(exchange, status);
-    } else { /* the client has closed the connection */
-        kelp_status_free(status);
-        kelp_v2_send(exchange);
-    }
+    if (base->stream == NULL && status == NULL)
+        status = KELP_ERROR(KELP_CANCELLED, "the client has closed the connection");
+    exchange->decoding->finish(exchange, status);
+}
+
+void kelp_v2_decode_and_finish(kelp_v2_exchange *exchange, const kelp_v2_decoding *decoding) {
+    exchange->decoding = decoding;
+    if (!kelp_v2_takes_long(exchange) ||
+        !kelp_v2_run_codec(exchange, decode_on_thread, finish_decoded))
+        decoding->finish(exchange, decoding->decode(exchange));
 }
 
 void kelp_v2_infer(kelp_v2_exchange *exchange) {
+    static const kelp_v2_decoding decoding = {decode, finish};
     kelp_status *status = prepare(exchange);
-    if (status == NULL && kelp_v2_takes_long(exchange) &&
-        kelp_v2_run_codec(exchange, decode_on_thread, finish_decoded))
-        return;
-    if (status == NULL)
-        status = decode(exchange);
-    finish(exchange, status);
+    if (status != NULL)
+        kelp_v2_fail(exchange, status);
+    else
+        kelp_v2_decode_and_finish(exchange, &decoding);
 }
 
 void kelp_v2_infer_cancel(kelp_v2_exchange *exchange) {

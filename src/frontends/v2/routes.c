@@ -159,6 +159,7 @@ void kelp_v2_route(kelp_v2_exchange *exchange) {
             if (row->category != KELP_ACCESS_SHARED_MEMORY)
                 kelp_request_entry_set_model(&exchange->base.entry, exchange->model,
                                              exchange->version);
+            exchange->route = row->pattern;
             row->handler(exchange);
             return;
         }
@@ -169,6 +170,9 @@ void kelp_v2_route(kelp_v2_exchange *exchange) {
         kelp_v2_respond_error(exchange, KELP_HTTP_METHOD_NOT_ALLOWED,
                               KELP_STR("Method Not Allowed"));
         kelp_http_exchange_add_header(&exchange->base, KELP_STR("Allow"), kelp_str_from(allowed));
+    } else if ((exchange->base.request->services & KELP_SERVICE_HTTP) == 0) {
+        kelp_v2_respond_error(exchange, KELP_HTTP_NOT_FOUND,
+                              KELP_STR("Not Found: this port serves only /metrics"));
     } else {
         kelp_v2_respond_error(exchange, KELP_HTTP_NOT_FOUND, KELP_STR("Not Found"));
     }

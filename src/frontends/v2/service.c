@@ -143,6 +143,7 @@ static void on_clear(kelp_http_exchange *base) {
     trim_arena(&exchange->outputs);
     exchange->in_flight = exchange->submitting = exchange->done_inline = false;
     exchange->several_responses = exchange->binary_default = false;
+    exchange->route = NULL;
     exchange->model = NULL;
     exchange->version = -1;
     exchange->request_coding = exchange->response_coding = KELP_HTTP_IDENTITY;

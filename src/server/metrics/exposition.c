@@ -53,11 +53,18 @@ typedef struct converter {
     uint64_t count;
     double sum, zero_count;
     bool is_native;
+    bool failed; /* there was no memory */
 } converter;
 
 static kelp_status *malformed(kelp_str line) {
     return KELP_ERROR(KELP_INTERNAL, "malformed line in the page of metrics: '%.*s'",
                       KELP_STR_ARG(line));
+}
+
+/* Empties a buffer, whose failure is kept. */
+static void empty(converter *c, kelp_buf *buf) {
+    c->failed = c->failed || buf->failed;
+    kelp_buf_clear(buf);
 }
 
 /* Maps integers so that those near 0 are short. */
@@ -83,9 +90,9 @@ static const char *put_unescaped(kelp_buf *out, const char *at, const char *end,
 }
 
 /* Removes and returns the name of the next label, and its value without escapes. */
-static bool next_label(kelp_str *inout, kelp_str *out_name, kelp_buf *out_value) {
+static bool next_label(converter *c, kelp_str *inout, kelp_str *out_name, kelp_buf *out_value) {
     const char *equals = inout->length ? memchr(inout->data, '=', inout->length) : NULL;
-    kelp_buf_clear(out_value);
+    empty(c, out_value);
     if (equals == NULL)
         return false;
     *out_name = (kelp_str){inout->data, (size_t)(equals - inout->data)};
@@ -101,13 +108,11 @@ static void put_labels(converter *c, kelp_str labels) {
     kelp_str name;
     kelp_buf value;
     kelp_buf_init(&value, c->out->allocator);
-    while (next_label(&labels, &name, &value)) {
+    while (next_label(c, &labels, &name, &value)) {
         kelp_protobuf_put_str(&c->scratch, LABEL_NAME, name);
         kelp_protobuf_put_str(&c->scratch, LABEL_VALUE, (kelp_str){value.data, value.length});
         kelp_protobuf_put_message(&c->metric, METRIC_LABEL, &c->scratch);
     }
-    if (value.failed)
-        c->out->failed = true;
     kelp_buf_deinit(&value);
 }
 
@@ -135,9 +140,9 @@ static void end_metric(converter *c) {
     kelp_protobuf_put_message(&c->metric, c->kind == SUMMARY ? METRIC_SUMMARY : METRIC_HISTOGRAM,
                               &c->scratch);
     kelp_protobuf_put_message(&c->family, FAMILY_METRIC, &c->metric);
-    kelp_buf_clear(&c->items);
-    kelp_buf_clear(&c->spans);
-    kelp_buf_clear(&c->deltas);
+    empty(c, &c->items);
+    empty(c, &c->spans);
+    empty(c, &c->deltas);
     c->labels = (kelp_str){0};
     c->is_native = false;
 }
@@ -148,7 +153,7 @@ static void end_family(converter *c) {
         kelp_protobuf_put_varint(c->out, c->family.length);
         kelp_buf_append(c->out, c->family.data, c->family.length);
     }
-    kelp_buf_clear(&c->family);
+    empty(c, &c->family);
 }
 
 /* Begins a family with the line "# HELP NAME TEXT". */
@@ -343,8 +348,10 @@ kelp_status *kelp_exposition_put_protobuf(kelp_str text, kelp_buf *out) {
     if (status == NULL)
         end_family(&c);
     for (size_t i = 0; i < KELP_COUNT(own); i++) {
-        out->failed = out->failed || own[i]->failed;
+        empty(&c, own[i]);
         kelp_buf_deinit(own[i]);
     }
+    if (status == NULL && c.failed)
+        status = kelp_status_oom();
     return status != NULL ? status : kelp_buf_status(out);
 }

@@ -17,18 +17,11 @@
 #include <pthread.h>
 #include <string.h>
 
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static kelp_agent *list;
-
 /* ---- agents ---- */
 
-static void agent_free(kelp_agent *agent) {
-    kelp_allocator heap = kelp_process_allocator();
-    kelp_free_string(heap, agent->path);
-    kelp_free(heap, agent, sizeof *agent);
-}
-
-static kelp_status *agent_open(kelp_agent *agent) {
+static kelp_status *agent_open(kelp_shared_library *shared, void *userp) {
+    kelp_agent *agent = (kelp_agent *)shared;
+    (void)userp;
     static const kelp_entry_point entry_points[] = {
         {"TRITONREPOAGENT_ModelAction", offsetof(kelp_agent, model_action), true},
         {"TRITONREPOAGENT_Initialize", offsetof(kelp_agent, initialize), false},
@@ -36,38 +29,26 @@ static kelp_status *agent_open(kelp_agent *agent) {
         {"TRITONREPOAGENT_ModelInitialize", offsetof(kelp_agent, model_initialize), false},
         {"TRITONREPOAGENT_ModelFinalize", offsetof(kelp_agent, model_finalize), false},
     };
-    KELP_TRY(kelp_library_open(agent->path, "repository agent", entry_points,
+    KELP_TRY(kelp_library_open(shared->identity, "repository agent", entry_points,
                                KELP_COUNT(entry_points), agent));
     return agent->initialize != NULL
                ? kelp_from_error(agent->initialize((TRITONREPOAGENT_Agent *)agent))
                : NULL;
 }
 
-/* Returns a reference to the agent of a path; the list's lock is held. */
-static kelp_status *acquire_locked(const char *path, kelp_agent **out) {
-    KELP_ASSERT_HELD(&list_lock);
-    for (kelp_agent *known = list; known != NULL; known = known->next) {
-        if (strcmp(known->path, path) == 0) {
-            known->refs++;
-            *out = known;
-            return NULL;
-        }
-    }
-    kelp_agent *agent = NULL;
-    KELP_TRY(KELP_NEW(kelp_process_allocator(), kelp_agent, &agent));
-    kelp_status *status = kelp_strdup(kelp_process_allocator(), path, &agent->path);
-    if (status == NULL)
-        status = agent_open(agent);
-    if (status != NULL) {
-        agent_free(agent);
-        return status;
-    }
-    agent->refs = 1;
-    agent->next = list;
-    list = agent;
-    *out = agent;
-    return NULL;
+static void agent_close(kelp_shared_library *shared) {
+    kelp_agent *agent = (kelp_agent *)shared;
+    if (agent->finalize != NULL)
+        kelp_server_log_status("failed to finalize a repository agent",
+                               kelp_from_error(agent->finalize((TRITONREPOAGENT_Agent *)agent)));
 }
+
+static kelp_shared_libraries loaded_agents = {.kind = "repository agent",
+                                              .size_bytes = sizeof(kelp_agent),
+                                              .open = agent_open,
+                                              .close = agent_close,
+                                              .lock = PTHREAD_MUTEX_INITIALIZER,
+                                              .changed = PTHREAD_COND_INITIALIZER};
 
 static kelp_status *agent_acquire(const kelp_server_options *options, const char *name,
                                   kelp_agent **out) {
@@ -83,9 +64,9 @@ static kelp_status *agent_acquire(const kelp_server_options *options, const char
         status = KELP_ERROR(KELP_NOT_FOUND, "unable to find repository agent '%s': no file '%s'",
                             name, path.data);
     if (status == NULL) {
-        pthread_mutex_lock(&list_lock);
-        status = acquire_locked(path.data, out);
-        pthread_mutex_unlock(&list_lock);
+        kelp_shared_library *shared = NULL;
+        status = kelp_shared_library_acquire(&loaded_agents, path.data, NULL, &shared);
+        *out = (kelp_agent *)shared;
         if (status != NULL)
             status = KELP_ANNOTATE(status, "unable to load repository agent '%s'", name);
     }
@@ -94,22 +75,8 @@ static kelp_status *agent_acquire(const kelp_server_options *options, const char
 }
 
 static void agent_release(kelp_agent *agent) {
-    if (agent == NULL)
-        return;
-    pthread_mutex_lock(&list_lock);
-    bool last = --agent->refs == 0;
-    for (kelp_agent **link = &list; last && *link != NULL; link = &(*link)->next) {
-        if (*link == agent) {
-            *link = agent->next;
-            break;
-        }
-    }
-    if (last && agent->finalize != NULL)
-        kelp_server_log_status("failed to finalize a repository agent",
-                               kelp_from_error(agent->finalize((TRITONREPOAGENT_Agent *)agent)));
-    pthread_mutex_unlock(&list_lock);
-    if (last)
-        agent_free(agent);
+    if (agent != NULL)
+        kelp_shared_library_release(&loaded_agents, &agent->shared);
 }
 
 /* ---- one agent and one model ---- */

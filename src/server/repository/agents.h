@@ -13,15 +13,13 @@
 
 #include "server/config/config.h"
 #include "server/core/options.h"
+#include "server/core/shared_library.h"
 
 #include <triton/core/tritonrepoagent.h>
 
-typedef struct kelp_agent kelp_agent;
 /* A loaded agent. */
-struct kelp_agent {
-    kelp_agent *next; /* in the process's list */
-    unsigned refs;    /* under the list's lock */
-    char *path;
+typedef struct kelp_agent {
+    kelp_shared_library shared; /* the identity is the path of the library */
     void *state;
     TRITONSERVER_Error *(*initialize)(TRITONREPOAGENT_Agent *agent);
     TRITONSERVER_Error *(*finalize)(TRITONREPOAGENT_Agent *agent);
@@ -32,7 +30,7 @@ struct kelp_agent {
     TRITONSERVER_Error *(*model_action)(TRITONREPOAGENT_Agent *agent,
                                         TRITONREPOAGENT_AgentModel *model,
                                         const TRITONREPOAGENT_ActionType action_type);
-};
+} kelp_agent;
 
 /* An agent and a load of a model. TRITONREPOAGENT_AgentModel is a pointer to it. */
 typedef struct kelp_agent_model {

@@ -15,14 +15,22 @@ static kelp_status *set_path(kelp_allocator heap, kelp_entry *entry, const char 
     return NULL;
 }
 
-/* Marks an entry as busy for a load or unload. The lock is held, and released while waiting. */
+/* Marks an entry as busy for a load or unload. The lock is held, and released while waiting. A
+ * backend or agent that is called for a load may load other models, but not the same one. */
 static kelp_status *entry_begin(kelp_repository *repository, kelp_entry *entry) {
     KELP_ASSERT_HELD(&repository->lock);
-    while (entry->busy)
+    while (entry->busy) {
+        if (pthread_equal(entry->busy_thread, pthread_self()))
+            return KELP_ERROR(KELP_UNAVAILABLE,
+                              "model '%s' cannot be loaded or unloaded: the calling thread is "
+                              "loading or unloading it",
+                              entry->name);
         pthread_cond_wait(&repository->changed, &repository->lock);
+    }
     if (atomic_load(&repository->stopping))
         return KELP_ERROR(KELP_UNAVAILABLE, "Server exiting");
     entry->busy = true;
+    entry->busy_thread = pthread_self();
     return NULL;
 }
 

@@ -388,19 +388,9 @@ kelp_status *kelp_batch_policy_create(kelp_allocator allocator, const kelp_model
                                         .take = take,
                                         .expires_at_ns = expires_at_ns,
                                         .expire = expire,
+                                        .executed = executed,
                                         .size = size,
                                         .destroy = destroy};
-    static const kelp_policy_ops paced_ops = {.admit = admit,
-                                              .is_full = is_full,
-                                              .push = push,
-                                              .bypass = bypass,
-                                              .ready_at_ns = ready_at_ns,
-                                              .take = take,
-                                              .expires_at_ns = expires_at_ns,
-                                              .expire = expire,
-                                              .executed = executed,
-                                              .size = size,
-                                              .destroy = destroy};
     batch_policy *policy = NULL;
     KELP_TRY(KELP_NEW(allocator, batch_policy, &policy));
     policy->base.ops = &ops;
@@ -410,8 +400,7 @@ kelp_status *kelp_batch_policy_create(kelp_allocator allocator, const kelp_model
         destroy(&policy->base);
         return status;
     }
-    if (is_paced(policy))
-        policy->base.ops = &paced_ops;
+    policy->base.wants_reports = is_paced(policy);
     *out = &policy->base;
     return NULL;
 }

@@ -82,6 +82,19 @@ kelp_status *kelp_grpc_scan_request(kelp_arena *arena, kelp_str message,
     return NULL;
 }
 
+kelp_status *kelp_grpc_peek_model(kelp_arena *arena, kelp_str first, const char **out_model,
+                                  int64_t *out_version) {
+    kelp_protobuf wire = kelp_protobuf_of(first);
+    kelp_protobuf_field field;
+    kelp_grpc_infer_request found = {.version = -1};
+    while (kelp_protobuf_next(&wire, &field) == KELP_PROTOBUF_FIELD &&
+           (field.number == REQUEST_MODEL || field.number == REQUEST_VERSION))
+        KELP_TRY(scan_field(arena, &field, &found));
+    *out_model = found.model;
+    *out_version = found.version;
+    return NULL;
+}
+
 /* ---- parameters ---- */
 
 static kelp_status *wrong_kind(const kelp_grpc_parameter *p, const char *expected) {

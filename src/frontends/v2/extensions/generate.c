@@ -294,25 +294,6 @@ static kelp_status *decode(kelp_v2_exchange *exchange) {
     return kelp_v2_decode_generate(exchange, exchange->json);
 }
 
-static void decode_on_thread(kelp_http_exchange *base) {
-    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
-    exchange->decode_status = decode(exchange);
-    kelp_v2_end_codec(exchange);
-}
-
-static void finish_decoded(kelp_http_exchange *base) {
-    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
-    kelp_status *status = exchange->decode_status;
-    exchange->decode_status = NULL;
-    if (base->stream != NULL) {
-        finish(exchange, status);
-    } else { /* the client has closed the connection */
-        kelp_status_free(status);
-        exchange->generation->ended = true;
-        kelp_v2_send(exchange);
-    }
-}
-
 static kelp_status *prepare(kelp_v2_exchange *exchange, bool stream) {
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
     kelp_v2_begin_trace(exchange);
@@ -326,13 +307,12 @@ static kelp_status *prepare(kelp_v2_exchange *exchange, bool stream) {
 }
 
 static void run(kelp_v2_exchange *exchange, bool stream) {
+    static const kelp_v2_decoding decoding = {decode, finish};
     kelp_status *status = prepare(exchange, stream);
-    if (status != NULL) {
+    if (status != NULL)
         kelp_v2_fail(exchange, status);
-    } else if (!kelp_v2_takes_long(exchange) ||
-               !kelp_v2_run_codec(exchange, decode_on_thread, finish_decoded)) {
-        finish(exchange, decode(exchange));
-    }
+    else
+        kelp_v2_decode_and_finish(exchange, &decoding);
 }
 
 void kelp_v2_generate(kelp_v2_exchange *exchange) {
