@@ -771,6 +771,9 @@ static void test_load_parameter_overrides_the_configuration(void **state) {
         TRITONSERVER_ParameterNew("config", TRITONSERVER_PARAMETER_STRING, json);
     TRITONSERVER_Parameter *file = TRITONSERVER_ParameterBytesNew("file:1/data", "xyz", 3);
     TRITONSERVER_Parameter *escape = TRITONSERVER_ParameterBytesNew("file:../data", "xyz", 3);
+    char name[300] = "file:";
+    memset(name + 5, 'a', 256); /* one more than file systems allow */
+    TRITONSERVER_Parameter *long_name = TRITONSERVER_ParameterBytesNew(name, "xyz", 3);
     const TRITONSERVER_Parameter *both[] = {config, file}, *bad[] = {config, escape};
     ok(TRITONSERVER_ServerLoadModelWithParameters(server, "m", both, 1));
     for (int i = 0; i < 2; i++) {
@@ -792,11 +795,16 @@ static void test_load_parameter_overrides_the_configuration(void **state) {
           TRITONSERVER_ERROR_INVALID_ARG, "requires additional 'config' parameter");
     fails(TRITONSERVER_ServerLoadModelWithParameters(server, "m", bad, 2),
           TRITONSERVER_ERROR_INVALID_ARG, "outside");
+    bad[1] = long_name;
+    fails(TRITONSERVER_ServerLoadModelWithParameters(server, "m", bad, 2),
+          TRITONSERVER_ERROR_INTERNAL,
+          "failed to poll from model repository: cannot write 'file:aaa");
     ok(TRITONSERVER_ServerLoadModelWithParameters(server, "fresh", both, 2));
     infer_once(server, "fresh", 1);
     TRITONSERVER_ParameterDelete(config);
     TRITONSERVER_ParameterDelete(file);
     TRITONSERVER_ParameterDelete(escape);
+    TRITONSERVER_ParameterDelete(long_name);
     server_end(server);
     repo_remove(&r);
 }
