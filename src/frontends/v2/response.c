@@ -80,22 +80,6 @@ static bool is_binary(const kelp_v2_exchange *exchange, const kelp_v2_requested_
                                                        : exchange->binary_default;
 }
 
-/* Writes the location of an output that the model wrote to shared memory. */
-static void write_region(kelp_json_writer *json, const tensor *t,
-                         const kelp_v2_requested_output *requested) {
-    kelp_json_key(json, "parameters");
-    kelp_json_begin_object(json);
-    kelp_json_key(json, "shared_memory_region");
-    kelp_json_put_cstr(json, requested->region);
-    if (requested->offset != 0) {
-        kelp_json_key(json, "shared_memory_offset");
-        kelp_json_put_u64(json, requested->offset);
-    }
-    kelp_json_key(json, "shared_memory_byte_size");
-    kelp_json_put_u64(json, t->size_bytes);
-    kelp_json_end_object(json);
-}
-
 static kelp_status *write_tensor(kelp_v2_exchange *exchange, kelp_json_writer *json,
                                  const tensor *t, const kelp_v2_requested_output *requested) {
     kelp_json_begin_object(json);
@@ -108,16 +92,17 @@ static kelp_status *write_tensor(kelp_v2_exchange *exchange, kelp_json_writer *j
     for (uint64_t i = 0; i < t->rank; i++)
         kelp_json_put_i64(json, t->shape[i]);
     kelp_json_end_array(json);
-    if (requested != NULL && requested->region != NULL) {
-        write_region(json, t, requested);
-    } else if (is_binary(exchange, requested)) {
+    /* An output in shared memory has no parameters: Triton's client in C++ expects the size of
+     * binary data in them. */
+    bool in_region = requested != NULL && requested->region != NULL;
+    if (!in_region && is_binary(exchange, requested)) {
         kelp_json_key(json, "parameters");
         kelp_json_begin_object(json);
         kelp_json_key(json, "binary_data_size");
         kelp_json_put_u64(json, t->size_bytes);
         kelp_json_end_object(json);
         KELP_TRY(kelp_http_exchange_add_piece(&exchange->base, t->bytes, t->size_bytes));
-    } else {
+    } else if (!in_region) {
         kelp_json_key(json, "data");
         kelp_json_put_raw(json, KELP_STR("")); /* writes the comma; the value is written below */
         KELP_TRY(
