@@ -88,6 +88,14 @@ _kelp() {
             '--grpc-server-cert=[PEM file of the server'\''s certificate and its intermediates]:FILE:_files' \
             '--grpc-server-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
             '--grpc-root-cert=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
+            '--grpc-keepalive-time=[time without a byte from the client before the server sends PING (7200000)]:MS: ' \
+            '--grpc-keepalive-timeout=[time for a response to PING, after which the connection is closed (20000)]:MS: ' \
+            '--grpc-keepalive-permit-without-calls[PING also without calls (false)]' \
+            '--grpc-http2-max-pings-without-data=[PINGs of the server between two messages that it sends, 0 for any number (2)]:N: ' \
+            '--grpc-http2-min-recv-ping-interval-without-data=[minimum time between PINGs of a client that receives no message (300000)]:MS: ' \
+            '--grpc-http2-max-ping-strikes=[PINGs below the minimum time before the connection is closed, 0 for any number (2)]:N: ' \
+            '--grpc-max-connection-age=[time after which a connection accepts no further calls, 0 for none (0)]:MS: ' \
+            '--grpc-max-connection-age-grace=[time for the calls of such a connection to end, 0 for any time (0)]:MS: ' \
             '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
             '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
             '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
@@ -95,14 +103,15 @@ _kelp() {
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
-            '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01); may be repeated]:KEY=VALUE: ' \
+            '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01), native_histograms, exemplars; may be repeated]:KEY=VALUE: ' \
             '--log-verbose=[log verbose messages up to this level (0)]:LEVEL: ' \
             '--log-info[log information (true)]' \
             '--log-warning[log warnings (true)]' \
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
             '--log-file=[log file (stderr)]:FILE:_files' \
-            '*--trace-config=[level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N, triton,file=FILE or triton,log-frequency=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
+            '--access-log=[write a line of JSON for each request of HTTP and gRPC, - for stdout; the file is opened again after it was moved (none)]:FILE:_files' \
+            '*--trace-config=[mode=triton|opentelemetry, level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N; triton,file=FILE; triton,log-frequency=N; opentelemetry,url=URL; opentelemetry,resource=KEY=VALUE; opentelemetry,bsp_max_queue_size=N; opentelemetry,bsp_schedule_delay=MS; opentelemetry,bsp_max_export_batch_size=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
             '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
             '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
             '--trace-rate=[trace one of N requests (1000)]:N: ' \
@@ -263,6 +272,14 @@ _kelp() {
             '--grpc-server-cert=[PEM file of the server'\''s certificate and its intermediates]:FILE:_files' \
             '--grpc-server-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
             '--grpc-root-cert=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
+            '--grpc-keepalive-time=[time without a byte from the client before the server sends PING (7200000)]:MS: ' \
+            '--grpc-keepalive-timeout=[time for a response to PING, after which the connection is closed (20000)]:MS: ' \
+            '--grpc-keepalive-permit-without-calls[PING also without calls (false)]' \
+            '--grpc-http2-max-pings-without-data=[PINGs of the server between two messages that it sends, 0 for any number (2)]:N: ' \
+            '--grpc-http2-min-recv-ping-interval-without-data=[minimum time between PINGs of a client that receives no message (300000)]:MS: ' \
+            '--grpc-http2-max-ping-strikes=[PINGs below the minimum time before the connection is closed, 0 for any number (2)]:N: ' \
+            '--grpc-max-connection-age=[time after which a connection accepts no further calls, 0 for none (0)]:MS: ' \
+            '--grpc-max-connection-age-grace=[time for the calls of such a connection to end, 0 for any time (0)]:MS: ' \
             '--tls-cert=[PEM file of the certificate and its intermediates; every address requires TLS, except Unix sockets]:FILE:_files' \
             '--tls-key=[PEM file of the certificate'\''s private key, without a passphrase]:FILE:_files' \
             '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
@@ -270,14 +287,15 @@ _kelp() {
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
-            '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01); may be repeated]:KEY=VALUE: ' \
+            '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01), native_histograms, exemplars; may be repeated]:KEY=VALUE: ' \
             '--log-verbose=[log verbose messages up to this level (0)]:LEVEL: ' \
             '--log-info[log information (true)]' \
             '--log-warning[log warnings (true)]' \
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
             '--log-file=[log file (stderr)]:FILE:_files' \
-            '*--trace-config=[level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N, triton,file=FILE or triton,log-frequency=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
+            '--access-log=[write a line of JSON for each request of HTTP and gRPC, - for stdout; the file is opened again after it was moved (none)]:FILE:_files' \
+            '*--trace-config=[mode=triton|opentelemetry, level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N; triton,file=FILE; triton,log-frequency=N; opentelemetry,url=URL; opentelemetry,resource=KEY=VALUE; opentelemetry,bsp_max_queue_size=N; opentelemetry,bsp_schedule_delay=MS; opentelemetry,bsp_max_export_batch_size=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
             '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
             '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
             '--trace-rate=[trace one of N requests (1000)]:N: ' \
@@ -286,14 +304,6 @@ _kelp() {
             '--grpc-infer-thread-count=[the threads of --http-thread-count serve every protocol]:N: ' \
             '--grpc-infer-allocation-pool-size=[each thread keeps the memory of up to 64 calls]:N: ' \
             '--grpc-max-response-pool-size=[streams limit the bytes of their responses]:N: ' \
-            '--grpc-keepalive-time=[keepalive of HTTP/2 is not configurable]:MS: ' \
-            '--grpc-keepalive-timeout=[keepalive of HTTP/2 is not configurable]:MS: ' \
-            '--grpc-keepalive-permit-without-calls[keepalive of HTTP/2 is not configurable]' \
-            '--grpc-http2-max-pings-without-data=[keepalive of HTTP/2 is not configurable]:N: ' \
-            '--grpc-http2-min-recv-ping-interval-without-data=[keepalive of HTTP/2 is not configurable]:MS: ' \
-            '--grpc-http2-max-ping-strikes=[keepalive of HTTP/2 is not configurable]:N: ' \
-            '--grpc-max-connection-age=[keepalive of HTTP/2 is not configurable]:MS: ' \
-            '--grpc-max-connection-age-grace=[keepalive of HTTP/2 is not configurable]:MS: ' \
             '--allow-sagemaker[SageMaker endpoints are not supported]' \
             '--sagemaker-port=[SageMaker endpoints are not supported]:PORT: ' \
             '--sagemaker-safe-port-range=[SageMaker endpoints are not supported]:FIRST-LAST: ' \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Says what is missing for a purpose and installs it with apt; does nothing when all is there.
-#   scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page]    arm64: to build for it elsewhere, and to run that
+#   scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|prometheus]    arm64: to build for it elsewhere, and to run that
 # KELP_VENV names the Python environment of the tests (build/venv).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,7 +19,7 @@ test_needs="libturbojpeg0:file:/usr/lib/libturbojpeg.so.0 libpng16-16:file:/usr/
     libwebp7:file:/usr/lib/libwebp.so.7 libtiff6:file:/usr/lib/libtiff.so.6
     libopenjp2-7:file:/usr/lib/libopenjp2.so.7 libpcre2-8-0:file:/usr/lib/libpcre2-8.so.0
     g++:command:g++
-    nghttp2-client:command:h2load openssl:command:openssl libssl3:file:/usr/lib/libssl.so.3
+    libcurl4:file:/usr/lib/libcurl.so.4 nghttp2-client:command:h2load openssl:command:openssl libssl3:file:/usr/lib/libssl.so.3
     libcmocka-dev:file:/usr/include/cmocka.h python3-venv:module:ensurepip
     python3-dev:header:Python.h"
 check_needs="clang:command:clang clang-format:command:clang-format
@@ -50,6 +50,7 @@ wheel_arm64_needs="gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
     libffi-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libffi_pic.a
     zlib1g-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libz.a
     libnghttp2-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libnghttp2.a"
+prometheus_needs="prometheus:command:prometheus"
 page_needs="chromium:command:chromium chromium-driver:command:chromedriver"
 case "$purpose" in
 run) needs=$run_needs ;;
@@ -61,8 +62,9 @@ wheel) needs="$run_needs $wheel_needs" ;;
 wheel-arm64) needs="$run_needs $wheel_needs $wheel_arm64_needs" ;;
 fuzz) needs="$run_needs $test_needs $fuzz_needs" ;;
 page) needs="$run_needs $page_needs" ;;
+prometheus) needs="$run_needs $prometheus_needs" ;;
 *)
-    echo "usage: scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page]" >&2
+    echo "usage: scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|prometheus]" >&2
     exit 2
     ;;
 esac

@@ -7,10 +7,10 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 venv=build/interop/venv
 python=$venv/bin/python
-if ! "$python" -c 'import numpy, tritonclient.grpc, tritonclient.http' 2>/dev/null; then
+if ! "$python" -c 'import numpy, tritonclient.grpc, tritonclient.http, opentelemetry.proto' 2>/dev/null; then
     python3 -m venv "$venv" &&
-        "$python" -m pip install -q --disable-pip-version-check --no-input 'numpy==1.26.*' 'tritonclient[grpc,http]' || {
-        echo "skipped: pip cannot bring numpy 1.26 and tritonclient"
+        "$python" -m pip install -q --disable-pip-version-check --no-input 'numpy==1.26.*' 'tritonclient[grpc,http]' opentelemetry-proto || {
+        echo "skipped: pip cannot bring numpy 1.26, tritonclient and opentelemetry-proto"
         exit 77
     }
 fi

@@ -181,6 +181,10 @@ kelp_status *kelp_server_model_stats(kelp_server *server, const char *name, int6
     kelp_model_list list;
     composer c;
     kelp_status *status = find_models(server, name, version, &list);
+    if (status != NULL && name[0]) /* the first part of the message is Triton's */
+        status = KELP_ANNOTATE(status, "requested model%s '%s'%s",
+                               version == -1 ? "" : " version is not available for model", name,
+                               version == -1 ? " is not available" : "");
     kelp_json_writer *writer = begin(&c, server);
     kelp_json_begin_object(writer);
     kelp_json_key(writer, "model_stats");

@@ -50,7 +50,7 @@ class Client(threading.Thread):
                 sent_at = time.monotonic()
                 response = connection.getresponse()
                 text = response.read()
-                idle_since = time.monotonic()
+                idle_since = sent_at  # this thread may read the response long after the server has sent it
             except (OSError, http.client.HTTPException) as error:
                 if (sent_at or time.monotonic()) < idle_since + 0.05:
                     self.lost.append(f"{type(error).__name__}: {error}")

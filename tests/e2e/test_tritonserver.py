@@ -53,6 +53,15 @@ class CommandLine(unittest.TestCase):
                     warnings = re.findall(r"^Warning: option '--(\S+)' has no effect: .+", ended.stderr, re.M)
                     self.assertEqual(warnings, [name] if documented()[name] == "accepted with a warning" else [])
 
+    def test_an_option_that_triton_has_replaced_warns(self):
+        for option, value, replacement in (("trace-file", "t", "--trace-config triton,file=FILE"), ("trace-level", "MIN", "--trace-config level=LEVEL"),
+                                           ("trace-rate", "1", "--trace-config rate=N"), ("trace-count", "1", "--trace-config count=N"),
+                                           ("trace-log-frequency", "1", "--trace-config triton,log-frequency=N"),
+                                           ("strict-model-config", "true", "--disable-auto-complete-config")):
+            with self.subTest(option=option):
+                ended = tritonserver(f"--{option}={value}")
+                self.assertEqual(ended.stderr.count(f"Warning: '--{option}' has been deprecated; use '{replacement}' instead"), 1, ended.stderr)
+
     def test_no_accepted_option_is_also_implemented(self):
         shown = subprocess.run([support.KELP, "help", "tritonserver"], capture_output=True, text=True, check=True).stdout
         names = re.findall(r"^  --([a-z0-9-]+)", shown, re.M)
@@ -73,6 +82,19 @@ class CommandLine(unittest.TestCase):
                 self.assertEqual(ended.returncode, 1)
                 self.assertTrue(ended.stderr.startswith("Usage: tritonserver [options]\n"))
                 self.assertIn(expected, ended.stderr.splitlines()[-1])
+
+    def test_settings_of_backends_and_configurations_are_checked(self):
+        with support.Repository() as repository:
+            for words, expected in ((["--backend-config=,a=3"], "--backend-config option format is [NAME,]KEY=VALUE, found ',a=3'"),
+                                    (["--backend-config=a="], "--backend-config option format is [NAME,]KEY=VALUE, found 'a='"),
+                                    (["--backend-config=a"], "--backend-config option format is [NAME,]KEY=VALUE, found 'a'"),
+                                    (["--cache-config=local,size=1", "--cache-config=redis,key=value"], "multiple cache configurations"),
+                                    (["--cache-config=local,size=1", "--response-cache-byte-size=1"], "incompatible flags"),
+                                    (["--model-config-name="], "option '--model-config-name': expected a name, found ''")):
+                with self.subTest(words=words):
+                    ended = tritonserver(f"--model-repository={repository.path}", *words)
+                    self.assertEqual(ended.returncode, 1)
+                    self.assertIn(expected, ended.stderr)
 
     def test_help_is_printed_to_standard_error(self):
         ended = tritonserver("--help")

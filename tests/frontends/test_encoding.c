@@ -33,10 +33,13 @@ static void the_preferred_coding_is_chosen(void **state) {
 }
 
 static void round_trip(kelp_http_coding coding) {
-    kelp_buf text, packed, back;
+    kelp_buf text, packed;
+    kelp_http_body back;
+    kelp_http_budget budget = {.limit_bytes = 1 << 20};
     kelp_buf_init(&text, kelp_allocator_system());
     kelp_buf_init(&packed, kelp_allocator_system());
-    kelp_buf_init(&back, kelp_allocator_system());
+    kelp_http_body_init(&back, kelp_allocator_system());
+    back.budget = &budget;
     for (int i = 0; i < 50000; i++)
         kelp_buf_printf(&text, "%d,", i);
     kelp_http_encoder *encoder;
@@ -48,24 +51,31 @@ static void round_trip(kelp_http_coding coding) {
     assert_true(packed.length < text.length);
     assert_null(kelp_http_decode(coding, packed.data, packed.length, text.length, &back));
     assert_int_equal(back.length, text.length);
-    assert_memory_equal(back.data, text.data, text.length);
+    assert_memory_equal(kelp_http_body_data(&back), text.data, text.length);
+    assert_in_range(budget.used_bytes, text.length, 1 << 20);
 
-    kelp_buf_clear(&back); /* one byte too many */
+    kelp_http_body_clear(&back, 0); /* one byte too many */
     kelp_status *status =
         kelp_http_decode(coding, packed.data, packed.length, text.length - 1, &back);
     assert_int_equal(kelp_status_code(status), KELP_OUT_OF_RANGE);
     kelp_status_free(status);
-    kelp_buf_clear(&back); /* truncated */
+    kelp_http_body_clear(&back, 0); /* truncated */
     status = kelp_http_decode(coding, packed.data, packed.length / 2, text.length, &back);
     assert_int_equal(kelp_status_code(status), KELP_INVALID_ARGUMENT);
     kelp_status_free(status);
-    kelp_buf_clear(&back); /* another format */
+    kelp_http_body_clear(&back, 0); /* another format */
     status = kelp_http_decode(coding, "{\"a\":1}", 7, 1000, &back);
     assert_int_equal(kelp_status_code(status), KELP_INVALID_ARGUMENT);
     kelp_status_free(status);
+    kelp_http_body_clear(&back, 0); /* the budget counts decompressed bytes */
+    budget.limit_bytes = text.length / 2;
+    status = kelp_http_decode(coding, packed.data, packed.length, text.length, &back);
+    assert_int_equal(kelp_status_code(status), KELP_RESOURCE_EXHAUSTED);
+    kelp_status_free(status);
     kelp_buf_deinit(&text);
     kelp_buf_deinit(&packed);
-    kelp_buf_deinit(&back);
+    kelp_http_body_deinit(&back);
+    assert_int_equal(budget.used_bytes, 0);
 }
 
 static void codings_survive_a_round_trip(void **state) {

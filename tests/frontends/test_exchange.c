@@ -1,198 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The transport with a small protocol that is independent of inference. */
-#include "base/clock.h"
-#include "frontends/http/exchange.h"
-#include "frontends/http/server.h"
-
-#include <arpa/inet.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
+#include "frontends/echo_server.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
 #define MAX_BODY_BYTES 100
-#define ALIGNED_OFFSET 5
-#define PARTS 4
 #define SECOND_NS UINT64_C(1000000000)
 
-/* ---- the protocol ---- */
-
-typedef struct echo_exchange {
-    kelp_http_exchange base; /* first */
-    bool held;               /* held by /hold until it is cancelled */
-    int parts;               /* sent by /parts */
-} echo_exchange;
-
-typedef struct echo_handler {
-    kelp_http_handler base; /* first */
-    atomic_int created, destroyed, cleared, cancelled;
-    atomic_bool handler_destroyed;
-} echo_handler;
-
-static echo_handler echo;
-static atomic_uint allocations;
-
-static void on_init(kelp_http_exchange *exchange) {
-    (void)exchange;
-    echo.created++;
-}
-
-static void on_deinit(kelp_http_exchange *exchange) {
-    (void)exchange;
-    echo.destroyed++;
-}
-
-static void on_clear(kelp_http_exchange *exchange) {
-    ((echo_exchange *)exchange)->held = false;
-    ((echo_exchange *)exchange)->parts = 0;
-    echo.cleared++;
-}
-
-static void on_head(kelp_http_handler *handler, const kelp_http_request *request,
-                    kelp_http_body_rules *inout_rules) {
-    assert_ptr_equal(handler, &echo.base);
-    assert_true(request->path.length > 0);
-    inout_rules->max_bytes = MAX_BODY_BYTES;
-    inout_rules->aligned_offset = ALIGNED_OFFSET;
-}
-
-static void fill(kelp_http_exchange *exchange) {
-    kelp_http_exchange_respond(exchange, KELP_HTTP_OK);
-    kelp_http_exchange_add_header(exchange, KELP_STR("Content-Type"), KELP_STR("text/plain"));
-    kelp_buf_append_cstr(&exchange->text, "echo:");
-    const char *body = kelp_http_body_data(&exchange->body);
-    assert_null(kelp_http_exchange_add_piece(exchange, body, exchange->body.length));
-}
-
-static void fill_and_send(kelp_http_exchange *exchange) {
-    assert_true(kelp_http_exchange_on_thread(exchange));
-    fill(exchange);
-    kelp_http_exchange_send(exchange);
-}
-
-static void *post_from_thread(void *userp) {
-    kelp_http_exchange *exchange = userp;
-    assert_false(kelp_http_exchange_on_thread(exchange));
-    kelp_http_exchange_post(exchange, fill_and_send);
-    kelp_http_exchange_release(exchange);
-    return NULL;
-}
-
-/* Sends parts of a text and a piece, an empty part, and the last part. */
-static void send_next(kelp_http_exchange *exchange) {
-    echo_exchange *x = (echo_exchange *)exchange;
-    assert_int_equal(exchange->text.length, 0);
-    if (x->parts++ == PARTS) {
-        kelp_buf_append_cstr(&exchange->text, "end");
-        kelp_http_exchange_send(exchange);
-        return;
-    }
-    if (x->parts != PARTS / 2) {
-        kelp_buf_printf(&exchange->text, "%d:", x->parts);
-        const char *body = kelp_http_body_data(&exchange->body);
-        assert_null(kelp_http_exchange_add_piece(exchange, body, exchange->body.length));
-    }
-    kelp_http_exchange_send_part(exchange);
-}
-
-static void on_sent(kelp_http_exchange *exchange) {
-    if (((echo_exchange *)exchange)->parts % 3 == 0) /* later */
-        kelp_http_exchange_post(exchange, send_next);
-    else
-        send_next(exchange);
-}
-
-static void on_request(kelp_http_exchange *exchange) {
-    kelp_str path = exchange->request->path;
-    const char *body = kelp_http_body_data(&exchange->body);
-    if (exchange->body.length > ALIGNED_OFFSET)
-        assert_int_equal((uintptr_t)(body + ALIGNED_OFFSET) % KELP_HTTP_BODY_ALIGNMENT, 0);
-    if (kelp_str_is(path, "/hold")) {
-        ((echo_exchange *)exchange)->held = true;
-    } else if (kelp_str_is(path, "/parts")) {
-        kelp_http_exchange_respond(exchange, KELP_HTTP_OK);
-        send_next(exchange);
-    } else if (kelp_str_is(path, "/blocking")) {
-        assert_null(kelp_http_exchange_run_blocking(exchange, fill, kelp_http_exchange_send));
-    } else if (kelp_str_is(path, "/thread")) {
-        pthread_t id;
-        kelp_http_exchange_retain(exchange);
-        assert_int_equal(pthread_create(&id, NULL, post_from_thread, exchange), 0);
-        pthread_detach(id);
-    } else {
-        fill_and_send(exchange);
-    }
-}
-
-static void on_error(kelp_http_exchange *exchange, kelp_http_status status, const char *text) {
-    kelp_http_exchange_respond(exchange, status);
-    kelp_buf_printf(&exchange->text, "error %d: %s", (int)status, text);
-}
-
-static void on_cancel(kelp_http_exchange *exchange) {
-    echo_exchange *x = (echo_exchange *)exchange;
-    if (!x->held)
-        return;
-    x->held = false;
-    echo.cancelled++;
-    kelp_http_exchange_post(exchange, fill_and_send);
-}
-
-static void on_destroy(kelp_http_handler *handler) {
-    assert_ptr_equal(handler, &echo.base);
-    echo.handler_destroyed = true;
-}
-
 /* ---- server and client ---- */
-
-static void *count_realloc(void *userp, void *pointer, size_t old_bytes, size_t new_bytes,
-                           size_t alignment) {
-    if (new_bytes > 0)
-        allocations++;
-    kelp_allocator system = kelp_allocator_system();
-    (void)userp;
-    return system.realloc(system.userp, pointer, old_bytes, new_bytes, alignment);
-}
 
 static uint64_t body_timeout_ns; /* of the next server; 0: the default */
 
 static kelp_http_server *start(const char *address) {
-    echo = (echo_handler){.base = {.exchange_bytes = sizeof(echo_exchange),
-                                   .init = on_init,
-                                   .deinit = on_deinit,
-                                   .clear = on_clear,
-                                   .on_head = on_head,
-                                   .on_request = on_request,
-                                   .on_error = on_error,
-                                   .on_sent = on_sent,
-                                   .on_cancel = on_cancel,
-                                   .destroy = on_destroy}};
-    kelp_http_endpoint endpoint = {.address = address};
-    kelp_http_server_options options = {.endpoints = &endpoint,
-                                        .endpoint_count = 1,
-                                        .threads = 2,
-                                        .body_timeout_ns = body_timeout_ns,
-                                        .allocator = {.realloc = count_realloc}};
-    kelp_http_handler *handler = &echo.base;
-    kelp_http_server *server;
-    assert_null(kelp_http_server_create(&handler, 1, &options, &server));
-    assert_null(kelp_http_server_start(server));
-    return server;
-}
-
-static void stop(kelp_http_server *server) {
-    assert_null(kelp_http_server_stop(server, 10 * SECOND_NS));
-    kelp_http_server_destroy(server);
-    assert_true(echo.handler_destroyed);
-    assert_int_equal(echo.created, echo.destroyed);
+    echo_init(false, MAX_BODY_BYTES);
+    return echo_start(address, (kelp_http_server_options){.body_timeout_ns = body_timeout_ns});
 }
 
 static int dial(const kelp_http_server *server) {
@@ -225,13 +61,6 @@ static void expect(int fd, const char *head, const char *tail) {
         fail_msg("'%s' is not in '%s'", head, text);
 }
 
-static void wait_for(atomic_int *value, int expected) {
-    uint64_t deadline = kelp_now_ns() + 60 * SECOND_NS;
-    while (atomic_load(value) != expected && kelp_now_ns() < deadline)
-        usleep(1000);
-    assert_int_equal(atomic_load(value), expected);
-}
-
 #define POST(path, body, length) \
     "POST " path " HTTP/1.1\r\nHost: h\r\nContent-Length: " length "\r\n\r\n" body
 
@@ -245,7 +74,7 @@ static void text_and_pieces_are_sent_in_order(void **state) {
     expect(fd, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 15\r\n",
            "\r\n\r\necho:0123456789");
     close(fd);
-    stop(server);
+    echo_stop(server);
 }
 
 static void other_threads_may_respond(void **state) {
@@ -257,7 +86,7 @@ static void other_threads_may_respond(void **state) {
         expect(fd, "200 OK", "echo:def");
     }
     close(fd);
-    stop(server);
+    echo_stop(server);
 }
 
 static void a_response_in_parts_is_chunked(void **state) {
@@ -276,7 +105,7 @@ static void a_response_in_parts_is_chunked(void **state) {
     char byte;
     assert_int_equal(recv(fd, &byte, 1, 0), 0);
     close(fd);
-    stop(server);
+    echo_stop(server);
 }
 
 static void the_handler_words_the_errors_of_the_transport(void **state) {
@@ -290,7 +119,7 @@ static void the_handler_words_the_errors_of_the_transport(void **state) {
     send_text(fd, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 101\r\n\r\n");
     expect(fd, "HTTP/1.1 413 Content Too Large", "limit of 100 bytes (Content-Length 101)");
     close(fd);
-    stop(server);
+    echo_stop(server);
 }
 
 static void a_disconnect_cancels_the_exchange(void **state) {
@@ -300,9 +129,9 @@ static void a_disconnect_cancels_the_exchange(void **state) {
     send_text(fd, POST("/hold", "abc", "3"));
     usleep(20000);
     close(fd);
-    wait_for(&echo.cancelled, 1);
-    wait_for(&echo.cleared, 1);
-    stop(server);
+    echo_wait(&echo.cancelled, 1);
+    echo_wait(&echo.cleared, 1);
+    echo_stop(server);
 }
 
 static void a_slow_body_is_rejected_at_its_deadline(void **state) {
@@ -318,7 +147,7 @@ static void a_slow_body_is_rejected_at_its_deadline(void **state) {
     }
     expect(fd, "408 Request Timeout", "the request did not arrive in time");
     close(fd);
-    stop(server);
+    echo_stop(server);
 }
 
 static void stopping_cancels_exchanges_after_the_timeout(void **state) {
@@ -331,7 +160,7 @@ static void stopping_cancels_exchanges_after_the_timeout(void **state) {
     usleep(20000);
     assert_null(kelp_http_server_stop(server, SECOND_NS / 20));
     assert_int_equal(echo.cancelled, 1);
-    stop(server);
+    echo_stop(server);
     close(fd);
     close(idle);
 }
@@ -343,14 +172,14 @@ static void a_warm_connection_does_not_allocate(void **state) {
     unsigned before = 0;
     for (int i = 0; i < 200; i++) {
         if (i == 100)
-            before = allocations;
+            before = echo.allocations;
         send_text(fd, POST("/", "0123456789", "10"));
         expect(fd, "200 OK", "echo:0123456789");
     }
-    assert_int_equal(allocations, before);
+    assert_int_equal(echo.allocations, before);
     assert_int_equal(echo.created, 1);
     close(fd);
-    stop(server);
+    echo_stop(server);
 }
 
 static void an_address_in_use_is_reported_and_the_handler_destroyed(void **state) {
@@ -365,7 +194,26 @@ static void an_address_in_use_is_reported_and_the_handler_destroyed(void **state
     kelp_status_free(status);
     assert_true(echo.handler_destroyed);
     echo.handler_destroyed = false;
-    stop(server);
+    echo_stop(server);
+}
+
+static void a_file_at_the_path_of_a_socket_is_reported(void **state) {
+    (void)state;
+    char address[64];
+    snprintf(address, sizeof address, "unix:" P_tmpdir "/kelp-file-%d", (int)getpid());
+    FILE *file = fopen(address + strlen("unix:"), "w");
+    assert_non_null(file);
+    fclose(file);
+    echo_init(false, MAX_BODY_BYTES);
+    kelp_http_endpoint endpoint = {.address = address};
+    kelp_http_server_options options = {.endpoints = &endpoint, .endpoint_count = 1};
+    kelp_http_handler *handler = &echo.base;
+    kelp_http_server *server;
+    kelp_status *status = kelp_http_server_create(&handler, 1, &options, &server);
+    assert_int_equal(kelp_status_code(status), KELP_UNAVAILABLE);
+    assert_non_null(strstr(kelp_status_message(status), "a file that is not a socket exists"));
+    kelp_status_free(status);
+    assert_int_equal(unlink(address + strlen("unix:")), 0);
 }
 
 int main(void) {
@@ -379,6 +227,7 @@ int main(void) {
         cmocka_unit_test(stopping_cancels_exchanges_after_the_timeout),
         cmocka_unit_test(a_warm_connection_does_not_allocate),
         cmocka_unit_test(an_address_in_use_is_reported_and_the_handler_destroyed),
+        cmocka_unit_test(a_file_at_the_path_of_a_socket_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes that a client library of gRPC does not send. */
+#include "base/clock.h"
 #include "frontends/common/services.h"
 #include "frontends/common/workers.h"
 #include "frontends/grpc/service.h"
@@ -7,6 +8,9 @@
 #include "server/support.h"
 
 #include "http2_client.h"
+
+#include <pthread.h>
+#include <unistd.h>
 
 #define INFER "/inference.GRPCInferenceService/ModelInfer"
 #define STREAM "/inference.GRPCInferenceService/ModelStreamInfer"
@@ -21,6 +25,7 @@ typedef struct fixture {
     kelp_workers *loaders;
     kelp_http_server *server;
     http2_client client;
+    uint64_t stop_ns; /* the duration of a stop */
 } fixture;
 
 static void open_world(fixture *w, uint64_t max_body_bytes) {
@@ -30,6 +35,13 @@ static void open_world(fixture *w, uint64_t max_body_bytes) {
                "backend: \"identity\"\n"
                "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
                "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+               "instance_group [ { kind: KIND_CPU count: 1 } ]\n");
+    repo_model(&w->repo, "slow",
+               "backend: \"identity\"\n"
+               "input [ { name: \"INPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+               "output [ { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n"
+               "parameters { key: \"execute_delay_ms\" value { string_value: \"1000\" } }\n"
+               "dynamic_batching { default_queue_policy { max_queue_size: 1 } }\n"
                "instance_group [ { kind: KIND_CPU count: 1 } ]\n");
     w->core = server_start(&w->repo, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_NONE});
     assert_null(kelp_workers_create(kelp_allocator_system(), 1, &w->loaders));
@@ -108,27 +120,62 @@ static void messages_are_limited_together(void **state) {
     close_world(&w);
 }
 
+/* ---- stopping ---- */
+
+static void *stop_server(void *userp) {
+    fixture *w = userp;
+    uint64_t begin_ns = kelp_now_ns();
+    assert_null(kelp_http_server_stop(w->server, 60 * SECOND_NS));
+    w->stop_ns = kelp_now_ns() - begin_ns;
+    return NULL;
+}
+
+/* Calls without a complete message have a second when the server stops. */
+static void incomplete_calls_end_when_the_server_stops(void **state) {
+    (void)state;
+    static const char reflection[] = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+    static const struct {
+        const char *path;
+        size_t length; /* of the message */
+    } calls[] = {{INFER, 0}, {INFER, 3}, {INFER, 20}, {STREAM, 20}, {reflection, 0}};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        fixture w;
+        pthread_t id;
+        open_world(&w, 0);
+        http2_reply *reply =
+            http2_client_call(&w.client, calls[i].path, NULL, request, calls[i].length);
+        reply->body_ended = false;
+        http2_client_flush(&w.client);
+        usleep(50000);
+        assert_int_equal(pthread_create(&id, NULL, stop_server, &w), 0);
+        http2_client_wait(&w.client, reply);
+        assert_non_null(strstr(reply->head, "grpc-status: 14\n"));
+        pthread_join(id, NULL);
+        assert_in_range(w.stop_ns, 0, 10 * SECOND_NS);
+        close_world(&w);
+    }
+}
+
 /* ---- compression ---- */
 
-/* Appends a compressed message with its prefix: `length` zeros, or the message of `request`. */
-static void put_packed(kelp_buf *out, size_t length) {
+/* Appends a compressed message with its prefix: bytes, then values of an unknown field, which are
+ * large also when they are compressed, then zeros. */
+static void put_message(kelp_buf *out, const void *bytes, size_t length, size_t fields,
+                        size_t zero_count) {
     static const char zeros[65536];
     kelp_buf packed;
     kelp_http_encoder *encoder;
     kelp_buf_init(&packed, kelp_allocator_system());
     assert_null(
         kelp_http_encoder_create(kelp_allocator_system(), KELP_HTTP_GZIP, &packed, &encoder));
-    if (length == 0)
-        assert_null(kelp_http_encoder_put(encoder, (const char *)request + PREFIX_BYTES,
-                                          sizeof(request) - PREFIX_BYTES));
-    /* Values of an unknown field make the message large, also when it is compressed. */
+    assert_null(kelp_http_encoder_put(encoder, bytes, length));
     uint32_t random = 1;
-    for (size_t i = 0; length == 0 && i < 8192; i++) {
+    for (size_t i = 0; i < fields; i++) {
         random = random * 1664525 + 1013904223;
         const char field[] = {0x78, (char)(random >> 25)};
         assert_null(kelp_http_encoder_put(encoder, field, sizeof field));
     }
-    for (size_t at = 0; at < length; at += sizeof zeros)
+    for (size_t at = 0; at < zero_count; at += sizeof zeros)
         assert_null(kelp_http_encoder_put(encoder, zeros, sizeof zeros));
     assert_null(kelp_http_encoder_end(encoder));
     kelp_http_encoder_destroy(encoder);
@@ -139,12 +186,20 @@ static void put_packed(kelp_buf *out, size_t length) {
     kelp_buf_deinit(&packed);
 }
 
+static void put_zeros(kelp_buf *out, size_t count) {
+    put_message(out, "", 0, 0, count);
+}
+
+static void put_request(kelp_buf *out) {
+    put_message(out, request + PREFIX_BYTES, sizeof(request) - PREFIX_BYTES, 8192, 0);
+}
+
 static void decompression_does_not_delay_other_calls(void **state) {
     (void)state;
     fixture w;
     kelp_buf packed;
     kelp_buf_init(&packed, kelp_allocator_system());
-    put_packed(&packed, (size_t)128 << 20);
+    put_zeros(&packed, (size_t)128 << 20);
     open_world(&w, 0);
     http2_reply *slow = http2_client_call(&w.client, INFER, "gzip", packed.data, packed.length);
     http2_client_flush(&w.client);
@@ -163,13 +218,82 @@ static void decompression_does_not_delay_other_calls(void **state) {
     kelp_buf_deinit(&packed);
 }
 
+/* The limit of memory counts decompressed bytes. */
+static void decompressed_messages_are_limited_together(void **state) {
+    (void)state;
+    static const size_t lengths[] = {65536, (size_t)4 << 20}; /* on this thread, and on another */
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        fixture w;
+        kelp_buf packed;
+        kelp_buf_init(&packed, kelp_allocator_system());
+        put_zeros(&packed, lengths[i]);
+        open_world(&w, 32768);
+        http2_reply *reply =
+            http2_client_call(&w.client, INFER, "gzip", packed.data, packed.length);
+        http2_client_wait(&w.client, reply);
+        assert_non_null(strstr(reply->head, "grpc-status: 8\n"));
+        expect(&w, INFER, request, sizeof request, "0");
+        close_world(&w);
+        kelp_buf_deinit(&packed);
+    }
+}
+
+/* A request to a full queue is rejected before it is decompressed, or before its contents are
+ * converted: they would be invalid. */
+static void requests_to_a_full_queue_are_rejected_before_decoding(void **state) {
+    (void)state;
+    static const unsigned char model[] = {0x0a, 4, 's', 'l', 'o', 'w'};
+    fixture w;
+    open_world(&w, 0);
+    kelp_buf valid, packed, plain;
+    kelp_buf_init(&valid, kelp_allocator_system());
+    kelp_buf_init(&packed, kelp_allocator_system());
+    kelp_buf_init(&plain, kelp_allocator_system());
+    kelp_buf_append(&valid, "\0\0\0\0\x34", PREFIX_BYTES);
+    kelp_buf_append(&valid, (const char *)model, sizeof model);
+    kelp_buf_append(&valid, (const char *)request + 15, sizeof(request) - 15);
+    put_message(&packed, model, sizeof model, 8192, 0);
+    packed.length -= 16; /* the end is missing */
+    packed.data[3] = (char)((packed.length - PREFIX_BYTES) >> 8);
+    packed.data[4] = (char)(packed.length - PREFIX_BYTES);
+    kelp_buf_append(&plain, "\0\0\0\x20\x06", PREFIX_BYTES);
+    kelp_buf_append(&plain, (const char *)model, sizeof model);
+    for (int i = 0; i < 4096; i++)
+        kelp_buf_append(&plain, "\x22\0", 2); /* parameters without a name */
+    http2_reply *running[2];
+    for (int i = 0; i < 2; i++) { /* one is executed, and one waits */
+        running[i] = http2_client_call(&w.client, INFER, NULL, valid.data, valid.length);
+        http2_client_flush(&w.client);
+        usleep(200000);
+    }
+    http2_reply *reply = http2_client_call(&w.client, INFER, "gzip", packed.data, packed.length);
+    http2_client_wait(&w.client, reply);
+    assert_non_null(strstr(reply->head, "grpc-status: 14\n"));
+    assert_non_null(strstr(reply->head, "Exceeds maximum queue size"));
+    reply = http2_client_call(&w.client, INFER, NULL, plain.data, plain.length);
+    http2_client_wait(&w.client, reply);
+    assert_non_null(strstr(reply->head, "grpc-status: 14\n"));
+    assert_false(running[1]->closed);
+    for (int i = 0; i < 2; i++) {
+        http2_client_wait(&w.client, running[i]);
+        assert_non_null(strstr(running[i]->trailers, "grpc-status: 0\n"));
+    }
+    reply = http2_client_call(&w.client, INFER, "gzip", packed.data, packed.length);
+    http2_client_wait(&w.client, reply);
+    assert_non_null(strstr(reply->head, "it ends early"));
+    close_world(&w);
+    kelp_buf_deinit(&valid);
+    kelp_buf_deinit(&packed);
+    kelp_buf_deinit(&plain);
+}
+
 static void compressed_messages_keep_their_order(void **state) {
     (void)state;
     fixture w;
     kelp_buf calls;
     kelp_buf_init(&calls, kelp_allocator_system());
     for (int i = 0; i < 20; i++) {
-        put_packed(&calls, 0);
+        put_request(&calls);
         assert_true(i > 0 || calls.length > 4096); /* a separate thread decompresses it */
         kelp_buf_append(&calls, (const char *)request, sizeof request);
     }
@@ -183,7 +307,7 @@ static void compressed_messages_keep_their_order(void **state) {
               (size_t)(unsigned char)reply->data[at + 3] * 256;
     assert_int_equal(messages, 40);
     kelp_buf_clear(&calls);
-    put_packed(&calls, 0);
+    put_request(&calls);
     reply = http2_client_call(&w.client, INFER, "gzip", calls.data, calls.length);
     http2_client_wait(&w.client, reply);
     assert_non_null(strstr(reply->trailers, "grpc-status: 0\n"));
@@ -192,9 +316,13 @@ static void compressed_messages_keep_their_order(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(decompression_does_not_delay_other_calls),
-                                       cmocka_unit_test(compressed_messages_keep_their_order),
-                                       cmocka_unit_test(an_incomplete_message_is_an_error),
-                                       cmocka_unit_test(messages_are_limited_together)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decompression_does_not_delay_other_calls),
+        cmocka_unit_test(compressed_messages_keep_their_order),
+        cmocka_unit_test(an_incomplete_message_is_an_error),
+        cmocka_unit_test(messages_are_limited_together),
+        cmocka_unit_test(requests_to_a_full_queue_are_rejected_before_decoding),
+        cmocka_unit_test(decompressed_messages_are_limited_together),
+        cmocka_unit_test(incomplete_calls_end_when_the_server_stops)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

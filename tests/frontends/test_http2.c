@@ -8,8 +8,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "frontends/http/exchange.h"
-#include "frontends/http/server.h"
+#include "frontends/echo_server.h"
 #include "frontends/http2_client.h"
 
 #include <pthread.h>
@@ -20,260 +19,18 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define MAX_BODY_BYTES ((size_t)3 * 1024 * 1024)
-#define ALIGNED_OFFSET 5
-#define PARTS 4
-
-/* ---- the protocol ---- */
-
-typedef struct echo_exchange {
-    kelp_http_exchange base; /* first */
-    bool held;               /* by /hold, until it is cancelled */
-    int parts;               /* sent by /parts */
-    bool streams;            /* /stream, or /swallow */
-    bool sending;            /* a part of /stream */
-    bool ended;              /* the body of /stream */
-    size_t received;         /* by /stream and /swallow */
-    kelp_buf pending;        /* received while a part was sent */
-} echo_exchange;
-
-static struct {
-    kelp_http_handler base; /* first */
-    atomic_int created, destroyed, cleared, cancelled, requests;
-    atomic_size_t received;
-    atomic_bool swallow; /* /swallow gives no credit */
-} echo;
-static atomic_uint allocations;
-
-static void on_init(kelp_http_exchange *exchange) {
-    kelp_buf_init(&((echo_exchange *)exchange)->pending, exchange->allocator);
-    echo.created++;
-}
-
-static void on_deinit(kelp_http_exchange *exchange) {
-    kelp_buf_deinit(&((echo_exchange *)exchange)->pending);
-    echo.destroyed++;
-}
-
-static void on_clear(kelp_http_exchange *exchange) {
-    echo_exchange *x = (echo_exchange *)exchange;
-    kelp_buf_clear(&x->pending);
-    x->held = x->streams = x->sending = x->ended = false;
-    x->parts = 0;
-    x->received = 0;
-    echo.cleared++;
-}
-
-static bool is_streamed(const kelp_http_request *request) {
-    return kelp_str_is(request->path, "/stream") || kelp_str_is(request->path, "/swallow");
-}
-
-static void on_head(kelp_http_handler *handler, const kelp_http_request *request,
-                    kelp_http_body_rules *inout_rules) {
-    assert_ptr_equal(handler, &echo.base);
-    assert_int_equal(request->version, 20);
-    assert_int_equal(request->services, 7);
-    inout_rules->max_bytes = MAX_BODY_BYTES;
-    inout_rules->aligned_offset = kelp_str_is(request->path, "/first") ? 0 : ALIGNED_OFFSET;
-    inout_rules->streamed = is_streamed(request);
-}
-
-static void fill(kelp_http_exchange *exchange) {
-    kelp_http_exchange_respond(exchange, KELP_HTTP_OK);
-    kelp_http_exchange_add_header(exchange, KELP_STR("Content-Type"), KELP_STR("text/plain"));
-    kelp_buf_append_cstr(&exchange->text, "echo:");
-    const char *body = kelp_http_body_data(&exchange->body);
-    assert_null(kelp_http_exchange_add_piece(exchange, body, exchange->body.length));
-}
-
-static void fill_and_send(kelp_http_exchange *exchange) {
-    assert_true(kelp_http_exchange_on_thread(exchange));
-    fill(exchange);
-    kelp_http_exchange_send(exchange);
-}
-
-static void *post_from_thread(void *userp) {
-    kelp_http_exchange *exchange = userp;
-    kelp_http_exchange_post(exchange, fill_and_send);
-    kelp_http_exchange_release(exchange);
-    return NULL;
-}
-
-/* Sends parts of a text and a piece, an empty part, and the last part. */
-static void send_next(kelp_http_exchange *exchange) {
-    echo_exchange *x = (echo_exchange *)exchange;
-    assert_int_equal(exchange->text.length, 0);
-    if (x->parts++ == PARTS) {
-        kelp_buf_append_cstr(&exchange->text, "end");
-        kelp_http_exchange_add_trailer(exchange, KELP_STR("Parts"), KELP_STR("4"));
-        kelp_http_exchange_send(exchange);
-        return;
-    }
-    if (x->parts != PARTS / 2) {
-        kelp_buf_printf(&exchange->text, "%d:", x->parts);
-        const char *body = kelp_http_body_data(&exchange->body);
-        assert_null(kelp_http_exchange_add_piece(exchange, body, exchange->body.length));
-    }
-    kelp_http_exchange_send_part(exchange);
-}
-
-/* Sends back what has arrived, or ends the response. */
-static void send_stream(kelp_http_exchange *exchange) {
-    echo_exchange *x = (echo_exchange *)exchange;
-    if (x->sending || (x->pending.length == 0 && !x->ended))
-        return;
-    kelp_buf_append(&exchange->text, x->pending.data, x->pending.length);
-    kelp_http_exchange_consume(exchange, x->pending.length);
-    kelp_buf_clear(&x->pending);
-    x->sending = true;
-    if (!x->ended) {
-        kelp_http_exchange_send_part(exchange);
-        return;
-    }
-    kelp_http_exchange_add_trailer(exchange, KELP_STR("Done"), KELP_STR("yes"));
-    kelp_http_exchange_send(exchange);
-}
-
-static void on_sent(kelp_http_exchange *exchange) {
-    echo_exchange *x = (echo_exchange *)exchange;
-    if (x->streams) {
-        x->sending = false;
-        send_stream(exchange);
-    } else if (x->parts % 3 == 0) { /* later */
-        kelp_http_exchange_post(exchange, send_next);
-    } else {
-        send_next(exchange);
-    }
-}
-
-static void on_body(kelp_http_exchange *exchange, kelp_str bytes, bool last) {
-    echo_exchange *x = (echo_exchange *)exchange;
-    assert_true(x->streams && !x->ended);
-    x->ended = last;
-    x->received += bytes.length;
-    echo.received += bytes.length;
-    if (x->held) { /* /swallow */
-        if (!echo.swallow)
-            kelp_http_exchange_consume(exchange, bytes.length);
-        return;
-    }
-    kelp_buf_append(&x->pending, bytes.data, bytes.length);
-    send_stream(exchange);
-}
-
-static void on_request(kelp_http_exchange *exchange) {
-    echo_exchange *x = (echo_exchange *)exchange;
-    kelp_str path = exchange->request->path;
-    const char *body = kelp_http_body_data(&exchange->body);
-    echo.requests++;
-    if (exchange->body.length > ALIGNED_OFFSET)
-        assert_int_equal((uintptr_t)(body + ALIGNED_OFFSET) % KELP_HTTP_BODY_ALIGNMENT, 0);
-    if (is_streamed(exchange->request)) {
-        x->streams = true;
-        x->held = kelp_str_is(path, "/swallow");
-        kelp_http_exchange_respond(exchange, KELP_HTTP_OK);
-    } else if (kelp_str_is(path, "/hold")) {
-        x->held = true;
-    } else if (kelp_str_is(path, "/parts")) {
-        kelp_http_exchange_respond(exchange, KELP_HTTP_OK);
-        send_next(exchange);
-    } else if (kelp_str_is(path, "/refuse")) {
-        kelp_http_exchange_respond(exchange, KELP_HTTP_OK);
-        kelp_http_exchange_add_trailer(exchange, KELP_STR("grpc-status"), KELP_STR("12"));
-        kelp_http_exchange_send(exchange);
-    } else if (kelp_str_is(path, "/head")) {
-        fill(exchange);
-        kelp_buf_clear(&exchange->text);
-        for (size_t i = 0; i < exchange->request->header_count; i++)
-            kelp_buf_printf(&exchange->text, "%.*s=%.*s;",
-                            KELP_STR_ARG(exchange->request->headers[i].name),
-                            KELP_STR_ARG(exchange->request->headers[i].value));
-        kelp_buf_printf(&exchange->text, "%.*s?%.*s", KELP_STR_ARG(path),
-                        KELP_STR_ARG(exchange->request->query));
-        kelp_http_exchange_send(exchange);
-    } else if (kelp_str_is(path, "/blocking")) {
-        assert_null(kelp_http_exchange_run_blocking(exchange, fill, kelp_http_exchange_send));
-    } else if (kelp_str_is(path, "/thread")) {
-        pthread_t id;
-        kelp_http_exchange_retain(exchange);
-        assert_int_equal(pthread_create(&id, NULL, post_from_thread, exchange), 0);
-        pthread_detach(id);
-    } else {
-        fill_and_send(exchange);
-    }
-}
-
-static void on_error(kelp_http_exchange *exchange, kelp_http_status status, const char *text) {
-    kelp_http_exchange_respond(exchange, status);
-    kelp_buf_printf(&exchange->text, "error %d: %s", (int)status, text);
-}
-
-static void on_cancel(kelp_http_exchange *exchange) {
-    echo_exchange *x = (echo_exchange *)exchange;
-    echo.cancelled++;
-    if (x->held && !x->streams) /* later */
-        kelp_http_exchange_post(exchange, fill_and_send);
-    else
-        kelp_http_exchange_send(exchange);
-    x->held = false;
-}
-
-static void on_destroy(kelp_http_handler *handler) {
-    assert_ptr_equal(handler, &echo.base);
-}
 
 /* ---- server and client ---- */
 
-static void *count_realloc(void *userp, void *pointer, size_t old_bytes, size_t new_bytes,
-                           size_t alignment) {
-    if (new_bytes > 0)
-        allocations++;
-    kelp_allocator system = kelp_allocator_system();
-    (void)userp;
-    return system.realloc(system.userp, pointer, old_bytes, new_bytes, alignment);
-}
-
 static kelp_http_server *start_with(kelp_http_server_options options) {
-    memset(&echo, 0, sizeof echo);
-    echo.base = (kelp_http_handler){.exchange_bytes = sizeof(echo_exchange),
-                                    .init = on_init,
-                                    .deinit = on_deinit,
-                                    .clear = on_clear,
-                                    .on_head = on_head,
-                                    .on_request = on_request,
-                                    .on_body = on_body,
-                                    .on_error = on_error,
-                                    .on_sent = on_sent,
-                                    .on_cancel = on_cancel,
-                                    .destroy = on_destroy};
-    kelp_http_endpoint endpoint = {.address = "127.0.0.1", .services = 7};
-    options.endpoints = &endpoint;
-    options.endpoint_count = 1;
-    options.threads = 2;
-    options.allocator.realloc = count_realloc;
-    kelp_http_handler *handler = &echo.base;
-    kelp_http_server *server;
-    assert_null(kelp_http_server_create(&handler, 1, &options, &server));
-    assert_null(kelp_http_server_start(server));
-    return server;
+    echo_init(true, MAX_BODY_BYTES);
+    return echo_start(NULL, options);
 }
 
 static kelp_http_server *start(http2_client *client) {
     kelp_http_server *server = start_with((kelp_http_server_options){0});
     http2_client_connect(client, kelp_http_server_port(server, 0));
     return server;
-}
-
-static void stop(kelp_http_server *server) {
-    assert_null(kelp_http_server_stop(server, 10 * SECOND_NS));
-    kelp_http_server_destroy(server);
-    assert_int_equal(echo.created, echo.destroyed);
-}
-
-static void wait_for(atomic_int *value, int expected) {
-    uint64_t deadline = kelp_now_ns() + 60 * SECOND_NS;
-    while (atomic_load(value) != expected && kelp_now_ns() < deadline)
-        usleep(1000);
-    assert_int_equal(atomic_load(value), expected);
 }
 
 static http2_client client;
@@ -304,7 +61,7 @@ static void text_and_pieces_are_sent_in_order(void **state) {
     assert_string_equal(reply->head, "content-type: text/plain\ncontent-length: 15\n");
     http2_client_expect(&client, http2_client_request(&client, "GET", "/", NULL, 0), 200, "echo:");
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 static void the_head_has_path_query_and_headers(void **state) {
@@ -313,7 +70,7 @@ static void the_head_has_path_query_and_headers(void **state) {
     http2_reply *reply = http2_client_request(&client, "GET", "/head?a=b&c", NULL, 0);
     http2_client_expect(&client, reply, 200, "host=localhost;/head?a=b&c");
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 static void a_response_to_head_has_no_body(void **state) {
@@ -325,7 +82,7 @@ static void a_response_to_head_has_no_body(void **state) {
     reply = http2_client_request(&client, "HEAD", "/parts", NULL, 0);
     http2_client_expect(&client, reply, 200, "");
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 static void other_threads_may_respond(void **state) {
@@ -337,7 +94,7 @@ static void other_threads_may_respond(void **state) {
     for (int i = 0; i < 200; i++)
         http2_client_expect(&client, replies[i], 200, i % 2 ? "echo:abc" : "echo:def");
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 static void a_response_may_have_parts_and_trailers(void **state) {
@@ -352,7 +109,7 @@ static void a_response_may_have_parts_and_trailers(void **state) {
         assert_string_equal(replies[i]->trailers, "parts: 4\n");
     }
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 static void trailers_without_a_body_are_sent_with_the_headers(void **state) {
@@ -362,7 +119,7 @@ static void trailers_without_a_body_are_sent_with_the_headers(void **state) {
     http2_client_expect(&client, reply, 200, "");
     assert_string_equal(reply->head, "grpc-status: 12\n");
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 static void large_bodies_pass_unchanged(void **state) {
@@ -380,7 +137,7 @@ static void large_bodies_pass_unchanged(void **state) {
     }
     free(body);
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 static void a_body_without_an_announced_length_is_collected(void **state) {
@@ -395,7 +152,7 @@ static void a_body_without_an_announced_length_is_collected(void **state) {
     assert_memory_equal(reply->data + 5, body, 1000000);
     free(body);
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 /* The memory of a body is used again for one with another alignment. */
@@ -407,7 +164,7 @@ static void bodies_with_other_alignments_follow(void **state) {
         http2_client_expect(&client, post("/", "0123456789"), 200, "echo:0123456789");
     }
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 /* ---- tests: streamed bodies ---- */
@@ -428,7 +185,7 @@ static void a_streamed_body_is_passed_as_it_arrives(void **state) {
     http2_client_expect(&client, reply, 200, expected);
     assert_string_equal(reply->trailers, "done: yes\n");
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 static void a_streamed_body_may_be_larger_than_the_windows(void **state) {
@@ -443,7 +200,7 @@ static void a_streamed_body_may_be_larger_than_the_windows(void **state) {
     assert_memory_equal(reply->data, body, length);
     free(body);
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 /* Without credit, the client sends one window; a second stream still works. The credit of a
@@ -465,11 +222,11 @@ static void unconsumed_bytes_stop_the_client(void **state) {
         assert_int_equal(nghttp2_submit_rst_stream(client.session, 0, reply->id, NGHTTP2_CANCEL),
                          0);
         http2_client_flush(&client);
-        wait_for(&echo.cancelled, i + 1);
+        echo_wait(&echo.cancelled, i + 1);
     }
     free(body);
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 /* ---- tests: errors and cancellation ---- */
@@ -493,7 +250,7 @@ static void invalid_requests_are_answered(void **state) {
     free(path);
     free(body);
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 static void a_reset_stream_cancels_its_exchange_only(void **state) {
@@ -503,14 +260,14 @@ static void a_reset_stream_cancels_its_exchange_only(void **state) {
     http2_client_expect(&client, post("/", "abc"), 200, "echo:abc");
     assert_int_equal(nghttp2_submit_rst_stream(client.session, 0, held->id, NGHTTP2_CANCEL), 0);
     http2_client_flush(&client);
-    wait_for(&echo.cancelled, 1);
-    wait_for(&echo.cleared, 2);
+    echo_wait(&echo.cancelled, 1);
+    echo_wait(&echo.cleared, 2);
     assert_false(other->closed);
     http2_client_expect(&client, post("/", "abc"), 200, "echo:abc");
     http2_client_close(&client); /* cancels the other one */
-    wait_for(&echo.cancelled, 2);
-    wait_for(&echo.cleared, 4);
-    stop(server);
+    echo_wait(&echo.cancelled, 2);
+    echo_wait(&echo.cleared, 4);
+    echo_stop(server);
 }
 
 /* A client that reads nothing, resets streams whose responses are partially written. */
@@ -525,7 +282,7 @@ static void a_reset_during_the_response_is_handled(void **state) {
     for (int i = 0; i < 8; i++)
         replies[i] = http2_client_request(&client, "POST", i % 2 ? "/parts" : "/", body,
                                           MAX_BODY_BYTES - (size_t)i);
-    wait_for(&echo.requests, 0);
+    echo_wait(&echo.requests, 0);
     while (echo.requests < 8)
         http2_client_step(&client);
     for (int i = 0; i < 8; i += 3)
@@ -536,10 +293,10 @@ static void a_reset_during_the_response_is_handled(void **state) {
         if (i % 3 != 0)
             assert_true(replies[i]->ended);
     http2_client_expect(&client, post("/", "abc"), 200, "echo:abc");
-    wait_for(&echo.cleared, 9);
+    echo_wait(&echo.cleared, 9);
     free(body);
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 static void responses_wait_for_the_window_of_the_client(void **state) {
@@ -558,7 +315,7 @@ static void responses_wait_for_the_window_of_the_client(void **state) {
     assert_int_equal(reply->length, 1000005);
     free(body);
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 /* ---- tests: the connection ---- */
@@ -569,14 +326,14 @@ static void stopping_ends_connections_with_goaway(void **state) {
     http2_client_expect(&client, post("/", "abc"), 200, "echo:abc");
     (void)post("/hold", "abc");
     http2_client_flush(&client);
-    wait_for(&echo.requests, 2);
+    echo_wait(&echo.requests, 2);
     assert_null(kelp_http_server_stop(server, SECOND_NS / 20));
     while (http2_client_step(&client)) {
     }
     assert_true(client.goaway);
     assert_int_equal(client.goaway_error, NGHTTP2_NO_ERROR);
     assert_int_equal(echo.cancelled, 1);
-    stop(server);
+    echo_stop(server);
     http2_client_close(&client);
 }
 
@@ -591,7 +348,7 @@ static void an_idle_connection_ends_with_goaway(void **state) {
     assert_true(client.goaway);
     assert_int_equal(client.goaway_error, NGHTTP2_NO_ERROR);
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 static void streams_that_stall_are_reset(void **state) {
@@ -612,7 +369,7 @@ static void streams_that_stall_are_reset(void **state) {
     assert_false(held->closed);
     free(body);
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 static void a_warm_connection_does_not_allocate(void **state) {
@@ -622,7 +379,7 @@ static void a_warm_connection_does_not_allocate(void **state) {
     unsigned before = 0;
     for (int i = 0; i < 200; i++) {
         if (i == 100)
-            before = allocations;
+            before = echo.allocations;
         http2_reply *replies[32];
         for (int k = 0; k < 32; k++)
             replies[k] = post(paths[k % 4], "0123456789");
@@ -631,9 +388,9 @@ static void a_warm_connection_does_not_allocate(void **state) {
             assert_true(replies[k]->ended);
         }
     }
-    assert_int_equal(allocations, before);
+    assert_int_equal(echo.allocations, before);
     http2_client_close(&client);
-    stop(server);
+    echo_stop(server);
 }
 
 int main(void) {

@@ -12,6 +12,7 @@
 #include "frontends/http/exchange.h"
 #include "frontends/http/server.h"
 #include "frontends/http2_client.h"
+#include "frontends/raw_http2.h"
 #include "support/failing_allocator.h"
 
 #include <arpa/inet.h>
@@ -124,94 +125,13 @@ static void check_and_stop(kelp_http_server *server) {
     assert_int_equal(handler.live, 0);
 }
 
-/* ---- frames ---- */
-
-typedef struct raw {
-    int fd;
-    bool failed; /* the server closed the connection while bytes were sent */
-} raw;
-
-static void raw_send(raw *r, const void *data, size_t length) {
-    const char *bytes = data;
-    while (length > 0 && !r->failed) {
-        ssize_t n = send(r->fd, bytes, length, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        r->failed = n <= 0;
-        bytes += n;
-        length -= (size_t)n;
-    }
-}
-
-static void raw_frame(raw *r, int type, int flags, uint32_t id, const void *payload,
-                      size_t length) {
-    uint8_t head[9] = {(uint8_t)(length >> 16), (uint8_t)(length >> 8), (uint8_t)length,
-                       (uint8_t)type,           (uint8_t)flags,         (uint8_t)(id >> 24),
-                       (uint8_t)(id >> 16),     (uint8_t)(id >> 8),     (uint8_t)id};
-    raw_send(r, head, sizeof head);
-    raw_send(r, payload, length);
-}
-
-static void raw_open(raw *r, const kelp_http_server *server) {
-    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons(kelp_http_server_port(server, 0)),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    *r = (raw){.fd = socket(AF_INET, SOCK_STREAM, 0)};
-    assert_int_equal(connect(r->fd, (struct sockaddr *)&address, sizeof address), 0);
-    raw_send(r, preface, sizeof preface - 1);
-    raw_frame(r, NGHTTP2_SETTINGS, 0, 0, NULL, 0);
-}
-
-/* :method GET, :scheme http, :authority h, :path / or /hold */
-static const uint8_t get_root[] = {0x82, 0x86, 0x84, 0x01, 1, 'h'};
-static const uint8_t get_hold[] = {0x82, 0x86, 0x01, 1, 'h', 0x04, 5, '/', 'h', 'o', 'l', 'd'};
-
-static void raw_get(raw *r, uint32_t id, bool hold) {
-    raw_frame(r, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, id,
-              hold ? get_hold : get_root, hold ? sizeof get_hold : sizeof get_root);
-}
-
-static void raw_reset(raw *r, uint32_t id) {
-    static const uint8_t cancel[4] = {0, 0, 0, NGHTTP2_CANCEL};
-    raw_frame(r, NGHTTP2_RST_STREAM, 0, id, cancel, sizeof cancel);
-}
-
-/* Reads to the end of the connection, and returns the error of the GOAWAY frame; -1 without one. */
-static int raw_goaway(raw *r) {
-    static uint8_t data[1 << 20];
-    size_t length = 0;
-    int error = -1;
-    for (;;) {
-        struct pollfd poll_fd = {.fd = r->fd, .events = POLLIN};
-        assert_int_equal(poll(&poll_fd, 1, 60000), 1);
-        ssize_t n = recv(r->fd, data + length, sizeof data - length, 0);
-        if (n <= 0)
-            break;
-        length += (size_t)n;
-        size_t at = 0;
-        while (length - at >= 9) {
-            size_t size = (size_t)data[at] << 16 | (size_t)data[at + 1] << 8 | data[at + 2];
-            if (length - at < 9 + size)
-                break;
-            if (data[at + 3] == NGHTTP2_GOAWAY)
-                error = data[at + 9 + 7];
-            at += 9 + size;
-        }
-        memmove(data, data + at, length - at);
-        length -= at;
-    }
-    close(r->fd);
-    return error;
-}
-
 /* ---- tests ---- */
 
 static void a_client_that_resets_rapidly_is_disconnected(void **state) {
     (void)state;
     kelp_http_server *server = start((kelp_http_server_options){0});
     raw r;
-    raw_open(&r, server);
+    raw_open(&r, kelp_http_server_port(server, 0));
     for (uint32_t i = 0; i < 20000 && !r.failed; i++) {
         raw_get(&r, 2 * i + 1, true);
         raw_reset(&r, 2 * i + 1);
@@ -227,7 +147,7 @@ static void a_client_that_causes_resets_is_disconnected(void **state) {
     static const uint8_t zero[4];
     kelp_http_server *server = start((kelp_http_server_options){0});
     raw r;
-    raw_open(&r, server);
+    raw_open(&r, kelp_http_server_port(server, 0));
     for (uint32_t i = 0; i < 20000 && !r.failed; i++) {
         raw_get(&r, 2 * i + 1, true);
         raw_frame(&r, NGHTTP2_WINDOW_UPDATE, 0, 2 * i + 1, zero, sizeof zero);
@@ -243,7 +163,7 @@ static void cancelled_requests_count_until_they_end(void **state) {
     kelp_http_server *server = start((kelp_http_server_options){.max_client_requests = 10});
     handler.keeps = true;
     raw r;
-    raw_open(&r, server);
+    raw_open(&r, kelp_http_server_port(server, 0));
     for (uint32_t i = 0; i < 100; i++) {
         raw_get(&r, 2 * i + 1, true);
         raw_reset(&r, 2 * i + 1);
@@ -283,9 +203,9 @@ static void connections_of_a_client_are_limited(void **state) {
     (void)state;
     kelp_http_server *server = start((kelp_http_server_options){.max_client_connections = 2});
     raw first, second, third;
-    raw_open(&first, server);
-    raw_open(&second, server);
-    raw_open(&third, server);
+    raw_open(&first, kelp_http_server_port(server, 0));
+    raw_open(&second, kelp_http_server_port(server, 0));
+    raw_open(&third, kelp_http_server_port(server, 0));
     assert_int_equal(raw_goaway(&third), -1);
     close(first.fd);
     close(second.fd);
@@ -317,7 +237,7 @@ static void floods_of_control_frames_end_the_connection(void **state) {
     for (size_t k = 0; k < sizeof floods / sizeof *floods; k++) {
         kelp_http_server *server = start((kelp_http_server_options){0});
         raw r;
-        raw_open(&r, server);
+        raw_open(&r, kelp_http_server_port(server, 0));
         raw_frame(&r, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, get_hold, sizeof get_hold);
         for (int i = 0; i < 100000 && !r.failed; i++)
             raw_frame(&r, floods[k].type, 0, floods[k].id, zeros, floods[k].length);
@@ -332,7 +252,7 @@ static void a_flood_of_continuations_ends_the_connection(void **state) {
     static uint8_t header[] = {0x00, 1, 'x', 1, 'y'};
     kelp_http_server *server = start((kelp_http_server_options){0});
     raw r;
-    raw_open(&r, server);
+    raw_open(&r, kelp_http_server_port(server, 0));
     raw_frame(&r, NGHTTP2_HEADERS, 0, 1, get_root, sizeof get_root);
     for (int i = 0; i < 100000 && !r.failed; i++)
         raw_frame(&r, NGHTTP2_CONTINUATION, 0, 1, header, sizeof header);
@@ -348,7 +268,7 @@ static void a_head_that_expands_is_rejected(void **state) {
     size_t n = 0;
     kelp_http_server *server = start((kelp_http_server_options){0});
     raw r;
-    raw_open(&r, server);
+    raw_open(&r, kelp_http_server_port(server, 0));
     memcpy(block, get_root, sizeof get_root);
     n = sizeof get_root;
     static const uint8_t entry[] = {0x40, 1, 'x', 0x7f, 0x81, 0x1e}; /* a value of 4,000 bytes */
@@ -374,7 +294,7 @@ static void streams_above_the_limit_are_refused(void **state) {
     (void)state;
     kelp_http_server *server = start((kelp_http_server_options){0});
     raw r;
-    raw_open(&r, server);
+    raw_open(&r, kelp_http_server_port(server, 0));
     for (uint32_t i = 0; i < 5000 && !r.failed; i++)
         raw_get(&r, 2 * i + 1, true);
     while (handler.requests < 256)
@@ -413,7 +333,9 @@ static void a_client_that_sends_only_the_preface_is_disconnected(void **state) {
         struct sockaddr_in address = {.sin_family = AF_INET,
                                       .sin_port = htons(kelp_http_server_port(server, 0)),
                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-        raw r = {.fd = socket(AF_INET, SOCK_STREAM, 0)};
+        raw r;
+        memset(&r, 0, sizeof r);
+        r.fd = socket(AF_INET, SOCK_STREAM, 0);
         assert_int_equal(connect(r.fd, (struct sockaddr *)&address, sizeof address), 0);
         raw_send(&r, preface, length);
         (void)raw_goaway(&r);

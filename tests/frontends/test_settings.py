@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,10 @@ import time
 import unittest
 import urllib.error
 import urllib.request
+
+import numpy as np
+import tritonclient.grpc as grpcclient
+from tritonclient.utils import InferenceServerException
 
 import server
 import support
@@ -39,8 +44,8 @@ class Case(unittest.TestCase):
 
     server = None
 
-    def start(self, *options):
-        self.server = support.Server("--model-repository", self.repository.path, *options)
+    def start(self, *options, environment=None):
+        self.server = support.Server("--model-repository", self.repository.path, *options, environment=environment)
 
     def stop(self):
         if self.server:
@@ -75,6 +80,35 @@ class Logging(Case):
         self.assertEqual(self.call("/v2/logging", {"log_info": True, "log_verbose_level": 0, "log_format": "default", "log_error": None}), (200, changed))
         self.assertEqual(self.call("/v2/logging", b""), (200, changed))
         self.assertEqual(self.call("/v2/logging"), (200, changed))
+
+    def log_lines(self):
+        return [line.split("] ", 1)[1] for line in self.server.log().splitlines() if "] " in line]
+
+    def test_verbose_level_1_logs_each_request_and_failure(self):
+        self.start("--log-verbose", "1")
+        self.assertEqual(self.call("/v2/health/live"), (200, None))
+        self.assertEqual(self.call("/v2/models/none%0a/config")[0], 404)
+        with grpcclient.InferenceServerClient(f"127.0.0.1:{self.server.port}") as client:
+            with self.assertRaises(InferenceServerException):
+                client.get_model_config("none")
+        lines = self.log_lines()
+        for expected in ('"HTTP request: GET /v2/health/live"', '"HTTP request: GET /v2/models/none%0a/config"',
+                         '"HTTP request failed: Request for unknown model: \'none\\n\' is not found"',
+                         '"gRPC request: POST /inference.GRPCInferenceService/ModelConfig"',
+                         '"gRPC request failed: Request for unknown model: \'none\' is not found"'):
+            self.assertEqual(lines.count(expected), 1, lines)
+        self.call("/v2/logging", {"log_verbose_level": 0})
+        self.call("/v2/health/live")
+        self.assertEqual(self.log_lines().count('"HTTP request: GET /v2/health/live"'), 1)
+
+    def test_a_variable_turns_off_the_escapes_of_messages(self):
+        for value, expected in (("0", "HTTP request failed: Request for unknown model: 'none"),
+                                ("1", '"HTTP request failed: Request for unknown model: \'none\\n\' is not found"')):
+            with self.subTest(value=value):
+                self.start("--log-verbose", str(2**31 - 1), environment={"TRITON_SERVER_ESCAPE_LOG_MESSAGES": value})
+                self.assertEqual(self.call("/v2/models/none%0a/config")[0], 404)
+                self.assertIn(expected, self.log_lines())
+                self.stop()
 
     def test_other_methods_are_rejected(self):
         self.start()
@@ -159,11 +193,50 @@ class Tracing(Case):
         models = [element for element in elements if "model_name" in element]
         self.assertEqual([(m["model_name"], m["model_version"], m["request_id"]) for m in models], [("identity", 1, 'a"b')] * 3)
         for names in self.names(elements).values():
-            for name in ("REQUEST_START", "QUEUE_START", "COMPUTE_START", "COMPUTE_END", "REQUEST_END", "INFER_RESPONSE_COMPLETE",
-                         "HTTP_SEND_START", "HTTP_SEND_END"):
+            for name in ("HTTP_RECV_START", "HTTP_RECV_END", "REQUEST_START", "QUEUE_START", "COMPUTE_START", "COMPUTE_END", "REQUEST_END",
+                         "INFER_RESPONSE_COMPLETE", "HTTP_SEND_START", "HTTP_SEND_END"):
                 self.assertIn(name, names)
+        self.assert_order(elements, "HTTP_RECV_START", "HTTP_RECV_END", "REQUEST_START", "HTTP_SEND_START", "HTTP_SEND_END")
         times = [stamp["ns"] for element in elements for stamp in element.get("timestamps", [])]
         self.assertTrue(all(time > 0 for time in times))
+
+    def assert_order(self, elements, *names):
+        """Checks that each trace has these activities in this order."""
+        for trace in self.names(elements):
+            times = {stamp["name"]: stamp["ns"] for element in elements if element["id"] == trace for stamp in element.get("timestamps", [])}
+            self.assertEqual([times[name] for name in names], sorted(times[name] for name in names))
+
+    def test_a_body_that_arrives_slowly_is_received_for_that_time(self):
+        self.start("--trace-config", f"triton,file={self.path('t')}", "--trace-config", "level=TIMESTAMPS", "--trace-config", "rate=1")
+        body = json.dumps({"inputs": [{"name": "INPUT0", "shape": [2], "datatype": "INT64", "data": [1, 2]}]})
+        head = f"POST /v2/models/identity/infer HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", self.server.port), 30) as client:
+            for part in (head[:20], head[20:] + body[:10], body[10:]):
+                client.sendall(part.encode())
+                time.sleep(0.1)
+            self.assertIn(b"200 OK", client.recv(4096))
+        self.stop()
+        elements = self.read("t")
+        times = {stamp["name"]: stamp["ns"] for element in elements for stamp in element.get("timestamps", [])}
+        self.assertGreater(times["HTTP_RECV_END"] - times["HTTP_RECV_START"], 150e6)
+
+    def test_requests_over_grpc_are_traced(self):
+        self.start("--trace-config", f"triton,file={self.path('t')}", "--trace-config", "level=TIMESTAMPS", "--trace-config", "rate=1")
+        with grpcclient.InferenceServerClient(f"127.0.0.1:{self.server.port}") as client:
+            tensor = grpcclient.InferInput("INPUT0", [2], "INT64")
+            tensor.set_data_from_numpy(np.array([1, 2], np.int64))
+            client.infer("identity", [tensor])
+        self.stop()
+        self.assert_order(self.read("t"), "GRPC_WAITREAD_START", "GRPC_WAITREAD_END", "REQUEST_START", "GRPC_SEND_START", "GRPC_SEND_END")
+
+    def test_older_names_of_levels_are_accepted(self):
+        for level, expected in (("MIN", ["TIMESTAMPS"]), ("max", ["TIMESTAMPS"]), ("tensors", ["TENSORS"]), ("off", ["OFF"])):
+            with self.subTest(level=level):
+                self.start("--trace-config", f"triton,file={self.path('t')}", "--trace-config", f"level={level}")
+                self.assertEqual(self.call("/v2/trace/setting")[1]["trace_level"], expected)
+                self.stop()
+        self.start("--trace-config", f"triton,file={self.path('t')}", "--trace-config", "level=OFF", "--trace-config", "level=TIMESTAMPS")
+        self.assertEqual(self.call("/v2/trace/setting")[1]["trace_level"], ["OFF"])
 
     def test_traces_are_distributed_to_files(self):
         self.start("--trace-config", f"triton,file={self.path('t')}", "--trace-config", "triton,log-frequency=2", "--trace-level", "TIMESTAMPS",
@@ -211,7 +284,7 @@ class Tracing(Case):
         self.server = None
 
     def test_wrong_options_are_reported(self):
-        for option, words in (("mode=opentelemetry", "only the mode 'triton' is supported"), ("x", "expected [MODE,]SETTING=VALUE"),
+        for option, words in (("mode=x", "'mode': expected triton or opentelemetry"), ("opentelemetry,x=1", "unknown setting"), ("x", "expected [MODE,]SETTING=VALUE"),
                               ("level=x", "invalid trace level 'x'"), ("rate=x", "'rate': expected a number"), ("triton,x=1", "unknown setting")):
             result = subprocess.run([support.KELP, "serve", self.repository.path, "--http-port", "0", "--trace-config", option],
                                     capture_output=True, text=True, timeout=60)

@@ -30,12 +30,17 @@ static kelp_status *update(kelp_tracing *tracing, const char *name, const char *
     return kelp_tracing_update(tracing, "", &change, 1);
 }
 
+static kelp_status *create(kelp_allocator allocator, const char *file,
+                           const kelp_trace_values *values, kelp_tracing **out) {
+    const kelp_tracing_options options = {.values = *values, .file = file};
+    return kelp_tracing_create(allocator, NULL, &silent, &options, out);
+}
+
 /* Samples a request that is not submitted. Returns true if it was traced. */
 static bool trace_one(kelp_tracing *tracing) {
-    TRITONSERVER_InferenceTrace *trace = NULL;
-    kelp_trace_record *record = kelp_tracing_sample(tracing, "model", &trace);
+    const kelp_trace_origin origin = {.model = "model"};
+    kelp_trace_record *record = kelp_tracing_sample(tracing, &origin);
     kelp_trace_stamp(record, "TEST");
-    kelp_trace_abandon(record, trace);
     kelp_trace_record_release(record);
     return record != NULL;
 }
@@ -65,8 +70,7 @@ static void requests_are_sampled_by_rate_and_count(void **state) {
     char text[4096];
     values.rate = 3;
     values.count = 2;
-    assert_null(
-        kelp_tracing_create(kelp_allocator_system(), NULL, &silent, path, &values, &tracing));
+    assert_null(create(kelp_allocator_system(), path, &values, &tracing));
     unsigned traced = 0;
     for (int i = 0; i < 20; i++)
         traced += trace_one(tracing) ? 1 : 0;
@@ -85,7 +89,7 @@ static void tracing_can_be_off_or_absent(void **state) {
     kelp_tracing *tracing = NULL;
     kelp_trace_values values = {.rate = 1, .count = -1};
     assert_false(trace_one(NULL));
-    assert_null(kelp_tracing_create(kelp_allocator_system(), NULL, &silent, "", &values, &tracing));
+    assert_null(create(kelp_allocator_system(), "", &values, &tracing));
     assert_false(trace_one(tracing));
     kelp_status *status = update(tracing, "trace_level", "TENSORS");
     assert_non_null(status);
@@ -93,8 +97,7 @@ static void tracing_can_be_off_or_absent(void **state) {
     kelp_status_free(status);
     kelp_tracing_destroy(tracing);
     kelp_tracing_destroy(NULL);
-    kelp_status *bad =
-        kelp_tracing_create(kelp_allocator_system(), NULL, &silent, "", &always, &tracing);
+    kelp_status *bad = create(kelp_allocator_system(), "", &always, &tracing);
     assert_int_equal(kelp_status_code(bad), KELP_INVALID_ARGUMENT);
     kelp_status_free(bad);
 }
@@ -102,16 +105,14 @@ static void tracing_can_be_off_or_absent(void **state) {
 static void a_record_keeps_the_settings_that_sampled_it(void **state) {
     (void)state;
     kelp_tracing *tracing = NULL;
-    TRITONSERVER_InferenceTrace *trace = NULL;
+    const kelp_trace_origin origin = {.model = "model"};
     char text[4096];
-    assert_null(
-        kelp_tracing_create(kelp_allocator_system(), NULL, &silent, path, &always, &tracing));
-    kelp_trace_record *record = kelp_tracing_sample(tracing, "model", &trace);
+    assert_null(create(kelp_allocator_system(), path, &always, &tracing));
+    kelp_trace_record *record = kelp_tracing_sample(tracing, &origin);
     assert_non_null(record);
     assert_null(update(tracing, "trace_level", "OFF"));
     assert_false(trace_one(tracing));
     kelp_trace_stamp(record, "LATE");
-    kelp_trace_abandon(record, trace);
     kelp_trace_record_release(record);
     assert_null(update(tracing, "trace_level", NULL));
     assert_true(trace_one(tracing));
@@ -136,8 +137,7 @@ static void settings_change_while_requests_are_traced(void **state) {
     kelp_tracing *tracing = NULL;
     pthread_t threads[2];
     char text[4096], name[32];
-    assert_null(
-        kelp_tracing_create(kelp_allocator_system(), NULL, &silent, path, &always, &tracing));
+    assert_null(create(kelp_allocator_system(), path, &always, &tracing));
     atomic_store(&stop, false);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, trace_requests, tracing), 0);
@@ -166,7 +166,7 @@ static void settings_change_while_requests_are_traced(void **state) {
 
 static kelp_status *use(kelp_allocator allocator) {
     kelp_tracing *tracing = NULL;
-    KELP_TRY(kelp_tracing_create(allocator, NULL, &silent, path, &always, &tracing));
+    KELP_TRY(create(allocator, path, &always, &tracing));
     (void)trace_one(tracing);
     kelp_status *status = update(tracing, "log_frequency", "1");
     (void)trace_one(tracing);

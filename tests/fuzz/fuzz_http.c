@@ -88,9 +88,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         (void)kelp_v2_base64_decode(text, out, &n);
     }
     free(out);
-    kelp_buf unpacked;
-    kelp_buf_init(&unpacked, kelp_allocator_system());
+    kelp_http_body unpacked;
+    kelp_http_body_init(&unpacked, kelp_allocator_system());
     kelp_status_free(kelp_http_decode(KELP_HTTP_GZIP, bytes, size, 65536, &unpacked));
-    kelp_buf_deinit(&unpacked);
+    kelp_http_body_deinit(&unpacked);
     return 0;
 }

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs NVIDIA's public QA tests of the server (directory `qa` of their repository) unmodified on NVIDIA's executable, once with our
-libtritonserver.so and once with theirs, and compares the results case by case.
+libtritonserver.so and once with theirs, and compares the results case by case. With `--server kelp`, our own `tritonserver` takes the place of
+NVIDIA's executable with our library, so that our front-ends are tested as well.
 
 The sources are not part of this repository: pass a copy. Models are made by their generators (ONNX only). `--built` is a directory with what
-NVIDIA's build adds to the sources, arranged as Dockerfile.QA of their repository does: `backends/NAME` (backends that the wheel lacks) and `qa/L0_…`
+NVIDIA's build adds to the sources, arranged as Dockerfile.QA of their repository does: `backends/NAME` (backends that the wheel lacks), `repoagents/NAME`, and `qa/L0_…`
 (test programs, libraries and models that the scripts expect in their directories). Our library does not use their backend of ONNX Runtime.
 
 Each run has its own mount, network and process namespaces: several can run at the same time. Logs and results stay in `--work`; `--report` prints
@@ -50,7 +51,7 @@ GENERATORS = {
     "qa_ensemble_model_repository/qa_variable_sequence_model_repository": "gen_qa_sequence_models.py --ensemble --variable",
 }
 # ONNX models under the names of engines that are not tested here, for scripts that need such a model but do not test its engine.
-STAND_INS = ("float32_float32_float32", "int32_int32_int32", "nobatch_int32_int32_int32")
+STAND_INS = ("float32_float32_float32", "int32_int32_int32", "nobatch_int32_int32_int32", "float16_float32_float32", "int32_int8_int8")
 # Directories, with settings of their scripts that leave out engines and hardware that are not tested here.
 DIRECTORIES = {
     "L0_batcher": {"BACKENDS": "onnx python"},
@@ -83,10 +84,64 @@ DIRECTORIES = {
     "L0_multi_server": {},
     "L0_scalar_io": {},
 }
+# Directories that test the front-ends, and for which `--server kelp` is the useful choice.
+FRONTENDS = {
+    "L0_http": {},
+    "L0_https": {},
+    "L0_http_fuzz": {},
+    "L0_data_compression": {},
+    "L0_grpc": {},
+    "L0_secure_grpc": {},
+    "L0_grpc_state_cleanup": {},
+    "L0_grpc_error_state_cleanup": {},
+    "L0_client_timeout": {},
+    "L0_client_nobatch": {},
+    "L0_simple_example": {},
+    "L0_simple_go_client": {},
+    "L0_simple_nodejs_client": {},
+    "L0_socket": {},
+    "L0_server_status": {},
+    "L0_response_statistics": {},
+    "L0_shared_memory": {"BACKENDS": "python onnx"},
+    "L0_cuda_shared_memory": {},
+    "L0_infer_shm": {"BACKENDS": "onnx python", "TEST_SYSTEM_SHARED_MEMORY": "1"},
+    "L0_infer": {"BACKENDS": "onnx python"},
+    "L0_infer_zero": {},
+    "L0_infer_reshape": {},
+    "L0_input_validation": {},
+    "L0_request_cancellation": {},
+    "L0_large_payload": {},
+    "L0_string_io": {},
+    "L0_nullchar_string": {},
+    "L0_nan_inf": {},
+    "L0_sequence_corrid_batcher": {},
+    "L0_trace": {},
+    "L0_cmdline_trace": {},
+    "L0_logging": {},
+    "L0_metrics": {},
+    "L0_config_json": {},
+    # NVIDIA's server fails test_dynamic_resolution without a GPU, and does not stop after that.
+    "L0_model_namespacing": {"TEST_LIST": "test_duplication test_ensemble_duplication test_no_duplication"},
+    "L0_repoagent_checksum": {},
+    "L0_triton_repo_agent": {},
+    "L0_parameters": {},
+    "L0_decoupled": {},
+    "L0_response_cache": {},
+    "L0_warmup": {"BACKENDS": "onnx"},
+    "L0_backend_config": {},
+    "L0_custom_model_config": {},
+}
+# Directories that NVIDIA's build makes as copies of others.
+COPIES = {
+    "L0_grpc_error_state_cleanup": "L0_grpc_state_cleanup",
+    "L0_infer_shm": "L0_infer",
+}
 NVIDIA_VERSION = "2.51.0"  # of the library in the wheel
-# Makes the installation ($0) available at the path that their scripts and executable contain. All ports and shared memory are private.
+# Makes the installation ($0) available at the path that their scripts and executable contain. All ports, shared memory, and the files of nginx are
+# private. The worker of nginx runs as the only user of the namespace.
 PRIVATE = ("mount -t tmpfs none /opt && ln -s $0 /opt/tritonserver && mount -t tmpfs -o mode=1777 none /dev/shm && ip link set lo up && "
-           "exec bash test.sh")
+           "if [ -d /etc/nginx ]; then cp -r /etc/nginx $0/nginx && sed -i /^user/d $0/nginx/nginx.conf && mount --bind $0/nginx /etc/nginx && "
+           "mount -t tmpfs none /run && mount -t tmpfs none /var/log; fi && mkdir -p /var/log/nginx && exec bash test.sh")
 NAMESPACES = ["unshare", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 # NVIDIA's executable in the wheel is older than the scripts: options that it does not know yet are dropped. It always allows shared memory.
 EXECUTABLE = """#!/bin/bash
@@ -99,8 +154,10 @@ for option; do
 done
 exec "${BASH_SOURCE%/*}/tritonserver.wheel" "$@"
 """
-# Programs that their scripts call: no GPU exists, and nothing is installed.
-TOOLS = {"nvidia-smi": "exit 9", "apt": "exit 0", "apt-get": "exit 0", "pip": "exit 0", "pip3": "exit 0"}
+# Programs that their scripts call: no GPU exists, and nothing is installed. What Go installs is in BUILT/go, packages of npm are in the directory.
+TOOLS = {"nvidia-smi": "exit 9", "apt": "exit 0", "apt-get": "exit 0", "pip": "exit 0", "pip3": "exit 0", "npm": "exit 0",
+         "go": '[ "$1" = install ] || exec "$QA_GO" "$@"', "nginx": "exec /usr/sbin/nginx -g 'user root;' \"$@\"",
+         "service": '[ ! -f /run/nginx.pid ] || kill $(cat /run/nginx.pid); [ "$2" = stop ] || exec nginx'}
 
 
 def arguments():
@@ -110,9 +167,13 @@ def arguments():
     parser.add_argument("--nvidia", default=os.path.join(ROOT, "build", "nvidia"), help="directory that the wheel is unpacked in")
     parser.add_argument("--built", help="directory with what NVIDIA's build adds to the sources")
     parser.add_argument("--work", help="directory for models, logs and results; default: a temporary one")
-    parser.add_argument("--directories", nargs="*", default=list(DIRECTORIES), help="directories of qa to run")
+    parser.add_argument("--server", default="nvidia", choices=["nvidia", "kelp"],
+                        help="the executable that our library is compared with: NVIDIA's, or our own")
+    parser.add_argument("--directories", nargs="*", help="directories of qa to run; default: those of the library or, with --server kelp, of the "
+                        "front-ends")
     parser.add_argument("--libraries", nargs="*", default=["kelp", "nvidia"], choices=["kelp", "nvidia"])
     parser.add_argument("--timeout", type=int, default=1800, help="seconds for one directory")
+    parser.add_argument("--keep-going", action="store_true", help="ignore `set -e` in the scripts, so that one failure does not hide the next cases")
     parser.add_argument("--report", action="store_true", help="run nothing; print the results that are in --work")
     return parser.parse_args()
 
@@ -146,6 +207,7 @@ def add_stand_ins(repository):
                 text = file.read().replace(f"onnx_{model}", f"{engine}_{model}")
             if engine == "libtorch" and "nobatch" in model:
                 text = re.sub(r'"OUTPUT(\d)"', r'"OUTPUT__\1"', text)
+                text = re.sub(r"dims: \[ *16 *\]", "dims: [ 1 ]", text)
                 for path in glob.glob(os.path.join(place, "*", "model.onnx")):
                     file = onnx.load(path)
                     rename_outputs(file.graph)
@@ -155,13 +217,13 @@ def add_stand_ins(repository):
 
 
 def rename_outputs(graph):
-    """Renames OUTPUT0 to OUTPUT__0, and sets the dimensions to 1, as L0_decoupled does in the configuration."""
+    """Renames OUTPUT0 to OUTPUT__0, and makes the dimension dynamic, because L0_decoupled sets it to 1 in the configuration."""
     for value in graph.output:
         value.name = re.sub(r"^OUTPUT(\d)$", r"OUTPUT__\1", value.name)
     for node in graph.node:
         node.output[:] = [re.sub(r"^OUTPUT(\d)$", r"OUTPUT__\1", each) for each in node.output]
     for value in [*graph.input, *graph.output]:
-        value.type.tensor_type.shape.dim[0].dim_value = 1
+        value.type.tensor_type.shape.dim[0].dim_param = "n"
 
 
 def write_program(path, text):
@@ -171,7 +233,7 @@ def write_program(path, text):
 
 
 def stage(options, directory, library):
-    """Prepares a Triton installation with NVIDIA's executable and one of the libraries. Returns the environment."""
+    """Prepares a Triton installation: NVIDIA's executable with one of the libraries, or our program ("server"). Returns the environment."""
     sys.argv = [sys.argv[0], "--build", options.build, "--nvidia", options.nvidia]
     import interop  # pylint: disable=import-outside-toplevel
     interop.need_nvidia()
@@ -182,38 +244,49 @@ def stage(options, directory, library):
             os.remove(os.path.join(directory, "lib", link))
             os.symlink(theirs, os.path.join(directory, "lib", link))
     executable = os.path.join(directory, "bin", "tritonserver")
-    os.rename(executable, executable + ".wheel")
-    write_program(executable, EXECUTABLE)
+    if library == "server":
+        shutil.copy(interop.KELP, executable)
+    else:
+        os.rename(executable, executable + ".wheel")
+        write_program(executable, EXECUTABLE)
     if options.built:
         backends = os.path.join(directory, "backends")
         for name in os.listdir(os.path.join(options.built, "backends")):
-            if name == "onnxruntime" and library == "kelp":
+            if name == "onnxruntime" and library != "nvidia":
                 continue
             if os.path.islink(os.path.join(backends, name)):
                 os.remove(os.path.join(backends, name))
             shutil.copytree(os.path.join(options.built, "backends", name), os.path.join(backends, name))
+        if os.path.isdir(os.path.join(options.built, "repoagents")):
+            shutil.copytree(os.path.join(options.built, "repoagents"), os.path.join(directory, "repoagents"))
     tools = os.path.join(directory, "tools")
     os.mkdir(tools)
     for name, command in TOOLS.items():
         write_program(os.path.join(tools, name), f"#!/bin/sh\n{command}\n")
-    environment["PATH"] = f"{tools}:{os.path.dirname(sys.executable)}:{environment['PATH']}"
+    environment["QA_GO"] = shutil.which("go") or "false"
+    environment["PATH"] = f"{tools}:{os.path.dirname(sys.executable)}:{os.path.join(directory, 'bin')}:{environment['PATH']}"
+    if options.built:
+        go = os.path.join(options.built, "go")
+        environment.update(GOPATH=go, GOPROXY="off", GOFLAGS="-mod=mod", TRITON_REPO_ORGANIZATION=os.path.join(options.built, "git"))
+        environment["PATH"] += f":{go}/bin"
     return environment
 
 
 def adapt(directory, data):
-    """Makes scripts and configurations independent of the machine that they were written for: no GPU, the place of the generated models, and
-    directories of versions, which git does not store because they are empty."""
+    """Makes scripts and configurations independent of the machine that they were written for: no GPU, the place of the generated models and of Python,
+    and directories of versions, which git does not store because they are empty."""
     for folder, subfolders, files in os.walk(directory):
-        if "config.pbtxt" in files and not any(name.isdigit() for name in subfolders):
+        if "config.pbtxt" in files and "model.py" not in files and not any(name.isdigit() for name in subfolders):
             os.mkdir(os.path.join(folder, "1"))
         for file in files:
             path = os.path.join(folder, file)
-            if not file.endswith((".sh", ".pbtxt")) or os.path.islink(path):
+            if not file.endswith((".sh", ".pbtxt", ".py")) or os.path.islink(path):
                 continue
             with open(path, encoding="utf-8") as opened:
                 text = opened.read()
             # Scripts edit configurations of both kinds: a pattern of sed must not match the other kind as well.
             new = re.sub("(?<!s/kind: )KIND_GPU", "KIND_CPU", text).replace("/data/inferenceserver/${REPO_VERSION}", data)
+            new = re.sub(r"\A#!/usr/bin/python3?$", "#!/usr/bin/env python3", new, flags=re.MULTILINE) if file.endswith(".py") else new
             if new != text:
                 with open(path, "w", encoding="utf-8") as opened:
                     opened.write(new)
@@ -231,11 +304,14 @@ def prepare(options, qa, data, name, library):
     """Copies the directory, and those that all directories share, to a fresh place. Returns the directory."""
     top = os.path.join(options.work, f"{name}.{library}")
     shutil.rmtree(top, ignore_errors=True)
-    shutil.copytree(qa, top, symlinks=True, ignore=lambda folder, names: [each for each in names if folder == qa and not used(each, name)])
+    source = COPIES.get(name, name)
+    shutil.copytree(qa, top, symlinks=True, ignore=lambda folder, names: [each for each in names if folder == qa and not used(each, source)])
     if options.built:
         for each in os.listdir(os.path.join(options.built, "qa")):
-            if used(each, name):
+            if used(each, source):
                 shutil.copytree(os.path.join(options.built, "qa", each), os.path.join(top, each), dirs_exist_ok=True)
+    if name != source:
+        os.rename(os.path.join(top, source), os.path.join(top, name))
     adapt(top, data)
     return os.path.join(top, name)
 
@@ -243,7 +319,7 @@ def prepare(options, qa, data, name, library):
 def used(each, name):
     """Returns whether the scripts of directory `name` use `each`. Those of implicit states run the scripts of the sequence batchers."""
     return not each.startswith("L") or each == name or (name, each) in (("L0_implicit_state", "L0_sequence_batcher"), (
-        "L0_dyna_implicit_state", "L0_dyna_sequence_batcher"), ("L0_warmup", "L0_backend_python"))
+        "L0_dyna_implicit_state", "L0_dyna_sequence_batcher"), ("L0_warmup", "L0_backend_python"), ("L0_trace", "L0_decoupled"))
 
 
 def run(options, qa, data, name, library):
@@ -255,11 +331,12 @@ def run(options, qa, data, name, library):
         top = os.path.dirname(place)
         tests, trace, start = (os.path.join(top, each) for each in ("cases.tsv", "trace.log", "trace.sh"))
         with open(start, "w", encoding="utf-8") as file:
-            file.write(qa_results.TRACE)
+            file.write(qa_results.TRACE + (qa_results.KEEP_GOING if options.keep_going else ""))
         environment.update(TRITON_DIR=installation, DATADIR=data, NVIDIA_TRITON_SERVER_VERSION="kelp", TEST_SYSTEM_SHARED_MEMORY="0",
                            TRITON_SERVER_VERSION=version_of(library),
                            PYTHONPATH=f"{os.path.join(HERE, 'record')}:{os.path.join(top, 'common')}", KELP_QA_TESTS=tests, KELP_QA_TRACE=trace,
-                           BASH_ENV=start, PYTEST_ADDOPTS="-p sitecustomize", **DIRECTORIES.get(name, {}))
+                           BASH_ENV=start, PYTEST_ADDOPTS="-p sitecustomize")
+        environment.update((DIRECTORIES | FRONTENDS).get(name, {}))
         with open(os.path.join(options.work, f"{name}.{library}.log"), "w", encoding="utf-8") as log:
             process = subprocess.Popen([*NAMESPACES, "sh", "-c", PRIVATE, installation], cwd=place, env=environment, stdin=subprocess.DEVNULL,
                                        stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
@@ -276,10 +353,10 @@ def run(options, qa, data, name, library):
         return {"status": status, "tests": qa_results.python_cases(tests), "checks": qa_results.script_cases(trace, place)}
 
 
-def compare(work, name):
-    kelp, nvidia = qa_results.read(work, name, "kelp"), qa_results.read(work, name, "nvidia")
+def compare(work, name, ours):
+    kelp, nvidia = qa_results.read(work, name, ours), qa_results.read(work, name, "nvidia")
     for case in qa_results.worse(kelp, nvidia) if kelp and nvidia else []:
-        print(f"  only with NVIDIA's library: {case}", flush=True)
+        print(f"  only with NVIDIA: {case}", flush=True)
 
 
 def main():
@@ -295,16 +372,18 @@ def main():
     os.makedirs(data, exist_ok=True)
     if not options.report:
         generate(qa, data)
-    for name in options.directories:
-        for library in options.libraries if not options.report else []:
+    ours = "server" if options.server == "kelp" else "kelp"  # part of the names of results
+    names = options.directories or list(FRONTENDS if ours == "server" else DIRECTORIES)
+    for name in names:
+        for library in [ours if each == "kelp" else each for each in options.libraries if not options.report]:
             start = time.monotonic()
             result = run(options, qa, data, name, library)
             qa_results.write(options.work, name, library, result)
             tests, checks = qa_results.counts(result["tests"]), qa_results.counts(result["checks"])
             print(f"{name:26} {library:7} exit {result['status']!s:8} tests {tests[1]} of {tests[0]}, checks {checks[1]} of {checks[0]}, "
                   f"{time.monotonic() - start:.0f} s", flush=True)
-        compare(options.work, name)
-    lines, total = qa_results.table(options.work, options.directories)
+        compare(options.work, name, ours)
+    lines, total = qa_results.table(options.work, names, ours)
     print("\n".join(lines))
     return 1 if total else 0
 

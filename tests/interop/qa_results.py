@@ -9,11 +9,18 @@ import json
 import os
 import re
 
-# Read by each bash that test.sh starts (BASH_ENV); bash does not take PS4 from the environment of root.
-TRACE = """exec 9>>"$KELP_QA_TRACE"
+# Read by each bash that test.sh starts (BASH_ENV); bash does not take PS4 from the environment of root. A server that crashed does not end a script
+# with `set -e` when it stops the server: the following tests start another one.
+TRACE = r"""kill() { builtin kill "$@" || [[ $- == *e* && $1 != -0 ]]; }
+wait() { builtin wait "$@" || { local status=$?; [[ $- == *e* ]] || return $status; }; }
+exec 9>>"$KELP_QA_TRACE"
 BASH_XTRACEFD=9
 PS4='+${BASH_SOURCE}:${LINENO}: '
 set -x
+"""
+# Undoes each `set -e` before the next command.
+KEEP_GOING = """set -T
+trap 'set +e' DEBUG
 """
 FAILURE = re.compile(r"^\s*(RET=1|exit 1)\b")
 PASSED, SKIPPED = "passed", "skipped"
@@ -101,19 +108,20 @@ def write(work, name, library, result):
         json.dump(result, file, indent=1)
 
 
-def table(work, names):
-    """Returns the lines of the table of all stored results, and the number of cases that only NVIDIA's library passes."""
-    lines = ["| directory | tests | NVIDIA | Kelp | checks | NVIDIA | Kelp | only NVIDIA's library passes |", "|---|---|---|---|---|---|---|---|"]
+def table(work, names, ours):
+    """Returns the lines of the table of all stored results of NVIDIA's server and ours ("kelp": our library, "server": our program), and the number of
+    cases that only NVIDIA's passes."""
+    lines = ["| directory | tests | NVIDIA | Kelp | checks | NVIDIA | Kelp | only NVIDIA |", "|---|---|---|---|---|---|---|---|"]
     total = 0
     for name in names:
-        kelp, nvidia = read(work, name, "kelp"), read(work, name, "nvidia")
+        kelp, nvidia = read(work, name, ours), read(work, name, "nvidia")
         if not kelp and not nvidia:
             continue
         empty = {"tests": {}, "checks": {}}
         row = []
         for kind in ("tests", "checks"):
-            ours, theirs = counts((kelp or empty)[kind]), counts((nvidia or empty)[kind])
-            row += [max(ours[0], theirs[0]), theirs[1] if nvidia else "", ours[1] if kelp else ""]
+            first, second = counts((nvidia or empty)[kind]), counts((kelp or empty)[kind])
+            row += [max(first[0], second[0]), first[1] if nvidia else "", second[1] if kelp else ""]
         only = len(worse(kelp, nvidia)) if kelp and nvidia else ""
         total += only or 0
         lines.append(f"| {name} | " + " | ".join(map(str, row)) + f" | {only} |")

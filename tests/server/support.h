@@ -97,7 +97,7 @@ typedef struct call {
 } call;
 
 void call_init(call *c, TRITONSERVER_Server *server, const char *model, int64_t version);
-/* Waits for the request in flight, then deletes everything. */
+/* Deletes everything. The request is not in flight. */
 void call_deinit(call *c);
 /* Submits the request, which must succeed. */
 void call_start(call *c);

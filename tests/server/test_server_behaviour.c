@@ -797,6 +797,39 @@ static void test_trace_ids_are_unique(void **state) {
     ok(TRITONSERVER_InferenceTraceDelete(child));
 }
 
+/* Keeps the context that the callback of a custom activity finds. */
+static void keep_context(TRITONSERVER_InferenceTrace *trace,
+                         TRITONSERVER_InferenceTraceActivity activity, uint64_t timestamp_ns,
+                         void *userp) {
+    const char *context = NULL;
+    assert_int_equal(activity, TRITONSERVER_TRACE_CUSTOM_ACTIVITY);
+    assert_int_equal(timestamp_ns, 12);
+    ok(TRITONSERVER_InferenceTraceContext(trace, &context));
+    snprintf(userp, 128, "%s", context);
+}
+
+static void test_custom_activities_are_named_by_the_context(void **state) {
+    static const char *const cases[][2] = {
+        {"", "{\"12\":\"a \\\"b\\\"\"}"},
+        {"{}", "{\"12\":\"a \\\"b\\\"\"}"},
+        {"{\"traceparent\":\"00\"}", "{\"traceparent\":\"00\",\"12\":\"a \\\"b\\\"\"}"},
+        {"text", "{\"12\":\"a \\\"b\\\"\"}"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        TRITONSERVER_InferenceTrace *trace = NULL;
+        char seen[128] = "";
+        const char *after = NULL;
+        ok(TRITONSERVER_InferenceTraceNew(&trace, TRITONSERVER_TRACE_LEVEL_TIMESTAMPS, 0,
+                                          keep_context, drop_trace, seen));
+        ok(TRITONSERVER_InferenceTraceSetContext(trace, cases[i][0]));
+        ok(TRITONSERVER_InferenceTraceReportActivity(trace, 12, "a \"b\""));
+        assert_string_equal(seen, cases[i][1]);
+        ok(TRITONSERVER_InferenceTraceContext(trace, &after));
+        assert_string_equal(after, cases[i][0]);
+        ok(TRITONSERVER_InferenceTraceDelete(trace));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_handles_are_the_same_on_both_sides),
@@ -824,6 +857,7 @@ int main(void) {
         cmocka_unit_test(test_log_levels_select_the_stream),
         cmocka_unit_test(test_log_is_passed_to_a_callback),
         cmocka_unit_test(test_trace_ids_are_unique),
+        cmocka_unit_test(test_custom_activities_are_named_by_the_context),
     };
     return cmocka_run_group_tests(tests, set_up, world_close);
 }

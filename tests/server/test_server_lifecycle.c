@@ -108,6 +108,12 @@ static void test_mode_explicit_loads_on_request(void **state) {
           TRITONSERVER_ERROR_NOT_FOUND, "'started' has no available versions");
     fails(TRITONSERVER_InferenceRequestNew(&request, server, "started", 1),
           TRITONSERVER_ERROR_UNAVAILABLE, "'started' version 1 is not at ready state");
+    TRITONSERVER_Message *statistics = NULL;
+    fails(TRITONSERVER_ServerModelStatistics(server, "started", 1, &statistics),
+          TRITONSERVER_ERROR_UNAVAILABLE,
+          "requested model version is not available for model 'started'");
+    fails(TRITONSERVER_ServerModelStatistics(server, "unknown", -1, &statistics),
+          TRITONSERVER_ERROR_NOT_FOUND, "requested model 'unknown' is not available");
     server_end(server);
     repo_remove(&r);
 }

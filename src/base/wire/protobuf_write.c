@@ -34,24 +34,32 @@ void kelp_protobuf_put_i64(kelp_buf *buf, uint32_t number, int64_t value) {
     kelp_protobuf_put_varint(buf, (uint64_t)value);
 }
 
-void kelp_protobuf_put_f32(kelp_buf *buf, uint32_t number, float value) {
-    uint32_t bits;
+void kelp_protobuf_put_fixed32(kelp_buf *buf, uint32_t number, uint32_t value) {
     unsigned char bytes[4];
-    memcpy(&bits, &value, sizeof bits);
     for (int i = 0; i < 4; i++)
-        bytes[i] = (unsigned char)(bits >> 8 * i);
+        bytes[i] = (unsigned char)(value >> 8 * i);
     put_key(buf, number, KELP_PROTOBUF_I32);
     kelp_buf_append(buf, bytes, sizeof bytes);
 }
 
-void kelp_protobuf_put_f64(kelp_buf *buf, uint32_t number, double value) {
-    uint64_t bits;
+void kelp_protobuf_put_fixed64(kelp_buf *buf, uint32_t number, uint64_t value) {
     unsigned char bytes[8];
-    memcpy(&bits, &value, sizeof bits);
     for (int i = 0; i < 8; i++)
-        bytes[i] = (unsigned char)(bits >> 8 * i);
+        bytes[i] = (unsigned char)(value >> 8 * i);
     put_key(buf, number, KELP_PROTOBUF_I64);
     kelp_buf_append(buf, bytes, sizeof bytes);
+}
+
+void kelp_protobuf_put_f32(kelp_buf *buf, uint32_t number, float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    kelp_protobuf_put_fixed32(buf, number, bits);
+}
+
+void kelp_protobuf_put_f64(kelp_buf *buf, uint32_t number, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    kelp_protobuf_put_fixed64(buf, number, bits);
 }
 
 void kelp_protobuf_put_length(kelp_buf *buf, uint32_t number, size_t length) {

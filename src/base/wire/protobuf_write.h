@@ -11,6 +11,9 @@ void kelp_protobuf_put_varint(kelp_buf *buf, uint64_t value);
 void kelp_protobuf_put_i64(kelp_buf *buf, uint32_t number, int64_t value);
 void kelp_protobuf_put_f32(kelp_buf *buf, uint32_t number, float value);
 void kelp_protobuf_put_f64(kelp_buf *buf, uint32_t number, double value);
+/* These functions append an I32 or I64 field, such as fixed32 and fixed64. */
+void kelp_protobuf_put_fixed32(kelp_buf *buf, uint32_t number, uint32_t value);
+void kelp_protobuf_put_fixed64(kelp_buf *buf, uint32_t number, uint64_t value);
 void kelp_protobuf_put_bytes(kelp_buf *buf, uint32_t number, const void *data, size_t length);
 /* Appends the key of a BYTES field and its length. The caller appends the bytes. */
 void kelp_protobuf_put_length(kelp_buf *buf, uint32_t number, size_t length);

@@ -6,6 +6,8 @@
 #include "base/checked.h"
 #include "base/sync/thread.h"
 #include "base/text/json.h"
+#include "frontends/otlp/curl.h"
+#include "frontends/tls/openssl.h"
 
 #include <kelp/engine_provider.h>
 #include <stddef.h>
@@ -136,6 +138,66 @@ static void put_provider_json(const kelp_provider_info *info, bool usable, const
     kelp_json_end_object(writer);
 }
 
+/* ---- libraries of the server ---- */
+static kelp_status *load_openssl(void) {
+    const kelp_openssl *functions;
+    return kelp_openssl_load(&functions);
+}
+
+static kelp_status *load_curl(void) {
+    const kelp_curl *functions;
+    return kelp_curl_load(&functions);
+}
+
+static const struct {
+    const char *name, *use;
+    kelp_status *(*load)(void);
+} libraries[] = {{"openssl", "TLS", load_openssl}, {"curl", "export of traces", load_curl}};
+
+/* Appends the state of a library, and the causes of a failure. */
+static void put_library(size_t i, const kelp_status *failure, kelp_buf *text) {
+    kelp_buf_printf(text, "  %-12s%-9s%s\n", libraries[i].name,
+                    failure == NULL ? "usable" : "missing", libraries[i].use);
+    for (const kelp_status *at = failure; at != NULL; at = kelp_status_cause(at))
+        kelp_buf_printf(text, "              %s\n", kelp_status_message(at));
+}
+
+static void put_library_json(size_t i, const kelp_status *failure, kelp_json_writer *writer) {
+    char reason[1024] = "";
+    if (failure != NULL)
+        (void)kelp_status_format(failure, reason, sizeof reason);
+    kelp_json_begin_object(writer);
+    kelp_json_key(writer, "name");
+    kelp_json_put_cstr(writer, libraries[i].name);
+    kelp_json_key(writer, "usable");
+    kelp_json_put_bool(writer, failure == NULL);
+    kelp_json_key(writer, "use");
+    kelp_json_put_cstr(writer, libraries[i].use);
+    kelp_json_key(writer, "details");
+    kelp_json_put_cstr(writer, reason);
+    kelp_json_end_object(writer);
+}
+
+/* Lists the libraries that `kelp serve` loads when it needs them. */
+static void examine_libraries(bool json, kelp_json_writer *writer, kelp_buf *text) {
+    if (json) {
+        kelp_json_key(writer, "libraries");
+        kelp_json_begin_array(writer);
+    } else {
+        kelp_buf_append_cstr(text, "\nlibraries of kelp serve\n\n");
+    }
+    for (size_t i = 0; i < KELP_COUNT(libraries); i++) {
+        kelp_status *failure = libraries[i].load();
+        if (json)
+            put_library_json(i, failure, writer);
+        else
+            put_library(i, failure, text);
+        kelp_status_free(failure);
+    }
+    if (json)
+        kelp_json_end_array(writer);
+}
+
 static kelp_status *examine(kelp_runtime *runtime, bool json, kelp_buf *text) {
     kelp_json_writer writer;
     kelp_provider_info info;
@@ -156,8 +218,10 @@ static kelp_status *examine(kelp_runtime *runtime, bool json, kelp_buf *text) {
             put_provider(&info, usable, &lines, text);
         kelp_buf_deinit(&lines);
     }
-    if (json) {
+    if (json)
         kelp_json_end_array(&writer);
+    examine_libraries(json, &writer, text);
+    if (json) {
         kelp_json_end_object(&writer);
         kelp_buf_append_char(text, '\n');
     }
@@ -189,7 +253,8 @@ const kelp_command kelp_cmd_doctor = {
         "Below the provider cpu: libraries that operators load when they need them, and the "
         "Debian\n"
         "package to install for a missing one. For other providers, a missing library is listed\n"
-        "with every path that was tried.\nThe environment "
+        "with every path that was tried. The libraries of kelp serve are loaded when an option "
+        "needs them.\nThe environment "
         "variable KELP_ISA limits the instruction set: portable, avx2, avx512.",
     .examples = "  kelp doctor\n  KELP_ISA=avx2 kelp doctor",
     .tables = KELP_ARG_TABLE(specs),

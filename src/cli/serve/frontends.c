@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #define DEFAULT_GRPC_PORT 8001
+#define MAX_KEPT_BYTES (UINT64_C(64) << 20)
 
 /* The front end writes to the log of the server. */
 static void log_to_core(void *userp, kelp_log_level level, const char *file, int line,
@@ -102,6 +103,8 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
     size_t open = 0;
     unsigned mode;
     KELP_TRY(kelp_serve_http_socket_mode(&o->http, &mode));
+    if (o->log.access_file != NULL)
+        KELP_TRY(kelp_request_log_check(o->log.access_file));
     kelp_status *status = add_endpoints(o, &frontends);
     if (status == NULL)
         status = create_access(o, &frontends);
@@ -123,7 +126,9 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
 
 static kelp_status *create_grpc(const kelp_serve_options *o, TRITONSERVER_Server *core,
                                 kelp_serve_frontends *inout_frontends) {
-    kelp_grpc_options options = {.shm = inout_frontends->shm,
+    kelp_http_keepalive keepalive = kelp_serve_grpc_keepalive(&o->grpc);
+    kelp_grpc_options options = {.keepalive = &keepalive,
+                                 .shm = inout_frontends->shm,
                                  .logging = inout_frontends->logging,
                                  .tracing = inout_frontends->tracing,
                                  .access = inout_frontends->grpc_access,
@@ -153,14 +158,17 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
         .max_client_connections = kelp_http_share(max_connections, share),
         .max_requests = max_requests,
         .max_client_requests = kelp_http_share(max_requests, share),
-        .freed_large = kelp_serve_trim_note,
-        .freed_large_userp = trim,
+        .request_log = inout_frontends->access_log.log,
+        .max_kept_bytes = MAX_KEPT_BYTES,
+        .freed_much = kelp_serve_trim_note,
+        .freed_much_userp = trim,
         .logger = {.fn = log_to_core,
                    .level = o->log.verbose ? KELP_LOG_VERBOSE : KELP_LOG_INFO,
                    .verbosity = (int)o->log.verbose},
     };
     kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http.max_input_size,
                           .loaders = inout_frontends->loaders,
+                          .load_models = !strcmp(o->models.control_mode, "explicit"),
                           .access = inout_frontends->http_access,
                           .forward = inout_frontends->forward,
                           .cors_origins = o->access.cors_origins.items,
@@ -180,7 +188,9 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
         handlers[count++] = inout_frontends->grpc;
     }
     handlers[count++] = inout_frontends->handler; /* accepts every request */
-    return kelp_http_server_create(handlers, count, &options, &inout_frontends->http);
+    KELP_TRY(kelp_http_server_create(handlers, count, &options, &inout_frontends->http));
+    trim->http = inout_frontends->http;
+    return NULL;
 }
 
 /* Returns true if only processes of this machine can connect to the address. */
@@ -212,17 +222,11 @@ static kelp_status *create_shared(const kelp_serve_options *o, TRITONSERVER_Serv
                                          .verbose = (uint32_t)o->log.verbose,
                                          .format =
                                              (kelp_log_format)kelp_serve_log_format(o->log.format)};
-    kelp_serve_trace_values trace;
     KELP_TRY(kelp_shm_create(allocator, allows_shm(o, inout_frontends), &inout_frontends->shm));
     KELP_TRY(kelp_workers_create(allocator, (unsigned)o->models.load_threads,
                                  &inout_frontends->loaders));
     KELP_TRY(kelp_logging_create(allocator, &logging, &inout_frontends->logging));
-    KELP_TRY(kelp_serve_trace_parse(&o->trace, &trace));
-    const kelp_trace_values values = {.level = trace.level,
-                                      .rate = (uint32_t)trace.rate,
-                                      .count = (int32_t)trace.count,
-                                      .log_frequency = (uint32_t)trace.log_frequency};
-    return kelp_tracing_create(allocator, core, &core_logger, trace.file, &values,
+    return kelp_tracing_create(allocator, core, &core_logger, &inout_frontends->trace.options,
                                &inout_frontends->tracing);
 }
 
@@ -232,6 +236,9 @@ kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *
     if (inout_frontends->endpoint_count == 0)
         return NULL;
     KELP_TRY(create_access(o, inout_frontends));
+    if (o->log.access_file != NULL)
+        KELP_TRY(kelp_serve_access_log_init(&inout_frontends->access_log, o->log.access_file,
+                                            &core_logger));
     KELP_TRY(create_shared(o, core, inout_frontends));
     KELP_TRY(create_http(o, core, trim, inout_frontends));
     return kelp_http_server_start(inout_frontends->http);
@@ -261,10 +268,13 @@ kelp_status *kelp_serve_stop(kelp_serve_frontends *frontends, uint64_t timeout_n
 
 void kelp_serve_destroy(kelp_serve_frontends *frontends) {
     kelp_http_server_destroy(frontends->http);
+    kelp_serve_access_log_deinit(&frontends->access_log, frontends->held);
     destroy_access(frontends);
-    kelp_tracing_destroy(frontends->tracing);
+    kelp_tracing_stop(frontends->tracing);
     kelp_logging_destroy(frontends->logging);
+    kelp_serve_trace_deinit(&frontends->trace);
     if (!frontends->held) {
+        kelp_tracing_destroy(frontends->tracing);
         kelp_workers_destroy(frontends->loaders);
         kelp_shm_destroy(frontends->shm);
     }

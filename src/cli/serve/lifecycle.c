@@ -12,6 +12,7 @@
 #include "cli/serve/model_file.h"
 #include "cli/serve/trim.h"
 #include "cli/serve/with_backend.h"
+#include "frontends/otlp/curl.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -211,11 +212,13 @@ int kelp_serve_run(kelp_serve_options *o, const kelp_serve_voice *voice) {
     bool failed = false;
     TRITONSERVER_Server *core = NULL;
     kelp_serve_frontends frontends = {0};
+    const kelp_curl *curl;
     limit_heaps();
     serving = on_exit(on_exit_call, NULL) == 0;
     kelp_temporary_sweep(); /* of servers that crashed */
-    kelp_serve_trace_values trace;
-    kelp_status *status = kelp_serve_trace_parse(&o->trace, &trace);
+    kelp_status *status = kelp_serve_trace_parse(&o->trace, &frontends.trace);
+    if (status == NULL && frontends.trace.options.otlp != NULL)
+        status = kelp_curl_load(&curl); /* a failure precedes the loading of models */
     if (status == NULL)
         status = block_signals(&signals);
     if (status == NULL)

@@ -30,6 +30,8 @@ static void defaults(void *options) {
     o->metrics.histograms = false;
     o->grpc.port = GRPC_PORT;
     o->http.status_page = false;
+    o->trace.from_environment = false;
+    o->trace.service_name = "triton-inference-server";
 }
 
 /* ---- command line: the syntax of getopt_long ---- */
@@ -73,18 +75,32 @@ static const char *canonical(const kelp_arg_spec *spec, const char *text) {
     return text;
 }
 
+/* Prints a warning for an option that Triton has replaced by another one. */
+static void warn_of_deprecation(const char *name, const char *value) {
+    static const struct {
+        const char *name, *replacement;
+    } deprecated[] = {{"strict-model-config", "--disable-auto-complete-config"},
+                      {"trace-file", "--trace-config triton,file=FILE"},
+                      {"trace-level", "--trace-config level=LEVEL"},
+                      {"trace-rate", "--trace-config rate=N"},
+                      {"trace-count", "--trace-config count=N"},
+                      {"trace-log-frequency", "--trace-config triton,log-frequency=N"}};
+    for (size_t i = 0; i < KELP_COUNT(deprecated); i++) {
+        if (!strcmp(name, deprecated[i].name))
+            fprintf(stderr, "Warning: '--%s' has been deprecated; use '%s' instead\n", name,
+                    deprecated[i].replacement);
+    }
+    if (!strcmp(name, "response-cache-byte-size"))
+        fprintf(stderr,
+                "Warning: '--%s' has been deprecated; use '--cache-config=local,size=%s' instead\n",
+                name, value);
+}
+
 static kelp_status *set(triton_options *o, const kelp_arg_spec *spec, const char *text) {
     const char *value = canonical(spec, text);
     if (kelp_serve_is_accepted(spec))
         return kelp_serve_accept(&o->accepted, spec, value);
-    if (!strcmp(spec->name, "strict-model-config"))
-        fprintf(stderr, "Warning: option '--strict-model-config' is deprecated; use "
-                        "'--disable-auto-complete-config'\n");
-    else if (!strcmp(spec->name, "response-cache-byte-size"))
-        fprintf(stderr,
-                "Warning: option '--response-cache-byte-size' is deprecated; use "
-                "'--cache-config=local,size=%s'\n",
-                value);
+    warn_of_deprecation(spec->name, value);
     return kelp_args_set(spec, value, o);
 }
 

@@ -13,10 +13,13 @@
 
 /* A message gets memory for all of its bytes after so many have arrived. */
 #define FIRST_BYTES ((size_t)256 * 1024)
+/* Before that, it gets at most so many times the memory of the bytes that have arrived. */
+#define GROWTH 8
 
 kelp_str kelp_grpc_message_of(const kelp_grpc_request *request) {
     if (request->decompressed.length > 0)
-        return (kelp_str){request->decompressed.data, request->decompressed.length};
+        return (kelp_str){kelp_http_body_data(&request->decompressed),
+                          request->decompressed.length};
     const char *data = kelp_http_body_data(&request->body);
     return (kelp_str){data != NULL ? data : "", request->body.length};
 }
@@ -25,9 +28,11 @@ kelp_str kelp_grpc_message_of(const kelp_grpc_request *request) {
 
 /* Returns the time at which the message must be complete: the limits are those of bodies. */
 static uint64_t message_deadline_ns(const kelp_grpc_exchange *exchange) {
+    const kelp_http_thread *thread = exchange->base.thread;
     uint64_t bytes = exchange->incoming != NULL ? exchange->incoming->body.length : 0;
-    return exchange->message_ns + exchange->base.thread->options->body_timeout_ns +
-           bytes / KELP_HTTP_BODY_BYTES_PER_S * KELP_HTTP_SECOND_NS;
+    uint64_t end_ns = exchange->message_ns + thread->options->body_timeout_ns +
+                      bytes / KELP_HTTP_BODY_BYTES_PER_S * KELP_HTTP_SECOND_NS;
+    return KELP_MIN(end_ns, kelp_http_thread_stop_deadline_ns(thread, exchange->message_ns));
 }
 
 static void on_slow_message(kelp_event_loop_timer *timer) {
@@ -37,6 +42,8 @@ static void on_slow_message(kelp_event_loop_timer *timer) {
     kelp_status *status = NULL;
     if (kelp_event_loop_now_ns(loop) < deadline_ns)
         status = kelp_event_loop_timer_set(loop, timer, deadline_ns);
+    else if (exchange->base.thread->stopping)
+        status = KELP_ERROR(KELP_UNAVAILABLE, KELP_HTTP_STOP_TEXT);
     else
         status = KELP_ERROR(KELP_DEADLINE_EXCEEDED, "the message arrives too slowly");
     if (status != NULL)
@@ -49,6 +56,20 @@ kelp_status *kelp_grpc_expect_message(kelp_grpc_exchange *exchange) {
     exchange->message_timer.userp = exchange;
     exchange->message_ns = kelp_event_loop_now_ns(loop);
     return kelp_event_loop_timer_set(loop, &exchange->message_timer, message_deadline_ns(exchange));
+}
+
+void kelp_grpc_on_drain(kelp_http_exchange *base) {
+    kelp_grpc_exchange *exchange = (kelp_grpc_exchange *)base;
+    kelp_status *status = NULL;
+    if (exchange->finishing)
+        return;
+    if (exchange->message_timer.heap_index != 0)
+        status = kelp_event_loop_timer_set(base->thread->loop, &exchange->message_timer,
+                                           message_deadline_ns(exchange));
+    else if (exchange->method->client_streams && !exchange->method->infers)
+        status = KELP_ERROR(KELP_UNAVAILABLE, "the server is stopping");
+    if (status != NULL)
+        kelp_grpc_finish(exchange, status);
 }
 
 /* ---- complete messages ---- */
@@ -100,6 +121,7 @@ static kelp_status *begin(kelp_grpc_exchange *exchange) {
                           "Received message larger than max (%zu vs. %llu)", length,
                           (unsigned long long)limit);
     KELP_TRY(kelp_grpc_request_acquire(exchange, &exchange->incoming));
+    exchange->incoming->start_ns = kelp_event_loop_now_ns(exchange->base.thread->loop);
     exchange->message_length = length;
     return NULL;
 }
@@ -111,21 +133,28 @@ static void align(kelp_http_body *body, kelp_str first) {
         (KELP_HTTP_BODY_ALIGNMENT - offset % KELP_HTTP_BODY_ALIGNMENT) % KELP_HTTP_BODY_ALIGNMENT;
 }
 
+/* Reserves memory for a message that is about to have `length` bytes. */
+static bool reserve(kelp_http_body *body, size_t length, size_t message_length) {
+    size_t needed = length;
+    if (body->skew + length <= body->capacity)
+        return true;
+    if (length >= FIRST_BYTES)
+        needed = message_length;
+    else if (body->length > 0)
+        needed = KELP_MIN(KELP_MAX(length, body->length * GROWTH), message_length);
+    return kelp_http_body_reserve(body, needed);
+}
+
 /* Appends bytes to the message, at most up to its end. Returns the number of bytes. */
 static kelp_status *append(kelp_grpc_exchange *exchange, kelp_str bytes, size_t *out_used) {
     kelp_http_body *body = &exchange->incoming->body;
     size_t n = KELP_MIN(bytes.length, exchange->message_length - body->length);
-    size_t needed = body->length + n;
     *out_used = n;
     if (n == 0)
         return NULL;
     if (body->length == 0)
         align(body, (kelp_str){bytes.data, n});
-    if (needed >= FIRST_BYTES)
-        needed = exchange->message_length;
-    else if (body->length > 0) /* grow geometrically */
-        needed = KELP_MIN(KELP_MAX(needed, body->length * 2), exchange->message_length);
-    if (!kelp_http_body_reserve(body, needed))
+    if (!reserve(body, body->length + n, exchange->message_length))
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "out of memory for a message of %zu bytes",
                           exchange->message_length);
     memcpy(kelp_http_body_data(body) + body->length, bytes.data, n);

@@ -27,6 +27,7 @@ typedef struct kelp_grpc_request kelp_grpc_request;
 typedef struct kelp_grpc_service {
     kelp_http_handler handler; /* first */
     kelp_allocator allocator;
+    kelp_http_keepalive keepalive;
     TRITONSERVER_Server *core;
     kelp_shm_registry *shm; /* may be NULL, as the next three */
     kelp_logging *logging;
@@ -74,9 +75,10 @@ struct kelp_grpc_request {
     kelp_grpc_request *previous, *next; /* in exchange->active, or in exchange->unused */
     kelp_grpc_request *next_ordered;    /* in exchange->ordered */
     kelp_grpc_request *next_released;
-    kelp_http_body body;   /* the message */
-    kelp_buf decompressed; /* the message, if it was compressed */
-    kelp_arena arena;      /* decoded data */
+    uint64_t start_ns;           /* when the first bytes of the message arrived (kelp_now_ns) */
+    kelp_http_body body;         /* the message */
+    kelp_http_body decompressed; /* the message, if it was compressed */
+    kelp_arena arena;            /* decoded data */
     kelp_grpc_infer_request decoded;
 
     /* the inference */
@@ -105,9 +107,10 @@ struct kelp_grpc_exchange {
     kelp_http_exchange base; /* first */
     const kelp_grpc_method *method;
     kelp_http_coding request_coding, response_coding;
-    kelp_arena metadata;           /* of `forwarded` */
+    kelp_arena metadata;           /* of `forwarded` and `trace_parent` */
     kelp_grpc_metadata *forwarded; /* becomes parameters of each request */
     size_t forwarded_count;
+    kelp_trace_context trace_parent; /* of the client; its text is in `metadata` */
     bool fails_stream; /* the errors of requests end a stream (metadata triton_grpc_error) */
 
     /* incoming messages */
@@ -207,6 +210,8 @@ bool kelp_grpc_parse_timeout(kelp_str text, uint64_t *out_ns);
 /* ---- body.c ---- */
 /* Ends the call with DEADLINE_EXCEEDED if the rest of a message arrives too slowly. */
 kelp_status *kelp_grpc_expect_message(kelp_grpc_exchange *exchange) KELP_MUST_USE;
+/* Limits the time for an incomplete message, because the server stops, and ends reflection. */
+void kelp_grpc_on_drain(kelp_http_exchange *base);
 /* Processes bytes of the body. */
 void kelp_grpc_on_body(kelp_http_exchange *base, kelp_str bytes, bool last);
 /* Processes the bytes that were held back, if the call processes messages again. */
@@ -240,6 +245,8 @@ void kelp_grpc_reply_clear(kelp_grpc_reply *reply);
 
 /* ---- infer.c ---- */
 void kelp_grpc_infer(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+/* Adds a failure to the trace of a request, if it is traced. */
+void kelp_grpc_trace_failure(const kelp_grpc_request *request, const kelp_status *failure);
 /* Asks the server to cancel the requests in flight, and drops their replies. */
 void kelp_grpc_cancel_requests(kelp_grpc_exchange *exchange);
 /* Takes what arrived from the threads of models, and sends what can be sent. */

@@ -20,12 +20,17 @@
 #include "frontends/http/thread.h"
 #include "frontends/common/status.h"
 
+#include <kelp/server.h>
+
 /* A stream starts no requests while so many bytes of responses wait. */
 #define PAUSE_QUEUED_BYTES ((uint64_t)16 << 20)
 #define PAUSE_ACTIVE_BYTES ((uint64_t)64 << 20)
+#define LARGE_CONTENTS_BYTES ((size_t)4096)
 /* What a queued reply costs besides its outputs. */
 #define REPLY_BYTES 1024
 #define MAX_UNUSED_REPLIES 64
+/* A longer message is truncated in traces. */
+#define MAX_TRACED_BYTES 1024
 
 static bool is_stream(const kelp_grpc_exchange *exchange) {
     return exchange->method->client_streams;
@@ -188,6 +193,8 @@ void kelp_grpc_cancel_requests(kelp_grpc_exchange *exchange) {
     if (exchange->open_count == 0)
         return;
     for (kelp_grpc_request *r = exchange->active; r != NULL; r = r->next) {
+        if (exchange->code != KELP_OK)
+            kelp_trace_finish(r->trace, exchange->code, kelp_code_name(exchange->code));
         if (r->referenced && !r->final_handled) /* errors: the model may have just finished */
             kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestCancel(r->inference)));
     }
@@ -416,13 +423,34 @@ static kelp_status *check_model(const kelp_grpc_exchange *exchange, kelp_grpc_re
     return NULL;
 }
 
+/* Decides whether the request is traced. */
+static void begin_trace(const kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
+    const kelp_trace_origin origin = {.model = request->decoded.model,
+                                      .parent = exchange->trace_parent,
+                                      .grpc = true,
+                                      .method = KELP_STR("POST"),
+                                      .path = kelp_str_from(exchange->method->path),
+                                      .http_version = 20,
+                                      .start_ns = request->start_ns};
+    request->trace = kelp_tracing_sample(kelp_grpc_service_of(exchange)->tracing, &origin);
+    kelp_trace_stamp_at(request->trace, "GRPC_WAITREAD_START", request->start_ns);
+    kelp_trace_stamp_at(request->trace, "GRPC_WAITREAD_END", exchange->used_ns);
+}
+
 static kelp_status *prepare(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
     TRITONSERVER_Server *core = kelp_grpc_service_of(exchange)->core;
     kelp_grpc_infer_request *decoded = &request->decoded;
-    KELP_TRY(kelp_grpc_scan_request(&request->arena, kelp_grpc_message_of(request), decoded));
+    kelp_str message = kelp_grpc_message_of(request);
+    KELP_TRY(kelp_grpc_scan_request(&request->arena, message, decoded));
+    begin_trace(exchange, request);
+    kelp_request_entry_set_model(&exchange->base.entry, decoded->model, decoded->version);
+    kelp_request_entry_set_id(&exchange->base.entry, decoded->id);
     KELP_TRY(check_model(exchange, request));
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&request->inference, core,
                                                              decoded->model, decoded->version)));
+    /* Typed contents are converted; a request to a full queue is rejected before that. */
+    if (decoded->raw.count == 0 && message.length >= LARGE_CONTENTS_BYTES)
+        KELP_TRY(kelp_v2_status(KELP_InferenceRequestCheckQueue(request->inference)));
     KELP_TRY(kelp_grpc_fill_request(&request->arena, kelp_grpc_service_of(exchange)->shm, decoded,
                                     request->inference));
     for (size_t i = 0; i < exchange->forwarded_count; i++)
@@ -442,13 +470,12 @@ static kelp_status *submit(kelp_grpc_exchange *exchange, kelp_grpc_request *requ
     kelp_http_exchange_retain(&exchange->base);
     exchange->submitting = true;
     const kelp_grpc_service *service = kelp_grpc_service_of(exchange);
-    TRITONSERVER_InferenceTrace *trace = NULL;
-    request->trace = kelp_tracing_sample(service->tracing, request->decoded.model, &trace);
+    TRITONSERVER_InferenceTrace *trace = kelp_trace_submit(request->trace);
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerInferAsync(service->core, request->inference, trace);
     exchange->submitting = false;
     if (error != NULL) { /* no callback is called */
-        kelp_trace_abandon(request->trace, trace);
+        kelp_trace_take_back(request->trace, trace);
         request->referenced = false;
         exchange->open_count--;
         kelp_http_exchange_release(&exchange->base);
@@ -456,9 +483,16 @@ static kelp_status *submit(kelp_grpc_exchange *exchange, kelp_grpc_request *requ
     return kelp_v2_status(error);
 }
 
+void kelp_grpc_trace_failure(const kelp_grpc_request *request, const kelp_status *failure) {
+    char text[MAX_TRACED_BYTES];
+    (void)kelp_status_format(failure, text, sizeof text);
+    kelp_trace_finish(request->trace, kelp_status_code(failure), text);
+}
+
 /* Answers a request that was not submitted. */
 static void fail_request(kelp_grpc_request *request, kelp_status *take_failure) {
     kelp_grpc_reply *reply = &request->final_reply;
+    kelp_grpc_trace_failure(request, take_failure);
     request->decoupled = false; /* the failure has its place in the order of requests */
     reply->request = request;
     reply->final = true;

@@ -60,7 +60,8 @@ kelp_status *kelp_grpc_request_acquire(kelp_grpc_exchange *exchange, kelp_grpc_r
     request->exchange = exchange;
     kelp_http_body_init(&request->body, allocator);
     request->body.budget = exchange->base.thread->budget;
-    kelp_buf_init(&request->decompressed, allocator);
+    kelp_http_body_init(&request->decompressed, allocator);
+    request->decompressed.budget = exchange->base.thread->budget;
     kelp_arena_init(&request->arena, allocator, 0);
     kelp_arena_init(&request->outputs, allocator, 0);
     kelp_grpc_reply_init(&request->final_reply, allocator);
@@ -79,9 +80,7 @@ static void clear(kelp_grpc_request *request) {
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(request->inference)));
     request->inference = NULL;
     kelp_http_body_clear(&request->body, KELP_HTTP_KEEP_BYTES);
-    if (request->decompressed.capacity > KELP_HTTP_KEEP_BYTES)
-        kelp_buf_deinit(&request->decompressed);
-    kelp_buf_clear(&request->decompressed);
+    kelp_http_body_clear(&request->decompressed, KELP_HTTP_KEEP_BYTES);
     kelp_shm_release_uses(&request->decoded.regions);
     trim_arena(&request->arena);
     trim_arena(&request->outputs);
@@ -108,7 +107,7 @@ void kelp_grpc_request_destroy(kelp_grpc_request *request) {
     kelp_allocator allocator = request->exchange->base.allocator;
     clear(request);
     kelp_http_body_deinit(&request->body);
-    kelp_buf_deinit(&request->decompressed);
+    kelp_http_body_deinit(&request->decompressed);
     kelp_arena_deinit(&request->arena);
     kelp_arena_deinit(&request->outputs);
     kelp_grpc_reply_deinit(&request->final_reply);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "frontends/grpc/exchange.h"
 #include "frontends/http/thread.h"
+#include "frontends/common/log.h"
 #include "frontends/common/services.h"
 #include "frontends/common/status.h"
 
@@ -74,6 +75,7 @@ static void on_clear(kelp_http_exchange *base) {
     kelp_buf_clear(&exchange->status_text);
     kelp_arena_clear(&exchange->metadata);
     exchange->forwarded = NULL;
+    exchange->trace_parent = (kelp_trace_context){0};
     exchange->forwarded_count = 0;
     exchange->held_at = exchange->prefix_length = 0;
     exchange->method = NULL;
@@ -181,6 +183,9 @@ static kelp_status *begin_call(kelp_grpc_exchange *exchange, const kelp_http_req
     KELP_TRY(kelp_grpc_permit(kelp_grpc_service_of(exchange), request));
     KELP_TRY(read_codings(exchange, request));
     KELP_TRY(forward_metadata(exchange, request));
+    if (exchange->method->infers)
+        kelp_tracing_read_parent(kelp_grpc_service_of(exchange)->tracing, request,
+                                 &exchange->metadata, &exchange->trace_parent);
     if (!exchange->method->client_streams)
         KELP_TRY(kelp_grpc_expect_message(exchange));
     else if (exchange->method->infers)
@@ -190,6 +195,7 @@ static kelp_status *begin_call(kelp_grpc_exchange *exchange, const kelp_http_req
 
 static void on_request(kelp_http_exchange *base) {
     kelp_grpc_exchange *exchange = (kelp_grpc_exchange *)base;
+    kelp_log_request("gRPC", base->request);
     kelp_status *status = begin_call(exchange, base->request);
     if (status != NULL)
         kelp_grpc_finish(exchange, status);
@@ -255,6 +261,8 @@ static void on_destroy(kelp_http_handler *handler) {
 
 static void set_options(kelp_grpc_service *service, const kelp_grpc_options *options) {
     service->access = options->access;
+    service->keepalive =
+        options->keepalive != NULL ? *options->keepalive : kelp_http_keepalive_default();
     service->max_message_bytes =
         options->max_message_bytes != 0 ? options->max_message_bytes : UINT32_MAX;
     service->max_queued_bytes =
@@ -282,6 +290,8 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
     set_options(service, options);
     service->handler = (kelp_http_handler){
         .exchange_bytes = sizeof(kelp_grpc_exchange),
+        .protocol = "gRPC",
+        .keepalive = &service->keepalive,
         .accepts = accepts,
         .init = on_init,
         .deinit = on_deinit,
@@ -292,6 +302,7 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
         .on_error = on_error,
         .on_sent = on_sent,
         .on_cancel = on_cancel,
+        .on_drain = kelp_grpc_on_drain,
         .destroy = on_destroy,
     };
     kelp_status *status = kelp_v2_status(TRITONSERVER_ResponseAllocatorNew(

@@ -27,8 +27,10 @@ typedef struct kelp_grpc_options {
     kelp_workers *loaders; /* run loads and unloads; not NULL, borrowed until handler->destroy */
     kelp_access *access;   /* who may call what; NULL: everybody */
     const kelp_forward *forward; /* metadata that becomes parameters; NULL: none */
-    bool compresses;             /* compress responses if the client accepts it */
-    kelp_allocator allocator;    /* the system's if .realloc is NULL */
+    /* of connections with calls; copied; NULL: kelp_http_keepalive_default */
+    const kelp_http_keepalive *keepalive;
+    bool compresses;          /* compress responses if the client accepts it */
+    kelp_allocator allocator; /* the system's if .realloc is NULL */
 } kelp_grpc_options;
 
 /* Creates the handler, which accepts requests of HTTP/2 with content type application/grpc on

@@ -164,6 +164,25 @@ static void put_trace_level(kelp_buf *out, unsigned level) {
     end_entry(out, "trace_level", start);
 }
 
+/* Appends the mode and its settings. */
+static void put_trace_mode(kelp_buf *out, const kelp_tracing_options *options,
+                           const kelp_trace_values *values) {
+    if (options->otlp == NULL) {
+        put_trace_number(out, "log_frequency", values->log_frequency);
+        put_trace_text(out, "trace_file", options->file);
+        put_trace_text(out, "trace_mode", "triton");
+        return;
+    }
+    put_trace_text(out, "trace_mode", "opentelemetry");
+    for (size_t i = 0; i < options->shown_count; i++) {
+        const kelp_trace_shown *shown = &options->shown[i];
+        size_t start = out->length;
+        for (size_t k = 0; k < shown->count; k++)
+            kelp_protobuf_put_text(out, TRACE_VALUE, shown->values[k]);
+        end_entry(out, shown->name, start);
+    }
+}
+
 /* A setting without values is reset. */
 static kelp_status *to_trace_change(kelp_arena *arena, kelp_str bytes, kelp_trace_change *out) {
     entry e;
@@ -210,9 +229,7 @@ static kelp_status *set_trace(kelp_grpc_exchange *exchange, kelp_grpc_request *r
     put_trace_level(out, values.level);
     put_trace_number(out, "trace_rate", values.rate);
     put_trace_number(out, "trace_count", values.count);
-    put_trace_number(out, "log_frequency", values.log_frequency);
-    put_trace_text(out, "trace_file", kelp_tracing_file(tracing));
-    put_trace_text(out, "trace_mode", "triton");
+    put_trace_mode(out, kelp_tracing_start_options(tracing), &values);
     return NULL;
 }
 

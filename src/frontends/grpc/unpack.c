@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decompression of messages. Large ones are decompressed on a separate thread, because they may
- * become 1,000 times as large. The bytes after such a message are held until it is delivered. */
+ * become 1,000 times as large. The bytes after such a message are held until it is delivered. A
+ * unary inference of a model whose queue is full is rejected before that. */
 #include "base/assert.h"
+#include "base/checked.h"
+#include "frontends/common/status.h"
 #include "frontends/grpc/exchange.h"
+#include "frontends/http/thread.h"
+
+#include <kelp/server.h>
 
 #include <stddef.h>
 
 #define LARGE_PACKED_BYTES ((size_t)2048)
+/* The part of a message that contains the name of the model. */
+#define PEEK_BYTES ((size_t)1024)
 
 static kelp_status *unpack(const kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
     uint64_t limit = kelp_grpc_service_of(exchange)->max_message_bytes;
@@ -31,6 +39,38 @@ static void run_unpack(kelp_work *work) {
     pthread_mutex_unlock(&exchange->mutex);
 }
 
+/* Returns UNAVAILABLE if the queue of the model is full. */
+static kelp_status *check_queue(const kelp_grpc_exchange *exchange, kelp_str first,
+                                kelp_arena *arena) {
+    const char *model;
+    int64_t version;
+    KELP_TRY(kelp_grpc_peek_model(arena, first, &model, &version));
+    if (model == NULL)
+        return NULL;
+    TRITONSERVER_InferenceRequest *request;
+    KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(
+        &request, kelp_grpc_service_of(exchange)->core, model, version)));
+    kelp_status *status = kelp_v2_status(KELP_InferenceRequestCheckQueue(request));
+    kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(request)));
+    return status;
+}
+
+/* Decompresses the beginning of the message, and checks the queue of its model. */
+static kelp_status *peek(const kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
+    kelp_http_body *first = &request->decompressed;
+    KELP_ASSERT(first->length == 0);
+    /* the message is cut, so that the result is an error */
+    kelp_status_free(kelp_http_decode(exchange->request_coding, kelp_http_body_data(&request->body),
+                                      KELP_MIN(request->body.length, PEEK_BYTES), PEEK_BYTES,
+                                      first));
+    const char *data = kelp_http_body_data(first);
+    kelp_status *status = NULL;
+    if (data != NULL)
+        status = check_queue(exchange, (kelp_str){data, first->length}, &request->arena);
+    first->length = 0;
+    return status;
+}
+
 void kelp_grpc_unpack(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
     KELP_ASSERT(exchange->unpacking == NULL && !exchange->blocking);
     if (exchange->request_coding == KELP_HTTP_IDENTITY) {
@@ -43,11 +83,17 @@ void kelp_grpc_unpack(kelp_grpc_exchange *exchange, kelp_grpc_request *request) 
         kelp_grpc_deliver(exchange, request, unpack(exchange, request));
         return;
     }
+    kelp_status *status = NULL;
+    if (exchange->method->infers && !exchange->method->client_streams)
+        status = peek(exchange, request);
+    if (status != NULL) {
+        kelp_grpc_deliver(exchange, request, status);
+        return;
+    }
     exchange->unpacking = request;
     exchange->work.run = run_unpack;
     kelp_http_exchange_retain(&exchange->base);
-    kelp_status *status =
-        kelp_workers_submit(kelp_grpc_service_of(exchange)->unpackers, &exchange->work);
+    status = kelp_workers_submit(kelp_grpc_service_of(exchange)->unpackers, &exchange->work);
     if (status == NULL)
         return;
     exchange->unpacking = NULL;

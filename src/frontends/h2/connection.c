@@ -11,12 +11,16 @@
 #include <errno.h>
 
 #define READS_PER_EVENT 16
-#define MAX_IOV 128
+#define MAX_IOV 256
 #define FLUSH_MAX_BYTES ((uint64_t)8 * 1024 * 1024)
 #define LINGER_NS (2 * KELP_HTTP_SECOND_NS)
 #define CHECKS_PER_TIMEOUT 4 /* of the streams */
+/* A connection without streams returns memory after this time without a byte. */
+#define RELAX_NS KELP_HTTP_SECOND_NS
+#define STOP_CHECK_NS (KELP_HTTP_SECOND_NS / 4) /* between checks while the server stops */
 
 static void flush(kelp_http2_connection *c);
+static void set_timer(kelp_http2_connection *c);
 
 /* ---- closing ---- */
 
@@ -32,12 +36,14 @@ static void enter(kelp_http2_connection *c) {
     c->depth++;
 }
 
-/* Sends what was submitted since enter(), and frees a closed connection. */
+/* Sends what was submitted since enter(), sets the timer, and frees a closed connection. */
 static void leave(kelp_http2_connection *c) {
     KELP_ASSERT(c->depth > 0);
     if (c->depth == 1)
         while (c->flush_needed && !c->closed)
             flush(c);
+    if (c->depth == 1 && !c->closed)
+        set_timer(c);
     if (--c->depth == 0 && c->closed)
         connection_free(c);
 }
@@ -143,6 +149,7 @@ static void generate(kelp_http2_connection *c) {
     KELP_ASSERT(output->count == 0);
     c->generating = true;
     c->paused = false;
+    kelp_http2_memory_begin_send(&c->shared->memory);
     while (!c->paused && !c->failed) {
         const uint8_t *data;
         ssize_t n = nghttp2_session_mem_send(c->session, &data);
@@ -189,8 +196,9 @@ static void flush(kelp_http2_connection *c) {
     if (c->closed || c->lingering)
         return;
     bool empty = kelp_http2_output_empty(&c->output);
-    if (empty && !nghttp2_session_want_read(c->session) &&
-        !nghttp2_session_want_write(c->session)) {
+    bool expelled = c->expelled && c->violated; /* the GOAWAY was sent */
+    bool over = !nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session);
+    if (empty && (expelled || over)) {
         if (c->violated)
             linger(c);
         else
@@ -217,25 +225,32 @@ void kelp_http2_connection_wake(kelp_http2_connection *c) {
 
 /* ---- timeouts ---- */
 
-static void on_timer(kelp_event_loop_timer *timer);
-
 /* Returns the time without a byte from the client after which an idle connection ends. */
 static uint64_t idle_timeout_ns(const kelp_http2_connection *c) {
     const kelp_http_server_options *options = c->base.thread->options;
     return c->greeted ? options->idle_timeout_ns : options->header_timeout_ns;
 }
 
-/* Sets the time of the next check: soon if there are streams, else the idle timeout. */
+/* Sets the time of the next check: soon if there are streams, else the idle timeout; sooner if the
+ * server stops, or if keepalive requires it. */
 static void set_timer(kelp_http2_connection *c) {
     kelp_event_loop *loop = c->base.thread->loop;
     uint64_t timeout_ns = idle_timeout_ns(c);
-    uint64_t due_ns = c->stream_count > 0
-                          ? kelp_event_loop_now_ns(loop) + timeout_ns / CHECKS_PER_TIMEOUT
-                          : c->active_ns + timeout_ns;
+    bool has_streams = c->stream_count > 0;
+    uint64_t due_ns = c->active_ns + timeout_ns;
+    if (has_streams) {
+        uint64_t now_ns = kelp_event_loop_now_ns(loop);
+        due_ns = now_ns + timeout_ns / CHECKS_PER_TIMEOUT;
+        if (c->base.thread->stopping)
+            due_ns = KELP_MIN(due_ns, now_ns + STOP_CHECK_NS);
+    }
+    if (!has_streams && !c->relaxed)
+        due_ns = KELP_MIN(due_ns, c->active_ns + RELAX_NS);
+    if (c->keepalive.policy != NULL)
+        due_ns =
+            KELP_MIN(due_ns, kelp_http2_keepalive_due_ns(&c->keepalive, c->active_ns, has_streams));
     if (c->closed || c->lingering || (c->timer.heap_index != 0 && c->timer.deadline_ns <= due_ns))
         return;
-    c->timer.fn = on_timer;
-    c->timer.userp = c;
     kelp_status *status = kelp_event_loop_timer_set(loop, &c->timer, due_ns);
     if (status != NULL) { /* slow clients require a timer */
         kelp_status_free(status);
@@ -247,8 +262,13 @@ static void set_timer(kelp_http2_connection *c) {
  */
 static void reset_stalled_streams(kelp_http2_connection *c, uint64_t now_ns) {
     uint64_t timeout_ns = c->base.thread->options->idle_timeout_ns;
+    uint64_t stop_ns = kelp_http_thread_stop_deadline_ns(c->base.thread, 0);
     for (kelp_http2_stream *s = c->streams; s != NULL; s = s->next) {
         bool collects = !s->received && !s->streamed && !s->started;
+        if (collects && !s->closed && now_ns >= stop_ns) {
+            kelp_http2_stream_reject(s, KELP_HTTP_SERVICE_UNAVAILABLE, KELP_HTTP_STOP_TEXT);
+            continue;
+        }
         bool slow = collects && now_ns >= kelp_http2_stream_body_deadline(s);
         bool stalls = (s->responding || collects) && now_ns >= s->progress_ns + timeout_ns;
         if (s->closed || (!slow && !stalls))
@@ -269,12 +289,59 @@ static void end_session(kelp_http2_connection *c) {
         c->failed = true;
 }
 
+/* Announces that the connection ends. Streams that the client has opened by then are processed. */
+static void notify_end(kelp_http2_connection *c) {
+    if (c->notified)
+        return;
+    c->notified = true;
+    c->flush_needed = true;
+    if (nghttp2_submit_shutdown_notice(c->session) != 0)
+        c->failed = true;
+}
+
+static void check_keepalive(kelp_http2_connection *c, uint64_t now_ns) {
+    bool waits = false;
+    while (!c->closed && !waits) {
+        switch (
+            kelp_http2_keepalive_check(&c->keepalive, now_ns, c->active_ns, c->stream_count > 0)) {
+        case KELP_HTTP2_KEEPALIVE_WAIT:
+            waits = true;
+            break;
+        case KELP_HTTP2_KEEPALIVE_PING:
+            c->flush_needed = true;
+            if (nghttp2_submit_ping(c->session, NGHTTP2_FLAG_NONE, NULL) != 0)
+                c->failed = true;
+            break;
+        case KELP_HTTP2_KEEPALIVE_NOTIFY:
+            notify_end(c);
+            break;
+        case KELP_HTTP2_KEEPALIVE_END:
+            end_session(c);
+            break;
+        case KELP_HTTP2_KEEPALIVE_CLOSE:
+            connection_close(c);
+            break;
+        }
+    }
+}
+
+/* Returns memory of a connection that has been idle for a time. */
+static void relax(kelp_http2_connection *c, uint64_t now_ns) {
+    if (c->relaxed || c->stream_count > 0 || now_ns < c->active_ns + RELAX_NS)
+        return;
+    kelp_http2_memory_relax(&c->shared->memory, c->table);
+    c->relaxed = true;
+}
+
 static void on_timer(kelp_event_loop_timer *timer) {
     kelp_http2_connection *c = timer->userp;
     uint64_t now_ns = kelp_event_loop_now_ns(c->base.thread->loop);
     uint64_t timeout_ns = idle_timeout_ns(c);
     enter(c);
-    if (c->lingering ||
+    relax(c, now_ns);
+    if (c->keepalive.policy != NULL && !c->lingering)
+        check_keepalive(c, now_ns);
+    if (c->closed || c->lingering ||
         (!kelp_http2_output_empty(&c->output) && now_ns >= c->write_ns + timeout_ns)) {
         connection_close(c);
     } else if (c->stream_count > 0) {
@@ -283,7 +350,6 @@ static void on_timer(kelp_event_loop_timer *timer) {
         end_session(c);
         c->active_ns = now_ns;
     }
-    set_timer(c);
     leave(c);
 }
 
@@ -291,6 +357,7 @@ static void on_timer(kelp_event_loop_timer *timer) {
 
 static void on_bytes(kelp_http2_connection *c, const char *data, size_t length) {
     c->active_ns = kelp_event_loop_now_ns(c->base.thread->loop);
+    c->relaxed = false;
     if (c->lingering || c->failed)
         return;
     ssize_t n = nghttp2_session_mem_recv(c->session, (const uint8_t *)data, length);
@@ -329,8 +396,6 @@ static void on_io(kelp_event_loop_io *io, uint32_t events) {
     } else if (events & KELP_LOOP_HANGUP) {
         connection_close(c);
     }
-    if (!c->closed)
-        set_timer(c);
     leave(c);
 }
 
@@ -343,8 +408,6 @@ static void connection_start(kelp_http_connection *base, kelp_str received) {
     c->write_ns = c->active_ns;
     if (base->thread->stopping)
         base->ops->drain(base, false);
-    if (!c->closed)
-        set_timer(c);
     leave(c);
 }
 
@@ -353,19 +416,26 @@ static bool is_recent(const kelp_http2_connection *c) {
     return c->active_ns + KELP_HTTP_SECOND_NS > kelp_event_loop_now_ns(c->base.thread->loop);
 }
 
+/* Tells the handlers of streamed bodies that the server stops. */
+static void drain_streams(kelp_http2_connection *c) {
+    for (kelp_http2_stream *s = c->streams, *next; s != NULL; s = next) {
+        next = s->next;
+        if (s->streamed && !s->received && s->exchange != NULL && s->handler->on_drain != NULL)
+            s->handler->on_drain(s->exchange);
+    }
+}
+
 static void connection_drain(kelp_http_connection *base, bool now) {
     kelp_http2_connection *c = (kelp_http2_connection *)base;
     enter(c);
     if (!c->lingering)
         (void)read_once(c); /* requests may have arrived since the last event */
-    if (!c->closed && !c->lingering && !c->notified) {
-        c->notified = true;
-        c->flush_needed = true;
-        if (nghttp2_submit_shutdown_notice(c->session) != 0)
-            c->failed = true;
-    }
+    if (!c->closed && !c->lingering)
+        notify_end(c);
     if (!c->closed && !c->lingering && (now || !is_recent(c)))
         end_session(c);
+    if (!c->closed && !c->lingering)
+        drain_streams(c);
     leave(c);
 }
 
@@ -394,17 +464,24 @@ kelp_status *kelp_http2_thread_create(kelp_allocator allocator, kelp_http2_threa
     return status;
 }
 
-void kelp_http2_thread_destroy(kelp_http2_thread *shared) {
-    if (shared == NULL)
-        return;
+void kelp_http2_thread_trim(kelp_http2_thread *shared) {
+    KELP_ASSERT(shared->output.count == 0);
     while (shared->streams != NULL) {
         kelp_http2_stream *s = shared->streams;
         shared->streams = s->next;
         kelp_http2_stream_destroy(s, shared->allocator);
     }
+    shared->stream_count = 0;
+    kelp_http2_output_deinit(&shared->output);
+    kelp_http2_memory_trim(&shared->memory);
+}
+
+void kelp_http2_thread_destroy(kelp_http2_thread *shared) {
+    if (shared == NULL)
+        return;
+    kelp_http2_thread_trim(shared);
     nghttp2_session_callbacks_del(shared->callbacks);
     nghttp2_option_del(shared->option);
-    kelp_http2_output_deinit(&shared->output);
     kelp_http2_memory_deinit(&shared->memory);
     kelp_free(shared->allocator, shared, sizeof *shared);
 }
@@ -418,6 +495,8 @@ kelp_status *kelp_http2_connection_create(kelp_http_thread *thread, int take_fd,
     c->base.ops = &ops;
     c->base.thread = thread;
     c->base.io = (kelp_event_loop_io){.fd = take_fd, .fn = on_io, .userp = c};
+    c->timer.fn = on_timer;
+    c->timer.userp = c;
     c->shared = thread->http2;
     kelp_http2_output_init(&c->output, thread->allocator);
     kelp_status *status = kelp_http2_session_create(c);

@@ -15,6 +15,8 @@
 /* Creates what the HTTP/2 connections of a thread share. */
 kelp_status *kelp_http2_thread_create(kelp_allocator allocator,
                                       kelp_http2_thread **out) KELP_MUST_USE;
+/* Frees the memory that is kept for further streams and sessions. */
+void kelp_http2_thread_trim(kelp_http2_thread *shared);
 /* Frees it, after the last connection. NULL is ignored. */
 void kelp_http2_thread_destroy(kelp_http2_thread *shared);
 

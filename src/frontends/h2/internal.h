@@ -3,6 +3,7 @@
 #ifndef KELP_FRONTENDS_H2_INTERNAL_H_
 #define KELP_FRONTENDS_H2_INTERNAL_H_
 
+#include "frontends/h2/keepalive.h"
 #include "frontends/h2/memory.h"
 #include "frontends/h2/output.h"
 #include "frontends/http/thread.h"
@@ -87,6 +88,7 @@ struct kelp_http2_connection {
     kelp_http_connection base; /* first */
     kelp_http2_thread *shared;
     nghttp2_session *session;
+    void *table; /* of the streams of the session; see kelp_http2_memory_relax */
     kelp_http2_stream *streams;
     size_t stream_count;
     kelp_http2_output output; /* what the socket did not take */
@@ -99,13 +101,16 @@ struct kelp_http2_connection {
     kelp_http2_recent reset; /* by the server, while the client could still send */
     kelp_http2_counter idle_frames;
     kelp_http2_counter errors;
+    kelp_http2_keepalive keepalive;
     uint32_t depth; /* of enter(); the object is freed on the outermost leave() */
+    bool relaxed;   /* no memory can be returned */
     bool greeted;   /* the client has sent its settings */
     bool flush_needed;
     bool generating; /* into shared->output */
     bool paused;     /* shared->output was full */
     bool notified;   /* a GOAWAY announced the end of the connection */
     bool draining;   /* no new streams are processed */
+    bool expelled;   /* the connection ends after the GOAWAY that says why */
     bool violated;   /* the client violated the protocol; a GOAWAY says how */
     bool failed;     /* to be closed at once, such as without memory */
     bool lingering;  /* the sending side is shut down; received bytes are discarded */
@@ -129,6 +134,8 @@ void kelp_http2_stream_add_header(kelp_http2_stream *s, nghttp2_rcbuf *name, ngh
 void kelp_http2_stream_on_head(kelp_http2_stream *s);
 void kelp_http2_stream_on_data(kelp_http2_stream *s, const char *data, size_t length);
 void kelp_http2_stream_on_end(kelp_http2_stream *s);
+/* Responds to a request whose body is incomplete. `text` is borrowed until the connection ends. */
+void kelp_http2_stream_reject(kelp_http2_stream *s, kelp_http_status status, const char *text);
 /* Returns the time at which a body must be complete that has the bytes received so far. */
 uint64_t kelp_http2_stream_body_deadline(const kelp_http2_stream *s);
 /* Processes the end of a stream, or of its connection: cancels the exchange unless its response is

@@ -7,6 +7,7 @@
 #define STREAM_WINDOW_BYTES (4 * 1024 * 1024)
 #define CONNECTION_WINDOW_BYTES (16 * 1024 * 1024)
 #define MAX_HEAD_BYTES (64 * 1024)
+#define RESPONSE_TABLE_BYTES 1024 /* of HPACK; the headers of responses are few */
 /* Streams that the client resets: at most a burst, then a rate (CVE-2023-44487). */
 #define RESET_BURST 1000
 #define RESETS_PER_SECOND 200
@@ -33,6 +34,20 @@ static void count(kelp_http2_connection *c, kelp_http2_counter *counter, uint32_
         *counter = (kelp_http2_counter){.since_ns = now_ns};
     if (++counter->count == limit + 1)
         terminate(c, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+/* Processes a PING of the client. gRPC's clients recognize the text of the GOAWAY. */
+static void on_ping(kelp_http2_connection *c) {
+    static const uint8_t text[] = "too_many_pings";
+    count(c, &c->idle_frames, MAX_IDLE_FRAMES_PER_SECOND);
+    uint64_t now_ns = kelp_event_loop_now_ns(c->base.thread->loop);
+    if (kelp_http2_keepalive_on_ping(&c->keepalive, now_ns, c->stream_count > 0))
+        return;
+    int32_t last = nghttp2_session_get_last_proc_stream_id(c->session);
+    if (nghttp2_submit_goaway(c->session, NGHTTP2_FLAG_NONE, last, NGHTTP2_ENHANCE_YOUR_CALM, text,
+                              sizeof text - 1) != 0)
+        c->failed = true;
+    c->expelled = true;
 }
 
 static bool contains(const kelp_http2_recent *recent, int32_t id) {
@@ -80,7 +95,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head
         break;
     case NGHTTP2_PING:
         if (!ack)
-            count(c, &c->idle_frames, MAX_IDLE_FRAMES_PER_SECOND);
+            on_ping(c);
         break;
     case NGHTTP2_RST_STREAM:    /* limited by nghttp2 */
     case NGHTTP2_WINDOW_UPDATE: /* its rate depends on that of responses */
@@ -164,6 +179,10 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
         count_error(c, frame->rst_stream.error_code);
     if (type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
         c->violated = true;
+    if (type == NGHTTP2_HEADERS || type == NGHTTP2_DATA)
+        kelp_http2_keepalive_on_data(&c->keepalive);
+    else if (type == NGHTTP2_WINDOW_UPDATE)
+        kelp_http2_keepalive_on_credit(&c->keepalive);
     if ((type != NGHTTP2_HEADERS && type != NGHTTP2_DATA) ||
         !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         return 0;
@@ -219,8 +238,11 @@ kelp_status *kelp_http2_callbacks_create(nghttp2_session_callbacks **out) {
 kelp_status *kelp_http2_option_create(nghttp2_option **out) {
     KELP_TRY(check(nghttp2_option_new(out), "options"));
     nghttp2_option *option = *out;
+    nghttp2_option_set_max_deflate_dynamic_table_size(option, RESPONSE_TABLE_BYTES);
     nghttp2_option_set_no_auto_window_update(option, 1);
     nghttp2_option_set_no_closed_streams(option, 1);
+    /* gRPC allows metadata that ends in spaces, and clients send it. */
+    nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
     nghttp2_option_set_stream_reset_rate_limit(option, RESET_BURST, RESETS_PER_SECOND);
     return NULL;
 }
@@ -233,9 +255,11 @@ kelp_status *kelp_http2_session_create(kelp_http2_connection *c) {
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
     kelp_http2_thread *shared = c->shared;
-    KELP_TRY(check(nghttp2_session_server_new3(&c->session, shared->callbacks, c, shared->option,
-                                               &shared->memory.functions),
-                   "a session"));
+    kelp_http2_memory_begin_session(&shared->memory);
+    int result = nghttp2_session_server_new3(&c->session, shared->callbacks, c, shared->option,
+                                             &shared->memory.functions);
+    c->table = kelp_http2_memory_end_session(&shared->memory);
+    KELP_TRY(check(result, "a session"));
     KELP_TRY(check(nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings,
                                            sizeof settings / sizeof *settings),
                    "settings"));

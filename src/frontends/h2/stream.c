@@ -199,8 +199,10 @@ static bool begin_exchange(kelp_http2_stream *s, bool admitted) {
     exchange->client = admitted ? c->base.client : NULL;
     exchange->stream = &s->base;
     exchange->request = &s->request;
+    exchange->start_ns = s->start_ns;
     s->exchange = exchange;
     s->bodyless = kelp_str_is(s->request.method, "HEAD");
+    kelp_http_exchange_begin_entry(exchange, &c->base.peer);
     return true;
 }
 
@@ -220,6 +222,11 @@ static void reject(kelp_http2_stream *s) {
         return;
     s->exchange->handler->on_error(s->exchange, s->error_status, text);
     kelp_http_exchange_send(s->exchange);
+}
+
+void kelp_http2_stream_reject(kelp_http2_stream *s, kelp_http_status status, const char *text) {
+    fail(s, status, text);
+    reject(s);
 }
 
 static void start_request(kelp_http2_stream *s) {
@@ -261,6 +268,8 @@ void kelp_http2_stream_on_head(kelp_http2_stream *s) {
         return;
     }
     s->handler = kelp_http_thread_handler(thread, request);
+    if (s->handler->keepalive != NULL && s->connection->keepalive.policy == NULL)
+        kelp_http2_keepalive_start(&s->connection->keepalive, s->handler->keepalive, s->start_ns);
     kelp_http_body_rules rules = {.max_bytes = MAX_BODY_BYTES};
     s->handler->on_head(s->handler, request, &rules);
     s->max_body_bytes = rules.max_bytes;
@@ -331,6 +340,7 @@ void kelp_http2_stream_on_data(kelp_http2_stream *s, const char *data, size_t le
     s->progress_ns = kelp_event_loop_now_ns(c->base.thread->loop);
     if (s->streamed && wants_body(s)) {
         s->unconsumed_bytes += length;
+        s->exchange->entry.received_bytes += length;
         s->exchange->handler->on_body(s->exchange, (kelp_str){data, length}, false);
         return;
     }

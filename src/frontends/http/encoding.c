@@ -96,58 +96,70 @@ static int window_bits(kelp_http_coding coding) {
     return coding == KELP_HTTP_GZIP ? MAX_WBITS + GZIP_WRAPPER : MAX_WBITS;
 }
 
-kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t length,
-                              uint64_t limit_bytes, kelp_buf *out) {
-    KELP_ASSERT(coding == KELP_HTTP_GZIP || coding == KELP_HTTP_DEFLATE);
-    z_stream stream = {0};
-    if (inflateInit2(&stream, window_bits(coding)) != Z_OK)
-        return kelp_status_oom();
-    kelp_status *status = NULL;
-    const char *name = kelp_http_coding_name(coding);
+/* Gives zlib the next bytes of the input. Returns their number. */
+static size_t give_input(z_stream *stream, const char *data, size_t length) {
+    size_t piece = KELP_MIN(length, MAX_STEP_BYTES);
+    stream->next_in = (Bytef *)(uintptr_t)data;
+    stream->avail_in = (uInt)piece;
+    return piece;
+}
+
+/* Gives zlib memory for output, for at most `left` bytes. */
+static kelp_status *give_space(z_stream *stream, kelp_http_body *out, uint64_t left) {
+    size_t space_bytes = out->capacity - out->skew - out->length;
+    if (space_bytes < MIN_SPACE_BYTES)
+        space_bytes = KELP_MAX(STEP_BYTES, out->length);
+    space_bytes = KELP_MIN(space_bytes, MAX_STEP_BYTES);
+    space_bytes = (size_t)KELP_MIN((uint64_t)space_bytes, left);
+    size_t needed;
+    if (!kelp_size_add(out->length, space_bytes, &needed) || !kelp_http_body_reserve(out, needed))
+        return KELP_ERROR(KELP_RESOURCE_EXHAUSTED,
+                          "out of memory for the decompressed request body");
+    stream->next_out = (Bytef *)(kelp_http_body_data(out) + out->length);
+    stream->avail_out = (uInt)space_bytes;
+    return NULL;
+}
+
+/* Decompresses up to the end, an error, or more than `limit_bytes`. */
+static kelp_status *run_inflate(z_stream *stream, const char *name, kelp_str input,
+                                uint64_t limit_bytes, kelp_http_body *out) {
     uint64_t produced = 0;
     size_t consumed = 0;
     int result = Z_OK;
     while (result != Z_STREAM_END) {
-        if (stream.avail_in == 0 && consumed < length) {
-            size_t piece = KELP_MIN(length - consumed, MAX_STEP_BYTES);
-            stream.next_in = (Bytef *)(uintptr_t)(data + consumed);
-            stream.avail_in = (uInt)piece;
-            consumed += piece;
-        }
-        size_t space_bytes = out->capacity - out->length;
-        if (space_bytes < MIN_SPACE_BYTES)
-            space_bytes = KELP_MAX(STEP_BYTES, out->length);
-        if (space_bytes > MAX_STEP_BYTES)
-            space_bytes = MAX_STEP_BYTES;
-        uint64_t left = limit_bytes - produced;
-        if (space_bytes > left)
-            space_bytes = (size_t)left + 1;
-        char *space = kelp_buf_reserve(out, space_bytes);
-        if (!space) {
-            status = kelp_buf_status(out);
-            break;
-        }
-        stream.next_out = (Bytef *)space;
-        stream.avail_out = (uInt)space_bytes;
-        result = inflate(&stream, Z_NO_FLUSH);
-        size_t made = space_bytes - stream.avail_out;
-        out->length += made;
+        if (stream->avail_in == 0 && consumed < input.length)
+            consumed += give_input(stream, input.data + consumed, input.length - consumed);
+        /* one byte more than the limit shows that there are more */
+        KELP_TRY(give_space(stream, out, limit_bytes - produced + 1));
+        uInt space_bytes = stream->avail_out;
+        result = inflate(stream, Z_NO_FLUSH);
+        size_t made = space_bytes - stream->avail_out;
         produced += made;
         if (produced > limit_bytes) {
-            status = KELP_ERROR(KELP_OUT_OF_RANGE,
-                                "the %s request body is larger than the limit of %llu bytes when "
-                                "decompressed",
-                                name, (unsigned long long)limit_bytes);
-            break;
+            out->length += made - 1;
+            return KELP_ERROR(KELP_OUT_OF_RANGE,
+                              "the %s request body is larger than the limit of %llu bytes when "
+                              "decompressed",
+                              name, (unsigned long long)limit_bytes);
         }
-        if (result != Z_OK && result != Z_STREAM_END) {
-            status = KELP_ERROR(KELP_INVALID_ARGUMENT, "the request body is not valid %s: %s", name,
-                                result == Z_BUF_ERROR ? "it ends early"
-                                : stream.msg          ? stream.msg
-                                                      : "the data is corrupt");
-            break;
-        }
+        out->length += made;
+        if (result != Z_OK && result != Z_STREAM_END)
+            return KELP_ERROR(KELP_INVALID_ARGUMENT, "the request body is not valid %s: %s", name,
+                              result == Z_BUF_ERROR ? "it ends early"
+                              : stream->msg != NULL ? stream->msg
+                                                    : "the data is corrupt");
     }
+    return NULL;
+}
+
+kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t length,
+                              uint64_t limit_bytes, kelp_http_body *out) {
+    KELP_ASSERT(coding == KELP_HTTP_GZIP || coding == KELP_HTTP_DEFLATE);
+    z_stream stream = {0};
+    if (inflateInit2(&stream, window_bits(coding)) != Z_OK)
+        return kelp_status_oom();
+    kelp_status *status = run_inflate(&stream, kelp_http_coding_name(coding),
+                                      (kelp_str){data, length}, limit_bytes, out);
     inflateEnd(&stream);
     return status;
 }
@@ -214,7 +226,7 @@ kelp_status *kelp_http_encoder_end(kelp_http_encoder *encoder) {
 #else /* without zlib, kelp_http_coding_of returns only IDENTITY and CODING_UNKNOWN */
 
 kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t length,
-                              uint64_t limit_bytes, kelp_buf *out) {
+                              uint64_t limit_bytes, kelp_http_body *out) {
     (void)data, (void)length, (void)limit_bytes, (void)out;
     return KELP_ERROR(KELP_UNIMPLEMENTED,
                       "cannot decompress %s: this build of Kelp does not contain zlib",

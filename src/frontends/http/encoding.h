@@ -5,6 +5,7 @@
 #define KELP_FRONTENDS_HTTP_ENCODING_H_
 
 #include "base/buf.h"
+#include "frontends/http/body.h"
 
 /* A content coding. */
 typedef enum kelp_http_coding {
@@ -22,10 +23,11 @@ const char *kelp_http_coding_name(kelp_http_coding coding);
  * are equal, IDENTITY if no supported coding is accepted. */
 kelp_http_coding kelp_http_coding_accepted(kelp_str accept_encoding);
 
-/* Appends the decoded bytes to `out`. Fails with OUT_OF_RANGE for more than `limit_bytes`,
- * INVALID_ARGUMENT for corrupt data. */
+/* Appends the decoded bytes to `out`. Fails with OUT_OF_RANGE for more than `limit_bytes`, after it
+ * has appended so many; INVALID_ARGUMENT for corrupt data; RESOURCE_EXHAUSTED if memory or the
+ * budget of `out` is exhausted. */
 kelp_status *kelp_http_decode(kelp_http_coding coding, const char *data, size_t length,
-                              uint64_t limit_bytes, kelp_buf *out) KELP_MUST_USE;
+                              uint64_t limit_bytes, kelp_http_body *out) KELP_MUST_USE;
 
 /* A streaming compressor, which appends to `out`. */
 typedef struct kelp_http_encoder kelp_http_encoder;

@@ -22,7 +22,9 @@
 #include "base/sync/loop.h"
 #include "frontends/http/body.h"
 #include "frontends/http/encoding.h"
+#include "frontends/http/keepalive.h"
 #include "frontends/http/message.h"
+#include "frontends/http/request_entry.h"
 
 #include <stdatomic.h>
 
@@ -57,7 +59,10 @@ typedef struct kelp_http_body_rules {
 struct kelp_http_handler {
     /* Size of the handler's exchange type, whose first member is a kelp_http_exchange. */
     size_t exchange_bytes;
-    size_t index; /* among the handlers of the server; set by kelp_http_server_create */
+    size_t index;         /* among the handlers of the server; set by kelp_http_server_create */
+    const char *protocol; /* in the access log, "gRPC"; NULL: the version of HTTP */
+    /* The policy for HTTP/2 connections from their first request to the handler on. NULL: none. */
+    const kelp_http_keepalive *keepalive;
     /* Returns true if the handler processes a request with this head. NULL: every request. Any
      * thread. */
     bool (*accepts)(const kelp_http_handler *handler, const kelp_http_request *request);
@@ -86,6 +91,10 @@ struct kelp_http_handler {
     /* Cancels the request, because the client closed the connection or shut down its sending side.
      * The handler must still call kelp_http_exchange_send. May be called more than once. */
     void (*on_cancel)(kelp_http_exchange *exchange);
+    /* Called, perhaps more than once, when the server stops while the streamed body of the exchange
+     * is incomplete. The handler gives the client KELP_HTTP_STOP_REQUEST_NS for the rest. NULL
+     * without streamed bodies. */
+    void (*on_drain)(kelp_http_exchange *exchange);
     /* Frees the handler after the last exchange was freed. */
     void (*destroy)(kelp_http_handler *handler);
 };
@@ -108,18 +117,21 @@ struct kelp_http_exchange {
     kelp_http_handler *handler;
     kelp_http_stream *stream; /* NULL after the connection was closed */
     kelp_http_client *client; /* counts the request; NULL for a request that is rejected */
+    uint64_t start_ns;        /* when the first bytes of the request arrived (kelp_now_ns) */
+    uint64_t received_ns;     /* when the request was passed to the handler */
     atomic_int refs;
     void (*work)(kelp_http_exchange *exchange); /* posted, or on a separate thread */
     void (*then)(kelp_http_exchange *exchange); /* posted after `work` on a separate thread */
+    kelp_request_entry entry;                   /* in the access log */
 
     /* the request */
     const kelp_http_request *request; /* valid while on_request runs */
     kelp_http_body body;
-    kelp_buf decoded;            /* the body without its content coding */
+    kelp_http_body decoded;      /* the body without its content coding */
     bool request_coding_unknown; /* the response must list the known codings */
 
     /* the response: status and headers, then `text`, then `pieces`, then the trailers */
-    kelp_http_status status;
+    kelp_http_status status; /* 0: nothing is filled in */
     kelp_http_header headers[KELP_HTTP_MAX_RESPONSE_HEADERS];
     size_t header_count;
     size_t kept_header_count; /* of those, see kelp_http_exchange_keep_headers */
@@ -197,6 +209,10 @@ kelp_http_exchange_run_blocking(kelp_http_exchange *exchange,
 /* Returns an exchange with one reference, from the thread's pool of the handler. */
 kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_handler *handler,
                                         kelp_http_exchange **out) KELP_MUST_USE;
+/* Begins the entry of the request in the access log, if the server has one. */
+void kelp_http_exchange_begin_entry(kelp_http_exchange *exchange, const kelp_http_peer *peer);
+/* Ends it, after the response was written. Otherwise the exchange does so when it is recycled. */
+void kelp_http_exchange_end_entry(kelp_http_exchange *exchange);
 /* Frees a pooled exchange. */
 void kelp_http_exchange_destroy(kelp_http_exchange *exchange);
 

@@ -85,6 +85,7 @@ typedef struct kelp_http1_parser {
 /* Initializes a parser without allocating. `limits` may be NULL for the defaults. */
 void kelp_http1_parser_init(kelp_http1_parser *parser, kelp_allocator allocator,
                             const kelp_http1_limits *limits);
+/* Frees the buffers. An idle parser can be used again. */
 void kelp_http1_parser_deinit(kelp_http1_parser *parser);
 /* Prepares the parser for the next request of the connection; keeps small buffers. */
 void kelp_http1_parser_clear(kelp_http1_parser *parser);

@@ -23,9 +23,10 @@
 #define PENDING_KEEP_BYTES ((size_t)4096)
 #define DIRECT_MIN_BYTES ((size_t)4096) /* of body, to bypass the scratch buffer */
 #define READS_PER_EVENT 64
-/* For a request that is incomplete when the server stops. */
-#define STOP_BODY_NS UINT64_C(1000000000)
 #define LINGER_NS UINT64_C(2000000000)
+#define RELAX_NS                                                                    \
+    KELP_HTTP_SECOND_NS /* after the last response, an idle connection frees memory \
+                         */
 #define MAX_MESSAGE 256
 #define MAX_IOV 64
 
@@ -44,9 +45,9 @@ typedef struct kelp_http1_connection {
     kelp_str tail;
     uint64_t sent_bytes; /* of the part */
     uint64_t part_bytes;
-    uint64_t deadline_ns;   /* UINT64_MAX: none. If the timer fires earlier, it is set again */
+    uint64_t deadline_ns; /* UINT64_MAX: none. If the timer fires earlier, it is set again */
+    uint64_t head_start_ns;
     uint64_t body_start_ns; /* end of the head */
-    uint64_t drain_end_ns;  /* of incomplete requests, if the server stops; otherwise 0 */
     uint32_t depth;         /* of enter(); the object is freed on the outermost leave() */
     bool running;           /* inside the loop over pending requests */
     bool reading_head;
@@ -118,19 +119,22 @@ static void give_up(kelp_http1_connection *c, kelp_status *take_status) {
     shutdown(c->base.io.fd, SHUT_RDWR);
 }
 
-static void set_deadline(kelp_http1_connection *c, uint64_t after_ns) {
-    kelp_event_loop *loop = c->base.thread->loop;
-    c->deadline_ns = after_ns ? kelp_event_loop_now_ns(loop) + after_ns : UINT64_MAX;
-    if (c->closed || !after_ns)
-        return;
-    /* A timer that fires too early is set again, so that only an earlier deadline must be set. */
-    if (c->timer.heap_index != 0 && c->timer.deadline_ns <= c->deadline_ns)
+/* Makes the timer fire at a time, or earlier. A timer that fires too early is set again. */
+static void set_timer(kelp_http1_connection *c, uint64_t due_ns) {
+    if (c->timer.heap_index != 0 && c->timer.deadline_ns <= due_ns)
         return;
     c->timer.fn = on_timer;
     c->timer.userp = c;
-    kelp_status *status = kelp_event_loop_timer_set(loop, &c->timer, c->deadline_ns);
+    kelp_status *status = kelp_event_loop_timer_set(c->base.thread->loop, &c->timer, due_ns);
     if (status != NULL) /* slow clients require a timer */
         give_up(c, status);
+}
+
+static void set_deadline(kelp_http1_connection *c, uint64_t after_ns) {
+    kelp_event_loop *loop = c->base.thread->loop;
+    c->deadline_ns = after_ns ? kelp_event_loop_now_ns(loop) + after_ns : UINT64_MAX;
+    if (!c->closed && after_ns)
+        set_timer(c, c->deadline_ns);
 }
 
 static void set_events(kelp_http1_connection *c, uint32_t events) {
@@ -170,6 +174,7 @@ static void response_done(kelp_http1_connection *c) {
     const kelp_http_server_options *options = c->base.thread->options;
     KELP_ASSERT(c->responding && c->sent_bytes == c->part_bytes);
     bool broken = c->parser.stage == KELP_HTTP1_STAGE_FAILED;
+    kelp_http_exchange_end_entry(c->exchange);
     kelp_http_exchange_release(c->exchange);
     c->exchange = NULL;
     c->responding = c->head_sent = c->chunked = false;
@@ -189,6 +194,7 @@ static void response_done(kelp_http1_connection *c) {
         return;
     }
     set_deadline(c, options->idle_timeout_ns);
+    set_timer(c, kelp_event_loop_now_ns(c->base.thread->loop) + RELAX_NS);
     update_events(c);
 }
 
@@ -341,8 +347,11 @@ static bool begin_exchange(kelp_http1_connection *c, bool admitted) {
     exchange->client = admitted ? c->base.client : NULL;
     exchange->stream = &c->stream;
     exchange->request = &c->parser.request;
+    if (admitted)
+        exchange->start_ns = c->head_start_ns;
     c->exchange = exchange;
     c->bodyless = kelp_str_is(c->parser.request.method, "HEAD");
+    kelp_http_exchange_begin_entry(exchange, &c->base.peer);
     set_deadline(c, 0);
     return true;
 }
@@ -399,6 +408,8 @@ static void on_head(kelp_http1_connection *c) {
     kelp_http1_parser *parser = &c->parser;
     const kelp_http1_framing *framing = &parser->framing;
     c->body_start_ns = kelp_event_loop_now_ns(c->base.thread->loop);
+    if (!c->reading_head) /* it arrived at once */
+        c->head_start_ns = c->body_start_ns;
     parser->request.version = 10 + (unsigned)framing->minor;
     parser->request.services = c->base.services;
     kelp_http_handler *handler = kelp_http_thread_handler(c->base.thread, &parser->request);
@@ -426,8 +437,7 @@ static void set_arrival_deadline(kelp_http1_connection *c, uint64_t after_ns) {
         end_ns = KELP_MIN(end_ns, c->body_start_ns + c->base.thread->options->body_timeout_ns +
                                       seconds * KELP_HTTP_SECOND_NS);
     }
-    if (c->drain_end_ns)
-        end_ns = KELP_MIN(end_ns, c->drain_end_ns);
+    end_ns = KELP_MIN(end_ns, kelp_http_thread_stop_deadline_ns(c->base.thread, 0));
     set_deadline(c, end_ns > now_ns ? end_ns - now_ns : 1);
 }
 
@@ -440,6 +450,7 @@ static void note_progress(kelp_http1_connection *c) {
         set_arrival_deadline(c, options->idle_timeout_ns);
     } else if (!c->reading_head) { /* one deadline for the complete head */
         c->reading_head = true;
+        c->head_start_ns = kelp_event_loop_now_ns(c->base.thread->loop);
         set_arrival_deadline(c, options->header_timeout_ns);
     }
 }
@@ -593,6 +604,22 @@ static void on_io(kelp_event_loop_io *io, uint32_t events) {
     leave(c);
 }
 
+/* Frees the buffers of a connection that has been idle for a time. Returns the time of the next
+ * check. */
+static uint64_t relax(kelp_http1_connection *c, uint64_t now_ns) {
+    uint64_t idle_ns = c->deadline_ns - c->base.thread->options->idle_timeout_ns;
+    bool idle = c->exchange == NULL && !c->lingering && c->pending.length == 0 &&
+                kelp_http1_parser_idle(&c->parser);
+    if (!idle)
+        return c->deadline_ns;
+    if (now_ns < idle_ns + RELAX_NS)
+        return KELP_MIN(c->deadline_ns, idle_ns + RELAX_NS);
+    kelp_http1_parser_deinit(&c->parser);
+    kelp_buf_deinit(&c->pending);
+    kelp_buf_deinit(&c->head);
+    return c->deadline_ns;
+}
+
 static void on_timer(kelp_event_loop_timer *timer) {
     kelp_http1_connection *c = timer->userp;
     uint64_t now = kelp_event_loop_now_ns(c->base.thread->loop);
@@ -600,12 +627,13 @@ static void on_timer(kelp_event_loop_timer *timer) {
     if (c->deadline_ns == UINT64_MAX) {
         /* A request is being processed; set_deadline sets the timer again. */
     } else if (now < c->deadline_ns) {
-        set_deadline(c, c->deadline_ns - now);
+        set_timer(c, relax(c, now));
     } else if (c->exchange != NULL || c->lingering || kelp_http1_parser_idle(&c->parser)) {
         connection_close(c);
     } else {
-        c->parser.error_status = KELP_HTTP_REQUEST_TIMEOUT;
-        c->parser.error_text = "the request did not arrive in time";
+        bool stops = now >= kelp_http_thread_stop_deadline_ns(c->base.thread, 0);
+        c->parser.error_status = stops ? KELP_HTTP_SERVICE_UNAVAILABLE : KELP_HTTP_REQUEST_TIMEOUT;
+        c->parser.error_text = stops ? KELP_HTTP_STOP_TEXT : "the request did not arrive in time";
         reject(c);
     }
     leave(c);
@@ -641,9 +669,8 @@ static void connection_drain(kelp_http_connection *base, bool now) {
             connection_close(c);
         else if (!c->closed)
             update_events(c);
-    } else if (c->exchange == NULL && !c->lingering && !c->drain_end_ns) {
-        c->drain_end_ns = kelp_event_loop_now_ns(base->thread->loop) + STOP_BODY_NS;
-        set_arrival_deadline(c, STOP_BODY_NS);
+    } else if (c->exchange == NULL && !c->lingering) {
+        set_arrival_deadline(c, KELP_HTTP_STOP_REQUEST_NS);
     }
     leave(c);
 }

@@ -21,6 +21,14 @@
 
 /* ---- sockets ---- */
 
+/* Describes why a Unix socket cannot be bound: "address in use" is misleading for other files. */
+static const char *bind_failure(const char *path, int error) {
+    struct stat about;
+    if (error == EADDRINUSE && lstat(path, &about) == 0 && !S_ISSOCK(about.st_mode))
+        return "a file that is not a socket exists there";
+    return strerror(error);
+}
+
 static kelp_status *listen_unix(kelp_http_listener *listener, const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (*path == '\0')
@@ -38,7 +46,7 @@ static kelp_status *listen_unix(kelp_http_listener *listener, const char *path) 
         if (fd >= 0)
             close(fd);
         return KELP_ERROR(KELP_UNAVAILABLE, "cannot listen on unix socket '%s': %s", path,
-                          strerror(error));
+                          bind_failure(path, error));
     }
     listener->fd = fd;
     return kelp_strdup(listener->allocator, path, &listener->unix_path);

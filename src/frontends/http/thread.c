@@ -17,6 +17,8 @@
 #define CLOSE_GRACE_NS (KELP_HTTP_SECOND_NS / 10)
 /* The grace times are at most this part of the time limit. */
 #define GRACE_PART 8
+/* The memory of so many connections is much, even if they were idle. */
+#define CLOSED_PER_NOTE 64
 #define DRAIN_POLL_NS \
     (KELP_HTTP_SECOND_NS / 100) /* while models hold exchanges of closed connections */
 
@@ -41,6 +43,8 @@ kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&thread->all_recycled, &attributes);
+    pthread_mutex_init(&thread->helpers.mutex, NULL);
+    pthread_cond_init(&thread->helpers.changed, &attributes);
     pthread_condattr_destroy(&attributes);
     KELP_TRY(kelp_alloc(thread->allocator, KELP_HTTP_SCRATCH_BYTES, (void **)&thread->scratch));
     return kelp_event_loop_create(thread->allocator, &thread->loop);
@@ -51,23 +55,44 @@ kelp_status *kelp_http_thread_enable_tls(kelp_http_thread *thread) {
     return kelp_tls_buffers_init(thread->tls, thread->allocator);
 }
 
+/* Ends the threads for work that blocks; they have none. */
+static void stop_helpers(kelp_http_helpers *helpers) {
+    pthread_mutex_lock(&helpers->mutex);
+    KELP_ASSERT(helpers->first == NULL);
+    helpers->stopping = true;
+    pthread_cond_broadcast(&helpers->changed);
+    while (helpers->thread_count > 0)
+        pthread_cond_wait(&helpers->changed, &helpers->mutex);
+    pthread_mutex_unlock(&helpers->mutex);
+    pthread_cond_destroy(&helpers->changed);
+    pthread_mutex_destroy(&helpers->mutex);
+}
+
 void kelp_http_thread_deinit(kelp_http_thread *thread) {
+    stop_helpers(&thread->helpers);
     kelp_event_loop_destroy(thread->loop);
     if (thread->tls != NULL) {
         kelp_tls_buffers_deinit(thread->tls);
         kelp_free(thread->allocator, thread->tls, sizeof *thread->tls);
     }
     kelp_free(thread->allocator, thread->scratch, KELP_HTTP_SCRATCH_BYTES);
+    kelp_http_thread_trim(thread);
+    pthread_cond_destroy(&thread->all_recycled);
+    pthread_mutex_destroy(&thread->mutex);
+}
+
+void kelp_http_thread_trim(kelp_http_thread *thread) {
     for (size_t i = 0; i < thread->handler_count; i++) {
+        pthread_mutex_lock(&thread->mutex);
         kelp_http_exchange *exchange = thread->pools[i].first;
+        thread->pools[i] = (kelp_http_exchange_pool){0};
+        pthread_mutex_unlock(&thread->mutex);
         while (exchange != NULL) {
             kelp_http_exchange *next = exchange->next;
             kelp_http_exchange_destroy(exchange);
             exchange = next;
         }
     }
-    pthread_cond_destroy(&thread->all_recycled);
-    pthread_mutex_destroy(&thread->mutex);
 }
 
 static void *thread_main(void *userp) {
@@ -161,6 +186,7 @@ static void on_drain(kelp_event_loop_task *task) {
         thread->give_up_ns = UINT64_MAX;
     thread->cancel_ns = thread->give_up_ns - KELP_MIN(part_ns, CANCEL_GRACE_NS);
     thread->stopping = true;
+    thread->stop_ns = now_ns;
     drain_connections(thread);
     stop_if_empty(thread);
     if (thread->connections != NULL)
@@ -221,6 +247,7 @@ kelp_status *kelp_http_connection_replace(kelp_http_connection *old,
     KELP_ASSERT(thread == current_thread && connection->thread == thread);
     connection->client = old->client;
     connection->services = old->services;
+    connection->peer = old->peer;
     connection->tls = old->tls;
     connection->previous = old->previous;
     connection->next = old->next;
@@ -263,6 +290,9 @@ void kelp_http_connection_leave(kelp_http_connection *connection) {
         connection->next->previous = connection->previous;
     connection->previous = connection->next = NULL;
     atomic_fetch_sub(thread->connection_count, 1);
+    const kelp_http_server_options *options = thread->options;
+    if (++thread->closed_count % CLOSED_PER_NOTE == 0 && options->freed_much != NULL)
+        options->freed_much(options->freed_much_userp);
     kelp_http_client_disconnect(connection->client);
     stop_if_empty(thread);
 }

@@ -14,6 +14,8 @@
 #define KELP_HTTP_SECOND_NS UINT64_C(1000000000)
 /* Minimum rate of a body, beside body_timeout_ns. */
 #define KELP_HTTP_BODY_BYTES_PER_S 16384
+/* For a request that is incomplete when the server stops. */
+#define KELP_HTTP_STOP_REQUEST_NS KELP_HTTP_SECOND_NS
 #define KELP_HTTP_SCRATCH_BYTES ((size_t)64 * 1024)
 
 typedef struct kelp_http2_thread kelp_http2_thread;
@@ -45,6 +47,7 @@ struct kelp_http_connection {
     kelp_http_thread *thread;
     kelp_http_client *client;
     uint32_t services;             /* of the endpoint that accepted it */
+    kelp_http_peer peer;           /* the address of the client */
     kelp_tls_context *tls_context; /* of the endpoint; NULL: without TLS */
     kelp_tls_stream *tls;          /* NULL: without TLS, or before its first byte */
     kelp_event_loop_timer again;   /* see kelp_http_socket_watch */
@@ -57,6 +60,19 @@ typedef struct kelp_http_exchange_pool {
     kelp_http_exchange *first;
     size_t count;
 } kelp_http_exchange_pool;
+
+/* Threads for work that blocks. They end after a time without work, because starting one for each
+ * piece of work would cost as much as 30 kB of JSON. */
+typedef struct kelp_http_helpers {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;    /* there is work, a thread has ended, or all must end */
+    kelp_http_exchange *first; /* whose work waits */
+    kelp_http_exchange *last;
+    size_t waiting_count; /* of exchanges */
+    size_t idle_count;    /* of threads */
+    size_t thread_count;
+    bool stopping;
+} kelp_http_helpers;
 
 /* A thread with an event loop. */
 struct kelp_http_thread {
@@ -71,6 +87,9 @@ struct kelp_http_thread {
     bool started;
     bool stopping;
     kelp_http_connection *connections;
+    kelp_event_loop_task trim_task;
+    atomic_bool trims;        /* trim_task is posted */
+    uint32_t closed_count;    /* connections that have left */
     char *scratch;            /* KELP_HTTP_SCRATCH_BYTES, for reads */
     kelp_http2_thread *http2; /* of the server */
     kelp_tls_buffers *tls;    /* NULL: no endpoint has TLS */
@@ -78,6 +97,7 @@ struct kelp_http_thread {
     kelp_event_loop_timer drain_timer;
     _Atomic uint64_t last_request_ns; /* the time at which the latest request began */
     uint64_t drain_timeout_ns;
+    uint64_t stop_ns;    /* if stopping: the time at which it began */
     bool closes_idle;    /* if stopping: connections without requests are not kept any more */
     uint64_t cancel_ns;  /* if stopping: the time at which open exchanges are cancelled */
     uint64_t give_up_ns; /* if stopping: the time after which open exchanges are abandoned */
@@ -86,6 +106,7 @@ struct kelp_http_thread {
     pthread_cond_t all_recycled;
     kelp_http_exchange_pool pools[KELP_HTTP_MAX_HANDLERS];
     _Atomic size_t outstanding; /* changed with the mutex */
+    kelp_http_helpers helpers;
 };
 
 /* Initializes a thread without starting it. kelp_http_thread_deinit must be called, also after a
@@ -101,6 +122,8 @@ kelp_status *kelp_http_thread_start(kelp_http_thread *thread, unsigned index) KE
  * end its loop. Requests are cancelled shortly before `timeout_ns`, and abandoned at this time. Any
  * thread. */
 void kelp_http_thread_drain(kelp_http_thread *thread, uint64_t timeout_ns);
+/* Frees the pooled exchanges. */
+void kelp_http_thread_trim(kelp_http_thread *thread);
 /* Waits until all exchanges are recycled, at most until the deadline. Returns the number of those
  * that are not. Any thread, after the loop has ended. */
 size_t kelp_http_thread_wait(kelp_http_thread *thread, uint64_t deadline_ns);
@@ -110,6 +133,16 @@ kelp_http_thread *kelp_http_current_thread(void);
 /* Returns the first handler that accepts the request. */
 kelp_http_handler *kelp_http_thread_handler(const kelp_http_thread *thread,
                                             const kelp_http_request *request);
+
+/* Returns the time at which a request (or message) that began at `start_ns` must be complete
+ * because the server stops; UINT64_MAX if it does not. */
+static inline uint64_t kelp_http_thread_stop_deadline_ns(const kelp_http_thread *thread,
+                                                         uint64_t start_ns) {
+    if (!thread->stopping)
+        return UINT64_MAX;
+    return (start_ns > thread->stop_ns ? start_ns : thread->stop_ns) + KELP_HTTP_STOP_REQUEST_NS;
+}
+#define KELP_HTTP_STOP_TEXT "the server is stopping, and the request was incomplete"
 
 /* Passes a connection to its thread, which starts it. Any thread. */
 void kelp_http_connection_join(kelp_http_connection *connection);

@@ -53,15 +53,15 @@ void kelp_trace_setting_release(kelp_trace_setting *setting) {
     kelp_free(setting->allocator, setting, sizeof *setting);
 }
 
-bool kelp_trace_setting_sample(kelp_trace_setting *setting) {
+bool kelp_trace_setting_sample(kelp_trace_setting *setting, kelp_trace_decision decision) {
     kelp_trace_values *values = &setting->values;
     pthread_mutex_lock(&setting->lock);
-    bool sampled = values->level != 0 && values->rate != 0 && values->count != 0 &&
-                   ++setting->seen % values->rate == 0;
-    if (sampled) {
+    bool hit = values->level != 0 && values->rate != 0 && values->count != 0 &&
+               ++setting->seen % values->rate == 0 && decision != KELP_TRACE_NEVER;
+    if (hit)
         values->count -= values->count > 0 ? 1 : 0;
-        setting->open++;
-    }
+    bool sampled = hit || (decision == KELP_TRACE_ALWAYS && values->level != 0);
+    setting->open += sampled ? 1 : 0;
     pthread_mutex_unlock(&setting->lock);
     return sampled;
 }

@@ -12,8 +12,8 @@
 
 typedef struct kelp_trace_setting {
     kelp_allocator allocator;
-    kelp_trace_writer *writer;
-    pthread_mutex_t lock; /* guards what follows */
+    kelp_trace_writer *writer; /* NULL: records have no text */
+    pthread_mutex_t lock;      /* guards what follows */
     unsigned refs;
     kelp_trace_values values; /* only `count` changes */
     uint64_t seen;            /* requests */
@@ -29,8 +29,16 @@ kelp_status *kelp_trace_setting_create(kelp_allocator allocator, kelp_trace_writ
 void kelp_trace_setting_retain(kelp_trace_setting *setting);
 /* Drops a reference. The last one writes what is collected. NULL is allowed. */
 void kelp_trace_setting_release(kelp_trace_setting *setting);
-/* Returns true if the next request is traced, which must then be collected. */
-bool kelp_trace_setting_sample(kelp_trace_setting *setting);
+/* Whether rate and count decide about a request. */
+typedef enum kelp_trace_decision {
+    KELP_TRACE_BY_RATE,
+    KELP_TRACE_ALWAYS,
+    KELP_TRACE_NEVER
+} kelp_trace_decision;
+
+/* Returns true if the next request is traced, which must then be collected. All requests count for
+ * the rate. */
+bool kelp_trace_setting_sample(kelp_trace_setting *setting, kelp_trace_decision decision);
 /* Takes the text of a record; an empty one was dropped. */
 void kelp_trace_setting_collect(kelp_trace_setting *setting, kelp_str record);
 /* Returns the values with the current count. */

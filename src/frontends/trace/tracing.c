@@ -9,6 +9,9 @@
 
 #include <stdatomic.h>
 
+/* The time to export what is queued when the server stops. */
+#define STOP_NS (UINT64_C(5) * 1000000000)
+
 /* The values that are set, as bits. */
 enum { LEVEL = 1, RATE = 2, COUNT = 4, FREQUENCY = 8 };
 
@@ -23,9 +26,10 @@ typedef struct scope {
 struct kelp_tracing {
     kelp_allocator allocator;
     TRITONSERVER_Server *core;
-    const char *file;
-    kelp_trace_values defaults;
-    kelp_trace_writer *writer;
+    kelp_tracing_options options; /* `otlp` is only compared with NULL */
+    kelp_trace_writer *writer;    /* of mode triton */
+    kelp_otlp_exporter *exporter; /* of mode opentelemetry */
+    kelp_trace_ids ids;
     atomic_bool enabled;  /* some setting traces */
     pthread_mutex_t lock; /* guards what follows */
     scope global;
@@ -44,9 +48,13 @@ static void overlay(kelp_trace_values *inout, const scope *s) {
 
 static kelp_status *check(const kelp_tracing *tracing, const kelp_trace_values *values) {
     const char *reason = NULL;
-    if (values->level != 0 && values->rate == 0)
+    if (tracing->exporter != NULL) /* a rate of 0: only requests with a trace context */
+        reason = values->level & TRITONSERVER_TRACE_LEVEL_TENSORS
+                     ? "the mode opentelemetry does not support the level TENSORS"
+                     : NULL;
+    else if (values->level != 0 && values->rate == 0)
         reason = "sample rate must be non-zero";
-    else if (values->level != 0 && tracing->file[0] == 0)
+    else if (values->level != 0 && tracing->options.file[0] == 0)
         reason = "trace file name is not given";
     return reason == NULL ? NULL
                           : KELP_ERROR(KELP_INVALID_ARGUMENT,
@@ -136,7 +144,7 @@ static scope *find(kelp_tracing *tracing, const char *model) {
 /* Returns the values of a scope, given the global scope. */
 static kelp_trace_values values_of(const kelp_tracing *tracing, const scope *global,
                                    const scope *s) {
-    kelp_trace_values values = tracing->defaults;
+    kelp_trace_values values = tracing->options.values;
     overlay(&values, global);
     overlay(&values, s);
     return values;
@@ -258,26 +266,70 @@ kelp_status *kelp_tracing_get(kelp_tracing *tracing, const char *model, kelp_tra
     return NULL;
 }
 
-const char *kelp_tracing_file(const kelp_tracing *tracing) {
-    return tracing->file;
+const kelp_tracing_options *kelp_tracing_start_options(const kelp_tracing *tracing) {
+    return &tracing->options;
 }
 
 /* ---- requests ---- */
 
-kelp_trace_record *kelp_tracing_sample(kelp_tracing *tracing, const char *model,
-                                       TRITONSERVER_InferenceTrace **out_trace) {
-    kelp_trace_record *record = NULL;
-    *out_trace = NULL;
-    if (tracing == NULL || !atomic_load_explicit(&tracing->enabled, memory_order_relaxed))
-        return NULL;
+static bool is_enabled(kelp_tracing *tracing) {
+    return tracing != NULL && atomic_load_explicit(&tracing->enabled, memory_order_relaxed);
+}
+
+void kelp_tracing_read_parent(kelp_tracing *tracing, const kelp_http_request *request,
+                              kelp_arena *arena, kelp_trace_context *out) {
+    *out = (kelp_trace_context){0};
+    if (is_enabled(tracing) && tracing->exporter != NULL)
+        kelp_trace_context_read(arena, request, out);
+}
+
+/* Returns true if the ratio of the sampler includes a trace. Programs that continue a trace decide
+ * alike, because the last 8 bytes of its ID decide. */
+static bool in_ratio(const kelp_trace_sampler *sampler, const kelp_trace_id *id) {
+    const double range = 0x1p63;
+    uint64_t number = 0;
+    if (sampler->ratio >= 1)
+        return true;
+    for (size_t i = 8; i < sizeof id->bytes; i++)
+        number = number << 8 | id->bytes[i];
+    return (double)(number >> 1) < sampler->ratio * range;
+}
+
+/* Returns true if a request is traced. *out_id is the ID of its trace. */
+static bool is_sampled(kelp_tracing *tracing, kelp_trace_setting *setting,
+                       const kelp_trace_context *parent, kelp_trace_id *out_id) {
+    const kelp_trace_sampler *sampler = &tracing->options.sampler;
+    if (tracing->exporter == NULL)
+        return kelp_trace_setting_sample(setting, KELP_TRACE_BY_RATE);
+    if (kelp_trace_context_is_valid(parent)) {
+        *out_id = parent->trace;
+        bool sampled = sampler->parent_based ? (parent->flags & KELP_TRACE_SAMPLED) != 0
+                                             : in_ratio(sampler, out_id);
+        return kelp_trace_setting_sample(setting, sampled ? KELP_TRACE_ALWAYS : KELP_TRACE_NEVER);
+    }
+    *out_id = kelp_trace_ids_trace(&tracing->ids);
+    return in_ratio(sampler, out_id) && kelp_trace_setting_sample(setting, KELP_TRACE_BY_RATE);
+}
+
+/* Returns the setting of a model with a new reference. */
+static kelp_trace_setting *setting_of(kelp_tracing *tracing, const char *model) {
     pthread_mutex_lock(&tracing->lock);
     const scope *s = find(tracing, model);
     kelp_trace_setting *setting = s != NULL ? s->setting : tracing->global.setting;
     kelp_trace_setting_retain(setting);
     pthread_mutex_unlock(&tracing->lock);
-    kelp_status *status = NULL;
-    if (kelp_trace_setting_sample(setting)) {
-        status = kelp_trace_record_create(tracing->allocator, setting, &record, out_trace);
+    return setting;
+}
+
+kelp_trace_record *kelp_tracing_sample(kelp_tracing *tracing, const kelp_trace_origin *origin) {
+    kelp_trace_record *record = NULL;
+    if (!is_enabled(tracing))
+        return NULL;
+    kelp_trace_target target = {.exporter = tracing->exporter, .ids = &tracing->ids};
+    kelp_trace_setting *setting = setting_of(tracing, origin->model);
+    if (is_sampled(tracing, setting, &origin->parent, &target.trace_id)) {
+        kelp_status *status =
+            kelp_trace_record_create(tracing->allocator, setting, origin, &target, &record);
         if (status == NULL)
             return record;
         kelp_trace_setting_collect(setting, (kelp_str){0});
@@ -289,29 +341,39 @@ kelp_trace_record *kelp_tracing_sample(kelp_tracing *tracing, const char *model,
 
 /* ---- the object ---- */
 
+void kelp_tracing_stop(kelp_tracing *tracing) {
+    if (tracing != NULL && tracing->exporter != NULL)
+        kelp_otlp_exporter_stop(tracing->exporter, STOP_NS);
+}
+
 void kelp_tracing_destroy(kelp_tracing *tracing) {
     if (tracing == NULL)
         return;
+    kelp_tracing_stop(tracing);
     while (tracing->count > 0)
         remove_model(tracing, &tracing->models[0]);
     kelp_trace_setting_release(tracing->global.setting);
     kelp_trace_writer_destroy(tracing->writer);
+    kelp_otlp_exporter_destroy(tracing->exporter);
     kelp_free(tracing->allocator, tracing->models, tracing->capacity * sizeof *tracing->models);
     pthread_mutex_destroy(&tracing->lock);
     kelp_free(tracing->allocator, tracing, sizeof *tracing);
 }
 
 kelp_status *kelp_tracing_create(kelp_allocator allocator, TRITONSERVER_Server *core,
-                                 const kelp_logger *logger, const char *file,
-                                 const kelp_trace_values *values, kelp_tracing **out) {
+                                 const kelp_logger *logger, const kelp_tracing_options *options,
+                                 kelp_tracing **out) {
     kelp_tracing *tracing;
     KELP_TRY(KELP_NEW(allocator, kelp_tracing, &tracing));
     tracing->allocator = allocator;
     tracing->core = core;
-    tracing->file = file;
-    tracing->defaults = *values;
+    tracing->options = *options;
     pthread_mutex_init(&tracing->lock, NULL);
-    kelp_status *status = kelp_trace_writer_create(allocator, file, logger, &tracing->writer);
+    kelp_trace_ids_init(&tracing->ids);
+    kelp_status *status =
+        options->otlp != NULL
+            ? kelp_otlp_exporter_create(allocator, logger, options->otlp, &tracing->exporter)
+            : kelp_trace_writer_create(allocator, options->file, logger, &tracing->writer);
     if (status == NULL)
         status = renew(tracing, &tracing->global, &tracing->global);
     if (status != NULL) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces of sampled requests, in the file format of Triton: a JSON array of the activities of each
- * request with their times. All protocols of a server share the settings, which clients can change.
+ * Traces of sampled requests, in one of two modes. Mode triton writes files in the format of
+ * Triton: a JSON array of the activities of each request with their times. Mode opentelemetry
+ * exports spans to a collector, and continues the traces of clients that send a trace context. All
+ * protocols of a server share the settings, which clients can change.
  *
  * The global settings apply to models without settings of their own. A value that is not set for a
  * model comes from the global settings, a value that is not set there from the start options.
@@ -16,8 +18,10 @@
 #ifndef KELP_FRONTENDS_TRACE_TRACING_H_
 #define KELP_FRONTENDS_TRACE_TRACING_H_
 
+#include "base/arena.h"
 #include "base/log.h"
-#include "base/str.h"
+#include "frontends/otlp/context.h"
+#include "frontends/otlp/exporter.h"
 
 #include <kelp/allocator.h>
 #include <triton/core/tritonserver.h>
@@ -37,12 +41,41 @@ typedef struct kelp_trace_values {
     uint32_t log_frequency; /* traces per file, whose names end in an index; 0: one file */
 } kelp_trace_values;
 
-/* Creates the settings. `core` and `file`, the path of the trace file ("" for none), are borrowed.
- * Fails with INVALID_ARGUMENT if tracing is on without a file or with a rate of 0. */
+/* The decision of mode opentelemetry about requests. Source: OpenTelemetry Specification,
+ * trace/sdk "Sampling". */
+typedef struct kelp_trace_sampler {
+    /* The flag of a client's trace context decides. Otherwise, and for requests without a context,
+     * the ratio. Requests without a context must also be selected by the settings. */
+    bool parent_based;
+    double ratio; /* of the trace IDs that are sampled */
+} kelp_trace_sampler;
+
+/* A setting of mode opentelemetry that clients can read, but not change. */
+typedef struct kelp_trace_shown {
+    const char *name;
+    const char *const *values;
+    size_t count;
+} kelp_trace_shown;
+
+/* The start options. Everything is borrowed. */
+typedef struct kelp_tracing_options {
+    kelp_trace_values values;
+    const char *file;              /* of mode triton: the path of the trace file, or "" */
+    const kelp_otlp_options *otlp; /* mode opentelemetry; NULL: mode triton */
+    kelp_trace_sampler sampler;
+    const kelp_trace_shown *shown;
+    size_t shown_count;
+} kelp_tracing_options;
+
+/* Creates the settings. `core` and `logger` are borrowed. Fails with INVALID_ARGUMENT if tracing is
+ * on without a file or with a rate of 0 in mode triton, or at the level TENSORS in mode
+ * opentelemetry; and as kelp_otlp_exporter_create. */
 kelp_status *kelp_tracing_create(kelp_allocator allocator, TRITONSERVER_Server *core,
-                                 const kelp_logger *logger, const char *file,
-                                 const kelp_trace_values *values, kelp_tracing **out) KELP_MUST_USE;
-/* Writes what remains and frees the settings. No record may exist. NULL is allowed. */
+                                 const kelp_logger *logger, const kelp_tracing_options *options,
+                                 kelp_tracing **out) KELP_MUST_USE;
+/* Exports what remains, for a few seconds at most. Later spans are dropped. NULL is allowed. */
+void kelp_tracing_stop(kelp_tracing *tracing);
+/* Stops, writes what remains and frees the settings. No record may exist. NULL is allowed. */
 void kelp_tracing_destroy(kelp_tracing *tracing);
 
 /* ---- settings ---- */
@@ -62,18 +95,40 @@ kelp_status *kelp_tracing_update(kelp_tracing *tracing, const char *model,
  * unknown model. */
 kelp_status *kelp_tracing_get(kelp_tracing *tracing, const char *model,
                               kelp_trace_values *out) KELP_MUST_USE;
-const char *kelp_tracing_file(const kelp_tracing *tracing);
+/* Returns the start options. */
+const kelp_tracing_options *kelp_tracing_start_options(const kelp_tracing *tracing);
 
 /* ---- requests ---- */
-/* Decides whether a request is traced. Returns its record with a reference of the caller, and the
- * trace for TRITONSERVER_ServerInferAsync; otherwise NULL for both. `tracing` may be NULL. A trace
- * that is not submitted is ended with kelp_trace_abandon. */
-kelp_trace_record *kelp_tracing_sample(kelp_tracing *tracing, const char *model,
-                                       TRITONSERVER_InferenceTrace **out_trace);
+/* What a front end knows about a request. */
+typedef struct kelp_trace_origin {
+    const char *model;
+    kelp_trace_context parent; /* of the client; zeroed: none */
+    bool grpc;                 /* otherwise HTTP */
+    kelp_str method, path;     /* of HTTP */
+    const char *route;         /* the pattern of the path: '*' is a model, '#' a version; or NULL */
+    unsigned http_version;     /* as in kelp_http_request */
+    uint64_t start_ns;         /* when its first bytes arrived (kelp_now_ns); 0: now */
+} kelp_trace_origin;
+
+/* Reads the trace context of the client, if the mode uses it and tracing is on. Otherwise stores a
+ * zeroed one. `tracing` may be NULL; `out->state` is in the arena. */
+void kelp_tracing_read_parent(kelp_tracing *tracing, const kelp_http_request *request,
+                              kelp_arena *arena, kelp_trace_context *out);
+/* Decides whether a request is traced. Returns its record with a reference of the caller, or NULL.
+ * `tracing` may be NULL. */
+kelp_trace_record *kelp_tracing_sample(kelp_tracing *tracing, const kelp_trace_origin *origin);
+/* Returns the trace for TRITONSERVER_ServerInferAsync; NULL for NULL. If the submission fails,
+ * kelp_trace_take_back takes it again. */
+TRITONSERVER_InferenceTrace *kelp_trace_submit(kelp_trace_record *record);
+void kelp_trace_take_back(kelp_trace_record *record, TRITONSERVER_InferenceTrace *trace);
 /* Adds an activity of the front end at the current time. NULL is allowed. */
 void kelp_trace_stamp(kelp_trace_record *record, const char *activity);
-/* Deletes a trace that was not submitted. NULL is allowed. */
-void kelp_trace_abandon(kelp_trace_record *record, TRITONSERVER_InferenceTrace *trace);
+/* Adds an activity of the front end at an earlier time, of kelp_now_ns. NULL is allowed. */
+void kelp_trace_stamp_at(kelp_trace_record *record, const char *activity, uint64_t time_ns);
+/* Sets the result in mode opentelemetry: the status of HTTP or the code of gRPC, 0 if it is not
+ * known; and the message of a failure, or NULL. Only the first code and message count. A NULL
+ * record is allowed. */
+void kelp_trace_finish(kelp_trace_record *record, unsigned code, const char *message);
 /* Drops the caller's reference. The record is written after the server has released its traces,
  * too. NULL is allowed. */
 void kelp_trace_record_release(kelp_trace_record *record);

@@ -45,7 +45,8 @@ typedef struct kelp_v2_service {
     const kelp_forward *forward;
     const char *const *cors_origins;
     size_t cors_origin_count;
-    kelp_workers *loaders;   /* run loads and unloads */
+    kelp_workers *loaders; /* run loads and unloads */
+    struct kelp_openapi *openapi;
     atomic_uint codec_count; /* threads that decode requests or encode responses */
 } kelp_v2_service;
 
@@ -60,8 +61,17 @@ typedef struct kelp_v2_requested_output {
     uint64_t offset, memory_bytes;
 } kelp_v2_requested_output;
 
+typedef struct kelp_v2_exchange kelp_v2_exchange;
+
+/* The steps of an inference that follow its preparation. */
+typedef struct kelp_v2_decoding {
+    kelp_status *(*decode)(kelp_v2_exchange *exchange); /* may run on a separate thread */
+    /* Submits the request, or sends the failure. */
+    void (*finish)(kelp_v2_exchange *exchange, kelp_status *take_status);
+} kelp_v2_decoding;
+
 /* A request and its response. */
-typedef struct kelp_v2_exchange {
+struct kelp_v2_exchange {
     kelp_http_exchange base; /* first */
     bool in_flight;          /* submitted, and the final response has not arrived */
     bool submitting;         /* inside TRITONSERVER_ServerInferAsync */
@@ -73,9 +83,11 @@ typedef struct kelp_v2_exchange {
     bool has_json_bytes; /* otherwise the body contains only JSON */
     uint64_t json_bytes; /* Inference-Header-Content-Length */
     kelp_http_coding request_coding;
-    kelp_str json, binary;      /* the parts of the body */
+    kelp_str json, binary; /* the parts of the body */
+    const kelp_v2_decoding *decoding;
     kelp_status *decode_status; /* of decoding on a separate thread */
     kelp_arena arena;           /* decoded data */
+    const char *route;          /* pattern of the path: '*' is a name, '#' a version */
     const char *model;          /* or a region; percent-decoded; "" if the route has none */
     int64_t version;            /* -1 if the route has none */
     kelp_http_coding response_coding;
@@ -95,7 +107,7 @@ typedef struct kelp_v2_exchange {
     struct kelp_v2_generation *generation; /* of `generate` and `generate_stream`; otherwise NULL */
     kelp_arena outputs;                    /* memory for the outputs, which the model writes */
     char json_length[24];                  /* value of Inference-Header-Content-Length */
-} kelp_v2_exchange;
+};
 
 static inline kelp_v2_service *kelp_v2_service_of(const kelp_v2_exchange *exchange) {
     return (kelp_v2_service *)exchange->base.handler;
@@ -140,6 +152,7 @@ void kelp_v2_model_statistics(kelp_v2_exchange *exchange);
 void kelp_v2_repository_index(kelp_v2_exchange *exchange);
 void kelp_v2_repository_load(kelp_v2_exchange *exchange);
 void kelp_v2_repository_unload(kelp_v2_exchange *exchange);
+void kelp_v2_openapi(kelp_v2_exchange *exchange);
 void kelp_v2_metrics(kelp_v2_exchange *exchange);
 void kelp_v2_page(kelp_v2_exchange *exchange);
 void kelp_v2_page_style(kelp_v2_exchange *exchange);
@@ -169,12 +182,17 @@ void kelp_v2_generate(kelp_v2_exchange *exchange);
 void kelp_v2_generate_stream(kelp_v2_exchange *exchange);
 
 /* ---- infer.c ---- */
+/* Decides whether the request is traced. Valid while on_request runs. */
+void kelp_v2_begin_trace(kelp_v2_exchange *exchange);
 /* Asks the server to cancel an inference in flight. */
 void kelp_v2_infer_cancel(kelp_v2_exchange *exchange);
 /* Submits exchange->request. The exchange is the argument of the response callback. */
 kelp_status *
 kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAllocator *allocator,
                TRITONSERVER_InferenceResponseCompleteFn_t on_each_response) KELP_MUST_USE;
+/* Decodes the request, on a separate thread if that takes long, and then finishes it on the
+ * event-loop thread; with CANCELLED if the client has closed the connection. */
+void kelp_v2_decode_and_finish(kelp_v2_exchange *exchange, const kelp_v2_decoding *decoding);
 /* Returns true if the request, whose coding was read, takes long to decode. */
 bool kelp_v2_takes_long(const kelp_v2_exchange *exchange);
 /* Runs `work` on a separate thread, which must call kelp_v2_end_codec at its end, and then `then`

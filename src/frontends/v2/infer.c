@@ -57,8 +57,9 @@ static kelp_status *encode(kelp_v2_exchange *exchange) {
         return no_response(exchange);
     if (exchange->several_responses)
         return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "model '%s' is decoupled and sent several responses: this endpoint "
-                          "supports one response per request",
+                          "HTTP end point doesn't support models with decoupled transaction "
+                          "policy that send several responses: use generate_stream or gRPC for "
+                          "model '%s'",
                           exchange->model);
     KELP_TRY(kelp_v2_encode_response(exchange));
     return kelp_http_exchange_compress(&exchange->base, exchange->response_coding);
@@ -223,6 +224,7 @@ static kelp_status *prepare(kelp_v2_exchange *exchange) {
     KELP_ASSERT(!exchange->request && !exchange->response && exchange->model);
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
     const kelp_str *accepted = kelp_http_find(exchange->base.request, "accept-encoding");
+    kelp_v2_begin_trace(exchange);
     if (accepted != NULL)
         exchange->response_coding = kelp_http_coding_accepted(*accepted);
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&exchange->request, service->core,
@@ -235,9 +237,27 @@ static kelp_status *prepare(kelp_v2_exchange *exchange) {
     return NULL;
 }
 
+void kelp_v2_begin_trace(kelp_v2_exchange *exchange) {
+    kelp_tracing *tracing = kelp_v2_service_of(exchange)->tracing;
+    const kelp_http_request *request = exchange->base.request;
+    kelp_trace_origin origin = {.model = exchange->model,
+                                .method = request->method,
+                                .path = request->path,
+                                .route = exchange->route,
+                                .http_version = request->version,
+                                .start_ns = exchange->base.start_ns};
+    kelp_tracing_read_parent(tracing, request, &exchange->arena, &origin.parent);
+    exchange->trace = kelp_tracing_sample(tracing, &origin);
+    kelp_trace_stamp_at(exchange->trace, "HTTP_RECV_START", exchange->base.start_ns);
+    kelp_trace_stamp_at(exchange->trace, "HTTP_RECV_END", exchange->base.received_ns);
+}
+
 kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAllocator *allocator,
                             TRITONSERVER_InferenceResponseCompleteFn_t on_each_response) {
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
+    const char *id = NULL;
+    KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestId(exchange->request, &id)));
+    kelp_request_entry_set_id(&exchange->base.entry, id);
     KELP_TRY(kelp_v2_status(
         TRITONSERVER_InferenceRequestSetReleaseCallback(exchange->request, on_release, exchange)));
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestSetResponseCallback(
@@ -246,13 +266,12 @@ kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAll
     exchange->submitting = true;
     exchange->in_flight = true;
     atomic_store(&exchange->region_users, 2);
-    TRITONSERVER_InferenceTrace *trace = NULL;
-    exchange->trace = kelp_tracing_sample(service->tracing, exchange->model, &trace);
+    TRITONSERVER_InferenceTrace *trace = kelp_trace_submit(exchange->trace);
     TRITONSERVER_Error *error =
         TRITONSERVER_ServerInferAsync(service->core, exchange->request, trace);
     exchange->submitting = false;
     if (error != NULL) { /* no callback is called: drop the reference of on_release here */
-        kelp_trace_abandon(exchange->trace, trace);
+        kelp_trace_take_back(exchange->trace, trace);
         exchange->in_flight = false;
         kelp_http_exchange_release(&exchange->base);
     }
@@ -273,7 +292,7 @@ static void finish(kelp_v2_exchange *exchange, kelp_status *take_status) {
 
 static void decode_on_thread(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
-    exchange->decode_status = decode(exchange);
+    exchange->decode_status = exchange->decoding->decode(exchange);
     kelp_v2_end_codec(exchange);
 }
 
@@ -281,25 +300,31 @@ static void finish_decoded(kelp_http_exchange *base) {
     kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
     kelp_status *status = exchange->decode_status;
     exchange->decode_status = NULL;
-    if (base->stream != NULL) {
-        finish(exchange, status);
-    } else { /* the client has closed the connection */
-        kelp_status_free(status);
-        kelp_v2_send(exchange);
-    }
+    if (base->stream == NULL && status == NULL)
+        status = KELP_ERROR(KELP_CANCELLED, "the client has closed the connection");
+    exchange->decoding->finish(exchange, status);
+}
+
+void kelp_v2_decode_and_finish(kelp_v2_exchange *exchange, const kelp_v2_decoding *decoding) {
+    exchange->decoding = decoding;
+    if (!kelp_v2_takes_long(exchange) ||
+        !kelp_v2_run_codec(exchange, decode_on_thread, finish_decoded))
+        decoding->finish(exchange, decoding->decode(exchange));
 }
 
 void kelp_v2_infer(kelp_v2_exchange *exchange) {
+    static const kelp_v2_decoding decoding = {decode, finish};
     kelp_status *status = prepare(exchange);
-    if (status == NULL && kelp_v2_takes_long(exchange) &&
-        kelp_v2_run_codec(exchange, decode_on_thread, finish_decoded))
-        return;
-    if (status == NULL)
-        status = decode(exchange);
-    finish(exchange, status);
+    if (status != NULL)
+        kelp_v2_fail(exchange, status);
+    else
+        kelp_v2_decode_and_finish(exchange, &decoding);
 }
 
 void kelp_v2_infer_cancel(kelp_v2_exchange *exchange) {
+    if (exchange->base.stream == NULL)
+        kelp_trace_finish(exchange->trace, KELP_HTTP_CLIENT_CLOSED_REQUEST,
+                          "the client closed the connection");
     if (exchange->in_flight) /* errors are ignored: the model may have just finished */
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestCancel(exchange->request)));
 }

@@ -2,6 +2,7 @@
 /* Functions for responses that all handlers share. */
 #include "base/checked.h"
 #include "base/text/json.h"
+#include "frontends/common/log.h"
 #include "frontends/v2/exchange.h"
 
 #define MAX_MESSAGE_BYTES 2048
@@ -23,10 +24,12 @@ void kelp_v2_respond_error(kelp_v2_exchange *exchange, kelp_http_status status, 
 }
 
 void kelp_v2_respond_failure(kelp_v2_exchange *exchange, kelp_status *take_status) {
+    kelp_log_failure("HTTP", take_status);
     char text[MAX_MESSAGE_BYTES];
     size_t length = kelp_status_format(take_status, text, sizeof text);
-    kelp_v2_respond_error(exchange, kelp_v2_http_status(take_status),
-                          (kelp_str){text, KELP_MIN(length, sizeof(text) - 1)});
+    kelp_http_status status = kelp_v2_http_status(take_status);
+    kelp_trace_finish(exchange->trace, status, text);
+    kelp_v2_respond_error(exchange, status, (kelp_str){text, KELP_MIN(length, sizeof(text) - 1)});
     kelp_status_free(take_status);
 }
 
@@ -56,5 +59,6 @@ void kelp_v2_send(kelp_v2_exchange *exchange) {
 
 void kelp_v2_fail(kelp_v2_exchange *exchange, kelp_status *take_status) {
     kelp_v2_respond_failure(exchange, take_status);
+    kelp_trace_stamp(exchange->trace, "HTTP_SEND_START");
     kelp_v2_send(exchange);
 }

@@ -92,21 +92,21 @@ static kelp_status *write_tensor(kelp_v2_exchange *exchange, kelp_json_writer *j
     for (uint64_t i = 0; i < t->rank; i++)
         kelp_json_put_i64(json, t->shape[i]);
     kelp_json_end_array(json);
-    /* An output in shared memory has no parameters: Triton's client in C++ expects the size of
-     * binary data in them. */
-    bool in_region = requested != NULL && requested->region != NULL;
-    if (!in_region && is_binary(exchange, requested)) {
+    if (requested != NULL && requested->region != NULL) {
+        /* Only the shape is new to the client. Triton's C++ client rejects other parameters than
+         * binary_data_size. */
+    } else if (is_binary(exchange, requested)) {
         kelp_json_key(json, "parameters");
         kelp_json_begin_object(json);
         kelp_json_key(json, "binary_data_size");
         kelp_json_put_u64(json, t->size_bytes);
         kelp_json_end_object(json);
         KELP_TRY(kelp_http_exchange_add_piece(&exchange->base, t->bytes, t->size_bytes));
-    } else if (!in_region) {
+    } else {
         kelp_json_key(json, "data");
         kelp_json_put_raw(json, KELP_STR("")); /* writes the comma; the value is written below */
-        KELP_TRY(
-            kelp_v2_write_data(&exchange->base.text, t->name, t->type, t->bytes, t->size_bytes));
+        KELP_TRY(kelp_v2_write_data(&exchange->base.text, t->name, t->type, t->bytes, t->size_bytes,
+                                    false));
     }
     kelp_json_end_object(json);
     return NULL;
@@ -152,6 +152,7 @@ static kelp_status *write_model(kelp_v2_exchange *exchange, kelp_json_writer *js
     int64_t version = 0;
     KELP_TRY(
         kelp_v2_status(TRITONSERVER_InferenceResponseModel(exchange->response, &model, &version)));
+    exchange->base.entry.version = version;
     kelp_json_key(json, "model_name");
     kelp_json_put_cstr(json, model);
     kelp_json_key(json, "model_version");

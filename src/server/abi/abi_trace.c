@@ -42,11 +42,7 @@ TRITONSERVER_Error *TRITONSERVER_InferenceTraceReportActivity(TRITONSERVER_Infer
                                                               const char *name) {
     if (trace == NULL || name == NULL)
         return kelp_null_error(__func__, trace != NULL ? "name" : "trace");
-    /* The callback has no parameter for the name, so that it becomes the trace's context. */
-    kelp_status *status = kelp_trace_set_context(of(trace), name);
-    if (status == NULL)
-        kelp_trace_report(of(trace), TRITONSERVER_TRACE_CUSTOM_ACTIVITY, timestamp);
-    return kelp_to_error(status);
+    return kelp_to_error(kelp_trace_report_custom(of(trace), timestamp, name));
 }
 
 TRITONSERVER_Error *TRITONSERVER_InferenceTraceId(TRITONSERVER_InferenceTrace *trace,

@@ -167,7 +167,7 @@ kelp_status *kelp_repository_find(kelp_repository *repository, const char *name,
     if (candidates > 1)
         status = KELP_ERROR(KELP_INVALID_ARGUMENT,
                             "Request for unknown model: there are %u models '%s' in different "
-                            "namespaces: expected NAMESPACE::NAME",
+                            "namespaces: expected NAMESPACE::NAME to resolve the ambiguity",
                             candidates, name);
     else
         status = find_version(name, entry, version, out);

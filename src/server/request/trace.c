@@ -3,6 +3,7 @@
 #include "server/request/trace.h"
 
 #include "base/buf.h"
+#include "base/text/json.h"
 #include "server/core/heap.h"
 #include "server/core/log.h"
 
@@ -13,6 +14,39 @@ void kelp_trace_report(kelp_trace *trace, TRITONSERVER_InferenceTraceActivity ac
     if (trace->activity_fn != NULL && ((unsigned)trace->level & timestamps))
         trace->activity_fn((TRITONSERVER_InferenceTrace *)trace, activity, timestamp_ns,
                            trace->userp);
+}
+
+/* Writes the context with the name of an activity. A context that is not an object is left out. */
+static void put_activity(const char *context, uint64_t timestamp_ns, const char *name,
+                         kelp_buf *out) {
+    kelp_str old = kelp_str_trim(kelp_str_from(context));
+    bool is_object = old.length >= 2 && old.data[0] == '{' && old.data[old.length - 1] == '}';
+    kelp_str members =
+        is_object ? kelp_str_trim((kelp_str){old.data + 1, old.length - 2}) : (kelp_str){0};
+    kelp_buf_append_char(out, '{');
+    kelp_buf_append_str(out, members);
+    kelp_buf_printf(out, "%s\"%llu\":", members.length > 0 ? "," : "",
+                    (unsigned long long)timestamp_ns);
+    kelp_json_escape(out, kelp_str_from(name));
+    kelp_buf_append_char(out, '}');
+}
+
+kelp_status *kelp_trace_report_custom(kelp_trace *trace, uint64_t timestamp_ns, const char *name) {
+    kelp_text context = trace->context, with_name = {0};
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_process_allocator());
+    put_activity(kelp_text_get(&context), timestamp_ns, name, &text);
+    const char *json = kelp_buf_cstr(&text);
+    kelp_status *status = json != NULL ? kelp_text_set(kelp_process_allocator(), &with_name, json)
+                                       : kelp_status_oom();
+    kelp_buf_deinit(&text);
+    if (status != NULL)
+        return status;
+    trace->context = with_name;
+    kelp_trace_report(trace, TRITONSERVER_TRACE_CUSTOM_ACTIVITY, timestamp_ns);
+    kelp_text_deinit(kelp_process_allocator(), &trace->context);
+    trace->context = context;
+    return NULL;
 }
 
 kelp_status *kelp_trace_begin(kelp_trace *trace, const kelp_request *request) {

@@ -6,6 +6,9 @@
 #include "cli/serve/options/options.h"
 
 #include <stddef.h>
+#include <stdio.h>
+
+#define DEFAULT_RATE 1000
 
 #define AT(member) offsetof(kelp_serve_options, trace.member)
 static const kelp_arg_spec specs[] = {
@@ -14,8 +17,11 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_LIST,
      .offset = AT(config),
      .value = "[MODE,]SETTING=VALUE",
-     .help = "level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N, triton,file=FILE or "
-             "triton,log-frequency=N; repeatable"},
+     .help = "mode=triton|opentelemetry, level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N; "
+             "triton,file=FILE; triton,log-frequency=N; opentelemetry,url=URL; "
+             "opentelemetry,resource=KEY=VALUE; opentelemetry,bsp_max_queue_size=N; "
+             "opentelemetry,bsp_schedule_delay=MS; opentelemetry,bsp_max_export_batch_size=N; "
+             "repeatable"},
     {.name = "trace-file",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(file),
@@ -55,16 +61,45 @@ static const kelp_arg_spec specs[] = {
 const kelp_arg_table kelp_serve_trace_table = {specs, KELP_COUNT(specs)};
 
 void kelp_serve_trace_defaults(kelp_serve_trace *o) {
-    o->rate = 1000;
+    o->rate = -1;
     o->count = -1;
+    o->from_environment = true;
+    o->service_name = "kelp";
 }
 
-static kelp_status *add_level(const char *name, kelp_serve_trace_values *inout) {
-    if (!strcmp(name, "TIMESTAMPS"))
+/* What the command line sets. */
+typedef struct parsed {
+    kelp_serve_otel_settings otel;
+    const char *file;
+    unsigned level;
+    bool has_level;
+    bool off; /* disables tracing, whatever the other levels */
+    enum { NO_MODE, TRITON, OPENTELEMETRY } mode;
+    const char *of_triton, *of_opentelemetry; /* the first option of a mode, or NULL */
+    int64_t rate, count, log_frequency;
+} parsed;
+
+/* Returns true if `text` is one of the words, in any case. */
+static bool is_one_of(const char *text, const char *const *words, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!strcasecmp(text, words[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Adds a level. MIN and MAX are older names of TIMESTAMPS. */
+static kelp_status *add_level(const char *name, parsed *inout) {
+    static const char *const timestamps[] = {"TIMESTAMPS", "MIN", "MAX", "true", "on"};
+    static const char *const off[] = {"OFF", "false"};
+    inout->has_level = true;
+    if (is_one_of(name, timestamps, KELP_COUNT(timestamps)))
         inout->level |= TRITONSERVER_TRACE_LEVEL_TIMESTAMPS;
-    else if (!strcmp(name, "TENSORS"))
+    else if (!strcasecmp(name, "TENSORS"))
         inout->level |= TRITONSERVER_TRACE_LEVEL_TENSORS;
-    else if (strcmp(name, "OFF") != 0)
+    else if (is_one_of(name, off, KELP_COUNT(off)))
+        inout->off = true;
+    else
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "invalid trace level '%s': expected OFF, TIMESTAMPS or TENSORS", name);
     return NULL;
@@ -80,10 +115,74 @@ static kelp_status *set_number(const char *setting, const char *text, int64_t mi
     return NULL;
 }
 
+static kelp_status *unknown_setting(const char *item) {
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "option '--trace-config': unknown setting '%s': expected mode, level, rate, "
+                      "count, 'triton,SETTING' or 'opentelemetry,SETTING'",
+                      item);
+}
+
+/* Applies a setting of all modes. */
+static kelp_status *apply_global(const char *item, kelp_str setting, const char *value,
+                                 parsed *inout) {
+    if (kelp_str_is(setting, "level"))
+        return add_level(value, inout);
+    if (kelp_str_is(setting, "rate"))
+        return set_number("rate", value, 0, UINT32_MAX, &inout->rate);
+    if (kelp_str_is(setting, "count"))
+        return set_number("count", value, -1, INT32_MAX, &inout->count);
+    if (!kelp_str_is(setting, "mode"))
+        return unknown_setting(item);
+    inout->mode = !strcasecmp(value, "triton")          ? TRITON
+                  : !strcasecmp(value, "opentelemetry") ? OPENTELEMETRY
+                                                        : NO_MODE;
+    return inout->mode != NO_MODE
+               ? NULL
+               : KELP_ERROR(KELP_INVALID_ARGUMENT,
+                            "option '--trace-config': 'mode': expected triton or opentelemetry, "
+                            "found '%s'",
+                            value);
+}
+
+static kelp_status *apply_triton(const char *item, kelp_str setting, const char *value,
+                                 parsed *inout) {
+    inout->of_triton = inout->of_triton != NULL ? inout->of_triton : item;
+    if (kelp_str_is(setting, "log-frequency"))
+        return set_number("log-frequency", value, 0, UINT32_MAX, &inout->log_frequency);
+    if (!kelp_str_is(setting, "file"))
+        return unknown_setting(item);
+    inout->file = value;
+    return NULL;
+}
+
+static kelp_status *apply_otel(const char *item, kelp_str setting, const char *value,
+                               parsed *inout) {
+    kelp_serve_otel_settings *otel = &inout->otel;
+    inout->of_opentelemetry = inout->of_opentelemetry != NULL ? inout->of_opentelemetry : item;
+    if (kelp_str_is(setting, "bsp_max_queue_size"))
+        return set_number("bsp_max_queue_size", value, 1, INT32_MAX, &otel->max_queue);
+    if (kelp_str_is(setting, "bsp_schedule_delay"))
+        return set_number("bsp_schedule_delay", value, 0, INT32_MAX, &otel->delay_ms);
+    if (kelp_str_is(setting, "bsp_max_export_batch_size"))
+        return set_number("bsp_max_export_batch_size", value, 1, INT32_MAX, &otel->max_batch);
+    if (kelp_str_is(setting, "url")) {
+        otel->url = value;
+        return NULL;
+    }
+    if (!kelp_str_is(setting, "resource"))
+        return unknown_setting(item);
+    if (strchr(value, '=') == NULL || value[0] == '=')
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "option '--trace-config': 'resource': expected KEY=VALUE, found '%s'",
+                          value);
+    otel->resources[otel->resource_count++] = value;
+    return NULL;
+}
+
 /* Applies "[MODE,]SETTING=VALUE". */
-static kelp_status *apply(const char *item, kelp_serve_trace_values *inout) {
+static kelp_status *apply(const char *item, parsed *inout) {
     const char *comma = strchr(item, ','), *equals = strchr(item, '=');
-    if (equals == NULL)
+    if (equals == NULL || equals[1] == 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "option '--trace-config': expected [MODE,]SETTING=VALUE, found '%s'",
                           item);
@@ -91,38 +190,72 @@ static kelp_status *apply(const char *item, kelp_serve_trace_values *inout) {
     const char *name = has_mode ? comma + 1 : item;
     kelp_str mode = has_mode ? (kelp_str){item, (size_t)(comma - item)} : KELP_STR("");
     kelp_str setting = {name, (size_t)(equals - name)};
-    if (kelp_str_is(mode, "opentelemetry") ||
-        (!has_mode && kelp_str_is(setting, "mode") && strcmp(equals + 1, "triton") != 0))
-        return KELP_ERROR(KELP_UNIMPLEMENTED,
-                          "option '--trace-config %s': only the mode 'triton' is supported", item);
-    if (!has_mode && kelp_str_is(setting, "mode"))
-        return NULL;
-    if (!has_mode && kelp_str_is(setting, "level"))
-        return add_level(equals + 1, inout);
-    if (!has_mode && kelp_str_is(setting, "rate"))
-        return set_number("rate", equals + 1, 0, UINT32_MAX, &inout->rate);
-    if (!has_mode && kelp_str_is(setting, "count"))
-        return set_number("count", equals + 1, -1, INT32_MAX, &inout->count);
-    if (kelp_str_is(mode, "triton") && kelp_str_is(setting, "file")) {
-        inout->file = equals + 1;
-        return NULL;
-    }
-    if (kelp_str_is(mode, "triton") && kelp_str_is(setting, "log-frequency"))
-        return set_number("log-frequency", equals + 1, 0, UINT32_MAX, &inout->log_frequency);
-    return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "option '--trace-config': unknown setting '%s': expected mode, level, rate, "
-                      "count, 'triton,file' or 'triton,log-frequency'",
-                      item);
+    if (!has_mode)
+        return apply_global(item, setting, equals + 1, inout);
+    if (kelp_str_equal_nocase(mode, KELP_STR("triton")))
+        return apply_triton(item, setting, equals + 1, inout);
+    if (kelp_str_equal_nocase(mode, KELP_STR("opentelemetry")))
+        return apply_otel(item, setting, equals + 1, inout);
+    return unknown_setting(item);
 }
 
-kelp_status *kelp_serve_trace_parse(const kelp_serve_trace *o, kelp_serve_trace_values *out) {
-    *out = (kelp_serve_trace_values){.file = o->file != NULL ? o->file : "",
-                                     .rate = o->rate,
-                                     .count = o->count,
-                                     .log_frequency = o->log_frequency};
+/* Parses the options of the command line. */
+static kelp_status *parse_options(const kelp_serve_trace *o, kelp_arena *arena, parsed *out) {
+    *out = (parsed){.file = o->file,
+                    .of_triton = o->file != NULL ? "--trace-file" : NULL,
+                    .rate = o->rate,
+                    .count = o->count,
+                    .log_frequency = o->log_frequency,
+                    .otel = {.max_queue = -1, .delay_ms = -1, .max_batch = -1}};
+    out->otel.resources = KELP_ARENA_ARRAY(arena, o->config.count + 1, const char *);
+    if (out->otel.resources == NULL)
+        return kelp_status_oom();
     for (size_t i = 0; i < o->levels.count; i++)
         KELP_TRY(add_level(o->levels.items[i], out));
     for (size_t i = 0; i < o->config.count; i++)
         KELP_TRY(apply(o->config.items[i], out));
+    if (out->off)
+        out->level = 0;
     return NULL;
+}
+
+/* Warns about an option of the mode that is not used. */
+static void warn_unused(const parsed *p, bool opentelemetry) {
+    const char *unused = opentelemetry ? p->of_triton : p->of_opentelemetry;
+    if (unused != NULL)
+        fprintf(stderr, "kelp: warning: '%s' has no effect, because the trace mode is %s\n", unused,
+                opentelemetry ? "opentelemetry" : "triton");
+}
+
+kelp_status *kelp_serve_trace_parse(const kelp_serve_trace *o, kelp_serve_trace_values *out) {
+    parsed p;
+    bool has_sampler = false;
+    *out = (kelp_serve_trace_values){0};
+    kelp_arena_init(&out->arena, kelp_allocator_system(), 0);
+    KELP_TRY(parse_options(o, &out->arena, &p));
+    bool wanted = p.mode == NO_MODE && p.of_triton == NULL && o->from_environment &&
+                  kelp_serve_otlp_is_wanted();
+    bool opentelemetry = p.mode == OPENTELEMETRY || wanted;
+    warn_unused(&p, opentelemetry);
+    if (opentelemetry)
+        KELP_TRY(kelp_serve_otlp_sampler(&out->options.sampler, &has_sampler));
+    if (wanted && !p.has_level)
+        p.level = TRITONSERVER_TRACE_LEVEL_TIMESTAMPS;
+    if (p.rate < 0)
+        p.rate = wanted || has_sampler ? 1 : DEFAULT_RATE;
+    out->otel = p.otel;
+    out->options.file = p.file != NULL ? p.file : "";
+    out->options.values = (kelp_trace_values){.level = p.level,
+                                              .rate = (uint32_t)p.rate,
+                                              .count = (int32_t)p.count,
+                                              .log_frequency = (uint32_t)p.log_frequency};
+    if (!opentelemetry)
+        return NULL;
+    out->options.otlp = &out->otlp;
+    return kelp_serve_otlp_apply(o->service_name, out);
+}
+
+void kelp_serve_trace_deinit(kelp_serve_trace_values *values) {
+    if (values->arena.allocator.realloc != NULL)
+        kelp_arena_deinit(&values->arena);
 }

@@ -43,6 +43,10 @@ size_t kelp_grpc_find_tensor(const void *message, size_t length);
 /* Reads model, version and id, and finds the other parts. */
 kelp_status *kelp_grpc_scan_request(kelp_arena *arena, kelp_str message,
                                     kelp_grpc_infer_request *out) KELP_MUST_USE;
+/* Reads model and version from the first bytes of a message, where all clients put them. *out_model
+ * is NULL if it was not found. */
+kelp_status *kelp_grpc_peek_model(kelp_arena *arena, kelp_str first, const char **out_model,
+                                  int64_t *out_version) KELP_MUST_USE;
 /* Returns the requested output of a name, or NULL. `index` is its probable position. */
 const kelp_grpc_requested_output *kelp_grpc_find_requested(const kelp_grpc_infer_request *request,
                                                            size_t index, const char *name);

@@ -42,17 +42,19 @@ typedef struct kelp_v2_generation generation;
 
 /* ---- responses, on any thread ---- */
 
-static void append_error(kelp_buf *out, kelp_status *status) {
+static void append_error(kelp_trace_record *trace, kelp_buf *out, const kelp_status *status) {
     char text[MAX_MESSAGE_BYTES];
     size_t length = kelp_status_format(status, text, sizeof text);
+    kelp_trace_finish(trace, 0, text);
     kelp_buf_append_cstr(out, "{\"error\":");
     kelp_json_escape(out, (kelp_str){text, KELP_MIN(length, sizeof(text) - 1)});
     kelp_buf_append_char(out, '}');
 }
 
 /* Appends a response, or the failure to encode it, and returns its HTTP status. */
-static kelp_http_status encode(const generation *g, TRITONSERVER_InferenceResponse *response,
-                               kelp_buf *out) {
+static kelp_http_status encode(const kelp_v2_exchange *exchange,
+                               TRITONSERVER_InferenceResponse *response, kelp_buf *out) {
+    const generation *g = exchange->generation;
     kelp_http_status result = KELP_HTTP_OK;
     if (g->stream)
         kelp_buf_append_cstr(out, "data: ");
@@ -61,7 +63,7 @@ static kelp_http_status encode(const generation *g, TRITONSERVER_InferenceRespon
     if (status != NULL) {
         result = kelp_v2_http_status(status);
         out->length = out->failed ? out->length : begin;
-        append_error(out, status);
+        append_error(exchange->trace, out, status);
         kelp_status_free(status);
     }
     if (g->stream)
@@ -102,6 +104,15 @@ static void on_posted(kelp_http_exchange *base) {
     kelp_http_exchange_release(base);
 }
 
+/* Adds the version of the model to the access log. The lock is held. */
+static void note_version(kelp_v2_exchange *exchange, TRITONSERVER_InferenceResponse *response) {
+    kelp_request_entry *entry = &exchange->base.entry;
+    const char *model;
+    if (entry->log != NULL && entry->version < 0)
+        kelp_status_free(
+            kelp_v2_status(TRITONSERVER_InferenceResponseModel(response, &model, &entry->version)));
+}
+
 /* Takes a response of the model. Called on any thread, also on several at a time. */
 static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
                         void *userp) {
@@ -112,7 +123,10 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
     kelp_buf_init(&encoded, exchange->base.allocator);
     kelp_trace_stamp(exchange->trace, "INFER_RESPONSE_COMPLETE");
     if (response != NULL) {
-        status = encode(g, response, &encoded);
+        status = encode(exchange, response, &encoded);
+        pthread_mutex_lock(&g->lock);
+        note_version(exchange, response);
+        pthread_mutex_unlock(&g->lock);
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceResponseDelete(response)));
     }
     pthread_mutex_lock(&g->lock);
@@ -184,11 +198,12 @@ static void send_single(kelp_v2_exchange *exchange) {
     end(exchange);
 }
 
-static void append_failure(generation *g, kelp_buf *text) {
+static void append_failure(const kelp_v2_exchange *exchange, kelp_buf *text) {
+    const generation *g = exchange->generation;
     if (g->failure == NULL)
         return;
     kelp_buf_append_cstr(text, "data: ");
-    append_error(text, g->failure);
+    append_error(exchange->trace, text, g->failure);
     kelp_buf_append_cstr(text, "\n\n");
 }
 
@@ -203,7 +218,7 @@ static void send_events(kelp_v2_exchange *exchange, bool final) {
     kelp_http_status status = g->status;
     pthread_mutex_unlock(&g->lock);
     if (final)
-        append_failure(g, text);
+        append_failure(exchange, text);
     if (!g->started && (final || text->length > 0))
         start(exchange, status);
     if (final) {
@@ -279,27 +294,9 @@ static kelp_status *decode(kelp_v2_exchange *exchange) {
     return kelp_v2_decode_generate(exchange, exchange->json);
 }
 
-static void decode_on_thread(kelp_http_exchange *base) {
-    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
-    exchange->decode_status = decode(exchange);
-    kelp_v2_end_codec(exchange);
-}
-
-static void finish_decoded(kelp_http_exchange *base) {
-    kelp_v2_exchange *exchange = (kelp_v2_exchange *)base;
-    kelp_status *status = exchange->decode_status;
-    exchange->decode_status = NULL;
-    if (base->stream != NULL) {
-        finish(exchange, status);
-    } else { /* the client has closed the connection */
-        kelp_status_free(status);
-        exchange->generation->ended = true;
-        kelp_v2_send(exchange);
-    }
-}
-
 static kelp_status *prepare(kelp_v2_exchange *exchange, bool stream) {
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
+    kelp_v2_begin_trace(exchange);
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&exchange->request, service->core,
                                                              exchange->model, exchange->version)));
     KELP_TRY(kelp_v2_forward_headers(exchange));
@@ -310,13 +307,12 @@ static kelp_status *prepare(kelp_v2_exchange *exchange, bool stream) {
 }
 
 static void run(kelp_v2_exchange *exchange, bool stream) {
+    static const kelp_v2_decoding decoding = {decode, finish};
     kelp_status *status = prepare(exchange, stream);
-    if (status != NULL) {
+    if (status != NULL)
         kelp_v2_fail(exchange, status);
-    } else if (!kelp_v2_takes_long(exchange) ||
-               !kelp_v2_run_codec(exchange, decode_on_thread, finish_decoded)) {
-        finish(exchange, decode(exchange));
-    }
+    else
+        kelp_v2_decode_and_finish(exchange, &decoding);
 }
 
 void kelp_v2_generate(kelp_v2_exchange *exchange) {

@@ -106,6 +106,28 @@ static void put_number(kelp_json_writer *json, const char *key, int64_t value) {
     kelp_buf_append_char(json->out, '"');
 }
 
+/* Writes the mode and its settings. */
+static void put_mode(kelp_json_writer *json, const kelp_tracing_options *options,
+                     const kelp_trace_values *values) {
+    if (options->otlp == NULL) {
+        put_number(json, "log_frequency", values->log_frequency);
+        put_text(json, "trace_file", options->file);
+        put_text(json, "trace_mode", "triton");
+        return;
+    }
+    put_text(json, "trace_mode", "opentelemetry");
+    for (size_t i = 0; i < options->shown_count; i++) {
+        const kelp_trace_shown *shown = &options->shown[i];
+        kelp_json_key(json, shown->name);
+        if (shown->count > 1)
+            kelp_json_begin_array(json);
+        for (size_t k = 0; k < shown->count; k++)
+            kelp_json_put_cstr(json, shown->values[k]);
+        if (shown->count > 1)
+            kelp_json_end_array(json);
+    }
+}
+
 static kelp_status *respond_trace(kelp_v2_exchange *exchange) {
     kelp_tracing *tracing = kelp_v2_service_of(exchange)->tracing;
     kelp_trace_values values;
@@ -125,9 +147,7 @@ static kelp_status *respond_trace(kelp_v2_exchange *exchange) {
     kelp_json_end_array(&json);
     put_number(&json, "trace_rate", values.rate);
     put_number(&json, "trace_count", values.count);
-    put_number(&json, "log_frequency", values.log_frequency);
-    put_text(&json, "trace_file", kelp_tracing_file(tracing));
-    put_text(&json, "trace_mode", "triton");
+    put_mode(&json, kelp_tracing_start_options(tracing), &values);
     kelp_json_end_object(&json);
     return kelp_buf_status(&exchange->base.text);
 }
