@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPU time, throughput and latency of a request over HTTP and gRPC: Kelp, NVIDIA's server, and echo servers, in turns.
 
-    protocols.py [--build DIR] [--nvidia DIR] [--rounds N] [--seconds S] [--only TEXT] [--quick] [--out PREFIX]
+    protocols.py [--build DIR] [--nvidia DIR] [--rounds N] [--seconds S] [--only TEXT] [--quick] [--out PREFIX] [--write FILE]
 
 The model is the backend `identity` of --build, in both servers. The echo servers (bench/echo_http.c, bench/echo_grpc.c) send the body of a request back; they
 have as many threads as Kelp has event loops. bench/load.c sends the same bytes to all servers on one thread, and compares every response with the first one,
@@ -10,7 +10,7 @@ which this program checks. In each round, each server in turn gets the load of a
 
 CPU time is the user and system time of the server's processes (/proc/PID/stat), divided by the responses. Scenarios are closed loops of 1, 8 or 64 connections
 with one request each, and open loops at half of the rate at which NVIDIA's server is saturated. Prints medians of the rounds (minimum to maximum), the bars
-of Kelp, and whether they are met; writes PREFIX.json and PREFIX.csv. --quick checks the results in a round of 0.1 s, without a bar, and needs no NVIDIA server.
+of Kelp, and whether they are met; writes PREFIX.json and PREFIX.csv, and the table into FILE (docs/performance.md). --quick checks the results in a round of 0.1 s, without a bar, and needs no NVIDIA server.
 """
 import argparse
 import csv
@@ -35,6 +35,7 @@ UNARY = "/inference.GRPCInferenceService/ModelInfer"
 STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
 SMALL, LARGE = 16, 262144  # floats: 64 bytes, 1 MiB
 OUTSTANDING = 64  # of the open loops
+BEGIN, END = "<!-- measured protocols: begin -->", "<!-- measured protocols: end -->"
 
 
 # ---- requests ----
@@ -357,23 +358,30 @@ def cell(rows, key):
     return f"{statistics.median(values):.1f} ({min(values):.1f}..{max(values):.1f})"
 
 
-def show(rows, chosen):
-    print("| scenario, connections | server | CPU µs | requests/s | p50 µs | p99 µs | bar | limit | Kelp | |\n|---|---|--:|--:|--:|--:|---|--:|--:|---|")
-    results, missed = [], 0
+def make_table(rows, chosen):
+    """Returns the lines of the table, and the medians as dictionaries."""
+    lines = ["| scenario, connections | server | CPU µs | requests/s | p50 µs | p99 µs | bar | limit | Kelp | |", "|---|---|--:|--:|--:|--:|---|--:|--:|---|"]
+    results = []
     for scenario in chosen:
         for name, each in rows[scenario.name].items():
             bar = verdict(scenario, rows) if name == "kelp" else None
             columns = ["", "", "", ""]
             if bar:
                 met = bar[2] <= bar[1]
-                missed += not met
                 columns = [bar[0], f"{bar[1]:.1f}", f"{bar[2]:.1f}", "met" if met else "**missed**"]
-            print(f"| {scenario.name} | {name} | {cell(each, 'cpu_us')} | {statistics.median(row['rate'] for row in each):,.0f} | {cell(each, 'p50')} | {cell(each, 'p99')} | "
-                  + " | ".join(columns) + " |")
+            lines.append(f"| {scenario.name} | {name} | {cell(each, 'cpu_us')} | {statistics.median(row['rate'] for row in each):,.0f} | {cell(each, 'p50')} | {cell(each, 'p99')} | "
+                         + " | ".join(columns) + " |")
             results.append({"scenario": scenario.name, "server": name, **{key: statistics.median(row[key] for row in each) for key in ("cpu_us", "rate", "p50", "p99")},
                             "cpu_us_min": min(row["cpu_us"] for row in each), "cpu_us_max": max(row["cpu_us"] for row in each), "bar": columns[0],
                             "limit": columns[1], "value": columns[2], "verdict": columns[3].strip("*")})
-    return results, missed
+    return lines, results
+
+
+def write_table(path, text):
+    with open(path, encoding="utf-8") as file:
+        before, rest = file.read().split(BEGIN)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
 
 
 def main():
@@ -385,6 +393,7 @@ def main():
     parser.add_argument("--only", default="", help="regular expression of scenario names")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", default="")
+    parser.add_argument("--write", default="")
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.seconds = 1, 0.1
@@ -407,9 +416,16 @@ def main():
     if options.quick:
         print(f"{len(chosen)} scenarios, results checked")
         return 0
-    results, missed = show(rows, chosen)
+    lines, results = make_table(rows, chosen)
+    print("\n".join(lines))
+    missed = sum(result["verdict"] == "missed" for result in results)
     print(f"\n{options.rounds} rounds of {options.seconds} s in {time.monotonic() - began:.0f} s; system load before {load_before:.1f}, after, including the benchmark, "
           f"{os.getloadavg()[0]:.1f}; {missed} bars missed")
+    if options.write:
+        commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+        head = (f"Measured {time.strftime('%Y-%m-%d')} at commit {commit}, {options.rounds} rounds of {options.seconds} s. System load before and after, including\n"
+                f"the benchmark: {load_before:.1f} and {os.getloadavg()[0]:.1f}.\n\n")
+        write_table(options.write, head + "\n".join(lines))
     if options.out:
         with open(options.out + ".json", "w", encoding="utf-8") as file:
             json.dump({"rounds": rows, "results": results}, file, indent=1)

@@ -103,13 +103,14 @@ _kelp() {
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
-            '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01); may be repeated]:KEY=VALUE: ' \
+            '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01), native_histograms, exemplars; may be repeated]:KEY=VALUE: ' \
             '--log-verbose=[log verbose messages up to this level (0)]:LEVEL: ' \
             '--log-info[log information (true)]' \
             '--log-warning[log warnings (true)]' \
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
             '--log-file=[log file (stderr)]:FILE:_files' \
+            '--access-log=[write a line of JSON for each request of HTTP and gRPC, - for stdout; the file is opened again after it was moved (none)]:FILE:_files' \
             '*--trace-config=[mode=triton|opentelemetry, level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N; triton,file=FILE; triton,log-frequency=N; opentelemetry,url=URL; opentelemetry,resource=KEY=VALUE; opentelemetry,bsp_max_queue_size=N; opentelemetry,bsp_schedule_delay=MS; opentelemetry,bsp_max_export_batch_size=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
             '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
             '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
@@ -286,13 +287,14 @@ _kelp() {
             '--allow-metrics[collect metrics (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
-            '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01); may be repeated]:KEY=VALUE: ' \
+            '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01), native_histograms, exemplars; may be repeated]:KEY=VALUE: ' \
             '--log-verbose=[log verbose messages up to this level (0)]:LEVEL: ' \
             '--log-info[log information (true)]' \
             '--log-warning[log warnings (true)]' \
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
             '--log-file=[log file (stderr)]:FILE:_files' \
+            '--access-log=[write a line of JSON for each request of HTTP and gRPC, - for stdout; the file is opened again after it was moved (none)]:FILE:_files' \
             '*--trace-config=[mode=triton|opentelemetry, level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N; triton,file=FILE; triton,log-frequency=N; opentelemetry,url=URL; opentelemetry,resource=KEY=VALUE; opentelemetry,bsp_max_queue_size=N; opentelemetry,bsp_schedule_delay=MS; opentelemetry,bsp_max_export_batch_size=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
             '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
             '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \

@@ -125,7 +125,7 @@ scripts_parse() {
     for script in scripts/*.sh .ci/run tests/e2e/*.sh completions/kelp.bash; do
         bash -n "$script" || return 1
     done
-    python3 -m compileall -q -f scripts tools tests/e2e tests/extensions tests/interop tests/libraries tests/python tests/rust bindings/python bench
+    python3 -m compileall -q -f scripts tools tests/e2e tests/extensions tests/interop tests/libraries tests/openapi tests/python tests/rust bindings/python bench
 }
 
 # Benchmarks build; those of servers and those beside libraries check results in a short round.
@@ -195,6 +195,16 @@ page() {
     "$venv/bin/python" tests/e2e/test_page.py --kelp build/release/bin/kelp Chromium
 }
 
+# The server against its OpenAPI description, with and without explicit model control.
+schemathesis() {
+    local venv=build/venv-schemathesis
+    if ! python3 -m venv "$venv" || ! "$venv/bin/pip" install -q -r tools/requirements-schemathesis.txt; then
+        echo "schemathesis comes from a package registry, which cannot be reached"
+        return 77
+    fi
+    "$venv/bin/python" tests/openapi/test_openapi.py --kelp build/release/bin/kelp Schemathesis
+}
+
 # Tokenizers, string and image operators beside onnxruntime-extensions.
 extensions() {
     local venv=build/venv-extensions
@@ -242,11 +252,15 @@ if [ "$full" = full ]; then
     step interop scripts/interop.sh
     step page-deps scripts/deps.sh page
     step page page
+    step schemathesis schemathesis
+    step prometheus-deps scripts/deps.sh prometheus
+    step prometheus "$python" tests/e2e/test_metrics.py --kelp build/release/bin/kelp Prometheus
     step extensions extensions
     step libraries "$python" tests/libraries/test_libraries.py
     step rust scripts/rust.sh
     step h2spec scripts/h2spec.sh
     step perf_analyzer scripts/perf_analyzer.sh
+    step tritonfrontend scripts/tritonfrontend.sh
     step grpc-tools scripts/grpc_tools.sh
     step otelcol scripts/otelcol.sh
     step inproc scripts/bench_inproc.sh --check

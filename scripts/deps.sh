@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Says what is missing for a purpose and installs it with apt; does nothing when all is there.
-#   scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page]    arm64: to build for it elsewhere, and to run that
+#   scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|prometheus]    arm64: to build for it elsewhere, and to run that
 # KELP_VENV names the Python environment of the tests (build/venv).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -50,6 +50,7 @@ wheel_arm64_needs="gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
     libffi-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libffi_pic.a
     zlib1g-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libz.a
     libnghttp2-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libnghttp2.a"
+prometheus_needs="prometheus:command:prometheus"
 page_needs="chromium:command:chromium chromium-driver:command:chromedriver"
 case "$purpose" in
 run) needs=$run_needs ;;
@@ -61,8 +62,9 @@ wheel) needs="$run_needs $wheel_needs" ;;
 wheel-arm64) needs="$run_needs $wheel_needs $wheel_arm64_needs" ;;
 fuzz) needs="$run_needs $test_needs $fuzz_needs" ;;
 page) needs="$run_needs $page_needs" ;;
+prometheus) needs="$run_needs $prometheus_needs" ;;
 *)
-    echo "usage: scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page]" >&2
+    echo "usage: scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|prometheus]" >&2
     exit 2
     ;;
 esac

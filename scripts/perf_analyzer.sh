@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs NVIDIA's perf_analyzer 2.60.0 on our library in its own process (--service-kind=triton_c_api), and against `kelp serve` over
 # HTTP and gRPC, and checks that every request was answered. Exits 77, with the reason in words, when it cannot be brought.
-# It needs glibc 2.38: where the system's is older, Debian 13's C and C++ libraries are unpacked beside it (nothing is installed).
+# It needs glibc 2.38: where the system's is older, scripts/newer_glibc.sh unpacks one.
 # pip has to be told the platform: on an older glibc it picks the 0.1.0 of another project of that name.
 #   scripts/perf_analyzer.sh [ARGUMENT…]     more arguments for perf_analyzer; needs build/release
 # KELP_BUILD: the build to use (build/release).
@@ -31,33 +31,9 @@ if [ ! -x "$program" ]; then
     chmod +x "$program"
 fi
 
-# Debian 13's libraries, from wherever this system's own packages come from.
-bring_libraries() {
-    local apt=$folder/apt uri package
-    command -v apt-get >/dev/null || return 1
-    uri=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | head -n 1)
-    [ -n "$uri" ] || return 1
-    mkdir -p "$apt"/{state/lists/partial,cache/archives/partial,sources,packages}
-    printf 'Types: deb\nURIs: %s\nSuites: trixie\nComponents: main\nSigned-By: %s\n' "$uri" \
-        /usr/share/keyrings/debian-archive-keyring.gpg >"$apt/sources/trixie.sources"
-    local options=(-q -o "Dir::Etc::sourcelist=/dev/null" -o "Dir::Etc::sourceparts=$apt/sources"
-        -o "Dir::State=$apt/state" -o "Dir::State::status=/dev/null" -o "Dir::Cache=$apt/cache")
-    apt-get "${options[@]}" update || return 1
-    (cd "$apt/packages" && apt-get "${options[@]}" download libc6 libstdc++6 libgcc-s1) || return 1
-    for package in "$apt"/packages/*.deb; do
-        dpkg-deb -x "$package" "$folder/libraries.new" || return 1
-    done
-    mv "$folder/libraries.new" "$folder/libraries"
-    rm -rf "$apt"
-}
-
 run=("$program")
 if ! "$program" --version >/dev/null 2>&1; then
-    newer=$folder/libraries/usr/lib/x86_64-linux-gnu
-    if [ ! -d "$newer" ]; then
-        bring_libraries >"$folder/libraries.log" 2>&1 ||
-            skip "this system's C library is older than 2.38, and apt cannot bring Debian 13's: $(tail -n 1 "$folder/libraries.log")"
-    fi
+    newer=$(scripts/newer_glibc.sh) || skip "this system's C library is older than 2.38, and $newer"
     run=("$newer/ld-linux-x86-64.so.2" --library-path "$newer:/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu" "$program")
     "${run[@]}" --version >/dev/null || skip "perf_analyzer does not start"
 fi

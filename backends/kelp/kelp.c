@@ -26,6 +26,9 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+/* The limit of batches that `--auto-batch` gives to models. */
+#define AUTO_BATCH 64
+
 typedef struct backend_state {
     kelp_runtime *runtime; /* of all models that do not need their own */
     cpu_set_t cpus;        /* that the threads of `runtime` may use */
@@ -177,17 +180,30 @@ static kelp_status *open_model(const char *provider, const kelp_artifact *artifa
     return NULL;
 }
 
-/* Returns true if the server batches all models, and the configuration leaves it to the backend
- * whether this one has a batch dimension. */
-static kelp_status *wants_batching(const kelp_backend_model *model, bool *out) {
+/* Returns the limit of batches that the settings of the server give to models with a batch
+ * dimension; 0 for none, or if the configuration does not leave it to the backend whether this
+ * model has one. */
+static kelp_status *default_batch(const kelp_backend_model *model, long *out) {
     size_t inputs = 0, outputs = 0;
-    const char *setting =
-        kelp_backend_host_setting(kelp_backend_model_host(model), "auto-batch", "false");
+    bool wanted = false;
+    const kelp_backend_host *host = kelp_backend_model_host(model);
+    const char *setting = kelp_backend_host_setting(host, "auto-batch", "false");
+    const char *size = kelp_backend_host_setting(host, "default-max-batch-size", "0");
+    char *end = NULL;
+    *out = 0;
     kelp_backend_model_inputs(model, &inputs);
     kelp_backend_model_outputs(model, &outputs);
-    KELP_TRY(kelp_backend_model_wants_config(model, out));
-    *out = *out && strcmp(setting, "true") == 0 && kelp_backend_model_max_batch(model) == 0 &&
-           inputs == 0 && outputs == 0 && kelp_model_sequence(model) == NULL;
+    KELP_TRY(kelp_backend_model_wants_config(model, &wanted));
+    if (!wanted || kelp_backend_model_max_batch(model) != 0 || inputs != 0 || outputs != 0 ||
+        kelp_model_sequence(model) != NULL)
+        return NULL;
+    long value = strtol(size, &end, 10);
+    if (end == size || *end != '\0' || value < 0 || value > INT32_MAX)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "setting 'default-max-batch-size': expected a number from 0 to %d, found "
+                          "'%s'",
+                          INT32_MAX, size);
+    *out = value == 0 && strcmp(setting, "true") == 0 ? AUTO_BATCH : value;
     return NULL;
 }
 
@@ -195,15 +211,20 @@ static kelp_status *wants_batching(const kelp_backend_model *model, bool *out) {
  * inputs and outputs are dynamic. */
 static kelp_status *open_batched(kelp_backend_model *model, const char *provider,
                                  kelp_artifact *artifact, model_state *state) {
-    static const char json[] = "{\"max_batch_size\":64}";
-    bool wanted = false;
-    KELP_TRY(wants_batching(model, &wanted));
-    if (!wanted)
+    long size = 0;
+    KELP_TRY(default_batch(model, &size));
+    if (size == 0)
         return open_model(provider, artifact, state);
     artifact->batched = true;
     kelp_status *status = open_model(provider, artifact, state);
-    if (status == NULL)
-        return kelp_backend_model_set_config(model, json, sizeof json - 1);
+    if (status == NULL) {
+        char json[128];
+        const kelp_backend_value *config = kelp_backend_model_config(model);
+        bool batches = size > 1 && kelp_backend_value_get(config, "dynamic_batching") == NULL;
+        int length = snprintf(json, sizeof json, "{\"max_batch_size\":%ld%s}", size,
+                              batches ? ",\"dynamic_batching\":{}" : "");
+        return kelp_backend_model_set_config(model, json, (size_t)length);
+    }
     kelp_status_free(status);
     artifact->batched = false;
     return open_model(provider, artifact, state);

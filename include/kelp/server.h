@@ -23,6 +23,23 @@ extern "C" {
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 KELP_InferenceRequestCheckQueue(TRITONSERVER_InferenceRequest *request);
 
+/* The formats of KELP_ServerMetrics. */
+typedef enum KELP_metricsformat_enum {
+    KELP_METRICS_OPENMETRICS, /* OpenMetrics 1.0, with exemplars; counters have the type `unknown`
+                               */
+    KELP_METRICS_PROTOBUF /* io.prometheus.client.MetricFamily, each message after its length as a
+                             varint; with native histograms */
+} KELP_MetricsFormat;
+
+/* Creates a page of metrics as TRITONSERVER_ServerMetrics does, in another format.
+ * TRITONSERVER_MetricsFormatted (TRITONSERVER_METRIC_PROMETHEUS) returns its bytes. UNSUPPORTED
+ * unless the metrics configuration (TRITONSERVER_ServerOptionsSetMetricsConfig) has
+ * exemplars=true or native_histograms=true. INVALID_ARG for NULL and unknown formats.
+ * Thread-safe. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *KELP_ServerMetrics(TRITONSERVER_Server *server,
+                                                             KELP_MetricsFormat format,
+                                                             TRITONSERVER_Metrics **metrics);
+
 #ifdef __cplusplus
 }
 #endif

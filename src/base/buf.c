@@ -45,8 +45,7 @@ static bool buf_grow(kelp_buf *buf, size_t total) {
     return true;
 }
 
-char *kelp_buf_reserve(kelp_buf *buf, size_t more_bytes) {
-    KELP_ASSERT(buf->length <= buf->capacity);
+static __attribute__((noinline)) char *reserve_slow(kelp_buf *buf, size_t more_bytes) {
     if (buf->failed)
         return NULL;
     size_t total;
@@ -58,26 +57,39 @@ char *kelp_buf_reserve(kelp_buf *buf, size_t more_bytes) {
     return buf->data + buf->length;
 }
 
-void kelp_buf_append(kelp_buf *buf, const void *data, size_t length) {
-    if (length == 0)
-        return;
-    char *to = kelp_buf_reserve(buf, length);
+static inline char *reserve(kelp_buf *buf, size_t more_bytes) {
+    KELP_ASSERT(buf->length <= buf->capacity);
+    if (more_bytes < buf->capacity - buf->length && buf->limit_bytes == 0 && !buf->failed)
+        return buf->data + buf->length;
+    return reserve_slow(buf, more_bytes);
+}
+
+char *kelp_buf_reserve(kelp_buf *buf, size_t more_bytes) {
+    return reserve(buf, more_bytes);
+}
+
+static inline void append(kelp_buf *buf, const void *data, size_t length) {
+    char *to = length > 0 ? reserve(buf, length) : NULL;
     if (to == NULL)
         return;
     memcpy(to, data, length);
     buf->length += length;
 }
 
+void kelp_buf_append(kelp_buf *buf, const void *data, size_t length) {
+    append(buf, data, length);
+}
+
 void kelp_buf_append_str(kelp_buf *buf, kelp_str s) {
-    kelp_buf_append(buf, s.data, s.length);
+    append(buf, s.data, s.length);
 }
 
 void kelp_buf_append_cstr(kelp_buf *buf, const char *text) {
-    kelp_buf_append(buf, text, strlen(text));
+    append(buf, text, strlen(text));
 }
 
 void kelp_buf_append_char(kelp_buf *buf, char c) {
-    kelp_buf_append(buf, &c, 1);
+    append(buf, &c, 1);
 }
 
 static void append_decimal(kelp_buf *buf, bool negative, uint64_t magnitude) {

@@ -156,9 +156,9 @@ static void put_json_head(writer *out, const char *level, const char *file, int 
     put_text(out, head, (size_t)used);
 }
 
-size_t kelp_log_format_line(kelp_log_format format, kelp_log_level level, const char *file,
-                            int line, const char *text, size_t length, char *buffer,
-                            size_t capacity) {
+size_t kelp_log_format_line(kelp_log_format format, bool escape, kelp_log_level level,
+                            const char *file, int line, const char *text, size_t length,
+                            char *buffer, size_t capacity) {
     static const char letters[] = "EWII" /* as Triton's verbose lines */;
     static const char *const names[] = {"error", "warning", "info", "verbose"};
     size_t index = (unsigned)level < KELP_COUNT(names) ? (unsigned)level : KELP_LOG_INFO;
@@ -173,8 +173,9 @@ size_t kelp_log_format_line(kelp_log_format format, kelp_log_level level, const 
         put_json_head(&out, names[index], file, line, &utc, micros);
     else
         put_head(&out, format, letters[index], file, line, &utc, micros);
-    if (format != KELP_LOG_JSON && length > 0 && text[0] == '\n')
-        put_text(&out, text, length); /* a table */
+    bool table = length > 0 && text[0] == '\n';
+    if (format != KELP_LOG_JSON && (table || !escape))
+        put_text(&out, text, length);
     else
         put_quoted(&out, text, length);
     if (format == KELP_LOG_JSON)

@@ -36,12 +36,12 @@ typedef struct kelp_logger {
 
 void kelp_log(const kelp_logger *logger, kelp_log_level level, const char *file, int line,
               const char *format, ...) KELP_PRINTF(5, 6);
-/* Formats one line with a newline; strings are escaped. Text that starts with a newline is a table,
- * which is escaped only in JSON. Returns the length of the whole
- * line, as snprintf does. */
-size_t kelp_log_format_line(kelp_log_format format, kelp_log_level level, const char *file,
-                            int line, const char *text, size_t length, char *buffer,
-                            size_t capacity);
+/* Formats one line with a newline. The text is escaped in JSON, and in the other formats if
+ * `escape` is true and it is not a table, which starts with a newline. Returns the length of the
+ * whole line, as snprintf does. */
+size_t kelp_log_format_line(kelp_log_format format, bool escape, kelp_log_level level,
+                            const char *file, int line, const char *text, size_t length,
+                            char *buffer, size_t capacity);
 
 #define KELP_LOGF(logger, level, ...) kelp_log((logger), (level), __FILE__, __LINE__, __VA_ARGS__)
 

@@ -21,7 +21,7 @@ bool kelp_str_equal_nocase(kelp_str a, kelp_str b) {
     if (a.length != b.length)
         return false;
     for (size_t i = 0; i < a.length; i++) {
-        if (lower(a.data[i]) != lower(b.data[i]))
+        if (a.data[i] != b.data[i] && lower(a.data[i]) != lower(b.data[i]))
             return false;
     }
     return true;

@@ -251,6 +251,8 @@ static void put_entry(kelp_json_writer *writer, const kelp_entry *entry, bool on
     for (size_t i = 0; i < entry->version_count; i++) {
         const kelp_version *version = &entry->versions[i];
         const kelp_status *reason = reason_of(unready, version);
+        if (!entry->present && version->state == KELP_VERSION_UNAVAILABLE)
+            continue; /* no repository has the model any more */
         if (only_ready && (version->state != KELP_VERSION_READY || reason != NULL))
             continue;
         kelp_json_begin_object(writer);

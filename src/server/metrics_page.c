@@ -2,6 +2,7 @@
 /* The page of metrics: the counters of the models with Triton's names, then the metrics that
  * backends and applications created. */
 #include "base/assert.h"
+#include "server/metrics/exposition.h"
 #include "server/metrics/metrics.h"
 #include "server/server.h"
 
@@ -139,14 +140,14 @@ static kelp_status *collect(kelp_repository *repository, rows *list) {
 }
 
 /* Writes the distributions of the models that have them. */
-static kelp_status *write_latencies(const rows *list, kelp_buf *out) {
+static kelp_status *write_latencies(const rows *list, kelp_metrics_format format, kelp_buf *out) {
     kelp_latency_row *latencies = NULL;
     kelp_allocator heap = list->allocator;
     KELP_TRY(kelp_alloc_zero(heap, list->count, sizeof *latencies, (void **)&latencies));
     for (size_t i = 0; i < list->count; i++)
         latencies[i] =
             (kelp_latency_row){list->items[i].model->base.latency, list->items[i].labels};
-    kelp_latency_write(out, latencies, list->count);
+    kelp_latency_write(out, format, latencies, list->count);
     kelp_free(heap, latencies, list->count * sizeof *latencies);
     return NULL;
 }
@@ -194,22 +195,49 @@ static void write_rows(const rows *list, bool with_times, kelp_buf *out) {
     }
 }
 
-kelp_status *kelp_server_metrics(kelp_server *server, kelp_message **out) {
+/* Converts the page to another format. */
+static kelp_status *convert(kelp_metrics_format format, kelp_buf *inout_text) {
+    if (format == KELP_FORMAT_OPENMETRICS)
+        kelp_exposition_to_openmetrics(inout_text);
+    if (format != KELP_FORMAT_PROTOBUF)
+        return NULL;
+    kelp_buf out;
+    kelp_buf_init(&out, inout_text->allocator);
+    kelp_status *status = kelp_buf_status(inout_text);
+    if (status == NULL)
+        status =
+            kelp_exposition_put_protobuf((kelp_str){inout_text->data, inout_text->length}, &out);
+    kelp_buf_deinit(inout_text);
+    *inout_text = out;
+    return status;
+}
+
+kelp_status *kelp_server_metrics(kelp_server *server, kelp_metrics_format format,
+                                 kelp_message **out) {
     const kelp_server_options *options = server->host.options;
+    const kelp_latency_rules *rules = &server->host.latency_rules;
     if (!options->metrics)
         return KELP_ERROR(KELP_UNIMPLEMENTED, "metrics are disabled");
+    if ((format == KELP_FORMAT_OPENMETRICS && !rules->exemplars) ||
+        (format == KELP_FORMAT_PROTOBUF && !rules->native))
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "metrics in this format require the metrics configuration '%s'",
+                          format == KELP_FORMAT_PROTOBUF ? "native_histograms" : "exemplars");
     rows list = {.allocator = server->host.base.allocator};
     kelp_buf text;
     kelp_buf_init(&text, list.allocator);
     kelp_status *status = collect(&server->repository, &list);
     if (status == NULL) {
         write_rows(&list, server->host.latency_rules.counters, &text);
-        status = write_latencies(&list, &text);
+        status = write_latencies(&list, format, &text);
     }
     if (status == NULL) {
         if (options->cpu_metrics)
             kelp_metrics_write_host(&text);
         kelp_metrics_write(&text);
+        status = convert(format, &text);
+    }
+    if (status == NULL) {
         status = kelp_message_create(&text, out);
     }
     kelp_buf_deinit(&text);

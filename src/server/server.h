@@ -90,6 +90,7 @@ kelp_status *kelp_server_model_properties(kelp_server *server, const char *name,
 
 /* ---- metrics_page.c ---- */
 /* Returns all metrics in the text format of Prometheus. UNIMPLEMENTED if they are disabled. */
-kelp_status *kelp_server_metrics(kelp_server *server, kelp_message **out) KELP_MUST_USE;
+kelp_status *kelp_server_metrics(kelp_server *server, kelp_metrics_format format,
+                                 kelp_message **out) KELP_MUST_USE;
 
 #endif

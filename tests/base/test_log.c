@@ -66,8 +66,8 @@ static void assert_line(kelp_log_format format, const char *text, size_t length,
                         const char *pattern) {
     char line[1024];
     regex_t compiled;
-    size_t needed = kelp_log_format_line(format, KELP_LOG_INFO, "src/base/file.c", 12, text, length,
-                                         line, sizeof(line));
+    size_t needed = kelp_log_format_line(format, true, KELP_LOG_INFO, "src/base/file.c", 12, text,
+                                         length, line, sizeof(line));
     assert_int_equal(needed, strlen(line));
     assert_int_equal(regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB), 0);
     if (regexec(&compiled, line, 0, NULL, 0) != 0)
@@ -90,7 +90,7 @@ static void lines_have_their_shape(void **state) {
 
 static void assert_quoted(const char *text, size_t length, const char *expected) {
     char line[256];
-    (void)kelp_log_format_line(KELP_LOG_DEFAULT, KELP_LOG_ERROR, "f.c", 1, text, length, line,
+    (void)kelp_log_format_line(KELP_LOG_DEFAULT, true, KELP_LOG_ERROR, "f.c", 1, text, length, line,
                                sizeof(line));
     const char *found = strchr(line, ']');
     assert_non_null(found);
@@ -114,13 +114,13 @@ static void messages_are_quoted(void **state) {
 static void small_buffers_are_terminated(void **state) {
     (void)state;
     char line[16];
-    size_t needed = kelp_log_format_line(KELP_LOG_ISO8601, KELP_LOG_ERROR, "f.c", 1, "text", 4,
-                                         line, sizeof(line));
+    size_t needed = kelp_log_format_line(KELP_LOG_ISO8601, true, KELP_LOG_ERROR, "f.c", 1, "text",
+                                         4, line, sizeof(line));
     assert_true(needed > sizeof(line));
     assert_int_equal(strlen(line), sizeof(line) - 1);
     /* The process id and the year have as many digits in the next call. */
     assert_int_equal(
-        kelp_log_format_line(KELP_LOG_ISO8601, KELP_LOG_ERROR, "f.c", 1, "text", 4, NULL, 0),
+        kelp_log_format_line(KELP_LOG_ISO8601, true, KELP_LOG_ERROR, "f.c", 1, "text", 4, NULL, 0),
         needed);
 }
 

@@ -185,7 +185,7 @@ static void log_lines_are_valid_utf8(void **state) {
     for (size_t i = 0; i < KELP_COUNT(cases); i++) {
         char line[256];
         const char *text = cases[i].text;
-        kelp_log_format_line(KELP_LOG_JSON, KELP_LOG_INFO, "f.c", 1, text, strlen(text), line,
+        kelp_log_format_line(KELP_LOG_JSON, true, KELP_LOG_INFO, "f.c", 1, text, strlen(text), line,
                              sizeof line);
         bool kept = strstr(line, text) != NULL;
         if (kept != cases[i].is_valid)

@@ -169,6 +169,35 @@ static void small_regions_wake_nobody(void **state) {
     kelp_pool_destroy(pool);
 }
 
+static int64_t cpu_ns(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Returns the CPU time of all other threads. */
+static int64_t cpu_ns_of_others(void) {
+    return cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Regions with long pauses: after a while, the worker spins for less than its 50 µs after each. */
+static void workers_stop_spinning_in_vain(void **state) {
+    enum { ROUNDS = 200, SPIN_NS = 50000 };
+    (void)state;
+    kelp_pool *pool;
+    int64_t before_ns = 0;
+    _Atomic int64_t total = 0;
+    assert_null(kelp_pool_create(kelp_allocator_system(), 2, &pool));
+    for (int i = -32; i < ROUNDS; i++) {
+        const struct timespec pause = {0, 300000};
+        before_ns = i == 0 ? cpu_ns_of_others() : before_ns;
+        kelp_pool_run(pool, 2, 1, count_only, &total);
+        nanosleep(&pause, NULL);
+    }
+    assert_true(cpu_ns_of_others() - before_ns < (int64_t)ROUNDS * SPIN_NS);
+    kelp_pool_destroy(pool);
+}
+
 /* One after the other without a pause they are as good as a large one. */
 static void many_small_regions_are_shared(void **state) {
     (void)state;
@@ -433,6 +462,7 @@ int main(void) {
         cmocka_unit_test(counts_of_threads),
         cmocka_unit_test(quotas_limit_the_count),
         cmocka_unit_test(small_regions_wake_nobody),
+        cmocka_unit_test(workers_stop_spinning_in_vain),
         cmocka_unit_test(many_small_regions_are_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -221,20 +221,26 @@ class Batching(unittest.TestCase):
         packed = gzip.compress(json.dumps({"inputs": [{"name": "INPUT0", "datatype": "INT32", "shape": [1, 5000], "data": numbers}]}).encode())
         status, _, text = server.call("POST", path, packed, Content_Encoding="gzip")
         self.assertEqual((status, json.loads(text)["outputs"][0]["data"]), (200, numbers))
-        running = self.start("m", identity_request(0), parameters={"delay_ms": 3000})
+        # On a slow machine, the queue may be empty again before the requests arrive.
+        self.assertTrue(any(self.rejects(server, path, bodies, delay_ms) for delay_ms in (3000, 30000)))
+
+    def rejects(self, server, path, bodies, delay_ms):
+        """Sends bodies to a model with a full queue. Returns false if it was not full long enough."""
+        running = self.start("m", identity_request(0), parameters={"delay_ms": delay_ms})
         while "nv_inference_pending_request_count" not in server.metrics():
             time.sleep(0.01)
         queued = None
         while queued is None or queued.done():  # rejected until the first one is taken from the queue
             queued = self.start("m", identity_request(1))
             time.sleep(0.05)
-        for body, headers in bodies:
-            status, _, text = server.call("POST", path, body, **headers)
-            self.assertEqual(status, 503, text)
-            self.assertIn(b"Exceeds maximum queue size", text)
-        self.assertFalse(running.done())
+        results = [server.call("POST", path, body, **headers) for body, headers in bodies]
+        full = not running.done()
         running.result()
         queued.result()
+        for status, _, text in results if full else []:
+            self.assertEqual(status, 503, text)
+            self.assertIn(b"Exceeds maximum queue size", text)
+        return full
 
     def test_responses_keep_the_order_of_requests(self):
         self.repository.add("m", config=IDENTITY % 2 + "dynamic_batching { preferred_batch_size: 1 preserve_ordering: true }")
@@ -272,6 +278,19 @@ class Batching(unittest.TestCase):
         self.assertNotIn("dynamic_batching", single)
         self.infer("plain", digits_request())
         self.assertEqual(server.stop(), 0)
+
+    def test_a_default_batch_size_applies_to_models_with_a_batch_dimension(self):
+        self.repository.add("plain", model=DIGITS)
+        self.repository.add("sized", model=DIGITS, config='backend: "onnxruntime" max_batch_size: 8')
+        for size, batches in (("5", True), ("1", False), ("0", False)):
+            with self.subTest(size=size):
+                server = self.serve("--backend-config", f"onnxruntime,default-max-batch-size={size}")
+                plain, sized = self.config("plain"), self.config("sized")
+                self.assertEqual((plain["max_batch_size"], sized["max_batch_size"]), (int(size), 8))
+                self.assertEqual(plain["input"][0]["dims"], [1, 8, 8] if int(size) else [-1, 1, 8, 8])
+                self.assertEqual("dynamic_batching" in plain, batches)
+                self.infer("plain", digits_request())
+                self.assertEqual(server.stop(), 0)
 
 
 if __name__ == "__main__":

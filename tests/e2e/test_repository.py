@@ -4,6 +4,8 @@
 
     test_repository.py --kelp PATH [unittest arguments]
 """
+import base64
+import json
 import os
 import shutil
 import signal
@@ -207,6 +209,33 @@ class Starting(unittest.TestCase):
             self.assertEqual(server.call("GET", "/v2/models/addsub/ready")[0], 200)
             self.assertEqual(server.call("POST", "/v2/repository/models/addsub/unload", {})[0], 200)
             self.assertEqual(server.stop(), 0, server.log())
+
+
+class Uploads(unittest.TestCase):
+    """Models and configurations in the request that loads a model."""
+
+    def load(self, server, parameters):
+        status, _, body = server.call("POST", "/v2/repository/models/digits/load", {"parameters": parameters})
+        return status, json.loads(body or b"{}").get("error", "")
+
+    def test_base64_may_have_lines(self):
+        with open(os.path.join(ROOT, "examples", "models", "digits", "1", "model.onnx"), "rb") as file:
+            text = base64.encodebytes(file.read()).decode()
+        self.assertTrue(text.endswith("\n"))
+        with Repository() as repository, Server("--model-repository", repository.path, "--model-control-mode", "explicit") as server:
+            for end in ("\n", "\r\n"):
+                status, error = self.load(server, {"config": '{"backend": "onnxruntime"}', "file:1/model.onnx": text.replace("\n", end)})
+                self.assertEqual((status, error), (200, ""))
+            self.assertEqual(server.call("GET", "/v2/models/digits/ready")[0], 200)
+            self.assertEqual(server.stop(), 0)
+
+    def test_an_invalid_configuration_is_reported_and_logged(self):
+        with Server("--model-repository", os.path.join(ROOT, "examples", "models"), "--model-control-mode", "explicit") as server:
+            status, error = self.load(server, {"config": '{"max_batch_size": }'})
+            self.assertGreaterEqual(status, 400)
+            for text in (error, server.log()):
+                self.assertIn("Invalid config override: override of the configuration of 'digits':1:20:", text)
+            self.assertEqual(server.stop(), 0)
 
 
 if __name__ == "__main__":

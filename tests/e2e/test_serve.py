@@ -243,14 +243,18 @@ class Stopping(unittest.TestCase):
                 request = json.load(file)
             self.assertEqual(server.infer("digits", request)[0], 200)
             server.process.send_signal(signal.SIGTERM)
-            while server.call("GET", "/v2/health/ready")[0] == 200:
-                pass
-            for _ in range(20):  # each on a connection of its own
-                self.assertEqual(server.infer("digits", request)[0], 200)
-                self.assertEqual(server.call("GET", "/v2/health/ready")[0], 503)
-            began = time.monotonic()
+            last = time.monotonic()
+            try:
+                while server.call("GET", "/v2/health/ready")[0] == 200:
+                    last = time.monotonic()
+                for _ in range(20):  # each on a connection of its own
+                    last = time.monotonic()
+                    self.assertEqual(server.infer("digits", request)[0], 200)
+                    self.assertEqual(server.call("GET", "/v2/health/ready")[0], 503)
+            except OSError:  # only if this process paused so long that the server may stop
+                self.assertGreaterEqual(time.monotonic() - last, 0.2)
             self.assertEqual(server.process.wait(support.PATIENCE_S), 0, server.log())
-            self.assertGreaterEqual(time.monotonic() - began, 0.15)
+            self.assertGreaterEqual(time.monotonic() - last, 0.15)
             self.assertIn("kelp: not ready, stopping in 5 s or when there are no requests", server.log())
         with Server("--model-repository", os.path.join(ROOT, "examples", "models")) as server:
             server.process.send_signal(signal.SIGTERM)

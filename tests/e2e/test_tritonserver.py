@@ -83,6 +83,19 @@ class CommandLine(unittest.TestCase):
                 self.assertTrue(ended.stderr.startswith("Usage: tritonserver [options]\n"))
                 self.assertIn(expected, ended.stderr.splitlines()[-1])
 
+    def test_settings_of_backends_and_configurations_are_checked(self):
+        with support.Repository() as repository:
+            for words, expected in ((["--backend-config=,a=3"], "--backend-config option format is [NAME,]KEY=VALUE, found ',a=3'"),
+                                    (["--backend-config=a="], "--backend-config option format is [NAME,]KEY=VALUE, found 'a='"),
+                                    (["--backend-config=a"], "--backend-config option format is [NAME,]KEY=VALUE, found 'a'"),
+                                    (["--cache-config=local,size=1", "--cache-config=redis,key=value"], "multiple cache configurations"),
+                                    (["--cache-config=local,size=1", "--response-cache-byte-size=1"], "incompatible flags"),
+                                    (["--model-config-name="], "option '--model-config-name': expected a name, found ''")):
+                with self.subTest(words=words):
+                    ended = tritonserver(f"--model-repository={repository.path}", *words)
+                    self.assertEqual(ended.returncode, 1)
+                    self.assertIn(expected, ended.stderr)
+
     def test_help_is_printed_to_standard_error(self):
         ended = tritonserver("--help")
         self.assertEqual((ended.returncode, ended.stdout), (1, ""))

@@ -231,6 +231,13 @@ def binary_case(status, *words, declared, sent, header=None):
     return http("POST", INFER, status, *words, body=body, headers=headers)
 
 
+def bytes_case(status, *words, text):
+    """An inference of `strings` with a binary string, whose result is JSON."""
+    body = json.dumps({"inputs": [{"name": "s", "datatype": "BYTES", "shape": [1], "parameters": {"binary_data_size": 4 + len(text)}}]}).encode()
+    return http("POST", "/v2/models/strings/infer", status, *words, body=body + struct.pack("<I", len(text)) + text,
+                headers={"Inference-Header-Content-Length": str(len(body))})
+
+
 PACKED = gzip.compress(json.dumps(body_of()).encode())
 RAW_IMAGE = struct.pack(f"<{IMAGE_SIZE}f", *IMAGES[:IMAGE_SIZE])
 def twice(member, value):
@@ -251,6 +258,8 @@ ROUTES = {
     "DELETE of the server": http("DELETE", "/v2", 405, "Method Not Allowed", expect_headers={"allow": "GET, HEAD"}),
     "a percent-encoded name": http("GET", "/v2/models/d%69gits", 200, expect={"name": "digits"}),
     "an encoded slash belongs to the name": http("GET", "/v2/models/digits%2Fready", 404, "digits/ready"),
+    "an output that is UTF-8": bytes_case(200, "zwölf \U0001f600", text="zwölf \U0001f600".encode()),
+    "an output that is not UTF-8": bytes_case(400, "output 't': element 0 is not UTF-8", "'binary_data'", text=b"a\xfa\x03"),
     "a path that is not UTF-8": http("GET", "/v2/models/%ff%fe", 400, "UTF-8"),
     "HEAD of the server": http("HEAD", "/v2", 200, expect_headers={"content-type": "application/json"}),
     "HEAD of the readiness": http("HEAD", "/v2/health/ready", 200),

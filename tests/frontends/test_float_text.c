@@ -233,6 +233,49 @@ static void other_forms_are_left_to_the_caller(void **state) {
     }
 }
 
+/* Numbers inside of an array, which have others before and after them. */
+static void numbers_in_arrays_are_rounded_correctly(void **state) {
+    (void)state;
+    enum { NUMBERS = 20000, TEXT = 40 };
+    static const char *const separators[] = {",", ", ", " ,", " , "};
+    static float expected[NUMBERS], found[NUMBERS];
+    uint32_t random = 99;
+    kelp_buf text;
+    kelp_buf_init(&text, kelp_allocator_system());
+    for (int i = 0; i < NUMBERS; i++) {
+        char number[TEXT];
+        uint32_t whole = next_random(&random), digits = next_random(&random) % 20;
+        snprintf(number, sizeof number, "%s%u", whole & 1 ? "-" : "",
+                 whole % 3 ? whole / 3 % 10 : whole / 3 % 1000);
+        size_t length = strlen(number);
+        if (digits > 0)
+            number[length++] = '.';
+        for (uint32_t k = 0; k < digits && length < 20; k++)
+            number[length++] = (char)('0' + (next_random(&random) >> 8) % 10);
+        number[length] = '\0';
+        expected[i] = strtof(number, NULL);
+        if (i > 0)
+            kelp_buf_append_cstr(&text, separators[i < NUMBERS / 2 ? 0 : whole >> 8 & 3]);
+        kelp_buf_append_cstr(&text, number);
+    }
+    assert_false(text.failed);
+    char *copy = malloc(text.length); /* of its own size, for sanitizers */
+    assert_non_null(copy);
+    memcpy(copy, text.data, text.length);
+    for (size_t count = 0, position = 0; count < NUMBERS;) {
+        size_t n = kelp_v2_read_floats(copy, text.length, &position, found + count, 100);
+        assert_int_not_equal(n, 0);
+        count += n;
+        while (position < text.length && (copy[position] == ' ' || copy[position] == ','))
+            position++;
+    }
+    free(copy);
+    for (size_t i = 0; i < NUMBERS; i++)
+        if (memcmp(&found[i], &expected[i], sizeof found[i]) != 0)
+            fail_msg("number %zu is %a, expected %a", i, (double)found[i], (double)expected[i]);
+    kelp_buf_deinit(&text);
+}
+
 static void arrays_are_read_up_to_another_form(void **state) {
     (void)state;
     const char *text = "[1, 2.5 ,\n-3,1e2,5]";
@@ -255,6 +298,7 @@ int main(void) {
         cmocka_unit_test(the_shortest_text_reads_back),
         cmocka_unit_test(arrays_have_commas),
         cmocka_unit_test(numbers_are_rounded_correctly),
+        cmocka_unit_test(numbers_in_arrays_are_rounded_correctly),
         cmocka_unit_test(other_forms_are_left_to_the_caller),
         cmocka_unit_test(arrays_are_read_up_to_another_form),
     };

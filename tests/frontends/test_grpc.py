@@ -352,7 +352,7 @@ class Contents(Case):
         self.fails(grpc.StatusCode.INVALID_ARGUMENT, lambda: self.stub.ModelInfer(request), "raw_input_contents", "found 2")
         request = raw_request()
         request.raw_input_contents[0] = b"\0" * 15
-        self.fails(grpc.StatusCode.INVALID_ARGUMENT, lambda: self.stub.ModelInfer(request), "INPUT0", "15 bytes")
+        self.fails(grpc.StatusCode.INVALID_ARGUMENT, lambda: self.stub.ModelInfer(request), "INPUT0", "Expected 16, got 15")
 
 
 class Wire(Case):
@@ -665,6 +665,16 @@ class Options(unittest.TestCase):
         self.assertNotIn("other", found)
         for response in stub.ModelStreamInfer(iter([request, request]), metadata=metadata):
             self.assertEqual(response.infer_response.parameters["my-team"].string_param, "a")
+        # Clients send spaces at the end, which HTTP/2 does not allow.
+        found = stub.ModelInfer(request, metadata=[("my-text", 'a "quoted" text with a backslash\\ ')]).parameters
+        self.assertEqual(found["my-text"].string_param, 'a "quoted" text with a backslash\\ ')
+
+    def test_a_pattern_may_distinguish_upper_and_lower_case(self):
+        request = raw_request(parameters={"echo": service_pb2.InferParameter(bool_param=True)})
+        for pattern, forwarded in (("MY-.*", True), ("(?i)MY-.*", True), ("(?-i)MY-.*", False), ("(?-i)my-.*", True)):
+            with self.subTest(pattern=pattern):
+                _, stub = self.serve("--grpc-header-forward-pattern", pattern)
+                self.assertEqual("my-team" in stub.ModelInfer(request, metadata=[("my-team", "a")]).parameters, forwarded)
 
     def test_restricted_protocols_need_their_metadata(self):
         _, stub = self.serve("--grpc-restricted-protocol", "inference:key=secret")
@@ -729,6 +739,25 @@ class Options(unittest.TestCase):
             next(call)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
         more.set()
+
+    def test_a_model_that_is_not_decoupled_has_one_response(self):
+        """This backend sends three responses, and then the final flag alone."""
+        repository = server.support.Repository()
+        self.addCleanup(repository.__exit__)
+        port = '%s { name: "%s" data_type: TYPE_INT32 dims: [ 2 ] }\n'
+        repository.add("decoupled", config='backend: "misbehave"\n' + port % ("input", "INPUT0") + port % ("output", "OUTPUT0"))
+        backends = os.path.join(os.path.dirname(os.path.dirname(server.support.KELP)), "backends-test")
+        process = server.support.Server("--model-repository", repository.path, "--backend-directory", backends)
+        self.addCleanup(process.__exit__)
+        channel = grpc.insecure_channel(process.url)
+        self.addCleanup(channel.close)
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        request = service_pb2.ModelInferRequest(model_name="decoupled", raw_input_contents=[bytes(8)])
+        request.inputs.add(name="INPUT0", datatype="INT32", shape=[2])
+        self.assertEqual(stub.ModelInfer(request).parameters["index"].int64_param, 0)
+        found = [each.infer_response.parameters["index"].int64_param for each in stub.ModelStreamInfer(iter([request] * 3))]
+        self.assertEqual(found, [0, 0, 0])
+        self.assertEqual(process.stop(), 0)
 
     def test_a_stop_ends_watches(self):
         process, _ = self.serve()

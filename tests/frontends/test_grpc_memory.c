@@ -30,12 +30,14 @@ typedef struct peer {
     size_t message_bytes; /* of the latest response, without prefixes */
 } peer;
 
-static kelp_http_server *start(TRITONSERVER_Server *core, kelp_workers *loaders) {
+static kelp_http_server *start(TRITONSERVER_Server *core, kelp_workers *loaders,
+                               kelp_request_log *log) {
     kelp_grpc_options grpc = {.loaders = loaders};
     kelp_http_handler *handler;
     assert_null(kelp_grpc_create(core, &grpc, &handler));
     kelp_http_endpoint endpoint = {.address = "127.0.0.1", .services = KELP_SERVICE_GRPC};
-    kelp_http_server_options options = {.endpoints = &endpoint, .endpoint_count = 1, .threads = 1};
+    kelp_http_server_options options = {
+        .endpoints = &endpoint, .endpoint_count = 1, .threads = 1, .request_log = log};
     kelp_http_server *server;
     assert_null(kelp_http_server_create(&handler, 1, &options, &server));
     assert_null(kelp_http_server_start(server));
@@ -154,8 +156,7 @@ static void infer(peer *p) {
     p->stream += 2;
 }
 
-static void a_warm_inference_does_not_allocate(void **state) {
-    (void)state;
+static void check_inference(kelp_request_log *log) {
     repo r;
     repo_make(&r);
     repo_model(&r, "identity",
@@ -167,7 +168,7 @@ static void a_warm_inference_does_not_allocate(void **state) {
         server_start(&r, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_NONE});
     kelp_workers *loaders;
     assert_null(kelp_workers_create(kelp_allocator_system(), 1, &loaders));
-    kelp_http_server *server = start(core, loaders);
+    kelp_http_server *server = start(core, loaders, log);
     peer p = dial(server);
     for (int i = 0; i < WARM_CALLS; i++)
         infer(&p);
@@ -183,7 +184,22 @@ static void a_warm_inference_does_not_allocate(void **state) {
     repo_remove(&r);
 }
 
+static void a_warm_inference_does_not_allocate(void **state) {
+    (void)state;
+    check_inference(NULL);
+}
+
+static void the_access_log_does_not_allocate(void **state) {
+    (void)state;
+    const kelp_request_log_options options = {.path = "/dev/null"};
+    kelp_request_log *log;
+    assert_null(kelp_request_log_create(&options, &log));
+    check_inference(log);
+    kelp_request_log_destroy(log);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_warm_inference_does_not_allocate)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_warm_inference_does_not_allocate),
+                                       cmocka_unit_test(the_access_log_does_not_allocate)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,6 +145,7 @@ class Spans(Case):
         self.assertEqual(root.flags & 0x3ff, 0x103)  # sampled, random, with a parent that is not remote
         self.assertEqual(root.events, ["HTTP_RECV_START", "HTTP_RECV_END", "INFER_RESPONSE_COMPLETE", "HTTP_SEND_START", "HTTP_SEND_END"])
         self.assertEqual(root.attributes, {"http.request.method": "POST", "url.path": "/v2/models/identity/infer",
+                                           "http.route": "/v2/models/{model}/infer",
                                            "network.protocol.version": "1.1", "http.response.status_code": 200})
         self.assertFalse(root.failed)
         model, = collector.named("identity")
@@ -163,6 +164,14 @@ class Spans(Case):
         self.assertEqual((attributes["service.name"], attributes["a"]), ("test service", "b c"))
         self.assertEqual(resource.scope_spans[0].scope.name, "kelp")
         self.wait_counter("kelp_trace_spans_exported_total", 3)
+
+    def test_the_route_has_no_names(self):
+        collector = self.collect()
+        self.start(collector)
+        self.http.infer("identity", integers(http_client), model_version="1")
+        root, = collector.roots(1)
+        self.assertEqual((root.attributes["url.path"], root.attributes["http.route"]),
+                         ("/v2/models/identity/versions/1/infer", "/v2/models/{model}/versions/{version}/infer"))
 
     def test_a_request_over_grpc(self):
         collector = self.collect()
@@ -205,6 +214,7 @@ class Spans(Case):
         status, _, data = self.server.call("POST", "/v2/models/repeat/generate_stream", {"IN": list(range(300))})
         self.assertEqual(status, 200, data)
         root, = collector.roots(1)
+        self.assertEqual(root.attributes["http.route"], "/v2/models/{model}/generate_stream")
         self.assertEqual(len(root.events), 128)
         self.assertGreater(root.message.dropped_events_count, 100)
 
@@ -309,6 +319,16 @@ class Context(Case):
         self.assertEqual([span.trace for span in collector.named("InferRequest")], [low])
 
 
+class Metrics(Case):
+    def test_exemplars_have_the_ids_of_traces(self):
+        collector = self.collect()
+        self.start(collector, "--metrics-config", "exemplars=true")
+        self.infer(traceparent=PARENT)
+        collector.roots(1)
+        page = self.server.call("GET", "/metrics", Accept="application/openmetrics-text")[2].decode()
+        self.assertIn(f'trace_id="{TRACE}"', page)
+
+
 class Settings(Case):
     def test_settings_of_models_change_at_run_time(self):
         collector = self.collect()
@@ -342,7 +362,7 @@ class Settings(Case):
             self.http.update_trace_settings(settings={"trace_level": ["TENSORS"]})
 
     def test_the_environment_can_turn_tracing_off(self):
-        for variables in ({"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_EXPORTER": "none"}, {"OTEL_EXPORTER_OTLP_ENDPOINT": ""}):
+        for variables in ({"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_EXPORTER": "none"}, {"OTEL_TRACES_EXPORTER": "console"}, {"OTEL_EXPORTER_OTLP_ENDPOINT": ""}):
             with self.subTest(variables=variables):
                 self.start("http://127.0.0.1:9", **variables)
                 self.assertEqual(self.http.get_trace_settings()["trace_mode"], "triton")
@@ -443,10 +463,10 @@ class Exporter(Case):
         self.start(url, OTEL_BSP_EXPORT_TIMEOUT="100")
         began = time.monotonic()
         self.infer(10)
-        self.assertLess(time.monotonic() - began, 5)
+        self.assertLess(time.monotonic() - began, 20)
         self.wait_dropped("unreachable", 3)
         self.infer(10)
-        self.assertLess(self.stop(), 5)
+        self.assertLess(self.stop(), 30)
         self.assertIn("cannot export", self.server.log())
         self.assertEqual(self.server.log().count("cannot export"), 1, "the log is limited")
 
@@ -463,13 +483,13 @@ class Exporter(Case):
         self.assertIn("accepts spans again", self.server.output)
 
     def test_a_slow_collector_does_not_delay_requests(self):
-        collector = self.collect(lambda request: time.sleep(3) or (200, {}, b""))
+        collector = self.collect(lambda request: time.sleep(30) or (200, {}, b""))
         self.start(collector, OTEL_EXPORTER_OTLP_TIMEOUT="1000", OTEL_BSP_EXPORT_TIMEOUT="500")
         self.infer()
         collector.wait_for(lambda: collector.requests)
         began = time.monotonic()
         self.infer(20)
-        self.assertLess(time.monotonic() - began, 2.5)
+        self.assertLess(time.monotonic() - began, 20)
         self.wait_dropped("unreachable", 3)
 
     def test_a_collector_that_dies_in_the_middle(self):
@@ -491,11 +511,11 @@ class Exporter(Case):
         self.assertIn("the queue of 4 spans", self.server.log())
 
     def test_the_stop_has_a_time_limit(self):
-        collector = self.collect(lambda request: time.sleep(30) or (200, {}, b""))
+        collector = self.collect(lambda request: time.sleep(60) or (200, {}, b""))
         self.start(collector, OTEL_BSP_SCHEDULE_DELAY="60000")
         self.infer(3)
         took = self.stop()
-        self.assertTrue(4 < took < 15, took)
+        self.assertTrue(4 < took < 40, took)
         self.assertEqual(len(collector.requests), 1)
 
     def test_https(self):

@@ -19,6 +19,7 @@ import urllib.request
 
 import numpy as np
 import tritonclient.grpc as grpcclient
+from tritonclient.utils import InferenceServerException
 
 import server
 import support
@@ -43,8 +44,8 @@ class Case(unittest.TestCase):
 
     server = None
 
-    def start(self, *options):
-        self.server = support.Server("--model-repository", self.repository.path, *options)
+    def start(self, *options, environment=None):
+        self.server = support.Server("--model-repository", self.repository.path, *options, environment=environment)
 
     def stop(self):
         if self.server:
@@ -79,6 +80,35 @@ class Logging(Case):
         self.assertEqual(self.call("/v2/logging", {"log_info": True, "log_verbose_level": 0, "log_format": "default", "log_error": None}), (200, changed))
         self.assertEqual(self.call("/v2/logging", b""), (200, changed))
         self.assertEqual(self.call("/v2/logging"), (200, changed))
+
+    def log_lines(self):
+        return [line.split("] ", 1)[1] for line in self.server.log().splitlines() if "] " in line]
+
+    def test_verbose_level_1_logs_each_request_and_failure(self):
+        self.start("--log-verbose", "1")
+        self.assertEqual(self.call("/v2/health/live"), (200, None))
+        self.assertEqual(self.call("/v2/models/none%0a/config")[0], 404)
+        with grpcclient.InferenceServerClient(f"127.0.0.1:{self.server.port}") as client:
+            with self.assertRaises(InferenceServerException):
+                client.get_model_config("none")
+        lines = self.log_lines()
+        for expected in ('"HTTP request: GET /v2/health/live"', '"HTTP request: GET /v2/models/none%0a/config"',
+                         '"HTTP request failed: Request for unknown model: \'none\\n\' is not found"',
+                         '"gRPC request: POST /inference.GRPCInferenceService/ModelConfig"',
+                         '"gRPC request failed: Request for unknown model: \'none\' is not found"'):
+            self.assertEqual(lines.count(expected), 1, lines)
+        self.call("/v2/logging", {"log_verbose_level": 0})
+        self.call("/v2/health/live")
+        self.assertEqual(self.log_lines().count('"HTTP request: GET /v2/health/live"'), 1)
+
+    def test_a_variable_turns_off_the_escapes_of_messages(self):
+        for value, expected in (("0", "HTTP request failed: Request for unknown model: 'none"),
+                                ("1", '"HTTP request failed: Request for unknown model: \'none\\n\' is not found"')):
+            with self.subTest(value=value):
+                self.start("--log-verbose", str(2**31 - 1), environment={"TRITON_SERVER_ESCAPE_LOG_MESSAGES": value})
+                self.assertEqual(self.call("/v2/models/none%0a/config")[0], 404)
+                self.assertIn(expected, self.log_lines())
+                self.stop()
 
     def test_other_methods_are_rejected(self):
         self.start()

@@ -270,7 +270,8 @@ static void cuda_regions_are_rejected(void **state) {
     rejected(kelp_shm_register_cuda(registry, KELP_STR("r")), KELP_INVALID_ARGUMENT,
              "failed to register CUDA shared memory region: 'r', GPUs not supported");
     rejected(kelp_shm_register_cuda(registry, KELP_STR("")), KELP_INVALID_ARGUMENT,
-             "'region name' is necessary to register cuda shared memory region");
+             "failed to register shared memory region, invalid args: 'region name' is "
+             "necessary to register cuda shared memory region");
     rejected(kelp_shm_status_cuda(KELP_STR("r")), KELP_NOT_FOUND,
              "Unable to find cuda shared memory region: 'r'");
     assert_null(kelp_shm_unregister_cuda(registry));

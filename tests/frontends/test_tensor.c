@@ -32,7 +32,7 @@ static void round_trip(TRITONSERVER_DataType type, uint64_t count, const char *t
     assert_int_equal(position, strlen(text));
     kelp_buf out;
     kelp_buf_init(&out, kelp_allocator_system());
-    assert_null(kelp_v2_write_data(&out, "y", type, data.bytes, data.size_bytes));
+    assert_null(kelp_v2_write_data(&out, "y", type, data.bytes, data.size_bytes, false));
     assert_string_equal(kelp_buf_cstr(&out), expected);
     kelp_buf_deinit(&out);
     kelp_arena_deinit(&arena);
@@ -109,18 +109,36 @@ static void invalid_data_is_rejected(void **state) {
     memset(deep + 150, ']', 150);
     deep[299] = 0;
     rejected(TRITONSERVER_TYPE_FP32, 1, deep, "100 deep");
+    rejected(TRITONSERVER_TYPE_BOOL, 1, "[\"false\"]", "non-boolean as boolean");
+    rejected(TRITONSERVER_TYPE_BOOL, 1, "[123]", "non-boolean as boolean");
 }
 
 static void invalid_strings_of_a_model_are_rejected(void **state) {
     (void)state;
     kelp_buf out;
     kelp_buf_init(&out, kelp_allocator_system());
-    kelp_status *status = kelp_v2_write_data(&out, "y", TRITONSERVER_TYPE_BYTES, "\5\0\0\0ab", 6);
+    kelp_status *status =
+        kelp_v2_write_data(&out, "y", TRITONSERVER_TYPE_BYTES, "\5\0\0\0ab", 6, false);
     assert_int_equal(kelp_status_code(status), KELP_INTERNAL);
     kelp_status_free(status);
-    status = kelp_v2_write_data(&out, "y", TRITONSERVER_TYPE_BYTES, "\0\0", 2);
+    status = kelp_v2_write_data(&out, "y", TRITONSERVER_TYPE_BYTES, "\0\0", 2, false);
     assert_int_equal(kelp_status_code(status), KELP_INTERNAL);
     kelp_status_free(status);
+    kelp_buf_deinit(&out);
+}
+
+static void text_that_is_not_utf8_is_rejected_or_replaced(void **state) {
+    static const char bytes[] = "\2\0\0\0ab\3\0\0\0a\xfa\x03";
+    (void)state;
+    kelp_buf out;
+    kelp_buf_init(&out, kelp_allocator_system());
+    kelp_status *status = kelp_v2_write_data(&out, "y", TRITONSERVER_TYPE_BYTES, bytes, 13, false);
+    assert_int_equal(kelp_status_code(status), KELP_INVALID_ARGUMENT);
+    assert_non_null(strstr(kelp_status_message(status), "output 'y': element 1 is not UTF-8"));
+    kelp_status_free(status);
+    kelp_buf_clear(&out);
+    assert_null(kelp_v2_write_data(&out, "y", TRITONSERVER_TYPE_BYTES, bytes, 13, true));
+    assert_string_equal(kelp_buf_cstr(&out), "[\"ab\",\"a\xEF\xBF\xBD\\u0003\"]");
     kelp_buf_deinit(&out);
 }
 
@@ -142,6 +160,7 @@ int main(void) {
         cmocka_unit_test(values_survive_a_round_trip),
         cmocka_unit_test(invalid_data_is_rejected),
         cmocka_unit_test(invalid_strings_of_a_model_are_rejected),
+        cmocka_unit_test(text_that_is_not_utf8_is_rejected_or_replaced),
         cmocka_unit_test(element_counts_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

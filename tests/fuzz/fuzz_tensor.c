@@ -43,7 +43,7 @@ static void check(TRITONSERVER_DataType type, kelp_str text) {
     kelp_buf_init(&out, kelp_allocator_system());
     kelp_status *status = read_text(&arena, type, KELP_V2_ANY_COUNT, text, &data);
     if (status == NULL) {
-        if (kelp_v2_write_data(&out, "y", type, data.bytes, data.size_bytes) != NULL)
+        if (kelp_v2_write_data(&out, "y", type, data.bytes, data.size_bytes, true) != NULL)
             abort();
         status = read_text(&arena, type, data.count, (kelp_str){out.data, out.length}, &again);
         /* a string that is not UTF-8 is written differently */

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs NVIDIA's public QA tests of the server (directory `qa` of their repository) unmodified on NVIDIA's executable, once with our
-libtritonserver.so and once with theirs, and compares the results case by case. With `--server kelp`, our own `tritonserver` takes the place of NVIDIA's
-executable with our library, so that our front-ends are tested as well.
+libtritonserver.so and once with theirs, and compares the results case by case. With `--server kelp`, our own `tritonserver` takes the place of
+NVIDIA's executable with our library, so that our front-ends are tested as well.
 
 The sources are not part of this repository: pass a copy. Models are made by their generators (ONNX only). `--built` is a directory with what
 NVIDIA's build adds to the sources, arranged as Dockerfile.QA of their repository does: `backends/NAME` (backends that the wheel lacks), `repoagents/NAME`, and `qa/L0_…`
@@ -87,22 +87,61 @@ DIRECTORIES = {
 # Directories that test the front-ends, and for which `--server kelp` is the useful choice.
 FRONTENDS = {
     "L0_http": {},
+    "L0_https": {},
+    "L0_http_fuzz": {},
+    "L0_data_compression": {},
     "L0_grpc": {},
-    "L0_shared_memory": {},
+    "L0_secure_grpc": {},
+    "L0_grpc_state_cleanup": {},
+    "L0_grpc_error_state_cleanup": {},
+    "L0_client_timeout": {},
+    "L0_client_nobatch": {},
+    "L0_simple_example": {},
+    "L0_simple_go_client": {},
+    "L0_simple_nodejs_client": {},
+    "L0_socket": {},
+    "L0_server_status": {},
+    "L0_response_statistics": {},
+    "L0_shared_memory": {"BACKENDS": "python onnx"},
+    "L0_cuda_shared_memory": {},
+    "L0_infer_shm": {"BACKENDS": "onnx python", "TEST_SYSTEM_SHARED_MEMORY": "1"},
+    "L0_infer": {"BACKENDS": "onnx python"},
+    "L0_infer_zero": {},
+    "L0_infer_reshape": {},
+    "L0_input_validation": {},
+    "L0_request_cancellation": {},
+    "L0_large_payload": {},
+    "L0_string_io": {},
+    "L0_nullchar_string": {},
+    "L0_nan_inf": {},
+    "L0_sequence_corrid_batcher": {},
     "L0_trace": {},
     "L0_cmdline_trace": {},
     "L0_logging": {},
     "L0_metrics": {},
     "L0_config_json": {},
-    "L0_server_status": {},
-    "L0_model_namespacing": {},
-    "L0_response_statistics": {},
+    # NVIDIA's server fails test_dynamic_resolution without a GPU, and does not stop after that.
+    "L0_model_namespacing": {"TEST_LIST": "test_duplication test_ensemble_duplication test_no_duplication"},
     "L0_repoagent_checksum": {},
+    "L0_triton_repo_agent": {},
+    "L0_parameters": {},
+    "L0_decoupled": {},
+    "L0_response_cache": {},
+    "L0_warmup": {"BACKENDS": "onnx"},
+    "L0_backend_config": {},
+    "L0_custom_model_config": {},
+}
+# Directories that NVIDIA's build makes as copies of others.
+COPIES = {
+    "L0_grpc_error_state_cleanup": "L0_grpc_state_cleanup",
+    "L0_infer_shm": "L0_infer",
 }
 NVIDIA_VERSION = "2.51.0"  # of the library in the wheel
-# Makes the installation ($0) available at the path that their scripts and executable contain. All ports and shared memory are private.
+# Makes the installation ($0) available at the path that their scripts and executable contain. All ports, shared memory, and the files of nginx are
+# private. The worker of nginx runs as the only user of the namespace.
 PRIVATE = ("mount -t tmpfs none /opt && ln -s $0 /opt/tritonserver && mount -t tmpfs -o mode=1777 none /dev/shm && ip link set lo up && "
-           "exec bash test.sh")
+           "if [ -d /etc/nginx ]; then cp -r /etc/nginx $0/nginx && sed -i /^user/d $0/nginx/nginx.conf && mount --bind $0/nginx /etc/nginx && "
+           "mount -t tmpfs none /run && mount -t tmpfs none /var/log; fi && mkdir -p /var/log/nginx && exec bash test.sh")
 NAMESPACES = ["unshare", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 # NVIDIA's executable in the wheel is older than the scripts: options that it does not know yet are dropped. It always allows shared memory.
 EXECUTABLE = """#!/bin/bash
@@ -115,8 +154,10 @@ for option; do
 done
 exec "${BASH_SOURCE%/*}/tritonserver.wheel" "$@"
 """
-# Programs that their scripts call: no GPU exists, and nothing is installed.
-TOOLS = {"nvidia-smi": "exit 9", "apt": "exit 0", "apt-get": "exit 0", "pip": "exit 0", "pip3": "exit 0"}
+# Programs that their scripts call: no GPU exists, and nothing is installed. What Go installs is in BUILT/go, packages of npm are in the directory.
+TOOLS = {"nvidia-smi": "exit 9", "apt": "exit 0", "apt-get": "exit 0", "pip": "exit 0", "pip3": "exit 0", "npm": "exit 0",
+         "go": '[ "$1" = install ] || exec "$QA_GO" "$@"', "nginx": "exec /usr/sbin/nginx -g 'user root;' \"$@\"",
+         "service": '[ ! -f /run/nginx.pid ] || kill $(cat /run/nginx.pid); [ "$2" = stop ] || exec nginx'}
 
 
 def arguments():
@@ -128,7 +169,8 @@ def arguments():
     parser.add_argument("--work", help="directory for models, logs and results; default: a temporary one")
     parser.add_argument("--server", default="nvidia", choices=["nvidia", "kelp"],
                         help="the executable that our library is compared with: NVIDIA's, or our own")
-    parser.add_argument("--directories", nargs="*", help="directories of qa to run; default: those of the library or, with --server kelp, of the front-ends")
+    parser.add_argument("--directories", nargs="*", help="directories of qa to run; default: those of the library or, with --server kelp, of the "
+                        "front-ends")
     parser.add_argument("--libraries", nargs="*", default=["kelp", "nvidia"], choices=["kelp", "nvidia"])
     parser.add_argument("--timeout", type=int, default=1800, help="seconds for one directory")
     parser.add_argument("--keep-going", action="store_true", help="ignore `set -e` in the scripts, so that one failure does not hide the next cases")
@@ -165,6 +207,7 @@ def add_stand_ins(repository):
                 text = file.read().replace(f"onnx_{model}", f"{engine}_{model}")
             if engine == "libtorch" and "nobatch" in model:
                 text = re.sub(r'"OUTPUT(\d)"', r'"OUTPUT__\1"', text)
+                text = re.sub(r"dims: \[ *16 *\]", "dims: [ 1 ]", text)
                 for path in glob.glob(os.path.join(place, "*", "model.onnx")):
                     file = onnx.load(path)
                     rename_outputs(file.graph)
@@ -220,7 +263,12 @@ def stage(options, directory, library):
     os.mkdir(tools)
     for name, command in TOOLS.items():
         write_program(os.path.join(tools, name), f"#!/bin/sh\n{command}\n")
+    environment["QA_GO"] = shutil.which("go") or "false"
     environment["PATH"] = f"{tools}:{os.path.dirname(sys.executable)}:{os.path.join(directory, 'bin')}:{environment['PATH']}"
+    if options.built:
+        go = os.path.join(options.built, "go")
+        environment.update(GOPATH=go, GOPROXY="off", GOFLAGS="-mod=mod", TRITON_REPO_ORGANIZATION=os.path.join(options.built, "git"))
+        environment["PATH"] += f":{go}/bin"
     return environment
 
 
@@ -228,7 +276,7 @@ def adapt(directory, data):
     """Makes scripts and configurations independent of the machine that they were written for: no GPU, the place of the generated models and of Python,
     and directories of versions, which git does not store because they are empty."""
     for folder, subfolders, files in os.walk(directory):
-        if "config.pbtxt" in files and not any(name.isdigit() for name in subfolders):
+        if "config.pbtxt" in files and "model.py" not in files and not any(name.isdigit() for name in subfolders):
             os.mkdir(os.path.join(folder, "1"))
         for file in files:
             path = os.path.join(folder, file)
@@ -256,11 +304,14 @@ def prepare(options, qa, data, name, library):
     """Copies the directory, and those that all directories share, to a fresh place. Returns the directory."""
     top = os.path.join(options.work, f"{name}.{library}")
     shutil.rmtree(top, ignore_errors=True)
-    shutil.copytree(qa, top, symlinks=True, ignore=lambda folder, names: [each for each in names if folder == qa and not used(each, name)])
+    source = COPIES.get(name, name)
+    shutil.copytree(qa, top, symlinks=True, ignore=lambda folder, names: [each for each in names if folder == qa and not used(each, source)])
     if options.built:
         for each in os.listdir(os.path.join(options.built, "qa")):
-            if used(each, name):
+            if used(each, source):
                 shutil.copytree(os.path.join(options.built, "qa", each), os.path.join(top, each), dirs_exist_ok=True)
+    if name != source:
+        os.rename(os.path.join(top, source), os.path.join(top, name))
     adapt(top, data)
     return os.path.join(top, name)
 
@@ -268,7 +319,7 @@ def prepare(options, qa, data, name, library):
 def used(each, name):
     """Returns whether the scripts of directory `name` use `each`. Those of implicit states run the scripts of the sequence batchers."""
     return not each.startswith("L") or each == name or (name, each) in (("L0_implicit_state", "L0_sequence_batcher"), (
-        "L0_dyna_implicit_state", "L0_dyna_sequence_batcher"), ("L0_warmup", "L0_backend_python"))
+        "L0_dyna_implicit_state", "L0_dyna_sequence_batcher"), ("L0_warmup", "L0_backend_python"), ("L0_trace", "L0_decoupled"))
 
 
 def run(options, qa, data, name, library):
@@ -284,7 +335,8 @@ def run(options, qa, data, name, library):
         environment.update(TRITON_DIR=installation, DATADIR=data, NVIDIA_TRITON_SERVER_VERSION="kelp", TEST_SYSTEM_SHARED_MEMORY="0",
                            TRITON_SERVER_VERSION=version_of(library),
                            PYTHONPATH=f"{os.path.join(HERE, 'record')}:{os.path.join(top, 'common')}", KELP_QA_TESTS=tests, KELP_QA_TRACE=trace,
-                           BASH_ENV=start, PYTEST_ADDOPTS="-p sitecustomize", **{**DIRECTORIES, **FRONTENDS}.get(name, {}))
+                           BASH_ENV=start, PYTEST_ADDOPTS="-p sitecustomize")
+        environment.update((DIRECTORIES | FRONTENDS).get(name, {}))
         with open(os.path.join(options.work, f"{name}.{library}.log"), "w", encoding="utf-8") as log:
             process = subprocess.Popen([*NAMESPACES, "sh", "-c", PRIVATE, installation], cwd=place, env=environment, stdin=subprocess.DEVNULL,
                                        stdout=log, stderr=subprocess.STDOUT, start_new_session=True)

@@ -9,8 +9,11 @@ import json
 import os
 import re
 
-# Read by each bash that test.sh starts (BASH_ENV); bash does not take PS4 from the environment of root.
-TRACE = """exec 9>>"$KELP_QA_TRACE"
+# Read by each bash that test.sh starts (BASH_ENV); bash does not take PS4 from the environment of root. A server that crashed does not end a script
+# with `set -e` when it stops the server: the following tests start another one.
+TRACE = r"""kill() { builtin kill "$@" || [[ $- == *e* && $1 != -0 ]]; }
+wait() { builtin wait "$@" || { local status=$?; [[ $- == *e* ]] || return $status; }; }
+exec 9>>"$KELP_QA_TRACE"
 BASH_XTRACEFD=9
 PS4='+${BASH_SOURCE}:${LINENO}: '
 set -x

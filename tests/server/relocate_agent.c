@@ -2,8 +2,8 @@
 /*
  * A repository agent for tests. Parameters: "log" is a file to which each action's number is
  * appended; "reject" fails LOAD with its value as message; "sum" is the expected sum of the bytes
- * of `1/weights`; "move" is appended to a copy of config.pbtxt in an acquired directory, which is
- * then served.
+ * of `1/weights`; "sees" is a part of the configuration; "move" is appended to a copy of
+ * config.pbtxt in an acquired directory, which is then served.
  */
 #include <triton/core/tritonrepoagent.h>
 
@@ -62,6 +62,21 @@ static TRITONSERVER_Error *check_sum(const char *directory, long expected) {
                : TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, "the weights were changed");
 }
 
+static TRITONSERVER_Error *check_config(TRITONREPOAGENT_Agent *agent,
+                                        TRITONREPOAGENT_AgentModel *model, const char *part) {
+    TRITONSERVER_Message *message = NULL;
+    const char *text = NULL;
+    size_t length = 0;
+    TRITONSERVER_Error *error = TRITONREPOAGENT_ModelConfig(agent, model, 1, &message);
+    if (error)
+        return error;
+    error = TRITONSERVER_MessageSerializeToJson(message, &text, &length);
+    if (!error && !memmem(text, length, part, strlen(part)))
+        error = TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, "another configuration");
+    TRITONSERVER_ErrorDelete(TRITONSERVER_MessageDelete(message));
+    return error;
+}
+
 static TRITONSERVER_Error *move(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
                                 const char *more) {
     char path[1024];
@@ -106,6 +121,9 @@ TRITONSERVER_Error *TRITONREPOAGENT_ModelAction(TRITONREPOAGENT_Agent *agent,
     const char *sum = parameter(agent, model, "sum");
     if (sum)
         error = check_sum(place(agent, model), strtol(sum, NULL, 10));
+    const char *part = parameter(agent, model, "sees");
+    if (part && !error)
+        error = check_config(agent, model, part);
     const char *more = error ? NULL : parameter(agent, model, "move");
     return more ? move(agent, model, more) : error;
 }

@@ -177,19 +177,30 @@ void server_end(TRITONSERVER_Server *server) {
     ok(TRITONSERVER_ServerDelete(server));
 }
 
-void wait_for_index(TRITONSERVER_Server *server, const char *text) {
+/* Waits up to 10 s until the index contains a text, or until it does not. */
+static void wait_for(TRITONSERVER_Server *server, const char *text, bool wanted) {
     for (int i = 0; i < 1000; i++) {
         TRITONSERVER_Message *message = NULL;
         ok(TRITONSERVER_ServerModelIndex(server, 0, &message));
         char *index = message_text(message);
-        bool found = strstr(index, text) != NULL;
-        if (!found && i == 999)
-            fail_msg("expected '%s' in: %s", text, index);
+        bool done = (strstr(index, text) != NULL) == wanted;
+        if (!done && i == 999)
+            fail_msg("expected '%s'%s in: %s", text, wanted ? "" : " not", index);
         free(index);
-        if (found)
+        if (done)
             return;
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
+}
+
+void wait_for_index(TRITONSERVER_Server *server, const char *text) {
+    wait_for(server, text, true);
+}
+
+void wait_until_unlisted(TRITONSERVER_Server *server, const char *name) {
+    char text[300];
+    snprintf(text, sizeof text, "\"name\":\"%s\"", name);
+    wait_for(server, text, false);
 }
 
 /* ---- one request ---- */

@@ -97,7 +97,7 @@ typedef struct call {
 } call;
 
 void call_init(call *c, TRITONSERVER_Server *server, const char *model, int64_t version);
-/* Waits for the request in flight, then deletes everything. */
+/* Deletes everything. The request is not in flight. */
 void call_deinit(call *c);
 /* Submits the request, which must succeed. */
 void call_start(call *c);
@@ -118,6 +118,8 @@ void call_addsub(call *c, float *a, float *b, float value);
 
 /* Waits, at most 10 s, until the server's index contains `text`. */
 void wait_for_index(TRITONSERVER_Server *server, const char *text);
+/* Waits until the index has no model of a name. */
+void wait_until_unlisted(TRITONSERVER_Server *server, const char *name);
 
 /* ---- a repository and a server over it, as the state of a test ---- */
 typedef struct world {

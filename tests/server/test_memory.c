@@ -18,7 +18,7 @@ static kelp_status *inspect(kelp_server *server) {
     static const int64_t shape[] = {1, 1, 8, 8};
     static float pixels[8 * 8];
     const kelp_buffer_attributes attributes = {.size_bytes = sizeof pixels};
-    KELP_TRY(kelp_server_metrics(server, &message));
+    KELP_TRY(kelp_server_metrics(server, KELP_FORMAT_TEXT, &message));
     kelp_message_destroy(message);
     KELP_TRY(kelp_server_describe_model(server, "digits", -1, &message));
     kelp_message_destroy(message);

@@ -200,6 +200,25 @@ static void test_policy_delays_requests_on_callers(void **state) {
     held_request_runs_after_its_delay(KELP_EXECUTE_ON_CALLER);
 }
 
+/* After a submitting thread has executed queued requests, a worker gives such threads a little time
+ * to take the next ones. */
+static void test_worker_leaves_due_requests_to_callers(void **state) {
+    enum { HANDOVER_NS = 50000 };
+    fixture f;
+    pair_policy policy = {.base = {.ops = &pair_ops}, .delay_ns = 200000000};
+    (void)state;
+    start(&f, &policy.base, KELP_EXECUTE_ON_CALLER, 1);
+    for (size_t i = 0; i < 3; i++)
+        assert_null(submit(&f, i));
+    assert_int_equal(record.executions, 1);
+    assert_true(pthread_equal(record.threads[0], pthread_self()));
+    wait_for(3);
+    stop(&f);
+    assert_int_equal(record.counts[1], 1);
+    assert_false(pthread_equal(record.threads[1], pthread_self()));
+    assert_true(record.times_ns[1] - f.requests[2].queue_start_ns >= policy.delay_ns + HANDOVER_NS);
+}
+
 static void test_full_queue_rejects_requests(void **state) {
     fixture f;
     pair_policy policy = {
@@ -267,6 +286,7 @@ int main(void) {
         cmocka_unit_test(test_policy_pairs_requests_on_callers),
         cmocka_unit_test(test_policy_delays_requests_on_instances),
         cmocka_unit_test(test_policy_delays_requests_on_callers),
+        cmocka_unit_test(test_worker_leaves_due_requests_to_callers),
         cmocka_unit_test(test_full_queue_rejects_requests),
         cmocka_unit_test(test_queue_returns_requests_past_their_deadline),
         cmocka_unit_test(test_default_scheduler_runs_on_the_caller),

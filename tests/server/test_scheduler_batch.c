@@ -334,6 +334,26 @@ static void test_any_number_of_priority_levels(void **state) {
     stop(f);
 }
 
+static void test_queues_of_some_of_many_levels_are_limited(void **state) {
+    fixture *f =
+        start(MODEL "dynamic_batching { preferred_batch_size: 4 "
+                    "priority_levels: 18446744073709551615 default_priority_level: 4294967295 "
+                    "priority_queue_policy { key: 4294967296 value { max_queue_size: 1 } } "
+                    "priority_queue_policy { key: 7 value { max_queue_size: 2 } } }");
+    const uint64_t limited = (uint64_t)UINT32_MAX + 1;
+    (void)state;
+    push_with_priority(f, 0, limited, 0);
+    kelp_request *second = request_of(f, 1, 1, 4);
+    second->priority = limited;
+    is_full(f, second, 0);
+    for (size_t i = 1; i < 4; i++)
+        push_with_priority(f, i, 0, 0);
+    TAKES(f, 0, 1, 2, 3, 0);
+    push_with_priority(f, 0, limited, 0);
+    TAKES(f, 0, 0);
+    stop(f);
+}
+
 static void test_urgent_request_changes_the_next_batch(void **state) {
     fixture *f = start(MODEL "dynamic_batching { max_queue_delay_microseconds: 100 "
                              "priority_levels: 2 default_priority_level: 2 }");
@@ -460,7 +480,8 @@ static void test_wrong_settings_are_rejected(void **state) {
          "default_timeout_microseconds"},
         {"dynamic_batching { priority_levels: 99999999 default_priority_level: 1 "
          "default_queue_policy { max_queue_size: 1 } }",
-         "field 'priority_levels': expected at most 1048576 with max_queue_size, found 99999999"},
+         "field 'priority_levels': expected at most 1048576 with max_queue_size in "
+         "default_queue_policy, found 99999999"},
     };
     char text[512];
     (void)state;
@@ -814,6 +835,7 @@ int main(void) {
         cmocka_unit_test(test_priority_levels_order_requests),
         cmocka_unit_test(test_urgent_request_completes_a_preferred_size),
         cmocka_unit_test(test_any_number_of_priority_levels),
+        cmocka_unit_test(test_queues_of_some_of_many_levels_are_limited),
         cmocka_unit_test(test_urgent_request_changes_the_next_batch),
         cmocka_unit_test(test_each_level_has_its_limits),
         cmocka_unit_test(test_timeouts_reject_or_delay),

@@ -53,6 +53,7 @@ typedef struct simulation {
     size_t arrived, ended, executions;
     uint64_t seed, now_ns, next_arrival_ns;
     double base_ns, row_ns, rate; /* execution time, arrivals per second */
+    double stall_ns, stall_share; /* of executions that lose the CPU for a while */
 } simulation;
 
 static double uniform(uint64_t *seed) {
@@ -82,6 +83,8 @@ static void begin(simulation *s, running *r) {
     r->busy = true;
     r->start_ns = s->now_ns;
     r->end_ns = s->now_ns + (uint64_t)((s->base_ns + s->row_ns * r->count) * jitter);
+    if (uniform(&s->seed) < s->stall_share)
+        r->end_ns += (uint64_t)s->stall_ns;
     s->executions++;
 }
 
@@ -97,7 +100,7 @@ static void end(simulation *s, running *r) {
     }
     s->ended += r->count;
     r->busy = false;
-    if (s->policy->ops->executed != NULL)
+    if (s->policy->wants_reports)
         s->policy->ops->executed(s->policy, &report);
 }
 
@@ -133,8 +136,10 @@ typedef struct outcome {
     double p50_ms, p99_ms, batch;
 } outcome;
 
-/* Runs requests that arrive at a rate, and returns percentiles without the first requests. */
-static outcome simulate(const char *config_text, double base_us, double row_us, double rate) {
+/* Runs requests that arrive at a rate, and returns percentiles without the first requests. A share
+ * of the executions takes `stall_us` longer. */
+static outcome simulate_stalls(const char *config_text, double base_us, double row_us, double rate,
+                               double stall_us, double stall_share) {
     simulation *s = calloc(1, sizeof *s);
     kelp_model_config *config = parse(config_text);
     assert_non_null(s);
@@ -146,6 +151,8 @@ static outcome simulate(const char *config_text, double base_us, double row_us, 
     s->base_ns = base_us * 1000;
     s->row_ns = row_us * 1000;
     s->rate = rate;
+    s->stall_ns = stall_us * 1000;
+    s->stall_share = stall_share;
     while (s->ended < REQUESTS)
         step(s);
     qsort(s->latencies + WARM, REQUESTS - WARM, sizeof *s->latencies, compare);
@@ -158,6 +165,10 @@ static outcome simulate(const char *config_text, double base_us, double row_us, 
     free(s->requests);
     free(s);
     return o;
+}
+
+static outcome simulate(const char *config_text, double base_us, double row_us, double rate) {
+    return simulate_stalls(config_text, base_us, row_us, rate, 0, 0);
 }
 
 static const char paced[] = "backend: \"x\" max_batch_size: 64 " IO TARGET(
@@ -188,6 +199,22 @@ static void test_high_load_forms_batches(void **state) {
     (void)state;
     outcome o = simulate(paced, 1000, 50, 8000); /* 4 times the capacity of single requests */
     assert_true(o.batch >= 5);
+}
+
+/* Threads that lose their CPU for 4 ms, 20 times a second, do not make a fast model look slow. */
+static void test_rare_stalls_do_not_cause_delays(void **state) {
+    static const char text[] =
+        "backend: \"x\" max_batch_size: 32 " IO TARGET("5000") "dynamic_batching { }";
+    static const double rates[] = {5000, 10000, 20000, 40000, 60000};
+    (void)state;
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
+        outcome o = simulate_stalls(text, 5, 1, rates[i], 4000, 20 / rates[i]);
+        print_message("rate %.0f/s: p50 %.3f ms, p99 %.2f ms, batch %.1f\n", rates[i], o.p50_ms,
+                      o.p99_ms, o.batch);
+        assert_true(o.p50_ms <= 0.02);
+        assert_true(o.p99_ms <= 4.1);
+        assert_true(o.batch <= 1.5);
+    }
 }
 
 /* The delay uses the time that the target leaves: fewer executions than without a target. */
@@ -291,6 +318,7 @@ int main(void) {
         cmocka_unit_test(test_p99_stays_below_the_target),
         cmocka_unit_test(test_low_load_does_not_wait),
         cmocka_unit_test(test_high_load_forms_batches),
+        cmocka_unit_test(test_rare_stalls_do_not_cause_delays),
         cmocka_unit_test(test_target_saves_executions),
         cmocka_unit_test(test_configured_delay_is_an_upper_bound),
         cmocka_unit_test(test_times_determine_the_largest_batch),

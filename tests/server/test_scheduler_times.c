@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 enum { LIMIT_NS = 50000, SMALL_BYTES = 64, LARGE_BYTES = 65536, BATCH = 4 };
+enum { LARGE_LIMIT_NS = LIMIT_NS + 4000 }; /* 4 us more for each 64 KiB of inputs */
 
 /* ---- the clock and the executions ---- */
 
@@ -204,13 +205,21 @@ static void test_requests_that_become_long_move_to_workers(void **state) {
 static void test_a_request_at_the_limit_is_short(void **state) {
     fixture *f = *state;
     world.small_ns = LIMIT_NS;
-    world.large_ns = LIMIT_NS + 1;
+    world.large_ns = LARGE_LIMIT_NS + 1;
     for (int i = 0; i < 2; i++) {
         (void)runs_here(f, true);
         (void)runs_here(f, false);
     }
     assert_true(runs_here(f, true));
     assert_false(runs_here(f, false));
+}
+
+static void test_large_inputs_extend_the_limit(void **state) {
+    fixture *f = *state;
+    world.large_ns = LARGE_LIMIT_NS;
+    for (int i = 0; i < 2; i++)
+        (void)runs_here(f, false);
+    assert_true(runs_here(f, false));
 }
 
 /* The thread that submits the last request of a batch executes it, if that is expected to be short.
@@ -299,6 +308,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_requests_that_become_long_move_to_workers, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_request_at_the_limit_is_short, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_large_inputs_extend_the_limit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_complete_batch_runs_on_its_last_thread,
                                         set_up_batches, tear_down),
         cmocka_unit_test_setup_teardown(test_requests_that_wait_wake_no_thread, set_up_batches,

@@ -89,8 +89,8 @@ static void test_agent_can_reject_a_model(void **state) {
     saw(&r, "0 ");
     ok(TRITONSERVER_ServerLoadModel(server, "changed"));
     repo_file(&r, "changed/1/weights", "abd");
-    fails(TRITONSERVER_ServerLoadModel(server, "changed"), TRITONSERVER_ERROR_INVALID_ARG,
-          "the weights were changed");
+    fails(TRITONSERVER_ServerLoadModel(server, "changed"), TRITONSERVER_ERROR_INTERNAL,
+          "failed to poll from model repository: the weights were changed");
     ask(server, "changed"); /* the previous model continues to serve */
     end(server, &r);
 }
@@ -102,8 +102,7 @@ static void test_failed_load_calls_the_agent(void **state) {
     repo_make(&r);
     model(&r, "broken", ", { key: \"move\" value: \"platform: 7\" }");
     TRITONSERVER_Server *server = start(&r);
-    fails(TRITONSERVER_ServerLoadModel(server, "broken"), TRITONSERVER_ERROR_INVALID_ARG,
-          "platform");
+    fails(TRITONSERVER_ServerLoadModel(server, "broken"), TRITONSERVER_ERROR_INTERNAL, "platform");
     saw(&r, "0 2 ");
     end(server, &r);
 }
@@ -126,6 +125,31 @@ static void test_files_are_replaced(void **state) {
     end(server, &r);
 }
 
+/* A configuration with agents need not be complete. The second agent sees that of the first one. */
+static void test_incomplete_configuration_is_replaced(void **state) {
+    repo r;
+    char complete[1024], text[4096];
+    size_t length = 0;
+    (void)state;
+    repo_make(&r);
+    for (const char *at = addsub_config; *at; at++)
+        complete[length++] = *at == '"' ? '\'' : *at == '\n' ? ' ' : *at;
+    complete[length] = '\0';
+    snprintf(text, sizeof text,
+             "model_repository_agents { agents [ { name: \"relocate\" parameters [ { key: \"move\" "
+             "value: \"%s\" } ] }, { name: \"relocate\" parameters [ { key: \"sees\" value: "
+             "\"INPUT1\" } ] } ] }\n",
+             complete);
+    repo_model(&r, "stub", text);
+    repo_model(&r, "left", "model_repository_agents { agents [ { name: \"relocate\" } ] }\n");
+    TRITONSERVER_Server *server = start(&r);
+    ok(TRITONSERVER_ServerLoadModel(server, "stub"));
+    ask(server, "stub");
+    fails(TRITONSERVER_ServerLoadModel(server, "left"), TRITONSERVER_ERROR_INTERNAL,
+          "Could not determine backend");
+    end(server, &r);
+}
+
 static void test_unknown_agent_is_an_error(void **state) {
     repo r;
     char text[2048];
@@ -135,7 +159,7 @@ static void test_unknown_agent_is_an_error(void **state) {
              addsub_config);
     repo_model(&r, "lost", text);
     TRITONSERVER_Server *server = start(&r);
-    fails(TRITONSERVER_ServerLoadModel(server, "lost"), TRITONSERVER_ERROR_NOT_FOUND,
+    fails(TRITONSERVER_ServerLoadModel(server, "lost"), TRITONSERVER_ERROR_INTERNAL,
           "unknown/libtritonrepoagent_unknown.so");
     end(server, &r);
 }
@@ -146,6 +170,7 @@ int main(void) {
         cmocka_unit_test(test_agent_can_reject_a_model),
         cmocka_unit_test(test_failed_load_calls_the_agent),
         cmocka_unit_test(test_files_are_replaced),
+        cmocka_unit_test(test_incomplete_configuration_is_replaced),
         cmocka_unit_test(test_unknown_agent_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -777,6 +777,9 @@ static void test_load_parameter_overrides_the_configuration(void **state) {
         TRITONSERVER_ParameterNew("config", TRITONSERVER_PARAMETER_STRING, json);
     TRITONSERVER_Parameter *file = TRITONSERVER_ParameterBytesNew("file:1/data", "xyz", 3);
     TRITONSERVER_Parameter *escape = TRITONSERVER_ParameterBytesNew("file:../data", "xyz", 3);
+    char name[300] = "file:";
+    memset(name + 5, 'a', 256); /* one more than file systems allow */
+    TRITONSERVER_Parameter *long_name = TRITONSERVER_ParameterBytesNew(name, "xyz", 3);
     const TRITONSERVER_Parameter *both[] = {config, file}, *bad[] = {config, escape};
     ok(TRITONSERVER_ServerLoadModelWithParameters(server, "m", both, 1));
     for (int i = 0; i < 2; i++) {
@@ -798,11 +801,16 @@ static void test_load_parameter_overrides_the_configuration(void **state) {
           TRITONSERVER_ERROR_INVALID_ARG, "requires additional 'config' parameter");
     fails(TRITONSERVER_ServerLoadModelWithParameters(server, "m", bad, 2),
           TRITONSERVER_ERROR_INVALID_ARG, "outside");
+    bad[1] = long_name;
+    fails(TRITONSERVER_ServerLoadModelWithParameters(server, "m", bad, 2),
+          TRITONSERVER_ERROR_INTERNAL,
+          "failed to poll from model repository: cannot write 'file:aaa");
     ok(TRITONSERVER_ServerLoadModelWithParameters(server, "fresh", both, 2));
     infer_once(server, "fresh", 1);
     TRITONSERVER_ParameterDelete(config);
     TRITONSERVER_ParameterDelete(file);
     TRITONSERVER_ParameterDelete(escape);
+    TRITONSERVER_ParameterDelete(long_name);
     server_end(server);
     repo_remove(&r);
 }
@@ -825,7 +833,7 @@ static void test_polling_loads_and_unloads_models(void **state) {
     repo_drop(&r, "m");
     ok(TRITONSERVER_ServerPollModelRepository(server));
     wait_for_index(server, "{\"name\":\"n\",\"version\":\"2\",\"state\":\"READY\"}");
-    wait_for_index(server, "{\"name\":\"m\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"");
+    wait_until_unlisted(server, "m");
     server_end(server);
     repo_remove(&r);
 }
@@ -845,7 +853,7 @@ static void test_polling_loads_a_model_that_comes_back(void **state) {
     snprintf(there, sizeof there, "%s/m", other.path);
     assert_int_equal(rename(here, there), 0);
     ok(TRITONSERVER_ServerPollModelRepository(server));
-    wait_for_index(server, "{\"name\":\"m\",\"version\":\"1\",\"state\":\"UNAVAILABLE\"");
+    wait_until_unlisted(server, "m");
     assert_int_equal(rename(there, here), 0);
     ok(TRITONSERVER_ServerPollModelRepository(server));
     infer_once(server, "m", 1);

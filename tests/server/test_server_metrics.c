@@ -3,6 +3,7 @@
  * only if the configuration enables them. */
 #include "server/support.h"
 
+#include <kelp/server.h>
 #include <time.h>
 
 #define SLOW                                                                \
@@ -193,6 +194,142 @@ static void test_incomplete_controls_are_rejected(void **state) {
     }
 }
 
+/* ---- other formats ---- */
+
+static void on_activity(TRITONSERVER_InferenceTrace *trace,
+                        TRITONSERVER_InferenceTraceActivity activity, uint64_t timestamp_ns,
+                        void *userp) {
+    (void)trace, (void)activity, (void)timestamp_ns, (void)userp;
+}
+
+static void on_trace_release(TRITONSERVER_InferenceTrace *trace, void *userp) {
+    (void)userp;
+    ok(TRITONSERVER_InferenceTraceDelete(trace));
+}
+
+/* Sends a request with a trace that has this context. */
+static void ask_traced(TRITONSERVER_Server *server, const char *context) {
+    static const int64_t shape[] = {2};
+    static const int32_t data[] = {1, 2};
+    TRITONSERVER_InferenceTrace *trace = NULL;
+    call c;
+    call_init(&c, server, "slow", -1);
+    call_input(&c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 1, data, sizeof data);
+    ok(TRITONSERVER_InferenceTraceNew(&trace, TRITONSERVER_TRACE_LEVEL_TIMESTAMPS, 0, on_activity,
+                                      on_trace_release, NULL));
+    ok(TRITONSERVER_InferenceTraceSetContext(trace, context));
+    ok(TRITONSERVER_ServerInferAsync(server, c.request, trace));
+    call_wait(&c);
+    ok(TRITONSERVER_InferenceResponseError(c.response));
+    call_deinit(&c);
+}
+
+/* Returns a page in another format, with a terminating NUL. Free it. */
+static char *page_in(TRITONSERVER_Server *server, KELP_MetricsFormat format, size_t *out_bytes) {
+    TRITONSERVER_Metrics *metrics = NULL;
+    const char *base = NULL;
+    ok(KELP_ServerMetrics(server, format, &metrics));
+    ok(TRITONSERVER_MetricsFormatted(metrics, TRITONSERVER_METRIC_PROMETHEUS, &base, out_bytes));
+    char *copy = calloc(1, *out_bytes + 1);
+    assert_non_null(copy);
+    memcpy(copy, base, *out_bytes);
+    ok(TRITONSERVER_MetricsDelete(metrics));
+    return copy;
+}
+
+static void test_exemplars_are_those_of_traced_requests(void **state) {
+    repo r;
+    size_t length = 0;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "slow", SLOW);
+    TRITONSERVER_Server *server =
+        server_start(&r, &(server_setup){.metrics_setting = {{"histogram_latencies", "true"},
+                                                             {"exemplars", "true"}}});
+    ask(server, "slow", 0);
+    ask_traced(server, "");
+    ask_traced(server, "{\"traceparent\":\"00-0af7651916cd43dd8448eb211c80319-b7ad6b7169203331\"}");
+    char *page = page_in(server, KELP_METRICS_OPENMETRICS, &length);
+    assert_null(strstr(page, "trace_id"));
+    free(page);
+    ask_traced(server,
+               "{\"traceparent\":\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\"}");
+    page = page_in(server, KELP_METRICS_OPENMETRICS, &length);
+    const char *found = strstr(page, " # {trace_id=\"0af7651916cd43dd8448eb211c80319c\"} ");
+    assert_non_null(found);
+    contains(page, "# TYPE nv_inference_request_success unknown\n");
+    contains(page, "# TYPE nv_inference_first_response_histogram_ms histogram\n");
+    assert_null(strstr(page, " counter\n"));
+    assert_string_equal(page + length - 6, "# EOF\n");
+    free(page);
+    page = metrics_of(server); /* the text format has no exemplars */
+    assert_null(strstr(page, "trace_id"));
+    contains(page, "# TYPE nv_inference_request_success counter\n");
+    free(page);
+    server_end(server);
+    repo_remove(&r);
+}
+
+static void test_texts_of_custom_metrics_are_escaped(void **state) {
+    repo r;
+    size_t length = 0;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "slow", SLOW);
+    TRITONSERVER_Server *server =
+        server_start(&r, &(server_setup){.metrics_setting = {{"histogram_latencies", "true"},
+                                                             {"native_histograms", "true"}}});
+    TRITONSERVER_MetricFamily *family = NULL;
+    TRITONSERVER_Metric *metric = NULL;
+    TRITONSERVER_Parameter *label =
+        TRITONSERVER_ParameterNew("l", TRITONSERVER_PARAMETER_STRING, "a\"}\\ \n,b=\"c");
+    ok(TRITONSERVER_MetricFamilyNew(&family, TRITONSERVER_METRIC_KIND_GAUGE, "custom_gauge",
+                                    "first\nsecond \\n"));
+    ok(TRITONSERVER_MetricNew(&metric, family, (const TRITONSERVER_Parameter **)(void *)&label, 1));
+    ok(TRITONSERVER_MetricSet(metric, -2.5));
+    char *page = metrics_of(server);
+    contains(page, "# HELP custom_gauge first\\nsecond \\\\n\n");
+    contains(page, "custom_gauge{l=\"a\\\"}\\\\ \\n,b=\\\"c\"} -2.5\n");
+    free(page);
+    page = page_in(server, KELP_METRICS_PROTOBUF, &length);
+    static const char expected[] = "\x0a\x0c"
+                                   "custom_gauge"
+                                   "\x12\x0f"
+                                   "first\nsecond \\n"
+                                   "\x18\x01\x22\x1d\x0a\x10\x0a\x01l\x12\x0b"
+                                   "a\"}\\ \n,b=\"c"
+                                   "\x12\x09\x09\0\0\0\0\0\0\x04\xc0";
+    assert_non_null(memmem(page, length, expected, sizeof expected - 1));
+    free(page);
+    ok(TRITONSERVER_MetricDelete(metric));
+    ok(TRITONSERVER_MetricFamilyDelete(family));
+    TRITONSERVER_ParameterDelete(label);
+    server_end(server);
+    repo_remove(&r);
+}
+
+static void test_other_formats_must_be_enabled(void **state) {
+    repo r;
+    TRITONSERVER_Metrics *metrics = NULL;
+    (void)state;
+    repo_make(&r);
+    repo_model(&r, "slow", SLOW);
+    TRITONSERVER_Server *server =
+        server_start(&r, &(server_setup){.metrics_setting = {{"histogram_latencies", "true"}}});
+    fails(KELP_ServerMetrics(server, KELP_METRICS_OPENMETRICS, &metrics),
+          TRITONSERVER_ERROR_UNSUPPORTED, "'exemplars'");
+    fails(KELP_ServerMetrics(server, KELP_METRICS_PROTOBUF, &metrics),
+          TRITONSERVER_ERROR_UNSUPPORTED, "'native_histograms'");
+    fails(KELP_ServerMetrics(server, (KELP_MetricsFormat)7, &metrics),
+          TRITONSERVER_ERROR_INVALID_ARG, "unknown metrics format '7'");
+    fails(KELP_ServerMetrics(NULL, KELP_METRICS_PROTOBUF, &metrics), TRITONSERVER_ERROR_INVALID_ARG,
+          "server");
+    fails(KELP_ServerMetrics(server, KELP_METRICS_PROTOBUF, NULL), TRITONSERVER_ERROR_INVALID_ARG,
+          "metrics");
+    server_end(server);
+    repo_remove(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_distributions_are_disabled_by_default),
@@ -201,6 +338,9 @@ int main(void) {
         cmocka_unit_test(test_first_responses_are_counted),
         cmocka_unit_test(test_invalid_settings_are_rejected),
         cmocka_unit_test(test_incomplete_controls_are_rejected),
+        cmocka_unit_test(test_exemplars_are_those_of_traced_requests),
+        cmocka_unit_test(test_texts_of_custom_metrics_are_escaped),
+        cmocka_unit_test(test_other_formats_must_be_enabled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

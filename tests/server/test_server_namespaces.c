@@ -231,6 +231,14 @@ static void test_repositories_can_be_registered(void **state) {
           TRITONSERVER_ERROR_INVALID_ARG, "name_mapping");
     ok(TRITONSERVER_ServerRegisterModelRepository(w.server, w.second.path, NULL, 0));
     ok(TRITONSERVER_ServerLoadModel(w.server, "two"));
+    ok(TRITONSERVER_ServerUnregisterModelRepository(w.server, w.second.path));
+    char *index = index_of(w.server);
+    contains(index,
+             "{\"name\":\"two\",\"version\":\"1\",\"state\":\"READY\"}"); /* it still serves */
+    free(index);
+    ok(TRITONSERVER_ServerUnloadModel(w.server, "two"));
+    wait_until_unlisted(w.server, "two");
+    wait_for_index(w.server, "\"same\"");
     world_end(&w);
 
     world_make(&w, TRITONSERVER_MODEL_CONTROL_NONE, false);

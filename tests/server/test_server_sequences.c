@@ -37,10 +37,6 @@ static int set_up(void **state) {
     return world_open(state, &setup);
 }
 
-static int set_up_examples(void **state) {
-    return world_open(state, &(server_setup){.mode = TRITONSERVER_MODEL_CONTROL_EXPLICIT});
-}
-
 /* A request to a model of a sequence. */
 typedef struct turn {
     call c;
@@ -104,66 +100,6 @@ static void sequences_have_controls_and_state(void **state) {
     assert_int_equal(run(w, 11, START | END, 1, values), 1);
     is_not_accepted(w, 11, END, "must specify the START flag on the first request");
     is_not_accepted(w, 0, START, "must specify a non-zero or non-empty correlation ID");
-}
-
-/* The order of final responses. */
-static struct {
-    pthread_mutex_t lock;
-    int count;
-    const turn *turns[2];
-} ended = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void note_end(TRITONSERVER_InferenceResponse *response, const uint32_t flags, void *userp) {
-    turn *t = userp;
-    ok(TRITONSERVER_InferenceResponseDelete(response));
-    pthread_mutex_lock(&ended.lock);
-    ended.turns[ended.count++] = t;
-    pthread_mutex_unlock(&ended.lock);
-    pthread_mutex_lock(&t->c.lock);
-    t->c.finals += (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL) != 0;
-    pthread_cond_broadcast(&t->c.changed);
-    pthread_mutex_unlock(&t->c.lock);
-}
-
-/* The first sequence takes longer than the second one, on another instance. */
-static void responses_are_ordered_by_execution(world *w, const char *oldest, int first) {
-    static const int64_t shape[] = {1, 1};
-    turn turns[2];
-    char config[1024];
-    snprintf(config, sizeof config,
-             "backend: \"identity\" max_batch_size: 4\n"
-             "input { name: \"INPUT0\" data_type: TYPE_INT32 dims: 1 }\n"
-             "output { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: 1 }\n"
-             "instance_group [ { kind: KIND_CPU count: 2 } ]\n"
-             "sequence_batching { %s oldest { max_candidate_sequences: 1 %s } }",
-             LIVE, oldest);
-    world_load(w, "m", config);
-    ended.count = 0;
-    for (int i = 0; i < 2; i++) {
-        call *c = &turns[i].c;
-        call_init(c, w->server, "m", -1);
-        ok(TRITONSERVER_InferenceRequestSetCorrelationId(c->request, 1 + (uint64_t)i));
-        ok(TRITONSERVER_InferenceRequestSetFlags(c->request, START | END));
-        if (i == 0)
-            ok(TRITONSERVER_InferenceRequestSetIntParameter(c->request, "delay_ms", 300));
-        call_input(c, "INPUT0", TRITONSERVER_TYPE_INT32, shape, 2, &turns[i].value,
-                   sizeof turns[i].value);
-        ok(TRITONSERVER_InferenceRequestSetResponseCallback(c->request, c->allocator, c, note_end,
-                                                            &turns[i]));
-        call_start(c);
-        sleep_ms(i == 0 ? 100 : 0); /* the execution begins */
-    }
-    for (int i = 0; i < 2; i++)
-        call_wait(&turns[i].c);
-    assert_ptr_equal(ended.turns[0], &turns[first]);
-    for (int i = 0; i < 2; i++)
-        call_deinit(&turns[i].c);
-    world_unload(w, "m");
-}
-
-static void oldest_preserves_the_order_of_executions(void **state) {
-    responses_are_ordered_by_execution(*state, "", 1);
-    responses_are_ordered_by_execution(*state, "preserve_ordering: true", 0);
 }
 
 static void state_of_a_failed_request_is_not_stored(void **state) {
@@ -417,6 +353,23 @@ static void queued_requests_run_while_the_model_is_unloaded(void **state) {
     call_deinit(&t.c);
 }
 
+/* An abandoned sequence has the only slot. When the model is unloaded, the backlog does not wait
+ * for its idle timeout, an hour. */
+static void unloading_ends_idle_sequences(void **state) {
+    world *w = *state;
+    turn t;
+    world_load(w, "m",
+               IO "instance_group { count: 1 } sequence_batching { "
+                  "max_sequence_idle_microseconds: 3600000000 oldest { max_candidate_sequences: 1 "
+                  "} " CONTROLS STATE("") " }");
+    assert_int_equal(run(w, 1, START, 2, NULL), 2);
+    turn_init(&t, w, 2, START | END, 3);
+    call_start(&t.c);
+    world_unload(w, "m");
+    call_wait(&t.c);
+    call_deinit(&t.c);
+}
+
 static void samples_run_as_sequences(void **state) {
     world *w = *state;
     world_load(
@@ -542,8 +495,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(null_requests_fill_slots_and_are_not_counted, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(oldest_sequences_share_an_instance, set_up, world_close),
-        cmocka_unit_test_setup_teardown(oldest_preserves_the_order_of_executions, set_up_examples,
-                                        world_close),
         cmocka_unit_test_setup_teardown(sequences_begin_with_the_initial_state, set_up,
                                         world_close),
         cmocka_unit_test_setup_teardown(idle_sequences_lose_their_state, set_up, world_close),
@@ -562,6 +513,7 @@ int main(void) {
                                         world_close),
         cmocka_unit_test_setup_teardown(queued_requests_run_while_the_model_is_unloaded, set_up,
                                         world_close),
+        cmocka_unit_test_setup_teardown(unloading_ends_idle_sequences, set_up, world_close),
         cmocka_unit_test_setup_teardown(samples_run_as_sequences, set_up, world_close),
         cmocka_unit_test_setup_teardown(samples_may_contain_controls, set_up, world_close),
     };

@@ -1193,8 +1193,9 @@ TRITONSERVER_ServerModelConfig(TRITONSERVER_Server *server, const char *model_na
                                const int64_t model_version, const uint32_t config_version,
                                TRITONSERVER_Message **model_config);
 
-/* Gets the models of all repositories with their states. 'flags' is a combination of
- * TRITONSERVER_ModelIndexFlag. UNAVAILABLE if the server is not ready. */
+/* Gets the models of all repositories, and models that serve although no repository has them any
+ * more, with their states. 'flags' is a combination of TRITONSERVER_ModelIndexFlag. UNAVAILABLE if
+ * the server is not ready. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerModelIndex(TRITONSERVER_Server *server, uint32_t flags,
                               TRITONSERVER_Message **model_index);

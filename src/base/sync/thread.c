@@ -28,6 +28,10 @@
 #include <unistd.h>
 
 #define SPIN_NS 50000u
+/* Parameters of workers that spin in vain: see next_generation. */
+#define SHORT_SPIN_NS 5000u
+#define MAX_PATIENCE 16
+#define PATIENCE_GAIN 4
 #define CACHE_LINE 64
 #define MAX_THREADS 4096
 #define CHUNKS_A_THREAD 8
@@ -110,18 +114,21 @@ static inline void pause_cpu(void) {
 
 /* State of spinning, for callers and workers. The clock is read once per 32 iterations. */
 typedef struct spin {
-    uint64_t until_ns;
+    uint64_t since_ns;
+    uint64_t spent_ns; /* at the last reading */
     uint32_t turns;
 } spin;
 
-static bool spin_on(spin *inout_spin) {
+/* Returns false when the time is over. */
+static bool spin_on(spin *inout_spin, uint64_t limit_ns) {
     pause_cpu();
     if (inout_spin->turns++ % 32 != 0)
         return true;
     uint64_t now_ns = kelp_now_ns();
-    if (inout_spin->until_ns == 0)
-        inout_spin->until_ns = now_ns + SPIN_NS;
-    return now_ns < inout_spin->until_ns;
+    if (inout_spin->since_ns == 0)
+        inout_spin->since_ns = now_ns;
+    inout_spin->spent_ns = now_ns - inout_spin->since_ns;
+    return inout_spin->spent_ns < limit_ns;
 }
 
 bool kelp_stop_asked(kelp_stop *stop) {
@@ -212,7 +219,7 @@ static bool gate_close(kelp_pool *pool) {
     spin waiting = {0};
     uint32_t gate = atomic_fetch_and_explicit(&pool->gate, ~GATE_OPEN, memory_order_acquire);
     gate &= ~GATE_OPEN;
-    while ((gate & GATE_INSIDE) && spin_on(&waiting))
+    while ((gate & GATE_INSIDE) && spin_on(&waiting, SPIN_NS))
         gate = atomic_load_explicit(&pool->gate, memory_order_acquire);
     if ((gate & GATE_INSIDE) == 0)
         return true;
@@ -225,14 +232,30 @@ static bool gate_close(kelp_pool *pool) {
     return false;
 }
 
-/* Waits for a region other than `seen` and returns its number. */
-static uint32_t next_generation(kelp_pool *pool, uint32_t seen) {
+/* Adapts the patience of a worker to the time until the next region. */
+static void learn_patience(int *inout_patience, uint64_t spent_ns) {
+    if (spent_ns >= SPIN_NS)
+        *inout_patience -= *inout_patience > 0;
+    else if (spent_ns >= SHORT_SPIN_NS)
+        *inout_patience = KELP_MIN(*inout_patience + PATIENCE_GAIN, MAX_PATIENCE);
+}
+
+/*
+ * Waits for a region other than `seen` and returns its number. A worker spins for SPIN_NS if
+ * regions often follow within this time, but not within SHORT_SPIN_NS, as in a model whose parts
+ * run on one thread between its regions. If it mostly spins in vain, as after each of many short
+ * inferences of a server, it takes the CPU from other threads: it then spins for SHORT_SPIN_NS.
+ */
+static uint32_t next_generation(kelp_pool *pool, uint32_t seen, int *inout_patience) {
     spin waiting = {0};
+    uint64_t limit_ns = *inout_patience > 0 ? SPIN_NS : SHORT_SPIN_NS;
     for (;;) {
         uint32_t now = atomic_load_explicit(&pool->generation, memory_order_acquire);
-        if (now != seen)
+        if (now != seen) {
+            learn_patience(inout_patience, waiting.spent_ns);
             return now;
-        if (spin_on(&waiting))
+        }
+        if (spin_on(&waiting, limit_ns))
             continue;
         /* Counted before the futex checks the word, as the caller changes the word before it
          * checks the count: one of them sees the other. */
@@ -240,6 +263,7 @@ static uint32_t next_generation(kelp_pool *pool, uint32_t seen) {
         while ((now = atomic_load_explicit(&pool->generation, memory_order_seq_cst)) == seen)
             futex_wait(&pool->generation, seen);
         atomic_fetch_sub_explicit(&pool->sleeping, 1, memory_order_relaxed);
+        learn_patience(inout_patience, kelp_now_ns() - waiting.since_ns);
         return now;
     }
 }
@@ -248,9 +272,10 @@ static void *worker_main(void *userp) {
     const worker *self = userp;
     kelp_pool *pool = self->pool;
     uint32_t seen = 0;
+    int patience = MAX_PATIENCE;
     is_worker = true;
     for (;;) {
-        seen = next_generation(pool, seen);
+        seen = next_generation(pool, seen, &patience);
         if (atomic_load_explicit(&pool->stop, memory_order_acquire))
             return NULL;
         if (gate_enter(pool)) {

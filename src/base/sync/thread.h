@@ -3,11 +3,11 @@
  * Threads, and the pool that runs kernels.
  * The pool runs one parallel region at a time: kelp_pool_run splits [0, count) into chunks, which
  * the caller and the workers take from an atomic counter. Workers spin for at most 50 µs after the
- * last region, then sleep on a futex, so that an idle pool uses no CPU. A region that is too small
- * to justify waking up a thread is shared among awake workers; such regions wake up a worker only
- * if they follow each other and fill most of the time. If several threads call at the same time, a
- * caller that finds the pool busy runs its region alone. A pool of one has no threads. Running a
- * region does not allocate.
+ * last region, or 5 µs if they spun in vain after most of the regions before, then sleep on a
+ * futex, so that an idle pool uses no CPU. A region that is too small to justify waking up a thread
+ * is shared among awake workers; such regions wake up a worker only if they follow each other and
+ * fill most of the time. If several threads call at the same time, a caller that finds the pool
+ * busy runs its region alone. A pool of one has no threads. Running a region does not allocate.
  * A region that can be stopped runs in parts of a few milliseconds, even on one thread: before
  * each part the stop flag is checked, and once it is set the remaining parts are skipped.
  */

@@ -2,6 +2,7 @@
 /* Implements the pull reader: a state machine over the text without recursion, one bit per level
  * of depth. */
 #include "base/text/json.h"
+#include "base/text/json_scan.h"
 
 #include "base/assert.h"
 
@@ -172,13 +173,14 @@ static kelp_status *decode_string(const kelp_json_reader *reader, size_t begin, 
 static kelp_status *read_string(kelp_json_reader *reader, kelp_str *out) {
     size_t begin = reader->position + 1, at = begin;
     bool escaped = false;
-    for (; at < reader->length && reader->text[at] != '"'; at++) {
-        if (reader->text[at] == '\\') {
-            escaped = true;
-            at++;
-        } else if ((unsigned char)reader->text[at] < 0x20) {
+    for (; at < reader->length; at += 2) { /* after an escape */
+        kelp_str rest = {reader->text + at, reader->length - at};
+        at += kelp_json_plain_length(rest, false);
+        if (at >= reader->length || reader->text[at] == '"')
+            break;
+        if (reader->text[at] != '\\')
             return fail(reader, at, "no control character in a string");
-        }
+        escaped = true;
     }
     if (at >= reader->length)
         return fail(reader, reader->length, "the closing quote of a string");
@@ -355,9 +357,10 @@ static kelp_status *read_value(kelp_json_reader *reader, kelp_json_token *out) {
 
 /* ---- structure ---- */
 size_t kelp_json_value_offset(const kelp_json_reader *reader) {
-    size_t at = reader->position;
-    while (at < reader->length && (reader->text[at] == ' ' || reader->text[at] == '\n' ||
-                                   reader->text[at] == '\t' || reader->text[at] == '\r'))
+    const char *text = reader->text;
+    size_t at = reader->position, length = reader->length;
+    while (at < length && (unsigned char)text[at] <= ' ' &&
+           (text[at] == ' ' || text[at] == '\n' || text[at] == '\t' || text[at] == '\r'))
         at++;
     return at;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the JSON writer. */
 #include "base/text/json.h"
+#include "base/text/json_scan.h"
 #include "base/text/utf8.h"
 
 #include "base/assert.h"
@@ -104,9 +105,16 @@ void kelp_json_escape(kelp_buf *out, kelp_str text) {
         kelp_buf_append_cstr(out, "\"\"");
         return;
     }
-    size_t begin = 0;
+    size_t begin = 0, plain = kelp_json_plain_length(text, true);
+    char *to = plain == text.length ? kelp_buf_reserve(out, plain + 2) : NULL;
+    if (to != NULL) {
+        to[0] = to[plain + 1] = '"';
+        memcpy(to + 1, text.data, plain);
+        out->length += plain + 2;
+        return;
+    }
     kelp_buf_append_char(out, '"');
-    for (size_t i = 0; i < text.length; i++) {
+    for (size_t i = plain; i < text.length; i++) {
         unsigned char c = (unsigned char)text.data[i];
         size_t bytes = 1; /* of the character; 0 if it is invalid */
         if (c >= 0x80)

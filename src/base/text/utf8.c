@@ -41,6 +41,10 @@ bool kelp_utf8_count(kelp_str text, size_t *out_count) {
     size_t count = 0;
     for (size_t at = 0; at < text.length; count++) {
         uint32_t c;
+        if ((unsigned char)text.data[at] < 0x80) {
+            at++;
+            continue;
+        }
         size_t size = kelp_utf8_decode((kelp_str){text.data + at, text.length - at}, &c);
         if (size == 0)
             return false;

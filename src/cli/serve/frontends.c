@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #define DEFAULT_GRPC_PORT 8001
+#define MAX_KEPT_BYTES (UINT64_C(64) << 20)
 
 /* The front end writes to the log of the server. */
 static void log_to_core(void *userp, kelp_log_level level, const char *file, int line,
@@ -102,6 +103,8 @@ kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) {
     size_t open = 0;
     unsigned mode;
     KELP_TRY(kelp_serve_http_socket_mode(&o->http, &mode));
+    if (o->log.access_file != NULL)
+        KELP_TRY(kelp_request_log_check(o->log.access_file));
     kelp_status *status = add_endpoints(o, &frontends);
     if (status == NULL)
         status = create_access(o, &frontends);
@@ -155,6 +158,8 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
         .max_client_connections = kelp_http_share(max_connections, share),
         .max_requests = max_requests,
         .max_client_requests = kelp_http_share(max_requests, share),
+        .request_log = inout_frontends->access_log.log,
+        .max_kept_bytes = MAX_KEPT_BYTES,
         .freed_much = kelp_serve_trim_note,
         .freed_much_userp = trim,
         .logger = {.fn = log_to_core,
@@ -163,6 +168,7 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
     };
     kelp_v2_options v2 = {.max_input_size_bytes = (uint64_t)o->http.max_input_size,
                           .loaders = inout_frontends->loaders,
+                          .load_models = !strcmp(o->models.control_mode, "explicit"),
                           .access = inout_frontends->http_access,
                           .forward = inout_frontends->forward,
                           .cors_origins = o->access.cors_origins.items,
@@ -182,7 +188,9 @@ static kelp_status *create_http(const kelp_serve_options *o, TRITONSERVER_Server
         handlers[count++] = inout_frontends->grpc;
     }
     handlers[count++] = inout_frontends->handler; /* accepts every request */
-    return kelp_http_server_create(handlers, count, &options, &inout_frontends->http);
+    KELP_TRY(kelp_http_server_create(handlers, count, &options, &inout_frontends->http));
+    trim->http = inout_frontends->http;
+    return NULL;
 }
 
 /* Returns true if only processes of this machine can connect to the address. */
@@ -222,20 +230,17 @@ static kelp_status *create_shared(const kelp_serve_options *o, TRITONSERVER_Serv
                                &inout_frontends->tracing);
 }
 
-static void release_memory(void *userp) {
-    kelp_http_server_trim(userp);
-}
-
 kelp_status *kelp_serve_start(const kelp_serve_options *o, TRITONSERVER_Server *core,
                               kelp_serve_trim *trim, kelp_serve_frontends *inout_frontends) {
     KELP_TRY(add_endpoints(o, inout_frontends));
     if (inout_frontends->endpoint_count == 0)
         return NULL;
     KELP_TRY(create_access(o, inout_frontends));
+    if (o->log.access_file != NULL)
+        KELP_TRY(kelp_serve_access_log_init(&inout_frontends->access_log, o->log.access_file,
+                                            &core_logger));
     KELP_TRY(create_shared(o, core, inout_frontends));
     KELP_TRY(create_http(o, core, trim, inout_frontends));
-    trim->release = release_memory;
-    trim->release_userp = inout_frontends->http;
     return kelp_http_server_start(inout_frontends->http);
 }
 
@@ -263,6 +268,7 @@ kelp_status *kelp_serve_stop(kelp_serve_frontends *frontends, uint64_t timeout_n
 
 void kelp_serve_destroy(kelp_serve_frontends *frontends) {
     kelp_http_server_destroy(frontends->http);
+    kelp_serve_access_log_deinit(&frontends->access_log, frontends->held);
     destroy_access(frontends);
     kelp_tracing_stop(frontends->tracing);
     kelp_logging_destroy(frontends->logging);

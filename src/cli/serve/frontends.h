@@ -3,6 +3,7 @@
 #ifndef KELP_CLI_SERVE_FRONTENDS_H_
 #define KELP_CLI_SERVE_FRONTENDS_H_
 
+#include "cli/serve/access_log.h"
 #include "cli/serve/options/options.h"
 #include "cli/serve/trim.h"
 #include "frontends/common/access.h"
@@ -37,11 +38,12 @@ typedef struct kelp_serve_frontends {
     kelp_tracing *tracing;
     kelp_workers *loaders;         /* run loads and unloads */
     kelp_serve_trace_values trace; /* parsed before the start */
+    kelp_serve_access_log access_log;
     bool held; /* models still hold requests after the stop, which use what all share */
 } kelp_serve_frontends;
 
-/* Checks the options, the files of TLS, and that the addresses are free, so that a failure precedes
- * the loading of models. A later failure to listen is possible. */
+/* Checks the options, the files of TLS and of the access log, and that the addresses are free, so
+ * that a failure precedes the loading of models. A later failure to listen is possible. */
 kelp_status *kelp_serve_check_addresses(const kelp_serve_options *o) KELP_MUST_USE;
 /* Starts the front-ends that the options allow. On failure, stop and destroy apply. `trim` is
  * borrowed. */

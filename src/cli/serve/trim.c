@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve/trim.h"
 
+#include "frontends/http/server.h"
+
 #include <errno.h>
 #include <malloc.h>
 #include <string.h>
@@ -14,7 +16,7 @@ kelp_status *kelp_serve_trim_init(kelp_serve_trim *trim) {
     atomic_init(&trim->ends, 0);
     trim->seen_ends = 0;
     trim->due_ns = UINT64_MAX;
-    trim->release = NULL;
+    trim->http = NULL;
     trim->released = false;
     trim->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return trim->wake >= 0
@@ -44,10 +46,11 @@ void kelp_serve_trim_check(kelp_serve_trim *trim, uint64_t now_ns) {
     bool quiet = !woken && ends == trim->seen_ends;
     trim->seen_ends = ends;
     trim->due_ns = now_ns + DELAY_NS;
-    bool releases = quiet && !trim->released && trim->release != NULL;
+    if (!woken && trim->http != NULL)
+        kelp_http_server_trim(trim->http, quiet);
+    /* The threads of the server free their memory until the next check. */
+    bool releases = quiet && !trim->released && trim->http != NULL;
     trim->released = releases;
-    if (releases)
-        trim->release(trim->release_userp); /* until the next check */
     if (!quiet || releases)
         return;
     trim->due_ns = UINT64_MAX;

@@ -8,24 +8,24 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+typedef struct kelp_http_server kelp_http_server;
+
 typedef struct kelp_serve_trim {
-    int wake;           /* an eventfd, readable after the first large request; -1: closed */
-    atomic_bool armed;  /* `wake` was written, and the memory is not returned yet */
-    atomic_ullong ends; /* of large requests, and of many connections */
+    kelp_http_server *http; /* whose memory is trimmed, or NULL */
+    int wake;               /* an eventfd, readable after the first large request; -1: closed */
+    atomic_bool armed;      /* `wake` was written, and the memory is not returned yet */
+    atomic_ullong ends;     /* of large requests, and of many connections */
     unsigned long long seen_ends;
     uint64_t due_ns; /* the time of the next check; UINT64_MAX: none */
-    /* Lets the front-ends free the memory that they keep, before the heap is trimmed; or NULL. */
-    void (*release)(void *userp);
-    void *release_userp;
-    bool released;
+    bool released;   /* the latest check let the server free all that it keeps */
 } kelp_serve_trim;
 
 kelp_status *kelp_serve_trim_init(kelp_serve_trim *trim) KELP_MUST_USE;
 void kelp_serve_trim_deinit(kelp_serve_trim *trim);
 /* Notes that a large request has ended. Any thread. `trim` is a kelp_serve_trim. */
 void kelp_serve_trim_note(void *trim);
-/* Returns memory if it is due and no large request has ended recently. Called when `wake` is
- * readable, and at due_ns. */
+/* Returns memory if it is due: buffers that are not used, and the rest if no large request has
+ * ended recently. Called when `wake` is readable, and at due_ns. */
 void kelp_serve_trim_check(kelp_serve_trim *trim, uint64_t now_ns);
 
 #endif

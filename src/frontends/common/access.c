@@ -90,6 +90,11 @@ static kelp_status *copy(kelp_access *access, const char *prefix, kelp_str text,
     return status;
 }
 
+/* Returns the noun as Triton's messages about its options have it. */
+static const char *noun_of_option(const char *noun) {
+    return strcmp(noun, "API") == 0 ? "api" : noun;
+}
+
 static kelp_status *restrict_one(kelp_access *access, kelp_str category, kelp_str header,
                                  kelp_str value, const char *noun, const char *prefix) {
     for (size_t i = 0; i < KELP_COUNT(category_names); i++) {
@@ -98,8 +103,8 @@ static kelp_status *restrict_one(kelp_access *access, kelp_str category, kelp_st
             continue;
         if (at->header != NULL)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "restricted %s '%s' is in several rules: expected one", noun,
-                              category_names[i]);
+                              "restricted %s '%s' can not be specified in multiple config groups",
+                              noun_of_option(noun), category_names[i]);
         KELP_TRY(copy(access, prefix, header, &at->header));
         at->noun = noun;
         access->limited = true;
@@ -108,7 +113,7 @@ static kelp_status *restrict_one(kelp_access *access, kelp_str category, kelp_st
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
                       "unknown restricted %s '%.*s': expected health, metadata, inference, "
                       "shared-memory, model-config, model-repository, statistics, trace or logging",
-                      noun, KELP_STR_ARG(category));
+                      noun_of_option(noun), KELP_STR_ARG(category));
 }
 
 kelp_status *kelp_access_restrict(kelp_access *access, const char *rule, const char *noun,
@@ -249,15 +254,25 @@ bool kelp_access_is_limited(const kelp_access *access) {
     return access != NULL && access->limited;
 }
 
+kelp_access_needs kelp_access_needs_of(const kelp_access *access, kelp_access_category category) {
+    kelp_access_needs needs = {0};
+    if (!kelp_access_is_limited(access) || category == KELP_ACCESS_PUBLIC)
+        return needs;
+    needs.token =
+        access->token_path != NULL && !(access->health_exempt && category == KELP_ACCESS_HEALTH);
+    if (category < KELP_ACCESS_OTHER)
+        needs.header = access->restrictions[category].header;
+    return needs;
+}
+
 kelp_status *kelp_access_check(kelp_access *access, kelp_access_category category,
                                kelp_access_find_fn find, const void *userp) {
-    if (!kelp_access_is_limited(access) || category == KELP_ACCESS_PUBLIC)
-        return NULL;
-    if (access->token_path != NULL && !(access->health_exempt && category == KELP_ACCESS_HEALTH))
+    kelp_access_needs needs = kelp_access_needs_of(access, category);
+    if (needs.token)
         KELP_TRY(check_token(access, find, userp));
-    const restriction *at = category < KELP_ACCESS_OTHER ? &access->restrictions[category] : NULL;
-    if (at == NULL || at->header == NULL)
+    if (needs.header == NULL)
         return NULL;
+    const restriction *at = &access->restrictions[category];
     const kelp_str *value = find(userp, at->header);
     if (value != NULL && equal_in_constant_time(*value, kelp_str_from(at->value)))
         return NULL;

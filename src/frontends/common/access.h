@@ -53,6 +53,14 @@ kelp_status *kelp_access_restrict(kelp_access *access, const char *rule, const c
 kelp_status *kelp_access_set_token_file(kelp_access *access, const char *path,
                                         bool health_exempt) KELP_MUST_USE;
 
+/* What requests of a category need. */
+typedef struct kelp_access_needs {
+    bool token;         /* a bearer token */
+    const char *header; /* a header with a value, or NULL; lives as long as the rules */
+} kelp_access_needs;
+/* `access` may be NULL. */
+kelp_access_needs kelp_access_needs_of(const kelp_access *access, kelp_access_category category);
+
 /* Returns true if a check may reject a request. */
 bool kelp_access_is_limited(const kelp_access *access); /* false for NULL */
 /* Checks a request. PERMISSION_DENIED, with Triton's text, if the header of its category is missing

@@ -18,7 +18,15 @@ kelp_status *kelp_forward_create(kelp_allocator allocator, const char *pattern,
     kelp_forward *forward;
     KELP_TRY(KELP_NEW(allocator, kelp_forward, &forward));
     forward->allocator = allocator;
-    int failure = regcomp(&forward->regex, pattern, REG_EXTENDED | REG_ICASE | REG_NOSUB);
+    const char *expression = pattern;
+    int flags = REG_EXTENDED | REG_ICASE | REG_NOSUB;
+    if (!strncmp(pattern, "(?i)", 4)) {
+        expression += 4;
+    } else if (!strncmp(pattern, "(?-i)", 5)) {
+        expression += 5;
+        flags &= ~REG_ICASE;
+    }
+    int failure = regcomp(&forward->regex, expression, flags);
     if (failure == 0) {
         *out = forward;
         return NULL;

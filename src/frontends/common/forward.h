@@ -8,8 +8,8 @@
 
 typedef struct kelp_forward kelp_forward;
 
-/* Compiles a POSIX extended regular expression, which matches any part of a name, in any case.
- * INVALID_ARGUMENT if it is malformed. */
+/* Compiles a POSIX extended regular expression, which matches any part of a name, in any case, or
+ * in its own case after "(?-i)". INVALID_ARGUMENT if it is malformed. */
 kelp_status *kelp_forward_create(kelp_allocator allocator, const char *pattern,
                                  kelp_forward **out) KELP_MUST_USE;
 void kelp_forward_destroy(kelp_forward *forward); /* NULL is allowed */

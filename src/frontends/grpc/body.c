@@ -13,6 +13,8 @@
 
 /* A message gets memory for all of its bytes after so many have arrived. */
 #define FIRST_BYTES ((size_t)256 * 1024)
+/* Before that, it gets at most so many times the memory of the bytes that have arrived. */
+#define GROWTH 8
 
 kelp_str kelp_grpc_message_of(const kelp_grpc_request *request) {
     if (request->decompressed.length > 0)
@@ -131,21 +133,28 @@ static void align(kelp_http_body *body, kelp_str first) {
         (KELP_HTTP_BODY_ALIGNMENT - offset % KELP_HTTP_BODY_ALIGNMENT) % KELP_HTTP_BODY_ALIGNMENT;
 }
 
+/* Reserves memory for a message that is about to have `length` bytes. */
+static bool reserve(kelp_http_body *body, size_t length, size_t message_length) {
+    size_t needed = length;
+    if (body->skew + length <= body->capacity)
+        return true;
+    if (length >= FIRST_BYTES)
+        needed = message_length;
+    else if (body->length > 0)
+        needed = KELP_MIN(KELP_MAX(length, body->length * GROWTH), message_length);
+    return kelp_http_body_reserve(body, needed);
+}
+
 /* Appends bytes to the message, at most up to its end. Returns the number of bytes. */
 static kelp_status *append(kelp_grpc_exchange *exchange, kelp_str bytes, size_t *out_used) {
     kelp_http_body *body = &exchange->incoming->body;
     size_t n = KELP_MIN(bytes.length, exchange->message_length - body->length);
-    size_t needed = body->length + n;
     *out_used = n;
     if (n == 0)
         return NULL;
     if (body->length == 0)
         align(body, (kelp_str){bytes.data, n});
-    if (needed >= FIRST_BYTES)
-        needed = exchange->message_length;
-    else if (body->length > 0) /* grow geometrically */
-        needed = KELP_MIN(KELP_MAX(needed, body->length * 2), exchange->message_length);
-    if (!kelp_http_body_reserve(body, needed))
+    if (!reserve(body, body->length + n, exchange->message_length))
         return KELP_ERROR(KELP_RESOURCE_EXHAUSTED, "out of memory for a message of %zu bytes",
                           exchange->message_length);
     memcpy(kelp_http_body_data(body) + body->length, bytes.data, n);

@@ -73,7 +73,9 @@ static kelp_status *read_model(kelp_grpc_request *request, const char **out_name
             KELP_TRY(kelp_grpc_text(&request->arena, &field, "version", &version));
         KELP_TRY(kelp_grpc_next(&wire, "request", &field, &more));
     }
-    return kelp_grpc_parse_version(version, out_version);
+    KELP_TRY(kelp_grpc_parse_version(version, out_version));
+    kelp_request_entry_set_model(&request->exchange->base.entry, *out_name, *out_version);
+    return NULL;
 }
 
 void kelp_grpc_model_ready(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {

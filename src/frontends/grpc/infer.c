@@ -443,6 +443,8 @@ static kelp_status *prepare(kelp_grpc_exchange *exchange, kelp_grpc_request *req
     kelp_str message = kelp_grpc_message_of(request);
     KELP_TRY(kelp_grpc_scan_request(&request->arena, message, decoded));
     begin_trace(exchange, request);
+    kelp_request_entry_set_model(&exchange->base.entry, decoded->model, decoded->version);
+    kelp_request_entry_set_id(&exchange->base.entry, decoded->id);
     KELP_TRY(check_model(exchange, request));
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&request->inference, core,
                                                              decoded->model, decoded->version)));

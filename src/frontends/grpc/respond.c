@@ -3,6 +3,7 @@
  * (PROTOCOL-HTTP2.md). */
 #include "base/assert.h"
 #include "base/checked.h"
+#include "frontends/common/log.h"
 #include "frontends/grpc/exchange.h"
 #include "frontends/http/thread.h"
 
@@ -152,6 +153,8 @@ static void set_status(kelp_grpc_exchange *exchange, const kelp_status *status) 
 void kelp_grpc_finish(kelp_grpc_exchange *exchange, kelp_status *take_status) {
     if (!exchange->finishing) {
         exchange->finishing = true;
+        if (take_status != NULL)
+            kelp_log_failure("gRPC", take_status);
         set_status(exchange, take_status);
         if (take_status != NULL && !exchange->sending) /* discard a message of kelp_grpc_begin */
             kelp_buf_clear(&exchange->base.text);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "frontends/grpc/exchange.h"
 #include "frontends/http/thread.h"
+#include "frontends/common/log.h"
 #include "frontends/common/services.h"
 #include "frontends/common/status.h"
 
@@ -194,6 +195,7 @@ static kelp_status *begin_call(kelp_grpc_exchange *exchange, const kelp_http_req
 
 static void on_request(kelp_http_exchange *base) {
     kelp_grpc_exchange *exchange = (kelp_grpc_exchange *)base;
+    kelp_log_request("gRPC", base->request);
     kelp_status *status = begin_call(exchange, base->request);
     if (status != NULL)
         kelp_grpc_finish(exchange, status);
@@ -288,6 +290,7 @@ kelp_status *kelp_grpc_create(TRITONSERVER_Server *core, const kelp_grpc_options
     set_options(service, options);
     service->handler = (kelp_http_handler){
         .exchange_bytes = sizeof(kelp_grpc_exchange),
+        .protocol = "gRPC",
         .keepalive = &service->keepalive,
         .accepts = accepts,
         .init = on_init,

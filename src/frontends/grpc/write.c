@@ -2,7 +2,9 @@
 /* Encodes replies as messages, and sends them in batches. */
 #include "base/checked.h"
 #include "base/wire/protobuf_write.h"
+#include "frontends/common/log.h"
 #include "frontends/grpc/exchange.h"
+#include "frontends/common/status.h"
 #include "frontends/grpc/codec/infer_response.h"
 
 #define MAX_BATCH_REPLIES 64
@@ -38,12 +40,23 @@ static kelp_status *encode_response(kelp_grpc_exchange *exchange, kelp_grpc_repl
     return kelp_buf_status(&reply->message.text);
 }
 
+/* Adds the version of the model to the access log. */
+static kelp_status *note_version(kelp_grpc_exchange *exchange, const kelp_grpc_reply *reply) {
+    kelp_request_entry *entry = &exchange->base.entry;
+    const char *model;
+    if (entry->log == NULL || entry->version >= 0 || reply->response == NULL)
+        return NULL;
+    return kelp_v2_status(
+        TRITONSERVER_InferenceResponseModel(reply->response, &model, &entry->version));
+}
+
 /* Replaces the message of a stream by the failure of its request. */
 static void encode_failure(kelp_grpc_reply *reply, kelp_status *take_failure) {
     char text[MAX_ERROR_BYTES];
     kelp_buf *out = &reply->message.text;
     const char *id = reply->request->decoded.id;
     size_t length = kelp_status_format(take_failure, text, sizeof text);
+    kelp_log_failure("gRPC", take_failure);
     kelp_status_free(take_failure);
     kelp_grpc_message_begin(&reply->message);
     kelp_protobuf_put_str(out, STREAM_ERROR, (kelp_str){text, KELP_MIN(length, sizeof(text) - 1)});
@@ -56,6 +69,8 @@ static void encode_failure(kelp_grpc_reply *reply, kelp_status *take_failure) {
 /* Encodes a reply as a message. A failure of the call is returned. */
 static kelp_status *encode_reply(kelp_grpc_exchange *exchange, kelp_grpc_reply *reply) {
     kelp_status *status = encode_response(exchange, reply);
+    if (status == NULL)
+        status = note_version(exchange, reply);
     bool failed = status != NULL;
     if (failed)
         kelp_grpc_trace_failure(reply->request, status);
@@ -71,12 +86,15 @@ static kelp_status *encode_reply(kelp_grpc_exchange *exchange, kelp_grpc_reply *
     return kelp_grpc_message_add(&reply->message, &exchange->base);
 }
 
-/* Returns true if a reply is only a flag that is not sent. */
+/* Returns true if a reply is not sent: it is only a flag, or a further response of a model that is
+ * not decoupled, whose clients expect one. */
 static bool is_silent(const kelp_grpc_reply *reply) {
     const kelp_grpc_request *request = reply->request;
+    if (!request->decoupled && request->answered)
+        return true;
     if (reply->response != NULL || reply->failure != NULL || atomic_load(&request->lost))
         return false;
-    return request->decoupled ? !request->decoded.sends_empty_final : request->answered;
+    return request->decoupled && !request->decoded.sends_empty_final;
 }
 
 /* Encodes the next replies. Returns the number of messages. */

@@ -11,7 +11,7 @@
 #include <errno.h>
 
 #define READS_PER_EVENT 16
-#define MAX_IOV 128
+#define MAX_IOV 256
 #define FLUSH_MAX_BYTES ((uint64_t)8 * 1024 * 1024)
 #define LINGER_NS (2 * KELP_HTTP_SECOND_NS)
 #define CHECKS_PER_TIMEOUT 4 /* of the streams */

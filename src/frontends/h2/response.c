@@ -10,7 +10,7 @@
 /* Smaller pieces are copied, because an element of the iov costs more. */
 #define COPY_MAX_BYTES 1024
 /* Limits of the bytes that are generated before a write. */
-#define OUTPUT_MAX_BYTES ((uint64_t)1024 * 1024)
+#define OUTPUT_MAX_BYTES ((uint64_t)2 * 1024 * 1024)
 #define OUTPUT_MAX_SEGMENTS 256
 
 /* ---- headers ---- */
@@ -174,6 +174,7 @@ void kelp_http2_stream_on_written(kelp_http2_stream *s) {
     s->progress_ns = kelp_event_loop_now_ns(s->connection->base.thread->loop);
     if (s->finished) {
         s->exchange = NULL;
+        kelp_http_exchange_end_entry(exchange);
         kelp_http_exchange_release(exchange);
         kelp_http2_stream_recycle(s);
         return;

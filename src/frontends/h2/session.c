@@ -241,6 +241,8 @@ kelp_status *kelp_http2_option_create(nghttp2_option **out) {
     nghttp2_option_set_max_deflate_dynamic_table_size(option, RESPONSE_TABLE_BYTES);
     nghttp2_option_set_no_auto_window_update(option, 1);
     nghttp2_option_set_no_closed_streams(option, 1);
+    /* gRPC allows metadata that ends in spaces, and clients send it. */
+    nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
     nghttp2_option_set_stream_reset_rate_limit(option, RESET_BURST, RESETS_PER_SECOND);
     return NULL;
 }

@@ -202,6 +202,7 @@ static bool begin_exchange(kelp_http2_stream *s, bool admitted) {
     exchange->start_ns = s->start_ns;
     s->exchange = exchange;
     s->bodyless = kelp_str_is(s->request.method, "HEAD");
+    kelp_http_exchange_begin_entry(exchange, &c->base.peer);
     return true;
 }
 
@@ -339,6 +340,7 @@ void kelp_http2_stream_on_data(kelp_http2_stream *s, const char *data, size_t le
     s->progress_ns = kelp_event_loop_now_ns(c->base.thread->loop);
     if (s->streamed && wants_body(s)) {
         s->unconsumed_bytes += length;
+        s->exchange->entry.received_bytes += length;
         s->exchange->handler->on_body(s->exchange, (kelp_str){data, length}, false);
         return;
     }

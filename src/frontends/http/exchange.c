@@ -4,13 +4,16 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/sync/thread.h"
 #include "frontends/http/client.h"
 #include "frontends/http/thread.h"
 
+#include <errno.h>
+
 #define POOL_MAX 64
-/* Buffers above this size leave gaps in the heap. */
-#define LARGE_BYTES ((size_t)64 * 1024)
+/* The time without work after which a thread for work that blocks ends. */
+#define HELPER_IDLE_NS KELP_HTTP_SECOND_NS
 
 /* ---- creation ---- */
 
@@ -28,6 +31,7 @@ static kelp_status *exchange_create(kelp_http_thread *thread, kelp_http_handler 
     kelp_http_body_init(&exchange->decoded, allocator);
     exchange->decoded.budget = thread->budget;
     kelp_buf_init(&exchange->text, allocator);
+    kelp_buf_init(&exchange->entry.line, allocator);
     handler->init(exchange);
     *out = exchange;
     return NULL;
@@ -38,6 +42,7 @@ void kelp_http_exchange_destroy(kelp_http_exchange *exchange) {
     kelp_http_body_deinit(&exchange->body);
     kelp_http_body_deinit(&exchange->decoded);
     kelp_buf_deinit(&exchange->text);
+    kelp_buf_deinit(&exchange->entry.line);
     kelp_free(exchange->allocator, exchange->pieces,
               exchange->piece_capacity * sizeof *exchange->pieces);
     kelp_free(exchange->allocator, exchange, exchange->handler->exchange_bytes);
@@ -72,24 +77,55 @@ kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_hand
     return NULL;
 }
 
+void kelp_http_exchange_begin_entry(kelp_http_exchange *exchange, const kelp_http_peer *peer) {
+    const kelp_http_thread *thread = exchange->thread;
+    if (thread->options->request_log != NULL)
+        kelp_request_entry_begin(&exchange->entry, thread->options->request_log, peer,
+                                 exchange->request, exchange->handler->protocol,
+                                 kelp_now_ns() - exchange->start_ns);
+}
+
+/* Returns the status of an RPC, or NULL. */
+static const kelp_str *find_rpc_status(const kelp_http_exchange *exchange) {
+    for (size_t i = 0; i < exchange->trailer_count; i++)
+        if (kelp_str_is(exchange->trailers[i].name, "grpc-status"))
+            return &exchange->trailers[i].value;
+    for (size_t i = 0; i < exchange->header_count; i++)
+        if (kelp_str_is(exchange->headers[i].name, "grpc-status"))
+            return &exchange->headers[i].value;
+    return NULL;
+}
+
+void kelp_http_exchange_end_entry(kelp_http_exchange *exchange) {
+    if (exchange->entry.log == NULL)
+        return;
+    const kelp_request_result result = {
+        .status = (unsigned)exchange->status,
+        .rpc_status = find_rpc_status(exchange),
+        .received_bytes = exchange->body.length,
+        .duration_ns = kelp_now_ns() - exchange->start_ns,
+        .aborted = exchange->stream == NULL,
+    };
+    kelp_request_entry_end(&exchange->entry, &result);
+}
+
+/* Counts the bytes of a response, or of a part of it. */
+static void count_sent(kelp_http_exchange *exchange) {
+    if (exchange->entry.log != NULL && !exchange->entry.bodyless)
+        exchange->entry.sent_bytes += kelp_http_exchange_content_length(exchange);
+}
+
 static void trim_buf(kelp_buf *buf) {
     if (buf->capacity > KELP_HTTP_KEEP_BYTES)
         kelp_buf_deinit(buf);
     kelp_buf_clear(buf);
 }
 
-/* Returns true if the exchange used a large buffer, which is freed now or by a connection. */
-static bool is_large(const kelp_http_exchange *exchange) {
-    return exchange->body.capacity > LARGE_BYTES || exchange->decoded.capacity > LARGE_BYTES ||
-           kelp_http_exchange_content_length(exchange) > LARGE_BYTES;
-}
-
 /* Empties an unreferenced exchange, and returns it to the pool. */
 static void exchange_recycle(kelp_http_exchange *exchange) {
     kelp_http_thread *thread = exchange->thread;
     kelp_http_exchange_pool *pool = &thread->pools[exchange->handler->index];
-    const kelp_http_server_options *options = thread->options;
-    bool large = options->freed_much != NULL && is_large(exchange);
+    kelp_http_exchange_end_entry(exchange);
     exchange->handler->clear(exchange);
     kelp_http_body_clear(&exchange->body, KELP_HTTP_KEEP_BYTES);
     kelp_http_body_clear(&exchange->decoded, KELP_HTTP_KEEP_BYTES);
@@ -104,8 +140,6 @@ static void exchange_recycle(kelp_http_exchange *exchange) {
     if (exchange->client != NULL)
         kelp_http_client_end_request(exchange->client);
     exchange->client = NULL;
-    if (large)
-        options->freed_much(options->freed_much_userp);
 
     pthread_mutex_lock(&thread->mutex);
     bool keep = pool->count < POOL_MAX;
@@ -251,6 +285,7 @@ kelp_status *kelp_http_exchange_compress(kelp_http_exchange *exchange, kelp_http
 
 void kelp_http_exchange_send(kelp_http_exchange *exchange) {
     KELP_ASSERT(kelp_http_exchange_on_thread(exchange));
+    count_sent(exchange);
     if (exchange->stream != NULL)
         exchange->stream->send(exchange->stream, true);
     else
@@ -259,6 +294,7 @@ void kelp_http_exchange_send(kelp_http_exchange *exchange) {
 
 void kelp_http_exchange_send_part(kelp_http_exchange *exchange) {
     KELP_ASSERT(kelp_http_exchange_on_thread(exchange) && exchange->handler->on_sent);
+    count_sent(exchange);
     if (exchange->stream != NULL) /* otherwise on_cancel was called */
         exchange->stream->send(exchange->stream, false);
 }
@@ -281,20 +317,70 @@ void kelp_http_exchange_post(kelp_http_exchange *exchange,
     kelp_event_loop_post(exchange->thread->loop, &exchange->task);
 }
 
-static void *blocking_main(void *userp) {
-    kelp_http_exchange *exchange = userp;
-    exchange->work(exchange);
-    kelp_http_exchange_post(exchange, exchange->then);
+/* Waits until there is work, or the time without work has passed. The mutex is held. */
+static void wait_for_work(kelp_http_helpers *helpers) {
+    uint64_t end_ns = kelp_now_ns() + HELPER_IDLE_NS;
+    struct timespec end = {(time_t)(end_ns / KELP_HTTP_SECOND_NS),
+                           (long)(end_ns % KELP_HTTP_SECOND_NS)};
+    int result = 0;
+    helpers->idle_count++;
+    while (helpers->first == NULL && !helpers->stopping && result != ETIMEDOUT)
+        result = pthread_cond_timedwait(&helpers->changed, &helpers->mutex, &end);
+    helpers->idle_count--;
+}
+
+static void *helper_main(void *userp) {
+    kelp_http_helpers *helpers = userp;
+    pthread_mutex_lock(&helpers->mutex);
+    for (;;) {
+        if (helpers->first == NULL)
+            wait_for_work(helpers);
+        kelp_http_exchange *exchange = helpers->first;
+        if (exchange == NULL)
+            break;
+        helpers->first = exchange->next;
+        helpers->waiting_count--;
+        exchange->next = NULL;
+        pthread_mutex_unlock(&helpers->mutex);
+        exchange->work(exchange);
+        kelp_http_exchange_post(exchange, exchange->then);
+        pthread_mutex_lock(&helpers->mutex);
+    }
+    if (--helpers->thread_count == 0)
+        pthread_cond_broadcast(&helpers->changed);
+    pthread_mutex_unlock(&helpers->mutex);
+    return NULL;
+}
+
+/* Starts a thread if no idle one can take another exchange. The mutex is held. */
+static kelp_status *need_helper(kelp_http_helpers *helpers) {
+    if (helpers->waiting_count < helpers->idle_count)
+        return NULL;
+    pthread_t id;
+    KELP_TRY(kelp_thread_start(&id, "kelp-http-work", helper_main, helpers));
+    pthread_detach(id);
+    helpers->thread_count++;
     return NULL;
 }
 
 kelp_status *kelp_http_exchange_run_blocking(kelp_http_exchange *exchange,
                                              void (*work)(kelp_http_exchange *exchange),
                                              void (*then)(kelp_http_exchange *exchange)) {
+    kelp_http_helpers *helpers = &exchange->thread->helpers;
     exchange->work = work;
     exchange->then = then;
-    pthread_t id;
-    KELP_TRY(kelp_thread_start(&id, "kelp-http-work", blocking_main, exchange));
-    pthread_detach(id);
-    return NULL;
+    pthread_mutex_lock(&helpers->mutex);
+    kelp_status *status = need_helper(helpers);
+    if (status == NULL) {
+        exchange->next = NULL;
+        if (helpers->first != NULL)
+            helpers->last->next = exchange;
+        else
+            helpers->first = exchange;
+        helpers->last = exchange;
+        helpers->waiting_count++;
+    }
+    pthread_mutex_unlock(&helpers->mutex);
+    pthread_cond_signal(&helpers->changed); /* after the unlock, for which the thread would wait */
+    return status;
 }

@@ -24,6 +24,7 @@
 #include "frontends/http/encoding.h"
 #include "frontends/http/keepalive.h"
 #include "frontends/http/message.h"
+#include "frontends/http/request_entry.h"
 
 #include <stdatomic.h>
 
@@ -58,7 +59,8 @@ typedef struct kelp_http_body_rules {
 struct kelp_http_handler {
     /* Size of the handler's exchange type, whose first member is a kelp_http_exchange. */
     size_t exchange_bytes;
-    size_t index; /* among the handlers of the server; set by kelp_http_server_create */
+    size_t index;         /* among the handlers of the server; set by kelp_http_server_create */
+    const char *protocol; /* in the access log, "gRPC"; NULL: the version of HTTP */
     /* The policy for HTTP/2 connections from their first request to the handler on. NULL: none. */
     const kelp_http_keepalive *keepalive;
     /* Returns true if the handler processes a request with this head. NULL: every request. Any
@@ -120,6 +122,7 @@ struct kelp_http_exchange {
     atomic_int refs;
     void (*work)(kelp_http_exchange *exchange); /* posted, or on a separate thread */
     void (*then)(kelp_http_exchange *exchange); /* posted after `work` on a separate thread */
+    kelp_request_entry entry;                   /* in the access log */
 
     /* the request */
     const kelp_http_request *request; /* valid while on_request runs */
@@ -206,6 +209,10 @@ kelp_http_exchange_run_blocking(kelp_http_exchange *exchange,
 /* Returns an exchange with one reference, from the thread's pool of the handler. */
 kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_handler *handler,
                                         kelp_http_exchange **out) KELP_MUST_USE;
+/* Begins the entry of the request in the access log, if the server has one. */
+void kelp_http_exchange_begin_entry(kelp_http_exchange *exchange, const kelp_http_peer *peer);
+/* Ends it, after the response was written. Otherwise the exchange does so when it is recycled. */
+void kelp_http_exchange_end_entry(kelp_http_exchange *exchange);
 /* Frees a pooled exchange. */
 void kelp_http_exchange_destroy(kelp_http_exchange *exchange);
 

@@ -174,6 +174,7 @@ static void response_done(kelp_http1_connection *c) {
     const kelp_http_server_options *options = c->base.thread->options;
     KELP_ASSERT(c->responding && c->sent_bytes == c->part_bytes);
     bool broken = c->parser.stage == KELP_HTTP1_STAGE_FAILED;
+    kelp_http_exchange_end_entry(c->exchange);
     kelp_http_exchange_release(c->exchange);
     c->exchange = NULL;
     c->responding = c->head_sent = c->chunked = false;
@@ -350,6 +351,7 @@ static bool begin_exchange(kelp_http1_connection *c, bool admitted) {
         exchange->start_ns = c->head_start_ns;
     c->exchange = exchange;
     c->bodyless = kelp_str_is(c->parser.request.method, "HEAD");
+    kelp_http_exchange_begin_entry(exchange, &c->base.peer);
     set_deadline(c, 0);
     return true;
 }

@@ -10,6 +10,7 @@
 #define KELP_FRONTENDS_HTTP_SERVER_H_
 
 #include "base/log.h"
+#include "frontends/request_log/log.h"
 #include "frontends/tls/context.h"
 
 #include <kelp/allocator.h>
@@ -55,10 +56,12 @@ typedef struct kelp_http_server_options {
     uint64_t tls_reload_ns;     /* 10 s between checks for changed certificates */
     /* 60 s from the head to the end of the body, and a second for each 16 KiB of it */
     uint64_t body_timeout_ns;
-    /* Called after the memory of a large request or response, or of many connections was freed, on
-     * any thread, often. NULL: not called. */
+    uint64_t max_kept_bytes; /* none; of large buffers, for reuse until kelp_http_server_trim */
+    /* Called after the memory of a large request or response, or of many connections was freed or
+     * kept, on any thread, often. NULL: not called. */
     void (*freed_much)(void *userp);
     void *freed_much_userp;
+    kelp_request_log *request_log; /* a line for each request; borrowed; NULL: none */
     kelp_logger logger;
     kelp_allocator allocator; /* the system's if .realloc is NULL */
 } kelp_http_server_options;
@@ -76,9 +79,10 @@ uint16_t kelp_http_server_port(const kelp_http_server *server, size_t endpoint);
 /* Returns the time (kelp_now_ns) at which the latest request began; 0 if there was none.
  * Thread-safe. */
 uint64_t kelp_http_server_last_request_ns(const kelp_http_server *server);
-/* Lets the threads free the memory that they keep for further requests, soon. Thread-safe, before
- * kelp_http_server_stop. */
-void kelp_http_server_trim(kelp_http_server *server);
+/* Frees the large buffers that were not used since the last call. With `all`, frees all that are
+ * unused, and lets the threads free, soon, the memory that they keep for further requests.
+ * Thread-safe, before kelp_http_server_stop. */
+void kelp_http_server_trim(kelp_http_server *server, bool all);
 /* Accepts the pending connections and stops accepting, closes idle connections, and waits for the
  * requests in flight. Connections that were used in the last second may send a last request for
  * 100 ms. After 7/8 of `timeout_ns`, at most 2 s before its end, cancels the remaining requests and

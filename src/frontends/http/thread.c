@@ -43,6 +43,8 @@ kelp_status *kelp_http_thread_init(kelp_http_thread *thread, kelp_http_handler *
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&thread->all_recycled, &attributes);
+    pthread_mutex_init(&thread->helpers.mutex, NULL);
+    pthread_cond_init(&thread->helpers.changed, &attributes);
     pthread_condattr_destroy(&attributes);
     KELP_TRY(kelp_alloc(thread->allocator, KELP_HTTP_SCRATCH_BYTES, (void **)&thread->scratch));
     return kelp_event_loop_create(thread->allocator, &thread->loop);
@@ -53,7 +55,21 @@ kelp_status *kelp_http_thread_enable_tls(kelp_http_thread *thread) {
     return kelp_tls_buffers_init(thread->tls, thread->allocator);
 }
 
+/* Ends the threads for work that blocks; they have none. */
+static void stop_helpers(kelp_http_helpers *helpers) {
+    pthread_mutex_lock(&helpers->mutex);
+    KELP_ASSERT(helpers->first == NULL);
+    helpers->stopping = true;
+    pthread_cond_broadcast(&helpers->changed);
+    while (helpers->thread_count > 0)
+        pthread_cond_wait(&helpers->changed, &helpers->mutex);
+    pthread_mutex_unlock(&helpers->mutex);
+    pthread_cond_destroy(&helpers->changed);
+    pthread_mutex_destroy(&helpers->mutex);
+}
+
 void kelp_http_thread_deinit(kelp_http_thread *thread) {
+    stop_helpers(&thread->helpers);
     kelp_event_loop_destroy(thread->loop);
     if (thread->tls != NULL) {
         kelp_tls_buffers_deinit(thread->tls);
@@ -231,6 +247,7 @@ kelp_status *kelp_http_connection_replace(kelp_http_connection *old,
     KELP_ASSERT(thread == current_thread && connection->thread == thread);
     connection->client = old->client;
     connection->services = old->services;
+    connection->peer = old->peer;
     connection->tls = old->tls;
     connection->previous = old->previous;
     connection->next = old->next;

@@ -47,6 +47,7 @@ struct kelp_http_connection {
     kelp_http_thread *thread;
     kelp_http_client *client;
     uint32_t services;             /* of the endpoint that accepted it */
+    kelp_http_peer peer;           /* the address of the client */
     kelp_tls_context *tls_context; /* of the endpoint; NULL: without TLS */
     kelp_tls_stream *tls;          /* NULL: without TLS, or before its first byte */
     kelp_event_loop_timer again;   /* see kelp_http_socket_watch */
@@ -59,6 +60,19 @@ typedef struct kelp_http_exchange_pool {
     kelp_http_exchange *first;
     size_t count;
 } kelp_http_exchange_pool;
+
+/* Threads for work that blocks. They end after a time without work, because starting one for each
+ * piece of work would cost as much as 30 kB of JSON. */
+typedef struct kelp_http_helpers {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;    /* there is work, a thread has ended, or all must end */
+    kelp_http_exchange *first; /* whose work waits */
+    kelp_http_exchange *last;
+    size_t waiting_count; /* of exchanges */
+    size_t idle_count;    /* of threads */
+    size_t thread_count;
+    bool stopping;
+} kelp_http_helpers;
 
 /* A thread with an event loop. */
 struct kelp_http_thread {
@@ -92,6 +106,7 @@ struct kelp_http_thread {
     pthread_cond_t all_recycled;
     kelp_http_exchange_pool pools[KELP_HTTP_MAX_HANDLERS];
     _Atomic size_t outstanding; /* changed with the mutex */
+    kelp_http_helpers helpers;
 };
 
 /* Initializes a thread without starting it. kelp_http_thread_deinit must be called, also after a

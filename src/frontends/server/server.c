@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/sync/thread.h"
 #include "frontends/h2/connection.h"
+#include "frontends/http/block_cache.h"
 #include "frontends/http/client.h"
 #include "frontends/http/exchange.h"
 #include "frontends/http/listener.h"
@@ -32,7 +33,8 @@ typedef struct server_listener {
 
 /* A server. */
 struct kelp_http_server {
-    kelp_allocator allocator;
+    kelp_allocator allocator;     /* of the server itself */
+    kelp_block_cache block_cache; /* options.allocator, of all else */
     kelp_http_handler *handlers[KELP_HTTP_MAX_HANDLERS];
     size_t handler_count;
     kelp_http_server_options options;
@@ -87,6 +89,7 @@ static kelp_status *connect_client(server_listener *listener, int take_fd,
         return status;
     }
     (*out)->client = client;
+    (*out)->peer = kelp_http_peer_of(address);
     (*out)->services = listener->services;
     (*out)->tls_context = listener->tls;
     return NULL;
@@ -146,7 +149,7 @@ static kelp_status *open_tls(kelp_http_server *server, server_listener *listener
     for (uint32_t i = 0; !server->has_tls && i < server->thread_count; i++)
         KELP_TRY(kelp_http_thread_enable_tls(&server->threads[i]));
     server->has_tls = true;
-    return kelp_tls_context_create(options, server->allocator, &server->options.logger,
+    return kelp_tls_context_create(options, server->options.allocator, &server->options.logger,
                                    &listener->tls);
 }
 
@@ -155,15 +158,15 @@ static kelp_status *server_init(kelp_http_server *server, const kelp_http_endpoi
     kelp_http_client_limits limits = {.connections = options->max_client_connections,
                                       .requests = options->max_client_requests};
     server->budget.limit_bytes = (size_t)KELP_MIN(options->max_body_bytes, SIZE_MAX);
-    KELP_TRY(kelp_http_clients_create(server->allocator, &limits, &server->clients));
-    KELP_TRY(kelp_alloc_zero(server->allocator, options->threads, sizeof(kelp_http_thread),
+    KELP_TRY(kelp_http_clients_create(options->allocator, &limits, &server->clients));
+    KELP_TRY(kelp_alloc_zero(options->allocator, options->threads, sizeof(kelp_http_thread),
                              (void **)&server->threads));
     while (server->thread_count < options->threads) {
         kelp_http_thread *thread = &server->threads[server->thread_count++];
         KELP_TRY(kelp_http_thread_init(thread, server->handlers, server->handler_count, options,
                                        &server->connection_count));
         thread->budget = &server->budget;
-        KELP_TRY(kelp_http2_thread_create(server->allocator, &thread->http2));
+        KELP_TRY(kelp_http2_thread_create(options->allocator, &thread->http2));
     }
     while (server->listener_count < options->endpoint_count) {
         const kelp_http_endpoint *endpoint = &endpoints[server->listener_count];
@@ -175,7 +178,7 @@ static kelp_status *server_init(kelp_http_server *server, const kelp_http_endpoi
             address = "0.0.0.0";
         if (endpoint->tls != NULL)
             KELP_TRY(open_tls(server, listener, endpoint->tls));
-        KELP_TRY(kelp_http_listener_open(&listener->base, server->allocator, &options->logger,
+        KELP_TRY(kelp_http_listener_open(&listener->base, options->allocator, &options->logger,
                                          address, endpoint->port, endpoint->reuse_port));
         KELP_TRY(kelp_http_listener_set_mode(&listener->base, endpoint->socket_mode));
     }
@@ -209,6 +212,11 @@ kelp_status *kelp_http_server_create(kelp_http_handler *const *take_handlers, si
     server->handler_count = handler_count;
     server->options = filled;
     server->options.endpoints = NULL; /* borrowed for this call only */
+    kelp_block_cache_init(&server->block_cache, filled.allocator,
+                          (size_t)KELP_MIN(filled.max_kept_bytes, SIZE_MAX));
+    server->block_cache.freed_large = filled.freed_much;
+    server->block_cache.freed_large_userp = filled.freed_much_userp;
+    server->options.allocator = kelp_block_cache_allocator(&server->block_cache);
     server->stopped = true;
     status = server_init(server, filled.endpoints);
     if (status != NULL) {
@@ -266,8 +274,9 @@ static void on_trim(kelp_event_loop_task *task) {
     kelp_http2_thread_trim(thread->http2);
 }
 
-void kelp_http_server_trim(kelp_http_server *server) {
-    for (uint32_t i = 0; i < server->thread_count; i++) {
+void kelp_http_server_trim(kelp_http_server *server, bool all) {
+    kelp_block_cache_trim(&server->block_cache, all);
+    for (uint32_t i = 0; all && i < server->thread_count; i++) {
         kelp_http_thread *thread = &server->threads[i];
         if (atomic_exchange(&thread->trims, true)) /* posted before */
             continue;
@@ -340,9 +349,10 @@ void kelp_http_server_destroy(kelp_http_server *server) {
         kelp_http2_thread_destroy(server->threads[i].http2);
         kelp_http_thread_deinit(&server->threads[i]);
     }
-    kelp_free(server->allocator, server->threads,
+    kelp_free(server->options.allocator, server->threads,
               server->options.threads * sizeof *server->threads);
     kelp_http_clients_destroy(server->clients);
     destroy_handlers(server->handlers, server->handler_count);
+    kelp_block_cache_deinit(&server->block_cache);
     kelp_free(server->allocator, server, sizeof *server);
 }

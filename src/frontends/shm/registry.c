@@ -323,6 +323,8 @@ static bool unregister_at(kelp_shm_registry *registry, size_t index) {
 kelp_status *kelp_shm_unregister(kelp_shm_registry *registry, kelp_str name) {
     size_t index;
     KELP_TRY(check_allowed(registry));
+    if (name.length != 0)
+        KELP_TRY(check_name(name));
     lock_all(registry);
     if (name.length != 0) {
         if (find(registry, name, &index))
@@ -451,7 +453,8 @@ kelp_status *kelp_shm_register_cuda(const kelp_shm_registry *registry, kelp_str 
     KELP_TRY(check_allowed(registry));
     if (name.length == 0)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "'region name' is necessary to register cuda shared memory region");
+                          "failed to register shared memory region, invalid args: 'region name' "
+                          "is necessary to register cuda shared memory region");
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
                       "failed to register CUDA shared memory region: '%.*s', GPUs not supported",
                       (int)KELP_MIN(name.length, KELP_SHM_MAX_NAME_BYTES), name.data);

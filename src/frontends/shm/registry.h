@@ -52,7 +52,8 @@ kelp_status *kelp_shm_register(kelp_shm_registry *registry, kelp_str name, kelp_
 
 /* Unregisters a region, or all regions if `name` is empty. An unknown name is no failure. A
  * retained region is unregistered when it is released for the last time; until then, it is usable
- * and its name is in use. Fails with UNIMPLEMENTED if clients may not unregister regions. */
+ * and its name is in use. Fails with INVALID_ARGUMENT for a name that no region can have,
+ * UNIMPLEMENTED if clients may not unregister regions. */
 kelp_status *kelp_shm_unregister(kelp_shm_registry *registry, kelp_str name) KELP_MUST_USE;
 
 /* A registered region, for status requests. */

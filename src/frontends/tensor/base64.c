@@ -19,8 +19,12 @@ static int base64_value(char c) {
     return c == '+' ? PLUS : c == '/' ? SLASH : -1;
 }
 
+static bool ends_line(char c) {
+    return c == '\n' || c == '\r';
+}
+
 bool kelp_v2_base64_decode(kelp_str in, char *out, size_t *out_length) {
-    while (in.length && in.data[in.length - 1] == '=')
+    while (in.length && (in.data[in.length - 1] == '=' || ends_line(in.data[in.length - 1])))
         in.length--;
     uint32_t bits = 0;
     unsigned have = 0;
@@ -28,9 +32,9 @@ bool kelp_v2_base64_decode(kelp_str in, char *out, size_t *out_length) {
     for (size_t i = 0; i < in.length; i++) {
         int value = base64_value(in.data[i]);
         if (value < 0) {
-            if (in.data[i] == '\n' || in.data[i] == '\r')
-                continue;
-            return false;
+            if (!ends_line(in.data[i]))
+                return false;
+            continue;
         }
         bits = bits << BITS_PER_CHARACTER | (uint32_t)value;
         have += BITS_PER_CHARACTER;

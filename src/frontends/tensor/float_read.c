@@ -19,7 +19,14 @@
 #define FLOAT_PRECISION 24
 #define DOUBLE_BIAS 1023
 #define DOUBLE_MANTISSA_BITS 52
-#define ZEROS UINT64_C(0x3030303030303030)
+#define COMMON_BYTES (3 * STEP) /* characters of a number of the most common form, and a comma */
+#define ONES UINT64_C(0x0101010101010101)
+#define ZEROS (ONES * '0')
+#define COMMAS (ONES * ',')
+#define HIGH_BITS (ONES * 0x80)
+#define NOT_DIGITS (ONES * 0x76) /* added to a byte, sets the high bit unless it is 0 to 9 */
+/* Selects the last `count` of STEP bytes. */
+#define KEPT(count) ((count) == 0 ? 0 : ~UINT64_C(0) << (64 - 8 * (count)) % 64)
 
 typedef unsigned __int128 wide;
 
@@ -50,10 +57,20 @@ static const double double_powers[MAX_DIGITS + 1] = {1e0,  1e1,  1e2,  1e3,  1e4
 
 /* ---- digits ---- */
 
+/* Loads fewer than 8 characters. */
+static __attribute__((noinline)) uint64_t load_last(const char *at, const char *end) {
+    uint64_t value = 0;
+    memcpy(&value, at, (size_t)(end - at));
+    return value;
+}
+
 /* Loads 8 characters, the first one in the lowest byte; beyond the end, they are no digits. */
 static inline uint64_t load(const char *at, const char *end) {
-    uint64_t value = 0;
-    memcpy(&value, at, end - at >= STEP ? STEP : (size_t)(end - at));
+    uint64_t value;
+    if (end - at >= STEP)
+        memcpy(&value, at, sizeof value);
+    else
+        value = load_last(at, end);
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     value = __builtin_bswap64(value);
 #endif
@@ -74,8 +91,7 @@ static inline const char *read_digits(const char *at, const char *end, uint64_t 
     for (;;) {
         uint64_t digits = load(at, end) ^ ZEROS;
         /* The lowest byte with a set high bit is the first that is no digit. */
-        uint64_t others =
-            (digits | (digits + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
+        uint64_t others = (digits | (digits + NOT_DIGITS)) & HIGH_BITS;
         if (others == 0) {
             *inout_mantissa = *inout_mantissa * integer_powers[STEP] + combine(digits);
             at += STEP;
@@ -150,6 +166,47 @@ static inline const char *read_float(const char *at, const char *end, float *out
     return at;
 }
 
+/* ---- the most common form ---- */
+
+/* Returns the first comma of the next COMMON_BYTES characters, or NULL. */
+static inline const char *find_comma(const char *at) {
+    for (const char *stop = at + COMMON_BYTES; at < stop; at += STEP) {
+        uint64_t others = load(at, at + STEP) ^ COMMAS; /* a comma becomes 0 */
+        uint64_t found = (others - ONES) & ~others & HIGH_BITS;
+        if (found != 0)
+            return at + __builtin_ctzll(found) / 8;
+    }
+    return NULL;
+}
+
+/* Reads a number with one digit before the point and up to 2 * STEP after it, which ends before
+ * `comma`. Returns false if it has another form. The 2 * STEP characters before it are readable.
+ * Since the end is known first, the processor reads several numbers at a time. */
+static inline bool read_common(const char *at, const char *comma, float *out) {
+    static const uint64_t last_bytes[2 * STEP + 1] = {
+        /* of STEP characters, by their number */
+        KEPT(0), KEPT(1), KEPT(2), KEPT(3), KEPT(4), KEPT(5), KEPT(6), KEPT(7), KEPT(8),
+        KEPT(8), KEPT(8), KEPT(8), KEPT(8), KEPT(8), KEPT(8), KEPT(8), KEPT(8)};
+    uint32_t negative = *at == '-', bits;
+    at += negative;
+    size_t scale = (size_t)(comma - at) - 2;
+    uint64_t whole = (uint64_t)(unsigned char)at[0] - '0';
+    if (scale - 1 >= 2 * STEP || at[1] != '.' || whole > 9)
+        return false;
+    size_t first = scale > STEP ? scale - STEP : 0; /* digits before the last STEP ones */
+    uint64_t low = (load(comma - STEP, comma) ^ ZEROS) & last_bytes[scale];
+    uint64_t high = (load(comma - 2 * STEP, comma) ^ ZEROS) & last_bytes[first];
+    if (((low | (low + NOT_DIGITS)) | (high | (high + NOT_DIGITS))) & HIGH_BITS)
+        return false;
+    uint64_t mantissa =
+        whole * integer_powers[scale] + combine(high) * integer_powers[STEP] + combine(low);
+    float value = to_float(mantissa, scale);
+    memcpy(&bits, &value, sizeof bits);
+    bits |= negative << 31;
+    memcpy(out, &bits, sizeof bits);
+    return true;
+}
+
 static inline const char *skip_space(const char *at, const char *end) {
     while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
         at++;
@@ -161,7 +218,12 @@ size_t kelp_v2_read_floats(const char *text, size_t length, size_t *inout_positi
     const char *at = text + *inout_position, *end = text + length;
     size_t count = 0;
     while (count < capacity) {
-        at = read_float(at, end, &out[count]);
+        const char *comma = NULL;
+        if (end - at >= COMMON_BYTES && at - text >= 2 * STEP)
+            comma = find_comma(at);
+        at = comma != NULL && read_common(at, comma, &out[count])
+                 ? comma
+                 : read_float(at, end, &out[count]);
         if (at == NULL)
             break;
         count++;

@@ -6,12 +6,12 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/text/json.h"
+#include "base/text/utf8.h"
 #include "frontends/tensor/element.h"
 #include "frontends/tensor/float_read.h"
 #include "frontends/tensor/float_text.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #define LONGEST_DIMENSION 32 /* characters of a dimension with its comma */
 #define STRING_LENGTH_BYTES 4
@@ -38,9 +38,16 @@ const char *kelp_v2_shape_text(kelp_arena *arena, const int64_t *shape, size_t r
     char text[256];
     size_t n = 0;
     text[n++] = '[';
-    for (size_t i = 0; i < rank && n < sizeof text - LONGEST_DIMENSION; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", i ? "," : "",
-                              (long long)shape[i]);
+    for (size_t i = 0; i < rank && n < sizeof text - LONGEST_DIMENSION; i++) {
+        uint64_t magnitude = (uint64_t)shape[i];
+        if (i > 0)
+            text[n++] = ',';
+        if (shape[i] < 0) {
+            text[n++] = '-';
+            magnitude = 0 - magnitude;
+        }
+        n += kelp_format_u64(magnitude, text + n);
+    }
     text[n++] = ']';
     const char *copy = kelp_arena_strndup(arena, text, n);
     return copy != NULL ? copy : "";
@@ -231,8 +238,9 @@ static kelp_status *read_bool(reader *r) {
     bool value = take_word(r, "true");
     if (!value && !take_word(r, "false")) {
         number n;
-        KELP_TRY(read_number(r, &n));
-        if (!n.integral || n.overflow || n.magnitude > 1) {
+        kelp_status *status = read_number(r, &n);
+        if (status != NULL || !n.integral || n.overflow || n.magnitude > 1) {
+            kelp_status_free(status);
             r->position = start;
             return wrong(r, "is not true or false (attempt to access JSON non-boolean as boolean)");
         }
@@ -441,8 +449,9 @@ kelp_status *kelp_v2_read_data(kelp_arena *arena, const char *input, TRITONSERVE
 /* ---- writing ---- */
 
 static kelp_status *write_strings(kelp_buf *out, const char *output, const unsigned char *bytes,
-                                  size_t size_bytes) {
+                                  size_t size_bytes, bool replaces) {
     size_t at = 0;
+    uint64_t index = 0;
     while (at < size_bytes) {
         if (size_bytes - at < STRING_LENGTH_BYTES)
             return KELP_ERROR(KELP_INTERNAL,
@@ -456,8 +465,15 @@ static kelp_status *write_strings(kelp_buf *out, const char *output, const unsig
             return KELP_ERROR(KELP_INTERNAL,
                               "output '%s': expected a string of %u bytes, found %zu", output, n,
                               size_bytes - at);
-        kelp_json_escape(out, (kelp_str){(const char *)bytes + at, n});
+        kelp_str text = {(const char *)bytes + at, n};
+        if (!replaces && !kelp_utf8_count(text, NULL))
+            return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                              "output '%s': element %llu is not UTF-8, which JSON requires: set "
+                              "'binary_data' to true",
+                              output, (unsigned long long)index);
+        kelp_json_escape(out, text);
         at += n;
+        index++;
     }
     return NULL;
 }
@@ -493,7 +509,7 @@ static void write_elements(kelp_buf *out, kelp_v2_element element, const unsigne
 }
 
 kelp_status *kelp_v2_write_data(kelp_buf *out, const char *output, TRITONSERVER_DataType type,
-                                const void *bytes, size_t size_bytes) {
+                                const void *bytes, size_t size_bytes, bool replaces) {
     kelp_status *status = NULL;
     const unsigned char *p = bytes;
     kelp_v2_element element = kelp_v2_element_of(type);
@@ -501,7 +517,7 @@ kelp_status *kelp_v2_write_data(kelp_buf *out, const char *output, TRITONSERVER_
         return KELP_ERROR(KELP_INTERNAL, "output '%s' has no data type", output);
     kelp_buf_append_char(out, '[');
     if (element.kind == KELP_V2_BYTES)
-        status = write_strings(out, output, p, size_bytes);
+        status = write_strings(out, output, p, size_bytes, replaces);
     else if (element.kind == KELP_V2_FLOAT && element.size_bytes == sizeof(float))
         kelp_v2_append_floats(out, p, size_bytes / sizeof(float));
     else

@@ -38,9 +38,10 @@ kelp_status *kelp_v2_read_data(kelp_arena *arena, const char *input, TRITONSERVE
                                size_t length, size_t *inout_position,
                                kelp_v2_data *out) KELP_MUST_USE;
 
-/* Appends the elements of a tensor as a flat JSON array. Fails with INTERNAL if the lengths of
- * BYTES elements do not match the size. */
+/* Appends the elements of a tensor as a flat JSON array. Text that is not UTF-8 is an error, or is
+ * replaced by U+FFFD if `replaces`. Fails with INTERNAL if the lengths of BYTES elements do not
+ * match the size, and with INVALID_ARGUMENT for such text. */
 kelp_status *kelp_v2_write_data(kelp_buf *out, const char *output, TRITONSERVER_DataType type,
-                                const void *bytes, size_t size_bytes) KELP_MUST_USE;
+                                const void *bytes, size_t size_bytes, bool replaces) KELP_MUST_USE;
 
 #endif

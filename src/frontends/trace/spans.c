@@ -263,10 +263,25 @@ static void put_rpc(kelp_otlp_span *span, kelp_str path) {
     kelp_otlp_span_put_text(span, "rpc.method", (kelp_str){slash + 1, path.length - service - 1});
 }
 
+/* Adds the pattern of the path in the usual notation. */
+static void put_route(kelp_otlp_span *span, const char *pattern) {
+    char route[128];
+    size_t length = 0;
+    for (const char *c = pattern; *c != 0 && length < sizeof route; c++) {
+        const char *part = *c == '*' ? "{model}" : *c == '#' ? "{version}" : NULL;
+        length += (size_t)snprintf(route + length, sizeof route - length, "%.*s",
+                                   part != NULL ? (int)strlen(part) : 1, part != NULL ? part : c);
+    }
+    if (length < sizeof route)
+        kelp_otlp_span_put_text(span, "http.route", (kelp_str){route, length});
+}
+
 /* Adds the semantic conventions of HTTP servers. */
 static void put_http(kelp_otlp_span *span, const kelp_trace_origin *origin) {
     kelp_otlp_span_put_text(span, "http.request.method", origin->method);
     kelp_otlp_span_put_text(span, "url.path", origin->path);
+    if (origin->route != NULL)
+        put_route(span, origin->route);
     kelp_otlp_span_put_text(span, "network.protocol.version",
                             origin->http_version == 20   ? KELP_STR("2")
                             : origin->http_version == 10 ? KELP_STR("1.0")

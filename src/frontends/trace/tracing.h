@@ -105,6 +105,7 @@ typedef struct kelp_trace_origin {
     kelp_trace_context parent; /* of the client; zeroed: none */
     bool grpc;                 /* otherwise HTTP */
     kelp_str method, path;     /* of HTTP */
+    const char *route;         /* the pattern of the path: '*' is a model, '#' a version; or NULL */
     unsigned http_version;     /* as in kelp_http_request */
     uint64_t start_ns;         /* when its first bytes arrived (kelp_now_ns); 0: now */
 } kelp_trace_origin;

@@ -9,6 +9,13 @@
 #include "frontends/common/metadata.h"
 #include "frontends/tensor/base64.h"
 #include "frontends/v2/exchange.h"
+#include "frontends/v2/openapi.h"
+
+#include <kelp/server.h>
+
+#define OPENMETRICS_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
+#define PROTOBUF_TYPE \
+    "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
 
 /* ---- health ---- */
 
@@ -102,24 +109,56 @@ void kelp_v2_model_statistics(kelp_v2_exchange *exchange) {
     kelp_v2_send(exchange);
 }
 
-static kelp_status *respond_metrics(kelp_v2_exchange *exchange, TRITONSERVER_Metrics *metrics) {
+/* Creates the page of metrics in a format that the client accepts and the server provides. Clients
+ * of Prometheus accept protobuf only if they want native histograms. */
+static kelp_status *create_metrics(const kelp_v2_exchange *exchange, TRITONSERVER_Metrics **out,
+                                   kelp_str *out_type) {
+    static const struct {
+        const char *accepted;
+        KELP_MetricsFormat format;
+        kelp_str type;
+    } formats[] = {
+        {"application/vnd.google.protobuf",
+         KELP_METRICS_PROTOBUF,
+         {PROTOBUF_TYPE, sizeof(PROTOBUF_TYPE) - 1}},
+        {"application/openmetrics-text",
+         KELP_METRICS_OPENMETRICS,
+         {OPENMETRICS_TYPE, sizeof(OPENMETRICS_TYPE) - 1}},
+    };
+    TRITONSERVER_Server *core = kelp_v2_service_of(exchange)->core;
+    const kelp_str *accept = kelp_http_find(exchange->base.request, "accept");
+    for (size_t i = 0; accept != NULL && i < KELP_COUNT(formats); i++) {
+        if (memmem(accept->data, accept->length, formats[i].accepted,
+                   strlen(formats[i].accepted)) == NULL)
+            continue;
+        *out_type = formats[i].type;
+        kelp_status *status = kelp_v2_status(KELP_ServerMetrics(core, formats[i].format, out));
+        if (kelp_status_code(status) != KELP_UNIMPLEMENTED) /* otherwise it is disabled */
+            return status;
+        kelp_status_free(status);
+    }
+    *out_type = KELP_STR("text/plain; charset=utf-8");
+    return kelp_v2_status(TRITONSERVER_ServerMetrics(core, out));
+}
+
+static kelp_status *respond_metrics(kelp_v2_exchange *exchange, TRITONSERVER_Metrics *metrics,
+                                    kelp_str type) {
     const char *text = NULL;
     size_t length = 0;
     KELP_TRY(kelp_v2_status(
         TRITONSERVER_MetricsFormatted(metrics, TRITONSERVER_METRIC_PROMETHEUS, &text, &length)));
     kelp_http_exchange_respond(&exchange->base, KELP_HTTP_OK);
-    kelp_http_exchange_add_header(&exchange->base, KELP_STR("Content-Type"),
-                                  KELP_STR("text/plain; charset=utf-8"));
+    kelp_http_exchange_add_header(&exchange->base, KELP_STR("Content-Type"), type);
     kelp_buf_append(&exchange->base.text, text, length);
     return kelp_buf_status(&exchange->base.text);
 }
 
 void kelp_v2_metrics(kelp_v2_exchange *exchange) {
     TRITONSERVER_Metrics *metrics = NULL;
-    kelp_status *status =
-        kelp_v2_status(TRITONSERVER_ServerMetrics(kelp_v2_service_of(exchange)->core, &metrics));
+    kelp_str type;
+    kelp_status *status = create_metrics(exchange, &metrics, &type);
     if (status == NULL) {
-        status = respond_metrics(exchange, metrics);
+        status = respond_metrics(exchange, metrics, type);
         kelp_status_free(kelp_v2_status(TRITONSERVER_MetricsDelete(metrics)));
     }
     if (status != NULL)
@@ -208,13 +247,21 @@ static kelp_status *make_parameter(kelp_v2_exchange *exchange, const kelp_json *
     return *out != NULL ? NULL : kelp_status_oom();
 }
 
-static kelp_status *load(kelp_v2_exchange *exchange) {
+/* Returns the parameters of a load or unload, NULL in *out if there are none. */
+static kelp_status *get_parameters(const kelp_v2_exchange *exchange, const kelp_json **out) {
     const kelp_json *members = kelp_json_get(exchange->document, "parameters");
-    size_t count = members != NULL ? members->count : 0;
-    TRITONSERVER_Server *core = kelp_v2_service_of(exchange)->core;
+    *out = members;
     if (members != NULL && members->type != KELP_JSON_OBJECT)
         return KELP_ERROR(KELP_INVALID_ARGUMENT, "'parameters': expected an object, found %s",
                           kelp_json_type_name(members->type));
+    return NULL;
+}
+
+static kelp_status *load(kelp_v2_exchange *exchange) {
+    const kelp_json *members;
+    TRITONSERVER_Server *core = kelp_v2_service_of(exchange)->core;
+    KELP_TRY(get_parameters(exchange, &members));
+    size_t count = members != NULL ? members->count : 0;
     if (count == 0)
         return kelp_v2_status(TRITONSERVER_ServerLoadModel(core, exchange->model));
     TRITONSERVER_Parameter **parameters =
@@ -237,8 +284,9 @@ static kelp_status *load(kelp_v2_exchange *exchange) {
 }
 
 static kelp_status *unload(kelp_v2_exchange *exchange) {
-    const kelp_json *dependents =
-        kelp_json_get(kelp_json_get(exchange->document, "parameters"), "unload_dependents");
+    const kelp_json *members;
+    KELP_TRY(get_parameters(exchange, &members));
+    const kelp_json *dependents = kelp_json_get(members, "unload_dependents");
     if (dependents != NULL && dependents->type != KELP_JSON_BOOL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "'unload_dependents': expected true or false, found %s",
@@ -290,6 +338,20 @@ void kelp_v2_server_metadata(kelp_v2_exchange *exchange) {
     kelp_v2_respond_json(exchange, KELP_HTTP_OK);
     kelp_status *status =
         kelp_v2_put_metadata(service->core, &extensions, &exchange->arena, &exchange->base.text);
+    if (status != NULL)
+        kelp_v2_respond_failure(exchange, status);
+    kelp_v2_send(exchange);
+}
+
+void kelp_v2_openapi(kelp_v2_exchange *exchange) {
+    kelp_http_exchange *base = &exchange->base;
+    const kelp_openapi *openapi = kelp_v2_service_of(exchange)->openapi;
+    kelp_status *status = NULL;
+    size_t part = 0;
+    kelp_str text;
+    kelp_v2_respond_json(exchange, KELP_HTTP_OK);
+    while (status == NULL && kelp_openapi_next(openapi, base->request->services, &part, &text))
+        status = kelp_http_exchange_add_piece(base, text.data, text.length);
     if (status != NULL)
         kelp_v2_respond_failure(exchange, status);
     kelp_v2_send(exchange);

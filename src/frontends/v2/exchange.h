@@ -45,7 +45,8 @@ typedef struct kelp_v2_service {
     const kelp_forward *forward;
     const char *const *cors_origins;
     size_t cors_origin_count;
-    kelp_workers *loaders;   /* run loads and unloads */
+    kelp_workers *loaders; /* run loads and unloads */
+    struct kelp_openapi *openapi;
     atomic_uint codec_count; /* threads that decode requests or encode responses */
 } kelp_v2_service;
 
@@ -86,6 +87,7 @@ struct kelp_v2_exchange {
     const kelp_v2_decoding *decoding;
     kelp_status *decode_status; /* of decoding on a separate thread */
     kelp_arena arena;           /* decoded data */
+    const char *route;          /* pattern of the path: '*' is a name, '#' a version */
     const char *model;          /* or a region; percent-decoded; "" if the route has none */
     int64_t version;            /* -1 if the route has none */
     kelp_http_coding response_coding;
@@ -150,6 +152,7 @@ void kelp_v2_model_statistics(kelp_v2_exchange *exchange);
 void kelp_v2_repository_index(kelp_v2_exchange *exchange);
 void kelp_v2_repository_load(kelp_v2_exchange *exchange);
 void kelp_v2_repository_unload(kelp_v2_exchange *exchange);
+void kelp_v2_openapi(kelp_v2_exchange *exchange);
 void kelp_v2_metrics(kelp_v2_exchange *exchange);
 void kelp_v2_page(kelp_v2_exchange *exchange);
 void kelp_v2_page_style(kelp_v2_exchange *exchange);

@@ -243,6 +243,7 @@ void kelp_v2_begin_trace(kelp_v2_exchange *exchange) {
     kelp_trace_origin origin = {.model = exchange->model,
                                 .method = request->method,
                                 .path = request->path,
+                                .route = exchange->route,
                                 .http_version = request->version,
                                 .start_ns = exchange->base.start_ns};
     kelp_tracing_read_parent(tracing, request, &exchange->arena, &origin.parent);
@@ -254,6 +255,9 @@ void kelp_v2_begin_trace(kelp_v2_exchange *exchange) {
 kelp_status *kelp_v2_submit(kelp_v2_exchange *exchange, TRITONSERVER_ResponseAllocator *allocator,
                             TRITONSERVER_InferenceResponseCompleteFn_t on_each_response) {
     const kelp_v2_service *service = kelp_v2_service_of(exchange);
+    const char *id = NULL;
+    KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestId(exchange->request, &id)));
+    kelp_request_entry_set_id(&exchange->base.entry, id);
     KELP_TRY(kelp_v2_status(
         TRITONSERVER_InferenceRequestSetReleaseCallback(exchange->request, on_release, exchange)));
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestSetResponseCallback(

@@ -279,14 +279,15 @@ static kelp_status *check_binary_size(decoder *d, const input *in) {
     const char *shape;
     KELP_TRY(count_elements(d, in, &count, &shape));
     size_t expected;
-    if (element && (count > SIZE_MAX || !kelp_size_mul((size_t)count, element, &expected) ||
-                    expected != in->binary_bytes))
+    if (count > SIZE_MAX || !kelp_size_mul((size_t)count, element, &expected))
+        expected = SIZE_MAX;
+    if (element && expected != in->binary_bytes)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "input '%s': expected %llu elements of %zu bytes for shape %s of %s, "
-                          "found %llu bytes",
-                          in->name, (unsigned long long)count, element, shape,
-                          TRITONSERVER_DataTypeString(in->type),
-                          (unsigned long long)in->binary_bytes);
+                          "input byte size mismatch for input '%s' for model '%s'. Expected %zu, "
+                          "got %llu for shape %s of %s",
+                          in->name, d->exchange->model, expected,
+                          (unsigned long long)in->binary_bytes, shape,
+                          TRITONSERVER_DataTypeString(in->type));
     return NULL;
 }
 
@@ -530,8 +531,9 @@ static kelp_status *read_parameter(decoder *d, void *target, kelp_str key) {
                      : TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(request, value));
     }
     if (kelp_str_starts(key, KELP_STR("triton_")))
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "parameter '%s': names that begin with 'triton_' are reserved", name);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "parameter '%s': names that begin with 'triton_' are reserved for Triton usage", name);
     return set_custom_parameter(d, name, &token);
 }
 

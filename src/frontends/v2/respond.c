@@ -2,6 +2,7 @@
 /* Functions for responses that all handlers share. */
 #include "base/checked.h"
 #include "base/text/json.h"
+#include "frontends/common/log.h"
 #include "frontends/v2/exchange.h"
 
 #define MAX_MESSAGE_BYTES 2048
@@ -23,6 +24,7 @@ void kelp_v2_respond_error(kelp_v2_exchange *exchange, kelp_http_status status, 
 }
 
 void kelp_v2_respond_failure(kelp_v2_exchange *exchange, kelp_status *take_status) {
+    kelp_log_failure("HTTP", take_status);
     char text[MAX_MESSAGE_BYTES];
     size_t length = kelp_status_format(take_status, text, sizeof text);
     kelp_http_status status = kelp_v2_http_status(take_status);

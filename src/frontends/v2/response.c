@@ -80,22 +80,6 @@ static bool is_binary(const kelp_v2_exchange *exchange, const kelp_v2_requested_
                                                        : exchange->binary_default;
 }
 
-/* Writes the location of an output that the model wrote to shared memory. */
-static void write_region(kelp_json_writer *json, const tensor *t,
-                         const kelp_v2_requested_output *requested) {
-    kelp_json_key(json, "parameters");
-    kelp_json_begin_object(json);
-    kelp_json_key(json, "shared_memory_region");
-    kelp_json_put_cstr(json, requested->region);
-    if (requested->offset != 0) {
-        kelp_json_key(json, "shared_memory_offset");
-        kelp_json_put_u64(json, requested->offset);
-    }
-    kelp_json_key(json, "shared_memory_byte_size");
-    kelp_json_put_u64(json, t->size_bytes);
-    kelp_json_end_object(json);
-}
-
 static kelp_status *write_tensor(kelp_v2_exchange *exchange, kelp_json_writer *json,
                                  const tensor *t, const kelp_v2_requested_output *requested) {
     kelp_json_begin_object(json);
@@ -109,7 +93,8 @@ static kelp_status *write_tensor(kelp_v2_exchange *exchange, kelp_json_writer *j
         kelp_json_put_i64(json, t->shape[i]);
     kelp_json_end_array(json);
     if (requested != NULL && requested->region != NULL) {
-        write_region(json, t, requested);
+        /* Only the shape is new to the client. Triton's C++ client rejects other parameters than
+         * binary_data_size. */
     } else if (is_binary(exchange, requested)) {
         kelp_json_key(json, "parameters");
         kelp_json_begin_object(json);
@@ -120,8 +105,8 @@ static kelp_status *write_tensor(kelp_v2_exchange *exchange, kelp_json_writer *j
     } else {
         kelp_json_key(json, "data");
         kelp_json_put_raw(json, KELP_STR("")); /* writes the comma; the value is written below */
-        KELP_TRY(
-            kelp_v2_write_data(&exchange->base.text, t->name, t->type, t->bytes, t->size_bytes));
+        KELP_TRY(kelp_v2_write_data(&exchange->base.text, t->name, t->type, t->bytes, t->size_bytes,
+                                    false));
     }
     kelp_json_end_object(json);
     return NULL;
@@ -167,6 +152,7 @@ static kelp_status *write_model(kelp_v2_exchange *exchange, kelp_json_writer *js
     int64_t version = 0;
     KELP_TRY(
         kelp_v2_status(TRITONSERVER_InferenceResponseModel(exchange->response, &model, &version)));
+    exchange->base.entry.version = version;
     kelp_json_key(json, "model_name");
     kelp_json_put_cstr(json, model);
     kelp_json_key(json, "model_version");

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of paths and their handlers. */
+#include "frontends/v2/routes.h"
+
 #include "base/checked.h"
 #include "base/text/utf8.h"
 #include "frontends/common/services.h"
 #include "frontends/v2/exchange.h"
 
-/* The routes. In a pattern, '*' matches one segment, the name of a model or a region, and '#'
- * matches the digits of a version. */
-static const struct {
-    const char *method;
-    const char *pattern;
-    void (*handler)(kelp_v2_exchange *exchange);
-    uint32_t service; /* that the endpoint must have */
-    kelp_access_category category;
-} routes[] = {
+const kelp_v2_row kelp_v2_rows[] = {
     {"POST", "/v2/models/*/infer", kelp_v2_infer, KELP_SERVICE_HTTP, KELP_ACCESS_INFERENCE},
     {"POST", "/v2/models/*/versions/#/infer", kelp_v2_infer, KELP_SERVICE_HTTP,
      KELP_ACCESS_INFERENCE},
@@ -27,6 +20,7 @@ static const struct {
     {"GET", "/v2/health/live", kelp_v2_live, KELP_SERVICE_HTTP, KELP_ACCESS_HEALTH},
     {"GET", "/v2/health/ready", kelp_v2_ready, KELP_SERVICE_HTTP, KELP_ACCESS_HEALTH},
     {"GET", "/v2", kelp_v2_server_metadata, KELP_SERVICE_HTTP, KELP_ACCESS_METADATA},
+    {"GET", "/openapi.json", kelp_v2_openapi, KELP_SERVICE_HTTP, KELP_ACCESS_METADATA},
     {"GET", "/v2/models/stats", kelp_v2_model_statistics, KELP_SERVICE_HTTP,
      KELP_ACCESS_STATISTICS},
     {"GET", "/v2/models/*", kelp_v2_model_metadata, KELP_SERVICE_HTTP, KELP_ACCESS_METADATA},
@@ -85,6 +79,7 @@ static const struct {
     {"GET", "/metrics", kelp_v2_metrics, KELP_SERVICE_METRICS, KELP_ACCESS_OTHER},
     {"GET", "/metrics/", kelp_v2_metrics, KELP_SERVICE_METRICS, KELP_ACCESS_OTHER},
 };
+const size_t kelp_v2_row_count = KELP_COUNT(kelp_v2_rows);
 
 /* Matches a path with a pattern, and returns the variable parts. */
 static bool match(const char *pattern, kelp_str path, kelp_str *out_model, kelp_str *out_version) {
@@ -146,21 +141,26 @@ void kelp_v2_route(kelp_v2_exchange *exchange) {
         return;
     if (kelp_str_is(method, "HEAD")) /* the transport omits the body of the response */
         method = KELP_STR("GET");
-    for (size_t i = 0; i < KELP_COUNT(routes) && status == NULL; i++) {
+    for (size_t i = 0; i < kelp_v2_row_count && status == NULL; i++) {
+        const kelp_v2_row *row = &kelp_v2_rows[i];
         kelp_str model, version;
-        if (!(routes[i].service & exchange->base.request->services) ||
-            !match(routes[i].pattern, exchange->base.request->path, &model, &version))
+        if (!(row->service & exchange->base.request->services) ||
+            !match(row->pattern, exchange->base.request->path, &model, &version))
             continue;
-        if (!kelp_str_is(method, routes[i].method)) {
-            const char *other = !strcmp(routes[i].method, "GET") ? "GET, HEAD" : routes[i].method;
+        if (!kelp_str_is(method, row->method)) {
+            const char *other = !strcmp(row->method, "GET") ? "GET, HEAD" : row->method;
             allowed = allowed != NULL && strcmp(allowed, other) != 0 ? "GET, HEAD, POST" : other;
             continue;
         }
-        if (!kelp_v2_permit(exchange, routes[i].category))
+        if (!kelp_v2_permit(exchange, row->category))
             return;
         status = take_parts(exchange, model, version);
         if (status == NULL) {
-            routes[i].handler(exchange);
+            if (row->category != KELP_ACCESS_SHARED_MEMORY)
+                kelp_request_entry_set_model(&exchange->base.entry, exchange->model,
+                                             exchange->version);
+            exchange->route = row->pattern;
+            row->handler(exchange);
             return;
         }
     }

@@ -3,7 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/text/json.h"
+#include "frontends/common/log.h"
 #include "frontends/v2/exchange.h"
+#include "frontends/v2/openapi.h"
 
 #include <stdio.h>
 
@@ -140,6 +143,7 @@ static void on_clear(kelp_http_exchange *base) {
     trim_arena(&exchange->outputs);
     exchange->in_flight = exchange->submitting = exchange->done_inline = false;
     exchange->several_responses = exchange->binary_default = false;
+    exchange->route = NULL;
     exchange->model = NULL;
     exchange->version = -1;
     exchange->request_coding = exchange->response_coding = KELP_HTTP_IDENTITY;
@@ -171,6 +175,7 @@ static void on_head(kelp_http_handler *handler, const kelp_http_request *request
 }
 
 static void on_request(kelp_http_exchange *base) {
+    kelp_log_request("HTTP", base->request);
     kelp_v2_route((kelp_v2_exchange *)base);
 }
 
@@ -199,7 +204,39 @@ static void on_destroy(kelp_http_handler *handler) {
     if (service->stream_allocator != NULL)
         kelp_status_free(
             kelp_v2_status(TRITONSERVER_ResponseAllocatorDelete(service->stream_allocator)));
+    kelp_openapi_destroy(service->openapi);
     kelp_free(service->allocator, service, sizeof *service);
+}
+
+/* Describes the endpoints. */
+static kelp_status *describe(kelp_v2_service *service, const kelp_v2_options *options) {
+    TRITONSERVER_Message *message = NULL;
+    const char *text = NULL;
+    size_t length = 0;
+    kelp_arena arena;
+    kelp_json *metadata = NULL;
+    KELP_TRY(kelp_v2_status(TRITONSERVER_ServerMetadata(service->core, &message)));
+    kelp_arena_init(&arena, service->allocator, 0);
+    kelp_status *status =
+        kelp_v2_status(TRITONSERVER_MessageSerializeToJson(message, &text, &length));
+    if (status == NULL)
+        status = kelp_json_parse(&arena, "metadata", text, length, &metadata);
+    const kelp_json *version = kelp_json_get(metadata, "version");
+    if (status == NULL) {
+        const kelp_openapi_options described = {
+            .version = version != NULL ? version->string : KELP_STR(""),
+            .access = service->access,
+            .logging = service->logging != NULL,
+            .tracing = service->tracing != NULL,
+            .shm = service->shm != NULL,
+            .register_shm = service->shm != NULL && kelp_shm_allows_clients(service->shm),
+            .load_models = options->load_models,
+            .allocator = service->allocator};
+        status = kelp_openapi_create(&described, &service->openapi);
+    }
+    kelp_arena_deinit(&arena);
+    kelp_status_free(kelp_v2_status(TRITONSERVER_MessageDelete(message)));
+    return status;
 }
 
 static kelp_status *create_allocators(kelp_v2_service *service) {
@@ -245,6 +282,8 @@ kelp_status *kelp_v2_create(TRITONSERVER_Server *core, const kelp_v2_options *op
         .destroy = on_destroy,
     };
     kelp_status *status = create_allocators(service);
+    if (status == NULL)
+        status = describe(service, options);
     if (status != NULL) {
         on_destroy(&service->handler);
         return status;

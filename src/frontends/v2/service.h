@@ -23,6 +23,7 @@ typedef struct kelp_v2_options {
     kelp_logging *logging;
     kelp_tracing *tracing;
     kelp_workers *loaders; /* run loads and unloads; not NULL, borrowed until handler->destroy */
+    bool load_models;      /* the description of the endpoints has those that load models */
     kelp_access *access;   /* who may use what; NULL: everybody */
     const kelp_forward *forward; /* headers that become parameters; NULL: none */
     /* Origins of web pages that may use the server (CORS), or "*" */

@@ -386,8 +386,7 @@ TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetHostPolicy(TRITONSERVER_ServerO
         return kelp_null_error(__func__, "setting");
     if (strcmp(setting, known[0]) != 0 && strcmp(setting, known[1]) != 0)
         return kelp_to_error(KELP_ERROR(KELP_UNIMPLEMENTED,
-                                        "host policy setting '%s' is not supported: expected %s or "
-                                        "%s",
+                                        "Unsupported host policy setting '%s': expected %s or %s",
                                         setting, known[0], known[1]));
     return set_setting(__func__, &o->host_policies, policy_name, setting, value);
 }

@@ -8,7 +8,8 @@ TRITONSERVER_Error *TRITONSERVER_ServerMetrics(TRITONSERVER_Server *server,
                                                TRITONSERVER_Metrics **metrics) {
     if (server == NULL || metrics == NULL)
         return kelp_null_error(__func__, server != NULL ? "metrics" : "server");
-    return kelp_to_error(kelp_server_metrics((kelp_server *)server, (kelp_message **)metrics));
+    return kelp_to_error(
+        kelp_server_metrics((kelp_server *)server, KELP_FORMAT_TEXT, (kelp_message **)metrics));
 }
 
 TRITONSERVER_Error *TRITONSERVER_MetricsDelete(TRITONSERVER_Metrics *metrics) {

@@ -52,6 +52,8 @@ static kelp_status *finish(kelp_model_config *config, const kelp_config_load_opt
     kelp_config_explicit explicit;
     KELP_TRY(kelp_config_fill(config, options, &explicit));
     KELP_TRY(kelp_config_view(config, &explicit));
+    if (options->draft && kelp_config_sub(config->tree, "model_repository_agents") != NULL)
+        return NULL;
     return kelp_config_check(config, options->strict);
 }
 
@@ -133,6 +135,18 @@ static kelp_status *load_file(kelp_model_config *config, const kelp_config_load_
     return status;
 }
 
+static kelp_status *read_override(kelp_model_config *config,
+                                  const kelp_config_load_options *options) {
+    kelp_status *status = read_json(config->arena, config->source, options->override_json,
+                                    options->override_length, config->tree);
+    if (status == NULL)
+        return NULL;
+    kelp_status *failure = KELP_ERROR(kelp_status_code(status), "Invalid config override: %s",
+                                      kelp_status_message(status));
+    kelp_status_free(status);
+    return failure;
+}
+
 kelp_status *kelp_model_config_load(kelp_allocator allocator,
                                     const kelp_config_load_options *options,
                                     kelp_model_config **out) {
@@ -142,10 +156,7 @@ kelp_status *kelp_model_config_load(kelp_allocator allocator,
     if (options->override_json != NULL) {
         config->source = kelp_arena_printf(config->arena, "override of the configuration of '%s'",
                                            options->model_name);
-        status = config->source == NULL
-                     ? kelp_status_oom()
-                     : read_json(config->arena, config->source, options->override_json,
-                                 options->override_length, config->tree);
+        status = config->source == NULL ? kelp_status_oom() : read_override(config, options);
     } else {
         status = load_file(config, options);
     }

@@ -207,6 +207,7 @@ typedef struct kelp_config_load_options {
     size_t override_length;
     bool strict;        /* without auto-completion: derive nothing from file names, and check as
                            kelp_model_config_validate does */
+    bool draft;         /* do not check a configuration with repository agents, which replace it */
     uint32_t gpu_count; /* if not 0, KIND_AUTO and missing kinds become GPU */
     bool gpu_fallback;  /* KIND_GPU becomes KIND_CPU, with a warning in the log */
 } kelp_config_load_options;

@@ -31,6 +31,20 @@ static kelp_status *make_parents(char *path, size_t base_length) {
     return NULL;
 }
 
+/* Creates the error of a file that cannot be written: INTERNAL with Triton's text and the reason,
+ * unless the reason is a lack of memory. NULL is passed on. */
+static kelp_status *write_failure(const char *model_name, const char *file,
+                                  kelp_status *take_reason) {
+    if (take_reason == NULL || kelp_status_code(take_reason) == KELP_RESOURCE_EXHAUSTED)
+        return take_reason;
+    kelp_status *status = KELP_ERROR(
+        KELP_INTERNAL,
+        "failed to load '%s', failed to poll from model repository: cannot write '%s': %s",
+        model_name, file, kelp_status_message(take_reason));
+    kelp_status_free(take_reason);
+    return status;
+}
+
 static kelp_status *write_files(kelp_allocator allocator, kelp_override *override,
                                 const char *model_name, const kelp_load_options *options) {
     static const char prefix[] = "file:";
@@ -51,6 +65,7 @@ static kelp_status *write_files(kelp_allocator allocator, kelp_override *overrid
             status = make_parents(path, strlen(override->directory));
         if (status == NULL)
             status = kelp_fs_write(path, file->bytes, file->size_bytes);
+        status = write_failure(model_name, file->name, status);
         kelp_free_string(allocator, path);
     }
     return status;

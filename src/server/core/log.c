@@ -23,6 +23,7 @@ static struct {
     atomic_bool info, warning, error;
     atomic_int verbosity;
     atomic_int format;
+    atomic_bool unescaped;
     pthread_mutex_t file_lock;
     int file; /* -1: standard output and error */
     pthread_mutex_t callback_lock;
@@ -60,6 +61,14 @@ static void write_all(int fd, const char *data, size_t length) {
         data += written;
         length -= (size_t)written;
     }
+}
+
+static pthread_once_t environment_once = PTHREAD_ONCE_INIT;
+
+/* Triton's variable: "0" writes messages as they are, also line breaks that clients sent. */
+static void read_environment(void) {
+    const char *value = getenv("TRITON_SERVER_ESCAPE_LOG_MESSAGES");
+    atomic_store(&sink.unescaped, value != NULL && strcmp(value, "0") == 0);
 }
 
 static TRITONSERVER_LogLevel to_triton(kelp_log_level level) {
@@ -100,8 +109,10 @@ static void write_line(void *userp, kelp_log_level level, const char *file, int 
     char small[1024];
     char *buffer = small;
     kelp_log_format format = (kelp_log_format)atomic_load(&sink.format);
+    pthread_once(&environment_once, read_environment);
+    bool escape = !atomic_load_explicit(&sink.unescaped, memory_order_relaxed);
     size_t needed =
-        kelp_log_format_line(format, level, file, line, text, length, small, sizeof small);
+        kelp_log_format_line(format, escape, level, file, line, text, length, small, sizeof small);
     kelp_allocator heap = kelp_process_allocator();
     if (needed >= sizeof small) {
         void *large = NULL;
@@ -111,7 +122,8 @@ static void write_line(void *userp, kelp_log_level level, const char *file, int 
             needed = sizeof small - 1;
         } else {
             buffer = large;
-            kelp_log_format_line(format, level, file, line, text, length, buffer, needed + 1);
+            kelp_log_format_line(format, escape, level, file, line, text, length, buffer,
+                                 needed + 1);
         }
     }
     pthread_mutex_lock(&sink.file_lock);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "server/core/log.h"
+#include "server/metrics/exposition.h"
 #include "server/metrics/metrics.h"
 
 #include <inttypes.h>
@@ -24,10 +25,19 @@ enum {
     SLICE_S = 12,
 };
 
+enum { TRACE_ID_BYTES = 32 };
+
 typedef struct summary {
     uint64_t count, sum_us; /* since the model was loaded */
     uint32_t slices[SLICES][BUCKETS];
 } summary;
+
+/* The latest traced request of a bucket of the histogram. */
+typedef struct exemplar {
+    char trace_id[TRACE_ID_BYTES + 1]; /* "": none */
+    double value_ms;
+    uint64_t wall_ms;
+} exemplar;
 
 struct kelp_latency {
     kelp_allocator allocator;
@@ -40,6 +50,8 @@ struct kelp_latency {
     /* Responses by bucket; the last has no bound. Not guarded by the lock. */
     _Atomic uint64_t first[KELP_LATENCY_MAX_BOUNDS + 1];
     _Atomic uint64_t first_sum_ms;
+    kelp_native_histogram *native; /* or NULL */
+    exemplar *exemplars;           /* bound_count + 1, or NULL; guarded by the lock */
 };
 
 /* ---- rules ---- */
@@ -101,6 +113,8 @@ kelp_status *kelp_latency_rules_read(const kelp_settings *settings, kelp_latency
     KELP_TRY(read_switch(settings, "counter_latencies", true, &out->counters));
     KELP_TRY(read_switch(settings, "histogram_latencies", false, &out->histograms));
     KELP_TRY(read_switch(settings, "summary_latencies", false, &out->summaries));
+    KELP_TRY(read_switch(settings, "native_histograms", false, &out->native));
+    KELP_TRY(read_switch(settings, "exemplars", false, &out->exemplars));
     return quantiles != NULL ? read_quantiles(quantiles, out) : NULL;
 }
 
@@ -115,6 +129,15 @@ static kelp_status *make_summaries(kelp_latency *latency, bool cached) {
             KELP_TRY(KELP_NEW(latency->allocator, summary, &latency->summaries[kind]));
     }
     return NULL;
+}
+
+static kelp_status *make_histogram(kelp_latency *latency) {
+    if (latency->rules.native)
+        KELP_TRY(KELP_NEW(latency->allocator, kelp_native_histogram, &latency->native));
+    if (!latency->rules.exemplars)
+        return NULL;
+    return kelp_alloc_zero(latency->allocator, latency->bound_count + 1, sizeof(exemplar),
+                           (void **)&latency->exemplars);
 }
 
 kelp_status *kelp_latency_create(kelp_allocator allocator, const kelp_latency_rules *rules,
@@ -132,6 +155,8 @@ kelp_status *kelp_latency_create(kelp_allocator allocator, const kelp_latency_ru
     memcpy(latency->bounds_ms, options->bounds_ms,
            options->bound_count * sizeof *options->bounds_ms);
     kelp_status *status = rules->summaries ? make_summaries(latency, options->cached) : NULL;
+    if (status == NULL && rules->histograms)
+        status = make_histogram(latency);
     if (status != NULL)
         kelp_latency_destroy(latency);
     else
@@ -145,6 +170,8 @@ void kelp_latency_destroy(kelp_latency *latency) {
     kelp_allocator heap = latency->allocator;
     for (int kind = 0; kind < KELP_LATENCY_KINDS; kind++)
         kelp_free(heap, latency->summaries[kind], sizeof(summary));
+    kelp_free(heap, latency->native, sizeof *latency->native);
+    kelp_free(heap, latency->exemplars, (latency->bound_count + 1) * sizeof *latency->exemplars);
     pthread_mutex_destroy(&latency->lock);
     kelp_free(heap, latency, sizeof *latency);
 }
@@ -196,7 +223,26 @@ void kelp_latency_add(kelp_latency *latency, kelp_latency_kind kind, uint64_t du
     pthread_mutex_unlock(&latency->lock);
 }
 
-void kelp_latency_add_first(kelp_latency *latency, uint64_t duration_ns) {
+/* Returns the trace ID of a context, or NULL. */
+static const char *find_trace_id(const char *context) {
+    static const char key[] = "\"traceparent\":\"00-";
+    const char *found = context != NULL ? strstr(context, key) : NULL;
+    const char *id = found != NULL ? found + sizeof key - 1 : "";
+    return strspn(id, "0123456789abcdef") == TRACE_ID_BYTES ? id : NULL;
+}
+
+static void set_exemplar(kelp_latency *latency, size_t bucket, const char *trace_id,
+                         uint64_t duration_ns) {
+    exemplar *e = &latency->exemplars[bucket];
+    pthread_mutex_lock(&latency->lock);
+    memcpy(e->trace_id, trace_id, TRACE_ID_BYTES);
+    e->value_ms = (double)(duration_ns / 1000000);
+    e->wall_ms = kelp_wall_now_ns() / 1000000;
+    pthread_mutex_unlock(&latency->lock);
+}
+
+void kelp_latency_add_first(kelp_latency *latency, uint64_t duration_ns,
+                            const char *trace_context) {
     if (latency == NULL || !latency->rules.histograms)
         return;
     uint64_t ms = duration_ns / 1000000;
@@ -206,6 +252,11 @@ void kelp_latency_add_first(kelp_latency *latency, uint64_t duration_ns) {
     atomic_fetch_add_explicit(&latency->first[at], 1, memory_order_relaxed);
     if (ms > 0)
         atomic_fetch_add_explicit(&latency->first_sum_ms, ms, memory_order_relaxed);
+    if (latency->native != NULL)
+        kelp_native_histogram_add(latency->native, duration_ns);
+    const char *trace_id = latency->exemplars != NULL ? find_trace_id(trace_context) : NULL;
+    if (trace_id != NULL)
+        set_exemplar(latency, at, trace_id, duration_ns);
 }
 
 /* ---- text ---- */
@@ -265,7 +316,20 @@ static void write_summary(kelp_buf *out, kelp_latency *latency, int kind, const 
     pthread_mutex_unlock(&latency->lock);
 }
 
-static void write_first(kelp_buf *out, kelp_latency *latency, const char *labels) {
+/* Ends the line of a bucket with its exemplar, if it has one. */
+static void write_exemplar(kelp_buf *out, kelp_latency *latency, size_t bucket) {
+    pthread_mutex_lock(&latency->lock);
+    const exemplar e = latency->exemplars[bucket];
+    pthread_mutex_unlock(&latency->lock);
+    if (e.trace_id[0] == 0)
+        return;
+    kelp_buf_printf(out, " # {trace_id=\"%s\"} ", e.trace_id);
+    kelp_metrics_write_number(out, e.value_ms);
+    kelp_buf_printf(out, " %" PRIu64 ".%03u", e.wall_ms / 1000, (unsigned)(e.wall_ms % 1000));
+}
+
+static void write_first(kelp_buf *out, kelp_metrics_format format, kelp_latency *latency,
+                        const char *labels) {
     uint64_t total = 0, sum_ms = latency->first_sum_ms;
     for (size_t i = 0; i <= latency->bound_count; i++) {
         total += latency->first[i];
@@ -275,13 +339,19 @@ static void write_first(kelp_buf *out, kelp_latency *latency, const char *labels
             kelp_metrics_write_number(out, latency->bounds_ms[i]);
         else
             kelp_buf_append_cstr(out, "+Inf");
-        kelp_buf_printf(out, "\"} %" PRIu64 "\n", total);
+        kelp_buf_printf(out, "\"} %" PRIu64, total);
+        if (format == KELP_FORMAT_OPENMETRICS && latency->exemplars != NULL)
+            write_exemplar(out, latency, i);
+        kelp_buf_append_char(out, '\n');
     }
     kelp_buf_printf(out, "%s_sum%s %" PRIu64 "\n%s_count%s %" PRIu64 "\n", first_family, labels,
                     sum_ms, first_family, labels, total);
+    if (format == KELP_FORMAT_PROTOBUF && latency->native != NULL)
+        kelp_native_histogram_write(latency->native, out);
 }
 
-void kelp_latency_write(kelp_buf *out, const kelp_latency_row *rows, size_t count) {
+void kelp_latency_write(kelp_buf *out, kelp_metrics_format format, const kelp_latency_row *rows,
+                        size_t count) {
     for (int kind = 0; kind <= KELP_LATENCY_KINDS; kind++) {
         bool begun = false, is_first = kind == KELP_LATENCY_KINDS;
         for (size_t i = 0; i < count; i++) {
@@ -298,7 +368,7 @@ void kelp_latency_write(kelp_buf *out, const kelp_latency_row *rows, size_t coun
                 kelp_metrics_write_header(out, families[kind].name, families[kind].help, "summary");
             begun = true;
             if (is_first)
-                write_first(out, latency, rows[i].labels);
+                write_first(out, format, latency, rows[i].labels);
             else
                 write_summary(out, latency, kind, rows[i].labels);
         }

@@ -327,7 +327,16 @@ void kelp_metrics_write_label(kelp_buf *out, const char *separator, const char *
 
 void kelp_metrics_write_header(kelp_buf *out, const char *name, const char *help,
                                const char *type) {
-    kelp_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    kelp_buf_printf(out, "# HELP %s ", name);
+    for (; *help; help++) {
+        if (*help == '\n')
+            kelp_buf_append_cstr(out, "\\n");
+        else if (*help == '\\')
+            kelp_buf_append_cstr(out, "\\\\");
+        else
+            kelp_buf_append_char(out, *help);
+    }
+    kelp_buf_printf(out, "\n# TYPE %s %s\n", name, type);
 }
 
 void kelp_metrics_write_number(kelp_buf *out, double value) {

@@ -54,7 +54,7 @@ void kelp_metrics_write(kelp_buf *out);
 /* Appends a separator and name="value", escaped. */
 void kelp_metrics_write_label(kelp_buf *out, const char *separator, const char *name,
                               const char *value);
-/* Appends the HELP and TYPE lines of a family. */
+/* Appends the HELP and TYPE lines of a family; the text is escaped. */
 void kelp_metrics_write_header(kelp_buf *out, const char *name, const char *help, const char *type);
 /* Appends CPU time and memory of the machine. */
 void kelp_metrics_write_host(kelp_buf *out);

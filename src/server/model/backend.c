@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding, loading and reference counting of backends. The lock of the process's list is taken by
- * loads, but not by requests. */
+/* Finding and loading backends. */
 #include "server/model/backend.h"
 
 #include "base/alloc.h"
@@ -20,13 +19,21 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static kelp_server_backend *list;
+/* Returns a setting of the backend, or for a built-in one of the backend that it stands for. */
+static const char *own_setting(const kelp_server_options *options, const char *name,
+                               const kelp_builtin_backend *builtin, const char *key) {
+    const char *value = kelp_settings_get(&options->backend_config, name, key);
+    const char *const *alias = builtin != NULL ? builtin->aliases : NULL;
+    for (; value == NULL && alias != NULL && *alias != NULL; alias++)
+        value = kelp_settings_get(&options->backend_config, *alias, key);
+    return value;
+}
 
 /* Creates {"cmdline":{…}}: the settings for all backends and for this one, which take precedence.
  */
 static kelp_status *make_config(const char *name, const kelp_server_options *options,
-                                const char *backend_directory, kelp_message **out) {
+                                const char *backend_directory, const kelp_builtin_backend *builtin,
+                                kelp_message **out) {
     kelp_buf json;
     kelp_json_writer writer;
     kelp_buf_init(&json, kelp_process_allocator());
@@ -38,13 +45,19 @@ static kelp_status *make_config(const char *name, const kelp_server_options *opt
         {"auto-complete-config", options->strict_model_config ? "false" : "true"},
         {"backend-directory", backend_directory},
         {"min-compute-capability", "6.000000"},
-        {"default-max-batch-size", "4"},
+        {"default-max-batch-size", builtin != NULL ? "0" : "4"},
     };
     for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
-        const char *own = kelp_settings_get(&options->backend_config, name, defaults[i][0]);
+        const char *own = own_setting(options, name, builtin, defaults[i][0]);
         const char *all = kelp_settings_get(&options->backend_config, "", defaults[i][0]);
+        const char *value = own != NULL ? own : all != NULL ? all : defaults[i][1];
         kelp_json_key(&writer, defaults[i][0]);
-        kelp_json_put_cstr(&writer, own != NULL ? own : all != NULL ? all : defaults[i][1]);
+        kelp_json_put_cstr(&writer, value);
+        if (!strcmp(defaults[i][0], "default-max-batch-size"))
+            KELP_SERVER_LOG(KELP_LOG_VERBOSE, "%s: %s,%s",
+                            value == defaults[i][1] ? "Adding default backend config setting"
+                                                    : "Found overwritten default setting",
+                            defaults[i][0], value);
     }
     for (size_t i = 0; i < options->backend_config.count; i++) {
         const kelp_setting *setting = &options->backend_config.items[i];
@@ -77,16 +90,14 @@ static kelp_status *read_references(kelp_server_backend *backend) {
     return NULL;
 }
 
-static void backend_free(kelp_server_backend *backend) {
+static void free_members(kelp_server_backend *backend) {
     kelp_allocator heap = kelp_process_allocator();
     kelp_message_destroy(backend->config);
     kelp_free(heap, backend->attribute.groups,
               backend->attribute.group_capacity * sizeof *backend->attribute.groups);
     kelp_free_string(heap, backend->name);
     kelp_free_string(heap, backend->directory);
-    kelp_free_string(heap, backend->identity);
     kelp_free_string(heap, backend->library);
-    kelp_free(heap, backend, sizeof *backend);
 }
 
 /* Checks that the library has all entry points of a batching strategy, or none. */
@@ -151,78 +162,70 @@ static void finalize(kelp_server_backend *backend) {
             kelp_from_error(backend->fn.finalize((TRITONBACKEND_Backend *)backend)));
 }
 
-/* Returns the loaded backend with the identity, or loads it. `builtin` is NULL if `library` is a
- * file. The list's lock is held. */
-static kelp_status *acquire_locked(const char *name, const char *identity, const char *library,
-                                   const char *directory, const kelp_builtin_backend *builtin,
-                                   const kelp_server_options *options,
-                                   const char *backend_directory, kelp_server_backend **out) {
-    KELP_ASSERT_HELD(&list_lock);
+/* The parameters of a backend that is opened. `builtin` is NULL if `library` is a file. */
+typedef struct origin {
+    const char *name, *library, *directory;
+    const kelp_builtin_backend *builtin;
+    bool python_based;
+    const kelp_server_options *options;
+    const char *backend_directory;
+} origin;
+
+static kelp_status *set_members(kelp_server_backend *backend, const origin *from) {
     kelp_allocator heap = kelp_process_allocator();
-    for (kelp_server_backend *known = list; known != NULL; known = known->next) {
-        if (strcmp(known->identity, identity) == 0) {
-            known->refs++;
-            *out = known;
-            return NULL;
-        }
-    }
-    kelp_server_backend *backend = NULL;
-    KELP_TRY(KELP_NEW(heap, kelp_server_backend, &backend));
-    kelp_status *status = kelp_strdup(heap, name, &backend->name);
-    if (status == NULL)
-        status = kelp_strdup(heap, identity, &backend->identity);
-    if (status == NULL)
-        status = kelp_strdup(heap, library, &backend->library);
-    if (status == NULL)
-        status = kelp_strdup(heap, directory, &backend->directory);
-    if (status == NULL)
-        status = make_config(name, options, backend_directory, &backend->config);
-    if (status == NULL && builtin != NULL) {
-        backend->builtin = true;
-        backend->fn = *builtin;
-    } else if (status == NULL) {
-        status = bind_library(backend);
-    }
+    KELP_TRY(kelp_strdup(heap, from->name, &backend->name));
+    KELP_TRY(kelp_strdup(heap, from->library, &backend->library));
+    KELP_TRY(kelp_strdup(heap, from->directory, &backend->directory));
+    KELP_TRY(make_config(from->name, from->options, from->backend_directory, from->builtin,
+                         &backend->config));
+    backend->python_based = from->python_based;
+    if (from->builtin == NULL)
+        return bind_library(backend);
+    backend->builtin = true;
+    backend->fn = *from->builtin;
+    return NULL;
+}
+
+static kelp_status *open_backend(kelp_shared_library *shared, void *userp) {
+    kelp_server_backend *backend = (kelp_server_backend *)shared;
+    kelp_status *status = set_members(backend, userp);
     bool bound = status == NULL;
     if (status == NULL)
         status = initialize(backend);
     if (status != NULL && bound)
         finalize(backend); /* as Triton does after a failed Initialize */
-    if (status != NULL) {
-        backend_free(backend);
-        return status;
-    }
-    backend->refs = 1;
-    backend->next = list;
-    list = backend;
-    *out = backend;
+    if (status != NULL)
+        free_members(backend);
+    return status;
+}
+
+static void close_backend(kelp_shared_library *shared) {
+    kelp_server_backend *backend = (kelp_server_backend *)shared;
+    finalize(backend);
+    free_members(backend);
+}
+
+static kelp_shared_libraries loaded_backends = {.kind = "backend",
+                                                .size_bytes = sizeof(kelp_server_backend),
+                                                .open = open_backend,
+                                                .close = close_backend,
+                                                .lock = PTHREAD_MUTEX_INITIALIZER,
+                                                .changed = PTHREAD_COND_INITIALIZER};
+
+static kelp_status *acquire(const char *identity, origin *from, kelp_server_backend **out) {
+    kelp_shared_library *shared = NULL;
+    KELP_TRY(kelp_shared_library_acquire(&loaded_backends, identity, from, &shared));
+    *out = (kelp_server_backend *)shared;
     return NULL;
 }
 
 void kelp_server_backend_retain(kelp_server_backend *backend) {
-    pthread_mutex_lock(&list_lock);
-    KELP_ASSERT(backend->refs > 0);
-    backend->refs++;
-    pthread_mutex_unlock(&list_lock);
+    kelp_shared_library_retain(&loaded_backends, &backend->shared);
 }
 
 void kelp_server_backend_release(kelp_server_backend *backend) {
-    if (backend == NULL)
-        return;
-    pthread_mutex_lock(&list_lock);
-    if (--backend->refs > 0) {
-        pthread_mutex_unlock(&list_lock);
-        return;
-    }
-    for (kelp_server_backend **link = &list; *link != NULL; link = &(*link)->next) {
-        if (*link == backend) {
-            *link = backend->next;
-            break;
-        }
-    }
-    finalize(backend);
-    pthread_mutex_unlock(&list_lock);
-    backend_free(backend);
+    if (backend != NULL)
+        kelp_shared_library_release(&loaded_backends, &backend->shared);
 }
 
 /* ---- finding the library ---- */
@@ -318,11 +321,14 @@ static kelp_status *acquire_python(search *s, kelp_server_backend **out) {
                                  shared};
     if (status == NULL)
         status = find_in(s, directories, 4, "libtriton_python.so", &directory);
+    origin from = {.name = query->name,
+                   .library = s->path.data,
+                   .directory = s->own_directory,
+                   .python_based = true,
+                   .options = query->options,
+                   .backend_directory = s->backend_directory};
     if (status == NULL && directory != NULL)
-        status = acquire_locked(query->name, identity, s->path.data, s->own_directory, NULL,
-                                query->options, s->backend_directory, out);
-    if (status == NULL && *out != NULL)
-        (*out)->python_based = true;
+        status = acquire(identity, &from, out);
     kelp_free_string(heap, identity);
     kelp_free_string(heap, shared);
     return status;
@@ -340,9 +346,13 @@ static kelp_status *acquire_file(search *s, kelp_server_backend **out) {
     const kelp_server_backend_query *query = s->query;
     kelp_status *status = NULL;
     *out = NULL;
+    origin from = {.name = query->name,
+                   .library = s->path.data,
+                   .directory = s->directory,
+                   .options = query->options,
+                   .backend_directory = s->backend_directory};
     if (s->directory != NULL)
-        status = acquire_locked(query->name, s->path.data, s->path.data, s->directory, NULL,
-                                query->options, s->backend_directory, out);
+        status = acquire(s->path.data, &from, out);
     else if (s->python || !s->named)
         status = acquire_python(s, out);
     if (status != NULL)
@@ -391,8 +401,13 @@ static kelp_status *acquire_either(search *s, const kelp_builtin_backend *builti
     char identity[64];
     snprintf(identity, sizeof identity, "builtin:%s", builtin->name);
     /* Use its own name instead of an alias, because its settings use that name. */
-    return acquire_locked(builtin->name, identity, "", "", builtin, query->options,
-                          s->backend_directory, out);
+    origin from = {.name = builtin->name,
+                   .library = "",
+                   .directory = "",
+                   .builtin = builtin,
+                   .options = query->options,
+                   .backend_directory = s->backend_directory};
+    return acquire(identity, &from, out);
 }
 
 kelp_status *kelp_server_backend_acquire(const kelp_server_backend_query *query,
@@ -409,10 +424,8 @@ kelp_status *kelp_server_backend_acquire(const kelp_server_backend_query *query,
                           query->name, query->library ? query->library : "");
     kelp_status *status = search_init(&s, query, directory);
     /* A library in the configuration takes precedence over a built-in backend of the same name. */
-    pthread_mutex_lock(&list_lock);
     if (status == NULL)
         status = acquire_either(&s, s.named ? NULL : kelp_builtin_find(query->name), out);
-    pthread_mutex_unlock(&list_lock);
     search_deinit(&s);
     return status;
 }

@@ -5,7 +5,8 @@
  *
  * Thread-safe. As in Triton, there is one backend for each library file of the process. Servers
  * share it, so that it uses the process-wide allocator. Finalize runs when the last server releases
- * the backend; the library stays loaded (library.h).
+ * the backend; the library stays loaded (library.h). No lock is held while a backend is initialized
+ * or finalized.
  */
 #ifndef KELP_SERVER_MODEL_BACKEND_H_
 #define KELP_SERVER_MODEL_BACKEND_H_
@@ -14,6 +15,7 @@
 #include "server/config/config.h"
 #include "server/core/message.h"
 #include "server/core/options.h"
+#include "server/core/shared_library.h"
 #include "server/scheduler/batcher.h"
 
 #include <pthread.h>
@@ -29,12 +31,11 @@ typedef struct kelp_server_backend_attribute {
 typedef struct kelp_server_backend kelp_server_backend;
 /* A loaded backend. */
 struct kelp_server_backend {
-    kelp_server_backend *next; /* in the process's list */
-    unsigned refs;             /* under the list's lock */
+    /* The identity is the library, the model.py, or "builtin:NAME". */
+    kelp_shared_library shared;
     char *name;
     char *directory;         /* of the library, or of the model.py; "" for a built-in one */
     char *library;           /* its path; "" for a built-in one */
-    char *identity;          /* unique: the library, the model.py, or "builtin:NAME" */
     kelp_builtin_backend fn; /* the entry points */
     TRITONSERVER_Error *(*ready)(TRITONBACKEND_ModelInstance *instance);
     /* Kelp's own entry point, in libraries that use its SDK; see kelp/backend.h. */

@@ -17,18 +17,11 @@
 #include <pthread.h>
 #include <string.h>
 
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static kelp_agent *list;
-
 /* ---- agents ---- */
 
-static void agent_free(kelp_agent *agent) {
-    kelp_allocator heap = kelp_process_allocator();
-    kelp_free_string(heap, agent->path);
-    kelp_free(heap, agent, sizeof *agent);
-}
-
-static kelp_status *agent_open(kelp_agent *agent) {
+static kelp_status *agent_open(kelp_shared_library *shared, void *userp) {
+    kelp_agent *agent = (kelp_agent *)shared;
+    (void)userp;
     static const kelp_entry_point entry_points[] = {
         {"TRITONREPOAGENT_ModelAction", offsetof(kelp_agent, model_action), true},
         {"TRITONREPOAGENT_Initialize", offsetof(kelp_agent, initialize), false},
@@ -36,38 +29,26 @@ static kelp_status *agent_open(kelp_agent *agent) {
         {"TRITONREPOAGENT_ModelInitialize", offsetof(kelp_agent, model_initialize), false},
         {"TRITONREPOAGENT_ModelFinalize", offsetof(kelp_agent, model_finalize), false},
     };
-    KELP_TRY(kelp_library_open(agent->path, "repository agent", entry_points,
+    KELP_TRY(kelp_library_open(shared->identity, "repository agent", entry_points,
                                KELP_COUNT(entry_points), agent));
     return agent->initialize != NULL
                ? kelp_from_error(agent->initialize((TRITONREPOAGENT_Agent *)agent))
                : NULL;
 }
 
-/* Returns a reference to the agent of a path; the list's lock is held. */
-static kelp_status *acquire_locked(const char *path, kelp_agent **out) {
-    KELP_ASSERT_HELD(&list_lock);
-    for (kelp_agent *known = list; known != NULL; known = known->next) {
-        if (strcmp(known->path, path) == 0) {
-            known->refs++;
-            *out = known;
-            return NULL;
-        }
-    }
-    kelp_agent *agent = NULL;
-    KELP_TRY(KELP_NEW(kelp_process_allocator(), kelp_agent, &agent));
-    kelp_status *status = kelp_strdup(kelp_process_allocator(), path, &agent->path);
-    if (status == NULL)
-        status = agent_open(agent);
-    if (status != NULL) {
-        agent_free(agent);
-        return status;
-    }
-    agent->refs = 1;
-    agent->next = list;
-    list = agent;
-    *out = agent;
-    return NULL;
+static void agent_close(kelp_shared_library *shared) {
+    kelp_agent *agent = (kelp_agent *)shared;
+    if (agent->finalize != NULL)
+        kelp_server_log_status("failed to finalize a repository agent",
+                               kelp_from_error(agent->finalize((TRITONREPOAGENT_Agent *)agent)));
 }
+
+static kelp_shared_libraries loaded_agents = {.kind = "repository agent",
+                                              .size_bytes = sizeof(kelp_agent),
+                                              .open = agent_open,
+                                              .close = agent_close,
+                                              .lock = PTHREAD_MUTEX_INITIALIZER,
+                                              .changed = PTHREAD_COND_INITIALIZER};
 
 static kelp_status *agent_acquire(const kelp_server_options *options, const char *name,
                                   kelp_agent **out) {
@@ -83,9 +64,9 @@ static kelp_status *agent_acquire(const kelp_server_options *options, const char
         status = KELP_ERROR(KELP_NOT_FOUND, "unable to find repository agent '%s': no file '%s'",
                             name, path.data);
     if (status == NULL) {
-        pthread_mutex_lock(&list_lock);
-        status = acquire_locked(path.data, out);
-        pthread_mutex_unlock(&list_lock);
+        kelp_shared_library *shared = NULL;
+        status = kelp_shared_library_acquire(&loaded_agents, path.data, NULL, &shared);
+        *out = (kelp_agent *)shared;
         if (status != NULL)
             status = KELP_ANNOTATE(status, "unable to load repository agent '%s'", name);
     }
@@ -94,22 +75,8 @@ static kelp_status *agent_acquire(const kelp_server_options *options, const char
 }
 
 static void agent_release(kelp_agent *agent) {
-    if (agent == NULL)
-        return;
-    pthread_mutex_lock(&list_lock);
-    bool last = --agent->refs == 0;
-    for (kelp_agent **link = &list; last && *link != NULL; link = &(*link)->next) {
-        if (*link == agent) {
-            *link = agent->next;
-            break;
-        }
-    }
-    if (last && agent->finalize != NULL)
-        kelp_server_log_status("failed to finalize a repository agent",
-                               kelp_from_error(agent->finalize((TRITONREPOAGENT_Agent *)agent)));
-    pthread_mutex_unlock(&list_lock);
-    if (last)
-        agent_free(agent);
+    if (agent != NULL)
+        kelp_shared_library_release(&loaded_agents, &agent->shared);
 }
 
 /* ---- one agent and one model ---- */
@@ -226,41 +193,72 @@ static void act_reversed(kelp_agent_chain *chain, TRITONREPOAGENT_ActionType act
             kelp_server_log_status("a repository agent failed", act(&chain->models[i], action));
 }
 
+/* Creates a chain of `count` agents that have not started. */
+static kelp_status *chain_create(kelp_allocator allocator, size_t count, kelp_agent_chain **out) {
+    kelp_agent_chain *chain = NULL;
+    KELP_TRY(KELP_NEW(allocator, kelp_agent_chain, &chain));
+    chain->allocator = allocator;
+    atomic_store(&chain->refs, 1);
+    kelp_status *status =
+        kelp_alloc_zero(allocator, count, sizeof *chain->models, (void **)&chain->models);
+    if (status != NULL) {
+        kelp_free(allocator, chain, sizeof *chain);
+        return status;
+    }
+    chain->count = count;
+    for (size_t i = 0; i < count; i++)
+        chain->models[i].allocator = allocator;
+    *out = chain;
+    return NULL;
+}
+
+/* Starts the agents one after the other. */
+static kelp_status *start_all(kelp_agent_chain *chain, const kelp_server_options *options,
+                              kelp_model_config *config, const kelp_config_value *first,
+                              const kelp_config_load_options *config_options) {
+    kelp_config_load_options next_options = *config_options;
+    kelp_model_config *current = config; /* of the present location */
+    kelp_status *status = NULL;
+    size_t index = 0;
+    kelp_model_config_retain(current);
+    for (const kelp_config_value *v = first; v != NULL && status == NULL; v = v->next, index++) {
+        const char *location = next_options.model_directory;
+        status = start(options, current, v->message, location, &chain->models[index]);
+        if (status != NULL || strcmp(chain->models[index].location, location) == 0)
+            continue;
+        kelp_model_config_release(current);
+        current = NULL;
+        next_options.model_directory = chain->models[index].location;
+        if (v->next != NULL)
+            status = kelp_model_config_load(chain->allocator, &next_options, &current);
+    }
+    kelp_model_config_release(current);
+    return status;
+}
+
 kelp_status *kelp_agent_chain_load(kelp_allocator allocator, const kelp_server_options *options,
-                                   kelp_model_config *config, const char *directory,
+                                   kelp_model_config *config,
+                                   const kelp_config_load_options *config_options,
                                    kelp_agent_chain **out, const char **out_location) {
     const kelp_config_message *agents = kelp_config_sub(config->tree, "model_repository_agents");
     const kelp_config_value *first = agents != NULL ? kelp_config_get(agents, "agents") : NULL;
     kelp_agent_chain *chain = NULL;
-    *out = NULL;
-    *out_location = directory;
-    if (first == NULL)
-        return NULL;
-    KELP_TRY(KELP_NEW(allocator, kelp_agent_chain, &chain));
-    chain->allocator = allocator;
-    atomic_store(&chain->refs, 1);
     size_t count = 0;
+    *out = NULL;
+    *out_location = config_options->model_directory;
     for (const kelp_config_value *v = first; v != NULL; v = v->next)
         count++;
-    kelp_status *status =
-        kelp_alloc_zero(allocator, count, sizeof *chain->models, (void **)&chain->models);
-    if (status == NULL)
-        chain->count = count;
-    for (size_t i = 0; i < chain->count; i++)
-        chain->models[i].allocator = allocator;
-    const char *location = directory;
-    size_t index = 0;
-    for (const kelp_config_value *v = first; v != NULL && status == NULL; v = v->next, index++) {
-        status = start(options, config, v->message, location, &chain->models[index]);
-        location = chain->models[index].location;
-    }
+    if (count == 0)
+        return NULL;
+    KELP_TRY(chain_create(allocator, count, &chain));
+    kelp_status *status = start_all(chain, options, config, first, config_options);
     if (status != NULL) {
         kelp_agent_chain_fail(chain);
         kelp_agent_chain_release(chain);
         return status;
     }
     *out = chain;
-    *out_location = location;
+    *out_location = chain->models[count - 1].location;
     return NULL;
 }
 

@@ -13,15 +13,13 @@
 
 #include "server/config/config.h"
 #include "server/core/options.h"
+#include "server/core/shared_library.h"
 
 #include <triton/core/tritonrepoagent.h>
 
-typedef struct kelp_agent kelp_agent;
 /* A loaded agent. */
-struct kelp_agent {
-    kelp_agent *next; /* in the process's list */
-    unsigned refs;    /* under the list's lock */
-    char *path;
+typedef struct kelp_agent {
+    kelp_shared_library shared; /* the identity is the path of the library */
     void *state;
     TRITONSERVER_Error *(*initialize)(TRITONREPOAGENT_Agent *agent);
     TRITONSERVER_Error *(*finalize)(TRITONREPOAGENT_Agent *agent);
@@ -32,7 +30,7 @@ struct kelp_agent {
     TRITONSERVER_Error *(*model_action)(TRITONREPOAGENT_Agent *agent,
                                         TRITONREPOAGENT_AgentModel *model,
                                         const TRITONREPOAGENT_ActionType action_type);
-};
+} kelp_agent;
 
 /* An agent and a load of a model. TRITONREPOAGENT_AgentModel is a pointer to it. */
 typedef struct kelp_agent_model {
@@ -59,11 +57,13 @@ typedef struct kelp_agent_chain {
     size_t count;
 } kelp_agent_chain;
 
-/* Runs the action LOAD of the configuration's agents; *out is NULL if it has none. *out_location,
- * borrowed from the chain or `directory` itself, is the directory of the files after that. If an
- * agent fails, runs LOAD_FAIL. */
+/* Runs the action LOAD of the configuration's agents; *out is NULL if it has none. An agent that
+ * follows one that changes the location sees the configuration there, read with `config_options`.
+ * *out_location, borrowed from the chain or the options' directory itself, is the directory of the
+ * files after that. If an agent fails, runs LOAD_FAIL. */
 kelp_status *kelp_agent_chain_load(kelp_allocator allocator, const kelp_server_options *options,
-                                   kelp_model_config *config, const char *directory,
+                                   kelp_model_config *config,
+                                   const kelp_config_load_options *config_options,
                                    kelp_agent_chain **out, const char **out_location) KELP_MUST_USE;
 /* Runs LOAD_COMPLETE or LOAD_FAIL. This and the following functions ignore a chain that is NULL. */
 void kelp_agent_chain_complete(kelp_agent_chain *chain);

@@ -15,14 +15,22 @@ static kelp_status *set_path(kelp_allocator heap, kelp_entry *entry, const char 
     return NULL;
 }
 
-/* Marks an entry as busy for a load or unload. The lock is held, and released while waiting. */
+/* Marks an entry as busy for a load or unload. The lock is held, and released while waiting. A
+ * backend or agent that is called for a load may load other models, but not the same one. */
 static kelp_status *entry_begin(kelp_repository *repository, kelp_entry *entry) {
     KELP_ASSERT_HELD(&repository->lock);
-    while (entry->busy)
+    while (entry->busy) {
+        if (pthread_equal(entry->busy_thread, pthread_self()))
+            return KELP_ERROR(KELP_UNAVAILABLE,
+                              "model '%s' cannot be loaded or unloaded: the calling thread is "
+                              "loading or unloading it",
+                              entry->name);
         pthread_cond_wait(&repository->changed, &repository->lock);
+    }
     if (atomic_load(&repository->stopping))
         return KELP_ERROR(KELP_UNAVAILABLE, "Server exiting");
     entry->busy = true;
+    entry->busy_thread = pthread_self();
     return NULL;
 }
 
@@ -41,8 +49,11 @@ kelp_status *kelp_repository_poll_failure(const char *name, const char *path,
     kelp_code code = kelp_status_code(take_reason);
     kelp_status_format(take_reason, reason, sizeof reason);
     kelp_status_free(take_reason);
-    if (path != NULL)
-        KELP_SERVER_LOG(KELP_LOG_ERROR, "Poll failed for model directory '%s': %s", path, reason);
+    if (path != NULL) {
+        const char *slash = strrchr(path, '/');
+        KELP_SERVER_LOG(KELP_LOG_ERROR, "Poll failed for model directory '%s': %s",
+                        slash != NULL ? slash + 1 : path, reason);
+    }
     /* Triton's code, which its clients check. */
     if (code == KELP_INVALID_ARGUMENT || code == KELP_NOT_FOUND)
         code = KELP_INTERNAL;

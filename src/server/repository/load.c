@@ -73,25 +73,19 @@ static void load_deinit(load *job) {
     kelp_model_config_release(job->config);
 }
 
-/* Reads the configuration and the versions. */
-static kelp_status *read_model(load *job) {
+/* Reads the configuration; see kelp_config_load_options.draft. */
+static kelp_status *read_config(load *job, const kelp_config_load_options *config_options) {
+    const kelp_model_host *host = job->repository->host;
+    kelp_model_config_release(job->config);
+    job->config = NULL;
+    KELP_TRY(kelp_model_config_load(host->base.allocator, config_options, &job->config));
+    return kelp_upload_check(&host->options->backend_config, job->entry->name, job->config,
+                             config_options->override_json, job->uploads);
+}
+
+/* Selects the versions. */
+static kelp_status *read_versions(load *job) {
     kelp_allocator heap = job->repository->host->base.allocator;
-    const kelp_server_options *options = job->repository->host->options;
-    const char *json = job->entry->override.config_json;
-    const kelp_config_load_options config_options = {
-        .model_directory = job->directory,
-        .model_name = job->entry->name,
-        .directory_name = job->directory_name,
-        .config_name = options->model_config_name,
-        .override_json = json,
-        .override_length = json != NULL ? strlen(json) : 0,
-        .strict = options->strict_model_config,
-        .gpu_fallback = options->gpu_fallback,
-    };
-    KELP_TRY(kelp_model_files_signature(heap, job->directory, &job->signature));
-    KELP_TRY(kelp_model_config_load(heap, &config_options, &job->config));
-    KELP_TRY(kelp_upload_check(&options->backend_config, job->entry->name, job->config, json,
-                               job->uploads));
     int64_t *present = NULL;
     size_t present_count = 0;
     kelp_status *warning = NULL;
@@ -107,25 +101,34 @@ static kelp_status *read_model(load *job) {
     return status;
 }
 
-/* Runs the agents. Reads the model again if they changed the location of its files. */
-static kelp_status *run_agents(load *job) {
-    const char *location = NULL;
-    KELP_TRY(kelp_agent_chain_load(job->repository->host->base.allocator,
-                                   job->repository->host->options, job->config, job->directory,
-                                   &job->agents, &location));
-    if (strcmp(location, job->directory) == 0)
-        return NULL;
-    int64_t signature = job->signature; /* polling compares the repository's own files */
-    kelp_free(job->repository->host->base.allocator, job->versions,
-              job->version_count * sizeof *job->versions);
-    job->versions = NULL;
-    job->version_count = 0;
-    kelp_model_config_release(job->config);
-    job->config = NULL;
-    job->directory = location;
-    kelp_status *status = read_model(job);
-    job->signature = signature;
-    return status;
+/* Reads the configuration and the versions. Repository agents run first, and may change the files
+ * or their location. */
+static kelp_status *read_model(load *job) {
+    kelp_allocator heap = job->repository->host->base.allocator;
+    const kelp_server_options *options = job->repository->host->options;
+    const char *json = job->entry->override.config_json;
+    kelp_config_load_options config_options = {
+        .model_directory = job->directory,
+        .model_name = job->entry->name,
+        .directory_name = job->directory_name,
+        .config_name = options->model_config_name,
+        .override_json = json,
+        .override_length = json != NULL ? strlen(json) : 0,
+        .strict = options->strict_model_config,
+        .draft = true,
+        .gpu_fallback = options->gpu_fallback,
+    };
+    /* Polling compares the repository's own files. */
+    KELP_TRY(kelp_model_files_signature(heap, job->directory, &job->signature));
+    KELP_TRY(read_config(job, &config_options));
+    KELP_TRY(kelp_agent_chain_load(heap, options, job->config, &config_options, &job->agents,
+                                   &job->directory));
+    if (job->agents != NULL) {
+        config_options.model_directory = job->directory;
+        config_options.draft = false;
+        KELP_TRY(read_config(job, &config_options));
+    }
+    return read_versions(job);
 }
 
 static void mark_loading(load *job) {
@@ -356,8 +359,6 @@ kelp_status *kelp_entry_load(kelp_repository *repository, kelp_entry *entry, con
         if (logged)
             status = kelp_repository_poll_failure(entry->name, path, status);
     }
-    if (status == NULL)
-        status = run_agents(&job);
     if (status == NULL)
         status = make_models(&job);
     if (status != NULL)

@@ -77,6 +77,7 @@ static kelp_status *read_config(const kelp_load_plan *plan, const kelp_load_item
         .override_json = json,
         .override_length = json != NULL ? strlen(json) : 0,
         .strict = options->strict_model_config,
+        .draft = true,
     };
     return kelp_model_config_load(plan->repository->host->base.allocator, &config_options, out);
 }

@@ -12,6 +12,8 @@
 
 void kelp_repository_retire(kelp_model *model) {
     kelp_agent_chain_unload(model->agents);
+    if (model->sequencer != NULL)
+        kelp_instance_pool_retire(&model->scheduler.pool);
     kelp_model_retire(&model->base);
 }
 

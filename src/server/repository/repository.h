@@ -50,7 +50,8 @@ struct kelp_entry {
                       under the locks of all pools */
     bool conflict; /* in two repositories that are not namespaces */
     bool busy;     /* a load or unload is in progress */
-    bool present;  /* in a repository at the last scan */
+    pthread_t busy_thread;  /* that performs it; valid if busy */
+    bool present;           /* in a repository at the last scan */
     kelp_override override; /* of a load with parameters */
     kelp_text failure;      /* why the last load failed, if no version is known */
     int64_t signature;      /* of the files when they were loaded */

@@ -15,7 +15,8 @@ const char *kelp_request_tag(const kelp_request *request) {
 }
 
 static kelp_request_state state_of(const kelp_request *request) {
-    return (kelp_request_state)atomic_load_explicit(&request->state, memory_order_acquire);
+    int state = atomic_load_explicit(&request->state, memory_order_acquire);
+    return (kelp_request_state)(state & ~KELP_REQUEST_DISCARDED);
 }
 
 static void set_state(kelp_request *request, kelp_request_state state) {
@@ -23,7 +24,8 @@ static void set_state(kelp_request *request, kelp_request_state state) {
 }
 
 static const char *state_name(kelp_request_state state) {
-    static const char *const names[] = {"INITIALIZED", "PENDING", "EXECUTING", "RELEASED"};
+    static const char *const names[] = {"INITIALIZED", "PENDING", "EXECUTING", "RELEASING",
+                                        "RELEASED"};
     return names[state];
 }
 
@@ -105,9 +107,24 @@ kelp_status *kelp_request_begin_again(kelp_request *request) {
     return begin(request);
 }
 
+/* Marks a request whose final response was sent, but that is not released yet, as deleted. Returns
+ * false if it is in another state. Clients that wait for the response only delete it at any time.
+ */
+static bool discard(kelp_request *request) {
+    int state = atomic_load_explicit(&request->state, memory_order_acquire);
+    while ((state == KELP_REQUEST_EXECUTING || state == KELP_REQUEST_RELEASING) &&
+           atomic_load(&request->factory->final_sent))
+        if (atomic_compare_exchange_weak(&request->state, &state, state | KELP_REQUEST_DISCARDED))
+            return true;
+    return false;
+}
+
 kelp_status *kelp_request_delete(kelp_request *request) {
+    if (discard(request))
+        return NULL;
     kelp_request_state state = state_of(request);
-    if (state == KELP_REQUEST_PENDING || state == KELP_REQUEST_EXECUTING)
+    if (state == KELP_REQUEST_PENDING || state == KELP_REQUEST_EXECUTING ||
+        state == KELP_REQUEST_RELEASING)
         return KELP_ERROR(KELP_INTERNAL,
                           KELP_REQUEST_TAG "cannot delete a request in state %s: it is the "
                                            "server's until its release callback",
@@ -367,20 +384,48 @@ static kelp_status *reschedule(kelp_request *request) {
     return NULL;
 }
 
+/* Begins the release of an executing request. */
+static kelp_status *begin_release(kelp_request *request, uint32_t flags, bool *out_released) {
+    int state = atomic_load_explicit(&request->state, memory_order_acquire);
+    *out_released = false;
+    for (;;) {
+        int discarded = state & KELP_REQUEST_DISCARDED;
+        kelp_request_state found = (kelp_request_state)(state & ~KELP_REQUEST_DISCARDED);
+        if (found == KELP_REQUEST_EXECUTING) {
+            if (!atomic_compare_exchange_weak(&request->state, &state,
+                                              KELP_REQUEST_RELEASING | discarded))
+                continue;
+            return NULL;
+        }
+        *out_released = true;
+        if (found >= KELP_REQUEST_RELEASING && flags == TRITONSERVER_REQUEST_RELEASE_ALL)
+            return NULL; /* as in Triton */
+        /* The message has no id: a request that was released before belongs to its caller. */
+        return KELP_ERROR(KELP_INTERNAL, "invalid request state transition from %s to RELEASED",
+                          state_name(found));
+    }
+}
+
+/* Calls the release callback. From the change of the state on, the request belongs to its caller,
+ * unless the caller has deleted it before. */
+static void call_release(kelp_request *request) {
+    TRITONSERVER_InferenceRequestReleaseFn_t release_fn = request->release_fn;
+    void *userp = request->release_userp;
+    int state = atomic_exchange(&request->state, KELP_REQUEST_RELEASED);
+    release_fn((TRITONSERVER_InferenceRequest *)request, TRITONSERVER_REQUEST_RELEASE_ALL, userp);
+    if (state & KELP_REQUEST_DISCARDED)
+        kelp_server_log_status("cannot delete a request", kelp_request_delete(request));
+}
+
 kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
-    int expected = KELP_REQUEST_EXECUTING;
+    bool released = false;
     /* A request that was released before may have no model. */
     if ((flags & TRITONSERVER_REQUEST_RELEASE_RESCHEDULE) &&
         state_of(request) == KELP_REQUEST_EXECUTING)
         return reschedule(request);
-    /* The message has no id: a request that was released before belongs to its caller. */
-    if (!atomic_compare_exchange_strong(&request->state, &expected, KELP_REQUEST_RELEASED)) {
-        if (expected == KELP_REQUEST_RELEASED && flags == TRITONSERVER_REQUEST_RELEASE_ALL)
-            return NULL; /* as in Triton */
-        return KELP_ERROR(KELP_INTERNAL, "invalid request state transition from %s to RELEASED",
-                          state_name((kelp_request_state)expected));
-    }
-    /* The callback may delete or resubmit the request, so that it is not used after it. */
+    KELP_TRY(begin_release(request, flags, &released));
+    if (released)
+        return NULL;
     kelp_factory *factory = request->factory;
     if (request->trace != NULL)
         kelp_trace_report(request->trace, TRITONSERVER_TRACE_REQUEST_END, kelp_now_ns());
@@ -395,8 +440,7 @@ kelp_status *kelp_request_release(kelp_request *request, uint32_t flags) {
     kelp_request_leave_sequence(request);
     if (request->place != NULL)
         request->model->ops->release(request->model, request);
-    request->release_fn((TRITONSERVER_InferenceRequest *)request, TRITONSERVER_REQUEST_RELEASE_ALL,
-                        request->release_userp);
+    call_release(request);
     kelp_factory_close(factory);
     return NULL;
 }

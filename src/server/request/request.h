@@ -64,8 +64,12 @@ typedef enum kelp_request_state {
     KELP_REQUEST_INITIALIZED,
     KELP_REQUEST_PENDING,
     KELP_REQUEST_EXECUTING,
+    KELP_REQUEST_RELEASING, /* until its release callback is called */
     KELP_REQUEST_RELEASED
 } kelp_request_state;
+
+/* A flag of the states EXECUTING and RELEASING: the caller has deleted the request. */
+#define KELP_REQUEST_DISCARDED 0x100
 
 /* The reason why a policy rejects a queued request before its deadline. */
 typedef enum kelp_rejection {

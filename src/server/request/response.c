@@ -110,7 +110,9 @@ kelp_status *kelp_response_send(kelp_response *take_response, uint32_t flags,
     unsigned long long before =
         atomic_fetch_add_explicit(&factory->response_count, 1, memory_order_relaxed);
     if (before == 0 && factory->model->latency != NULL)
-        kelp_latency_add_first(factory->model->latency, kelp_now_ns() - factory->start_ns);
+        kelp_latency_add_first(factory->model->latency, kelp_now_ns() - factory->start_ns,
+                               factory->trace != NULL ? kelp_text_get(&factory->trace->context)
+                                                      : NULL);
     if (factory->trace != NULL)
         kelp_trace_outputs(factory->trace, response);
     if (factory->slot.order != NULL) {

@@ -34,7 +34,7 @@ typedef struct batch_policy {
     kelp_pace pace;        /* if there is a latency target */
     uint32_t max_size;     /* of a batch of several requests; 0: requests do not join */
     uint64_t delay_ns;     /* the maximum time to wait for a full batch */
-    uint32_t *level_sizes; /* by level, from 0; NULL if no level has a maximum size */
+    uint32_t *level_sizes; /* see kelp_batch_settings_counter; NULL if there are no counters */
     uint32_t hold;         /* no execution before this number of requests is queued */
     uint32_t rejected;     /* by the full queue since it was searched for cancelled requests */
     unsigned cancelled;    /* cancellations of the model before the search */
@@ -162,6 +162,14 @@ static uint64_t input_bytes(const kelp_request *request) {
     return total;
 }
 
+/* Returns the counter of the requests of a level, or NULL. */
+static uint32_t *size_of(const batch_policy *policy, uint64_t level) {
+    if (policy->level_sizes == NULL)
+        return NULL;
+    size_t counter = kelp_batch_settings_counter(&policy->settings, level);
+    return counter != SIZE_MAX ? &policy->level_sizes[counter] : NULL;
+}
+
 static kelp_status *admit(const kelp_policy *base, const kelp_request *request) {
     const batch_policy *policy = (const batch_policy *)base;
     const kelp_batch_settings *settings = &policy->settings;
@@ -169,10 +177,11 @@ static kelp_status *admit(const kelp_policy *base, const kelp_request *request) 
     bool full = settings->max_requests > 0 && queue->size >= settings->max_requests;
     if (!full && settings->max_input_bytes > 0 && queue->size > 0)
         full = queue->input_bytes + input_bytes(request) > settings->max_input_bytes;
-    if (!full && policy->level_sizes != NULL) {
-        uint64_t level = kelp_batch_settings_level(settings, request);
+    uint64_t level = kelp_batch_settings_level(settings, request);
+    uint32_t *size = size_of(policy, level);
+    if (!full && size != NULL) {
         uint32_t max_size = kelp_batch_settings_limits(settings, level)->max_size;
-        full = max_size > 0 && policy->level_sizes[level] >= max_size;
+        full = max_size > 0 && *size >= max_size;
     }
     return full ? kelp_request_queue_full(request) : NULL;
 }
@@ -207,8 +216,9 @@ static void push(kelp_policy *base, kelp_request *request, uint64_t now_ns) {
                               request, level, order_of(policy, request));
     if (is_paced(policy))
         kelp_pace_arrive(&policy->pace, request->batch_size, now_ns);
-    if (policy->level_sizes != NULL)
-        policy->level_sizes[level]++;
+    uint32_t *size = size_of(policy, level);
+    if (size != NULL)
+        ++*size;
     if (policy->queue.size >= policy->hold)
         policy->hold = 0;
     if (end != NULL && kelp_request_queue_before(request, end))
@@ -228,8 +238,9 @@ static bool bypass(const kelp_policy *base, const kelp_request *request) {
 /* ---- removal ---- */
 
 static void count_removed(batch_policy *policy, const kelp_request *request) {
-    if (policy->level_sizes != NULL)
-        policy->level_sizes[kelp_request_queue_level(request)]--;
+    uint32_t *size = size_of(policy, kelp_request_queue_level(request));
+    if (size != NULL)
+        --*size;
 }
 
 static void remove_request(batch_policy *policy, kelp_request *request) {
@@ -343,7 +354,7 @@ static void destroy(kelp_policy *base) {
     KELP_ASSERT(policy->queue.head == NULL && policy->next.custom.batcher == NULL);
     if (policy->level_sizes != NULL)
         kelp_free(allocator, policy->level_sizes,
-                  (policy->settings.levels + 1) * sizeof *policy->level_sizes);
+                  policy->settings.counter_count * sizeof *policy->level_sizes);
     kelp_join_rules_deinit(&policy->rules, allocator);
     kelp_batch_settings_deinit(&policy->settings, allocator);
     kelp_free(allocator, policy, sizeof *policy);
@@ -361,9 +372,9 @@ static kelp_status *configure(batch_policy *policy, const kelp_model_config *con
         policy->delay_ns = 0;
     }
     KELP_TRY(kelp_join_rules_init(&policy->rules, allocator, config));
-    if (!policy->settings.has_level_sizes)
+    if (policy->settings.counter_count == 0)
         return NULL;
-    return kelp_alloc_zero(allocator, policy->settings.levels + 1, sizeof *policy->level_sizes,
+    return kelp_alloc_zero(allocator, policy->settings.counter_count, sizeof *policy->level_sizes,
                            (void **)&policy->level_sizes);
 }
 
@@ -377,19 +388,9 @@ kelp_status *kelp_batch_policy_create(kelp_allocator allocator, const kelp_model
                                         .take = take,
                                         .expires_at_ns = expires_at_ns,
                                         .expire = expire,
+                                        .executed = executed,
                                         .size = size,
                                         .destroy = destroy};
-    static const kelp_policy_ops paced_ops = {.admit = admit,
-                                              .is_full = is_full,
-                                              .push = push,
-                                              .bypass = bypass,
-                                              .ready_at_ns = ready_at_ns,
-                                              .take = take,
-                                              .expires_at_ns = expires_at_ns,
-                                              .expire = expire,
-                                              .executed = executed,
-                                              .size = size,
-                                              .destroy = destroy};
     batch_policy *policy = NULL;
     KELP_TRY(KELP_NEW(allocator, batch_policy, &policy));
     policy->base.ops = &ops;
@@ -399,8 +400,7 @@ kelp_status *kelp_batch_policy_create(kelp_allocator allocator, const kelp_model
         destroy(&policy->base);
         return status;
     }
-    if (is_paced(policy))
-        policy->base.ops = &paced_ops;
+    policy->base.wants_reports = is_paced(policy);
     *out = &policy->base;
     return NULL;
 }

@@ -99,17 +99,20 @@ static kelp_status *read_levels(kelp_batch_settings *settings, kelp_allocator al
     for (size_t i = 0; i < from->policy_count; i++) {
         kelp_level_limits *to = &settings->exceptions[settings->exception_count++];
         *to = (kelp_level_limits){from->policy_levels[i], limits_from(&from->policies[i])};
-        settings->has_level_sizes = settings->has_level_sizes || to->limits.max_size > 0;
     }
     qsort(settings->exceptions, settings->exception_count, sizeof *settings->exceptions,
           compare_levels);
     settings->levels = from->priority_levels;
     settings->default_level = settings->levels > 0 ? from->default_priority_level : 0;
-    if (settings->has_level_sizes && settings->levels > MAX_LEVELS)
-        return KELP_ERROR(
-            KELP_INVALID_ARGUMENT,
-            "%s: field 'priority_levels': expected at most %d with max_queue_size, found %llu",
-            config->source, MAX_LEVELS, (unsigned long long)settings->levels);
+    if (settings->limits.max_size > 0 && settings->levels > MAX_LEVELS)
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "%s: field 'priority_levels': expected at most %d with max_queue_size in "
+                          "default_queue_policy, found %llu",
+                          config->source, MAX_LEVELS, (unsigned long long)settings->levels);
+    /* Those of the exceptions, followed by those of all levels if each has a maximum size. */
+    settings->counter_count = settings->exception_count;
+    if (settings->limits.max_size > 0)
+        settings->counter_count += (size_t)settings->levels + 1;
     return NULL;
 }
 
@@ -155,7 +158,6 @@ static kelp_status *read_dynamic(kelp_batch_settings *settings, kelp_allocator a
     settings->delay_ns = wait_of(from->max_queue_delay_us);
     if (from->has_default_queue_policy)
         settings->limits = limits_from(&from->default_queue_policy);
-    settings->has_level_sizes = settings->limits.max_size > 0;
     if (hold != NULL && kelp_parse_u64(kelp_str_from(hold), &held))
         settings->hold = held > UINT32_MAX ? UINT32_MAX : (uint32_t)held;
     KELP_TRY(read_preferred(settings, allocator, config));
@@ -186,17 +188,31 @@ uint64_t kelp_batch_settings_level(const kelp_batch_settings *settings,
                                                                           : request->priority;
 }
 
-const kelp_queue_limits *kelp_batch_settings_limits(const kelp_batch_settings *settings,
-                                                    uint64_t level) {
+/* Returns the index of the exception of a level, or `exception_count`. */
+static size_t exception_of(const kelp_batch_settings *settings, uint64_t level) {
     size_t low = 0, high = settings->exception_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (settings->exceptions[middle].level == level)
-            return &settings->exceptions[middle].limits;
+            return middle;
         if (settings->exceptions[middle].level < level)
             low = middle + 1;
         else
             high = middle;
     }
-    return &settings->limits;
+    return settings->exception_count;
+}
+
+const kelp_queue_limits *kelp_batch_settings_limits(const kelp_batch_settings *settings,
+                                                    uint64_t level) {
+    size_t index = exception_of(settings, level);
+    return index < settings->exception_count ? &settings->exceptions[index].limits
+                                             : &settings->limits;
+}
+
+size_t kelp_batch_settings_counter(const kelp_batch_settings *settings, uint64_t level) {
+    size_t index = exception_of(settings, level);
+    if (index < settings->exception_count)
+        return index;
+    return settings->limits.max_size > 0 ? settings->exception_count + (size_t)level : SIZE_MAX;
 }

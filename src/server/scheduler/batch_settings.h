@@ -31,7 +31,7 @@ typedef struct kelp_batch_settings {
     size_t preferred_capacity, exception_capacity;
     uint32_t max_requests;    /* in the queue; 0: unlimited */
     uint64_t max_input_bytes; /* in the queue; 0: unlimited */
-    bool has_level_sizes;     /* a level has a maximum size */
+    size_t counter_count;     /* of levels with a maximum size; see kelp_batch_settings_counter */
     uint64_t target_ns;       /* of the latency; 0: none */
     uint32_t instances;       /* of the model */
     uint32_t hold;            /* the first execution waits for this number of requests */
@@ -45,6 +45,9 @@ void kelp_batch_settings_deinit(kelp_batch_settings *settings, kelp_allocator al
 /* Returns the level of a request: the default level if its priority is not a level. */
 uint64_t kelp_batch_settings_level(const kelp_batch_settings *settings,
                                    const kelp_request *request);
+/* Returns the index of the counter of a level's queued requests; SIZE_MAX if the level has no
+ * maximum size. */
+size_t kelp_batch_settings_counter(const kelp_batch_settings *settings, uint64_t level);
 /* Returns the queue limits of a level. */
 const kelp_queue_limits *kelp_batch_settings_limits(const kelp_batch_settings *settings,
                                                     uint64_t level);

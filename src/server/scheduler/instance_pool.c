@@ -4,6 +4,7 @@
 #include "server/scheduler/instance_pool.h"
 
 #include "base/assert.h"
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/sync/thread.h"
 
@@ -18,6 +19,11 @@ enum { EXPIRY_STEP_NS = 1000000 };
 /* One of MEASURED_ONE_OF executions on submitting threads is measured: reading the clock takes a
  * percent of the time of the smallest models. */
 enum { MEASURED_ONE_OF = 8 };
+/* While submitting threads execute queued requests, a worker leaves them those that are due for
+ * HANDOVER_NS. It does so HANDOVERS times after they executed some. */
+enum { HANDOVER_NS = 50000, HANDOVERS = 8 };
+/* Inputs extend the limit of a submitting thread by 4 us per 64 KiB, at most 128 us. */
+enum { MAX_EXTENDING_BYTES = 2 << 20, EXTENDING_BYTES = 64 << 10, EXTENSION_NS = 4000 };
 /* A measured time of more than MAX_MEASURED times the limit counts as this time. */
 enum { MAX_MEASURED = 32 };
 
@@ -39,9 +45,7 @@ typedef struct kelp_preparation {
     bool done; /* under the pool's lock; signalled by `changed` */
 } kelp_preparation;
 
-static void expire_timer(void *pool) {
-    kelp_instance_pool_expire(pool);
-}
+static void expire(void *userp);
 
 kelp_status *kelp_instance_pool_init(kelp_instance_pool *pool,
                                      const kelp_instance_pool_options *options) {
@@ -57,7 +61,7 @@ kelp_status *kelp_instance_pool_init(kelp_instance_pool *pool,
                                  .next_check_ns = KELP_NEVER_NS,
                                  .now_ns = options->now_ns != NULL ? options->now_ns : kelp_now_ns};
     if (options->timers != NULL)
-        KELP_TRY(kelp_timer_add(options->timers, &pool->expiry, expire_timer, pool));
+        KELP_TRY(kelp_timer_add(options->timers, &pool->expiry, expire, pool));
     pool->has_expiry = options->timers != NULL;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_condattr_init(&attributes);
@@ -65,13 +69,16 @@ kelp_status *kelp_instance_pool_init(kelp_instance_pool *pool,
     pthread_cond_init(&pool->work, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_cond_init(&pool->changed, NULL);
+    pthread_cond_init(&pool->rejections, NULL);
     return NULL;
 }
 
 void kelp_instance_pool_deinit(kelp_instance_pool *pool) {
-    KELP_ASSERT(pool->policy->ops->size(pool->policy) == 0);
     if (pool->has_expiry)
         kelp_timer_remove(&pool->expiry);
+    KELP_ASSERT(pool->policy->ops->size(pool->policy) == 0);
+    KELP_ASSERT(!pool->has_rejecter && pool->first_rejected == NULL);
+    pthread_cond_destroy(&pool->rejections);
     pthread_cond_destroy(&pool->changed);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->lock);
@@ -128,7 +135,7 @@ static void execute(kelp_instance_pool *pool, kelp_instance_base *instance, kelp
     inout->wanted &= count > 0 && pool->caller_limit_ns > 0;
     if (inout->wanted)
         inout->class_index = kelp_execution_class(kelp_execution_bytes(requests, count));
-    if (pool->policy->ops->executed != NULL)
+    if (pool->policy->wants_reports)
         begin_report(pool, requests, count, &inout->report);
     if (count)
         pool->execute(instance, requests, count);
@@ -164,18 +171,25 @@ static uint64_t expected_ns(const kelp_instance_pool *pool, uint64_t size_bytes)
     return kelp_execution_times_get(&pool->times, kelp_execution_class(size_bytes));
 }
 
-/* Returns true if requests of the size run on submitting threads. The lock is held. */
+/* Returns true if requests of the size run on submitting threads. Large inputs extend the limit: to
+ * receive them takes longer than that, and another thread would read them from another cache. The
+ * lock is held. */
 static bool is_short(const kelp_instance_pool *pool, kelp_request *const *request) {
-    return pool->caller_limit_ns == 0 ||
-           expected_ns(pool, kelp_execution_bytes(request, 1)) <= pool->caller_limit_ns;
+    if (pool->caller_limit_ns == 0)
+        return true;
+    uint64_t size_bytes = kelp_execution_bytes(request, 1);
+    uint64_t steps = KELP_MIN(size_bytes, (uint64_t)MAX_EXTENDING_BYTES) / EXTENDING_BYTES;
+    return expected_ns(pool, size_bytes) <= pool->caller_limit_ns + steps * EXTENSION_NS;
 }
 
-/* Waits for a signal, at most until a time. The lock is held. */
-static void wait_for_work(kelp_instance_pool *pool, uint64_t until_ns) {
+/* Waits for a signal, at most until a time; requests that are due before `check_ns` signal. The
+ * lock is held. */
+static void wait_for_work(kelp_instance_pool *pool, uint64_t check_ns, uint64_t until_ns) {
     KELP_ASSERT_HELD(&pool->lock);
+    KELP_ASSERT(check_ns <= until_ns);
     pool->waiting++;
-    if (until_ns < pool->next_check_ns)
-        pool->next_check_ns = until_ns;
+    if (check_ns < pool->next_check_ns)
+        pool->next_check_ns = check_ns;
     if (until_ns == KELP_NEVER_NS) {
         pthread_cond_wait(&pool->work, &pool->lock);
     } else {
@@ -270,7 +284,7 @@ static void *instance_main(void *userp) {
             kelp_rate_ticket_withdraw(&instance->ticket);
         if (pool->stopping)
             break;
-        wait_for_work(pool, ready_ns);
+        wait_for_work(pool, ready_ns, ready_ns);
     }
     if (instance->ticket.limiter != NULL)
         kelp_rate_ticket_withdraw(&instance->ticket);
@@ -323,6 +337,18 @@ static kelp_status *wake_worker(kelp_instance_pool *pool) {
     return NULL;
 }
 
+/* Waits for requests that are due at a time (KELP_NEVER_NS: none is queued), and a little longer
+ * if submitting threads are likely to take them. The lock is held. */
+static void wait_as_worker(kelp_instance_pool *pool, uint64_t ready_ns) {
+    KELP_ASSERT_HELD(&pool->lock);
+    uint64_t until_ns = ready_ns;
+    if (ready_ns < KELP_NEVER_NS - HANDOVER_NS && pool->handovers > 0) {
+        pool->handovers--;
+        until_ns += HANDOVER_NS;
+    }
+    wait_for_work(pool, ready_ns, until_ns);
+}
+
 /* A worker uses any idle instance. */
 static void *worker_main(void *userp) {
     kelp_instance_pool *pool = userp;
@@ -348,7 +374,7 @@ static void *worker_main(void *userp) {
         }
         if (pool->stopping)
             break;
-        wait_for_work(pool, due ? KELP_NEVER_NS : ready_ns);
+        wait_as_worker(pool, due ? KELP_NEVER_NS : ready_ns);
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -425,8 +451,10 @@ static uint32_t take_on_caller(kelp_instance_pool *pool, kelp_request *request,
         !queue_fits(pool, kelp_execution_bytes(&request, 1)))
         return 0;
     count = take(pool, pool->idle, false, now_ns, out_requests);
-    if (count > 0)
+    if (count > 0) {
+        pool->handovers = HANDOVERS;
         *out_instance = pop_idle(pool);
+    }
     return count;
 }
 
@@ -544,6 +572,7 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
     pthread_cond_broadcast(&pool->work);
+    pthread_cond_signal(&pool->rejections);
     for (kelp_instance_base *i = pool->instances; i != NULL; i = i->next)
         kelp_rate_ticket_cancel(&i->ticket);
     pthread_mutex_unlock(&pool->lock);
@@ -553,6 +582,9 @@ void kelp_instance_pool_stop(kelp_instance_pool *pool) {
             pthread_join(instance->thread, NULL);
         instance->has_thread = false;
     }
+    if (pool->has_rejecter)
+        pthread_join(pool->rejecter, NULL);
+    pool->has_rejecter = false;
     if (pool->mode == KELP_EXECUTE_ON_CALLER)
         wait_until_idle(pool);
 }
@@ -583,7 +615,54 @@ static void reject(kelp_instance_pool *pool, kelp_request *list, uint64_t now_ns
     }
 }
 
-void kelp_instance_pool_expire(kelp_instance_pool *pool) {
+/* Rejects the requests that the timer took. */
+static void *rejecter_main(void *userp) {
+    kelp_instance_pool *pool = userp;
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        kelp_request *list = pool->first_rejected;
+        pool->first_rejected = pool->last_rejected = NULL;
+        if (list != NULL) {
+            uint64_t now_ns = pool->now_ns();
+            pthread_mutex_unlock(&pool->lock);
+            reject(pool, list, now_ns);
+            pthread_mutex_lock(&pool->lock);
+            continue;
+        }
+        if (pool->stopping)
+            break;
+        pthread_cond_wait(&pool->rejections, &pool->lock);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+/* Passes requests to the rejecter. Returns false if its thread cannot be started. The lock is held.
+ */
+static bool pass_on(kelp_instance_pool *pool, kelp_request *list) {
+    KELP_ASSERT_HELD(&pool->lock);
+    if (!pool->has_rejecter) {
+        kelp_status *status =
+            kelp_thread_start(&pool->rejecter, "kelp-reject", rejecter_main, pool);
+        pool->has_rejecter = status == NULL;
+        kelp_status_free(status);
+    }
+    if (!pool->has_rejecter)
+        return false;
+    if (pool->last_rejected != NULL)
+        pool->last_rejected->next = list;
+    else
+        pool->first_rejected = list;
+    while (list->next != NULL)
+        list = list->next;
+    pool->last_rejected = list;
+    pthread_cond_signal(&pool->rejections);
+    return true;
+}
+
+/* The timer's callback. */
+static void expire(void *userp) {
+    kelp_instance_pool *pool = userp;
     pthread_mutex_lock(&pool->lock);
     uint64_t now_ns = pool->now_ns();
     pool->expires_soon = false;
@@ -591,6 +670,8 @@ void kelp_instance_pool_expire(kelp_instance_pool *pool) {
     if (pool->waiting > 0 && has_due(pool))
         wake_threads(pool); /* the remaining requests may form a batch, or have a slot */
     set_expiry(pool);
+    if (list != NULL && pass_on(pool, list))
+        list = NULL;
     pthread_mutex_unlock(&pool->lock);
     reject(pool, list, now_ns); /* kelp_timer_remove waits until this call returns */
 }
@@ -601,6 +682,15 @@ void kelp_instance_pool_expire_soon(kelp_instance_pool *pool) {
         pool->expires_soon = true;
         pool->expires_ns = pool->now_ns();
         kelp_status_free(kelp_timer_set(&pool->expiry, pool->expires_ns));
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void kelp_instance_pool_retire(kelp_instance_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    if (pool->policy->ops->retire != NULL) {
+        pool->policy->ops->retire(pool->policy);
+        set_expiry(pool);
     }
     pthread_mutex_unlock(&pool->lock);
 }

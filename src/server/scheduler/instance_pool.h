@@ -13,14 +13,16 @@
  * otherwise recurse without limit). A thread that finishes an execution continues with queued
  * requests within a budget, because a submission must return. Worker threads, at most one for each
  * instance and started on demand, execute the others. Therefore no instance is idle while requests
- * are due.
+ * are due. While submitting threads execute the queued requests, a worker leaves them those that
+ * have just become due, because a thread switch takes longer than a small execution.
  *
  * A request takes long if the measured time of executions with inputs of its size
- * (execution_times.h) exceeds caller_limit_ns, or is unknown. The pool measures all executions of
- * worker threads, and some of submitting threads.
+ * (execution_times.h) exceeds caller_limit_ns, which large inputs extend, or is unknown. The pool
+ * measures all executions of worker threads, and some of submitting threads.
  *
- * Queued requests whose queue timeout ends are rejected by a timer, also while all instances are
- * busy.
+ * Queued requests whose queue timeout ends, or that are cancelled, are rejected also while all
+ * instances are busy: a timer takes them from the policy, and a thread of the pool calls their
+ * callbacks, so that a slow callback does not delay the timers of other models.
  */
 #ifndef KELP_SERVER_SCHEDULER_INSTANCE_POOL_H_
 #define KELP_SERVER_SCHEDULER_INSTANCE_POOL_H_
@@ -76,13 +78,18 @@ struct kelp_instance_pool {
     kelp_stats *stats; /* of requests that no instance executed; borrowed */
     kelp_timer expiry; /* of queue timeouts */
     bool has_expiry;
-    bool expires_soon;   /* the timer is set for cancelled requests */
+    pthread_cond_t rejections; /* for the thread that rejects */
+    pthread_t rejecter;        /* started on demand */
+    bool has_rejecter;
+    kelp_request *first_rejected, *last_rejected; /* for the rejecter, linked by `next` */
+    bool expires_soon;                            /* the timer is set for cancelled requests */
     uint64_t expires_ns; /* KELP_NEVER_NS, or the queue timeout that the timer is set for */
     kelp_instance_base *instances; /* all that were added */
     kelp_instance_base *idle;      /* ON_CALLER: instances that no thread uses */
     kelp_instance_base *unstarted; /* ON_CALLER: instances whose worker thread is not started */
     unsigned waiting;              /* threads that wait for work */
     uint64_t next_check_ns; /* a waiting thread looks at the policy then; KELP_NEVER_NS: unknown */
+    unsigned handovers;     /* ON_CALLER: times a worker leaves due requests to other threads */
     bool stopping;
 };
 
@@ -136,10 +143,10 @@ void kelp_instance_pool_release(kelp_instance_pool *pool, kelp_request *request)
 void kelp_instance_pool_reschedule(kelp_instance_pool *pool, kelp_request *request);
 /* Returns the number of sequences that have not ended. Thread-safe. */
 uint32_t kelp_instance_pool_live(kelp_instance_pool *pool);
-/* Rejects the queued requests that are cancelled or past their deadline. Thread-safe. */
-void kelp_instance_pool_expire(kelp_instance_pool *pool);
-/* Does the same soon, on the thread of the timers. Thread-safe. */
+/* Soon rejects the queued requests that are cancelled or past their deadline. Thread-safe. */
 void kelp_instance_pool_expire_soon(kelp_instance_pool *pool);
+/* Tells a policy that binds requests to instances that no new sequence follows. Thread-safe. */
+void kelp_instance_pool_retire(kelp_instance_pool *pool);
 /* Returns the number of queued requests. Thread-safe. */
 uint32_t kelp_instance_pool_queued(kelp_instance_pool *pool);
 

@@ -12,6 +12,9 @@ static const double time_weight = 1.0 / 16, late_weight = 1.0 / 128;
 enum { RATE_TARGETS = 8 };
 /* Times vary: an execution is expected to take its average and this number of deviations. */
 static const double deviations = 3;
+/* A time above this multiple of the average counts as this multiple: a thread that lost its CPU for
+ * a time slice must not make the model look slow. */
+static const double max_growth = 4;
 static const double max_fraction = 0.85, min_fraction = 0.2;
 /* Above this share of the time of the instances, single requests are too slow. */
 static const double max_load = 0.5;
@@ -43,9 +46,9 @@ static unsigned class_of(uint32_t batch_size) {
     return class_index;
 }
 
-/* Returns the time of a batch size from that of the closest measured class. Beyond the measured
- * sizes, times grow with the size; below, they are equal. */
-static double time_of(const kelp_pace *pace, uint32_t batch_size) {
+/* Returns the average time of a batch size plus a number of deviations, from that of the closest
+ * measured class. Beyond the measured sizes, times grow with the size; below, they are equal. */
+static double time_with(const kelp_pace *pace, uint32_t batch_size, double deviation_count) {
     unsigned wanted = class_of(batch_size);
     const kelp_pace_time *closest = NULL;
     for (unsigned k = 0; k < KELP_PACE_CLASSES; k++) {
@@ -56,8 +59,13 @@ static double time_of(const kelp_pace *pace, uint32_t batch_size) {
     }
     if (closest == NULL)
         return 0;
-    double time_ns = closest->time_ns + deviations * closest->deviation_ns;
+    double time_ns = closest->time_ns + deviation_count * closest->deviation_ns;
     return batch_size > closest->size ? time_ns * batch_size / closest->size : time_ns;
+}
+
+/* Returns the time that a batch size rarely exceeds. */
+static double time_of(const kelp_pace *pace, uint32_t batch_size) {
+    return time_with(pace, batch_size, deviations);
 }
 
 uint64_t kelp_pace_time_ns(const kelp_pace *pace, uint32_t batch_size) {
@@ -70,6 +78,8 @@ static void add_time(kelp_pace *pace, uint32_t batch_size, double time_ns) {
         *time = (kelp_pace_time){time->executions + 1, batch_size, time_ns, time_ns / 8};
         return;
     }
+    if (time_ns > max_growth * time->time_ns)
+        time_ns = max_growth * time->time_ns;
     double distance_ns = time_ns - time->time_ns;
     time->size += (batch_size - time->size) * time_weight;
     time->time_ns += distance_ns * time_weight;
@@ -108,7 +118,7 @@ static void compute(kelp_pace *pace) {
         if (size / pace->rate + 2 * time_ns <= budget_ns)
             full = size;
     }
-    bool is_loaded = pace->rate * time_of(pace, 1) > max_load * pace->instances;
+    bool is_loaded = pace->rate * time_with(pace, 1, 0) > max_load * pace->instances;
     double delay_ns = is_loaded && full > 1 ? full / pace->rate : 0;
     pace->max_size = largest;
     pace->full_size = full < largest ? full : largest;

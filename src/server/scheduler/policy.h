@@ -65,7 +65,8 @@ typedef struct kelp_policy_ops {
      * `next`, or NULL. The pool rejects them without the lock. Cancelled requests may stay if a
      * search would take long. */
     kelp_request *(*expire)(kelp_policy *policy, uint64_t now_ns);
-    /* Learns of an execution that has ended. May be NULL. */
+    /* Learns of an execution that has ended. Called if kelp_policy.wants_reports; else may be NULL.
+     */
     void (*executed)(kelp_policy *policy, const kelp_execution_report *report);
     /* Returns the number of queued requests. */
     uint32_t (*size)(const kelp_policy *policy);
@@ -79,6 +80,8 @@ typedef struct kelp_policy_ops {
     void (*release)(kelp_policy *policy, kelp_request *request, uint64_t now_ns);
     /* Queues a taken request again, before the other requests of its place. */
     void (*reschedule)(kelp_policy *policy, kelp_request *request, uint64_t now_ns);
+    /* The model is being unloaded: sequences that are idle end when others wait for a slot. */
+    void (*retire)(kelp_policy *policy);
     /* Returns the number of sequences that have not ended. */
     uint32_t (*live)(const kelp_policy *policy);
 } kelp_policy_ops;
@@ -88,6 +91,7 @@ struct kelp_policy {
     const kelp_policy_ops *ops;
     kelp_allocator allocator;
     const kelp_batcher *batcher; /* the batching strategy, borrowed; NULL: none */
+    bool wants_reports;          /* `executed` is called; constant */
 };
 
 /* Creates the batch policy, which applies `dynamic_batching`; without it, an execution has one

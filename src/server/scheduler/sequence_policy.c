@@ -3,7 +3,8 @@
  * The policy of sequence batching. Each instance has slots. A sequence gets the free slot with the
  * lowest number, or waits in the backlog, and keeps the slot until it ends: after the request with
  * the flag END, after the idle timeout, or when one of its requests was cancelled. At most one
- * request of a sequence executes at a time.
+ * request of a sequence executes at a time. While the model is unloaded, the backlog does not wait
+ * for idle timeouts.
  *
  * A run is the requests of a sequence from START to END. Requests of the next run with the same ID
  * queue behind those of the current one; between two runs, sequences of the backlog have priority.
@@ -55,6 +56,7 @@ typedef struct sequence_policy {
     kelp_request *first_rejected, *last_rejected;
     uint32_t rejected;
     uint64_t expires_ns; /* at or before the first timeout */
+    bool retired;        /* the model is being unloaded */
     /* For tests of Triton: executions begin when as many requests are queued, in all slots (oldest:
      * ready ones of an instance) and in the backlog. */
     uint32_t hold, hold_backlog;
@@ -242,6 +244,8 @@ static void enter_backlog(sequence_policy *policy, kelp_sequence *sequence) {
     else
         policy->first_waiting = sequence;
     policy->last_waiting = sequence;
+    if (policy->retired)
+        expire_at(policy, 0); /* ends idle sequences */
     for (const kelp_request *request = sequence->head; request != NULL; request = request->next)
         note_timeout(policy, sequence, request);
 }
@@ -563,6 +567,12 @@ static uint32_t take(kelp_policy *base, const kelp_instance_base *instance, bool
                                   : take_direct(policy, g, out_requests);
 }
 
+/* Returns the time at which an idle sequence ends. */
+static uint64_t idle_until_ns(const sequence_policy *policy, const kelp_sequence *sequence) {
+    bool at_once = policy->retired && policy->first_waiting != NULL;
+    return add_us(sequence->idle_ns, at_once ? 0 : policy->config->max_idle_us);
+}
+
 static void release(kelp_policy *base, kelp_request *request, uint64_t now_ns) {
     sequence_policy *policy = (sequence_policy *)base;
     kelp_sequence *sequence = request->place;
@@ -583,7 +593,7 @@ static void release(kelp_policy *base, kelp_request *request, uint64_t now_ns) {
     else if (sequence->head != NULL)
         make_ready(policy, sequence, now_ns);
     else
-        expire_at(policy, add_us(now_ns, policy->config->max_idle_us));
+        expire_at(policy, idle_until_ns(policy, sequence));
 }
 
 static void reschedule(kelp_policy *base, kelp_request *request, uint64_t now_ns) {
@@ -611,7 +621,7 @@ static void expire_slots(sequence_policy *policy, uint64_t now_ns) {
         if (sequence == NULL || !reject_cancelled(policy, sequence) || sequence->executing ||
             sequence->head != NULL)
             continue;
-        uint64_t time_ns = add_us(sequence->idle_ns, policy->config->max_idle_us);
+        uint64_t time_ns = idle_until_ns(policy, sequence);
         if (time_ns <= now_ns)
             remove_sequence(policy, sequence);
         else
@@ -651,6 +661,13 @@ static kelp_request *expire(kelp_policy *base, uint64_t now_ns) {
 static uint32_t size(const kelp_policy *base) {
     const sequence_policy *policy = (const sequence_policy *)base;
     return policy->queued + policy->rejected;
+}
+
+static void retire(kelp_policy *base) {
+    sequence_policy *policy = (sequence_policy *)base;
+    policy->retired = true;
+    if (policy->first_waiting != NULL)
+        expire_at(policy, 0);
 }
 
 static uint32_t live(const kelp_policy *base) {
@@ -734,6 +751,7 @@ kelp_status *kelp_sequence_policy_create(kelp_allocator allocator, const kelp_mo
                                         .attach = attach,
                                         .release = release,
                                         .reschedule = reschedule,
+                                        .retire = retire,
                                         .live = live};
     sequence_policy *policy = NULL;
     KELP_TRY(KELP_NEW(allocator, sequence_policy, &policy));

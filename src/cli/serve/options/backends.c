@@ -132,10 +132,9 @@ static kelp_status *set_backend_config(TRITONSERVER_ServerOptions *options, cons
     char *equals = strchr(copy, '=');
     char *comma = strchr(copy, ',');
     kelp_status *status = NULL;
-    if (equals == NULL) {
-        status =
-            KELP_ERROR(KELP_INVALID_ARGUMENT,
-                       "option '--backend-config': expected [NAME,]KEY=VALUE, found '%s'", text);
+    if (equals == NULL || equals[1] == '\0' || comma == copy) {
+        status = KELP_ERROR(KELP_INVALID_ARGUMENT,
+                            "--backend-config option format is [NAME,]KEY=VALUE, found '%s'", text);
     } else {
         *equals = '\0';
         bool named = comma != NULL && comma < equals;

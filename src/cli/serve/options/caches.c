@@ -63,8 +63,10 @@ static kelp_status *set_caches(const kelp_arg_list *list, TRITONSERVER_ServerOpt
                 KELP_ERROR(KELP_INVALID_ARGUMENT,
                            "option '--cache-config': expected NAME,KEY=VALUE, found '%s'", text);
         else if (name.length && !kelp_str_equal(name, mine))
-            status = KELP_ERROR(KELP_INVALID_ARGUMENT,
-                                "option '--cache-config': '%s' names a second cache", text);
+            status = KELP_ERROR(
+                KELP_INVALID_ARGUMENT,
+                "option '--cache-config': multiple cache configurations: '%s' is of a second cache",
+                text);
         if (status != NULL)
             break;
         name = mine;
@@ -101,8 +103,7 @@ static kelp_status *set_local_cache(const kelp_serve_caches *o,
         return NULL;
     if (o->cache_config.count)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "options '--response-cache-byte-size' and '--cache-config' exclude each "
-                          "other");
+                          "incompatible flags: '--response-cache-byte-size' and '--cache-config'");
     snprintf(json, sizeof json, "{\"size\":\"%lld\"}", (long long)o->response_cache_bytes);
     return kelp_serve_status(TRITONSERVER_ServerOptionsSetCacheConfig(options, "local", json),
                              "option '--response-cache-byte-size'");

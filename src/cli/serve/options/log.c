@@ -15,7 +15,7 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(verbose),
      .value = "LEVEL",
      .min = 0,
-     .max = 9,
+     .max = INT32_MAX,
      .help = "log verbose messages up to this level (0)"},
     {.name = "log-info",
      .kind = KELP_OPTION_BOOL,
@@ -42,6 +42,13 @@ static const kelp_arg_spec specs[] = {
      .value = "FILE",
      .choices = "@file",
      .help = "log file (stderr)"},
+    {.name = "access-log",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(access_file),
+     .value = "FILE",
+     .choices = "@file",
+     .help = "write a line of JSON for each request of HTTP and gRPC, - for stdout; the file is "
+             "opened again after it was moved (none)"},
 };
 #undef AT
 

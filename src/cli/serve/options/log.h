@@ -12,6 +12,7 @@ typedef struct kelp_serve_log {
     bool info, warning, error;
     const char *format;
     const char *file;
+    const char *access_file; /* "-": standard output; NULL: no access log */
 } kelp_serve_log;
 
 extern const kelp_arg_table kelp_serve_log_table;

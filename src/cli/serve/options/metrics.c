@@ -31,7 +31,8 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(metrics_config),
      .value = "KEY=VALUE",
      .help = "summary_latencies, histogram_latencies (true), counter_latencies (true), "
-             "summary_quantiles (0.5:0.05,0.9:0.01); may be repeated"},
+             "summary_quantiles (0.5:0.05,0.9:0.01), native_histograms, exemplars; may be "
+             "repeated"},
 };
 #undef AT
 
@@ -45,7 +46,8 @@ void kelp_serve_metrics_defaults(kelp_serve_metrics *o) {
 
 static kelp_status *set_metrics_config(TRITONSERVER_ServerOptions *options, const char *text) {
     static const char *const known[] = {"summary_latencies", "histogram_latencies",
-                                        "counter_latencies", "summary_quantiles"};
+                                        "counter_latencies", "summary_quantiles",
+                                        "native_histograms", "exemplars"};
     const char *equals = strchr(text, '=');
     for (size_t i = 0; equals != NULL && i < sizeof known / sizeof known[0]; i++)
         if (strlen(known[i]) == (size_t)(equals - text) &&
@@ -53,10 +55,10 @@ static kelp_status *set_metrics_config(TRITONSERVER_ServerOptions *options, cons
             return kelp_serve_status(
                 TRITONSERVER_ServerOptionsSetMetricsConfig(options, "", known[i], equals + 1),
                 "option '--metrics-config'");
-    return KELP_ERROR(
-        KELP_INVALID_ARGUMENT,
-        "option '--metrics-config': expected KEY=VALUE with KEY one of %s, %s, %s, %s, found '%s'",
-        known[0], known[1], known[2], known[3], text);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                      "option '--metrics-config': expected KEY=VALUE with KEY one of %s, %s, %s, "
+                      "%s, %s, %s, found '%s'",
+                      known[0], known[1], known[2], known[3], known[4], known[5], text);
 }
 
 kelp_status *kelp_serve_metrics_apply(const kelp_serve_metrics *o,

@@ -105,6 +105,9 @@ kelp_status *kelp_serve_models_apply(const kelp_serve_models *o,
             TRITONSERVER_ServerOptionsSetStartupModel(options, o->load_models.items[i])));
     KELP_TRY(kelp_serve_set(TRITONSERVER_ServerOptionsSetStrictModelConfig(
         options, o->strict_model_config || o->disable_auto_complete)));
+    if (o->config_name != NULL && o->config_name[0] == '\0')
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "option '--model-config-name': expected a name, found ''");
     if (o->config_name != NULL)
         KELP_TRY(
             kelp_serve_set(TRITONSERVER_ServerOptionsSetModelConfigName(options, o->config_name)));

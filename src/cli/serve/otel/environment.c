@@ -54,7 +54,7 @@ bool kelp_serve_otlp_is_wanted(void) {
     if (disabled != NULL && strcasecmp(disabled, "true") == 0)
         return false;
     if (exporter != NULL)
-        return strcmp(exporter, "otlp") == 0;
+        return kelp_http_has_token(kelp_str_from(exporter), "otlp");
     return variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != NULL ||
            variable("OTEL_EXPORTER_OTLP_ENDPOINT") != NULL;
 }

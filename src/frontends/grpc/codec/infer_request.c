@@ -209,8 +209,10 @@ static kelp_status *set_parameter(filler *f, const kelp_grpc_parameter *p) {
         return NULL;
     }
     if (strncmp(p->name, "triton_", 7) == 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "parameter '%s': names that begin with 'triton_' are reserved", p->name);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "parameter '%s': names that begin with 'triton_' are reserved for Triton usage",
+            p->name);
     return set_custom(f, p);
 }
 
@@ -349,14 +351,15 @@ static kelp_status *copy_data(filler *f, kelp_str *inout) {
  * elements in place. */
 static kelp_status *check_bytes(filler *f, const input *in, kelp_str *inout) {
     size_t element = TRITONSERVER_DataTypeByteSize(in->type), expected;
-    if (element > 0 &&
-        (!kelp_size_mul((size_t)in->count, element, &expected) || expected != inout->length))
+    if (!kelp_size_mul((size_t)in->count, element, &expected))
+        expected = SIZE_MAX;
+    if (element > 0 && expected != inout->length)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "input '%s': expected %llu elements of %zu bytes for shape %s of %s, "
-                          "found %zu bytes",
-                          in->name, (unsigned long long)in->count, element,
+                          "input byte size mismatch for input '%s' for model '%s'. Expected %zu, "
+                          "got %zu for shape %s of %s",
+                          in->name, f->decoded->model, expected, inout->length,
                           kelp_v2_shape_text(f->arena, in->shape, in->rank),
-                          TRITONSERVER_DataTypeString(in->type), inout->length);
+                          TRITONSERVER_DataTypeString(in->type));
     if (element > 1 && (uintptr_t)inout->data % element != 0)
         return copy_data(f, inout);
     return NULL;

@@ -104,6 +104,15 @@ static void on_posted(kelp_http_exchange *base) {
     kelp_http_exchange_release(base);
 }
 
+/* Adds the version of the model to the access log. The lock is held. */
+static void note_version(kelp_v2_exchange *exchange, TRITONSERVER_InferenceResponse *response) {
+    kelp_request_entry *entry = &exchange->base.entry;
+    const char *model;
+    if (entry->log != NULL && entry->version < 0)
+        kelp_status_free(
+            kelp_v2_status(TRITONSERVER_InferenceResponseModel(response, &model, &entry->version)));
+}
+
 /* Takes a response of the model. Called on any thread, also on several at a time. */
 static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
                         void *userp) {
@@ -115,6 +124,9 @@ static void on_response(TRITONSERVER_InferenceResponse *response, const uint32_t
     kelp_trace_stamp(exchange->trace, "INFER_RESPONSE_COMPLETE");
     if (response != NULL) {
         status = encode(exchange, response, &encoded);
+        pthread_mutex_lock(&g->lock);
+        note_version(exchange, response);
+        pthread_mutex_unlock(&g->lock);
         kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceResponseDelete(response)));
     }
     pthread_mutex_lock(&g->lock);

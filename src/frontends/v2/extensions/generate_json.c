@@ -136,14 +136,16 @@ static kelp_status *read_input(decoder *d, const char *name, const kelp_json *in
         request, name, data.bytes, data.size_bytes, TRITONSERVER_MEMORY_CPU, 0));
 }
 
-static kelp_status *read_parameter(decoder *d, const char *name) {
+/* Reads a parameter. Messages begin with `where`. */
+static kelp_status *read_parameter(decoder *d, const char *where, const char *name) {
     TRITONSERVER_InferenceRequest *request = d->exchange->request;
     kelp_json_token token;
     const char *text;
     KELP_TRY(kelp_json_next(&d->json, &token));
     if (strncmp(name, "triton_", 7) == 0)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "parameter '%s': names that begin with 'triton_' are reserved", name);
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "parameter '%s': names that begin with 'triton_' are reserved for Triton usage", name);
     switch (token.type) {
     case KELP_JSON_STRING:
         KELP_TRY(copy_text(d, token.string, name, &text));
@@ -159,9 +161,9 @@ static kelp_status *read_parameter(decoder *d, const char *name) {
             TRITONSERVER_InferenceRequestSetDoubleParameter(request, name, token.f64));
     default:
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "parameter '%s' has invalid type: expected a string, a number or a "
+                          "%sparameter '%s' has invalid type. Expected a string, a number or a "
                           "boolean, found %s",
-                          name, kelp_json_type_name(token.type));
+                          where, name, kelp_json_type_name(token.type));
     }
 }
 
@@ -177,11 +179,11 @@ static kelp_status *read_id(decoder *d) {
 }
 
 /* Reads the value of a member that is an input or a parameter. */
-static kelp_status *read_value(decoder *d, kelp_str key) {
+static kelp_status *read_value(decoder *d, const char *where, kelp_str key) {
     const kelp_json *input = find_input(d, key);
     const char *name;
     KELP_TRY(copy_text(d, key, "the name of a member", &name));
-    return input != NULL ? read_input(d, name, input) : read_parameter(d, name);
+    return input != NULL ? read_input(d, name, input) : read_parameter(d, where, name);
 }
 
 /* Reads the members of `parameters`. */
@@ -199,7 +201,7 @@ static kelp_status *read_nested(decoder *d) {
         KELP_TRY(kelp_json_next(&d->json, &token));
         if (token.type == KELP_JSON_OBJECT_END)
             return NULL;
-        KELP_TRY(read_value(d, token.string));
+        KELP_TRY(read_value(d, "Converting keyword: 'parameters': ", token.string));
     }
 }
 
@@ -214,7 +216,7 @@ static kelp_status *read_members(decoder *d) {
         else if (kelp_str_is(token.string, "parameters"))
             KELP_TRY(read_nested(d));
         else
-            KELP_TRY(read_value(d, token.string));
+            KELP_TRY(read_value(d, "", token.string));
     }
 }
 
@@ -294,7 +296,8 @@ static kelp_status *write_tensor(TRITONSERVER_InferenceResponse *response, uint3
     kelp_buf *out = json->out;
     kelp_json_put_raw(json, KELP_STR("")); /* the value is written below */
     size_t begin = out->length;
-    KELP_TRY(kelp_v2_write_data(out, name, type, bytes, size_bytes));
+    /* A part of generated text may end inside a character. */
+    KELP_TRY(kelp_v2_write_data(out, name, type, bytes, size_bytes, true));
     if (!out->failed && kelp_v2_element_count(shape, (size_t)rank, &count) && count == 1) {
         out->length -= 2; /* the brackets */
         memmove(out->data + begin, out->data + begin + 1, out->length - begin);
