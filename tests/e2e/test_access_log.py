@@ -46,8 +46,9 @@ class AccessLog(unittest.TestCase):
         return server
 
     def lines(self, path=None):
+        """Returns the lines in the order of their requests; threads may end them in another one."""
         with open(path or self.path, "rb") as file:
-            return [json.loads(line.decode()) for line in file.read().split(b"\n")[:-1]]
+            return sorted((json.loads(line.decode()) for line in file.read().split(b"\n")[:-1]), key=lambda line: line["time"])
 
     def wait_for(self, condition, what):
         until = time.monotonic() + support.PATIENCE_S

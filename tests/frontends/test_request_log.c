@@ -2,7 +2,7 @@
 /* The access log: lines of several threads, full queues and files, and rotation. */
 #include "base/buf.h"
 #include "base/fs.h"
-#include "frontends/http/request_entry.h"
+#include "frontends/request_log/entry.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -275,22 +275,20 @@ static void an_entry_is_one_line_of_json(void **state) {
     fixture f;
     make(&f);
     assert_null(open_log(&f, &(kelp_logger){0}, f.path));
-    const kelp_http_header headers[] = {
-        {KELP_STR("User-Agent"), KELP_STR("a\"\\\n\xff\x01")},
-        {KELP_STR("traceparent"),
-         KELP_STR("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")}};
-    const kelp_http_request request = {.method = KELP_STR("POST"),
-                                       .path = KELP_STR("/x\r\n{\"time\":0}"),
-                                       .headers = headers,
-                                       .header_count = 2,
-                                       .version = 11};
+    const kelp_str agent = KELP_STR("a\"\\\n\xff\x01");
+    const kelp_str parent = KELP_STR("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    const kelp_request_facts facts = {.protocol = "HTTP/1.1",
+                                      .method = KELP_STR("POST"),
+                                      .path = KELP_STR("/x\r\n{\"time\":0}"),
+                                      .user_agent = &agent,
+                                      .traceparent = &parent};
     struct sockaddr_in6 address = {
         .sin6_family = AF_INET6, .sin6_port = htons(80), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     const kelp_http_peer peer = kelp_http_peer_of((const struct sockaddr *)(const void *)&address);
     const kelp_str rpc = KELP_STR("5");
     kelp_request_entry entry = {0};
     kelp_buf_init(&entry.line, kelp_allocator_system());
-    kelp_request_entry_begin(&entry, f.log, &peer, &request, NULL, 0);
+    kelp_request_entry_begin(&entry, f.log, &peer, &facts);
     kelp_request_entry_set_model(&entry, "m", -1);
     kelp_request_entry_set_model(&entry, "other", 3);
     kelp_request_entry_set_id(&entry, "");
@@ -348,11 +346,12 @@ static void an_entry_without_memory_is_dropped(void **state) {
     test_failing_init(&memory, 1);
     assert_null(open_log(&f, &(kelp_logger){0}, f.path));
     const kelp_http_peer peer = {.family = AF_UNIX};
-    const kelp_http_request request = {.method = KELP_STR("GET"), .path = KELP_STR("/")};
+    const kelp_request_facts facts = {
+        .protocol = "gRPC", .method = KELP_STR("GET"), .path = KELP_STR("/")};
     kelp_request_entry entry = {0};
     kelp_buf_init(&entry.line, test_failing_allocator(&memory));
     for (int i = 0; i < 2; i++) {
-        kelp_request_entry_begin(&entry, f.log, &peer, &request, "gRPC", 0);
+        kelp_request_entry_begin(&entry, f.log, &peer, &facts);
         kelp_request_entry_end(&entry, &(kelp_request_result){.status = 200});
     }
     kelp_request_log_destroy(f.log);

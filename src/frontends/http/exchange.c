@@ -77,12 +77,25 @@ kelp_status *kelp_http_exchange_acquire(kelp_http_thread *thread, kelp_http_hand
     return NULL;
 }
 
+static const char *protocol_of(const kelp_http_exchange *exchange) {
+    unsigned version = exchange->request->version;
+    if (exchange->handler->protocol != NULL)
+        return exchange->handler->protocol;
+    return version == 20 ? "HTTP/2" : version == 10 ? "HTTP/1.0" : "HTTP/1.1";
+}
+
 void kelp_http_exchange_begin_entry(kelp_http_exchange *exchange, const kelp_http_peer *peer) {
     const kelp_http_thread *thread = exchange->thread;
-    if (thread->options->request_log != NULL)
-        kelp_request_entry_begin(&exchange->entry, thread->options->request_log, peer,
-                                 exchange->request, exchange->handler->protocol,
-                                 kelp_now_ns() - exchange->start_ns);
+    const kelp_http_request *request = exchange->request;
+    if (thread->options->request_log == NULL)
+        return;
+    const kelp_request_facts facts = {.protocol = protocol_of(exchange),
+                                      .method = request->method,
+                                      .path = request->path,
+                                      .user_agent = kelp_http_find(request, "user-agent"),
+                                      .traceparent = kelp_http_find(request, "traceparent"),
+                                      .age_ns = kelp_now_ns() - exchange->start_ns};
+    kelp_request_entry_begin(&exchange->entry, thread->options->request_log, peer, &facts);
 }
 
 /* Returns the status of an RPC, or NULL. */

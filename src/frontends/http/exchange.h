@@ -24,7 +24,7 @@
 #include "frontends/http/encoding.h"
 #include "frontends/http/keepalive.h"
 #include "frontends/http/message.h"
-#include "frontends/http/request_entry.h"
+#include "frontends/request_log/entry.h"
 
 #include <stdatomic.h>
 

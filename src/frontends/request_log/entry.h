@@ -10,11 +10,10 @@
  * An entry belongs to the thread that processes the request. If `log` is NULL, the functions have
  * no effect.
  */
-#ifndef KELP_FRONTENDS_HTTP_REQUEST_ENTRY_H_
-#define KELP_FRONTENDS_HTTP_REQUEST_ENTRY_H_
+#ifndef KELP_FRONTENDS_REQUEST_LOG_ENTRY_H_
+#define KELP_FRONTENDS_REQUEST_LOG_ENTRY_H_
 
 #include "base/buf.h"
-#include "frontends/http/message.h"
 #include "frontends/request_log/log.h"
 
 #include <sys/socket.h>
@@ -37,6 +36,14 @@ typedef struct kelp_request_entry {
     bool has_model, has_id;
 } kelp_request_entry;
 
+/* What is known of a request when it begins. Texts are borrowed for the call. */
+typedef struct kelp_request_facts {
+    const char *protocol; /* "HTTP/1.1", "gRPC" */
+    kelp_str method, path;
+    const kelp_str *user_agent, *traceparent; /* the headers, or NULL */
+    uint64_t age_ns;                          /* since its first bytes arrived */
+} kelp_request_facts;
+
 /* The result of a request. */
 typedef struct kelp_request_result {
     unsigned status;            /* of HTTP */
@@ -49,11 +56,9 @@ typedef struct kelp_request_result {
 /* Converts the address of a socket. */
 kelp_http_peer kelp_http_peer_of(const struct sockaddr *address);
 
-/* Begins the entry of a request that arrived `age_ns` ago. `protocol` replaces the version of HTTP
- * unless it is NULL. `log` may be NULL. */
+/* Begins the entry of a request. `log` may be NULL. */
 void kelp_request_entry_begin(kelp_request_entry *entry, kelp_request_log *log,
-                              const kelp_http_peer *peer, const kelp_http_request *request,
-                              const char *protocol, uint64_t age_ns);
+                              const kelp_http_peer *peer, const kelp_request_facts *facts);
 /* Adds the name of the model; `version` is -1 if the server selects it. The first one counts. */
 void kelp_request_entry_set_model(kelp_request_entry *entry, const char *model, int64_t version);
 /* Adds the ID of the inference request. The first one counts; "" is none. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frontends/http/request_entry.h"
+#include "frontends/request_log/entry.h"
 
 #include "base/checked.h"
 #include "base/clock.h"
@@ -98,35 +98,27 @@ static kelp_str trace_id_of(kelp_str header) {
     return good && memcmp(id.data, zeros, TRACE_ID_BYTES) != 0 ? id : (kelp_str){0};
 }
 
-static const char *version_of(const kelp_http_request *request) {
-    return request->version == 20 ? "HTTP/2" : request->version == 10 ? "HTTP/1.0" : "HTTP/1.1";
-}
-
 /* ---- the entry ---- */
 
 void kelp_request_entry_begin(kelp_request_entry *entry, kelp_request_log *log,
-                              const kelp_http_peer *peer, const kelp_http_request *request,
-                              const char *protocol, uint64_t age_ns) {
+                              const kelp_http_peer *peer, const kelp_request_facts *facts) {
     entry->log = log;
     if (log == NULL)
         return;
-    const kelp_str *agent = kelp_http_find(request, "user-agent");
-    const kelp_str *parent = kelp_http_find(request, "traceparent");
     entry->received_bytes = entry->sent_bytes = 0;
     entry->version = -1;
-    entry->bodyless = kelp_str_is(request->method, "HEAD");
+    entry->bodyless = kelp_str_is(facts->method, "HEAD");
     entry->has_model = entry->has_id = false;
     kelp_buf_clear(&entry->line);
-    put_time(entry, kelp_wall_now_ns() - age_ns);
+    put_time(entry, kelp_wall_now_ns() - facts->age_ns);
     put_peer(entry, peer);
-    put_text(entry,
-             ",\"protocol\":", kelp_str_from(protocol != NULL ? protocol : version_of(request)),
-             MAX_NAME_BYTES);
-    put_text(entry, ",\"method\":", request->method, MAX_NAME_BYTES);
-    put_text(entry, ",\"path\":", request->path, MAX_PATH_BYTES);
-    if (agent != NULL)
-        put_text(entry, ",\"user_agent\":", *agent, MAX_NAME_BYTES);
-    kelp_str trace_id = parent != NULL ? trace_id_of(*parent) : (kelp_str){0};
+    put_text(entry, ",\"protocol\":", kelp_str_from(facts->protocol), MAX_NAME_BYTES);
+    put_text(entry, ",\"method\":", facts->method, MAX_NAME_BYTES);
+    put_text(entry, ",\"path\":", facts->path, MAX_PATH_BYTES);
+    if (facts->user_agent != NULL)
+        put_text(entry, ",\"user_agent\":", *facts->user_agent, MAX_NAME_BYTES);
+    kelp_str trace_id =
+        facts->traceparent != NULL ? trace_id_of(*facts->traceparent) : (kelp_str){0};
     if (trace_id.length > 0)
         put_text(entry, ",\"trace_id\":", trace_id, TRACE_ID_BYTES);
 }
