@@ -92,7 +92,7 @@ class Keepalive(unittest.TestCase):
             self.assertEqual(running.stop(), 0)
 
     def test_a_client_that_stops_is_detected(self):
-        with server("--grpc-keepalive-time=200", "--grpc-keepalive-timeout=3000") as running:
+        with server("--grpc-keepalive-time=200", "--grpc-keepalive-timeout=3000", "--grpc-http2-max-pings-without-data=0") as running:
             client = subprocess.Popen([sys.executable, os.path.abspath(__file__), CLIENT, str(running.port)], stdout=subprocess.PIPE)
             try:
                 client.stdout.readline()

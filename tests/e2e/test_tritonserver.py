@@ -90,6 +90,9 @@ class CommandLine(unittest.TestCase):
                                     (["--backend-config=a"], "--backend-config option format is [NAME,]KEY=VALUE, found 'a'"),
                                     (["--cache-config=local,size=1", "--cache-config=redis,key=value"], "multiple cache configurations"),
                                     (["--cache-config=local,size=1", "--response-cache-byte-size=1"], "incompatible flags"),
+                                    (["--trace-config=rate=x"], 'Bad option: "--trace-config rate": expected a number'),
+                                    (["--trace-config=mode=opentelemetry", "--trace-config=opentelemetry,bsp_schedule_delay=x"],
+                                     'Bad option: "--trace-config opentelemetry,bsp_schedule_delay": expected a number'),
                                     (["--model-config-name="], "option '--model-config-name': expected a name, found ''")):
                 with self.subTest(words=words):
                     ended = tritonserver(f"--model-repository={repository.path}", *words)

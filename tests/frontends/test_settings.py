@@ -238,6 +238,12 @@ class Tracing(Case):
         self.start("--trace-config", f"triton,file={self.path('t')}", "--trace-config", "level=OFF", "--trace-config", "level=TIMESTAMPS")
         self.assertEqual(self.call("/v2/trace/setting")[1]["trace_level"], ["OFF"])
 
+    def test_a_missing_file_is_a_warning(self):
+        self.start("--trace-config", "mode=triton", "--trace-config", "level=TIMESTAMPS", "--trace-config", "rate=1")
+        self.infer(2)
+        self.assertEqual(self.call("/v2/trace/setting")[1]["trace_level"], ["OFF"])
+        self.assertIn("requests are not traced, because '--trace-config triton,file=FILE' is missing", self.server.log())
+
     def test_traces_are_distributed_to_files(self):
         self.start("--trace-config", f"triton,file={self.path('t')}", "--trace-config", "triton,log-frequency=2", "--trace-level", "TIMESTAMPS",
                    "--trace-rate", "1")
@@ -285,7 +291,7 @@ class Tracing(Case):
 
     def test_wrong_options_are_reported(self):
         for option, words in (("mode=x", "'mode': expected triton or opentelemetry"), ("opentelemetry,x=1", "unknown setting"), ("x", "expected [MODE,]SETTING=VALUE"),
-                              ("level=x", "invalid trace level 'x'"), ("rate=x", "'rate': expected a number"), ("triton,x=1", "unknown setting")):
+                              ("level=x", "invalid trace level 'x'"), ("rate=x", '"--trace-config rate": expected a number'), ("triton,x=1", "unknown setting")):
             result = subprocess.run([support.KELP, "serve", self.repository.path, "--http-port", "0", "--trace-config", option],
                                     capture_output=True, text=True, timeout=60)
             self.assertNotEqual(result.returncode, 0)

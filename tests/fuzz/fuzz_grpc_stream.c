@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define HEAD_BYTES 9
-#define PATIENCE_MS 120000
+#define PATIENCE_MS 60000
 #define MAX_BODY_BYTES ((size_t)1 << 16)
 
 enum { DATA, HEADERS, RST_STREAM = 3, SETTINGS, GOAWAY = 7 };
@@ -166,7 +166,10 @@ static void await_end(int fd) {
         memmove(bytes, bytes + at, length - at);
         length -= at;
         struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-        if (poll(&poll_fd, 1, PATIENCE_MS) != 1)
+        int count = poll(&poll_fd, 1, PATIENCE_MS);
+        if (count < 0 && errno == EINTR) /* a signal of libFuzzer */
+            continue;
+        if (count != 1)
             abort(); /* no response */
         ssize_t n = recv(fd, bytes + length, sizeof bytes - length, 0);
         if (n <= 0)

@@ -5,8 +5,8 @@
     client_examples.py SOURCES [--build BUILD] [--only TEXT]
 
 SOURCES is a copy of NVIDIA's repository "client", which is not part of Kelp. The examples in Python use the tritonclient of the Python
-that runs this script, which also needs onnx, Pillow, attrdict and setuptools; those in Go, JavaScript and Rust are built in copies of their directories, with
-packages that go, npm and cargo bring. The servers listen on Triton's ports in a private network namespace, which needs root."""
+that runs this script, which also needs onnx, Pillow, attrdict and setuptools; those in Go and JavaScript are built in copies of their
+directories, with packages that go and npm bring. The servers listen on Triton's ports in a private network namespace, which needs root."""
 import argparse
 import ctypes
 import glob
@@ -213,32 +213,19 @@ def node_example(options, table, scratch):
     options.built.append((name, ["node", "client.js"], directory, "15 - 15 = 0"))
 
 
-def rust_example(options, table, scratch):
-    name, directory = "rust/simple_grpc_infer.rs", os.path.join(scratch, "rust")
-    if not shutil.which("cargo"):
-        table.add(name, "left out: cargo is missing")
-        return
-    shutil.copytree(os.path.join(options.sources, "src/rust/triton-client"), directory)
-    done = subprocess.run(["cargo", "build", "--quiet", "--example", "simple_grpc_infer"], cwd=directory, capture_output=True, text=True,
-                          check=False)
-    if done.returncode:
-        table.add(name, f"left out: cargo failed: {done.stderr.strip()[-200:]}")
-        return
-    options.built.append((name, ["target/debug/examples/simple_grpc_infer"], directory, ""))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sources")
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"))
+    parser.add_argument("--languages", help="also build and run the examples in go,javascript")
     parser.add_argument("--only", help="run only the examples whose name contains this")
     options = parser.parse_args()
     options.sources, options.build = os.path.abspath(options.sources), os.path.abspath(options.build)
     options.built = []  # (name, command, directory, expected output) of examples in other languages
     table = Table(options.only)
     with tempfile.TemporaryDirectory() as scratch:
-        for build in (go_example, node_example, rust_example):
-            build(options, table, scratch)
+        for language in options.languages.split(",") if options.languages else ():
+            {"go": go_example, "javascript": node_example}[language](options, table, scratch)
         if ctypes.CDLL(None, use_errno=True).unshare(0x40000000):  # CLONE_NEWNET
             raise SystemExit(f"cannot create a network namespace: {os.strerror(ctypes.get_errno())}")
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)

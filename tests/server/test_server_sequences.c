@@ -339,7 +339,7 @@ static void queued_requests_run_while_the_model_is_unloaded(void **state) {
     turn t;
     world_load(w, "m",
                IO
-               "instance_group { count: 1 } sequence_batching { direct { "
+               "instance_group { count: 1 } sequence_batching { " LIVE "direct { "
                "max_queue_delay_microseconds: 100000 minimum_slot_utilization: 1 } " CONTROLS STATE(
                    "") " }");
     assert_int_equal(run(w, 1, START, 2, NULL), 2);
@@ -478,12 +478,12 @@ static void run_clients(world *w, const char *config) {
 
 static void clients_of_direct_sequences_are_independent(void **state) {
     run_clients(
-        *state,
-        IO "instance_group { count: 2 } sequence_batching { direct { } " CONTROLS STATE("") " }");
+        *state, IO
+        "instance_group { count: 2 } sequence_batching { direct { } " LIVE CONTROLS STATE("") " }");
 }
 
 static void clients_of_oldest_sequences_are_independent(void **state) {
-    run_clients(*state, IO "instance_group { count: 2 } sequence_batching { oldest { "
+    run_clients(*state, IO "instance_group { count: 2 } sequence_batching { " LIVE "oldest { "
                            "max_candidate_sequences: 1 } " CONTROLS STATE("") " }");
 }
 

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "frontends/common/services.h"
 #include "frontends/grpc/service.h"
-#include "frontends/http/listener.h"
+#include "frontends/server/listener.h"
 #include "frontends/v2/service.h"
 
 #include <limits.h>

@@ -206,28 +206,34 @@ static void on_exit_call(int code, void *userp) {
     _exit(code != 0 ? code : KELP_EXIT_FAILURE);
 }
 
+/* Does what precedes the loading of models. */
+static kelp_status *prepare(kelp_serve_options *o, const kelp_serve_frontends *frontends,
+                            int *out_signals, kelp_serve_trim *trim) {
+    const kelp_curl *curl;
+    if (frontends->trace.options.otlp != NULL)
+        KELP_TRY(kelp_curl_load(&curl));
+    KELP_TRY(block_signals(out_signals));
+    KELP_TRY(kelp_serve_trim_init(trim));
+    KELP_TRY(create_repository(o));
+    return kelp_serve_check_addresses(o);
+}
+
 int kelp_serve_run(kelp_serve_options *o, const kelp_serve_voice *voice) {
     int signals = -1;
     kelp_serve_trim trim = {.wake = -1};
     bool failed = false;
     TRITONSERVER_Server *core = NULL;
     kelp_serve_frontends frontends = {0};
-    const kelp_curl *curl;
     limit_heaps();
     serving = on_exit(on_exit_call, NULL) == 0;
     kelp_temporary_sweep(); /* of servers that crashed */
     kelp_status *status = kelp_serve_trace_parse(&o->trace, &frontends.trace);
-    if (status == NULL && frontends.trace.options.otlp != NULL)
-        status = kelp_curl_load(&curl); /* a failure precedes the loading of models */
-    if (status == NULL)
-        status = block_signals(&signals);
-    if (status == NULL)
-        status = kelp_serve_trim_init(&trim);
-    if (status == NULL)
-        status = create_repository(o);
-    if (status == NULL)
-        status = kelp_serve_check_addresses(o);
-    note(voice, &failed, status);
+    if (status != NULL) {
+        failed = true;
+        voice->not_created(o, status);
+    } else {
+        note(voice, &failed, prepare(o, &frontends, &signals, &trim));
+    }
     if (!failed) {
         status = kelp_serve_create_core(o, &core);
         if (status != NULL) {

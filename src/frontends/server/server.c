@@ -10,7 +10,7 @@
 #include "frontends/http/block_cache.h"
 #include "frontends/http/client.h"
 #include "frontends/http/exchange.h"
-#include "frontends/http/listener.h"
+#include "frontends/server/listener.h"
 #include "frontends/http/thread.h"
 #include "frontends/server/detect.h"
 

@@ -109,7 +109,7 @@ static kelp_status *set_number(const char *setting, const char *text, int64_t mi
                                int64_t *out) {
     if (!kelp_parse_i64(kelp_str_from(text), out) || *out < min || *out > max)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "option '--trace-config': '%s': expected a number from %lld to %lld, "
+                          "Bad option: \"--trace-config %s\": expected a number from %lld to %lld, "
                           "found '%s'",
                           setting, (long long)min, (long long)max, text);
     return NULL;
@@ -148,7 +148,7 @@ static kelp_status *apply_triton(const char *item, kelp_str setting, const char 
                                  parsed *inout) {
     inout->of_triton = inout->of_triton != NULL ? inout->of_triton : item;
     if (kelp_str_is(setting, "log-frequency"))
-        return set_number("log-frequency", value, 0, UINT32_MAX, &inout->log_frequency);
+        return set_number("triton,log-frequency", value, 0, UINT32_MAX, &inout->log_frequency);
     if (!kelp_str_is(setting, "file"))
         return unknown_setting(item);
     inout->file = value;
@@ -160,11 +160,13 @@ static kelp_status *apply_otel(const char *item, kelp_str setting, const char *v
     kelp_serve_otel_settings *otel = &inout->otel;
     inout->of_opentelemetry = inout->of_opentelemetry != NULL ? inout->of_opentelemetry : item;
     if (kelp_str_is(setting, "bsp_max_queue_size"))
-        return set_number("bsp_max_queue_size", value, 1, INT32_MAX, &otel->max_queue);
+        return set_number("opentelemetry,bsp_max_queue_size", value, 1, INT32_MAX,
+                          &otel->max_queue);
     if (kelp_str_is(setting, "bsp_schedule_delay"))
-        return set_number("bsp_schedule_delay", value, 0, INT32_MAX, &otel->delay_ms);
+        return set_number("opentelemetry,bsp_schedule_delay", value, 0, INT32_MAX, &otel->delay_ms);
     if (kelp_str_is(setting, "bsp_max_export_batch_size"))
-        return set_number("bsp_max_export_batch_size", value, 1, INT32_MAX, &otel->max_batch);
+        return set_number("opentelemetry,bsp_max_export_batch_size", value, 1, INT32_MAX,
+                          &otel->max_batch);
     if (kelp_str_is(setting, "url")) {
         otel->url = value;
         return NULL;
@@ -241,6 +243,11 @@ kelp_status *kelp_serve_trace_parse(const kelp_serve_trace *o, kelp_serve_trace_
         KELP_TRY(kelp_serve_otlp_sampler(&out->options.sampler, &has_sampler));
     if (wanted && !p.has_level)
         p.level = TRITONSERVER_TRACE_LEVEL_TIMESTAMPS;
+    if (!opentelemetry && p.level != 0 && (p.file == NULL || p.file[0] == '\0')) {
+        fprintf(stderr, "kelp: warning: requests are not traced, because '--trace-config "
+                        "triton,file=FILE' is missing\n"); /* as in Triton, the server starts */
+        p.level = 0;
+    }
     if (p.rate < 0)
         p.rate = wanted || has_sampler ? 1 : DEFAULT_RATE;
     out->otel = p.otel;

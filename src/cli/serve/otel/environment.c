@@ -33,7 +33,7 @@ static const char *exporter_variable(kelp_arena *arena, const char *suffix, cons
 }
 
 static kelp_status *bad_variable(const char *name, const char *expected, const char *value) {
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "variable '%s': expected %s, found '%s'", name,
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "Bad option: \"%s\": expected %s, found '%s'", name,
                       expected, value);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A listening socket and its accept loop. */
-#ifndef KELP_FRONTENDS_HTTP_LISTENER_H_
-#define KELP_FRONTENDS_HTTP_LISTENER_H_
+#ifndef KELP_FRONTENDS_SERVER_LISTENER_H_
+#define KELP_FRONTENDS_SERVER_LISTENER_H_
 
 #include "base/log.h"
 #include "base/sync/loop.h"

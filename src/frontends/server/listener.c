@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frontends/http/listener.h"
+#include "frontends/server/listener.h"
 
 #include "base/alloc.h"
 #include "base/fs.h"
