@@ -109,6 +109,10 @@ class AccessLog(unittest.TestCase):
         self.assertTrue(client.is_model_ready("digits", "1"))
         with self.assertRaises(Exception):
             client.infer("unknown", image())
+        noise = grpc.InferInput("image", [4096], "UINT8")
+        noise.set_data_from_numpy(np.frombuffer(random.Random(1).randbytes(4096), np.uint8))
+        with self.assertRaises(Exception):  # rejected before it is decompressed
+            client.infer("unknown", [noise], compression_algorithm="gzip")
         answers = []
         client.start_stream(lambda result, error: answers.append((result, error)))
         for i in range(3):
@@ -117,7 +121,7 @@ class AccessLog(unittest.TestCase):
         client.close()
         self.assertEqual(len(answers), 3)
         self.assertEqual(server.stop(), 0)
-        infer, ready, unknown, stream = self.lines()
+        infer, ready, unknown, packed, stream = self.lines()
         prefix = "/inference.GRPCInferenceService/"
         self.assertEqual((infer["protocol"], infer["path"], infer["status"], infer["grpc_status"]), ("gRPC", prefix + "ModelInfer", 200, 0))
         self.assertEqual((infer["model"], infer["version"], infer["request_id"], infer["trace_id"]), ("digits", 1, "a\"b", TRACE))
@@ -125,7 +129,8 @@ class AccessLog(unittest.TestCase):
         self.assertGreater(infer["bytes_in"], IMAGE.nbytes)
         self.assertGreater(infer["bytes_out"], 48)
         self.assertEqual((ready["path"], ready["model"], ready["version"]), (prefix + "ModelReady", "digits", 1))
-        self.assertEqual((unknown["model"], unknown["grpc_status"]), ("unknown", 5))
+        for line in unknown, packed:
+            self.assertEqual((line["model"], line["grpc_status"]), ("unknown", 5))
         self.assertEqual((stream["path"], stream["model"], stream["request_id"], stream["grpc_status"]), (prefix + "ModelStreamInfer", "digits", "0", 0))
         self.assertGreater(stream["bytes_in"], 3 * IMAGE.nbytes)
 
