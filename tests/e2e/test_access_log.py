@@ -11,6 +11,7 @@ import random
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -20,7 +21,7 @@ import numpy as np
 import tritonclient.grpc as grpc
 
 import support
-from support import ROOT, Server, kelp, read_json
+from support import ROOT, Repository, Server, kelp, read_json
 
 EXAMPLES = os.path.join(ROOT, "examples", "models")
 DIGITS = read_json("examples", "requests", "digits.json")
@@ -178,6 +179,27 @@ class AccessLog(unittest.TestCase):
                 peer.sendall(b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         self.assertEqual(server.stop(), 0)
         self.assertEqual({line["model"] for line in self.lines()}, {"digits"})
+
+    def test_a_client_that_leaves_before_the_response(self):
+        with Repository() as repository:
+            repository.add("slow", model=os.path.join(EXAMPLES, "digits", "1", "model.onnx"),
+                           config="max_batch_size: 32 dynamic_batching { preferred_batch_size: 16 max_queue_delay_microseconds: 60000000 }")
+            server = Server(repository.path, "--access-log", self.path)
+            self.addCleanup(server.__exit__)
+            for kind, body in ("infer", DIGITS), ("generate", {"image": [0] * 64}):
+                body = json.dumps(body).encode()
+                with socket.create_connection(("127.0.0.1", server.port)) as peer:
+                    peer.sendall(b"POST /v2/models/slow/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (kind.encode(), len(body)) + body)
+                    time.sleep(0.3)  # the request waits for others
+                    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close resets the connection
+            client = grpc.InferenceServerClient(server.url)
+            call = client.async_infer("slow", image(), lambda result, error: None)
+            time.sleep(0.3)
+            call.cancel()
+            self.wait_for(lambda: os.path.exists(self.path) and len(self.lines()) >= 3, "the lines")
+            members = ("status", "grpc_status", "aborted", "bytes_out")
+            self.assertEqual([tuple(line.get(member) for member in members) for line in self.lines()],
+                             [(499, None, True, 0), (499, None, True, 0), (200, 1, True, 0)])
 
     def test_standard_output(self):
         self.path = "-"

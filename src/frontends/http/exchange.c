@@ -112,12 +112,14 @@ static const kelp_str *find_rpc_status(const kelp_http_exchange *exchange) {
 void kelp_http_exchange_end_entry(kelp_http_exchange *exchange) {
     if (exchange->entry.log == NULL)
         return;
+    bool aborted = exchange->stream == NULL;
+    bool unanswered = aborted && exchange->status == 0;
     const kelp_request_result result = {
-        .status = (unsigned)exchange->status,
+        .status = (unsigned)(unanswered ? KELP_HTTP_CLIENT_CLOSED_REQUEST : exchange->status),
         .rpc_status = find_rpc_status(exchange),
         .received_bytes = exchange->body.length,
         .duration_ns = kelp_now_ns() - exchange->start_ns,
-        .aborted = exchange->stream == NULL,
+        .aborted = aborted,
     };
     kelp_request_entry_end(&exchange->entry, &result);
 }
