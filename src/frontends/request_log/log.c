@@ -73,7 +73,8 @@ static bool reserve(kelp_request_log *log, uint64_t bytes, uint64_t *out_positio
     uint64_t head = atomic_load_explicit(&log->head, memory_order_relaxed);
     do {
         uint64_t tail = atomic_load_explicit(&log->tail, memory_order_acquire);
-        if (head + bytes - tail > log->capacity_bytes)
+        /* If other threads and the writer have passed `head`, the exchange loads it again. */
+        if (head >= tail && head + bytes - tail > log->capacity_bytes)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&log->head, &head, head + bytes,
                                                     memory_order_relaxed, memory_order_relaxed));
