@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/text/json.h"
+#include "frontends/common/status.h"
 
 #include <stdio.h>
 
@@ -111,11 +112,6 @@ static void end(kelp_trace_spans *spans, const node *last, uint64_t time_ns) {
 
 /* ---- activities of the server ---- */
 
-static void ignore(TRITONSERVER_Error *error) {
-    if (error != NULL)
-        TRITONSERVER_ErrorDelete(error);
-}
-
 /* Passes the span on to the backend, as Triton does: a JSON object with the W3C's headers. */
 static void set_context(const kelp_trace_spans *spans, const node *n,
                         TRITONSERVER_InferenceTrace *trace) {
@@ -137,7 +133,7 @@ static void set_context(const kelp_trace_spans *spans, const node *n,
     kelp_json_end_object(&json);
     const char *value = kelp_buf_cstr(&text);
     if (value != NULL)
-        ignore(TRITONSERVER_InferenceTraceSetContext(trace, value));
+        kelp_v2_ignore(TRITONSERVER_InferenceTraceSetContext(trace, value));
     kelp_buf_deinit(&text);
 }
 
@@ -146,10 +142,10 @@ static void begin_model(kelp_trace_spans *spans, TRITONSERVER_InferenceTrace *tr
     const char *model = "", *request = "";
     int64_t version = 0;
     uint64_t parent = 0;
-    ignore(TRITONSERVER_InferenceTraceModelName(trace, &model));
-    ignore(TRITONSERVER_InferenceTraceModelVersion(trace, &version));
-    ignore(TRITONSERVER_InferenceTraceParentId(trace, &parent));
-    ignore(TRITONSERVER_InferenceTraceRequestId(trace, &request));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceModelName(trace, &model));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceModelVersion(trace, &version));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceParentId(trace, &parent));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceRequestId(trace, &request));
     node *n = begin(spans, id, parent != 0 ? parent : id, kelp_str_from(model), time_ns);
     if (n == NULL)
         return;
