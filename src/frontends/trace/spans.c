@@ -30,6 +30,7 @@ struct kelp_trace_spans {
     char *state;                /* of the context, or NULL */
     size_t state_bytes;
     bool grpc;
+    bool has_message; /* of a failure */
     unsigned code;
     kelp_otlp_span root;
     node *open; /* newest first */
@@ -252,8 +253,9 @@ static bool is_of_client(bool grpc, unsigned code) {
 
 void kelp_trace_spans_finish(kelp_trace_spans *spans, unsigned code, const char *message) {
     spans->code = spans->code != 0 ? spans->code : code;
-    if (message == NULL)
+    if (message == NULL || spans->has_message)
         return;
+    spans->has_message = true;
     if (is_of_client(spans->grpc, code))
         kelp_otlp_span_put_text(&spans->root, "error.message", kelp_str_from(message));
     else
