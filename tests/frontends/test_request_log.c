@@ -301,12 +301,11 @@ static void an_entry_is_one_line_of_json(void **state) {
     make(&f);
     assert_null(open_log(&f, &(kelp_logger){0}, f.path));
     const kelp_str agent = KELP_STR("a\"\\\n\xff\x01");
-    const kelp_str parent = KELP_STR("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     const kelp_request_facts facts = {.protocol = "HTTP/1.1",
                                       .method = KELP_STR("POST"),
                                       .path = KELP_STR("/x\r\n{\"time\":0}"),
                                       .user_agent = &agent,
-                                      .traceparent = &parent};
+                                      .trace_id = KELP_STR("0af7651916cd43dd8448eb211c80319c")};
     struct sockaddr_in6 address = {
         .sin6_family = AF_INET6, .sin6_port = htons(80), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     const kelp_http_peer peer = kelp_http_peer_of((const struct sockaddr *)(const void *)&address);

@@ -4,7 +4,6 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/text/json.h"
-#include "frontends/http/traceparent.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -103,10 +102,8 @@ void kelp_request_entry_begin(kelp_request_entry *entry, kelp_request_log *log,
     put_text(entry, ",\"path\":", facts->path, MAX_PATH_BYTES);
     if (facts->user_agent != NULL)
         put_text(entry, ",\"user_agent\":", *facts->user_agent, MAX_NAME_BYTES);
-    kelp_str trace_id =
-        facts->traceparent != NULL ? kelp_traceparent_trace_id(*facts->traceparent) : (kelp_str){0};
-    if (trace_id.length > 0)
-        put_text(entry, ",\"trace_id\":", trace_id, MAX_NAME_BYTES);
+    if (facts->trace_id.length > 0)
+        put_text(entry, ",\"trace_id\":", facts->trace_id, MAX_NAME_BYTES);
 }
 
 void kelp_request_entry_set_model(kelp_request_entry *entry, const char *model, int64_t version) {
