@@ -73,8 +73,8 @@ class Server:
             raise AssertionError(f"kelp serve printed no address:\n{self.output}\n{self.log()}")
 
     def log(self):
-        self.errors.seek(0)
-        return self.errors.read().decode("utf-8", "replace")
+        errors = self.errors.fileno()  # the server shares its position
+        return os.pread(errors, os.fstat(errors).st_size, 0).decode("utf-8", "replace")
 
     def call(self, verb, path, body=None, **headers):
         """Returns the status, the headers with names in lower case, and the body."""
