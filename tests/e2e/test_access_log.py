@@ -198,7 +198,7 @@ class AccessLog(unittest.TestCase):
         server = self.serve()
         for _ in range(10):
             self.assertEqual(server.infer("digits", DIGITS)[0], 200)
-        name = "kelp_access_log_dropped_lines"
+        name = "kelp_access_log_dropped_lines_total"
         self.wait_for(lambda: (re.search(rf"^{name} (\d+)$", server.metrics(), re.M) or [0, 0])[1] not in (0, "0"), "the metric")
         self.assertIn(f"# TYPE {name} counter", server.metrics())
         self.assertEqual(server.stop(), 0)

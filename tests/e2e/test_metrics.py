@@ -159,7 +159,7 @@ class Formats(unittest.TestCase):
         types = dict(re.findall(r"(?m)^# TYPE (\S+) (\w+)$", text))
         numbers = {"counter": COUNTER, "gauge": GAUGE, "summary": SUMMARY, "histogram": HISTOGRAM}
         self.assertEqual({name: kind for name, (kind, _) in found.items()}, {name: numbers[kind] for name, kind in types.items()})
-        for name, field in ("nv_inference_request_success", 3), ("nv_model_load_duration_secs", 2), ("kelp_access_log_dropped_lines", 3):
+        for name, field in ("nv_inference_request_success", 3), ("nv_model_load_duration_secs", 2), ("kelp_access_log_dropped_lines_total", 3):
             for labels, metric in found[name][1]:
                 shown = ",".join(f'{k}="{v}"' for k, v in labels.items())
                 expected = re.search(rf"(?m)^{name}{re.escape('{' + shown + '}') if shown else ''} (\S+)$", text)
