@@ -90,7 +90,7 @@ _kelp() {
             '--grpc-root-cert=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--grpc-keepalive-time=[time without a byte from the client before the server sends PING (7200000)]:MS: ' \
             '--grpc-keepalive-timeout=[time for a response to PING, after which the connection is closed (20000)]:MS: ' \
-            '--grpc-keepalive-permit-without-calls[PING also without calls (false)]' \
+            '--grpc-keepalive-permit-without-calls[send PING also without calls (false)]' \
             '--grpc-http2-max-pings-without-data=[PINGs of the server between two messages that it sends, 0 for any number (2)]:N: ' \
             '--grpc-http2-min-recv-ping-interval-without-data=[minimum time between PINGs of a client that receives no message (300000)]:MS: ' \
             '--grpc-http2-max-ping-strikes=[PINGs below the minimum time before the connection is closed, 0 for any number (2)]:N: ' \
@@ -109,8 +109,8 @@ _kelp() {
             '--log-warning[log warnings (true)]' \
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
-            '--log-file=[log file (stderr)]:FILE:_files' \
-            '--access-log=[write a line of JSON for each request of HTTP and gRPC, - for stdout; the file is opened again after it was moved (none)]:FILE:_files' \
+            '--log-file=[log file (stderr, and stdout for information)]:FILE:_files' \
+            '--access-log=[write a line of JSON for each request over HTTP and gRPC, - for stdout; a file that was moved is created again (none)]:FILE:_files' \
             '*--trace-config=[mode=triton|opentelemetry, level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N; triton,file=FILE; triton,log-frequency=N; opentelemetry,url=URL; opentelemetry,resource=KEY=VALUE; opentelemetry,bsp_max_queue_size=N; opentelemetry,bsp_schedule_delay=MS; opentelemetry,bsp_max_export_batch_size=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
             '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
             '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
@@ -274,7 +274,7 @@ _kelp() {
             '--grpc-root-cert=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--grpc-keepalive-time=[time without a byte from the client before the server sends PING (7200000)]:MS: ' \
             '--grpc-keepalive-timeout=[time for a response to PING, after which the connection is closed (20000)]:MS: ' \
-            '--grpc-keepalive-permit-without-calls[PING also without calls (false)]' \
+            '--grpc-keepalive-permit-without-calls[send PING also without calls (false)]' \
             '--grpc-http2-max-pings-without-data=[PINGs of the server between two messages that it sends, 0 for any number (2)]:N: ' \
             '--grpc-http2-min-recv-ping-interval-without-data=[minimum time between PINGs of a client that receives no message (300000)]:MS: ' \
             '--grpc-http2-max-ping-strikes=[PINGs below the minimum time before the connection is closed, 0 for any number (2)]:N: ' \
@@ -293,8 +293,8 @@ _kelp() {
             '--log-warning[log warnings (true)]' \
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
-            '--log-file=[log file (stderr)]:FILE:_files' \
-            '--access-log=[write a line of JSON for each request of HTTP and gRPC, - for stdout; the file is opened again after it was moved (none)]:FILE:_files' \
+            '--log-file=[log file (stderr, and stdout for information)]:FILE:_files' \
+            '--access-log=[write a line of JSON for each request over HTTP and gRPC, - for stdout; a file that was moved is created again (none)]:FILE:_files' \
             '*--trace-config=[mode=triton|opentelemetry, level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N; triton,file=FILE; triton,log-frequency=N; opentelemetry,url=URL; opentelemetry,resource=KEY=VALUE; opentelemetry,bsp_max_queue_size=N; opentelemetry,bsp_schedule_delay=MS; opentelemetry,bsp_max_export_batch_size=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
             '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
             '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
