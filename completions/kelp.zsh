@@ -101,6 +101,7 @@ _kelp() {
             '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
             '--allow-metrics[collect metrics (true)]' \
+            '--allow-cpu-metrics[metrics of the machine'\''s CPUs and memory (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
             '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01), native_histograms, exemplars; may be repeated]:KEY=VALUE: ' \
@@ -285,6 +286,7 @@ _kelp() {
             '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
             '--allow-metrics[collect metrics (true)]' \
+            '--allow-cpu-metrics[metrics of the machine'\''s CPUs and memory (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
             '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01), native_histograms, exemplars; may be repeated]:KEY=VALUE: ' \
@@ -313,7 +315,6 @@ _kelp() {
             '--vertex-ai-thread-count=[Vertex AI endpoints are not supported]:N: ' \
             '--vertex-ai-default-model=[Vertex AI endpoints are not supported]:NAME: ' \
             '--allow-gpu-metrics[there are no metrics of GPUs]' \
-            '--allow-cpu-metrics[there are no metrics of CPUs]' \
             '--metrics-interval-ms=[metrics are read when they are requested]:MS: ' \
             '--pinned-memory-pool-byte-size=[there is no pool of pinned memory]:BYTES: ' \
             '--cuda-memory-pool-byte-size=[there is no pool of GPU memory]:DEVICE\:BYTES: ' \

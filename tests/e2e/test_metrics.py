@@ -192,6 +192,12 @@ class Formats(unittest.TestCase):
         bounds = [one(fields(bucket), 2) for bucket in used[3]]
         self.assertEqual((bounds[-1], one(fields(used[3][-1]), 1)), (math.inf, 50))
 
+    def test_metrics_of_the_machine_can_be_omitted(self):
+        with Server(EXAMPLES) as plain, Server(EXAMPLES, "--allow-cpu-metrics=false") as without:
+            self.assertIn(b"\nnv_cpu_utilization ", page(plain)[1])
+            self.assertNotIn(b"nv_cpu", page(without)[1])
+            self.assertIn(b"\nnv_inference_request_success{", page(without)[1])
+
     def test_unknown_settings_are_rejected(self):
         for setting, expected in (("native=true", "native_histograms, exemplars, found 'native=true'"),
                                   ("exemplars=1", "'exemplars': expected true or false, found '1'")):
