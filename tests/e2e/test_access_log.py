@@ -59,7 +59,7 @@ class AccessLog(unittest.TestCase):
         self.fail(f"{what}: {self.lines() if os.path.exists(self.path) else None}")
 
     def send(self, server, data):
-        """Sends bytes, and returns what the server answers before it closes the connection or is silent."""
+        """Sends bytes, and returns what the server sends before it closes the connection or is silent."""
         with socket.create_connection(("127.0.0.1", server.port), support.PATIENCE_S) as peer:
             peer.sendall(data)
             peer.settimeout(0.3)
