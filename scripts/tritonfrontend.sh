@@ -82,8 +82,8 @@ nvidia_tests() {
         for name in "$wheel"/nvidia_pytriton.libs/libtritonserver-*.so; do
             ln -s "$libraries/libtritonserver.so" "/opt/tritonserver/lib/${name##*/}"
         done
-        cd "$copy/core" && timeout 900 "$@" -m pytest -q test_binding.py test_api.py || tests=1
-        cd "$copy/server" && timeout 900 "$@" -m pytest -q --runxfail test_kserve.py || tests=1
+        cd "$copy/core" && timeout 1800 "$@" -m pytest -q test_binding.py test_api.py || tests=1
+        cd "$copy/server" && timeout 1800 "$@" -m pytest -q --runxfail test_kserve.py || tests=1
         exit $tests' - "$copy" "$wheel" "$libraries" "$venv/lib/python3.12/site-packages" "${run[@]}"
 }
 

@@ -73,8 +73,9 @@ class Server:
             raise AssertionError(f"kelp serve printed no address:\n{self.output}\n{self.log()}")
 
     def log(self):
-        errors = self.errors.fileno()  # the server shares its position
-        return os.pread(errors, os.fstat(errors).st_size, 0).decode("utf-8", "replace")
+        # The process writes at the same file position, which must not be moved.
+        descriptor = self.errors.fileno()
+        return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode("utf-8", "replace")
 
     def call(self, verb, path, body=None, **headers):
         """Returns the status, the headers with names in lower case, and the body."""

@@ -147,6 +147,18 @@ class Formats(unittest.TestCase):
         self.assertIn('nv_inference_request_success{model="digits",version="1"} 1\n', text)
         self.assertNotRegex(text, r"(?m)^# TYPE \S+ counter$")
 
+    def test_exemplars_are_the_trace_ids_of_clients(self):
+        trace = "0af7651916cd43dd8448eb211c80319c"
+        settings = ("mode=opentelemetry", "opentelemetry,url=http://127.0.0.1:9/v1/traces", "level=TIMESTAMPS", "rate=1")
+        with Server(EXAMPLES, *EXEMPLARS, *(word for setting in settings for word in ("--trace-config", setting))) as server:
+            body = json.dumps(DIGITS)
+            status, _, _ = server.call("POST", "/v2/models/digits/infer", body, traceparent=f"00-{trace}-b7ad6b7169203331-01")
+            self.assertEqual(status, 200)
+            text = page(server, OPENMETRICS)[1].decode()
+            plain = page(server)[1].decode()
+        self.assertRegex(text, rf'(?m)^{FIRST}_bucket{{model="digits",version="1",le="[^"]+"}} 1 # {{trace_id="{trace}"}} \d+ \d+\.\d\d\d$')
+        self.assertNotIn("trace_id", plain)
+
     def test_protobuf_has_what_the_text_has(self):
         with Server(EXAMPLES, *NATIVE, "--metrics-config", "summary_latencies=true", "--access-log", "/dev/null") as server:
             for _ in range(5):

@@ -204,10 +204,10 @@ class Tls(unittest.TestCase):
             self.assertEqual(self.curl(server, "/v2/health/ready", *key), ("", "2"))
             self.assertEqual(self.curl(server, "/v2/health/ready", "--http1.1", *key), ("", "1.1"))
             self.curl(server, "/v2/health/ready", code=56)
-            self.assertRegex(server.log(), "the TLS handshake failed: peer did not return a certificate")
+            wait_until(lambda: "the TLS handshake failed: peer did not return a certificate" in server.log())
             time.sleep(1.1)  # a rejection is logged each second
             self.curl(server, "/v2/health/ready", "--cert", self.certs["stranger.pem"], "--key", self.certs["stranger.key"], code=56)
-            self.assertRegex(server.log(), "the TLS handshake failed: unable to get local issuer certificate")
+            wait_until(lambda: "the TLS handshake failed: unable to get local issuer certificate" in server.log())
         with self.server("--tls-ca", self.certs["ca.pem"], "--tls-client-auth", "optional") as server:
             self.assertEqual(self.curl(server, "/v2/health/ready")[1], "2")
             self.curl(server, "/v2/health/ready", "--cert", self.certs["stranger.pem"], "--key", self.certs["stranger.key"], code=56)
@@ -255,10 +255,10 @@ class Tls(unittest.TestCase):
             status, headers, body = server.call("GET", "/v2")
             self.assertEqual((status, headers["connection"]), (400, "close"))
             self.assertEqual(json.loads(body), {"error": "this address needs https"})
-            self.assertIn("the client does not use TLS", server.log())
+            wait_until(lambda: "the client does not use TLS" in server.log())
         with support.Server("--model-repository", self.repository.path) as server:
             self.curl(server, "/v2", code=35)
-            self.assertIn("the client uses TLS, which is not configured", server.log())
+            wait_until(lambda: "the client uses TLS, which is not configured" in server.log())
             self.assertEqual(server.call("GET", "/v2")[0], 200)
 
     def test_a_unix_socket_needs_no_tls(self):

@@ -319,7 +319,7 @@ static void trace_one(kelp_tracing *tracing, const char *const *activities) {
         report(trace, activities[i]);
     kelp_trace_take_back(record, trace); /* as after a failed submission */
     kelp_trace_stamp(record, "STAMP");
-    kelp_trace_finish(record, 5, "it failed");
+    kelp_trace_finish(record, 13, "it failed");
     kelp_trace_record_release(record);
 }
 

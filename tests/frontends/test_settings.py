@@ -238,6 +238,12 @@ class Tracing(Case):
         self.start("--trace-config", f"triton,file={self.path('t')}", "--trace-config", "level=OFF", "--trace-config", "level=TIMESTAMPS")
         self.assertEqual(self.call("/v2/trace/setting")[1]["trace_level"], ["OFF"])
 
+    def test_a_missing_file_is_a_warning(self):
+        self.start("--trace-config", "mode=triton", "--trace-config", "level=TIMESTAMPS", "--trace-config", "rate=1")
+        self.infer(2)
+        self.assertEqual(self.call("/v2/trace/setting")[1]["trace_level"], ["OFF"])
+        self.assertIn("requests are not traced, because '--trace-config triton,file=FILE' is missing", self.server.log())
+
     def test_traces_are_distributed_to_files(self):
         self.start("--trace-config", f"triton,file={self.path('t')}", "--trace-config", "triton,log-frequency=2", "--trace-level", "TIMESTAMPS",
                    "--trace-rate", "1")

@@ -38,7 +38,7 @@ struct kelp_otlp_exporter {
     const kelp_logger *logger;
     char *url;
     uint32_t max_queue, max_batch;
-    uint64_t delay_ns, export_timeout_ns;
+    uint64_t start_ns, delay_ns, export_timeout_ns;
     kelp_otlp_client *client;
     kelp_otlp_counters counters;
     pthread_mutex_t lock; /* guards what follows, except for the members of the thread */
@@ -78,7 +78,9 @@ static void log_dropped(kelp_otlp_exporter *exporter) {
     exporter->next_drop_log_ns = now_ns + LOG_INTERVAL_NS;
     pthread_mutex_unlock(&exporter->lock);
     KELP_LOGF(exporter->logger, KELP_LOG_WARNING,
-              "dropped %llu spans: the queue of %u spans to '%s' was full",
+              /* the first sentence is that of OpenTelemetry's C++ SDK */
+              "BatchSpanProcessor queue is full - dropping span. Dropped %llu spans: the queue of "
+              "%u spans to '%s' was full",
               (unsigned long long)dropped, exporter->max_queue, exporter->url);
     pthread_mutex_lock(&exporter->lock);
 }
@@ -211,12 +213,16 @@ static batch take_batch(kelp_otlp_exporter *exporter) {
     return b;
 }
 
-/* Returns the time at which the next batch is sent. The lock is held. */
+/* Returns the time at which the next batch is sent. Batches that are not full are sent at a fixed
+ * interval, so that a span waits for half of the delay on average. The lock is held. */
 static uint64_t due_ns(const kelp_otlp_exporter *exporter) {
+    uint64_t delay_ns = exporter->delay_ns;
     if (exporter->count == 0)
         return KELP_NEVER_NS;
-    return exporter->count >= exporter->max_batch ? 0
-                                                  : exporter->first->queued_ns + exporter->delay_ns;
+    if (exporter->count >= exporter->max_batch || delay_ns == 0)
+        return 0;
+    uint64_t intervals = (exporter->first->queued_ns - exporter->start_ns) / delay_ns;
+    return exporter->start_ns + (intervals + 1) * delay_ns;
 }
 
 /* Returns true if the stop leaves no time or reason to export more. The lock is held. */
@@ -354,6 +360,7 @@ kelp_status *kelp_otlp_exporter_create(kelp_allocator allocator, const kelp_logg
     exporter->logger = logger;
     exporter->max_queue = options->max_queue;
     exporter->max_batch = KELP_MIN(options->max_batch, options->max_queue);
+    exporter->start_ns = kelp_now_ns();
     exporter->delay_ns = options->delay_ms * NS_PER_MS;
     exporter->export_timeout_ns = options->export_timeout_ms * NS_PER_MS;
     init_lock(exporter);

@@ -244,9 +244,23 @@ void kelp_trace_spans_stamp(kelp_trace_spans *spans, const char *activity, uint6
     kelp_otlp_span_add_event(&spans->root, kelp_str_from(activity), time_ns + spans->to_wall_ns);
 }
 
+/* Returns true if the client caused the failure. The semantic conventions of OpenTelemetry leave
+ * the status of the server's span unset then. */
+static bool is_of_client(bool grpc, unsigned code) {
+    /* UNKNOWN, DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE and DATA_LOSS */
+    const unsigned of_server = 1u << 2 | 1u << 4 | 1u << 12 | 1u << 13 | 1u << 14 | 1u << 15;
+    if (grpc)
+        return code >= 1 && code <= 16 && (of_server >> code & 1) == 0;
+    return code >= 400 && code < 500;
+}
+
 void kelp_trace_spans_finish(kelp_trace_spans *spans, unsigned code, const char *message) {
     spans->code = spans->code != 0 ? spans->code : code;
-    if (message != NULL)
+    if (message == NULL)
+        return;
+    if (is_of_client(spans->grpc, code))
+        kelp_otlp_span_put_text(&spans->root, "error.message", kelp_str_from(message));
+    else
         kelp_otlp_span_fail(&spans->root, kelp_str_from(message));
 }
 
@@ -347,7 +361,7 @@ static void put_result(kelp_trace_spans *spans) {
         kelp_otlp_span_put_number(root, "rpc.grpc.status_code", spans->code);
     else if (spans->code != 0)
         kelp_otlp_span_put_number(root, "http.response.status_code", spans->code);
-    if (root->failed && spans->code != 0)
+    if ((root->failed || is_of_client(spans->grpc, spans->code)) && spans->code != 0)
         kelp_otlp_span_put_text(root, "error.type", kelp_str_from(code));
 }
 

@@ -198,13 +198,13 @@ class Frontends(unittest.TestCase):
 
     def test_statistics_and_metrics(self):
         def count():
-            return (self.http.get_inference_statistics("digits")["model_stats"][0]["inference_count"],
-                    self.grpc.get_inference_statistics("digits").model_stats[0].inference_count)
+            return (self.http.get_inference_statistics("addsub")["model_stats"][0]["inference_count"],
+                    self.grpc.get_inference_statistics("addsub").model_stats[0].inference_count)
 
         before = count()
-        self.http.infer("digits", inputs_of(httpclient, image=np.load(IMAGES)[:2]))
+        self.http.infer("addsub", inputs_of(httpclient, INPUT0=np.vstack((A, A)), INPUT1=np.vstack((B, B))))
         self.assertEqual(count(), tuple(number + 2 for number in before))
-        self.assertRegex(self.page("/metrics", port=2), r'nv_inference_count\{model="digits",version="1"\} \d+')
+        self.assertRegex(self.page("/metrics", port=2), r'nv_inference_count\{model="addsub",version="1"\} \d+')
 
     def test_settings_of_the_log(self):
         self.assertIn("log_verbose_level", self.http.get_log_settings())

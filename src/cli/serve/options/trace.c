@@ -244,6 +244,11 @@ kelp_status *kelp_serve_trace_parse(const kelp_serve_trace *o, kelp_serve_trace_
         KELP_TRY(kelp_serve_otlp_sampler(&out->options.sampler, &has_sampler));
     if (wanted && !p.has_level)
         p.level = TRITONSERVER_TRACE_LEVEL_TIMESTAMPS;
+    if (!opentelemetry && p.level != 0 && (p.file == NULL || p.file[0] == '\0')) {
+        fprintf(stderr, "kelp: warning: requests are not traced, because '--trace-config "
+                        "triton,file=FILE' is missing\n"); /* as in Triton, the server starts */
+        p.level = 0;
+    }
     if (p.rate < 0)
         p.rate = wanted || has_sampler ? 1 : DEFAULT_RATE;
     out->otel = p.otel;

@@ -59,6 +59,10 @@ static kelp_status *to_logging_change(const kelp_json *member, kelp_logging_chan
                (member->type == KELP_JSON_INT && member->i64 >= 0)) {
         out->kind = KELP_LOGGING_NUMBER;
         out->number = member->u64;
+    } else if (member->type == KELP_JSON_DOUBLE && member->f64 >= 0 && member->f64 <= UINT32_MAX &&
+               member->f64 == (double)(uint32_t)member->f64) { /* 1.0 is an integer */
+        out->kind = KELP_LOGGING_NUMBER;
+        out->number = (uint32_t)member->f64;
     } else {
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "log setting '%.*s': expected a boolean, a string or a non-negative "
