@@ -385,7 +385,7 @@ class Settings(Case):
         on = ("--trace-config", "mode=opentelemetry")
         cases = [((*on, "--trace-config", f"opentelemetry,{setting}"), {}, words) for setting, words in (
             ("resource=a", "expected KEY=VALUE"), ("bsp_max_queue_size=0", "expected a number from 1"), ("bsp_schedule_delay=x", "expected a number"),
-            ("url=ftp://x", "'opentelemetry,url': expected a URL such as http://"), ("url=http://me:secret@x/", "OTEL_EXPORTER_OTLP_HEADERS"),
+            ("url=ftp://x", "'opentelemetry,url': expected a URL http://HOST"), ("url=http://me:secret@x/", "OTEL_EXPORTER_OTLP_HEADERS"),
             ("url=http://", "expected a URL"), ("url=http://a b/", "expected a URL"), ("url=http://a:99999/", "expected a URL"),
             ("url=http://:1/", "expected a URL"), ("url=http://[::1]x/", "expected a URL"), ("x=y", "one of url, resource"))]
         cases += [(on, {name: value}, name) for name, value in (
@@ -393,6 +393,7 @@ class Settings(Case):
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "x"), ("OTEL_EXPORTER_OTLP_HEADERS", "a"), ("OTEL_EXPORTER_OTLP_HEADERS", "a=b%0d%0ac"),
             ("OTEL_EXPORTER_OTLP_HEADERS", "a b=c"), ("OTEL_RESOURCE_ATTRIBUTES", "=b"), ("OTEL_BSP_MAX_QUEUE_SIZE", "0"),
             ("OTEL_BSP_SCHEDULE_DELAY", "-1"), ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"), ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/no/file"))]
+        cases.append(((*on, "--trace-config", "level=TENSORS"), {}, "option '--trace-config': 'level': expected TIMESTAMPS or OFF"))
         cases.append((on, {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "2"}, "OTEL_TRACES_SAMPLER_ARG"))
         for options, environment, words in cases:
             with self.subTest(options=options, environment=environment):

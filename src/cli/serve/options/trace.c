@@ -240,6 +240,11 @@ kelp_status *kelp_serve_trace_parse(const kelp_serve_trace *o, kelp_serve_trace_
                   kelp_serve_otlp_is_wanted();
     bool opentelemetry = p.mode == OPENTELEMETRY || wanted;
     warn_unused(&p, opentelemetry);
+    if (opentelemetry && p.level & TRITONSERVER_TRACE_LEVEL_TENSORS)
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "option '--trace-config': 'level': expected TIMESTAMPS or OFF in the mode "
+            "opentelemetry, found 'TENSORS'");
     if (opentelemetry)
         KELP_TRY(kelp_serve_otlp_sampler(&out->options.sampler, &has_sampler));
     if (wanted && !p.has_level)

@@ -247,8 +247,7 @@ static kelp_status *check_url(const char *source, const char *url) {
     return known && is_host(host, length)
                ? NULL
                : KELP_ERROR(KELP_INVALID_ARGUMENT,
-                            "%s: expected a URL such as http://localhost:4318/v1/traces, found "
-                            "'%s'",
+                            "%s: expected a URL http://HOST[:PORT][/PATH] or https://…, found '%s'",
                             source, url);
 }
 
