@@ -57,7 +57,7 @@ _kelp() {
             '--id=[name of the server in its metadata]:NAME: ' \
             '--exit-on-error[exit if a model does not load at startup (true); false serves the other models]' \
             '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
-            '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
+            '--drain-secs=[after SIGTERM, keep serving for N seconds and return 503 for readiness, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
             '--strict-readiness[the server is ready only if all models are ready (true)]' \
             '--max-connections=[connections of clients; further ones are closed (16384)]:N: ' \
             '--max-requests=[requests in flight, in equal parts per event loop; further ones get 503 (65536)]:N: ' \
@@ -242,7 +242,7 @@ _kelp() {
             '--id=[name of the server in its metadata]:NAME: ' \
             '--exit-on-error[exit if a model does not load at startup (true); false serves the other models]' \
             '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
-            '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
+            '--drain-secs=[after SIGTERM, keep serving for N seconds and return 503 for readiness, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
             '--strict-readiness[the server is ready only if all models are ready (true)]' \
             '--max-connections=[connections of clients; further ones are closed (16384)]:N: ' \
             '--max-requests=[requests in flight, in equal parts per event loop; further ones get 503 (65536)]:N: ' \
