@@ -57,7 +57,7 @@ _kelp() {
             '--id=[name of the server in its metadata]:NAME: ' \
             '--exit-on-error[exit if a model does not load at startup (true); false serves the other models]' \
             '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
-            '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
+            '--drain-secs=[after SIGTERM, keep serving for N seconds and return 503 for readiness, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
             '--strict-readiness[the server is ready only if all models are ready (true)]' \
             '--max-connections=[connections of clients; further ones are closed (16384)]:N: ' \
             '--max-requests=[requests in flight, in equal parts per event loop; further ones get 503 (65536)]:N: ' \
@@ -90,7 +90,7 @@ _kelp() {
             '--grpc-root-cert=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--grpc-keepalive-time=[time without a byte from the client before the server sends PING (7200000)]:MS: ' \
             '--grpc-keepalive-timeout=[time for a response to PING, after which the connection is closed (20000)]:MS: ' \
-            '--grpc-keepalive-permit-without-calls[PING also without calls (false)]' \
+            '--grpc-keepalive-permit-without-calls[send PING also without calls (false)]' \
             '--grpc-http2-max-pings-without-data=[PINGs of the server between two messages that it sends, 0 for any number (2)]:N: ' \
             '--grpc-http2-min-recv-ping-interval-without-data=[minimum time between PINGs of a client that receives no message (300000)]:MS: ' \
             '--grpc-http2-max-ping-strikes=[PINGs below the minimum time before the connection is closed, 0 for any number (2)]:N: ' \
@@ -101,6 +101,7 @@ _kelp() {
             '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
             '--allow-metrics[collect metrics (true)]' \
+            '--allow-cpu-metrics[metrics of the machine'\''s CPUs and memory (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
             '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01), native_histograms, exemplars; may be repeated]:KEY=VALUE: ' \
@@ -109,8 +110,8 @@ _kelp() {
             '--log-warning[log warnings (true)]' \
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
-            '--log-file=[log file (stderr)]:FILE:_files' \
-            '--access-log=[write a line of JSON for each request of HTTP and gRPC, - for stdout; the file is opened again after it was moved (none)]:FILE:_files' \
+            '--log-file=[log file (stderr, and stdout for information)]:FILE:_files' \
+            '--access-log=[write a line of JSON for each request over HTTP and gRPC, - for stdout; a file that was moved is created again (none)]:FILE:_files' \
             '*--trace-config=[mode=triton|opentelemetry, level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N; triton,file=FILE; triton,log-frequency=N; opentelemetry,url=URL; opentelemetry,resource=KEY=VALUE; opentelemetry,bsp_max_queue_size=N; opentelemetry,bsp_schedule_delay=MS; opentelemetry,bsp_max_export_batch_size=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
             '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
             '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
@@ -241,7 +242,7 @@ _kelp() {
             '--id=[name of the server in its metadata]:NAME: ' \
             '--exit-on-error[exit if a model does not load at startup (true); false serves the other models]' \
             '--exit-timeout-secs=[time limit for requests in flight at shutdown, in seconds (30)]:N: ' \
-            '--drain-secs=[after SIGTERM, keep serving for N seconds and answer readiness with 503, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
+            '--drain-secs=[after SIGTERM, keep serving for N seconds and return 503 for readiness, so that load balancers notice (until no request has begun for 0.25 s, at most 5)]:N: ' \
             '--strict-readiness[the server is ready only if all models are ready (true)]' \
             '--max-connections=[connections of clients; further ones are closed (16384)]:N: ' \
             '--max-requests=[requests in flight, in equal parts per event loop; further ones get 503 (65536)]:N: ' \
@@ -274,7 +275,7 @@ _kelp() {
             '--grpc-root-cert=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--grpc-keepalive-time=[time without a byte from the client before the server sends PING (7200000)]:MS: ' \
             '--grpc-keepalive-timeout=[time for a response to PING, after which the connection is closed (20000)]:MS: ' \
-            '--grpc-keepalive-permit-without-calls[PING also without calls (false)]' \
+            '--grpc-keepalive-permit-without-calls[send PING also without calls (false)]' \
             '--grpc-http2-max-pings-without-data=[PINGs of the server between two messages that it sends, 0 for any number (2)]:N: ' \
             '--grpc-http2-min-recv-ping-interval-without-data=[minimum time between PINGs of a client that receives no message (300000)]:MS: ' \
             '--grpc-http2-max-ping-strikes=[PINGs below the minimum time before the connection is closed, 0 for any number (2)]:N: ' \
@@ -285,6 +286,7 @@ _kelp() {
             '--tls-ca=[PEM file of the authorities that sign certificates of clients]:FILE:_files' \
             '--tls-client-auth=[certificates of clients (required with --tls-ca, otherwise none)]:MODE:(none optional required)' \
             '--allow-metrics[collect metrics (true)]' \
+            '--allow-cpu-metrics[metrics of the machine'\''s CPUs and memory (true)]' \
             '--metrics-address=[address of --metrics-port (that of HTTP)]:ADDRESS: ' \
             '--metrics-port=[port that serves only /metrics, 0 for a free one, -1 for none; the HTTP port also serves it (-1)]:PORT: ' \
             '*--metrics-config=[summary_latencies, histogram_latencies (true), counter_latencies (true), summary_quantiles (0.5\:0.05,0.9\:0.01), native_histograms, exemplars; may be repeated]:KEY=VALUE: ' \
@@ -293,8 +295,8 @@ _kelp() {
             '--log-warning[log warnings (true)]' \
             '--log-error[log errors (true)]' \
             '--log-format=[format of lines of the log\: default (Triton'\''s), ISO8601 (with the date), or json (default)]:FORMAT:(default ISO8601 json)' \
-            '--log-file=[log file (stderr)]:FILE:_files' \
-            '--access-log=[write a line of JSON for each request of HTTP and gRPC, - for stdout; the file is opened again after it was moved (none)]:FILE:_files' \
+            '--log-file=[log file (stderr, and stdout for information)]:FILE:_files' \
+            '--access-log=[write a line of JSON for each request over HTTP and gRPC, - for stdout; a file that was moved is created again (none)]:FILE:_files' \
             '*--trace-config=[mode=triton|opentelemetry, level=OFF|TIMESTAMPS|TENSORS, rate=N, count=N; triton,file=FILE; triton,log-frequency=N; opentelemetry,url=URL; opentelemetry,resource=KEY=VALUE; opentelemetry,bsp_max_queue_size=N; opentelemetry,bsp_schedule_delay=MS; opentelemetry,bsp_max_export_batch_size=N; repeatable]:\[MODE,\]SETTING=VALUE: ' \
             '--trace-file=[the same as --trace-config triton,file=FILE]:FILE:_files' \
             '*--trace-level=[what to trace (OFF); repeatable]:LEVEL:(OFF TIMESTAMPS TENSORS)' \
@@ -313,7 +315,6 @@ _kelp() {
             '--vertex-ai-thread-count=[Vertex AI endpoints are not supported]:N: ' \
             '--vertex-ai-default-model=[Vertex AI endpoints are not supported]:NAME: ' \
             '--allow-gpu-metrics[there are no metrics of GPUs]' \
-            '--allow-cpu-metrics[there are no metrics of CPUs]' \
             '--metrics-interval-ms=[metrics are read when they are requested]:MS: ' \
             '--pinned-memory-pool-byte-size=[there is no pool of pinned memory]:BYTES: ' \
             '--cuda-memory-pool-byte-size=[there is no pool of GPU memory]:DEVICE\:BYTES: ' \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs grpcurl, grpc-health-probe and ghz against `kelp serve`, without .proto files: they use server reflection. Exits 77, with the
-# reason in words, when Go cannot bring them.
+# Runs grpcurl, grpc-health-probe and ghz against `kelp serve`, without .proto files: they use server reflection. Exits 77 and
+# prints the reason if Go cannot download them.
 #   scripts/grpc_tools.sh       needs build/release
 # KELP_BUILD: the build to use (build/release).
 set -uo pipefail

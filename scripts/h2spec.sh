@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs h2spec, a conformance test of HTTP/2, against `kelp serve`. Fails if a case fails that docs/transport.md does not list.
-# Exits 77, with the reason in words, when h2spec cannot be brought.
+# Exits 77 and prints the reason if h2spec cannot be downloaded.
 #   scripts/h2spec.sh [KELP]    build/release/bin/kelp
 set -euo pipefail
 cd "$(dirname "$0")/.."

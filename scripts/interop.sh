@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs tests/interop: real parts of other projects, brought by package clients into build/interop and build/nvidia, on our library.
-# Exits 77, with the reason in words, when they cannot be brought.
+# Exits 77 and prints the reason if they cannot be downloaded.
 #   scripts/interop.sh [test_NAME.py…]     all without a name; needs build/release
 set -uo pipefail
 cd "$(dirname "$0")/.."

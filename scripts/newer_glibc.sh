@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Unpacks Debian 13's C and C++ libraries (glibc 2.41) into build/newer_glibc and prints their directory, for programs that need a
 # newer glibc than the system's: DIRECTORY/ld-linux-x86-64.so.2 --library-path DIRECTORY:… PROGRAM. Nothing is installed.
-# Exits 77, with the reason in words, when they cannot be brought.
+# Exits 77 and prints the reason if they cannot be downloaded.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 folder=$PWD/build/newer_glibc
 libraries=$folder/usr/lib/x86_64-linux-gnu
 log=$PWD/build/newer_glibc.log
 
-# From wherever this system's own packages come from.
+# From the mirror of this system's packages.
 bring() {
     local apt=$folder.apt uri package
     command -v apt-get >/dev/null || { echo "there is no apt-get"; return 1; }

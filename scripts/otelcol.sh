@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Exports traces of `kelp serve` to a collector of OpenTelemetry, whose modules Go brings. Exits 77, with the reason in words, when Go
-# cannot bring them.
+# Exports traces of `kelp serve` to a collector of OpenTelemetry, whose modules Go downloads. Exits 77 and prints the reason
+# if Go cannot download them.
 #   scripts/otelcol.sh       needs build/release
 # KELP_BUILD: the build to use (build/release). KELP_VENV: Python of the tests (build/venv).
 set -uo pipefail

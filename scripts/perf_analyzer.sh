@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs NVIDIA's perf_analyzer 2.60.0 on our library in its own process (--service-kind=triton_c_api), and against `kelp serve` over
-# HTTP and gRPC, and checks that every request was answered. Exits 77, with the reason in words, when it cannot be brought.
+# HTTP and gRPC, and checks that every request has a response. Exits 77 and prints the reason if it cannot be downloaded.
 # It needs glibc 2.38: where the system's is older, scripts/newer_glibc.sh unpacks one.
 # pip has to be told the platform: on an older glibc it picks the 0.1.0 of another project of that name.
 #   scripts/perf_analyzer.sh [ARGUMENT…]     more arguments for perf_analyzer; needs build/release

@@ -4,7 +4,7 @@
 # by bindgen, which needs a libclang of its time: that of the Python wheel libclang 16.0.6. All of it lies in build/triton-rs. Then, where
 # scripts/nvidia.sh has brought it, runs backends of our own crate in NVIDIA's server; `make test` runs them in ours.
 # Before that, checks the crates in bindings/rust with clippy, and runs the tests of kelp-engine with an installed Kelp.
-# Exits 77, with the reason in words, when cargo is missing or the parts cannot be brought.
+# Exits 77 and prints the reason if cargo is missing or the parts cannot be downloaded.
 #   scripts/rust.sh     needs build/release; KELP_VENV: Python of the tests (build/venv)
 set -uo pipefail
 cd "$(dirname "$0")/.."

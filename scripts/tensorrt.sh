@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Brings NVIDIA's TensorRT-RTX by pip into build/tensorrt (its wheels are NVIDIA's: they are never committed or bundled), and runs
-# the tests that need it, on a machine with or without a GPU. Exits 77, with the reason in words, when it cannot be brought.
+# the tests that need it, on a machine with or without a GPU. Exits 77 and prints the reason if it cannot be downloaded.
 #   scripts/tensorrt.sh [BUILD]     BUILD: build/release unless given
 set -uo pipefail
 cd "$(dirname "$0")/.."

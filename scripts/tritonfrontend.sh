@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the Python wheels tritonserver and tritonfrontend 2.73.0 (NVIDIA's in-process API, and NVIDIA's HTTP, gRPC and metrics
-# front-ends) unmodified on our libtritonserver.so: tests/interop/wheels. Exits 77, with the reason in words, when it cannot.
+# front-ends) unmodified on our libtritonserver.so: tests/interop/wheels. Exits 77 and prints the reason if it cannot.
 # The wheels need CPython 3.12 (of PATH or pyenv) and glibc 2.39: where the system's is older, scripts/newer_glibc.sh unpacks one.
 #   scripts/tritonfrontend.sh [test_NAME.py [ARGUMENT…]]     all tests without a name; needs build/release
 #   scripts/tritonfrontend.sh --nvidia CORE SERVER           NVIDIA's own tests of the packages, unmodified, in namespaces of their own:

@@ -60,7 +60,7 @@ class AccessLog(unittest.TestCase):
         self.fail(f"{what}: {self.lines() if os.path.exists(self.path) else None}")
 
     def send(self, server, data):
-        """Sends bytes, and returns what the server answers before it closes the connection or is silent."""
+        """Sends bytes, and returns what the server sends before it closes the connection or is silent."""
         with socket.create_connection(("127.0.0.1", server.port), support.PATIENCE_S) as peer:
             peer.sendall(data)
             peer.settimeout(0.3)
@@ -225,7 +225,7 @@ class AccessLog(unittest.TestCase):
         server = self.serve()
         for _ in range(10):
             self.assertEqual(server.infer("digits", DIGITS)[0], 200)
-        name = "kelp_access_log_dropped_lines"
+        name = "kelp_access_log_dropped_lines_total"
         self.wait_for(lambda: (re.search(rf"^{name} (\d+)$", server.metrics(), re.M) or [0, 0])[1] not in (0, "0"), "the metric")
         self.assertIn(f"# TYPE {name} counter", server.metrics())
         self.assertEqual(server.stop(), 0)

@@ -171,7 +171,7 @@ class Formats(unittest.TestCase):
         types = dict(re.findall(r"(?m)^# TYPE (\S+) (\w+)$", text))
         numbers = {"counter": COUNTER, "gauge": GAUGE, "summary": SUMMARY, "histogram": HISTOGRAM}
         self.assertEqual({name: kind for name, (kind, _) in found.items()}, {name: numbers[kind] for name, kind in types.items()})
-        for name, field in ("nv_inference_request_success", 3), ("nv_model_load_duration_secs", 2), ("kelp_access_log_dropped_lines", 3):
+        for name, field in ("nv_inference_request_success", 3), ("nv_model_load_duration_secs", 2), ("kelp_access_log_dropped_lines_total", 3):
             for labels, metric in found[name][1]:
                 shown = ",".join(f'{k}="{v}"' for k, v in labels.items())
                 expected = re.search(rf"(?m)^{name}{re.escape('{' + shown + '}') if shown else ''} (\S+)$", text)
@@ -203,6 +203,12 @@ class Formats(unittest.TestCase):
         self.assertLessEqual(one(used, 2), most * 1.001)
         bounds = [one(fields(bucket), 2) for bucket in used[3]]
         self.assertEqual((bounds[-1], one(fields(used[3][-1]), 1)), (math.inf, 50))
+
+    def test_metrics_of_the_machine_can_be_omitted(self):
+        with Server(EXAMPLES) as plain, Server(EXAMPLES, "--allow-cpu-metrics=false") as without:
+            self.assertIn(b"\nnv_cpu_utilization ", page(plain)[1])
+            self.assertNotIn(b"nv_cpu", page(without)[1])
+            self.assertIn(b"\nnv_inference_request_success{", page(without)[1])
 
     def test_unknown_settings_are_rejected(self):
         for setting, expected in (("native=true", "native_histograms, exemplars, found 'native=true'"),

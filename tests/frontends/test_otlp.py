@@ -229,7 +229,7 @@ class Spans(Case):
             self.http.infer("none", integers(http_client))
         status, _, _ = self.server.call("POST", "/v2/models/identity/infer", b"{")
         self.assertEqual(status, 400)
-        http, grpc, unknown, malformed = collector.roots(4)
+        http, grpc, unknown, malformed = sorted(collector.roots(4), key=lambda span: span.start)
         for span, text in ((http, "INPUT0"), (grpc, "INPUT0"), (unknown, "none"), (malformed, "end")):
             self.assertFalse(span.failed)  # the client's errors
             self.assertIn(text, span.attributes["error.message"])
@@ -356,6 +356,14 @@ class Settings(Case):
         attributes = {item.key: item.value.string_value for item in collector.requests[0].message.resource_spans[0].resource.attributes}
         self.assertEqual((attributes["a"], attributes["service.name"]), ("b=c", "named"))
 
+    def test_the_log_has_the_collector(self):
+        self.start("http://[::1]:9/")
+        self.stop()
+        self.assertIn("traces are exported to 'http://[::1]:9/v1/traces'\"", self.server.output)
+        self.start("http://127.0.0.1:9", "--trace-config", "mode=opentelemetry")
+        self.stop()
+        self.assertIn("when their level is TIMESTAMPS; it is OFF", self.server.output)
+
     def test_the_level_tensors_is_rejected(self):
         self.start("http://127.0.0.1:9")
         with self.assertRaisesRegex(InferenceServerException, "does not support the level TENSORS"):
@@ -377,12 +385,15 @@ class Settings(Case):
         on = ("--trace-config", "mode=opentelemetry")
         cases = [((*on, "--trace-config", f"opentelemetry,{setting}"), {}, words) for setting, words in (
             ("resource=a", "expected KEY=VALUE"), ("bsp_max_queue_size=0", "expected a number from 1"), ("bsp_schedule_delay=x", "expected a number"),
-            ("url=ftp://x", "expected http://"), ("url=http://me:secret@x/", "OTEL_EXPORTER_OTLP_HEADERS"), ("x=y", "unknown setting"))]
+            ("url=ftp://x", "'opentelemetry,url': expected a URL http://HOST"), ("url=http://me:secret@x/", "OTEL_EXPORTER_OTLP_HEADERS"),
+            ("url=http://", "expected a URL"), ("url=http://a b/", "expected a URL"), ("url=http://a:99999/", "expected a URL"),
+            ("url=http://:1/", "expected a URL"), ("url=http://[::1]x/", "expected a URL"), ("x=y", "one of url, resource"))]
         cases += [(on, {name: value}, name) for name, value in (
             ("OTEL_TRACES_SAMPLER", "x"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), ("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "x"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "x"), ("OTEL_EXPORTER_OTLP_HEADERS", "a"), ("OTEL_EXPORTER_OTLP_HEADERS", "a=b%0d%0ac"),
             ("OTEL_EXPORTER_OTLP_HEADERS", "a b=c"), ("OTEL_RESOURCE_ATTRIBUTES", "=b"), ("OTEL_BSP_MAX_QUEUE_SIZE", "0"),
-            ("OTEL_BSP_SCHEDULE_DELAY", "-1"))]
+            ("OTEL_BSP_SCHEDULE_DELAY", "-1"), ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"), ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/no/file"))]
+        cases.append(((*on, "--trace-config", "level=TENSORS"), {}, "option '--trace-config': 'level': expected TIMESTAMPS or OFF"))
         cases.append((on, {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "2"}, "OTEL_TRACES_SAMPLER_ARG"))
         for options, environment, words in cases:
             with self.subTest(options=options, environment=environment):

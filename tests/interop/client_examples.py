@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the examples of NVIDIA's client libraries, unmodified, against Kelp's `tritonserver`, and prints a table.
 
-    client_examples.py SOURCES [--build BUILD] [--only TEXT]
+    client_examples.py SOURCES [--build BUILD] [--languages go,javascript] [--only TEXT]
 
 SOURCES is a copy of NVIDIA's repository "client", which is not part of Kelp. The examples in Python use the tritonclient of the Python
 that runs this script, which also needs onnx, Pillow, attrdict and setuptools; those in Go and JavaScript are built in copies of their
-directories, with packages that go and npm bring. The servers listen on Triton's ports in a private network namespace, which needs root."""
+directories, with packages that go and npm download. The servers listen on Triton's ports in a private network namespace, which needs root."""
 import argparse
 import ctypes
 import glob

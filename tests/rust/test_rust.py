@@ -7,7 +7,7 @@ that the wheel nvidia-pytriton 0.7.0 is unpacked in, in NVIDIA's executable on N
 
 --libraries: where libtritonserver.so and what it needs lie, to link the crate's own tests with; without it they do not run.
 
-Exits 77, with the reason in words, when cargo is missing, older than 1.82, or cannot bring the crate ndarray.
+Exits 77 and prints the reason if cargo is missing, older than 1.82, or cannot download the crate ndarray.
 """
 import json
 import os

@@ -16,7 +16,7 @@ kelp_status *kelp_serve_access_log_init(kelp_serve_access_log *inout, const char
     const kelp_request_log_options options = {
         .path = path, .logger = logger, .on_dropped = on_dropped, .userp = inout};
     KELP_TRY(kelp_serve_set(TRITONSERVER_MetricFamilyNew(
-        &inout->family, TRITONSERVER_METRIC_KIND_COUNTER, "kelp_access_log_dropped_lines",
+        &inout->family, TRITONSERVER_METRIC_KIND_COUNTER, "kelp_access_log_dropped_lines_total",
         "Number of lines of the access log that were dropped")));
     KELP_TRY(kelp_serve_set(TRITONSERVER_MetricNew(&inout->dropped, inout->family, NULL, 0)));
     return kelp_request_log_create(&options, &inout->log);

@@ -180,7 +180,7 @@ static kelp_status *serve(const kelp_serve_options *o, const kelp_serve_voice *v
     unblock_signals(signals);
     if (frontends->http != NULL && signal_number == SIGTERM)
         drain(o, frontends);
-    kelp_serve_set_draining(frontends); /* requests that are still answered */
+    kelp_serve_set_draining(frontends); /* requests are still processed */
     voice->stopping(signal_number);
     return status;
 }

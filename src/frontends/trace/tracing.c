@@ -51,7 +51,7 @@ static kelp_status *check(const kelp_tracing *tracing, const kelp_trace_values *
     const char *reason = NULL;
     if (tracing->exporter != NULL) /* a rate of 0: only requests with a trace context */
         reason = values->level & TRITONSERVER_TRACE_LEVEL_TENSORS
-                     ? "the mode opentelemetry does not support the level TENSORS"
+                     ? "the mode opentelemetry does not support the level TENSORS; use TIMESTAMPS"
                      : NULL;
     else if (values->level != 0 && values->rate == 0)
         reason = "sample rate must be non-zero";
@@ -380,6 +380,9 @@ kelp_status *kelp_tracing_create(kelp_allocator allocator, TRITONSERVER_Server *
         return status;
     }
     note_enabled(tracing);
+    if (options->otlp != NULL)
+        KELP_LOGF(logger, KELP_LOG_INFO, "traces are exported to '%s'%s", options->otlp->client.url,
+                  options->values.level != 0 ? "" : " when their level is TIMESTAMPS; it is OFF");
     *out = tracing;
     return NULL;
 }

@@ -41,14 +41,15 @@ static const kelp_arg_spec specs[] = {
      .offset = AT(file),
      .value = "FILE",
      .choices = "@file",
-     .help = "log file (stderr)"},
+     .help = "log file (stderr, and stdout for information)"},
     {.name = "access-log",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(access_file),
      .value = "FILE",
      .choices = "@file",
-     .help = "write a line of JSON for each request of HTTP and gRPC, - for stdout; the file is "
-             "opened again after it was moved (none)"},
+     .help =
+         "write a line of JSON for each request over HTTP and gRPC, - for stdout; a file that was "
+         "moved is created again (none)"},
 };
 #undef AT
 

@@ -13,6 +13,10 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_BOOL,
      .offset = AT(allow_metrics),
      .help = "collect metrics (true)"},
+    {.name = "allow-cpu-metrics",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(allow_cpu_metrics),
+     .help = "metrics of the machine's CPUs and memory (true)"},
     {.name = "metrics-address",
      .kind = KELP_OPTION_TEXT,
      .offset = AT(address),
@@ -39,7 +43,7 @@ static const kelp_arg_spec specs[] = {
 const kelp_arg_table kelp_serve_metrics_table = {specs, KELP_COUNT(specs)};
 
 void kelp_serve_metrics_defaults(kelp_serve_metrics *o) {
-    o->allow_metrics = true;
+    o->allow_metrics = o->allow_cpu_metrics = true;
     o->port = -1;
     o->histograms = true;
 }
@@ -64,6 +68,8 @@ static kelp_status *set_metrics_config(TRITONSERVER_ServerOptions *options, cons
 kelp_status *kelp_serve_metrics_apply(const kelp_serve_metrics *o,
                                       TRITONSERVER_ServerOptions *options) {
     KELP_TRY(kelp_serve_set(TRITONSERVER_ServerOptionsSetMetrics(options, o->allow_metrics)));
+    KELP_TRY(
+        kelp_serve_set(TRITONSERVER_ServerOptionsSetCpuMetrics(options, o->allow_cpu_metrics)));
     if (o->histograms)
         KELP_TRY(set_metrics_config(options, "histogram_latencies=true"));
     for (size_t i = 0; i < o->metrics_config.count; i++)

@@ -8,7 +8,7 @@
 #include <triton/core/tritonserver.h>
 
 typedef struct kelp_serve_metrics {
-    bool allow_metrics;
+    bool allow_metrics, allow_cpu_metrics;
     const char *address; /* NULL: that of HTTP */
     int64_t port;        /* -1: no port of their own */
     bool histograms;     /* enables histogram_latencies, unless metrics_config sets it */

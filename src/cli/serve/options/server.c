@@ -32,7 +32,7 @@ static const kelp_arg_spec specs[] = {
      .value = "N",
      .min = 0,
      .max = 86400,
-     .help = "after SIGTERM, keep serving for N seconds and answer readiness with 503, so that "
+     .help = "after SIGTERM, keep serving for N seconds and return 503 for readiness, so that "
              "load balancers notice (until no request has begun for 0.25 s, at most 5)"},
     {.name = "strict-readiness",
      .kind = KELP_OPTION_BOOL,

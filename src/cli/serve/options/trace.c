@@ -115,11 +115,9 @@ static kelp_status *set_number(const char *setting, const char *text, int64_t mi
     return NULL;
 }
 
-static kelp_status *unknown_setting(const char *item) {
+static kelp_status *unknown_setting(const char *item, const char *expected) {
     return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                      "option '--trace-config': unknown setting '%s': expected mode, level, rate, "
-                      "count, 'triton,SETTING' or 'opentelemetry,SETTING'",
-                      item);
+                      "option '--trace-config': unknown setting '%s': expected %s", item, expected);
 }
 
 /* Applies a setting of all modes. */
@@ -132,7 +130,8 @@ static kelp_status *apply_global(const char *item, kelp_str setting, const char 
     if (kelp_str_is(setting, "count"))
         return set_number("count", value, -1, INT32_MAX, &inout->count);
     if (!kelp_str_is(setting, "mode"))
-        return unknown_setting(item);
+        return unknown_setting(item, "mode, level, rate, count, 'triton,SETTING' or "
+                                     "'opentelemetry,SETTING'");
     inout->mode = !strcasecmp(value, "triton")          ? TRITON
                   : !strcasecmp(value, "opentelemetry") ? OPENTELEMETRY
                                                         : NO_MODE;
@@ -150,7 +149,7 @@ static kelp_status *apply_triton(const char *item, kelp_str setting, const char 
     if (kelp_str_is(setting, "log-frequency"))
         return set_number("triton,log-frequency", value, 0, UINT32_MAX, &inout->log_frequency);
     if (!kelp_str_is(setting, "file"))
-        return unknown_setting(item);
+        return unknown_setting(item, "'triton,file' or 'triton,log-frequency'");
     inout->file = value;
     return NULL;
 }
@@ -172,7 +171,9 @@ static kelp_status *apply_otel(const char *item, kelp_str setting, const char *v
         return NULL;
     }
     if (!kelp_str_is(setting, "resource"))
-        return unknown_setting(item);
+        return unknown_setting(item, "'opentelemetry,NAME' with NAME one of url, resource, "
+                                     "bsp_max_queue_size, bsp_schedule_delay, "
+                                     "bsp_max_export_batch_size");
     if (strchr(value, '=') == NULL || value[0] == '=')
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "option '--trace-config': 'resource': expected KEY=VALUE, found '%s'",
@@ -198,7 +199,7 @@ static kelp_status *apply(const char *item, parsed *inout) {
         return apply_triton(item, setting, equals + 1, inout);
     if (kelp_str_equal_nocase(mode, KELP_STR("opentelemetry")))
         return apply_otel(item, setting, equals + 1, inout);
-    return unknown_setting(item);
+    return unknown_setting(item, "'triton,SETTING' or 'opentelemetry,SETTING'");
 }
 
 /* Parses the options of the command line. */
@@ -239,6 +240,11 @@ kelp_status *kelp_serve_trace_parse(const kelp_serve_trace *o, kelp_serve_trace_
                   kelp_serve_otlp_is_wanted();
     bool opentelemetry = p.mode == OPENTELEMETRY || wanted;
     warn_unused(&p, opentelemetry);
+    if (opentelemetry && p.level & TRITONSERVER_TRACE_LEVEL_TENSORS)
+        return KELP_ERROR(
+            KELP_INVALID_ARGUMENT,
+            "option '--trace-config': 'level': expected TIMESTAMPS or OFF in the mode "
+            "opentelemetry, found 'TENSORS'");
     if (opentelemetry)
         KELP_TRY(kelp_serve_otlp_sampler(&out->options.sampler, &has_sampler));
     if (wanted && !p.has_level)

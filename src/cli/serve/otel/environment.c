@@ -6,7 +6,9 @@
 
 #include <kelp/engine.h>
 
+#include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define DEFAULT_URL "http://localhost:4318/v1/traces"
 #define MAX_ATTRIBUTES 128
@@ -24,8 +26,7 @@ static const char *exporter_variable(kelp_arena *arena, const char *suffix, cons
     for (size_t i = 0; i < KELP_COUNT(prefixes); i++) {
         const char *name = kelp_arena_printf(arena, "%s%s", prefixes[i], suffix);
         const char *value = name != NULL ? variable(name) : NULL;
-        if (out_name != NULL)
-            *out_name = name;
+        *out_name = name;
         if (value != NULL)
             return value;
     }
@@ -33,17 +34,19 @@ static const char *exporter_variable(kelp_arena *arena, const char *suffix, cons
 }
 
 static kelp_status *bad_variable(const char *name, const char *expected, const char *value) {
-    return KELP_ERROR(KELP_INVALID_ARGUMENT, "Bad option: \"%s\": expected %s, found '%s'", name,
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "variable '%s': expected %s, found '%s'", name,
                       expected, value);
 }
 
-/* Stores the number of a variable, if it is set. */
+/* Stores the number of a variable, if it is set. The message begins as Triton's. */
 static kelp_status *read_number(const char *name, const char *value, int64_t min, uint32_t *inout) {
     int64_t number;
     if (value == NULL)
         return NULL;
     if (!kelp_parse_i64(kelp_str_from(value), &number) || number < min || number > INT32_MAX)
-        return bad_variable(name, min > 0 ? "a positive number" : "a non-negative number", value);
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "Bad option: \"%s\": expected a number from %lld to %d, found '%s'", name,
+                          (long long)min, INT32_MAX, value);
     *inout = (uint32_t)number;
     return NULL;
 }
@@ -86,9 +89,12 @@ kelp_status *kelp_serve_otlp_sampler(kelp_trace_sampler *out, bool *out_given) {
             return bad_variable("OTEL_TRACES_SAMPLER_ARG", "a number from 0 to 1", argument);
         return NULL;
     }
-    return name == NULL ? NULL
-                        : bad_variable("OTEL_TRACES_SAMPLER",
-                                       "[parentbased_]always_on, always_off or traceidratio", name);
+    return name == NULL
+               ? NULL
+               : bad_variable("OTEL_TRACES_SAMPLER",
+                              "always_on, always_off or traceidratio, each with or without "
+                              "'parentbased_' before it",
+                              name);
 }
 
 /* ---- lists of the form "key=value,key=value", percent-encoded ---- */
@@ -208,29 +214,53 @@ static kelp_status *read_headers(kelp_serve_trace_values *inout) {
     return NULL;
 }
 
-/* Checks that the URL can be shown to clients, and that the scheme is supported. */
-static kelp_status *check_url(const char *url) {
+/* Returns true for a host with an optional port, as "localhost:4318" or "[::1]:4318". */
+static bool is_host(const char *host, size_t length) {
+    const char *bracket = memchr(host, ']', length);
+    const char *name_end = bracket != NULL ? bracket + 1 : memchr(host, ':', length);
+    int64_t port = 0;
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)host[i] <= ' ' || host[i] == 0x7f)
+            return false;
+    if (length == 0 || name_end == host)
+        return false;
+    if (name_end == NULL || name_end == host + length)
+        return true;
+    size_t port_length = length - (size_t)(name_end - host) - 1;
+    return *name_end == ':' && kelp_parse_i64((kelp_str){name_end + 1, port_length}, &port) &&
+           port > 0 && port <= UINT16_MAX;
+}
+
+/* Checks that the URL can be shown to clients, and that it is valid. `source` is the option or the
+ * variable. */
+static kelp_status *check_url(const char *source, const char *url) {
     const char *scheme_end = strstr(url, "://");
     const char *host = scheme_end != NULL ? scheme_end + strlen("://") : url;
     bool known = scheme_end == NULL || strncmp(url, "http://", strlen("http://")) == 0 ||
                  strncmp(url, "https://", strlen("https://")) == 0;
     size_t length = strcspn(host, "/?#");
-    if (!known || length == 0)
+    if (known && memchr(host, '@', length) != NULL)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "URL of the collector: expected http://… or https://…, found '%s'", url);
-    if (memchr(host, '@', length) != NULL)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "URL of the collector: a password in it would be shown to clients; use "
-                          "OTEL_EXPORTER_OTLP_HEADERS");
-    return NULL;
+                          "%s: clients can read a password in the URL: expected a URL without user "
+                          "and password; use OTEL_EXPORTER_OTLP_HEADERS for credentials",
+                          source);
+    return known && is_host(host, length)
+               ? NULL
+               : KELP_ERROR(KELP_INVALID_ARGUMENT,
+                            "%s: expected a URL http://HOST[:PORT][/PATH] or https://…, found '%s'",
+                            source, url);
 }
 
 static kelp_status *read_url(kelp_serve_trace_values *inout) {
-    const char *of_traces = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+    const char *source = "option '--trace-config': 'opentelemetry,url'", *url = inout->otel.url;
     const char *base = variable("OTEL_EXPORTER_OTLP_ENDPOINT");
-    const char *url = inout->otel.url != NULL ? inout->otel.url : of_traces;
+    if (url == NULL) {
+        source = "variable 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'";
+        url = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+    }
     if (url == NULL && base != NULL) {
         size_t length = strlen(base);
+        KELP_TRY(check_url("variable 'OTEL_EXPORTER_OTLP_ENDPOINT'", base));
         while (length > 0 && base[length - 1] == '/')
             length--;
         url = kelp_arena_printf(&inout->arena, "%.*s/v1/traces", (int)length, base);
@@ -238,7 +268,17 @@ static kelp_status *read_url(kelp_serve_trace_values *inout) {
             return kelp_status_oom();
     }
     inout->otlp.client.url = url != NULL ? url : DEFAULT_URL;
-    return check_url(inout->otlp.client.url);
+    return check_url(source, inout->otlp.client.url);
+}
+
+/* Reads the name of a file, which must be readable. */
+static kelp_status *read_file_name(kelp_arena *arena, const char *suffix, const char **out) {
+    const char *name;
+    *out = exporter_variable(arena, suffix, &name);
+    return *out == NULL || access(*out, R_OK) == 0
+               ? NULL
+               : KELP_ERROR(KELP_INVALID_ARGUMENT, "variable '%s': cannot read the file '%s': %s",
+                            name, *out, strerror(errno));
 }
 
 static kelp_status *read_client(kelp_serve_trace_values *inout) {
@@ -254,9 +294,9 @@ static kelp_status *read_client(kelp_serve_trace_values *inout) {
     client->timeout_ms = 10000;
     text = exporter_variable(arena, "TIMEOUT", &name);
     KELP_TRY(read_number(name, text, 0, &client->timeout_ms));
-    client->ca_file = exporter_variable(arena, "CERTIFICATE", NULL);
-    client->cert_file = exporter_variable(arena, "CLIENT_CERTIFICATE", NULL);
-    client->key_file = exporter_variable(arena, "CLIENT_KEY", NULL);
+    KELP_TRY(read_file_name(arena, "CERTIFICATE", &client->ca_file));
+    KELP_TRY(read_file_name(arena, "CLIENT_CERTIFICATE", &client->cert_file));
+    KELP_TRY(read_file_name(arena, "CLIENT_KEY", &client->key_file));
     client->version = kelp_version();
     KELP_TRY(read_url(inout));
     return read_headers(inout);

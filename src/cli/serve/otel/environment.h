@@ -23,7 +23,7 @@ typedef struct kelp_serve_trace_values {
     kelp_serve_otel_settings otel; /* as given */
 } kelp_serve_trace_values;
 
-/* Returns true if the environment asks for the export of traces. */
+/* Returns true if the environment selects the mode opentelemetry. */
 bool kelp_serve_otlp_is_wanted(void);
 /* Fills in the sampler. *out_given is false if the environment does not set one. */
 kelp_status *kelp_serve_otlp_sampler(kelp_trace_sampler *out, bool *out_given) KELP_MUST_USE;
