@@ -11,6 +11,7 @@ import random
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -20,7 +21,7 @@ import numpy as np
 import tritonclient.grpc as grpc
 
 import support
-from support import ROOT, Server, kelp, read_json
+from support import ROOT, Repository, Server, kelp, read_json
 
 EXAMPLES = os.path.join(ROOT, "examples", "models")
 DIGITS = read_json("examples", "requests", "digits.json")
@@ -109,6 +110,10 @@ class AccessLog(unittest.TestCase):
         self.assertTrue(client.is_model_ready("digits", "1"))
         with self.assertRaises(Exception):
             client.infer("unknown", image())
+        noise = grpc.InferInput("image", [4096], "UINT8")
+        noise.set_data_from_numpy(np.frombuffer(random.Random(1).randbytes(4096), np.uint8))
+        with self.assertRaises(Exception):  # rejected before it is decompressed
+            client.infer("unknown", [noise], compression_algorithm="gzip")
         answers = []
         client.start_stream(lambda result, error: answers.append((result, error)))
         for i in range(3):
@@ -117,7 +122,7 @@ class AccessLog(unittest.TestCase):
         client.close()
         self.assertEqual(len(answers), 3)
         self.assertEqual(server.stop(), 0)
-        infer, ready, unknown, stream = self.lines()
+        infer, ready, unknown, packed, stream = self.lines()
         prefix = "/inference.GRPCInferenceService/"
         self.assertEqual((infer["protocol"], infer["path"], infer["status"], infer["grpc_status"]), ("gRPC", prefix + "ModelInfer", 200, 0))
         self.assertEqual((infer["model"], infer["version"], infer["request_id"], infer["trace_id"]), ("digits", 1, "a\"b", TRACE))
@@ -125,7 +130,8 @@ class AccessLog(unittest.TestCase):
         self.assertGreater(infer["bytes_in"], IMAGE.nbytes)
         self.assertGreater(infer["bytes_out"], 48)
         self.assertEqual((ready["path"], ready["model"], ready["version"]), (prefix + "ModelReady", "digits", 1))
-        self.assertEqual((unknown["model"], unknown["grpc_status"]), ("unknown", 5))
+        for line in unknown, packed:
+            self.assertEqual((line["model"], line["grpc_status"]), ("unknown", 5))
         self.assertEqual((stream["path"], stream["model"], stream["request_id"], stream["grpc_status"]), (prefix + "ModelStreamInfer", "digits", "0", 0))
         self.assertGreater(stream["bytes_in"], 3 * IMAGE.nbytes)
 
@@ -173,6 +179,27 @@ class AccessLog(unittest.TestCase):
                 peer.sendall(b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         self.assertEqual(server.stop(), 0)
         self.assertEqual({line["model"] for line in self.lines()}, {"digits"})
+
+    def test_a_client_that_leaves_before_the_response(self):
+        with Repository() as repository:
+            repository.add("slow", model=os.path.join(EXAMPLES, "digits", "1", "model.onnx"),
+                           config="max_batch_size: 32 dynamic_batching { preferred_batch_size: 16 max_queue_delay_microseconds: 60000000 }")
+            server = Server(repository.path, "--access-log", self.path)
+            self.addCleanup(server.__exit__)
+            for kind, body in ("infer", DIGITS), ("generate", {"image": [0] * 64}):
+                body = json.dumps(body).encode()
+                with socket.create_connection(("127.0.0.1", server.port)) as peer:
+                    peer.sendall(b"POST /v2/models/slow/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (kind.encode(), len(body)) + body)
+                    time.sleep(0.3)  # the request waits for others
+                    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close resets the connection
+            client = grpc.InferenceServerClient(server.url)
+            call = client.async_infer("slow", image(), lambda result, error: None)
+            time.sleep(0.3)
+            call.cancel()
+            self.wait_for(lambda: os.path.exists(self.path) and len(self.lines()) >= 3, "the lines")
+            members = ("status", "grpc_status", "aborted", "bytes_out")
+            self.assertEqual([tuple(line.get(member) for member in members) for line in self.lines()],
+                             [(499, None, True, 0), (499, None, True, 0), (200, 1, True, 0)])
 
     def test_standard_output(self):
         self.path = "-"

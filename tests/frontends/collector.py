@@ -29,6 +29,7 @@ class Span:
         self.state, self.flags, self.kind = message.trace_state, message.flags, message.kind
         self.start, self.end = message.start_time_unix_nano, message.end_time_unix_nano
         self.attributes = {a.key: getattr(a.value, a.value.WhichOneof("value")) for a in message.attributes}
+        assert len(self.attributes) == len(message.attributes), message  # the keys are unique
         self.events = [event.name for event in message.events]
         self.times = [event.time_unix_nano for event in message.events]
         self.failed, self.message_text = message.status.code == 2, message.status.message

@@ -357,6 +357,35 @@ static void custom_activities_begin_and_end_spans(void **state) {
     collector_free(&c);
 }
 
+static void only_the_first_message_of_a_failure_counts(void **state) {
+    (void)state;
+    collector c;
+    kelp_tracing *tracing;
+    const kelp_trace_origin origin = {.model = "m", .method = KELP_STR("POST")};
+    size_t messages = 0;
+    collector_start(&c);
+    kelp_otlp_options options = options_for(c.url);
+    assert_null(create(kelp_allocator_system(), &options, &tracing));
+    kelp_trace_record *record = kelp_tracing_sample(tracing, &origin);
+    kelp_trace_finish(record, 499, "the client left");
+    kelp_trace_finish(record, 499, "cancelled");
+    kelp_trace_finish(record, 500, "failed");
+    kelp_trace_record_release(record);
+    kelp_tracing_destroy(tracing);
+    collector_stop(&c);
+    kelp_str span = span_of(&c, 0, 0);
+    for (size_t i = 0; i < kelp_protobuf_count(span, 9); i++) {
+        kelp_str attribute = field(span, 9, i).bytes;
+        if (!kelp_str_is(field(attribute, 1, 0).bytes, "error.message"))
+            continue;
+        assert_text(field(field(attribute, 2, 0).bytes, 1, 0).bytes, "the client left");
+        messages++;
+    }
+    assert_int_equal(messages, 1);
+    assert_int_equal(kelp_protobuf_count(span, 15), 0); /* the status */
+    collector_free(&c);
+}
+
 static void settings_reject_what_the_mode_lacks(void **state) {
     (void)state;
     kelp_tracing *tracing;
@@ -402,6 +431,7 @@ int main(void) {
         cmocka_unit_test(a_full_queue_drops_spans),
         cmocka_unit_test(threads_export_at_the_same_time),
         cmocka_unit_test(custom_activities_begin_and_end_spans),
+        cmocka_unit_test(only_the_first_message_of_a_failure_counts),
         cmocka_unit_test(settings_reject_what_the_mode_lacks),
         cmocka_unit_test(every_allocation_may_fail),
     };

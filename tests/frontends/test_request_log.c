@@ -204,6 +204,31 @@ static void a_full_disk_is_reported_once(void **state) {
     remove_all(&f);
 }
 
+static void a_directory_that_is_moved_is_reported_once(void **state) {
+    (void)state;
+    fixture f;
+    char away[96], file[128];
+    make(&f);
+    kelp_logger logger = logger_of(&f);
+    snprintf(away, sizeof away, "%s.away", f.directory);
+    snprintf(file, sizeof file, "%s/log", away);
+    assert_null(open_log(&f, &logger, f.path));
+    assert_int_equal(rename(f.directory, away), 0);
+    for (int i = 0; i < 3; i++) { /* the file is checked every second */
+        put(&f, "line\n");
+        usleep(1100 * 1000);
+    }
+    kelp_request_log_destroy(f.log);
+    char *text = read_all(file);
+    assert_string_equal(text, "line\nline\nline\n");
+    assert_int_equal(f.dropped, 0);
+    assert_int_equal(f.messages, 1);
+    assert_non_null(strstr(f.message, "cannot open access log"));
+    free(text);
+    assert_int_equal(rename(away, f.directory), 0);
+    remove_all(&f);
+}
+
 static void a_pipe_that_nobody_reads_delays_nothing(void **state) {
     (void)state;
     fixture f;
@@ -276,12 +301,11 @@ static void an_entry_is_one_line_of_json(void **state) {
     make(&f);
     assert_null(open_log(&f, &(kelp_logger){0}, f.path));
     const kelp_str agent = KELP_STR("a\"\\\n\xff\x01");
-    const kelp_str parent = KELP_STR("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     const kelp_request_facts facts = {.protocol = "HTTP/1.1",
                                       .method = KELP_STR("POST"),
                                       .path = KELP_STR("/x\r\n{\"time\":0}"),
                                       .user_agent = &agent,
-                                      .traceparent = &parent};
+                                      .trace_id = KELP_STR("0af7651916cd43dd8448eb211c80319c")};
     struct sockaddr_in6 address = {
         .sin6_family = AF_INET6, .sin6_port = htons(80), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     const kelp_http_peer peer = kelp_http_peer_of((const struct sockaddr *)(const void *)&address);
@@ -371,6 +395,7 @@ int main(void) {
         cmocka_unit_test(a_line_that_is_empty_or_too_long_is_counted),
         cmocka_unit_test(a_file_that_cannot_be_opened_is_an_error),
         cmocka_unit_test(a_full_disk_is_reported_once),
+        cmocka_unit_test(a_directory_that_is_moved_is_reported_once),
         cmocka_unit_test(a_pipe_that_nobody_reads_delays_nothing),
         cmocka_unit_test(a_file_that_was_moved_is_opened_again),
         cmocka_unit_test(lines_are_appended_to_an_existing_file),

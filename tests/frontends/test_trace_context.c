@@ -27,6 +27,8 @@ static void a_traceparent_is_read_and_written(void **state) {
     kelp_trace_context context;
     char text[KELP_TRACEPARENT_SIZE];
     assert_true(kelp_traceparent_parse(KELP_STR(VALID), &context));
+    assert_true(kelp_str_is(kelp_traceparent_trace_id(KELP_STR(VALID)), TRACE));
+    assert_int_equal(kelp_traceparent_trace_id(KELP_STR("00-" TRACE)).length, 0);
     assert_int_equal(context.trace.bytes[0], 0x0a);
     assert_int_equal(context.trace.bytes[15], 0x9c);
     assert_int_equal(context.span.bytes[0], 0xb7);

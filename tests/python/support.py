@@ -61,6 +61,8 @@ def identity(dtype, shape=("n",)):
 
 def main():
     os.chdir(ROOT)
+    # A shell ignores SIGINT in what it runs in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     ended = unittest.main(module="__main__", argv=sys.argv, exit=False, verbosity=2)
     sys.exit(0 if ended.result.wasSuccessful() else 1)
 

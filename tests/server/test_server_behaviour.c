@@ -830,6 +830,60 @@ static void test_custom_activities_are_named_by_the_context(void **state) {
     }
 }
 
+/* Two threads, each of which reports activities while the other one does. */
+typedef struct meeting {
+    TRITONSERVER_InferenceTrace *trace;
+    pthread_barrier_t barrier;
+    atomic_int time_ns; /* of the latest activity */
+    atomic_int wrong;   /* contexts without the name of their activity, its time */
+} meeting;
+
+static void check_context(TRITONSERVER_InferenceTrace *trace,
+                          TRITONSERVER_InferenceTraceActivity activity, uint64_t timestamp_ns,
+                          void *userp) {
+    meeting *m = userp;
+    const char *context = NULL;
+    char expected[64];
+    (void)activity;
+    snprintf(expected, sizeof expected, "{\"a\":1,\"%llu\":\"%llu\"}",
+             (unsigned long long)timestamp_ns, (unsigned long long)timestamp_ns);
+    pthread_barrier_wait(&m->barrier);
+    ok(TRITONSERVER_InferenceTraceContext(trace, &context));
+    if (strcmp(context, expected) != 0)
+        atomic_fetch_add(&m->wrong, 1);
+    pthread_barrier_wait(&m->barrier);
+}
+
+static void *report_activities(void *userp) {
+    meeting *m = userp;
+    char name[16];
+    for (int i = 0; i < 100; i++) {
+        int time_ns = atomic_fetch_add(&m->time_ns, 1);
+        snprintf(name, sizeof name, "%d", time_ns);
+        ok(TRITONSERVER_InferenceTraceReportActivity(m->trace, (uint64_t)time_ns, name));
+    }
+    return NULL;
+}
+
+static void test_two_threads_report_custom_activities_of_a_trace(void **state) {
+    meeting m = {0};
+    const char *after = NULL;
+    pthread_t other;
+    (void)state;
+    assert_int_equal(pthread_barrier_init(&m.barrier, NULL, 2), 0);
+    ok(TRITONSERVER_InferenceTraceNew(&m.trace, TRITONSERVER_TRACE_LEVEL_TIMESTAMPS, 0,
+                                      check_context, drop_trace, &m));
+    ok(TRITONSERVER_InferenceTraceSetContext(m.trace, "{\"a\":1}"));
+    assert_int_equal(pthread_create(&other, NULL, report_activities, &m), 0);
+    report_activities(&m);
+    pthread_join(other, NULL);
+    ok(TRITONSERVER_InferenceTraceContext(m.trace, &after));
+    assert_string_equal(after, "{\"a\":1}");
+    ok(TRITONSERVER_InferenceTraceDelete(m.trace));
+    pthread_barrier_destroy(&m.barrier);
+    assert_int_equal(m.wrong, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_handles_are_the_same_on_both_sides),
@@ -858,6 +912,7 @@ int main(void) {
         cmocka_unit_test(test_log_is_passed_to_a_callback),
         cmocka_unit_test(test_trace_ids_are_unique),
         cmocka_unit_test(test_custom_activities_are_named_by_the_context),
+        cmocka_unit_test(test_two_threads_report_custom_activities_of_a_trace),
     };
     return cmocka_run_group_tests(tests, set_up, world_close);
 }

@@ -272,9 +272,9 @@ void kelp_serve_destroy(kelp_serve_frontends *frontends) {
     destroy_access(frontends);
     kelp_tracing_stop(frontends->tracing);
     kelp_logging_destroy(frontends->logging);
-    kelp_serve_trace_deinit(&frontends->trace);
     if (!frontends->held) {
         kelp_tracing_destroy(frontends->tracing);
+        kelp_serve_trace_deinit(&frontends->trace);
         kelp_workers_destroy(frontends->loaders);
         kelp_shm_destroy(frontends->shm);
     }

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "frontends/common/log.h"
 
+#include "frontends/common/status.h"
+
 #include <stdio.h>
-#include <triton/core/tritonserver.h>
 
 /* A longer message is cut off. */
 #define MAX_TEXT 1024
 
 static void write_text(int line, const char *text) {
-    TRITONSERVER_Error *error =
-        TRITONSERVER_LogMessage(TRITONSERVER_LOG_VERBOSE, "log.c", line, text);
-    if (error != NULL)
-        TRITONSERVER_ErrorDelete(error);
+    kelp_v2_ignore(TRITONSERVER_LogMessage(TRITONSERVER_LOG_VERBOSE, "log.c", line, text));
 }
 
 void kelp_log_request(const char *protocol, const kelp_http_request *request) {

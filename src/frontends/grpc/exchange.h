@@ -245,6 +245,8 @@ void kelp_grpc_reply_clear(kelp_grpc_reply *reply);
 
 /* ---- infer.c ---- */
 void kelp_grpc_infer(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
+/* Decides whether a request, whose model was read, is traced, and adds it to the access log. */
+void kelp_grpc_begin_request(kelp_grpc_exchange *exchange, kelp_grpc_request *request);
 /* Adds a failure to the trace of a request, if it is traced. */
 void kelp_grpc_trace_failure(const kelp_grpc_request *request, const kelp_status *failure);
 /* Asks the server to cancel the requests in flight, and drops their replies. */

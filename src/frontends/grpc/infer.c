@@ -423,8 +423,7 @@ static kelp_status *check_model(const kelp_grpc_exchange *exchange, kelp_grpc_re
     return NULL;
 }
 
-/* Decides whether the request is traced. */
-static void begin_trace(const kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
+void kelp_grpc_begin_request(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
     const kelp_trace_origin origin = {.model = request->decoded.model,
                                       .parent = exchange->trace_parent,
                                       .grpc = true,
@@ -435,6 +434,9 @@ static void begin_trace(const kelp_grpc_exchange *exchange, kelp_grpc_request *r
     request->trace = kelp_tracing_sample(kelp_grpc_service_of(exchange)->tracing, &origin);
     kelp_trace_stamp_at(request->trace, "GRPC_WAITREAD_START", request->start_ns);
     kelp_trace_stamp_at(request->trace, "GRPC_WAITREAD_END", exchange->used_ns);
+    kelp_request_entry_set_model(&exchange->base.entry, request->decoded.model,
+                                 request->decoded.version);
+    kelp_request_entry_set_id(&exchange->base.entry, request->decoded.id);
 }
 
 static kelp_status *prepare(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
@@ -442,9 +444,7 @@ static kelp_status *prepare(kelp_grpc_exchange *exchange, kelp_grpc_request *req
     kelp_grpc_infer_request *decoded = &request->decoded;
     kelp_str message = kelp_grpc_message_of(request);
     KELP_TRY(kelp_grpc_scan_request(&request->arena, message, decoded));
-    begin_trace(exchange, request);
-    kelp_request_entry_set_model(&exchange->base.entry, decoded->model, decoded->version);
-    kelp_request_entry_set_id(&exchange->base.entry, decoded->id);
+    kelp_grpc_begin_request(exchange, request);
     KELP_TRY(check_model(exchange, request));
     KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&request->inference, core,
                                                              decoded->model, decoded->version)));

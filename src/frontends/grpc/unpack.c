@@ -40,23 +40,33 @@ static void run_unpack(kelp_work *work) {
 }
 
 /* Returns UNAVAILABLE if the queue of the model is full. */
-static kelp_status *check_queue(const kelp_grpc_exchange *exchange, kelp_str first,
-                                kelp_arena *arena) {
-    const char *model;
-    int64_t version;
-    KELP_TRY(kelp_grpc_peek_model(arena, first, &model, &version));
-    if (model == NULL)
-        return NULL;
+static kelp_status *check_queue(TRITONSERVER_Server *core, const char *model, int64_t version) {
     TRITONSERVER_InferenceRequest *request;
-    KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(
-        &request, kelp_grpc_service_of(exchange)->core, model, version)));
+    KELP_TRY(kelp_v2_status(TRITONSERVER_InferenceRequestNew(&request, core, model, version)));
     kelp_status *status = kelp_v2_status(KELP_InferenceRequestCheckQueue(request));
     kelp_status_free(kelp_v2_status(TRITONSERVER_InferenceRequestDelete(request)));
     return status;
 }
 
+/* Checks the queue of the model that the beginning of a message names. */
+static kelp_status *check_model(kelp_grpc_exchange *exchange, kelp_grpc_request *request,
+                                kelp_str first) {
+    kelp_grpc_infer_request *decoded = &request->decoded;
+    decoded->id = "";
+    KELP_TRY(kelp_grpc_peek_model(&request->arena, first, &decoded->model, &decoded->version));
+    if (decoded->model == NULL)
+        return NULL;
+    kelp_status *status =
+        check_queue(kelp_grpc_service_of(exchange)->core, decoded->model, decoded->version);
+    if (status != NULL) {
+        kelp_grpc_begin_request(exchange, request);
+        kelp_grpc_trace_failure(request, status);
+    }
+    return status;
+}
+
 /* Decompresses the beginning of the message, and checks the queue of its model. */
-static kelp_status *peek(const kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
+static kelp_status *peek(kelp_grpc_exchange *exchange, kelp_grpc_request *request) {
     kelp_http_body *first = &request->decompressed;
     KELP_ASSERT(first->length == 0);
     /* the message is cut, so that the result is an error */
@@ -66,7 +76,7 @@ static kelp_status *peek(const kelp_grpc_exchange *exchange, kelp_grpc_request *
     const char *data = kelp_http_body_data(first);
     kelp_status *status = NULL;
     if (data != NULL)
-        status = check_queue(exchange, (kelp_str){data, first->length}, &request->arena);
+        status = check_model(exchange, request, (kelp_str){data, first->length});
     first->length = 0;
     return status;
 }

@@ -8,6 +8,7 @@
 #include "base/sync/thread.h"
 #include "frontends/http/client.h"
 #include "frontends/http/thread.h"
+#include "frontends/http/traceparent.h"
 
 #include <errno.h>
 
@@ -89,12 +90,14 @@ void kelp_http_exchange_begin_entry(kelp_http_exchange *exchange, const kelp_htt
     const kelp_http_request *request = exchange->request;
     if (thread->options->request_log == NULL)
         return;
-    const kelp_request_facts facts = {.protocol = protocol_of(exchange),
-                                      .method = request->method,
-                                      .path = request->path,
-                                      .user_agent = kelp_http_find(request, "user-agent"),
-                                      .traceparent = kelp_http_find(request, "traceparent"),
-                                      .age_ns = kelp_now_ns() - exchange->start_ns};
+    const kelp_str *traceparent = kelp_http_find(request, "traceparent");
+    const kelp_request_facts facts = {
+        .protocol = protocol_of(exchange),
+        .method = request->method,
+        .path = request->path,
+        .user_agent = kelp_http_find(request, "user-agent"),
+        .trace_id = traceparent != NULL ? kelp_traceparent_trace_id(*traceparent) : (kelp_str){0},
+        .age_ns = kelp_now_ns() - exchange->start_ns};
     kelp_request_entry_begin(&exchange->entry, thread->options->request_log, peer, &facts);
 }
 
@@ -112,12 +115,14 @@ static const kelp_str *find_rpc_status(const kelp_http_exchange *exchange) {
 void kelp_http_exchange_end_entry(kelp_http_exchange *exchange) {
     if (exchange->entry.log == NULL)
         return;
+    bool aborted = exchange->stream == NULL;
+    bool unanswered = aborted && exchange->status == 0;
     const kelp_request_result result = {
-        .status = (unsigned)exchange->status,
+        .status = (unsigned)(unanswered ? KELP_HTTP_CLIENT_CLOSED_REQUEST : exchange->status),
         .rpc_status = find_rpc_status(exchange),
         .received_bytes = exchange->body.length,
         .duration_ns = kelp_now_ns() - exchange->start_ns,
-        .aborted = exchange->stream == NULL,
+        .aborted = aborted,
     };
     kelp_request_entry_end(&exchange->entry, &result);
 }

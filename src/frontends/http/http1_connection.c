@@ -24,9 +24,8 @@
 #define DIRECT_MIN_BYTES ((size_t)4096) /* of body, to bypass the scratch buffer */
 #define READS_PER_EVENT 64
 #define LINGER_NS UINT64_C(2000000000)
-#define RELAX_NS                                                                    \
-    KELP_HTTP_SECOND_NS /* after the last response, an idle connection frees memory \
-                         */
+/* An idle connection frees memory this time after its last response. */
+#define RELAX_NS KELP_HTTP_SECOND_NS
 #define MAX_MESSAGE 256
 #define MAX_IOV 64
 

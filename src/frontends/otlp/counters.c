@@ -6,11 +6,6 @@
 static const char *const reasons[KELP_OTLP_DROP_COUNT] = {"queue_full", "rejected", "unreachable",
                                                           "no_memory"};
 
-static void ignore(TRITONSERVER_Error *error) {
-    if (error != NULL)
-        TRITONSERVER_ErrorDelete(error);
-}
-
 static kelp_status *create_dropped(kelp_otlp_counters *counters, kelp_otlp_drop reason) {
     TRITONSERVER_Parameter *label =
         TRITONSERVER_ParameterNew("reason", TRITONSERVER_PARAMETER_STRING, reasons[reason]);
@@ -39,16 +34,16 @@ kelp_status *kelp_otlp_counters_init(kelp_otlp_counters *counters) {
 
 void kelp_otlp_counters_deinit(kelp_otlp_counters *counters) {
     for (unsigned i = 0; i < KELP_OTLP_DROP_COUNT; i++)
-        ignore(TRITONSERVER_MetricDelete(counters->dropped[i]));
-    ignore(TRITONSERVER_MetricDelete(counters->exported));
-    ignore(TRITONSERVER_MetricFamilyDelete(counters->dropped_family));
-    ignore(TRITONSERVER_MetricFamilyDelete(counters->exported_family));
+        kelp_v2_ignore(TRITONSERVER_MetricDelete(counters->dropped[i]));
+    kelp_v2_ignore(TRITONSERVER_MetricDelete(counters->exported));
+    kelp_v2_ignore(TRITONSERVER_MetricFamilyDelete(counters->dropped_family));
+    kelp_v2_ignore(TRITONSERVER_MetricFamilyDelete(counters->exported_family));
 }
 
 void kelp_otlp_count_exported(kelp_otlp_counters *counters, uint64_t spans) {
-    ignore(TRITONSERVER_MetricIncrement(counters->exported, (double)spans));
+    kelp_v2_ignore(TRITONSERVER_MetricIncrement(counters->exported, (double)spans));
 }
 
 void kelp_otlp_count_dropped(kelp_otlp_counters *counters, kelp_otlp_drop reason, uint64_t spans) {
-    ignore(TRITONSERVER_MetricIncrement(counters->dropped[reason], (double)spans));
+    kelp_v2_ignore(TRITONSERVER_MetricIncrement(counters->dropped[reason], (double)spans));
 }

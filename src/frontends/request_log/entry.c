@@ -12,9 +12,6 @@
 
 #define MAX_PATH_BYTES 2048
 #define MAX_NAME_BYTES 256 /* of other texts */
-#define TRACE_ID_OFFSET 3  /* in the header traceparent */
-#define TRACE_ID_BYTES 32
-#define TRACEPARENT_BYTES 55
 
 kelp_http_peer kelp_http_peer_of(const struct sockaddr *address) {
     kelp_http_peer peer = {.family = (uint8_t)address->sa_family};
@@ -86,18 +83,6 @@ static void put_peer(kelp_request_entry *entry, const kelp_http_peer *peer) {
     put_text(entry, ",\"client\":", kelp_str_from(text), sizeof text);
 }
 
-/* Returns the trace ID of a header traceparent, "" if it is malformed. Source: W3C Trace Context,
- * 3.2.2. */
-static kelp_str trace_id_of(kelp_str header) {
-    static const char zeros[] = "00000000000000000000000000000000";
-    kelp_str id = {header.data + TRACE_ID_OFFSET, TRACE_ID_BYTES};
-    bool good = header.length >= TRACEPARENT_BYTES && header.data[2] == '-' &&
-                header.data[TRACE_ID_OFFSET + TRACE_ID_BYTES] == '-';
-    for (size_t i = 0; good && i < id.length; i++)
-        good = (id.data[i] >= '0' && id.data[i] <= '9') || (id.data[i] >= 'a' && id.data[i] <= 'f');
-    return good && memcmp(id.data, zeros, TRACE_ID_BYTES) != 0 ? id : (kelp_str){0};
-}
-
 /* ---- the entry ---- */
 
 void kelp_request_entry_begin(kelp_request_entry *entry, kelp_request_log *log,
@@ -117,10 +102,8 @@ void kelp_request_entry_begin(kelp_request_entry *entry, kelp_request_log *log,
     put_text(entry, ",\"path\":", facts->path, MAX_PATH_BYTES);
     if (facts->user_agent != NULL)
         put_text(entry, ",\"user_agent\":", *facts->user_agent, MAX_NAME_BYTES);
-    kelp_str trace_id =
-        facts->traceparent != NULL ? trace_id_of(*facts->traceparent) : (kelp_str){0};
-    if (trace_id.length > 0)
-        put_text(entry, ",\"trace_id\":", trace_id, TRACE_ID_BYTES);
+    if (facts->trace_id.length > 0)
+        put_text(entry, ",\"trace_id\":", facts->trace_id, MAX_NAME_BYTES);
 }
 
 void kelp_request_entry_set_model(kelp_request_entry *entry, const char *model, int64_t version) {

@@ -40,8 +40,9 @@ typedef struct kelp_request_entry {
 typedef struct kelp_request_facts {
     const char *protocol; /* "HTTP/1.1", "gRPC" */
     kelp_str method, path;
-    const kelp_str *user_agent, *traceparent; /* the headers, or NULL */
-    uint64_t age_ns;                          /* since its first bytes arrived */
+    const kelp_str *user_agent; /* the header, or NULL */
+    kelp_str trace_id;          /* in hexadecimal; "": none */
+    uint64_t age_ns;            /* since its first bytes arrived */
 } kelp_request_facts;
 
 /* The result of a request. */

@@ -73,7 +73,8 @@ static bool reserve(kelp_request_log *log, uint64_t bytes, uint64_t *out_positio
     uint64_t head = atomic_load_explicit(&log->head, memory_order_relaxed);
     do {
         uint64_t tail = atomic_load_explicit(&log->tail, memory_order_acquire);
-        if (head + bytes - tail > log->capacity_bytes)
+        /* If other threads and the writer have passed `head`, the exchange loads it again. */
+        if (head >= tail && head + bytes - tail > log->capacity_bytes)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&log->head, &head, head + bytes,
                                                     memory_order_relaxed, memory_order_relaxed));
@@ -193,21 +194,28 @@ static uint64_t count_lines(const char *data, size_t length) {
 
 /* ---- the thread ---- */
 
+/* Returns true if the latest message is old enough for another one, which the caller writes. */
+static bool may_log(kelp_request_log *log) {
+    uint64_t now_ns = kelp_now_ns();
+    if (log->message_ns != 0 && now_ns - log->message_ns < MESSAGE_NS)
+        return false;
+    log->message_ns = now_ns;
+    return true;
+}
+
 /* Reports dropped lines, to the callback at once, in the log sometimes. */
 static void report(kelp_request_log *log, uint64_t lost, const char *reason) {
     char text[160];
     uint64_t dropped = lost + atomic_exchange_explicit(&log->dropped, 0, memory_order_relaxed);
-    uint64_t now_ns = kelp_now_ns();
     if (dropped > 0 && log->on_dropped != NULL)
         log->on_dropped(log->userp, dropped);
     log->unreported += dropped;
-    if (log->unreported == 0 || (log->message_ns != 0 && now_ns - log->message_ns < MESSAGE_NS))
+    if (log->unreported == 0 || !may_log(log))
         return;
     snprintf(text, sizeof text, "%s", reason != NULL ? reason : "it is written too slowly");
     KELP_LOGF(log->logger, KELP_LOG_WARNING, "access log '%s': dropped %llu lines: %s", log->path,
               (unsigned long long)log->unreported, text);
     log->unreported = 0;
-    log->message_ns = now_ns;
 }
 
 /* Writes the batch. */
@@ -216,7 +224,7 @@ static void write_batch(kelp_request_log *log) {
     const char *reason = NULL;
     uint64_t lost = 0;
     kelp_status *status = check_file(log, kelp_now_ns());
-    if (status != NULL) /* the previous file remains */
+    if (status != NULL && may_log(log)) /* the previous file remains */
         KELP_LOGF(log->logger, KELP_LOG_WARNING, "%s", kelp_status_message(status));
     kelp_status_free(status);
     bool begins = !log->is_broken || write_bytes(log, "\n", 1) == 1;

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "frontends/common/status.h"
 
 #include <pthread.h>
 #include <triton/core/tritonserver.h>
@@ -108,18 +109,14 @@ static kelp_status *apply_change(kelp_logging_values *inout, const kelp_logging_
                       KELP_STR_ARG(change->name));
 }
 
-static void ignore(TRITONSERVER_Error *error) {
-    if (error != NULL)
-        TRITONSERVER_ErrorDelete(error);
-}
-
 /* Sets the values of the log, which belongs to the process. They are valid. */
 static void apply(const kelp_logging_values *values) {
-    ignore(TRITONSERVER_ServerOptionsSetLogInfo(NULL, values->info));
-    ignore(TRITONSERVER_ServerOptionsSetLogWarn(NULL, values->warning));
-    ignore(TRITONSERVER_ServerOptionsSetLogError(NULL, values->error));
-    ignore(TRITONSERVER_ServerOptionsSetLogVerbose(NULL, (int)values->verbose));
-    ignore(TRITONSERVER_ServerOptionsSetLogFormat(NULL, (TRITONSERVER_LogFormat)values->format));
+    kelp_v2_ignore(TRITONSERVER_ServerOptionsSetLogInfo(NULL, values->info));
+    kelp_v2_ignore(TRITONSERVER_ServerOptionsSetLogWarn(NULL, values->warning));
+    kelp_v2_ignore(TRITONSERVER_ServerOptionsSetLogError(NULL, values->error));
+    kelp_v2_ignore(TRITONSERVER_ServerOptionsSetLogVerbose(NULL, (int)values->verbose));
+    kelp_v2_ignore(
+        TRITONSERVER_ServerOptionsSetLogFormat(NULL, (TRITONSERVER_LogFormat)values->format));
 }
 
 kelp_status *kelp_logging_update(kelp_logging *logging, const kelp_logging_change *changes,

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/text/json.h"
+#include "frontends/common/status.h"
 #include "frontends/trace/record_text.h"
 #include "frontends/trace/spans.h"
 
@@ -27,11 +28,6 @@ struct kelp_trace_record {
     uint64_t *parts; /* the traces of parts of the request */
     size_t part_count, part_capacity;
 };
-
-static void ignore(TRITONSERVER_Error *error) {
-    if (error != NULL)
-        TRITONSERVER_ErrorDelete(error);
-}
 
 static void drop_reference(kelp_trace_record *record) {
     pthread_mutex_lock(&record->lock);
@@ -89,7 +85,7 @@ static const char *custom_name(kelp_arena *arena, TRITONSERVER_InferenceTrace *t
     const char *context = "", *name = NULL;
     char key[24];
     kelp_json *json;
-    ignore(TRITONSERVER_InferenceTraceContext(trace, &context));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceContext(trace, &context));
     snprintf(key, sizeof key, "%llu", (unsigned long long)timestamp_ns);
     kelp_status *status = kelp_json_parse(arena, "context", context, strlen(context), &json);
     const kelp_json *member = status == NULL ? kelp_json_get(json, key) : NULL;
@@ -106,7 +102,7 @@ static void report(kelp_trace_record *record, TRITONSERVER_InferenceTrace *trace
                    uint64_t timestamp_ns) {
     uint64_t id = 0;
     bool begins = activity == TRITONSERVER_TRACE_REQUEST_START;
-    ignore(TRITONSERVER_InferenceTraceId(trace, &id));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceId(trace, &id));
     pthread_mutex_lock(&record->lock);
     if (begins && id != record->id)
         add_part(record, id);
@@ -153,7 +149,7 @@ static void on_tensor(TRITONSERVER_InferenceTrace *trace,
     (void)memory_type_id;
     if (memory_type == TRITONSERVER_MEMORY_GPU)
         return;
-    ignore(TRITONSERVER_InferenceTraceId(trace, &id));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceId(trace, &id));
     pthread_mutex_lock(&record->lock);
     kelp_trace_text_add_tensor(&record->text, id, &tensor);
     pthread_mutex_unlock(&record->lock);
@@ -161,8 +157,8 @@ static void on_tensor(TRITONSERVER_InferenceTrace *trace,
 
 static void on_release(TRITONSERVER_InferenceTrace *trace, void *userp) {
     uint64_t id = 0;
-    ignore(TRITONSERVER_InferenceTraceId(trace, &id));
-    ignore(TRITONSERVER_InferenceTraceDelete(trace));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceId(trace, &id));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceDelete(trace));
     if (take_part(userp, id))
         drop_reference(userp);
 }
@@ -176,16 +172,16 @@ static kelp_status *start(kelp_trace_record *record, const kelp_trace_origin *or
     TRITONSERVER_Error *error = TRITONSERVER_InferenceTraceTensorNew(
         &record->unsubmitted, (TRITONSERVER_InferenceTraceLevel)level, 0, on_activity, on_tensor,
         on_release, record);
-    ignore(error);
+    kelp_v2_ignore(error);
     if (error != NULL)
         return kelp_status_oom();
-    ignore(TRITONSERVER_InferenceTraceId(record->unsubmitted, &record->id));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceId(record->unsubmitted, &record->id));
     if (target->exporter == NULL)
         return NULL;
     kelp_status *status = kelp_trace_spans_create(record->allocator, target->exporter, target->ids,
                                                   origin, &target->trace_id, &record->spans);
     if (status != NULL)
-        ignore(TRITONSERVER_InferenceTraceDelete(record->unsubmitted));
+        kelp_v2_ignore(TRITONSERVER_InferenceTraceDelete(record->unsubmitted));
     return status;
 }
 

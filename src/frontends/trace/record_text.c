@@ -2,13 +2,9 @@
 #include "frontends/trace/record_text.h"
 
 #include "base/text/json.h"
+#include "frontends/common/status.h"
 
 #include <string.h>
-
-static void ignore(TRITONSERVER_Error *error) {
-    if (error != NULL)
-        TRITONSERVER_ErrorDelete(error);
-}
 
 /* Begins an element of the array. */
 static void begin_element(kelp_buf *out, uint64_t id) {
@@ -33,10 +29,10 @@ void kelp_trace_text_add_model(kelp_buf *out, TRITONSERVER_InferenceTrace *trace
     const char *model = "", *request = "";
     int64_t version = 0;
     uint64_t parent = 0;
-    ignore(TRITONSERVER_InferenceTraceModelName(trace, &model));
-    ignore(TRITONSERVER_InferenceTraceModelVersion(trace, &version));
-    ignore(TRITONSERVER_InferenceTraceParentId(trace, &parent));
-    ignore(TRITONSERVER_InferenceTraceRequestId(trace, &request));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceModelName(trace, &model));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceModelVersion(trace, &version));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceParentId(trace, &parent));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceRequestId(trace, &request));
     begin_element(out, id);
     append_text(out, ",\"model_name\":", model);
     kelp_buf_append_cstr(out, ",\"model_version\":");

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/text/json.h"
+#include "frontends/common/status.h"
 
 #include <stdio.h>
 
@@ -29,6 +30,7 @@ struct kelp_trace_spans {
     char *state;                /* of the context, or NULL */
     size_t state_bytes;
     bool grpc;
+    bool has_message; /* of a failure */
     unsigned code;
     kelp_otlp_span root;
     node *open; /* newest first */
@@ -111,11 +113,6 @@ static void end(kelp_trace_spans *spans, const node *last, uint64_t time_ns) {
 
 /* ---- activities of the server ---- */
 
-static void ignore(TRITONSERVER_Error *error) {
-    if (error != NULL)
-        TRITONSERVER_ErrorDelete(error);
-}
-
 /* Passes the span on to the backend, as Triton does: a JSON object with the W3C's headers. */
 static void set_context(const kelp_trace_spans *spans, const node *n,
                         TRITONSERVER_InferenceTrace *trace) {
@@ -137,7 +134,7 @@ static void set_context(const kelp_trace_spans *spans, const node *n,
     kelp_json_end_object(&json);
     const char *value = kelp_buf_cstr(&text);
     if (value != NULL)
-        ignore(TRITONSERVER_InferenceTraceSetContext(trace, value));
+        kelp_v2_ignore(TRITONSERVER_InferenceTraceSetContext(trace, value));
     kelp_buf_deinit(&text);
 }
 
@@ -146,10 +143,10 @@ static void begin_model(kelp_trace_spans *spans, TRITONSERVER_InferenceTrace *tr
     const char *model = "", *request = "";
     int64_t version = 0;
     uint64_t parent = 0;
-    ignore(TRITONSERVER_InferenceTraceModelName(trace, &model));
-    ignore(TRITONSERVER_InferenceTraceModelVersion(trace, &version));
-    ignore(TRITONSERVER_InferenceTraceParentId(trace, &parent));
-    ignore(TRITONSERVER_InferenceTraceRequestId(trace, &request));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceModelName(trace, &model));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceModelVersion(trace, &version));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceParentId(trace, &parent));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceRequestId(trace, &request));
     node *n = begin(spans, id, parent != 0 ? parent : id, kelp_str_from(model), time_ns);
     if (n == NULL)
         return;
@@ -256,8 +253,9 @@ static bool is_of_client(bool grpc, unsigned code) {
 
 void kelp_trace_spans_finish(kelp_trace_spans *spans, unsigned code, const char *message) {
     spans->code = spans->code != 0 ? spans->code : code;
-    if (message == NULL)
+    if (message == NULL || spans->has_message)
         return;
+    spans->has_message = true;
     if (is_of_client(spans->grpc, code))
         kelp_otlp_span_put_text(&spans->root, "error.message", kelp_str_from(message));
     else

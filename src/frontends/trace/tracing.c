@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/checked.h"
+#include "frontends/common/status.h"
 #include "frontends/trace/record.h"
 
 #include <stdatomic.h>
@@ -239,9 +240,7 @@ static kelp_status *check_model(const kelp_tracing *tracing, const char *model) 
     bool ready = false;
     if (model[0] == 0)
         return NULL;
-    TRITONSERVER_Error *error = TRITONSERVER_ServerModelIsReady(tracing->core, model, -1, &ready);
-    if (error != NULL)
-        TRITONSERVER_ErrorDelete(error);
+    kelp_v2_ignore(TRITONSERVER_ServerModelIsReady(tracing->core, model, -1, &ready));
     return ready ? NULL
                  : KELP_ERROR(KELP_INVALID_ARGUMENT, "Request for unknown model : %s", model);
 }

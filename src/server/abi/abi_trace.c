@@ -106,6 +106,6 @@ TRITONSERVER_Error *TRITONSERVER_InferenceTraceContext(TRITONSERVER_InferenceTra
                                                        const char **trace_context) {
     if (trace == NULL || trace_context == NULL)
         return kelp_null_error(__func__, trace != NULL ? "trace_context" : "trace");
-    *trace_context = kelp_text_get(&of(trace)->context);
+    *trace_context = kelp_trace_context(of(trace));
     return NULL;
 }

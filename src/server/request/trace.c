@@ -31,22 +31,31 @@ static void put_activity(const char *context, uint64_t timestamp_ns, const char 
     kelp_buf_append_char(out, '}');
 }
 
+/* The custom activity that this thread reports, with the context of its trace meanwhile. Other
+ * threads may report activities of the same trace at the same time. */
+static _Thread_local struct custom_activity {
+    const kelp_trace *trace; /* NULL: none */
+    const char *context;
+} reported;
+
+const char *kelp_trace_context(const kelp_trace *trace) {
+    return reported.trace == trace ? reported.context : kelp_text_get(&trace->context);
+}
+
 kelp_status *kelp_trace_report_custom(kelp_trace *trace, uint64_t timestamp_ns, const char *name) {
-    kelp_text context = trace->context, with_name = {0};
     kelp_buf text;
     kelp_buf_init(&text, kelp_process_allocator());
-    put_activity(kelp_text_get(&context), timestamp_ns, name, &text);
+    put_activity(kelp_text_get(&trace->context), timestamp_ns, name, &text);
     const char *json = kelp_buf_cstr(&text);
-    kelp_status *status = json != NULL ? kelp_text_set(kelp_process_allocator(), &with_name, json)
-                                       : kelp_status_oom();
+    kelp_status *status = json == NULL ? kelp_status_oom() : NULL;
+    if (status == NULL) {
+        const struct custom_activity outer = reported;
+        reported = (struct custom_activity){trace, json};
+        kelp_trace_report(trace, TRITONSERVER_TRACE_CUSTOM_ACTIVITY, timestamp_ns);
+        reported = outer;
+    }
     kelp_buf_deinit(&text);
-    if (status != NULL)
-        return status;
-    trace->context = with_name;
-    kelp_trace_report(trace, TRITONSERVER_TRACE_CUSTOM_ACTIVITY, timestamp_ns);
-    kelp_text_deinit(kelp_process_allocator(), &trace->context);
-    trace->context = context;
-    return NULL;
+    return status;
 }
 
 kelp_status *kelp_trace_begin(kelp_trace *trace, const kelp_request *request) {

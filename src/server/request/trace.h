@@ -36,8 +36,11 @@ kelp_status *kelp_trace_set_context(kelp_trace *trace, const char *context) KELP
 kelp_status *kelp_trace_begin(kelp_trace *trace, const kelp_request *request) KELP_MUST_USE;
 void kelp_trace_report(kelp_trace *trace, TRITONSERVER_InferenceTraceActivity activity,
                        uint64_t timestamp_ns);
+/* Returns the context; "" if there is none. Valid until it is set, or until the callback returns
+ * that reports a custom activity. */
+const char *kelp_trace_context(const kelp_trace *trace);
 /* Reports an activity of a backend. The callback has no parameter for the name: while it runs, the
- * context of the trace has a member "TIMESTAMP" with the name, as in Triton. */
+ * context of the trace has, on its thread, a member "TIMESTAMP" with the name, as in Triton. */
 kelp_status *kelp_trace_report_custom(kelp_trace *trace, uint64_t timestamp_ns,
                                       const char *name) KELP_MUST_USE;
 /* Reports the tensors of a request or a response if the trace's level includes them. */
