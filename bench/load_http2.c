@@ -81,7 +81,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
         }
         size_t part = length < k->left ? length : k->left;
         if (part == 0)
-            load_fail("two messages answer one request");
+            load_fail("two response messages for one request");
         load_receive(k->connection, (const char *)data, part);
         data += part;
         length -= part;

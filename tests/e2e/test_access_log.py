@@ -64,19 +64,19 @@ class AccessLog(unittest.TestCase):
         with socket.create_connection(("127.0.0.1", server.port), support.PATIENCE_S) as peer:
             peer.sendall(data)
             peer.settimeout(0.3)
-            answer = b""
+            response = b""
             try:
                 while piece := peer.recv(65536):
-                    answer += piece
+                    response += piece
             except (TimeoutError, ConnectionError):
                 pass
-            return answer
+            return response
 
     def test_requests_over_http(self):
         server = self.serve()
         before = datetime.datetime.now(datetime.timezone.utc)
         body = json.dumps(DIGITS)
-        status, headers, answer = server.call("POST", "/v2/models/digits/versions/1/infer", body, User_Agent="tester/1",
+        status, headers, response = server.call("POST", "/v2/models/digits/versions/1/infer", body, User_Agent="tester/1",
                                               traceparent=f"00-{TRACE}-b7ad6b7169203331-01")
         self.assertEqual(status, 200)
         server.call("GET", "/v2/models/digits?token=secret")
@@ -96,7 +96,7 @@ class AccessLog(unittest.TestCase):
         self.assertEqual(infer, {"protocol": "HTTP/1.1", "method": "POST", "path": "/v2/models/digits/versions/1/infer", "user_agent": "tester/1",
                                  "trace_id": TRACE, "model": "digits", "request_id": DIGITS["id"], "version": 1, "status": 200,
                                  "bytes_in": len(body), "bytes_out": int(headers["content-length"])})
-        self.assertEqual(len(answer), infer["bytes_out"])
+        self.assertEqual(len(response), infer["bytes_out"])
         self.assertEqual((metadata["path"], metadata["model"], metadata["status"]), ("/v2/models/digits", "digits", 200))
         self.assertEqual((head["method"], head["bytes_out"]), ("HEAD", 0))
         self.assertEqual((nothing["path"], nothing["status"]), ("/nothing", 404))

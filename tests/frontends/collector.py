@@ -36,11 +36,11 @@ class Span:
 
 
 class Collector:
-    """Runs on a thread. `answer(request)` returns the status, headers and body; it may sleep."""
+    """Runs on a thread. `respond(request)` returns the status, headers and body; it may sleep."""
 
-    def __init__(self, answer=None, port=0, certificate=None):
+    def __init__(self, respond=None, port=0, certificate=None):
         self.requests = []
-        self.answer = answer or (lambda request: (200, {}, b""))
+        self.respond = respond or (lambda request: (200, {}, b""))
         self.changed = threading.Condition()
         collector = self
 
@@ -53,12 +53,12 @@ class Collector:
                 with collector.changed:
                     collector.requests.append(request)
                     collector.changed.notify_all()
-                answer = collector.answer(request)
-                if answer is None:  # dies in the middle
+                response = collector.respond(request)
+                if response is None:  # dies in the middle
                     self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx")
                     self.close_connection = True
                     return
-                status, headers, body = answer
+                status, headers, body = response
                 self.send_response(status)
                 for name, value in {"Content-Length": len(body), **headers}.items():
                     self.send_header(name, str(value))

@@ -78,7 +78,7 @@ class Through(test_otlp.Case):
     def test_the_collector_is_down_at_first(self):
         with Collector() as sink:
             url = self.start_otelcol(sink.url)
-            sink.answer = lambda request: (503, {}, b"") if len(sink.requests) == 1 else (200, {}, b"")
+            sink.respond = lambda request: (503, {}, b"") if len(sink.requests) == 1 else (200, {}, b"")
             self.start(url)
             self.infer()
             sink.wait_for(lambda: len(sink.requests) >= 2)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spans and their exporter, with a collector of the test: a thread that answers each request. */
+/* Spans and their exporter, with a collector of the test: a thread that responds to each request.
+ */
 #include "base/wire/protobuf.h"
 #include "frontends/otlp/exporter.h"
 #include "frontends/otlp/request.h"
@@ -91,11 +92,11 @@ static bool read_request(collector *c, int connection) {
 }
 
 static void *collect(void *userp) {
-    static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    static const char response[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     collector *c = userp;
     for (int connection; (connection = accept(c->listener, NULL, NULL)) >= 0;) {
         while (read_request(c, connection))
-            assert_int_equal(write(connection, answer, strlen(answer)), strlen(answer));
+            assert_int_equal(write(connection, response, strlen(response)), strlen(response));
         close(connection);
     }
     return NULL;

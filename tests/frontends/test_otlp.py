@@ -426,8 +426,8 @@ class Exporter(Case):
                              ("gzip", "a b", "1", "/v2"))
 
     def test_requests_are_sent_again(self):
-        answers = [(503, {}, b""), (429, {"Retry-After": "1"}, b""), (200, {}, b"")]
-        collector = self.collect(lambda request: answers[min(len(collector.requests), 3) - 1])
+        responses = [(503, {}, b""), (429, {"Retry-After": "1"}, b""), (200, {}, b"")]
+        collector = self.collect(lambda request: responses[min(len(collector.requests), 3) - 1])
         self.start(collector)
         self.infer()
         collector.wait_for(lambda: len(collector.requests) >= 3)
@@ -457,10 +457,10 @@ class Exporter(Case):
                 self.assertIn(f"status {status}; they are dropped", self.server.log())
 
     def test_rejected_spans_are_counted(self):
-        answer = trace_service_pb2.ExportTraceServiceResponse()
-        answer.partial_success.rejected_spans = 2
-        answer.partial_success.error_message = "too old"
-        collector = self.collect(lambda request: (200, {}, answer.SerializeToString()))
+        response = trace_service_pb2.ExportTraceServiceResponse()
+        response.partial_success.rejected_spans = 2
+        response.partial_success.error_message = "too old"
+        collector = self.collect(lambda request: (200, {}, response.SerializeToString()))
         self.start(collector)
         self.infer()
         self.wait_dropped("rejected", 2)
@@ -504,8 +504,8 @@ class Exporter(Case):
         self.wait_dropped("unreachable", 3)
 
     def test_a_collector_that_dies_in_the_middle(self):
-        answers = [None, (200, {}, b"")]
-        collector = self.collect(lambda request: answers[min(len(collector.requests), 2) - 1])
+        responses = [None, (200, {}, b"")]
+        collector = self.collect(lambda request: responses[min(len(collector.requests), 2) - 1])
         self.start(collector)
         self.infer()
         collector.wait_for(lambda: len(collector.requests) >= 2)
@@ -515,7 +515,7 @@ class Exporter(Case):
         collector = self.collect()
         self.start(collector, "--trace-config", "opentelemetry,bsp_max_queue_size=4", OTEL_BSP_MAX_EXPORT_BATCH_SIZE="100",
                    OTEL_BSP_SCHEDULE_DELAY="60000")
-        collector.answer = lambda request: time.sleep(1) or (200, {}, b"")
+        collector.respond = lambda request: time.sleep(1) or (200, {}, b"")
         self.infer(10)
         self.wait_dropped("queue_full", 10)
         self.stop()

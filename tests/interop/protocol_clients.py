@@ -51,8 +51,8 @@ def pytriton_grpc(ports):
     pytriton_client("grpc", ports[1])
     with DecoupledModelClient(f"grpc://localhost:{ports[1]}", "repeat_int32") as client:
         values = np.array([4, 5, 6], dtype=np.int32)
-        answers = client.infer_sample(IN=values, DELAY=np.zeros(3, np.uint32), WAIT=np.zeros(1, np.uint32))
-        assert [int(answer["OUT"][0]) for answer in answers] == [4, 5, 6]
+        responses = client.infer_sample(IN=values, DELAY=np.zeros(3, np.uint32), WAIT=np.zeros(1, np.uint32))
+        assert [int(response["OUT"][0]) for response in responses] == [4, 5, 6]
 
 
 def pytriton_asyncio(ports):

@@ -53,8 +53,8 @@ TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *instance) {
     return call_for_instance("ModelInstanceFinalize", instance);
 }
 
-static TRITONSERVER_Error *answer(TRITONBACKEND_ModelInstance *instance,
-                                  TRITONBACKEND_Request *request) {
+static TRITONSERVER_Error *respond(TRITONBACKEND_ModelInstance *instance,
+                                   TRITONBACKEND_Request *request) {
     TRITONBACKEND_Response *response = NULL;
     TRITONSERVER_Error *error = TRITONBACKEND_ResponseNew(&response, request);
     if (error == NULL)
@@ -71,6 +71,6 @@ EXPORT TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_Mode
                                                               const uint32_t request_count) {
     TRITONSERVER_Error *error = call_for_instance("Execute", instance);
     for (uint32_t i = 0; i < request_count && error == NULL; i++)
-        error = answer(instance, requests[i]);
+        error = respond(instance, requests[i]);
     return error;
 }
