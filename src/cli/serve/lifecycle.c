@@ -220,7 +220,9 @@ static kelp_status *prepare(kelp_serve_options *o, const kelp_serve_frontends *f
 
 int kelp_serve_run(kelp_serve_options *o, const kelp_serve_voice *voice) {
     int signals = -1;
-    kelp_serve_trim trim = {.wake = -1};
+    /* Requests that models still hold after the stop use it until the process ends. */
+    static kelp_serve_trim trim;
+    trim.wake = -1;
     bool failed = false;
     TRITONSERVER_Server *core = NULL;
     kelp_serve_frontends frontends = {0};
