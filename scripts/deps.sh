@@ -39,6 +39,8 @@ arm64_needs="gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
     libffi-dev%arm64:file:/usr/include/aarch64-linux-gnu/ffi.h
     zlib1g-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libz.so
     libnghttp2-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libnghttp2.so
+    libssl3%arm64:file:/usr/lib/aarch64-linux-gnu/libssl.so.3
+    libcurl4%arm64:file:/usr/lib/aarch64-linux-gnu/libcurl.so.4
     libturbojpeg0%arm64:file:/usr/lib/aarch64-linux-gnu/libturbojpeg.so.0
     libpng16-16%arm64:file:/usr/lib/aarch64-linux-gnu/libpng16.so.16
     libwebp7%arm64:file:/usr/lib/aarch64-linux-gnu/libwebp.so.7
