@@ -12,8 +12,8 @@ typedef void echo_event_fn(int poller, void *state, bool readable);
 
 /* Polls for bytes, or for space for bytes if `writable`. */
 void echo_watch(int poller, int fd, void *state, bool writable);
-/* Serves until the process ends on a free port of 127.0.0.1, which it prints; the argument is the number of
- * threads. Returns the exit status after a failure. */
+/* Serves until the process ends on a free port of 127.0.0.1, which it prints; the argument is the
+ * number of threads. Returns the exit status after a failure. */
 int echo_serve(int argc, char **argv, echo_accept_fn *on_accept, echo_event_fn *on_event);
 
 #endif
