@@ -62,7 +62,7 @@ def ecma(own):
             ("e(?= )|[]|t{2,}?", "", {}, text("th cat", "aab\nb", "", "日é"))]:
         last = 3 if expected[3] is None else 4  # an expression of bytes divides characters
         add(own, "StringECMARegexReplace", [x[:last], text(pattern), text(rewrite)], [expected[:last]], **attrs)
-    for pattern, why in [("(", "missing closing parenthesis"), ("\\", "expected a character after"), ("a++", "a quantifier after a quantifier"), ("(?<=a)", "expected (?:, (?= or (?!"),
+    for pattern, why in [("(", "missing closing parenthesis"), ("(\\é", "pattern '(é' is invalid at byte 3: missing closing parenthesis"), ("\\", "expected a character after"), ("a++", "a quantifier after a quantifier"), ("(?<=a)", "expected (?:, (?= or (?!"),
                          ("a{x}", "expected a number after {"), ("a{2", "expected }"), ("\\xg0", "expected a hexadecimal digit"), ("[\\1]", "a back reference in a class"),
                          ("", "input 1, the pattern, is empty"), ("\\c", "expected a letter")]:
         refuse(own, "StringECMARegexReplace", [x, text(pattern), text("")], why)

@@ -42,6 +42,15 @@ static void append_literal(translator *t, char c) {
     kelp_buf_append(&t->out, text, sizeof text);
 }
 
+/* Appends a byte of the pattern. Those of other characters remain, so that messages that quote the
+ * result are UTF-8. */
+static void append_quoted(translator *t, char c) {
+    if ((uint8_t)c >= 0x80)
+        kelp_buf_append_char(&t->out, c);
+    else
+        append_literal(t, c);
+}
+
 /* Translates \xHH or \uHHHH, of which the low byte counts; t->at is at the first digit. */
 static kelp_status *translate_hex(translator *t, size_t count) {
     uint32_t value = 0;
@@ -76,11 +85,11 @@ static kelp_status *translate_escape(translator *t) {
     } else if (c == 'c') { /* as in libstdc++: the character itself */
         if (t->at == t->from.length)
             return malformed(t, "expected a letter after \\c");
-        append_literal(t, t->from.data[t->at++]);
+        append_quoted(t, t->from.data[t->at++]);
     } else if (memchr("bBdDsSwWfnrt", c, 12) != NULL) {
         kelp_buf_append(&t->out, (char[]){'\\', c}, 2);
     } else {
-        append_literal(t, c);
+        append_quoted(t, c);
     }
     return NULL;
 }
