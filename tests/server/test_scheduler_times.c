@@ -249,7 +249,10 @@ static void test_requests_that_wait_wake_no_thread(void **state) {
     }
     for (int i = 1; i < BATCH - 1; i++) {
         submit(f, &f->batch[i], f->small_inputs);
-        assert_int_not_equal(f->pool.next_check_ns, 0); /* 0: a signal was sent */
+        pthread_mutex_lock(&f->pool.lock);
+        uint64_t check_ns = f->pool.next_check_ns;
+        pthread_mutex_unlock(&f->pool.lock);
+        assert_int_not_equal(check_ns, 0); /* 0: a signal was sent */
     }
     submit(f, &f->batch[BATCH - 1], f->small_inputs);
     (void)wait_for_requests(f, 2 * BATCH);
