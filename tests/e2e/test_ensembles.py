@@ -6,6 +6,7 @@
 """
 import os
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -172,6 +173,9 @@ class Loading(unittest.TestCase):
             self.assertEqual(ready(), {"four_times", "twice", "addsub"})
             client.unload_model("addsub")
             self.assertFalse(client.is_model_ready("four_times"))
+            end = time.monotonic() + 60
+            while not client.is_server_ready() and time.monotonic() < end:  # the member is still being unloaded
+                time.sleep(0.05)
             self.assertTrue(client.is_server_ready())
             reasons = {model["name"]: model.get("reason", "") for model in client.get_model_repository_index()}
             self.assertIn("depends on model 'addsub', which is not ready", reasons["four_times"])
