@@ -101,6 +101,7 @@ struct kelp_http2_connection {
     kelp_http2_recent reset; /* by the server, while the client could still send */
     kelp_http2_counter idle_frames;
     kelp_http2_counter errors;
+    kelp_http2_counter resets; /* by the client */
     kelp_http2_keepalive keepalive;
     uint32_t depth; /* of enter(); the object is freed on the outermost leave() */
     bool relaxed;   /* no memory can be returned */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The session of nghttp2: options, settings, and callbacks that pass frames to streams. */
 #include "base/assert.h"
+#include "base/checked.h"
 #include "frontends/h2/internal.h"
 
 #define MAX_STREAMS 256
@@ -27,12 +28,21 @@ static void terminate(kelp_http2_connection *c, uint32_t error) {
         c->failed = true;
 }
 
+/* Counts an event. Returns false for the first one above a burst and a rate. */
+static bool allows(const kelp_http2_connection *c, kelp_http2_counter *counter, uint32_t burst,
+                   uint32_t per_second) {
+    uint64_t now_ns = kelp_event_loop_now_ns(c->base.thread->loop);
+    uint64_t seconds = (now_ns - counter->since_ns) / KELP_HTTP_SECOND_NS;
+    if (seconds > 0) {
+        counter->count -= (uint32_t)KELP_MIN(seconds * per_second, (uint64_t)counter->count);
+        counter->since_ns = now_ns;
+    }
+    return ++counter->count != burst + 1;
+}
+
 /* Counts an event of the current second. Ends the connection above the limit. */
 static void count(kelp_http2_connection *c, kelp_http2_counter *counter, uint32_t limit) {
-    uint64_t now_ns = kelp_event_loop_now_ns(c->base.thread->loop);
-    if (now_ns - counter->since_ns >= KELP_HTTP_SECOND_NS)
-        *counter = (kelp_http2_counter){.since_ns = now_ns};
-    if (++counter->count == limit + 1)
+    if (!allows(c, counter, limit, limit))
         terminate(c, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
@@ -97,7 +107,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head
         if (!ack)
             on_ping(c);
         break;
-    case NGHTTP2_RST_STREAM:    /* limited by nghttp2 */
+    case NGHTTP2_RST_STREAM:    /* on_frame limits it */
     case NGHTTP2_WINDOW_UPDATE: /* its rate depends on that of responses */
     case NGHTTP2_CONTINUATION:  /* limited by nghttp2 */
         break;
@@ -133,10 +143,12 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, nghtt
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *userp) {
-    (void)userp;
+    kelp_http2_connection *c = userp;
     uint8_t type = frame->hd.type;
     if (type != NGHTTP2_HEADERS && type != NGHTTP2_DATA && type != NGHTTP2_RST_STREAM)
         return 0;
+    if (type == NGHTTP2_RST_STREAM && !allows(c, &c->resets, RESET_BURST, RESETS_PER_SECOND))
+        terminate(c, NGHTTP2_INTERNAL_ERROR);
     kelp_http2_stream *s = find(session, frame->hd.stream_id);
     if (s == NULL)
         return 0;
@@ -243,7 +255,8 @@ kelp_status *kelp_http2_option_create(nghttp2_option **out) {
     nghttp2_option_set_no_closed_streams(option, 1);
     /* gRPC allows metadata that ends in spaces, and clients send it. */
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
-    nghttp2_option_set_stream_reset_rate_limit(option, RESET_BURST, RESETS_PER_SECOND);
+    /* on_frame limits resets: nghttp2 first processes the rest of what was read. */
+    nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX, 1);
     return NULL;
 }
 
