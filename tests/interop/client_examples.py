@@ -59,8 +59,8 @@ LEFT_OUT = {
 IMAGES = ("image_client.py", "grpc_image_client.py")  # print classes
 
 
-def openssl(directory, *words):
-    subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=directory)
+def openssl(directory, *arguments):
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=directory)
 
 
 def make_certificates(directory):
@@ -82,10 +82,10 @@ def make_image(path):
 class Server:
     """A `tritonserver` on Triton's ports."""
 
-    def __init__(self, build, repository, *words, certificates=None):
+    def __init__(self, build, repository, *arguments, certificates=None):
         self.log = tempfile.NamedTemporaryFile("w+", suffix=".log")
         self.process = subprocess.Popen([os.path.join(build, "bin", "tritonserver"), "--model-repository", repository, "--backend-directory",
-                                         os.path.join(build, "backends"), "--allow-client-shm=true", *words], stdin=subprocess.DEVNULL,
+                                         os.path.join(build, "backends"), "--allow-client-shm=true", *arguments], stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=subprocess.STDOUT)
         context = ssl.create_default_context(cafile=os.path.join(certificates, "ca.pem")) if certificates else None
         for _ in range(600):
@@ -125,12 +125,12 @@ class Table:
     def wants(self, name):
         return self.only is None or self.only in name
 
-    def run(self, name, words, directory, expected="PASS"):
+    def run(self, name, arguments, directory, expected="PASS"):
         """Runs an example. It passes if it exits with 0 and prints what is expected."""
         if not self.wants(name):
             return
         try:
-            done = subprocess.run(words, cwd=directory, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
+            done = subprocess.run(arguments, cwd=directory, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
             code, output = done.returncode, done.stdout + done.stderr
         except subprocess.TimeoutExpired as error:
             code, output = "no end after 300 s", str(error.stdout)
@@ -149,11 +149,11 @@ def python_examples(options, table, scratch):
     directory = os.path.join(options.sources, PYTHON)
     places = {"IMAGE": os.path.join(scratch, "image.jpg"), "CERTS": scratch}
 
-    def run(name, words):
+    def run(name, arguments):
         with open(os.path.join(directory, name), encoding="utf-8") as file:
             expected = "CLASS " if name in IMAGES else "PASS" if 'print("PASS' in file.read() else ""
-        filled = [word.replace("IMAGE", places["IMAGE"]).replace("CERTS", places["CERTS"]) for word in words]
-        table.run(" ".join((name, *words)), [sys.executable, name, *filled], directory, expected)
+        filled = [each.replace("IMAGE", places["IMAGE"]).replace("CERTS", places["CERTS"]) for each in arguments]
+        table.run(" ".join((name, *arguments)), [sys.executable, name, *filled], directory, expected)
 
     names = sorted(os.path.basename(path) for path in glob.glob(os.path.join(directory, "*.py")))
     models = os.path.join(scratch, "models")
@@ -162,14 +162,14 @@ def python_examples(options, table, scratch):
             if name in LEFT_OUT:
                 table.add(name, "left out: " + LEFT_OUT[name])
             elif name not in CONTROL:
-                for words in RUNS.get(name, [()]):
-                    run(name, words)
-        for name, words, place, expected in options.built:
-            table.run(name, words, place, expected)
+                for arguments in RUNS.get(name, [()]):
+                    run(name, arguments)
+        for name, arguments, place, expected in options.built:
+            table.run(name, arguments, place, expected)
     with Server(options.build, models, "--tls-cert", f"{scratch}/server.pem", "--tls-key", f"{scratch}/server.key", "--tls-ca",
                 f"{scratch}/ca.pem", "--tls-client-auth", "optional", certificates=scratch):
-        for name, words in TLS_RUNS.items():
-            run(name, words)
+        for name, arguments in TLS_RUNS.items():
+            run(name, arguments)
     for name, count in CONTROL.items():
         fewer = os.path.join(scratch, f"models-{count}")
         os.makedirs(fewer)
@@ -189,12 +189,12 @@ def go_example(options, table, scratch):
     environment = {**os.environ, "GOBIN": os.path.join(scratch, "bin"), "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
     environment["PATH"] += ":" + environment["GOBIN"]
     shutil.copytree(os.path.join(options.sources, PROTOCOL), os.path.join(directory, "common", "protobuf"))
-    for words in (["go", "install", "google.golang.org/protobuf/cmd/protoc-gen-go@latest"],
-                  ["go", "install", "google.golang.org/grpc/cmd/protoc-gen-go-grpc@latest"],
-                  ["sh", "gen_go_stubs.sh"], ["go", "build", "-o", "client", "grpc_simple_client.go"]):
-        done = subprocess.run(words, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+    for arguments in (["go", "install", "google.golang.org/protobuf/cmd/protoc-gen-go@latest"],
+                      ["go", "install", "google.golang.org/grpc/cmd/protoc-gen-go-grpc@latest"],
+                      ["sh", "gen_go_stubs.sh"], ["go", "build", "-o", "client", "grpc_simple_client.go"]):
+        done = subprocess.run(arguments, cwd=directory, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
-            table.add(name, f"left out: {' '.join(words[:2])} failed: {done.stderr.strip()[-200:]}")
+            table.add(name, f"left out: {' '.join(arguments[:2])} failed: {done.stderr.strip()[-200:]}")
             return
     options.built.append((name, ["./client"], directory, "15 - 1 = 14"))
 
