@@ -25,23 +25,26 @@ void kelp_trace_text_add_timestamp(kelp_buf *out, uint64_t id, const char *name,
     kelp_buf_append_cstr(out, "}]}");
 }
 
+kelp_trace_model kelp_trace_model_of(TRITONSERVER_InferenceTrace *trace) {
+    kelp_trace_model model = {.name = "", .request = ""};
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceModelName(trace, &model.name));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceModelVersion(trace, &model.version));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceParentId(trace, &model.parent));
+    kelp_v2_ignore(TRITONSERVER_InferenceTraceRequestId(trace, &model.request));
+    return model;
+}
+
 void kelp_trace_text_add_model(kelp_buf *out, TRITONSERVER_InferenceTrace *trace, uint64_t id) {
-    const char *model = "", *request = "";
-    int64_t version = 0;
-    uint64_t parent = 0;
-    kelp_v2_ignore(TRITONSERVER_InferenceTraceModelName(trace, &model));
-    kelp_v2_ignore(TRITONSERVER_InferenceTraceModelVersion(trace, &version));
-    kelp_v2_ignore(TRITONSERVER_InferenceTraceParentId(trace, &parent));
-    kelp_v2_ignore(TRITONSERVER_InferenceTraceRequestId(trace, &request));
+    kelp_trace_model model = kelp_trace_model_of(trace);
     begin_element(out, id);
-    append_text(out, ",\"model_name\":", model);
+    append_text(out, ",\"model_name\":", model.name);
     kelp_buf_append_cstr(out, ",\"model_version\":");
-    kelp_buf_append_i64(out, version);
-    if (request[0] != 0)
-        append_text(out, ",\"request_id\":", request);
-    if (parent != 0) {
+    kelp_buf_append_i64(out, model.version);
+    if (model.request[0] != 0)
+        append_text(out, ",\"request_id\":", model.request);
+    if (model.parent != 0) {
         kelp_buf_append_cstr(out, ",\"parent_id\":");
-        kelp_buf_append_u64(out, parent);
+        kelp_buf_append_u64(out, model.parent);
     }
     kelp_buf_append_char(out, '}');
 }

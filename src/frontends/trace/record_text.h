@@ -7,6 +7,16 @@
 
 #include <triton/core/tritonserver.h>
 
+/* What the server knows about the request of a trace. Texts are borrowed from the trace. */
+typedef struct kelp_trace_model {
+    const char *name, *request; /* empty: no ID */
+    int64_t version;
+    uint64_t parent; /* the ID of the trace around it; 0: none */
+} kelp_trace_model;
+
+/* Reads the model of a trace. */
+kelp_trace_model kelp_trace_model_of(TRITONSERVER_InferenceTrace *trace);
+
 /* A tensor of a request. */
 typedef struct kelp_trace_tensor {
     const char *activity, *name;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/text/json.h"
 #include "frontends/common/status.h"
+#include "frontends/trace/record_text.h"
 
 #include <stdio.h>
 
@@ -140,23 +141,18 @@ static void set_context(const kelp_trace_spans *spans, const node *n,
 
 static void begin_model(kelp_trace_spans *spans, TRITONSERVER_InferenceTrace *trace, uint64_t id,
                         uint64_t time_ns) {
-    const char *model = "", *request = "";
-    int64_t version = 0;
-    uint64_t parent = 0;
-    kelp_v2_ignore(TRITONSERVER_InferenceTraceModelName(trace, &model));
-    kelp_v2_ignore(TRITONSERVER_InferenceTraceModelVersion(trace, &version));
-    kelp_v2_ignore(TRITONSERVER_InferenceTraceParentId(trace, &parent));
-    kelp_v2_ignore(TRITONSERVER_InferenceTraceRequestId(trace, &request));
-    node *n = begin(spans, id, parent != 0 ? parent : id, kelp_str_from(model), time_ns);
+    kelp_trace_model model = kelp_trace_model_of(trace);
+    node *n =
+        begin(spans, id, model.parent != 0 ? model.parent : id, kelp_str_from(model.name), time_ns);
     if (n == NULL)
         return;
     n->kind = MODEL;
-    kelp_otlp_span_put_text(&n->span, "triton.model_name", kelp_str_from(model));
-    kelp_otlp_span_put_number(&n->span, "triton.model_version", version);
+    kelp_otlp_span_put_text(&n->span, "triton.model_name", kelp_str_from(model.name));
+    kelp_otlp_span_put_number(&n->span, "triton.model_version", model.version);
     kelp_otlp_span_put_number(&n->span, "triton.trace_id", (int64_t)id);
-    kelp_otlp_span_put_number(&n->span, "triton.trace_parent_id", (int64_t)parent);
-    if (request[0] != 0)
-        kelp_otlp_span_put_text(&n->span, "triton.request_id", kelp_str_from(request));
+    kelp_otlp_span_put_number(&n->span, "triton.trace_parent_id", (int64_t)model.parent);
+    if (model.request[0] != 0)
+        kelp_otlp_span_put_text(&n->span, "triton.request_id", kelp_str_from(model.request));
     set_context(spans, n, trace);
 }
 
