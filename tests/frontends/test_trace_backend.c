@@ -43,6 +43,8 @@ static void a_backend_receives_the_context_of_its_span(void **state) {
     assert_null(strstr(context, SPAN));
     call_deinit(&c);
     kelp_trace_record_release(record);
+    /* The trace is released after the response. */
+    ok(TRITONSERVER_ServerStop(w->server));
     kelp_tracing_destroy(tracing);
 }
 

@@ -126,8 +126,9 @@ static void note(const kelp_serve_voice *voice, bool *inout_failed, kelp_status 
     voice->failed(take_status);
 }
 
-/* Stops the models. If all requests are over, models have at least a second to unload. */
-static void stop_core(TRITONSERVER_Server *core, uint64_t deadline_ns, bool over,
+/* Stops the models. If all requests are over, models have at least a second to unload. Returns
+ * false if some are not unloaded in time. */
+static bool stop_core(TRITONSERVER_Server *core, uint64_t deadline_ns, bool over,
                       const kelp_serve_voice *voice, bool *inout_failed) {
     uint64_t now_ns = kelp_now_ns();
     uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
@@ -137,9 +138,11 @@ static void stop_core(TRITONSERVER_Server *core, uint64_t deadline_ns, bool over
     note(voice, inout_failed, kelp_serve_set(TRITONSERVER_ServerSetExitTimeout(core, left_s)));
     kelp_status *status =
         kelp_serve_status(TRITONSERVER_ServerStop(core), "cannot stop the server");
-    if (status != NULL) /* ServerDelete would wait again */
+    bool stopped = status == NULL;
+    if (!stopped) /* ServerDelete would wait again */
         note(voice, inout_failed, kelp_serve_set(TRITONSERVER_ServerSetExitTimeout(core, 0)));
     note(voice, inout_failed, status);
+    return stopped;
 }
 
 /* Stops the front end and then the server. The exit timeout is for both together. */
@@ -152,8 +155,8 @@ static void stop(const kelp_serve_options *o, TRITONSERVER_Server *core,
     kelp_status *status = kelp_serve_stop(frontends, timeout_ns - unload_ns);
     bool over = status == NULL;
     note(voice, inout_failed, status);
-    if (core != NULL)
-        stop_core(core, deadline_ns, over, voice, inout_failed);
+    if (core != NULL && !stop_core(core, deadline_ns, over, voice, inout_failed))
+        frontends->held = true; /* a request may have a trace also after its last response */
     kelp_serve_destroy(frontends);
     if (core != NULL)
         note(voice, inout_failed,
