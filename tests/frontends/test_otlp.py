@@ -464,7 +464,7 @@ class Exporter(Case):
         self.start(collector)
         self.infer()
         self.wait_dropped("rejected", 2)
-        self.assertEqual(self.counter("kelp_trace_spans_exported_total"), 1)
+        self.wait_counter("kelp_trace_spans_exported_total", 1)
         self.assertIn("too old", self.server.log())
 
     def test_a_collector_that_is_down(self):
