@@ -40,6 +40,13 @@ static void must(kelp_status *status) {
     exit(2);
 }
 
+static void must_openvino(const char *error) {
+    if (error == NULL)
+        return;
+    fprintf(stderr, "%s\n", error);
+    exit(2);
+}
+
 static uint64_t cpu_now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -50,7 +57,7 @@ static void load(const char *engine, const char *path, const test_case *inputs, 
     kelp_artifact artifact = {.path = path,
                               .precision = bf16 ? KELP_PRECISION_BF16 : KELP_PRECISION_F32};
     if (openvino) {
-        turns_openvino_load(path, inputs, bf16);
+        must_openvino(turns_openvino_load(path, inputs, bf16));
         return;
     }
     must(kelp_compute_load(runtime, engine, &artifact, &model));
@@ -71,7 +78,7 @@ static void load(const char *engine, const char *path, const test_case *inputs, 
 
 static void infer(void) {
     if (openvino) {
-        turns_openvino_infer();
+        must_openvino(turns_openvino_infer());
         return;
     }
     const kelp_compute_metadata *metadata = kelp_compute_metadata_of(model);
@@ -113,15 +120,13 @@ static void write_answers(const char *path) {
     size_t count =
         openvino ? turns_openvino_outputs() : kelp_compute_metadata_of(model)->output_count;
     for (size_t i = 0; i < count; i++) {
-        const float *data = NULL;
-        size_t elements = 0;
-        if (openvino) {
-            data = turns_openvino_output(i, &elements);
-        } else if (item.outputs[i].dtype == KELP_F32) {
-            data = item.outputs[i].data;
-            elements = (size_t)kelp_tensor_elements(&item.outputs[i]);
-        }
-        if (data != NULL && fwrite(data, sizeof *data, elements, file) != elements)
+        kelp_tensor output;
+        if (openvino)
+            must_openvino(turns_openvino_output(i, &output));
+        else
+            output = item.outputs[i];
+        size_t elements = output.dtype == KELP_F32 ? (size_t)kelp_tensor_elements(&output) : 0;
+        if (elements > 0 && fwrite(output.data, sizeof(float), elements, file) != elements)
             exit(2);
     }
     if (fclose(file) != 0)
