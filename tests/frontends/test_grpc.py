@@ -205,8 +205,21 @@ class Streams(Case):
         more.set()
         self.is_free()
 
+    @staticmethod
+    def wait_for_sender(model):
+        """Waits until a model sends no more responses. Uses a connection of its own."""
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]
+        sent = []
+        with grpc.insecure_channel(TARGET["url"], options=options) as channel:
+            stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+            while sent[-4:-1] != sent[-3:] or len(sent) < 4:
+                time.sleep(0.5)
+                request = service_pb2.ModelStatisticsRequest(name=model)
+                entries = stub.ModelStatistics(request, timeout=PATIENCE_S).model_stats[0].response_stats.values()
+                sent.append(sum(entry.success.count for entry in entries))
+
     def test_a_client_that_does_not_read_is_ended(self):
-        count = 400000
+        count = 1000000
         request = service_pb2.ModelInferRequest(model_name="repeat")
         request.inputs.add(name="IN", datatype="INT32").shape.append(count)
         request.raw_input_contents.append(np.arange(count, dtype=np.int32).tobytes())
@@ -214,10 +227,10 @@ class Streams(Case):
 
         def requests():
             yield request
-            more.wait(2 * PATIENCE_S)
+            more.wait(10 * PATIENCE_S)
         call = self.stub.ModelStreamInfer(requests())
         next(call)
-        time.sleep(10)  # the model sends faster than that
+        self.wait_for_sender("repeat")
         found = 1
 
         def read():
