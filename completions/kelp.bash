@@ -6,7 +6,7 @@ _kelp() {
     local options=""
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ] || { [ "$COMP_CWORD" -eq 2 ] && [ "$prev" = help ]; }; then
-        COMPREPLY=($(compgen -W "help --version --help serve run build inspect bench kernels ops worker new doctor completion tritonserver" -- "$cur"))
+        COMPREPLY=($(compgen -W "help --version --help serve run build inspect bench top kernels ops worker new doctor completion tritonserver" -- "$cur"))
         return
     fi
     case "${COMP_WORDS[1]}" in
@@ -43,11 +43,15 @@ _kelp() {
         options="--help --model-repository --model-store --model-control-mode --load-model --repository-poll-secs --strict-model-config --disable-auto-complete-config --model-config-name --model-load-thread-count --model-load-retry-count --model-namespacing --allow-uploaded-code --backend-directory --onnx-engine --backend-config --auto-batch --host-policy --gpu-fallback --rate-limit --rate-limit-resource --precision --providers --plugin --with-backend --cache-config --response-cache-byte-size --cache-directory --repoagent-directory --id --exit-on-error --exit-timeout-secs --drain-secs --strict-readiness --max-connections --max-requests --max-client-share --allow-client-shm --allow-http --http-address --http-port --http-thread-count --reuse-http-port --http-max-input-size --http-socket-mode --status-page --http-restricted-api --grpc-restricted-protocol --auth-token-file --auth-exempt-health --http-header-forward-pattern --grpc-header-forward-pattern --http-cors-origin --allow-grpc --grpc-address --grpc-port --reuse-grpc-port --grpc-infer-response-compression-level --grpc-use-ssl --grpc-use-ssl-mutual --grpc-server-cert --grpc-server-key --grpc-root-cert --grpc-keepalive-time --grpc-keepalive-timeout --grpc-keepalive-permit-without-calls --grpc-http2-max-pings-without-data --grpc-http2-min-recv-ping-interval-without-data --grpc-http2-max-ping-strikes --grpc-max-connection-age --grpc-max-connection-age-grace --tls-cert --tls-key --tls-ca --tls-client-auth --allow-metrics --allow-cpu-metrics --metrics-address --metrics-port --metrics-config --log-verbose --log-info --log-warning --log-error --log-format --log-file --access-log --trace-config --trace-file --trace-level --trace-rate --trace-count --trace-log-frequency" ;;
     run)
         case "$prev" in
+        --image-fit) COMPREPLY=($(compgen -W "stretch crop" -- "$cur")); return ;;
+        --image-layout) COMPREPLY=($(compgen -W "nchw nhwc" -- "$cur")); return ;;
+        --image-color) COMPREPLY=($(compgen -W "rgb bgr gray" -- "$cur")); return ;;
         --output-dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+        --trace) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --precision) COMPREPLY=($(compgen -W "f32 bf16" -- "$cur")); return ;;
         --plugin) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
-        options="--help --input --random --shape --output --output-dir --json --threads --repeat --profile --no-fusion --precision --plugin --providers" ;;
+        options="--help --input --random --shape --image-size --image-fit --image-layout --image-color --image-scale --image-mean --image-std --output --output-dir --json --compare --rtol --atol --threads --repeat --profile --profile-nodes --trace --no-fusion --precision --plugin --providers" ;;
     build)
         case "$prev" in
         --output) COMPREPLY=($(compgen -f -- "$cur")); return ;;
@@ -65,8 +69,19 @@ _kelp() {
         case "$prev" in
         --precision) COMPREPLY=($(compgen -W "f32 bf16" -- "$cur")); return ;;
         --plugin) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --image-fit) COMPREPLY=($(compgen -W "stretch crop" -- "$cur")); return ;;
+        --image-layout) COMPREPLY=($(compgen -W "nchw nhwc" -- "$cur")); return ;;
+        --image-color) COMPREPLY=($(compgen -W "rgb bgr gray" -- "$cur")); return ;;
+        --ca-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --svg) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --trace) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         esac
-        options="--help --threads --seconds --input --shape --precision --plugin --providers --in-flight --models --profile --json" ;;
+        options="--help --threads --concurrency --seconds --warmup --in-flight --models --input --shape --precision --plugin --providers --image-size --image-fit --image-layout --image-color --image-scale --image-mean --image-std --header --ca-file --json --csv --plot --svg --profile --trace" ;;
+    top)
+        case "$prev" in
+        --ca-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        esac
+        options="--help --interval --once --header --ca-file" ;;
     kernels)
         case "$prev" in
         esac

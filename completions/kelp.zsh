@@ -8,7 +8,8 @@ _kelp() {
             'run:run a model'
             'build:build a plan file from a model'
             'inspect:show the structure of a model and whether it is supported'
-            'bench:measure load time, latency and memory of a model'
+            'bench:measure latency, throughput, load time and memory of a model'
+            'top:show models of a running server, with rates, latencies and queues'
             'kernels:list kernel libraries and the signatures of their kernels'
             'ops:list operators with their versions and kinds'
             'worker:run subgraphs of models for other processes'
@@ -121,15 +122,27 @@ _kelp() {
             '*:file:_files' ;;
     run)
         _arguments '--help[this text]' \
-            '*--input=[an input\: a .npy file, or values separated by commas; may be repeated]:NAME=@FILE|V,V,…: ' \
+            '*--input=[an input\: a .npy, .npz or image file, or values separated by commas; or all inputs from a .npz file; may be repeated]:NAME=@FILE|NAME=V,V,…|@FILE.npz: ' \
             '--random[use random values for other inputs\: floats in \[0,1), integers 0 or 1, the same in every run]' \
             '*--shape=[shape of an input with dynamic dimensions (1 each)]:NAME=1x8x8: ' \
+            '--image-size=[height and width of images (those of the input, or of the file)]:HxW: ' \
+            '--image-fit=[resize to the size, or resize the shorter side and crop the center (stretch)]:stretch|crop:(stretch crop)' \
+            '--image-layout=[order of the dimensions (that of the input'\''s shape)]:nchw|nhwc:(nchw nhwc)' \
+            '--image-color=[order of the channels (rgb, or gray for one channel)]:rgb|bgr|gray:(rgb bgr gray)' \
+            '--image-scale=[factor of pixels, such as 1/255 (1/255 for floating-point inputs, else 1)]:F: ' \
+            '--image-mean=[mean of each channel\: an element is (pixel * scale - mean) / std (0)]:V,V,V: ' \
+            '--image-std=[standard deviation of each channel (1)]:V,V,V: ' \
             '*--output=[print only this output, or write it to a .npy file; may be repeated]:NAME\[=@FILE\]: ' \
             '--output-dir=[write every output to DIR/NAME.npy]:DIR:_files -/' \
             '--json[print outputs as JSON with all elements]' \
+            '--compare[also run the model on ONNX Runtime, and print the differences instead of the outputs; exit code 1 if an output differs]' \
+            '--rtol=[relative tolerance of floating-point outputs (0.001)]:F: ' \
+            '--atol=[absolute tolerance of floating-point outputs (0.00001)]:F: ' \
             '--threads=[threads per operator (0\: all CPUs)]:N: ' \
             '--repeat=[run N times and print the duration to stderr (1)]:N: ' \
             '--profile[print the time per operator of the last run to stderr]' \
+            '--profile-nodes[print the time of each node of the last run to stderr]' \
+            '--trace=[write the time of each node of the last run as a trace for Perfetto]:FILE:_files' \
             '--no-fusion[disable fusion]' \
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
             '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
@@ -164,17 +177,39 @@ _kelp() {
             '*:file:_files' ;;
     bench)
         _arguments '--help[this text]' \
-            '--threads=[numbers of threads to measure (1,2)]:N,N,…: ' \
+            '--threads=[numbers of threads per operator to measure (1,2)]:N,N,…: ' \
+            '--concurrency=[numbers of inferences that run at the same time\: contexts of one engine, or connections to a server (1)]:N,N,…: ' \
             '--seconds=[duration of each measurement in seconds (3); at least ten runs]:S: ' \
-            '*--input=[an input; other inputs are random as with '\''kelp run --random'\'']:NAME=@FILE|V,V,…: ' \
+            '--warmup=[inferences of each context or connection before the measurement (1)]:N: ' \
+            '--in-flight=[measure throughput with N inferences in flight (kelp_compute_submit), and count the inputs that are copied]:N: ' \
+            '--models=[with --in-flight\: provider that loads the model (cpu), such as onnxruntime, kernels or that of a plug-in library]:NAME: ' \
+            '*--input=[an input; other inputs are random as with '\''kelp run --random'\'']:NAME=@FILE|NAME=V,V,…|@FILE.npz: ' \
             '*--shape=[shape of an input with dynamic dimensions (1 each)]:NAME=1x8x8: ' \
             '--precision=[precision of float32 GEMM and convolutions; bf16 is less precise, and takes about half the time on CPUs with AVX512_BF16 (f32)]:f32|bf16:(f32 bf16)' \
             '--plugin=[plug-in libraries with operators, kernels or providers (kelp/plugin.h)\: FILE.so\[,NAME=VALUE\]…, separated by '\''\:'\'']:FILES:_files' \
             '--providers=[providers in order of priority; each runs the subgraphs that it supports]:NAME,NAME,…: ' \
-            '--in-flight=[measure throughput with N inferences in flight (kelp_compute_submit), and count the inputs that are copied]:N: ' \
-            '--models=[with --in-flight\: provider that loads the model (cpu), such as onnxruntime, kernels or that of a plug-in library]:NAME: ' \
-            '--profile[also print the time of each node and the algorithm chosen for it]' \
+            '--image-size=[height and width of images (those of the input, or of the file)]:HxW: ' \
+            '--image-fit=[resize to the size, or resize the shorter side and crop the center (stretch)]:stretch|crop:(stretch crop)' \
+            '--image-layout=[order of the dimensions (that of the input'\''s shape)]:nchw|nhwc:(nchw nhwc)' \
+            '--image-color=[order of the channels (rgb, or gray for one channel)]:rgb|bgr|gray:(rgb bgr gray)' \
+            '--image-scale=[factor of pixels, such as 1/255 (1/255 for floating-point inputs, else 1)]:F: ' \
+            '--image-mean=[mean of each channel\: an element is (pixel * scale - mean) / std (0)]:V,V,V: ' \
+            '--image-std=[standard deviation of each channel (1)]:V,V,V: ' \
+            '*--header=[add a header to each request, such as a token; may be repeated]:'\''NAME\: VALUE'\'': ' \
+            '--ca-file=[certificates to verify the server with, for https]:FILE:_files' \
             '--json[print JSON]' \
+            '--csv[print CSV]' \
+            '--plot[also print the latencies as bars]' \
+            '--svg=[write a plot of latencies and throughput]:FILE:_files' \
+            '--profile[also print the time of each node and the algorithm chosen for it]' \
+            '--trace=[write the time of each node of one run as a trace for Perfetto]:FILE:_files' \
+            '*:file:_files' ;;
+    top)
+        _arguments '--help[this text]' \
+            '--interval=[seconds between two samples (1)]:S: ' \
+            '--once[print the view once, after one interval, also on a terminal]' \
+            '*--header=[add a header to each request, such as a token; may be repeated]:'\''NAME\: VALUE'\'': ' \
+            '--ca-file=[certificates to verify the server with, for https]:FILE:_files' \
             '*:file:_files' ;;
     kernels)
         _arguments '--help[this text]' \

@@ -18,7 +18,7 @@ run_needs="gcc:command:gcc libc6-dev:file:/usr/include/stdio.h cmake:command:cma
 test_needs="libturbojpeg0:file:/usr/lib/libturbojpeg.so.0 libpng16-16:file:/usr/lib/libpng16.so.16
     libwebp7:file:/usr/lib/libwebp.so.7 libtiff6:file:/usr/lib/libtiff.so.6
     libopenjp2-7:file:/usr/lib/libopenjp2.so.7 libpcre2-8-0:file:/usr/lib/libpcre2-8.so.0
-    g++:command:g++
+    g++:command:g++ tmux:command:tmux
     libcurl4:file:/usr/lib/libcurl.so.4 nghttp2-client:command:h2load openssl:command:openssl libssl3:file:/usr/lib/libssl.so.3
     libcmocka-dev:file:/usr/include/cmocka.h python3-venv:module:ensurepip
     python3-dev:header:Python.h"

@@ -17,6 +17,7 @@ extern const kelp_command kelp_cmd_run;
 extern const kelp_command kelp_cmd_build;
 extern const kelp_command kelp_cmd_inspect;
 extern const kelp_command kelp_cmd_bench;
+extern const kelp_command kelp_cmd_top;
 extern const kelp_command kelp_cmd_new;
 extern const kelp_command kelp_cmd_kernels;
 extern const kelp_command kelp_cmd_worker;
@@ -43,7 +44,7 @@ const char *kelp_cli_bytes(uint64_t bytes, char *buffer);
 const char *kelp_cli_duration(uint64_t duration_ns, char *buffer);
 
 /* A table of text with aligned columns. */
-#define KELP_TABLE_COLUMNS 8
+#define KELP_TABLE_COLUMNS 12
 typedef struct kelp_table {
     kelp_buf text; /* cells, each NUL-terminated */
     size_t cells;

@@ -6,6 +6,8 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/float16.h"
+#include "base/fs.h"
+#include "cli/npz.h"
 #include "cli/show.h"
 
 #include <math.h>
@@ -277,52 +279,150 @@ static kelp_status *reject_list(const kelp_io_info *info) {
                       info->name, kind);
 }
 
-static kelp_status *read_values(const model_inputs *all, const kelp_arg_list *values,
-                                const wanted_shape *shapes, kelp_inputs *out, bool *is_set) {
-    for (size_t i = 0; values != NULL && i < values->count; i++) {
+/* What a command line says about the inputs. */
+typedef struct input_words {
+    const kelp_arg_list *values, *shapes;
+    const kelp_image_options *image;
+} input_words;
+
+/* The inputs while they are read. */
+typedef struct reading {
+    const model_inputs *all;
+    const input_words *words;
+    const wanted_shape *shapes;
+    bool *is_set;
+    kelp_inputs *out;
+} reading;
+
+/* Marks an input as set. */
+static kelp_status *claim(const reading *r, size_t index) {
+    const kelp_io_info *info = &r->all->infos[index];
+    if (info->dtype == KELP_LIST)
+        return reject_list(info);
+    if (r->is_set[index])
+        return KELP_ERROR(KELP_INVALID_ARGUMENT, "option '--input': input '%s' is specified twice",
+                          info->name);
+    r->is_set[index] = true;
+    return NULL;
+}
+
+/* Applies the shape of the command line to an array from a file. */
+static kelp_status *reshape(const reading *r, size_t index, const char *path) {
+    const wanted_shape *shape = &r->shapes[index];
+    kelp_tensor *tensor = &r->out->arrays[index].tensor;
+    int64_t elements = 0;
+    if (!shape->is_set)
+        return NULL;
+    if (!kelp_shape_elements(shape->rank, shape->dims, &elements) ||
+        elements != kelp_tensor_elements(tensor))
+        return KELP_ERROR(KELP_INVALID_ARGUMENT,
+                          "option '--shape': input '%s': '%s' has a different number of elements",
+                          r->all->infos[index].name, path);
+    return kelp_tensor_init(tensor, tensor->dtype, shape->rank, shape->dims, tensor->data);
+}
+
+/* Reads the array of an archive that has the name of the input, or its only array. */
+static kelp_status *read_member(const kelp_npz *npz, const kelp_io_info *info, kelp_array *out) {
+    for (size_t i = 0; i < npz->count; i++)
+        if (npz->count == 1 || kelp_str_is(npz->members[i].name, info->name))
+            return kelp_npz_read(npz, i, out);
+    return KELP_ERROR(KELP_INVALID_ARGUMENT, "'%s' has %zu arrays, and none is named '%s'",
+                      npz->label, npz->count, info->name);
+}
+
+/* Reads a file of any supported format. */
+static kelp_status *parse_file(const reading *r, const char *path, const kelp_mapping *file,
+                               size_t index) {
+    const kelp_io_info *info = &r->all->infos[index];
+    const void *data = file->data != NULL ? file->data : "";
+    kelp_array *out = &r->out->arrays[index];
+    if (kelp_npz_is(data, file->size_bytes)) {
+        kelp_npz npz;
+        kelp_status *status = kelp_npz_init(&npz, path, data, file->size_bytes);
+        if (status == NULL)
+            status = read_member(&npz, info, out);
+        kelp_npz_deinit(&npz);
+        return status;
+    }
+    if (kelp_image_is(data, file->size_bytes))
+        return kelp_image_parse(path, data, file->size_bytes, info, r->words->image, out);
+    return kelp_npy_parse(path, data, file->size_bytes, out);
+}
+
+static kelp_status *read_file(const reading *r, const char *path, size_t index) {
+    kelp_mapping file = {0};
+    kelp_status *status = kelp_fs_map(path, &file);
+    if (status == NULL)
+        status = parse_file(r, path, &file, index);
+    kelp_fs_unmap(&file);
+    if (status != NULL)
+        return KELP_ANNOTATE(status, "cannot read input '%s'", r->all->infos[index].name);
+    return reshape(r, index, path);
+}
+
+/* Reads all arrays of an archive into the inputs with their names. */
+static kelp_status *read_members(const reading *r, const kelp_npz *npz) {
+    for (size_t i = 0; i < npz->count; i++) {
+        kelp_str name = npz->members[i].name;
         size_t index = 0;
-        const char *rest;
-        KELP_TRY(find_input(all, "input", values->items[i], &index, &rest));
-        const kelp_io_info *info = &all->infos[index];
-        if (info->dtype == KELP_LIST)
-            return reject_list(info);
-        if (is_set[index])
+        while (index < r->all->count && !kelp_str_is(name, r->all->infos[index].name))
+            index++;
+        if (index == r->all->count)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                              "option '--input': input '%s' is specified twice", info->name);
-        is_set[index] = true;
-        if (rest[0] != '@') {
-            KELP_TRY(parse_values(info, rest, &shapes[index], &out->arrays[index]));
-            continue;
-        }
-        kelp_status *status = kelp_npy_load(rest + 1, &out->arrays[index]);
-        if (status != NULL)
-            return KELP_ANNOTATE(status, "cannot read input '%s'", info->name);
-        const wanted_shape *shape = &shapes[index];
-        int64_t elements = 0;
-        kelp_tensor *tensor = &out->arrays[index].tensor;
-        if (shape->is_set && (!kelp_shape_elements(shape->rank, shape->dims, &elements) ||
-                              elements != kelp_tensor_elements(tensor)))
-            return KELP_ERROR(
-                KELP_INVALID_ARGUMENT,
-                "option '--shape': input '%s': '%s' has a different number of elements", info->name,
-                rest + 1);
-        if (shape->is_set)
-            KELP_TRY(
-                kelp_tensor_init(tensor, tensor->dtype, shape->rank, shape->dims, tensor->data));
+                              "'%s' has an array '%.*s', but the model has no such input",
+                              npz->label, KELP_STR_ARG(name));
+        KELP_TRY(claim(r, index));
+        KELP_TRY(kelp_npz_read(npz, i, &r->out->arrays[index]));
+        KELP_TRY(reshape(r, index, npz->label));
     }
     return NULL;
 }
 
-static kelp_status *fill_inputs(const model_inputs *all, const kelp_arg_list *values,
-                                const kelp_arg_list *shape_words, kelp_input_fill fill,
-                                wanted_shape *shapes, bool *is_set, kelp_inputs *out) {
+static kelp_status *read_archive(const reading *r, const char *path) {
+    kelp_mapping file = {0};
+    kelp_npz npz = {0};
+    KELP_TRY(kelp_fs_map(path, &file));
+    kelp_status *status =
+        kelp_npz_init(&npz, path, file.data != NULL ? file.data : "", file.size_bytes);
+    if (status == NULL)
+        status = read_members(r, &npz);
+    kelp_npz_deinit(&npz);
+    kelp_fs_unmap(&file);
+    return status;
+}
+
+static kelp_status *read_values(const reading *r) {
+    const kelp_arg_list *values = r->words->values;
+    for (size_t i = 0; values != NULL && i < values->count; i++) {
+        size_t index = 0;
+        const char *rest;
+        if (values->items[i][0] == '@') {
+            KELP_TRY(read_archive(r, values->items[i] + 1));
+            continue;
+        }
+        KELP_TRY(find_input(r->all, "input", values->items[i], &index, &rest));
+        KELP_TRY(claim(r, index));
+        if (rest[0] == '@')
+            KELP_TRY(read_file(r, rest + 1, index));
+        else
+            KELP_TRY(parse_values(&r->all->infos[index], rest, &r->shapes[index],
+                                  &r->out->arrays[index]));
+    }
+    return NULL;
+}
+
+static kelp_status *fill_inputs(const model_inputs *all, const input_words *words,
+                                kelp_input_fill fill, wanted_shape *shapes, bool *is_set,
+                                kelp_inputs *out) {
+    const kelp_arg_list *shape_words = words->shapes;
+    const reading read = {all, words, shapes, is_set, out};
     for (size_t i = 0; shape_words != NULL && i < shape_words->count; i++) {
         size_t index = 0;
         const char *rest;
         KELP_TRY(find_input(all, "shape", shape_words->items[i], &index, &rest));
         KELP_TRY(parse_shape(all->infos[index].name, rest, &shapes[index]));
     }
-    KELP_TRY(read_values(all, values, shapes, out, is_set));
+    KELP_TRY(read_values(&read));
     uint64_t state = 0x6b656c70;
     for (size_t i = 0; i < out->count; i++) {
         const kelp_io_info *info = &all->infos[i];
@@ -346,9 +446,10 @@ static kelp_status *fill_inputs(const model_inputs *all, const kelp_arg_list *va
 
 kelp_status *kelp_inputs_init(kelp_inputs *out, const kelp_io_info *infos, size_t count,
                               const kelp_arg_list *values, const kelp_arg_list *shapes,
-                              kelp_input_fill fill) {
+                              const kelp_image_options *image, kelp_input_fill fill) {
     kelp_allocator allocator = kelp_allocator_system();
     const model_inputs all = {infos, count};
+    const input_words words = {values, shapes, image};
     *out = (kelp_inputs){.count = count};
     wanted_shape *wanted = NULL;
     bool *is_set = NULL;
@@ -359,7 +460,7 @@ kelp_status *kelp_inputs_init(kelp_inputs *out, const kelp_io_info *infos, size_
     if (status == NULL)
         status = kelp_alloc_zero(allocator, out->count, sizeof *is_set, (void **)&is_set);
     if (status == NULL)
-        status = fill_inputs(&all, values, shapes, fill, wanted, is_set, out);
+        status = fill_inputs(&all, &words, fill, wanted, is_set, out);
     kelp_free(allocator, wanted, out->count * sizeof *wanted);
     kelp_free(allocator, is_set, out->count * sizeof *is_set);
     if (status != NULL)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs of a model from a command line: "x=@file.npy", "y=1,2,3", shapes "x=1x8x8", or random
- * values. */
+/* Inputs of a model from a command line: "x=@file.npy", "x=@photo.jpg", "@all.npz", "y=1,2,3",
+ * shapes "x=1x8x8", or random values. */
 #ifndef KELP_CLI_INPUTS_H_
 #define KELP_CLI_INPUTS_H_
 
 #include "cli/args.h"
+#include "cli/image.h"
 #include "cli/npy.h"
 
 #include <kelp/engine.h>
@@ -25,7 +26,7 @@ typedef struct kelp_inputs {
  * name is unknown. */
 kelp_status *kelp_inputs_init(kelp_inputs *out, const kelp_io_info *infos, size_t count,
                               const kelp_arg_list *values, const kelp_arg_list *shapes,
-                              kelp_input_fill fill) KELP_MUST_USE;
+                              const kelp_image_options *image, kelp_input_fill fill) KELP_MUST_USE;
 void kelp_inputs_deinit(kelp_inputs *inputs);
 /* Binds all inputs. The caller keeps ownership. */
 kelp_status *kelp_inputs_bind(const kelp_inputs *inputs, kelp_context *context) KELP_MUST_USE;

@@ -84,6 +84,6 @@ kelp_status *kelp_cli_model_bind(const kelp_model_options *options, const kelp_c
     KELP_ASSERT(model->engine != NULL && model->context != NULL);
     KELP_TRY(kelp_inputs_init(out, kelp_engine_input(model->engine, 0),
                               kelp_engine_input_count(model->engine), &options->inputs,
-                              &options->shapes, fill));
+                              &options->shapes, &options->image, fill));
     return kelp_inputs_bind(out, model->context);
 }

@@ -35,7 +35,7 @@
 #define KELP_CLI_INPUT(at, text, heading)                                             \
     {                                                                                 \
         .group = (heading), .name = "input", .letter = 'i', .kind = KELP_OPTION_LIST, \
-        .offset = (at), .value = "NAME=@FILE|V,V,…", .help = (text)                   \
+        .offset = (at), .value = "NAME=@FILE|NAME=V,V,…|@FILE.npz", .help = (text)    \
     }
 #define KELP_CLI_SHAPE(at, text)                                                  \
     {                                                                             \
@@ -55,6 +55,7 @@
 typedef struct kelp_model_options {
     kelp_arg_list inputs, shapes;
     const char *providers, *precision, *plugin;
+    kelp_image_options image;
 } kelp_model_options;
 
 /* The rows of the options --precision, --plugin and --providers of a kelp_model_options at offset

@@ -16,7 +16,7 @@
 
 /* ---- one element ---- */
 
-static bool element_float(const kelp_tensor *tensor, size_t i, double *out) {
+bool kelp_show_real(const kelp_tensor *tensor, size_t i, double *out) {
     switch (tensor->dtype) {
     case KELP_F32:
         *out = (double)((const float *)tensor->data)[i];
@@ -35,7 +35,7 @@ static bool element_float(const kelp_tensor *tensor, size_t i, double *out) {
     }
 }
 
-static bool element_int(const kelp_tensor *tensor, size_t i, int64_t *out) {
+bool kelp_show_whole(const kelp_tensor *tensor, size_t i, int64_t *out) {
     switch (tensor->dtype) {
     case KELP_I8:
         *out = ((const int8_t *)tensor->data)[i];
@@ -89,9 +89,9 @@ static void small_text(const kelp_tensor *tensor, size_t i, char *buffer, size_t
 static void put_element(const kelp_tensor *tensor, size_t i, kelp_buf *out) {
     double real;
     int64_t whole;
-    if (element_float(tensor, i, &real)) {
+    if (kelp_show_real(tensor, i, &real)) {
         kelp_buf_printf(out, "%.*g", tensor->dtype == KELP_F64 ? 9 : 6, real);
-    } else if (element_int(tensor, i, &whole)) {
+    } else if (kelp_show_whole(tensor, i, &whole)) {
         kelp_buf_append_i64(out, whole);
     } else if (tensor->dtype == KELP_U64) {
         kelp_buf_append_u64(out, ((const uint64_t *)tensor->data)[i]);
@@ -244,9 +244,9 @@ static void put_json(const kelp_tensor *tensor, size_t i, kelp_json_writer *writ
         char text[32];
         int length = snprintf(text, sizeof text, "%.9g", (double)((const float *)tensor->data)[i]);
         kelp_json_put_raw(writer, (kelp_str){text, (size_t)length});
-    } else if (element_float(tensor, i, &real)) {
+    } else if (kelp_show_real(tensor, i, &real)) {
         kelp_json_put_f64(writer, real);
-    } else if (element_int(tensor, i, &whole)) {
+    } else if (kelp_show_whole(tensor, i, &whole)) {
         kelp_json_put_i64(writer, whole);
     } else if (tensor->dtype == KELP_U64) {
         kelp_json_put_u64(writer, ((const uint64_t *)tensor->data)[i]);
@@ -269,6 +269,14 @@ static void put_json(const kelp_tensor *tensor, size_t i, kelp_json_writer *writ
     }
 }
 
+void kelp_show_shape_json(const kelp_tensor *tensor, kelp_json_writer *writer) {
+    kelp_json_key(writer, "shape");
+    kelp_json_begin_array(writer);
+    for (int32_t axis = 0; axis < tensor->rank; axis++)
+        kelp_json_put_i64(writer, tensor->shape[axis]);
+    kelp_json_end_array(writer);
+}
+
 void kelp_show_json(const char *name, const kelp_tensor *tensor, kelp_json_writer *writer) {
     const char *triton = kelp_dtype_triton_name(tensor->dtype);
     kelp_json_begin_object(writer);
@@ -276,11 +284,7 @@ void kelp_show_json(const char *name, const kelp_tensor *tensor, kelp_json_write
     kelp_json_put_cstr(writer, name);
     kelp_json_key(writer, "datatype");
     kelp_json_put_cstr(writer, triton != NULL ? triton : kelp_dtype_name(tensor->dtype));
-    kelp_json_key(writer, "shape");
-    kelp_json_begin_array(writer);
-    for (int32_t axis = 0; axis < tensor->rank; axis++)
-        kelp_json_put_i64(writer, tensor->shape[axis]);
-    kelp_json_end_array(writer);
+    kelp_show_shape_json(tensor, writer);
     kelp_json_key(writer, "data");
     kelp_json_begin_array(writer);
     int64_t elements = kelp_tensor_elements(tensor);

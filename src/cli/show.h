@@ -13,5 +13,11 @@ void kelp_show_tensor(const char *name, const kelp_tensor *tensor, kelp_buf *out
 /* Writes {"name":…,"datatype":…,"shape":[…],"data":[…]} with all elements, as in the v2 protocol.
  */
 void kelp_show_json(const char *name, const kelp_tensor *tensor, kelp_json_writer *writer);
+/* Writes the member "shape" of an object. */
+void kelp_show_shape_json(const kelp_tensor *tensor, kelp_json_writer *writer);
+
+/* Convert an element to a number. Return false for other types. */
+bool kelp_show_real(const kelp_tensor *tensor, size_t index, double *out);
+bool kelp_show_whole(const kelp_tensor *tensor, size_t index, int64_t *out);
 
 #endif

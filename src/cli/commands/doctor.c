@@ -152,7 +152,8 @@ static kelp_status *load_curl(void) {
 static const struct {
     const char *name, *use;
     kelp_status *(*load)(void);
-} libraries[] = {{"openssl", "TLS", load_openssl}, {"curl", "export of traces", load_curl}};
+} libraries[] = {{"openssl", "TLS", load_openssl},
+                 {"curl", "export of traces, kelp top, kelp bench URL", load_curl}};
 
 /* Appends the state of a library, and the causes of a failure. */
 static void put_library(size_t i, const kelp_status *failure, kelp_buf *text) {
@@ -184,7 +185,7 @@ static void examine_libraries(bool json, kelp_json_writer *writer, kelp_buf *tex
         kelp_json_key(writer, "libraries");
         kelp_json_begin_array(writer);
     } else {
-        kelp_buf_append_cstr(text, "\nlibraries of kelp serve\n\n");
+        kelp_buf_append_cstr(text, "\nlibraries loaded on demand\n\n");
     }
     for (size_t i = 0; i < KELP_COUNT(libraries); i++) {
         kelp_status *failure = libraries[i].load();
@@ -253,7 +254,7 @@ const kelp_command kelp_cmd_doctor = {
         "Below the provider cpu: libraries that operators load when they need them, and the "
         "Debian\n"
         "package to install for a missing one. For other providers, a missing library is listed\n"
-        "with every path that was tried. The libraries of kelp serve are loaded when an option "
+        "with every path that was tried. The other libraries are loaded when an option "
         "needs them.\nThe environment "
         "variable KELP_ISA limits the instruction set: portable, avx2, avx512.",
     .examples = "  kelp doctor\n  KELP_ISA=avx2 kelp doctor",

@@ -182,9 +182,9 @@ typedef struct plan {
 
 static kelp_status *make_plan(const inspect_options *o, kelp_cli_model *model, plan *out) {
     kelp_inputs inputs = {0};
-    kelp_status *status =
-        kelp_inputs_init(&inputs, kelp_engine_input(model->engine, 0),
-                         kelp_engine_input_count(model->engine), NULL, &o->shapes, KELP_FILL_ZERO);
+    kelp_status *status = kelp_inputs_init(&inputs, kelp_engine_input(model->engine, 0),
+                                           kelp_engine_input_count(model->engine), NULL, &o->shapes,
+                                           NULL, KELP_FILL_ZERO);
     if (status == NULL)
         status = kelp_inputs_bind(&inputs, model->context);
     if (status == NULL)

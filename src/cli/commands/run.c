@@ -9,7 +9,9 @@
 #include "base/fs.h"
 #include "base/text/json.h"
 #include "base/map.h"
+#include "cli/compare/compare.h"
 #include "cli/model.h"
+#include "cli/profile.h"
 #include "cli/show.h"
 
 #include <inttypes.h>
@@ -26,21 +28,26 @@ typedef struct run_options {
     int64_t threads;
     int64_t repeat;
     bool json;
-    bool profile;
+    bool profile, profile_nodes, compare;
+    double rtol, atol;
+    const char *trace;
     bool no_fusion;
 } run_options;
 
 #define AT(member) offsetof(run_options, member)
 static const kelp_arg_spec specs[] = {
-    KELP_CLI_INPUT(AT(model.inputs),
-                   "an input: a .npy file, or values separated by commas; may be repeated",
-                   "Inputs"),
+    KELP_CLI_INPUT(
+        AT(model.inputs),
+        "an input: a .npy, .npz or image file, or values separated by commas; or all inputs "
+        "from a .npz file; may be repeated",
+        "Inputs"),
     {.name = "random",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(random),
      .help = "use random values for other inputs: floats in [0,1), integers 0 or 1, the same in "
              "every run"},
     KELP_CLI_SHAPE(AT(model.shapes), "shape of an input with dynamic dimensions (1 each)"),
+    KELP_CLI_IMAGE_OPTIONS(AT(model.image)),
     {.group = "Outputs",
      .name = "output",
      .letter = 'o',
@@ -58,6 +65,22 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_BOOL,
      .offset = AT(json),
      .help = "print outputs as JSON with all elements"},
+    {.group = "Comparison",
+     .name = "compare",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(compare),
+     .help = "also run the model on ONNX Runtime, and print the differences instead of the "
+             "outputs; exit code 1 if an output differs"},
+    {.name = "rtol",
+     .kind = KELP_ARG_F64,
+     .offset = AT(rtol),
+     .value = "F",
+     .help = "relative tolerance of floating-point outputs (0.001)"},
+    {.name = "atol",
+     .kind = KELP_ARG_F64,
+     .offset = AT(atol),
+     .value = "F",
+     .help = "absolute tolerance of floating-point outputs (0.00001)"},
     KELP_CLI_THREADS(AT(threads), "Execution"),
     {.name = "repeat",
      .kind = KELP_ARG_I64,
@@ -70,6 +93,16 @@ static const kelp_arg_spec specs[] = {
      .kind = KELP_OPTION_BOOL,
      .offset = AT(profile),
      .help = "print the time per operator of the last run to stderr"},
+    {.name = "profile-nodes",
+     .kind = KELP_OPTION_BOOL,
+     .offset = AT(profile_nodes),
+     .help = "print the time of each node of the last run to stderr"},
+    {.name = "trace",
+     .kind = KELP_OPTION_TEXT,
+     .offset = AT(trace),
+     .value = "FILE",
+     .choices = "@file",
+     .help = "write the time of each node of the last run as a trace for Perfetto"},
     {.name = "no-fusion",
      .kind = KELP_OPTION_BOOL,
      .offset = AT(no_fusion),
@@ -81,6 +114,8 @@ static const kelp_arg_spec specs[] = {
 static void defaults(void *options) {
     run_options *o = options;
     o->repeat = 1;
+    o->rtol = 1e-3;
+    o->atol = 1e-5;
     o->model.precision = KELP_CLI_PRECISION_DEFAULT;
 }
 
@@ -104,11 +139,12 @@ static kelp_status *unknown_output(const kelp_engine *engine, const char *word) 
     return status;
 }
 
-static kelp_status *choose_outputs(const kelp_engine *engine, const kelp_arg_list *words,
+static kelp_status *choose_outputs(const run_options *o, const kelp_engine *engine,
                                    wanted_output *wanted) {
+    const kelp_arg_list *words = &o->outputs;
     size_t count = kelp_engine_output_count(engine);
     for (size_t i = 0; i < count; i++)
-        wanted[i].shown = words->count == 0;
+        wanted[i].shown = words->count == 0 && (!o->compare || o->output_dir != NULL);
     for (size_t w = 0; w < words->count; w++) {
         const char *word = words->items[w];
         const char *at = strstr(word, "=@");
@@ -179,7 +215,8 @@ static kelp_status *save_output(const char *path, const char *name, const kelp_t
 
 /* Writes outputs to files, or appends them to `text`. */
 static kelp_status *put_outputs(const run_options *o, const kelp_cli_model *model,
-                                const wanted_output *wanted, kelp_buf *text) {
+                                const wanted_output *wanted, const kelp_comparison *comparison,
+                                kelp_buf *text) {
     kelp_json_writer writer;
     kelp_json_writer_init(&writer, text);
     if (o->json) {
@@ -210,106 +247,79 @@ static kelp_status *put_outputs(const run_options *o, const kelp_cli_model *mode
     }
     if (o->json) {
         kelp_json_end_array(&writer);
+        if (o->compare) {
+            kelp_json_key(&writer, "comparison");
+            kelp_comparison_put_json(comparison, &writer);
+        }
         kelp_json_end_object(&writer);
         kelp_buf_append_char(text, '\n');
+    } else if (o->compare) {
+        kelp_comparison_put_text(comparison, text);
     }
     return NULL;
 }
 
-/* ---- profile ---- */
+/* ---- execution ---- */
 
-#define PROFILE_TYPES 256
-typedef struct profile_row {
-    char op_type[64];
-    size_t calls;
-    uint64_t duration_ns;
-} profile_row;
-typedef struct profile {
-    profile_row rows[PROFILE_TYPES];
-    size_t count;
-    uint64_t total_ns;
-} profile;
-
-static void profile_step(void *userp, size_t step, const char *op_type, const char *name,
-                         const char *algorithm, uint64_t duration_ns) {
-    profile *p = userp;
-    (void)step;
-    (void)name;
-    (void)algorithm;
-    p->total_ns += duration_ns;
-    size_t i = 0;
-    while (i < p->count && strcmp(p->rows[i].op_type, op_type))
-        i++;
-    if (i == PROFILE_TYPES)
-        return;
-    if (i == p->count) {
-        snprintf(p->rows[i].op_type, sizeof p->rows[i].op_type, "%s", op_type);
-        p->count++;
-    }
-    p->rows[i].calls++;
-    p->rows[i].duration_ns += duration_ns;
-}
-
-static int slower_first(const void *a, const void *b) {
-    uint64_t x = ((const profile_row *)a)->duration_ns, y = ((const profile_row *)b)->duration_ns;
-    return (x < y) - (x > y);
-}
-
-static void print_profile(profile *p) {
-    KELP_ASSERT(p->count <= PROFILE_TYPES);
-    qsort(p->rows, p->count, sizeof p->rows[0], slower_first);
+/* Prints the profile to stderr, and writes the trace. */
+static kelp_status *put_profile(const run_options *o, const kelp_profile *profile) {
     kelp_buf text;
     kelp_buf_init(&text, kelp_allocator_system());
-    kelp_table table;
-    kelp_table_init(&table, 4);
-    static const char *const heads[] = {"operator", "calls", "time", "share"};
-    for (size_t i = 0; i < KELP_COUNT(heads); i++)
-        kelp_table_cell(&table, "%s", heads[i]);
-    for (size_t i = 0; i < p->count; i++) {
-        char duration[32];
-        kelp_table_cell(&table, "%s", p->rows[i].op_type);
-        kelp_table_cell(&table, "%zu", p->rows[i].calls);
-        kelp_table_cell(&table, "%s", kelp_cli_duration(p->rows[i].duration_ns, duration));
-        kelp_table_cell(&table, "%.1f %%",
-                        p->total_ns ? 100.0 * (double)p->rows[i].duration_ns / (double)p->total_ns
-                                    : 0.0);
-    }
-    kelp_table_plain(&table, "", &text);
+    kelp_status *status = NULL;
+    if (o->profile)
+        status = kelp_profile_put_operators(profile, &text);
+    if (status == NULL && o->profile_nodes)
+        status = kelp_profile_put_nodes(profile, &text);
     const char *shown = kelp_buf_cstr(&text);
-    fputs(shown != NULL ? shown : "", stderr);
+    if (status == NULL && shown != NULL)
+        fputs(shown, stderr);
     kelp_buf_deinit(&text);
+    if (status == NULL && o->trace != NULL)
+        status = kelp_profile_save_trace(profile, o->trace);
+    return status;
 }
 
+/* Runs the model; the last run is profiled. */
 static kelp_status *invoke(const run_options *o, kelp_context *context) {
     KELP_ASSERT(o->repeat >= 1);
-    profile *p = NULL;
-    if (o->profile)
-        KELP_TRY(KELP_NEW(kelp_allocator_system(), profile, &p));
+    kelp_profile profile = {0};
+    bool profiled = o->profile || o->profile_nodes || o->trace != NULL;
     uint64_t began_ns = kelp_now_ns();
     kelp_status *status = NULL;
-    for (int64_t i = 0; i < o->repeat && status == NULL; i++) {
-        if (p != NULL && i + 1 == o->repeat)
-            status = kelp_context_set_profiler(context, profile_step, p);
-        if (status == NULL)
-            status = kelp_context_invoke(context);
-    }
+    for (int64_t i = 0; i < o->repeat - profiled && status == NULL; i++)
+        status = kelp_context_invoke(context);
+    if (profiled && status == NULL)
+        status = kelp_profile_run(&profile, context, 1);
     uint64_t took_ns = kelp_now_ns() - began_ns;
     char mean[32], whole[32];
     if (status == NULL && o->repeat > 1)
         fprintf(stderr, "kelp: %lld runs in %s, %s each\n", (long long)o->repeat,
                 kelp_cli_duration(took_ns, whole),
                 kelp_cli_duration(took_ns / (uint64_t)o->repeat, mean));
-    if (status == NULL && p != NULL)
-        print_profile(p);
-    if (p != NULL)
-        kelp_status_free(
-            kelp_context_set_profiler(context, NULL, NULL)); /* the first call succeeded */
-    kelp_free(kelp_allocator_system(), p, sizeof *p);
+    if (status == NULL && profiled)
+        status = put_profile(o, &profile);
+    kelp_profile_deinit(&profile);
     return status;
 }
 
-static kelp_status *run_model(const run_options *o, kelp_cli_model *model, kelp_inputs *inputs,
-                              kelp_buf *text) {
+/* Compares the outputs of the context. */
+static kelp_status *compare(const run_options *o, const kelp_cli_model *model,
+                            const kelp_inputs *inputs, kelp_comparison *out) {
+    const kelp_compare_options options = {
+        .path = o->positionals.items[0], .model = &o->model, .rtol = o->rtol, .atol = o->atol};
+    return kelp_compare(&options, model, inputs, out);
+}
+
+/* The objects of a run. */
+typedef struct run_state {
+    kelp_cli_model model;
+    kelp_inputs inputs;
+    kelp_comparison comparison;
+    kelp_buf text;
+} run_state;
+
+static kelp_status *run_model(const run_options *o, run_state *s) {
+    kelp_cli_model *model = &s->model;
     KELP_TRY(kelp_cli_model_open(&o->model, o->positionals.items[0], (int)o->threads, !o->no_fusion,
                                  model));
     if (o->output_dir != NULL && mkdir(o->output_dir, 0777) &&
@@ -317,32 +327,38 @@ static kelp_status *run_model(const run_options *o, kelp_cli_model *model, kelp_
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "option '--output-dir': cannot create directory '%s'", o->output_dir);
     KELP_TRY(kelp_cli_model_bind(&o->model, model, o->random ? KELP_FILL_RANDOM : KELP_FILL_NONE,
-                                 inputs));
+                                 &s->inputs));
     kelp_allocator allocator = kelp_allocator_system();
     size_t count = kelp_engine_output_count(model->engine);
     wanted_output *wanted = NULL;
     KELP_TRY(kelp_alloc_zero(allocator, count, sizeof *wanted, (void **)&wanted));
-    kelp_status *status = choose_outputs(model->engine, &o->outputs, wanted);
+    kelp_status *status = choose_outputs(o, model->engine, wanted);
     if (status == NULL)
         status = invoke(o, model->context);
+    if (status == NULL && o->compare)
+        status = compare(o, model, &s->inputs, &s->comparison);
     if (status == NULL)
-        status = put_outputs(o, model, wanted, text);
+        status = put_outputs(o, model, wanted, &s->comparison, &s->text);
     kelp_free(allocator, wanted, count * sizeof *wanted);
     return status;
 }
 
 static int run(const kelp_command *command, void *options) {
+    run_state s = {0};
     (void)command;
-    kelp_cli_model model = {0};
-    kelp_inputs inputs = {0};
-    kelp_buf text;
-    kelp_buf_init(&text, kelp_allocator_system());
-    kelp_status *status = run_model(options, &model, &inputs, &text);
+    kelp_buf_init(&s.text, kelp_allocator_system());
+    kelp_status *status = run_model(options, &s);
     if (status == NULL)
-        status = kelp_cli_print(&text);
-    kelp_buf_deinit(&text);
-    kelp_cli_model_deinit(&model);
-    kelp_inputs_deinit(&inputs);
+        status = kelp_cli_print(&s.text);
+    size_t differing = s.comparison.differing, count = s.comparison.count;
+    if (status == NULL && differing > 0)
+        status =
+            KELP_ERROR(KELP_FAILED_PRECONDITION,
+                       "%zu of %zu outputs differ from those of ONNX Runtime", differing, count);
+    kelp_buf_deinit(&s.text);
+    kelp_comparison_deinit(&s.comparison);
+    kelp_cli_model_deinit(&s.model);
+    kelp_inputs_deinit(&s.inputs);
     return kelp_cli_finish(status);
 }
 
@@ -355,7 +371,12 @@ const kelp_command kelp_cmd_run = {
         "have a file\neach: NAME.0.npy, NAME.keys.npy and so on.",
     .examples = "  kelp run model.onnx --input image=@examples/requests/digits.npy\n"
                 "  kelp run model.onnx --input x=1,2,3,4 --shape x=2x2 --output y=@y.npy\n"
-                "  kelp run model.onnx --random --shape ids=1x128 --repeat 100 --profile",
+                "  kelp run model.onnx --input @inputs.npz --output-dir outputs\n"
+                "  kelp run model.onnx --input image=@photo.jpg --image-fit crop --image-mean "
+                "0.485,0.456,0.406 --image-std 0.229,0.224,0.225\n"
+                "  kelp run model.onnx --random --shape ids=1x128 --repeat 100 --profile\n"
+                "  kelp run model.onnx --random --trace trace.json\n"
+                "  kelp run model.onnx --random --compare",
     .positional = "MODEL.onnx",
     .min_positionals = 1,
     .max_positionals = 1,

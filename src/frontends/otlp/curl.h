@@ -18,6 +18,8 @@ typedef struct kelp_curl_slist curl_slist;
 
 /* Options of curl_easy_setopt. */
 enum {
+    CURLOPT_POST = 47,
+    CURLOPT_HTTPGET = 80,
     CURLOPT_HTTP_VERSION = 84,
     CURLOPT_NOSIGNAL = 99,
     CURLOPT_TIMEOUT_MS = 155,
@@ -60,6 +62,7 @@ typedef struct kelp_curl {
     void (*curl_easy_cleanup)(CURL *easy);
     int (*curl_easy_setopt)(CURL *easy, int option, ...);
     int (*curl_easy_getinfo)(CURL *easy, int info, ...);
+    int (*curl_easy_perform)(CURL *easy);
     const char *(*curl_easy_strerror)(int result);
     CURLM *(*curl_multi_init)(void);
     int (*curl_multi_cleanup)(CURLM *multi);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Throughput with submissions in flight: forks, their streams, and the loop of submissions. */
-#include "cli/in_flight.h"
+#include "cli/bench/in_flight.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -55,7 +55,7 @@ static kelp_status *make_inputs(bench *b) {
     const kelp_compute_metadata *metadata = kelp_compute_metadata_of(b->models[0]);
     const kelp_model_options *model = b->options->model;
     KELP_TRY(kelp_inputs_init(&b->inputs, metadata->inputs, metadata->input_count, &model->inputs,
-                              &model->shapes, KELP_FILL_RANDOM));
+                              &model->shapes, &model->image, KELP_FILL_RANDOM));
     KELP_TRY(kelp_alloc_zero(kelp_allocator_system(), b->inputs.count, sizeof *b->tensors,
                              (void **)&b->tensors));
     for (size_t i = 0; i < b->inputs.count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the throughput of a model of a compute provider with several inferences in flight. */
-#ifndef KELP_CLI_IN_FLIGHT_H_
-#define KELP_CLI_IN_FLIGHT_H_
+#ifndef KELP_CLI_BENCH_IN_FLIGHT_H_
+#define KELP_CLI_BENCH_IN_FLIGHT_H_
 
 #include "cli/model.h"
 
