@@ -28,4 +28,10 @@ static inline void kelp_op_env_release_pages(const kelp_op_env *env) {
         env->release_pages(env->release_userp);
 }
 
+/* Returns true while a schedule is compiled: kelp_op_env_alloc has no memory that lives until
+ * invoke. */
+static inline bool kelp_op_env_is_planning(const kelp_op_env *env) {
+    return env->arena == NULL;
+}
+
 #endif

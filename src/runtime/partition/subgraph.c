@@ -2,6 +2,7 @@
 /* The kernel of kelp::BackendSubgraph nodes: the provider runs the body. */
 #include "base/assert.h"
 #include "runtime/opset/bridge.h"
+#include "runtime/opset/env.h"
 #include "runtime/opset/placed.h"
 #include "runtime/partition/partition.h"
 
@@ -82,8 +83,7 @@ static kelp_status *subgraph_reshape(const void *state, kelp_op_args *args) {
             return NULL;
         }
     }
-    /* while a schedule is compiled, there is no memory that lives until invoke */
-    if (kelp_op_env_alloc(args->env, 1) == NULL) {
+    if (kelp_op_env_is_planning(args->env)) {
         args->deferred = true;
         return NULL;
     }

@@ -6,6 +6,7 @@
  */
 #include "base/assert.h"
 #include "cpu/ops/image/decode.h"
+#include "runtime/opset/env.h"
 
 #define JPEG_QUALITY 95
 #define PIXELS_MAX (1 << 28)
@@ -106,7 +107,7 @@ static kelp_status *encoder_reshape(const void *state, kelp_op_args *args) {
         return kelp_ops_bad_shapes(args, x, NULL, "expected an image [H,W,3]");
     if (kelp_ops_defer(args, 0))
         return NULL;
-    if (kelp_op_env_alloc(args->env, 1) == NULL) { /* such memory does not exist during planning */
+    if (kelp_op_env_is_planning(args->env)) {
         args->deferred = true;
         return NULL;
     }

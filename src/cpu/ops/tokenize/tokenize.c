@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "runtime/opset/env.h"
 
 kelp_status *kelp_state_create(const kelp_node *node, const kelp_op_env *env, size_t size_bytes,
                                kelp_status *(*read)(void *state, const kelp_node *node,
@@ -31,8 +32,7 @@ void kelp_state_destroy(void *state, kelp_allocator allocator, size_t size_bytes
 bool kelp_results_begin(kelp_op_args *args) {
     for (int32_t i = 0; i < args->input_count; i++)
         (void)kelp_ops_defer(args, i);
-    if (!args->deferred && kelp_op_env_alloc(args->env, 1) == NULL)
-        args->deferred = true; /* memory of the run does not exist during planning */
+    args->deferred |= kelp_op_env_is_planning(args->env);
     return !args->deferred;
 }
 
