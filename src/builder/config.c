@@ -306,16 +306,15 @@ size_t kelp_builder_config_profile(const kelp_builder_config *config, size_t ind
 }
 
 /* ---- checks of profiles ---- */
+static const char *const selector_names[3] = {"minimum", "optimum", "maximum"};
+
 static kelp_status *check_bounds(const kelp_shape bounds[3], size_t index, const char *input,
                                  const char *what) {
     for (int s = 0; s < 3; s++)
         if (bounds[s].rank < 0)
             return KELP_ERROR(KELP_INVALID_ARGUMENT,
                               "profile %zu, input '%s': the %s %s is missing", index, input,
-                              s == 0   ? "minimum"
-                              : s == 1 ? "optimum"
-                                       : "maximum",
-                              what);
+                              selector_names[s], what);
     if (bounds[0].rank != bounds[1].rank || bounds[1].rank != bounds[2].rank)
         return KELP_ERROR(KELP_INVALID_ARGUMENT,
                           "profile %zu, input '%s': %s has different lengths: minimum %d, "
@@ -366,18 +365,21 @@ static kelp_status *check_entry(const kelp_network *network, const kelp_profile_
     if (!entry->has_shape)
         return NULL;
     KELP_TRY(check_bounds(entry->shapes, index, entry->input, "shape"));
-    char declared[160], found[160];
-    kelp_shape_format(input->rank, input->shape, declared, sizeof declared);
-    bool fits = input->rank < 0 || input->rank == entry->shapes[0].rank;
-    for (int s = 0; s < 3; s++)
+    for (int s = 0; s < 3; s++) {
+        const kelp_shape *shape = &entry->shapes[s];
+        bool fits = input->rank < 0 || input->rank == shape->rank;
         for (int32_t i = 0; fits && i < input->rank; i++)
-            fits = input->shape[i] < 0 || input->shape[i] == entry->shapes[s].d[i];
-    kelp_shape_format(entry->shapes[2].rank, entry->shapes[2].d, found, sizeof found);
-    if (!fits)
+            fits = input->shape[i] < 0 || input->shape[i] == shape->d[i];
+        if (fits)
+            continue;
+        char declared[160], found[160];
+        kelp_shape_format(input->rank, input->shape, declared, sizeof declared);
+        kelp_shape_format(shape->rank, shape->d, found, sizeof found);
         return KELP_ERROR(
             KELP_INVALID_ARGUMENT,
-            "profile %zu, input '%s': the network declares %s, but the maximum shape is %s", index,
-            entry->input, declared, found);
+            "profile %zu, input '%s': the network declares %s, but the %s shape is %s", index,
+            entry->input, declared, selector_names[s], found);
+    }
     return NULL;
 }
 

@@ -204,6 +204,45 @@ static void invalid_value_profiles_fail(void **state) {
     bench_close(&b);
 }
 
+/* The three shapes of a profile must be given, in order, and fit the input x [-1,64]. */
+static void profile_shapes_that_do_not_fit_fail(void **state) {
+    static const struct {
+        kelp_shape shapes[3]; /* rank -1: not set */
+        const char *part;
+    } cases[] = {
+        {{{-1, {0}}, {2, {2, 64}}, {2, {3, 64}}}, "the minimum shape is missing"},
+        {{{2, {1, 64}}, {-1, {0}}, {2, {3, 64}}}, "the optimum shape is missing"},
+        {{{2, {1, 64}}, {2, {2, 64}}, {-1, {0}}}, "the maximum shape is missing"},
+        {{{2, {1, 64}}, {1, {2}}, {2, {3, 64}}}, "lengths: minimum 2, optimum 1, maximum 2"},
+        {{{2, {1, 64}}, {2, {2, 64}}, {1, {3}}}, "lengths: minimum 2, optimum 2, maximum 1"},
+        {{{1, {1}}, {2, {2, 64}}, {2, {3, 64}}}, "lengths: minimum 1, optimum 2, maximum 2"},
+        {{{2, {2, 64}}, {2, {1, 64}}, {2, {3, 64}}}, "shape 0: expected minimum <= optimum"},
+        {{{2, {1, 64}}, {2, {3, 64}}, {2, {2, 64}}}, "maximum, found 1, 3, 2"},
+        {{{2, {1, 63}}, {2, {2, 64}}, {2, {3, 64}}}, "[-1,64], but the minimum shape is [1,63]"},
+        {{{2, {1, 64}}, {2, {2, 64}}, {2, {3, 65}}}, "[-1,64], but the maximum shape is [3,65]"},
+        {{{1, {1}}, {1, {2}}, {1, {3}}}, "[-1,64], but the minimum shape is [1]"},
+    };
+    bench b;
+    kelp_blob *plan = NULL;
+    size_t index = 0;
+    (void)state;
+    bench_open(&b);
+    add_product(&b);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kelp_builder_config_release(b.config);
+        check_ok(kelp_builder_create_config(b.builder, &b.config));
+        check_ok(kelp_builder_config_add_profile(b.config, &index));
+        for (int s = 0; s < 3; s++)
+            if (cases[i].shapes[s].rank >= 0)
+                check_ok(kelp_builder_config_set_profile_shape(
+                    b.config, index, "x", (kelp_profile_selector)s, cases[i].shapes[s].rank,
+                    cases[i].shapes[s].d));
+        expect_failure(kelp_builder_build(b.builder, b.network, b.config, &plan),
+                       KELP_INVALID_ARGUMENT, cases[i].part);
+    }
+    bench_close(&b);
+}
+
 /* ---- progress ---- */
 typedef struct watched {
     int calls, operators, last_step, steps;
@@ -339,6 +378,7 @@ int main(void) {
         cmocka_unit_test(low_levels_defer_packing_to_the_load),
         cmocka_unit_test(values_outside_the_profile_fail),
         cmocka_unit_test(invalid_value_profiles_fail),
+        cmocka_unit_test(profile_shapes_that_do_not_fit_fail),
         cmocka_unit_test(progress_names_every_operator),
         cmocka_unit_test(objects_can_be_released_in_any_order),
     };
