@@ -120,6 +120,24 @@ static void modes(const char *provider) {
     end(&s);
 }
 
+/* A batch of one item has the same two modes. */
+static void batch_of_one_item_stops_or_continues(void **state) {
+    session s;
+    kelp_infer_item item;
+    kelp_tensor in, out;
+    float data[1][2];
+    (void)state;
+    begin(&s, "plain");
+    fill(&item, &in, &out, data, 1);
+    data[0][0] = -1;
+    expect_failure(kelp_compute_infer_batch(s.model, &item, 1, KELP_BATCH_STOP_AT_FIRST),
+                   KELP_UNAVAILABLE, "item 0 of a batch of 1");
+    assert_null(item.status);
+    check_ok(kelp_compute_infer_batch(s.model, &item, 1, KELP_BATCH_EACH));
+    expect_failure(item.status, KELP_UNAVAILABLE, "an element is -1");
+    end(&s);
+}
+
 static void default_batch_stops_or_continues(void **state) {
     (void)state;
     modes("plain");
@@ -325,6 +343,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(infer_batch_of_the_provider_is_called),
         cmocka_unit_test(default_batch_calls_infer_for_each_item),
+        cmocka_unit_test(batch_of_one_item_stops_or_continues),
         cmocka_unit_test(default_batch_stops_or_continues),
         cmocka_unit_test(infer_batch_of_the_provider_stops_or_continues),
         cmocka_unit_test(arrays_of_different_lengths_fail),

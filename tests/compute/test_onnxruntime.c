@@ -326,6 +326,29 @@ static kelp_status *whole_life(kelp_allocator allocator, bool subgraph) {
     return status;
 }
 
+static void memory_does_not_grow_with_runs(void **state) {
+    (void)state;
+    test_failing memory;
+    kelp_runtime *runtime = NULL;
+    kelp_compute_model *model = NULL;
+    kelp_tensor outputs[2];
+    size_t before = 0;
+    test_failing_init(&memory, 0);
+    kelp_runtime_options options = {
+        .struct_size = sizeof options, .allocator = test_failing_allocator(&memory), .threads = 1};
+    check_ok(kelp_runtime_create(&options, &runtime));
+    check_ok(load(runtime, MODELS "string_identity.onnx", &model));
+    for (int i = 0; i < 1000; i++) {
+        check_ok(infer_words(model, 4, outputs));
+        if (i == 0)
+            before = memory.live_bytes;
+    }
+    assert_int_equal(memory.live_bytes, before);
+    close_model(runtime, model);
+    test_failing_check(&memory);
+    test_failing_deinit(&memory);
+}
+
 static void failed_allocations_are_reported(void **state) {
     (void)state;
     for (int subgraph = 0; subgraph < 2; subgraph++) {
@@ -358,6 +381,7 @@ int main(void) {
         cmocka_unit_test(results_of_subgraphs_are_those_of_cpu),
         cmocka_unit_test(unsupported_nodes_are_left_to_other_providers),
         cmocka_unit_test(subgraph_without_library_is_reported),
+        cmocka_unit_test(memory_does_not_grow_with_runs),
         cmocka_unit_test(failed_allocations_are_reported),
     };
     const char *path = getenv(VARIABLE);

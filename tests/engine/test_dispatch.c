@@ -104,6 +104,30 @@ static void attributes_and_omitted_inputs_are_passed(void **state) {
     end(&h);
 }
 
+/* Its kernel uses scratch memory. */
+static void operator_with_scratch_memory_runs(void **state) {
+    (void)state;
+    host h;
+    kelp_tensor out;
+    begin(&h);
+    static float image[64], weights[9] = {0, 0, 0, 0, 1, 0, 0, 0, 0};
+    const int64_t image_shape[4] = {1, 1, 8, 8}, weight_shape[4] = {1, 1, 3, 3};
+    const int64_t pads[4] = {1, 1, 1, 1};
+    const kelp_node_attribute padding = {
+        .name = "pads", .type = KELP_ATTR_INTS, .ints = pads, .count = 4};
+    for (int i = 0; i < 64; i++)
+        image[i] = (float)i;
+    check_ok(kelp_tensor_init(&h.x, KELP_F32, 4, image_shape, image));
+    check_ok(kelp_tensor_init(&h.y, KELP_F32, 4, weight_shape, weights));
+    h.desc.name = "Conv";
+    h.desc.attributes = &padding;
+    h.desc.attribute_count = 1;
+    check_ok(run(&h, &out));
+    assert_int_equal(out.shape[3], 8);
+    assert_memory_equal(out.data, image, sizeof image); /* the filter copies */
+    end(&h);
+}
+
 static void attributes_of_all_types_are_copied(void **state) {
     (void)state;
     static const int64_t ints[2] = {1, 2};
@@ -214,6 +238,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(built_in_operator_runs),
         cmocka_unit_test(attributes_and_omitted_inputs_are_passed),
+        cmocka_unit_test(operator_with_scratch_memory_runs),
         cmocka_unit_test(attributes_of_all_types_are_copied),
         cmocka_unit_test(invalid_descriptions_are_rejected),
         cmocka_unit_test(exhausted_memory_is_an_error),

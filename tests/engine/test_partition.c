@@ -338,6 +338,114 @@ static void cost_selects_the_provider(void **state) {
     drop(&f);
 }
 
+typedef struct estimated {
+    const char *op_type, *inputs, *x, *y;
+    int32_t rank; /* of the constant c; r has the shape [1,4,4] */
+    int64_t dims[4];
+    const char *attribute; /* NULL: none */
+    int64_t value;
+    double operations;
+    size_t constant_bytes;
+} estimated;
+
+static kelp_graph *one_node_with_constants(const estimated *e) {
+    static const float zeros[128];
+    static const int64_t square[3] = {1, 4, 4};
+    pb graph = {0}, node = pb_node(e->op_type, e->inputs, "y");
+    size_t bytes = 4;
+    for (int32_t i = 0; i < e->rank; i++)
+        bytes *= (size_t)e->dims[i];
+    pb c = pb_tensor("c", KELP_F32, e->rank, e->dims, zeros, bytes),
+       r = pb_tensor("r", KELP_F32, 3, square, zeros, 64);
+    pb_text(&graph, 2, "one");
+    if (e->attribute != NULL)
+        pb_attr_int(&node, e->attribute, e->value);
+    pb_add_node(&graph, &node);
+    pb_add_initializer(&graph, &c);
+    pb_add_initializer(&graph, &r);
+    pb_add_input(&graph, "x", e->x);
+    pb_add_output(&graph, "y", e->y);
+    return load(&graph);
+}
+
+/* Twice the multiply-adds; other operators count their elements. */
+static void operations_and_constants_are_estimated(void **state) {
+    static const estimated cases[] = {
+        {"MatMul", "x c", "float32[2,3]", "float32[2,4]", 2, {3, 4}, NULL, 0, 48, 48},
+        {"Gemm", "x c", "float32[2,3]", "float32[2,4]", 2, {3, 4}, NULL, 0, 48, 48},
+        {"Gemm", "x c", "float32[3,2]", "float32[2,4]", 2, {3, 4}, "transA", 1, 48, 48},
+        {"Conv",
+         "x c",
+         "float32[1,2,5,5]",
+         "float32[1,4,3,3]",
+         4,
+         {4, 2, 3, 3},
+         NULL,
+         0,
+         1296,
+         288},
+        {"ConvTranspose",
+         "x c",
+         "float32[1,2,3,3]",
+         "float32[1,4,5,5]",
+         4,
+         {2, 4, 3, 3},
+         NULL,
+         0,
+         1296,
+         288},
+        {"RNN",
+         "x c r",
+         "float32[5,1,3]",
+         "float32[5,1,1,4]",
+         3,
+         {1, 4, 3},
+         "hidden_size",
+         4,
+         280,
+         112},
+        {"Add", "x c", "float32[3,4]", "float32[3,4]", 2, {3, 4}, NULL, 0, 12, 48},
+        {"Abs", "x", "float32[n]", "float32[n]", 1, {4}, NULL, 0, 1, 0},
+    };
+    (void)state;
+    kelp_opset_backend backend = taking();
+    backend.flags = 0;
+    backend.cost_ns = cost_ns;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fixture f;
+        taker t = {.covered = cases[i].op_type, .cost_ns = 1e9};
+        check_ok(make(&f, one_node_with_constants(&cases[i]), &backend, &t, NULL));
+        assert_int_equal(t.region.node_count, 1);
+        if (t.region.operations != cases[i].operations ||
+            t.region.constant_bytes != cases[i].constant_bytes)
+            fail_msg("case %zu (%s): found %g operations, %zu bytes", i, cases[i].op_type,
+                     t.region.operations, (size_t)t.region.constant_bytes);
+        drop(&f);
+    }
+}
+
+static void constants_are_part_of_the_subgraph(void **state) {
+    (void)state;
+    static const float four[4] = {1, 2, 3, 4};
+    static const int64_t dims[1] = {4};
+    fixture f;
+    float found[4];
+    taker t = {.covered = "Abs Neg Add"};
+    kelp_opset_backend backend = taking();
+    pb graph = {0}, c = pb_tensor("c", KELP_F32, 1, dims, four, sizeof four);
+    pb_text(&graph, 2, "added");
+    add(&graph, "Add", "x c", "y");
+    pb_add_initializer(&graph, &c);
+    pb_add_input(&graph, "x", "float32[4]");
+    pb_add_output(&graph, "y", "float32[4]");
+    check_ok(make(&f, load(&graph), &backend, &t, "taker,cpu"));
+    check_ok(invoke(&f, found));
+    assert_int_equal(t.graphs, 2);
+    assert_string_equal(t.inputs, "x");
+    assert_true(found[0] == 2.0f && found[1] == 0.0f && found[2] == 3.5f && found[3] == 4.0f);
+    drop(&f);
+}
+
 /* Only this backend implements com.example::Twice. */
 static bool covers_twice(void *self, const kelp_node *node) {
     return covers(self, node) || strcmp(kelp_node_op_type(node), "Twice") == 0;
@@ -623,6 +731,8 @@ int main(void) {
         cmocka_unit_test(provider_of_all_operators_gets_one_region),
         cmocka_unit_test(unnamed_provider_gets_only_unsupported_nodes),
         cmocka_unit_test(cost_selects_the_provider),
+        cmocka_unit_test(operations_and_constants_are_estimated),
+        cmocka_unit_test(constants_are_part_of_the_subgraph),
         cmocka_unit_test(expensive_region_shrinks_to_required_nodes),
         cmocka_unit_test(plan_is_partitioned_when_loaded),
         cmocka_unit_test(declined_region_runs_elsewhere),

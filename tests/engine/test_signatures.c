@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -239,10 +240,48 @@ static void all_mismatches_are_listed(void **state) {
     const char *text = kelp_status_message(status);
     assert_non_null(strstr(text, "no registered provider covers 1 of its nodes:"));
     assert_non_null(strstr(text, "com.example::Nothing version 1"));
-    assert_non_null(strstr(text, "2 of its nodes do not match the signatures of their operators:"));
+    assert_non_null(
+        strstr(text, "\n 2 of its nodes do not match the signatures of their operators:"));
     kelp_status_free(status);
     kelp_graph_release(loaded);
     kelp_runtime_release(runtime);
+}
+
+/* As many nodes of both kinds; long lists are shortened. */
+static void long_lists_are_shortened(void **state) {
+    (void)state;
+    static const struct {
+        int nodes;
+        const char *more; /* NULL: all are listed */
+    } cases[] = {{1, NULL}, {200, NULL}, {202, "\n  … and 2 more"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pb graph = new_graph();
+        pb unknown, wrong, last = pb_node("Abs", "x", "y");
+        pb_add_node(&graph, &last);
+        for (int n = 0; n < cases[i].nodes; n++) {
+            char name[16];
+            snprintf(name, sizeof name, "c%d", n);
+            unknown = custom("Nothing", "x", name);
+            pb_add_node(&graph, &unknown);
+            snprintf(name, sizeof name, "a%d", n);
+            wrong = custom("Scale", "l", name);
+            pb_add_node(&graph, &wrong);
+        }
+        kelp_runtime *runtime = new_runtime(&typed);
+        kelp_graph *loaded = load(&graph);
+        kelp_status *status = kelp_opset_check_ready(kelp_runtime_opsets(runtime), loaded);
+        assert_int_equal(kelp_status_code(status), KELP_UNIMPLEMENTED);
+        const char *text = kelp_status_message(status);
+        const char *first = strstr(text, "… and");
+        assert_int_equal(first != NULL, cases[i].more != NULL);
+        if (cases[i].more != NULL) { /* in both lists */
+            assert_non_null(strstr(text, cases[i].more));
+            assert_non_null(strstr(first + 1, cases[i].more));
+        }
+        kelp_status_free(status);
+        kelp_graph_release(loaded);
+        kelp_runtime_release(runtime);
+    }
 }
 
 /* ---- engines ---- */
@@ -369,6 +408,7 @@ int main(void) {
         cmocka_unit_test(attributes_are_compared_with_signatures),
         cmocka_unit_test(types_are_inferred_across_custom_operators),
         cmocka_unit_test(all_mismatches_are_listed),
+        cmocka_unit_test(long_lists_are_shortened),
         cmocka_unit_test(shapes_are_known_before_a_run),
         cmocka_unit_test(tensors_are_checked_in_each_run),
         cmocka_unit_test(results_are_checked),
