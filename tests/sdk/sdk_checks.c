@@ -40,7 +40,8 @@ kelp_status *check_inputs(kelp_backend_request *request) {
 }
 
 /* OUTPUT0: columns 1 and 2 of INPUT0, as a strided tensor; OUTPUT1: every second string of an
- * array; OUTPUT2: a transposed DLTensor. */
+ * array; OUTPUT2: a transposed DLTensor; OUTPUT3 and OUTPUT4: strided, with dimensions of size 1.
+ */
 kelp_status *check_outputs(kelp_backend_request *request) {
     kelp_tensor x;
     kelp_backend_response *response, *again;
@@ -72,6 +73,22 @@ kelp_status *check_outputs(kelp_backend_request *request) {
     KELP_TRY(kelp_tensor_init(&strings, KELP_STRING, 1, two, (void *)(uintptr_t)words));
     strings.strides[0] = 2;
     KELP_TRY(kelp_backend_put_tensor(response, "OUTPUT1", &strings));
+    static int32_t spread[20];
+    static const int64_t column[] = {2, 1}, columns[] = {2, 2, 1};
+    kelp_tensor gaps;
+    for (int32_t i = 0; i < 20; i++)
+        spread[i] = i;
+    KELP_TRY(kelp_tensor_init(&gaps, KELP_I32, 2, column, spread));
+    gaps.strides[0] = 5;
+    KELP_TRY(kelp_backend_put_tensor(response, "OUTPUT3", &gaps));
+    KELP_TRY(kelp_tensor_init(&gaps, KELP_I32, 3, columns, spread));
+    gaps.strides[0] = 10;
+    gaps.strides[1] = 1;
+    KELP_TRY(kelp_backend_put_tensor(response, "OUTPUT4", &gaps));
+    dl.dtype.lanes = 2;
+    CHECK(fails_with(kelp_backend_put_dltensor(response, "OUTPUT2", &dl), KELP_UNIMPLEMENTED,
+                     "output 'OUTPUT2'"));
+    dl.dtype.lanes = 1;
     return kelp_backend_put_dltensor(response, "OUTPUT2", &dl);
 }
 

@@ -172,8 +172,12 @@ static void check_rejected_metrics(kelp_backend_model *model) {
                                     twice[] = {{"a", "1"}, {"a", "2"}};
     kelp_backend_metric_spec spec = {.kind = TRITONSERVER_METRIC_KIND_COUNTER, .help = "help"};
     CHECK(rejects(&spec, model, "cannot create metric 'NULL': the name is invalid"));
-    spec.name = "9lives";
-    CHECK(rejects(&spec, model, "the name is invalid"));
+    static const char *const names[] = {"",           "9lives",     "9",
+                                        "nine-lives", "nine lives", "n\xc3\xa9uf"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        spec.name = names[i];
+        CHECK(rejects(&spec, model, "the name is invalid"));
+    }
     spec.name = "sdk_checked_total";
     spec.bounds = falling;
     spec.bound_count = 2;

@@ -141,13 +141,27 @@ static void decoupled_models_send_any_number_of_responses(void **state) {
     }
 }
 
+static long long now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
 static void responses_of_decoupled_models_are_counted(void **state) {
     call c;
+    long long began_ns = now_ns();
     open_model(*state, "stream", ONE DECOUPLED, &c);
     call_run(&c);
     char *stats = statistics(*state, "stream");
     contains(stats, "\"response_stats\":{\"0\":");
     contains(stats, "\"2\":{");
+    /* The times are those since this call, in parts. */
+    const char *first = strstr(stats, "\"response_stats\":{\"0\":");
+    long long total = number_after(first, "\"success\":{\"count\":1,\"ns\":"),
+              infer = number_after(first, "\"compute_infer\":{\"count\":1,\"ns\":"),
+              output = number_after(first, "\"compute_output\":{\"count\":1,\"ns\":");
+    assert_true(infer >= 0 && output >= 0 && infer + output == total);
+    assert_true(total > 0 && total <= now_ns() - began_ns);
     free(stats);
     close_model(*state, "stream", &c);
 }
@@ -250,7 +264,9 @@ static const char rich_config[] =
     "        { name: \"INPUT1\" data_type: TYPE_STRING dims: [ 2 ] } ]\n"
     "output [ { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: [ 2, 2 ] },\n"
     "         { name: \"OUTPUT1\" data_type: TYPE_STRING dims: [ 2 ] },\n"
-    "         { name: \"OUTPUT2\" data_type: TYPE_INT32 dims: [ 2, 2 ] } ]\n"
+    "         { name: \"OUTPUT2\" data_type: TYPE_INT32 dims: [ 2, 2 ] },\n"
+    "         { name: \"OUTPUT3\" data_type: TYPE_INT32 dims: [ 2, 1 ] },\n"
+    "         { name: \"OUTPUT4\" data_type: TYPE_INT32 dims: [ 2, 2, 1 ] } ]\n"
     "instance_group [ { kind: KIND_CPU count: 1 } ]\n";
 
 static void rich_call(world *w, const char *name, call *c) {
@@ -296,7 +312,7 @@ static void unaligned_inputs_are_copied(void **state) {
 
 static void outputs_can_have_strides_and_strings(void **state) {
     static const float columns[] = {1, 2, 4, 5};
-    static const int32_t transposed[] = {1, 3, 2, 4};
+    static const int32_t transposed[] = {1, 3, 2, 4}, column[] = {0, 5}, blocks[] = {0, 1, 10, 11};
     size_t size_bytes = 0;
     call c;
     rich_call(*state, "outputs", &c);
@@ -309,6 +325,12 @@ static void outputs_can_have_strides_and_strings(void **state) {
     assert_memory_equal(found, "\1\0\0\0a\2\0\0\0bc", 11);
     found = call_output(&c, "OUTPUT2", &size_bytes);
     assert_memory_equal(found, transposed, sizeof transposed);
+    found = call_output(&c, "OUTPUT3", &size_bytes);
+    assert_int_equal(size_bytes, sizeof column);
+    assert_memory_equal(found, column, sizeof column);
+    found = call_output(&c, "OUTPUT4", &size_bytes);
+    assert_int_equal(size_bytes, sizeof blocks);
+    assert_memory_equal(found, blocks, sizeof blocks);
     close_model(*state, "outputs", &c);
 }
 
