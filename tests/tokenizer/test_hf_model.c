@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "support/check_status.h"
@@ -110,6 +111,56 @@ static void ends_are_those_of_the_configuration(void **state) {
     check_ok(create(kelp_allocator_system(), CONFIG("CLIPTokenizer"), BYTES, &hf));
     assert_true(hf.is_clip);
     kelp_tokenizer_destroy(hf.tokenizer);
+    check_ok(create(kelp_allocator_system(), "{}", UNIGRAM, &hf));
+    assert_true(hf.adds_start && hf.adds_end);
+    assert_int_equal(hf.end, 5);
+    kelp_tokenizer_destroy(hf.tokenizer);
+    check_ok(create(kelp_allocator_system(), CONFIG("ChatGLMTokenizer"), UNIGRAM, &hf));
+    assert_true(!hf.adds_start && !hf.adds_end);
+    assert_int_equal(hf.dropped, 0);
+    kelp_tokenizer_destroy(hf.tokenizer);
+    check_ok(create(kelp_allocator_system(),
+                    "{\"tokenizer_class\": \"GPT2Tokenizer\", \"bos_token\": \"<s>\", "
+                    "\"pad_token\": \"ab\", \"add_bos_token\": true, \"add_eos_token\": true}",
+                    BYTES, &hf));
+    assert_true(hf.adds_start && hf.adds_end);
+    assert_int_equal(hf.start, 20);
+    assert_int_equal(hf.padding, 21); /* the first one of equal ones */
+    kelp_tokenizer_destroy(hf.tokenizer);
+}
+
+/* Tokens that only look like those of bytes are text. */
+static void tokens_of_bytes_become_text(void **state) {
+    (void)state;
+    static const char marks[] =
+        "{\"decoder\": {\"decoders\": [{\"type\": \"Replace\", \"pattern\": {\"String\": "
+        "\"\\u2581\"}}]}, \"model\": {\"vocab\": {\"\\u2581\": 0, \"abcAB1\": 1, \"<0x00>\": 2, "
+        "\"<0x41>\": 3, \"<0x4G>\": 4, \"<0xG4>\": 5, \"A\": 6}, \"merges\": []}}";
+    static const char unigram[] =
+        "{\"model\": {\"unk_id\": 0, \"vocab\": [[\"<unk>\", 0], [\"abcAB1\", -1], [\"<0x00>\", "
+        "-1], [\"<0x41>\", -1], [\"<0x4G>\", -1], [\"<0xG4>\", -1], [\"A\", -1]]}}";
+    /* of unigram models, only the digits count, as in onnxruntime-extensions */
+    static const struct {
+        size_t length;
+        const char *text;
+    } expected[2] = {{22, "AabcAB1A<0x4G><0xG4>\0A"},
+                     {17, "A\xAB"
+                          "A<0x4G><0xG4>\0A"}};
+    const int64_t ids[] = {6, 1, 3, 4, 5, 2, 6};
+    for (int kind = 0; kind < 2; kind++) {
+        kelp_hf_model hf;
+        kelp_buf out;
+        kelp_buf_init(&out, kelp_allocator_system());
+        check_ok(create(kelp_allocator_system(),
+                        kind == 0 ? CONFIG("LlamaTokenizer") : CONFIG("T5Tokenizer"),
+                        kind == 0 ? marks : unigram, &hf));
+        check_ok(kelp_tokenizer_decode(hf.tokenizer, ids, 7, &(kelp_decode_options){0}, &out));
+        if (out.length != expected[kind].length ||
+            memcmp(out.data, expected[kind].text, out.length) != 0)
+            fail_msg("kind %d: found %zu bytes: %s", kind, out.length, kelp_buf_cstr(&out));
+        kelp_buf_deinit(&out);
+        kelp_tokenizer_destroy(hf.tokenizer);
+    }
 }
 
 static void tokens_with_marks_become_text(void **state) {
@@ -150,6 +201,17 @@ static void malformed_models_are_rejected(void **state) {
         {CONFIG("GPT2Tokenizer"), "{\"model\": {\"vocab\": {}, \"merges\": [\"a b\", [\"a\"]]}}",
          KELP_INVALID_ARGUMENT, "'model.merges[1]' is malformed"},
         {CONFIG("GPT2Tokenizer"), "{\"model\": {}, \"added_tokens\": [{\"id\": 1}]}",
+         KELP_INVALID_ARGUMENT, "an item of 'added_tokens' is malformed"},
+        {CONFIG("GPT2Tokenizer"), "{\"model\": {}, \"added_tokens\": [{\"content\": \"a\"}]}",
+         KELP_INVALID_ARGUMENT, "an item of 'added_tokens' is malformed"},
+        {CONFIG("GPT2Tokenizer"),
+         "{\"model\": {}, \"added_tokens\": [{\"id\": -1, \"content\": \"a\"}]}",
+         KELP_INVALID_ARGUMENT, "an item of 'added_tokens' is malformed"},
+        {CONFIG("GPT2Tokenizer"),
+         "{\"model\": {}, \"added_tokens\": [{\"id\": \"1\", \"content\": \"a\"}]}",
+         KELP_INVALID_ARGUMENT, "an item of 'added_tokens' is malformed"},
+        {CONFIG("T5Tokenizer"),
+         "{\"model\": {\"vocab\": [[\"a\", 0]], \"unk_id\": 0}, \"added_tokens\": [{\"id\": 1}]}",
          KELP_INVALID_ARGUMENT, "an item of 'added_tokens' is malformed"},
         {CONFIG("GPT2Tokenizer"), "{\"model\": {}, \"pre_tokenizer\": {\"type\": \"New\"}}",
          KELP_UNIMPLEMENTED, "the pre_tokenizer 'New' is unsupported"},
@@ -218,6 +280,7 @@ int main(void) {
         cmocka_unit_test(unigram_models_choose_the_most_probable_tokens),
         cmocka_unit_test(ends_are_those_of_the_configuration),
         cmocka_unit_test(tokens_with_marks_become_text),
+        cmocka_unit_test(tokens_of_bytes_become_text),
         cmocka_unit_test(malformed_models_are_rejected),
         cmocka_unit_test(each_failed_allocation_is_a_status),
     };

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
@@ -14,7 +15,8 @@
 #include "support/failing_allocator.h"
 
 enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER = 4, UNUSED = 5 };
-enum { UNIGRAM = 1, BPE = 2, CHAR = 4 };
+enum { BYTE = 6 };
+enum { UNIGRAM = 1, BPE = 2, WORD = 3, CHAR = 4 };
 
 static void put_piece(kelp_buf *model, const char *text, float score, int64_t type) {
     kelp_buf piece;
@@ -93,6 +95,130 @@ static void ids_become_text(void **state) {
     assert_true(kelp_str_is(kelp_tokenizer_token(tokenizer, 1), "<s>"));
     kelp_buf_deinit(&out);
     kelp_tokenizer_destroy(tokenizer);
+}
+
+/* ---- options of the model ---- */
+typedef struct field {
+    uint32_t number; /* 0: none */
+    int64_t value;
+} field;
+
+/* Fields of the model: of the trainer (2) and of the normalizer (3). */
+typedef struct options {
+    field trainer, normalizer;
+    int byte_pieces; /* <0x00> and following, with ids from 8 */
+    bool fallback;
+} options;
+
+static kelp_tokenizer *create_with(const options *o, kelp_code code, const char *error) {
+    kelp_buf model = write_model(UNIGRAM), trainer, normalizer;
+    kelp_tokenizer *tokenizer = NULL;
+    kelp_buf_init(&trainer, kelp_allocator_system());
+    kelp_buf_init(&normalizer, kelp_allocator_system());
+    for (int i = 0; i < o->byte_pieces; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", i);
+        put_piece(&model, name, -5, BYTE);
+    }
+    kelp_protobuf_put_i64(&trainer, 35, o->fallback);
+    if (o->trainer.number != 0)
+        kelp_protobuf_put_i64(&trainer, o->trainer.number, o->trainer.value);
+    if (o->normalizer.number != 0)
+        kelp_protobuf_put_i64(&normalizer, o->normalizer.number, o->normalizer.value);
+    kelp_protobuf_put_message(&model, 2, &trainer);
+    kelp_protobuf_put_message(&model, 3, &normalizer);
+    kelp_status *status = kelp_sentencepiece_create(
+        kelp_allocator_system(), (kelp_str){model.data, model.length}, &tokenizer);
+    if (error != NULL)
+        expect_failure(status, code, error);
+    else
+        check_ok(status);
+    kelp_buf_deinit(&normalizer);
+    kelp_buf_deinit(&trainer);
+    kelp_buf_deinit(&model);
+    return tokenizer;
+}
+
+static void options_of_the_model_apply(void **state) {
+    static const struct {
+        options options;
+        const char *text;
+        int64_t ids[8]; /* until -1 */
+    } cases[] = {
+        {{.byte_pieces = 0}, " a  b ", {5, 2, 5, 3, -1}},
+        {{.normalizer = {3, 0}}, "ab", {4, -1}}, /* no space at the start */
+        {{.normalizer = {4, 0}}, "a  b", {5, 2, 5, 5, 3, -1}},
+        {{.normalizer = {5, 0}}, "a b", {0, 2, 0, 3, -1}}, /* spaces are no U+2581 */
+        {{.trainer = {24, 1}}, "a b", {2, 5, 3, 5, -1}},   /* a space at the end */
+        {{.byte_pieces = 256, .fallback = true}, "az", {5, 2, 8 + 'z', -1}},
+        {{.byte_pieces = 256, .fallback = true}, "\xC3\xA9", {5, 8 + 0xC3, 8 + 0xA9, -1}},
+        {{.byte_pieces = 256}, "az", {5, 2, 0, -1}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kelp_tokenizer *tokenizer = create_with(&cases[i].options, KELP_OK, NULL);
+        kelp_token_list tokens;
+        size_t count = 0;
+        kelp_token_list_init(&tokens, kelp_allocator_system());
+        check_ok(kelp_tokenizer_encode(tokenizer, kelp_str_from(cases[i].text), &tokens));
+        while (cases[i].ids[count] >= 0)
+            count++;
+        if (tokens.count != count)
+            fail_msg("case %zu: expected %zu tokens, found %zu", i, count, tokens.count);
+        for (size_t k = 0; k < count; k++)
+            if (tokens.items[k].id != cases[i].ids[k])
+                fail_msg("case %zu: token %zu is %lld", i, k, (long long)tokens.items[k].id);
+        kelp_token_list_deinit(&tokens);
+        kelp_tokenizer_destroy(tokenizer);
+    }
+}
+
+static void bytes_become_text(void **state) {
+    static const struct {
+        int64_t ids[6]; /* until -1 */
+        const char *text;
+    } cases[] = {
+        {{5, 8 + 0xC3, 8 + 0xA9, 2, -1},
+         "\xC3\xA9"
+         "a"},
+        {{8 + 0xE2, 8 + 0x82, 8 + 0xAC, -1}, "\xE2\x82\xAC"},
+        {{8 + 0xE2, 8 + 0x82, 2, -1},
+         "\xEF\xBF\xBD\xEF\xBF\xBD"
+         "a"},
+        {{8 + 'z', 8 + 0xFF, 8 + 'z', -1}, "z\xEF\xBF\xBDz"},
+        {{8 + 'z', 8 + 0, 8 + 'z', -1}, "z"}, /* NUL ends the compared text */
+    };
+    (void)state;
+    const options all = {.byte_pieces = 256, .fallback = true};
+    kelp_tokenizer *tokenizer = create_with(&all, KELP_OK, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t count = 0;
+        kelp_buf out;
+        kelp_buf_init(&out, kelp_allocator_system());
+        while (cases[i].ids[count] >= 0)
+            count++;
+        check_ok(
+            kelp_tokenizer_decode(tokenizer, cases[i].ids, count, &(kelp_decode_options){0}, &out));
+        assert_string_equal(kelp_buf_cstr(&out), cases[i].text);
+        kelp_buf_deinit(&out);
+    }
+    kelp_tokenizer_destroy(tokenizer);
+}
+
+static void unsupported_options_are_rejected(void **state) {
+    static const struct {
+        options options;
+        kelp_code code;
+        const char *error;
+    } cases[] = {
+        {{.fallback = true}, KELP_INVALID_ARGUMENT, "byte_fallback needs 256 byte pieces"},
+        {{.fallback = true, .byte_pieces = 255}, KELP_INVALID_ARGUMENT, "needs 256 byte pieces"},
+        {{.trainer = {3, WORD}}, KELP_UNIMPLEMENTED, "expected unigram, bpe or char, found word"},
+        {{.trainer = {3, 9}}, KELP_UNIMPLEMENTED, "found an unknown type"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_null(create_with(&cases[i].options, cases[i].code, cases[i].error));
 }
 
 static void a_long_text_takes_no_quadratic_time(void **state) {
@@ -174,6 +300,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_have_the_bytes_of_the_text),
         cmocka_unit_test(ids_become_text),
+        cmocka_unit_test(options_of_the_model_apply),
+        cmocka_unit_test(bytes_become_text),
+        cmocka_unit_test(unsupported_options_are_rejected),
         cmocka_unit_test(a_long_text_takes_no_quadratic_time),
         cmocka_unit_test(truncated_models_are_rejected_or_read),
         cmocka_unit_test(each_failed_allocation_is_a_status),
