@@ -90,6 +90,13 @@ static float apply(const char *op, float a, float b) {
     return a + b;
 }
 
+/* Constants are used in place, where they need not be aligned. */
+static float element(const kelp_tensor *tensor, int64_t index) {
+    float value;
+    memcpy(&value, (const char *)tensor->data + index * (int64_t)sizeof value, sizeof value);
+    return value;
+}
+
 static kelp_status *compute(const kelp_op_env *env, const kelp_node *node, const kelp_tensor *a,
                             const kelp_tensor *b, kelp_tensor *out) {
     KELP_TRY(kelp_tensor_init(out, KELP_F32, a->rank, a->shape, NULL));
@@ -97,8 +104,8 @@ static kelp_status *compute(const kelp_op_env *env, const kelp_node *node, const
     if (out->data == NULL)
         return kelp_status_oom();
     for (int64_t i = 0; i < kelp_tensor_elements(a); i++)
-        ((float *)out->data)[i] = apply(kelp_node_op_type(node), ((const float *)a->data)[i],
-                                        b != NULL ? ((const float *)b->data)[i] : 0);
+        ((float *)out->data)[i] =
+            apply(kelp_node_op_type(node), element(a, i), b != NULL ? element(b, i) : 0);
     return NULL;
 }
 
