@@ -9,7 +9,7 @@ PYTHON_TEST = $(or $(KELP_VENV),build/venv)/bin/python
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build debug test check check-full asan ubsan tsan nvidia fuzz bench format install wheel \
-	mutate example-minilm architecture-docs cli-docs python-enums operator-docs clean
+	mutate example-minilm site notebooks architecture-docs cli-docs python-enums operator-docs clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name text; do \
@@ -108,6 +108,15 @@ example-minilm: build ## create the sentence-embedding model in examples-extra/m
 
 cli-docs: build ## generate docs/cli.md, docs/man/ and completions/ from the program
 	@python3 scripts/gen_cli_docs.py build/release/bin/kelp
+
+site: ## build the documentation site in build/site
+	@scripts/deps.sh site
+	@scripts/site.sh
+
+notebooks: ## execute the notebooks of examples/notebooks
+	@scripts/deps.sh test
+	@scripts/build.sh release -DKELP_TESTS=ON
+	@scripts/notebooks.sh
 
 architecture-docs: ## generate the diagrams of docs/architecture.md from the #include directives
 	@python3 scripts/gen_architecture.py

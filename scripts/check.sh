@@ -125,7 +125,7 @@ scripts_parse() {
     for script in scripts/*.sh .ci/run tests/e2e/*.sh completions/kelp.bash; do
         bash -n "$script" || return 1
     done
-    python3 -m compileall -q -f scripts tools tests/e2e tests/extensions tests/interop tests/libraries tests/openapi tests/python tests/rust bindings/python bench
+    python3 -m compileall -q -f scripts tools tests/e2e tests/extensions tests/interop tests/libraries tests/notebooks tests/openapi tests/python tests/rust bindings/python bench
 }
 
 # Benchmarks build; those of servers and those beside libraries check results in a short round.
@@ -195,6 +195,17 @@ page() {
     "$venv/bin/python" tests/e2e/test_page.py --kelp build/release/bin/kelp Chromium
 }
 
+# The documentation site: built without warnings, and looked at in a browser at the widths of a phone and of a desktop.
+site() {
+    local venv=build/venv-page
+    scripts/site.sh || return
+    if ! python3 -m venv "$venv" || ! "$venv/bin/pip" install -q -r tools/requirements-page.txt; then
+        echo "selenium comes from a package registry, which cannot be reached"
+        return 77
+    fi
+    "$venv/bin/python" tests/e2e/test_site.py build/site
+}
+
 # The server against its OpenAPI description, with and without explicit model control.
 schemathesis() {
     local venv=build/venv-schemathesis
@@ -252,6 +263,9 @@ if [ "$full" = full ]; then
     step interop scripts/interop.sh
     step page-deps scripts/deps.sh page
     step page page
+    step site-deps scripts/deps.sh site
+    step site site
+    step notebooks scripts/notebooks.sh
     step schemathesis schemathesis
     step prometheus-deps scripts/deps.sh prometheus
     step prometheus "$python" tests/e2e/test_metrics.py --kelp build/release/bin/kelp Prometheus

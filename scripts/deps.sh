@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Says what is missing for a purpose and installs it with apt; does nothing when all is there.
-#   scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|prometheus]    arm64: to build for it elsewhere, and to run that
+#   scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|site|prometheus]    arm64: to build for it elsewhere, and to run that
 # KELP_VENV names the Python environment of the tests (build/venv).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -53,6 +53,7 @@ wheel_arm64_needs="gcc-aarch64-linux-gnu:command:aarch64-linux-gnu-gcc
     zlib1g-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libz.a
     libnghttp2-dev%arm64:file:/usr/lib/aarch64-linux-gnu/libnghttp2.a"
 prometheus_needs="prometheus:command:prometheus"
+site_needs="git:command:git npm:command:npm python3-venv:module:ensurepip"
 page_needs="chromium:command:chromium chromium-driver:command:chromedriver"
 case "$purpose" in
 run) needs=$run_needs ;;
@@ -64,9 +65,10 @@ wheel) needs="$run_needs $wheel_needs" ;;
 wheel-arm64) needs="$run_needs $wheel_needs $wheel_arm64_needs" ;;
 fuzz) needs="$run_needs $test_needs $fuzz_needs" ;;
 page) needs="$run_needs $page_needs" ;;
+site) needs="$run_needs $site_needs" ;;
 prometheus) needs="$run_needs $prometheus_needs" ;;
 *)
-    echo "usage: scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|prometheus]" >&2
+    echo "usage: scripts/deps.sh [run|test|check|bench|arm64|wheel|wheel-arm64|fuzz|page|site|prometheus]" >&2
     exit 2
     ;;
 esac
@@ -114,7 +116,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 # The Python environment of the tests, made again when its requirements change.
-if [[ $purpose != run && $purpose != wheel* ]] && [ -z "${KELP_VENV:-}" ]; then
+if [[ $purpose != run && $purpose != site && $purpose != wheel* ]] && [ -z "${KELP_VENV:-}" ]; then
     if ! cmp -s tools/requirements-test.txt build/venv/requirements-test.txt; then
         echo "kelp: making build/venv with $(grep -vc '^#' tools/requirements-test.txt) packages of tools/requirements-test.txt"
         python3 -m venv build/venv
