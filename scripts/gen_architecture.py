@@ -86,8 +86,17 @@ def reduced(edges):
     return left
 
 
+def node(name):
+    """Returns the identifier of a node: some names are keywords of Mermaid."""
+    return name + "_" if name in ("graph", "end", "class", "style", "default") else name
+
+
+def declaration(name):
+    return name if node(name) == name else f'{node(name)}["{name}"]'
+
+
 def arrows(edges, indent):
-    return [f"{indent}{source} --> {target}" for source in sorted(edges) for target in sorted(edges[source])]
+    return [f"{indent}{node(source)} --> {node(target)}" for source in sorted(edges) for target in sorted(edges[source])]
 
 
 def identifier(name):
@@ -102,12 +111,12 @@ def module_diagram(edges, public):
         products.setdefault(PRODUCTS.get(module, ENGINE), []).append(module)
     for product, members in sorted(products.items()):
         lines.append(f'    subgraph {identifier(product)}_["{product}"]')
-        lines += [f"        {module}" for module in members]
+        lines += [f"        {declaration(module)}" for module in members]
         lines.append("    end")
     lines.append('    kelp_h(["include/kelp"])')
     lines.append('    triton_h(["include/triton"])')
     lines += arrows(reduced(modules), "    ")
-    lines += [f"    {module} -.-> {header}_h" for module in sorted(PRODUCTS) for header in sorted(public.get(module, ()))]
+    lines += [f"    {node(module)} -.-> {header}_h" for module in sorted(PRODUCTS) for header in sorted(public.get(module, ()))]
     return "\n".join(lines + ["```"])
 
 
@@ -122,7 +131,7 @@ def inner_diagram(edges, module):
 
     inner = grouped(edges, group)
     lines = ["```mermaid", "flowchart TD"]
-    lines += [f"    {name}" for name in sorted(inner)]
+    lines += [f"    {declaration(name)}" for name in sorted(inner)]
     lines += arrows(reduced(inner), "    ")
     return "\n".join(lines + ["```"])
 

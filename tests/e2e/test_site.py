@@ -85,10 +85,13 @@ class Site(unittest.TestCase):
 
     def test_diagrams_are_drawn(self):
         # The element of a diagram is replaced by one with a closed shadow root that is as high as the drawing.
-        for page in ("engines.html", "architecture.html"):
+        for page in ("engines.html", "architecture.html", "compute.html"):
             self.open(page)
-            self.until(lambda browser: browser.find_elements(By.CSS_SELECTOR, "div.mermaid")
-                       and browser.find_element(By.CSS_SELECTOR, "div.mermaid").size["height"] > 50)
+            self.until(lambda browser: not browser.find_elements(By.CSS_SELECTOR, "pre.mermaid"))
+            drawings = self.browser.find_elements(By.CSS_SELECTOR, "div.mermaid")
+            self.assertTrue(drawings)
+            for drawing in drawings:
+                self.assertGreater(drawing.size["height"], 50)
 
     def test_nothing_comes_from_other_hosts(self):
         for page in ("index.html", "engines.html", "reference/python.html"):
