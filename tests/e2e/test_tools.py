@@ -296,8 +296,7 @@ class Top(Temporary):
         raise AssertionError(f"the screen has no '{text}':\n{shown}")
 
     def test_the_view_of_a_terminal_follows_keys_size_and_server(self):
-        if shutil.which("tmux") is None:
-            self.skipTest("tmux is not installed")
+        self.assertIsNotNone(shutil.which("tmux"), "tmux is missing; scripts/deps.sh test installs it")
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", 90, "-y", 10, f"'{support.KELP}' top {self.url} --interval 0.2; echo ended $?; cat")
         self.addCleanup(self.tmux, "kill-server")
         lines = self.screen("q quit  s sort (name)  space pause")
