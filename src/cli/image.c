@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/float16.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -30,8 +31,12 @@ bool kelp_image_is(const void *data, size_t size_bytes) {
     static const struct {
         const char *bytes;
         size_t length;
-    } signatures[] = {{"\x89PNG", 4}, {"\xff\xd8\xff", 3}, {"BM", 2},   {"RIFF", 4}, {"II*\0", 4},
-                      {"MM\0*", 4},   {"\0\0\0\x0cjP", 6}, {"P4\n", 3}, {"P5", 2},   {"P6", 2}};
+    } signatures[] = {{"\x89PNG", 4}, {"\xff\xd8\xff", 3}, {"BM", 2},          {"RIFF", 4},
+                      {"II*\0", 4},   {"MM\0*", 4},        {"\0\0\0\x0cjP", 6}};
+    const char *bytes = data;
+    if (size_bytes > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' &&
+        isspace((unsigned char)bytes[2]))
+        return true; /* PNM */
     for (size_t i = 0; i < KELP_COUNT(signatures); i++)
         if (size_bytes >= signatures[i].length &&
             memcmp(data, signatures[i].bytes, signatures[i].length) == 0)

@@ -236,6 +236,10 @@ class Files(Temporary):
         passthrough(self.path("gray.onnx"), TensorProto.FLOAT, [1, 1, 16, 16])
         expected = np.asarray(Image.open(self.path("a.jpg")), dtype=np.float32) / 255
         np.testing.assert_allclose(self.image("gray.onnx", "a.jpg")[0, 0], expected, atol=0.01)
+        with open(self.path("a.pgm"), "w", encoding="ascii") as file:
+            file.write("P2 2 2 255\n0 255 51 102\n")
+        passthrough(self.path("small.onnx"), TensorProto.FLOAT, [1, 1, 2, 2])
+        np.testing.assert_allclose(self.image("small.onnx", "a.pgm").ravel(), [0, 1, 0.2, 0.4], atol=1e-6)
         passthrough(self.path("bytes.onnx"), TensorProto.UINT8, ["n"])
         with open(self.path("a.jpg"), "rb") as file:
             self.assertEqual(self.image("bytes.onnx", "a.jpg").tobytes(), file.read())
