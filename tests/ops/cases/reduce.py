@@ -52,6 +52,64 @@ def long_reductions(own):
             own.add(op, [f32(*shape, low=0.5 if op == "ReduceLogSum" else -2), i64(*axes)], opset=18, constants=(1,), atol=1e-4)
 
 
+def layouts(own):
+    """Every reduction and type in each layout: rows and columns, with lengths around the widths of vectors, and parts."""
+    shapes = (((2, 150), (1,)), ((70, 3), (0,)), ((5, 3, 41), (1,)), ((3, 2, 600), (1,)), ((4, 6, 3), (2,)), ((2, 3, 4, 70), (0, 2)), ((3, 5, 2, 9), (0, 2, 3)))
+    folds = {"Sum": np.sum, "Prod": np.prod, "Max": np.max, "Min": np.min, "SumSquare": lambda a, axis: np.sum(a * a, axis=axis),
+             "L1": lambda a, axis: np.sum(np.abs(a), axis=axis), "LogSumExp": lambda a, axis: np.log(np.exp(a).sum(axis=axis))}
+    for dtype in (np.float32, np.float64, np.float16, np.int32, np.int64, np.uint32, np.uint64, np.int8, np.uint8):
+        for shape, axes in shapes:
+            real = np.issubdtype(dtype, np.floating)
+            x = rng.uniform(0.8, 1.2, shape) * rng.choice([-1, 1], shape) if real else rng.integers(0 if dtype in (np.uint32, np.uint64, np.uint8) else -3, 4, shape)
+            x = x.astype(dtype)
+            wide = x.astype(np.float64 if real else np.uint64 if np.issubdtype(dtype, np.unsignedinteger) else np.int64)
+            for name, fold in folds.items():
+                if (name == "LogSumExp" and not real) or (dtype in (np.int8, np.uint8) and name not in ("Max", "Min")):
+                    continue
+                own.add("Reduce" + name, [x, i64(*axes)], opset=20, keepdims=0, constants=(1,), reference=[fold(wide, axis=axes).astype(dtype)],
+                        **({"rtol": 1e-2, "atol": 1e-2} if dtype == np.float16 else {}))
+    for dtype in (np.float32, np.int32, np.uint8):
+        x = rng.integers(0, 100, (2, 300, 331)).astype(dtype)
+        for axes in ((0, 1, 2), (1, 2), (0, 1)):
+            for name, fold in (("Sum", np.sum), ("Max", np.max), ("Min", np.min), ("Mean", np.mean)):
+                if dtype != np.uint8 or name in ("Max", "Min"):
+                    wide = fold(x.astype(np.int64), axis=axes)
+                    own.add("Reduce" + name, [x, i64(*axes)], opset=20, keepdims=0, constants=(1,), reference=[wide.astype(dtype)], rtol=1e-5)
+    hole = np.ones((3, 700), np.float32)
+    hole[1, 650] = np.nan
+    for op in ("ReduceMax", "ReduceMin", "ReduceSum", "ReduceLogSumExp"):
+        base = 1 if op in ("ReduceMax", "ReduceMin") else 700 if op == "ReduceSum" else 1 + np.log(700)
+        own.add(op, [hole, i64(1)], opset=18, keepdims=0, constants=(1,), reference=[np.array([base, np.nan, base], np.float32)])
+        own.add(op, [hole.T.copy(), i64(0)], opset=18, keepdims=0, constants=(1,), reference=[np.array([base, np.nan, base], np.float32)])
+
+
+def best(x, axis, least, last):
+    """Returns the positions of the maxima or minima as ArgMax and ArgMin do."""
+    if last:
+        return x.shape[axis] - 1 - best(np.flip(x, axis), axis, least, False)
+    return (np.argmin if least else np.argmax)(x, axis)
+
+
+def arg_layouts(own):
+    """ArgMax and ArgMin of all types with ties in and across blocks, along the last and other axes."""
+    for dtype in (np.float32, np.float64, np.float16, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64):
+        for shape, axis in (((3, 1300), 1), ((1300, 3), 0), ((2, 5, 70), 1), ((2, 70, 1), 1), ((600, 530), 0)):
+            x = rng.integers(0, 40, shape).astype(dtype)
+            for least in (0, 1):
+                for last in (0, 1):
+                    own.add("ArgMin" if least else "ArgMax", [x], opset=13, axis=axis, keepdims=0, select_last_index=last,
+                            reference=[best(x, axis, least, last)])
+    x = rng.uniform(-1, 1, (3, 1300)).astype(np.float32)
+    x[1, [700, 1200]] = np.nan
+    for op in ("ArgMax", "ArgMin"):
+        for last, position in ((0, 700), (1, 1200)):
+            for rows in (x, x[:, ::-1].copy()):
+                found = best(np.where(np.isnan(rows), 0, rows), 1, op == "ArgMin", last)
+                found[1] = position if rows is x else 1299 - (1900 - position)
+                own.add(op, [rows], opset=13, axis=1, keepdims=0, select_last_index=last, reference=[found])
+                own.add(op, [rows.T.copy()], opset=13, axis=0, keepdims=0, select_last_index=last, reference=[found])
+
+
 def arg_max_and_arg_min(own):
     x = f32(3, 4, 5, 6)
     for op in ("ArgMax", "ArgMin"):
@@ -97,6 +155,20 @@ def top_k(own):
         own.add("TopK", [x, i64(3)], outputs=2, axis=1, largest=largest)
         own.add("TopK", [np.array([5, 1, 5, 2, 5, 1], np.int64), i64(4)], outputs=2, largest=largest)
     own.add("TopK", [np.zeros((0, 4), np.float32), i64(2)], opset=11, outputs=2)
+    for dtype in (np.float32, np.float64, np.float16, np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64):
+        for shape, axis in (((3, 1500), 1), ((1500, 3), 0), ((2, 40, 5), 1)):
+            x = rng.integers(0, 200 if dtype != np.int8 else 100, shape).astype(dtype)
+            if dtype == np.uint64:
+                x[0, 0] = 2 ** 63 + 5
+            for k in (1, 7, 40):
+                for largest in (0, 1):
+                    first = np.argsort((~x if largest else x) if x.dtype.kind in "iu" else -x if largest else x, axis=axis, kind="stable")
+                    first = np.take(first, np.arange(k), axis=axis)
+                    own.add("TopK", [x, i64(k)], opset=11, outputs=2, axis=axis, largest=largest, constants=(1,),
+                            reference=[np.take_along_axis(x, first, axis=axis), first])
+    x = np.float32([[-0.0, 0.0, np.nan, -1, np.nan, np.inf, -np.inf] + [2.5] * 600 + [np.nan, 3]])
+    own.add("TopK", [x, i64(5)], opset=11, outputs=2, reference=[np.float32([[np.nan, np.nan, np.nan, np.inf, 3]]), i64(2, 4, 607, 5, 608).reshape(1, 5)])
+    own.add("TopK", [x, i64(5)], opset=11, outputs=2, largest=0, reference=[np.float32([[-np.inf, -1, -0.0, 0, 2.5]]), i64(6, 3, 0, 1, 7).reshape(1, 5)])
 
 
 def first_seen(x, axis=None):
@@ -151,5 +223,5 @@ def integers_that_overflow(own):
 
 
 CASES = [
-    reductions, integer_reductions, long_reductions, arg_max_and_arg_min, hardmax, cum_sum_and_cum_prod, top_k, unique,
+    reductions, integer_reductions, long_reductions, layouts, arg_layouts, arg_max_and_arg_min, hardmax, cum_sum_and_cum_prod, top_k, unique,
     microsoft_unique, integers_that_overflow]

@@ -19,6 +19,7 @@
 #include "cpu/kernels/layout/layout_kernels.h"
 #include "cpu/kernels/nbits/nbits_kernels.h"
 #include "cpu/kernels/norm/norm_kernels.h"
+#include "cpu/kernels/reduce/reduce_kernels.h"
 #include "cpu/kernels/resize/resize_kernels.h"
 #include "cpu/kernels/sliding/sliding_kernels.h"
 #include "cpu/kernels/vector/vector_kernels.h"
@@ -31,6 +32,7 @@
     X(layout)                  \
     X(nbits)                   \
     X(norm)                    \
+    X(reduce)                  \
     X(resize)                  \
     X(sliding)                 \
     X(vector)

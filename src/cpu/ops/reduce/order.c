@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators along one axis: TopK, CumSum, CumProd, Hardmax. Source: ONNX operator specification. */
+/* Operators along one axis: CumSum, CumProd, Hardmax. Source: ONNX operator specification. */
 #include "base/assert.h"
 #include "cpu/ops/converted.h"
 
-#include <math.h>
-
 typedef struct axis_plan {
-    int64_t outer, length, inner, k; /* before, of and after the axis; results of TopK */
-    bool largest, exclusive, reverse;
-    size_t offset;
+    int64_t outer, length, inner; /* sizes before, of and after the axis */
+    bool exclusive, reverse;
 } axis_plan;
 
 static kelp_status *split_axis(axis_plan *p, const kelp_op_args *args, int64_t signed_axis) {
@@ -20,138 +17,6 @@ static kelp_status *split_axis(axis_plan *p, const kelp_op_args *args, int64_t s
     p->inner = kelp_ops_product(x->shape, axis + 1, x->rank);
     return NULL;
 }
-
-/* ---- TopK ---- */
-typedef struct ranked {
-    double value;
-    int64_t whole; /* integers are compared exactly */
-    int64_t index;
-} ranked;
-
-/* Orders by value; NaN is the largest. */
-static int ascending(const void *left, const void *right) {
-    const ranked *a = left, *b = right;
-    bool a_nan = isnan(a->value), b_nan = isnan(b->value);
-    if (a_nan != b_nan)
-        return a_nan ? 1 : -1;
-    if (!a_nan && a->value != b->value)
-        return a->value < b->value ? -1 : 1;
-    if (a->whole != b->whole)
-        return a->whole < b->whole ? -1 : 1;
-    return 0;
-}
-/* The orders of results. Among equal values, earlier elements are first. */
-static int by_smallest(const void *left, const void *right) {
-    const ranked *a = left, *b = right;
-    int order = ascending(a, b);
-    return order != 0 ? order : a->index < b->index ? -1 : a->index > b->index;
-}
-static int by_largest(const void *left, const void *right) {
-    const ranked *a = left, *b = right;
-    int order = ascending(b, a);
-    return order != 0 ? order : a->index < b->index ? -1 : a->index > b->index;
-}
-
-static kelp_status *topk_reshape(const void *state, kelp_op_args *args) {
-    axis_plan *p = args->plan;
-    int64_t shape[KELP_MAX_RANK];
-    int32_t axis = 0;
-    (void)state;
-    KELP_TRY(kelp_ops_check_inputs(args, 1));
-    const kelp_tensor *x = args->inputs[0], *k = kelp_ops_in(args, 1);
-    int64_t signed_axis = kelp_node_attr_i64(args->node, "axis", -1);
-    KELP_TRY(split_axis(p, args, signed_axis));
-    KELP_TRY(kelp_ops_axis(args, signed_axis, x->rank, &axis));
-    if (x->dtype == KELP_STRING || x->dtype == KELP_BOOL || kelp_ops_element_bytes(x->dtype) == 0 ||
-        kelp_ops_element_bytes(x->dtype) > 8 || x->dtype == KELP_C64)
-        return kelp_ops_bad_type(args, x->dtype);
-    if (k != NULL && kelp_ops_defer(args, 1))
-        return NULL;
-    if (k != NULL && (kelp_tensor_elements(k) != 1 || k->dtype != KELP_I64))
-        return kelp_ops_bad_shapes(args, x, k, "K must be one int64");
-    p->k = k != NULL ? kelp_ops_read_i64(k, 0) : kelp_node_attr_i64(args->node, "k", -1);
-    if (p->k < 0 || p->k > p->length)
-        return KELP_ERROR(KELP_INVALID_ARGUMENT,
-                          "operator 'TopK': K is %lld, but the dimension is %lld", (long long)p->k,
-                          (long long)p->length);
-    p->largest = kelp_node_attr_i64(args->node, "largest", 1) != 0;
-    KELP_TRY(kelp_ops_scratch(args, p->length, sizeof(ranked), &p->offset));
-    memcpy(shape, x->shape, sizeof shape);
-    shape[axis] = p->k;
-    KELP_TRY(kelp_ops_set(args, 0, x->dtype, x->rank, shape));
-    return kelp_ops_set(args, 1, KELP_I64, x->rank, shape);
-}
-
-/* Moves an element down in a heap whose root is the last element in the order. */
-static void sift(ranked *heap, int64_t count, int64_t at,
-                 int (*order)(const void *, const void *)) {
-    for (int64_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && order(&heap[child + 1], &heap[child]) > 0)
-            child++;
-        if (order(&heap[at], &heap[child]) >= 0)
-            return;
-        ranked moved = heap[at];
-        heap[at] = heap[child];
-        heap[child] = moved;
-    }
-}
-
-/* Moves the first `k` items of the order to the front and sorts them, in place, by a heap of k. */
-static void select_first(ranked *items, int64_t count, int64_t k,
-                         int (*order)(const void *, const void *)) {
-    KELP_ASSERT(k > 0 && k <= count);
-    for (int64_t i = k / 2; i-- > 0;)
-        sift(items, k, i, order);
-    for (int64_t i = k; k > 0 && i < count; i++)
-        if (order(&items[i], &items[0]) < 0) {
-            items[0] = items[i];
-            sift(items, k, 0, order);
-        }
-    for (int64_t last = k; last-- > 1;) {
-        ranked moved = items[0];
-        items[0] = items[last];
-        items[last] = moved;
-        sift(items, last, 0, order);
-    }
-}
-
-static kelp_status *topk_invoke(const void *state, kelp_op_args *args) {
-    const axis_plan *p = args->plan;
-    const kelp_tensor *x = args->inputs[0], *values = kelp_ops_out(args, 0);
-    const kelp_tensor *indices = kelp_ops_out(args, 1);
-    ranked *items = kelp_ops_scratch_at(args, p->offset);
-    size_t size = kelp_ops_element_bytes(x->dtype);
-    bool is_float = kelp_ops_is_float(x->dtype);
-    (void)state;
-    KELP_ASSERT(p->outer * p->length * p->inner == kelp_tensor_elements(x));
-    for (int64_t line = 0; p->k > 0 && line < p->outer * p->inner; line++) {
-        int64_t outer = line / p->inner, inner = line % p->inner;
-        int64_t from = outer * p->length * p->inner + inner, to = outer * p->k * p->inner + inner;
-        for (int64_t i = 0; i < p->length; i++) {
-            int64_t at = from + i * p->inner;
-            items[i] = (ranked){.index = i};
-            if (is_float)
-                items[i].value = kelp_ops_read_f64(x, at);
-            else /* flipping the sign bit maps the order of unsigned integers to signed ones */
-                items[i].whole =
-                    x->dtype == KELP_U64
-                        ? (int64_t)((uint64_t)kelp_ops_read_i64(x, at) ^ ((uint64_t)1 << 63))
-                        : kelp_ops_read_i64(x, at);
-        }
-        select_first(items, p->length, p->k, p->largest ? by_largest : by_smallest);
-        for (int64_t i = 0; i < p->k; i++) {
-            int64_t at = to + i * p->inner;
-            if (values != NULL)
-                memcpy((char *)values->data + (size_t)at * size,
-                       (const char *)x->data + (size_t)(from + items[i].index * p->inner) * size,
-                       size);
-            if (indices != NULL)
-                ((int64_t *)indices->data)[at] = items[i].index;
-        }
-    }
-    return NULL;
-}
-KELP_KERNEL(TopK, 0, sizeof(axis_plan), 0, topk_reshape, topk_invoke);
 
 /* ---- CumSum ---- */
 static kelp_status *cumsum_reshape(const void *state, kelp_op_args *args) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions over axes, and ArgMax, ArgMin. Sums of floats are computed in double. Source: ONNX
- * operator specification. */
+/* Reductions over axes. Sums of floats are computed in double. Source: ONNX operator specification.
+ */
 #include "base/assert.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
+#include "cpu/kernels/reduce/reduce_kernels.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"
 
@@ -21,15 +23,27 @@ typedef enum reduction {
     RED_LOG_SUM_EXP
 } reduction;
 
+#define BLOCK 512 /* accumulators on the stack */
+/* Elements of a part of a reduction to few results. Parts depend on the shape only, so that results
+ * do not depend on the number of threads. */
+#define PART_ELEMENTS 65536
+#define MAX_PARTS 64
+
+/* Adjacent axes are merged if both are kept or both are reduced. Either the last merged axis is
+ * reduced, and the elements of a result are runs of adjacent elements ("rows"), or it is kept, and
+ * adjacent elements belong to adjacent results. */
 typedef struct reduce_plan {
-    int32_t kept_rank, folded_rank; /* axes of the result; axes that are reduced */
-    int64_t kept[KELP_MAX_RANK], kept_strides[KELP_MAX_RANK];
-    int64_t folded[KELP_MAX_RANK], folded_strides[KELP_MAX_RANK];
+    int32_t kept_rank, folded_rank; /* axes of the result; axes that are reduced; each at least 1 */
+    int64_t kept[KELP_MAX_RANK + 1], kept_strides[KELP_MAX_RANK + 1];
+    int64_t folded[KELP_MAX_RANK + 1], folded_strides[KELP_MAX_RANK + 1];
     int64_t results, each; /* number of results; elements of each */
-    const void *x;
-    void *y;
+    bool rows;
+    int64_t parts;
+    size_t parts_at; /* accumulators of the parts in scratch memory */
     kelp_dtype dtype;
     reduction kind;
+    const void *x;
+    void *y, *partial;
 } reduce_plan;
 
 static int64_t offset_of(int32_t rank, const int64_t *shape, const int64_t *strides,
@@ -42,8 +56,145 @@ static int64_t offset_of(int32_t rank, const int64_t *shape, const int64_t *stri
     return offset;
 }
 
+/* ---- types ---- */
+static kelp_fold_type fold_type(kelp_dtype dtype) {
+    switch (dtype) {
+    case KELP_F32:
+        return KELP_FOLD_F32;
+    case KELP_F64:
+        return KELP_FOLD_F64;
+    case KELP_I32:
+        return KELP_FOLD_I32;
+    case KELP_I64:
+        return KELP_FOLD_I64;
+    case KELP_U32:
+        return KELP_FOLD_U32;
+    case KELP_U64:
+        return KELP_FOLD_U64;
+    case KELP_I8:
+        return KELP_FOLD_I8;
+    default:
+        return KELP_FOLD_U8;
+    }
+}
+
+static kelp_fold fold_of(reduction kind) {
+    switch (kind) {
+    case RED_MAX:
+    case RED_LOG_SUM_EXP:
+        return KELP_FOLD_MAX;
+    case RED_MIN:
+        return KELP_FOLD_MIN;
+    case RED_PROD:
+        return KELP_FOLD_PRODUCT;
+    case RED_L1:
+        return KELP_FOLD_MAGNITUDES;
+    case RED_L2:
+    case RED_SQUARES:
+        return KELP_FOLD_SQUARES;
+    default:
+        return KELP_FOLD_SUM;
+    }
+}
+
+static bool is_order(reduction kind) {
+    return kind == RED_MAX || kind == RED_MIN || kind == RED_LOG_SUM_EXP;
+}
+
+/* Sets accumulators to the result of a reduction without elements: 0, 1 for a product, the lowest
+ * value for a maximum, the highest for a minimum. */
+static void start(const reduce_plan *p, void *sums, int64_t count) {
+    bool lowest = p->kind != RED_MIN, is_float = kelp_ops_is_float(p->dtype);
+    if (!is_order(p->kind)) {
+        double one = 1;
+        uint64_t whole = p->kind == RED_PROD;
+        if (p->kind != RED_PROD)
+            memset(sums, 0, (size_t)count * 8);
+        else
+            kelp_ops_fill(sums, 8, count, is_float ? (const void *)&one : (const void *)&whole);
+        return;
+    }
+    union {
+        float f32;
+        double f64;
+        int32_t i32;
+        int64_t i64;
+        uint32_t u32;
+        uint64_t u64;
+        int8_t i8;
+        uint8_t u8;
+    } value = {.u64 = 0};
+    switch (p->dtype) {
+    case KELP_F32:
+        value.f32 = lowest ? -INFINITY : INFINITY;
+        break;
+    case KELP_F64:
+        value.f64 = lowest ? -(double)INFINITY : (double)INFINITY;
+        break;
+    case KELP_I32:
+        value.i32 = lowest ? INT32_MIN : INT32_MAX;
+        break;
+    case KELP_I64:
+        value.i64 = lowest ? INT64_MIN : INT64_MAX;
+        break;
+    case KELP_U32:
+        value.u32 = lowest ? 0 : UINT32_MAX;
+        break;
+    case KELP_U64:
+        value.u64 = lowest ? 0 : UINT64_MAX;
+        break;
+    case KELP_I8:
+        value.i8 = lowest ? INT8_MIN : INT8_MAX;
+        break;
+    default:
+        value.u8 = lowest ? 0 : p->dtype == KELP_BOOL ? 1 : UINT8_MAX;
+        break;
+    }
+    kelp_ops_fill(sums, kelp_ops_element_bytes(p->dtype), count, &value);
+}
+
+static size_t sum_bytes(const reduce_plan *p) {
+    return is_order(p->kind) ? kelp_ops_element_bytes(p->dtype) : 8;
+}
+
+/* ---- reshape ---- */
+static void add_axis(int32_t *rank, int64_t *shape, int64_t *strides, int64_t size, int64_t stride,
+                     bool merge) {
+    if (merge) {
+        shape[*rank - 1] *= size;
+        strides[*rank - 1] = stride;
+    } else {
+        shape[*rank] = size;
+        strides[(*rank)++] = stride;
+    }
+}
+
+/* Divides the axes of x into kept and reduced ones. */
+static void merge_axes(reduce_plan *p, const kelp_tensor *x, uint32_t mask) {
+    int64_t strides[KELP_MAX_RANK];
+    int last = -1; /* 1: the axis before is reduced; 0: it is kept */
+    kelp_ops_strides(x->rank, x->shape, strides);
+    p->results = p->each = 1;
+    for (int32_t i = 0; i < x->rank; i++) {
+        int folded = (int)(mask >> i & 1);
+        *(folded ? &p->each : &p->results) *= x->shape[i];
+        if (x->shape[i] == 1)
+            continue;
+        if (folded)
+            add_axis(&p->folded_rank, p->folded, p->folded_strides, x->shape[i], strides[i],
+                     last == 1);
+        else
+            add_axis(&p->kept_rank, p->kept, p->kept_strides, x->shape[i], strides[i], last == 0);
+        last = folded;
+    }
+    p->rows = last != 0;
+    if (p->kept_rank == 0)
+        add_axis(&p->kept_rank, p->kept, p->kept_strides, 1, 1, false);
+    if (p->folded_rank == 0)
+        add_axis(&p->folded_rank, p->folded, p->folded_strides, 1, 1, false);
+}
+
 static kelp_status *reduce_shapes(kelp_op_args *args) {
-    reduce_plan *p = args->plan;
     uint32_t mask = 0;
     bool found = false;
     KELP_TRY(kelp_ops_check(args, 1));
@@ -55,112 +206,209 @@ static kelp_status *reduce_shapes(kelp_op_args *args) {
     if (!found && kelp_node_attr_i64(args->node, "noop_with_empty_axes", 0) == 0)
         mask = UINT32_MAX;
     bool keep = kelp_node_attr_i64(args->node, "keepdims", 1) != 0;
-    int64_t shape[KELP_MAX_RANK], strides[KELP_MAX_RANK];
+    int64_t shape[KELP_MAX_RANK];
     int32_t rank = 0;
-    kelp_ops_strides(x->rank, x->shape, strides);
-    p->results = p->each = 1;
     for (int32_t i = 0; i < x->rank; i++) {
-        if ((mask >> i & 1) != 0) {
-            p->folded[p->folded_rank] = x->shape[i];
-            p->folded_strides[p->folded_rank++] = strides[i];
-            p->each *= x->shape[i];
-            if (keep)
-                shape[rank++] = 1;
-        } else {
-            p->kept[p->kept_rank] = x->shape[i];
-            p->kept_strides[p->kept_rank++] = strides[i];
-            p->results *= x->shape[i];
-            shape[rank++] = x->shape[i];
-        }
+        bool folded = (mask >> i & 1) != 0;
+        if (!folded || keep)
+            shape[rank++] = folded ? 1 : x->shape[i];
     }
+    merge_axes(args->plan, x, mask);
     return kelp_ops_set(args, 0, x->dtype, rank, shape);
 }
 
-/* Return the size and the stride of the innermost reduced axis, and the offset of its row `row`. */
-static int64_t inner_count(const reduce_plan *p) {
-    return p->folded_rank > 0 ? p->folded[p->folded_rank - 1] : 1;
+static kelp_status *reduce_reshape(kelp_op_args *args, reduction kind) {
+    reduce_plan *p = args->plan;
+    KELP_TRY(reduce_shapes(args));
+    if (args->deferred)
+        return NULL;
+    p->kind = kind;
+    p->dtype = args->inputs[0]->dtype;
+    bool narrow = p->dtype == KELP_I8 || p->dtype == KELP_U8 || p->dtype == KELP_BOOL;
+    bool number = p->dtype == KELP_F32 || p->dtype == KELP_F64 || p->dtype == KELP_I32 ||
+                  p->dtype == KELP_I64 || p->dtype == KELP_U32 || p->dtype == KELP_U64;
+    if (!number && !(narrow && (kind == RED_MAX || kind == RED_MIN)))
+        return kelp_ops_bad_type(args, p->dtype);
+    p->parts = 1;
+    if (p->results > 0 && p->results <= BLOCK / 8 && kind != RED_LOG_SUM_EXP)
+        p->parts = KELP_MAX((int64_t)1, KELP_MIN(KELP_MIN(p->folded[0], (int64_t)MAX_PARTS),
+                                                 p->results * p->each / PART_ELEMENTS));
+    return p->parts > 1 ? kelp_ops_scratch(args, p->parts * p->results, 8, &p->parts_at) : NULL;
 }
-static int64_t inner_step(const reduce_plan *p) {
-    return p->folded_rank > 0 ? p->folded_strides[p->folded_rank - 1] : 1;
+
+/* ---- accumulation ---- */
+/* Adjacent results: `lines` runs of `count` results, whose first element is at `offset`. The lines
+ * of rows have one result each. */
+typedef struct result_block {
+    int64_t offset, lines, line_step, count;
+} result_block;
+
+/* Returns the number of results of the block that begins with result `i`, at most BLOCK. */
+static int64_t find_block(const reduce_plan *p, int64_t i, int64_t end, result_block *out) {
+    int32_t outer = p->rows ? p->kept_rank : p->kept_rank - 1; /* axes of the lines */
+    int64_t inner = p->rows ? 1 : p->kept[p->kept_rank - 1], column = i % inner, line = i / inner;
+    int64_t run = outer > 0 ? p->kept[outer - 1] : 1; /* lines with one step */
+    *out = (result_block){.lines = 1, .line_step = outer > 0 ? p->kept_strides[outer - 1] : 0};
+    out->offset = offset_of(outer, p->kept, p->kept_strides, line) + column;
+    out->count = KELP_MIN(KELP_MIN(inner - column, end - i), (int64_t)BLOCK);
+    if (out->count == inner)
+        out->lines = KELP_MIN(KELP_MIN(run - line % run, (end - i) / inner), BLOCK / inner);
+    return out->lines * out->count;
 }
-static int64_t row_offset(const reduce_plan *p, int64_t row) {
-    return offset_of(p->folded_rank - 1, p->folded, p->folded_strides, row);
+
+/* Reduces the elements of a block whose index along the first reduced axis is in [low, high). */
+static void fold_block(const reduce_plan *p, const result_block *block, int64_t low, int64_t high,
+                       void *sums) {
+    int32_t inner = p->folded_rank - (p->rows ? 2 : 1); /* first axis of the kernel */
+    int64_t sizes[KELP_MAX_RANK + 1], outer = 1;
+    size_t bytes = kelp_ops_element_bytes(p->dtype);
+    const kelp_fold_kernels *kernels =
+        &kelp_reduce_kernels_get()->fold[fold_type(p->dtype)][fold_of(p->kind)];
+    memcpy(sizes, p->folded, sizeof sizes);
+    sizes[0] = high - low;
+    kelp_fold_job job = {.sums = sums, .lines = block->lines, .line_step = block->line_step};
+    job.rows = inner >= 0 ? sizes[inner] : 1;
+    job.row_step = inner >= 0 ? p->folded_strides[inner] : 0;
+    job.count = p->rows ? sizes[p->folded_rank - 1] : block->count;
+    for (int32_t i = 0; i < inner; i++)
+        outer *= sizes[i];
+    for (int64_t i = 0; i < outer; i++) {
+        int64_t at = block->offset + low * p->folded_strides[0];
+        if (inner > 0)
+            at += offset_of(inner, sizes, p->folded_strides, i);
+        job.x = (const char *)p->x + (size_t)at * bytes;
+        (p->rows ? kernels->rows : kernels->columns)(&job);
+    }
 }
 
-#define TYPE float
-#define WIDE double
-#define MODULAR double
-#define FOLD_NAME f32
-#define LOWEST -(double)INFINITY
-#define HIGHEST (double)INFINITY
-#include "cpu/ops/reduce/fold.inc"
+/* ---- results ---- */
+static double finish(const reduce_plan *p, double sum) {
+    if (p->kind == RED_MEAN)
+        return sum / (double)p->each;
+    if (p->kind == RED_L2)
+        return sqrt(sum);
+    return p->kind == RED_LOG_SUM ? log(sum) : sum;
+}
 
-#define TYPE double
-#define WIDE double
-#define MODULAR double
-#define FOLD_NAME f64
-#define LOWEST -(double)INFINITY
-#define HIGHEST (double)INFINITY
-#include "cpu/ops/reduce/fold.inc"
+/* The quotient of a mean is that of signed integers if the type is signed. */
+static uint64_t finish_whole(const reduce_plan *p, uint64_t sum) {
+    bool is_signed = p->dtype == KELP_I32 || p->dtype == KELP_I64;
+    int64_t each = KELP_MAX((int64_t)1, p->each);
+    if (p->kind == RED_MEAN)
+        return is_signed ? (uint64_t)((int64_t)sum / each) : sum / (uint64_t)each;
+    if (p->kind != RED_L2 && p->kind != RED_LOG_SUM)
+        return sum;
+    double value = finish(p, is_signed ? (double)(int64_t)sum : (double)sum);
+    return is_signed ? (uint64_t)(int64_t)value : (uint64_t)value;
+}
 
-#define TYPE int32_t
-#define WIDE int64_t
-#define MODULAR uint64_t
-#define FOLD_NAME i32
-#define LOWEST INT32_MIN
-#define HIGHEST INT32_MAX
-#include "cpu/ops/reduce/fold.inc"
+/* Writes the results of `count` accumulators to y. */
+static void finish_block(const reduce_plan *p, const void *sums, int64_t count, void *y) {
+    if (is_order(p->kind)) {
+        memcpy(y, sums, (size_t)count * kelp_ops_element_bytes(p->dtype));
+    } else if (p->dtype == KELP_F32) {
+        for (int64_t i = 0; i < count; i++)
+            ((float *)y)[i] = (float)finish(p, ((const double *)sums)[i]);
+    } else if (p->dtype == KELP_F64) {
+        for (int64_t i = 0; i < count; i++)
+            ((double *)y)[i] = finish(p, ((const double *)sums)[i]);
+    } else if (p->dtype == KELP_I64 || p->dtype == KELP_U64) {
+        for (int64_t i = 0; i < count; i++)
+            ((uint64_t *)y)[i] = finish_whole(p, ((const uint64_t *)sums)[i]);
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            ((uint32_t *)y)[i] = (uint32_t)finish_whole(p, ((const uint64_t *)sums)[i]);
+    }
+}
 
-#define TYPE int64_t
-#define WIDE int64_t
-#define MODULAR uint64_t
-#define FOLD_NAME i64
-#define LOWEST INT64_MIN
-#define HIGHEST INT64_MAX
-#include "cpu/ops/reduce/fold.inc"
+static void reduce_range(void *userp, int64_t begin, int64_t end, int worker) {
+    const reduce_plan *p = userp;
+    size_t bytes = kelp_ops_element_bytes(p->dtype);
+    (void)worker;
+    for (int64_t i = begin, count; i < end; i += count) {
+        uint64_t sums[BLOCK];
+        result_block block;
+        count = find_block(p, i, end, &block);
+        start(p, sums, count);
+        fold_block(p, &block, 0, p->folded[0], sums);
+        finish_block(p, sums, count, (char *)p->y + (size_t)i * bytes);
+    }
+}
 
-#define TYPE uint32_t
-#define WIDE uint64_t
-#define MODULAR uint64_t
-#define FOLD_NAME u32
-#define LOWEST 0
-#define HIGHEST UINT32_MAX
-#include "cpu/ops/reduce/fold.inc"
+/* ---- few results of many elements ---- */
+static void reduce_parts(void *userp, int64_t begin, int64_t end, int worker) {
+    const reduce_plan *p = userp;
+    (void)worker;
+    for (int64_t part = begin; part < end; part++) {
+        char *sums = (char *)p->partial + (size_t)(part * p->results) * 8;
+        int64_t low = p->folded[0] * part / p->parts, high = p->folded[0] * (part + 1) / p->parts;
+        start(p, sums, p->results);
+        for (int64_t i = 0, count; i < p->results; i += count) {
+            result_block block;
+            count = find_block(p, i, p->results, &block);
+            fold_block(p, &block, low, high, sums + (size_t)i * sum_bytes(p));
+        }
+    }
+}
 
-#define TYPE uint64_t
-#define WIDE uint64_t
-#define MODULAR uint64_t
-#define FOLD_NAME u64
-#define LOWEST 0
-#define HIGHEST UINT64_MAX
-#include "cpu/ops/reduce/fold.inc"
+/* Adds the accumulators of the parts. Those of sums have the type double or uint64_t. */
+static void join_parts(const reduce_plan *p) {
+    uint64_t sums[BLOCK];
+    bool order = is_order(p->kind), is_float = kelp_ops_is_float(p->dtype);
+    kelp_fold fold = order || p->kind == RED_PROD ? fold_of(p->kind) : KELP_FOLD_SUM;
+    kelp_fold_type type = order ? fold_type(p->dtype) : is_float ? KELP_FOLD_F64 : KELP_FOLD_U64;
+    kelp_fold_job job = {.x = p->partial,
+                         .sums = sums,
+                         .lines = 1,
+                         .rows = p->parts,
+                         .row_step = p->results * 8 / (int64_t)sum_bytes(p),
+                         .count = p->results};
+    KELP_ASSERT(p->results <= BLOCK);
+    start(p, sums, p->results);
+    kelp_reduce_kernels_get()->fold[type][fold].columns(&job);
+    finish_block(p, sums, p->results, p->y);
+}
 
-#define TYPE int8_t
-#define WIDE int64_t
-#define MODULAR uint64_t
-#define FOLD_NAME i8
-#define LOWEST INT8_MIN
-#define HIGHEST INT8_MAX
-#include "cpu/ops/reduce/fold.inc"
+/* ---- the logarithm of a sum of exponentials ---- */
+/* Adds exp(x - max) of `count` floats to sums, each to its own or all to the first. */
+static void add_exp(const float *x, int64_t count, const float *max, bool rows, double *sums) {
+    const kelp_elementwise_kernels *kernels = kelp_elementwise_kernels_get();
+    const kelp_fold_kernels *sum = &kelp_reduce_kernels_get()->fold[KELP_FOLD_F32][KELP_FOLD_SUM];
+    float block[BLOCK];
+    for (int64_t i = 0, n; i < count; i += n) {
+        n = KELP_MIN(count - i, (int64_t)BLOCK);
+        for (int64_t k = 0; k < n; k++)
+            block[k] = x[i + k] - max[rows ? 0 : i + k];
+        kernels->act[KELP_ACT_EXP](block, block, n);
+        kelp_fold_job job = {
+            .x = block, .sums = rows ? sums : sums + i, .lines = 1, .rows = 1, .count = n};
+        (rows ? sum->rows : sum->columns)(&job);
+    }
+}
 
-#define TYPE uint8_t
-#define WIDE int64_t
-#define MODULAR uint64_t
-#define FOLD_NAME u8
-#define LOWEST 0
-#define HIGHEST UINT8_MAX
-#include "cpu/ops/reduce/fold.inc"
+/* Computes log(sum(exp(x))) relative to the maxima, so that it does not overflow. An infinite or
+ * NaN maximum is the result. */
+static void log_sum_exp_f32(const reduce_plan *p, const result_block *block, float *y) {
+    int64_t count = block->lines * block->count, inner = p->folded_rank - 1;
+    float max[BLOCK], base[BLOCK];
+    double sums[BLOCK] = {0};
+    start(p, max, count);
+    fold_block(p, block, 0, p->folded[0], max);
+    for (int64_t i = 0; i < count; i++)
+        base[i] = isfinite(max[i]) ? max[i] : 0;
+    for (int64_t line = 0; line < block->lines; line++)
+        for (int64_t i = 0; i < p->each; i += p->rows ? p->folded[inner] : 1) {
+            const float *x = (const float *)p->x + block->offset + line * block->line_step +
+                             offset_of(p->folded_rank, p->folded, p->folded_strides, i);
+            int64_t at = line * block->count;
+            add_exp(x, p->rows ? p->folded[inner] : block->count, base + at, p->rows, sums + at);
+        }
+    for (int64_t i = 0; i < count; i++)
+        y[i] = isfinite(max[i]) ? base[i] + (float)log(sums[i]) : max[i];
+}
 
-#define TYPE uint8_t
-#define WIDE int64_t
-#define MODULAR uint64_t
-#define FOLD_NAME flag
-#define LOWEST 0
-#define HIGHEST 1
-#include "cpu/ops/reduce/fold.inc"
-
-/* Computes log(sum(exp(x))) relative to the maximum, so that it does not overflow. */
-static double fold_exp(const reduce_plan *p, int64_t offset) {
+/* The same for one result of any type. */
+static double log_sum_exp(const reduce_plan *p, int64_t offset) {
     double max = -(double)INFINITY, sum = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int64_t i = 0; i < p->each; i++) {
@@ -175,166 +423,44 @@ static double fold_exp(const reduce_plan *p, int64_t offset) {
     return max + log(sum);
 }
 
-static double finish(const reduce_plan *p, double sum) {
-    if (p->kind == RED_MEAN)
-        return sum / (double)p->each;
-    if (p->kind == RED_L2)
-        return sqrt(sum);
-    return p->kind == RED_LOG_SUM ? log(sum) : sum;
-}
-
-static uint64_t finish_whole(const reduce_plan *p, uint64_t sum) {
-    if (p->kind == RED_MEAN)
-        return sum / (uint64_t)KELP_MAX((int64_t)1, p->each);
-    return p->kind == RED_L2 || p->kind == RED_LOG_SUM ? (uint64_t)finish(p, (double)sum) : sum;
-}
-
-/* ---- vectorized sums of floats ---- */
-#define COLUMNS 32 /* results that are computed at a time if their elements are adjacent */
-
-static bool adds_up(reduction kind) {
-    return kind == RED_SUM || kind == RED_MEAN || kind == RED_SQUARES || kind == RED_L2 ||
-           kind == RED_LOG_SUM;
-}
-
-static double add_row(const float *x, int64_t count, bool squares) {
-    double part[8] = {0}, sum = 0;
-    int64_t i = 0;
-    if (squares)
-        for (; i + 8 <= count; i += 8)
-            for (int k = 0; k < 8; k++)
-                part[k] += (double)x[i + k] * (double)x[i + k];
-    else
-        for (; i + 8 <= count; i += 8)
-            for (int k = 0; k < 8; k++)
-                part[k] += (double)x[i + k];
-    for (; i < count; i++)
-        sum += squares ? (double)x[i] * (double)x[i] : (double)x[i];
-    for (int k = 0; k < 8; k++)
-        sum += part[k];
-    return sum;
-}
-
-/* Computes the sums of `count` adjacent columns. */
-static void add_columns(const reduce_plan *p, const float *x, int64_t count, bool squares,
-                        double *sum) {
-    for (int64_t i = 0; i < count; i++)
-        sum[i] = 0;
-    for (int64_t row = 0; row < p->each; row++) {
-        const float *at = x + offset_of(p->folded_rank, p->folded, p->folded_strides, row);
-        if (squares)
-            for (int64_t i = 0; i < count; i++)
-                sum[i] += (double)at[i] * (double)at[i];
-        else
-            for (int64_t i = 0; i < count; i++)
-                sum[i] += (double)at[i];
-    }
-}
-
-/* Return true if the elements of a result, or the results themselves, are contiguous. */
-static bool is_rows(const reduce_plan *p) {
-    return p->folded_rank > 0 && p->folded_strides[p->folded_rank - 1] == 1;
-}
-static bool is_columns(const reduce_plan *p) {
-    return p->kept_rank > 0 && p->kept_strides[p->kept_rank - 1] == 1;
-}
-
-static void add_range(const reduce_plan *p, int64_t begin, int64_t end) {
-    const float *x = p->x;
-    float *y = p->y;
-    bool squares = p->kind == RED_SQUARES || p->kind == RED_L2, rows = is_rows(p);
-    int64_t inner = rows ? p->folded[p->folded_rank - 1] : p->kept[p->kept_rank - 1];
-    for (int64_t i = begin, count = 1; i < end; i += count) {
-        double sum[COLUMNS] = {0};
-        int64_t at = offset_of(p->kept_rank, p->kept, p->kept_strides, i);
-        if (rows) {
-            for (int64_t row = 0; inner > 0 && row < p->each / inner; row++)
-                sum[0] += add_row(
-                    x + at + offset_of(p->folded_rank - 1, p->folded, p->folded_strides, row),
-                    inner, squares);
-        } else {
-            count = KELP_MIN(KELP_MIN(end - i, inner - i % inner), (int64_t)COLUMNS);
-            add_columns(p, x + at, count, squares, sum);
-        }
-        for (int64_t k = 0; k < count; k++)
-            y[i + k] = (float)finish(p, sum[k]);
-    }
-}
-
-static void reduce_range(void *userp, int64_t begin, int64_t end, int worker) {
+static void log_sum_exp_range(void *userp, int64_t begin, int64_t end, int worker) {
     const reduce_plan *p = userp;
     (void)worker;
-    if (p->dtype == KELP_F32 && adds_up(p->kind) && (is_rows(p) || is_columns(p))) {
-        add_range(p, begin, end);
-        return;
-    }
-    for (int64_t i = begin; i < end; i++) {
-        int64_t at = offset_of(p->kept_rank, p->kept, p->kept_strides, i);
-        if (p->kind == RED_LOG_SUM_EXP) {
-            double value = fold_exp(p, at);
-            if (!kelp_ops_is_float(p->dtype)) /* truncated like other integer results */
-                value = trunc(value);
-            kelp_real_store_f64(p->dtype, p->y, i, 1, &value);
-        } else if (p->dtype == KELP_F32)
-            ((float *)p->y)[i] = (float)finish(p, fold_f32(p, (const float *)p->x + at));
-        else if (p->dtype == KELP_F64)
-            ((double *)p->y)[i] = finish(p, fold_f64(p, (const double *)p->x + at));
-        else if (p->dtype == KELP_I64) {
-            int64_t sum = fold_i64(p, (const int64_t *)p->x + at);
-            ((int64_t *)p->y)[i] =
-                p->kind == RED_MEAN ? sum / KELP_MAX((int64_t)1, p->each)
-                : p->kind == RED_SUM
-                    ? sum
-                    : (p->kind == RED_L2 || p->kind == RED_LOG_SUM ? (int64_t)finish(p, (double)sum)
-                                                                   : sum);
-        } else if (p->dtype == KELP_I32) {
-            int64_t sum = fold_i32(p, (const int32_t *)p->x + at);
-            ((int32_t *)p->y)[i] =
-                (int32_t)(p->kind == RED_MEAN ? sum / KELP_MAX((int64_t)1, p->each)
-                          : p->kind == RED_L2 || p->kind == RED_LOG_SUM
-                              ? (int64_t)finish(p, (double)sum)
-                              : sum);
-        } else if (p->dtype == KELP_U32) {
-            ((uint32_t *)p->y)[i] =
-                (uint32_t)finish_whole(p, fold_u32(p, (const uint32_t *)p->x + at));
-        } else if (p->dtype == KELP_U64) {
-            ((uint64_t *)p->y)[i] = finish_whole(p, fold_u64(p, (const uint64_t *)p->x + at));
-        } else if (p->dtype == KELP_I8) {
-            ((int8_t *)p->y)[i] = (int8_t)fold_i8(p, (const int8_t *)p->x + at);
-        } else if (p->dtype == KELP_BOOL) {
-            ((uint8_t *)p->y)[i] = (uint8_t)fold_flag(p, (const uint8_t *)p->x + at);
-        } else {
-            ((uint8_t *)p->y)[i] = (uint8_t)fold_u8(p, (const uint8_t *)p->x + at);
+    for (int64_t i = begin, count; i < end; i += count) {
+        result_block block;
+        count = find_block(p, i, end, &block);
+        if (p->dtype == KELP_F32) {
+            log_sum_exp_f32(p, &block, (float *)p->y + i);
+            continue;
         }
+        count = 1;
+        double value = log_sum_exp(p, block.offset);
+        if (!kelp_ops_is_float(p->dtype)) /* truncated like other integer results */
+            value = trunc(value);
+        kelp_real_store_f64(p->dtype, p->y, i, 1, &value);
     }
 }
 
-static kelp_status *reduce_reshape(kelp_op_args *args, reduction kind) {
-    reduce_plan *p = args->plan;
-    KELP_TRY(reduce_shapes(args));
-    if (args->deferred)
-        return NULL;
-    p->kind = kind;
-    p->dtype = args->inputs[0]->dtype;
-    bool narrow = p->dtype == KELP_I8 || p->dtype == KELP_U8 || p->dtype == KELP_BOOL;
-    bool order = kind == RED_MAX || kind == RED_MIN;
-    bool number = p->dtype == KELP_F32 || p->dtype == KELP_F64 || p->dtype == KELP_I32 ||
-                  p->dtype == KELP_I64 || p->dtype == KELP_U32 || p->dtype == KELP_U64;
-    if (!number && !(narrow && order))
-        return kelp_ops_bad_type(args, p->dtype);
-    return NULL;
-}
-
+/* ---- invoke ---- */
 static kelp_status *reduce_invoke(const void *state, kelp_op_args *args) {
     reduce_plan *p = args->plan;
     (void)state;
-    KELP_ASSERT(p->kept_rank + p->folded_rank == args->inputs[0]->rank);
+    KELP_ASSERT(p->kept_rank > 0 && p->folded_rank > 0);
     KELP_ASSERT(p->results == kelp_tensor_elements(args->outputs[0]));
     KELP_ASSERT(p->dtype == args->inputs[0]->dtype);
     p->x = args->inputs[0]->data;
     p->y = args->outputs[0]->data;
-    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->each);
-    kelp_op_parallel(args->env, p->results, grain, reduce_range, p);
+    if (p->kind == RED_LOG_SUM_EXP) {
+        kelp_op_parallel(args->env, p->results, kelp_cpu_grain(KELP_GRAIN_ELEMENTS / 4, p->each),
+                         log_sum_exp_range, p);
+    } else if (p->parts > 1) {
+        p->partial = kelp_ops_scratch_at(args, p->parts_at);
+        kelp_op_parallel(args->env, p->parts, 1, reduce_parts, p);
+        join_parts(p);
+    } else {
+        kelp_op_parallel(args->env, p->results, kelp_cpu_grain(4 * KELP_GRAIN_ELEMENTS, p->each),
+                         reduce_range, p);
+    }
     return NULL;
 }
 
@@ -356,79 +482,3 @@ REDUCE(ReduceL2, RED_L2)
 REDUCE(ReduceSumSquare, RED_SQUARES)
 REDUCE(ReduceLogSum, RED_LOG_SUM)
 REDUCE(ReduceLogSumExp, RED_LOG_SUM_EXP)
-
-/* ---- ArgMax, ArgMin ---- */
-typedef struct arg_plan {
-    int64_t outer, length, inner;
-} arg_plan;
-
-static kelp_status *arg_reshape(const void *state, kelp_op_args *args) {
-    arg_plan *p = args->plan;
-    int64_t shape[KELP_MAX_RANK];
-    int32_t axis = 0, rank = 0;
-    (void)state;
-    KELP_TRY(kelp_ops_check(args, 1));
-    const kelp_tensor *x = args->inputs[0];
-    KELP_TRY(kelp_ops_axis(args, kelp_node_attr_i64(args->node, "axis", 0), x->rank, &axis));
-    if (kelp_ops_element_bytes(x->dtype) == 0 || x->dtype == KELP_STRING)
-        return kelp_ops_bad_type(args, x->dtype);
-    if (x->shape[axis] == 0)
-        return kelp_ops_bad_shapes(args, x, NULL, "the dimension of the axis is 0");
-    p->outer = kelp_ops_product(x->shape, 0, axis);
-    p->length = x->shape[axis];
-    p->inner = kelp_ops_product(x->shape, axis + 1, x->rank);
-    for (int32_t i = 0; i < x->rank; i++) {
-        if (i != axis)
-            shape[rank++] = x->shape[i];
-        else if (kelp_node_attr_i64(args->node, "keepdims", 1) != 0)
-            shape[rank++] = 1;
-    }
-    return kelp_ops_set(args, 0, KELP_I64, rank, shape);
-}
-
-/* Returns true if element `next` replaces `best`. 64-bit integers are compared exactly; NaN is
- * chosen before any number, as in NumPy. */
-static bool wins(const kelp_tensor *x, int64_t next, int64_t best, bool max, bool last) {
-    double a = kelp_ops_read_f64(x, next), b = kelp_ops_read_f64(x, best);
-    int order = (a > b) - (a < b);
-    if (a != a || b != b)
-        return a != a && (b == b || last);
-    if (order == 0 && x->dtype == KELP_I64) {
-        int64_t p = kelp_ops_read_i64(x, next), q = kelp_ops_read_i64(x, best);
-        order = (p > q) - (p < q);
-    } else if (order == 0 && x->dtype == KELP_U64) {
-        uint64_t p = (uint64_t)kelp_ops_read_i64(x, next), q = (uint64_t)kelp_ops_read_i64(x, best);
-        order = (p > q) - (p < q);
-    }
-    return (max ? order > 0 : order < 0) || (last && order == 0);
-}
-
-static void choose(const arg_plan *p, const kelp_op_args *args, bool max) {
-    const kelp_tensor *x = args->inputs[0];
-    int64_t *y = args->outputs[0]->data;
-    bool last = kelp_node_attr_i64(args->node, "select_last_index", 0) != 0;
-    KELP_ASSERT(p->length > 0);
-    for (int64_t o = 0; o < p->outer; o++)
-        for (int64_t i = 0; i < p->inner; i++) {
-            int64_t base = o * p->length * p->inner + i, best = 0;
-            for (int64_t k = 1; k < p->length; k++) {
-                if (wins(x, base + k * p->inner, base + best * p->inner, max, last))
-                    best = k;
-            }
-            y[o * p->inner + i] = best;
-        }
-}
-
-static kelp_status *argmax_invoke(const void *state, kelp_op_args *args) {
-    (void)state;
-    choose(args->plan, args, true);
-    return NULL;
-}
-
-static kelp_status *argmin_invoke(const void *state, kelp_op_args *args) {
-    (void)state;
-    choose(args->plan, args, false);
-    return NULL;
-}
-KELP_KERNEL(ArgMax, 0, sizeof(arg_plan), 0, arg_reshape, argmax_invoke);
-KELP_KERNEL(ArgMin, 0, sizeof(arg_plan), 0, arg_reshape, argmin_invoke);
