@@ -2,6 +2,7 @@
 /* The text of floats: the shortest that reads back, and reading it. */
 #include "frontends/tensor/float_read.h"
 #include "frontends/tensor/float_text.h"
+#include "frontends/tensor/vectors.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -137,6 +138,34 @@ static void arrays_have_commas(void **state) {
             kelp_v2_append_float(&one, value);
         }
         kelp_v2_append_floats(&all, bytes + 1, count); /* not aligned */
+        assert_string_equal(kelp_buf_cstr(&all), kelp_buf_cstr(&one));
+    }
+    kelp_buf_deinit(&one);
+    kelp_buf_deinit(&all);
+}
+
+/* Arrays are written in steps of several values, which may be of different kinds. */
+static void arrays_have_the_text_of_their_values(void **state) {
+    (void)state;
+    enum { COUNT = 1000 };
+    static uint32_t bits[COUNT];
+    uint32_t random = 4711;
+    kelp_buf one, all;
+    kelp_buf_init(&one, kelp_allocator_system());
+    kelp_buf_init(&all, kelp_allocator_system());
+    for (int round = 0; round < RANDOM_VALUES / COUNT; round++) {
+        size_t count = next_random(&random) % COUNT + 1;
+        kelp_buf_clear(&one);
+        kelp_buf_clear(&all);
+        for (size_t i = 0; i < count; i++) {
+            bits[i] = next_random(&random);
+            if (bits[i] % 8 == 0) /* zeros, powers of two and infinity; subnormal numbers and NaN */
+                bits[i] &= bits[i] & 8 ? 0xff800000u : 0x800fffffu | (0 - (bits[i] >> 4 & 1)) << 23;
+            if (i)
+                kelp_buf_append_char(&one, ',');
+            kelp_v2_append_float(&one, float_of(bits[i]));
+        }
+        kelp_v2_append_floats(&all, bits, count);
         assert_string_equal(kelp_buf_cstr(&all), kelp_buf_cstr(&one));
     }
     kelp_buf_deinit(&one);
@@ -297,10 +326,13 @@ int main(void) {
         cmocka_unit_test(the_form_is_that_of_doubles),
         cmocka_unit_test(the_shortest_text_reads_back),
         cmocka_unit_test(arrays_have_commas),
+        cmocka_unit_test(arrays_have_the_text_of_their_values),
         cmocka_unit_test(numbers_are_rounded_correctly),
         cmocka_unit_test(numbers_in_arrays_are_rounded_correctly),
         cmocka_unit_test(other_forms_are_left_to_the_caller),
         cmocka_unit_test(arrays_are_read_up_to_another_form),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("with vectors", tests, NULL, NULL);
+    kelp_v2_allow_vectors(false);
+    return failed + cmocka_run_group_tests_name("without vectors", tests, NULL, NULL);
 }

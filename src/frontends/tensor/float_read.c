@@ -8,6 +8,7 @@
 #include "frontends/tensor/float_read.h"
 
 #include "base/assert.h"
+#include "frontends/tensor/vectors.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -213,22 +214,128 @@ static inline const char *skip_space(const char *at, const char *end) {
     return at;
 }
 
+/* Reads numbers of the most common form with commas between them; returns the end of the last one,
+ * or NULL if there is none. */
+typedef const char *(*read_many_fn)(const char *text, const char *at, const char *end, float *out,
+                                    size_t capacity, size_t *out_count);
+
+static const char *read_many(const char *text, const char *at, const char *end, float *out,
+                             size_t capacity, size_t *out_count) {
+    const char *last = NULL;
+    size_t count = 0;
+    while (count < capacity && end - at >= COMMON_BYTES && at - text >= 2 * STEP) {
+        const char *comma = find_comma(at);
+        if (comma == NULL || !read_common(at, comma, &out[count]))
+            break;
+        count++;
+        last = comma;
+        at = skip_space(comma + 1, end);
+    }
+    *out_count = count;
+    return last;
+}
+
+#if defined(__x86_64__)
+/* Returns an integer of 2 * STEP digits with the values 0 to 9. Neighbours are combined to pairs,
+ * pairs to four digits, and these to eight. */
+KELP_V2_AVX2 static inline uint64_t combine_16(__m128i digits) {
+    __m128i sums = _mm_maddubs_epi16(digits, _mm_set1_epi16(0x010A));
+    sums = _mm_madd_epi16(sums, _mm_set1_epi32(0x00010064));
+    sums = _mm_packus_epi32(sums, sums);
+    sums = _mm_madd_epi16(sums, _mm_set1_epi32(0x00012710));
+    uint64_t halves = (uint64_t)_mm_cvtsi128_si64(sums);
+    return (halves & UINT32_MAX) * integer_powers[STEP] + (halves >> 32);
+}
+
+/* Like read_common, with one step for all digits. */
+KELP_V2_AVX2 static inline bool read_common_avx2(const char *at, const char *comma, float *out) {
+    static const unsigned char kept[4 * STEP] = {[2 * STEP] = 0xFF,
+                                                 0xFF,
+                                                 0xFF,
+                                                 0xFF,
+                                                 0xFF,
+                                                 0xFF,
+                                                 0xFF,
+                                                 0xFF,
+                                                 0xFF,
+                                                 0xFF,
+                                                 0xFF,
+                                                 0xFF,
+                                                 0xFF,
+                                                 0xFF,
+                                                 0xFF,
+                                                 0xFF};
+    uint32_t negative = *at == '-', bits;
+    at += negative;
+    size_t scale = (size_t)(comma - at) - 2;
+    uint64_t whole = (uint64_t)(unsigned char)at[0] - '0';
+    if (scale - 1 >= 2 * STEP || at[1] != '.' || whole > 9)
+        return false;
+    __m128i digits =
+        _mm_sub_epi8(_mm_loadu_si128((const __m128i *)(comma - 2 * STEP)), _mm_set1_epi8('0'));
+    digits = _mm_and_si128(digits, _mm_loadu_si128((const __m128i *)(kept + scale)));
+    __m128i are_digits = _mm_cmpeq_epi8(_mm_min_epu8(digits, _mm_set1_epi8(9)), digits);
+    if (_mm_movemask_epi8(are_digits) != 0xFFFF)
+        return false;
+    float value = to_float(whole * integer_powers[scale] + combine_16(digits), scale);
+    memcpy(&bits, &value, sizeof bits);
+    bits |= negative << 31;
+    memcpy(out, &bits, sizeof bits);
+    return true;
+}
+
+/* Finds the commas of several numbers at a time. */
+KELP_V2_AVX2 static const char *read_many_avx2(const char *text, const char *at, const char *end,
+                                               float *out, size_t capacity, size_t *out_count) {
+    const char *last = NULL;
+    size_t count = 0;
+    unsigned found = 1;
+    while (found != 0 && end - at >= (ptrdiff_t)sizeof(__m256i) && at - text >= 2 * STEP) {
+        const char *begin = at;
+        __m256i commas =
+            _mm256_cmpeq_epi8(_mm256_loadu_si256((const __m256i *)begin), _mm256_set1_epi8(','));
+        found = (unsigned)_mm256_movemask_epi8(commas);
+        for (unsigned left = found; left != 0; left &= left - 1) {
+            const char *comma = begin + __builtin_ctz(left);
+            if (count == capacity || !read_common_avx2(at, comma, &out[count])) {
+                found = 0;
+                break;
+            }
+            count++;
+            last = comma;
+            at = skip_space(comma + 1, end);
+        }
+    }
+    *out_count = count;
+    return last;
+}
+#endif
+
+static read_many_fn choose_read_many(void) {
+#if defined(__x86_64__)
+    if (kelp_v2_has_avx2())
+        return read_many_avx2;
+#endif
+    return read_many;
+}
+
 size_t kelp_v2_read_floats(const char *text, size_t length, size_t *inout_position, float *out,
                            size_t capacity) {
     const char *at = text + *inout_position, *end = text + length;
+    read_many_fn many = choose_read_many();
     size_t count = 0;
     while (count < capacity) {
-        const char *comma = NULL;
-        if (end - at >= COMMON_BYTES && at - text >= 2 * STEP)
-            comma = find_comma(at);
-        at = comma != NULL && read_common(at, comma, &out[count])
-                 ? comma
-                 : read_float(at, end, &out[count]);
-        if (at == NULL)
+        size_t common;
+        const char *last = many(text, at, end, out + count, capacity - count, &common);
+        if (last == NULL) {
+            last = read_float(at, end, out + count);
+            common = 1;
+        }
+        if (last == NULL)
             break;
-        count++;
-        *inout_position = (size_t)(at - text);
-        at = skip_space(at, end);
+        count += common;
+        *inout_position = (size_t)(last - text);
+        at = skip_space(last, end);
         if (at == end || *at != ',')
             break;
         at = skip_space(at + 1, end);

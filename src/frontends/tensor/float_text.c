@@ -16,8 +16,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-
-#include <math.h>
+#include "frontends/tensor/vectors.h"
 
 /* IEEE 754 binary32. */
 #define MANTISSA_BITS 23
@@ -52,12 +51,13 @@ static inline int log10_of_exponent(int q) {
     return (q * 1262611) >> 22;
 }
 
-/* Returns 2^q / 10^k, at least 1 and less than 10, with SCALE_BITS binary digits after the point.
- */
-static inline uint64_t scale_of(int q) {
-    static const uint64_t scales[] = {
+/* 2^q / 10^k from SUBNORMAL_EXPONENT on, at least 1 and less than 10, with SCALE_BITS binary digits
+ * after the point. */
+static const uint64_t scales[] = {
 #include "frontends/tensor/float_scales.inc"
-    };
+};
+
+static inline uint64_t scale_of(int q) {
     KELP_ASSERT(q >= SUBNORMAL_EXPONENT && (size_t)(q - SUBNORMAL_EXPONENT) < KELP_COUNT(scales));
     return scales[q - SUBNORMAL_EXPONENT];
 }
@@ -91,11 +91,26 @@ static int count_digits(uint32_t value) {
     return count;
 }
 
-/* A positive decimal: `digits` has MAX_DIGITS digits, the first one has the weight 10^exponent. */
+/* Returns 8 digits as bytes with the values 0 to 9, the first one in the lowest byte: splits the
+ * number into halves of four digits, these into pairs, and pairs into digits. */
+static inline uint64_t split_digits(uint32_t value) {
+    uint64_t halves = value / 10000 | (uint64_t)(value % 10000) << 32;
+    uint64_t hundreds = (halves * 10486 >> 20) & UINT64_C(0x0000007f0000007f);
+    uint64_t two = hundreds | (halves - 100 * hundreds) << 16;
+    uint64_t tens = (two * 103 >> 10) & UINT64_C(0x000f000f000f000f);
+    return tens | (two - 10 * tens) << 8;
+}
+
+/* A positive decimal of MAX_DIGITS digits: the first one has the weight 10^exponent, `rest` has the
+ * others as bytes. */
 typedef struct decimal {
-    uint32_t digits;
-    int exponent;
+    uint64_t rest;
+    int32_t first, exponent;
 } decimal;
+
+static inline decimal split(uint32_t digits, int exponent) {
+    return (decimal){split_digits(digits % LAST_DIGITS), (int32_t)(digits / LAST_DIGITS), exponent};
+}
 
 /* Converts a power of two or a subnormal number. */
 static __attribute__((noinline)) decimal convert_special(uint32_t biased, uint32_t fraction) {
@@ -111,7 +126,7 @@ static __attribute__((noinline)) decimal convert_special(uint32_t biased, uint32
     }
     uint32_t digits = shortest(mantissa, scale, scale >> (HALF_SHIFT + narrow), false);
     int count = count_digits(digits);
-    return (decimal){digits * powers_of_ten[MAX_DIGITS - count], k + count - 1};
+    return split(digits * powers_of_ten[MAX_DIGITS - count], k + count - 1);
 }
 
 /* Converts the magnitude of a value that is finite and not 0. */
@@ -124,7 +139,7 @@ static inline decimal convert(uint32_t bits) {
     uint32_t mantissa = 1u << MANTISSA_BITS | fraction;
     uint32_t digits = shortest(mantissa, scale, scale >> HALF_SHIFT, true);
     int more = (digits >= powers_of_ten[7]) + (digits >= powers_of_ten[8]); /* than 7 digits */
-    return (decimal){digits * powers_of_ten[2 - more], log10_of_exponent(q) + 6 + more};
+    return split(digits * powers_of_ten[2 - more], log10_of_exponent(q) + 6 + more);
 }
 
 /* Returns true for a value that is finite and not 0. */
@@ -133,16 +148,6 @@ static inline bool is_decimal(uint32_t bits) {
 }
 
 /* ---- text ---- */
-
-/* Returns 8 digits as bytes with the values 0 to 9, the first one in the lowest byte: splits the
- * number into halves of four digits, these into pairs, and pairs into digits. */
-static inline uint64_t split_digits(uint32_t value) {
-    uint64_t halves = value / 10000 | (uint64_t)(value % 10000) << 32;
-    uint64_t hundreds = (halves * 10486 >> 20) & UINT64_C(0x0000007f0000007f);
-    uint64_t two = hundreds | (halves - 100 * hundreds) << 16;
-    uint64_t tens = (two * 103 >> 10) & UINT64_C(0x000f000f000f000f);
-    return tens | (two - 10 * tens) << 8;
-}
 
 static inline void put_bytes(char *to, uint64_t bytes) {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -184,8 +189,8 @@ static char *put_integer(char *to, char first, uint64_t rest, int exponent) {
 /* Writes a positive decimal. Stores of a fixed size may write past the end. */
 static inline char *put_decimal(char *to, decimal number) {
     int exponent = number.exponent;
-    char first = (char)('0' + number.digits / LAST_DIGITS);
-    uint64_t rest = split_digits(number.digits % LAST_DIGITS);
+    char first = (char)('0' + number.first);
+    uint64_t rest = number.rest;
     /* without zeros at the end */
     int count = rest != 0 ? MAX_DIGITS - __builtin_clzll(rest) / 8 : 1;
     rest |= UINT64_C(0x3030303030303030);
@@ -231,8 +236,101 @@ void kelp_v2_append_float(kelp_buf *out, float value) {
     char *to = kelp_buf_reserve(out, MAX_TEXT);
     if (to != NULL)
         out->length +=
-            (size_t)(put_value(to, bits, is_decimal(bits) ? convert(bits) : (decimal){0, 0}) - to);
+            (size_t)(put_value(to, bits, is_decimal(bits) ? convert(bits) : (decimal){0}) - to);
 }
+
+/* ---- arrays ---- */
+
+/* Converts values; those that are no decimals become 0. */
+static void convert_all(const uint32_t *bits, size_t count, decimal *out) {
+    for (size_t i = 0; i < count; i++)
+        out[i] = is_decimal(bits[i]) ? convert(bits[i]) : (decimal){0};
+}
+
+#if defined(__x86_64__)
+/* Returns four times 8 digits as bytes, like split_digits. */
+KELP_V2_AVX2 static inline __m256i split_digits_4(__m256i values) {
+    const __m256i hundred = _mm256_set1_epi16(100), ten = _mm256_set1_epi16(10);
+    /* / 10000; exact below LAST_DIGITS */
+    __m256i high = _mm256_srli_epi64(_mm256_mul_epu32(values, _mm256_set1_epi64x(3518437209)), 45);
+    __m256i low = _mm256_sub_epi32(values, _mm256_mul_epu32(high, _mm256_set1_epi64x(10000)));
+    __m256i halves = _mm256_or_si256(high, _mm256_slli_epi64(low, 32));
+    __m256i hundreds = _mm256_srli_epi16(_mm256_mulhi_epu16(halves, _mm256_set1_epi16(10486)), 4);
+    __m256i rest = _mm256_sub_epi16(halves, _mm256_mullo_epi16(hundreds, hundred));
+    __m256i two = _mm256_or_si256(hundreds, _mm256_slli_epi32(rest, 16));
+    __m256i tens = _mm256_srli_epi16(_mm256_mullo_epi16(two, _mm256_set1_epi16(103)), 10);
+    rest = _mm256_sub_epi16(two, _mm256_mullo_epi16(tens, ten));
+    return _mm256_or_si256(tens, _mm256_slli_epi16(rest, 8));
+}
+
+/* Returns four times the shortest digits, like shortest. */
+KELP_V2_AVX2 static inline __m256i shortest_4(__m256i mantissa, __m256i scale) {
+    const __m256i one = _mm256_set1_epi64x(1), tolerance = _mm256_set1_epi64x(TOLERANCE);
+    /* the product of 64 and 32 bits, without its last SCALE_BITS - FRACTION_BITS bits */
+    __m256i low = _mm256_mul_epu32(mantissa, scale);
+    __m256i high = _mm256_mul_epu32(mantissa, _mm256_srli_epi64(scale, 32));
+    __m256i value = _mm256_add_epi64(_mm256_srli_epi64(low, SCALE_BITS - FRACTION_BITS),
+                                     _mm256_slli_epi64(high, 32 - (SCALE_BITS - FRACTION_BITS)));
+    __m256i odd = _mm256_and_si256(mantissa, one);
+    __m256i margin = _mm256_sub_epi64(tolerance, _mm256_slli_epi64(odd, 2)); /* 2 * TOLERANCE */
+    __m256i width = _mm256_add_epi64(_mm256_srli_epi64(scale, HALF_SHIFT), margin);
+    __m256i lower = _mm256_sub_epi64(value, width);
+    __m256i upper = _mm256_srli_epi64(_mm256_add_epi64(value, width), FRACTION_BITS);
+    __m256i tens =
+        _mm256_srli_epi64(_mm256_mul_epu32(upper, _mm256_set1_epi64x(0xCCCCCCCD)), 35); /* / 10 */
+    tens = _mm256_mul_epu32(tens, _mm256_set1_epi64x(10));
+    __m256i above = _mm256_sub_epi64(_mm256_slli_epi64(tens, FRACTION_BITS), lower);
+    __m256i is_odd = _mm256_and_si256(_mm256_srli_epi64(value, FRACTION_BITS), one);
+    __m256i half =
+        _mm256_add_epi64(_mm256_set1_epi64x((INT64_C(1) << (FRACTION_BITS - 1)) - TOLERANCE),
+                         _mm256_slli_epi64(is_odd, 1)); /* TOLERANCE * is_odd */
+    __m256i nearest = _mm256_srli_epi64(_mm256_add_epi64(value, half), FRACTION_BITS);
+    /* selects by the sign of `above` */
+    return _mm256_castpd_si256(_mm256_blendv_pd(
+        _mm256_castsi256_pd(tens), _mm256_castsi256_pd(nearest), _mm256_castsi256_pd(above)));
+}
+
+/* Converts four values. Returns false if some of them are special: their results are invalid. */
+KELP_V2_AVX2 static inline bool convert_4(const uint32_t *bits, decimal *out) {
+    __m256i word = _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)bits));
+    __m256i biased = _mm256_and_si256(_mm256_srli_epi64(word, MANTISSA_BITS),
+                                      _mm256_set1_epi64x(INFINITE_EXPONENT));
+    __m256i fraction = _mm256_and_si256(word, _mm256_set1_epi64x(FRACTION_MASK));
+    __m256i mantissa = _mm256_or_si256(fraction, _mm256_set1_epi64x(1u << MANTISSA_BITS));
+    __m256i is_special =
+        _mm256_cmpeq_epi64(_mm256_min_epu32(fraction, biased), _mm256_setzero_si256());
+    __m256i index = _mm256_min_epu32(_mm256_max_epu32(biased, _mm256_set1_epi64x(1)),
+                                     _mm256_set1_epi64x(INFINITE_EXPONENT - 1));
+    index = _mm256_sub_epi64(index, _mm256_set1_epi64x(1));
+    __m256i scale = _mm256_i64gather_epi64((const long long *)scales, index, sizeof *scales);
+    __m256i digits = shortest_4(mantissa, scale);
+    __m256i above_7 = _mm256_cmpgt_epi64(digits, _mm256_set1_epi64x(9999999));
+    __m256i above_8 = _mm256_cmpgt_epi64(digits, _mm256_set1_epi64x(99999999));
+    __m256i factor = _mm256_blendv_epi8(_mm256_set1_epi64x(100), _mm256_set1_epi64x(10), above_7);
+    factor = _mm256_blendv_epi8(factor, _mm256_set1_epi64x(1), above_8);
+    digits = _mm256_mul_epu32(digits, factor);
+    __m256i q = _mm256_sub_epi32(biased, _mm256_set1_epi64x(EXPONENT_BIAS + MANTISSA_BITS));
+    __m256i exponent = _mm256_srai_epi32(_mm256_mullo_epi32(q, _mm256_set1_epi64x(1262611)), 22);
+    exponent = _mm256_add_epi32(exponent, _mm256_set1_epi64x(6));
+    exponent = _mm256_sub_epi32(_mm256_sub_epi32(exponent, above_7), above_8);
+    __m256i first = /* / LAST_DIGITS */
+        _mm256_srli_epi64(_mm256_mul_epu32(digits, _mm256_set1_epi64x(2882303762)), 58);
+    __m256i rest = split_digits_4(
+        _mm256_sub_epi64(digits, _mm256_mul_epu32(first, _mm256_set1_epi64x(LAST_DIGITS))));
+    __m256i head = _mm256_blend_epi32(first, _mm256_slli_epi64(exponent, 32), 0xAA);
+    __m256i even = _mm256_unpacklo_epi64(rest, head), odd = _mm256_unpackhi_epi64(rest, head);
+    _mm256_storeu_si256((__m256i *)out, _mm256_permute2x128_si256(even, odd, 0x20));
+    _mm256_storeu_si256((__m256i *)(out + 2), _mm256_permute2x128_si256(even, odd, 0x31));
+    return _mm256_testz_si256(is_special, is_special) != 0;
+}
+
+/* Converts values like convert_all. Reads and writes up to three more. */
+KELP_V2_AVX2 static void convert_all_avx2(const uint32_t *bits, size_t count, decimal *out) {
+    for (size_t i = 0; i < count; i += 4)
+        if (!convert_4(bits + i, out + i))
+            convert_all(bits + i, KELP_MIN(count - i, (size_t)4), out + i);
+}
+#endif
 
 /* Writes at most CHUNK values, each after a comma. Converts all of them first: the processor
  * executes instructions of several values at a time, of the more the shorter the loop is. */
@@ -240,8 +338,13 @@ static char *put_chunk(char *to, const void *bytes, size_t count) {
     uint32_t bits[CHUNK];
     decimal numbers[CHUNK];
     memcpy(bits, bytes, count * sizeof *bits);
-    for (size_t i = 0; i < count; i++)
-        numbers[i] = is_decimal(bits[i]) ? convert(bits[i]) : (decimal){0, 0};
+#if defined(__x86_64__)
+    if (kelp_v2_has_avx2()) {
+        memset(bits + count, 0, (CHUNK - count) % 4 * sizeof *bits);
+        convert_all_avx2(bits, count, numbers);
+    } else
+#endif
+        convert_all(bits, count, numbers);
     for (size_t i = 0; i < count; i++) {
         *to = ',';
         to = put_value(to + 1, bits[i], numbers[i]);
