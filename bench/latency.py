@@ -3,11 +3,11 @@
 """Throughput and latency of servers under open-loop load over HTTP, with at most 64 requests outstanding.
 
     latency.py [--build DIR] [--nvidia DIR] [--onnxruntime DIR] [--minilm FILE] [--models digits,minilm] [--servers NAMES]
-               [--seconds S] [--rounds N] [--target-ms MS] [--step X] [--out PREFIX]
+               [--seconds S] [--rounds N] [--target-ms MS] [--first R] [--step X] [--out PREFIX]
 
 Servers: kelp (one request per execution), kelp-batch (dynamic_batching with a queue delay), kelp-target (kelp_latency_target_us), nvidia-python
 (NVIDIA's server, a Python model that calls ONNX Runtime with the batch), nvidia-ort and nvidia-ort-batch (NVIDIA's onnxruntime backend, from the directory of
---onnxruntime). All have one instance and the same number of threads for operators. For rates that grow by the factor --step, each
+--onnxruntime). All have one instance and the same number of threads for operators. For rates that grow from --first by the factor --step, each
 server in turn receives requests for --seconds or more (bench/load.c), until it is saturated: at two rates in a row, it answers less than 97 % of the arrivals,
 or p99 exceeds the largest limit. A p99 is the median of the rounds.
 
@@ -236,7 +236,7 @@ def sweep(options, name, path, folder, chosen, nvidia):
             rows[server] = []
         for server in servers.values():
             offer(options, server, name, body, header_bytes, 0)
-        open_ones, rate, saturated = set(servers), MODELS[name]["rate"], dict.fromkeys(servers, 0)
+        open_ones, rate, saturated = set(servers), options.first or MODELS[name]["rate"], dict.fromkeys(servers, 0)
         while open_ones:
             measured = {server: [] for server in open_ones}
             for _ in range(options.rounds):
@@ -356,6 +356,7 @@ def main():
     parser.add_argument("--servers", default=",".join(SERVERS))
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--first", type=float, default=0, help="requests per second; the default depends on the model")
     parser.add_argument("--step", type=float, default=1.4)
     parser.add_argument("--target-ms", type=parse_targets, default=parse_targets("5,100"), help="of digits and minilm")
     parser.add_argument("--out", default=os.path.join(ROOT, "build", "latency"))
