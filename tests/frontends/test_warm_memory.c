@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A warm server allocates nothing for an inference over gRPC. The client writes frames of HTTP/2
- * without a library, because it must not allocate either. */
+/* A warm server allocates nothing for an inference over HTTP or gRPC. The client writes requests
+ * and frames of HTTP/2 without a library, because it must not allocate either. */
 #include "frontends/common/services.h"
 #include "frontends/grpc/service.h"
 #include "frontends/http/server.h"
+#include "frontends/v2/service.h"
 #include "server/support.h"
 #include "support/count_malloc.h"
 
@@ -33,13 +34,16 @@ typedef struct peer {
 static kelp_http_server *start(TRITONSERVER_Server *core, kelp_workers *loaders,
                                kelp_request_log *log) {
     kelp_grpc_options grpc = {.loaders = loaders};
-    kelp_http_handler *handler;
-    assert_null(kelp_grpc_create(core, &grpc, &handler));
-    kelp_http_endpoint endpoint = {.address = "127.0.0.1", .services = KELP_SERVICE_GRPC};
+    kelp_v2_options v2 = {.loaders = loaders};
+    kelp_http_handler *handlers[2];
+    assert_null(kelp_grpc_create(core, &grpc, &handlers[0]));
+    assert_null(kelp_v2_create(core, &v2, &handlers[1]));
+    kelp_http_endpoint endpoint = {.address = "127.0.0.1",
+                                   .services = KELP_SERVICE_GRPC | KELP_SERVICE_HTTP};
     kelp_http_server_options options = {
         .endpoints = &endpoint, .endpoint_count = 1, .threads = 1, .request_log = log};
     kelp_http_server *server;
-    assert_null(kelp_http_server_create(&handler, 1, &options, &server));
+    assert_null(kelp_http_server_create(handlers, 2, &options, &server));
     assert_null(kelp_http_server_start(server));
     return server;
 }
@@ -98,7 +102,7 @@ static void receive_response(peer *p, uint32_t stream) {
     }
 }
 
-static peer dial(const kelp_http_server *server) {
+static peer connect_to(const kelp_http_server *server) {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons(kelp_http_server_port(server, 0)),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -106,6 +110,11 @@ static peer dial(const kelp_http_server *server) {
     struct timeval patience = {.tv_sec = 60};
     setsockopt(p.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     assert_int_equal(connect(p.fd, (struct sockaddr *)&address, sizeof address), 0);
+    return p;
+}
+
+static peer connect_to_grpc(const kelp_http_server *server) {
+    peer p = connect_to(server);
     unsigned char frames[2 * FRAME_HEAD_BYTES];
     size_t n = put_frame(frames, 0, SETTINGS, 0, 0);
     n += put_frame(frames + n, 0, SETTINGS, ACK, 0);
@@ -145,7 +154,7 @@ static size_t put_request(unsigned char *out) {
     return sizeof message + 5;
 }
 
-static void infer(peer *p) {
+static void infer_over_grpc(peer *p) {
     unsigned char frames[1024];
     size_t n = put_head(frames, "/inference.GRPCInferenceService/ModelInfer", p->stream);
     size_t length = put_request(frames + n + FRAME_HEAD_BYTES);
@@ -156,7 +165,40 @@ static void infer(peer *p) {
     p->stream += 2;
 }
 
-static void check_inference(kelp_request_log *log) {
+/* Receives a response of HTTP/1.1 byte by byte, and checks its status and the end of its body. */
+static void receive_http(const peer *p, const char *body_end, size_t end_bytes) {
+    unsigned char bytes[1024] = {0};
+    size_t length = 0;
+    const char *head_end = NULL;
+    while (head_end == NULL) {
+        assert_true(length < sizeof bytes - 1);
+        receive(p, bytes + length++, 1);
+        head_end = strstr((const char *)bytes, "\r\n\r\n");
+    }
+    assert_memory_equal(bytes, "HTTP/1.1 200", 12);
+    const char *field = strstr((const char *)bytes, "\r\nContent-Length: ");
+    assert_non_null(field);
+    size_t body_bytes = strtoul(strchr(field, ' ') + 1, NULL, 10);
+    assert_in_range(body_bytes, end_bytes, sizeof bytes);
+    receive(p, bytes, body_bytes);
+    assert_memory_equal(bytes + body_bytes - end_bytes, body_end, end_bytes);
+}
+
+/* Sends INPUT0 INT32 [4] as binary data. */
+static void infer_over_http(peer *p) {
+    static const char text[] =
+        "POST /v2/models/identity/infer HTTP/1.1\r\nHost: localhost\r\n"
+        "Inference-Header-Content-Length: 163\r\nContent-Length: 179\r\n\r\n"
+        "{\"inputs\":[{\"name\":\"INPUT0\",\"datatype\":\"INT32\",\"shape\":[4],"
+        "\"parameters\":{\"binary_data_size\":16}}],"
+        "\"outputs\":[{\"name\":\"OUTPUT0\",\"parameters\":{\"binary_data\":true}}]}"
+        "abcdefghijklmnop";
+    send_bytes(p, text, sizeof text - 1);
+    receive_http(p, "abcdefghijklmnop", 16);
+}
+
+static void check_inference(peer (*open)(const kelp_http_server *server), void (*infer)(peer *p),
+                            kelp_request_log *log) {
     repo r;
     repo_make(&r);
     repo_model(&r, "identity",
@@ -169,7 +211,7 @@ static void check_inference(kelp_request_log *log) {
     kelp_workers *loaders;
     assert_null(kelp_workers_create(kelp_allocator_system(), 1, &loaders));
     kelp_http_server *server = start(core, loaders, log);
-    peer p = dial(server);
+    peer p = open(server);
     for (int i = 0; i < WARM_CALLS; i++)
         infer(&p);
     uint64_t before = test_allocations();
@@ -184,9 +226,14 @@ static void check_inference(kelp_request_log *log) {
     repo_remove(&r);
 }
 
-static void a_warm_inference_does_not_allocate(void **state) {
+static void a_warm_inference_over_http_does_not_allocate(void **state) {
     (void)state;
-    check_inference(NULL);
+    check_inference(connect_to, infer_over_http, NULL);
+}
+
+static void a_warm_inference_over_grpc_does_not_allocate(void **state) {
+    (void)state;
+    check_inference(connect_to_grpc, infer_over_grpc, NULL);
 }
 
 static void the_access_log_does_not_allocate(void **state) {
@@ -194,12 +241,15 @@ static void the_access_log_does_not_allocate(void **state) {
     const kelp_request_log_options options = {.path = "/dev/null"};
     kelp_request_log *log;
     assert_null(kelp_request_log_create(&options, &log));
-    check_inference(log);
+    check_inference(connect_to, infer_over_http, log);
+    check_inference(connect_to_grpc, infer_over_grpc, log);
     kelp_request_log_destroy(log);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_warm_inference_does_not_allocate),
-                                       cmocka_unit_test(the_access_log_does_not_allocate)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_warm_inference_over_http_does_not_allocate),
+        cmocka_unit_test(a_warm_inference_over_grpc_does_not_allocate),
+        cmocka_unit_test(the_access_log_does_not_allocate)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
