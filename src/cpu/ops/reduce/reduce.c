@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions over axes, and ArgMax, ArgMin. Sums of floats are computed in double. Source: ONNX
- * operator specification. */
+/* Reductions over axes. Source: ONNX operator specification. */
 #include "base/assert.h"
+#include "cpu/kernels/elementwise/elementwise_kernels.h"
+#include "cpu/kernels/reduce/reduce_kernels.h"
 #include "cpu/ops/converted.h"
 #include "tensor/real.h"
 
@@ -35,11 +36,24 @@ typedef struct reduce_plan {
 static int64_t offset_of(int32_t rank, const int64_t *shape, const int64_t *strides,
                          int64_t index) {
     int64_t offset = 0;
-    for (int32_t i = rank; i-- > 0;) {
+    for (int32_t i = rank; i-- > 1;) {
         offset += index % shape[i] * strides[i];
         index /= shape[i];
     }
-    return offset;
+    return rank > 0 ? offset + index * strides[0] : 0;
+}
+
+/* Appends an axis, or merges it with the last one if `follows` is set. */
+static void add_axis(int64_t size, int64_t stride, bool follows, int32_t *inout_rank,
+                     int64_t *shape, int64_t *strides) {
+    int32_t last = *inout_rank - 1;
+    if (follows && last >= 0) {
+        shape[last] *= size;
+        strides[last] = stride;
+        return;
+    }
+    shape[*inout_rank] = size;
+    strides[(*inout_rank)++] = stride;
 }
 
 static kelp_status *reduce_shapes(kelp_op_args *args) {
@@ -60,15 +74,15 @@ static kelp_status *reduce_shapes(kelp_op_args *args) {
     kelp_ops_strides(x->rank, x->shape, strides);
     p->results = p->each = 1;
     for (int32_t i = 0; i < x->rank; i++) {
-        if ((mask >> i & 1) != 0) {
-            p->folded[p->folded_rank] = x->shape[i];
-            p->folded_strides[p->folded_rank++] = strides[i];
+        bool folds = (mask >> i & 1) != 0, follows = i > 0 && folds == (mask >> (i - 1) & 1);
+        if (folds) {
+            add_axis(x->shape[i], strides[i], follows, &p->folded_rank, p->folded,
+                     p->folded_strides);
             p->each *= x->shape[i];
             if (keep)
                 shape[rank++] = 1;
         } else {
-            p->kept[p->kept_rank] = x->shape[i];
-            p->kept_strides[p->kept_rank++] = strides[i];
+            add_axis(x->shape[i], strides[i], follows, &p->kept_rank, p->kept, p->kept_strides);
             p->results *= x->shape[i];
             shape[rank++] = x->shape[i];
         }
@@ -189,46 +203,39 @@ static uint64_t finish_whole(const reduce_plan *p, uint64_t sum) {
     return p->kind == RED_L2 || p->kind == RED_LOG_SUM ? (uint64_t)finish(p, (double)sum) : sum;
 }
 
-/* ---- vectorized sums of floats ---- */
-#define COLUMNS 32 /* results that are computed at a time if their elements are adjacent */
+/* ---- vectorized reductions of floats ---- */
+#define COLUMNS 256 /* results that are computed at a time if their elements are adjacent */
+#define PARTS 16    /* of the elements, for the threads, if there is one result */
 
-static bool adds_up(reduction kind) {
-    return kind == RED_SUM || kind == RED_MEAN || kind == RED_SQUARES || kind == RED_L2 ||
-           kind == RED_LOG_SUM;
-}
-
-static double add_row(const float *x, int64_t count, bool squares) {
-    double part[8] = {0}, sum = 0;
-    int64_t i = 0;
-    if (squares)
-        for (; i + 8 <= count; i += 8)
-            for (int k = 0; k < 8; k++)
-                part[k] += (double)x[i + k] * (double)x[i + k];
-    else
-        for (; i + 8 <= count; i += 8)
-            for (int k = 0; k < 8; k++)
-                part[k] += (double)x[i + k];
-    for (; i < count; i++)
-        sum += squares ? (double)x[i] * (double)x[i] : (double)x[i];
-    for (int k = 0; k < 8; k++)
-        sum += part[k];
-    return sum;
-}
-
-/* Computes the sums of `count` adjacent columns. */
-static void add_columns(const reduce_plan *p, const float *x, int64_t count, bool squares,
-                        double *sum) {
-    for (int64_t i = 0; i < count; i++)
-        sum[i] = 0;
-    for (int64_t row = 0; row < p->each; row++) {
-        const float *at = x + offset_of(p->folded_rank, p->folded, p->folded_strides, row);
-        if (squares)
-            for (int64_t i = 0; i < count; i++)
-                sum[i] += (double)at[i] * (double)at[i];
-        else
-            for (int64_t i = 0; i < count; i++)
-                sum[i] += (double)at[i];
+/* Returns the fold of a reduction; KELP_FOLD_COUNT if it is not vectorized. */
+static kelp_fold fold_of(const reduce_plan *p) {
+    if (p->dtype != KELP_F32)
+        return KELP_FOLD_COUNT;
+    switch (p->kind) {
+    case RED_SUM:
+    case RED_MEAN:
+    case RED_LOG_SUM:
+        return KELP_FOLD_SUM;
+    case RED_SQUARES:
+    case RED_L2:
+        return KELP_FOLD_SQUARES;
+    case RED_L1:
+        return KELP_FOLD_MAGNITUDES;
+    case RED_MAX:
+        return KELP_FOLD_MAX;
+    case RED_MIN:
+        return KELP_FOLD_MIN;
+    case RED_PROD:
+    case RED_LOG_SUM_EXP:
+        break;
     }
+    return KELP_FOLD_COUNT;
+}
+
+static double initial(kelp_fold fold) {
+    return fold == KELP_FOLD_MAX   ? -(double)INFINITY
+           : fold == KELP_FOLD_MIN ? (double)INFINITY
+                                   : 0.0;
 }
 
 /* Return true if the elements of a result, or the results themselves, are contiguous. */
@@ -239,38 +246,110 @@ static bool is_columns(const reduce_plan *p) {
     return p->kept_rank > 0 && p->kept_strides[p->kept_rank - 1] == 1;
 }
 
-static void add_range(const reduce_plan *p, int64_t begin, int64_t end) {
+static double fold_rows(const reduce_plan *p, kelp_fold fold, const float *x) {
+    const kelp_reduce_kernels *kernels = kelp_reduce_kernels_get();
+    int64_t inner = inner_count(p);
+    double sum = initial(fold);
+    for (int64_t row = 0; inner > 0 && row < p->each / inner; row++)
+        sum = kelp_fold_two(fold, sum, kernels->row[fold](x + row_offset(p, row), inner));
+    return sum;
+}
+
+/* Reduces `count` adjacent columns. */
+static void fold_columns(const reduce_plan *p, kelp_fold fold, const float *x, int64_t count,
+                         double *sum) {
+    const kelp_reduce_kernels *kernels = kelp_reduce_kernels_get();
+    int64_t inner = inner_count(p);
+    for (int64_t i = 0; i < count; i++)
+        sum[i] = initial(fold);
+    for (int64_t row = 0; inner > 0 && row < p->each / inner; row++)
+        kernels->columns[fold](x + row_offset(p, row), inner_step(p), inner, count, sum);
+}
+
+static void fold_range(const reduce_plan *p, kelp_fold fold, int64_t begin, int64_t end) {
     const float *x = p->x;
     float *y = p->y;
-    bool squares = p->kind == RED_SQUARES || p->kind == RED_L2, rows = is_rows(p);
-    int64_t inner = rows ? p->folded[p->folded_rank - 1] : p->kept[p->kept_rank - 1];
+    bool rows = is_rows(p);
+    int64_t adjacent = rows ? 1 : p->kept[p->kept_rank - 1];
     for (int64_t i = begin, count = 1; i < end; i += count) {
-        double sum[COLUMNS] = {0};
+        double sum[COLUMNS];
         int64_t at = offset_of(p->kept_rank, p->kept, p->kept_strides, i);
         if (rows) {
-            for (int64_t row = 0; inner > 0 && row < p->each / inner; row++)
-                sum[0] += add_row(
-                    x + at + offset_of(p->folded_rank - 1, p->folded, p->folded_strides, row),
-                    inner, squares);
+            sum[0] = fold_rows(p, fold, x + at);
         } else {
-            count = KELP_MIN(KELP_MIN(end - i, inner - i % inner), (int64_t)COLUMNS);
-            add_columns(p, x + at, count, squares, sum);
+            count = KELP_MIN(KELP_MIN(end - i, adjacent - i % adjacent), (int64_t)COLUMNS);
+            fold_columns(p, fold, x + at, count, sum);
         }
         for (int64_t k = 0; k < count; k++)
             y[i + k] = (float)finish(p, sum[k]);
     }
 }
 
+/* One result of contiguous elements, in parts. */
+typedef struct whole_job {
+    const reduce_plan *p;
+    kelp_fold fold;
+    double parts[PARTS];
+} whole_job;
+
+static void whole_range(void *userp, int64_t begin, int64_t end, int worker) {
+    whole_job *job = userp;
+    const reduce_plan *p = job->p;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t first = p->each * i / PARTS, last = p->each * (i + 1) / PARTS;
+        job->parts[i] =
+            kelp_reduce_kernels_get()->row[job->fold]((const float *)p->x + first, last - first);
+    }
+}
+
+/* Returns false if the reduction has several results or is short. The parts are the same for any
+ * number of threads. */
+static bool reduce_whole(const kelp_op_env *env, const reduce_plan *p) {
+    whole_job job = {.p = p, .fold = fold_of(p)};
+    if (job.fold == KELP_FOLD_COUNT || p->results != 1 || p->folded_rank != 1 || !is_rows(p) ||
+        p->each < 4 * KELP_GRAIN_ELEMENTS)
+        return false;
+    kelp_op_parallel(env, PARTS, kelp_cpu_grain(4 * KELP_GRAIN_ELEMENTS, p->each / PARTS),
+                     whole_range, &job);
+    double sum = job.parts[0];
+    for (int i = 1; i < PARTS; i++)
+        sum = kelp_fold_two(job.fold, sum, job.parts[i]);
+    *(float *)p->y = (float)finish(p, sum);
+    return true;
+}
+
+/* Returns log(sum(exp(x))) of a row; false if the maximum is not finite. */
+static bool fold_exp_row(const float *x, int64_t count, float *y) {
+    float max = (float)kelp_reduce_kernels_get()->row[KELP_FOLD_MAX](x, count), block[COLUMNS];
+    double sum = 0;
+    if (!(fabsf(max) < INFINITY))
+        return false;
+    for (int64_t i = 0; i < count; i += COLUMNS) {
+        int64_t n = KELP_MIN((int64_t)COLUMNS, count - i);
+        for (int64_t k = 0; k < n; k++)
+            block[k] = x[i + k] - max;
+        kelp_elementwise_kernels_get()->act[KELP_ACT_EXP](block, block, n);
+        sum += kelp_reduce_kernels_get()->row[KELP_FOLD_SUM](block, n);
+    }
+    *y = max + (float)log(sum);
+    return true;
+}
+
 static void reduce_range(void *userp, int64_t begin, int64_t end, int worker) {
     const reduce_plan *p = userp;
     (void)worker;
-    if (p->dtype == KELP_F32 && adds_up(p->kind) && (is_rows(p) || is_columns(p))) {
-        add_range(p, begin, end);
+    kelp_fold fold = fold_of(p);
+    if (fold != KELP_FOLD_COUNT && (is_rows(p) || is_columns(p))) {
+        fold_range(p, fold, begin, end);
         return;
     }
     for (int64_t i = begin; i < end; i++) {
         int64_t at = offset_of(p->kept_rank, p->kept, p->kept_strides, i);
-        if (p->kind == RED_LOG_SUM_EXP) {
+        if (p->kind == RED_LOG_SUM_EXP && p->dtype == KELP_F32 && p->folded_rank == 1 &&
+            is_rows(p) && fold_exp_row((const float *)p->x + at, p->each, (float *)p->y + i)) {
+            continue;
+        } else if (p->kind == RED_LOG_SUM_EXP) {
             double value = fold_exp(p, at);
             if (!kelp_ops_is_float(p->dtype)) /* truncated like other integer results */
                 value = trunc(value);
@@ -333,8 +412,9 @@ static kelp_status *reduce_invoke(const void *state, kelp_op_args *args) {
     KELP_ASSERT(p->dtype == args->inputs[0]->dtype);
     p->x = args->inputs[0]->data;
     p->y = args->outputs[0]->data;
-    int64_t grain = kelp_cpu_grain(KELP_GRAIN_ELEMENTS, p->each);
-    kelp_op_parallel(args->env, p->results, grain, reduce_range, p);
+    int64_t work = fold_of(p) != KELP_FOLD_COUNT ? 4 * KELP_GRAIN_ELEMENTS : KELP_GRAIN_ELEMENTS;
+    if (!reduce_whole(args->env, p))
+        kelp_op_parallel(args->env, p->results, kelp_cpu_grain(work, p->each), reduce_range, p);
     return NULL;
 }
 
@@ -356,79 +436,3 @@ REDUCE(ReduceL2, RED_L2)
 REDUCE(ReduceSumSquare, RED_SQUARES)
 REDUCE(ReduceLogSum, RED_LOG_SUM)
 REDUCE(ReduceLogSumExp, RED_LOG_SUM_EXP)
-
-/* ---- ArgMax, ArgMin ---- */
-typedef struct arg_plan {
-    int64_t outer, length, inner;
-} arg_plan;
-
-static kelp_status *arg_reshape(const void *state, kelp_op_args *args) {
-    arg_plan *p = args->plan;
-    int64_t shape[KELP_MAX_RANK];
-    int32_t axis = 0, rank = 0;
-    (void)state;
-    KELP_TRY(kelp_ops_check(args, 1));
-    const kelp_tensor *x = args->inputs[0];
-    KELP_TRY(kelp_ops_axis(args, kelp_node_attr_i64(args->node, "axis", 0), x->rank, &axis));
-    if (kelp_ops_element_bytes(x->dtype) == 0 || x->dtype == KELP_STRING)
-        return kelp_ops_bad_type(args, x->dtype);
-    if (x->shape[axis] == 0)
-        return kelp_ops_bad_shapes(args, x, NULL, "the dimension of the axis is 0");
-    p->outer = kelp_ops_product(x->shape, 0, axis);
-    p->length = x->shape[axis];
-    p->inner = kelp_ops_product(x->shape, axis + 1, x->rank);
-    for (int32_t i = 0; i < x->rank; i++) {
-        if (i != axis)
-            shape[rank++] = x->shape[i];
-        else if (kelp_node_attr_i64(args->node, "keepdims", 1) != 0)
-            shape[rank++] = 1;
-    }
-    return kelp_ops_set(args, 0, KELP_I64, rank, shape);
-}
-
-/* Returns true if element `next` replaces `best`. 64-bit integers are compared exactly; NaN is
- * chosen before any number, as in NumPy. */
-static bool wins(const kelp_tensor *x, int64_t next, int64_t best, bool max, bool last) {
-    double a = kelp_ops_read_f64(x, next), b = kelp_ops_read_f64(x, best);
-    int order = (a > b) - (a < b);
-    if (a != a || b != b)
-        return a != a && (b == b || last);
-    if (order == 0 && x->dtype == KELP_I64) {
-        int64_t p = kelp_ops_read_i64(x, next), q = kelp_ops_read_i64(x, best);
-        order = (p > q) - (p < q);
-    } else if (order == 0 && x->dtype == KELP_U64) {
-        uint64_t p = (uint64_t)kelp_ops_read_i64(x, next), q = (uint64_t)kelp_ops_read_i64(x, best);
-        order = (p > q) - (p < q);
-    }
-    return (max ? order > 0 : order < 0) || (last && order == 0);
-}
-
-static void choose(const arg_plan *p, const kelp_op_args *args, bool max) {
-    const kelp_tensor *x = args->inputs[0];
-    int64_t *y = args->outputs[0]->data;
-    bool last = kelp_node_attr_i64(args->node, "select_last_index", 0) != 0;
-    KELP_ASSERT(p->length > 0);
-    for (int64_t o = 0; o < p->outer; o++)
-        for (int64_t i = 0; i < p->inner; i++) {
-            int64_t base = o * p->length * p->inner + i, best = 0;
-            for (int64_t k = 1; k < p->length; k++) {
-                if (wins(x, base + k * p->inner, base + best * p->inner, max, last))
-                    best = k;
-            }
-            y[o * p->inner + i] = best;
-        }
-}
-
-static kelp_status *argmax_invoke(const void *state, kelp_op_args *args) {
-    (void)state;
-    choose(args->plan, args, true);
-    return NULL;
-}
-
-static kelp_status *argmin_invoke(const void *state, kelp_op_args *args) {
-    (void)state;
-    choose(args->plan, args, false);
-    return NULL;
-}
-KELP_KERNEL(ArgMax, 0, sizeof(arg_plan), 0, arg_reshape, argmax_invoke);
-KELP_KERNEL(ArgMin, 0, sizeof(arg_plan), 0, arg_reshape, argmin_invoke);
