@@ -44,8 +44,8 @@
 /* Elements of simple element-wise loops. Heavier steps take a fraction of it, lighter ones a
  * multiple. */
 #define KELP_GRAIN_ELEMENTS 16384
-/* Powers, each of which is a call of pow. */
-#define KELP_GRAIN_POW 4096
+/* Elements for each of which a function of the C library is called. */
+#define KELP_GRAIN_LIBM 2048
 /* Bytes that are copied. */
 #define KELP_GRAIN_COPY_BYTES (1 << 19)
 

@@ -3,6 +3,7 @@
 #include "cpu/ops/converted.h"
 
 #include "base/assert.h"
+#include "cpu/kernels/math/math_kernels.h"
 #include "tensor/real.h"
 
 static kelp_converted *converted_of(const kelp_op_args *args, size_t plan_bytes) {
@@ -23,15 +24,26 @@ typedef struct convert_job {
 
 static void load_range(void *userp, int64_t begin, int64_t end, int worker) {
     const convert_job *job = userp;
+    const kelp_math_kernels *kernels = kelp_math_kernels_get();
+    kelp_dtype dtype = job->tensor->dtype;
     (void)worker;
-    kelp_real_load_f32(job->tensor->dtype, job->tensor->data, begin, end - begin, job->to + begin);
+    if (is_half(dtype))
+        (dtype == KELP_F16 ? kernels->from_f16 : kernels->from_bf16)(
+            (const char *)job->tensor->data + 2 * begin, job->to + begin, end - begin);
+    else
+        kelp_real_load_f32(dtype, job->tensor->data, begin, end - begin, job->to + begin);
 }
 
 static void store_range(void *userp, int64_t begin, int64_t end, int worker) {
     const convert_job *job = userp;
+    const kelp_math_kernels *kernels = kelp_math_kernels_get();
+    kelp_dtype dtype = job->tensor->dtype;
     (void)worker;
-    kelp_real_store_f32(job->tensor->dtype, job->tensor->data, begin, end - begin,
-                        job->from + begin);
+    if (is_half(dtype))
+        (dtype == KELP_F16 ? kernels->to_f16 : kernels->to_bf16)(
+            job->from + begin, (char *)job->tensor->data + 2 * begin, end - begin);
+    else
+        kelp_real_store_f32(dtype, job->tensor->data, begin, end - begin, job->from + begin);
 }
 
 void kelp_ops_load_f32(const kelp_op_env *env, const kelp_tensor *from, float *to) {

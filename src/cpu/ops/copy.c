@@ -4,11 +4,14 @@
 #include "cpu/ops/kernel.h"
 #include "cpu/kernels/layout/layout_kernels.h"
 
+/* Maximum number of dimensions that cannot be merged: that of an Einsum's loops. */
+#define COPY_MAX_RANK 24
+
 typedef struct copy_job {
     size_t size; /* of an element */
     int32_t rank;
     int64_t pieces; /* parts into which the rows of a plane (two innermost dimensions) are split */
-    int64_t shape[KELP_MAX_RANK], to_strides[KELP_MAX_RANK], from_strides[KELP_MAX_RANK];
+    int64_t shape[COPY_MAX_RANK], to_strides[COPY_MAX_RANK], from_strides[COPY_MAX_RANK];
     char *to;
     const char *from;
 } copy_job;
@@ -124,7 +127,7 @@ static void add_dim(copy_job *job, int64_t dim, int64_t to_stride, int64_t from_
         job->from_strides[last] == from_stride * dim) {
         job->shape[last] *= dim;
     } else {
-        KELP_ASSERT(job->rank < KELP_MAX_RANK);
+        KELP_ASSERT(job->rank < COPY_MAX_RANK);
         last = job->rank++;
         job->shape[last] = dim;
     }
@@ -136,11 +139,12 @@ void kelp_ops_copy(const kelp_op_env *env, size_t element_bytes, int32_t rank, c
                    void *to, const int64_t *to_strides, const void *from,
                    const int64_t *from_strides) {
     copy_job job = {.size = element_bytes, .to = to, .from = from};
-    KELP_ASSERT(rank >= 0 && rank <= KELP_MAX_RANK && element_bytes > 0);
-    if (kelp_ops_product(shape, 0, rank) == 0)
-        return;
-    for (int32_t i = 0; i < rank; i++)
+    KELP_ASSERT(rank >= 0 && rank <= COPY_MAX_RANK && element_bytes > 0);
+    for (int32_t i = 0; i < rank; i++) {
+        if (shape[i] == 0)
+            return;
         add_dim(&job, shape[i], to_strides[i], from_strides[i]);
+    }
     if (job.rank == 0) {
         memcpy(to, from, element_bytes);
         return;
@@ -152,7 +156,9 @@ void kelp_ops_copy(const kelp_op_env *env, size_t element_bytes, int32_t rank, c
             copy_row(element_bytes, to, job.to_strides[0], from, job.from_strides[0], job.shape[0]);
         return;
     }
-    int64_t planes = kelp_ops_product(job.shape, 0, job.rank - 2);
+    int64_t planes = 1;
+    for (int32_t i = 0; i < job.rank - 2; i++)
+        planes *= job.shape[i];
     int64_t plane = job.shape[job.rank - 2] * job.shape[job.rank - 1];
     int64_t max = KELP_MIN(plane / (2 * KELP_GRAIN_ELEMENTS), job.shape[job.rank - 2] / 16);
     job.pieces = KELP_MAX((int64_t)1, KELP_MIN(max, 16 * kelp_op_env_threads(env) / planes));

@@ -106,6 +106,11 @@ def binary_and_variadic(own):
         own.add("Sum", [f32(*a), f32(*b), f32(1)])
         own.add("Mean", [f32(*a), f32(*b)])
     own.add("Pow", [f32(7), np.array(3, np.int64)])
+    for exponent in (np.float32(3), np.float32(-1.7), np.int32(5), np.float64(0.3), np.array(2, np.int64)):
+        x = f32(3, 700, low=0.1)
+        own.add("Pow", [x, exponent], reference=[np.power(x.astype(np.float64), float(exponent)).astype(np.float32)])
+    own.add("Pow", [f32(600, 1, low=0.1), f32(1, 3)])
+    own.add("Pow", [np.float32(1.5), f32(3000)])
     own.add("Mod", [f32(9), f32(9, low=0.5)], fmod=1)
     own.add("Mod", [np.array([-7, 7, -7, 7], np.int32), np.array([3, -3, -3, 3], np.int32)])
     own.add("PRelu", [f32(2, 3, 4), f32(3, 1)])

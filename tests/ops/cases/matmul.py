@@ -22,6 +22,10 @@ def matmul(own):
     own.add("MatMul", [f32(2, 4, 5), f32(5)])
     own.add("MatMul", [f32(5), f32(5)])
     own.add("MatMul", [f32(4, 5).astype(np.float64), f32(5, 3).astype(np.float64)])
+    for kind in (np.float64, np.int32, np.int64, np.uint32):  # several slices and blocks, and edges of a tile
+        for a, b in (((3, 61, 300), (300, 47)), ((2, 50, 130), (2, 130, 300)), ((1, 9), (9, 5))):
+            a, b = (rng.integers(0, 100, shape).astype(kind) for shape in (a, b))
+            own.add("MatMul", [a, b], reference=[a @ b], rtol=1e-12)
     own.add("MatMul", [np.arange(12, dtype=np.int64).reshape(3, 4), np.arange(20, dtype=np.int64).reshape(4, 5)])
 
 
@@ -177,6 +181,64 @@ def einsum(own):
     own.add("Einsum", [np.zeros((0, 2, 3), np.float32), np.zeros((0, 3, 4), np.float32)], opset=12, equation="bij,bjk->bik")
 
 
+def einsum_against_numpy(own):
+    """Equations of every kind of step: copies, sums, matrices with each operand transposed, loops; of several types."""
+    def add(equation, kind, **dims):
+        terms = equation.replace(" ", "").split("->")[0].split(",")
+        shapes = [[dims[label] for label in term] for term in terms]
+        values = [f32(*shape, low=-1) if kind.kind == "f" else rng.integers(0, 9, shape) for shape in shapes]
+        values = [np.asarray(value).astype(kind) for value in values]
+        exact = np.float64 if kind.kind == "f" else np.int64
+        want = np.asarray(np.einsum(equation, *[value.astype(exact) for value in values], optimize=True))
+        loose = {"rtol": 2e-3, "atol": 2e-2} if kind == np.float16 else {"rtol": 1e-4, "atol": 1e-4}
+        own.add("Einsum", values, equation=equation, opset=12, reference=[want.astype(kind)], **loose)
+
+    sizes = dict(a=3, b=2, c=5, d=37, e=4, f=40, g=6, h=3, i=17, j=33, k=21, l=19)
+    single = np.dtype(np.float32)
+    for equation in ("bqd,bkd->bqk", "bhqk,bkhd->bqhd", "ij,kj->ik", "ij,jk->ki", "ji,jk->ik", "ji,kj->ki", "ij,j->i", "j,ij->i", "i,i->",
+                     "ij,ij->", "ij,ij->i", "ij,ij->j", "ij,ji->", "bij,bjk->kbi", "bij,bjk->ikb", "ijk,jk->ik", "ijk,ik->ij", "ijk,kjl->il",
+                     "aijk,bk->abij", "abcd,ce->abed", "bcd,fd->fbc", "cbd,dab->acd", "ijk,i->kj", "iij->j", "iji->ij", "iii->i", "iij->ij",
+                     "ii->", "ijk->kji", "ijk->ki", "ijkl->jl", "ij,jk,kl->il", "ij,jk,kl->li", "abi,bcj,acg->ijg", "i,j,k->kij", "ij,i,j->",
+                     "bi,bj,bk->bijk", "ab,bc,cd,de,ef,fg,gh,hi->ai", "aij,bij->abij", "ij,k->ijk", "ij,kl->ijkl", "cabj,cj->cabj", "iik,kj->ij"):
+        sides = {label: sizes[label] for label in equation if label in sizes}
+        if equation in ("iii->i", "ii->"):
+            sides = {"i": 23}
+        if equation in ("iij->j", "iij->ij", "iji->ij", "iik,kj->ij"):
+            sides["j"] = 9
+        sides = {label: sides.get(label, 2) for label in equation if label.isalpha()}
+        add(equation, single, **sides)
+    for kind in (np.float64, np.float16, np.int32, np.int64, np.uint8):
+        for equation in ("bij,bkj->bik", "ij,kj->ki", "ijk,jk->ik", "ij,ij->i", "ij->ji", "ijk->j", "ij,jk,kl->il"):
+            add(equation, np.dtype(kind), **{label: sizes[label] for label in equation if label.isalpha()})
+    add("ij,jk->ik", np.dtype(np.float64), i=61, j=300, k=47)  # several slices and an edge
+    add("ij,ij->", single, i=50, j=4001)  # a sum that is divided for the threads
+    add("ij->", single, i=4001, j=50)
+    add("hij,hjk->hik", single, h=1100, i=2, j=3, k=2)  # more matrices than one call multiplies
+    add("bij,bjk->bik", single, b=1, i=1, j=300, k=500)  # a skinny matrix
+
+
+def einsum_of_random_equations(own):
+    """Random labels, repeated, summed and broadcast; operands without some of them; random orders of the output."""
+    for _ in range(60):
+        dims = {label: int(rng.integers(1, 7)) for label in "abcdef"}
+        count = int(rng.integers(1, 5))
+        terms = ["".join(rng.choice(list("abcdef"), int(rng.integers(0, 5)))) for _ in range(count)]
+        labels = sorted(set("".join(terms)))
+        rng.shuffle(labels)
+        out = "".join(labels[:int(rng.integers(0, len(labels) + 1))])
+        dots = bool(rng.integers(0, 2))
+        extra = [int(rng.integers(1, 4)) for _ in range(int(rng.integers(0, 3)))] if dots else []
+        shapes = [[dims[label] for label in term] for term in terms]
+        if dots:
+            shapes = [[side if rng.integers(0, 3) else 1 for side in extra] + shape for shape in shapes]
+            terms = ["..." + term for term in terms]
+            out = "..." + out
+        equation = ",".join(terms) + "->" + out
+        values = [f32(*shape) for shape in shapes]
+        want = np.asarray(np.einsum(equation, *[value.astype(np.float64) for value in values]))
+        own.add("Einsum", values, equation=equation, opset=12, reference=[want.astype(np.float32)], rtol=1e-3, atol=1e-4)
+
+
 def det_inverse_and_cdist(own):
     own.add("Det", [f32(2, 4, 4)], opset=11)
     own.microsoft("Inverse", [f32(2, 3, 6, 6) + 4 * np.eye(6, dtype=np.float32)], rtol=1e-3)
@@ -192,4 +254,5 @@ def einsum_with_wrong_equation(own):
 
 CASES = [
     matmul, gemm, matmul_integer, qlinear_matmul, quantized_products, matmul_integer_to_float_and_qgemm,
-    fused_matmul_and_fused_gemm, matmul_nbits, einsum, einsum_with_wrong_equation, det_inverse_and_cdist]
+    fused_matmul_and_fused_gemm, matmul_nbits, einsum, einsum_against_numpy, einsum_of_random_equations,
+    einsum_with_wrong_equation, det_inverse_and_cdist]

@@ -47,7 +47,7 @@ def integer_reductions(own):
 
 def long_reductions(own):
     """Reductions over each axis of inputs whose lengths are no multiples of a vector."""
-    for op in ("ReduceSum", "ReduceMean", "ReduceL2", "ReduceSumSquare", "ReduceLogSum"):
+    for op in ("ReduceSum", "ReduceMean", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceL1", "ReduceMax", "ReduceMin", "ReduceLogSumExp"):
         for shape, axes in (((3, 37, 70), (1,)), ((3, 37, 70), (2,)), ((5, 3, 4, 33), (1, 3)), ((5, 3, 4, 33), (0, 2)), ((2, 9, 1), (1,)), ((40, 3), (0,)), ((4, 5, 6), (0, 1, 2))):
             own.add(op, [f32(*shape, low=0.5 if op == "ReduceLogSum" else -2), i64(*axes)], opset=18, constants=(1,), atol=1e-4)
 
@@ -108,6 +108,39 @@ def arg_layouts(own):
                 found[1] = position if rows is x else 1299 - (1900 - position)
                 own.add(op, [rows], opset=13, axis=1, keepdims=0, select_last_index=last, reference=[found])
                 own.add(op, [rows.T.copy()], opset=13, axis=0, keepdims=0, select_last_index=last, reference=[found])
+
+
+def large_reductions(own):
+    """Several blocks of a row, of columns, and of one result that the threads divide; NaN and infinities in each place."""
+    folds = {"ReduceSum": np.sum, "ReduceMean": np.mean, "ReduceMax": np.max, "ReduceMin": np.min, "ReduceL1": lambda x, axis: np.abs(x).sum(axis),
+             "ReduceSumSquare": lambda x, axis: np.square(x).sum(axis)}
+    for op, fold in folds.items():
+        for shape, axis in (((3, 21001), 1), ((7000, 300), 0), ((70, 2003), 1), ((300, 7, 5), 1), ((90001,), 0), ((1000, 3), 1)):
+            x = f32(*shape, low=0.5)
+            want = np.asarray(fold(x.astype(np.float64), axis=axis))
+            own.add(op, [x, i64(axis)], opset=18, keepdims=0, constants=(1,), reference=[want.astype(np.float32)], rtol=1e-5)
+    for op in ("ReduceMax", "ReduceMin"):
+        for at in (0, 40, 66, 69):
+            for value in (np.nan, np.inf, -np.inf):
+                x = f32(70, 69)
+                x[:, at % 69] = value
+                x[5, 3] = np.nan
+                for axis in (0, 1):
+                    own.add(op, [x, i64(axis)], opset=18, keepdims=0, constants=(1,), reference=[folds[op](x, axis=axis)])
+
+
+def arg_max_and_arg_min_of_many(own):
+    """Ties, NaN and select_last_index for each type, along the last axis and along others."""
+    for kind in (np.float32, np.float64, np.float16, np.int32, np.int64, np.uint64, np.int8, np.uint8, np.uint16):
+        for shape, axis in (((9, 300), 1), ((40, 150), 0), ((3, 50, 70), 1)):
+            x = rng.integers(0, 60, shape).astype(kind)
+            for nan in (False, True) if np.dtype(kind).kind == "f" else (False,):
+                if nan:
+                    x[tuple(rng.integers(0, side, 2 * x.size // 100) for side in shape)] = np.nan
+                for op, fold in (("ArgMax", np.argmax), ("ArgMin", np.argmin)):
+                    last = x.shape[axis] - 1 - fold(np.flip(x, axis), axis=axis)
+                    own.add(op, [x], opset=13, axis=axis, keepdims=0, reference=[fold(x, axis=axis)])
+                    own.add(op, [x], opset=13, axis=axis, keepdims=0, select_last_index=1, reference=[last])
 
 
 def arg_max_and_arg_min(own):
@@ -223,5 +256,6 @@ def integers_that_overflow(own):
 
 
 CASES = [
-    reductions, integer_reductions, long_reductions, layouts, arg_layouts, arg_max_and_arg_min, hardmax, cum_sum_and_cum_prod, top_k, unique,
+    reductions, integer_reductions, long_reductions, layouts, large_reductions, arg_layouts, arg_max_and_arg_min, arg_max_and_arg_min_of_many,
+    hardmax, cum_sum_and_cum_prod, top_k, unique,
     microsoft_unique, integers_that_overflow]

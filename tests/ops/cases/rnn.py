@@ -88,4 +88,17 @@ def dynamic_quantize_lstm(own):
                outputs=3, hidden_size=9, direction=direction, constants=(1, 2, 8, 9, 10, 11), rtol=1e-3, atol=1e-3)
 
 
-CASES = [rnn_gru_and_lstm, gru_lstm_and_rnn_attributes, dynamic_quantize_lstm]
+def large_dynamic_quantize_lstm(own):
+    """Several blocks of columns and of rows; signed weights; scales of each column."""
+    for direction, count, batch, kind in (("forward", 1, 1, np.uint8), ("bidirectional", 2, 2, np.int8)):
+        hidden, inputs = 75, 130
+        low, high = np.iinfo(kind).min, np.iinfo(kind).max + 1
+        w, r = (rng.integers(low, high, (count, rows, 4 * hidden)).astype(kind) for rows in (inputs, hidden))
+        scales = [f32(count, 4 * hidden, low=0.0005, high=0.002) for _ in range(2)]
+        zeros = [np.full((count, 4 * hidden), zero, kind) for zero in ((100, 131) if low == 0 else (0, 0))]
+        own.microsoft("DynamicQuantizeLSTM", [f32(7, batch, inputs), w, r, f32(count, 8 * hidden), None, None, None, None,
+                                              scales[0], zeros[0], scales[1], zeros[1]],
+           outputs=3, hidden_size=hidden, direction=direction, constants=(1, 2, 8, 9, 10, 11), rtol=1e-3, atol=4e-3)
+
+
+CASES = [rnn_gru_and_lstm, gru_lstm_and_rnn_attributes, dynamic_quantize_lstm, large_dynamic_quantize_lstm]

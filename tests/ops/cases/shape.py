@@ -101,6 +101,64 @@ def scatter(own):
             own.add("ScatterND", [x, np.array([[2], [2]]), updates], opset=18, reference=[rows], reduction=reduction)
 
 
+JOINS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+def scattered(x, where, updates, axis, reduction):
+    """Returns ScatterElements of NumPy arrays, one index after the other."""
+    wanted = x.copy()
+    for at in np.ndindex(where.shape):
+        place = (*at[:axis], where[at], *at[axis + 1:])
+        wanted[place] = updates[at] if reduction == "none" else JOINS[reduction](wanted[place], updates[at])
+    return wanted
+
+
+def scatter_and_gather_of_many_indices(own):
+    """Several blocks of indices, rows of equal indices, repeated targets, and sizes that threads divide in each of the possible ways."""
+    cases = [((50, 40), (700, 40), 0),  # equal indices in a row, below
+             ((9, 130), (300, 130), 0),  # columns
+             ((3000,), (20000,), 0), ((40, 3), (9000, 3), 0),  # targets
+             ((700, 6), (700, 40), 1), ((600, 4, 3), (600, 9, 3), 1), ((20, 30, 40), (20, 50, 37), 1),  # independent parts
+             ((5, 7, 1, 6), (5, 1, 1, 6), 1), ((6, 5, 4), (3, 900, 2), 1), ((1, 9000), (1, 30000), 1)]
+    for number, (shape, index_shape, axis) in enumerate(cases):
+        for kind in (np.int64, np.int32):
+            where = rng.integers(-shape[axis], shape[axis], index_shape).astype(kind)
+            if number < 2:
+                where[:] = where[:, :1]
+            x, updates = f32(*shape), f32(*index_shape, low=0.5, high=1.5)
+            inside = x[tuple(slice(None) if i == axis else slice(size) for i, size in enumerate(index_shape))]
+            own.add("GatherElements", [x, where], axis=axis, reference=[np.take_along_axis(inside, where.astype(np.int64), axis)])
+            for reduction in ("none", "add") if number else ("none", *JOINS):
+                own.add("ScatterElements", [x, where, updates], opset=18, axis=axis, reduction=reduction, rtol=1e-4, atol=1e-3,
+                        reference=[scattered(x, where, updates, axis, reduction)])
+    for depth, slice_shape, tuples in ((1, (), 30000), (2, (), 9000), (1, (5,), 5000), (2, (3, 70), 200), (1, (1,), 20000)):
+        dims = (30, 40)[:depth]
+        x, where = f32(*dims, *slice_shape), np.stack([rng.integers(-dim, dim, tuples) for dim in dims], -1)
+        updates = f32(tuples, *slice_shape, low=0.5, high=1.5)
+        own.add("GatherND", [x, where], reference=[x[tuple(where.T)]])
+        for reduction in ("none", "add", "max"):
+            wanted = x.copy()
+            for place, update in zip(where, updates):
+                wanted[tuple(place)] = update if reduction == "none" else JOINS[reduction](wanted[tuple(place)], update)
+            own.add("ScatterND", [x, where, updates], opset=18, reduction=reduction, reference=[wanted], rtol=1e-4, atol=1e-3)
+    for shape, axis, size in (((1000, 3), 0, 5000), ((70, 300), 1, 600), ((30000,), 0, 40000), ((20, 30, 40), 1, 90), ((5, 0, 3), 0, 7)):
+        x, where = f32(*shape), rng.integers(-shape[axis], shape[axis], size)
+        for kind in (np.float32, np.float64, np.int8, np.float16):
+            own.add("Gather", [x.astype(kind), where], axis=axis, reference=[np.take(x.astype(kind), where, axis)])
+
+
+def indices_out_of_range(own):
+    x = f32(40, 30)
+    for bad in (40, -41, 2**40, -2**63):
+        where = np.zeros((900, 30), np.int64)
+        where[777, 7] = bad
+        own.refuse("GatherElements", [x, where], f"index {bad} is out of range: the dimension is 40", axis=0)
+        own.refuse("ScatterElements", [x, where, f32(900, 30)], f"index {bad} is out of range: the dimension is 40", axis=0)
+        own.refuse("GatherND", [x, where[:, 7:8]], f"index {bad} is out of range: the dimension is 40")
+        own.refuse("ScatterND", [x, where[:, 7:8], f32(900, 30)], f"index {bad} is out of range: the dimension is 40")
+        own.refuse("Gather", [x, where[:, 7]], f"index {bad} at position 777 is out of range: the dimension is 40", axis=0)
+
+
 def pad(own):
     x = f32(2, 3, 4, 5)
     for mode in ("constant", "edge", "reflect"):
@@ -226,6 +284,6 @@ def wrong_attributes(own):
 
 
 CASES = [
-    reshape_flatten_squeeze_and_unsqueeze, transpose, concat_and_split, slice_, expand_and_tile, gather, scatter, pad,
-    trilu, depth_to_space_and_space_to_depth, shape_and_size, constant_of_shape_and_eye_like, range_,
+    reshape_flatten_squeeze_and_unsqueeze, transpose, concat_and_split, slice_, expand_and_tile, gather, scatter,
+    scatter_and_gather_of_many_indices, indices_out_of_range, pad, trilu, depth_to_space_and_space_to_depth, shape_and_size, constant_of_shape_and_eye_like, range_,
     non_zero_compress_and_one_hot, reverse_sequence, identity, center_crop_pad_and_col2im, wrong_attributes, constant]

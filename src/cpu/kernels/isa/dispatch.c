@@ -22,6 +22,10 @@ KELP_F32_OPERATIONS(DEFINE_F32_GET)
 DEFINE_GET(int8, KELP_INT8_ISAS, int8)
 DEFINE_GET(bf16, KELP_BF16_ISAS, bf16)
 
+const kelp_math_kernels *kelp_math_kernels_at(int index) {
+    return index >= 0 && index <= kelp_cpu_features_all()->f32 ? math_tables[index] : NULL;
+}
+
 const kelp_int8_kernels *kelp_int8_kernels_at(int index) {
     return index >= 0 && index <= kelp_cpu_features_all()->int8 ? int8_tables[index] : NULL;
 }

@@ -17,8 +17,10 @@
 #include "cpu/kernels/gemm/gemm_kernels.h"
 #include "cpu/kernels/int8/int8_kernels.h"
 #include "cpu/kernels/layout/layout_kernels.h"
+#include "cpu/kernels/math/math_kernels.h"
 #include "cpu/kernels/nbits/nbits_kernels.h"
 #include "cpu/kernels/norm/norm_kernels.h"
+#include "cpu/kernels/product/product_kernels.h"
 #include "cpu/kernels/reduce/reduce_kernels.h"
 #include "cpu/kernels/resize/resize_kernels.h"
 #include "cpu/kernels/sliding/sliding_kernels.h"
@@ -30,8 +32,10 @@
     X(elementwise)             \
     X(gemm)                    \
     X(layout)                  \
+    X(math)                    \
     X(nbits)                   \
     X(norm)                    \
+    X(product)                 \
     X(reduce)                  \
     X(resize)                  \
     X(sliding)                 \

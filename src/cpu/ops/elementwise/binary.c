@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/kernels/elementwise/elementwise_kernels.h"
+#include "cpu/kernels/math/math_kernels.h"
 #include "cpu/ops/converted.h"
 #include "cpu/ops/variant.h"
 
@@ -414,6 +415,9 @@ VARIADIC(Sum, float_add, KELP_BIN_ADD, variadic_invoke)
 VARIADIC(Mean, float_add, KELP_BIN_ADD, mean_invoke)
 
 /* ---- Pow: the exponent has a type of its own ---- */
+/* Floats whose exponents are converted at a time. */
+#define POW_BLOCK 256
+
 static kelp_status *pow_reshape(const void *state, kelp_op_args *args) {
     binary_plan *p = args->plan;
     (void)state;
@@ -453,14 +457,6 @@ static void pow_one(const kelp_tensor *a, int64_t i, const kelp_tensor *b, int64
                     int64_t k) {
     double exponent = kelp_ops_read_f64(b, j);
     switch (a->dtype) {
-    case KELP_F32: {
-        float x = ((const float *)a->data)[i];
-        ((float *)to)[k] = exponent == 2     ? x * x
-                           : exponent == 3   ? x * x * x
-                           : exponent == 0.5 ? sqrtf(x)
-                                             : powf(x, (float)exponent);
-        break;
-    }
     case KELP_F64:
         ((double *)to)[k] = pow(((const double *)a->data)[i], exponent);
         break;
@@ -477,45 +473,78 @@ static void pow_one(const kelp_tensor *a, int64_t i, const kelp_tensor *b, int64
     }
 }
 
-/* Computes a row of floats whose exponent is 0.5 or 2; returns false for others. */
+/* Computes floats whose exponent is one of those that need no logarithm; returns false for others.
+ */
 static bool pow_special(const float *x, double exponent, float *y, int64_t count) {
     const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
-    if (exponent == 0.5)
+    if (exponent == 0.5) {
         elementwise->act[KELP_ACT_SQRT](x, y, count);
-    else if (exponent == 2)
+    } else if (exponent == 2) {
         elementwise->bin[KELP_BIN_MUL](y, x, x, count, 1, 1);
-    else
+    } else if (exponent == 3) {
+        float squares[POW_BLOCK];
+        KELP_ASSERT(count <= POW_BLOCK);
+        elementwise->bin[KELP_BIN_MUL](squares, x, x, count, 1, 1);
+        elementwise->bin[KELP_BIN_MUL](y, squares, x, count, 1, 1);
+    } else {
         return false;
+    }
     return true;
+}
+
+/* Computes `count` floats, at most POW_BLOCK, of a row. Strides are 0 or 1. */
+static void pow_floats(const kelp_op_args *args, int64_t a, int64_t a_stride, int64_t b,
+                       int64_t b_stride, float *y, int64_t count) {
+    const kelp_tensor *exponents = args->inputs[1];
+    const float *x = (const float *)args->inputs[0]->data + a;
+    float block[POW_BLOCK];
+    if (a_stride == 1 && b_stride == 0 && pow_special(x, kelp_ops_read_f64(exponents, b), y, count))
+        return;
+    for (int64_t i = 0; i < (b_stride == 0 ? 1 : count); i++)
+        block[i] = (float)kelp_ops_read_f64(exponents, b + i);
+    kelp_math_kernels_get()->pow(y, x, block, count, (int)a_stride, (int)b_stride);
+}
+
+/* Computes elements [first, first + count) of a row. */
+static void pow_row(const kelp_op_args *args, int64_t row, int64_t first, int64_t count) {
+    const binary_plan *p = args->plan;
+    int32_t last = p->walk.rank - 1;
+    int64_t at[KELP_BCAST_MAX], sa = p->walk.strides[0][last], sb = p->walk.strides[1][last];
+    kelp_bcast_row(&p->walk, row, at);
+    if (args->inputs[0]->dtype == KELP_F32) {
+        float *y = (float *)args->outputs[0]->data + row * p->walk.inner;
+        for (int64_t i = first; i < first + count; i += POW_BLOCK)
+            pow_floats(args, at[0] + i * sa, sa, at[1] + i * sb, sb, y + i,
+                       KELP_MIN((int64_t)POW_BLOCK, first + count - i));
+        return;
+    }
+    for (int64_t i = first; i < first + count; i++)
+        pow_one(args->inputs[0], at[0] + i * sa, args->inputs[1], at[1] + i * sb,
+                args->outputs[0]->data, row * p->walk.inner + i);
 }
 
 static void pow_rows(void *userp, int64_t begin, int64_t end, int worker) {
     const kelp_op_args *args = userp;
     const binary_plan *p = args->plan;
-    int32_t last = p->walk.rank - 1;
     (void)worker;
-    for (int64_t row = begin; row < end; row++) {
-        int64_t at[KELP_BCAST_MAX];
-        kelp_bcast_row(&p->walk, row, at);
-        if (args->inputs[0]->dtype == KELP_F32 && p->walk.strides[0][last] == 1 &&
-            p->walk.strides[1][last] == 0 &&
-            pow_special((const float *)args->inputs[0]->data + at[0],
-                        kelp_ops_read_f64(args->inputs[1], at[1]),
-                        (float *)args->outputs[0]->data + row * p->walk.inner, p->walk.inner))
-            continue;
-        for (int64_t i = 0; i < p->walk.inner; i++)
-            pow_one(args->inputs[0], at[0] + i * p->walk.strides[0][last], args->inputs[1],
-                    at[1] + i * p->walk.strides[1][last], args->outputs[0]->data,
-                    row * p->walk.inner + i);
-    }
+    for (int64_t row = begin; row < end; row++)
+        pow_row(args, row, 0, p->walk.inner);
+}
+
+static void pow_range(void *userp, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    pow_row(userp, 0, begin, end - begin);
 }
 
 static kelp_status *pow_invoke(const void *state, kelp_op_args *args) {
     const binary_plan *p = args->plan;
     (void)state;
-    if (p->walk.inner > 0)
-        kelp_op_parallel(args->env, p->walk.outer, kelp_cpu_grain(KELP_GRAIN_POW, p->walk.inner),
-                         pow_rows, args);
+    int64_t grain = args->inputs[0]->dtype == KELP_F32 ? 2 * KELP_GRAIN_LIBM : KELP_GRAIN_LIBM;
+    if (p->walk.outer == 1)
+        kelp_op_parallel(args->env, p->walk.inner, grain, pow_range, args);
+    else if (p->walk.inner > 0)
+        kelp_op_parallel(args->env, p->walk.outer, kelp_cpu_grain(grain, p->walk.inner), pow_rows,
+                         args);
     return NULL;
 }
 WIDENED(Pow, KELP_OP_INPLACE_0, pow_reshape, pow_invoke)

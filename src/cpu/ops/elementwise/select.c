@@ -1,67 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gather, Slice, Where. Source: ONNX operator specification. */
+/* Slice, Where. Source: ONNX operator specification. */
 #include "base/assert.h"
 #include "cpu/ops/kernel.h"
-
-/* ---- Gather ---- */
-typedef struct gather_plan {
-    int64_t outer, dim, inner_bytes; /* before, of and after the axis */
-    int64_t count;                   /* of indices */
-} gather_plan;
-
-static kelp_status *gather_reshape(const void *state, kelp_op_args *args) {
-    gather_plan *p = args->plan;
-    int64_t shape[KELP_MAX_RANK];
-    int32_t axis = 0, rank = 0;
-    (void)state;
-    KELP_TRY(kelp_ops_check(args, 2));
-    const kelp_tensor *data = args->inputs[0], *indices = args->inputs[1];
-    size_t size = kelp_ops_element_bytes(data->dtype);
-    KELP_TRY(kelp_ops_axis(args, kelp_node_attr_i64(args->node, "axis", 0), data->rank, &axis));
-    if (size == 0 || (indices->dtype != KELP_I64 && indices->dtype != KELP_I32))
-        return kelp_ops_bad_type(args, size == 0 ? data->dtype : indices->dtype);
-    if (data->rank + indices->rank - 1 > KELP_MAX_RANK)
-        return kelp_ops_bad_shapes(args, data, indices, "the result has too many axes");
-    for (int32_t i = 0; i < data->rank; i++) {
-        if (i != axis) {
-            shape[rank++] = data->shape[i];
-            continue;
-        }
-        for (int32_t k = 0; k < indices->rank; k++)
-            shape[rank++] = indices->shape[k];
-    }
-    p->outer = kelp_ops_product(data->shape, 0, axis);
-    p->dim = data->shape[axis];
-    p->inner_bytes = kelp_ops_product(data->shape, axis + 1, data->rank) * (int64_t)size;
-    p->count = kelp_tensor_elements(indices);
-    return kelp_ops_set(args, 0, data->dtype, rank, shape);
-}
-
-static kelp_status *gather_invoke(const void *state, kelp_op_args *args) {
-    const gather_plan *p = args->plan;
-    const kelp_tensor *indices = args->inputs[1];
-    (void)state;
-    KELP_ASSERT(p->count == kelp_tensor_elements(indices));
-    KELP_ASSERT((size_t)(p->outer * p->count * p->inner_bytes) ==
-                kelp_tensor_bytes(args->outputs[0]));
-    for (int64_t o = 0; o < p->outer; o++)
-        for (int64_t i = 0; i < p->count; i++) {
-            int64_t index = kelp_ops_read_i64(indices, i);
-            if (index < -p->dim || index >= p->dim)
-                return KELP_ERROR(KELP_OUT_OF_RANGE,
-                                  "index %lld at position %lld is out of range: the dimension is "
-                                  "%lld",
-                                  (long long)index, (long long)i, (long long)p->dim);
-            if (index < 0)
-                index += p->dim;
-            if (p->inner_bytes > 0)
-                memcpy((char *)args->outputs[0]->data + (o * p->count + i) * p->inner_bytes,
-                       (const char *)args->inputs[0]->data + (o * p->dim + index) * p->inner_bytes,
-                       (size_t)p->inner_bytes);
-        }
-    return NULL;
-}
-KELP_KERNEL(Gather, 0, sizeof(gather_plan), 1, gather_reshape, gather_invoke);
 
 /* ---- Slice ---- */
 typedef struct slice_plan {

@@ -6,17 +6,23 @@
 #include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/kernels/elementwise/elementwise_kernels.h"
-#include "cpu/ops/converted.h"
+#include "cpu/kernels/math/math_kernels.h"
 
 #include <math.h>
+
+/* Elements of 16-bit floats that are converted at a time. */
+#define BLOCK 1024
 
 typedef struct unary_plan {
     void (*fn)(const struct unary_plan *p, const void *x, void *y, int64_t count);
     void (*act)(const float *x, float *y, int64_t count);
+    void (*math)(const float *x, float *y, int64_t count, float a, float b);
     float alpha, beta;
     const char *x;
     char *y;
     size_t size;
+    int64_t grain;
+    kelp_dtype half; /* the type of 16-bit floats, which are computed as float32 */
 } unary_plan;
 
 typedef void (*unary_fn)(const unary_plan *p, const void *x, void *y, int64_t count);
@@ -29,10 +35,32 @@ static void unary_act(const unary_plan *p, const void *x, void *y, int64_t count
     p->act(x, y, count);
 }
 
+static void unary_math(const unary_plan *p, const void *x, void *y, int64_t count) {
+    p->math(x, y, count, p->alpha, p->beta);
+}
+
+/* Computes 16-bit floats in blocks of float32. */
+static void unary_halves(const unary_plan *p, const char *x, char *y, int64_t count) {
+    const kelp_math_kernels *kernels = kelp_math_kernels_get();
+    bool is_f16 = p->half == KELP_F16;
+    float block[BLOCK];
+    for (int64_t i = 0; i < count; i += BLOCK) {
+        int64_t n = KELP_MIN((int64_t)BLOCK, count - i);
+        (is_f16 ? kernels->from_f16 : kernels->from_bf16)(x + i * 2, block, n);
+        p->fn(p, block, block, n);
+        (is_f16 ? kernels->to_f16 : kernels->to_bf16)(block, y + i * 2, n);
+    }
+}
+
 static void unary_range(void *userp, int64_t begin, int64_t end, int worker) {
     const unary_plan *p = userp;
+    const char *x = p->x + (size_t)begin * p->size;
+    char *y = p->y + (size_t)begin * p->size;
     (void)worker;
-    p->fn(p, p->x + (size_t)begin * p->size, p->y + (size_t)begin * p->size, end - begin);
+    if (p->half != KELP_DTYPE_INVALID)
+        unary_halves(p, x, y, end - begin);
+    else
+        p->fn(p, x, y, end - begin);
 }
 
 static kelp_status *unary_invoke(const void *state, kelp_op_args *args) {
@@ -42,26 +70,36 @@ static kelp_status *unary_invoke(const void *state, kelp_op_args *args) {
     p->x = args->inputs[0]->data;
     p->y = args->outputs[0]->data;
     p->size = kelp_ops_element_bytes(args->outputs[0]->dtype);
-    kelp_op_parallel(args->env, kelp_tensor_elements(args->outputs[0]), KELP_GRAIN_ELEMENTS,
-                     unary_range, p);
+    kelp_op_parallel(args->env, kelp_tensor_elements(args->outputs[0]), p->grain, unary_range, p);
     return NULL;
 }
 
-static kelp_status *unary_reshape(kelp_op_args *args, const unary_entry *table, int act) {
-    const kelp_elementwise_kernels *elementwise = kelp_elementwise_kernels_get();
+/* The vectorized function of an operator: an activation, or one of the mathematical functions. */
+#define BY_MATH(name) (KELP_ACT_COUNT + KELP_MATH_##name)
+#define NOT_VECTORIZED (-1)
+
+static kelp_status *unary_reshape(kelp_op_args *args, const unary_entry *table, int function) {
     unary_plan *p = args->plan;
     KELP_TRY(kelp_ops_check(args, 1));
     kelp_dtype dtype = args->inputs[0]->dtype;
     p->fn = NULL;
+    p->half = dtype == KELP_F16 || dtype == KELP_BF16 ? dtype : KELP_DTYPE_INVALID;
+    if (p->half != KELP_DTYPE_INVALID)
+        dtype = KELP_F32;
     for (; table->fn != NULL && p->fn == NULL; table++)
         if (table->dtype == dtype)
             p->fn = table->fn;
-    if (act >= 0 && dtype == KELP_F32) {
+    /* double uses the C library for the functions that are vectorized for float */
+    p->grain = dtype == KELP_F64 && function >= 0 ? KELP_GRAIN_LIBM : KELP_GRAIN_ELEMENTS;
+    if (dtype == KELP_F32 && function >= KELP_ACT_COUNT) {
+        p->fn = unary_math;
+        p->math = kelp_math_kernels_get()->fn[function - KELP_ACT_COUNT];
+    } else if (dtype == KELP_F32 && function >= 0) {
         p->fn = unary_act;
-        p->act = elementwise->act[act];
+        p->act = kelp_elementwise_kernels_get()->act[function];
     }
     if (p->fn == NULL)
-        return kelp_ops_bad_type(args, dtype);
+        return kelp_ops_bad_type(args, args->inputs[0]->dtype);
     return kelp_ops_set_like(args, 0, args->inputs[0]);
 }
 
@@ -100,13 +138,11 @@ static kelp_status *unary_reshape(kelp_op_args *args, const unary_entry *table, 
         KELP_U64, op##_u64                                            \
     }
 
-/* Defines an operator that also supports float16 and bfloat16, computed as float32. */
-#define WIDENED(name)                                                                           \
-    KELP_CONVERTED_PHASES(name, kelp_widened, sizeof(unary_plan), reshape_##name, unary_invoke) \
-    KELP_KERNEL(name, KELP_OP_INPLACE_0, KELP_CONVERTED_PLAN(sizeof(unary_plan)), 0,            \
-                name##_reshape_any, name##_invoke_any);
-/* Defines an operator: its vectorized function or -1, its attributes, its loops. */
-#define OPERATOR(name, act, attributes, ...)                                          \
+#define UNARY_KERNEL(name) \
+    KELP_KERNEL(name, KELP_OP_INPLACE_0, sizeof(unary_plan), 0, reshape_##name, unary_invoke);
+/* Defines an operator: its vectorized function or NOT_VECTORIZED, its attributes, its loops. 16-bit
+ * floats are computed as float32. */
+#define OPERATOR(name, function, attributes, ...)                                     \
     static kelp_status *reshape_##name(const void *state, kelp_op_args *args) {       \
         static const unary_entry table[] = {__VA_ARGS__, {KELP_DTYPE_INVALID, NULL}}; \
         unary_plan *p = args->plan;                                                   \
@@ -115,89 +151,83 @@ static kelp_status *unary_reshape(kelp_op_args *args, const unary_entry *table, 
         (void)node;                                                                   \
         (void)p;                                                                      \
         attributes;                                                                   \
-        return unary_reshape(args, table, act);                                       \
+        return unary_reshape(args, table, function);                                  \
     }                                                                                 \
-    WIDENED(name)
+    UNARY_KERNEL(name)
 #define NOTHING (void)0
 #define ALPHA(value) p->alpha = kelp_node_attr_f32(node, "alpha", value)
 #define ALPHA_BETA(one, two) \
     ALPHA(one);              \
     p->beta = kelp_node_attr_f32(node, "beta", two)
-#define FLOAT_OPERATOR(name, f32_expression, f64_expression) \
-    FLOATS(name, f32_expression, f64_expression)             \
-    OPERATOR(name, -1, NOTHING, FLOAT_ROWS(name))
-#define SIMD_OPERATOR(name, act, f32_expression, f64_expression) \
-    FLOATS(name, f32_expression, f64_expression)                 \
-    OPERATOR(name, act, NOTHING, FLOAT_ROWS(name))
+/* An operator of floats; those of 32 bits are vectorized. */
+#define FLOAT_OPERATOR(name, function, attributes, f64_expression) \
+    LOOP(name, f64, double, f64_expression)                        \
+    OPERATOR(name, function, attributes, {KELP_F64, name##_f64})
 
-FLOATS(Neg, -x, -x)
+LOOP(Neg, f64, double, -x)
 SIGNED(Neg, (0 - (uint64_t)x))
-OPERATOR(Neg, -1, NOTHING, FLOAT_ROWS(Neg), SIGNED_ROWS(Neg))
-FLOATS(Abs, fabsf(x), fabs(x))
+OPERATOR(Neg, BY_MATH(NEG), NOTHING, {KELP_F64, Neg_f64}, SIGNED_ROWS(Neg))
+LOOP(Abs, f64, double, fabs(x))
 SIGNED(Abs, (x < 0 ? 0 - (uint64_t)x : (uint64_t)x))
 UNSIGNED(Abs, x)
-OPERATOR(Abs, -1, NOTHING, FLOAT_ROWS(Abs), SIGNED_ROWS(Abs), UNSIGNED_ROWS(Abs))
+OPERATOR(Abs, BY_MATH(ABS), NOTHING, {KELP_F64, Abs_f64}, SIGNED_ROWS(Abs), UNSIGNED_ROWS(Abs))
 FLOATS(Sign, (x > 0 ? 1 : x < 0 ? -1 : x), (x > 0 ? 1 : x < 0 ? -1 : x))
 SIGNED(Sign, (x > 0) - (x < 0))
 UNSIGNED(Sign, x > 0)
-OPERATOR(Sign, -1, NOTHING, FLOAT_ROWS(Sign), SIGNED_ROWS(Sign), UNSIGNED_ROWS(Sign))
-FLOATS(Relu, (x < 0 ? 0 : x), (x < 0 ? 0 : x))
+OPERATOR(Sign, NOT_VECTORIZED, NOTHING, FLOAT_ROWS(Sign), SIGNED_ROWS(Sign), UNSIGNED_ROWS(Sign))
+LOOP(Relu, f64, double, (x < 0 ? 0 : x))
 SIGNED(Relu, x < 0 ? 0 : x)
-OPERATOR(Relu, KELP_ACT_RELU, NOTHING, FLOAT_ROWS(Relu), SIGNED_ROWS(Relu))
+OPERATOR(Relu, KELP_ACT_RELU, NOTHING, {KELP_F64, Relu_f64}, SIGNED_ROWS(Relu))
 LOOP(Not, bool, uint8_t, x == 0)
-OPERATOR(Not, -1, NOTHING, {KELP_BOOL, Not_bool})
+OPERATOR(Not, NOT_VECTORIZED, NOTHING, {KELP_BOOL, Not_bool})
 SIGNED(BitwiseNot, ~x)
 UNSIGNED(BitwiseNot, ~x)
-OPERATOR(BitwiseNot, -1, NOTHING, SIGNED_ROWS(BitwiseNot), UNSIGNED_ROWS(BitwiseNot))
+OPERATOR(BitwiseNot, NOT_VECTORIZED, NOTHING, SIGNED_ROWS(BitwiseNot), UNSIGNED_ROWS(BitwiseNot))
 
-SIMD_OPERATOR(Exp, KELP_ACT_EXP, expf(x), exp(x))
-FLOATS(Erf, erff(x), erf(x))
+LOOP(Erf, f64, double, erf(x))
 SIGNED(Erf, (float)erf((double)x)) /* truncated: 1 from x = 4 on */
 UNSIGNED(Erf, (float)erf((double)x))
-OPERATOR(Erf, KELP_ACT_ERF, NOTHING, FLOAT_ROWS(Erf), SIGNED_ROWS(Erf), UNSIGNED_ROWS(Erf))
-SIMD_OPERATOR(Tanh, KELP_ACT_TANH, tanhf(x), tanh(x))
-SIMD_OPERATOR(Sigmoid, KELP_ACT_SIGMOID, 1 / (1 + expf(-x)), 1 / (1 + exp(-x)))
-SIMD_OPERATOR(Sqrt, KELP_ACT_SQRT, sqrtf(x), sqrt(x))
-FLOAT_OPERATOR(Log, logf(x), log(x))
-FLOAT_OPERATOR(Floor, floorf(x), floor(x))
-FLOAT_OPERATOR(Ceil, ceilf(x), ceil(x))
-FLOAT_OPERATOR(Round, rintf(x), rint(x))
-FLOAT_OPERATOR(Reciprocal, 1 / x, 1 / x)
-FLOAT_OPERATOR(Sin, sinf(x), sin(x))
-FLOAT_OPERATOR(Cos, cosf(x), cos(x))
-FLOAT_OPERATOR(Tan, tanf(x), tan(x))
-FLOAT_OPERATOR(Asin, asinf(x), asin(x))
-FLOAT_OPERATOR(Acos, acosf(x), acos(x))
-FLOAT_OPERATOR(Atan, atanf(x), atan(x))
-FLOAT_OPERATOR(Sinh, sinhf(x), sinh(x))
-FLOAT_OPERATOR(Cosh, coshf(x), cosh(x))
-FLOAT_OPERATOR(Asinh, asinhf(x), asinh(x))
-FLOAT_OPERATOR(Acosh, acoshf(x), acosh(x))
-FLOAT_OPERATOR(Atanh, atanhf(x), atanh(x))
-FLOAT_OPERATOR(Softplus, fmaxf(x, 0) + log1pf(expf(-fabsf(x))), fmax(x, 0) + log1p(exp(-fabs(x))))
-FLOAT_OPERATOR(Softsign, x / (1 + fabsf(x)), x / (1 + fabs(x)))
-SIMD_OPERATOR(HardSwish, KELP_ACT_HARD_SWISH, x *fminf(fmaxf(x / 6 + 0.5f, 0), 1),
-              x *fmin(fmax(x / 6 + 0.5, 0), 1))
-FLOAT_OPERATOR(Mish, x *tanhf(fmaxf(x, 0) + log1pf(expf(-fabsf(x)))),
-               x *tanh(fmax(x, 0) + log1p(exp(-fabs(x)))))
+OPERATOR(Erf, KELP_ACT_ERF, NOTHING, {KELP_F64, Erf_f64}, SIGNED_ROWS(Erf), UNSIGNED_ROWS(Erf))
+FLOAT_OPERATOR(Exp, KELP_ACT_EXP, NOTHING, exp(x))
+FLOAT_OPERATOR(Tanh, KELP_ACT_TANH, NOTHING, tanh(x))
+FLOAT_OPERATOR(Sigmoid, KELP_ACT_SIGMOID, NOTHING, 1 / (1 + exp(-x)))
+FLOAT_OPERATOR(Sqrt, KELP_ACT_SQRT, NOTHING, sqrt(x))
+FLOAT_OPERATOR(HardSwish, KELP_ACT_HARD_SWISH, NOTHING, x *fmin(fmax(x / 6 + 0.5, 0), 1))
+FLOAT_OPERATOR(Log, BY_MATH(LOG), NOTHING, log(x))
+FLOAT_OPERATOR(Floor, BY_MATH(FLOOR), NOTHING, floor(x))
+FLOAT_OPERATOR(Ceil, BY_MATH(CEIL), NOTHING, ceil(x))
+FLOAT_OPERATOR(Round, BY_MATH(ROUND), NOTHING, rint(x))
+FLOAT_OPERATOR(Reciprocal, BY_MATH(RECIPROCAL), NOTHING, 1 / x)
+FLOAT_OPERATOR(Sin, BY_MATH(SIN), NOTHING, sin(x))
+FLOAT_OPERATOR(Cos, BY_MATH(COS), NOTHING, cos(x))
+FLOAT_OPERATOR(Tan, BY_MATH(TAN), NOTHING, tan(x))
+FLOAT_OPERATOR(Asin, BY_MATH(ASIN), NOTHING, asin(x))
+FLOAT_OPERATOR(Acos, BY_MATH(ACOS), NOTHING, acos(x))
+FLOAT_OPERATOR(Atan, BY_MATH(ATAN), NOTHING, atan(x))
+FLOAT_OPERATOR(Sinh, BY_MATH(SINH), NOTHING, sinh(x))
+FLOAT_OPERATOR(Cosh, BY_MATH(COSH), NOTHING, cosh(x))
+FLOAT_OPERATOR(Asinh, BY_MATH(ASINH), NOTHING, asinh(x))
+FLOAT_OPERATOR(Acosh, BY_MATH(ACOSH), NOTHING, acosh(x))
+FLOAT_OPERATOR(Atanh, BY_MATH(ATANH), NOTHING, atanh(x))
+FLOAT_OPERATOR(Softplus, BY_MATH(SOFTPLUS), NOTHING, fmax(x, 0) + log1p(exp(-fabs(x))))
+FLOAT_OPERATOR(Softsign, BY_MATH(SOFTSIGN), NOTHING, x / (1 + fabs(x)))
+FLOAT_OPERATOR(Mish, BY_MATH(MISH), NOTHING, x *tanh(fmax(x, 0) + log1p(exp(-fabs(x)))))
 
-FLOATS(LeakyRelu, (x < 0 ? a * x : x), (x < 0 ? a * x : x))
-OPERATOR(LeakyRelu, -1, ALPHA(0.01f), FLOAT_ROWS(LeakyRelu))
-FLOATS(Elu, (x < 0 ? a * expm1f(x) : x), (x < 0 ? a * expm1(x) : x))
-OPERATOR(Elu, -1, ALPHA(1.0f), FLOAT_ROWS(Elu))
+FLOAT_OPERATOR(LeakyRelu, BY_MATH(LEAKY_RELU), ALPHA(0.01f), (x < 0 ? a * x : x))
+FLOAT_OPERATOR(Elu, BY_MATH(ELU), ALPHA(1.0f), (x < 0 ? a * expm1(x) : x))
 FLOATS(Celu, (x > 0 ? x : a * expm1f(x / a)), (x > 0 ? x : a * expm1(x / a)))
-OPERATOR(Celu, -1, ALPHA(1.0f), FLOAT_ROWS(Celu))
-FLOATS(Selu, (x > 0 ? b * x : b * a * expm1f(x)), (x > 0 ? b * x : b * a * expm1(x)))
-OPERATOR(Selu, -1, ALPHA(1.67326319217681884765625f);
-         p->beta = kelp_node_attr_f32(node, "gamma", 1.05070102214813232421875f), FLOAT_ROWS(Selu))
-FLOATS(ThresholdedRelu, (x > a ? x : 0), (x > a ? x : 0))
-OPERATOR(ThresholdedRelu, -1, ALPHA(1.0f), FLOAT_ROWS(ThresholdedRelu))
+/* the vectorized function does not support the positive exponents of a negative alpha */
+OPERATOR(Celu, kelp_node_attr_f32(node, "alpha", 1.0f) > 0 ? BY_MATH(CELU) : NOT_VECTORIZED,
+         ALPHA(1.0f), FLOAT_ROWS(Celu))
+#define SELU_ATTRIBUTES                \
+    ALPHA(1.67326319217681884765625f); \
+    p->beta = kelp_node_attr_f32(node, "gamma", 1.05070102214813232421875f)
+FLOAT_OPERATOR(Selu, BY_MATH(SELU), SELU_ATTRIBUTES, (x > 0 ? b * x : b * a * expm1(x)))
+FLOAT_OPERATOR(ThresholdedRelu, BY_MATH(THRESHOLD), ALPHA(1.0f), (x > a ? x : 0))
 /* comparisons, since fmin and fmax lose a NaN */
 #define CLAMPED(v) ((v) < 0 ? 0 : (v) > 1 ? 1 : (v))
-FLOATS(HardSigmoid, CLAMPED(a *x + b), CLAMPED(a *x + b))
-OPERATOR(HardSigmoid, -1, ALPHA_BETA(0.2f, 0.5f), FLOAT_ROWS(HardSigmoid))
-FLOATS(Swish, x / (1 + expf(-a * x)), x / (1 + exp(-a * x)))
-OPERATOR(Swish, -1, ALPHA(1.0f), FLOAT_ROWS(Swish))
+FLOAT_OPERATOR(HardSigmoid, BY_MATH(HARD_SIGMOID), ALPHA_BETA(0.2f, 0.5f), CLAMPED(a *x + b))
+FLOAT_OPERATOR(Swish, BY_MATH(SWISH), ALPHA(1.0f), x / (1 + exp(-a * x)))
 FLOATS(Shrink, (x < -b ? x + a : x > b ? x - a : 0), (x < -b ? x + a : x > b ? x - a : 0))
 /* integers are computed in double and truncated */
 #define SHRINK_WHOLE(suffix, type)                                     \
@@ -213,17 +243,17 @@ SHRINK_WHOLE(u8, uint8_t)
 SHRINK_WHOLE(u16, uint16_t)
 SHRINK_WHOLE(u32, uint32_t)
 SHRINK_WHOLE(u64, uint64_t)
-OPERATOR(Shrink, -1, p->alpha = kelp_node_attr_f32(node, "bias", 0.0f);
+OPERATOR(Shrink, NOT_VECTORIZED, p->alpha = kelp_node_attr_f32(node, "bias", 0.0f);
          p->beta = kelp_node_attr_f32(node, "lambd", 0.5f), FLOAT_ROWS(Shrink),
          {KELP_I8, Shrink_i8}, {KELP_I16, Shrink_i16}, {KELP_I32, Shrink_i32},
          {KELP_I64, Shrink_i64}, {KELP_U8, Shrink_u8}, {KELP_U16, Shrink_u16},
          {KELP_U32, Shrink_u32}, {KELP_U64, Shrink_u64})
 
 /* ---- Gelu: two forms ---- */
-FLOATS(Gelu, 0.5f * x * (1 + erff(x * 0.70710678f)), 0.5 * x * (1 + erf(x * M_SQRT1_2)))
+LOOP(Gelu, f64, double, 0.5 * x * (1 + erf(x * M_SQRT1_2)))
 LOOP(GeluTanh, f64, double, 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))))
 static kelp_status *reshape_Gelu(const void *state, kelp_op_args *args) {
-    static const unary_entry none[] = {FLOAT_ROWS(Gelu), {KELP_DTYPE_INVALID, NULL}};
+    static const unary_entry none[] = {{KELP_F64, Gelu_f64}, {KELP_DTYPE_INVALID, NULL}};
     static const unary_entry tanh_form[] = {{KELP_F64, GeluTanh_f64}, {KELP_DTYPE_INVALID, NULL}};
     const char *form = kelp_node_attr_string(args->node, "approximate", "none", NULL);
     (void)state;
@@ -236,7 +266,7 @@ static kelp_status *reshape_Gelu(const void *state, kelp_op_args *args) {
                           form);
     return unary_reshape(args, none, KELP_ACT_GELU);
 }
-WIDENED(Gelu)
+UNARY_KERNEL(Gelu)
 
 /* ---- IsNaN, IsInf: bool results ---- */
 static kelp_status *test_reshape(const void *state, kelp_op_args *args) {

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Einsum: sums of products over the labels of an equation, by one loop over all labels. Source:
- * ONNX operator specification, Einsum; numpy.einsum for the meaning of an ellipsis.
+ * Einsum: sums of products over the labels of an equation. This file reads the equation; the plan
+ * (einsum.h) consists of matrix multiplications and vectorized loops. Source: ONNX operator
+ * specification, Einsum; numpy.einsum for the meaning of an ellipsis.
  */
 #include "base/assert.h"
-#include "cpu/ops/kernel.h"
-#include "tensor/real.h"
+#include "cpu/ops/converted.h"
+#include "cpu/ops/matmul/einsum.h"
 
-#define OPERANDS 8
+#define OPERANDS KELP_EINSUM_OPERANDS
 /* Labels: the letters, then the dimensions of "...", counted from the last. */
 #define LETTERS 52
 #define LABELS (LETTERS + KELP_MAX_RANK)
-
-typedef struct einsum_plan {
-    int32_t operands;
-    int32_t loops; /* number of labels that occur; those of the output are first */
-    int32_t kept;  /* number of labels of the output */
-    int64_t dims[LABELS];
-    int64_t strides[OPERANDS][LABELS]; /* of each operand, by loop */
-} einsum_plan;
 
 /* The labels of one operand or of the output. */
 typedef struct term {
@@ -141,164 +134,171 @@ static kelp_status *set_dims(const kelp_op_args *args, const term *terms, int64_
     return NULL;
 }
 
-static kelp_status *einsum_reshape(const void *state, kelp_op_args *args) {
-    einsum_plan *p = args->plan;
-    term terms[OPERANDS], out;
-    int64_t dims[LABELS], shape[KELP_MAX_RANK], strides[KELP_MAX_RANK];
-    int32_t place[LABELS];
-    (void)state;
+/* Views of the operands and the output by label, before labels are merged. */
+typedef struct views {
+    int32_t count; /* operands, then the output */
+    int64_t dims[LABELS];
+    int64_t strides[OPERANDS + 1][LABELS]; /* 0: the tensor lacks the label or repeats along it */
+} views;
+
+static void set_view(views *v, int32_t index, const term *labels, int32_t rank,
+                     const int64_t *shape) {
+    int64_t strides[KELP_MAX_RANK];
+    kelp_ops_strides(rank, shape, strides);
+    for (int32_t i = 0; i < labels->count; i++)
+        if (shape[i] != 1)
+            v->strides[index][labels->labels[i]] += strides[i]; /* a diagonal adds up */
+}
+
+/* Returns true if label `next` always follows `label`, so that both are one dimension. */
+static bool are_adjacent(const views *v, int32_t label, int32_t next) {
+    for (int32_t t = 0; t < v->count; t++)
+        if (v->strides[t][label] != v->strides[t][next] * v->dims[next])
+            return false;
+    return true;
+}
+
+/* Merges labels, and drops those of size 1. Returns the number of labels that remain. */
+static int32_t merge_labels(views *v) {
+    int32_t count = 0;
+    for (int32_t label = 0; label < LABELS; label++) {
+        for (int32_t next = 0; next < LABELS && v->dims[label] > 1; next++) {
+            if (next == label || v->dims[next] <= 1 || !are_adjacent(v, label, next))
+                continue;
+            v->dims[next] *= v->dims[label];
+            v->dims[label] = 1;
+        }
+    }
+    for (int32_t label = 0; label < LABELS; label++) {
+        if (v->dims[label] <= 1)
+            continue;
+        for (int32_t t = 0; t < v->count; t++)
+            v->strides[t][count] = v->strides[t][label];
+        v->dims[count++] = v->dims[label];
+    }
+    return count;
+}
+
+/* Fills the tensors of the plan. */
+static kelp_status *set_tensors(const kelp_op_args *args, views *v, kelp_einsum *e) {
+    const kelp_tensor *first = args->inputs[0];
+    for (int32_t label = 0; label < LABELS; label++)
+        e->is_empty = e->is_empty || v->dims[label] == 0;
+    if (e->is_empty)
+        return NULL;
+    int32_t labels = merge_labels(v);
+    if (labels > KELP_EINSUM_LABELS)
+        return KELP_ERROR(KELP_UNIMPLEMENTED,
+                          "operator 'Einsum': equation '%s' has %d dimensions: expected at most %d",
+                          kelp_node_attr_string(args->node, "equation", "", NULL), labels,
+                          KELP_EINSUM_LABELS);
+    e->type = first->dtype == KELP_F32                               ? KELP_PRODUCT_F32
+              : first->dtype == KELP_F64                             ? KELP_PRODUCT_F64
+              : first->dtype == KELP_I32 || first->dtype == KELP_U32 ? KELP_PRODUCT_U32
+                                                                     : KELP_PRODUCT_U64;
+    e->operands = args->input_count;
+    e->tensors = v->count;
+    e->labels = labels;
+    memcpy(e->dims, v->dims, (size_t)labels * sizeof *e->dims);
+    for (int32_t t = 0; t < v->count; t++) {
+        e->tensor[t].input = t < e->operands ? t : KELP_EINSUM_RESULT;
+        e->tensor[t].labels = 0;
+        memcpy(e->tensor[t].strides, v->strides[t], (size_t)labels * sizeof(int64_t));
+        for (int32_t i = 0; i < labels; i++)
+            if (v->strides[t][i] != 0)
+                e->tensor[t].labels |= 1u << i;
+    }
+    e->result = e->tensor[e->operands].labels;
+    return NULL;
+}
+
+static kelp_status *check_operands(const kelp_op_args *args) {
     if (args->input_count < 1 || args->input_count > OPERANDS)
         return KELP_ERROR(KELP_UNIMPLEMENTED, "operator 'Einsum' has %d inputs: expected 1 to %d",
                           args->input_count, OPERANDS);
     KELP_TRY(kelp_ops_check(args, args->input_count));
-    for (int32_t t = 0; t < args->input_count; t++) {
-        if (!kelp_real_takes(args->inputs[t]->dtype) ||
-            args->inputs[t]->dtype != args->inputs[0]->dtype)
+    kelp_dtype dtype = args->inputs[0]->dtype;
+    for (int32_t t = 1; t < args->input_count; t++)
+        if (args->inputs[t]->dtype != dtype)
             return kelp_ops_bad_type(args, args->inputs[t]->dtype);
-    }
+    if (dtype != KELP_F32 && dtype != KELP_F64 && dtype != KELP_I32 && dtype != KELP_U32 &&
+        dtype != KELP_I64 && dtype != KELP_U64)
+        return kelp_ops_bad_type(args, dtype);
+    return NULL;
+}
+
+static kelp_status *einsum_reshape(const void *state, kelp_op_args *args) {
+    term terms[OPERANDS], out;
+    views v = {.count = args->input_count + 1};
+    int64_t shape[KELP_MAX_RANK];
+    uint64_t seen[2] = {0, 0};
+    (void)state;
+    KELP_TRY(check_operands(args));
     KELP_TRY(read_equation(args, terms, &out));
-    KELP_TRY(set_dims(args, terms, dims));
-    p->operands = args->input_count;
-    p->loops = 0;
-    for (int32_t i = 0; i < LABELS; i++)
-        place[i] = -1;
+    KELP_TRY(set_dims(args, terms, v.dims));
     for (int32_t i = 0; i < out.count; i++) {
-        if (dims[out.labels[i]] < 0 || place[out.labels[i]] >= 0)
+        int32_t label = out.labels[i];
+        if (v.dims[label] < 0 || (seen[label / 64] >> label % 64 & 1) != 0)
             return KELP_ERROR(
                 KELP_INVALID_ARGUMENT,
                 "operator 'Einsum': a label of the output occurs twice, or in no input");
-        shape[i] = dims[out.labels[i]];
-        place[out.labels[i]] = p->loops;
-        p->dims[p->loops++] = shape[i];
+        seen[label / 64] |= (uint64_t)1 << label % 64;
+        shape[i] = v.dims[label];
     }
-    p->kept = p->loops;
-    for (int32_t i = 0; i < LABELS; i++) {
-        if (dims[i] >= 0 && place[i] < 0) {
-            place[i] = p->loops;
-            p->dims[p->loops++] = dims[i];
-        }
-    }
-    memset(p->strides, 0, sizeof p->strides);
-    for (int32_t t = 0; t < args->input_count; t++) {
-        kelp_ops_strides(args->inputs[t]->rank, args->inputs[t]->shape, strides);
-        for (int32_t i = 0; i < terms[t].count; i++) {
-            if (args->inputs[t]->shape[i] != 1)
-                p->strides[t][place[terms[t].labels[i]]] += strides[i]; /* a diagonal adds up */
-        }
-    }
-    return kelp_ops_set(args, 0, args->inputs[0]->dtype, out.count, shape);
-}
-
-/* Computes one element of the output. `first` are its offsets in the operands. */
-static double sum_at(const kelp_op_args *args, const einsum_plan *p, const int64_t *first) {
-    int64_t index[LABELS] = {0}, at[OPERANDS];
-    double sum = 0;
-    memcpy(at, first, (size_t)p->operands * sizeof *at);
-    for (int32_t i = p->kept; i < p->loops; i++) {
-        if (p->dims[i] == 0)
-            return 0;
-    }
-    for (;;) {
-        double product = 1;
-        for (int32_t t = 0; t < p->operands; t++)
-            product *= kelp_ops_read_f64(args->inputs[t], at[t]);
-        sum += product;
-        int32_t loop = p->loops - 1;
-        for (; loop >= p->kept; loop--) {
-            for (int32_t t = 0; t < p->operands; t++)
-                at[t] += p->strides[t][loop];
-            if (++index[loop] < p->dims[loop])
-                break;
-            for (int32_t t = 0; t < p->operands; t++)
-                at[t] -= p->strides[t][loop] * p->dims[loop];
-            index[loop] = 0;
-        }
-        if (loop < p->kept)
-            return sum;
-    }
-}
-
-static void einsum_range(void *userp, int64_t begin, int64_t end, int worker) {
-    const kelp_op_args *args = userp;
-    const einsum_plan *p = args->plan;
-    (void)worker;
-    for (int64_t at = begin; at < end; at++) {
-        int64_t first[OPERANDS] = {0}, rest = at;
-        for (int32_t loop = p->kept - 1; loop >= 0; loop--) {
-            for (int32_t t = 0; t < p->operands; t++)
-                first[t] += rest % p->dims[loop] * p->strides[t][loop];
-            rest /= p->dims[loop];
-        }
-        double sum = sum_at(args, p, first);
-        kelp_real_store_f64(args->outputs[0]->dtype, args->outputs[0]->data, at, 1, &sum);
-    }
+    KELP_TRY(kelp_ops_set(args, 0, args->inputs[0]->dtype, out.count, shape));
+    for (int32_t t = 0; t < args->input_count; t++)
+        set_view(&v, t, &terms[t], args->inputs[t]->rank, args->inputs[t]->shape);
+    set_view(&v, args->input_count, &out, out.count, shape);
+    KELP_TRY(set_tensors(args, &v, args->plan));
+    return kelp_einsum_plan(args->plan, args);
 }
 
 static kelp_status *einsum_invoke(const void *state, kelp_op_args *args) {
-    const einsum_plan *p = args->plan;
-    double terms = 1;
     (void)state;
-    KELP_ASSERT(p->operands == args->input_count && p->kept <= p->loops && p->loops <= LABELS);
-    for (int32_t i = p->kept; i < p->loops; i++)
-        terms *= (double)p->dims[i];
-    kelp_op_parallel(args->env, kelp_tensor_elements(args->outputs[0]),
-                     (int64_t)(KELP_GRAIN_ELEMENTS / 8 / KELP_MAX(terms, 1.0)) + 1, einsum_range,
-                     args);
+    kelp_einsum_run(args->plan, args);
     return NULL;
 }
-KELP_KERNEL(Einsum, 0, sizeof(einsum_plan), 0, einsum_reshape, einsum_invoke);
 
-/* ---- Det: Gaussian elimination with partial pivoting ---- */
-static kelp_status *det_reshape(const void *state, kelp_op_args *args) {
-    size_t at;
-    (void)state;
-    KELP_TRY(kelp_ops_check(args, 1));
-    const kelp_tensor *x = args->inputs[0];
-    if (!kelp_ops_is_float(x->dtype))
-        return kelp_ops_bad_type(args, x->dtype);
-    if (x->rank < 2 || x->shape[x->rank - 1] != x->shape[x->rank - 2])
-        return kelp_ops_bad_shapes(args, x, NULL, "expected square matrices");
-    int64_t n = x->shape[x->rank - 1];
-    KELP_TRY(kelp_ops_scratch(args, n * n, sizeof(double), &at));
-    return kelp_ops_set(args, 0, x->dtype, x->rank - 2, x->shape);
+/* ---- integers of 8 and 16 bits, which are computed in 32 ---- */
+static bool is_narrow(kelp_dtype dtype) {
+    return dtype == KELP_I8 || dtype == KELP_I16 || dtype == KELP_U8 || dtype == KELP_U16;
 }
 
-static double determinant(const kelp_op_env *env, double *m, int64_t n) {
-    double result = 1;
-    for (int64_t k = 0; k < n && !kelp_op_env_cancelled(env); k++) {
-        int64_t pivot = k;
-        for (int64_t i = k + 1; i < n; i++) {
-            double a = m[i * n + k], b = m[pivot * n + k];
-            if ((a < 0 ? -a : a) > (b < 0 ? -b : b))
-                pivot = i;
-        }
-        if (m[pivot * n + k] == 0)
-            return 0;
-        for (int64_t j = 0; pivot != k && j < n; j++) {
-            double kept = m[k * n + j];
-            m[k * n + j] = m[pivot * n + j];
-            m[pivot * n + j] = kept;
-        }
-        result *= pivot != k ? -m[k * n + k] : m[k * n + k];
-        for (int64_t i = k + 1; i < n; i++) {
-            double factor = m[i * n + k] / m[k * n + k];
-            for (int64_t j = k; j < n; j++)
-                m[i * n + j] -= factor * m[k * n + j];
-        }
+static void load_narrow(const kelp_op_env *env, const kelp_tensor *from, void *to) {
+    int64_t count = kelp_tensor_elements(from);
+    (void)env;
+    for (int64_t i = 0; i < count; i++)
+        ((uint32_t *)to)[i] = (uint32_t)kelp_ops_read_i64(from, i);
+}
+
+static void store_narrow(const kelp_op_env *env, const void *from, kelp_tensor *to) {
+    int64_t count = kelp_tensor_elements(to);
+    const uint32_t *values = from;
+    (void)env;
+    for (int64_t i = 0; i < count; i++) { /* the low bits: sums wrap */
+        if (kelp_ops_element_bytes(to->dtype) == 1)
+            ((uint8_t *)to->data)[i] = (uint8_t)values[i];
+        else
+            ((uint16_t *)to->data)[i] = (uint16_t)values[i];
     }
-    return result;
 }
 
-static kelp_status *det_invoke(const void *state, kelp_op_args *args) {
-    const kelp_tensor *x = args->inputs[0];
-    int64_t n = x->shape[x->rank - 1];
-    (void)state;
-    KELP_ASSERT(n == x->shape[x->rank - 2] && kelp_ops_is_float(x->dtype));
-    for (int64_t at = 0; at < kelp_tensor_elements(args->outputs[0]); at++) {
-        kelp_real_load_f64(x->dtype, x->data, at * n * n, n * n, args->scratch);
-        double result = determinant(args->env, args->scratch, n);
-        kelp_real_store_f64(x->dtype, args->outputs[0]->data, at, 1, &result);
-    }
-    return NULL;
+static const kelp_conversion widened_integers = {is_narrow, KELP_U32, sizeof(uint32_t), load_narrow,
+                                                 store_narrow};
+
+static const kelp_conversion *conversion_of(const kelp_op_args *args) {
+    const kelp_tensor *x = kelp_ops_in(args, 0);
+    return x != NULL && is_narrow(x->dtype) ? &widened_integers : &kelp_widened;
 }
-KELP_KERNEL(Det, KELP_OP_SERIAL, 0, 0, det_reshape, det_invoke);
+
+static kelp_status *einsum_reshape_any(const void *state, kelp_op_args *args) {
+    return kelp_converted_reshape(conversion_of(args), state, args, einsum_reshape,
+                                  sizeof(kelp_einsum));
+}
+
+static kelp_status *einsum_invoke_any(const void *state, kelp_op_args *args) {
+    return kelp_converted_invoke(conversion_of(args), state, args, einsum_invoke,
+                                 sizeof(kelp_einsum));
+}
+KELP_KERNEL(Einsum, 0, KELP_CONVERTED_PLAN(sizeof(kelp_einsum)), 255, einsum_reshape_any,
+            einsum_invoke_any);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft Inverse and CDist. Source: ONNX Runtime, ContribOperators.md; Gauss-Jordan
- * elimination with partial pivoting. */
+/* Det; com.microsoft Inverse and CDist. Source: ONNX operator specification; ONNX Runtime,
+ * ContribOperators.md; Gauss-Jordan elimination with partial pivoting. */
 #include "base/assert.h"
 #include "cpu/ops/kernel.h"
 #include "tensor/real.h"
@@ -151,3 +151,58 @@ static kelp_status *cdist_invoke(const void *state, kelp_op_args *args) {
     return NULL;
 }
 KELP_KERNEL(MsCDist, 0, 0, 0, cdist_reshape, cdist_invoke);
+
+/* ---- Det: Gaussian elimination with partial pivoting ---- */
+static kelp_status *det_reshape(const void *state, kelp_op_args *args) {
+    size_t at;
+    (void)state;
+    KELP_TRY(kelp_ops_check(args, 1));
+    const kelp_tensor *x = args->inputs[0];
+    if (!kelp_ops_is_float(x->dtype))
+        return kelp_ops_bad_type(args, x->dtype);
+    if (x->rank < 2 || x->shape[x->rank - 1] != x->shape[x->rank - 2])
+        return kelp_ops_bad_shapes(args, x, NULL, "expected square matrices");
+    int64_t n = x->shape[x->rank - 1];
+    KELP_TRY(kelp_ops_scratch(args, n * n, sizeof(double), &at));
+    return kelp_ops_set(args, 0, x->dtype, x->rank - 2, x->shape);
+}
+
+static double determinant(const kelp_op_env *env, double *m, int64_t n) {
+    double result = 1;
+    for (int64_t k = 0; k < n && !kelp_op_env_cancelled(env); k++) {
+        int64_t pivot = k;
+        for (int64_t i = k + 1; i < n; i++) {
+            double a = m[i * n + k], b = m[pivot * n + k];
+            if ((a < 0 ? -a : a) > (b < 0 ? -b : b))
+                pivot = i;
+        }
+        if (m[pivot * n + k] == 0)
+            return 0;
+        for (int64_t j = 0; pivot != k && j < n; j++) {
+            double kept = m[k * n + j];
+            m[k * n + j] = m[pivot * n + j];
+            m[pivot * n + j] = kept;
+        }
+        result *= pivot != k ? -m[k * n + k] : m[k * n + k];
+        for (int64_t i = k + 1; i < n; i++) {
+            double factor = m[i * n + k] / m[k * n + k];
+            for (int64_t j = k; j < n; j++)
+                m[i * n + j] -= factor * m[k * n + j];
+        }
+    }
+    return result;
+}
+
+static kelp_status *det_invoke(const void *state, kelp_op_args *args) {
+    const kelp_tensor *x = args->inputs[0];
+    int64_t n = x->shape[x->rank - 1];
+    (void)state;
+    KELP_ASSERT(n == x->shape[x->rank - 2] && kelp_ops_is_float(x->dtype));
+    for (int64_t at = 0; at < kelp_tensor_elements(args->outputs[0]); at++) {
+        kelp_real_load_f64(x->dtype, x->data, at * n * n, n * n, args->scratch);
+        double result = determinant(args->env, args->scratch, n);
+        kelp_real_store_f64(x->dtype, args->outputs[0]->data, at, 1, &result);
+    }
+    return NULL;
+}
+KELP_KERNEL(Det, KELP_OP_SERIAL, 0, 0, det_reshape, det_invoke);

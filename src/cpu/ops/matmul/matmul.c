@@ -7,6 +7,7 @@
 #include "cpu/ops/activation.h"
 #include "cpu/ops/matmul/batch.h"
 #include "cpu/kernels/gemm/gemm.h"
+#include "cpu/kernels/product/product_kernels.h"
 #include "cpu/ops/kernel.h"
 #include "cpu/ops/matmul/panels.h"
 #include "cpu/ops/converted.h"
@@ -99,39 +100,54 @@ static void fill_job(const void *state, const kelp_op_args *args, int64_t index,
     kelp_panels_use(state, out);
 }
 
-/* Computes rows of the result for other types. */
-#define MULTIPLY(name, type)                                                                      \
-    typedef type any_##name __attribute__((aligned(1), may_alias)); /* may be unaligned */        \
-    static void multiply_##name(void *userp, int64_t begin, int64_t end, int worker) {            \
-        const kelp_op_args *args = userp;                                                         \
-        const matmul_plan *p = args->plan;                                                        \
-        (void)worker;                                                                             \
-        for (int64_t row = begin; row < end; row++) {                                             \
-            int64_t at = row / p->b.m, i = row % p->b.m;                                          \
-            const any_##name *a =                                                                 \
-                (const any_##name *)args->inputs[0]->data +                                       \
-                (kelp_batch_offset(&p->b, p->b.a_strides, at) * p->b.m + i) * p->b.k;             \
-            const any_##name *b = (const any_##name *)args->inputs[1]->data +                     \
-                                  kelp_batch_offset(&p->b, p->b.b_strides, at) * p->b.k * p->b.n; \
-            type *c = (type *)args->outputs[0]->data + row * p->b.n;                              \
-            memset(c, 0, (size_t)p->b.n * sizeof *c);                                             \
-            for (int64_t k = 0; k < p->b.k; k++)                                                  \
-                for (int64_t j = 0; j < p->b.n; j++)                                              \
-                    c[j] = (type)(c[j] + a[k] * b[k * p->b.n + j]);                               \
-        }                                                                                         \
-    }
-MULTIPLY(f64, double)
-/* unsigned arithmetic, since overflow of signed integers is undefined */
-MULTIPLY(u32, uint32_t)
-MULTIPLY(u64, uint64_t)
+/* ---- other types ---- */
+/* Rows and columns of a block of the result. */
+#define BLOCK_ROWS 48
+#define BLOCK_COLUMNS 256
 
-static kelp_status *multiply_rows(kelp_op_args *args, void (*range)(void *userp, int64_t begin,
-                                                                    int64_t end, int worker)) {
-    const matmul_plan *p = args->plan;
-    int64_t work = KELP_MAX((int64_t)1, p->b.k * p->b.n);
-    kelp_op_parallel(args->env, p->b.batch * p->b.m, kelp_cpu_grain(4 * KELP_GRAIN_ELEMENTS, work),
-                     range, args);
-    return NULL;
+static kelp_product_type product_type(kelp_dtype dtype) {
+    return dtype == KELP_F64                        ? KELP_PRODUCT_F64
+           : dtype == KELP_I64 || dtype == KELP_U64 ? KELP_PRODUCT_U64
+                                                    : KELP_PRODUCT_U32;
+}
+
+static void multiply_blocks(void *userp, int64_t begin, int64_t end, int worker) {
+    const kelp_op_args *args = userp;
+    const kelp_batch *b = &((const matmul_plan *)args->plan)->b;
+    kelp_product_type type = product_type(args->inputs[0]->dtype);
+    int64_t size = (int64_t)kelp_product_bytes(type), down = kelp_divide_up(b->m, BLOCK_ROWS);
+    int64_t blocks = down * kelp_divide_up(b->n, BLOCK_COLUMNS);
+    (void)worker;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t at = unit / blocks, block = unit % blocks;
+        int64_t row = block % down * BLOCK_ROWS, column = block / down * BLOCK_COLUMNS;
+        const char *left = args->inputs[0]->data, *right = args->inputs[1]->data;
+        char *y = args->outputs[0]->data;
+        left += (kelp_batch_offset(b, b->a_strides, at) * b->m + row) * b->k * size;
+        right += (kelp_batch_offset(b, b->b_strides, at) * b->k * b->n + column) * size;
+        kelp_product_kernels_get()->block[type](
+            &(kelp_product_block){.a = left,
+                                  .b = right,
+                                  .c = y + ((at * b->m + row) * b->n + column) * size,
+                                  .a_row = b->k,
+                                  .a_column = 1,
+                                  .ldb = b->n,
+                                  .ldc = b->n,
+                                  .m = KELP_MIN((int64_t)BLOCK_ROWS, b->m - row),
+                                  .n = KELP_MIN((int64_t)BLOCK_COLUMNS, b->n - column),
+                                  .k = b->k});
+    }
+}
+
+static void multiply_others(kelp_op_args *args) {
+    const kelp_batch *b = &((const matmul_plan *)args->plan)->b;
+    int64_t rows = KELP_MIN((int64_t)BLOCK_ROWS, b->m);
+    int64_t columns = KELP_MIN((int64_t)BLOCK_COLUMNS, b->n);
+    int64_t blocks = kelp_divide_up(b->m, BLOCK_ROWS) * kelp_divide_up(b->n, BLOCK_COLUMNS);
+    kelp_op_parallel(
+        args->env, b->batch * blocks,
+        kelp_cpu_grain_f64(KELP_GRAIN_GEMM / 4, (double)rows * (double)columns * (double)b->k + 64),
+        multiply_blocks, args);
 }
 
 static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
@@ -144,13 +160,9 @@ static kelp_status *matmul_invoke(const void *state, kelp_op_args *args) {
             fill_job(state, args, i, &jobs[i]);
         p->algorithm->run(args->env, jobs, p->b.batch);
         return NULL;
-    case KELP_F64:
-        return multiply_rows(args, multiply_f64);
-    case KELP_I64:
-    case KELP_U64:
-        return multiply_rows(args, multiply_u64);
     default:
-        return multiply_rows(args, multiply_u32);
+        multiply_others(args);
+        return NULL;
     }
 }
 

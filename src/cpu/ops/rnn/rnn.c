@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operators RNN, GRU and LSTM, and com.microsoft DynamicQuantizeLSTM, whose weights are
- * dequantized. Constant weights are packed when the engine is created. float16 and bfloat16 are
+ * The operators RNN, GRU and LSTM, and com.microsoft DynamicQuantizeLSTM, whose weights have
+ * 8 bits. Constant weights are packed when the engine is created. float16 and bfloat16 are
  * computed as floats. Source: ONNX operator specification.
  */
 #include "base/assert.h"
-#include "cpu/kernels/nbits/nbits_kernels.h"
 #include "cpu/ops/operand.h"
 #include "cpu/ops/rnn/rnn.h"
 
@@ -13,6 +12,7 @@
 #include "cpu/kernels/gemm/gemm.h"
 #include "cpu/ops/converted.h"
 #include "cpu/ops/kernel.h"
+#include "cpu/ops/quantize/dynamic.h"
 #include "cpu/ops/variant.h"
 #include "tensor/real.h"
 
@@ -26,7 +26,7 @@ typedef struct rnn_plan {
     kelp_rnn rnn;
     bool plain;          /* weights are read in the layout of the operator */
     bool copies_weights; /* weights are misaligned and copied first */
-    size_t x_copy, packed, scratch, in_at[8], out_at[3]; /* offsets in scratch memory */
+    size_t x_copy, x_bytes, packed, scratch, in_at[8], out_at[3]; /* offsets in scratch memory */
 } rnn_plan;
 
 enum { X, W, R, BIAS, LENGTHS, H, C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
@@ -48,6 +48,19 @@ typedef struct pack_sizes {
     size_t w, r_first, r_rest; /* floats of one direction */
 } pack_sizes;
 
+/* Floats before the bytes of a matrix of 8 bits: the scales of its columns, up to a multiple of 64
+ * bytes. */
+static size_t scale_floats(int64_t columns) {
+    return (size_t)kelp_round_up(columns, 16);
+}
+
+/* Computes the floats that a matrix of 8 bits and its scales take; false on overflow. */
+static bool bytes_size(int64_t rows, int64_t columns, size_t *out_floats) {
+    size_t bytes;
+    return kelp_int8_weights_size(rows, columns, &bytes) && kelp_size_align(bytes, 64, &bytes) &&
+           kelp_size_add(bytes / sizeof(float), scale_floats(columns), out_floats);
+}
+
 /* Computes the sizes of the packed weights; false on overflow. */
 static bool sizes_of(const kelp_rnn *rnn, pack_sizes *out, size_t *out_all) {
     const kelp_gemm_kernels *gemm = kelp_gemm_kernels_get();
@@ -56,14 +69,11 @@ static bool sizes_of(const kelp_rnn *rnn, pack_sizes *out, size_t *out_all) {
     KELP_ASSERT(rnn->gates >= 1 && rnn->gates <= 4 && rnn->directions >= 1);
     size_t each;
     out->r_rest = 0;
-    if (rnn->quantizes) { /* two floats for each column, and bytes in panels */
-        int64_t panel = kelp_nbits_kernels_get()->panel_columns,
-                columns = kelp_round_up(width, panel);
-        out->r_first = 2 * (size_t)width + (size_t)(rnn->hidden * (columns / 4));
-        return kelp_gemm_packed_size(gemm, rnn->inputs, width, &out->w) &&
+    if (rnn->quantizes)
+        return bytes_size(rnn->inputs, width, &out->w) &&
+               bytes_size(rnn->hidden, width, &out->r_first) &&
                kelp_size_add(out->w, out->r_first, &each) &&
                kelp_size_mul(each, (size_t)rnn->directions, out_all);
-    }
     return kelp_gemm_packed_size(gemm, rnn->inputs, width, &out->w) &&
            kelp_gemm_packed_size(gemm, rnn->hidden, first, &out->r_first) &&
            (first == width ||
@@ -91,51 +101,26 @@ static void pack(const kelp_rnn *rnn, const void *w, const void *r, float *to) {
     }
 }
 
-static int64_t byte_at(const kelp_tensor *q, int64_t index) {
-    return q->dtype == KELP_I8 ? ((const int8_t *)q->data)[index]
-                               : ((const uint8_t *)q->data)[index];
-}
-
-/* Packs (q - zero) * scale. Scales and zero points are one for each direction, or for each column
- * of each direction. */
-static void pack_integers(const kelp_rnn *rnn, const kelp_tensor *q, const kelp_tensor *scale,
-                          const kelp_tensor *zero, int64_t direction, int64_t rows, float *to) {
-    const kelp_gemm_kernels *gemm = kelp_gemm_kernels_get();
-    int64_t columns = rnn->gates * rnn->hidden, width = gemm->tile_columns;
-    bool many_scales = kelp_tensor_elements(scale) > rnn->directions;
-    bool many_zeros = kelp_tensor_elements(zero) > rnn->directions;
-    for (int64_t first = 0; first < columns; first += width)
-        for (int64_t row = 0; row < rows; row++)
-            for (int64_t j = first; j < first + width; j++, to++) {
-                int64_t at = direction * columns + j;
-                *to = 0;
-                if (j < columns)
-                    *to = (float)(byte_at(q, (direction * rows + row) * columns + j) -
-                                  kelp_ops_read_i64(zero, many_zeros ? at : direction)) *
-                          (float)kelp_ops_read_f64(scale, many_scales ? at : direction);
-            }
-}
-
-/* Packs bytes as unsigned, with their scales and zero points. */
+/* Packs a matrix of bytes [directions, rows, gates * hidden]. Scales and zero points are one for
+ * each direction, or one for each column of each direction. */
 static void pack_bytes(const kelp_rnn *rnn, const kelp_tensor *q, const kelp_tensor *scale,
-                       const kelp_tensor *zero, int64_t direction, float *to) {
-    int64_t n = rnn->hidden, columns = rnn->gates * n,
-            panel = kelp_nbits_kernels_get()->panel_columns;
+                       const kelp_tensor *zero, int64_t direction, int64_t rows, float *to) {
+    int64_t columns = rnn->gates * rnn->hidden;
     bool many_scales = kelp_tensor_elements(scale) > rnn->directions;
     bool many_zeros = kelp_tensor_elements(zero) > rnn->directions;
-    int64_t shift = q->dtype == KELP_I8 ? 128 : 0;
-    for (int64_t j = 0; j < columns; j++) {
-        int64_t at = direction * columns + j;
-        to[j] = (float)kelp_ops_read_f64(scale, many_scales ? at : direction);
-        to[columns + j] = (float)(kelp_ops_read_i64(zero, many_zeros ? at : direction) + shift);
-    }
-    uint8_t *bytes = (uint8_t *)(to + 2 * columns);
-    for (int64_t first = 0; first < columns; first += panel)
-        for (int64_t row = 0; row < n; row++)
-            for (int64_t j = first; j < first + panel; j++)
-                *bytes++ = j < columns
-                               ? (uint8_t)(byte_at(q, (direction * n + row) * columns + j) + shift)
-                               : 0;
+    kelp_int8_weights weights;
+    kelp_tensor one_zero = {.dtype = zero->dtype, .data = (char *)zero->data + direction};
+    for (int64_t j = 0; j < columns; j++)
+        to[j] = (float)kelp_ops_read_f64(scale, many_scales ? direction * columns + j : direction);
+    kelp_int8_matrix matrix = {.data = (const char *)q->data + direction * rows * columns,
+                               .dtype = q->dtype,
+                               .k = rows,
+                               .n = columns,
+                               .row_stride = columns,
+                               .column_stride = 1,
+                               .zero = many_zeros ? zero : &one_zero,
+                               .zero_first = many_zeros ? direction * columns : 0};
+    kelp_int8_weights_pack(kelp_int8_kernels_get(), &matrix, to + scale_floats(columns), &weights);
 }
 
 static void pack_quantized(const kelp_rnn *rnn, const kelp_tensor *const *in, float *to) {
@@ -143,9 +128,14 @@ static void pack_quantized(const kelp_rnn *rnn, const kelp_tensor *const *in, fl
     size_t all;
     (void)sizes_of(rnn, &sizes, &all);
     for (int64_t d = 0; d < rnn->directions; d++, to += sizes.w)
-        pack_integers(rnn, in[W], in[W_SCALE], in[W_ZERO], d, rnn->inputs, to);
+        pack_bytes(rnn, in[W], in[W_SCALE], in[W_ZERO], d, rnn->inputs, to);
     for (int64_t d = 0; d < rnn->directions; d++, to += sizes.r_first)
-        pack_bytes(rnn, in[R], in[R_SCALE], in[R_ZERO], d, to);
+        pack_bytes(rnn, in[R], in[R_SCALE], in[R_ZERO], d, rnn->hidden, to);
+}
+
+static void view_bytes(const float *packed, int64_t rows, int64_t columns, kelp_rnn_bytes *out) {
+    out->scales = packed;
+    kelp_int8_weights_view(rows, columns, packed + scale_floats(columns), &out->weights);
 }
 
 static void use_packed(const kelp_rnn *rnn, const float *packed, kelp_rnn_data *data) {
@@ -156,6 +146,10 @@ static void use_packed(const kelp_rnn *rnn, const float *packed, kelp_rnn_data *
     for (int64_t d = 0; d < rnn->directions; d++) {
         data->w[d] = packed + (size_t)d * sizes.w;
         data->r[d] = r + (size_t)d * (sizes.r_first + sizes.r_rest);
+        if (rnn->quantizes) {
+            view_bytes(data->w[d], rnn->inputs, rnn->gates * rnn->hidden, &data->w_bytes[d]);
+            view_bytes(data->r[d], rnn->hidden, rnn->gates * rnn->hidden, &data->r_bytes[d]);
+        }
     }
 }
 
@@ -213,7 +207,10 @@ static kelp_status *rnn_create(const kelp_node *node, const kelp_op_env *env, vo
         return NULL; /* not packed; reshape reports errors */
     kelp_allocator allocator = kelp_op_env_allocator(env);
     kelp_op_pack_site site = kelp_op_env_pack_site(env);
-    kelp_gemm_layout(kelp_gemm_kernels_get(), quantized ? "qrnn" : "rnn", layout, sizeof layout);
+    if (quantized)
+        memcpy(layout, "qrnn8/1", sizeof "qrnn8/1"); /* the same for every instruction set */
+    else
+        kelp_gemm_layout(kelp_gemm_kernels_get(), "rnn", layout, sizeof layout);
     KELP_TRY(KELP_NEW(allocator, rnn_state, &state));
     *out_state = state;
     KELP_TRY(kelp_op_pack(&site, allocator, &packing, &state->packed, &memory));
@@ -386,8 +383,10 @@ static kelp_status *reserve(kelp_op_args *args, rnn_plan *p, bool packed, bool b
             KELP_TRY(kelp_ops_plan_f32(args, args->inputs[i], &p->in_at[i]));
     for (int32_t i = 0; i < 3 && dtype != KELP_F64; i++)
         KELP_TRY(kelp_ops_plan_f32(args, kelp_ops_out(args, i), &p->out_at[i]));
-    if (batch_first || p->rnn.quantizes)
+    if (batch_first)
         KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[X]), size, &p->x_copy));
+    if (p->rnn.quantizes)
+        KELP_TRY(kelp_ops_scratch(args, kelp_tensor_elements(args->inputs[X]), 1, &p->x_bytes));
     if (!sizes_of(&p->rnn, &sizes, &all))
         all = SIZE_MAX;
     bool misaligned = !p->rnn.quantizes && (is_misaligned(args->inputs[W], size) ||
@@ -523,9 +522,10 @@ static kelp_status *rnn_invoke(const void *state, kelp_op_args *args) {
     if (kelp_node_attr_i64(args->node, "layout", 0) != 0)
         data.x = steps_first(args, p, data.x, wide ? 8 : 4);
     if (p->rnn.quantizes) {
-        kelp_rnn_quantize(data.x, kelp_ops_scratch_at(args, p->x_copy),
-                          kelp_tensor_elements(args->inputs[X]));
-        data.x = kelp_ops_scratch_at(args, p->x_copy);
+        uint8_t *bytes = kelp_ops_scratch_at(args, p->x_bytes);
+        kelp_quantize_dynamic(args->env, data.x, kelp_tensor_elements(args->inputs[X]), bytes,
+                              &data.x_bytes.scale, &data.x_bytes.zero);
+        data.x_bytes.data = bytes;
     }
     use_weights(state, args, p, &data);
     data.bias = operand(args, p, BIAS);

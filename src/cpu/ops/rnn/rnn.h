@@ -7,6 +7,7 @@
 #ifndef KELP_CPU_OPS_RNN_RNN_H_
 #define KELP_CPU_OPS_RNN_RNN_H_
 
+#include "cpu/kernels/gemm/gemm_int8.h"
 #include "cpu/ops/kernel.h"
 
 /* The type of layer. */
@@ -40,21 +41,28 @@ typedef struct kelp_rnn {
     int64_t gates; /* 1, 3 or 4; weights have gates * hidden rows */
     bool backward; /* the first direction runs backward */
     bool linear_before_reset, input_forget;
-    bool quantizes; /* inputs and states are rounded to 8 bits before the multiplication by weights
-                     */
+    bool quantizes; /* inputs and states are quantized to 8 bits and multiplied by 8-bit weights */
     float clip;     /* 0: no clipping */
     kelp_rnn_act acts[2][3];
     int64_t y_step, y_direction, y_batch; /* strides */
     int64_t h_direction, h_batch;         /* strides of initial and final states */
 } kelp_rnn;
 
+/* A matrix of 8 bits: quantized inputs, or packed weights with a scale for each column. */
+typedef struct kelp_rnn_bytes {
+    const uint8_t *data; /* of inputs */
+    float scale;
+    uint8_t zero;
+    kelp_int8_weights weights;
+    const float *scales;
+} kelp_rnn_bytes;
+
 /* Operands, with elements of the type of the run; NULL for omitted ones. Float weights are packed
  * (kelp_gemm_pack_transposed): W with gates * hidden columns; R likewise, but of GRU the first two
- * gates, then the third. Weights of doubles have the layout of the operator. R of a run that
- * quantizes has a scale and a zero point for each column, as floats, then bytes in panels
- * (byte_product). */
+ * gates, then the third. Weights of doubles have the layout of the operator. */
 typedef struct kelp_rnn_data {
-    const void *x; /* [steps, batch, inputs] */
+    const void *x;                                  /* [steps, batch, inputs] */
+    kelp_rnn_bytes x_bytes, w_bytes[2], r_bytes[2]; /* instead of x, w, r of a run that quantizes */
     const void *w[2], *r[2];
     bool plain;       /* float weights have the layout of the operator; for few rows */
     const void *bias; /* [directions, 2 * gates * hidden] */
@@ -65,8 +73,6 @@ typedef struct kelp_rnn_data {
     void *scratch;
 } kelp_rnn_data;
 
-/* Rounds an array to 8 bits, as `quantizes` does; y may be x. */
-void kelp_rnn_quantize(const float *x, float *y, int64_t count);
 /* Computes the elements of scratch memory; returns false on overflow. */
 bool kelp_rnn_scratch(const kelp_rnn *rnn, size_t *out_elements);
 /* Runs all steps of all directions. */

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recurrent layers over floats, with packed weights. */
 #include "cpu/kernels/gemm/gemm.h"
-#include "cpu/kernels/nbits/nbits_kernels.h"
 #include "cpu/kernels/vector/vector_kernels.h"
 #include "cpu/ops/rnn/rnn.h"
 
 #include <math.h>
-
-/* Rounds to nearest, ties to even, for magnitudes below 2^22; faster than rintf. */
-#define KELP_ROUND(x) (((x) + 0x1.8p23f) - 0x1.8p23f)
 
 #define REAL float
 #define RNN_RUN kelp_rnn_run_f32
@@ -20,44 +16,8 @@ bool kelp_rnn_scratch(const kelp_rnn *rnn, size_t *out_elements) {
            kelp_size_mul(rows, width, &big) &&
            kelp_size_mul(3 * (size_t)rnn->batch, (size_t)rnn->hidden, &rest) &&
            kelp_size_add(big, rest, &big) && kelp_size_add(big, width, &big) &&
+           (!rnn->quantizes || kelp_size_add(big, width, &big)) &&
            kelp_size_mul(big, (size_t)rnn->directions, out_elements);
-}
-
-/* Rounds to the nearest of 256 values from the minimum to the maximum, 0 included. */
-void kelp_rnn_quantize(const float *x, float *y, int64_t count) {
-    float min = 0, max = 0;
-    for (int64_t i = 0; i < count; i++) {
-        min = x[i] < min ? x[i] : min;
-        max = x[i] > max ? x[i] : max;
-    }
-    float scale = max == min ? 1.0f : (max - min) / 255.0f;
-    float zero = KELP_ROUND(-min / scale);
-    zero = zero > 255.0f ? 255.0f : zero;
-    for (int64_t i = 0; i < count; i++) {
-        float v = KELP_ROUND(x[i] / scale) + zero;
-        v = v < 0.0f ? 0.0f : v;
-        y[i] = ((v > 255.0f ? 255.0f : v) - zero) * scale;
-    }
-}
-
-static void quantize(const float *x, float *y, int64_t count) {
-    kelp_rnn_quantize(x, y, count);
-}
-
-/* Multiplies all rows of states by R of bytes, and adds the projected inputs. */
-static void byte_matrix(const kelp_rnn *rnn, const float *a, const void *r, const float *residual,
-                        float *c) {
-    const kelp_nbits_kernels *nbits = kelp_nbits_kernels_get();
-    int64_t k = rnn->hidden, n = rnn->gates * k;
-    const float *scales = r, *zeros = scales + n;
-    for (int64_t i = 0; i < rnn->batch; i++, a += k, residual += n, c += n) {
-        float sum = 0;
-        for (int64_t p = 0; p < k; p++)
-            sum += a[p];
-        nbits->byte_gemv(a, (const uint8_t *)(zeros + n), k, n, c);
-        for (int64_t j = 0; j < n; j++)
-            c[j] = (c[j] - zeros[j] * sum) * scales[j] + residual[j];
-    }
 }
 
 static float one(const kelp_rnn_act *act, float x) {
@@ -106,6 +66,7 @@ static void matrix(const struct rnn_pass *pass, const float *a, int64_t lda, con
                    float *c, int64_t ldc);
 static const void *r_part(const struct rnn_pass *pass, const void *r);
 static void project(const kelp_op_env *env, const struct rnn_pass *passes, int64_t count);
+static void byte_matrix(const struct rnn_pass *pass, const float *residual, float *c);
 
 #include "cpu/ops/rnn/rnn.inc"
 
@@ -157,9 +118,84 @@ static const void *r_part(const struct rnn_pass *pass, const void *r) {
     return (const float *)r + floats;
 }
 
+/* ---- 8-bit weights ---- */
+/* Returns the multiplication of rows of bytes by weights; the scales of the result are written to
+ * `scales`. */
+static kelp_int8_gemm byte_gemm(const kelp_rnn_bytes *a, const kelp_rnn_bytes *b, int64_t m,
+                                float *scales, float *y) {
+    const kelp_int8_weights *w = &b->weights;
+    for (int64_t j = 0; j < w->n; j++)
+        scales[j] = b->scales[j] * a->scale;
+    return (kelp_int8_gemm){.a = a->data,
+                            .m = m,
+                            .lda = w->k,
+                            .a_zero = a->zero,
+                            .b = *w,
+                            .finish = {.dtype = KELP_F32, .scale = scales},
+                            .y = y,
+                            .ldy = w->n};
+}
+
+static void run_bytes(const kelp_op_env *env, const kelp_int8_gemm *jobs, int64_t count) {
+    const kelp_int8_gemm *g = &jobs[0];
+    if (env != NULL) {
+        kelp_gemm_shape shape = {.m = g->m, .n = g->b.n, .k = g->b.k, .count = count};
+        kelp_int8_gemm_choose(&shape)->run(env, jobs, count);
+        return;
+    }
+    KELP_ASSERT(count == 1 && g->m == 1);
+    for (int64_t j = 0; j < g->b.n; j += KELP_INT8_BLOCK_COLUMNS)
+        kelp_int8_gemm_block(kelp_int8_kernels_get(), g, 0, j, 1,
+                             KELP_MIN((int64_t)KELP_INT8_BLOCK_COLUMNS, g->b.n - j));
+}
+
+/* Quantizes a row to 256 values from the minimum to the maximum, 0 included. */
+static void quantize_row(const float *x, int64_t count, uint8_t *y, kelp_rnn_bytes *out) {
+    const kelp_int8_kernels *kernels = kelp_int8_kernels_get();
+    float min = 0, max = 0;
+    kernels->range(x, count, &min, &max);
+    out->scale = max == min ? 1.0f : (max - min) / 255.0f;
+    int32_t zero = (int32_t)rintf(-min / out->scale);
+    zero = zero < 0 ? 0 : zero > 255 ? 255 : zero;
+    kernels->quantize(&(kelp_quantize_run){
+        .x = x, .y = y, .count = count, .dtype = KELP_U8, .scale = &out->scale, .zero = &zero});
+    out->zero = (uint8_t)zero;
+    out->data = y;
+}
+
+/* Multiplies all rows of states by R, and adds the projected inputs. */
+static void byte_matrix(const struct rnn_pass *pass, const float *residual, float *c) {
+    int64_t k = pass->rnn->hidden, n = pass->rnn->gates * k;
+    for (int64_t i = 0; i < pass->rnn->batch; i++, residual += n, c += n) {
+        kelp_rnn_bytes row;
+        /* `rest` is unused until the gates are computed */
+        quantize_row(pass->h + i * k, k, (uint8_t *)pass->rest, &row);
+        kelp_int8_gemm job =
+            byte_gemm(&row, &pass->data->r_bytes[pass->direction], 1, pass->scales, c);
+        job.finish.addend = residual;
+        run_bytes(pass->env, &job, 1);
+    }
+}
+
+static void project_bytes(const kelp_op_env *env, const struct rnn_pass *passes, int64_t count) {
+    kelp_int8_gemm jobs[2];
+    for (int64_t d = 0; d < count; d++) {
+        const kelp_rnn *rnn = passes[d].rnn;
+        jobs[d] = byte_gemm(&passes[d].data->x_bytes, &passes[d].data->w_bytes[d],
+                            rnn->steps * rnn->batch, passes[d].scales, passes[d].projected);
+        jobs[d].finish.bias = passes[d].bias;
+    }
+    if (jobs[0].m > 0)
+        run_bytes(env, jobs, count);
+}
+
 /* Multiplies the inputs of all steps by W. */
 static void project(const kelp_op_env *env, const struct rnn_pass *passes, int64_t count) {
     kelp_gemm jobs[2];
+    if (passes[0].rnn->quantizes) {
+        project_bytes(env, passes, count);
+        return;
+    }
     for (int64_t d = 0; d < count; d++) {
         const kelp_rnn *rnn = passes[d].rnn;
         int64_t width = rnn->gates * rnn->hidden;

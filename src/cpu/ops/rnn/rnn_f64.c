@@ -23,15 +23,9 @@ static void matrix(const struct rnn_pass *pass, const double *a, int64_t lda, co
         }
 }
 
-static void quantize(const double *x, double *y, int64_t count) {
-    (void)x, (void)y, (void)count;
+static void byte_matrix(const struct rnn_pass *pass, const double *residual, double *c) {
+    (void)pass, (void)residual, (void)c;
     KELP_ASSERT(false); /* no operator quantizes doubles */
-}
-
-static void byte_matrix(const kelp_rnn *rnn, const double *a, const void *r, const double *residual,
-                        double *c) {
-    (void)rnn, (void)a, (void)r, (void)residual, (void)c;
-    KELP_ASSERT(false);
 }
 
 static double one(const kelp_rnn_act *act, double x) {
