@@ -86,4 +86,40 @@ def qlinear_elementwise(own):
                       constants=(1, 2, 3, 4))
 
 
-CASES = [quantize_and_dequantize_linear, microscaling, quantize_linear_packed, qlinear_elementwise]
+def gather_block_quantized(own):
+    """Indices of each rank, out of range and negative; each type of data and place of the axes; zero points in rows of whole bytes."""
+    gather = lambda inputs, **more: own.microsoft("GatherBlockQuantized", inputs, constants=(0, *range(2, len(inputs))), **more)  # noqa: E731
+    indices = np.array([[3, 0, -1], [1, 20, 2]])
+    for bits in (2, 4, 8):
+        rows, blocks, block = 5, 3, 32
+        data = rng.integers(0, 256, (rows, blocks * block * bits // 8)).astype(np.uint8)
+        zeros = rng.integers(0, 256, (rows, -(-blocks * bits // 8))).astype(np.uint8)
+        for kind in (np.float32, np.float16):
+            scales, more = f32(rows, blocks, low=0.01, high=0.1).astype(kind), {"bits": bits, "block_size": block}
+            gather([data, indices, scales, zeros], **more)
+            gather([data, indices.astype(np.int32), scales], gather_axis=0, quantize_axis=-1, **more)
+            gather([data, np.int64(2), scales], **more)
+    data = rng.integers(0, 256, (4, 3, 70)).astype(np.uint8)
+    gather([data, np.array([1, 3]), f32(4, 3, 5), rng.integers(0, 256, (4, 3, 5)).astype(np.uint8)], bits=8, block_size=16, quantize_axis=2)
+    for kind in (ml_dtypes.uint4, ml_dtypes.int4):
+        low = -8 if kind is ml_dtypes.int4 else 0
+        small = lambda *shape: rng.integers(low, low + 16, shape).astype(kind)  # noqa: B023,E731
+        gather([small(3, 5, 36), np.array([[0, 4], [2, -1]]), f32(3, 5, 3), small(3, 5, 3)], gather_axis=1, quantize_axis=2, block_size=16)
+        gather([small(33, 3, 4), np.array([1]), f32(3, 3, 4)], gather_axis=1, quantize_axis=0, block_size=16)
+        gather([small(2, 33), np.array([1, 0, 1]), f32(2, 3)], block_size=16)
+    for kind in (ml_dtypes.float8_e4m3fn, ml_dtypes.float4_e2m1fn):
+        data = f32(4, 40).astype(kind)
+        wanted = data.astype(np.float32)[[2, 0]]
+        add = lambda scales, spread, size: own.add(  # noqa: E731
+            "GatherBlockQuantized", [data, np.array([2, 0]), scales], constants=(0, 2), opset=1, domain="com.microsoft", block_size=size,  # noqa: B023
+            reference=[wanted * spread])  # noqa: B023
+        add(np.full((1, 1), 0.5, np.float32), 0.5, 0)
+        scales = f32(4, 3)
+        add(scales, scales.repeat(16, 1)[[2, 0], :40], 16)
+    rows, scales = np.zeros((4, 32), np.uint8), np.ones((4, 2), np.float32)
+    own.refuse("GatherBlockQuantized", [rows, indices, scales], "expected 2, 4", domain="com.microsoft", opset=1, bits=3)
+    own.refuse("GatherBlockQuantized", [rows, indices, scales], "power of 2", domain="com.microsoft", opset=1, bits=8, block_size=24)
+    own.refuse("GatherBlockQuantized", [rows, indices, scales], "do not match the blocks", domain="com.microsoft", opset=1, bits=8, block_size=32)
+
+
+CASES = [quantize_and_dequantize_linear, microscaling, quantize_linear_packed, qlinear_elementwise, gather_block_quantized]
