@@ -151,6 +151,7 @@ def fused_matmul_and_fused_gemm(own):
     own.microsoft("FusedMatMul", [f32(7, 2, 3, 4), f32(2, 3, 4, 6)], transBatchA=1)
     own.microsoft("FusedMatMul", [f32(4, 2, 3, 7), f32(4, 2, 3, 6)], transBatchA=1, transA=1, transBatchB=1, alpha=2.0)
     own.microsoft("FusedMatMul", [f32(4, 5), f32(6, 5)], transB=1, constants=(1,))
+    own.microsoft("TransposeMatMul", [f32(3, 5, 4), f32(5, 6)], transA=1, alpha=0.5)
     for act, more in (("Relu", {}), ("Tanh", {}), ("LeakyRelu", {"activation_alpha": 0.2})):
         own.microsoft("FusedGemm", [f32(4, 5), f32(6, 5), f32(6)], transB=1, alpha=0.5, activation=act, constants=(1, 2), **more)
 

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from .common import T, f32, helper, ints, rng
+from .common import T, as_proto, f32, helper, ints, rng
 
 
 def quantize_and_dequantize_linear(own):
@@ -122,4 +122,35 @@ def gather_block_quantized(own):
     own.refuse("GatherBlockQuantized", [rows, indices, scales], "do not match the blocks", domain="com.microsoft", opset=1, bits=8, block_size=32)
 
 
-CASES = [quantize_and_dequantize_linear, microscaling, quantize_linear_packed, qlinear_elementwise, gather_block_quantized]
+def contrib_quantize_and_dequantize(own):
+    """QuantizeLinear and DequantizeLinear of com.microsoft, which ONNX Runtime's quantizer writes for types of 16 and 4 bits."""
+    x = f32(3, 4, 5, low=-3, high=3)
+    for kind in (np.uint8, np.int8, np.uint16, np.int16):
+        zero = kind(7)
+        own.microsoft("QuantizeLinear", [x, np.float32(0.02), zero])
+        own.microsoft("DequantizeLinear", [rng.integers(0, 120, (3, 4, 5)).astype(kind), np.float32(0.02), zero], constants=(1, 2))
+        own.microsoft("DequantizeLinear", [rng.integers(0, 120, (3, 4, 5)).astype(kind), f32(4, low=0.1, high=1), rng.integers(0, 9, 4).astype(kind)],
+                      axis=1, constants=(1, 2))
+    # between them, a MatMul becomes an integer GEMM
+    nodes = [helper.make_node(*row, domain="com.microsoft") for row in (
+        ("DequantizeLinear", ["x", "s", "zx"], ["a"]), ("DequantizeLinear", ["w", "s", "zw"], ["b"]), ("QuantizeLinear", ["p", "t", "zx"], ["y"]))]
+    nodes.insert(2, helper.make_node("MatMul", ["a", "b"], ["p"]))
+    values = {"s": np.float32(0.02), "t": np.float32(0.3), "zx": np.uint8(120), "zw": np.int8(-3), "w": rng.integers(-128, 128, (40, 9)).astype(np.int8)}
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", T.UINT8, ["n", 40])], [helper.make_tensor_value_info("y", T.UINT8, ["n", 9])],
+                              [as_proto(name, np.asarray(value)) for name, value in values.items()])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8)
+    own.model("contrib_matmul", made, [("x", rng.integers(0, 256, (6, 40)).astype(np.uint8))], atol=1)
+
+
+def qlinear_where(own):
+    for kind in (np.uint8, np.int8):
+        byte = lambda *shape: rng.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, shape).astype(kind)  # noqa: B023,E731
+        scales, zeros = [np.float32(v) for v in (0.02, 0.013, 0.03)], [kind(v) for v in (3, 11, 7)]
+        for shapes in (((2, 3, 5), (2, 3, 5), (2, 3, 5)), ((3, 1), (2, 3, 5), (1,)), ((4,), (3, 1), (4,))):
+            chosen, x, y = rng.integers(0, 2, shapes[0]).astype(bool), byte(*shapes[1]), byte(*shapes[2])
+            own.microsoft("QLinearWhere", [chosen, x, scales[0], zeros[0], y, scales[1], zeros[1], scales[2], zeros[2]],
+                          constants=(2, 3, 5, 6, 7, 8))
+
+
+CASES = [quantize_and_dequantize_linear, microscaling, quantize_linear_packed, qlinear_elementwise, gather_block_quantized,
+         contrib_quantize_and_dequantize, qlinear_where]
