@@ -127,7 +127,9 @@ def contrib_quantize_and_dequantize(own):
     x = f32(3, 4, 5, low=-3, high=3)
     for kind in (np.uint8, np.int8, np.uint16, np.int16):
         zero = kind(7)
-        own.microsoft("QuantizeLinear", [x, np.float32(0.02), zero])
+        limits = np.iinfo(kind)
+        own.microsoft("QuantizeLinear", [x, np.float32(0.02), zero],
+                      reference=[np.clip(np.rint(x / np.float32(0.02)) + 7, limits.min, limits.max).astype(kind)])
         own.microsoft("DequantizeLinear", [rng.integers(0, 120, (3, 4, 5)).astype(kind), np.float32(0.02), zero], constants=(1, 2))
         own.microsoft("DequantizeLinear", [rng.integers(0, 120, (3, 4, 5)).astype(kind), f32(4, low=0.1, high=1), rng.integers(0, 9, 4).astype(kind)],
                       axis=1, constants=(1, 2))
