@@ -17,6 +17,7 @@
 #define COLUMNS KELP_NBITS_COLUMNS
 #define UNIT_ROWS \
     96 /* rows of A that are multiplied by a panel at a time: part of a second-level cache */
+#define CHUNK 64     /* scales that are loaded at a time */
 #define INT8_LEVEL 4 /* the value of accuracy_level that permits 8-bit activations */
 
 typedef struct nbits_state {
@@ -52,12 +53,15 @@ static uint32_t widen(uint32_t pairs) {
 /* Packs one column of a panel. */
 static void pack_weights(const nbits_state *s, const uint8_t *from, uint8_t *to) {
     int64_t groups = s->shape.blocks * s->shape.block * s->packed_bits / 32;
-    size_t step = (size_t)s->shape.bits * 4 / (size_t)s->packed_bits;
-    for (int64_t i = 0; i < groups; i++, from += step, to += 4 * COLUMNS) {
-        uint32_t word = 0;
-        memcpy(&word, from, step);
-        if (s->shape.bits == 2)
-            word = widen(word);
+    for (int64_t i = 0; i < groups; i++, to += 4 * COLUMNS) {
+        uint32_t word;
+        if (s->shape.bits == 2) {
+            uint16_t half;
+            memcpy(&half, from + 2 * i, sizeof half);
+            word = widen(half);
+        } else {
+            memcpy(&word, from + 4 * i, sizeof word);
+        }
         if (s->packed_bits == 4)
             word = expand(word & 0xffff) | expand(word >> 16) << 4;
         memcpy(to, &word, sizeof word);
@@ -81,7 +85,7 @@ static void pack_panels(void *userp, int64_t begin, int64_t end, int worker) {
     for (int64_t panel = begin; panel < end; panel++) {
         int64_t at = panel * blocks * COLUMNS;
         uintptr_t weights = (uintptr_t)(s->first.weights + panel * weight_bytes(s));
-        float *scales = (float *)(uintptr_t)(s->first.scales + at), one;
+        float *scales = (float *)(uintptr_t)(s->first.scales + at), line[CHUNK];
         uint8_t *zeros = (uint8_t *)(uintptr_t)(s->first.zeros + at);
         int64_t count = KELP_MIN((int64_t)COLUMNS, s->shape.n - panel * COLUMNS);
         if (count < COLUMNS) {
@@ -94,9 +98,10 @@ static void pack_panels(void *userp, int64_t begin, int64_t end, int worker) {
             pack_weights(s, (const uint8_t *)job->b->data + column * row_bytes,
                          (uint8_t *)weights + 4 * j);
             for (int64_t b = 0; b < blocks; b++) {
-                kelp_real_load_f32(job->scales->dtype, job->scales->data, column * blocks + b, 1,
-                                   &one);
-                scales[b * COLUMNS + j] = one;
+                if (b % CHUNK == 0)
+                    kelp_real_load_f32(job->scales->dtype, job->scales->data, column * blocks + b,
+                                       KELP_MIN((int64_t)CHUNK, blocks - b), line);
+                scales[b * COLUMNS + j] = line[b % CHUNK];
                 zeros[b * COLUMNS + j] = zero_at(job, column, b);
             }
         }
