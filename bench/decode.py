@@ -40,14 +40,15 @@ def kelp(folder, threads, longest):
     caches = {i.name: np.zeros((1, KV_HEADS, longest, SIZE), np.float32) for i in session.get_inputs() if i.name.startswith("past")}
     logits = np.zeros((1, 1, VOCABULARY), np.float32)
 
+    binding = session.io_binding()
+    for name, cache in caches.items():
+        binding.bind_cpu_input(name, cache)
+        binding.bind_output(name.replace("past_key_values", "present"), "cpu", 0, np.float32, cache.shape, cache.ctypes.data)
+    binding.bind_output("logits", "cpu", 0, np.float32, logits.shape, logits.ctypes.data)
+
     def step(token, total):
-        binding = session.io_binding()
-        for name, cache in caches.items():
-            binding.bind_cpu_input(name, cache)
-            binding.bind_output(name.replace("past_key_values", "present"), "cpu", 0, np.float32, cache.shape, cache.ctypes.data)
         binding.bind_cpu_input("input_ids", np.array([[token]]))
         binding.bind_cpu_input("attention_mask", np.ones((1, total), np.int64))
-        binding.bind_output("logits", "cpu", 0, np.float32, logits.shape, logits.ctypes.data)
         session.run_with_iobinding(binding)
         return int(logits.argmax())
 
